@@ -1,0 +1,108 @@
+// The op vocabulary: what one key-value operation asks and what is answered, whatever dialect it came in and whatever
+// carries it. It is the vocabulary of memcached's meta commands (protocol.txt, "Meta Commands"), to which the classic text
+// and binary commands map. Plain values: views point into memory that the holder of the Op or Result owns.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace egret::op {
+
+// Values are wire format: never renumber. An unknown code answers kUnsupported.
+enum class OpCode : uint8_t {
+  kGet = 1,     // read; with kTouch also gives a new exptime; with kNoValue answers the metadata alone
+  kSet = 2,     // store `value` as `mode` says; with kCompareCas only if the item's CAS is `cas`
+  kDelete = 3,  // with kCompareCas only if the item's CAS is `cas`
+  kArith = 4,   // add `delta` to (kDecrement: take it from) a decimal value; with kCreate, a missing item becomes `initial`
+  kChunk = 5,   // `length` bytes from `offset` of the value whose internal version is `version`
+  kUpload = 6,  // one part of a value sent in parts: `value` goes to `offset` of upload `upload_id`, `length` bytes in all
+  kCommit = 7,  // make a finished upload visible, judged now like a kSet (mode, CAS)
+  kAbort = 8,   // drop an upload
+  kFlush = 9,   // hide all items stored before the moment `exptime` (a delay, memcached's rule) fires
+  kStats = 10,  // a page of counters of group `group`, from `cursor` on
+  kIterate = 11,
+  kAdmin = 12,  // `group` says what: AdminVerb
+  kPing = 13,
+};
+
+enum class SetMode : uint8_t { kSet = 0, kAdd = 1, kReplace = 2, kAppend = 3, kPrepend = 4 };
+inline constexpr uint8_t kSetModes = 5;
+
+enum class AdminVerb : uint8_t { kResetStats = 1 };
+
+// Option bits, one namespace for all ops. Wire format.
+enum OpOptions : uint16_t {
+  kCompareCas = 1 << 0,   // set, delete, arith, commit: `cas` must match, else kExists
+  kTouch = 1 << 1,        // get: `exptime` becomes the item's
+  kNoValue = 1 << 2,      // get: leave the value out
+  kWantCas = 1 << 3,      // answer with the CAS
+  kDecrement = 1 << 4,    // arith
+  kCreate = 1 << 5,       // arith: create with `initial` and `exptime` when missing
+  kPin = 1 << 6,          // get: keep this version for the chunks that follow; chunk: read the pinned version
+};
+
+// One operation. Fields that its code does not name are ignored.
+struct Op {
+  OpCode code = OpCode::kPing;
+  SetMode mode = SetMode::kSet;
+  uint16_t options = 0;       // OpOptions
+  uint8_t group = 0;          // stats group, admin verb
+  uint32_t client_flags = 0;  // set, commit
+  int64_t exptime = 0;        // as the client gave it: only the backend's clock interprets it
+  uint64_t cas = 0;
+  uint64_t delta = 0;
+  uint64_t initial = 0;
+  uint64_t version = 0;    // chunk: internal version; stats: cursor
+  uint32_t upload_id = 0;  // upload, commit, abort: chosen by the client, unique on its lane among live uploads
+  uint32_t offset = 0;     // chunk, upload
+  uint32_t length = 0;     // chunk: bytes wanted; upload: the whole value's
+  std::string_view key;    // 1..250 bytes, except for flush, stats, admin and ping, which have none
+  std::string_view value;  // set: the value; upload: this part
+  uint64_t hash = 0;       // not on the wire: hash_key(key), by whoever routes or checks the op
+};
+
+inline constexpr uint32_t kMaxKeyLength = 250;
+inline constexpr uint32_t kMaxValueLength = 128u << 20;
+
+// Values are wire format: never renumber.
+enum class ResultCode : uint8_t {
+  kOk = 0,           // flush, admin, ping, stats, abort, an upload's part
+  kHit = 1,          // get, chunk: the value (or what fits of it), flags, CAS
+  kMiss = 2,         // get, delete, arith, a cas on nothing: no such item
+  kStored = 3,
+  kNotStored = 4,    // add, replace, append, prepend: the condition did not hold
+  kExists = 5,       // the CAS did not match
+  kDeleted = 6,
+  kNumber = 7,       // arith: the new number
+  kNonNumeric = 8,   // arith: the value is no decimal 64-bit number
+  kTooLarge = 9,     // larger than item_size_max; for a set, the old item is gone too
+  kOutOfMemory = 10, // no room for it; for a set, the old item is gone too
+  kChanged = 11,     // chunk: that version is gone
+  kNoUpload = 12,    // upload, commit: unknown, dropped or incomplete
+  kUnsupported = 13, // an op this backend does not know
+  kInvalid = 14,     // an op whose fields contradict each other
+  kWrongPartition = 15,
+  // Never on the wire: what rpc tells the proxy when no result came.
+  kSessionLost = 100,
+  kTimedOut = 101,
+};
+
+// The answer to one op. `value` points into memory of whoever produced it (store or slot), valid until it is next used.
+struct Result {
+  ResultCode code = ResultCode::kInvalid;
+  uint16_t options = 0;       // reserved for the meta commands' answers
+  uint32_t client_flags = 0;  // hit
+  uint32_t total_length = 0;  // hit: the whole value's length; value.size() may be less
+  uint64_t cas = 0;           // hit with kWantCas, stored
+  uint64_t version = 0;       // hit: the item's internal version, for chunks; stats: next cursor, 0 at the end
+  uint64_t number = 0;        // kNumber
+  std::string_view value;     // hit; stats: rows (op/stats.h)
+
+  bool is_partial() const { return value.size() < total_length; }
+};
+
+// What a reader of logs wants to see.
+const char* to_string(OpCode code);
+const char* to_string(ResultCode code);
+
+}  // namespace egret::op
