@@ -19,7 +19,7 @@ enum class OpCode : uint8_t {
   kCommit = 7,  // make a finished upload visible, judged now like a kSet (mode, CAS)
   kAbort = 8,   // drop an upload
   kFlush = 9,   // hide all items stored before the moment `exptime` (a delay, memcached's rule) fires
-  kStats = 10,  // a page of counters of group `group`, from `cursor` on
+  kStats = 10,  // the counters of group `group`, from row `version` on; as many as fit, total_length says how many there are
   kIterate = 11,
   kAdmin = 12,  // `group` says what: AdminVerb
   kPing = 13,
@@ -92,9 +92,9 @@ struct Result {
   ResultCode code = ResultCode::kInvalid;
   uint16_t options = 0;       // reserved for the meta commands' answers
   uint32_t client_flags = 0;  // hit
-  uint32_t total_length = 0;  // hit: the whole value's length; value.size() may be less
+  uint32_t total_length = 0;  // hit, stats: the whole value's length; value.size() may be less
   uint64_t cas = 0;           // hit with kWantCas, stored
-  uint64_t version = 0;       // hit: the item's internal version, for chunks; stats: next cursor, 0 at the end
+  uint64_t version = 0;       // hit: the item's internal version, for chunks
   uint64_t number = 0;        // kNumber
   std::string_view value;     // hit; stats: rows (op/stats.h)
 

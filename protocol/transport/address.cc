@@ -1,0 +1,34 @@
+#include "transport/address.h"
+
+#include "transport/shm.h"
+
+namespace egret::transport {
+
+using base::Status;
+
+namespace {
+
+constexpr std::string_view kShm = "shm:";
+
+Status unknown_form(const std::string& address) {
+  return Status::error("'" + address + "' is no address this build knows: expected shm:PATH or shm:@NAME");
+}
+
+}  // namespace
+
+Status check_address(const std::string& address) {
+  if (!address.starts_with(kShm) || address.size() == kShm.size()) return unknown_form(address);
+  return Status::ok();
+}
+
+base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, const ListenOptions& options) {
+  if (!address.starts_with(kShm)) return unknown_form(address);
+  return shm_listen(address.substr(kShm.size()), options);
+}
+
+base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address) {
+  if (!address.starts_with(kShm)) return unknown_form(address);
+  return shm_connect(address.substr(kShm.size()));
+}
+
+}  // namespace egret::transport

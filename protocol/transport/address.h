@@ -1,0 +1,27 @@
+// "shm:/run/egret/backend.sock" → the transport that serves it. The one place that knows which transports exist.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "transport/transport.h"
+
+namespace egret::transport {
+
+struct ListenOptions {
+  // Peers on the same host (shm) must run as this daemon's user, as root, or as one of these.
+  std::vector<uint32_t> allowed_uids;
+};
+
+// Checks the form of an address; the error says what forms there are.
+base::Status check_address(const std::string& address);
+
+base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, const ListenOptions& options);
+
+// Starts to connect; the endpoint is usable for frames when control_fd() is writable (shm: at once).
+base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address);
+
+}  // namespace egret::transport

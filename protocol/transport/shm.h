@@ -1,0 +1,27 @@
+// The same-host transport: a queue pair's shared-memory twin.
+//
+// A Unix socket (SOCK_SEQPACKET) carries the frames; the server's frame that opens the region carries four descriptors:
+//   request memory    memfd, sealed against shrinking and growing; the client maps it writable, the server read-only
+//   response memory   memfd, sealed likewise and against new writable mappings (F_SEAL_FUTURE_WRITE): the client reads only
+//   to-server event   eventfd: the client's rings           to-client event   eventfd: the server's deliveries
+// Behind request memory lie the ring counters: one word that counts all rings, then one per lane. Only the client writes
+// them; the server remembers what it saw last, so no ring is lost and none needs clearing.
+//
+// Writes are stores, reads are loads of the slot itself (nothing is copied), flush() is one full fence. The peer's end of
+// the socket tells of its death, however it died. Peer credentials (SO_PEERCRED) are checked before anything else.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "transport/address.h"
+#include "transport/transport.h"
+
+namespace egret::transport {
+
+// `path`: a file system path, or "@name" for an abstract socket.
+base::Expected<std::unique_ptr<Listener>> shm_listen(const std::string& path, const ListenOptions& options);
+base::Expected<std::unique_ptr<ClientEndpoint>> shm_connect(const std::string& path);
+
+}  // namespace egret::transport

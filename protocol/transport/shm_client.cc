@@ -1,0 +1,131 @@
+// The proxy's end of the shm transport: connects, maps the region, stores and loads.
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+#include "base/slot_copy.h"
+#include "transport/shm.h"
+#include "transport/shm_common.h"
+
+namespace egret::transport {
+
+using base::Expected;
+using base::Status;
+using base::UniqueFd;
+using namespace shm;
+
+namespace {
+
+constexpr uint32_t kReadDepth = 4096;  // staged reads are only remembered
+
+// A file that could shrink under us would be a SIGBUS: refuse one that is not sealed or not of the agreed size.
+Status check_memory(int fd, size_t bytes) {
+  struct stat info{};
+  if (::fstat(fd, &info) < 0) return Status::system_error("the backend's region", errno);
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (static_cast<size_t>(info.st_size) != bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) {
+    return Status::error("the backend's region is not of the agreed size, or not sealed");
+  }
+  return Status::ok();
+}
+
+class ShmClientEndpoint final : public ClientEndpoint {
+ public:
+  explicit ShmClientEndpoint(UniqueFd socket) : socket_(std::move(socket)) {
+    limits_ = {.read_depth = kReadDepth, .deliver_is_wakeup = true, .fetch_is_local = true};
+    reads_.reserve(kReadDepth);
+  }
+
+  int control_fd() const override { return socket_.get(); }
+  Status receive_frame(std::span<std::byte> frame, size_t& length) override {
+    std::array<UniqueFd, kRegionFds> fds;
+    Status received = receive(socket_.get(), frame, length, fds);
+    if (received && fds[kRegionFds - 1].is_open()) fds_ = std::move(fds);
+    return received;
+  }
+  Status send_frame(std::span<const std::byte> frame, bool) override { return send(socket_.get(), frame, {}); }
+
+  Status map_region(const RegionShape& shape) override {
+    if (!fds_[kRegionFds - 1].is_open()) return Status::error("the backend granted a session without its region");
+    shape_ = shape;
+    if (Status good = check_memory(fds_[kRequestFd].get(), request_file_bytes(shape)); !good) return good;
+    if (Status good = check_memory(fds_[kResponseFd].get(), shape.response_bytes); !good) return good;
+    if (Status done = requests_.map(fds_[kRequestFd].get(), request_file_bytes(shape), PROT_READ | PROT_WRITE); !done) {
+      return done;
+    }
+    return responses_.map(fds_[kResponseFd].get(), shape.response_bytes, PROT_READ);
+  }
+  const Limits& limits() const override { return limits_; }
+  std::byte* request_image() override { return requests_.data(); }
+
+  void stage_write(size_t offset, size_t, uint64_t first_word) override {
+    base::publish_word(requests_.data() + offset, first_word);
+    writes_staged_ = true;
+  }
+  void stage_read(size_t offset, size_t length, uint64_t tag) override {
+    EGRET_DCHECK(offset + length <= shape_.response_bytes && reads_.size() < kReadDepth);
+    reads_.push_back({.kind = Event::Kind::kFetched, .lane = 0, .tag = tag, .bytes = {responses_.data() + offset, length}});
+  }
+  void flush() override {
+    // Orders the published requests before what is read next (asleep, want): the server fences the other way round.
+    if (writes_staged_) base::full_fence();
+    writes_staged_ = false;
+  }
+  size_t poll(std::span<Event> events) override {
+    const size_t count = std::min(events.size(), reads_.size() - reads_done_);
+    std::copy_n(reads_.begin() + static_cast<ptrdiff_t>(reads_done_), count, events.begin());
+    reads_done_ += count;
+    if (reads_done_ == reads_.size()) {
+      reads_.clear();
+      reads_done_ = 0;
+    }
+    return count;
+  }
+  void ring(uint32_t lane) override {
+    std::byte* rings = requests_.data() + ring_offset(shape_);
+    std::byte* own = rings + (1 + size_t{lane}) * sizeof(uint64_t);
+    base::publish_word(own, base::observe_word(own) + 1);
+    base::publish_word(rings, base::observe_word(rings) + 1);
+    signal_event(fds_[kToServerFd].get());
+  }
+  int data_fd() const override { return fds_[kToClientFd].get(); }
+  void arm() override {}
+  void close() override {
+    ::shutdown(socket_.get(), SHUT_RDWR);
+    reads_.clear();
+    reads_done_ = 0;
+  }
+
+ private:
+  UniqueFd socket_;
+  Limits limits_;
+  std::array<UniqueFd, kRegionFds> fds_;
+  RegionShape shape_;
+  Mapping requests_, responses_;
+  bool writes_staged_ = false;
+  std::vector<Event> reads_;  // staged, not yet handed out from reads_done_ on; never grows past kReadDepth
+  size_t reads_done_ = 0;
+};
+
+}  // namespace
+
+Expected<std::unique_ptr<ClientEndpoint>> shm_connect(const std::string& path) {
+  sockaddr_un address{};
+  socklen_t length = 0;
+  if (Status valid = to_socket_address(path, address, length); !valid) return valid;
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return Status::system_error("socket", errno);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) < 0) {
+    return Status::system_error("cannot connect to shm:" + path, errno);
+  }
+  return std::unique_ptr<ClientEndpoint>(std::make_unique<ShmClientEndpoint>(std::move(socket)));
+}
+
+}  // namespace egret::transport

@@ -1,0 +1,54 @@
+// What both ends of the shm transport share: the socket, the mapping, the ring counters' place.
+#pragma once
+
+#include <sys/un.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "transport/transport.h"
+
+namespace egret::transport::shm {
+
+// Descriptors that travel with the region, in this order.
+enum RegionFd : uint8_t { kRequestFd = 0, kResponseFd = 1, kToServerFd = 2, kToClientFd = 3, kRegionFds = 4 };
+
+// A mapping that is unmapped when its owner goes.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { reset(); }
+
+  base::Status map(int fd, size_t length, int protection);
+  void reset();
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t length_ = 0;
+};
+
+// Ring counters: word 0 counts all rings, word 1 + lane those of the lane.
+inline size_t ring_offset(const RegionShape& shape) { return (shape.request_bytes + 63) / 64 * 64; }
+inline size_t request_file_bytes(const RegionShape& shape) {
+  return ring_offset(shape) + (1 + size_t{shape.lanes}) * sizeof(uint64_t);
+}
+
+// "@name" and paths; refuses what does not fit.
+base::Status to_socket_address(const std::string& path, sockaddr_un& address, socklen_t& length);
+
+// One frame in, with up to kRegionFds descriptors (closed at once when unwanted).
+base::Status receive(int socket, std::span<std::byte> frame, size_t& length, std::array<base::UniqueFd, kRegionFds>& fds);
+base::Status send(int socket, std::span<const std::byte> frame, std::span<const int> fds);
+
+// Adds 1 to an eventfd; never blocks (a full counter is already readable).
+void signal_event(int fd);
+
+}  // namespace egret::transport::shm

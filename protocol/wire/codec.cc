@@ -1,0 +1,289 @@
+#include "wire/codec.h"
+
+#include "op/stats.h"
+#include "wire/bytes.h"
+
+namespace egret::wire {
+
+using op::Op;
+using op::OpCode;
+using op::Result;
+using op::ResultCode;
+
+namespace {
+
+// What follows the fixed head of an op, by its code.
+struct OpShape {
+  bool known = false;
+  bool has_key = false;
+  bool has_value = false;
+  uint8_t extra = 0;             // bytes of fixed fields
+  uint16_t allowed_options = 0;  // any other bit is an error
+};
+
+constexpr size_t kOpHead = 8;      // code, key length, options, value length
+constexpr size_t kResultHead = 8;  // code, fields, options, value length
+constexpr size_t kMinStatsValue = 256;
+
+OpShape shape_of(OpCode code) {
+  using namespace op;
+  switch (code) {
+    case OpCode::kGet: return {true, true, false, 0, kTouch | kNoValue | kWantCas | kPin};
+    case OpCode::kSet: return {true, true, true, 16, kCompareCas | kWantCas};
+    case OpCode::kDelete: return {true, true, false, 0, kCompareCas};
+    case OpCode::kArith: return {true, true, false, 8, kCompareCas | kWantCas | kDecrement | kCreate};
+    case OpCode::kChunk: return {true, true, false, 16, kPin};
+    case OpCode::kUpload: return {true, true, true, 12, 0};
+    case OpCode::kCommit: return {true, true, false, 20, kCompareCas | kWantCas};
+    case OpCode::kAbort: return {true, true, false, 4, 0};
+    case OpCode::kFlush: return {true, false, false, 8, 0};
+    case OpCode::kStats: return {true, false, false, 12, 0};
+    case OpCode::kAdmin: return {true, false, false, 4, 0};
+    case OpCode::kPing: return {true, false, false, 0, 0};
+    case OpCode::kIterate: break;
+  }
+  return {};
+}
+
+// Fields that an option bit adds after the fixed ones.
+size_t optional_size(const Op& op) {
+  size_t size = 0;
+  if (op.options & op::kCompareCas) size += 8;
+  if (op.code == OpCode::kGet && (op.options & op::kTouch)) size += 8;
+  if (op.code == OpCode::kArith && (op.options & op::kCreate)) size += 16;
+  return size;
+}
+
+void put_fields(FieldWriter& out, const Op& op) {
+  switch (op.code) {
+    case OpCode::kSet:
+      out.put(op.client_flags);
+      out.put(static_cast<uint32_t>(op.mode));
+      out.put(op.exptime);
+      break;
+    case OpCode::kArith: out.put(op.delta); break;
+    case OpCode::kChunk:
+      out.put(op.version);
+      out.put(op.offset);
+      out.put(op.length);
+      break;
+    case OpCode::kUpload:
+      out.put(op.upload_id);
+      out.put(op.offset);
+      out.put(op.length);
+      break;
+    case OpCode::kCommit:
+      out.put(op.upload_id);
+      out.put(op.client_flags);
+      out.put(static_cast<uint32_t>(op.mode));
+      out.put(op.exptime);
+      break;
+    case OpCode::kAbort: out.put(op.upload_id); break;
+    case OpCode::kFlush: out.put(op.exptime); break;
+    case OpCode::kStats:
+      out.put(uint32_t{op.group});
+      out.put(op.version);
+      break;
+    case OpCode::kAdmin: out.put(uint32_t{op.group}); break;
+    case OpCode::kGet:
+    case OpCode::kDelete:
+    case OpCode::kIterate:
+    case OpCode::kPing: break;
+  }
+  if (op.options & op::kCompareCas) out.put(op.cas);
+  if (op.code == OpCode::kGet && (op.options & op::kTouch)) out.put(op.exptime);
+  if (op.code == OpCode::kArith && (op.options & op::kCreate)) {
+    out.put(op.initial);
+    out.put(op.exptime);
+  }
+}
+
+// Reads the fields that put_fields() wrote. A small enum that is out of range is refused here.
+DecodeError get_fields(FieldReader& in, Op& op) {
+  uint32_t mode = 0;
+  uint32_t group = 0;
+  switch (op.code) {
+    case OpCode::kSet:
+      op.client_flags = in.get<uint32_t>();
+      mode = in.get<uint32_t>();
+      op.exptime = in.get<int64_t>();
+      break;
+    case OpCode::kArith: op.delta = in.get<uint64_t>(); break;
+    case OpCode::kChunk:
+      op.version = in.get<uint64_t>();
+      op.offset = in.get<uint32_t>();
+      op.length = in.get<uint32_t>();
+      break;
+    case OpCode::kUpload:
+      op.upload_id = in.get<uint32_t>();
+      op.offset = in.get<uint32_t>();
+      op.length = in.get<uint32_t>();
+      break;
+    case OpCode::kCommit:
+      op.upload_id = in.get<uint32_t>();
+      op.client_flags = in.get<uint32_t>();
+      mode = in.get<uint32_t>();
+      op.exptime = in.get<int64_t>();
+      break;
+    case OpCode::kAbort: op.upload_id = in.get<uint32_t>(); break;
+    case OpCode::kFlush: op.exptime = in.get<int64_t>(); break;
+    case OpCode::kStats:
+      group = in.get<uint32_t>();
+      op.version = in.get<uint64_t>();
+      break;
+    case OpCode::kAdmin: group = in.get<uint32_t>(); break;
+    case OpCode::kGet:
+    case OpCode::kDelete:
+    case OpCode::kIterate:
+    case OpCode::kPing: break;
+  }
+  if (op.options & op::kCompareCas) op.cas = in.get<uint64_t>();
+  if (op.code == OpCode::kGet && (op.options & op::kTouch)) op.exptime = in.get<int64_t>();
+  if (op.code == OpCode::kArith && (op.options & op::kCreate)) {
+    op.initial = in.get<uint64_t>();
+    op.exptime = in.get<int64_t>();
+  }
+  if (mode >= op::kSetModes || group > 255) return DecodeError::kBadEnum;
+  op.mode = static_cast<op::SetMode>(mode);
+  op.group = static_cast<uint8_t>(group);
+  return in.ok() ? DecodeError::kNone : DecodeError::kTruncated;
+}
+
+DecodeError check_lengths(const Op& op) {
+  if (op.code == OpCode::kUpload) {
+    if (op.length > op::kMaxValueLength || op.offset > op.length) return DecodeError::kBadLength;
+    if (op.value.size() > op.length - op.offset) return DecodeError::kBadLength;
+  }
+  return DecodeError::kNone;
+}
+
+DecodeError decode_op(FieldReader& in, Op& op) {
+  op = Op{};
+  const auto code = static_cast<OpCode>(in.get<uint8_t>());
+  const size_t key_length = in.get<uint8_t>();
+  op.code = code;
+  op.options = in.get<uint16_t>();
+  const size_t value_length = in.get<uint32_t>();
+  if (!in.ok()) return DecodeError::kTruncated;
+  const OpShape shape = shape_of(code);
+  if (shape.known) {
+    if (op.options & ~shape.allowed_options) return DecodeError::kBadEnum;
+    if (shape.has_key != (key_length > 0) || key_length > op::kMaxKeyLength) return DecodeError::kBadKey;
+    if (!shape.has_value && value_length > 0) return DecodeError::kBadLength;
+    if (const DecodeError error = get_fields(in, op); error != DecodeError::kNone) return error;
+  }
+  op.key = in.get_bytes(key_length);
+  op.value = in.get_bytes(value_length);
+  if (!in.ok()) return DecodeError::kTruncated;
+  return check_lengths(op);
+}
+
+// Which optional fields a result carries.
+enum ResultFields : uint8_t { kHasFlags = 1, kHasCas = 2, kHasVersion = 4, kHasNumber = 8 };
+
+}  // namespace
+
+size_t encoded_op_size(const Op& op) {
+  return kOpHead + shape_of(op.code).extra + optional_size(op) + op.key.size() + op.value.size();
+}
+
+std::byte* encode_op(std::byte* to, const Op& op) {
+  FieldWriter out(to);
+  out.put(static_cast<uint8_t>(op.code));
+  out.put(static_cast<uint8_t>(op.key.size()));
+  out.put(op.options);
+  out.put(static_cast<uint32_t>(op.value.size()));
+  put_fields(out, op);
+  out.put_bytes(op.key);
+  out.put_bytes(op.value);
+  return out.at();
+}
+
+const char* to_string(DecodeError error) {
+  switch (error) {
+    case DecodeError::kNone: return "none";
+    case DecodeError::kTruncated: return "truncated";
+    case DecodeError::kTrailing: return "trailing bytes";
+    case DecodeError::kBadCount: return "bad op count";
+    case DecodeError::kBadKey: return "bad key";
+    case DecodeError::kBadEnum: return "bad mode, option or group";
+    case DecodeError::kBadLength: return "bad length";
+    case DecodeError::kNoRoom: return "results cannot fit";
+  }
+  return "unknown";
+}
+
+DecodeError decode_ops(const std::byte* from, size_t length, std::span<Op> ops) {
+  FieldReader in(from, length);
+  for (Op& op : ops) {
+    if (const DecodeError error = decode_op(in, op); error != DecodeError::kNone) return error;
+  }
+  return in.left() == 0 ? DecodeError::kNone : DecodeError::kTrailing;
+}
+
+size_t min_result_size(const Op& op) {
+  const size_t cas = (op.options & op::kWantCas) ? 8 : 0;
+  switch (op.code) {
+    case OpCode::kGet: return kResultHead + 4 + cas + 12;
+    case OpCode::kChunk: return kResultHead + 4 + 12;
+    case OpCode::kSet:
+    case OpCode::kCommit: return kResultHead + cas;
+    case OpCode::kArith: return kResultHead + cas + 8;
+    case OpCode::kStats: return kResultHead + 12 + kMinStatsValue;
+    default: return kResultHead;
+  }
+}
+
+std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result& result) {
+  uint8_t fields = 0;
+  const bool hit = result.code == ResultCode::kHit;
+  const bool stats = op.code == OpCode::kStats;
+  const bool wants_cas = (op.options & op::kWantCas) != 0;
+  size_t value_room = room - min_result_size(op) + (stats ? kMinStatsValue : 0);
+  if (stats) value_room -= value_room % sizeof(op::StatRow);  // whole rows only
+  const std::string_view value = result.value.substr(0, value_room);
+  if (hit && result.client_flags != 0) fields |= kHasFlags;
+  if (wants_cas && (hit || result.code == ResultCode::kStored || result.code == ResultCode::kNumber)) fields |= kHasCas;
+  if (value.size() < result.total_length) fields |= kHasVersion;
+  if (result.code == ResultCode::kNumber) fields |= kHasNumber;
+  FieldWriter out(to);
+  out.put(static_cast<uint8_t>(result.code));
+  out.put(fields);
+  out.put(result.options);
+  out.put(static_cast<uint32_t>(value.size()));
+  if (fields & kHasFlags) out.put(result.client_flags);
+  if (fields & kHasCas) out.put(result.cas);
+  if (fields & kHasVersion) {
+    out.put(result.version);
+    out.put(result.total_length);
+  }
+  if (fields & kHasNumber) out.put(result.number);
+  out.put_bytes(value);
+  return out.at();
+}
+
+bool ResultReader::next(Result& result) {
+  FieldReader in(at_, left_);
+  result = Result{};
+  const auto code = in.get<uint8_t>();
+  const auto fields = in.get<uint8_t>();
+  result.code = static_cast<ResultCode>(code);
+  result.options = in.get<uint16_t>();
+  const size_t length = in.get<uint32_t>();
+  if (fields & kHasFlags) result.client_flags = in.get<uint32_t>();
+  if (fields & kHasCas) result.cas = in.get<uint64_t>();
+  if (fields & kHasVersion) {
+    result.version = in.get<uint64_t>();
+    result.total_length = in.get<uint32_t>();
+  }
+  if (fields & kHasNumber) result.number = in.get<uint64_t>();
+  result.value = in.get_bytes(length);
+  if (!in.ok() || code > static_cast<uint8_t>(ResultCode::kWrongPartition)) return false;
+  if (!(fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);
+  if (result.total_length < length || result.total_length > op::kMaxValueLength) return false;
+  at_ += left_ - in.left();
+  left_ = in.left();
+  return true;
+}
+
+}  // namespace egret::wire

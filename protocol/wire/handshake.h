@@ -1,0 +1,73 @@
+// The frames by which a session is set up, before any slot exists. They travel as small messages of the transport's control
+// channel. The first 16 bytes (FramePrefix) never change in any version.
+//
+//   client                        server
+//     hello    ───────────────▶            who I am, what I would like
+//              ◀───────────────  grant     what you get (the region travels with it), or
+//              ◀───────────────  refusal   why not, in words; the channel then closes
+//     ready    ───────────────▶            the client's reply slots travel with it; the session is open
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "wire/slot.h"
+
+namespace egret::wire {
+
+inline constexpr uint64_t kMagic = 0x31505746'54455247;  // "GRETFWP1"
+inline constexpr uint16_t kVersion = 1;                  // what we speak; a server also serves the previous one
+inline constexpr uint16_t kOldestVersion = 1;
+inline constexpr size_t kMaxFrame = 512;
+
+enum class FrameType : uint8_t { kHello = 1, kGrant = 2, kRefusal = 3, kReady = 4 };
+
+struct FramePrefix {
+  uint64_t magic;
+  uint16_t version;
+  uint8_t type;  // FrameType
+  uint8_t reserved;
+  uint32_t length;  // of the whole frame, this prefix included
+};
+static_assert(sizeof(FramePrefix) == 16);
+static_assert(offsetof(FramePrefix, version) == 8 && offsetof(FramePrefix, type) == 10);
+static_assert(offsetof(FramePrefix, length) == 12);
+
+struct Hello {
+  uint64_t features = 0;   // bits the client understands; none so far
+  uint64_t worker_id = 0;  // random, lives as long as the worker: a new session of it replaces its old one
+  uint32_t window = 0;     // wanted slots per lane; the server may grant fewer
+};
+
+struct Grant {
+  uint64_t features = 0;  // of the client's, those the server uses
+  uint64_t session_id = 0;
+  uint64_t nonce = 0;      // seeds this session's checksums
+  uint64_t epoch = 0;      // of the backend process: another one means an empty store
+  uint64_t hash_seed = 0;  // for hash_key()
+  uint32_t item_size_max = 0;
+  RegionLayout layout;
+};
+
+struct Refusal {
+  std::string reason;
+};
+
+struct Ready {};
+
+std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const Grant& grant);
+std::vector<std::byte> encode(const Refusal& refusal);
+std::vector<std::byte> encode(const Ready& ready);
+
+// Checks the prefix and tells the type; false (with a reason) when these bytes are no frame we can read.
+bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error);
+// Each checks everything it reads; false when the frame is malformed.
+bool decode(std::span<const std::byte> frame, Hello& hello);
+bool decode(std::span<const std::byte> frame, Grant& grant);
+bool decode(std::span<const std::byte> frame, Refusal& refusal);
+
+}  // namespace egret::wire

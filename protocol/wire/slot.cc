@@ -1,0 +1,35 @@
+#include "wire/slot.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace egret::wire {
+
+bool RegionLayout::is_valid() const {
+  const auto size_ok = [](uint32_t size) { return size >= kMinSlotSize && size <= kMaxSlotSize && size % 64 == 0; };
+  return lanes >= 1 && lanes <= kMaxLanes && window >= kMinWindow && window <= kMaxWindow && size_ok(request_slot_size) &&
+         size_ok(response_slot_size);
+}
+
+std::string RegionLayout::to_string() const {
+  return std::to_string(lanes) + " lanes x " + std::to_string(window) + " slots of " +
+         std::to_string(request_slot_size) + " + " + std::to_string(response_slot_size) + " bytes = " +
+         std::to_string(request_bytes() + response_bytes()) + " bytes";
+}
+
+uint64_t message_checksum(const std::byte* checked, size_t length, uint64_t nonce, uint64_t seq) {
+  return XXH3_64bits_withSeed(checked, length, nonce + seq * 0x9E3779B97F4A7C15ULL);
+}
+
+std::string to_string(const RequestHeader& header) {
+  return "request seq " + std::to_string(header.seq) + " length " + std::to_string(header.length) + " ops " +
+         std::to_string(header.op_count) + " flags " + std::to_string(header.flags);
+}
+
+std::string to_string(const ResponseHeader& header) {
+  return "response seq " + std::to_string(header.seq) + " length " + std::to_string(header.length) + " results " +
+         std::to_string(header.result_count) + " status " + std::to_string(header.status) + " processing " +
+         std::to_string(header.processing_ns) + " ns asleep " + std::to_string(header.asleep);
+}
+
+}  // namespace egret::wire

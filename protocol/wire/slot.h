@@ -1,0 +1,90 @@
+// The layout of a session's region: where each slot lies, and what stands at the head of a message in one.
+// The format document is README.md in this folder; the figures here are the format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace egret::wire {
+
+// Head of a request, at the start of its slot. The ops follow at once.
+struct RequestHeader {
+  uint64_t seq;       // per lane, from 1; a slot holds seq when seq mod window is its index. Becomes visible last where it can
+  uint64_t checksum;  // message_checksum() over everything from `length` to the end of the body
+  uint32_t length;    // bytes of body
+  uint16_t op_count;  // 1..kMaxOpsPerMessage
+  uint16_t flags;     // 0 in this version
+};
+static_assert(sizeof(RequestHeader) == 24);
+static_assert(offsetof(RequestHeader, checksum) == 8 && offsetof(RequestHeader, length) == 16);
+static_assert(offsetof(RequestHeader, op_count) == 20 && offsetof(RequestHeader, flags) == 22);
+
+enum class MessageStatus : uint8_t {
+  kOk = 0,        // one result for each op follows
+  kRefused = 1,   // the message was malformed: no op of it was executed, the session ends
+};
+
+// Head of a response, at the start of its slot. The results follow at once.
+struct ResponseHeader {
+  uint64_t seq;            // that of the request answered
+  uint64_t checksum;       // message_checksum() over everything from `length` to the end of the body
+  uint64_t asleep;         // outside the checksum: the next seq this lane expects, when its partition no longer polls for it
+  uint32_t length;         // bytes of body
+  uint16_t result_count;   // as many as the request had ops
+  uint8_t status;          // MessageStatus
+  uint8_t reserved0;       // 0
+  uint32_t processing_ns;  // from the partition's seeing the request to its publishing the response
+  uint32_t reserved1;      // 0
+};
+static_assert(sizeof(ResponseHeader) == 40);
+static_assert(offsetof(ResponseHeader, asleep) == 16 && offsetof(ResponseHeader, length) == 24);
+static_assert(offsetof(ResponseHeader, result_count) == 28 && offsetof(ResponseHeader, status) == 30);
+static_assert(offsetof(ResponseHeader, processing_ns) == 32);
+
+// Where the checksummed part of each message starts.
+inline constexpr size_t kRequestChecked = offsetof(RequestHeader, length);
+inline constexpr size_t kResponseChecked = offsetof(ResponseHeader, length);
+
+// One line per lane at the head of request memory, written by the client, apart from any slot.
+struct LaneLine {
+  uint64_t want;  // the highest seq whose response the client wants delivered; 0: none
+  uint64_t reserved[7];
+};
+static_assert(sizeof(LaneLine) == 64);
+
+inline constexpr uint32_t kMaxOpsPerMessage = 256;
+inline constexpr uint32_t kMinSlotSize = 1024;
+inline constexpr uint32_t kMaxSlotSize = 64 * 1024;
+inline constexpr uint32_t kMinWindow = 2;
+inline constexpr uint32_t kMaxWindow = 64;
+inline constexpr uint32_t kMaxLanes = 256;
+
+// The shape of a region, agreed in the handshake. Both sides compute every offset from it. All methods are pure.
+struct RegionLayout {
+  uint32_t lanes = 0;   // = partitions of the backend
+  uint32_t window = 0;  // slots per lane
+  uint32_t request_slot_size = 0;
+  uint32_t response_slot_size = 0;
+
+  bool is_valid() const;
+  size_t request_bytes() const { return lanes * (sizeof(LaneLine) + size_t{window} * request_slot_size); }
+  size_t response_bytes() const { return size_t{lanes} * window * response_slot_size; }
+  size_t want_offset(uint32_t lane) const { return lane * sizeof(LaneLine); }
+  size_t request_offset(uint32_t lane, uint64_t seq) const {
+    return lanes * sizeof(LaneLine) + (size_t{lane} * window + seq % window) * request_slot_size;
+  }
+  size_t response_offset(uint32_t lane, uint64_t seq) const {
+    return (size_t{lane} * window + seq % window) * response_slot_size;
+  }
+  std::string to_string() const;
+};
+
+// XXH3-64 of `length` bytes from `checked`, seeded with the session's nonce and the seq: a message of another session, of
+// another seq, or torn anywhere does not match.
+uint64_t message_checksum(const std::byte* checked, size_t length, uint64_t nonce, uint64_t seq);
+
+std::string to_string(const RequestHeader& header);
+std::string to_string(const ResponseHeader& header);
+
+}  // namespace egret::wire
