@@ -1,0 +1,73 @@
+// Writing text answers: fixed lines, and functions that write the others into memory of the caller. Each function returns the
+// end of what it wrote, and needs the room its bound says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "memcache/command.h"
+
+namespace egret::memcache {
+
+// --- Fixed lines
+inline constexpr std::string_view kStored = "STORED\r\n";
+inline constexpr std::string_view kNotStored = "NOT_STORED\r\n";
+inline constexpr std::string_view kExists = "EXISTS\r\n";
+inline constexpr std::string_view kNotFound = "NOT_FOUND\r\n";
+inline constexpr std::string_view kDeleted = "DELETED\r\n";
+inline constexpr std::string_view kTouched = "TOUCHED\r\n";
+inline constexpr std::string_view kOk = "OK\r\n";
+inline constexpr std::string_view kReset = "RESET\r\n";
+inline constexpr std::string_view kEnd = "END\r\n";
+inline constexpr std::string_view kCrLf = "\r\n";  // after a VALUE's bytes
+
+// Lines that the client's own bytes bring about.
+inline constexpr std::string_view kError = "ERROR\r\n";
+inline constexpr std::string_view kBadFormat = "CLIENT_ERROR bad command line format\r\n";
+inline constexpr std::string_view kBadCommandLine = "CLIENT_ERROR bad command line\r\n";
+inline constexpr std::string_view kBadDataChunk = "CLIENT_ERROR bad data chunk\r\n";
+inline constexpr std::string_view kBadExptime = "CLIENT_ERROR invalid exptime argument\r\n";
+inline constexpr std::string_view kBadDelta = "CLIENT_ERROR invalid numeric delta argument\r\n";
+inline constexpr std::string_view kBadDelete =
+    "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
+inline constexpr std::string_view kNonNumeric =
+    "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+inline constexpr std::string_view kStatsDetailUsage = "CLIENT_ERROR usage: stats detail on|off|dump\r\n";
+inline constexpr std::string_view kShutdownNotEnabled = "ERROR: shutdown not enabled\r\n";
+
+// Lines that tell of the server.
+inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache\r\n";
+inline constexpr std::string_view kOutOfMemoryStoring = "SERVER_ERROR out of memory storing object\r\n";
+inline constexpr std::string_view kOutOfMemory = "SERVER_ERROR out of memory\r\n";
+inline constexpr std::string_view kOutOfMemoryGet = "SERVER_ERROR out of memory writing get response\r\n";
+inline constexpr std::string_view kTooManyConnections = "ERROR Too many open connections\r\n";
+inline constexpr std::string_view kBackendUnavailable = "SERVER_ERROR backend unavailable\r\n";
+inline constexpr std::string_view kBackendTimedOut = "SERVER_ERROR backend timed out\r\n";
+inline constexpr std::string_view kBackendRefused = "SERVER_ERROR backend refused the request\r\n";
+
+// --- Written lines. Bounds are in bytes, for a key of `key_length`.
+inline constexpr size_t kMaxDigits = 20;  // of a 64-bit number
+
+// "VALUE <key> <flags> <length>[ <cas>]\r\n"; the value and kCrLf follow it. `cas` may be null.
+constexpr size_t max_value_header(size_t key_length) { return 6 + key_length + 1 + 10 + 1 + 10 + 1 + kMaxDigits + 2; }
+char* write_value_header(char* out, std::string_view key, uint32_t client_flags, uint32_t length, const uint64_t* cas);
+
+// "<number>\r\n"
+inline constexpr size_t kMaxNumberLine = kMaxDigits + 2;
+char* write_number(char* out, uint64_t number);
+
+// "STAT <name> <value>\r\n"
+constexpr size_t max_stat(size_t name_length, size_t value_length) { return 5 + name_length + 1 + value_length + 2; }
+char* write_stat(char* out, std::string_view name, std::string_view value);
+constexpr size_t max_stat(size_t name_length) { return max_stat(name_length, kMaxDigits); }
+char* write_stat(char* out, std::string_view name, uint64_t value);
+
+// "VERSION <version>\r\n"
+constexpr size_t max_version(size_t version_length) { return 8 + version_length + 2; }
+char* write_version(char* out, std::string_view version);
+
+// The bytes of `text`, which has no bound but its own length.
+char* write_text(char* out, std::string_view text);
+
+}  // namespace egret::memcache
