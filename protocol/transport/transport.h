@@ -36,7 +36,7 @@ struct RegionShape {
 // What poll() found.
 struct Event {
   enum class Kind : uint8_t {
-    kFetched,    // client: the read staged with `tag` is done; `bytes` is what it saw, valid until that range is read again
+    kFetched,    // client: the read staged with `tag` is done: its range of response_image() holds what it saw
     kDelivered,  // client: the server pushed. `bytes` is the response, valid until the next poll(); empty: fetch any lane
     kRing,       // server: the client asks that `lane` be looked at
     kClosed,     // the peer is gone or the endpoint broke; nothing follows
@@ -77,6 +77,8 @@ class ClientEndpoint : public ControlChannel {
   // Data. `request_image()` is where requests are encoded: the offset there is the offset in request memory. A range is the
   // transport's from stage_write() until the response to it has been seen.
   virtual std::byte* request_image() = 0;
+  // Where fetched bytes are: the offset there is the offset in response memory. Racing memory on shm (the slot itself).
+  virtual const std::byte* response_image() const = 0;
   // Stages a write of `length` bytes at `offset` (8-byte aligned). The first 8 bytes are not taken from the image but are
   // `first_word`, and become visible no earlier than the rest where the transport can promise that.
   virtual void stage_write(size_t offset, size_t length, uint64_t first_word) = 0;

@@ -1,0 +1,302 @@
+#include "rpc/client_lane.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/slot_copy.h"
+#include "wire/bytes.h"
+#include "wire/codec.h"
+
+namespace egret::rpc {
+
+using base::observe_word;
+using op::Op;
+using op::OpCode;
+using op::Result;
+using op::ResultCode;
+using wire::RequestHeader;
+using wire::ResponseHeader;
+
+namespace {
+constexpr uint64_t kRingAgainNs = 10'000'000;       // a ring without effect is repeated after this long
+constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
+}  // namespace
+
+ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
+                       transport::ClientEndpoint& endpoint, const uint64_t& now_ns)
+    : lane_(lane), layout_(layout), nonce_(nonce), endpoint_(endpoint), now_ns_(now_ns), policy_(fetch), fetch_(fetch),
+      slots_(std::make_unique<Slot[]>(layout.window)) {}
+
+LaneCounters& LaneCounters::operator+=(const LaneCounters& other) {
+  messages += other.messages;
+  ops += other.ops;
+  fetches += other.fetches;
+  refetches += other.refetches;
+  torn += other.torn;
+  second_reads += other.second_reads;
+  deliveries += other.deliveries;
+  wants += other.wants;
+  rings += other.rings;
+  timeouts += other.timeouts;
+  return *this;
+}
+
+// --- packing -----------------------------------------------------------------------------------------------------------
+
+size_t ClientLane::expected_result(const Op& op) const {
+  const size_t least = wire::min_result_size(op);
+  if (op.code == OpCode::kGet && !(op.options & op::kNoValue)) return least + policy_.expected_value();
+  if (op.code == OpCode::kChunk) return least + op.length;
+  return least;
+}
+
+uint32_t ClientLane::max_chunk() const {
+  Op chunk;
+  chunk.code = OpCode::kChunk;
+  return layout_.response_slot_size - static_cast<uint32_t>(sizeof(ResponseHeader) + wire::min_result_size(chunk));
+}
+
+uint32_t ClientLane::max_upload_part(size_t key_length) const {
+  Op part;
+  part.code = OpCode::kUpload;
+  return layout_.request_slot_size -
+         static_cast<uint32_t>(sizeof(RequestHeader) + wire::encoded_op_size(part) + key_length);
+}
+
+bool ClientLane::fits(const Op& op) const {
+  return sizeof(RequestHeader) + wire::encoded_op_size(op) <= layout_.request_slot_size;
+}
+
+bool ClientLane::open_message() {
+  if (!has_credit()) return false;
+  Slot& opened = slot(next_seq_);
+  EGRET_DCHECK(opened.state == State::kFree);
+  opened.state = State::kOpen;
+  opened.arrived = false;
+  opened.read_in_flight = false;  // a read of this slot's last message may still complete; its tag tells
+  opened.refetches = 0;
+  opened.op_count = 0;
+  open_at_ = endpoint_.request_image() + layout_.request_offset(lane_, next_seq_);
+  open_end_ = open_at_ + sizeof(RequestHeader);
+  open_min_results_ = 0;
+  open_expected_results_ = 0;
+  return true;
+}
+
+bool ClientLane::append(const Op& op, Waiter* waiter, std::string_view* key_in_slot) {
+  const size_t size = wire::encoded_op_size(op);
+  const size_t least = wire::min_result_size(op);
+  const size_t expected = expected_result(op);
+  const size_t room = layout_.response_slot_size - sizeof(ResponseHeader);
+  if (open_ops_ > 0) {
+    const size_t used = static_cast<size_t>(open_end_ - open_at_);
+    if (used + size > layout_.request_slot_size || open_min_results_ + least > room ||
+        open_expected_results_ + expected > room || open_ops_ == wire::kMaxOpsPerMessage) {
+      seal();
+    }
+  }
+  if (open_ops_ == 0 && !open_message()) return false;
+  EGRET_DCHECK(static_cast<size_t>(open_end_ - open_at_) + size <= layout_.request_slot_size);
+  std::byte* const end = wire::encode_op(open_end_, op);
+  if (key_in_slot != nullptr) {
+    const auto* key = reinterpret_cast<const char*>(end - op.value.size() - op.key.size());
+    *key_in_slot = std::string_view(key, op.key.size());
+  }
+  open_end_ = end;
+  open_min_results_ += least;
+  open_expected_results_ += expected;
+  slot(next_seq_).waiters[open_ops_++] = waiter;
+  return true;
+}
+
+void ClientLane::seal() {
+  if (open_ops_ == 0) return;
+  Slot& sealed = slot(next_seq_);
+  sealed.state = State::kSent;
+  sealed.op_count = static_cast<uint16_t>(open_ops_);
+  sealed.sent_ns = now_ns_;
+  const auto length = static_cast<uint32_t>(open_end_ - open_at_ - ptrdiff_t{sizeof(RequestHeader)});
+  wire::FieldWriter checked(open_at_ + wire::kRequestChecked);
+  checked.put(length);
+  checked.put(sealed.op_count);
+  checked.put(uint16_t{0});
+  const size_t covered = sizeof(RequestHeader) - wire::kRequestChecked + length;
+  wire::FieldWriter(open_at_ + offsetof(RequestHeader, checksum))
+      .put(wire::message_checksum(open_at_ + wire::kRequestChecked, covered, nonce_, next_seq_));
+  endpoint_.stage_write(layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
+  ++counters_.messages;
+  counters_.ops += open_ops_;
+  ++next_seq_;
+  open_ops_ = 0;
+  if (policy_.mode() == FetchPolicy::Mode::kReply && !endpoint_.limits().fetch_is_local) stage_want();
+}
+
+bool ClientLane::stage_want() {
+  const uint64_t newest = next_seq_ - 1;
+  if (outstanding() == 0 || wanted_ >= newest) return false;
+  wanted_ = newest;
+  endpoint_.stage_write(layout_.want_offset(lane_), sizeof(uint64_t), newest);
+  ++counters_.wants;
+  return true;
+}
+
+// --- fetching ------------------------------------------------------------------------------------------------------------
+
+uint32_t ClientLane::stage_fetches(uint32_t depth) {
+  uint32_t staged = 0;
+  const bool local = endpoint_.limits().fetch_is_local;
+  for (uint64_t seq = oldest_; seq < next_seq_ && staged < depth; ++seq) {
+    Slot& target = slot(seq);
+    if (target.state != State::kSent && target.state != State::kAbandoned) break;
+    if (!target.read_in_flight && !target.arrived) {
+      const uint32_t size = local ? layout_.response_slot_size : std::min(policy_.fetch_size(), layout_.response_slot_size);
+      endpoint_.stage_read(layout_.response_offset(lane_, seq), size, tag_of(seq));
+      target.read_in_flight = true;
+      target.read_bytes = size;
+      ++counters_.fetches;
+      ++staged;
+    }
+    if (local) break;  // the next one is looked at when this one is in
+  }
+  return staged;
+}
+
+// True when the response to `seq` at `at` is whole; `length` is then that of its body.
+bool ClientLane::check_response(uint64_t seq, const std::byte* at, uint32_t& length) const {
+  wire::FieldReader header(at + offsetof(ResponseHeader, checksum), sizeof(ResponseHeader) - sizeof(uint64_t));
+  const auto checksum = header.get<uint64_t>();
+  header.get<uint64_t>();  // asleep
+  length = header.get<uint32_t>();
+  if (length > layout_.response_slot_size - sizeof(ResponseHeader)) return false;
+  const size_t covered = sizeof(ResponseHeader) - wire::kResponseChecked + length;
+  return wire::message_checksum(at + wire::kResponseChecked, covered, nonce_, seq) == checksum;
+}
+
+bool ClientLane::on_fetched(uint64_t tag) {
+  // The full seq: the one outstanding whose low bits the tag has.
+  const uint64_t seq = oldest_ + ((tag - oldest_) & kSeqMask);
+  if (seq >= next_seq_) return true;  // an older one, delivered meanwhile
+  Slot& fetched = slot(seq);
+  fetched.read_in_flight = false;
+  const std::byte* at = endpoint_.response_image() + layout_.response_offset(lane_, seq);
+  if (observe_word(at) != seq) {
+    ++fetched.refetches;
+    ++counters_.refetches;
+    look_asleep(at, seq);
+    return true;
+  }
+  if (!endpoint_.limits().fetch_is_local && !(tag & kSecondRead)) {
+    // The first F bytes are here. A body that goes on needs the rest; a torn length only makes us read too much or too little.
+    wire::FieldReader header(at + offsetof(ResponseHeader, length), sizeof(uint32_t));
+    const size_t whole = sizeof(ResponseHeader) + std::min<size_t>(header.get<uint32_t>(), layout_.response_slot_size);
+    const uint32_t have = fetched.read_bytes;
+    if (whole > have && whole <= layout_.response_slot_size) {
+      endpoint_.stage_read(layout_.response_offset(lane_, seq) + have, whole - have, tag_of(seq) | kSecondRead);
+      fetched.read_in_flight = true;
+      ++counters_.second_reads;
+      return true;
+    }
+  }
+  uint32_t length = 0;
+  if (!check_response(seq, at, length)) {
+    ++fetched.refetches;
+    ++counters_.torn;
+    return true;
+  }
+  fetched.arrived = true;
+  return take_arrived();
+}
+
+bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(ResponseHeader) || outstanding() == 0) return true;
+  uint32_t length = 0;
+  if (observe_word(bytes.data()) != oldest_ || slot(oldest_).arrived) return true;  // seen already, or not its turn: fetch
+  if (!check_response(oldest_, bytes.data(), length) || sizeof(ResponseHeader) + length > bytes.size()) return true;
+  ++counters_.deliveries;
+  return finish(oldest_, bytes.data()) && take_arrived();
+}
+
+bool ClientLane::take_arrived() {
+  while (oldest_ < next_seq_ && slot(oldest_).arrived) {
+    if (!finish(oldest_, endpoint_.response_image() + layout_.response_offset(lane_, oldest_))) return false;
+  }
+  return true;
+}
+
+// The response to the oldest message is whole at `response`: its waiters get their results, its slot is free.
+bool ClientLane::finish(uint64_t seq, const std::byte* response) {
+  Slot& done = slot(seq);
+  wire::FieldReader header(response + offsetof(ResponseHeader, length), sizeof(ResponseHeader) - wire::kResponseChecked);
+  const auto length = header.get<uint32_t>();
+  const auto count = header.get<uint16_t>();
+  const auto status = header.get<uint8_t>();
+  header.get<uint8_t>();
+  const auto processing_ns = header.get<uint32_t>();
+  if (count != done.op_count || status != static_cast<uint8_t>(wire::MessageStatus::kOk)) return false;
+  if (length > layout_.response_slot_size - sizeof(ResponseHeader)) return false;
+  const bool local = endpoint_.limits().fetch_is_local;
+  const uint64_t waited = now_ns_ > done.sent_ns ? now_ns_ - done.sent_ns : 0;
+  policy_.on_response(local ? static_cast<uint32_t>(waited / fetch_.local_refetch_ns) : done.refetches, processing_ns,
+                      static_cast<uint32_t>(sizeof(ResponseHeader)) + length);
+  const bool abandoned = done.state == State::kAbandoned;
+  wire::ResultReader results(response + sizeof(ResponseHeader), length);
+  Result result;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!results.next(result)) {
+      // What is left of this message is answered by fail_all(), which starts with the waiter that got no result.
+      std::copy(done.waiters + i, done.waiters + count, done.waiters);
+      done.op_count = static_cast<uint16_t>(count - i);
+      return false;
+    }
+    if (abandoned) continue;
+    if (result.code == ResultCode::kHit) policy_.on_value(result.total_length);
+    done.waiters[i]->on_result(result);
+  }
+  done.state = State::kFree;
+  done.arrived = false;
+  ++oldest_;
+  return true;
+}
+
+void ClientLane::look_asleep(const std::byte* header, uint64_t seq) {
+  if (observe_word(header + offsetof(ResponseHeader, asleep)) != seq) return;
+  if (rung_for_ == seq && now_ns_ - rung_ns_ < kRingAgainNs) return;
+  rung_for_ = seq;
+  rung_ns_ = now_ns_;
+  ++counters_.rings;
+  endpoint_.ring(lane_);
+}
+
+// --- endings -------------------------------------------------------------------------------------------------------------
+
+void ClientLane::answer_all(Slot& slot, ResultCode code) {
+  Result result;
+  result.code = code;
+  for (uint32_t i = 0; i < slot.op_count; ++i) slot.waiters[i]->on_result(result);
+}
+
+void ClientLane::expire(uint64_t before_ns) {
+  for (uint64_t seq = oldest_; seq < next_seq_; ++seq) {
+    Slot& late = slot(seq);
+    if (late.state != State::kSent) continue;
+    if (late.sent_ns >= before_ns) return;
+    late.state = State::kAbandoned;
+    ++counters_.timeouts;
+    answer_all(late, ResultCode::kTimedOut);
+  }
+}
+
+void ClientLane::fail_all() {
+  if (open_ops_ > 0) slot(next_seq_).op_count = static_cast<uint16_t>(open_ops_);
+  const uint64_t end = next_seq_ + (open_ops_ > 0 ? 1 : 0);
+  open_ops_ = 0;
+  for (uint64_t seq = oldest_; seq < end; ++seq) {
+    Slot& lost = slot(seq);
+    const State state = lost.state;
+    lost.state = State::kFree;
+    if (state == State::kSent || state == State::kOpen) answer_all(lost, ResultCode::kSessionLost);
+  }
+  oldest_ = next_seq_ = end;
+}
+
+}  // namespace egret::rpc

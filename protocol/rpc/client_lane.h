@@ -1,0 +1,144 @@
+// The client side of one lane: packs ops into messages, numbers them, keeps the window, and turns responses back into results.
+//
+//   append(op, waiter) ─▶ open message (encoded in its slot) ─ seal ─▶ staged write … flush of the session … server …
+//   waiter->on_result ◀─ decode ◀─ whole and expected? ◀─ fetched or delivered bytes
+//
+// A lane is first in, first out: results reach their waiters in the order in which the ops were appended, each exactly once:
+// with a result, with kTimedOut, or with kSessionLost. A slot is used again only when the response to it has been seen.
+// Thread: the worker's. Memory: allocated when the session opens.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "op/op.h"
+#include "rpc/fetch_policy.h"
+#include "transport/transport.h"
+#include "wire/slot.h"
+
+namespace egret::rpc {
+
+// Who is told the result of an op. The waiter must stay alive until then.
+class Waiter {
+ public:
+  // `result.value` is valid during the call only. May append further ops.
+  virtual void on_result(const op::Result& result) = 0;
+
+ protected:
+  ~Waiter() = default;
+};
+
+struct LaneCounters {
+  uint64_t messages = 0;
+  uint64_t ops = 0;
+  uint64_t fetches = 0;
+  uint64_t refetches = 0;      // fetches that found nothing new
+  uint64_t torn = 0;           // fetches whose checksum did not match
+  uint64_t second_reads = 0;
+  uint64_t deliveries = 0;     // results that came by a push
+  uint64_t wants = 0;
+  uint64_t rings = 0;
+  uint64_t timeouts = 0;
+
+  LaneCounters& operator+=(const LaneCounters& other);
+};
+
+class ClientLane {
+ public:
+  ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
+             transport::ClientEndpoint& endpoint, const uint64_t& now_ns);
+
+  // Encodes `op` into the open message, opening or sealing messages as needed. False when the window is used up: try again
+  // when the lane has got credit back. `key_in_slot`, if asked for, is where the op's key lies until its result is in.
+  bool append(const op::Op& op, Waiter* waiter, std::string_view* key_in_slot = nullptr);
+  // Value bytes that an upload part with a key of that length may carry, and that a chunk may bring back: one fills a slot.
+  uint32_t max_upload_part(size_t key_length) const;
+  uint32_t max_chunk() const;
+  bool fits(const op::Op& op) const;  // in a slot of its own
+
+  // Seals the open message, if there is one, and stages it (and, in reply mode, want).
+  void seal();
+  bool has_open() const { return open_ops_ > 0; }
+
+  // Stages the reads that are due: those of sent messages with none in flight, oldest first, at most `depth`. Returns how many.
+  uint32_t stage_fetches(uint32_t depth);
+  // The tag of a read: which lane staged it.
+  static uint32_t lane_of_tag(uint64_t tag) { return static_cast<uint32_t>(tag >> kLaneShift) & 0x7fff; }
+  // A staged read has completed. False: the response is malformed (the session is broken).
+  bool on_fetched(uint64_t tag);
+  // The server pushed. `bytes` as in transport::Event.
+  bool on_delivered(std::span<const std::byte> bytes);
+  // Stages want for everything outstanding, unless it is set already. Returns whether it did.
+  bool stage_want();
+
+  // Messages sent and not answered; messages whose waiters have been told kTimedOut count until their slot comes back.
+  uint32_t outstanding() const { return static_cast<uint32_t>(next_seq_ - oldest_); }
+  uint64_t answered() const { return oldest_; }  // grows with every message answered
+  bool has_credit() const { return outstanding() < layout_.window; }
+  uint64_t oldest_sent_ns() const { return slot(oldest_).sent_ns; }
+  // Tells the waiters of messages sent before `before_ns` that time is up. Their slots stay taken.
+  void expire(uint64_t before_ns);
+  // Tells every waiter kSessionLost; the lane is then empty and of no further use.
+  void fail_all();
+
+  const FetchPolicy& policy() const { return policy_; }
+  const LaneCounters& counters() const { return counters_; }
+  uint32_t number() const { return lane_; }
+
+ private:
+  // A slot's message: kFree → kOpen (being packed) → kSent → kFree; kAbandoned: sent, its waiters told kTimedOut.
+  enum class State : uint8_t { kFree, kOpen, kSent, kAbandoned };
+  struct Slot {
+    State state = State::kFree;
+    bool read_in_flight = false;
+    bool arrived = false;  // whole in the response image, waiting for its turn
+    uint16_t op_count = 0;
+    uint32_t refetches = 0;
+    uint32_t read_bytes = 0;  // that the read in flight takes
+    uint64_t sent_ns = 0;
+    Waiter* waiters[wire::kMaxOpsPerMessage];
+  };
+
+  // A read's tag, from the top: one bit (the rest of a response), the lane, the seq's low bits.
+  static constexpr uint32_t kLaneShift = 48;
+  uint64_t tag_of(uint64_t seq) const { return uint64_t{lane_} << kLaneShift | (seq & kSeqMask); }
+  static constexpr uint64_t kSeqMask = (uint64_t{1} << kLaneShift) - 1;
+
+  Slot& slot(uint64_t seq) { return slots_[seq % layout_.window]; }
+  const Slot& slot(uint64_t seq) const { return slots_[seq % layout_.window]; }
+  size_t expected_result(const op::Op& op) const;
+  bool open_message();
+  void look_asleep(const std::byte* header, uint64_t seq);
+  bool check_response(uint64_t seq, const std::byte* at, uint32_t& length) const;
+  bool take_arrived();
+  bool finish(uint64_t seq, const std::byte* response);
+  void answer_all(Slot& slot, op::ResultCode code);
+
+  const uint32_t lane_;
+  const wire::RegionLayout layout_;
+  const uint64_t nonce_;
+  transport::ClientEndpoint& endpoint_;
+  const uint64_t& now_ns_;  // the session's, of this pass
+  FetchPolicy policy_;
+  const FetchOptions fetch_;
+  std::unique_ptr<Slot[]> slots_;
+
+  uint64_t next_seq_ = 1;  // of the open message, or of the next one
+  uint64_t oldest_ = 1;    // not yet answered
+  uint64_t wanted_ = 0;    // last value of want
+  uint64_t rung_for_ = 0;  // the seq for which the lane was rung last
+  uint64_t rung_ns_ = 0;
+
+  // The open message.
+  uint32_t open_ops_ = 0;
+  std::byte* open_at_ = nullptr;   // start of its slot
+  std::byte* open_end_ = nullptr;  // end of what is encoded
+  size_t open_min_results_ = 0;
+  size_t open_expected_results_ = 0;
+
+  LaneCounters counters_;
+};
+
+}  // namespace egret::rpc

@@ -1,0 +1,232 @@
+#include "rpc/client_session.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "op/hash.h"
+
+namespace egret::rpc {
+
+using base::Status;
+using transport::Event;
+using wire::FrameType;
+
+namespace {
+constexpr size_t kEventBatch = 64;
+}  // namespace
+
+ClientSession::ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer,
+                             Connect connect)
+    : options_(options), clock_(clock), observer_(observer), connect_(connect), backoff_ns_(options.backoff_min_ns) {}
+
+ClientSession::~ClientSession() = default;
+
+// --- set-up and death ----------------------------------------------------------------------------------------------------
+
+void ClientSession::start() {
+  now_ns_ = clock_.now_ns();
+  connect_now();
+}
+
+void ClientSession::connect_now() {
+  auto connected = connect_(options_.address);
+  if (!connected) {
+    lose(connected.message());
+    return;
+  }
+  endpoint_ = std::move(connected.value());
+  state_ = State::kHandshaking;
+  deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
+  observer_.on_session_connecting(*this);
+  const wire::Hello hello{.features = 0, .worker_id = options_.worker_id, .window = options_.window};
+  if (Status sent = endpoint_->send_frame(encode(hello), false); !sent) lose(sent.message());
+}
+
+void ClientSession::on_control_ready() {
+  now_ns_ = clock_.now_ns();
+  while (endpoint_ != nullptr) {
+    std::array<std::byte, wire::kMaxFrame> frame{};
+    size_t length = 0;
+    if (Status received = endpoint_->receive_frame(frame, length); !received) {
+      lose(received.message());
+      return;
+    }
+    if (length == 0) return;
+    on_frame(std::span(frame).first(length));
+  }
+}
+
+void ClientSession::on_frame(std::span<const std::byte> frame) {
+  FrameType type{};
+  std::string error;
+  if (!decode_prefix(frame, type, error)) return lose(error);
+  if (state_ == State::kHandshaking && type == FrameType::kGrant) return on_grant(frame);
+  if (wire::Refusal refusal; type == FrameType::kRefusal && decode(frame, refusal)) {
+    return lose("refused: " + refusal.reason);
+  }
+  lose("an unexpected handshake frame");
+}
+
+void ClientSession::on_grant(std::span<const std::byte> frame) {
+  if (!decode(frame, grant_)) return lose("a malformed grant");
+  const wire::RegionLayout& layout = grant_.layout;
+  const transport::RegionShape shape{.lanes = layout.lanes,
+                                     .request_bytes = layout.request_bytes(),
+                                     .response_bytes = layout.response_bytes(),
+                                     .reply_bytes = layout.response_slot_size};
+  if (Status mapped = endpoint_->map_region(shape); !mapped) return lose(mapped.message());
+  if (Status sent = endpoint_->send_frame(encode(wire::Ready{}), true); !sent) return lose(sent.message());
+  lanes_.clear();
+  for (uint32_t i = 0; i < layout.lanes; ++i) {
+    lanes_.push_back(std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_));
+  }
+  state_ = State::kOpen;
+  reads_in_flight_ = 0;
+  backoff_ns_ = options_.backoff_min_ns;
+  observer_.on_session_open(*this);
+}
+
+void ClientSession::lose(const std::string& why) {
+  const bool was_open = state_ == State::kOpen;
+  if (endpoint_ != nullptr) {
+    observer_.on_session_lost(*this, why, was_open);
+    endpoint_->close();
+  } else {
+    observer_.on_session_lost(*this, why, false);
+  }
+  state_ = State::kWaiting;
+  deadline_ns_ = now_ns_ + backoff_ns_;
+  backoff_ns_ = std::min(backoff_ns_ * 2, options_.backoff_max_ns);
+  past_ = counters();
+  auto lanes = std::move(lanes_);
+  lanes_.clear();
+  // Waiters may ask for new ops here; the session is no longer open, so they are refused.
+  for (auto& lane : lanes) lane->fail_all();
+  credit_came_ = true;
+  lanes.clear();
+  endpoint_.reset();
+}
+
+void ClientSession::close() {
+  if (endpoint_ != nullptr) lose("closed");
+}
+
+void ClientSession::tick() {
+  now_ns_ = clock_.now_ns();
+  if (state_ == State::kWaiting && now_ns_ >= deadline_ns_) return connect_now();
+  if (state_ == State::kHandshaking && now_ns_ >= deadline_ns_) return lose("no answer to the handshake");
+  if (state_ != State::kOpen) return;
+  for (auto& lane : lanes_) {
+    if (lane->outstanding() == 0 || now_ns_ < options_.op_timeout_ns) continue;
+    lane->expire(now_ns_ - options_.op_timeout_ns);
+    // Time enough to see the late response; a lane that stays stuck needs a new session.
+    if (lane->oldest_sent_ns() + 2 * options_.op_timeout_ns < now_ns_) return lose("the backend does not answer");
+  }
+}
+
+// --- the data path -------------------------------------------------------------------------------------------------------
+
+uint64_t ClientSession::hash(std::string_view key) const { return op::hash_key(key, grant_.hash_seed); }
+
+ClientLane& ClientSession::lane_of(uint64_t hash) { return *lanes_[op::partition_of(hash, lane_count())]; }
+
+void ClientSession::stop_waiting(const CreditWaiter* waiter) { std::erase(credit_waiters_, waiter); }
+
+void ClientSession::begin_pass() { now_ns_ = clock_.now_ns(); }
+
+void ClientSession::flush() {
+  if (state_ != State::kOpen) return;
+  for (auto& lane : lanes_) {
+    if (lane->has_open()) lane->seal();
+  }
+  endpoint_->flush();
+}
+
+bool ClientSession::fetch() {
+  if (state_ != State::kOpen) return false;
+  bool progress_at_all = false;
+  for (bool progress = true; progress && state_ == State::kOpen;) {
+    const uint32_t depth = endpoint_->limits().read_depth;
+    uint32_t staged = 0;
+    for (auto& lane : lanes_) {
+      if (lane->outstanding() == 0 || reads_in_flight_ + staged >= depth) continue;
+      staged += lane->stage_fetches(depth - reads_in_flight_ - staged);
+    }
+    reads_in_flight_ += staged;
+    endpoint_->flush();
+    progress = false;
+    if (!poll_events(progress)) {
+      lose("a malformed response");
+      return true;
+    }
+    progress_at_all |= progress;
+    if (!endpoint_->limits().fetch_is_local) break;
+  }
+  return progress_at_all;
+}
+
+// Handles what the endpoint has; false when the session must end.
+bool ClientSession::poll_events(bool& progress) {
+  std::array<Event, kEventBatch> events;
+  for (size_t count = kEventBatch; count == kEventBatch;) {
+    count = endpoint_->poll(events);
+    for (const Event& event : std::span(events).first(count)) {
+      if (event.kind == Event::Kind::kClosed) return false;
+      if (event.kind == Event::Kind::kFetched) --reads_in_flight_;
+      const uint32_t number = event.kind == Event::Kind::kFetched ? ClientLane::lane_of_tag(event.tag) : event.lane;
+      if (number >= lanes_.size()) continue;
+      ClientLane& lane = *lanes_[number];
+      const uint64_t before = lane.answered();
+      const bool well_formed =
+          event.kind == Event::Kind::kFetched ? lane.on_fetched(event.tag) : lane.on_delivered(event.bytes);
+      if (!well_formed) return false;
+      if (lane.answered() != before) progress = credit_came_ = true;
+    }
+  }
+  return true;
+}
+
+bool ClientSession::hand_out_credit() {
+  if (!credit_came_) return false;
+  credit_came_ = false;
+  // Those who are refused again queue up anew, behind the others.
+  size_t waiting = credit_waiters_.size();
+  const bool any = waiting > 0;
+  while (waiting-- > 0 && !credit_waiters_.empty()) {
+    CreditWaiter* waiter = credit_waiters_.front();
+    credit_waiters_.pop_front();
+    waiter->on_credit();
+  }
+  return any;
+}
+
+bool ClientSession::should_spin() const {
+  for (const auto& lane : lanes_) {
+    if (lane->outstanding() == 0 || lane->policy().mode() == FetchPolicy::Mode::kReply) continue;
+    if (now_ns_ - lane->oldest_sent_ns() < options_.spin_ns) return true;
+  }
+  return false;
+}
+
+bool ClientSession::prepare_sleep() {
+  if (state_ != State::kOpen) return true;
+  if (outstanding() == 0) return true;
+  for (auto& lane : lanes_) lane->stage_want();
+  endpoint_->arm();
+  return !fetch();
+}
+
+uint32_t ClientSession::outstanding() const {
+  uint32_t count = 0;
+  for (const auto& lane : lanes_) count += lane->outstanding();
+  return count;
+}
+
+LaneCounters ClientSession::counters() const {
+  LaneCounters sum = past_;
+  for (const auto& lane : lanes_) sum += lane->counters();
+  return sum;
+}
+
+}  // namespace egret::rpc

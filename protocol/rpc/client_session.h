@@ -1,0 +1,135 @@
+// One proxy worker's session with one backend: set-up, its lanes, the passes of flushing and fetching, its death and return.
+//
+//   kWaiting ──start/back-off over──▶ kHandshaking ──grant, region mapped──▶ kOpen
+//      ▲                                   │ refused, failed                   │ peer gone, malformed response, stuck lane
+//      └───────────────────────────────────┴───────────────────────────────────┘  everything in flight fails once
+//
+// A new session has a new region, nonce and seqs; nothing of an old one is ever replayed.
+// Thread: the worker's. Errors: never thrown; a broken session reports on_session_lost once and tries again by itself.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "rpc/client_lane.h"
+#include "transport/transport.h"
+#include "wire/handshake.h"
+
+namespace egret::rpc {
+
+struct SessionOptions {
+  std::string address;     // transport/address.h
+  uint64_t worker_id = 0;  // random; see wire::Hello
+  uint32_t window = 8;
+  uint64_t op_timeout_ns = 2'000'000'000;
+  uint64_t connect_timeout_ns = 2'000'000'000;
+  uint64_t backoff_min_ns = 10'000'000;
+  uint64_t backoff_max_ns = 1'000'000'000;
+  uint64_t spin_ns = 20'000;  // in fetch mode a message is waited for this long before the worker sleeps
+  FetchOptions fetch;
+};
+
+class ClientSession;
+
+// What the session's owner must know: which descriptors to watch.
+class SessionObserver {
+ public:
+  // A control channel exists: watch control_fd() for reading, level-triggered, and call on_control_ready().
+  virtual void on_session_connecting(ClientSession& session) = 0;
+  // Data may flow: watch data_fd() for reading, edge-triggered; being woken is all it is for.
+  virtual void on_session_open(ClientSession& session) = 0;
+  // Both descriptors are about to close: stop watching. `why` is for the log.
+  virtual void on_session_lost(ClientSession& session, const std::string& why, bool was_open) = 0;
+
+ protected:
+  ~SessionObserver() = default;
+};
+
+// Somebody whose append() was refused for want of credit and who wants to be called when there may be some.
+class CreditWaiter {
+ public:
+  virtual void on_credit() = 0;
+
+ protected:
+  ~CreditWaiter() = default;
+};
+
+class ClientSession {
+ public:
+  enum class State : uint8_t { kWaiting, kHandshaking, kOpen };
+  using Connect = base::Expected<std::unique_ptr<transport::ClientEndpoint>> (*)(const std::string& address);
+
+  // `connect` is transport::connect, or a test's.
+  ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer, Connect connect);
+  ~ClientSession();
+
+  // --- set-up and death
+  void start();
+  void on_control_ready();
+  // Time-outs of ops and of set-up, reconnecting. To be called about every kTickNs while needs_tick().
+  void tick();
+  bool needs_tick() const { return state_ != State::kOpen || outstanding() > 0; }
+  static constexpr uint64_t kTickNs = 20'000'000;
+  void close();
+
+  State state() const { return state_; }
+  bool is_open() const { return state_ == State::kOpen; }
+  int control_fd() const { return endpoint_->control_fd(); }
+  int data_fd() const { return endpoint_->data_fd(); }
+  const SessionOptions& options() const { return options_; }
+  const wire::Grant& grant() const { return grant_; }  // open only
+
+  // --- the data path; open only
+  uint64_t hash(std::string_view key) const;
+  ClientLane& lane_of(uint64_t hash);
+  ClientLane& lane(uint32_t number) { return *lanes_[number]; }
+  uint32_t lane_count() const { return static_cast<uint32_t>(lanes_.size()); }
+  // Calls back once, at the next pass in which credit came back, or when the session is lost. First come, first served.
+  void wait_for_credit(CreditWaiter* waiter) { credit_waiters_.push_back(waiter); }
+  void stop_waiting(const CreditWaiter* waiter);
+
+  // --- the passes, in the worker's order
+  void begin_pass();
+  void flush();
+  // Fetches what is due and hands out results. Returns whether anything came in.
+  bool fetch();
+  // Lets those go on who wait for credit, if some came back. Returns whether anybody was called.
+  bool hand_out_credit();
+  // Whether the worker should look again soon rather than sleep.
+  bool should_spin() const;
+  // Before sleeping: want, fence, one more fetch. False: something came in, do not sleep.
+  bool prepare_sleep();
+
+  uint32_t outstanding() const;
+  LaneCounters counters() const;
+
+ private:
+  void connect_now();
+  void on_frame(std::span<const std::byte> frame);
+  void on_grant(std::span<const std::byte> frame);
+  void lose(const std::string& why);
+  bool poll_events(bool& progress);
+
+  const SessionOptions options_;
+  const base::Clock& clock_;
+  SessionObserver& observer_;
+  const Connect connect_;
+
+  State state_ = State::kWaiting;
+  uint64_t now_ns_ = 0;         // of this pass
+  uint64_t deadline_ns_ = 0;    // kWaiting: when to try again; kHandshaking: when to give up
+  uint64_t backoff_ns_ = 0;
+  std::unique_ptr<transport::ClientEndpoint> endpoint_;
+  wire::Grant grant_;
+  std::vector<std::unique_ptr<ClientLane>> lanes_;
+  std::deque<CreditWaiter*> credit_waiters_;
+  uint32_t reads_in_flight_ = 0;
+  bool credit_came_ = false;
+  LaneCounters past_;  // of lanes that are gone
+};
+
+}  // namespace egret::rpc

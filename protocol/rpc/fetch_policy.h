@@ -1,0 +1,60 @@
+// How a lane waits for its results: the paper's parameters F (bytes the first READ takes) and R (refetches before server
+// reply), learned per lane. After 004 §III-IV and its hybrid extension.
+//
+//   kFetch   the client fetches again and again; with short processing this is the fastest
+//   kReply   the client sets `want` with the request and sleeps until the result is delivered
+//
+// kFetch → kReply after two messages in a row that needed more than R refetches. kReply → kFetch when the processing times
+// that responses carry have been short for a while; each time that proves a mistake the while doubles, so that a machine
+// with fewer cores than threads (where waiting is long although processing is short) settles.
+// Pure: no I/O, no clock of its own. Thread: the lane's worker.
+#pragma once
+
+#include <cstdint>
+
+namespace egret::rpc {
+
+struct FetchOptions {
+  uint32_t max_refetches = 5;              // R
+  uint64_t local_refetch_ns = 2'000;       // on shm one refetch is charged per this long waited
+  uint32_t min_fetch = 256;                // F's bounds
+  uint32_t max_fetch = 1024;
+  uint64_t short_processing_ns = 7'000;    // beyond this, fetching has no advantage (004 §V)
+};
+
+class FetchPolicy {
+ public:
+  enum class Mode : uint8_t { kFetch, kReply };
+
+  explicit FetchPolicy(const FetchOptions& options) : options_(options) {}
+
+  Mode mode() const { return mode_; }
+  // Bytes that the first READ of a response takes, header included.
+  uint32_t fetch_size() const;
+  // Value bytes to expect of a get, for packing.
+  uint32_t expected_value() const { return value_average_; }
+
+  // A response came in: how often it was fetched in vain (or what the wait amounts to), how long the server took.
+  void on_response(uint32_t refetches, uint64_t processing_ns, uint32_t response_bytes);
+  void on_value(uint32_t length);
+
+  uint64_t switches_to_reply() const { return switches_to_reply_; }
+
+ private:
+  void enter_reply();
+
+  const FetchOptions options_;
+  Mode mode_ = Mode::kFetch;
+  uint32_t slow_in_a_row_ = 0;
+  uint32_t short_in_a_row_ = 0;
+  uint32_t patience_ = kMinPatience;  // short responses it takes to return to fetching
+  uint32_t since_return_ = 0;         // responses fetched since the last return
+  uint32_t response_average_ = 0;
+  uint32_t value_average_ = 0;
+  uint64_t switches_to_reply_ = 0;
+
+  static constexpr uint32_t kMinPatience = 64;
+  static constexpr uint32_t kMaxPatience = 1 << 16;
+};
+
+}  // namespace egret::rpc

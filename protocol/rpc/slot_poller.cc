@@ -1,0 +1,328 @@
+#include "rpc/slot_poller.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/slot_copy.h"
+#include "wire/bytes.h"
+#include "wire/codec.h"
+
+namespace egret::rpc {
+
+using base::observe_word;
+using base::publish_word;
+using wire::RequestHeader;
+using wire::ResponseHeader;
+
+namespace {
+constexpr size_t kMaxRoundMessages = 16;
+constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
+}  // namespace
+
+// A lane as its partition sees it. Awake: in awake_, polled. Asleep: said so in the response slot of `expected`, not polled
+// until rung. Broken: never looked at again; the control thread has been told.
+struct SlotPoller::Lane {
+  enum class State : uint8_t { kAwake, kAsleep, kBroken };
+  LaneBinding binding;
+  State state = State::kAwake;
+  uint64_t expected = 1;
+  uint64_t last_progress_ns = 0;
+  uint64_t torn_since_ns = 0;  // 0: the slot is not torn
+
+  const std::byte* request_slot() const {
+    return binding.endpoint->request_memory() + binding.layout.request_offset(binding.lane, expected);
+  }
+};
+
+// A request being served. `copy` has room for the largest slot.
+struct SlotPoller::Message {
+  LaneId lane = 0;
+  uint64_t seq = 0;
+  uint32_t length = 0;
+  uint16_t op_count = 0;
+  uint32_t first_op = 0;
+  size_t reserved = 0;           // what the results still to come take at least
+  std::byte* response = nullptr;  // the slot
+  std::byte* end = nullptr;       // of the results written so far
+  size_t response_offset = 0;
+  std::vector<std::byte> copy;  // of the request's body
+};
+
+SlotPoller::SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay)
+    : options_(options), clock_(clock), handler_(handler), relay_(relay) {
+  messages_.resize(kMaxRoundMessages);
+  ops_.resize(kMaxRoundOps);
+  op_lanes_.resize(kMaxRoundOps);
+  op_messages_.resize(kMaxRoundOps);
+}
+
+SlotPoller::~SlotPoller() = default;
+
+LaneId SlotPoller::attach(const LaneBinding& binding) {
+  EGRET_ASSERT_OWNER(owner_);
+  for (Message& message : messages_) {
+    if (message.copy.size() < binding.layout.request_slot_size) message.copy.resize(binding.layout.request_slot_size);
+  }
+  auto lane = std::make_unique<Lane>();
+  lane->binding = binding;
+  lane->state = Lane::State::kAsleep;
+  const auto free = std::ranges::find_if(lanes_, [](const auto& held) { return held == nullptr; });
+  const auto id = static_cast<LaneId>(free - lanes_.begin());
+  if (free == lanes_.end()) lanes_.emplace_back();
+  lanes_[id] = std::move(lane);
+  awake_.reserve(lanes_.size());
+  broken_sessions_.reserve(lanes_.size());
+  wake(id);
+  return id;
+}
+
+void SlotPoller::detach(uint64_t session_id) {
+  EGRET_ASSERT_OWNER(owner_);
+  for (LaneId id = 0; id < lanes_.size(); ++id) {
+    if (!lanes_[id] || lanes_[id]->binding.session_id != session_id) continue;
+    const auto at = std::ranges::find(awake_, id, &Awake::id);
+    if (at != awake_.end()) remove_awake(static_cast<size_t>(at - awake_.begin()));
+    handler_.lane_dropped(id);
+    lanes_[id].reset();
+  }
+}
+
+size_t SlotPoller::poll() {
+  EGRET_ASSERT_OWNER(owner_);
+  gather(0);
+  if (message_count_ == 0) return 0;
+  execute_batches();
+  publish();
+  push();
+  return message_count_;
+}
+
+// Looks once at every awake lane, from where the last round stopped, until the round is full.
+void SlotPoller::gather(uint64_t now_ns) {
+  message_count_ = 0;
+  op_count_ = 0;
+  const size_t lanes = awake_.size();
+  for (size_t looked = 0; looked < lanes && message_count_ < kMaxRoundMessages; ++looked) {
+    if (next_awake_ >= awake_.size()) next_awake_ = 0;
+    Awake& awake = awake_[next_awake_];
+    if (observe_word(awake.request) == awake.expected) {
+      if (now_ns == 0) {
+        now_ns = round_start_ns_ = clock_.now_ns();
+        handler_.begin_round();
+      }
+      if (!take_message(awake, now_ns)) {
+        if (lanes_[awake.id]->state == Lane::State::kBroken) {
+          remove_awake(next_awake_);
+          continue;
+        }
+      }
+    }
+    ++next_awake_;
+  }
+}
+
+// True when a whole, well-formed message was taken: then it will be answered in this round.
+bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
+  Lane& lane = *lanes_[awake.id];
+  Message& message = messages_[message_count_];
+  message.lane = awake.id;
+  message.seq = awake.expected;
+  if (!copy_request(lane, awake, message)) {
+    note_torn(lane, now_ns);
+    return false;
+  }
+  lane.torn_since_ns = 0;
+  if (!decode_request(lane, message)) return false;
+  message.response_offset = lane.binding.layout.response_offset(lane.binding.lane, message.seq);
+  message.response = lane.binding.endpoint->response_memory() + message.response_offset;
+  message.end = message.response + sizeof(ResponseHeader);
+  ++message_count_;
+  op_count_ += message.op_count;
+  ++lane.expected;
+  lane.last_progress_ns = now_ns;
+  awake.expected = lane.expected;
+  awake.request = lane.request_slot();
+  return true;
+}
+
+// Copies header and body out of the slot and checks the copy. False: torn, or not (yet) what it says.
+bool SlotPoller::copy_request(const Lane& lane, const Awake& awake, Message& message) {
+  RequestHeader header{};
+  base::slot_copy(reinterpret_cast<std::byte*>(&header), awake.request, sizeof header);
+  if (header.length > lane.binding.layout.request_slot_size - sizeof header) return false;
+  // The body is copied behind its part of the header that the checksum covers, so that both are checked in one piece.
+  constexpr size_t kCovered = sizeof(RequestHeader) - wire::kRequestChecked;
+  std::byte* covered = message.copy.data();
+  std::memcpy(covered, reinterpret_cast<const std::byte*>(&header) + wire::kRequestChecked, kCovered);
+  base::slot_copy(covered + kCovered, awake.request + sizeof header, header.length);
+  const uint64_t sum = wire::message_checksum(covered, kCovered + header.length, lane.binding.nonce, awake.expected);
+  if (sum != header.checksum) return false;
+  message.length = header.length;
+  message.op_count = header.op_count;
+  return true;
+}
+
+// The copy is whole; now it is judged. A message that makes no sense ends the session: its client is broken or hostile.
+bool SlotPoller::decode_request(Lane& lane, Message& message) {
+  if (message.op_count == 0 || message.op_count > wire::kMaxOpsPerMessage) {
+    break_session(lane, to_string(wire::DecodeError::kBadCount));
+    return false;
+  }
+  const auto ops = std::span(ops_).subspan(op_count_, message.op_count);
+  const std::byte* body = message.copy.data() + sizeof(RequestHeader) - wire::kRequestChecked;
+  auto error = wire::decode_ops(body, message.length, ops);
+  message.reserved = 0;
+  for (const op::Op& op : ops) message.reserved += wire::min_result_size(op);
+  if (error == wire::DecodeError::kNone &&
+      message.reserved > lane.binding.layout.response_slot_size - sizeof(ResponseHeader)) {
+    error = wire::DecodeError::kNoRoom;
+  }
+  if (error != wire::DecodeError::kNone) {
+    break_session(lane, to_string(error));
+    return false;
+  }
+  message.first_op = static_cast<uint32_t>(op_count_);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    op_lanes_[op_count_ + i] = message.lane;
+    op_messages_[op_count_ + i] = static_cast<uint32_t>(message_count_);
+  }
+  return true;
+}
+
+void SlotPoller::execute_batches() {
+  for (size_t first = 0; first < op_count_; first += OpHandler::kMaxBatch) {
+    execute_batch(first, std::min(OpHandler::kMaxBatch, op_count_ - first));
+  }
+}
+
+void SlotPoller::execute_batch(size_t first, size_t count) {
+  handler_.prepare(std::span(ops_).subspan(first, count), std::span(op_lanes_).subspan(first, count));
+  handler_.locate();
+  for (size_t i = 0; i < count; ++i) {
+    const op::Op& op = ops_[first + i];
+    Message& message = messages_[op_messages_[first + i]];
+    const op::Result result = handler_.execute(i);
+    const size_t capacity = lanes_[message.lane]->binding.layout.response_slot_size;
+    const size_t used = static_cast<size_t>(message.end - message.response);
+    message.reserved -= wire::min_result_size(op);
+    message.end = wire::encode_result(message.end, capacity - used - message.reserved, op, result);
+  }
+}
+
+void SlotPoller::publish() {
+  const uint64_t processing = clock_.now_ns() - round_start_ns_;
+  for (Message& message : std::span(messages_).first(message_count_)) {
+    const Lane& lane = *lanes_[message.lane];
+    const auto length = static_cast<uint32_t>(message.end - message.response - ptrdiff_t{sizeof(ResponseHeader)});
+    wire::FieldWriter checked(message.response + wire::kResponseChecked);
+    checked.put(length);
+    checked.put(message.op_count);
+    checked.put(static_cast<uint8_t>(wire::MessageStatus::kOk));
+    checked.put(uint8_t{0});
+    checked.put(static_cast<uint32_t>(std::min<uint64_t>(processing, UINT32_MAX)));
+    checked.put(uint32_t{0});
+    const size_t covered = sizeof(ResponseHeader) - wire::kResponseChecked + length;
+    const uint64_t sum =
+        wire::message_checksum(message.response + wire::kResponseChecked, covered, lane.binding.nonce, message.seq);
+    wire::FieldWriter(message.response + offsetof(ResponseHeader, checksum)).put(sum);
+    publish_word(message.response, message.seq);
+  }
+  counters_.messages += message_count_;
+  counters_.ops += op_count_;
+}
+
+// Published → one full fence → want: a client that wrote want before its last fetch either saw the result or is seen here.
+void SlotPoller::push() {
+  base::full_fence();
+  const transport::ServerEndpoint* woken = nullptr;
+  for (const Message& message : std::span(messages_).first(message_count_)) {
+    const LaneBinding& binding = lanes_[message.lane]->binding;
+    const uint64_t want = observe_word(binding.endpoint->request_memory() + binding.layout.want_offset(binding.lane));
+    if (want < message.seq) continue;
+    const size_t length = static_cast<size_t>(message.end - message.response);
+    if (binding.endpoint->limits().deliver_is_wakeup) {
+      if (woken == binding.endpoint) continue;  // one wake-up serves all of this round
+      woken = binding.endpoint;
+      binding.endpoint->deliver(binding.lane, message.response_offset, length);
+    } else if (binding.home == options_.partition) {
+      binding.endpoint->deliver(binding.lane, message.response_offset, length);
+    } else {
+      relay_.relay(binding, message.response_offset, length);
+    }
+    ++counters_.deliveries;
+  }
+}
+
+void SlotPoller::park(bool all) {
+  EGRET_ASSERT_OWNER(owner_);
+  if (awake_.empty()) return;
+  const uint64_t now = clock_.now_ns();
+  size_t parked = 0;
+  // Those that go to sleep gather at the end of awake_; one fence serves them all.
+  for (size_t i = 0; i + parked < awake_.size();) {
+    Lane& lane = *lanes_[awake_[i].id];
+    if (!all && now - lane.last_progress_ns < options_.lane_idle_ns) {
+      ++i;
+      continue;
+    }
+    const size_t offset = lane.binding.layout.response_offset(lane.binding.lane, lane.expected);
+    publish_word(lane.binding.endpoint->response_memory() + offset + offsetof(ResponseHeader, asleep), lane.expected);
+    ++parked;
+    std::swap(awake_[i], awake_[awake_.size() - parked]);
+  }
+  if (parked == 0) return;
+  base::full_fence();
+  for (size_t i = awake_.size(); parked > 0; --parked) {
+    --i;
+    Lane& lane = *lanes_[awake_[i].id];
+    if (observe_word(awake_[i].request) == lane.expected) continue;  // it came just now: stay awake
+    lane.state = Lane::State::kAsleep;
+    ++counters_.naps;
+    remove_awake(i);
+  }
+}
+
+void SlotPoller::ring(uint64_t session_id) {
+  EGRET_ASSERT_OWNER(owner_);
+  ++counters_.rings;
+  for (LaneId id = 0; id < lanes_.size(); ++id) {
+    if (lanes_[id] && lanes_[id]->binding.session_id == session_id) wake(id);
+  }
+}
+
+void SlotPoller::wake(LaneId id) {
+  Lane& lane = *lanes_[id];
+  if (lane.state != Lane::State::kAsleep) return;
+  lane.state = Lane::State::kAwake;
+  lane.last_progress_ns = clock_.now_ns();
+  awake_.push_back({lane.request_slot(), lane.expected, id});
+}
+
+void SlotPoller::remove_awake(size_t position) {
+  awake_[position] = awake_.back();
+  awake_.pop_back();
+}
+
+void SlotPoller::note_torn(Lane& lane, uint64_t now_ns) {
+  ++counters_.torn;
+  if (lane.torn_since_ns == 0) {
+    lane.torn_since_ns = now_ns;
+  } else if (now_ns - lane.torn_since_ns > options_.torn_limit_ns) {
+    break_session(lane, "a request that stays torn");
+  }
+}
+
+void SlotPoller::break_session(Lane& lane, const char*) {
+  ++counters_.malformed;
+  lane.state = Lane::State::kBroken;
+  broken_sessions_.push_back(lane.binding.session_id);
+}
+
+std::vector<uint64_t> SlotPoller::take_broken_sessions() {
+  std::vector<uint64_t> taken;
+  taken.swap(broken_sessions_);
+  broken_sessions_.reserve(lanes_.size());
+  return taken;
+}
+
+}  // namespace egret::rpc

@@ -1,0 +1,143 @@
+// The server side of the slots: one SlotPoller per partition thread looks at the next expected request slot of every awake
+// lane, takes what is there, has it executed, and publishes the results where the client will fetch them.
+//
+//   request slot ─ copy ─▶ private copy ─ check, decode ─▶ ops ─▶ OpHandler (prepare, locate, execute) ─▶ response slot
+//                                                                                    publish ─▶ want? ─▶ deliver
+//
+// Thread: the partition's own, for everything. Memory: all of it is allocated when lanes are attached; a poll allocates nothing.
+// A peer's bytes are copied once and only the copy is used; whatever a peer writes ends at worst its own session.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "op/op.h"
+#include "transport/transport.h"
+#include "wire/slot.h"
+
+namespace egret::rpc {
+
+// Names an attached lane as long as it is attached; small, dense, used again afterwards.
+using LaneId = uint32_t;
+
+// What a partition must know to serve one lane of one session.
+struct LaneBinding {
+  uint64_t session_id = 0;
+  uint32_t lane = 0;                              // = the partition's number
+  uint32_t home = 0;                              // the partition that owns the endpoint
+  transport::ServerEndpoint* endpoint = nullptr;  // outlives the attachment
+  wire::RegionLayout layout;
+  uint64_t nonce = 0;
+};
+
+// Who executes ops. Called by the poller, in this order, for batches of up to kMaxBatch ops of one or more lanes.
+class OpHandler {
+ public:
+  static constexpr size_t kMaxBatch = 32;
+  virtual ~OpHandler() = default;
+  virtual void begin_round() = 0;
+  // `lanes[i]` is the lane that `ops[i]` came by. The spans stay valid until the last execute() of the batch.
+  virtual void prepare(std::span<op::Op> ops, std::span<const LaneId> lanes) = 0;
+  virtual void locate() = 0;
+  // In order, once each. The result's value is copied into the slot before the next call.
+  virtual op::Result execute(size_t index) = 0;
+  virtual void lane_dropped(LaneId lane) = 0;
+};
+
+// Takes deliveries whose endpoint another partition owns, where the transport allows only the owner to push.
+class DeliveryRelay {
+ public:
+  virtual ~DeliveryRelay() = default;
+  virtual void relay(const LaneBinding& lane, size_t offset, size_t length) = 0;
+};
+
+struct PollerOptions {
+  uint32_t partition = 0;
+  uint64_t lane_idle_ns = 1'000'000;    // a lane without a request for this long falls asleep
+  uint64_t torn_limit_ns = 1'000'000'000;  // a request that stays torn this long ends its session
+};
+
+// Plain counters, owned by the partition's thread.
+struct PollerCounters {
+  uint64_t messages = 0;
+  uint64_t ops = 0;
+  uint64_t torn = 0;        // requests whose checksum did not match when looked at
+  uint64_t malformed = 0;   // requests that ended their session
+  uint64_t deliveries = 0;
+  uint64_t naps = 0;        // lanes that fell asleep
+  uint64_t rings = 0;
+};
+
+class SlotPoller {
+ public:
+  SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay);
+  ~SlotPoller();
+
+  // A lane starts awake, expecting seq 1.
+  LaneId attach(const LaneBinding& binding);
+  // Afterwards nothing of the session's memory is touched any more.
+  void detach(uint64_t session_id);
+
+  // One round: gather, execute, publish, push. Returns the number of messages served.
+  size_t poll();
+  // Puts lanes that have been idle long enough (or all, if `all`) to sleep: asleep, fence, one more look. The caller may
+  // block when awake_lanes() is 0 afterwards.
+  void park(bool all = false);
+  // A ring (or a reason to look again): wakes the lane of that session.
+  void ring(uint64_t session_id);
+
+  size_t awake_lanes() const { return awake_.size(); }
+  const PollerCounters& counters() const { return counters_; }
+  // Sessions whose peer misbehaved since the last call; the control thread is to close them.
+  std::vector<uint64_t> take_broken_sessions();
+
+ private:
+  struct Lane;
+  struct Message;
+  struct Awake {
+    const std::byte* request;  // the slot where `expected` will appear
+    uint64_t expected;
+    LaneId id;
+  };
+
+  void gather(uint64_t now_ns);
+  bool take_message(Awake& awake, uint64_t now_ns);
+  bool copy_request(const Lane& lane, const Awake& awake, Message& message);
+  bool decode_request(Lane& lane, Message& message);
+  void execute_batches();
+  void execute_batch(size_t first, size_t count);
+  void publish();
+  void push();
+  void note_torn(Lane& lane, uint64_t now_ns);
+  void break_session(Lane& lane, const char* why);
+  void wake(LaneId id);
+  void remove_awake(size_t position);
+
+  const PollerOptions options_;
+  const base::Clock& clock_;
+  OpHandler& handler_;
+  DeliveryRelay& relay_;
+  base::OwnerThread owner_;
+
+  std::vector<std::unique_ptr<Lane>> lanes_;  // by LaneId; null where free
+  std::vector<Awake> awake_;                  // dense: what gather() walks
+  size_t next_awake_ = 0;                     // where the next round starts, so that no lane starves
+
+  // One round's messages and ops. Fixed capacity.
+  std::vector<Message> messages_;
+  size_t message_count_ = 0;
+  std::vector<op::Op> ops_;
+  std::vector<LaneId> op_lanes_;
+  std::vector<uint32_t> op_messages_;
+  size_t op_count_ = 0;
+  uint64_t round_start_ns_ = 0;
+
+  std::vector<uint64_t> broken_sessions_;
+  PollerCounters counters_;
+};
+
+}  // namespace egret::rpc
