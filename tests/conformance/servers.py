@@ -1,0 +1,329 @@
+"""Starts and stops what the tests talk to: the oracle (Debian's memcached) and the subject.
+
+The subject is chosen by SUT: "memcached" is a second memcached (it proves the tests themselves), "egret" is
+egret-backend and egret-proxy from the build directory EGRET_BUILD. A test asks for `oracle` and `subject` (conftest.py)
+and uses only what both kinds have: `.address`, `.unix_address()`, `.pids()`.
+
+Every daemon runs in a temporary directory of its own, on loopback, and is ended by its own process id. Everything here
+waits for conditions; the timeouts only bound a hang.
+"""
+
+import itertools
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUT = os.environ.get("SUT", "egret")
+BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build" / "release")).resolve()
+SOAK_SECONDS = float(os.environ.get("EGRET_SOAK_SECONDS", "0"))
+START_TIMEOUT = 20.0
+STOP_TIMEOUT = 10.0
+# A sanitizer build is several times slower and larger; limits that bound a hang or a leak are stretched by this.
+SLACK = float(os.environ.get("EGRET_SLACK", "1"))
+
+_serial = itertools.count()
+
+
+def free_port():
+    """A loopback port that is free now. Another process may take it before we do; whoever starts a daemon retries."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(condition, what, timeout=START_TIMEOUT, step=0.01):
+    """Polls until condition() is true and returns its value."""
+    end = time.monotonic() + timeout * SLACK
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {timeout * SLACK:.0f} s in vain: {what}")
+        time.sleep(step)
+
+
+def connect(address, timeout=30.0):
+    """A connected blocking socket; address is (host, port) or a Unix socket's path."""
+    if isinstance(address, (str, os.PathLike)):
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        target = os.fspath(address)
+    else:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        target = address
+    sock.settimeout(timeout * SLACK)
+    try:
+        sock.connect(target)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def ask(address, request, end=b"\r\n", timeout=10.0):
+    """Sends request on a connection of its own and returns the answer up to `end` (or to where the peer closed)."""
+    with connect(address, timeout) as sock:
+        sock.sendall(request)
+        answer = b""
+        while not answer.endswith(end):
+            piece = sock.recv(65536)
+            if not piece:
+                break
+            answer += piece
+        return answer
+
+
+def stats_of(address, group=b""):
+    """`stats` as a dict of str."""
+    answer = ask(address, b"stats" + (b" " + group if group else b"") + b"\r\n", end=b"END\r\n")
+    rows = (line.split(" ", 2) for line in answer.decode("latin-1").split("\r\n") if line.startswith("STAT "))
+    return {row[1]: row[2] if len(row) > 2 else "" for row in rows}
+
+
+class Daemon:
+    """One process with its standard error in a file, ended by its own pid."""
+
+    def __init__(self, argv, directory, name):
+        self.argv = [str(arg) for arg in argv]
+        self.name = name
+        self.log_path = directory / f"{name}.{next(_serial)}.log"
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory, start_new_session=True
+            )
+        self.pid = self.process.pid
+
+    def is_alive(self):
+        return self.process.poll() is None
+
+    def log(self, limit=4000):
+        return self.log_path.read_text(errors="replace")[-limit:]
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, timeout=STOP_TIMEOUT):
+        return self.process.wait(timeout * SLACK)
+
+    def kill(self):
+        """kill -9, and gone."""
+        if self.is_alive():
+            self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """SIGTERM, then patience, then kill -9. Returns the exit status."""
+        if self.is_alive():
+            self.process.terminate()
+            try:
+                self.wait()
+            except subprocess.TimeoutExpired:
+                self.kill()
+        return self.process.returncode
+
+    def check_alive(self):
+        assert self.is_alive(), f"{self.name} ended with status {self.process.returncode}; its log:\n{self.log()}"
+
+    # What /proc says, for the tests of idleness and leaks.
+    def cpu_ticks(self):
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+    def rss_bytes(self):
+        for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("no VmRSS")
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+
+def scratch_directory():
+    """A directory for sockets and logs. Short: a Unix socket's path holds 107 bytes."""
+    return pathlib.Path(tempfile.mkdtemp(prefix="egret-conf."))
+
+
+class Memcached:
+    """The oracle, or the subject of SUT=memcached. Extra arguments are memcached's own."""
+
+    is_egret = False
+
+    def __init__(self, *extra, memory_mib=1024, unix=False):
+        self.directory = scratch_directory()
+        self.extra = list(extra)
+        self.memory_mib = memory_mib
+        self._twin = None
+        self.path = self.directory / "memcached.sock" if unix else None
+        self.start()
+
+    def start(self):
+        argv = ["memcached", "-m", self.memory_mib, "-t", 2, "-c", 16384]
+        if os.geteuid() == 0:
+            argv += ["-u", "root"]
+        for _ in range(5):
+            if self.path:
+                where = ["-s", self.path]
+                self.address = str(self.path)
+            else:
+                port = free_port()
+                where = ["-l", "127.0.0.1", "-p", port, "-U", 0]
+                self.address = ("127.0.0.1", port)
+            self.daemon = Daemon(argv + where + self.extra, self.directory, "memcached")
+            if self._is_ready():
+                return
+        raise AssertionError(f"memcached does not start:\n{self.daemon.log()}")
+
+    def _is_ready(self):
+        def answers():
+            if not self.daemon.is_alive():
+                return "dead"
+            try:
+                return ask(self.address, b"version\r\n").startswith(b"VERSION") and "ready"
+            except OSError:
+                return False
+
+        return wait_for(answers, "memcached to answer") == "ready"
+
+    def unix_address(self):
+        """memcached listens on one kind of socket only, so the Unix one is a second process."""
+        if self.path:
+            return self.address
+        if self._twin is None:
+            self._twin = Memcached(*self.extra, memory_mib=self.memory_mib, unix=True)
+        return self._twin.address
+
+    def daemons(self):
+        return [self.daemon]
+
+    def stop(self):
+        self.daemon.stop()
+        if self._twin:
+            self._twin.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def egret_binary(name):
+    path = BUILD / name
+    assert path.exists(), f"{path} is missing: build it, or set EGRET_BUILD to the build directory"
+    return path
+
+
+class Egret:
+    """One egret-backend and any number of egret-proxy in front of it. Options are those of --set, as keyword arguments
+    of dicts; None means: leave the shipped default alone."""
+
+    is_egret = True
+    SMALL = {"partitions": 3}
+    PROXY = {"workers": 2}
+
+    def __init__(self, backend=None, proxy=None, proxies=1, start=True, defaults=False):
+        self.directory = scratch_directory()
+        self.backend_socket = self.directory / "backend.sock"
+        self.backend_options = {"memory": "1GiB"} if defaults else {"memory": "1GiB", **self.SMALL}
+        self.backend_options.update(backend or {})
+        self.proxy_options = {"max_connections": 16384} if defaults else {"max_connections": 16384, **self.PROXY}
+        self.proxy_options.update(proxy or {})
+        self.backend = None
+        self.proxies = []
+        self.addresses = []
+        if start:
+            self.start_backend()
+            for _ in range(proxies):
+                self.add_proxy()
+
+    @staticmethod
+    def argv(name, options):
+        argv = [egret_binary(name), "--config", ROOT / "conf" / f"{name}.yaml"]
+        for key, value in options.items():
+            if value is not None:
+                argv += ["--set", f"{key}={value}"]
+        return argv
+
+    # The backend
+    def start_backend(self):
+        options = {"listen": f"shm:{self.backend_socket}", **self.backend_options}
+        self.backend = Daemon(self.argv("egret-backend", options), self.directory, "egret-backend")
+        return self.backend
+
+    def kill_backend(self):
+        self.backend.kill()
+
+    # The proxies
+    def proxy_argv(self, index):
+        host, port = self.addresses[index]
+        listen = f"tcp:{host}:{port},unix:{self._unix_path(index)}"
+        options = {"listen": listen, "backends": f"shm:{self.backend_socket}", **self.proxy_options}
+        return self.argv("egret-proxy", options)
+
+    def _unix_path(self, index):
+        return self.directory / f"proxy{index}.sock"
+
+    def start_proxy(self, index):
+        """Starts (again) proxy `index` on its address; does not wait for it."""
+        self.proxies[index] = Daemon(self.proxy_argv(index), self.directory, f"egret-proxy{index}")
+        return self.proxies[index]
+
+    def add_proxy(self, ready=True):
+        index = len(self.proxies)
+        self.addresses.append(("127.0.0.1", free_port()))
+        self.proxies.append(None)
+        for _ in range(3):
+            daemon = self.start_proxy(index)
+            if not ready:
+                return index
+            if self.wait_ready(index):
+                return index
+            self.addresses[index] = ("127.0.0.1", free_port())
+        raise AssertionError(f"egret-proxy does not start; its log:\n{daemon.log()}\nbackend:\n{self.backend.log()}")
+
+    def wait_ready(self, index=0):
+        """Waits until proxy `index` serves from the backend. False when it has ended instead."""
+
+        def serves():
+            if not self.proxies[index].is_alive():
+                return "dead"
+            try:
+                return ask(self.addresses[index], b"get egret-ready\r\n") == b"END\r\n" and "ready"
+            except OSError:
+                return False
+
+        try:
+            return wait_for(serves, f"proxy {index} to serve") == "ready"
+        except TimeoutError as late:
+            raise AssertionError(f"{late}\nproxy:\n{self.proxies[index].log()}\nbackend:\n{self.backend.log()}") from None
+
+    @property
+    def address(self):
+        return self.addresses[0]
+
+    def unix_address(self, index=0):
+        return str(self._unix_path(index))
+
+    def daemons(self):
+        return [self.backend] + self.proxies
+
+    def check_alive(self):
+        for daemon in self.daemons():
+            daemon.check_alive()
+
+    def stop(self):
+        for daemon in self.proxies + [self.backend]:
+            if daemon:
+                daemon.stop()
+        keep = os.environ.get("EGRET_KEEP_LOGS")
+        if not keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def start_subject(**egret_arguments):
+    """The subject with its default test set-up: Egret with 3 partitions and 2 workers, or a second memcached."""
+    assert SUT in ("egret", "memcached"), f"SUT={SUT}: must be egret or memcached"
+    return Egret(**egret_arguments) if SUT == "egret" else Memcached()
