@@ -1,6 +1,6 @@
 // Checks that stay on in every build (EGRET_CHECK, for cold code and for what must never be passed over) and those that
-// cost too much on the data path (EGRET_DCHECK: on in debug and sanitizer builds). A failed check is a bug of ours, never
-// the doing of a peer: what a peer sends is validated and refused with an error.
+// cost too much on the data path (EGRET_DCHECK: on in debug and sanitizer builds). A failed check is a bug of ours,
+// never the doing of a peer: what a peer sends is validated and refused with an error.
 #pragma once
 
 #include <pthread.h>

@@ -14,7 +14,9 @@ uint64_t read_clock(clockid_t id) {
 
 SystemClock::SystemClock() : start_ns_(read_clock(CLOCK_MONOTONIC)), start_unix_ns_(read_clock(CLOCK_REALTIME)) {}
 
-uint64_t SystemClock::now_ns() const { return read_clock(CLOCK_MONOTONIC); }
+uint64_t SystemClock::now_ns() const {
+  return read_clock(CLOCK_MONOTONIC);
+}
 
 int64_t SystemClock::unix_seconds() const {
   return static_cast<int64_t>((start_unix_ns_ + (now_ns() - start_ns_)) / 1'000'000'000);

@@ -1,9 +1,10 @@
-// The only functions that touch bytes which a peer may be writing at the same moment: a request slot as the server sees it,
-// a response slot as the client sees it. Everything else works on private copies, or on memory whose first word has been
-// seen to hold the expected seq (after which an honest peer leaves it alone).
+// The only functions that touch bytes which a peer may be writing at the same moment: a request slot as the server sees
+// it, a response slot as the client sees it. Everything else works on private copies, or on memory whose first word has
+// been seen to hold the expected seq (after which an honest peer leaves it alone).
 //
-// Ordering relied on: publish_word() is a release store, observe_word() an acquire load, so whoever observes the word also
-// sees every byte stored before it was published. Across a network no such promise exists; there the checksum decides.
+// Ordering relied on: publish_word() is a release store, observe_word() an acquire load, so whoever observes the word
+// also sees every byte stored before it was published. Across a network no such promise exists; there the checksum
+// decides.
 #pragma once
 
 #include <atomic>
@@ -40,7 +41,10 @@ inline void slot_copy(std::byte* to, const std::byte* from, size_t length) {
 #endif
 }
 
-// Dekker's fence: of two sides that each store and then look at what the other stores, at least one sees the other's store.
-inline void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+// Dekker's fence: of two sides that each store and then look at what the other stores, at least one sees the other's
+// store.
+inline void full_fence() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
 
 }  // namespace egret::base

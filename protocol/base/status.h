@@ -30,7 +30,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Expected {
  public:
-  Expected(T value) : state_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
+  Expected(T value) : state_(std::move(value)) {}           // NOLINT(google-explicit-constructor)
   Expected(Status failure) : state_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
 
   bool is_ok() const { return state_.index() == 0; }

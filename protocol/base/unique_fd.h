@@ -1,9 +1,9 @@
 // A file descriptor that is closed when its owner goes.
 #pragma once
 
-#include <unistd.h>
-
 #include <utility>
+
+#include <unistd.h>
 
 namespace egret::base {
 

@@ -1,0 +1,341 @@
+// Values: how each option type is read, checked and written. The YAML file's syntax is options_yaml.cc's affair, the
+// tables people read are options_help.cc's.
+#include "base/options.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/options_yaml.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+
+namespace egret::base {
+
+namespace {
+
+using Unit = std::pair<std::string_view, int64_t>;
+
+constexpr std::array<Unit, 14> kSizeUnits{{{"", 1},
+                                           {"b", 1},
+                                           {"k", 1 << 10},
+                                           {"kb", 1 << 10},
+                                           {"kib", 1 << 10},
+                                           {"m", 1 << 20},
+                                           {"mb", 1 << 20},
+                                           {"mib", 1 << 20},
+                                           {"g", 1 << 30},
+                                           {"gb", 1 << 30},
+                                           {"gib", 1 << 30},
+                                           {"t", 1ll << 40},
+                                           {"tb", 1ll << 40},
+                                           {"tib", 1ll << 40}}};
+
+constexpr std::array<Unit, 7> kDurationUnits{{{"ns", 1},
+                                              {"us", 1'000},
+                                              {"ms", 1'000'000},
+                                              {"s", 1'000'000'000},
+                                              {"m", 60'000'000'000},
+                                              {"min", 60'000'000'000},
+                                              {"h", 3'600'000'000'000}}};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+std::optional<int64_t> parse_integer(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// "<digits><unit>", the unit one of `units`; nothing when it is written otherwise or does not fit.
+std::optional<int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = parse_integer(text.substr(0, digits));
+  if (!number) return std::nullopt;
+  const std::string unit = lower(trimmed(text.substr(digits)));
+  for (const auto& [name, factor] : units) {
+    int64_t product = 0;
+    if (unit == name) {
+      return __builtin_mul_overflow(*number, factor, &product) ? std::nullopt : std::optional(product);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> parse_flag(std::string_view text) {
+  const std::string word = lower(text);
+  if (word == "true" || word == "yes" || word == "on") return 1;
+  if (word == "false" || word == "no" || word == "off") return 0;
+  return std::nullopt;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    parts.emplace_back(trimmed(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::optional<int64_t> parse_number(const OptionRow& row, std::string_view text) {
+  switch (row.type) {
+    case OptionType::kFlag:
+      return parse_flag(text);
+    case OptionType::kInteger:
+      return parse_integer(text);
+    case OptionType::kSize:
+      return parse_with_unit(text, kSizeUnits);
+    case OptionType::kDuration:
+      return text == "0" ? std::optional<int64_t>(0) : parse_with_unit(text, kDurationUnits);
+    default:
+      return std::nullopt;
+  }
+}
+
+bool has_control_character(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+bool is_choice(const OptionRow& row, std::string_view text) {
+  const auto choices = split(row.choices, '|');
+  return std::find(choices.begin(), choices.end(), text) != choices.end();
+}
+
+bool is_within(const OptionRow& row, int64_t figure) {
+  return figure >= row.min && figure <= row.max;
+}
+
+Expected<std::string> read_file(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd.is_open()) return Status::system_error(path, errno);
+  std::string content(kMaxConfigBytes + 1, '\0');
+  size_t used = 0;
+  while (used < content.size()) {
+    const ssize_t count = ::read(fd.get(), content.data() + used, content.size() - used);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Status::system_error(path, errno);
+    if (count == 0) break;
+    used += static_cast<size_t>(count);
+  }
+  if (used > kMaxConfigBytes) return Status::error(path + ": larger than " + size_text(kMaxConfigBytes));
+  content.resize(used);
+  return content;
+}
+
+}  // namespace
+
+// Fills one Options; the steps of load() in order.
+class OptionsLoader {
+ public:
+  explicit OptionsLoader(std::span<const OptionRow> table) {
+    options_.table_ = table;
+    options_.values_.resize(table.size());
+    for (const OptionRow& row : table) {
+      const Status status = assign(row, std::string(row.default_value), "");
+      if (!status) {
+        check_failed(__FILE__, __LINE__, ("the default of an option is wrong: " + status.message()).c_str());
+      }
+    }
+  }
+
+  Status read_yaml(std::string_view yaml, const std::string& file_name) {
+    std::vector<YamlEntry> entries;
+    if (Status status = parse_flat_yaml(yaml, file_name, entries); !status) return status;
+    for (YamlEntry& entry : entries) {
+      const std::string place = file_name + ":" + std::to_string(entry.line) + ": ";
+      const OptionRow* row = find(entry.key);
+      if (row == nullptr) return unknown(entry.key, place);
+      if (!value(*row).place.empty()) return Status::error(place + entry.key + ": given twice");
+      if (Status status = assign_entry(*row, entry, place); !status) return status;
+    }
+    return Status::ok();
+  }
+
+  Status read_argument(const std::string& argument) {
+    const std::string place = "--set " + quoted_if_odd(argument) + ": ";
+    const size_t equals = argument.find('=');
+    if (equals == std::string::npos || equals == 0) return Status::error(place + "expected KEY=VALUE");
+    const std::string key = argument.substr(0, equals);
+    const OptionRow* row = find(key);
+    if (row == nullptr) return unknown(key, place);
+    return assign(*row, argument.substr(equals + 1), place);
+  }
+
+  Options take() { return std::move(options_); }
+
+ private:
+  const OptionRow* find(std::string_view key) const {
+    for (const OptionRow& row : options_.table_) {
+      if (row.name == key) return &row;
+    }
+    return nullptr;
+  }
+
+  Options::Value& value(const OptionRow& row) {
+    return options_.values_[static_cast<size_t>(&row - options_.table_.data())];
+  }
+
+  // Arguments are shown as typed unless that would break the one line.
+  static std::string quoted_if_odd(const std::string& text) {
+    return has_control_character(text) || text.size() > 128 ? quoted(text) : text;
+  }
+
+  static Status unknown(const std::string& key, const std::string& place) {
+    return Status::error(place + (has_control_character(key) || key.size() > 64 ? quoted(key) : key) +
+                         ": unknown option");
+  }
+
+  static Status refused(const OptionRow& row, const std::string& got, const std::string& place) {
+    return Status::error(place + std::string(row.name) + ": expected " + expectation(row) + ", got " + got);
+  }
+
+  Status assign_entry(const OptionRow& row, YamlEntry& entry, const std::string& place) {
+    switch (entry.kind) {
+      case YamlEntry::Kind::kScalar:
+        return assign(row, std::move(entry.values.front()), place);
+      case YamlEntry::Kind::kNothing:
+        return refused(row, "nothing", place);
+      case YamlEntry::Kind::kMapping:
+        return refused(row, "a mapping", place);
+      case YamlEntry::Kind::kSequence:
+        break;
+    }
+    if (row.type != OptionType::kList) return refused(row, "a list", place);
+    return assign_list(row, std::move(entry.values), place);
+  }
+
+  Status assign(const OptionRow& row, std::string text, const std::string& place) {
+    if (row.type == OptionType::kList) return assign_list(row, split(text, ','), place);
+    Options::Value fresh;
+    const bool is_number = row.type != OptionType::kText && row.type != OptionType::kChoice;
+    if (is_number) {
+      const auto number = parse_number(row, text);
+      if (!number || (row.type != OptionType::kFlag && !is_within(row, *number))) {
+        return refused(row, quoted(text), place);
+      }
+      fresh.number = *number;
+    } else if (has_control_character(text) || text.size() > kMaxTextBytes ||
+               (row.type == OptionType::kChoice ? !is_choice(row, text)
+                                                : !is_within(row, static_cast<int64_t>(text.size())))) {
+      return refused(row, quoted(text), place);
+    }
+    fresh.text = std::move(text);
+    fresh.place = place;
+    value(row) = std::move(fresh);
+    return Status::ok();
+  }
+
+  Status assign_list(const OptionRow& row, std::vector<std::string> list, const std::string& place) {
+    for (const std::string& each : list) {
+      if (each.empty() || each.size() > kMaxTextBytes || has_control_character(each)) {
+        return refused(row, quoted(each) + " in it", place);
+      }
+    }
+    if (list.size() > kMaxListValues || !is_within(row, static_cast<int64_t>(list.size()))) {
+      return refused(row, std::to_string(list.size()), place);
+    }
+    Options::Value fresh;
+    for (const std::string& each : list) fresh.text += (fresh.text.empty() ? "" : ",") + each;
+    fresh.list = std::move(list);
+    fresh.place = place;
+    value(row) = std::move(fresh);
+    return Status::ok();
+  }
+
+  Options options_;
+};
+
+Expected<Options> Options::parse(std::span<const OptionRow> table, std::string_view yaml, const std::string& file_name,
+                                 std::span<const std::string> set_arguments) {
+  OptionsLoader loader(table);
+  if (Status status = loader.read_yaml(yaml, file_name); !status) return status;
+  for (const std::string& argument : set_arguments) {
+    if (Status status = loader.read_argument(argument); !status) return status;
+  }
+  return loader.take();
+}
+
+Expected<Options> Options::load(std::span<const OptionRow> table, const std::optional<std::string>& yaml_file,
+                                std::span<const std::string> set_arguments) {
+  if (!yaml_file) return parse(table, "", "", set_arguments);
+  auto content = read_file(*yaml_file);
+  if (!content) return content.status();
+  return parse(table, content.value(), *yaml_file, set_arguments);
+}
+
+size_t Options::index_of(std::string_view name) const {
+  size_t index = 0;
+  while (index < table_.size() && table_[index].name != name) ++index;
+  if (index == table_.size()) check_failed(__FILE__, __LINE__, ("no such option: " + std::string(name)).c_str());
+  return index;
+}
+
+const Options::Value& Options::value(std::string_view name, std::initializer_list<OptionType> types) const {
+  const size_t index = index_of(name);
+  if (std::find(types.begin(), types.end(), table_[index].type) == types.end()) {
+    check_failed(__FILE__, __LINE__, ("an option of another type: " + std::string(name)).c_str());
+  }
+  return values_[index];
+}
+
+bool Options::flag(std::string_view name) const {
+  return value(name, {OptionType::kFlag}).number != 0;
+}
+
+int64_t Options::integer(std::string_view name) const {
+  return value(name, {OptionType::kInteger}).number;
+}
+
+uint64_t Options::size(std::string_view name) const {
+  return static_cast<uint64_t>(value(name, {OptionType::kSize}).number);
+}
+
+uint64_t Options::duration_ns(std::string_view name) const {
+  return static_cast<uint64_t>(value(name, {OptionType::kDuration}).number);
+}
+
+const std::string& Options::text(std::string_view name) const {
+  return value(name, {OptionType::kText, OptionType::kChoice}).text;
+}
+
+const std::vector<std::string>& Options::list(std::string_view name) const {
+  return value(name, {OptionType::kList}).list;
+}
+
+std::string Options::written(std::string_view name) const {
+  return values_[index_of(name)].text;
+}
+
+bool Options::is_given(std::string_view name) const {
+  return !values_[index_of(name)].place.empty();
+}
+
+Status Options::error(std::string_view name, std::string_view what) const {
+  return Status::error(values_[index_of(name)].place + std::string(name) + ": " + std::string(what));
+}
+
+}  // namespace egret::base

@@ -1,0 +1,110 @@
+// The options of a daemon: one table row each, from which come the YAML file's keys, `--set`, `--help` and the README's
+// table.
+//
+//   table of OptionRow ─┐
+//   YAML file ──────────┼─> Options::load ──> integer("workers"), size("memory"), ...
+//   --set KEY=VALUE ... ┘
+//
+// A later source wins: default, then file, then --set in the order given. Every error is one line that names the place
+// and the key:
+//   conf/egret-proxy.yaml:12: workers: expected an integer from 0 to 64, got "many"
+//   --set workers=many: workers: expected an integer from 0 to 64, got "many"
+//
+// The file is one flat YAML mapping without anchors, aliases and tags. It is treated as hostile: whatever it holds, it
+// is read or refused, and never costs more than kMaxConfigBytes and bounded recursion.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace egret::base {
+
+// How an option is written, and what its limits `min` and `max` count.
+enum class OptionType : uint8_t {
+  kFlag,      // true, false (also yes/no, on/off)
+  kInteger,   // decimal; limits: the value
+  kSize,      // bytes: "4096", "64MiB", "1m" (units are powers of 1024, letters of either case); limits: bytes
+  kDuration,  // "100us", "2ms", "1s", "5m", "1h", or "0"; limits: nanoseconds
+  kText,      // limits: bytes of it
+  kChoice,    // one of `choices`
+  kList,      // texts: a YAML sequence, or one scalar that commas part, as in --set; limits: how many
+};
+
+inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+// Tables are constants that live as long as the program. Designated initialisers read best:
+//   {.name = "workers", .type = OptionType::kInteger, .default_value = "0", .help = "...", .max = 64}
+struct OptionRow {
+  std::string_view name{};
+  OptionType type = OptionType::kText;
+  std::string_view default_value{};  // as one would write it after --set name=
+  std::string_view help{};           // one sentence or two, no line breaks
+  int64_t min = 0;
+  int64_t max = kNoLimit;
+  std::string_view choices{};  // kChoice: "auto|on|off"
+};
+
+inline constexpr size_t kMaxConfigBytes = 1u << 20;  // of a YAML file
+inline constexpr size_t kMaxTextBytes = 4096;        // of one value
+inline constexpr size_t kMaxListValues = 1024;       // of one list
+
+// The values of all options of one table. A value class; reading it is safe from any thread.
+class Options {
+ public:
+  // Reads the file (when there is one) and the arguments, each "key=value". Everything is checked before it returns.
+  static Expected<Options> load(std::span<const OptionRow> table, const std::optional<std::string>& yaml_file,
+                                std::span<const std::string> set_arguments);
+  // The same from memory; `file_name` is only named in errors. For tests and the fuzzer.
+  static Expected<Options> parse(std::span<const OptionRow> table, std::string_view yaml, const std::string& file_name,
+                                 std::span<const std::string> set_arguments);
+
+  // Each aborts if the table has no such name, or it has another type: a bug of the caller.
+  bool flag(std::string_view name) const;
+  int64_t integer(std::string_view name) const;
+  uint64_t size(std::string_view name) const;            // bytes
+  uint64_t duration_ns(std::string_view name) const;     // nanoseconds
+  const std::string& text(std::string_view name) const;  // kText and kChoice
+  const std::vector<std::string>& list(std::string_view name) const;
+
+  // Every option's value as it would be written after "name=", for `stats settings` and logs. Any type.
+  std::string written(std::string_view name) const;
+  // Whether the file or an argument gave it, so that it is not the table's default.
+  bool is_given(std::string_view name) const;
+  // For checks that the table cannot express: the failure of `name`, led by the place that gave it its value.
+  Status error(std::string_view name, std::string_view what) const;
+
+  std::span<const OptionRow> table() const { return table_; }
+
+ private:
+  friend class OptionsLoader;
+  struct Value {
+    std::string text;               // as it was written
+    std::vector<std::string> list;  // kList
+    int64_t number = 0;             // kFlag, kInteger, kSize, kDuration
+    std::string place;              // "file:12: ", "--set a=b: ", or empty for the default
+  };
+
+  const Value& value(std::string_view name, std::initializer_list<OptionType> types) const;
+  size_t index_of(std::string_view name) const;
+
+  std::span<const OptionRow> table_;
+  std::vector<Value> values_;  // same order as the table
+};
+
+// What may be written for this option, as a sentence goes on after "expected": "an integer from 0 to 64".
+std::string expectation(const OptionRow& row);
+
+// The table for `--help`: name, type, default and wrapped help, `width` columns at most.
+std::string help_text(std::span<const OptionRow> table, size_t width = 100);
+
+// The table as GitHub's Markdown, for the README.
+std::string help_markdown(std::span<const OptionRow> table);
+
+}  // namespace egret::base

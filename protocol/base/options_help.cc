@@ -1,0 +1,134 @@
+// What people read about options: expectations, --help, Markdown.
+#include <algorithm>
+
+#include "base/options.h"
+#include "base/text.h"
+
+namespace egret::base {
+
+namespace {
+
+std::string limit_text(const OptionRow& row, int64_t limit) {
+  if (row.type == OptionType::kSize) return size_text(static_cast<uint64_t>(limit));
+  if (row.type == OptionType::kDuration) return duration_text(static_cast<uint64_t>(limit));
+  return std::to_string(limit);
+}
+
+std::string range_text(const OptionRow& row) {
+  if (row.max != kNoLimit) return " from " + limit_text(row, row.min) + " to " + limit_text(row, row.max);
+  return row.min != 0 ? " of at least " + limit_text(row, row.min) : "";
+}
+
+std::string joined_choices(const OptionRow& row, std::string_view separator) {
+  std::string out;
+  for (const char c : row.choices) c == '|' ? out.append(separator) : out.append(1, c);
+  return out;
+}
+
+const char* type_name(OptionType type) {
+  switch (type) {
+    case OptionType::kFlag:
+      return "true or false";
+    case OptionType::kInteger:
+      return "integer";
+    case OptionType::kSize:
+      return "size";
+    case OptionType::kDuration:
+      return "duration";
+    case OptionType::kText:
+      return "text";
+    case OptionType::kChoice:
+      return "choice";
+    case OptionType::kList:
+      return "list";
+  }
+  return "";
+}
+
+// The type as one reads it in a table: "integer, 0 to 64", "auto, on, off".
+std::string type_text(const OptionRow& row) {
+  if (row.type == OptionType::kChoice) return joined_choices(row, ", ");
+  const bool has_range =
+      row.type == OptionType::kInteger || row.type == OptionType::kSize || row.type == OptionType::kDuration;
+  std::string out = type_name(row.type);
+  if (!has_range) return out;
+  if (row.max != kNoLimit) return out + ", " + limit_text(row, row.min) + " to " + limit_text(row, row.max);
+  return row.min != 0 ? out + ", at least " + limit_text(row, row.min) : out;
+}
+
+// Breaks `text` at spaces into lines of at most `width` columns, each led by `indent`.
+std::string wrapped(std::string_view text, size_t width, const std::string& indent) {
+  std::string out;
+  std::string line = indent;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    if (line.size() > indent.size() && line.size() + 1 + word.size() > width) {
+      out += line + "\n";
+      line = indent;
+    }
+    if (line.size() > indent.size() && !word.empty()) line += ' ';
+    line += word;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out + line + "\n";
+}
+
+std::string markdown_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string expectation(const OptionRow& row) {
+  switch (row.type) {
+    case OptionType::kFlag:
+      return "true or false";
+    case OptionType::kInteger:
+      return "an integer" + range_text(row);
+    case OptionType::kSize:
+      return "a size (as 64MiB)" + range_text(row);
+    case OptionType::kDuration:
+      return "a duration (as 100us)" + range_text(row);
+    case OptionType::kChoice:
+      return "one of " + joined_choices(row, ", ");
+    case OptionType::kList: {
+      if (row.max != kNoLimit)
+        return "a list of " + std::to_string(row.min) + " to " + std::to_string(row.max) + " values";
+      return row.min != 0 ? "a list of at least " + std::to_string(row.min) : "a list";
+    }
+    case OptionType::kText: {
+      if (row.max != kNoLimit)
+        return "a text of " + std::to_string(row.min) + " to " + std::to_string(row.max) + " bytes";
+      return row.min != 0 ? "a text of at least " + std::to_string(row.min) + " bytes" : "a text";
+    }
+  }
+  return "";
+}
+
+std::string help_text(std::span<const OptionRow> table, size_t width) {
+  std::string out;
+  for (const OptionRow& row : table) {
+    out += "  " + std::string(row.name) + " (" + type_text(row) + "; default " +
+           (row.default_value.empty() ? "empty" : std::string(row.default_value)) + ")\n";
+    out += wrapped(row.help, width, "      ");
+  }
+  return out;
+}
+
+std::string help_markdown(std::span<const OptionRow> table) {
+  std::string out = "| option | type | default | what it does |\n| --- | --- | --- | --- |\n";
+  for (const OptionRow& row : table) {
+    out += "| `" + std::string(row.name) + "` | " + markdown_cell(type_text(row)) + " | " +
+           (row.default_value.empty() ? "" : "`" + markdown_cell(row.default_value) + "`") + " | " +
+           markdown_cell(row.help) + " |\n";
+  }
+  return out;
+}
+
+}  // namespace egret::base

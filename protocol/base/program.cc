@@ -1,0 +1,95 @@
+#include "base/program.h"
+
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#ifndef EGRET_VERSION
+#define EGRET_VERSION "0"
+#endif
+
+namespace egret::base {
+
+namespace {
+
+struct Arguments {
+  std::string config_file;
+  std::vector<std::string> set_arguments;
+  bool check_config = false;
+  bool version = false;
+  bool help = false;
+  bool help_markdown = false;
+};
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+ProgramStart failed(const ProgramInfo& info, const std::string& message) {
+  std::string line = std::string(info.name) + ": " + message;
+  for (char& c : line) {
+    if (c == '\n') c = ' ';  // one line, whatever a library says
+  }
+  std::fprintf(stderr, "%s\n", line.c_str());
+  return {.options = std::nullopt, .exit_status = 1, .config_file = std::nullopt, .set_arguments = {}};
+}
+
+std::string help(const ProgramInfo& info) {
+  const std::string name(info.name);
+  return name + ": " + std::string(info.summary) + "\n\nUsage: " + name +
+         " [--config FILE] [--set KEY=VALUE]...\n\n"
+         "  --config FILE     read options from a YAML file\n"
+         "  --set KEY=VALUE   set one option, over the file; any number of times; commas part the values of a list\n"
+         "  --check-config    check the options, say so and exit\n"
+         "  --version         print the version and exit\n"
+         "  --help            print this and exit\n\n"
+         "Options, as keys of the file or of --set:\n\n" +
+         help_text(info.table);
+}
+
+void describe(CLI::App& app, Arguments& arguments) {
+  app.set_help_flag();  // ours is made from the table
+  app.add_option("--config", arguments.config_file);
+  app.add_option("--set", arguments.set_arguments)->allow_extra_args(false);
+  app.add_flag("--check-config", arguments.check_config);
+  app.add_flag("--version", arguments.version);
+  app.add_flag("-h,--help", arguments.help);
+  app.add_flag("--help-markdown", arguments.help_markdown);
+}
+
+}  // namespace
+
+ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv) {
+  CLI::App app;
+  Arguments arguments;
+  describe(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return failed(info, problem.what());
+  }
+
+  ProgramStart start;
+  if (arguments.help || arguments.version || arguments.help_markdown) {
+    if (arguments.help) print(help(info));
+    if (arguments.version) print(std::string(info.name) + " " EGRET_VERSION "\n");
+    if (arguments.help_markdown) print(help_markdown(info.table));
+    return start;
+  }
+
+  if (app.count("--config") > 0) start.config_file = arguments.config_file;
+  start.set_arguments = arguments.set_arguments;
+  auto options = Options::load(info.table, start.config_file, start.set_arguments);
+  if (!options) return failed(info, options.message());
+  if (info.check) {
+    if (Status status = info.check(options.value()); !status) return failed(info, status.message());
+  }
+  if (arguments.check_config) {
+    print(std::string(info.name) + ": the configuration is ok\n");
+    return start;
+  }
+  start.options = std::move(options.value());
+  return start;
+}
+
+}  // namespace egret::base

@@ -1,0 +1,37 @@
+// The command line that both daemons share: --config FILE, --set KEY=VALUE, --check-config, --version, --help.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/options.h"
+#include "base/status.h"
+
+namespace egret::base {
+
+struct ProgramInfo {
+  std::string_view name;     // "egret-proxy"
+  std::string_view summary;  // one sentence for --help
+  std::span<const OptionRow> table;
+  // What the table cannot express (one option against another); may be empty. Its Status should come from
+  // Options::error.
+  std::function<Status(const Options&)> check{};
+};
+
+// What main() goes on with. The sources are kept so that a daemon can load its options again.
+struct ProgramStart {
+  std::optional<Options> options;  // none: exit with exit_status, everything is said already
+  int exit_status = 0;
+  std::optional<std::string> config_file;
+  std::vector<std::string> set_arguments;
+};
+
+// Reads the command line; answers --help, --version and --check-config on stdout itself, prints an error as one line
+// on stderr ("egret-proxy: conf/egret-proxy.yaml:12: workers: expected ..."), status 1.
+ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv);
+
+}  // namespace egret::base

@@ -1,0 +1,69 @@
+#include "base/text.h"
+
+#include <array>
+#include <span>
+#include <utility>
+
+namespace egret::base {
+
+namespace {
+
+using Unit = std::pair<uint64_t, const char*>;
+
+std::string with_unit(uint64_t figure, std::span<const Unit> largest_first) {
+  for (const auto& [factor, unit] : largest_first) {
+    if (figure >= factor && figure % factor == 0) return std::to_string(figure / factor) + unit;
+  }
+  return std::to_string(figure);
+}
+
+void append_escaped(std::string& to, unsigned char byte) {
+  static constexpr std::string_view kHex = "0123456789abcdef";
+  switch (byte) {
+    case '\n':
+      to += "\\n";
+      return;
+    case '\r':
+      to += "\\r";
+      return;
+    case '\t':
+      to += "\\t";
+      return;
+    case '"':
+      to += "\\\"";
+      return;
+    case '\\':
+      to += "\\\\";
+      return;
+    default:
+      break;
+  }
+  if (byte >= 0x20 && byte < 0x7f) {
+    to += static_cast<char>(byte);
+  } else {
+    to += "\\x";
+    to += kHex[byte >> 4];
+    to += kHex[byte & 15];
+  }
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text, size_t limit) {
+  std::string out = "\"";
+  for (const char c : text.substr(0, limit)) append_escaped(out, static_cast<unsigned char>(c));
+  return out + (text.size() > limit ? "...\"" : "\"");
+}
+
+std::string size_text(uint64_t bytes) {
+  static constexpr std::array<Unit, 5> kUnits{
+      {{1ull << 40, "TiB"}, {1ull << 30, "GiB"}, {1ull << 20, "MiB"}, {1ull << 10, "KiB"}, {1, "B"}}};
+  return with_unit(bytes, kUnits);
+}
+
+std::string duration_text(uint64_t ns) {
+  static constexpr std::array<Unit, 4> kUnits{{{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}, {1, "ns"}}};
+  return with_unit(ns, kUnits);
+}
+
+}  // namespace egret::base

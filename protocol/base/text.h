@@ -1,0 +1,21 @@
+// Small helpers for text that people read: quoting what somebody else wrote, and figures with their units.
+// Cold path; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace egret::base {
+
+// `text` in double quotes, safe to print on one line whatever it holds: control characters, quotes, backslashes and
+// bytes above 126 become \n, \" or \x9f, and what is longer than `limit` bytes ends in "...".
+std::string quoted(std::string_view text, size_t limit = 64);
+
+// 67108864 -> "64MiB", 1000 -> "1000B": the largest unit that divides it.
+std::string size_text(uint64_t bytes);
+
+// 2'000'000 -> "2ms": the largest unit, up to the second, that divides it.
+std::string duration_text(uint64_t ns);
+
+}  // namespace egret::base
