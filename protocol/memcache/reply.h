@@ -18,12 +18,12 @@ inline constexpr std::string_view kNotFound = "NOT_FOUND\r\n";
 inline constexpr std::string_view kDeleted = "DELETED\r\n";
 inline constexpr std::string_view kTouched = "TOUCHED\r\n";
 inline constexpr std::string_view kOk = "OK\r\n";
-inline constexpr std::string_view kReset = "RESET\r\n";
+inline constexpr std::string_view kResetLine = "RESET\r\n";
 inline constexpr std::string_view kEnd = "END\r\n";
 inline constexpr std::string_view kCrLf = "\r\n";  // after a VALUE's bytes
 
 // Lines that the client's own bytes bring about.
-inline constexpr std::string_view kError = "ERROR\r\n";
+inline constexpr std::string_view kErrorLine = "ERROR\r\n";
 inline constexpr std::string_view kBadFormat = "CLIENT_ERROR bad command line format\r\n";
 inline constexpr std::string_view kBadCommandLine = "CLIENT_ERROR bad command line\r\n";
 inline constexpr std::string_view kBadDataChunk = "CLIENT_ERROR bad data chunk\r\n";

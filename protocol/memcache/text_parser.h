@@ -10,6 +10,8 @@
 
 namespace egret::memcache {
 
+struct Line;
+
 class TextParser {
  public:
   explicit TextParser(const Limits& limits);
@@ -26,21 +28,58 @@ class TextParser {
   static constexpr size_t kMaxKeyLength = 250;  // as op::kMaxKeyLength
 
  private:
-  // Where in the stream the next byte of the input lies.
+  // What the next byte of the input is.
   enum class State : uint8_t {
-    kLine,     // at the first byte of a command line
-    kExptime,  // in a retrieval line, before the exptime of gat and gats
-    kKeys,     // in a retrieval line, before a key or its end
-    kTail,     // in a retrieval line, after its keys, where only the newline matters; kEndOfKeys is still to come
-    kSkip,     // in a line that has been answered; only the newline matters
-    kValue,    // in a streamed value or its terminator
-    kSwallow,  // in a value that nobody wants, or its terminator
-    kClosed,
+    kLine,     // the first of a command line
+    kExptime,  // in a retrieval line, somewhere before the end of the exptime of gat and gats
+    kKeys,     // in a retrieval line, before a key or before its end
+    kTail,     // in a retrieval line, after its last key: kEndOfKeys comes with the newline
+    kSkip,     // in a line that has had its answer: everything up to the newline is dropped
+    kValue,    // in a streamed value or before its terminator; left_ bytes of value are to come
+    kSwallow,  // in a value that nobody wants; left_ bytes are to be dropped, terminator included
+    kClosed,   // after the connection's last event
   };
 
-  // next() in pieces. `pos` is where in the input they start; they return true when `step_` holds an event for the caller.
-  const Limits limits_;
+  // One for each state. kNeedMore with something consumed means that next() goes on at once with the rest.
+  Step step(std::string_view input, Command& out);
+  Step line(std::string_view input, Command& out);
+  Step exptime(std::string_view input, Command& out);
+  Step keys(std::string_view input, Command& out);
+  Step tail(std::string_view input, Command& out);
+  Step skip(std::string_view input);
+  Step value(std::string_view input, Command& out);
+  Step swallow(std::string_view input);
+
+  // Parts of line().
+  Step unfinished_line(std::string_view input, Command& out);
+  Step dispatch(Line& line, Command& out);
+  Step retrieval(const Line& line, CommandKind kind, size_t word_end, Command& out);
+  Step storage(const Line& line, CommandKind kind, Command& out);
+  Step stored_value(const Line& line, Command& out);
+  Step arithmetic(const Line& line, CommandKind kind, Command& out);
+  Step remove(const Line& line, Command& out);
+  Step touch(const Line& line, Command& out);
+  Step flush_all(const Line& line, Command& out);
+  Step verbosity(const Line& line, Command& out);
+  Step stats(const Line& line, Command& out);
+  Step meta_set(const Line& line, Command& out);
+  Step unknown(const Line& line, Command& out);
+
+  // Ends of a command: the line (and what `consumed` says beyond it) is used up.
+  Step done(Event event, size_t consumed);
+  Step plain(const Line& line, CommandKind kind, Command& out);
+  Step fail(std::string_view error, bool noreply, size_t consumed, Command& out);
+  Step close(size_t consumed, Command& out);
+  Step end_of_keys(size_t consumed, Command& out);
+
+  Limits limits_;
   State state_ = State::kLine;
+  CommandKind kind_ = CommandKind::kGet;  // of the retrieval being read
+  bool seen_word_ = false;                // the retrieval line has a word after the command word
+  int32_t exptime_ = 0;                   // of the gat being read
+  size_t searched_ = 0;                   // bytes of the unfinished line known to hold no newline
+  size_t needed_ = 0;                     // less input than this is not worth looking at again
+  size_t left_ = 0;                       // see kValue, kSwallow
 };
 
 static_assert(DialectParser<TextParser>);

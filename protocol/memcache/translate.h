@@ -27,10 +27,10 @@ std::string_view reply_line(CommandKind kind, bool noreply, const op::Result& re
 // Empty for a hit and for a miss.
 std::string_view retrieval_error(const op::Result& result);
 
-// What a `stats` command asks for. Names that are not memcached's answer kError.
+// What a `stats` command asks for. Names that are not memcached's answer kErrorLine.
 enum class StatsTopic : uint8_t {
   kGeneral,    // stats
-  kReset,      // stats reset: answers kReset
+  kReset,      // stats reset: answers kResetLine
   kSettings,   // stats settings
   kItems,      // stats items
   kSlabs,      // stats slabs

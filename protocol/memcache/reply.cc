@@ -1,0 +1,60 @@
+#include "memcache/reply.h"
+
+#include <charconv>
+#include <cstring>
+
+namespace egret::memcache {
+namespace {
+
+// The caller has left room for kMaxDigits, so it cannot fail.
+char* digits(char* out, uint64_t number) {
+  if (number < 10) {  // client flags, mostly
+    *out = static_cast<char>('0' + number);
+    return out + 1;
+  }
+  return std::to_chars(out, out + kMaxDigits, number).ptr;
+}
+
+}  // namespace
+
+char* write_text(char* out, std::string_view text) {
+  if (!text.empty()) std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
+
+char* write_value_header(char* out, std::string_view key, uint32_t client_flags, uint32_t length, const uint64_t* cas) {
+  out = write_text(out, "VALUE ");
+  out = write_text(out, key);
+  *out++ = ' ';
+  out = digits(out, client_flags);
+  *out++ = ' ';
+  out = digits(out, length);
+  if (cas != nullptr) {
+    *out++ = ' ';
+    out = digits(out, *cas);
+  }
+  return write_text(out, kCrLf);
+}
+
+char* write_number(char* out, uint64_t number) { return write_text(digits(out, number), kCrLf); }
+
+char* write_stat(char* out, std::string_view name, std::string_view value) {
+  out = write_text(out, "STAT ");
+  out = write_text(out, name);
+  *out++ = ' ';
+  out = write_text(out, value);
+  return write_text(out, kCrLf);
+}
+
+char* write_stat(char* out, std::string_view name, uint64_t value) {
+  char number[kMaxDigits];
+  return write_stat(out, name, std::string_view(number, static_cast<size_t>(digits(number, value) - number)));
+}
+
+char* write_version(char* out, std::string_view version) {
+  out = write_text(out, "VERSION ");
+  out = write_text(out, version);
+  return write_text(out, kCrLf);
+}
+
+}  // namespace egret::memcache

@@ -1,0 +1,530 @@
+// How a byte goes: next() -> step(), by state -> line(), which waits for a newline -> dispatch() by command word -> one function
+// a command. Retrieval lines leave line() at their command word and go on key by key (exptime(), keys(), tail()), so that they may be
+// longer than any buffer; values above Limits::inline_value go on in value(). Everything else is one event.
+#include "memcache/text_parser.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "memcache/number.h"
+#include "memcache/reply.h"
+
+namespace egret::memcache {
+
+// A command line that is wholly in the input, and its words once dispatch() has cut it.
+struct Line {
+  static constexpr size_t kMaxWords = 23;  // memcached sees no further words of a line (but for keys)
+
+  struct Word {
+    const char* data;
+    size_t size;
+    std::string_view view() const { return {data, size}; }
+  };
+
+  std::string_view input;  // all of it: the value of a storage command follows the line
+  size_t length;           // of the text, line end excluded
+  size_t total;            // line end included
+  size_t count;            // words, of which the first is the command word
+  Word words[kMaxWords];
+
+  std::string_view word(size_t i) const { return words[i].view(); }
+  std::string_view last() const { return words[count - 1].view(); }
+  bool noreply() const { return last() == "noreply"; }
+};
+
+namespace {
+
+// Words are ended by a space. So is, in memcached's eyes, the line by a NUL, but that is the rarer case.
+bool ends_word(char c) { return c == ' ' || c == '\0' || c == '\n'; }
+
+const char* skip_spaces(const char* p, const char* end) {
+  while (p < end && *p == ' ') ++p;
+  return p;
+}
+
+const char* find_word_end(const char* p, const char* end) {
+  // Nothing above a space ends a word, so that most bytes cost one comparison.
+  while (p < end && (static_cast<unsigned char>(*p) > ' ' || !ends_word(*p))) ++p;
+  return p;
+}
+
+void cut_words(Line& line) {
+  const char* p = line.input.data();
+  const char* const end = p + line.length;
+  line.count = 0;
+  while (line.count < Line::kMaxWords) {
+    p = skip_spaces(p, end);
+    if (p == end || *p == '\0') break;
+    const char* const word_end = find_word_end(p, end);
+    line.words[line.count++] = {p, static_cast<size_t>(word_end - p)};
+    p = word_end;
+  }
+}
+
+// Up to eight characters as a number, so that command words can be compared and switched on in one go.
+constexpr uint64_t pack(std::string_view word) {
+  uint64_t packed = 0;
+  for (size_t i = 0; i < word.size() && i < 8; ++i) {
+    packed |= static_cast<uint64_t>(static_cast<unsigned char>(word[i])) << (8 * i);
+  }
+  return packed;
+}
+
+bool retrieval_kind(std::string_view word, CommandKind& kind) {
+  if (word.size() < 3 || word.size() > 4) return false;
+  switch (pack(word)) {
+    case pack("get"):
+    case pack("bget"):  // an old name that memcached still knows
+      kind = CommandKind::kGet;
+      return true;
+    case pack("gets"):
+      kind = CommandKind::kGets;
+      return true;
+    case pack("gat"):
+      kind = CommandKind::kGat;
+      return true;
+    case pack("gats"):
+      kind = CommandKind::kGats;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool has_exptime(CommandKind kind) { return kind == CommandKind::kGat || kind == CommandKind::kGats; }
+
+// Whether a key between `p` and `end` is too long; memcached then answers nothing but that. For gat, `p` is before the exptime, and
+// a bad exptime goes before a bad key.
+bool has_long_key(const char* p, const char* end, CommandKind kind) {
+  bool is_key = !has_exptime(kind);
+  for (;;) {
+    p = skip_spaces(p, end);
+    const char* const word_end = find_word_end(p, end);
+    if (word_end == p) return false;
+    const std::string_view word(p, static_cast<size_t>(word_end - p));
+    int32_t exptime = 0;
+    if (!is_key && !parse_i32(word, exptime)) return false;
+    if (is_key && word.size() > TextParser::kMaxKeyLength) return true;
+    is_key = true;
+    p = word_end;
+  }
+}
+
+// A word of a retrieval line of which the newline may not have arrived.
+struct NextWord {
+  std::string_view word;  // empty at the end of the line
+  size_t start;           // spaces skipped
+  size_t end;             // after the word, before what ends it
+  char ended_by;          // ' ', '\n' or NUL; 'x' when the input ends first
+};
+
+NextWord next_word(std::string_view input) {
+  const char* const begin = input.data();
+  const char* const end = begin + input.size();
+  const char* const start = skip_spaces(begin, end);
+  const char* stop = find_word_end(start, end);
+  const char ended_by = stop == end ? 'x' : *stop;
+  if (ended_by == '\n' && stop > start && stop[-1] == '\r') --stop;
+  return {{start, static_cast<size_t>(stop - start)},
+          static_cast<size_t>(start - begin),
+          static_cast<size_t>(stop - begin),
+          ended_by};
+}
+
+// An unfinished word is too long for a key when it would be so even if its last byte were the \r of the line's end.
+constexpr size_t kHopelessWord = TextParser::kMaxKeyLength + 2;
+
+}  // namespace
+
+TextParser::TextParser(const Limits& limits)
+    : limits_{limits.inline_value, std::max(limits.retrieval_line, kMaxLine + 1)} {}
+
+size_t TextParser::min_buffer(const Limits& limits) {
+  return std::max(limits.retrieval_line, kMaxLine + 1 + limits.inline_value + 2);
+}
+
+Step TextParser::next(std::string_view input, Command& out) noexcept {
+  size_t used = 0;
+  for (;;) {
+    const Step now = step(input.substr(used), out);
+    used += now.consumed;
+    if (now.event != Event::kNeedMore || now.consumed == 0) return {now.event, used};
+  }
+}
+
+void TextParser::swallow_value() {
+  if (state_ != State::kValue) return;
+  left_ += 2;
+  state_ = State::kSwallow;
+}
+
+Step TextParser::step(std::string_view input, Command& out) {
+  switch (state_) {
+    case State::kLine:
+      return line(input, out);
+    case State::kExptime:
+      return exptime(input, out);
+    case State::kKeys:
+      return keys(input, out);
+    case State::kTail:
+      return tail(input, out);
+    case State::kSkip:
+      return skip(input);
+    case State::kValue:
+      return value(input, out);
+    case State::kSwallow:
+      return swallow(input);
+    case State::kClosed:
+      break;
+  }
+  return close(input.size(), out);
+}
+
+// --- Lines
+
+Step TextParser::line(std::string_view input, Command& out) {
+  if (input.size() < needed_) return {Event::kNeedMore, 0};
+  const size_t window = std::min(input.size(), limits_.retrieval_line);
+  const char* const begin = input.data();
+  const void* found = window > searched_ ? std::memchr(begin + searched_, '\n', window - searched_) : nullptr;
+  if (found == nullptr) return unfinished_line(input, out);
+
+  Line line;
+  line.input = input;
+  line.length = static_cast<size_t>(static_cast<const char*>(found) - begin);
+  line.total = line.length + 1;
+  // A line of "\r\n" alone keeps its \r; it makes no difference to the answer, which is ERROR.
+  if (line.length > 1 && begin[line.length - 1] == '\r') --line.length;
+  if (line.length > 4 && std::memcmp(begin, "get ", 4) == 0) return retrieval(line, CommandKind::kGet, 3, out);
+  cut_words(line);
+  return dispatch(line, out);
+}
+
+// No newline yet. memcached lets only retrievals grow beyond kMaxLine; so do we, gat and gats included.
+Step TextParser::unfinished_line(std::string_view input, Command& out) {
+  constexpr size_t kMaxLeadingSpaces = 100;
+  searched_ = std::min(input.size(), limits_.retrieval_line);
+  if (input.size() <= kMaxLine) return {Event::kNeedMore, 0};
+  const char* const end = input.data() + input.size();
+  const char* const word = skip_spaces(input.data(), end);
+  const char* const word_end = find_word_end(word, std::min(end, word + 5));
+  CommandKind kind{};
+  if (word - input.data() > static_cast<ptrdiff_t>(kMaxLeadingSpaces) || word_end == end || *word_end != ' ' ||
+      !retrieval_kind({word, static_cast<size_t>(word_end - word)}, kind)) {
+    return close(input.size(), out);
+  }
+  if (searched_ < limits_.retrieval_line) return {Event::kNeedMore, 0};
+  kind_ = kind;
+  seen_word_ = false;
+  done(Event::kNeedMore, 0);
+  state_ = has_exptime(kind) ? State::kExptime : State::kKeys;
+  return {Event::kNeedMore, static_cast<size_t>(word_end - input.data())};
+}
+
+// Commands of later issues (the meta commands, lru_crawler, watch, slabs, cache_memlimit) have their place here; until then
+// they are unknown.
+Step TextParser::dispatch(Line& line, Command& out) {
+  if (line.count == 0 || line.words[0].size < 2) return fail(kErrorLine, false, line.total, out);
+  const std::string_view word = line.word(0);
+  if (word.size() > 8) {
+    if (word == "flush_all") return flush_all(line, out);
+    if (word == "verbosity") return verbosity(line, out);
+    return unknown(line, out);
+  }
+  switch (pack(word)) {
+    case pack("get"):
+    case pack("gets"):
+    case pack("gat"):
+    case pack("gats"):
+    case pack("bget"): {
+      CommandKind kind{};
+      retrieval_kind(word, kind);
+      return retrieval(line, kind, static_cast<size_t>(word.data() + word.size() - line.input.data()), out);
+    }
+    case pack("set"):
+      return storage(line, CommandKind::kSet, out);
+    case pack("add"):
+      return storage(line, CommandKind::kAdd, out);
+    case pack("replace"):
+      return storage(line, CommandKind::kReplace, out);
+    case pack("append"):
+      return storage(line, CommandKind::kAppend, out);
+    case pack("prepend"):
+      return storage(line, CommandKind::kPrepend, out);
+    case pack("cas"):
+      return storage(line, CommandKind::kCas, out);
+    case pack("incr"):
+      return arithmetic(line, CommandKind::kIncr, out);
+    case pack("decr"):
+      return arithmetic(line, CommandKind::kDecr, out);
+    case pack("delete"):
+      return remove(line, out);
+    case pack("touch"):
+      return touch(line, out);
+    case pack("stats"):
+      return stats(line, out);
+    case pack("version"):
+      return plain(line, CommandKind::kVersion, out);
+    case pack("quit"):
+      return plain(line, CommandKind::kQuit, out);
+    case pack("ms"):
+      return meta_set(line, out);
+    case pack("shutdown"):
+      return fail(kShutdownNotEnabled, false, line.total, out);
+    default:
+      return unknown(line, out);
+  }
+}
+
+// The keys are left to keys(), one by one; here it is only seen to it that a key too long is found before the first is handed out.
+Step TextParser::retrieval(const Line& line, CommandKind kind, size_t word_end, Command& out) {
+  const char* const begin = line.input.data();
+  if (line.length > kMaxKeyLength && has_long_key(begin + word_end, begin + line.length, kind)) {
+    return fail(kBadFormat, false, line.total, out);
+  }
+  kind_ = kind;
+  seen_word_ = false;
+  done(Event::kNeedMore, 0);
+  state_ = has_exptime(kind) ? State::kExptime : State::kKeys;
+  const Step first = step(line.input.substr(word_end), out);
+  return {first.event, first.consumed + word_end};
+}
+
+Step TextParser::storage(const Line& line, CommandKind kind, Command& out) {
+  const size_t words = kind == CommandKind::kCas ? 6 : 5;
+  if (line.count != words && line.count != words + 1) return fail(kErrorLine, false, line.total, out);
+  const bool noreply = line.noreply();
+  int32_t exptime = 0;
+  int32_t length = 0;
+  if (line.words[1].size > kMaxKeyLength || !parse_u32(line.word(2), out.client_flags) ||
+      !parse_i32(line.word(3), exptime) || !parse_i32(line.word(4), length) ||
+      (kind == CommandKind::kCas && !parse_u64(line.word(5), out.cas)) || length < 0 || length > INT32_MAX - 2) {
+    return fail(kBadFormat, noreply, line.total, out);
+  }
+  out.kind = kind;
+  out.noreply = noreply;
+  out.key = line.word(1);
+  out.exptime = exptime;
+  out.value_length = static_cast<uint32_t>(length);
+  if (out.value_length <= limits_.inline_value) return stored_value(line, out);
+  left_ = out.value_length;
+  done(Event::kNeedMore, 0);
+  state_ = State::kValue;
+  return {Event::kValueBegin, line.total};
+}
+
+// A value that is handed out whole: all of it has to be there, terminator included.
+Step TextParser::stored_value(const Line& line, Command& out) {
+  const size_t total = line.total + out.value_length + 2;
+  if (line.input.size() < total) {
+    // A line longer than memcached waits for might not fit into the buffer together with its value.
+    if (line.total > kMaxLine + 1) return close(line.input.size(), out);
+    searched_ = line.total - 1;
+    needed_ = total;
+    return {Event::kNeedMore, 0};
+  }
+  const char* const value = line.input.data() + line.total;
+  if (value[out.value_length] != '\r' || value[out.value_length + 1] != '\n') {
+    return fail(kBadDataChunk, out.noreply, total, out);
+  }
+  out.value = {value, out.value_length};
+  return done(Event::kCommand, total);
+}
+
+Step TextParser::arithmetic(const Line& line, CommandKind kind, Command& out) {
+  if (line.count != 3 && line.count != 4) return fail(kErrorLine, false, line.total, out);
+  out.noreply = line.noreply();
+  if (line.words[1].size > kMaxKeyLength) return fail(kBadFormat, out.noreply, line.total, out);
+  if (!parse_u64(line.word(2), out.delta)) return fail(kBadDelta, out.noreply, line.total, out);
+  out.kind = kind;
+  out.key = line.word(1);
+  return done(Event::kCommand, line.total);
+}
+
+// "delete <key> [0] [noreply]": the 0 is a hold time that memcached gave up long ago.
+Step TextParser::remove(const Line& line, Command& out) {
+  if (line.count < 2 || line.count > 4) return fail(kErrorLine, false, line.total, out);
+  out.noreply = false;
+  if (line.count > 2) {
+    const bool zero = line.word(2) == "0";
+    out.noreply = line.noreply();
+    const bool valid = line.count == 3 ? zero || out.noreply : zero && out.noreply;
+    if (!valid) return fail(kBadDelete, out.noreply, line.total, out);
+  }
+  if (line.words[1].size > kMaxKeyLength) return fail(kBadFormat, out.noreply, line.total, out);
+  out.kind = CommandKind::kDelete;
+  out.key = line.word(1);
+  return done(Event::kCommand, line.total);
+}
+
+Step TextParser::touch(const Line& line, Command& out) {
+  if (line.count != 3 && line.count != 4) return fail(kErrorLine, false, line.total, out);
+  out.noreply = line.noreply();
+  if (line.words[1].size > kMaxKeyLength) return fail(kBadFormat, out.noreply, line.total, out);
+  int32_t exptime = 0;
+  if (!parse_i32(line.word(2), exptime)) return fail(kBadExptime, out.noreply, line.total, out);
+  out.kind = CommandKind::kTouch;
+  out.key = line.word(1);
+  out.exptime = exptime;
+  return done(Event::kCommand, line.total);
+}
+
+Step TextParser::flush_all(const Line& line, Command& out) {
+  if (line.count > 3) return fail(kErrorLine, false, line.total, out);
+  out.noreply = line.noreply();
+  int32_t delay = 0;
+  if (line.count != (out.noreply ? 2 : 1) && !parse_i32(line.word(1), delay)) {
+    return fail(kBadExptime, out.noreply, line.total, out);
+  }
+  out.kind = CommandKind::kFlushAll;
+  out.exptime = delay;
+  return done(Event::kCommand, line.total);
+}
+
+Step TextParser::verbosity(const Line& line, Command& out) {
+  if (line.count != 2 && line.count != 3) return fail(kErrorLine, false, line.total, out);
+  out.noreply = line.noreply();
+  uint32_t level = 0;
+  if (!parse_u32(line.word(1), level)) return fail(kBadFormat, out.noreply, line.total, out);
+  out.kind = CommandKind::kVerbosity;
+  out.delta = level;
+  return done(Event::kCommand, line.total);
+}
+
+Step TextParser::stats(const Line& line, Command& out) {
+  out.argument_count = static_cast<uint8_t>(line.count - 1);
+  for (size_t i = 0; i < Command::kMaxArguments; ++i) {
+    out.arguments[i] = i + 1 < line.count ? line.word(i + 1) : std::string_view{};
+  }
+  return plain(line, CommandKind::kStats, out);
+}
+
+// Not known yet, but its value must not be taken for commands.
+Step TextParser::meta_set(const Line& line, Command& out) {
+  int32_t length = 0;
+  const bool swallow = line.count >= 3 && line.words[1].size <= kMaxKeyLength && parse_i32(line.word(2), length) &&
+                       length >= 0 && length <= INT32_MAX - 2;
+  const Step failed = fail(kErrorLine, false, line.total, out);
+  if (swallow) {
+    left_ = static_cast<size_t>(length) + 2;
+    state_ = State::kSwallow;
+  }
+  return failed;
+}
+
+// memcached hangs up on a web browser, unless the first letter of its word made it look among its own commands.
+Step TextParser::unknown(const Line& line, Command& out) {
+  constexpr std::string_view kOwnLetters = "gsacidt";
+  const std::string_view word = line.word(0);
+  const bool looked_up = kOwnLetters.find(word[0]) != kOwnLetters.npos || (word[0] == 'm' && word.size() == 2);
+  if (!looked_up && line.last().starts_with("HTTP/")) return close(line.total, out);
+  return fail(kErrorLine, false, line.total, out);
+}
+
+// --- Retrieval lines, after their command word. The newline need not have arrived.
+
+Step TextParser::exptime(std::string_view input, Command& out) {
+  const NextWord next = next_word(input);
+  if (next.ended_by == 'x' && next.word.size() < kHopelessWord) return {Event::kNeedMore, next.start};
+  const bool ok = parse_i32(next.word, exptime_);
+  if (ok && next.ended_by != 'x') {
+    seen_word_ = true;
+    state_ = State::kKeys;
+    return {Event::kNeedMore, next.end};
+  }
+  const Step failed = fail(next.word.empty() ? kErrorLine : kBadExptime, false, next.end, out);
+  state_ = State::kSkip;
+  return failed;
+}
+
+Step TextParser::keys(std::string_view input, Command& out) {
+  const NextWord next = next_word(input);
+  if (next.word.size() > kMaxKeyLength && (next.ended_by != 'x' || next.word.size() >= kHopelessWord)) {
+    const Step failed = fail(kBadFormat, false, next.end, out);
+    state_ = State::kSkip;
+    return failed;
+  }
+  if (next.ended_by == 'x') return {Event::kNeedMore, next.start};
+  if (!next.word.empty()) {
+    seen_word_ = true;
+    out.kind = kind_;
+    out.noreply = false;
+    out.key = next.word;
+    out.exptime = exptime_;
+    return {Event::kKey, next.end};
+  }
+  state_ = State::kTail;
+  return tail(input, out);
+}
+
+Step TextParser::tail(std::string_view input, Command& out) {
+  const size_t line_end = input.find('\n');
+  if (line_end == input.npos) return {Event::kNeedMore, input.size()};
+  return end_of_keys(line_end + 1, out);
+}
+
+Step TextParser::end_of_keys(size_t consumed, Command& out) {
+  if (!seen_word_) return fail(kErrorLine, false, consumed, out);
+  out.kind = kind_;
+  out.noreply = false;
+  return done(Event::kEndOfKeys, consumed);
+}
+
+Step TextParser::skip(std::string_view input) {
+  const size_t line_end = input.find('\n');
+  if (line_end == input.npos) return {Event::kNeedMore, input.size()};
+  return done(Event::kNeedMore, line_end + 1);
+}
+
+// --- Values
+
+Step TextParser::value(std::string_view input, Command& out) {
+  if (left_ > 0) {
+    if (input.empty()) return {Event::kNeedMore, 0};
+    out.value = input.substr(0, left_);
+    left_ -= out.value.size();
+    return {Event::kValuePart, out.value.size()};
+  }
+  if (input.size() < 2) return {Event::kNeedMore, 0};
+  out.terminator_ok = input[0] == '\r' && input[1] == '\n';
+  return done(Event::kValueEnd, 2);
+}
+
+Step TextParser::swallow(std::string_view input) {
+  const size_t dropped = std::min(input.size(), left_);
+  left_ -= dropped;
+  if (left_ == 0) return done(Event::kNeedMore, dropped);
+  return {Event::kNeedMore, dropped};
+}
+
+// --- Ends
+
+Step TextParser::done(Event event, size_t consumed) {
+  state_ = State::kLine;
+  searched_ = 0;
+  needed_ = 0;
+  return {event, consumed};
+}
+
+Step TextParser::plain(const Line& line, CommandKind kind, Command& out) {
+  out.kind = kind;
+  out.noreply = false;
+  const Step step = done(Event::kCommand, line.total);
+  if (kind == CommandKind::kQuit) state_ = State::kClosed;
+  return step;
+}
+
+// noreply hides errors too: the client counts on no answer at all.
+Step TextParser::fail(std::string_view error, bool noreply, size_t consumed, Command& out) {
+  if (noreply) return done(Event::kNeedMore, consumed);
+  out.error = error;
+  return done(Event::kError, consumed);
+}
+
+Step TextParser::close(size_t consumed, Command& out) {
+  out.error = {};
+  state_ = State::kClosed;
+  return {Event::kClose, consumed};
+}
+
+}  // namespace egret::memcache
