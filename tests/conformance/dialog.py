@@ -37,7 +37,7 @@ class Case:
         def key(match):
             index = names.setdefault(match[1], len(names))
             text = b"%c%06x%c" % (b"k"[0], number & 0xFFFFFF, b"abcdefghijklmnopqrstuvwxyz"[index])
-            return text.ljust(int(match[2]), b"-") if match[2] else text
+            return text.ljust(int(match[2]), b"_") if match[2] else text
 
         self.pieces = [_KEY.sub(key, piece) for piece in self.pieces]
         self.after = _KEY.sub(key, after) if after else None

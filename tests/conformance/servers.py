@@ -227,9 +227,9 @@ class Egret:
     def __init__(self, backend=None, proxy=None, proxies=1, start=True, defaults=False):
         self.directory = scratch_directory()
         self.backend_socket = self.directory / "backend.sock"
-        self.backend_options = {"memory": "1GiB"} if defaults else {"memory": "1GiB", **self.SMALL}
+        self.backend_options = {} if defaults else {"memory": "1GiB", **self.SMALL}
         self.backend_options.update(backend or {})
-        self.proxy_options = {"max_connections": 16384} if defaults else {"max_connections": 16384, **self.PROXY}
+        self.proxy_options = {} if defaults else {"max_connections": 16384, **self.PROXY}
         self.proxy_options.update(proxy or {})
         self.backend = None
         self.proxies = []
