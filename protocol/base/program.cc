@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.h"
+
 #ifndef EGRET_VERSION
 #define EGRET_VERSION "0"
 #endif
@@ -26,10 +28,7 @@ void print(const std::string& text) {
 }
 
 ProgramStart failed(const ProgramInfo& info, const std::string& message) {
-  std::string line = std::string(info.name) + ": " + message;
-  for (char& c : line) {
-    if (c == '\n') c = ' ';  // one line, whatever a library says
-  }
+  const std::string line = std::string(info.name) + ": " + one_line(message);
   std::fprintf(stderr, "%s\n", line.c_str());
   return {.options = std::nullopt, .exit_status = 1, .config_file = std::nullopt, .set_arguments = {}};
 }

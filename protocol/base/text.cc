@@ -55,6 +55,20 @@ std::string quoted(std::string_view text, size_t limit) {
   return out + (text.size() > limit ? "...\"" : "\"");
 }
 
+std::string one_line(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      append_escaped(out, byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 std::string size_text(uint64_t bytes) {
   static constexpr std::array<Unit, 5> kUnits{
       {{1ull << 40, "TiB"}, {1ull << 30, "GiB"}, {1ull << 20, "MiB"}, {1ull << 10, "KiB"}, {1, "B"}}};

@@ -12,6 +12,9 @@ namespace egret::base {
 // bytes above 126 become \n, \" or \x9f, and what is longer than `limit` bytes ends in "...".
 std::string quoted(std::string_view text, size_t limit = 64);
 
+// `text` with its control characters escaped as in quoted(), and nothing else changed: one line, whatever it holds.
+std::string one_line(std::string_view text);
+
 // 67108864 -> "64MiB", 1000 -> "1000B": the largest unit that divides it.
 std::string size_text(uint64_t bytes);
 
