@@ -1,0 +1,60 @@
+// One case of load, put on a subject and on a peer in turn, A B A B ..., and what their figures are to each other.
+// Drift of the machine hits both runs of a pair alike, so ratios are taken pair by pair and only then summed up.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/load.h"
+#include "bench/server.h"
+
+namespace egret::bench {
+
+// The two sides; either may be absent. Servers are started afresh for each case, so cases do not influence each other
+// (a memcached, say, never gives a page of one slab class to another).
+struct Sides {
+  std::function<base::Expected<Server>()> start_subject;  // empty: only the peer is measured
+  std::string peer_command;                               // empty: only the subject is measured
+  uint64_t peer_memory_mib = 0;                           // 0: as much as the subject says it has
+  uint32_t rounds = 3;
+};
+
+struct CaseResult {
+  std::string name;
+  LoadSpec spec;
+  std::string subject_name;
+  std::string peer_name;
+  std::vector<LoadResult> subject;  // by round; empty when the side is absent
+  std::vector<LoadResult> peer;
+
+  uint64_t errors() const;
+};
+
+base::Expected<CaseResult> run_case(const std::string& name, const LoadSpec& spec, const Sides& sides,
+                                    const std::atomic<bool>& stop);
+
+using Metric = double LoadResult::*;
+
+double median_of(std::vector<double> values);
+double median_of(const std::vector<LoadResult>& rounds, Metric metric);
+
+// Subject's figure over peer's, pair by pair. All 0 when a side is absent or a figure of the peer is 0.
+struct Ratio {
+  double median = 0;
+  double min = 0;
+  double max = 0;
+};
+Ratio ratio_of(const CaseResult& result, Metric metric);
+
+// The fixed set of cases, of which `base` gives duration, warm-up, threads, seed, key distribution and read share.
+struct SuiteCase {
+  std::string name;
+  LoadSpec spec;
+};
+std::vector<SuiteCase> suite_cases(const LoadSpec& base);
+
+}  // namespace egret::bench

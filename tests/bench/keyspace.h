@@ -1,0 +1,45 @@
+// The keys of a run, and the values that carry them. Key number i is always the same text, and a value of it can be
+// recognised anywhere, so that an answer that was mixed up, shifted or torn is seen:
+//
+//   bytes 0..7   the key's number          every following cache line (64 bytes) begins with a stamp of 8 bytes that is
+//   bytes 8..15  the version of this set   derived from key, version and line number; the rest is filler
+//
+// A value shorter than that holds as much of it as fits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace egret::bench {
+
+// All keys, formatted once: 'k' and the zero-padded number. Read-only after construction; any thread.
+class Keyspace {
+ public:
+  // key_size >= min_key_size(count).
+  Keyspace(uint32_t count, uint32_t key_size);
+
+  uint32_t count() const { return count_; }
+  uint32_t key_size() const { return key_size_; }
+  std::string_view key(uint32_t number) const {
+    return {text_.data() + static_cast<size_t>(number) * key_size_, key_size_};
+  }
+  static uint32_t min_key_size(uint32_t count);
+
+ private:
+  uint32_t count_;
+  uint32_t key_size_;
+  std::string text_;
+};
+
+void write_value(char* out, size_t size, uint32_t key_number, uint64_t version);
+
+enum class ValueVerdict : uint8_t {
+  kGood,
+  kOtherKey,  // it carries another key's number
+  kTorn,      // parts of it belong to another key, another version or another place
+};
+ValueVerdict judge_value(const char* value, size_t size, uint32_t key_number);
+
+}  // namespace egret::bench

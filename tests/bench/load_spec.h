@@ -1,0 +1,25 @@
+// What load to put on a server: the knobs of the command line, and what the suite sets.
+#pragma once
+
+#include <cstdint>
+
+namespace egret::bench {
+
+struct LoadSpec {
+  uint32_t connections = 50;
+  uint32_t depth = 1;     // requests a connection sends in one write; it sends the next ones when all are answered
+  uint32_t multiget = 1;  // keys per get
+  uint32_t value_size = 100;
+  uint32_t keys = 100'000;
+  uint32_t key_size = 16;
+  double zipf = 0;          // exponent; 0: uniform
+  double read_share = 0.9;  // of the requests
+  double rate = 0;          // requests/s over all connections, sent on schedule whatever the answers do; 0: closed loop
+  double duration_s = 2;
+  double warmup_s = 0.3;
+  bool preload = true;  // set every key once before
+  uint32_t threads = 1;
+  uint64_t seed = 1;
+};
+
+}  // namespace egret::bench

@@ -1,0 +1,30 @@
+// The command line of `egret-bench [run]`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/load_spec.h"
+#include "bench/server.h"
+
+namespace egret::bench {
+
+struct Options {
+  LoadSpec load;
+  // The subject: at most one of the three.
+  std::string connect;    // an address that is served already
+  std::vector<int> pids;  // with it: the processes to measure
+  std::string spawn;      // a memcached-like command
+  EgretFiles egret;       // .binaries not empty: Egret's own daemons
+  std::string peer;       // a memcached command
+  uint64_t peer_memory_mib = 0;
+  uint32_t rounds = 3;
+  bool suite = false;
+  std::vector<std::string> cases;  // of the suite; empty: all
+  bool json = false;
+};
+
+// False: the command ends here with `exit_status` (help was asked for, or something is wrong and has been said).
+bool parse_options(int argc, char** argv, Options& options, int& exit_status);
+
+}  // namespace egret::bench

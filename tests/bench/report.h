@@ -1,0 +1,18 @@
+// Results as text for people (Markdown tables) and for machines (JSON).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/compare.h"
+
+namespace egret::bench {
+
+// Two tables: the figures with their ratios, and how they came about. Figures are medians over the rounds; a ratio is
+// the median of the pairs' ratios, with their extremes.
+std::string to_markdown(const std::vector<CaseResult>& results);
+
+// {"cases": [{"name", "spec", "subject": {"name", "rounds": [...]}, "peer": {...}, "ratios": {...}}], "errors": n}
+std::string to_json(const std::vector<CaseResult>& results);
+
+}  // namespace egret::bench

@@ -1,0 +1,239 @@
+"""egret-bench as a whole: its counts are those of a real memcached, and it sees the lies of a false one.
+
+    smoke_test.py PATH-OF-EGRET-BENCH
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+BENCH = sys.argv.pop(1)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run_bench(*arguments):
+    done = subprocess.run([BENCH, *arguments], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Memcached:
+    """A memcached of its own, on a TCP port or a Unix socket."""
+
+    def __init__(self, unix_path=None):
+        command = ["memcached", "-U", "0"] + (["-u", "nobody"] if os.geteuid() == 0 else [])
+        if unix_path:
+            command += ["-s", unix_path, "-a", "0777"]
+            self.address, self.family, self.target = "unix:" + unix_path, socket.AF_UNIX, unix_path
+        else:
+            port = free_port()
+            command += ["-l", "127.0.0.1", "-p", str(port)]
+            self.address, self.family, self.target = f"127.0.0.1:{port}", socket.AF_INET, ("127.0.0.1", port)
+        self.process = subprocess.Popen(command)
+        for _ in range(500):
+            try:
+                self.connect().close()
+                return
+            except OSError:
+                time.sleep(0.01)
+        raise RuntimeError("memcached does not answer")
+
+    def connect(self):
+        client = socket.socket(self.family)
+        try:
+            client.connect(self.target)
+        except OSError:
+            client.close()
+            raise
+        return client
+
+    def stats(self):
+        with self.connect() as client:
+            client.sendall(b"stats\r\n")
+            text = b""
+            while not text.endswith(b"END\r\n"):
+                text += client.recv(65536)
+        return {name: value for name, value in re.findall(r"STAT (\S+) (\S*)", text.decode())}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+class FalseServer:
+    """Answers every request with what `answer(line, value)` returns: bytes, or None to hang up."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        with client, client.makefile("rb") as lines:
+            try:
+                for line in lines:
+                    words = line.split()
+                    value = lines.read(int(words[4]) + 2) if words[0] == b"set" else None
+                    reply = self.answer(words, value)
+                    if reply is None:
+                        return
+                    client.sendall(reply)
+            except OSError:
+                pass
+
+
+class CountsAgree(unittest.TestCase):
+    def check(self, server, *load):
+        before = server.stats()
+        defaults = {"--rounds": "1", "-t": "0.3", "--warmup": "0.05", "-k": "2000"}
+        for option, value in defaults.items():
+            if option not in load:
+                load = (*load, option, value)
+        status, out, err = run_bench("--connect", server.address, "--pid", str(server.process.pid), "--json", *load)
+        after = server.stats()
+        self.assertEqual(status, 0, err)
+        report = json.loads(out)
+        self.assertEqual(report["errors"], 0)
+        figures = report["cases"][0]["subject"]["rounds"][0]
+        total = figures["total"]
+        grown = {name: int(after[name]) - int(before[name]) for name in ("cmd_get", "cmd_set", "get_hits", "get_misses")}
+        self.assertEqual(total["asked_keys"], grown["cmd_get"])
+        self.assertEqual(total["hits"], grown["get_hits"])
+        self.assertEqual(total["misses"], grown["get_misses"])
+        self.assertEqual(total["stored"], grown["cmd_set"])
+        self.assertEqual(total["asked_sets"], grown["cmd_set"])
+        self.assertEqual(total["ops"], grown["cmd_get"] + grown["cmd_set"])
+        self.assertGreater(figures["measured"]["ops"], 0)
+        self.assertLess(figures["measured"]["ops"], total["ops"])
+        self.assertGreater(figures["cpu_us_per_op"], 0)
+        self.assertGreater(figures["p99_us"], 0)
+        return figures
+
+    def test_each_kind_of_load(self):
+        with Memcached() as server:
+            for load in (["-c", "50"], ["-c", "10", "-d", "16"], ["-c", "10", "-m", "50", "-r", "1"],
+                         ["-c", "7", "-d", "4", "-m", "3", "--threads", "2", "-r", "0.5", "--zipf", "0.99"],
+                         ["-v", "0"], ["-v", "1"], ["-v", "102400", "-k", "100", "-d", "3"], ["-r", "0"]):
+                with self.subTest(load=load):
+                    figures = self.check(server, *load)
+                    self.assertEqual(figures["total"]["misses"], 0)
+
+    def test_paced_load_keeps_its_rate(self):
+        with Memcached() as server:
+            figures = self.check(server, "--rate", "2000", "-t", "1")
+            self.assertAlmostEqual(figures["requests_per_s"], 2000, delta=200)
+
+    def test_unix_socket(self):
+        folder = tempfile.mkdtemp()
+        os.chmod(folder, 0o777)
+        try:
+            with Memcached(unix_path=folder + "/socket") as server:
+                self.check(server)
+        finally:
+            shutil.rmtree(folder)
+
+    def test_misses_are_counted_and_are_no_errors(self):
+        with Memcached() as server:
+            figures = self.check(server, "--no-preload", "-r", "1", "-m", "5")
+            self.assertEqual(figures["total"]["misses"], figures["total"]["ops"])
+
+    def test_server_that_stops_is_an_error(self):
+        with Memcached() as server:
+            threading.Timer(0.5, server.process.kill).start()
+            status, _, _ = run_bench("--connect", server.address, "--json", "-t", "2", "--rounds", "1")
+            self.assertEqual(status, 1)
+
+
+class SpawnedServers(unittest.TestCase):
+    def test_subject_and_peer_in_turn(self):
+        status, out, err = run_bench("--spawn", "memcached -t 2", "--peer", "memcached", "--rounds", "2", "-t", "0.2",
+                                     "-k", "1000", "--json")
+        self.assertEqual(status, 0, err)
+        case = json.loads(out)["cases"][0]
+        self.assertEqual(len(case["subject"]["rounds"]), 2)
+        self.assertEqual(len(case["peer"]["rounds"]), 2)
+        ratio = case["ratios"]["cpu_us_per_op"]
+        self.assertTrue(0 < ratio["min"] <= ratio["median"] <= ratio["max"])
+
+    def test_a_server_that_does_not_start_is_reported(self):
+        status, _, err = run_bench("--spawn", "false")
+        self.assertEqual(status, 1)
+        self.assertIn("does not serve", err)
+
+
+class LiesAreSeen(unittest.TestCase):
+    """A store that answers almost right, over one connection: each lie makes the exit status 1 and is named."""
+
+    def check(self, lie, complaint):
+        store = {}
+
+        def answer(words, value):
+            if words[0] == b"set":
+                store[words[1]] = value
+                return b"STORED\r\n"
+            return lie(store, words[1:])
+
+        server = FalseServer(answer)
+        status, out, err = run_bench("--connect", server.address, "-c", "2", "-m", "2", "-k", "100", "-t", "0.2", "--json",
+                                     "--warmup", "0", "--rounds", "1", "-r", "1", "-v", "200")
+        server.listener.close()
+        self.assertEqual(status, 1 if complaint else 0, err)
+        self.assertIn(complaint, err)
+        self.assertEqual(json.loads(out)["errors"] > 0, bool(complaint))
+
+    @staticmethod
+    def item(key, value):
+        return b"VALUE %s 0 %d\r\n%s" % (key, len(value) - 2, value)
+
+    def test_honest(self):
+        self.check(lambda store, keys: b"".join(self.item(k, store[k]) for k in keys) + b"END\r\n", "")
+
+    def test_value_of_another_key(self):
+        wrong = b"k000000000000007"
+        self.check(lambda store, keys: b"".join(self.item(k, store[wrong]) for k in keys) + b"END\r\n", "another key's value")
+
+    def test_keys_in_the_wrong_order(self):
+        self.check(lambda store, keys: b"".join(self.item(k, store[k]) for k in reversed(keys)) + b"END\r\n", "not asked for")
+
+    def test_half_of_another_value(self):
+        def lie(store, keys):
+            other = store[b"k000000000000007"]
+            return b"".join(self.item(k, store[k][:100] + other[100:]) for k in keys) + b"END\r\n"
+        self.check(lie, "torn value")
+
+    def test_cut_value(self):
+        self.check(lambda store, keys: b"".join(self.item(k, store[k][:99] + b"\r\n") for k in keys) + b"END\r\n", "wrong length")
+
+    def test_error_answer(self):
+        self.check(lambda store, keys: b"SERVER_ERROR backend gone\r\n", "SERVER_ERROR backend gone")
+
+    def test_hanging_up(self):
+        self.check(lambda store, keys: None, "closed the connection")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
