@@ -38,6 +38,7 @@ Costs drive(const LoadSpec& spec, std::vector<std::unique_ptr<Generator>>& gener
   std::barrier<> step(static_cast<std::ptrdiff_t>(generators.size()) + 1);
   LoadWindow window;
   std::vector<std::jthread> threads;
+  threads.reserve(generators.size());
   for (auto& each : generators) {
     threads.emplace_back([&spec, &step, &window, generator = each.get()] {
       if (spec.preload) generator->preload();

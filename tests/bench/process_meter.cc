@@ -74,7 +74,9 @@ bool add_switches(const std::string& process, ProcessCost& cost) {
   while (const dirent* entry = ::readdir(folder.get())) {  // NOLINT(concurrency-mt-unsafe): one thread per folder
     const std::string name = &entry->d_name[0];
     if (name.front() == '.') continue;
-    const std::string status = read_file(tasks + "/" + name + "/status");
+    std::string path = tasks;
+    path.append("/").append(name).append("/status");
+    const std::string status = read_file(path);
     cost.voluntary += field_of(status, "\nvoluntary_ctxt_switches");
     cost.involuntary += field_of(status, "nonvoluntary_ctxt_switches");
   }

@@ -43,7 +43,7 @@ std::string why_not(Server& server, const Status& status) {
 Status wait_for(Server& server) {
   const uint64_t give_up_ns = monotonic_ns() + kStartTimeoutNs;
   while (true) {
-    const Status status = check_serving(server.address);
+    Status status = check_serving(server.address);
     if (status) return status;
     bool has_ended = false;
     for (ChildProcess& child : server.children) has_ended |= child.has_ended();
