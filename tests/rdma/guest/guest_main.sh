@@ -1,0 +1,52 @@
+# Process 1 of a guest once the host's root is underneath: brings up the Soft-RoCE device rxe0, runs /share/command,
+# leaves its status in /share/status.ID and powers the guest off. Output goes to the host through a virtio port.
+set -u
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+kernel_argument() { sed "s/.*egret\.$1=\([0-9]*\).*/\1/" /proc/cmdline; }
+id=$(kernel_argument id)
+guests=$(kernel_argument guests)
+readonly wait_for_others=600 # tenths of a second
+
+for port in /sys/class/virtio-ports/vport*; do
+  [[ $(<"$port/name") == output ]] && exec >"/dev/${port##*/}" 2>&1 </dev/null
+done
+
+# rxe works in ksoftirqd: at real-time priority it preempts a busy poller at once, not at the next tick.
+for process in /proc/[0-9]*; do
+  case $(cat "$process/comm" 2>/dev/null) in ksoftirqd*) chrt -f -p 1 "${process#/proc/}" ;; esac
+done
+
+# One guest: rxe0 on a dummy device (loopback itself cannot carry it). Two: on the wire between them.
+set_up_rdma() {
+  local device=dummy0
+  ((guests > 1)) && device=$(cd /sys/class/net && ls -d e* | head -n 1)
+  [[ -e /sys/class/net/$device ]] || ip link add dummy0 type dummy
+  ip link set lo up
+  ip link set "$device" mtu 9000
+  echo 0 >"/proc/sys/net/ipv6/conf/$device/accept_dad"
+  ip addr add "10.9.0.$((id + 1))/24" dev "$device"
+  ip link set "$device" up
+  rdma link add rxe0 type rxe netdev "$device"
+}
+
+wait_for_all_guests() {
+  touch "/share/ready.$id"
+  local tenths
+  for ((tenths = 0; tenths < wait_for_others; tenths++)); do
+    (($(ls /share/ready.* | wc -l) == guests)) && return
+    sleep 0.1
+  done
+  echo "guest $id: the other guest did not come up"
+}
+
+hostname "egret$id"
+ulimit -l unlimited
+set_up_rdma || echo "guest $id: no rxe0"
+wait_for_all_guests
+export EGRET_GUEST_ID=$id EGRET_GUESTS=$guests EGRET_GUEST_ADDRESS=10.9.0.$((id + 1))
+bash /share/command
+echo $? >"/share/status.$id.part"
+mv "/share/status.$id.part" "/share/status.$id"
+sync
+echo o >/proc/sysrq-trigger
+sleep 60
