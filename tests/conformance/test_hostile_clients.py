@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from dialog import Case, converse, show
+from bystander import Bystander
+from dialog import Case, converse
 from servers import SLACK, Egret, Memcached, SUT, ask, connect, stats_of, wait_for
 
 MIB = 1 << 20
@@ -20,42 +21,6 @@ MEMORY_BOUND = 256 * MIB
 def big_value(subject):
     ((answer, _),) = converse(subject.address, [Case(b"set big 0 0 %d\r\n" % BIG + b"b" * BIG + b"\r\n")])
     assert answer == b"STORED\r\n"
-
-
-class Bystander:
-    """A well-behaved client that works all the while, in a thread; it fails the test when it is not served rightly."""
-
-    def __init__(self, address):
-        self.address = address
-        self.failure = None
-        self.turns = 0
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._work)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def _work(self):
-        try:
-            with connect(self.address) as sock:
-                lines = sock.makefile("rb")
-                while not self.stopping.is_set() or self.turns < 20:
-                    value = b"%d" % self.turns * 50
-                    sock.sendall(b"set bystander 0 0 %d\r\n%s\r\nget bystander nothing\r\n" % (len(value), value))
-                    heard = b"".join(lines.readline() for _ in range(4))
-                    wanted = b"STORED\r\nVALUE bystander 0 %d\r\n%s\r\nEND\r\n" % (len(value), value)
-                    assert heard == wanted, show(heard)
-                    self.turns += 1
-                    time.sleep(0.002)
-        except BaseException as failure:  # told to the test's thread
-            self.failure = failure
-
-    def __exit__(self, kind, *_):
-        self.stopping.set()
-        self.thread.join()
-        if kind is None:
-            assert self.failure is None, f"the bystander failed after {self.turns} turns: {self.failure!r}"
 
 
 def front(subject):
