@@ -231,4 +231,4 @@ def compare(oracle, subject, cases, pause=0.01, normalise=without_cas, at_once=A
     if differences and report:
         with open(report, "a") as out:
             out.write("\n\n".join(differences) + "\n\n")
-    assert not differences, f"{len(differences)} of {len(cases)} cases differ\n\n" + "\n\n".join(differences[:20])
+    assert not differences, f"{len(differences)} differences in {len(cases)} cases\n\n" + "\n\n".join(differences[:20])
