@@ -69,12 +69,14 @@ void Generator::run(const LoadWindow& window) {
   ns_per_request_ = paced ? static_cast<double>(kNsPerSecond) / spec_.rate : 0;
   tally_.set_window(window.measure_from_ns, window.measure_until_ns, paced);
   Counters before = tally_.counters;
+  uint64_t before_ns = window.start_ns;
   bool measuring = false;
   uint64_t now_ns = monotonic_ns();
   if (!paced) start_all(now_ns);
   while (now_ns < window.measure_until_ns && live_ > 0 && !stop_.load(std::memory_order_relaxed)) {
     if (!measuring && now_ns >= window.measure_from_ns) {
       before = tally_.counters;
+      before_ns = now_ns;
       measuring = true;
     }
     if (paced) start_due(now_ns);
@@ -83,6 +85,7 @@ void Generator::run(const LoadWindow& window) {
     now_ns = monotonic_ns();
   }
   measured_ = tally_.counters - before;
+  measured_seconds_ = static_cast<double>(now_ns - std::min(before_ns, now_ns)) / static_cast<double>(kNsPerSecond);
   phase_ = Phase::kDrain;
   settle(kPatienceNs);
 }

@@ -80,16 +80,17 @@ void add_costs(const ProcessCost& cost, bool has_pids, LoadResult& result) {
   result.involuntary_per_op = per_op(cost.involuntary);
 }
 
-LoadResult summarise(const LoadSpec& spec, const std::vector<std::unique_ptr<Generator>>& generators) {
+LoadResult summarise(const std::vector<std::unique_ptr<Generator>>& generators) {
   Tally all;
   LoadResult result;
   for (const auto& each : generators) {
     all.merge(each->tally());
     result.measured += each->measured();
+    if (each->measured_seconds() <= 0) continue;
+    result.ops_per_s += static_cast<double>(each->measured().ops()) / each->measured_seconds();
+    result.requests_per_s += static_cast<double>(each->measured().requests) / each->measured_seconds();
   }
   const auto us = [&all](double share) { return static_cast<double>(all.latency.quantile(share)) / 1000; };
-  result.ops_per_s = static_cast<double>(result.measured.ops()) / spec.duration_s;
-  result.requests_per_s = static_cast<double>(result.measured.requests) / spec.duration_s;
   result.p50_us = us(0.5);
   result.p99_us = us(0.99);
   result.p999_us = us(0.999);
@@ -129,7 +130,7 @@ Expected<LoadResult> run_load(const LoadSpec& spec, const Keyspace& keyspace, co
   const Costs costs = drive(spec, generators, pids, stop);
   if (!costs.before) return costs.before.status();
   if (!costs.after) return costs.after.status();
-  LoadResult result = summarise(spec, generators);
+  LoadResult result = summarise(generators);
   add_costs(costs.after.value() - costs.before.value(), !pids.empty(), result);
   return result;
 }

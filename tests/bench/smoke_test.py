@@ -109,7 +109,7 @@ class FalseServer:
 class CountsAgree(unittest.TestCase):
     def check(self, server, *load):
         before = server.stats()
-        defaults = {"--rounds": "1", "-t": "0.3", "--warmup": "0.05", "-k": "2000"}
+        defaults = {"--rounds": "1", "-t": "0.15", "--warmup": "0.05", "-k": "2000"}
         for option, value in defaults.items():
             if option not in load:
                 load = (*load, option, value)
@@ -178,6 +178,34 @@ class SpawnedServers(unittest.TestCase):
         self.assertEqual(len(case["peer"]["rounds"]), 2)
         ratio = case["ratios"]["cpu_us_per_op"]
         self.assertTrue(0 < ratio["min"] <= ratio["median"] <= ratio["max"])
+
+    def test_egret_is_started_with_its_files_and_settings(self):
+        folder = tempfile.mkdtemp()
+        try:
+            self.write_script(folder, "egret-backend", "exec sleep 60")
+            self.write_script(folder, "egret-proxy", """
+                for word; do case $word in listen=tcp:127.0.0.1:*) port=${word##*:};; esac; done
+                exec memcached -l 127.0.0.1 -p $port -U 0 -u nobody""")
+            status, out, err = run_bench("--spawn-egret", folder, "--conf", "/the/conf", "--backend-set", "partitions=1",
+                                         "--rounds", "1", "-t", "0.2", "-k", "1000", "--json")
+            self.assertEqual(status, 0, err)
+            self.assertEqual(json.loads(out)["cases"][0]["subject"]["name"], "Egret")
+            with open(folder + "/egret-backend.arguments") as file:
+                backend = file.read()
+            with open(folder + "/egret-proxy.arguments") as file:
+                proxy = file.read()
+            meeting = re.search(r"--set listen=(shm:\S+) --set partitions=1$", backend.strip()).group(1)
+            self.assertTrue(backend.startswith("--config /the/conf/egret-backend.yaml "))
+            self.assertTrue(proxy.startswith("--config /the/conf/egret-proxy.yaml "))
+            self.assertIn(f"--set backends={meeting}", proxy)
+        finally:
+            shutil.rmtree(folder)
+
+    @staticmethod
+    def write_script(folder, name, body):
+        with open(f"{folder}/{name}", "w") as file:
+            file.write(f'#!/bin/sh\necho "$@" > {folder}/{name}.arguments\n{body}\n')
+        os.chmod(f"{folder}/{name}", 0o755)
 
     def test_a_server_that_does_not_start_is_reported(self):
         status, _, err = run_bench("--spawn", "false")
