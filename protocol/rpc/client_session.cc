@@ -82,6 +82,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
     lanes_.push_back(std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_));
   }
   state_ = State::kOpen;
+  ++generation_;
   reads_in_flight_ = 0;
   backoff_ns_ = options_.backoff_min_ns;
   observer_.on_session_open(*this);

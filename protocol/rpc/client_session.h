@@ -78,6 +78,8 @@ class ClientSession {
 
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
+  // Grows with every session opened: what was begun in another generation is gone.
+  uint64_t generation() const { return generation_; }
   int control_fd() const { return endpoint_->control_fd(); }
   int data_fd() const { return endpoint_->data_fd(); }
   const SessionOptions& options() const { return options_; }
@@ -123,6 +125,7 @@ class ClientSession {
   uint64_t now_ns_ = 0;         // of this pass
   uint64_t deadline_ns_ = 0;    // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;
+  uint64_t generation_ = 0;
   std::unique_ptr<transport::ClientEndpoint> endpoint_;
   wire::Grant grant_;
   std::vector<std::unique_ptr<ClientLane>> lanes_;

@@ -93,6 +93,7 @@ class SlotPoller {
   size_t awake_lanes() const { return awake_.size(); }
   const PollerCounters& counters() const { return counters_; }
   // Sessions whose peer misbehaved since the last call; the control thread is to close them.
+  bool has_broken_sessions() const { return !broken_sessions_.empty(); }
   std::vector<uint64_t> take_broken_sessions();
 
  private:

@@ -1,0 +1,132 @@
+#include "backend/config.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "transport/address.h"
+#include "wire/slot.h"
+
+namespace egret::backend {
+
+using base::OptionRow;
+using base::Options;
+using base::OptionType;
+using base::Status;
+
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMemoryPerPartition = 64 * kMiB;  // below this a further partition is not worth its threads
+
+constexpr OptionRow kTable[] = {
+    {.name = "listen", .type = OptionType::kList, .default_value = "shm:/run/egret/backend.sock",
+     .help = "Where proxies connect: shm:PATH or shm:@NAME (a Unix socket on this host).", .min = 1, .max = 16},
+    {.name = "memory", .type = OptionType::kSize, .default_value = "64MiB",
+     .help = "Memory for items and their index, over all partitions. Slots of sessions come on top.",
+     .min = 1 * kMiB, .max = int64_t{1} << 44},
+    {.name = "item_size_max", .type = OptionType::kSize, .default_value = "1MiB",
+     .help = "Largest item, counted as memcached counts it: value and key and about 60 bytes.",
+     .min = 1024, .max = 128 * kMiB},
+    {.name = "evict", .type = OptionType::kFlag, .default_value = "true",
+     .help = "Whether old items make room for new ones; if not, storing answers 'out of memory' when memory is full."},
+    {.name = "partitions", .type = OptionType::kInteger, .default_value = "0",
+     .help = "Partition threads. 0: one for each 64 MiB of memory, at most half of the CPUs this process may use.",
+     .min = 0, .max = wire::kMaxLanes},
+    {.name = "pin", .type = OptionType::kChoice, .default_value = "auto",
+     .help = "Whether each partition thread stays on a CPU of its own. auto: only when there are CPUs enough for all.",
+     .choices = "auto|on|off"},
+    {.name = "window", .type = OptionType::kInteger, .default_value = "8",
+     .help = "Slots per lane: messages that one proxy worker may have under way to one partition.",
+     .min = wire::kMinWindow, .max = wire::kMaxWindow},
+    {.name = "request_slot_size", .type = OptionType::kSize, .default_value = "4KiB",
+     .help = "Size of a request slot, a multiple of 64 bytes.", .min = wire::kMinSlotSize, .max = wire::kMaxSlotSize},
+    {.name = "response_slot_size", .type = OptionType::kSize, .default_value = "4KiB",
+     .help = "Size of a response slot, a multiple of 64 bytes.", .min = wire::kMinSlotSize, .max = wire::kMaxSlotSize},
+    {.name = "session_memory", .type = OptionType::kSize, .default_value = "1MiB",
+     .help = "Most memory that the slots of one session may take. A session that would need more gets a smaller window.",
+     .min = 16 * 1024, .max = 1024 * kMiB},
+    {.name = "max_sessions", .type = OptionType::kInteger, .default_value = "256",
+     .help = "Sessions at once; a proxy opens one for each of its workers.", .min = 1, .max = 65536},
+    {.name = "allowed_uids", .type = OptionType::kList, .default_value = "",
+     .help = "User ids that may connect over shm, besides root and the one this process runs as.", .max = 64},
+    {.name = "lane_idle", .type = OptionType::kDuration, .default_value = "0",
+     .help = "How long a lane is polled without a request before it falls asleep. 0: 1ms when threads have CPUs of their own "
+             "(see pin), else 50us.",
+     .max = 1'000'000'000},
+    {.name = "park_always", .type = OptionType::kFlag, .default_value = "false",
+     .help = "For tests: fall asleep at every opportunity."},
+    {.name = "log_level", .type = OptionType::kChoice, .default_value = "info", .help = "What is logged to stderr.",
+     .choices = base::kLogLevelChoices},
+};
+
+uint32_t auto_partitions(uint64_t memory, uint32_t item_size_max, uint32_t cpus) {
+  const uint64_t wanted = std::clamp<uint64_t>(memory / kMemoryPerPartition, 1, std::max(1u, cpus / 2));
+  const uint64_t roomy = std::max<uint64_t>(1, memory / (uint64_t{2} * item_size_max));
+  return static_cast<uint32_t>(std::min({wanted, roomy, uint64_t{wire::kMaxLanes}}));
+}
+
+Status parse_uids(const Options& options, std::vector<uint32_t>& uids) {
+  for (const std::string& text : options.list("allowed_uids")) {
+    uint32_t uid = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+      return options.error("allowed_uids", "expected numeric user ids, got \"" + text + "\"");
+    }
+    uids.push_back(uid);
+  }
+  return Status::ok();
+}
+
+Status check_slots(const Options& options, const Config& config) {
+  for (const char* name : {"request_slot_size", "response_slot_size"}) {
+    if (options.size(name) % 64 != 0) return options.error(name, "expected a multiple of 64");
+  }
+  wire::RegionLayout smallest{config.partitions, wire::kMinWindow, config.request_slot_size, config.response_slot_size};
+  const uint64_t needed = smallest.request_bytes() + smallest.response_bytes();
+  if (needed <= config.session_memory) return Status::ok();
+  return options.error("session_memory", "too small: the smallest session is " + smallest.to_string() +
+                                             ", more than " + std::to_string(config.session_memory));
+}
+
+}  // namespace
+
+std::span<const OptionRow> option_table() { return kTable; }
+
+base::Expected<Config> resolve_config(const Options& options) {
+  Config config;
+  config.listen = options.list("listen");
+  for (const std::string& address : config.listen) {
+    if (Status valid = transport::check_address(address); !valid) return options.error("listen", valid.message());
+  }
+  const uint32_t cpus = static_cast<uint32_t>(base::allowed_cpus().size());
+  config.memory = options.size("memory");
+  config.item_size_max = static_cast<uint32_t>(options.size("item_size_max"));
+  config.evict = options.flag("evict");
+  config.partitions = static_cast<uint32_t>(options.integer("partitions"));
+  if (config.partitions == 0) config.partitions = auto_partitions(config.memory, config.item_size_max, cpus);
+  if (config.memory / config.partitions < uint64_t{2} * config.item_size_max) {
+    return options.error("memory", "too small: each of " + std::to_string(config.partitions) +
+                                       " partitions needs twice item_size_max, " +
+                                       std::to_string(uint64_t{2} * config.item_size_max) + " bytes");
+  }
+  const std::string& pin = options.text("pin");
+  // A proxy worker per partition is the least that shares the machine with us in the embedded default.
+  const bool roomy = cpus >= 2 * config.partitions + 1;
+  config.pin = pin == "on" || (pin == "auto" && roomy);
+  config.window = static_cast<uint32_t>(options.integer("window"));
+  config.request_slot_size = static_cast<uint32_t>(options.size("request_slot_size"));
+  config.response_slot_size = static_cast<uint32_t>(options.size("response_slot_size"));
+  config.session_memory = options.size("session_memory");
+  if (Status good = check_slots(options, config); !good) return good;
+  config.max_sessions = static_cast<uint32_t>(options.integer("max_sessions"));
+  if (Status good = parse_uids(options, config.allowed_uids); !good) return good;
+  config.lane_idle_ns = options.duration_ns("lane_idle");
+  if (config.lane_idle_ns == 0) config.lane_idle_ns = config.pin || roomy ? 1'000'000 : 50'000;
+  config.park_always = options.flag("park_always");
+  config.log_level = options.text("log_level");
+  return config;
+}
+
+}  // namespace egret::backend

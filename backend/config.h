@@ -1,0 +1,37 @@
+// The backend's options: the table rows, and what they amount to on this machine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "base/status.h"
+
+namespace egret::backend {
+
+std::span<const base::OptionRow> option_table();
+
+struct Config {
+  std::vector<std::string> listen;
+  uint64_t memory = 0;  // of all partitions' stores together, bytes
+  uint32_t item_size_max = 0;
+  bool evict = true;
+  uint32_t partitions = 0;  // resolved, at least 1
+  bool pin = false;         // resolved
+  uint32_t window = 0;
+  uint32_t request_slot_size = 0;
+  uint32_t response_slot_size = 0;
+  uint64_t session_memory = 0;
+  uint32_t max_sessions = 0;
+  std::vector<uint32_t> allowed_uids;
+  uint64_t lane_idle_ns = 0;
+  bool park_always = false;
+  std::string log_level;
+};
+
+// Checks what the table cannot (one option against another, addresses) and resolves `auto`.
+base::Expected<Config> resolve_config(const base::Options& options);
+
+}  // namespace egret::backend

@@ -1,0 +1,292 @@
+#include "backend/control.h"
+
+#include <event2/event.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "transport/address.h"
+
+namespace egret::backend {
+
+using base::Status;
+using wire::FrameType;
+
+namespace {
+constexpr timeval kHelloPatience{5, 0};  // a connection that has not said hello by then is closed
+constexpr timeval kResendAfter{0, 5000};
+}
+
+uint64_t random_u64() {
+  uint64_t value = 0;
+  EGRET_CHECK(::getrandom(&value, sizeof value, 0) == sizeof value);
+  return value;
+}
+
+// kSilent → kWaiting (hello received, an older session of the worker is being dropped) → kOpen → kClosing → gone
+struct Control::Session {
+  enum class State : uint8_t { kSilent, kWaiting, kOpen, kClosing };
+  Control* control = nullptr;
+  uint64_t id = 0;
+  State state = State::kSilent;
+  std::unique_ptr<transport::ServerEndpoint> endpoint;
+  EventPtr readable;
+  wire::Hello hello;
+  uint32_t detaching = 0;  // partitions that have not acknowledged yet
+  bool survived_sweep = false;
+
+  ~Session() { readable.reset(); }
+};
+
+void Control::EventDeleter::operator()(event* e) const { event_free(e); }
+void Control::EventDeleter::operator()(event_base* base) const { event_base_free(base); }
+
+Control::Control(const Config& config, const Identity& identity, PostOffice& mail)
+    : config_(config), identity_(identity), mail_(mail), node_(mail.nodes() - 1), partitions_(mail.nodes() - 1),
+      base_(event_base_new()) {
+  EGRET_CHECK(base_ != nullptr);
+}
+
+Control::~Control() = default;
+
+Control::EventPtr Control::watch(int fd, short what, void (*callback)(int, short, void*), void* argument) {
+  EventPtr watched(event_new(base_.get(), fd, what, callback, argument));
+  EGRET_CHECK(watched != nullptr && event_add(watched.get(), nullptr) == 0);
+  return watched;
+}
+
+Status Control::listen() {
+  for (const std::string& address : config_.listen) {
+    auto listener = transport::listen(address, {.allowed_uids = config_.allowed_uids});
+    if (!listener) return listener.status();
+    listeners_.push_back(std::move(listener.value()));
+    base::log_info("listening on {}", address);
+  }
+  return Status::ok();
+}
+
+void Control::run() {
+  const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Control*>(self)->base_.get()); };
+  for (const int signal : {SIGTERM, SIGINT}) events_.push_back(watch(signal, EV_SIGNAL | EV_PERSIST, stop, this));
+  events_.push_back(watch(mail_.wake_fd(node_), EV_READ | EV_PERSIST | EV_ET,
+                          [](int, short, void* self) { static_cast<Control*>(self)->on_mail(); }, this));
+  struct Accepting {
+    Control* control;
+    transport::Listener* listener;
+  };
+  std::vector<Accepting> accepting;
+  accepting.reserve(listeners_.size());
+  for (auto& listener : listeners_) {
+    accepting.push_back({this, listener.get()});
+    events_.push_back(watch(listener->fd(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
+      auto* at = static_cast<Accepting*>(argument);
+      at->control->on_accept(*at->listener);
+    }, &accepting.back()));
+  }
+  sweep_ = EventPtr(event_new(base_.get(), -1, 0, [](int, short, void* self) {
+    static_cast<Control*>(self)->sweep_silent();
+  }, this));
+  resend_ = EventPtr(event_new(base_.get(), -1, 0, [](int, short, void* self) {
+    static_cast<Control*>(self)->on_resend();
+  }, this));
+  on_mail();  // anything that came before we listened for it, and arms the wake-up
+  event_base_dispatch(base_.get());
+  for (uint32_t partition = 0; partition < partitions_; ++partition) {
+    mail_.send(node_, partition, {.kind = Letter::Kind::kStop, .lane = {}});
+  }
+}
+
+void Control::on_accept(transport::Listener& listener) {
+  auto accepted = listener.accept();
+  if (!accepted) {
+    static base::LogLimit limit;
+    base::log_limited(limit, base::LogLevel::kWarning, "{}", accepted.message());
+    return;
+  }
+  if (accepted.value() == nullptr) return;
+  auto session = std::make_unique<Session>();
+  session->control = this;
+  session->id = next_session_++;
+  session->endpoint = std::move(accepted.value());
+  session->readable = watch(session->endpoint->control_fd(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
+    auto* ready = static_cast<Session*>(argument);
+    ready->control->on_control_ready(*ready);
+  }, session.get());
+  Session& added = *session;
+  sessions_.emplace(added.id, std::move(session));
+  if (sessions_.size() > config_.max_sessions) {
+    refuse(added, "max_sessions = " + std::to_string(config_.max_sessions) + " sessions are open");
+    return;
+  }
+  if (!event_pending(sweep_.get(), EV_TIMEOUT, nullptr)) event_add(sweep_.get(), &kHelloPatience);
+}
+
+// Whoever was there at the last sweep and has not said hello since is closed. The timer runs only while there is one.
+void Control::sweep_silent() {
+  std::vector<uint64_t> late;
+  bool again = false;
+  for (auto& [id, session] : sessions_) {
+    if (session->state != Session::State::kSilent) continue;
+    if (session->survived_sweep) late.push_back(id);
+    session->survived_sweep = true;
+    again = true;
+  }
+  for (const uint64_t id : late) close(*sessions_.at(id), "no hello");
+  if (again) event_add(sweep_.get(), &kHelloPatience);
+}
+
+void Control::on_control_ready(Session& session) {
+  std::array<std::byte, wire::kMaxFrame> frame{};
+  size_t length = 0;
+  if (Status received = session.endpoint->receive_frame(frame, length); !received) {
+    close(session, received.message());
+    return;
+  }
+  if (length > 0) on_frame(session, std::span(frame).first(length));
+}
+
+void Control::on_frame(Session& session, std::span<const std::byte> frame) {
+  FrameType type{};
+  std::string error;
+  if (!decode_prefix(frame, type, error)) return refuse(session, error);
+  wire::Hello hello;
+  if (type == FrameType::kHello && session.state == Session::State::kSilent && decode(frame, hello)) {
+    return on_hello(session, hello);
+  }
+  if (type == FrameType::kReady && session.state == Session::State::kOpen) return;
+  refuse(session, "an unexpected handshake frame");
+}
+
+void Control::on_hello(Session& session, const wire::Hello& hello) {
+  session.hello = hello;
+  // Two waiting sessions of one worker: the worker has given up the older one.
+  std::vector<uint64_t> older;
+  bool must_wait = false;
+  for (auto& [id, other] : sessions_) {
+    if (id == session.id || other->hello.worker_id != hello.worker_id || other->state == Session::State::kSilent) continue;
+    if (other->state == Session::State::kClosing) must_wait = true;
+    else older.push_back(id);
+  }
+  for (const uint64_t id : older) {
+    must_wait |= sessions_.at(id)->state == Session::State::kOpen;
+    close(*sessions_.at(id), "replaced by a new session of the same worker");
+  }
+  session.state = Session::State::kWaiting;
+  if (!must_wait) grant(session);
+}
+
+// The largest window that fits session_memory, at least kMinWindow.
+bool Control::carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const {
+  layout = {partitions_, std::min(config_.window, std::max(session.hello.window, wire::kMinWindow)),
+            config_.request_slot_size, config_.response_slot_size};
+  const auto bytes = [&] { return layout.request_bytes() + layout.response_bytes(); };
+  while (layout.window > wire::kMinWindow && bytes() > config_.session_memory) --layout.window;
+  if (bytes() <= config_.session_memory) return true;
+  refusal = "session_memory is " + std::to_string(config_.session_memory) + " bytes, the smallest session takes " +
+            layout.to_string();
+  return false;
+}
+
+void Control::grant(Session& session) {
+  wire::Grant granted{.session_id = session.id,
+                      .nonce = random_u64(),
+                      .epoch = identity_.epoch,
+                      .hash_seed = identity_.hash_seed,
+                      .item_size_max = config_.item_size_max,
+                      .layout = {}};
+  std::string refusal;
+  if (!carve(session, granted.layout, refusal)) return refuse(session, refusal);
+  const transport::RegionShape shape{.lanes = partitions_,
+                                     .request_bytes = granted.layout.request_bytes(),
+                                     .response_bytes = granted.layout.response_bytes(),
+                                     .reply_bytes = granted.layout.response_slot_size};
+  if (Status made = session.endpoint->create_region(shape); !made) return refuse(session, made.message());
+  session.state = Session::State::kOpen;
+  const auto home = static_cast<uint32_t>(session.id % partitions_);
+  for (uint32_t partition = 0; partition < partitions_; ++partition) {
+    const rpc::LaneBinding lane{session.id, partition, home, session.endpoint.get(), granted.layout, granted.nonce};
+    post(partition, {.kind = Letter::Kind::kAttach, .lane = lane});
+  }
+  if (Status sent = session.endpoint->send_frame(encode(granted), true); !sent) return close(session, sent.message());
+  base::log_info("session {} open: {}, home partition {}, {}", session.id, session.endpoint->peer(), home,
+                 granted.layout.to_string());
+}
+
+void Control::refuse(Session& session, const std::string& reason) {
+  // Best effort: the peer may be gone.
+  if (!session.endpoint->send_frame(encode(wire::Refusal{reason}), false)) base::log_debug("refusal not sent");
+  close(session, "refused: " + reason);
+}
+
+void Control::close(Session& session, const std::string& why) {
+  const auto before = session.state;
+  if (before == Session::State::kClosing) return;
+  session.state = Session::State::kClosing;
+  session.readable.reset();
+  session.endpoint->close();
+  if (before == Session::State::kOpen) {
+    base::log_info("session {} closed ({}): {}", session.id, session.endpoint->peer(), why);
+    session.detaching = partitions_;
+    Letter detach{.kind = Letter::Kind::kDetach, .lane = {}};
+    detach.lane.session_id = session.id;
+    for (uint32_t partition = 0; partition < partitions_; ++partition) post(partition, detach);
+  } else {
+    static base::LogLimit limit;
+    base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) ended before it became a session: {}", session.id,
+                           session.endpoint->peer(), why);
+    destroy(session.id);
+  }
+}
+
+// What a full queue could not take is tried again soon: a partition does not say when it has read its mail.
+void Control::post(uint32_t partition, const Letter& letter) {
+  mail_.send(node_, partition, letter);
+  if (mail_.has_outbox(node_, partition)) event_add(resend_.get(), &kResendAfter);
+}
+
+void Control::on_resend() {
+  if (mail_.resend(node_)) event_add(resend_.get(), &kResendAfter);
+}
+
+void Control::on_mail() {
+  do {
+    mail_.awake(node_);
+    mail_.resend(node_);
+    Letter letter;
+    while (mail_.receive(node_, letter)) {
+      if (letter.kind == Letter::Kind::kDetached) {
+        on_detached(letter.lane.session_id);
+      } else if (const auto at = sessions_.find(letter.lane.session_id); at != sessions_.end()) {
+        close(*at->second, "the peer wrote a malformed message");
+      }
+    }
+  } while (!mail_.prepare_sleep(node_));
+}
+
+void Control::on_detached(uint64_t session_id) {
+  const auto at = sessions_.find(session_id);
+  if (at == sessions_.end() || --at->second->detaching > 0) return;
+  destroy(session_id);
+}
+
+// Nobody touches the session's memory any more. A worker that waited for this gets its new session now.
+void Control::destroy(uint64_t session_id) {
+  const uint64_t worker_id = sessions_.at(session_id)->hello.worker_id;
+  sessions_.erase(session_id);
+  const auto same_worker = [&](const auto& entry) {
+    return entry.second->hello.worker_id == worker_id && entry.second->state != Session::State::kSilent;
+  };
+  Session* waiting = nullptr;
+  for (auto& entry : sessions_) {
+    if (!same_worker(entry)) continue;
+    if (entry.second->state != Session::State::kWaiting) return;  // another old one is still being dropped
+    waiting = entry.second.get();
+  }
+  if (waiting != nullptr) grant(*waiting);
+}
+
+}  // namespace egret::backend

@@ -1,0 +1,80 @@
+// The control thread: accepts connections, carves regions, and sees to it that a session is granted, and its memory given
+// back, only when every partition has let go of what was there before.
+//
+//   accepted ─ hello ─▶ [old session of the same worker dropped first] ─ grant ─▶ open ─ peer gone, broken ─▶ closing ─ all
+//   partitions have acknowledged ─▶ destroyed
+//
+// Runs a libevent loop on the thread that calls run(); signals end it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/config.h"
+#include "backend/mail.h"
+#include "transport/transport.h"
+#include "wire/handshake.h"
+
+struct event;
+struct event_base;
+
+namespace egret::backend {
+
+// Random figures of this process, told to every client.
+struct Identity {
+  uint64_t epoch = 0;
+  uint64_t hash_seed = 0;
+};
+uint64_t random_u64();
+
+class Control {
+ public:
+  Control(const Config& config, const Identity& identity, PostOffice& mail);
+  ~Control();
+
+  base::Status listen();
+  // Serves until SIGTERM or SIGINT. Then everything is closed and the partitions are told to stop.
+  void run();
+
+ private:
+  struct Session;
+  struct EventDeleter {
+    void operator()(event* e) const;
+    void operator()(event_base* base) const;
+  };
+  using EventPtr = std::unique_ptr<event, EventDeleter>;
+
+  void on_accept(transport::Listener& listener);
+  void on_control_ready(Session& session);
+  void on_frame(Session& session, std::span<const std::byte> frame);
+  void on_hello(Session& session, const wire::Hello& hello);
+  void grant(Session& session);
+  bool carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const;
+  void refuse(Session& session, const std::string& reason);
+  void close(Session& session, const std::string& why);
+  void post(uint32_t partition, const Letter& letter);
+  void on_resend();
+  void on_mail();
+  void on_detached(uint64_t session_id);
+  void destroy(uint64_t session_id);
+  void sweep_silent();
+  EventPtr watch(int fd, short what, void (*callback)(int, short, void*), void* argument);
+
+  const Config config_;
+  const Identity identity_;
+  PostOffice& mail_;
+  const uint32_t node_;        // ours in the post office
+  const uint32_t partitions_;
+  std::unique_ptr<event_base, EventDeleter> base_;
+  std::vector<std::unique_ptr<transport::Listener>> listeners_;
+  std::vector<EventPtr> events_;  // listeners, mail, signals
+  EventPtr sweep_;
+  EventPtr resend_;
+  std::map<uint64_t, std::unique_ptr<Session>> sessions_;
+  uint64_t next_session_ = 1;
+};
+
+}  // namespace egret::backend

@@ -1,0 +1,229 @@
+#include "backend/executor.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "op/hash.h"
+
+namespace egret::backend {
+
+using op::Op;
+using op::OpCode;
+using op::Result;
+using op::ResultCode;
+
+namespace {
+
+Result answer(ResultCode code) {
+  Result result;
+  result.code = code;
+  return result;
+}
+
+bool has_key(OpCode code) { return code >= OpCode::kGet && code <= OpCode::kAbort; }
+
+uint64_t microseconds(const timeval& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
+}
+
+}  // namespace
+
+// A value that a lane is sending in parts. `failure`: it could not be taken; the commit will say so.
+struct Executor::Upload {
+  uint32_t id = 0;
+  store::Store::Upload parts;
+  ResultCode failure = ResultCode::kOk;
+  uint64_t last_part_ns = 0;
+};
+
+// What outlives a single op of a lane.
+struct Executor::LaneState {
+  std::vector<Upload> uploads;
+  store::Store::Pin pin;
+  uint64_t pinned_ns = 0;
+};
+
+base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options, const base::Clock& clock) {
+  auto made = store::Store::create({.memory_limit = options.memory,
+                                    .item_size_max = options.item_size_max,
+                                    .evict = options.evict,
+                                    .hash_seed = options.hash_seed,
+                                    .clock = &clock,
+                                    .cas_stride = options.partitions,
+                                    .cas_offset = options.partition});
+  if (!made) return base::Status::error("partition " + std::to_string(options.partition) + ": " + made.message());
+  return std::make_unique<Executor>(options, clock, std::move(made.value()));
+}
+
+Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std::unique_ptr<store::Store> store)
+    : options_(options), clock_(clock), store_(std::move(store)), start_ns_(clock.now_ns()) {}
+
+// Handles into the store end before it does.
+Executor::~Executor() { lanes_.clear(); }
+
+// --- a batch -------------------------------------------------------------------------------------------------------------
+
+void Executor::begin_round() {
+  now_ns_ = clock_.now_ns();
+  store_->begin_pass();
+  if (now_ns_ >= next_overdue_ns_) drop_overdue();
+}
+
+void Executor::prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes) {
+  static_assert(kMaxBatch <= store::kMaxBatch);
+  ops_ = ops;
+  op_lanes_ = lanes;
+  for (Op& op : ops) op.hash = has_key(op.code) ? op::hash_key(op.key, options_.hash_seed) : 0;
+  store_->prepare(ops);
+}
+
+void Executor::locate() { store_->locate(); }
+
+Result Executor::execute(size_t index) {
+  const Op& op = ops_[index];
+  if (has_key(op.code) && op::partition_of(op.hash, options_.partitions) != options_.partition) {
+    return answer(ResultCode::kWrongPartition);
+  }
+  switch (op.code) {
+    case OpCode::kGet: return get(op, index);
+    case OpCode::kSet:
+    case OpCode::kDelete:
+    case OpCode::kArith:
+    case OpCode::kFlush: return store_->execute(index);
+    case OpCode::kChunk: return chunk(op, index);
+    case OpCode::kUpload: return upload_part(op, op_lanes_[index]);
+    case OpCode::kCommit: return commit(op, op_lanes_[index]);
+    case OpCode::kAbort: return abort(op, op_lanes_[index]);
+    case OpCode::kStats: return stats(op);
+    case OpCode::kAdmin: return admin(op);
+    case OpCode::kPing: return answer(ResultCode::kOk);
+    case OpCode::kIterate: break;
+  }
+  return answer(ResultCode::kUnsupported);
+}
+
+// --- what spans several ops of a lane --------------------------------------------------------------------------------------
+
+Executor::LaneState& Executor::lane_state(rpc::LaneId lane) {
+  if (lane >= lanes_.size()) lanes_.resize(lane + 1);
+  if (lanes_[lane] == nullptr) lanes_[lane] = std::make_unique<LaneState>();
+  return *lanes_[lane];
+}
+
+void Executor::lane_dropped(rpc::LaneId lane) {
+  if (lane < lanes_.size()) lanes_[lane].reset();
+}
+
+Result Executor::get(const Op& op, size_t index) {
+  const Result result = store_->execute(index);
+  if ((op.options & op::kPin) && result.code == ResultCode::kHit) {
+    LaneState& lane = lane_state(op_lanes_[index]);
+    lane.pin = store_->pin(op.key, op.hash);
+    lane.pinned_ns = now_ns_;
+    next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kPinNs);
+  }
+  return result;
+}
+
+Result Executor::chunk(const Op& op, size_t index) {
+  if (!(op.options & op::kPin)) return store_->execute(index);
+  LaneState& lane = lane_state(op_lanes_[index]);
+  // Not pinned (no memory for it, too late, another version): perhaps it is still the present one.
+  if (!lane.pin || lane.pin.version() != op.version) return store_->execute(index);
+  const Result result = lane.pin.chunk(op.offset, op.length);
+  return result;
+}
+
+Executor::Upload* Executor::find_upload(LaneState& lane, const Op& op) {
+  const auto at = std::ranges::find(lane.uploads, op.upload_id, &Upload::id);
+  return at == lane.uploads.end() ? nullptr : &*at;
+}
+
+Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
+  LaneState& lane = lane_state(lane_id);
+  Upload* upload = find_upload(lane, op);
+  if (upload == nullptr) {
+    // Only a first part may open one: the rest of an upload that was dropped is not a new one.
+    if (op.offset != 0) return answer(ResultCode::kNoUpload);
+    if (lane.uploads.size() >= kMaxUploadsPerLane) return answer(ResultCode::kOutOfMemory);
+    auto reserved = store_->reserve(op.key, op.hash, op.length);
+    lane.uploads.push_back({op.upload_id, std::move(reserved.upload), reserved.code, now_ns_});
+    upload = &lane.uploads.back();
+    next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kUploadIdleNs);
+  }
+  upload->last_part_ns = now_ns_;
+  if (upload->failure != ResultCode::kOk) return answer(upload->failure);
+  const bool same = upload->parts.key() == op.key && upload->parts.total_length() == op.length;
+  if (!same || !upload->parts.write(op.offset, op.value)) {
+    upload->failure = ResultCode::kInvalid;
+    upload->parts.release();
+  }
+  return answer(upload->failure);
+}
+
+Result Executor::commit(const Op& op, rpc::LaneId lane_id) {
+  LaneState& lane = lane_state(lane_id);
+  Upload* upload = find_upload(lane, op);
+  if (upload == nullptr) return store_->refuse_set(op, ResultCode::kOutOfMemory);
+  Upload taken = std::move(*upload);
+  lane.uploads.erase(lane.uploads.begin() + (upload - lane.uploads.data()));
+  if (taken.failure != ResultCode::kOk) return store_->refuse_set(op, taken.failure);
+  if (taken.parts.key() != op.key) return answer(ResultCode::kInvalid);
+  return store_->commit(std::move(taken.parts), op);
+}
+
+Result Executor::abort(const Op& op, rpc::LaneId lane_id) {
+  LaneState& lane = lane_state(lane_id);
+  std::erase_if(lane.uploads, [&](const Upload& upload) { return upload.id == op.upload_id; });
+  return answer(ResultCode::kOk);
+}
+
+// Runs when the nearest deadline has passed; a lane that is gone has taken its uploads and pins along.
+void Executor::drop_overdue() {
+  next_overdue_ns_ = UINT64_MAX;
+  for (const auto& lane : lanes_) {
+    if (lane == nullptr) continue;
+    if (lane->pin) {
+      if (now_ns_ - lane->pinned_ns >= kPinNs) lane->pin.release();
+      else next_overdue_ns_ = std::min(next_overdue_ns_, lane->pinned_ns + kPinNs);
+    }
+    std::erase_if(lane->uploads, [&](const Upload& upload) { return now_ns_ - upload.last_part_ns >= kUploadIdleNs; });
+    for (const Upload& upload : lane->uploads) {
+      next_overdue_ns_ = std::min(next_overdue_ns_, upload.last_part_ns + kUploadIdleNs);
+    }
+  }
+}
+
+// --- statistics and admin ------------------------------------------------------------------------------------------------
+
+Result Executor::stats(const Op& op) {
+  if (op.group != static_cast<uint8_t>(op::StatGroup::kGeneral)) return answer(ResultCode::kUnsupported);
+  stat_rows_.clear();
+  store_->append_stats(stat_rows_);
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto add = [&](op::StatId id, uint64_t value) { stat_rows_.push_back({static_cast<uint32_t>(id), 0, value}); };
+  add(op::StatId::kUptime, (clock_.now_ns() - start_ns_) / 1'000'000'000);
+  add(op::StatId::kPid, static_cast<uint64_t>(::getpid()));
+  add(op::StatId::kUserUsec, microseconds(usage.ru_utime));
+  add(op::StatId::kSystemUsec, microseconds(usage.ru_stime));
+  add(op::StatId::kItemSizeMax, options_.item_size_max);
+  const auto first = static_cast<size_t>(std::min<uint64_t>(op.version, stat_rows_.size()));
+  Result page = answer(ResultCode::kOk);
+  page.value = std::string_view(reinterpret_cast<const char*>(stat_rows_.data() + first),
+                                (stat_rows_.size() - first) * sizeof(op::StatRow));
+  page.total_length = static_cast<uint32_t>(page.value.size());
+  return page;
+}
+
+Result Executor::admin(const Op& op) {
+  if (op.group != static_cast<uint8_t>(op::AdminVerb::kResetStats)) return answer(ResultCode::kUnsupported);
+  store_->reset_stats();
+  return answer(ResultCode::kOk);
+}
+
+}  // namespace egret::backend

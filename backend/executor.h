@@ -1,0 +1,75 @@
+// Executes the ops of one partition against its store: checks that each key is its own, keeps what spans several ops of a lane
+// (uploads, pinned versions), and answers what the store does not know (statistics of the process, admin, ping).
+//
+//   ops of a batch ─ hash, partition check ─▶ Store::prepare, locate ─▶ execute one by one ─▶ Result
+//
+// Thread: the partition's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "op/op.h"
+#include "op/stats.h"
+#include "rpc/slot_poller.h"
+#include "store/store.h"
+
+namespace egret::backend {
+
+struct ExecutorOptions {
+  uint32_t partition = 0;
+  uint32_t partitions = 1;
+  uint64_t memory = 0;
+  uint32_t item_size_max = 0;
+  bool evict = true;
+  uint64_t hash_seed = 0;
+};
+
+class Executor final : public rpc::OpHandler {
+ public:
+  static base::Expected<std::unique_ptr<Executor>> create(const ExecutorOptions& options, const base::Clock& clock);
+  Executor(const ExecutorOptions& options, const base::Clock& clock, std::unique_ptr<store::Store> store);
+  ~Executor() override;
+
+  void begin_round() override;
+  void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;
+  void locate() override;
+  op::Result execute(size_t index) override;
+  void lane_dropped(rpc::LaneId lane) override;
+
+  static constexpr uint64_t kUploadIdleNs = 30'000'000'000;  // an upload without a new part for this long is dropped
+  static constexpr uint64_t kPinNs = 1'000'000'000;          // a pinned version is kept this long
+  static constexpr size_t kMaxUploadsPerLane = 64;
+
+ private:
+  struct Upload;
+  struct LaneState;
+
+  LaneState& lane_state(rpc::LaneId lane);
+  op::Result get(const op::Op& op, size_t index);
+  op::Result chunk(const op::Op& op, size_t index);
+  op::Result upload_part(const op::Op& op, rpc::LaneId lane);
+  op::Result commit(const op::Op& op, rpc::LaneId lane);
+  op::Result abort(const op::Op& op, rpc::LaneId lane);
+  op::Result stats(const op::Op& op);
+  op::Result admin(const op::Op& op);
+  Upload* find_upload(LaneState& lane, const op::Op& op);
+  void drop_overdue();
+
+  const ExecutorOptions options_;
+  const base::Clock& clock_;
+  std::unique_ptr<store::Store> store_;
+  std::vector<std::unique_ptr<LaneState>> lanes_;
+  uint64_t now_ns_ = 0;
+  uint64_t start_ns_ = 0;
+  uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload or a pin may be overdue
+
+  std::span<op::Op> ops_;
+  std::span<const rpc::LaneId> op_lanes_;
+  std::vector<op::StatRow> stat_rows_;
+};
+
+}  // namespace egret::backend

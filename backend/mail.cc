@@ -1,0 +1,85 @@
+#include "backend/mail.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/slot_copy.h"
+
+namespace egret::backend {
+
+PostOffice::PostOffice(uint32_t nodes) : nodes_(nodes), nodes_state_(nodes) {
+  for (Node& node : nodes_state_) {
+    node.wake.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    EGRET_CHECK(node.wake.is_open());
+  }
+  for (size_t i = 0; i < size_t{nodes} * nodes; ++i) queues_.push_back(std::make_unique<Queue>());
+}
+
+bool PostOffice::Queue::push(const Letter& letter) {
+  const size_t at = tail.load(std::memory_order_relaxed);
+  if (at - head.load(std::memory_order_acquire) == kCapacity) return false;
+  letters[at % kCapacity] = letter;
+  tail.store(at + 1, std::memory_order_release);
+  return true;
+}
+
+bool PostOffice::Queue::pop(Letter& letter) {
+  const size_t at = head.load(std::memory_order_relaxed);
+  if (at == tail.load(std::memory_order_acquire)) return false;
+  letter = letters[at % kCapacity];
+  head.store(at + 1, std::memory_order_release);
+  return true;
+}
+
+void PostOffice::send(uint32_t from, uint32_t to, const Letter& letter) {
+  Queue& q = queue(from, to);
+  if (!q.outbox.empty() || !q.push(letter)) q.outbox.push_back(letter);
+  notify(to);
+}
+
+bool PostOffice::resend(uint32_t from) {
+  bool waiting = false;
+  for (uint32_t to = 0; to < nodes_; ++to) {
+    Queue& q = queue(from, to);
+    if (q.outbox.empty()) continue;
+    while (!q.outbox.empty() && q.push(q.outbox.front())) q.outbox.pop_front();
+    waiting |= !q.outbox.empty();
+    notify(to);
+  }
+  return waiting;
+}
+
+bool PostOffice::receive(uint32_t node, Letter& letter) {
+  for (uint32_t from = 0; from < nodes_; ++from) {
+    if (queue(from, node).pop(letter)) return true;
+  }
+  return false;
+}
+
+// Push → fence → sleeping? against sleeping → fence → empty?: one of the two sees the other.
+void PostOffice::notify(uint32_t to) {
+  base::full_fence();
+  if (nodes_state_[to].sleeping.load(std::memory_order_relaxed)) wake(to);
+}
+
+bool PostOffice::prepare_sleep(uint32_t node) {
+  nodes_state_[node].sleeping.store(true, std::memory_order_relaxed);
+  base::full_fence();
+  for (uint32_t from = 0; from < nodes_; ++from) {
+    if (!queue(from, node).empty()) {
+      awake(node);
+      return false;
+    }
+  }
+  return true;
+}
+
+void PostOffice::awake(uint32_t node) { nodes_state_[node].sleeping.store(false, std::memory_order_relaxed); }
+
+void PostOffice::wake(uint32_t node) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(nodes_state_[node].wake.get(), &one, sizeof one);
+}
+
+}  // namespace egret::backend

@@ -1,0 +1,82 @@
+// How the backend's threads tell each other things: bounded single-producer single-consumer queues, one for each pair of
+// threads, and an eventfd that wakes the receiver if it sleeps. Off the data path of a busy system: attaching and dropping
+// sessions, rings and deliveries that must reach another partition.
+//
+// A letter is never lost and never blocks its sender: what does not fit the queue waits in the sender's outbox, which
+// resend() empties. The outbox is bounded by what may be under way: one letter per session and lane for each kind.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "rpc/slot_poller.h"
+
+namespace egret::backend {
+
+struct Letter {
+  enum class Kind : uint8_t {
+    kAttach,    // control → partition: serve this lane
+    kDetach,    // control → partition: forget this session; answered with kDetached
+    kDetached,  // partition → control
+    kBroken,    // partition → control: this session's peer misbehaved
+    kRing,      // home → partition: look at this session's lane
+    kDeliver,   // partition → home: push these bytes
+    kStop,      // control → partition
+  };
+  Kind kind = Kind::kStop;
+  rpc::LaneBinding lane;
+  size_t offset = 0;  // kDeliver
+  size_t length = 0;
+};
+
+class PostOffice {
+ public:
+  // Nodes 0..nodes-1; by convention the partitions, then the control thread.
+  explicit PostOffice(uint32_t nodes);
+
+  uint32_t nodes() const { return nodes_; }
+  void send(uint32_t from, uint32_t to, const Letter& letter);
+  // Tries again what did not fit. Returns true when something is still waiting.
+  bool resend(uint32_t from);
+  bool has_outbox(uint32_t from, uint32_t to) const { return !queues_[size_t{from} * nodes_ + to]->outbox.empty(); }
+  // The next letter for `node`, from anybody. False: none.
+  bool receive(uint32_t node, Letter& letter);
+
+  // Sleeping: prepare_sleep() says that it may block on wake_fd(); false: mail has come, do not.
+  bool prepare_sleep(uint32_t node);
+  void awake(uint32_t node);
+  int wake_fd(uint32_t node) const { return nodes_state_[node].wake.get(); }
+  void wake(uint32_t node);
+
+ private:
+  static constexpr size_t kCapacity = 256;  // letters between two threads; a power of two
+
+  struct Queue {
+    alignas(64) std::atomic<size_t> head{0};  // the consumer's
+    alignas(64) std::atomic<size_t> tail{0};  // the producer's
+    std::array<Letter, kCapacity> letters;
+    std::deque<Letter> outbox;  // the producer's
+
+    bool push(const Letter& letter);
+    bool pop(Letter& letter);
+    bool empty() const { return head.load(std::memory_order_acquire) == tail.load(std::memory_order_acquire); }
+  };
+  struct Node {
+    base::UniqueFd wake;
+    alignas(64) std::atomic<bool> sleeping{false};
+  };
+
+  Queue& queue(uint32_t from, uint32_t to) { return *queues_[size_t{from} * nodes_ + to]; }
+  void notify(uint32_t to);
+
+  const uint32_t nodes_;
+  std::vector<Node> nodes_state_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+};
+
+}  // namespace egret::backend

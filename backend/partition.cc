@@ -1,0 +1,165 @@
+#include "backend/partition.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "base/check.h"
+#include "base/cpu.h"
+
+namespace egret::backend {
+
+using transport::Event;
+
+namespace {
+constexpr uint32_t kRoundsBetweenParks = 32;  // empty rounds between two looks at who may sleep
+constexpr size_t kRingBatch = 16;
+}  // namespace
+
+Partition::Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
+                     std::unique_ptr<Executor> executor)
+    : options_(options), mail_(mail), control_(mail.nodes() - 1), executor_(std::move(executor)),
+      poller_({.partition = options.number, .lane_idle_ns = options.lane_idle_ns}, clock, *executor_, *this),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  EGRET_CHECK(epoll_.is_open());
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mail_.wake_fd(options.number), &event) == 0);
+}
+
+Partition::~Partition() { join(); }
+
+void Partition::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Partition::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+// The partition's whole life. Everything it waits for is looked at in every round; it blocks only when no lane is awake.
+void Partition::run() {
+  pthread_setname_np(pthread_self(), ("partition-" + std::to_string(options_.number)).c_str());
+  if (options_.cpu >= 0) base::pin_this_thread(options_.cpu);
+  while (!stopping_) {
+    const bool mail = read_mail();
+    const bool rings = hear_rings();
+    const bool served = poller_.poll() > 0;
+    report_broken();
+    if (mail || rings || served) {
+      empty_rounds_ = 0;
+    } else {
+      rest();
+    }
+  }
+}
+
+bool Partition::read_mail() {
+  mail_.resend(options_.number);
+  Letter letter;
+  bool any = false;
+  while (mail_.receive(options_.number, letter)) {
+    any = true;
+    switch (letter.kind) {
+      case Letter::Kind::kAttach: attach(letter.lane); break;
+      case Letter::Kind::kDetach: detach(letter.lane.session_id); break;
+      case Letter::Kind::kRing: poller_.ring(letter.lane.session_id); break;
+      case Letter::Kind::kDeliver: deliver(letter); break;
+      case Letter::Kind::kStop: stopping_ = true; break;
+      case Letter::Kind::kDetached:
+      case Letter::Kind::kBroken: EGRET_CHECK(!"a letter for the control thread");
+    }
+  }
+  return any;
+}
+
+void Partition::attach(const rpc::LaneBinding& lane) {
+  poller_.attach(lane);
+  if (lane.home != options_.number) return;
+  homes_.push_back({lane.session_id, lane.endpoint, lane.layout.lanes});
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) == 0);
+}
+
+void Partition::detach(uint64_t session_id) {
+  poller_.detach(session_id);
+  const auto home = std::ranges::find(homes_, session_id, &HomeEndpoint::session_id);
+  if (home != homes_.end()) {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, home->endpoint->data_fd(), nullptr);
+    homes_.erase(home);
+  }
+  Letter done{.kind = Letter::Kind::kDetached, .lane = {}};
+  done.lane.session_id = session_id;
+  mail_.send(options_.number, control_, done);
+}
+
+// The letter may have been overtaken by the session's end: then its endpoint is no longer ours to touch.
+void Partition::deliver(const Letter& letter) {
+  const auto home = std::ranges::find(homes_, letter.lane.session_id, &HomeEndpoint::session_id);
+  if (home != homes_.end()) home->endpoint->deliver(letter.lane.lane, letter.offset, letter.length);
+}
+
+bool Partition::hear_rings() {
+  bool any = false;
+  for (const HomeEndpoint& home : homes_) any |= hear_rings_of(home);
+  return any;
+}
+
+bool Partition::hear_rings_of(const HomeEndpoint& home) {
+  std::array<Event, kRingBatch> events;
+  const size_t count = home.endpoint->poll(events);
+  for (const Event& event : std::span(events).first(count)) {
+    if (event.kind != Event::Kind::kRing || event.lane >= home.lanes) continue;
+    if (event.lane == options_.number) {
+      poller_.ring(home.session_id);
+      continue;
+    }
+    Letter ring{.kind = Letter::Kind::kRing, .lane = {}};
+    ring.lane.session_id = home.session_id;
+    mail_.send(options_.number, event.lane, ring);
+  }
+  return count > 0;
+}
+
+void Partition::report_broken() {
+  if (!poller_.has_broken_sessions()) return;
+  for (const uint64_t session_id : poller_.take_broken_sessions()) {
+    Letter broken{.kind = Letter::Kind::kBroken, .lane = {}};
+    broken.lane.session_id = session_id;
+    mail_.send(options_.number, control_, broken);
+  }
+}
+
+// Nothing to do in this round. Lanes that have been idle long enough fall asleep; without an awake lane the thread does, too.
+void Partition::rest() {
+  if (options_.park_always) {
+    poller_.park(true);
+  } else if (++empty_rounds_ % kRoundsBetweenParks == 0) {
+    poller_.park();
+  }
+  if (poller_.awake_lanes() == 0) {
+    sleep();
+  } else {
+    base::cpu_relax();
+  }
+}
+
+// Asleep is published and the slots were looked at once more (park). Now: arm → rings and mail once more → block.
+void Partition::sleep() {
+  for (const HomeEndpoint& home : homes_) home.endpoint->arm();
+  if (hear_rings() || mail_.resend(options_.number) || !mail_.prepare_sleep(options_.number)) return;
+  std::array<epoll_event, 8> events{};
+  ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+  mail_.awake(options_.number);
+}
+
+void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
+  mail_.send(options_.number, lane.home, {.kind = Letter::Kind::kDeliver, .lane = lane, .offset = offset, .length = length});
+}
+
+}  // namespace egret::backend

@@ -1,0 +1,68 @@
+// One partition's thread: the only reader and writer of its part of the store, and the home of some endpoints.
+//
+//   mail (attach, detach, rings and deliveries from others) ┐
+//   rings of the endpoints whose home this is               ├─▶ SlotPoller ─▶ Executor ─▶ Store
+//   request slots of awake lanes                            ┘
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "backend/executor.h"
+#include "backend/mail.h"
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "rpc/slot_poller.h"
+
+namespace egret::backend {
+
+struct PartitionOptions {
+  uint32_t number = 0;
+  int cpu = -1;  // to stay on; -1: anywhere
+  uint64_t lane_idle_ns = 0;
+  bool park_always = false;
+};
+
+class Partition final : private rpc::DeliveryRelay {
+ public:
+  Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail, std::unique_ptr<Executor> executor);
+  ~Partition();
+
+  void start();
+  void join();
+
+ private:
+  struct HomeEndpoint {
+    uint64_t session_id;
+    transport::ServerEndpoint* endpoint;
+    uint32_t lanes;
+  };
+
+  void run();
+  bool read_mail();
+  void attach(const rpc::LaneBinding& lane);
+  void detach(uint64_t session_id);
+  void deliver(const Letter& letter);
+  bool hear_rings();
+  bool hear_rings_of(const HomeEndpoint& home);
+  void report_broken();
+  void rest();
+  void sleep();
+  void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
+
+  const PartitionOptions options_;
+  PostOffice& mail_;
+  const uint32_t control_;  // the control thread's node
+  std::unique_ptr<Executor> executor_;
+  rpc::SlotPoller poller_;
+  base::UniqueFd epoll_;
+  std::vector<HomeEndpoint> homes_;
+  uint32_t empty_rounds_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace egret::backend

@@ -1,0 +1,83 @@
+// A get whose value does not fit a response slot: the whole value is put together from chunks before anybody sees a byte.
+//
+//   partial result ─▶ chunks of that version, as many at once as the window allows ─▶ whole
+//                         │ changed: start again; from the third restart on the version is pinned on the server
+//
+// One object per large get under way; it is the waiter of its ops. The buffer belongs to it until take_value().
+// Thread: the worker's. It must stay alive until its owner is told (on_large_get), whatever happens.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "op/op.h"
+#include "rpc/client_session.h"
+
+namespace egret::rpc {
+
+class LargeGet;
+
+class LargeGetOwner {
+ public:
+  // It is over: result() is a hit with the whole value, or whatever ended it. The object may be destroyed in this call.
+  virtual void on_large_get(LargeGet& get) = 0;
+
+ protected:
+  ~LargeGetOwner() = default;
+};
+
+class LargeGet final : private Waiter, private CreditWaiter {
+ public:
+  static constexpr uint32_t kMaxRestarts = 3;  // then the version is pinned
+
+  // `get` is the op that was answered partially; its key is copied.
+  LargeGet(ClientSession& session, const op::Op& get, LargeGetOwner& owner);
+  ~LargeGet();
+  LargeGet(const LargeGet&) = delete;
+  LargeGet& operator=(const LargeGet&) = delete;
+
+  // Begins with the partial result, whose bytes (if any) are the first of the value. Tells the owner later, never from here.
+  void start(const op::Result& partial);
+
+  const op::Result& result() const { return result_; }
+  std::unique_ptr<char[]> take_value() { return std::move(value_); }
+  const std::string& key() const { return key_; }
+  uint64_t hash() const { return get_.hash; }
+  uint32_t restarts() const { return restarts_; }
+
+ private:
+  // kChunks: chunks are asked for and arrive in order. kStale: answers under way are of no use and are awaited.
+  // kAgain: the get is being asked again. kOver: the owner is told as soon as nothing is under way.
+  enum class State : uint8_t { kChunks, kStale, kAgain, kOver };
+
+  void on_result(const op::Result& result) override;
+  void on_credit() override;
+  void accept_version(const op::Result& partial);
+  void on_chunk(const op::Result& chunk);
+  void on_answer(const op::Result& answer);
+  void ask();
+  void ask_chunks();
+  void ask_again();
+  void wait_for_credit();
+  void drain_then(State next);
+  void on_drained();
+  void finish_with(op::ResultCode code);
+  void finish(const op::Result& result);
+
+  ClientSession& session_;
+  LargeGetOwner& owner_;
+  std::string key_;
+  op::Op get_;
+  op::Result result_;
+  std::unique_ptr<char[]> value_;
+  State state_ = State::kChunks;
+  State after_drain_ = State::kChunks;
+  uint32_t received_ = 0;   // bytes at the front of the value
+  uint32_t requested_ = 0;  // bytes asked for, from the front
+  uint32_t in_flight_ = 0;  // ops of ours that are unanswered
+  uint32_t restarts_ = 0;
+  bool waiting_for_credit_ = false;
+};
+
+}  // namespace egret::rpc

@@ -1,0 +1,118 @@
+#include "proxy/config.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "transport/address.h"
+#include "wire/slot.h"
+
+namespace egret::proxy {
+
+using base::OptionRow;
+using base::Options;
+using base::OptionType;
+using base::Status;
+
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kSecond = 1'000'000'000;
+
+constexpr OptionRow kTable[] = {
+    {.name = "listen", .type = OptionType::kList, .default_value = "tcp:127.0.0.1:11211",
+     .help = "Where memcached clients connect: tcp:HOST:PORT (IPv6 in brackets), unix:PATH.", .min = 1, .max = 16},
+    {.name = "unix_mode", .type = OptionType::kText, .default_value = "0700",
+     .help = "Access mode of Unix sockets, octal, as memcached's -a.", .min = 1, .max = 5},
+    {.name = "backends", .type = OptionType::kList, .default_value = "shm:/run/egret/backend.sock",
+     .help = "Where egret-backend listens: shm:PATH or shm:@NAME.", .min = 1, .max = 1},
+    {.name = "workers", .type = OptionType::kInteger, .default_value = "0",
+     .help = "Worker threads. 0: a quarter of the CPUs this process may use, 1 to 4.", .min = 0, .max = 64},
+    {.name = "pin", .type = OptionType::kChoice, .default_value = "auto",
+     .help = "Whether each worker stays on a CPU of its own. auto: only when there are CPUs enough for all busy threads.",
+     .choices = "auto|on|off"},
+    {.name = "max_connections", .type = OptionType::kInteger, .default_value = "4096",
+     .help = "Client connections at once; more are told 'ERROR Too many open connections' and closed.",
+     .min = 1, .max = 1'000'000},
+    {.name = "window", .type = OptionType::kInteger, .default_value = "8",
+     .help = "Slots per lane to ask the backend for; it may grant fewer.", .min = wire::kMinWindow, .max = wire::kMaxWindow},
+    {.name = "op_timeout", .type = OptionType::kDuration, .default_value = "2s",
+     .help = "An op without a result for this long is answered with an error; after twice as long the session is renewed.",
+     .min = kSecond / 1000, .max = 3600 * kSecond},
+    {.name = "reconnect_max", .type = OptionType::kDuration, .default_value = "1s",
+     .help = "Longest pause between two attempts to reach a backend; the first is 10ms.",
+     .min = kSecond / 100, .max = 3600 * kSecond},
+    {.name = "large_value_memory", .type = OptionType::kSize, .default_value = "64MiB",
+     .help = "Memory for values that are being put together from several slots, over all workers. One value is always let through.",
+     .min = kMiB, .max = int64_t{1} << 40},
+    {.name = "spin", .type = OptionType::kDuration, .default_value = "20us",
+     .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered.",
+     .max = kSecond / 100},
+    {.name = "max_refetches", .type = OptionType::kInteger, .default_value = "5",
+     .help = "R: a lane that twice in a row needed more refetches asks to have results delivered (on shm a refetch is charged "
+             "per 2us waited).",
+     .min = 0, .max = 1000},
+    {.name = "log_level", .type = OptionType::kChoice, .default_value = "info", .help = "What is logged to stderr.",
+     .choices = base::kLogLevelChoices},
+};
+
+// "127.0.0.1:11211", "[::1]:11211", "localhost:11211"
+bool parse_tcp(std::string_view text, ListenAddress& address) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  address.host = host;
+  return error == std::errc{} && end == port.data() + port.size() && !host.empty();
+}
+
+Status parse_listen(const Options& options, std::vector<ListenAddress>& listen) {
+  for (const std::string& text : options.list("listen")) {
+    ListenAddress address;
+    if (text.starts_with("unix:") && text.size() > 5) {
+      address.is_unix = true;
+      address.host = text.substr(5);
+    } else if (!text.starts_with("tcp:") || !parse_tcp(std::string_view(text).substr(4), address)) {
+      return options.error("listen", "expected tcp:HOST:PORT or unix:PATH, got \"" + text + "\"");
+    }
+    listen.push_back(address);
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+std::span<const OptionRow> option_table() { return kTable; }
+
+base::Expected<Config> resolve_config(const Options& options) {
+  Config config;
+  if (Status good = parse_listen(options, config.listen); !good) return good;
+  config.unix_mode = options.text("unix_mode");
+  if (config.unix_mode.find_first_not_of("01234567") != std::string::npos) {
+    return options.error("unix_mode", "expected an octal mode, got \"" + config.unix_mode + "\"");
+  }
+  config.backends = options.list("backends");
+  for (const std::string& address : config.backends) {
+    if (Status valid = transport::check_address(address); !valid) return options.error("backends", valid.message());
+  }
+  const uint32_t cpus = static_cast<uint32_t>(base::allowed_cpus().size());
+  config.workers = static_cast<uint32_t>(options.integer("workers"));
+  if (config.workers == 0) config.workers = std::clamp(cpus / 4, 1u, 4u);
+  const std::string& pin = options.text("pin");
+  // On one host the backend's partitions (as many as workers, at least) share the machine, and so does the application.
+  config.pin = pin == "on" || (pin == "auto" && cpus >= 4 * config.workers);
+  config.max_connections = static_cast<uint32_t>(options.integer("max_connections"));
+  config.large_value_memory = options.size("large_value_memory");
+  config.session.window = static_cast<uint32_t>(options.integer("window"));
+  config.session.op_timeout_ns = options.duration_ns("op_timeout");
+  config.session.backoff_max_ns = options.duration_ns("reconnect_max");
+  config.session.spin_ns = options.duration_ns("spin");
+  config.session.fetch.max_refetches = static_cast<uint32_t>(options.integer("max_refetches"));
+  config.log_level = options.text("log_level");
+  return config;
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,38 @@
+// The proxy's options: the table rows, and what they amount to on this machine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "base/status.h"
+#include "rpc/client_session.h"
+
+namespace egret::proxy {
+
+std::span<const base::OptionRow> option_table();
+
+struct ListenAddress {
+  bool is_unix = false;
+  std::string host;  // or the path
+  uint16_t port = 0;
+};
+
+struct Config {
+  std::vector<ListenAddress> listen;
+  std::string unix_mode;
+  std::vector<std::string> backends;
+  uint32_t workers = 0;  // resolved, at least 1
+  bool pin = false;      // resolved
+  uint32_t max_connections = 0;
+  uint64_t large_value_memory = 0;  // over all workers
+  rpc::SessionOptions session;      // address and worker_id are filled in per session
+  std::string log_level;
+};
+
+// Checks what the table cannot and resolves `auto`.
+base::Expected<Config> resolve_config(const base::Options& options);
+
+}  // namespace egret::proxy

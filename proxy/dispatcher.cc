@@ -1,0 +1,334 @@
+#include "proxy/dispatcher.h"
+
+#include <algorithm>
+
+#include "memcache/reply.h"
+#include "memcache/translate.h"
+#include "op/item_size.h"
+
+namespace egret::proxy {
+
+using memcache::Command;
+using memcache::CommandKind;
+using memcache::Event;
+using op::Op;
+using op::OpCode;
+using op::ResultCode;
+
+namespace {
+constexpr size_t kWorthSending = 8192;  // a streamed value is not sent in parts smaller than this or a slot, but its last
+}  // namespace
+
+Dispatcher::Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
+                       const StatsSource& stats, uint32_t& next_upload_id, DispatchObserver& observer)
+    : parser_(limits), router_(router), replies_(replies), output_(output), stats_(stats), next_upload_id_(next_upload_id),
+      observer_(observer) {}
+
+Dispatcher::~Dispatcher() {
+  if (credit_session_ != nullptr) credit_session_->stop_waiting(this);
+  if (upload_ != nullptr) upload_->abandon();
+  if (fan_out_ != nullptr) fan_out_->orphan();
+}
+
+// --- the loop over events ------------------------------------------------------------------------------------------------
+
+size_t Dispatcher::feed(std::string_view input) {
+  size_t used = 0;
+  waiting_for_room_ = false;
+  while (!closing_ && fan_out_ == nullptr && credit_session_ == nullptr) {
+    if (replies_.size() >= kMaxPlaces || output_.size() > kMaxOutput) {
+      waiting_for_room_ = true;
+      break;
+    }
+    const std::string_view rest = input.substr(used);
+    if (held_) {
+      rebase(rest.data());
+    } else {
+      if (upload_ != nullptr && rest.size() < std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending})) break;
+      step_ = parser_.next(rest, command_);
+      if (step_.event == Event::kNeedMore) {
+        used += step_.consumed;
+        break;
+      }
+      held_base_ = rest.data();
+    }
+    held_ = !act();
+    if (held_) {
+      // What a value's part has sent already is done with, although its event is not.
+      if (step_.event == Event::kValuePart) {
+        const size_t sent = step_.consumed - command_.value.size();
+        step_.consumed -= sent;
+        held_base_ += sent;
+        used += sent;
+      }
+      break;
+    }
+    used += step_.consumed;
+  }
+  return used;
+}
+
+// The input has moved: so have the command's views.
+void Dispatcher::rebase(const char* base) {
+  const ptrdiff_t moved = base - held_base_;
+  held_base_ = base;
+  if (moved == 0) return;
+  const auto shift = [moved](std::string_view& view) {
+    if (!view.empty()) view = std::string_view(view.data() + moved, view.size());
+  };
+  shift(command_.key);
+  shift(command_.value);
+  for (uint8_t i = 0; i < command_.argument_count && i < Command::kMaxArguments; ++i) shift(command_.arguments[i]);
+}
+
+// Acts on step_ and command_. False: not now; ask again with the same.
+bool Dispatcher::act() {
+  switch (step_.event) {
+    case Event::kKey: return on_key();
+    case Event::kEndOfKeys:
+      replies_.push_text(memcache::kEnd, command_number_);
+      if (++command_number_ == 0) command_number_ = 1;
+      return true;
+    case Event::kCommand: return on_command();
+    case Event::kValueBegin: return on_value_begin();
+    case Event::kValuePart: return on_value_part();
+    case Event::kValueEnd: return on_value_end();
+    case Event::kError:
+      replies_.push_text(command_.error);
+      if (++command_number_ == 0) command_number_ = 1;
+      return true;
+    case Event::kClose:
+      if (!command_.error.empty()) replies_.push_text(command_.error);
+      closing_ = true;
+      return true;
+    case Event::kNeedMore: return true;
+  }
+  return true;
+}
+
+// --- retrievals ----------------------------------------------------------------------------------------------------------
+
+bool Dispatcher::on_key() {
+  const Target target = router_.route(command_.key);
+  if (target.session == nullptr) {
+    replies_.push_failure(memcache::kBackendUnavailable, command_number_);
+    return true;
+  }
+  if (replies_.must_wait(target.hash, false)) return false;
+  Op op = memcache::to_op(command_);
+  op.hash = target.hash;
+  Reply* reply = replies_.make();
+  reply->kind = command_.kind;
+  reply->is_key = true;
+  reply->get_options = op.options;
+  reply->get_exptime = op.exptime;
+  reply->command = command_number_;
+  reply->hash = target.hash;
+  reply->session = target.session;
+  return append(target, op, reply);
+}
+
+// --- commands ------------------------------------------------------------------------------------------------------------
+
+bool Dispatcher::on_command() {
+  switch (command_.kind) {
+    case CommandKind::kVersion: {
+      static const std::string version = "VERSION " + std::string(kMemcachedVersion) + "\r\n";
+      replies_.push_text(version);
+      return true;
+    }
+    case CommandKind::kVerbosity: answer(memcache::kOk); return true;
+    case CommandKind::kQuit: closing_ = true; return true;
+    case CommandKind::kFlushAll: return on_flush();
+    case CommandKind::kStats: return on_stats();
+    default: return on_store_command();
+  }
+}
+
+bool Dispatcher::on_store_command() {
+  if (upload_ != nullptr) return send_whole_value();
+  const Target target = router_.route(command_.key);
+  if (target.session == nullptr) {
+    answer(memcache::kBackendUnavailable);
+    return true;
+  }
+  if (replies_.must_wait(target.hash, true)) return false;
+  Op op = memcache::to_op(command_);
+  op.hash = target.hash;
+  if (target.session->lane_of(target.hash).fits(op)) return append(target, op, line_reply());
+  upload_ = new ValueUpload(*target.session, op, static_cast<uint32_t>(op.value.size()), next_upload_id_++);
+  return send_whole_value();
+}
+
+// A value that came whole but does not fit a slot of this backend: as an upload, of which it is the only piece.
+bool Dispatcher::send_whole_value() {
+  command_.value.remove_prefix(upload_->send(command_.value));
+  if (!command_.value.empty()) return hold_for_credit(upload_->session());
+  return commit_upload();
+}
+
+Reply* Dispatcher::line_reply() {
+  Reply* reply = replies_.make();
+  reply->kind = command_.kind;
+  reply->noreply = command_.noreply;
+  return reply;
+}
+
+// Hands the op to its lane and its place to the queue; or neither.
+bool Dispatcher::append(const Target& target, const Op& op, Reply* reply) {
+  if (!target.session->lane_of(target.hash).append(op, reply, &reply->key)) {
+    replies_.discard(reply);
+    return hold_for_credit(*target.session);
+  }
+  replies_.push(reply);
+  return true;
+}
+
+void Dispatcher::answer(std::string_view line) {
+  if (!command_.noreply) replies_.push_text(line);
+}
+
+bool Dispatcher::hold_for_credit(rpc::ClientSession& session) {
+  credit_session_ = &session;
+  session.wait_for_credit(this);
+  return false;
+}
+
+void Dispatcher::on_credit() {
+  credit_session_ = nullptr;
+  observer_.on_resumable();
+}
+
+// --- values that are streamed --------------------------------------------------------------------------------------------
+
+bool Dispatcher::on_value_begin() {
+  const Target target = router_.route(command_.key);
+  if (target.session == nullptr) {
+    answer(memcache::kBackendUnavailable);
+    parser_.swallow_value();
+    return true;
+  }
+  if (replies_.must_wait(target.hash, true)) return false;
+  Op op = memcache::to_op(command_);
+  op.hash = target.hash;
+  op.value = {};
+  const uint64_t size = op::memcached_item_size(command_.key.size(), command_.client_flags, command_.value_length);
+  if (size > target.session->grant().item_size_max) {
+    if (command_.kind == CommandKind::kSet) {
+      // As memcached: the value that was to be replaced does not outlive the attempt.
+      Op remove;
+      remove.code = OpCode::kDelete;
+      remove.key = command_.key;
+      remove.hash = target.hash;
+      Reply* reply = line_reply();
+      reply->text = command_.noreply ? std::string_view() : memcache::kTooLarge;
+      reply->noreply = true;
+      if (!append(target, remove, reply)) return false;
+    } else {
+      answer(memcache::kTooLarge);
+    }
+    parser_.swallow_value();
+    return true;
+  }
+  upload_ = new ValueUpload(*target.session, op, command_.value_length, next_upload_id_++);
+  return true;
+}
+
+bool Dispatcher::on_value_part() {
+  const size_t sent = upload_->send(command_.value);
+  command_.value.remove_prefix(sent);
+  return command_.value.empty() || hold_for_credit(upload_->session());
+}
+
+bool Dispatcher::on_value_end() {
+  if (!command_.terminator_ok) {
+    upload_->abandon();
+    upload_ = nullptr;
+    replies_.push_text(memcache::kBadDataChunk);
+    return true;
+  }
+  return commit_upload();
+}
+
+bool Dispatcher::commit_upload() {
+  if (upload_->failure() != ResultCode::kOk) {
+    upload_->abandon();
+    upload_ = nullptr;
+    answer(memcache::kBackendUnavailable);
+    return true;
+  }
+  Reply* reply = line_reply();
+  if (!upload_->commit(reply)) {
+    replies_.discard(reply);
+    return hold_for_credit(upload_->session());
+  }
+  replies_.push(reply);
+  upload_->release();
+  upload_ = nullptr;
+  return true;
+}
+
+// --- barriers ------------------------------------------------------------------------------------------------------------
+
+// Sent when everything before is answered; nothing after is read until they are.
+bool Dispatcher::on_flush() {
+  if (!replies_.empty()) return false;
+  return start_fan_out(memcache::to_op(command_));
+}
+
+bool Dispatcher::start_fan_out(const Op& op) {
+  fan_out_ = new FanOut(router_, op, *this);
+  fan_out_->start();
+  return true;
+}
+
+bool Dispatcher::on_stats() {
+  if (!replies_.empty()) return false;
+  const memcache::StatsRequest request = memcache::stats_request(command_);
+  stats_topic_ = request.topic;
+  Op op;
+  switch (request.topic) {
+    case memcache::StatsTopic::kReset:
+      op.code = OpCode::kAdmin;
+      op.group = static_cast<uint8_t>(op::AdminVerb::kResetStats);
+      return start_fan_out(op);
+    case memcache::StatsTopic::kGeneral:
+    case memcache::StatsTopic::kSettings:
+      op.code = OpCode::kStats;
+      op.group = static_cast<uint8_t>(op::StatGroup::kGeneral);
+      return start_fan_out(op);
+    case memcache::StatsTopic::kSlabs:
+      replies_.push_text("STAT active_slabs 0\r\nSTAT total_malloced 0\r\nEND\r\n");
+      return true;
+    case memcache::StatsTopic::kSizes: replies_.push_text("STAT sizes_status disabled\r\nEND\r\n"); return true;
+    case memcache::StatsTopic::kDetail:
+      replies_.push_text(command_.argument_count > 1 && command_.arguments[1] == "dump" ? memcache::kEnd : memcache::kOk);
+      return true;
+    case memcache::StatsTopic::kItems:
+    case memcache::StatsTopic::kConns:
+    case memcache::StatsTopic::kCachedump: replies_.push_text(memcache::kEnd); return true;
+    case memcache::StatsTopic::kUnknown: replies_.push_text(request.error); return true;
+  }
+  return true;
+}
+
+void Dispatcher::on_fan_out(const FanOut& fan_out) {
+  fan_out_ = nullptr;
+  observer_.on_resumable();
+  if (fan_out.failure() != ResultCode::kOk) {
+    answer(fan_out.failure() == ResultCode::kTimedOut ? memcache::kBackendTimedOut : memcache::kBackendUnavailable);
+    return;
+  }
+  if (command_.kind == CommandKind::kFlushAll) return answer(memcache::kOk);
+  switch (stats_topic_) {
+    case memcache::StatsTopic::kReset:
+      reset_stats(stats_);
+      return answer(memcache::kResetLine);
+    case memcache::StatsTopic::kSettings:
+      return replies_.push_text(settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax),
+                                                fan_out.stat(op::StatId::kLimitMaxbytes)));
+    default: return replies_.push_text(general_report(stats_, fan_out));
+  }
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,93 @@
+// What a client's commands amount to: takes the parser's events of one connection and makes ops, places in the answers, uploads
+// and fan-outs of them.
+//
+//   bytes ─▶ TextParser ─▶ event ─▶ act: route ─▶ lane.append ─▶ Reply in the queue
+//                                    │ no credit, a key that must wait, a barrier: the command is held and asked again later
+//
+// Thread: the worker's. It holds no bytes: what feed() did not consume is the front of the input of the next call.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "memcache/text_parser.h"
+#include "memcache/translate.h"
+#include "proxy/fan_out.h"
+#include "proxy/output_queue.h"
+#include "proxy/reply.h"
+#include "proxy/router.h"
+#include "proxy/stats_report.h"
+#include "proxy/value_upload.h"
+
+namespace egret::proxy {
+
+// Called when a held command may go on: feed() should be called again, soon, but not from within this call.
+class DispatchObserver {
+ public:
+  virtual void on_resumable() = 0;
+
+ protected:
+  ~DispatchObserver() = default;
+};
+
+class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
+ public:
+  Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output, const StatsSource& stats,
+             uint32_t& next_upload_id, DispatchObserver& observer);
+  ~Dispatcher();
+
+  // Acts on as much of the input as it can; returns how many bytes it is done with.
+  size_t feed(std::string_view input);
+  // Commands wait inside (for credit, an order, room in the output): input should not be read meanwhile.
+  bool is_blocked() const { return held_ || waiting_for_room_ || fan_out_ != nullptr; }
+  // The client said goodbye or must go: close when everything is answered and sent.
+  bool is_closing() const { return closing_; }
+  // Nothing is under way.
+  bool is_idle() const { return replies_.empty() && fan_out_ == nullptr; }
+
+  static constexpr size_t kMaxPlaces = 1024;         // unanswered places of one connection
+  static constexpr size_t kMaxOutput = 256 * 1024;   // bytes that wait for the client to read them
+
+ private:
+  bool act();
+  bool on_key();
+  bool on_command();
+  bool on_store_command();
+  bool send_whole_value();
+  bool on_value_begin();
+  bool on_value_part();
+  bool on_value_end();
+  bool on_flush();
+  bool on_stats();
+  bool start_fan_out(const op::Op& op);
+  void on_fan_out(const FanOut& fan_out) override;
+  bool append(const Target& target, const op::Op& op, Reply* reply);
+  bool commit_upload();
+  Reply* line_reply();
+  void answer(std::string_view line);
+  bool hold_for_credit(rpc::ClientSession& session);
+  void on_credit() override;
+  void rebase(const char* base);
+
+  memcache::TextParser parser_;
+  Router& router_;
+  ReplyQueue& replies_;
+  OutputQueue& output_;
+  const StatsSource& stats_;
+  uint32_t& next_upload_id_;
+  DispatchObserver& observer_;
+
+  memcache::Command command_;
+  memcache::Step step_{};
+  bool held_ = false;              // step_ and command_ wait to be acted on again
+  const char* held_base_ = nullptr;  // where the input lay that command_ views
+  bool waiting_for_room_ = false;
+  bool closing_ = false;
+  uint32_t command_number_ = 1;    // of the retrieval being read; never 0
+  rpc::ClientSession* credit_session_ = nullptr;  // where on_credit() is awaited
+  ValueUpload* upload_ = nullptr;
+  FanOut* fan_out_ = nullptr;
+  memcache::StatsTopic stats_topic_ = memcache::StatsTopic::kGeneral;  // of the fan-out under way
+};
+
+}  // namespace egret::proxy

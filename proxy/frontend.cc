@@ -1,0 +1,187 @@
+#include "proxy/frontend.h"
+
+#include <event2/event.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "memcache/reply.h"
+
+namespace egret::proxy {
+
+using base::Status;
+using base::UniqueFd;
+
+namespace {
+constexpr int kBacklog = 1024;
+constexpr int kAcceptsPerEvent = 64;
+constexpr timeval kAcceptPause{0, 100'000};  // when there are no descriptors left
+constexpr int kSettleMilliseconds = 1000;    // how long clients wait for the first sessions, at most
+}  // namespace
+
+void Frontend::EventDeleter::operator()(event* e) const { event_free(e); }
+void Frontend::EventDeleter::operator()(event_base* base) const { event_base_free(base); }
+
+Frontend::Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers)
+    : config_(config), stats_(stats), workers_(workers), base_(event_base_new()) {
+  EGRET_CHECK(base_ != nullptr);
+  accept_again_.reset(event_new(base_.get(), -1, 0, [](int, short, void* self) {
+    for (auto& listener : static_cast<Frontend*>(self)->listeners_) event_add(listener->acceptable.get(), nullptr);
+  }, this));
+}
+
+Frontend::~Frontend() {
+  for (const auto& listener : listeners_) {
+    if (listener->address.is_unix) ::unlink(listener->address.host.c_str());
+  }
+}
+
+Status Frontend::listen() {
+  for (const ListenAddress& address : config_.listen) {
+    Status listening = address.is_unix ? listen_unix(address) : listen_tcp(address);
+    if (!listening) return listening;
+  }
+  return Status::ok();
+}
+
+Status Frontend::listen_tcp(const ListenAddress& address) {
+  const std::string name = "tcp:" + address.host + ":" + std::to_string(address.port);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (error != 0) return Status::error("cannot listen on " + name + ": " + ::gai_strerror(error));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    UniqueFd socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.is_open()) return Status::system_error("cannot listen on " + name, errno);
+    const int on = 1;
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (at->ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (::bind(socket.get(), at->ai_addr, at->ai_addrlen) < 0 || ::listen(socket.get(), kBacklog) < 0) {
+      return Status::system_error("cannot listen on " + name, errno);
+    }
+    add(std::move(socket), address);
+  }
+  return Status::ok();
+}
+
+Status Frontend::listen_unix(const ListenAddress& address) {
+  const std::string name = "unix:" + address.host;
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  if (address.host.size() >= sizeof at.sun_path) return Status::error(name + ": the path is too long");
+  std::memcpy(at.sun_path, address.host.c_str(), address.host.size());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return Status::system_error("cannot listen on " + name, errno);
+  // A socket nobody listens on any more is replaced; one in use, or another kind of file, is not.
+  struct stat info{};
+  if (::lstat(at.sun_path, &info) == 0 && S_ISSOCK(info.st_mode)) {
+    UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 || errno == EAGAIN) {
+      return Status::error("cannot listen on " + name + ": in use by another process");
+    }
+    ::unlink(at.sun_path);
+  }
+  const mode_t mode = static_cast<mode_t>(std::stoul(config_.unix_mode, nullptr, 8));
+  const mode_t old_mask = ::umask(static_cast<mode_t>(~mode & 0777));
+  const bool bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+  const int error = errno;
+  ::umask(old_mask);
+  if (!bound) return Status::system_error("cannot listen on " + name, error);
+  if (::listen(socket.get(), kBacklog) < 0) return Status::system_error("cannot listen on " + name, errno);
+  add(std::move(socket), address);
+  return Status::ok();
+}
+
+void Frontend::add(UniqueFd socket, const ListenAddress& address) {
+  auto listener = std::make_unique<Listener>();
+  listener->frontend = this;
+  listener->address = address;
+  listener->acceptable.reset(event_new(base_.get(), socket.get(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
+    auto* at = static_cast<Listener*>(argument);
+    at->frontend->on_acceptable(*at);
+  }, listener.get()));
+  EGRET_CHECK(listener->acceptable != nullptr);
+  listener->socket = std::move(socket);
+  listeners_.push_back(std::move(listener));
+}
+
+// The first clients should not be told of an error only because the sessions were not up yet.
+void Frontend::wait_for_backends() {
+  for (int waited = 0; waited < kSettleMilliseconds; ++waited) {
+    bool settled = true;
+    for (const auto& worker : workers_) settled &= worker->is_settled();
+    if (settled) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void Frontend::run() {
+  const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Frontend*>(self)->base_.get()); };
+  for (const int signal : {SIGTERM, SIGINT}) {
+    signals_.emplace_back(event_new(base_.get(), signal, EV_SIGNAL | EV_PERSIST, stop, this));
+    EGRET_CHECK(signals_.back() != nullptr && event_add(signals_.back().get(), nullptr) == 0);
+  }
+  wait_for_backends();
+  for (const auto& listener : listeners_) {
+    event_add(listener->acceptable.get(), nullptr);
+    base::log_info("listening on {}{}", listener->address.is_unix ? "unix:" : "tcp:",
+                   listener->address.is_unix ? listener->address.host
+                                             : listener->address.host + ":" + std::to_string(listener->address.port));
+  }
+  event_base_dispatch(base_.get());
+  for (const auto& listener : listeners_) {
+    listener->acceptable.reset();
+    listener->socket.reset();
+  }
+}
+
+void Frontend::on_acceptable(Listener& listener) {
+  for (int i = 0; i < kAcceptsPerEvent; ++i) {
+    UniqueFd client(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!client.is_open()) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) rest_from_accepting();
+      return;
+    }
+    if (stats_.open_connections.load(std::memory_order_relaxed) >= config_.max_connections) {
+      refuse(std::move(client));
+      continue;
+    }
+    if (!listener.address.is_unix) {
+      const int on = 1;
+      ::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      ::setsockopt(client.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    }
+    stats_.open_connections.fetch_add(1, std::memory_order_relaxed);
+    workers_[next_worker_++ % workers_.size()]->give(std::move(client));
+  }
+}
+
+void Frontend::rest_from_accepting() {
+  static base::LogLimit limit;
+  base::log_limited(limit, base::LogLevel::kWarning, "no descriptors left for new clients: raise the limit of open files");
+  for (const auto& listener : listeners_) event_del(listener->acceptable.get());
+  event_add(accept_again_.get(), &kAcceptPause);
+}
+
+void Frontend::refuse(UniqueFd socket) {
+  stats_.rejected_connections.add(1);
+  const std::string_view line = memcache::kTooManyConnections;
+  // Best effort, as memcached's.
+  [[maybe_unused]] const ssize_t sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,59 @@
+// The proxy's control thread: listens for clients, gives each to a worker in turn, refuses those above the limit, and stops
+// everything when told to. Runs a libevent loop on the thread that calls run().
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "proxy/config.h"
+#include "proxy/stats_report.h"
+#include "proxy/worker.h"
+
+struct event;
+struct event_base;
+
+namespace egret::proxy {
+
+class Frontend {
+ public:
+  Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers);
+  ~Frontend();
+
+  base::Status listen();
+  // Serves until SIGTERM or SIGINT; then closes its listeners and returns.
+  void run();
+
+ private:
+  struct EventDeleter {
+    void operator()(event* e) const;
+    void operator()(event_base* base) const;
+  };
+  using EventPtr = std::unique_ptr<event, EventDeleter>;
+  struct Listener {
+    Frontend* frontend = nullptr;
+    base::UniqueFd socket;
+    ListenAddress address;
+    EventPtr acceptable;
+  };
+
+  base::Status listen_tcp(const ListenAddress& address);
+  base::Status listen_unix(const ListenAddress& address);
+  void add(base::UniqueFd socket, const ListenAddress& address);
+  void wait_for_backends();
+  void on_acceptable(Listener& listener);
+  void rest_from_accepting();
+  void refuse(base::UniqueFd socket);
+
+  const Config& config_;
+  const StatsSource& stats_;
+  std::vector<std::unique_ptr<Worker>>& workers_;
+  std::unique_ptr<event_base, EventDeleter> base_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<EventPtr> signals_;
+  EventPtr accept_again_;
+  size_t next_worker_ = 0;
+};
+
+}  // namespace egret::proxy

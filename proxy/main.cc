@@ -1,0 +1,84 @@
+// egret-proxy: serves memcached clients of this host from Egret backends.
+//
+//   main: options → workers (each with its sessions) → frontend loop (this thread) → drain → stop
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/program.h"
+#include "proxy/config.h"
+#include "proxy/frontend.h"
+#include "proxy/stats_report.h"
+#include "proxy/worker.h"
+
+namespace egret::proxy {
+namespace {
+
+constexpr uint64_t kDrainNs = 700'000'000;  // for what is in flight at the end; the whole stop stays under a second
+constexpr rlim_t kOtherDescriptors = 256;   // besides clients
+
+base::Status check(const base::Options& options) { return resolve_config(options).status(); }
+
+// As many descriptors as max_connections needs, if we may; else as many connections as there are descriptors.
+void fit_connections(Config& config) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t needed = config.max_connections + kOtherDescriptors;
+  if (limit.rlim_cur >= needed) return;
+  limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? needed : std::min(needed, limit.rlim_max);
+  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= needed) return;
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t possible = limit.rlim_cur > kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : 1;
+  base::log_warning("max_connections lowered from {} to {}: the limit of open files is {} (systemd: LimitNOFILE)",
+                    config.max_connections, possible, limit.rlim_cur);
+  config.max_connections = static_cast<uint32_t>(possible);
+}
+
+int serve(Config config) {
+  fit_connections(config);
+  const base::SystemClock clock;
+  StatsSource stats;
+  stats.config = &config;
+  stats.clock = &clock;
+  stats.start_ns = clock.now_ns();
+  for (uint32_t number = 0; number < config.workers; ++number) stats.workers.push_back(std::make_unique<WorkerStats>());
+  std::vector<std::unique_ptr<Worker>> workers;
+  Frontend frontend(config, stats, workers);
+  if (base::Status listening = frontend.listen(); !listening) {
+    std::fprintf(stderr, "egret-proxy: %s\n", listening.message().c_str());
+    return 1;
+  }
+  for (uint32_t number = 0; number < config.workers; ++number) {
+    workers.push_back(std::make_unique<Worker>(config, number, clock, stats));
+  }
+  for (const auto& worker : workers) worker->start();
+  frontend.run();
+  for (const auto& worker : workers) worker->stop(kDrainNs);
+  for (const auto& worker : workers) worker->join();
+  base::log_info("stopped");
+  return 0;
+}
+
+}  // namespace
+}  // namespace egret::proxy
+
+int main(int argc, char** argv) {
+  using namespace egret;
+  const base::ProgramStart start =
+      base::start_program({.name = "egret-proxy",
+                           .summary = "Serves memcached clients of this host from Egret backends.",
+                           .table = proxy::option_table(),
+                           .check = proxy::check},
+                          argc, argv);
+  if (!start.options) return start.exit_status;
+  const proxy::Config config = proxy::resolve_config(*start.options).value();
+  base::setup_logging("egret-proxy", base::log_level_of(config.log_level));
+  std::signal(SIGPIPE, SIG_IGN);
+  return proxy::serve(config);
+}

@@ -1,0 +1,101 @@
+#include "proxy/output_queue.h"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace egret::proxy {
+
+namespace {
+constexpr size_t kMaxVectors = 64;  // pieces that one writev takes
+}  // namespace
+
+std::unique_ptr<char[]> BlockPool::take() {
+  if (free_.empty()) return std::make_unique_for_overwrite<char[]>(block_size_);
+  auto block = std::move(free_.back());
+  free_.pop_back();
+  return block;
+}
+
+void BlockPool::give(std::unique_ptr<char[]> block) {
+  if (free_.size() < kKept) free_.push_back(std::move(block));
+}
+
+OutputQueue::~OutputQueue() {
+  for (Piece& piece : pieces_) release(piece);
+}
+
+char* OutputQueue::reserve(size_t length) {
+  EGRET_DCHECK(length <= kBlockSize);
+  if (pieces_.empty() || pieces_.back().capacity - pieces_.back().end < length) {
+    pieces_.push_back({pool_.take(), kBlockSize, 0, 0, true});
+  }
+  return pieces_.back().bytes.get() + pieces_.back().end;
+}
+
+void OutputQueue::commit(size_t length) {
+  pieces_.back().end += length;
+  size_ += length;
+}
+
+void OutputQueue::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (pieces_.empty() || pieces_.back().capacity == pieces_.back().end) reserve(kBlockSize);
+    Piece& last = pieces_.back();
+    const size_t part = std::min(bytes.size(), last.capacity - last.end);
+    std::memcpy(last.bytes.get() + last.end, bytes.data(), part);
+    commit(part);
+    bytes.remove_prefix(part);
+  }
+}
+
+void OutputQueue::append_owned(std::unique_ptr<char[]> bytes, size_t length) {
+  pieces_.push_back({std::move(bytes), length, 0, length, false});
+  size_ += length;
+}
+
+OutputQueue::Sent OutputQueue::send(int fd) {
+  while (size_ > 0) {
+    std::array<iovec, kMaxVectors> vectors;
+    size_t count = 0;
+    size_t offered = 0;
+    for (const Piece& piece : pieces_) {
+      if (count == kMaxVectors) break;
+      if (piece.begin == piece.end) continue;
+      vectors[count++] = {piece.bytes.get() + piece.begin, piece.end - piece.begin};
+      offered += piece.end - piece.begin;
+    }
+    const ssize_t sent = ::writev(fd, vectors.data(), static_cast<int>(count));
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      return errno == EAGAIN || errno == EWOULDBLOCK ? Sent::kSome : Sent::kFailed;
+    }
+    drop(static_cast<size_t>(sent));
+    if (static_cast<size_t>(sent) < offered) return Sent::kSome;
+  }
+  return Sent::kAll;
+}
+
+void OutputQueue::drop(size_t length) {
+  size_ -= length;
+  while (!pieces_.empty()) {
+    Piece& first = pieces_.front();
+    const size_t part = std::min(length, first.end - first.begin);
+    first.begin += part;
+    length -= part;
+    if (first.begin < first.end) return;
+    release(first);
+    pieces_.pop_front();
+  }
+}
+
+void OutputQueue::release(Piece& piece) {
+  if (piece.pooled) pool_.give(std::move(piece.bytes));
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,158 @@
+// The places in a connection's answers: every command (every key of a retrieval) has one, made when the command is read, and
+// answers leave in the order of the places, whatever order the results come in.
+//
+//   Reply: kWaiting ──result──▶ kReady ──at the head of the queue──▶ output
+//              └──partial value──▶ kLarge ──at the head: put together──▶ output
+//
+// A result that comes for the head is written to the output at once; others are kept rendered in the Reply.
+// Memory: Replies come from the worker's pool and go back when answered. Thread: the worker's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memcache/command.h"
+#include "op/op.h"
+#include "proxy/output_queue.h"
+#include "rpc/client_lane.h"
+#include "rpc/large_get.h"
+
+namespace egret::proxy {
+
+class Reply;
+class ReplyQueue;
+
+class ReplyPool {
+ public:
+  ReplyPool() = default;
+  ~ReplyPool();
+  Reply* take();
+  void give(Reply* reply);
+  // Replies that are out; for tests and accounting.
+  size_t in_use() const { return in_use_; }
+
+ private:
+  std::vector<Reply*> free_;
+  size_t in_use_ = 0;
+};
+
+class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
+ public:
+  enum class State : uint8_t { kWaiting, kLarge, kReady };
+
+  void on_result(const op::Result& result) override;
+  void on_large_get(rpc::LargeGet& get) override;
+
+  // Set by whoever makes the place.
+  memcache::CommandKind kind = memcache::CommandKind::kQuit;
+  bool noreply = false;
+  bool is_key = false;         // one key of a retrieval
+  uint16_t get_options = 0;    // of the key's op
+  int64_t get_exptime = 0;
+  uint32_t command = 0;        // keys and END of one retrieval have the same
+  uint64_t hash = 0;           // of the key, if it has one
+  std::string_view key;        // of a retrieval; lies in the request slot while kWaiting
+  std::string_view text;       // static: the answer, whatever the result will be
+  rpc::ClientSession* session = nullptr;
+
+ private:
+  friend class ReplyQueue;
+  friend class ReplyPool;
+
+  ReplyQueue* queue_ = nullptr;  // null: the connection is gone, nobody reads the answer
+  ReplyPool* pool_ = nullptr;
+  Reply* next_ = nullptr;
+  State state_ = State::kWaiting;
+  bool started_ = false;   // kLarge: being put together
+  bool failed_ = false;    // kReady: `text` stands in for the whole command
+  std::string stash_;      // kReady: rendered
+  op::Result partial_;     // kLarge: what the partial result said
+  std::unique_ptr<char[]> value_;  // kReady: a large value, after the header in stash_
+  uint32_t value_length_ = 0;
+  std::unique_ptr<rpc::LargeGet> large_;
+};
+
+// Told when something left the queue or the output grew.
+class ReplyObserver {
+ public:
+  virtual void on_output() = 0;    // bytes to send
+  virtual void on_progress() = 0;  // a place was answered
+ protected:
+  ~ReplyObserver() = default;
+};
+
+// Counts bytes of large values that are being put together, over all connections of a worker. Those that find no room wait
+// their turn.
+class LargeValueBudget {
+ public:
+  explicit LargeValueBudget(uint64_t limit) : limit_(limit) {}
+  // One value is always let through, however large.
+  bool take(uint64_t bytes);
+  void give(uint64_t bytes);
+  void wait(ReplyQueue* queue);
+  void stop_waiting(const ReplyQueue* queue);
+
+ private:
+  const uint64_t limit_;
+  uint64_t used_ = 0;
+  std::vector<ReplyQueue*> waiting_;
+};
+
+class ReplyQueue {
+ public:
+  ReplyQueue(ReplyPool& pool, OutputQueue& output, LargeValueBudget& budget, ReplyObserver& observer)
+      : pool_(pool), output_(output), budget_(budget), observer_(observer) {}
+  ~ReplyQueue();
+
+  // A fresh Reply, not yet in the queue: fill it in, then push() it, or discard() it.
+  Reply* make();
+  void push(Reply* reply);
+  void discard(Reply* reply) { pool_.give(reply); }
+  // A place whose answer is known: written at once if nothing is before it.
+  void push_text(std::string_view text, uint32_t command = 0);
+  // A key that cannot be asked for: the line stands for what is left of its retrieval.
+  void push_failure(std::string_view line, uint32_t command);
+
+  bool empty() const { return head_ == nullptr; }
+  size_t size() const { return size_; }
+  // Whether an op on this key must wait: a change behind a get that is unanswered (it may turn out large and be read in
+  // pieces), any op behind a get that did turn out large.
+  bool must_wait(uint64_t hash, bool is_change) const;
+  // Goes on where a large value waited for the budget, or for the client to read what it has got.
+  void on_budget();
+  void on_drained() { go_on(); }
+
+ private:
+  friend class Reply;
+
+  void on_result(Reply& reply, const op::Result& result);
+  void on_key_result(Reply& reply, const op::Result& result);
+  void on_large_done(Reply& reply, rpc::LargeGet& get);
+  void write_value(Reply& reply, const op::Result& result);
+  void fail_command(Reply& reply, std::string_view line);
+  void answered(Reply& reply);
+  void advance();
+  void write_ready(Reply& reply);
+  void go_on();
+  void start_large(Reply& reply);
+  void pop();
+  void emit(Reply& reply, std::string_view bytes);
+
+  ReplyPool& pool_;
+  OutputQueue& output_;
+  LargeValueBudget& budget_;
+  ReplyObserver& observer_;
+  Reply* head_ = nullptr;
+  Reply* tail_ = nullptr;
+  size_t size_ = 0;
+  uint32_t waiting_keys_ = 0;    // retrieval places without a result
+  uint32_t large_ = 0;           // places in state kLarge
+  uint32_t failed_command_ = 0;  // the retrieval that was answered by an error line: the rest of it is left out
+  uint64_t budget_taken_ = 0;
+  bool waits_for_budget_ = false;
+};
+
+}  // namespace egret::proxy

@@ -1,0 +1,203 @@
+#include "proxy/stats_report.h"
+
+#include <event2/event.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "memcache/reply.h"
+
+namespace egret::proxy {
+
+using op::StatId;
+
+namespace {
+
+// What a row's value is computed from.
+struct Source {
+  const StatsSource& proxy;
+  const FanOut& store;
+  rusage usage{};
+
+  uint64_t sum(Counter WorkerStats::*counter) const {
+    uint64_t total = 0;
+    for (const auto& worker : proxy.workers) total += ((*worker).*counter).get();
+    return total;
+  }
+  uint64_t since_reset(Counter WorkerStats::*counter) const {
+    uint64_t total = 0;
+    for (const auto& worker : proxy.workers) total += ((*worker).*counter).since_mark();
+    return total;
+  }
+};
+
+std::string seconds(const timeval& own, uint64_t backend_usec) {
+  const uint64_t usec = static_cast<uint64_t>(own.tv_sec) * 1'000'000 + static_cast<uint64_t>(own.tv_usec) + backend_usec;
+  char text[40];
+  std::snprintf(text, sizeof text, "%lu.%06lu", usec / 1'000'000, usec % 1'000'000);
+  return text;
+}
+
+std::string number(uint64_t value) { return std::to_string(value); }
+
+struct Row {
+  std::string_view name;
+  std::string (*value)(const Source&);
+};
+
+#define EGRET_STORE_ROW(name, id) \
+  Row { name, [](const Source& s) { return number(s.store.stat(StatId::id)); } }
+#define EGRET_WORKER_ROW(name, counter) \
+  Row { name, [](const Source& s) { return number(s.sum(&WorkerStats::counter)); } }
+#define EGRET_WORKER_SINCE_RESET_ROW(name, counter) \
+  Row { name, [](const Source& s) { return number(s.since_reset(&WorkerStats::counter)); } }
+
+// memcached's names in memcached's order; rows of what Egret has not (slabs, LRU moves, extstore) are left out; those whose
+// name starts with egret_ are ours.
+constexpr Row kGeneral[] = {
+    {"pid", [](const Source&) { return number(static_cast<uint64_t>(::getpid())); }},
+    {"uptime", [](const Source& s) { return number((s.proxy.clock->now_ns() - s.proxy.start_ns) / 1'000'000'000); }},
+    {"time", [](const Source& s) { return number(static_cast<uint64_t>(s.proxy.clock->unix_seconds())); }},
+    {"version", [](const Source&) { return std::string(kMemcachedVersion); }},
+    {"libevent", [](const Source&) { return std::string(event_get_version()); }},
+    {"pointer_size", [](const Source&) { return number(8 * sizeof(void*)); }},
+    {"rusage_user", [](const Source& s) { return seconds(s.usage.ru_utime, s.store.stat(StatId::kUserUsec)); }},
+    {"rusage_system", [](const Source& s) { return seconds(s.usage.ru_stime, s.store.stat(StatId::kSystemUsec)); }},
+    {"max_connections", [](const Source& s) { return number(s.proxy.config->max_connections); }},
+    EGRET_WORKER_ROW("curr_connections", curr_connections),
+    EGRET_WORKER_SINCE_RESET_ROW("total_connections", total_connections),
+    {"rejected_connections", [](const Source& s) { return number(s.proxy.rejected_connections.since_mark()); }},
+    EGRET_WORKER_ROW("connection_structures", curr_connections),
+    EGRET_STORE_ROW("cmd_get", kCmdGet),
+    EGRET_STORE_ROW("cmd_set", kCmdSet),
+    EGRET_STORE_ROW("cmd_flush", kCmdFlush),
+    EGRET_STORE_ROW("cmd_touch", kCmdTouch),
+    EGRET_STORE_ROW("cmd_meta", kCmdMeta),
+    EGRET_STORE_ROW("get_hits", kGetHits),
+    EGRET_STORE_ROW("get_misses", kGetMisses),
+    EGRET_STORE_ROW("get_expired", kGetExpired),
+    EGRET_STORE_ROW("get_flushed", kGetFlushed),
+    EGRET_STORE_ROW("delete_misses", kDeleteMisses),
+    EGRET_STORE_ROW("delete_hits", kDeleteHits),
+    EGRET_STORE_ROW("incr_misses", kIncrMisses),
+    EGRET_STORE_ROW("incr_hits", kIncrHits),
+    EGRET_STORE_ROW("decr_misses", kDecrMisses),
+    EGRET_STORE_ROW("decr_hits", kDecrHits),
+    EGRET_STORE_ROW("cas_misses", kCasMisses),
+    EGRET_STORE_ROW("cas_hits", kCasHits),
+    EGRET_STORE_ROW("cas_badval", kCasBadval),
+    EGRET_STORE_ROW("touch_hits", kTouchHits),
+    EGRET_STORE_ROW("touch_misses", kTouchMisses),
+    EGRET_STORE_ROW("store_too_large", kStoreTooLarge),
+    EGRET_STORE_ROW("store_no_memory", kStoreNoMemory),
+    {"auth_cmds", [](const Source&) { return number(0); }},
+    {"auth_errors", [](const Source&) { return number(0); }},
+    EGRET_WORKER_SINCE_RESET_ROW("bytes_read", bytes_read),
+    EGRET_WORKER_SINCE_RESET_ROW("bytes_written", bytes_written),
+    EGRET_STORE_ROW("limit_maxbytes", kLimitMaxbytes),
+    {"accepting_conns", [](const Source&) { return number(1); }},
+    {"listen_disabled_num", [](const Source&) { return number(0); }},
+    {"time_in_listen_disabled_us", [](const Source&) { return number(0); }},
+    {"threads", [](const Source& s) { return number(s.proxy.workers.size()); }},
+    {"conn_yields", [](const Source&) { return number(0); }},
+    {"hash_is_expanding", [](const Source&) { return number(0); }},
+    {"malloc_fails", [](const Source&) { return number(0); }},
+    EGRET_STORE_ROW("bytes", kBytes),
+    EGRET_STORE_ROW("curr_items", kCurrItems),
+    EGRET_STORE_ROW("total_items", kTotalItems),
+    EGRET_STORE_ROW("expired_unfetched", kExpiredUnfetched),
+    EGRET_STORE_ROW("evicted_unfetched", kEvictedUnfetched),
+    EGRET_STORE_ROW("evictions", kEvictions),
+    EGRET_STORE_ROW("reclaimed", kReclaimed),
+    EGRET_STORE_ROW("egret_backend_pid", kPid),
+    EGRET_STORE_ROW("egret_backend_uptime", kUptime),
+    EGRET_WORKER_SINCE_RESET_ROW("egret_messages", messages),
+    EGRET_WORKER_SINCE_RESET_ROW("egret_ops", ops),
+    EGRET_WORKER_SINCE_RESET_ROW("egret_fetches", fetches),
+    EGRET_WORKER_SINCE_RESET_ROW("egret_refetches", refetches),
+    EGRET_WORKER_SINCE_RESET_ROW("egret_torn", torn),
+    EGRET_WORKER_SINCE_RESET_ROW("egret_deliveries", deliveries),
+    EGRET_WORKER_SINCE_RESET_ROW("egret_wants", wants),
+    EGRET_WORKER_SINCE_RESET_ROW("egret_rings", rings),
+    EGRET_WORKER_SINCE_RESET_ROW("egret_timeouts", timeouts),
+};
+
+#undef EGRET_STORE_ROW
+#undef EGRET_WORKER_ROW
+#undef EGRET_WORKER_SINCE_RESET_ROW
+
+void add_row(std::string& text, std::string_view name, std::string_view value) {
+  const size_t begin = text.size();
+  text.resize(begin + memcache::max_stat(name.size(), value.size()));
+  char* end = memcache::write_stat(text.data() + begin, name, value);
+  text.resize(static_cast<size_t>(end - text.data()));
+}
+
+}  // namespace
+
+std::string general_report(const StatsSource& source, const FanOut& store) {
+  Source from{source, store};
+  ::getrusage(RUSAGE_SELF, &from.usage);
+  std::string text;
+  for (const Row& row : kGeneral) add_row(text, row.name, row.value(from));
+  return text.append(memcache::kEnd);
+}
+
+std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory) {
+  const Config& config = *source.config;
+  std::string port = "0";
+  std::string inter = "NULL";
+  std::string domain_socket = "NULL";
+  for (const ListenAddress& address : config.listen) {
+    if (address.is_unix) {
+      domain_socket = address.host;
+    } else if (port == "0") {
+      port = number(address.port);
+      inter = address.host;
+    }
+  }
+  std::string text;
+  add_row(text, "maxbytes", number(memory));
+  add_row(text, "maxconns", number(config.max_connections));
+  add_row(text, "tcpport", port);
+  add_row(text, "udpport", "0");
+  add_row(text, "inter", inter);
+  add_row(text, "verbosity", "0");
+  add_row(text, "oldest", "0");
+  add_row(text, "evictions", "on");
+  add_row(text, "domain_socket", domain_socket);
+  add_row(text, "umask", config.unix_mode[0] == '0' ? config.unix_mode.substr(1) : config.unix_mode);
+  add_row(text, "shutdown_command", "no");
+  add_row(text, "num_threads", number(config.workers));
+  add_row(text, "stat_key_prefix", ":");
+  add_row(text, "detail_enabled", "no");
+  add_row(text, "cas_enabled", "yes");
+  add_row(text, "tcp_backlog", "1024");
+  add_row(text, "binding_protocol", "ascii");
+  add_row(text, "auth_enabled_sasl", "no");
+  add_row(text, "auth_enabled_ascii", "no");
+  add_row(text, "item_size_max", number(item_size_max));
+  add_row(text, "maxconns_fast", "yes");
+  add_row(text, "flush_enabled", "yes");
+  add_row(text, "dump_enabled", "no");
+  add_row(text, "hash_algorithm", "xxh3");
+  add_row(text, "idle_timeout", "0");
+  add_row(text, "track_sizes", "no");
+  add_row(text, "ssl_enabled", "no");
+  return text.append(memcache::kEnd);
+}
+
+void reset_stats(const StatsSource& source) {
+  source.rejected_connections.mark();
+  for (const auto& worker : source.workers) {
+    for (Counter* counter :
+         {&worker->total_connections, &worker->bytes_read, &worker->bytes_written, &worker->messages, &worker->ops,
+          &worker->fetches, &worker->refetches, &worker->torn, &worker->deliveries, &worker->wants, &worker->rings,
+          &worker->timeouts}) {
+      counter->mark();
+    }
+  }
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,36 @@
+// The text of `stats` and its kin: counters of the store (from the backend, over all proxies), counters of connections (this
+// proxy's, over its workers), and settings, under memcached's names. One table row each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "proxy/config.h"
+#include "proxy/fan_out.h"
+#include "proxy/proxy_stats.h"
+
+namespace egret::proxy {
+
+// The memcached whose behaviour and answers this is; clients look at it to tell what a server can do.
+inline constexpr std::string_view kMemcachedVersion = "1.6.18";
+
+// What the report needs to know of the proxy. Shared by all workers, fixed while they run.
+struct StatsSource {
+  const Config* config = nullptr;
+  const base::Clock* clock = nullptr;
+  uint64_t start_ns = 0;
+  std::vector<std::unique_ptr<WorkerStats>> workers;
+  mutable Counter rejected_connections;
+  mutable OpenConnections open_connections{0};
+};
+
+// Each ends with END.
+std::string general_report(const StatsSource& source, const FanOut& store);
+std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory);
+// Starts this proxy's counters anew.
+void reset_stats(const StatsSource& source);
+
+}  // namespace egret::proxy

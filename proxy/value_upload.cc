@@ -1,0 +1,97 @@
+#include "proxy/value_upload.h"
+
+#include <algorithm>
+
+namespace egret::proxy {
+
+using op::Op;
+using op::OpCode;
+using op::ResultCode;
+
+ValueUpload::ValueUpload(rpc::ClientSession& session, const Op& store, uint32_t total, uint32_t id)
+    : session_(session), generation_(session.generation()), key_(store.key), store_(store), total_(total), id_(id) {
+  store_.key = key_;
+  store_.value = {};
+}
+
+uint32_t ValueUpload::max_part() const {
+  return same_session() ? session_.lane_of(store_.hash).max_upload_part(key_.size()) : total_;
+}
+
+ResultCode ValueUpload::failure() const { return same_session() ? ResultCode::kOk : ResultCode::kSessionLost; }
+
+size_t ValueUpload::send(std::string_view bytes) {
+  size_t taken = 0;
+  while (taken < bytes.size()) {
+    if (!same_session()) {
+      sent_ += static_cast<uint32_t>(bytes.size() - taken);
+      return bytes.size();
+    }
+    Op part;
+    part.code = OpCode::kUpload;
+    part.key = key_;
+    part.upload_id = id_;
+    part.offset = sent_;
+    part.length = total_;
+    part.value = bytes.substr(taken, max_part());
+    if (!session_.lane_of(store_.hash).append(part, this)) return taken;
+    ++in_flight_;
+    taken += part.value.size();
+    sent_ += static_cast<uint32_t>(part.value.size());
+  }
+  return taken;
+}
+
+bool ValueUpload::commit(Reply* reply) {
+  Op commit = store_;
+  commit.code = OpCode::kCommit;
+  commit.upload_id = id_;
+  return session_.lane_of(store_.hash).append(commit, reply, nullptr);
+}
+
+void ValueUpload::release() {
+  released_ = true;
+  delete_if_done();
+}
+
+void ValueUpload::abandon() {
+  released_ = true;
+  abort_pending_ = sent_ > 0;
+  try_abort();
+  delete_if_done();
+}
+
+void ValueUpload::try_abort() {
+  if (!abort_pending_) return;
+  if (!same_session()) {
+    abort_pending_ = false;  // the parts went with the session
+    return;
+  }
+  Op abort;
+  abort.code = OpCode::kAbort;
+  abort.key = key_;
+  abort.upload_id = id_;
+  if (session_.lane_of(store_.hash).append(abort, this)) {
+    ++in_flight_;
+    abort_pending_ = false;
+  } else {
+    session_.wait_for_credit(this);
+  }
+}
+
+void ValueUpload::on_credit() {
+  try_abort();
+  delete_if_done();
+}
+
+// A part that was refused (too large, no memory) makes the commit fail with that reason: nothing to keep here.
+void ValueUpload::on_result(const op::Result&) {
+  --in_flight_;
+  delete_if_done();
+}
+
+void ValueUpload::delete_if_done() {
+  if (released_ && in_flight_ == 0 && !abort_pending_) delete this;
+}
+
+}  // namespace egret::proxy

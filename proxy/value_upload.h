@@ -1,0 +1,64 @@
+// A value too large for a slot on its way to the backend, part by part as it arrives from the client: it is never held whole
+// here. Parts are invisible on the backend until the commit.
+//
+//   begin ─ part* ─ commit (answered through a Reply)      or      begin ─ part* ─ abort
+//
+// Thread: the worker's. It deletes itself when it has been abandoned and nothing of it is under way; the connection that
+// owns it lets go by finishing (release()) or abandoning it (abandon()).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "op/op.h"
+#include "proxy/reply.h"
+#include "rpc/client_session.h"
+
+namespace egret::proxy {
+
+class ValueUpload final : private rpc::Waiter, private rpc::CreditWaiter {
+ public:
+  // `store` is the op that the whole command amounts to (mode, flags, exptime, cas); its key is copied.
+  ValueUpload(rpc::ClientSession& session, const op::Op& store, uint32_t total, uint32_t id);
+
+  // Sends as much of `bytes` as there is credit for; returns how much. After a failure everything is taken and dropped.
+  size_t send(std::string_view bytes);
+  // The value's bytes that are still to be sent.
+  uint32_t left() const { return total_ - sent_; }
+  // What one part may carry: less than this is worth waiting for more.
+  uint32_t max_part() const;
+  // Sends the commit, whose result goes to `reply`. False: no credit, try again.
+  bool commit(Reply* reply);
+  // kOk, or what makes a commit pointless: the session was lost. The answer is then the caller's to give.
+  op::ResultCode failure() const;
+
+  rpc::ClientSession& session() { return session_; }
+  uint64_t hash() const { return store_.hash; }
+  const op::Op& store() const { return store_; }
+
+  // The commit has been sent: nothing more to do here.
+  void release();
+  // The connection is gone or the value was bad: the backend is told to forget the parts.
+  void abandon();
+
+ private:
+  ~ValueUpload() = default;
+  void on_result(const op::Result& result) override;
+  void on_credit() override;
+  bool same_session() const { return session_.is_open() && session_.generation() == generation_; }
+  void try_abort();
+  void delete_if_done();
+
+  rpc::ClientSession& session_;
+  const uint64_t generation_;
+  std::string key_;
+  op::Op store_;
+  const uint32_t total_;
+  const uint32_t id_;
+  uint32_t sent_ = 0;
+  uint32_t in_flight_ = 0;
+  bool released_ = false;
+  bool abort_pending_ = false;
+};
+
+}  // namespace egret::proxy

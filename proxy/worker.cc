@@ -1,0 +1,318 @@
+#include "proxy/worker.h"
+
+#include <event2/event.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/cpu.h"
+#include "base/log.h"
+#include "transport/address.h"
+#include "wire/slot.h"
+
+namespace egret::proxy {
+
+using rpc::ClientSession;
+
+namespace {
+constexpr size_t kInputBlock = 64 * 1024;
+constexpr timeval kTick{0, static_cast<suseconds_t>(ClientSession::kTickNs / 1000)};
+// A slot's room for a value is its size less the headers and the longest key.
+constexpr size_t kInlineValue = 4096 - 24 - 32 - 256;
+
+uint64_t random_u64() {
+  uint64_t value = 0;
+  EGRET_CHECK(::getrandom(&value, sizeof value, 0) == sizeof value);
+  return value;
+}
+}  // namespace
+
+void Worker::EventDeleter::operator()(event* e) const { event_free(e); }
+void Worker::EventDeleter::operator()(event_base* base) const { event_base_free(base); }
+
+Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& source)
+    : config_(config), number_(number), clock_(clock), base_(event_base_new()), output_pool_(OutputQueue::kBlockSize),
+      input_pool_(kInputBlock), scratch_memory_(std::make_unique<char[]>(kInputBlock)),
+      budget_(config.large_value_memory / config.workers), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  EGRET_CHECK(base_ != nullptr && wake_.is_open());
+  events = base_.get();
+  router = &router_storage_;
+  replies = &reply_pool_;
+  output_blocks = &output_pool_;
+  input_blocks = &input_pool_;
+  large_values = &budget_;
+  stats_source = &source;
+  stats = source.workers[number].get();
+  scratch = scratch_memory_.get();
+  limits.inline_value = kInlineValue;
+  EGRET_CHECK(memcache::TextParser::min_buffer(limits) <= kInputBlock);
+  inbox_event_.reset(event_new(events, wake_.get(), EV_READ | EV_PERSIST | EV_ET,
+                               [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));
+  tick_.reset(event_new(events, -1, EV_PERSIST, [](int, short, void* self) {
+    for (const auto& session : static_cast<Worker*>(self)->router_storage_.sessions()) session->tick();
+  }, this));
+  EGRET_CHECK(inbox_event_ != nullptr && tick_ != nullptr && event_add(inbox_event_.get(), nullptr) == 0);
+  for (const std::string& address : config.backends) add_session(address);
+}
+
+Worker::~Worker() { join(); }
+
+void Worker::add_session(const std::string& address) {
+  rpc::SessionOptions options = config_.session;
+  options.address = address;
+  options.worker_id = random_u64();
+  router_storage_.add(std::make_unique<ClientSession>(options, clock_, *this, transport::connect));
+  session_events_.emplace_back();
+}
+
+void Worker::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+// --- the loop ------------------------------------------------------------------------------------------------------------
+
+void Worker::run() {
+  pthread_setname_np(pthread_self(), ("worker-" + std::to_string(number_)).c_str());
+  // From the last CPU down; the backend on the same host counts from the first up.
+  if (config_.pin) base::pin_this_thread(cpus_[cpus_.size() - 1 - number_ % cpus_.size()]);
+  unsettled_ = static_cast<uint32_t>(router_storage_.sessions().size());
+  for (const auto& session : router_storage_.sessions()) session->start();
+  while (!is_finished()) {
+    wait_for_events();
+    run_passes();
+    bury_dead();
+    keep_ticking();
+  }
+  connections_.clear();
+  for (const auto& session : router_storage_.sessions()) session->close();
+}
+
+// Sockets: clients' bytes are read, parsed and appended to messages from within.
+void Worker::wait_for_events() {
+  const bool block = may_block();
+  pass_begun_ = false;
+  event_base_loop(events, EVLOOP_ONCE | (block ? 0 : EVLOOP_NONBLOCK));
+  begin_pass();
+}
+
+// What was appended goes out, what has come in is answered; until nothing moves any more without waiting.
+void Worker::run_passes() {
+  flush_sessions();
+  while (true) {
+    const bool fetched = fetch_results();
+    const bool resumed = resume_connections();
+    if (!fetched && !resumed) break;
+    flush_sessions();
+  }
+  send_answers();
+  copy_counters();
+}
+
+// Either it is worth looking again at once, or want is set, the slots have been looked at once more, and sleep is safe.
+bool Worker::may_block() {
+  for (const auto& session : router_storage_.sessions()) {
+    if (session->is_open() && session->should_spin()) return false;
+  }
+  bool quiet = true;
+  for (const auto& session : router_storage_.sessions()) quiet &= session->prepare_sleep();
+  if (!quiet) run_passes();
+  return quiet && with_output_.empty() && resumable_.empty() && dead_.empty();
+}
+
+void Worker::begin_pass() {
+  if (pass_begun_) return;
+  pass_begun_ = true;
+  for (const auto& session : router_storage_.sessions()) session->begin_pass();
+}
+
+void Worker::flush_sessions() {
+  for (const auto& session : router_storage_.sessions()) session->flush();
+}
+
+bool Worker::fetch_results() {
+  bool any = false;
+  for (const auto& session : router_storage_.sessions()) any |= session->fetch();
+  return any;
+}
+
+bool Worker::resume_connections() {
+  bool any = false;
+  for (const auto& session : router_storage_.sessions()) any |= session->hand_out_credit();
+  std::vector<Connection*> now;
+  now.swap(resumable_);
+  for (Connection* connection : now) {
+    connection->listed_for_resume = false;
+    connection->resume();
+    any = true;
+  }
+  now.clear();
+  if (resumable_.empty()) resumable_.swap(now);  // keep the memory
+  return any;
+}
+
+void Worker::send_answers() {
+  // Sending may let a connection produce more, which the next pass sends.
+  std::vector<Connection*> now;
+  now.swap(with_output_);
+  for (Connection* connection : now) {
+    connection->listed_for_output = false;
+    connection->send_output();
+  }
+  now.clear();
+  if (with_output_.empty()) with_output_.swap(now);
+}
+
+void Worker::bury_dead() {
+  for (Connection* connection : dead_) {
+    std::erase(with_output_, connection);
+    std::erase(resumable_, connection);
+    const size_t index = connection->index;
+    connections_[index].swap(connections_.back());
+    connections_[index]->index = index;
+    connections_.pop_back();
+  }
+  dead_.clear();
+}
+
+// The timer runs only while something may time out or must be reconnected: an idle worker has none.
+void Worker::keep_ticking() {
+  bool needed = stop_deadline_ns_ != 0;
+  for (const auto& session : router_storage_.sessions()) needed |= session->needs_tick();
+  if (needed == ticking_) return;
+  ticking_ = needed;
+  if (needed) {
+    event_add(tick_.get(), &kTick);
+  } else {
+    event_del(tick_.get());
+  }
+}
+
+// --- what connections tell -----------------------------------------------------------------------------------------------
+
+void Worker::has_output(Connection& connection) {
+  if (std::exchange(connection.listed_for_output, true)) return;
+  with_output_.push_back(&connection);
+}
+
+void Worker::may_resume(Connection& connection) {
+  if (std::exchange(connection.listed_for_resume, true)) return;
+  resumable_.push_back(&connection);
+}
+
+void Worker::has_died(Connection& connection) { dead_.push_back(&connection); }
+
+// --- sessions ------------------------------------------------------------------------------------------------------------
+
+size_t Worker::index_of(const ClientSession& session) const {
+  const auto& sessions = router_storage_.sessions();
+  const auto at = std::ranges::find_if(sessions, [&](const auto& held) { return held.get() == &session; });
+  return static_cast<size_t>(at - sessions.begin());
+}
+
+void Worker::on_session_connecting(ClientSession& session) {
+  session_events_[index_of(session)].control.reset(
+      event_new(events, session.control_fd(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
+        static_cast<ClientSession*>(argument)->on_control_ready();
+      }, &session));
+  event_add(session_events_[index_of(session)].control.get(), nullptr);
+}
+
+void Worker::on_session_open(ClientSession& session) {
+  // Being woken is all: the passes after it fetch.
+  session_events_[index_of(session)].data.reset(
+      event_new(events, session.data_fd(), EV_READ | EV_PERSIST | EV_ET, [](int, short, void* self) {
+        static_cast<Worker*>(self)->begin_pass();
+      }, this));
+  event_add(session_events_[index_of(session)].data.get(), nullptr);
+  base::log_info("worker {}: session with {}: {}", number_, session.options().address, session.grant().layout.to_string());
+  if (unsettled_ > 0 && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
+}
+
+void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
+  session_events_[index_of(session)] = {};
+  if (unsettled_ > 0 && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
+  static base::LogLimit limit;
+  if (was_open) {
+    base::log_warning("worker {}: session with {} lost: {}", number_, session.options().address, why);
+  } else {
+    base::log_limited(limit, base::LogLevel::kWarning, "worker {}: no session with {}: {}", number_,
+                      session.options().address, why);
+  }
+}
+
+// --- inbox and end -------------------------------------------------------------------------------------------------------
+
+void Worker::give(base::UniqueFd socket) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    inbox_sockets_.push_back(std::move(socket));
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void Worker::stop(uint64_t patience_ns) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    inbox_stop_ns_ = patience_ns;
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void Worker::read_inbox() {
+  std::vector<base::UniqueFd> sockets;
+  uint64_t patience = 0;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    sockets.swap(inbox_sockets_);
+    patience = inbox_stop_ns_;
+  }
+  for (base::UniqueFd& socket : sockets) {
+    if (stop_deadline_ns_ != 0) {
+      stats_source->open_connections.fetch_sub(1, std::memory_order_relaxed);
+      continue;
+    }
+    connections_.push_back(std::make_unique<Connection>(*this, std::move(socket)));
+    connections_.back()->index = connections_.size() - 1;
+  }
+  if (patience != 0 && stop_deadline_ns_ == 0) {
+    stop_deadline_ns_ = clock_.now_ns() + patience;
+    drain_all();
+  }
+}
+
+void Worker::drain_all() {
+  // drain() may list a connection as dead; none is destroyed before the end of the pass.
+  for (const auto& connection : connections_) connection->drain();
+}
+
+bool Worker::is_finished() {
+  return stop_deadline_ns_ != 0 && (connections_.empty() || clock_.now_ns() >= stop_deadline_ns_);
+}
+
+void Worker::copy_counters() {
+  rpc::LaneCounters sum;
+  for (const auto& session : router_storage_.sessions()) sum += session->counters();
+  const auto set = [](Counter& counter, uint64_t value) { counter.add(value - counter.get()); };
+  set(stats->messages, sum.messages);
+  set(stats->ops, sum.ops);
+  set(stats->fetches, sum.fetches);
+  set(stats->refetches, sum.refetches);
+  set(stats->torn, sum.torn);
+  set(stats->deliveries, sum.deliveries);
+  set(stats->wants, sum.wants);
+  set(stats->rings, sum.rings);
+  set(stats->timeouts, sum.timeouts);
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,110 @@
+// One worker thread: its client connections, its session with each backend, and the loop that moves everything on.
+//
+//   sockets → parse, append │ flush sessions │ fetch results │ hand out credit, resume │ send answers │ bury the dead │ sleep?
+//
+// Nothing is shared with other workers but counters. New connections and the wish to stop come by the inbox.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/unique_fd.h"
+#include "proxy/config.h"
+#include "proxy/connection.h"
+#include "proxy/proxy_stats.h"
+#include "proxy/reply.h"
+#include "proxy/router.h"
+
+namespace egret::proxy {
+
+class Worker final : public ConnectionHost, public rpc::SessionObserver {
+ public:
+  Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& stats_source);
+  ~Worker();
+
+  void start();
+  // Any thread: a client for this worker.
+  void give(base::UniqueFd socket);
+  // Any thread: answer what is in flight, at most `patience_ns`, then end.
+  void stop(uint64_t patience_ns);
+  void join();
+  // Any thread: whether every backend has been reached or has failed to answer once.
+  bool is_settled() const { return settled_.load(std::memory_order_acquire); }
+
+ private:
+  struct EventDeleter {
+    void operator()(event* e) const;
+    void operator()(event_base* base) const;
+  };
+  using EventPtr = std::unique_ptr<event, EventDeleter>;
+  struct SessionEvents {
+    EventPtr control;
+    EventPtr data;
+  };
+
+  void run();
+  void add_session(const std::string& address);
+  void wait_for_events();
+  bool may_block();
+  void run_passes();
+  void flush_sessions();
+  bool fetch_results();
+  bool resume_connections();
+  void send_answers();
+  void bury_dead();
+  void keep_ticking();
+  void copy_counters();
+  void read_inbox();
+  void drain_all();
+  bool is_finished();
+
+  void begin_pass() override;
+  void has_output(Connection& connection) override;
+  void may_resume(Connection& connection) override;
+  void has_died(Connection& connection) override;
+
+  void on_session_connecting(rpc::ClientSession& session) override;
+  void on_session_open(rpc::ClientSession& session) override;
+  void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
+  size_t index_of(const rpc::ClientSession& session) const;
+
+  const Config& config_;
+  const uint32_t number_;
+  const std::vector<int> cpus_ = base::allowed_cpus();
+  const base::Clock& clock_;
+  std::unique_ptr<event_base, EventDeleter> base_;
+  BlockPool output_pool_;
+  BlockPool input_pool_;
+  ReplyPool reply_pool_;
+  std::unique_ptr<char[]> scratch_memory_;
+  Router router_storage_;
+  LargeValueBudget budget_;
+  std::vector<SessionEvents> session_events_;
+  EventPtr tick_;
+  EventPtr inbox_event_;
+  bool pass_begun_ = false;
+  bool ticking_ = false;
+
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<Connection*> with_output_;
+  std::vector<Connection*> resumable_;
+  std::vector<Connection*> dead_;
+
+  // The inbox: other threads put things in, under the mutex, and wake us.
+  base::UniqueFd wake_;
+  std::mutex inbox_mutex_;
+  std::vector<base::UniqueFd> inbox_sockets_;
+  uint64_t inbox_stop_ns_ = 0;  // patience; 0: go on
+  uint64_t stop_deadline_ns_ = 0;
+  std::atomic<bool> settled_{false};
+  uint32_t unsettled_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace egret::proxy
