@@ -199,14 +199,8 @@ class OptionsLoader {
     return options_.values_[static_cast<size_t>(&row - options_.table_.data())];
   }
 
-  // Arguments are shown as typed unless that would break the one line.
-  static std::string quoted_if_odd(const std::string& text) {
-    return has_control_character(text) || text.size() > 128 ? quoted(text) : text;
-  }
-
   static Status unknown(const std::string& key, const std::string& place) {
-    return Status::error(place + (has_control_character(key) || key.size() > 64 ? quoted(key) : key) +
-                         ": unknown option");
+    return Status::error(place + quoted_if_odd(key) + ": unknown option");
   }
 
   static Status refused(const OptionRow& row, const std::string& got, const std::string& place) {

@@ -107,7 +107,7 @@ class FlatHandler final : public YAML::EventHandler {
     if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, "tags are not supported, got " + quoted(tag));
   }
 
-  std::string named() const { return entries_.back().key + ": "; }
+  std::string named() const { return quoted_if_odd(entries_.back().key) + ": "; }
 
   void finish(YamlEntry::Kind kind) {
     entries_.back().kind = kind;
@@ -139,9 +139,9 @@ Status parse_flat_yaml(std::string_view yaml, const std::string& file_name, std:
   } catch (const Refused& refused) {
     return at_line(file_name, refused.line, refused.what);
   } catch (const YAML::ParserException& problem) {
-    return at_line(file_name, problem.mark.line + 1, "not YAML: " + problem.msg);
+    return at_line(file_name, problem.mark.line + 1, "not YAML: " + quoted_if_odd(problem.msg));
   } catch (const std::exception& problem) {
-    return Status::error(file_name + ": not YAML: " + problem.what());
+    return Status::error(file_name + ": not YAML: " + quoted_if_odd(problem.what()));
   }
   return Status::ok();
 }

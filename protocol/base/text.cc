@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -15,6 +16,10 @@ std::string with_unit(uint64_t figure, std::span<const Unit> largest_first) {
     if (figure >= factor && figure % factor == 0) return std::to_string(figure / factor) + unit;
   }
   return std::to_string(figure);
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
 void append_escaped(std::string& to, unsigned char byte) {
@@ -55,13 +60,18 @@ std::string quoted(std::string_view text, size_t limit) {
   return out + (text.size() > limit ? "...\"" : "\"");
 }
 
+std::string quoted_if_odd(std::string_view text) {
+  constexpr size_t kLimit = 128;
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) { return !is_control(c); });
+  return is_plain && text.size() <= kLimit ? std::string(text) : quoted(text, kLimit);
+}
+
 std::string one_line(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      append_escaped(out, byte);
+    if (is_control(c)) {
+      append_escaped(out, static_cast<unsigned char>(c));
     } else {
       out += c;
     }

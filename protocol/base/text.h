@@ -12,6 +12,9 @@ namespace egret::base {
 // bytes above 126 become \n, \" or \x9f, and what is longer than `limit` bytes ends in "...".
 std::string quoted(std::string_view text, size_t limit = 64);
 
+// `text` as it is when it is short and free of control characters, else quoted(text, 128).
+std::string quoted_if_odd(std::string_view text);
+
 // `text` with its control characters escaped as in quoted(), and nothing else changed: one line, whatever it holds.
 std::string one_line(std::string_view text);
 

@@ -89,7 +89,9 @@ TEST_CASE("sizes take units of either case, powers of 1024") {
       {"1m", 1 << 20},      {"1MB", 1 << 20},      {"1 MiB", 1 << 20},  {"2G", 2ull << 30},  {"2GiB", 2ull << 30},
       {"1t", 1ull << 40},   {"1TiB", 1ull << 40},  {"64mib", 64 << 20},
   };
-  for (const auto& [text, bytes] : cases) {
+  for (const auto& each : cases) {
+    const char* text = each.first;
+    const uint64_t bytes = each.second;
     CAPTURE(text);
     const auto loaded = parse("", {std::string("memory=") + text});
     REQUIRE(loaded);
@@ -101,7 +103,9 @@ TEST_CASE("durations take a unit, and a lone 0") {
   const std::pair<const char*, uint64_t> cases[] = {
       {"0", 0},           {"7ns", 7},           {"100us", 100'000},    {"2ms", 2'000'000},
       {"1s", 1000000000}, {"1m", 60000000000u}, {"60 s", 60000000000u}};
-  for (const auto& [text, ns] : cases) {
+  for (const auto& each : cases) {
+    const char* text = each.first;
+    const uint64_t ns = each.second;
     CAPTURE(text);
     const auto loaded = parse("", {std::string("timeout=") + text});
     REQUIRE(loaded);
@@ -177,6 +181,7 @@ TEST_CASE("a wrong shape in the file is named the same way") {
   CHECK(error_of("pin: on\nworker: 1") == "f.yaml:2: worker: unknown option");
   CHECK(error_of("worker: {a: 1}") == "f.yaml:1: worker: unknown option");
   CHECK(error_of("workers: 1\nworkers: 1") == "f.yaml:2: workers: given twice");
+  CHECK(error_of("\"a\\nb\": [[1]]") == "f.yaml:1: \"a\\nb\": expected a value, got a list in a list");
   CHECK(error_of("? [a]\n: b") == "f.yaml:1: expected a key, got a list");
   CHECK(error_of("? {a: b}\n: b") == "f.yaml:1: expected a key, got a mapping");
   CHECK(error_of("- a") == "f.yaml:1: expected a mapping of options (key: value), got a list");

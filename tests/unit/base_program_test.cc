@@ -86,7 +86,9 @@ TEST_CASE("--check-config, --version and --help print and end with status 0") {
                                                        {"--version", "egret-test 0."},
                                                        {"--help", "egret-test: tests.\n\nUsage: egret-test [--config"},
                                                        {"--help-markdown", "| option | type |"}};
-  for (const auto& [argument, beginning] : cases) {
+  for (const auto& each : cases) {
+    const char* argument = each.first;
+    const char* beginning = each.second;
     CAPTURE(argument);
     const Outcome outcome = run({argument});
     CHECK_FALSE(outcome.start.options);

@@ -1,8 +1,5 @@
-// Numbers of the text protocol: C's own strtoull and strtol are the judges, with memcached's rules about what may follow.
-#include "memcache/number.h"
-
-#include <doctest/doctest.h>
-
+// Numbers of the text protocol: C's own strtoull and strtol are the judges, with memcached's rules about what may
+// follow.
 #include <cctype>
 #include <cerrno>
 #include <cstdint>
@@ -10,12 +7,17 @@
 #include <random>
 #include <string>
 
+#include <doctest/doctest.h>
+
+#include "memcache/number.h"
+
 namespace {
 
 using namespace egret::memcache;
 
 bool well_ended(const std::string& word, const char* end) {
-  return errno != ERANGE && end != word.c_str() && (*end == '\0' || std::isspace(static_cast<unsigned char>(*end)) != 0);
+  return errno != ERANGE && end != word.c_str() &&
+         (*end == '\0' || std::isspace(static_cast<unsigned char>(*end)) != 0);
 }
 
 bool c_u64(const std::string& word, uint64_t& out) {
@@ -51,11 +53,40 @@ void compare(const std::string& word) {
 }  // namespace
 
 TEST_CASE("numbers at the edges") {
-  for (const char* word : {"0", "1", "00", "-0", "+0", "-1", "+1", "--1", "+-1", "", "-", "+", "a", "1a", "1\t", "\t1", "1\va", "\f\r-5",
-                           "999999999999999999", "1000000000000000000", "9223372036854775807", "9223372036854775808",
-                           "-9223372036854775808", "-9223372036854775809", "18446744073709551615", "18446744073709551616",
-                           "-18446744073709551615", "-18446744073709551616", "2147483647", "2147483648", "4294967295",
-                           "4294967296", "00000000000000000000000000000000000007", "18446744073709551615\t-"}) {
+  for (const char* word : {"0",
+                           "1",
+                           "00",
+                           "-0",
+                           "+0",
+                           "-1",
+                           "+1",
+                           "--1",
+                           "+-1",
+                           "",
+                           "-",
+                           "+",
+                           "a",
+                           "1a",
+                           "1\t",
+                           "\t1",
+                           "1\va",
+                           "\f\r-5",
+                           "999999999999999999",
+                           "1000000000000000000",
+                           "9223372036854775807",
+                           "9223372036854775808",
+                           "-9223372036854775808",
+                           "-9223372036854775809",
+                           "18446744073709551615",
+                           "18446744073709551616",
+                           "-18446744073709551615",
+                           "-18446744073709551616",
+                           "2147483647",
+                           "2147483648",
+                           "4294967295",
+                           "4294967296",
+                           "00000000000000000000000000000000000007",
+                           "18446744073709551615\t-"}) {
     compare(word);
   }
 }

@@ -1,12 +1,11 @@
 // What goes back to the client: the lines that are written, and what each result of an op is called.
-#include "memcache/reply.h"
-
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <limits>
 #include <string>
 
+#include <doctest/doctest.h>
+
+#include "memcache/reply.h"
 #include "memcache/translate.h"
 
 namespace {
@@ -89,8 +88,8 @@ TEST_CASE("every result has its line") {
 }
 
 TEST_CASE("noreply hides success, failure and error alike") {
-  for (const auto code : {op::ResultCode::kStored, op::ResultCode::kMiss, op::ResultCode::kTooLarge,
-                          op::ResultCode::kSessionLost}) {
+  for (const auto code :
+       {op::ResultCode::kStored, op::ResultCode::kMiss, op::ResultCode::kTooLarge, op::ResultCode::kSessionLost}) {
     CHECK(answer(CommandKind::kSet, code, true).empty());
   }
 }

@@ -1,5 +1,5 @@
-// A stand-in for the proxy's connection: feeds a parser through a buffer of the size it asks for, and writes down its events as
-// text, one each, so that a test can say what it expects in one line.
+// A stand-in for the proxy's connection: feeds a parser through a buffer of the size it asks for, and writes down its
+// events as text, one each, so that a test can say what it expects in one line.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class EventLog {
   size_t unread() const { return buffer_.size(); }
   size_t calls() const { return calls_; }
   bool closed() const { return closed_; }
-  bool stuck() const { return stuck_; }                  // no progress, or the buffer is full and more is wanted: a bug
+  bool stuck() const { return stuck_; }  // no progress, or the buffer is full and more is wanted: a bug
   bool views_in_input() const { return views_in_input_; }  // no view ever left the bytes it was made from
 
  private:
@@ -63,7 +63,8 @@ class EventLog {
   static bool views_lie_in(std::string_view input, const Step& step, const Command& command) {
     if (step.event == Event::kNeedMore) return true;  // names no field
     const auto inside = [&](std::string_view view) {
-      return view.data() == nullptr || (view.data() >= input.data() && view.data() + view.size() <= input.data() + step.consumed);
+      return view.data() == nullptr ||
+             (view.data() >= input.data() && view.data() + view.size() <= input.data() + step.consumed);
     };
     return inside(command.key) && inside(command.value) &&
            std::all_of(std::begin(command.arguments), std::end(command.arguments), inside);
@@ -129,7 +130,7 @@ class EventLog {
       default:
         break;
     }
-    if (!c.key.empty()) text += " key " + std::string(c.key);
+    if (c.kind < CommandKind::kFlushAll) text += " key " + std::string(c.key);
     return text + (c.noreply ? " noreply" : "");
   }
 

@@ -1,21 +1,24 @@
-// The classic text protocol, as a specification: what each line gives, and that it does not matter how the bytes arrive.
-#include "memcache/text_parser.h"
-
-#include <doctest/doctest.h>
-
+// The classic text protocol, as a specification: what each line gives, and that it does not matter how the bytes
+// arrive.
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+
+#include "memcache/text_parser.h"
 #include "memcache_text_events.h"
 
 namespace {
 
 using namespace egret::memcache;
+using namespace std::string_literals;
 using Events = std::vector<std::string>;
 
-Events parse(std::string_view bytes, Limits limits = {}) { return EventLog(limits).feed(bytes).events(); }
+Events parse(std::string_view bytes, Limits limits = {}) {
+  return EventLog(limits).feed(bytes).events();
+}
 
 // What one line gives, of which there may be nothing to see.
 std::string parse_line(const std::string& line) {
@@ -47,7 +50,8 @@ TEST_CASE("a retrieval gives its keys one by one, and then their end") {
 }
 
 TEST_CASE("a retrieval without a word is an ERROR, and one with a bad exptime says so") {
-  for (const char* line : {"get", "get  ", "gets", "gat", "gats ", "bget"}) CHECK_MESSAGE(parse_line(line) == "ERROR", line);
+  for (const char* line : {"get", "get  ", "gets", "gat", "gats ", "bget"})
+    CHECK_MESSAGE(parse_line(line) == "ERROR", line);
   for (const char* line : {"gat x a", "gats 1x a", "gat 9223372036854775808 a", "gat a"}) {
     CHECK_MESSAGE(parse_line(line) == kBadExptimeLine, line);
   }
@@ -75,16 +79,37 @@ TEST_CASE("words are parted by spaces alone, and a key may hold any other byte")
 
 TEST_CASE("a line ends with \\n, with or without \\r; a NUL hides the rest of it") {
   CHECK(parse("get a\nget b\r\n") == Events{"get a", "end get", "get b", "end get"});
-  CHECK(parse(std::string("get a\0b c\r\nversion\r\n", 20)) == Events{"get a", "end get", "version"});
-  CHECK(parse(std::string("get \0a\r\n", 8)) == Events{"ERROR"});
-  CHECK(parse(std::string("gat 5 \0a\r\n", 10)) == Events{"end gat"});
-  CHECK(parse(std::string("delete a\0 junk junk junk\r\n", 26)) == Events{"delete key a"});
+  CHECK(parse("get a\0b c\r\nversion\r\n"s) == Events{"get a", "end get", "version"});
+  CHECK(parse("get \0a\r\n"s) == Events{"ERROR"});
+  CHECK(parse("gat 5 \0a\r\n"s) == Events{"end gat"});
+  CHECK(parse("delete a\0 junk junk junk\r\n"s) == Events{"delete key a"});
 }
 
 TEST_CASE("unknown, empty and upper-case words are an ERROR") {
-  for (const char* line : {"", " ", "a", "\r", "ab", "GET a", "Set a 0 0 1", "getx a", "flush_al", "flush_all1", "verbosityx",
-                           "mn", "mg a v", "md a", "ma a", "me a", "lru_crawler enable", "watch", "slabs reassign 1 2",
-                           "cache_memlimit 64", "lru mode flat", "extstore x", "misbehave", "noreply"}) {
+  for (const char* line : {"",
+                           " ",
+                           "a",
+                           "\r",
+                           "ab",
+                           "GET a",
+                           "Set a 0 0 1",
+                           "getx a",
+                           "flush_al",
+                           "flush_all1",
+                           "verbosityx",
+                           "mn",
+                           "mg a v",
+                           "md a",
+                           "ma a",
+                           "me a",
+                           "lru_crawler enable",
+                           "watch",
+                           "slabs reassign 1 2",
+                           "cache_memlimit 64",
+                           "lru mode flat",
+                           "extstore x",
+                           "misbehave",
+                           "noreply"}) {
     CHECK_MESSAGE(parse_line(line) == "ERROR", line);
   }
   CHECK(parse_line("shutdown") == "ERROR: shutdown not enabled");
@@ -109,7 +134,9 @@ TEST_CASE("a value may hold anything, line ends included") {
   CHECK(parse("set a 0 0 5\r\n" + binary + "\r\n") == Events{"set flags 0 exptime 0 length 5 key a = " + binary});
 }
 
-TEST_CASE("a value that \\r\\n does not follow is a bad data chunk; what comes after its two last bytes is the next command") {
+TEST_CASE(
+    "a value that \\r\\n does not follow is a bad data chunk; what comes after its two last bytes is the next "
+    "command") {
   CHECK(parse("set a 0 0 3\r\nabcXYget b\r\n") == Events{kBadChunkLine, "get b", "end get"});
   CHECK(parse("set a 0 0 3\r\nabc\r\r\r\n") == Events{kBadChunkLine, "ERROR"});
   CHECK(parse("set a 0 0 3\r\nabcdef\r\n") == Events{kBadChunkLine, "ERROR"});  // "f"
@@ -117,11 +144,13 @@ TEST_CASE("a value that \\r\\n does not follow is a bad data chunk; what comes a
 }
 
 TEST_CASE("a malformed storage line is refused, and what follows it is a line of its own") {
-  for (const char* line : {"set", "set a", "set a 0 0", "set a 0 0 1 noreply x", "cas a 0 0 1", "cas a 0 0 1 2 noreply x"}) {
+  for (const char* line :
+       {"set", "set a", "set a 0 0", "set a 0 0 1 noreply x", "cas a 0 0 1", "cas a 0 0 1 2 noreply x"}) {
     CHECK_MESSAGE(parse_line(line) == "ERROR", line);
   }
-  for (const char* line : {"set a x 0 1", "set a 0 x 1", "set a 0 0 x", "set a 0 0 -1", "set a -1 0 1", "set a 0 0 2147483646",
-                           "set a 18446744073709551616 0 1", "cas a 0 0 1 x", "cas a 0 0 1 -1", "cas a 0 0 -1 1"}) {
+  for (const char* line :
+       {"set a x 0 1", "set a 0 x 1", "set a 0 0 x", "set a 0 0 -1", "set a -1 0 1", "set a 0 0 2147483646",
+        "set a 18446744073709551616 0 1", "cas a 0 0 1 x", "cas a 0 0 1 -1", "cas a 0 0 -1 1"}) {
     CHECK_MESSAGE(parse_line(line) == kBadFormatLine, line);
   }
   CHECK(parse("set " + kKey251 + " 0 0 1\r\nx\r\nget b\r\n") == Events{kBadFormatLine, "ERROR", "get b", "end get"});
@@ -143,7 +172,8 @@ TEST_CASE("incr and decr") {
   CHECK(parse_line("decr a 5 noreply") == "decr by 5 key a noreply");
   CHECK(parse_line("decr a 5 junk") == "decr by 5 key a");
   for (const char* line : {"incr", "incr a", "decr a 1 2 3"}) CHECK_MESSAGE(parse_line(line) == "ERROR", line);
-  for (const char* line : {"incr a x", "incr a -1", "decr a 1x"}) CHECK_MESSAGE(parse_line(line) == kBadDeltaLine, line);
+  for (const char* line : {"incr a x", "incr a -1", "decr a 1x"})
+    CHECK_MESSAGE(parse_line(line) == kBadDeltaLine, line);
   for (const char* line : {"incr a noreply", "incr a x noreply"}) CHECK_MESSAGE(parse_line(line).empty(), line);
 }
 
@@ -210,7 +240,8 @@ TEST_CASE("a value above the inline limit is streamed in pieces") {
   CHECK(parse("set a 1 2 5\r\nab\r\nd\r\nget b\r\n", small) ==
         Events{"set flags 1 exptime 2 length 5 key a streamed", "part ab\r\nd", "value ok", "get b", "end get"});
   CHECK(parse("cas a 1 2 5 9 noreply\r\nabcdeXYget b\r\n", small) ==
-        Events{"cas cas 9 flags 1 exptime 2 length 5 key a noreply streamed", "part abcde", "value bad", "get b", "end get"});
+        Events{"cas cas 9 flags 1 exptime 2 length 5 key a noreply streamed", "part abcde", "value bad", "get b",
+               "end get"});
 }
 
 TEST_CASE("a streamed value gives its first piece before its last byte is there") {
@@ -305,7 +336,8 @@ TEST_CASE("a line without end is closed upon, unless it is a retrieval") {
 
 TEST_CASE("a long junk line that arrives whole is an ERROR, as in memcached") {
   CHECK(parse(std::string(3000, 'x') + "\r\nversion\r\n") == Events{"ERROR", "version"});
-  CHECK(parse("set" + std::string(3000, ' ') + "a 0 0 1\r\nx\r\n") == Events{"set flags 0 exptime 0 length 1 key a = x"});
+  CHECK(parse("set" + std::string(3000, ' ') + "a 0 0 1\r\nx\r\n") ==
+        Events{"set flags 0 exptime 0 length 1 key a = x"});
 }
 
 namespace {
@@ -336,7 +368,7 @@ const std::vector<std::string>& streams() {
       "version\r\nverbosity 1\r\nstats\r\nstats settings\r\nquit\r\n",
       "ms a 9\r\nflush_all\r\nget b\r\n",
       "\r\n\r\n \r\nx\r\nxx\r\n",
-      std::string("get a\0b c\r\nget \0\r\ngat 1\0 a\r\n", 30),
+      "get a\0b c\r\nget \0\r\ngat 1\0 a\r\n"s,
       "GET / HTTP/1.1\r\nversion\r\n",
   };
   return all;

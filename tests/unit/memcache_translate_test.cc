@@ -1,7 +1,7 @@
 // Which op each command becomes, and which statistics a `stats` line asks for.
-#include "memcache/translate.h"
-
 #include <doctest/doctest.h>
+
+#include "memcache/translate.h"
 
 namespace {
 
@@ -21,7 +21,9 @@ Command command(CommandKind kind) {
   return c;
 }
 
-op::Op op_of(CommandKind kind) { return to_op(command(kind)); }
+op::Op op_of(CommandKind kind) {
+  return to_op(command(kind));
+}
 
 StatsRequest stats(std::initializer_list<std::string_view> words) {
   Command c;
@@ -59,9 +61,10 @@ TEST_CASE("storage commands are sets with a mode") {
     CommandKind kind;
     op::SetMode mode;
   };
-  for (const Row& row : {Row{CommandKind::kSet, op::SetMode::kSet}, Row{CommandKind::kAdd, op::SetMode::kAdd},
-                         Row{CommandKind::kReplace, op::SetMode::kReplace}, Row{CommandKind::kAppend, op::SetMode::kAppend},
-                         Row{CommandKind::kPrepend, op::SetMode::kPrepend}, Row{CommandKind::kCas, op::SetMode::kSet}}) {
+  for (const Row& row :
+       {Row{CommandKind::kSet, op::SetMode::kSet}, Row{CommandKind::kAdd, op::SetMode::kAdd},
+        Row{CommandKind::kReplace, op::SetMode::kReplace}, Row{CommandKind::kAppend, op::SetMode::kAppend},
+        Row{CommandKind::kPrepend, op::SetMode::kPrepend}, Row{CommandKind::kCas, op::SetMode::kSet}}) {
     const op::Op op = op_of(row.kind);
     CHECK(op.code == op::OpCode::kSet);
     CHECK(op.mode == row.mode);
