@@ -7,7 +7,9 @@ namespace egret::memcache {
 namespace {
 
 // Words hold neither spaces nor newlines; these four are what is left of isspace() in the C locale.
-bool is_white(char c) { return c == '\t' || c == '\v' || c == '\f' || c == '\r'; }
+bool is_white(char c) {
+  return c == '\t' || c == '\v' || c == '\f' || c == '\r';
+}
 
 struct Parsed {
   bool ok = false;

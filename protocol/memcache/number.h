@@ -1,5 +1,6 @@
-// Numbers as memcached reads them, which is as C's strtol family does: leading and trailing white space within the word, a
-// sign, a value cut to 32 bits. Locale-free. Each returns false when the word is no such number, `out` being left alone.
+// Numbers as memcached reads them, which is as C's strtol family does: leading and trailing white space within the
+// word, a sign, a value cut to 32 bits. Locale-free. Each returns false when the word is no such number, `out` being
+// left alone.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,9 @@ char* write_value_header(char* out, std::string_view key, uint32_t client_flags,
   return write_text(out, kCrLf);
 }
 
-char* write_number(char* out, uint64_t number) { return write_text(digits(out, number), kCrLf); }
+char* write_number(char* out, uint64_t number) {
+  return write_text(digits(out, number), kCrLf);
+}
 
 char* write_stat(char* out, std::string_view name, std::string_view value) {
   out = write_text(out, "STAT ");

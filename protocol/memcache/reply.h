@@ -1,5 +1,5 @@
-// Writing text answers: fixed lines, and functions that write the others into memory of the caller. Each function returns the
-// end of what it wrote, and needs the room its bound says.
+// Writing text answers: fixed lines, and functions that write the others into memory of the caller. Each function
+// returns the end of what it wrote, and needs the room its bound says.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,7 @@ inline constexpr std::string_view kBadExptime = "CLIENT_ERROR invalid exptime ar
 inline constexpr std::string_view kBadDelta = "CLIENT_ERROR invalid numeric delta argument\r\n";
 inline constexpr std::string_view kBadDelete =
     "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
-inline constexpr std::string_view kNonNumeric =
-    "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+inline constexpr std::string_view kNonNumeric = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 inline constexpr std::string_view kStatsDetailUsage = "CLIENT_ERROR usage: stats detail on|off|dump\r\n";
 inline constexpr std::string_view kShutdownNotEnabled = "ERROR: shutdown not enabled\r\n";
 
@@ -50,7 +49,9 @@ inline constexpr std::string_view kBackendRefused = "SERVER_ERROR backend refuse
 inline constexpr size_t kMaxDigits = 20;  // of a 64-bit number
 
 // "VALUE <key> <flags> <length>[ <cas>]\r\n"; the value and kCrLf follow it. `cas` may be null.
-constexpr size_t max_value_header(size_t key_length) { return 6 + key_length + 1 + 10 + 1 + 10 + 1 + kMaxDigits + 2; }
+constexpr size_t max_value_header(size_t key_length) {
+  return 6 + key_length + 1 + 10 + 1 + 10 + 1 + kMaxDigits + 2;
+}
 char* write_value_header(char* out, std::string_view key, uint32_t client_flags, uint32_t length, const uint64_t* cas);
 
 // "<number>\r\n"
@@ -58,13 +59,19 @@ inline constexpr size_t kMaxNumberLine = kMaxDigits + 2;
 char* write_number(char* out, uint64_t number);
 
 // "STAT <name> <value>\r\n"
-constexpr size_t max_stat(size_t name_length, size_t value_length) { return 5 + name_length + 1 + value_length + 2; }
+constexpr size_t max_stat(size_t name_length, size_t value_length) {
+  return 5 + name_length + 1 + value_length + 2;
+}
 char* write_stat(char* out, std::string_view name, std::string_view value);
-constexpr size_t max_stat(size_t name_length) { return max_stat(name_length, kMaxDigits); }
+constexpr size_t max_stat(size_t name_length) {
+  return max_stat(name_length, kMaxDigits);
+}
 char* write_stat(char* out, std::string_view name, uint64_t value);
 
 // "VERSION <version>\r\n"
-constexpr size_t max_version(size_t version_length) { return 8 + version_length + 2; }
+constexpr size_t max_version(size_t version_length) {
+  return 8 + version_length + 2;
+}
 char* write_version(char* out, std::string_view version);
 
 // The bytes of `text`, which has no bound but its own length.

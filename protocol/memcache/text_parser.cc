@@ -1,6 +1,7 @@
-// How a byte goes: next() -> step(), by state -> line(), which waits for a newline -> dispatch() by command word -> one function
-// a command. Retrieval lines leave line() at their command word and go on key by key (exptime(), keys(), tail()), so that they may be
-// longer than any buffer; values above Limits::inline_value go on in value(). Everything else is one event.
+// How a byte goes: next() -> step(), by state -> line(), which waits for a newline -> dispatch() by command word -> one
+// function a command. Retrieval lines leave line() at their command word and go on key by key (exptime(), keys(),
+// tail()), so that they may be longer than any buffer; values above Limits::inline_value go on in value(). Everything
+// else is one event.
 #include "memcache/text_parser.h"
 
 #include <algorithm>
@@ -35,7 +36,9 @@ struct Line {
 namespace {
 
 // Words are ended by a space. So is, in memcached's eyes, the line by a NUL, but that is the rarer case.
-bool ends_word(char c) { return c == ' ' || c == '\0' || c == '\n'; }
+bool ends_word(char c) {
+  return c == ' ' || c == '\0' || c == '\n';
+}
 
 const char* skip_spaces(const char* p, const char* end) {
   while (p < end && *p == ' ') ++p;
@@ -91,10 +94,12 @@ bool retrieval_kind(std::string_view word, CommandKind& kind) {
   }
 }
 
-bool has_exptime(CommandKind kind) { return kind == CommandKind::kGat || kind == CommandKind::kGats; }
+bool has_exptime(CommandKind kind) {
+  return kind == CommandKind::kGat || kind == CommandKind::kGats;
+}
 
-// Whether a key between `p` and `end` is too long; memcached then answers nothing but that. For gat, `p` is before the exptime, and
-// a bad exptime goes before a bad key.
+// Whether a key between `p` and `end` is too long; memcached then answers nothing but that. For gat, `p` is before the
+// exptime, and a bad exptime goes before a bad key.
 bool has_long_key(const char* p, const char* end, CommandKind kind) {
   bool is_key = !has_exptime(kind);
   for (;;) {
@@ -221,8 +226,8 @@ Step TextParser::unfinished_line(std::string_view input, Command& out) {
   return {Event::kNeedMore, static_cast<size_t>(word_end - input.data())};
 }
 
-// Commands of later issues (the meta commands, lru_crawler, watch, slabs, cache_memlimit) have their place here; until then
-// they are unknown.
+// Commands of later issues (the meta commands, lru_crawler, watch, slabs, cache_memlimit) have their place here; until
+// then they are unknown.
 Step TextParser::dispatch(Line& line, Command& out) {
   if (line.count == 0 || line.words[0].size < 2) return fail(kErrorLine, false, line.total, out);
   const std::string_view word = line.word(0);
@@ -276,7 +281,8 @@ Step TextParser::dispatch(Line& line, Command& out) {
   }
 }
 
-// The keys are left to keys(), one by one; here it is only seen to it that a key too long is found before the first is handed out.
+// The keys are left to keys(), one by one; here it is only seen to it that a key too long is found before the first is
+// handed out.
 Step TextParser::retrieval(const Line& line, CommandKind kind, size_t word_end, Command& out) {
   const char* const begin = line.input.data();
   if (line.length > kMaxKeyLength && has_long_key(begin + word_end, begin + line.length, kind)) {

@@ -18,8 +18,8 @@ class TextParser {
 
   static size_t min_buffer(const Limits& limits);
 
-  // See parser.h. Lines that are no retrieval and longer than kMaxLine end the connection unless they arrive whole; this is
-  // memcached's rule, and the only thing that depends on how the bytes were cut when they arrived.
+  // See parser.h. Lines that are no retrieval and longer than kMaxLine end the connection unless they arrive whole;
+  // this is memcached's rule, and the only thing that depends on how the bytes were cut when they arrived.
   Step next(std::string_view input, Command& out) noexcept;
 
   void swallow_value();

@@ -40,7 +40,9 @@ std::string_view out_of_memory_line(CommandKind kind) {
 
 }  // namespace
 
-bool needs_store(CommandKind kind) { return kind <= CommandKind::kFlushAll; }
+bool needs_store(CommandKind kind) {
+  return kind <= CommandKind::kFlushAll;
+}
 
 op::Op to_op(const Command& command) {
   switch (command.kind) {
@@ -153,7 +155,8 @@ StatsRequest stats_request(const Command& command) {
   if (topic == "conns") return {StatsTopic::kConns, {}};
   if (topic == "detail") {
     const std::string_view what = command.arguments[1];
-    if (command.argument_count >= 2 && (what == "on" || what == "off" || what == "dump")) return {StatsTopic::kDetail, {}};
+    if (command.argument_count >= 2 && (what == "on" || what == "off" || what == "dump"))
+      return {StatsTopic::kDetail, {}};
     return {StatsTopic::kUnknown, kStatsDetailUsage};
   }
   if (topic == "cachedump") {

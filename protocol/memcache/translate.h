@@ -9,22 +9,24 @@
 
 namespace egret::memcache {
 
-// Whether the command is answered by a store at all: not version, verbosity, stats and quit, which are the proxy's own affair.
+// Whether the command is answered by a store at all: not version, verbosity, stats and quit, which are the proxy's own
+// affair.
 bool needs_store(CommandKind kind);
 
-// The op of a command that needs the store; for a retrieval, of the one key that `command` holds. The op's views are the
-// command's. `hash` is left to the router. For a value that is streamed, set `value` (or make an upload of it) afterwards.
+// The op of a command that needs the store; for a retrieval, of the one key that `command` holds. The op's views are
+// the command's. `hash` is left to the router. For a value that is streamed, set `value` (or make an upload of it)
+// afterwards.
 op::Op to_op(const Command& command);
 
-// The whole answer to a command that needs the store and is no retrieval. Empty if the client wants none (noreply). The line is
-// static, or lies in `scratch`.
+// The whole answer to a command that needs the store and is no retrieval. Empty if the client wants none (noreply). The
+// line is static, or lies in `scratch`.
 struct ReplyScratch {
   char bytes[kMaxNumberLine];
 };
 std::string_view reply_line(CommandKind kind, bool noreply, const op::Result& result, ReplyScratch& scratch);
 
-// What a retrieval answers for a result that is neither hit nor miss: one line in the place of everything, END included.
-// Empty for a hit and for a miss.
+// What a retrieval answers for a result that is neither hit nor miss: one line in the place of everything, END
+// included. Empty for a hit and for a miss.
 std::string_view retrieval_error(const op::Result& result);
 
 // What a `stats` command asks for. Names that are not memcached's answer kErrorLine.

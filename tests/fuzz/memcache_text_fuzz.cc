@@ -1,5 +1,6 @@
-// Any bytes as a text client's stream. They are read twice, once in one piece and once in pieces whose sizes come from the input
-// too; both readings must give the same events, from views that lie in the input, in a bounded number of calls.
+// Any bytes as a text client's stream. They are read twice, once in one piece and once in pieces whose sizes come from
+// the input too; both readings must give the same events, from views that lie in the input, in a bounded number of
+// calls.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +50,7 @@ void check_same(const EventLog& a, const EventLog& b, std::string_view stream) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {  // NOLINT(readability-identifier-naming)
   if (size < 3) return 0;
   const Limits limits{.inline_value = data[0] & 0x7fu, .retrieval_line = 0};
   const bool swallow = (data[0] & 0x80u) != 0;
