@@ -37,7 +37,7 @@ constexpr OptionRow kTable[] = {
     {.name = "pin", .type = OptionType::kChoice, .default_value = "auto",
      .help = "Whether each partition thread stays on a CPU of its own. auto: only when there are CPUs enough for all.",
      .choices = "auto|on|off"},
-    {.name = "window", .type = OptionType::kInteger, .default_value = "8",
+    {.name = "window", .type = OptionType::kInteger, .default_value = "32",
      .help = "Slots per lane: messages that one proxy worker may have under way to one partition.",
      .min = wire::kMinWindow, .max = wire::kMaxWindow},
     {.name = "request_slot_size", .type = OptionType::kSize, .default_value = "4KiB",
@@ -52,8 +52,8 @@ constexpr OptionRow kTable[] = {
     {.name = "allowed_uids", .type = OptionType::kList, .default_value = "",
      .help = "User ids that may connect over shm, besides root and the one this process runs as.", .max = 64},
     {.name = "lane_idle", .type = OptionType::kDuration, .default_value = "0",
-     .help = "How long a lane is polled without a request before it falls asleep. 0: 1ms when threads have CPUs of their own "
-             "(see pin), else 50us.",
+     .help = "How long a lane is polled without a request before it falls asleep. 0: 1ms when there are CPUs enough for "
+             "every busy thread, else 5us.",
      .max = 1'000'000'000},
     {.name = "park_always", .type = OptionType::kFlag, .default_value = "false",
      .help = "For tests: fall asleep at every opportunity."},
@@ -123,7 +123,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.max_sessions = static_cast<uint32_t>(options.integer("max_sessions"));
   if (Status good = parse_uids(options, config.allowed_uids); !good) return good;
   config.lane_idle_ns = options.duration_ns("lane_idle");
-  if (config.lane_idle_ns == 0) config.lane_idle_ns = config.pin || roomy ? 1'000'000 : 50'000;
+  if (config.lane_idle_ns == 0) config.lane_idle_ns = config.pin || roomy ? 1'000'000 : 5'000;
   config.park_always = options.flag("park_always");
   config.log_level = options.text("log_level");
   return config;

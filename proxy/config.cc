@@ -35,7 +35,7 @@ constexpr OptionRow kTable[] = {
     {.name = "max_connections", .type = OptionType::kInteger, .default_value = "4096",
      .help = "Client connections at once; more are told 'ERROR Too many open connections' and closed.",
      .min = 1, .max = 1'000'000},
-    {.name = "window", .type = OptionType::kInteger, .default_value = "8",
+    {.name = "window", .type = OptionType::kInteger, .default_value = "32",
      .help = "Slots per lane to ask the backend for; it may grant fewer.", .min = wire::kMinWindow, .max = wire::kMaxWindow},
     {.name = "op_timeout", .type = OptionType::kDuration, .default_value = "2s",
      .help = "An op without a result for this long is answered with an error; after twice as long the session is renewed.",
@@ -46,8 +46,9 @@ constexpr OptionRow kTable[] = {
     {.name = "large_value_memory", .type = OptionType::kSize, .default_value = "64MiB",
      .help = "Memory for values that are being put together from several slots, over all workers. One value is always let through.",
      .min = kMiB, .max = int64_t{1} << 40},
-    {.name = "spin", .type = OptionType::kDuration, .default_value = "20us",
-     .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered.",
+    {.name = "spin", .type = OptionType::kDuration, .default_value = "0",
+     .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered. 0: 20us when there are "
+             "CPUs enough for every busy thread, else 2us.",
      .max = kSecond / 100},
     {.name = "max_refetches", .type = OptionType::kInteger, .default_value = "5",
      .help = "R: a lane that twice in a row needed more refetches asks to have results delivered (on shm a refetch is charged "
@@ -103,13 +104,15 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (config.workers == 0) config.workers = std::clamp(cpus / 4, 1u, 4u);
   const std::string& pin = options.text("pin");
   // On one host the backend's partitions (as many as workers, at least) share the machine, and so does the application.
-  config.pin = pin == "on" || (pin == "auto" && cpus >= 4 * config.workers);
+  const bool roomy = cpus >= 4 * config.workers;
+  config.pin = pin == "on" || (pin == "auto" && roomy);
   config.max_connections = static_cast<uint32_t>(options.integer("max_connections"));
   config.large_value_memory = options.size("large_value_memory");
   config.session.window = static_cast<uint32_t>(options.integer("window"));
   config.session.op_timeout_ns = options.duration_ns("op_timeout");
   config.session.backoff_max_ns = options.duration_ns("reconnect_max");
   config.session.spin_ns = options.duration_ns("spin");
+  if (config.session.spin_ns == 0) config.session.spin_ns = roomy ? 20'000 : 2'000;
   config.session.fetch.max_refetches = static_cast<uint32_t>(options.integer("max_refetches"));
   config.log_level = options.text("log_level");
   return config;

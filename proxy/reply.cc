@@ -161,15 +161,7 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
       write_value(reply, result);
       return answered(reply);
     }
-    ++large_;
-    reply.state_ = Reply::State::kLarge;
-    op::Op get;
-    get.code = op::OpCode::kGet;
-    get.options = reply.get_options;
-    get.exptime = reply.get_exptime;
-    get.key = reply.key;
-    get.hash = reply.hash;
-    reply.large_ = std::make_unique<rpc::LargeGet>(*reply.session, get, reply);
+    begin_large(reply, reply.key);
     reply.partial_ = result;
     if (&reply == head_) start_large(reply);
     else reply.partial_.value = {};  // it is read again when it is this one's turn
@@ -254,6 +246,29 @@ void ReplyQueue::pop() {
 
 // --- large values --------------------------------------------------------------------------------------------------------
 
+void ReplyQueue::begin_large(Reply& reply, std::string_view key) {
+  ++large_;
+  reply.state_ = Reply::State::kLarge;
+  op::Op get;
+  get.code = op::OpCode::kGet;
+  get.options = reply.get_options;
+  get.exptime = reply.get_exptime;
+  get.key = key;
+  get.hash = reply.hash;
+  reply.large_ = std::make_unique<rpc::LargeGet>(*reply.session, get, reply);
+  reply.partial_ = {};
+}
+
+// A value that changed while it was put together is newer than what later gets of the same key may have been given already.
+// They are asked again, so that a connection never sees a key go back in time.
+void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
+  for (Reply* later = reply.next_; later != nullptr; later = later->next_) {
+    if (!later->is_key || later->hash != reply.hash || later->state_ != Reply::State::kReady || later->failed_) continue;
+    later->stash_.clear();
+    begin_large(*later, key);
+  }
+}
+
 // Only the head is put together, and only for a client that reads: so a connection holds little more than one large value.
 void ReplyQueue::start_large(Reply& reply) {
   const Result partial = std::exchange(reply.partial_, without_value(reply.partial_));
@@ -265,7 +280,11 @@ void ReplyQueue::start_large(Reply& reply) {
   }
   budget_taken_ = partial.total_length;
   reply.started_ = true;
-  reply.large_->start(partial);
+  if (partial.total_length > 0) {
+    reply.large_->start(partial);
+  } else {
+    reply.large_->start_over();
+  }
 }
 
 void ReplyQueue::on_budget() {
@@ -280,6 +299,7 @@ void ReplyQueue::go_on() {
 void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
   const Result result = get.result();
   --large_;
+  if (get.restarts() > 0) ask_again_behind(reply, get.key());
   reply.started_ = false;
   if (result.code == ResultCode::kHit) {
     const uint64_t* cas = (reply.get_options & op::kWantCas) ? &result.cas : nullptr;

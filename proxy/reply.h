@@ -136,6 +136,8 @@ class ReplyQueue {
   void answered(Reply& reply);
   void advance();
   void write_ready(Reply& reply);
+  void ask_again_behind(const Reply& reply, std::string_view key);
+  void begin_large(Reply& reply, std::string_view key);
   void go_on();
   void start_large(Reply& reply);
   void pop();

@@ -53,9 +53,7 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
   EGRET_CHECK(memcache::TextParser::min_buffer(limits) <= kInputBlock);
   inbox_event_.reset(event_new(events, wake_.get(), EV_READ | EV_PERSIST | EV_ET,
                                [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));
-  tick_.reset(event_new(events, -1, EV_PERSIST, [](int, short, void* self) {
-    for (const auto& session : static_cast<Worker*>(self)->router_storage_.sessions()) session->tick();
-  }, this));
+  tick_.reset(event_new(events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
   EGRET_CHECK(inbox_event_ != nullptr && tick_ != nullptr && event_add(inbox_event_.get(), nullptr) == 0);
   for (const std::string& address : config.backends) add_session(address);
 }
@@ -183,17 +181,26 @@ void Worker::bury_dead() {
   dead_.clear();
 }
 
-// The timer runs only while something may time out or must be reconnected: an idle worker has none.
+// The timer runs only while something may time out or must be reconnected: an idle worker has none. It is started here and
+// stops itself, so that a busy worker does not start and stop it in every pass.
 void Worker::keep_ticking() {
+  if (ticking_ || !needs_tick()) return;
+  ticking_ = true;
+  event_add(tick_.get(), &kTick);
+}
+
+void Worker::on_tick() {
+  begin_pass();
+  for (const auto& session : router_storage_.sessions()) session->tick();
+  if (needs_tick()) return;
+  ticking_ = false;
+  event_del(tick_.get());
+}
+
+bool Worker::needs_tick() const {
   bool needed = stop_deadline_ns_ != 0;
   for (const auto& session : router_storage_.sessions()) needed |= session->needs_tick();
-  if (needed == ticking_) return;
-  ticking_ = needed;
-  if (needed) {
-    event_add(tick_.get(), &kTick);
-  } else {
-    event_del(tick_.get());
-  }
+  return needed;
 }
 
 // --- what connections tell -----------------------------------------------------------------------------------------------

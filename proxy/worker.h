@@ -59,6 +59,8 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   void send_answers();
   void bury_dead();
   void keep_ticking();
+  void on_tick();
+  bool needs_tick() const;
   void copy_counters();
   void read_inbox();
   void drain_all();

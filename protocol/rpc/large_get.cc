@@ -27,6 +27,11 @@ void LargeGet::start(const Result& partial) {
   ask();
 }
 
+void LargeGet::start_over() {
+  state_ = State::kAgain;
+  ask();
+}
+
 // A version to put together: keeps its metadata and first bytes.
 void LargeGet::accept_version(const Result& partial) {
   state_ = State::kChunks;

@@ -37,8 +37,11 @@ class LargeGet final : private Waiter, private CreditWaiter {
   LargeGet(const LargeGet&) = delete;
   LargeGet& operator=(const LargeGet&) = delete;
 
-  // Begins with the partial result, whose bytes (if any) are the first of the value. Tells the owner later, never from here.
+  // Begins with the partial result, whose bytes (if any) are the first of the value. Tells the owner later, or at once if
+  // the session has been lost.
   void start(const op::Result& partial);
+  // Begins by asking the get again.
+  void start_over();
 
   const op::Result& result() const { return result_; }
   std::unique_ptr<char[]> take_value() { return std::move(value_); }
