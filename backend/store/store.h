@@ -93,49 +93,59 @@ class Store {
   // Appends a row for every counter that the store keeps, in the order of StatId.
   void append_stats(std::vector<op::StatRow>& rows) const;
   void reset_stats();
-  uint64_t item_count() const { return counters_.curr_items; }
+  uint64_t item_count() const { return counters_[op::StatId::kCurrItems]; }
   // Bytes of the arena that hold items, uploads, pinned versions and the index; never more than memory_limit.
   uint64_t memory_used() const;
 
-  // The checker, for tests: every item is reachable and filed under its own hash and tag, blocks tile the heap, accounting
+  // The checker, for tests (check.cc): every item is reachable and filed under its own hash and tag, blocks tile the heap, accounting
   // is exact, used ≤ limit. Reads everything. Says why not.
   bool check_invariants(std::string* why) const;
 
  private:
-  struct Value;
-  enum class Found : uint8_t;
+  // Where the parts of the arena begin: [ 8 B nothing | directory | crossing map | heap ... | index ].
+  struct Layout;
+  Store(const StoreConfig& config, Arena arena, const Layout& layout);
 
-  explicit Store(const StoreConfig& config, Arena arena);
-
-  // lookup.cc
-  ItemRef find_any(std::string_view key, uint64_t hash) const;
-  ItemRef find(std::string_view key, uint64_t hash);
+  // store.cc
+  Item& item(ItemRef ref) const { return heap_.item(ref); }
   bool is_expired(const Item& item) const { return item.exptime != 0 && item.exptime <= now_; }
   bool is_flushed(const Item& item) const { return item.version < flushed_before_; }
+  // The live item of a key. An expired or flushed one is removed and counted.
+  ItemRef find(std::string_view key, uint64_t hash);
+  // The live item of a key; nothing changes and nothing is counted.
+  ItemRef peek(std::string_view key, uint64_t hash) const;
+  // What `exptime` means now, in seconds since the epoch; 0: never.
   uint32_t deadline_of(int64_t exptime) const;
-  void remove(ItemRef ref, uint64_t hash);
-  void drop(ItemRef ref);
+  uint64_t cas_of(uint64_t version) const { return version * config_.cas_stride + config_.cas_offset; }
+  op::Result dispatch(const op::Op& op);
+  uint64_t large_budget() const;
 
   // get.cc
   op::Result get(const op::Op& op);
-  op::Result chunk(const op::Op& op);
-  op::Result remove_key(const op::Op& op);
-  op::Result hit(const Item& item, bool with_value) const;
+  op::Result chunk(const op::Op& op) const;
+  op::Result erase(const op::Op& op);
+  op::Result hit(const Item& item, bool with_cas) const;
 
   // set.cc
   op::Result set(const op::Op& op, Upload* upload);
-  op::Result store_value(const op::Op& op, ItemRef old, const Value& value, Upload* upload);
-  op::Result store_upload(const op::Op& op, ItemRef old, Upload& upload);
-  op::Result extend(const op::Op& op, ItemRef old, std::string_view added);
-  bool fits_in_place(ItemRef ref, uint64_t units) const;
+  op::Result judge_and_store(const op::Op& op, Upload* upload);
+  op::Result replace_value(const op::Op& op, ItemRef old, Upload* upload);
+  op::Result extend_value(const op::Op& op, ItemRef old, std::string_view added);
+  op::Result stored(ItemRef ref);
   bool is_too_large(std::string_view key, uint32_t client_flags, uint64_t value_length) const;
+  // Lays out an item that nobody sees yet, its value still to be written; empty: no room. `keep` is not evicted for it.
+  ItemRef make_item(std::string_view key, bool has_flags, uint64_t value_length, ItemRef keep);
+  bool write_in_place(const op::Op& op, ItemRef old);
+  // Makes a complete item visible, in the place of `old` if there is one. False: no room in the index, nothing changed.
   bool link(ItemRef ref, ItemRef old, uint64_t hash);
-  uint64_t next_version() { return version_++; }
-  uint64_t cas_of(uint64_t version) const { return version * config_.cas_stride + config_.cas_offset; }
+  void remove(ItemRef ref, uint64_t hash);
+  void drop(ItemRef ref);
 
   // arith.cc
   op::Result arith(const op::Op& op);
   op::Result create_number(const op::Op& op);
+  bool write_number(const op::Op& op, ItemRef ref, uint64_t number);
+  op::Result number_result(uint64_t number, uint64_t version) const;
 
   // flush.cc
   op::Result flush(const op::Op& op);
@@ -143,15 +153,15 @@ class Store {
 
   // evict.cc
   ItemRef allocate(uint64_t units, ItemRef keep);
-  bool make_room(uint64_t units);
-  void evict(ItemRef ref);
-  bool make_index_room();
+  bool make_room(uint32_t units);
+  bool may_evict(const Item& item) const { return item.has(kLinked) && item.pins == 0; }
+  uint32_t evict(ItemRef ref);
+  bool give_granule();
   bool evict_from_bucket(uint64_t hash);
 
   // large.cc
   void end_pin(ItemRef ref);
   void end_upload(ItemRef ref);
-  uint64_t large_budget() const;
 
   const StoreConfig config_;
   base::OwnerThread owner_;
@@ -160,14 +170,14 @@ class Store {
   Index index_;
   Counters counters_;
 
-  uint32_t now_ = 0;             // seconds since the epoch, cached by begin_pass()
+  uint32_t now_ = 0;             // seconds since the epoch, read by begin_pass()
   uint64_t version_;             // of the next change
   uint64_t flushed_before_ = 0;  // items of smaller versions are hidden
-  uint32_t flush_second_ = 0;    // when the pending flush fires; 0: none. See flush.cc
+  uint32_t flush_second_ = 0;    // of the pending flush; 0: none is pending. See flush.cc
   uint32_t start_second_;
   uint64_t upload_bytes_ = 0;
   uint64_t pinned_bytes_ = 0;
-  uint64_t hand_ = 0;  // CLOCK: where the next sweep goes on, a block's start
+  uint64_t index_retry_ = 0;  // inserts until a full heap is asked again for index room
   std::span<const op::Op> batch_;
 };
 

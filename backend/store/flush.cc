@@ -1,0 +1,50 @@
+// flush_all, by memcached's rule.
+//
+// A flush without delay hides every version given out so far. A flush N seconds ahead works, as memcached's does, by whole
+// seconds: said in second T it fires when second D = T + N - 1 begins, and hides all that was stored up to the end of second D;
+// what is stored in second T + N is the first to stay. A later flush takes the place of one that is still pending. A point
+// in time from before the server started cancels the pending one and hides nothing.
+//
+//   flush_second_ = 0                        nothing pending; versions below flushed_before_ are hidden
+//   flush_second_ > now_                     pending
+//   flush_second_ = now_                     firing: everything is hidden, flushed_before_ = kEverything
+//   flush_second_ < now_, at a begin_pass()  fired: flushed_before_ becomes the next version
+//
+// Unlike memcached's, a delayed flush does not bring back what an earlier one has hidden.
+#include "store/answer.h"
+#include "store/store.h"
+
+namespace egret::store {
+
+namespace {
+constexpr uint64_t kEverything = UINT64_MAX;
+constexpr int64_t kThirtyDays = 60 * 60 * 24 * 30;
+constexpr int64_t kStartMargin = 62;  // memcached's clock begins this long before it started
+}  // namespace
+
+op::Result Store::flush(const op::Op& op) {
+  ++counters_[op::StatId::kCmdFlush];
+  if (flushed_before_ == kEverything) flushed_before_ = version_;
+  flush_second_ = 0;
+  const bool is_absolute = op.exptime > kThirtyDays;
+  if (is_absolute && op.exptime <= start_second_ - kStartMargin) return answer(op::ResultCode::kOk);
+  const int64_t fires = is_absolute ? op.exptime - 1 : now_ + op.exptime - 1;
+  if (op.exptime <= 0 || fires < now_) {
+    flushed_before_ = ++version_;
+    return answer(op::ResultCode::kOk);
+  }
+  if (fires <= UINT32_MAX) flush_second_ = static_cast<uint32_t>(fires);
+  if (flush_second_ == now_) fire_flush();
+  return answer(op::ResultCode::kOk);
+}
+
+void Store::fire_flush() {
+  if (now_ == flush_second_) {
+    flushed_before_ = kEverything;
+  } else {
+    flushed_before_ = version_;
+    flush_second_ = 0;
+  }
+}
+
+}  // namespace egret::store
