@@ -1,3 +1,4 @@
+#!/bin/bash
 # Process 1 of a guest once the host's root is underneath: brings up the Soft-RoCE device rxe0, runs /share/command,
 # leaves its status in /share/status.ID and powers the guest off. Output goes to the host through a virtio port.
 set -u

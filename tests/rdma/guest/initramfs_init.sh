@@ -19,6 +19,6 @@ $busybox mount -t overlay -o lowerdir=/host,upperdir=/scratch/upper,workdir=/scr
 for dir in proc sys dev; do $busybox mount -o move /$dir /root/$dir; done
 $busybox mkdir -p /root/dev/pts /root/dev/shm /root/share
 $busybox mount -t devpts devpts /root/dev/pts
-for dir in dev/shm run tmp; do $busybox mount -t tmpfs tmpfs /root/$dir; done
+for dir in dev/shm run; do $busybox mount -t tmpfs tmpfs /root/$dir; done
 $busybox mount -t 9p -o $options,rw,cache=none share /root/share
 exec $busybox switch_root /root /bin/bash /share/guest_main.sh

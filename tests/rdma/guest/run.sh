@@ -4,7 +4,7 @@
 # Boots one guest (or two on a wire: -n 2) with a Soft-RoCE device rxe0 over the host's root file system (read-only, with
 # a tmpfs on top), and runs COMMAND in each, in the current directory, as root. In the guest: EGRET_GUEST_ID (0, 1),
 # EGRET_GUESTS, EGRET_GUEST_ADDRESS (10.9.0.1, 10.9.0.2), the host's EGRET_* variables, and /share, a folder that the
-# guests and the host share; /tmp and /run are fresh.
+# guests and the host share; /run and /dev/shm are fresh.
 #
 #   -t SECONDS  kills the guests after so long (default 120), boot included    -k  keep /share and the consoles, say where
 #

@@ -259,8 +259,10 @@ bool Partition::take_pushes() {
       std::memcpy(&head, slot, sizeof(head));
       // The partition may be publishing the slot's next result by now; then this push is late and not waited for.
       const size_t length = sizeof(Header) + (head.length <= kMaxBody ? head.length : kMaxBody);
-      session.server.endpoint.write_with_imm(slot, session.server.response_mr, length, session.reply_at(push.slot),
-                                             push.slot, true);
+      const bool one_per_lane = scenario_.omit == Omit::kReplySlots;
+      const uint32_t reply = one_per_lane ? from * session.layout.window : push.slot;
+      session.server.endpoint.write_with_imm(slot, session.server.response_mr, length, session.reply_at(reply), reply,
+                                             true);
       ++pushes_in_flight_[push.session];
       ++counters_.delivers;
       if (from != id_) ++counters_.delivers_for_others;

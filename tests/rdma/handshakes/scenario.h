@@ -25,6 +25,7 @@ enum class Omit : uint8_t {
   kWantOrder,       // client: the last fetch goes out before want instead of after it
   kWantFence,       // partition: reads want before the result is visible, as a CPU may do without the fence
   kClientRearm,     // client: after arming its completion queue, blocks without polling it again
+  kReplySlots,      // home: all delivers of a lane land in one reply slot instead of one for each slot of the window
   kChecksum,        // both: whatever carries the expected seq is taken
 };
 
