@@ -1,5 +1,7 @@
 #include "wire/codec.h"
 
+#include <array>
+
 #include "op/stats.h"
 #include "wire/bytes.h"
 
@@ -25,30 +27,36 @@ constexpr size_t kOpHead = 8;      // code, key length, options, value length
 constexpr size_t kResultHead = 8;  // code, fields, options, value length
 constexpr size_t kMinStatsValue = 256;
 
-OpShape shape_of(OpCode code) {
+// By code; a code that is not here is one of a newer version.
+constexpr std::array<OpShape, 14> kShapes = [] {
   using namespace op;
-  switch (code) {
-    case OpCode::kGet: return {true, true, false, 0, kTouch | kNoValue | kWantCas | kPin};
-    case OpCode::kSet: return {true, true, true, 16, kCompareCas | kWantCas};
-    case OpCode::kDelete: return {true, true, false, 0, kCompareCas};
-    case OpCode::kArith: return {true, true, false, 8, kCompareCas | kWantCas | kDecrement | kCreate};
-    case OpCode::kChunk: return {true, true, false, 16, kPin};
-    case OpCode::kUpload: return {true, true, true, 12, 0};
-    case OpCode::kCommit: return {true, true, false, 20, kCompareCas | kWantCas};
-    case OpCode::kAbort: return {true, true, false, 4, 0};
-    case OpCode::kFlush: return {true, false, false, 8, 0};
-    case OpCode::kStats: return {true, false, false, 12, 0};
-    case OpCode::kAdmin: return {true, false, false, 4, 0};
-    case OpCode::kPing: return {true, false, false, 0, 0};
-    case OpCode::kIterate: break;
-  }
-  return {};
+  std::array<OpShape, 14> shapes{};
+  const auto set = [&](OpCode code, OpShape shape) { shapes[static_cast<size_t>(code)] = shape; };
+  set(OpCode::kGet, {true, true, false, 0, kTouch | kNoValue | kWantCas | kPin});
+  set(OpCode::kSet, {true, true, true, 16, kCompareCas | kWantCas});
+  set(OpCode::kDelete, {true, true, false, 0, kCompareCas});
+  set(OpCode::kArith, {true, true, false, 8, kCompareCas | kWantCas | kDecrement | kCreate});
+  set(OpCode::kChunk, {true, true, false, 16, kPin});
+  set(OpCode::kUpload, {true, true, true, 12, 0});
+  set(OpCode::kCommit, {true, true, false, 20, kCompareCas | kWantCas});
+  set(OpCode::kAbort, {true, true, false, 4, 0});
+  set(OpCode::kFlush, {true, false, false, 8, 0});
+  set(OpCode::kStats, {true, false, false, 12, 0});
+  set(OpCode::kAdmin, {true, false, false, 4, 0});
+  set(OpCode::kPing, {true, false, false, 0, 0});
+  return shapes;
+}();
+constexpr OpShape kUnknownShape{};
+
+const OpShape& shape_of(OpCode code) {
+  const auto index = static_cast<size_t>(code);
+  return index < kShapes.size() ? kShapes[index] : kUnknownShape;
 }
 
-// Fields that an option bit adds after the fixed ones.
+// Fields that an option bit adds after the fixed ones. An unknown op has none: all that it carries is key and value.
 size_t optional_size(const Op& op) {
   size_t size = 0;
-  if (op.options & op::kCompareCas) size += 8;
+  if ((op.options & op::kCompareCas) && shape_of(op.code).known) size += 8;
   if (op.code == OpCode::kGet && (op.options & op::kTouch)) size += 8;
   if (op.code == OpCode::kArith && (op.options & op::kCreate)) size += 16;
   return size;
@@ -90,7 +98,7 @@ void put_fields(FieldWriter& out, const Op& op) {
     case OpCode::kIterate:
     case OpCode::kPing: break;
   }
-  if (op.options & op::kCompareCas) out.put(op.cas);
+  if ((op.options & op::kCompareCas) && shape_of(op.code).known) out.put(op.cas);
   if (op.code == OpCode::kGet && (op.options & op::kTouch)) out.put(op.exptime);
   if (op.code == OpCode::kArith && (op.options & op::kCreate)) {
     out.put(op.initial);
@@ -165,7 +173,7 @@ DecodeError decode_op(FieldReader& in, Op& op) {
   op.options = in.get<uint16_t>();
   const size_t value_length = in.get<uint32_t>();
   if (!in.ok()) return DecodeError::kTruncated;
-  const OpShape shape = shape_of(code);
+  const OpShape& shape = shape_of(code);
   if (shape.known) {
     if (op.options & ~shape.allowed_options) return DecodeError::kBadEnum;
     if (shape.has_key != (key_length > 0) || key_length > op::kMaxKeyLength) return DecodeError::kBadKey;
@@ -179,7 +187,7 @@ DecodeError decode_op(FieldReader& in, Op& op) {
 }
 
 // Which optional fields a result carries.
-enum ResultFields : uint8_t { kHasFlags = 1, kHasCas = 2, kHasVersion = 4, kHasNumber = 8 };
+enum ResultFields : uint8_t { kHasFlags = 1, kHasCas = 2, kHasVersion = 4, kHasNumber = 8, kAllFields = 15 };
 
 }  // namespace
 
@@ -278,7 +286,8 @@ bool ResultReader::next(Result& result) {
   }
   if (fields & kHasNumber) result.number = in.get<uint64_t>();
   result.value = in.get_bytes(length);
-  if (!in.ok() || code > static_cast<uint8_t>(ResultCode::kWrongPartition)) return false;
+  // An unknown field would have been taken for bytes of the value.
+  if (!in.ok() || code > static_cast<uint8_t>(ResultCode::kWrongPartition) || (fields & ~kAllFields)) return false;
   if (!(fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);
   if (result.total_length < length || result.total_length > op::kMaxValueLength) return false;
   at_ += left_ - in.left();

@@ -1,0 +1,162 @@
+// The frames that open a session.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "wire/handshake.h"
+
+using namespace egret::wire;
+
+namespace {
+
+using Frame = std::vector<std::byte>;
+
+const Hello kHello{.features = 0x0102030405060708, .worker_id = 0x1112131415161718, .window = 0x21222324};
+const Grant kGrant{.features = 1,
+                   .session_id = 2,
+                   .nonce = 0x3132333435363738,
+                   .epoch = 4,
+                   .hash_seed = 5,
+                   .item_size_max = 1 << 20,
+                   .layout = {4, 8, 4096, 1024}};
+
+std::vector<Frame> all_frames() { return {encode(kHello), encode(kGrant), encode(Refusal{"why not"}), encode(Ready{})}; }
+
+std::string prefix_error(const Frame& frame) {
+  const std::unique_ptr<std::byte[]> exact(new std::byte[frame.size()]);
+  std::ranges::copy(frame, exact.get());
+  FrameType type{};
+  std::string error;
+  return decode_prefix({exact.get(), frame.size()}, type, error) ? "" : error;
+}
+
+template <typename T>
+Frame with(Frame frame, size_t offset, T value) {
+  REQUIRE(offset + sizeof value <= frame.size());
+  std::memcpy(frame.data() + offset, &value, sizeof value);
+  return frame;
+}
+
+// As a lying peer would: shorter or longer, with a prefix that agrees.
+Frame resized(Frame frame, size_t size) {
+  frame.resize(size);
+  return with(frame, 12, static_cast<uint32_t>(size));
+}
+
+template <typename Body>
+bool decodes(const Frame& frame) {
+  const std::unique_ptr<std::byte[]> exact(new std::byte[frame.size()]);
+  std::ranges::copy(frame, exact.get());
+  Body body;
+  return decode({exact.get(), frame.size()}, body);
+}
+
+}  // namespace
+
+TEST_CASE("frames come back as they were") {
+  Hello hello;
+  REQUIRE(decode(encode(kHello), hello));
+  CHECK(hello.features == kHello.features);
+  CHECK(hello.worker_id == kHello.worker_id);
+  CHECK(hello.window == kHello.window);
+  Grant grant;
+  REQUIRE(decode(encode(kGrant), grant));
+  CHECK(grant.features == 1);
+  CHECK(grant.session_id == 2);
+  CHECK(grant.nonce == kGrant.nonce);
+  CHECK(grant.epoch == 4);
+  CHECK(grant.hash_seed == 5);
+  CHECK(grant.item_size_max == 1 << 20);
+  CHECK(grant.layout.to_string() == kGrant.layout.to_string());
+  Refusal refusal;
+  REQUIRE(decode(encode(Refusal{"why not"}), refusal));
+  CHECK(refusal.reason == "why not");
+}
+
+TEST_CASE("sizes and prefix are those of the format document") {
+  CHECK(encode(kHello).size() == 16 + 20);
+  CHECK(encode(kGrant).size() == 16 + 60);
+  CHECK(encode(Refusal{"why not"}).size() == 16 + 2 + 7);
+  CHECK(encode(Ready{}).size() == 16);
+  const unsigned char expected[16] = {'G', 'R', 'E', 'T', 'F', 'W', 'P', '1', 1, 0, 1, 0, 36, 0, 0, 0};
+  CHECK(std::memcmp(encode(kHello).data(), expected, sizeof expected) == 0);
+  FrameType type{};
+  std::string error;
+  const FrameType types[] = {FrameType::kHello, FrameType::kGrant, FrameType::kRefusal, FrameType::kReady};
+  for (size_t i = 0; i < 4; ++i) {
+    REQUIRE(decode_prefix(all_frames()[i], type, error));
+    CHECK(type == types[i]);
+  }
+}
+
+TEST_CASE("a frame cut anywhere is refused, also when its prefix agrees with the cut") {
+  for (const Frame& frame : all_frames()) {
+    for (size_t size = 0; size < frame.size(); ++size) {
+      CHECK(prefix_error({frame.begin(), frame.begin() + static_cast<ptrdiff_t>(size)}) != "");
+    }
+  }
+  for (size_t size = 16; size < 16 + 20; ++size) CHECK_FALSE(decodes<Hello>(resized(encode(kHello), size)));
+  for (size_t size = 16; size < 16 + 60; ++size) CHECK_FALSE(decodes<Grant>(resized(encode(kGrant), size)));
+  for (size_t size = 16; size < 16 + 9; ++size) CHECK_FALSE(decodes<Refusal>(resized(encode(Refusal{"why not"}), size)));
+}
+
+TEST_CASE("decoding less than a prefix is refused, not read") {
+  for (size_t size = 0; size < 16; ++size) {
+    const Frame frame(size);
+    CHECK_FALSE(decodes<Hello>(frame));
+    CHECK_FALSE(decodes<Grant>(frame));
+    CHECK_FALSE(decodes<Refusal>(frame));
+  }
+}
+
+TEST_CASE("the prefix is looked at before anything else, and says what is wrong") {
+  const Frame hello = encode(kHello);
+  CHECK(prefix_error({}) == "not an egret handshake");
+  for (size_t i = 0; i < 8; ++i) CHECK(prefix_error(with(hello, i, uint8_t{0})) == "not an egret handshake");
+  CHECK(prefix_error(with(hello, 8, uint16_t{0})) == "the peer speaks version 0, this side 1 to 1");
+  CHECK(prefix_error(with(hello, 8, uint16_t{2})) == "the peer speaks version 2, this side 1 to 1");
+  CHECK(prefix_error(with(hello, 8, uint16_t{0xffff})) == "the peer speaks version 65535, this side 1 to 1");
+  for (const uint32_t length : {0u, 16u, 35u, 37u, 0xffff'ffffu}) {
+    CHECK(prefix_error(with(hello, 12, length)) == "a handshake frame whose length is wrong");
+  }
+  CHECK(prefix_error(resized(hello, kMaxFrame + 1)) == "a handshake frame whose length is wrong");
+  CHECK(prefix_error(resized(hello, kMaxFrame)) == "");
+  for (const uint8_t type : {uint8_t{0}, uint8_t{5}, uint8_t{255}}) {
+    CHECK(prefix_error(with(hello, 10, type)) == "a handshake frame of unknown type " + std::to_string(type));
+  }
+}
+
+TEST_CASE("what a later version adds at the end of a frame is passed over") {
+  CHECK(decodes<Hello>(resized(encode(kHello), 100)));
+  CHECK(decodes<Grant>(resized(encode(kGrant), 100)));
+}
+
+TEST_CASE("a layout that no honest backend grants is refused") {
+  for (const RegionLayout& layout : {RegionLayout{0, 8, 4096, 4096}, RegionLayout{257, 8, 4096, 4096},
+                                     RegionLayout{0xffff'ffff, 8, 4096, 4096}, RegionLayout{4, 0, 4096, 4096},
+                                     RegionLayout{4, 65, 4096, 4096}, RegionLayout{4, 8, 0, 4096},
+                                     RegionLayout{4, 8, 4096, 0xffff'ffff}, RegionLayout{4, 8, 4097, 4096}}) {
+    Grant grant = kGrant;
+    grant.layout = layout;
+    CHECK_FALSE(decodes<Grant>(encode(grant)));
+  }
+}
+
+TEST_CASE("a refusal's reason is one printable line of bounded length, whoever wrote it") {
+  Refusal refusal;
+  REQUIRE(decode(encode(Refusal{"two\nlines \x1b[31m\xff"}), refusal));
+  CHECK(refusal.reason == "two?lines ?[31m?");
+  const Frame longest = encode(Refusal{std::string(10'000, 'x')});
+  CHECK(longest.size() == kMaxFrame);
+  CHECK(prefix_error(longest) == "");
+  REQUIRE(decode(longest, refusal));
+  CHECK(refusal.reason.size() == kMaxFrame - 16 - 2);
+  CHECK_FALSE(decodes<Refusal>(with(encode(Refusal{"short"}), 16, uint16_t{6})));
+  CHECK_FALSE(decodes<Refusal>(with(encode(Refusal{"short"}), 16, uint16_t{0xffff})));
+  REQUIRE(decode(encode(Refusal{}), refusal));
+  CHECK(refusal.reason.empty());
+}

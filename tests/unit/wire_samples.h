@@ -1,0 +1,99 @@
+// One well-formed op of every kind and option, and what its bytes are made of: for the tests of the codec.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "op/op.h"
+#include "wire/codec.h"
+
+namespace egret::wire {
+
+struct OpSample {
+  std::string name;
+  op::Op op;
+  size_t fixed = 0;          // bytes between the head and the key
+  size_t least_result = 0;   // min_result_size(), written out
+};
+
+inline op::Op make_op(op::OpCode code, std::string_view key, const std::function<void(op::Op&)>& fill = {}) {
+  op::Op made;
+  made.code = code;
+  made.key = key;
+  if (fill) fill(made);
+  return made;
+}
+
+// Values that differ in every byte, so that a swapped field shows.
+inline std::vector<OpSample> op_samples() {
+  using namespace op;
+  constexpr uint64_t kCas = 0x1112'1314'1516'1718;
+  constexpr int64_t kExptime = -0x2122'2324'2526'2728;
+  static const std::string longest_key(kMaxKeyLength, 'k');
+  static const std::string binary_value("\0\r\n\xff value", 10);
+  return {
+      {"get", make_op(OpCode::kGet, "k"), 0, 24},
+      {"get of the longest key", make_op(OpCode::kGet, longest_key), 0, 24},
+      {"get with CAS", make_op(OpCode::kGet, "key", [](Op& o) { o.options = kWantCas; }), 0, 32},
+      {"get without value", make_op(OpCode::kGet, "key", [](Op& o) { o.options = kNoValue; }), 0, 24},
+      {"get and touch", make_op(OpCode::kGet, "key", [](Op& o) { o.options = kTouch | kWantCas, o.exptime = kExptime; }), 8, 32},
+      {"get and pin", make_op(OpCode::kGet, "key", [](Op& o) { o.options = kPin; }), 0, 24},
+      {"set", make_op(OpCode::kSet, "key", [](Op& o) {
+         o.client_flags = 0x3132'3334, o.exptime = kExptime, o.value = binary_value;
+       }), 16, 8},
+      {"set of nothing", make_op(OpCode::kSet, "key"), 16, 8},
+      {"prepend", make_op(OpCode::kSet, "key", [](Op& o) { o.mode = SetMode::kPrepend, o.value = "v"; }), 16, 8},
+      {"cas", make_op(OpCode::kSet, "key", [](Op& o) {
+         o.options = kCompareCas | kWantCas, o.cas = kCas, o.value = binary_value;
+       }), 24, 16},
+      {"delete", make_op(OpCode::kDelete, "key"), 0, 8},
+      {"delete with CAS", make_op(OpCode::kDelete, "key", [](Op& o) { o.options = kCompareCas, o.cas = kCas; }), 8, 8},
+      {"incr", make_op(OpCode::kArith, "key", [](Op& o) { o.delta = 0x4142'4344'4546'4748; }), 8, 16},
+      {"decr, creating, with CAS", make_op(OpCode::kArith, "key", [](Op& o) {
+         o.options = kDecrement | kCreate | kWantCas | kCompareCas;
+         o.delta = 7, o.cas = kCas, o.initial = 0x5152'5354'5556'5758, o.exptime = kExptime;
+       }), 32, 24},
+      {"chunk", make_op(OpCode::kChunk, "key", [](Op& o) {
+         o.version = kCas, o.offset = 0x6162'6364, o.length = 0x7172'7374;
+       }), 16, 24},
+      {"pinned chunk", make_op(OpCode::kChunk, "key", [](Op& o) { o.options = kPin, o.version = 1; }), 16, 24},
+      {"upload", make_op(OpCode::kUpload, "key", [](Op& o) {
+         o.upload_id = 0x0102'0304, o.offset = 100, o.length = 110, o.value = binary_value;
+       }), 12, 8},
+      {"commit", make_op(OpCode::kCommit, "key", [](Op& o) {
+         o.upload_id = 0x0102'0304, o.client_flags = 0x3132'3334, o.mode = SetMode::kAppend, o.exptime = kExptime;
+       }), 20, 8},
+      {"commit with CAS", make_op(OpCode::kCommit, "key", [](Op& o) {
+         o.options = kCompareCas | kWantCas, o.cas = kCas;
+       }), 28, 16},
+      {"abort", make_op(OpCode::kAbort, "key", [](Op& o) { o.upload_id = 0x0102'0304; }), 4, 8},
+      {"flush", make_op(OpCode::kFlush, "", [](Op& o) { o.exptime = kExptime; }), 8, 8},
+      {"stats", make_op(OpCode::kStats, "", [](Op& o) { o.group = 255, o.version = kCas; }), 12, 276},
+      {"admin", make_op(OpCode::kAdmin, "", [](Op& o) { o.group = 1; }), 4, 8},
+      {"ping", make_op(OpCode::kPing, ""), 0, 8},
+  };
+}
+
+// All that is on the wire; the hash is not.
+inline bool same(const op::Op& a, const op::Op& b) {
+  return a.code == b.code && a.mode == b.mode && a.options == b.options && a.group == b.group &&
+         a.client_flags == b.client_flags && a.exptime == b.exptime && a.cas == b.cas && a.delta == b.delta &&
+         a.initial == b.initial && a.version == b.version && a.upload_id == b.upload_id && a.offset == b.offset &&
+         a.length == b.length && a.key == b.key && a.value == b.value;
+}
+
+inline bool same(const op::Result& a, const op::Result& b) {
+  return a.code == b.code && a.options == b.options && a.client_flags == b.client_flags && a.cas == b.cas &&
+         a.version == b.version && a.number == b.number && a.value == b.value && a.total_length == b.total_length;
+}
+
+// A vector of exactly the encoding's size, so that a sanitizer sees a byte too many.
+inline std::vector<std::byte> encoded(const op::Op& op) {
+  std::vector<std::byte> bytes(encoded_op_size(op));
+  const std::byte* end = encode_op(bytes.data(), op);
+  return end == bytes.data() + bytes.size() ? bytes : std::vector<std::byte>{};
+}
+
+}  // namespace egret::wire
