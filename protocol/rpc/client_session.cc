@@ -191,15 +191,19 @@ bool ClientSession::poll_events(bool& progress) {
 bool ClientSession::hand_out_credit() {
   if (!credit_came_) return false;
   credit_came_ = false;
-  // Those who are refused again queue up anew, behind the others.
+  // Those who are refused again queue up anew, behind the others. Nobody is called in vain once all credit is gone.
   size_t waiting = credit_waiters_.size();
   const bool any = waiting > 0;
-  while (waiting-- > 0 && !credit_waiters_.empty()) {
+  while (waiting-- > 0 && !credit_waiters_.empty() && (state_ != State::kOpen || has_credit())) {
     CreditWaiter* waiter = credit_waiters_.front();
     credit_waiters_.pop_front();
     waiter->on_credit();
   }
   return any;
+}
+
+bool ClientSession::has_credit() const {
+  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->has_credit(); });
 }
 
 bool ClientSession::should_spin() const {

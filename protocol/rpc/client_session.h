@@ -114,6 +114,7 @@ class ClientSession {
   void on_frame(std::span<const std::byte> frame);
   void on_grant(std::span<const std::byte> frame);
   void lose(const std::string& why);
+  bool has_credit() const;
   bool poll_events(bool& progress);
 
   const SessionOptions options_;

@@ -2,6 +2,12 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#undef XXH_INLINE_ALL
+
+#if defined(__x86_64__)
+// The library's own choice of SSE2, AVX2 or AVX-512 at run time. Declared here: its header defines away the inline functions.
+extern "C" XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* input, size_t length, XXH64_hash_t seed);
+#endif
 
 namespace egret::wire {
 
@@ -17,8 +23,16 @@ std::string RegionLayout::to_string() const {
          std::to_string(request_bytes() + response_bytes()) + " bytes";
 }
 
+namespace {
+constexpr size_t kWorthDispatch = 512;  // shorter messages are hashed sooner inline than a better loop is called
+}
+
 uint64_t message_checksum(const std::byte* checked, size_t length, uint64_t nonce, uint64_t seq) {
-  return XXH3_64bits_withSeed(checked, length, nonce + seq * 0x9E3779B97F4A7C15ULL);
+  const uint64_t seed = nonce + seq * 0x9E3779B97F4A7C15ULL;
+#if defined(__x86_64__)
+  if (length >= kWorthDispatch) return XXH3_64bits_withSeed_dispatch(checked, length, seed);
+#endif
+  return XXH3_64bits_withSeed(checked, length, seed);
 }
 
 std::string to_string(const RequestHeader& header) {
