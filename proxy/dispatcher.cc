@@ -244,7 +244,7 @@ bool Dispatcher::on_value_end() {
   if (!command_.terminator_ok) {
     upload_->abandon();
     upload_ = nullptr;
-    replies_.push_text(memcache::kBadDataChunk);
+    answer(memcache::kBadDataChunk);
     return true;
   }
   return commit_upload();
