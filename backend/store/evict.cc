@@ -13,7 +13,7 @@ namespace egret::store {
 using op::StatId;
 
 namespace {
-constexpr uint32_t kSecondChances = 64;
+constexpr uint32_t kSecondChances = 256;
 constexpr uint64_t kIndexRetry = 256;
 }  // namespace
 

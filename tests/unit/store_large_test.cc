@@ -1,0 +1,183 @@
+// Values in parts, chunks of a version, and pinned versions.
+#include <doctest/doctest.h>
+
+#include "store_harness.h"
+
+namespace egret::store {
+
+using op::ResultCode;
+using op::StatId;
+
+namespace {
+std::string pattern(size_t length) {
+  std::string value(length, ' ');
+  for (size_t i = 0; i < length; ++i) value[i] = static_cast<char>('a' + i % 23);
+  return value;
+}
+
+Store::Upload upload(Harness& h, std::string_view key, std::string_view value) {
+  auto reserved = h.store->reserve(key, op::hash_key(key, h.config.hash_seed), static_cast<uint32_t>(value.size()));
+  REQUIRE(reserved.code == ResultCode::kOk);
+  for (size_t offset = 0; offset < value.size(); offset += 3000) {
+    REQUIRE(reserved.upload.write(static_cast<uint32_t>(offset), value.substr(offset, 3000)));
+  }
+  return std::move(reserved.upload);
+}
+
+op::Op commit_of(const Harness& h, std::string_view key, op::SetMode mode = op::SetMode::kSet) {
+  op::Op commit = h.make(op::OpCode::kCommit, key);
+  commit.mode = mode;
+  commit.client_flags = 9;
+  return commit;
+}
+}  // namespace
+
+TEST_CASE("an upload is seen when it is committed, and not before") {
+  Harness h;
+  const std::string value = pattern(100'000);
+  h.set("a", "old");
+  auto parts = upload(h, "a", value);
+  CHECK(h.get("a") == "old");
+  CHECK(h.store->commit(std::move(parts), commit_of(h, "a")).code == ResultCode::kStored);
+  CHECK(h.get("a") == value);
+  CHECK(h.gets("a").client_flags == 9);
+  CHECK(h.stat(StatId::kCmdSet) == 2);
+  h.check();
+}
+
+TEST_CASE("a commit is judged by mode and CAS, like a set") {
+  Harness h;
+  CHECK(h.store->commit(upload(h, "a", "1"), commit_of(h, "a", op::SetMode::kReplace)).code == ResultCode::kNotStored);
+  CHECK(h.store->commit(upload(h, "a", "1"), commit_of(h, "a", op::SetMode::kAdd)).code == ResultCode::kStored);
+  CHECK(h.store->commit(upload(h, "a", "2"), commit_of(h, "a", op::SetMode::kAdd)).code == ResultCode::kNotStored);
+  CHECK(h.store->commit(upload(h, "a", "3"), commit_of(h, "a", op::SetMode::kAppend)).code == ResultCode::kStored);
+  CHECK(h.get("a") == "13");
+  op::Op cas = commit_of(h, "a");
+  cas.options = op::kCompareCas;
+  cas.cas = h.gets("a").cas + 1;
+  CHECK(h.store->commit(upload(h, "a", "4"), cas).code == ResultCode::kExists);
+  cas.cas -= 1;
+  CHECK(h.store->commit(upload(h, "a", "5"), cas).code == ResultCode::kStored);
+  CHECK(h.get("a") == "5");
+}
+
+TEST_CASE("parts come in order, without gaps, and all of them") {
+  Harness h;
+  auto reserved = h.store->reserve("a", 0, 10);
+  CHECK(!reserved.upload.write(1, "x"));
+  CHECK(reserved.upload.write(0, "01234"));
+  CHECK(!reserved.upload.write(0, "01234"));
+  CHECK(!reserved.upload.write(5, "567890"));
+  CHECK(!reserved.upload.is_complete());
+  CHECK(h.store->commit(std::move(reserved.upload), commit_of(h, "a")).code == ResultCode::kNoUpload);
+  CHECK(h.store->commit(Store::Upload{}, commit_of(h, "a")).code == ResultCode::kNoUpload);
+  CHECK(h.store->commit(upload(h, "b", "1"), commit_of(h, "a")).code == ResultCode::kInvalid);
+  CHECK(h.store->item_count() == 0);
+}
+
+TEST_CASE("uploads together hold an eighth of the memory; a dropped one gives its share back") {
+  Harness h(small_store(8u << 20, 256u << 10));
+  const uint64_t before = h.store->memory_used();
+  {
+    std::vector<Store::Upload> open;
+    while (true) {
+      auto reserved = h.store->reserve("a", 0, 200'000);
+      if (reserved.code != ResultCode::kOk) {
+        CHECK(reserved.code == ResultCode::kOutOfMemory);
+        break;
+      }
+      open.push_back(std::move(reserved.upload));
+    }
+    CHECK(open.size() == 5);
+    open.pop_back();
+    CHECK(h.store->reserve("a", 0, 200'000).code == ResultCode::kOk);
+    CHECK(h.store->reserve("a", 0, 300'000).code == ResultCode::kTooLarge);
+    h.check();
+  }
+  CHECK(h.store->memory_used() == before);
+}
+
+TEST_CASE("a set whose value was refused still removes the old item, if it is a plain set") {
+  Harness h;
+  h.set("a", "old");
+  CHECK(h.store->refuse_set(commit_of(h, "a", op::SetMode::kReplace), ResultCode::kTooLarge).code == ResultCode::kTooLarge);
+  CHECK(h.get("a") == "old");
+  CHECK(h.store->refuse_set(commit_of(h, "a"), ResultCode::kOutOfMemory).code == ResultCode::kOutOfMemory);
+  CHECK(h.get("a") == "-");
+  CHECK(h.stat(StatId::kStoreTooLarge) == 1);
+  CHECK(h.stat(StatId::kStoreNoMemory) == 1);
+}
+
+TEST_CASE("chunks are of one version; a changed, deleted, expired item shows") {
+  Harness h;
+  const std::string value = pattern(50'000);
+  h.set("a", value, 10);
+  op::Op chunk = h.make(op::OpCode::kChunk, "a");
+  chunk.version = h.gets("a").version;
+  chunk.offset = 49'000;
+  chunk.length = 4'000;
+  CHECK(h.run(chunk).value == std::string_view(value).substr(49'000));
+  CHECK(h.run(chunk).total_length == 50'000);
+  h.touch("a", 10);
+  CHECK(h.run(chunk).code == ResultCode::kHit);
+  chunk.offset = 50'001;
+  CHECK(h.run(chunk).code == ResultCode::kInvalid);
+  chunk.offset = 0;
+  h.set("a", value, 10);
+  CHECK(h.run(chunk).code == ResultCode::kChanged);
+  chunk.version = h.gets("a").version;
+  h.pass_seconds(10);
+  CHECK(h.run(chunk).code == ResultCode::kChanged);
+}
+
+TEST_CASE("a pinned version stays readable through overwriting, deleting and eviction") {
+  Harness h(small_store());
+  const std::string value = pattern(50'000);
+  const uint64_t hash = op::hash_key("a", h.config.hash_seed);
+  CHECK(!h.store->pin("a", hash));
+  h.set("a", value, 0, 5);
+  const uint64_t version = h.gets("a").version;
+  Store::Pin pin = h.store->pin("a", hash);
+  REQUIRE(bool{pin});
+  Store::Pin again = h.store->pin("a", hash);
+  CHECK(h.set("a", std::string(50'000, 'x')) == ResultCode::kStored);
+  h.check();
+  CHECK(h.get("a") == std::string(50'000, 'x'));
+  for (int i = 0; i < 50'000; ++i) h.set(std::to_string(i), "filler");
+  CHECK(pin.value() == value);
+  CHECK(pin.version() == version);
+  CHECK(pin.client_flags() == 5);
+  CHECK(pin.chunk(49'990, 100).value == std::string_view(value).substr(49'990));
+  CHECK(pin.chunk(50'001, 1).code == ResultCode::kInvalid);
+  again.release();
+  CHECK(pin.value() == value);
+  h.check();
+}
+
+TEST_CASE("a pinned number is left alone by incr, a pinned text by append") {
+  Harness h;
+  h.set("n", "10");
+  Store::Pin pin = h.store->pin("n", op::hash_key("n", h.config.hash_seed));
+  CHECK(h.arith("n", 1).number == 11);
+  CHECK(pin.value() == "10");
+  Store::Pin second = h.store->pin("n", op::hash_key("n", h.config.hash_seed));
+  CHECK(h.store_as(op::SetMode::kAppend, "n", "0") == ResultCode::kStored);
+  CHECK(second.value() == "11");
+  CHECK(h.get("n") == "110");
+}
+
+TEST_CASE("pins together hold an eighth of the memory, or one of the largest items") {
+  Harness h(small_store());
+  const std::string value(40'000, 'v');
+  std::vector<Store::Pin> pins;
+  for (int i = 0; i < 10; ++i) {
+    const std::string key = std::to_string(i);
+    h.set(key, value);
+    Store::Pin pin = h.store->pin(key, op::hash_key(key, h.config.hash_seed));
+    if (pin) pins.push_back(std::move(pin));
+  }
+  CHECK(pins.size() == 3);
+  CHECK(h.set("more", value) == ResultCode::kStored);
+}
+
+}  // namespace egret::store
