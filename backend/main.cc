@@ -37,7 +37,7 @@ int serve(const Config& config) {
   for (uint32_t number = 0; number < config.partitions; ++number) {
     auto executor = Executor::create({.partition = number,
                                       .partitions = config.partitions,
-                                      .memory = config.memory / config.partitions,
+                                      .memory = config.memory / config.partitions + (number < config.memory % config.partitions ? 1 : 0),
                                       .item_size_max = config.item_size_max,
                                       .evict = config.evict,
                                       .hash_seed = identity.hash_seed},

@@ -202,6 +202,7 @@ void Dispatcher::on_credit() {
 // --- values that are streamed --------------------------------------------------------------------------------------------
 
 bool Dispatcher::on_value_begin() {
+  if (upload_ != nullptr) return refuse_too_large();
   const Target target = router_.route(command_.key);
   if (target.session == nullptr) {
     answer(memcache::kBackendUnavailable);
@@ -213,24 +214,16 @@ bool Dispatcher::on_value_begin() {
   op.hash = target.hash;
   op.value = {};
   const uint64_t size = op::memcached_item_size(command_.key.size(), command_.client_flags, command_.value_length);
-  if (size > target.session->grant().item_size_max) {
-    if (command_.kind == CommandKind::kSet) {
-      // As memcached: the value that was to be replaced does not outlive the attempt.
-      Op remove;
-      remove.code = OpCode::kDelete;
-      remove.key = command_.key;
-      remove.hash = target.hash;
-      Reply* reply = line_reply();
-      reply->text = command_.noreply ? std::string_view() : memcache::kTooLarge;
-      reply->noreply = true;
-      if (!append(target, remove, reply)) return false;
-    } else {
-      answer(memcache::kTooLarge);
-    }
-    parser_.swallow_value();
-    return true;
-  }
   upload_ = new ValueUpload(*target.session, op, command_.value_length, next_upload_id_++);
+  return size <= target.session->grant().item_size_max || refuse_too_large();
+}
+
+// The backend is told of the value without its bytes: it refuses, counts that, and (as memcached) drops the item that a plain
+// set was to replace. The client's bytes are dropped here.
+bool Dispatcher::refuse_too_large() {
+  if (!upload_->announce()) return hold_for_credit(upload_->session());
+  if (!commit_upload()) return false;
+  parser_.swallow_value();
   return true;
 }
 

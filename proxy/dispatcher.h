@@ -55,6 +55,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
   bool on_store_command();
   bool send_whole_value();
   bool on_value_begin();
+  bool refuse_too_large();
   bool on_value_part();
   bool on_value_end();
   bool on_flush();

@@ -20,6 +20,24 @@ uint32_t ValueUpload::max_part() const {
 
 ResultCode ValueUpload::failure() const { return same_session() ? ResultCode::kOk : ResultCode::kSessionLost; }
 
+op::Op ValueUpload::part(std::string_view bytes) const {
+  Op part;
+  part.code = OpCode::kUpload;
+  part.key = key_;
+  part.upload_id = id_;
+  part.offset = sent_;
+  part.length = std::min(total_, op::kMaxValueLength);
+  part.value = bytes;
+  return part;
+}
+
+bool ValueUpload::announce() {
+  if (announced_ || !same_session()) return true;
+  if (!session_.lane_of(store_.hash).append(part({}), this)) return false;
+  ++in_flight_;
+  return announced_ = true;
+}
+
 size_t ValueUpload::send(std::string_view bytes) {
   size_t taken = 0;
   while (taken < bytes.size()) {
@@ -27,17 +45,11 @@ size_t ValueUpload::send(std::string_view bytes) {
       sent_ += static_cast<uint32_t>(bytes.size() - taken);
       return bytes.size();
     }
-    Op part;
-    part.code = OpCode::kUpload;
-    part.key = key_;
-    part.upload_id = id_;
-    part.offset = sent_;
-    part.length = total_;
-    part.value = bytes.substr(taken, max_part());
-    if (!session_.lane_of(store_.hash).append(part, this)) return taken;
+    const Op next = part(bytes.substr(taken, max_part()));
+    if (!session_.lane_of(store_.hash).append(next, this)) return taken;
     ++in_flight_;
-    taken += part.value.size();
-    sent_ += static_cast<uint32_t>(part.value.size());
+    taken += next.value.size();
+    sent_ += static_cast<uint32_t>(next.value.size());
   }
   return taken;
 }

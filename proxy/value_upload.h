@@ -23,6 +23,8 @@ class ValueUpload final : private rpc::Waiter, private rpc::CreditWaiter {
 
   // Sends as much of `bytes` as there is credit for; returns how much. After a failure everything is taken and dropped.
   size_t send(std::string_view bytes);
+  // Opens the upload without a byte, for a value that is known to be refused. False: no credit, try again.
+  bool announce();
   // The value's bytes that are still to be sent.
   uint32_t left() const { return total_ - sent_; }
   // What one part may carry: less than this is worth waiting for more.
@@ -46,6 +48,7 @@ class ValueUpload final : private rpc::Waiter, private rpc::CreditWaiter {
   void on_result(const op::Result& result) override;
   void on_credit() override;
   bool same_session() const { return session_.is_open() && session_.generation() == generation_; }
+  op::Op part(std::string_view bytes) const;
   void try_abort();
   void delete_if_done();
 
@@ -57,6 +60,7 @@ class ValueUpload final : private rpc::Waiter, private rpc::CreditWaiter {
   const uint32_t id_;
   uint32_t sent_ = 0;
   uint32_t in_flight_ = 0;
+  bool announced_ = false;
   bool released_ = false;
   bool abort_pending_ = false;
 };
