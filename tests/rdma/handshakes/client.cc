@@ -186,7 +186,7 @@ void Client::sleep_until_delivered() {
   const bool until_all = pauses_.random().one_in(2);
   delivered_ = false;
   while (outstanding()) {
-    pauses_.here();
+    pauses_.in_window();
     session_.client.endpoint.arm();
     pauses_.here();
     if (scenario_.omit == Omit::kClientRearm || !poll()) {

@@ -180,7 +180,7 @@ void Partition::publish(ServerLane& lane, const Message& response) {
   std::byte* to = session.server.responses.at(session.layout.response_offset(slot));
   const std::byte* want_at = session.server.requests.at(session.layout.want_offset(id_));
   uint64_t want = observe_word(want_at);
-  pauses_.here();  // without the fence the processor may read want as early as here
+  if (scenario_.omit == Omit::kWantFence) pauses_.in_window();  // a processor may read want this early
 
   write_response(to, response);
   if (scenario_.omit != Omit::kWantFence) {
@@ -216,7 +216,7 @@ void Partition::park(ServerLane& lane) {
       session.server.responses.at(session.layout.response_offset(session.layout.slot(id_, lane.expected)));
   ++counters_.lanes_parked;
   lane.awake = scenario_.omit == Omit::kAsleepFence && request_is_there(lane);
-  pauses_.here();
+  pauses_.in_window();
   publish_word(slot + offsetof(Header, asleep), lane.expected);
   full_fence();
   pauses_.here();
@@ -276,7 +276,7 @@ bool Partition::take_pushes() {
 
 // All lanes have published asleep and looked once more; so: arm → look once more → block.
 void Partition::sleep() {
-  pauses_.here();
+  pauses_.in_window();
   for (Session* session : homed_) session->server.endpoint.arm();
   pauses_.here();
   if (look_again_after_arming()) return;

@@ -99,6 +99,10 @@ class Pauses {
       usleep(1 + random_.below(kind == 6 ? 1 + max_us_ / 8 : max_us_));
     }
   }
+  // Where what the other side does must not be missed: half the time a long delay.
+  void in_window() {
+    if (max_us_ > 0 && random_.one_in(2)) usleep(1 + random_.below(max_us_));
+  }
   Random& random() { return random_; }
 
  private:
