@@ -21,6 +21,7 @@ struct Sides {
   std::string peer_command;                               // empty: only the subject is measured
   uint64_t peer_memory_mib = 0;                           // 0: as much as the subject says it has
   uint32_t rounds = 3;
+  double quiet_cpus = 0;  // a round in which others kept more CPUs busy than this is run again; 0: never
 };
 
 struct CaseResult {
@@ -30,6 +31,7 @@ struct CaseResult {
   std::string peer_name;
   std::vector<LoadResult> subject;  // by round; empty when the side is absent
   std::vector<LoadResult> peer;
+  uint32_t discarded = 0;  // rounds that were run again because the machine was not quiet
 
   uint64_t errors() const;
 };

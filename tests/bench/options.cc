@@ -88,6 +88,9 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_status) {
   app.add_option("--rounds", options.rounds, "rounds; with a peer: of both in turn")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  app.add_option("--quiet", options.quiet_cpus,
+                 "run a round again in which others kept more CPUs busy than this, such as 0.3; 0: never")
+      ->capture_default_str();
   app.add_flag("--suite", options.suite, "the fixed set of cases, instead of one given by the load options");
   app.add_option("--case", options.cases, "of the suite only the cases whose name contains this (may be repeated)");
   app.add_flag("--json", options.json, "print JSON instead of Markdown");

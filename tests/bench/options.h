@@ -19,6 +19,7 @@ struct Options {
   std::string peer;       // a memcached command
   uint64_t peer_memory_mib = 0;
   uint32_t rounds = 3;
+  double quiet_cpus = 0;
   bool suite = false;
   std::vector<std::string> cases;  // of the suite; empty: all
   bool json = false;

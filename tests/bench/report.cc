@@ -189,6 +189,7 @@ std::string to_json(const std::vector<CaseResult>& results) {
     errors += each.errors();
     out += &each == results.data() ? "\n" : ",\n";
     out += "{\"name\": " + quoted(each.name) + ", \"spec\": " + spec_json(each.spec);
+    out += format(", \"discarded\": %u", each.discarded);
     if (!each.subject.empty()) out += ",\n \"subject\": " + side_json(each.subject_name, each.subject);
     if (!each.peer.empty()) out += ",\n \"peer\": " + side_json(each.peer_name, each.peer);
     if (!each.subject.empty() && !each.peer.empty()) out += ",\n \"ratios\": " + ratios_json(each);

@@ -171,7 +171,7 @@ class CountsAgree(unittest.TestCase):
 class SpawnedServers(unittest.TestCase):
     def test_subject_and_peer_in_turn(self):
         status, out, err = run_bench("--spawn", "memcached -t 2", "--peer", "memcached", "--rounds", "2", "-t", "0.2",
-                                     "-k", "1000", "--json")
+                                     "-k", "1000", "--json", "--quiet", "64")
         self.assertEqual(status, 0, err)
         case = json.loads(out)["cases"][0]
         self.assertEqual(len(case["subject"]["rounds"]), 2)
@@ -187,7 +187,7 @@ class SpawnedServers(unittest.TestCase):
                 for word; do case $word in listen=tcp:127.0.0.1:*) port=${word##*:};; esac; done
                 exec memcached -l 127.0.0.1 -p $port -U 0 -u nobody""")
             status, out, err = run_bench("--spawn-egret", folder, "--conf", "/the/conf", "--backend-set", "partitions=1",
-                                         "--rounds", "1", "-t", "0.2", "-k", "1000", "--json")
+                                         "--rounds", "1", "-t", "0.2", "-k", "1000", "--json", "--quiet", "64")
             self.assertEqual(status, 0, err)
             self.assertEqual(json.loads(out)["cases"][0]["subject"]["name"], "Egret")
             with open(folder + "/egret-backend.arguments") as file:
