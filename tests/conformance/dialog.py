@@ -27,9 +27,11 @@ _KEY = re.compile(rb"<([a-z][a-z0-9]*)(?::(\d+))?>")
 
 class Case:
     """One client's bytes. `pieces` is bytes or a list of bytes; `after` is asked on a second connection when all cases of
-    the conversation have ended."""
+    the conversation have ended. `unfinished`: the bytes end inside a value. There memcached keeps back even the answers it
+    has, until the value is whole; a subject that gives them at once is as right."""
 
-    def __init__(self, pieces, after=None, name=None):
+    def __init__(self, pieces, after=None, name=None, unfinished=False):
+        self.unfinished = unfinished
         self.pieces = [pieces] if isinstance(pieces, bytes) else list(pieces)
         number = next(_case_numbers)
         names = {}
@@ -225,7 +227,9 @@ def compare(oracle, subject, cases, pause=0.01, normalise=without_cas, at_once=A
     differences = []
     for case, wanted, got in zip(cases, expected, heard):
         for which, want, have in (("answer", wanted[0], got[0]), ("after", wanted[1], got[1])):
-            if want is not None and normalise(want) != normalise(have):
+            if want is None or normalise(want) == normalise(have):
+                continue
+            if not (case.unfinished and which == "answer" and normalise(have).startswith(normalise(want))):
                 differences.append(describe(case, want, have, which))
     report = os.environ.get("EGRET_DIFFERENCES")
     if differences and report:

@@ -20,6 +20,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUT = os.environ.get("SUT", "egret")
+CONF = pathlib.Path(os.environ.get("EGRET_CONF", ROOT / "conf")).resolve()
 BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build" / "release")).resolve()
 SOAK_SECONDS = float(os.environ.get("EGRET_SOAK_SECONDS", "0"))
 START_TIMEOUT = 20.0
@@ -242,7 +243,7 @@ class Egret:
 
     @staticmethod
     def argv(name, options):
-        argv = [egret_binary(name), "--config", ROOT / "conf" / f"{name}.yaml"]
+        argv = [egret_binary(name), "--config", CONF / f"{name}.yaml"]
         for key, value in options.items():
             if value is not None:
                 argv += ["--set", f"{key}={value}"]

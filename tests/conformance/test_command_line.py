@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from servers import ROOT, SLACK, SUT, egret_binary, free_port, scratch_directory
+from servers import CONF, SLACK, SUT, egret_binary, free_port, scratch_directory
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="Egret's own command line")
 
@@ -23,7 +23,7 @@ def run(name, *arguments):
 
 
 def shipped(name):
-    return ROOT / "conf" / f"{name}.yaml"
+    return CONF / f"{name}.yaml"
 
 
 def refuses(name, *arguments, naming):

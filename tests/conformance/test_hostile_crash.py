@@ -152,10 +152,11 @@ class Loader:
         elif line != b"END\r\n":
             head = re.fullmatch(rb"VALUE (\S+) 0 (\d+)\r\n", line)
             assert head and head[1] == self.key, show(line)
-            data = self.lines.read(int(head[2]) + 2)
+            data = self.lines.read(int(head[2]))
+            assert self.lines.read(2) == b"\r\n"
             # A set that was answered with an error may have taken effect or not: the value is this turn's or an older one.
             unit = data.split(b".", 1)[0] + b"."
-            assert data == unit * (len(data) // len(unit)) + b"\r\n", f"mixed value {show(data)}"
+            assert data == unit * (len(data) // len(unit)), f"mixed value {show(data)}"
             assert int(unit[:-1]) <= int(value.split(b".", 1)[0])
             self.hits += 1
             assert self._line() == b"END\r\n"
@@ -279,13 +280,15 @@ def test_the_proxy_answers_what_is_in_flight_before_it_ends():
         server = start_subject()
         try:
             value = b"v" * size
-            converse(server.address, [Case(b"set flight 0 0 %d\r\n%s\r\n" % (size, value))])
+            ((stored, _),) = converse(server.address, [Case(b"set flight 0 0 %d\r\n%s\r\n" % (size, value))])
+            assert stored == b"STORED\r\n", (size, stored)
             whole = b"VALUE flight 0 %d\r\n%s\r\nEND\r\n" % (size, value)
             socks = []
             for _ in range(20):
                 sock = connect(server.address)
                 sock.sendall(b"get flight\r\n" * 20)
-                assert sock.recv(1) == b"V"
+                first = sock.recv(1)
+                assert first == b"V", f"values of {size}: {first + sock.recv(100)!r}"
                 socks.append(sock)
             server.proxies[0].signal(signal.SIGTERM)
             for sock in socks:

@@ -22,7 +22,7 @@ def test_noreply_everywhere(oracle, subject):
              b"set <k:251> 0 0 1 noreply\r\n", b"set <k> x 0 1 noreply\r\n", b"set <k> 0 0 1 noreply\r\nabc\r\n", b"incr <k> x noreply\r\n",
              b"touch <k> x noreply\r\n", b"delete <k> 1 noreply\r\n", b"set <k> 0 0 1 noreply x\r\n", b"set <k> 0 0 noreply\r\n",
              b"incr <k> noreply\r\n", b"touch <k> noreply\r\n", b"verbosity noreply\r\n", b"verbosity x noreply\r\n", b"get noreply\r\n",
-             b"version noreply\r\n", b"set <k> 0 0 1 NOREPLY\r\na\r\n", b"set <k> 0 0 1 noreplyx\r\na\r\n", b"set <k> 0 0 2000000 noreply\r\n",
+             b"version noreply\r\n", b"set <k> 0 0 1 NOREPLY\r\na\r\n", b"set <k> 0 0 1 noreplyx\r\na\r\n", b"set <k> 0 0 2000000 noreply\r\n" + b"v" * 2_000_000 + b"\r\n",
              b"foo noreply\r\n"]
     cases = []
     for text in quiet:

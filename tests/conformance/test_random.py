@@ -34,7 +34,8 @@ class Life:
         self.servers = (oracle, subject)
         prefix = b"r%x" % (seed & 0xFFFFFFFF)
         self.keys = [prefix + b"-%d" % n for n in range(10)] + [prefix.ljust(250, b"L"), prefix.ljust(200, b"M")]
-        self.counters = self.keys[:4]
+        self.counters = self.keys[:4]  # the only keys that incr and decr are used on
+        self.bad_end = False  # whether the command just made has a wrong terminator
         self.numbers = [(b"1", b"1")]  # CAS numbers that mean the same item state: (oracle's, subject's)
 
     # One command each. They return bytes with marks "{cas N}" for the Nth known pair of CAS numbers.
@@ -67,7 +68,8 @@ class Life:
         head = b"%s %s %d %s %d" % (verb.encode(), key, self.rng.choice([0, 0, 1, 65535, 4294967295]), self.exptime(), len(value))
         if verb == "cas":
             head += b" {cas %d}" % self.rng.randrange(max(0, len(self.numbers) - 6), len(self.numbers))
-        end = b"\r\n" if self.rng.random() < 0.97 else self.rng.choice([b"\n", b"..\r\n", b"xx", b""])
+        self.bad_end = self.rng.random() >= 0.97
+        end = b"\r\n" if not self.bad_end else self.rng.choice([b"\n", b"..\r\n", b"xx", b""])
         return head + self.noreply() + b"\r\n" + value + end
 
     def command(self, kind):
@@ -97,10 +99,13 @@ class Life:
 
     def stream(self):
         """One round's bytes. It ends before an incr or decr of a key that this round has read: behind an unsent answer
-        memcached does not pad the number."""
+        memcached does not pad the number. It ends after a value with a wrong terminator, since a long value taken for a line makes
+        memcached hang up without the answers it has. The empty lines at its end complete a value that lacks its terminator: when a
+        stream ends inside a value, memcached keeps back the answers it has."""
         commands = []
         read = set()
         for _ in range(self.rng.choice([1, 3, 10, 60])):
+            self.bad_end = False
             kind = self.rng.choices(list(WEIGHTS), weights=WEIGHTS.values())[0]
             text = self.command(kind)
             words = text.split(b"\r\n")[0].split(b" ")
@@ -109,7 +114,9 @@ class Life:
             if kind in ("incr", "decr") and words[1] in read:
                 break
             commands.append(text)
-        return b"".join(commands)
+            if self.bad_end:
+                break
+        return b"".join(commands) + b"\r\n\r\n"
 
     def pieces(self, stream):
         places = sorted(self.rng.randrange(len(stream) + 1) for _ in range(self.rng.choice([0, 0, 0, 1, 2, 5])))

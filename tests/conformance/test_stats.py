@@ -18,7 +18,7 @@ SETTINGS_NOT_OURS = {
     "its hash table": ["hash*"],
     "external storage": ["ext_*", "memory_file"],
     "TLS, which this build of it lacks too": ["ssl_*"],
-    "UDP and the thread dispatch": ["udpport", "num_threads_per_udp", "num_napi_ids"],
+    "UDP and the thread dispatch": ["udpport", "num_threads_per_udp", "num_napi_ids", "reqs_per_event"],
     "its logger and buffers": ["watcher_logbuf_size", "worker_logbuf_size", "read_buf_mem_limit", "inline_ascii_response"],
 }
 

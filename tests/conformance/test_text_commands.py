@@ -143,7 +143,7 @@ def test_length_argument(oracle, subject):
         for length in lengths:
             # A length beyond the item limit makes the rest of the stream part of the value that is thrown away.
             cases.append(Case(lines(b"set <k> 0 0 1", b"o", command + b" <k> 0 0 " + length, b"a", b"get <k>"),
-                              after=b"get <k>\r\n"))
+                              after=b"get <k>\r\n", unfinished=length == b"2147483645"))
     compare(oracle, subject, cases)
 
 
@@ -156,7 +156,7 @@ def test_number_of_arguments(oracle, subject):
         for count in range(9):
             for argument in (b"0", b"1", b"noreply"):
                 cases.append(Case(lines(command + b" <k>" * min(count, 1) + (b" " + argument) * (count - 1), b"a", b"version")))
-                cases.append(Case(lines(command + (b" " + argument) * count, b"a", b"version")))
+        cases.append(Case(lines(command, b"a", b"version")))
     compare(oracle, subject, cases)
 
 
