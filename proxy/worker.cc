@@ -234,11 +234,10 @@ void Worker::on_session_connecting(ClientSession& session) {
 }
 
 void Worker::on_session_open(ClientSession& session) {
-  // Being woken is all: the passes after it fetch.
   session_events_[index_of(session)].data.reset(
-      event_new(events, session.data_fd(), EV_READ | EV_PERSIST | EV_ET, [](int, short, void* self) {
-        static_cast<Worker*>(self)->begin_pass();
-      }, this));
+      event_new(events, session.data_fd(), EV_READ | EV_PERSIST | EV_ET, [](int, short, void* argument) {
+        static_cast<ClientSession*>(argument)->on_data_ready();
+      }, &session));
   event_add(session_events_[index_of(session)].data.get(), nullptr);
   base::log_info("worker {}: session with {}: {}", number_, session.options().address, session.grant().layout.to_string());
   if (unsettled_ > 0 && --unsettled_ == 0) settled_.store(true, std::memory_order_release);

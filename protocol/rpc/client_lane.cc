@@ -140,6 +140,12 @@ bool ClientLane::stage_want() {
   return true;
 }
 
+void ClientLane::take_back_want() {
+  if (wanted_ == 0 || !endpoint_.limits().fetch_is_local) return;
+  wanted_ = 0;
+  endpoint_.stage_write(layout_.want_offset(lane_), sizeof(uint64_t), 0);
+}
+
 // --- fetching ------------------------------------------------------------------------------------------------------------
 
 uint32_t ClientLane::stage_fetches(uint32_t depth) {

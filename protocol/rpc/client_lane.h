@@ -72,6 +72,8 @@ class ClientLane {
   bool on_delivered(std::span<const std::byte> bytes);
   // Stages want for everything outstanding, unless it is set already. Returns whether it did.
   bool stage_want();
+  // The worker is awake: where taking want back is only a store, the server need not push any more.
+  void take_back_want();
 
   // Messages sent and not answered; messages whose waiters have been told kTimedOut count until their slot comes back.
   uint32_t outstanding() const { return static_cast<uint32_t>(next_seq_ - oldest_); }

@@ -134,7 +134,12 @@ ClientLane& ClientSession::lane_of(uint64_t hash) { return *lanes_[op::partition
 
 void ClientSession::stop_waiting(const CreditWaiter* waiter) { std::erase(credit_waiters_, waiter); }
 
-void ClientSession::begin_pass() { now_ns_ = clock_.now_ns(); }
+void ClientSession::begin_pass() {
+  now_ns_ = clock_.now_ns();
+  for (auto& lane : lanes_) lane->take_back_want();
+}
+
+void ClientSession::on_data_ready() { ++past_.deliveries; }
 
 void ClientSession::flush() {
   if (state_ != State::kOpen) return;

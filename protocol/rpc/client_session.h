@@ -94,6 +94,9 @@ class ClientSession {
   void wait_for_credit(CreditWaiter* waiter) { credit_waiters_.push_back(waiter); }
   void stop_waiting(const CreditWaiter* waiter);
 
+  // data_fd() was readable: something was delivered. The pass that follows fetches it.
+  void on_data_ready();
+
   // --- the passes, in the worker's order
   void begin_pass();
   void flush();

@@ -16,6 +16,7 @@ using wire::ResponseHeader;
 
 namespace {
 constexpr size_t kMaxRoundMessages = 16;
+constexpr size_t kMaxLaneMessages = 4;  // of one lane in one round: more would keep the first of them waiting
 constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
 }  // namespace
 
@@ -110,14 +111,19 @@ void SlotPoller::gather(uint64_t now_ns) {
         now_ns = round_start_ns_ = clock_.now_ns();
         handler_.begin_round();
       }
-      if (!take_message(awake, now_ns)) {
-        if (lanes_[awake.id]->state == Lane::State::kBroken) {
-          remove_awake(next_awake_);
-          continue;
-        }
+      take_messages(awake, now_ns);
+      if (lanes_[awake.id]->state == Lane::State::kBroken) {
+        remove_awake(next_awake_);
+        continue;
       }
     }
     ++next_awake_;
+  }
+}
+
+void SlotPoller::take_messages(Awake& awake, uint64_t now_ns) {
+  for (size_t taken = 0; taken < kMaxLaneMessages && message_count_ < kMaxRoundMessages; ++taken) {
+    if (observe_word(awake.request) != awake.expected || !take_message(awake, now_ns)) return;
   }
 }
 

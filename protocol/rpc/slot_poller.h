@@ -106,6 +106,7 @@ class SlotPoller {
   };
 
   void gather(uint64_t now_ns);
+  void take_messages(Awake& awake, uint64_t now_ns);
   bool take_message(Awake& awake, uint64_t now_ns);
   bool copy_request(const Lane& lane, const Awake& awake, Message& message);
   bool decode_request(Lane& lane, Message& message);
