@@ -17,7 +17,8 @@ base::Expected<Arena> Arena::reserve(uint64_t bytes) {
   Arena arena;
   arena.size_ = bytes & ~(kPage - 1);
   arena.mapped_ = arena.size_ + kHugePage;
-  void* mapping = mmap(nullptr, arena.mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping =
+      mmap(nullptr, arena.mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
     return base::Status::system_error("cannot reserve " + base::size_text(arena.mapped_) + " for the store", errno);
   }

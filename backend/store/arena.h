@@ -14,7 +14,10 @@ class Arena {
   // `bytes` is rounded down to whole pages. Zeroed, aligned to 2 MiB, huge pages where the kernel has them.
   static base::Expected<Arena> reserve(uint64_t bytes);
   Arena(Arena&& other) noexcept
-      : mapping_(std::exchange(other.mapping_, nullptr)), mapped_(other.mapped_), data_(other.data_), size_(other.size_) {}
+      : mapping_(std::exchange(other.mapping_, nullptr)),
+        mapped_(other.mapped_),
+        data_(other.data_),
+        size_(other.size_) {}
   Arena& operator=(Arena&&) = delete;
   ~Arena();
 

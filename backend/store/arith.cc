@@ -25,8 +25,10 @@ op::Result Store::arith(const op::Op& op) {
     return answer(ResultCode::kMiss);
   }
   const Item& it = item(ref);
-  if (counted_size(op.key.size(), it.client_flags(), it.value_length) > kMaxNumberItem) return answer(ResultCode::kNonNumeric);
-  if ((op.options & op::kCompareCas) != 0 && it.value_length != 0 && op.cas != cas_of(it.version)) return answer(ResultCode::kExists);
+  if (counted_size(op.key.size(), it.client_flags(), it.value_length) > kMaxNumberItem)
+    return answer(ResultCode::kNonNumeric);
+  if ((op.options & op::kCompareCas) != 0 && it.value_length != 0 && op.cas != cas_of(it.version))
+    return answer(ResultCode::kExists);
   const std::optional<uint64_t> before = parse_number(it.value());
   if (!before) return answer(ResultCode::kNonNumeric);
   const uint64_t number = decrements ? *before - std::min(*before, op.delta) : *before + op.delta;

@@ -14,10 +14,12 @@ bool Store::check_invariants(std::string* why) const {
     if (it.has(kFree)) continue;
     const std::string where = "item at unit " + std::to_string(unit);
     const uint64_t bytes = it.units * kUnit;
-    if (item_units(it.key_length, it.has(kHasFlags), it.value_length) > it.units) return *why = where + ": larger than its block", false;
+    if (item_units(it.key_length, it.has(kHasFlags), it.value_length) > it.units)
+      return *why = where + ": larger than its block", false;
     if (it.pins != 0) pinned_bytes += bytes;
     if (it.has(kLinked)) {
-      if (index_.find(it.key(), index_.hash_of(it)) != ItemRef{unit}) return *why = where + ": not found under its key", false;
+      if (index_.find(it.key(), index_.hash_of(it)) != ItemRef{unit})
+        return *why = where + ": not found under its key", false;
       if (it.version >= version_) return *why = where + ": a version from the future", false;
       ++items;
       item_bytes += bytes;

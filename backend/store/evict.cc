@@ -1,9 +1,9 @@
 // Room for a block, and for the index, when the arena is full.
 //
-// CLOCK in address order: a hand sweeps over the blocks; an item that was read since it came by is passed over and loses one of
-// its reads (up to 3), any other goes. What it frees is merged with its free neighbours, so room for any size
-// appears behind the hand, and memory never stays bound to one size of items. A sweep for one block passes over at most kSecondChances
-// items; from then on it takes all it meets, until there is room in one piece.
+// CLOCK in address order: a hand sweeps over the blocks; an item that was read since it came by is passed over and
+// loses one of its reads (up to 3), any other goes. What it frees is merged with its free neighbours, so room for any
+// size appears behind the hand, and memory never stays bound to one size of items. A sweep for one block passes over at
+// most kSecondChances items; from then on it takes all it meets, until there is room in one piece.
 #include <algorithm>
 
 #include "store/store.h"
@@ -110,7 +110,8 @@ bool Store::link(ItemRef ref, ItemRef old, uint64_t hash) {
     index_.replace(hash, old, ref);
     drop(old);
   } else if (!index_.insert(hash, ref)) {
-    const bool done = (give_granule() && index_.insert(hash, ref)) || (evict_from_bucket(hash) && index_.insert(hash, ref));
+    const bool done =
+        (give_granule() && index_.insert(hash, ref)) || (evict_from_bucket(hash) && index_.insert(hash, ref));
     if (!done) return false;
   }
   index_.grow();

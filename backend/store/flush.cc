@@ -1,9 +1,9 @@
 // flush_all, by memcached's rule.
 //
-// A flush without delay hides every version given out so far. A flush N seconds ahead works, as memcached's does, by whole
-// seconds: said in second T it fires when second D = T + N - 1 begins, and hides all that was stored up to the end of second D;
-// what is stored in second T + N is the first to stay. A later flush takes the place of one that is still pending. A point
-// in time from before the server started cancels the pending one and hides nothing.
+// A flush without delay hides every version given out so far. A flush N seconds ahead works, as memcached's does, by
+// whole seconds: said in second T it fires when second D = T + N - 1 begins, and hides all that was stored up to the
+// end of second D; what is stored in second T + N is the first to stay. A later flush takes the place of one that is
+// still pending. A point in time from before the server started cancels the pending one and hides nothing.
 //
 //   flush_second_ = 0                        nothing pending; versions below flushed_before_ are hidden
 //   flush_second_ > now_                     pending

@@ -51,7 +51,8 @@ op::Result Store::erase(const op::Op& op) {
     ++counters_[StatId::kDeleteMisses];
     return answer(op::ResultCode::kMiss);
   }
-  if ((op.options & op::kCompareCas) != 0 && op.cas != cas_of(item(ref).version)) return answer(op::ResultCode::kExists);
+  if ((op.options & op::kCompareCas) != 0 && op.cas != cas_of(item(ref).version))
+    return answer(op::ResultCode::kExists);
   ++counters_[StatId::kDeleteHits];
   remove(ref, op.hash);
   return answer(op::ResultCode::kDeleted);

@@ -10,7 +10,9 @@ namespace {
 constexpr uint32_t kLinearUnits = 64;  // up to here every size has its class
 constexpr uint32_t kSteps = 32;        // classes per power of two above
 
-uint32_t highest_bit(uint32_t x) { return 31 - static_cast<uint32_t>(std::countl_zero(x)); }
+uint32_t highest_bit(uint32_t x) {
+  return 31 - static_cast<uint32_t>(std::countl_zero(x));
+}
 }  // namespace
 
 Heap::Heap(std::byte* arena, uint16_t* crossing, uint32_t begin, uint32_t end)
@@ -206,7 +208,8 @@ bool Heap::check_lists(uint64_t free_blocks, std::string* why) const {
     uint32_t previous = 0;
     for (uint32_t unit = heads_[size_class]; unit != 0; unit = free_block(unit).next) {
       const FreeBlock& block = free_block(unit);
-      if ((block.bits & kFree) == 0 || block.previous != previous || class_of(block.units) != size_class || free_blocks == 0) {
+      if ((block.bits & kFree) == 0 || block.previous != previous || class_of(block.units) != size_class ||
+          free_blocks == 0) {
         return *why = "free list " + std::to_string(size_class) + " is broken", false;
       }
       --free_blocks;
@@ -214,7 +217,8 @@ bool Heap::check_lists(uint64_t free_blocks, std::string* why) const {
     }
   }
   for (uint32_t word = 0; word < has_blocks_.size(); ++word) {
-    if ((has_words_ >> word & 1) != (has_blocks_[word] != 0)) return *why = "the mark of a word of marks is wrong", false;
+    if ((has_words_ >> word & 1) != (has_blocks_[word] != 0))
+      return *why = "the mark of a word of marks is wrong", false;
   }
   return free_blocks == 0 || (*why = "a free block is on no list", false);
 }

@@ -3,11 +3,11 @@
 //   begin                      top                      end
 //   | block | block | free | block |  wilderness, untouched  |  (the index)
 //
-// Free blocks are kept in lists by size class (64 linear classes, then 32 per power of two), a bitmap says which lists have
-// any: allocate() and release() take a constant number of steps. Neighbouring free blocks are always merged, and a free
-// block before `top` becomes wilderness. Sizes are rounded up to a class's smallest, so a freed block fits the next of
-// its kind exactly; at most 1/32 is lost to that.
-// The heap knows of an item only what a block's header says (units, kFree, kPreviousFree). Thread: its owner's.
+// Free blocks are kept in lists by size class (64 linear classes, then 32 per power of two), a bitmap says which lists
+// have any: allocate() and release() take a constant number of steps. Neighbouring free blocks are always merged, and a
+// free block before `top` becomes wilderness. Sizes are rounded up to a class's smallest, so a freed block fits the
+// next of its kind exactly; at most 1/32 is lost to that. The heap knows of an item only what a block's header says
+// (units, kFree, kPreviousFree). Thread: its owner's.
 #pragma once
 
 #include <array>
@@ -50,8 +50,8 @@ class Heap {
   // The block in which `unit` (begin <= unit < top) lies.
   ItemRef block_covering(uint32_t unit) const;
 
-  // The CLOCK hand always stands at a block's start or at top(): it moves along when blocks are merged, and beyond a block
-  // that is given out where it stands, so that what is new has a whole turn ahead of it.
+  // The CLOCK hand always stands at a block's start or at top(): it moves along when blocks are merged, and beyond a
+  // block that is given out where it stands, so that what is new has a whole turn ahead of it.
   uint32_t hand() const { return hand_; }
   void set_hand(uint32_t unit) { hand_ = unit; }
 
@@ -68,7 +68,9 @@ class Heap {
 
   static uint32_t class_of(uint32_t units);
   FreeBlock& free_block(uint32_t unit) const { return *reinterpret_cast<FreeBlock*>(arena_ + uint64_t{unit} * kUnit); }
-  uint32_t& size_before(uint32_t unit) const { return *reinterpret_cast<uint32_t*>(arena_ + uint64_t{unit} * kUnit - 4); }
+  uint32_t& size_before(uint32_t unit) const {
+    return *reinterpret_cast<uint32_t*>(arena_ + uint64_t{unit} * kUnit - 4);
+  }
   uint32_t first_class_with_blocks(uint32_t from) const;
   void insert_free(uint32_t unit, uint32_t units);
   void remove_free(uint32_t unit);

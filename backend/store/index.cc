@@ -27,7 +27,9 @@ Index::Index(std::byte* arena, uint64_t arena_size, uint32_t* directory, uint64_
   directory_[0] = 0;
 }
 
-uint64_t Index::hash_of(const Item& item) const { return op::hash_key(item.key(), hash_seed_); }
+uint64_t Index::hash_of(const Item& item) const {
+  return op::hash_key(item.key(), hash_seed_);
+}
 
 uint32_t Index::level_of(uint32_t bucket) const {
   const bool is_split = bucket < split_ || bucket >= 1u << level_;
@@ -173,8 +175,9 @@ void Index::append(Appender& to, uint64_t slot) {
   to.bucket->slots[to.used++] = slot;
 }
 
-// Deals the chain's slots over the two halves. Never needs more lines than it frees: when k slots have been dealt, the two
-// chains together need at most as many overflow lines as those slots came from, and each was freed before its slots were dealt.
+// Deals the chain's slots over the two halves. Never needs more lines than it frees: when k slots have been dealt, the
+// two chains together need at most as many overflow lines as those slots came from, and each was freed before its slots
+// were dealt.
 void Index::split(uint32_t from) {
   const uint32_t bit = level_;
   const bool refill = (bit + 1) % kHintBits == 0;  // the hint is used up: the next level's comes from the items
@@ -214,7 +217,8 @@ bool Index::check_chain(uint32_t number, uint64_t* items, uint64_t* lines, std::
       if (it.has(kFree) || !it.has(kLinked)) return *why = where + " points to what is no item", false;
       const uint64_t hash = hash_of(it);
       if (bucket_number(hash) != number) return *why = where + " has an item of another bucket", false;
-      if (make_slot(hash, level_of(number), location(slot)) != slot) return *why = where + " has a wrong tag or hint", false;
+      if (make_slot(hash, level_of(number), location(slot)) != slot)
+        return *why = where + " has a wrong tag or hint", false;
       if (std::find(keys.begin(), keys.end(), it.key()) != keys.end()) return *why = where + " has a key twice", false;
       keys.push_back(it.key());
     }

@@ -3,11 +3,11 @@
 //   bucket = [ overflow link 4 B | 4 B unused | 7 slots of 8 B ]
 //   slot   = [ tag 16 bits | hint 8 bits | location 40 bits ]; 0 is an empty one. A chain has no holes.
 //
-// The low bits of the hash choose the bucket, bits 32..47 are the tag (the partition is chosen by the highest ones), and the
-// hint holds the next few of the low bits, so that seven of eight doublings split buckets without reading an item.
-// Buckets, first ones and overflow alike, are *lines* of granules (64 KiB) at the arena's end, the first granule being the
-// last 64 KiB; a directory maps 1024 bucket numbers at a time to a granule. Lossless: nothing is ever pushed out.
-// Thread: the store's owner's.
+// The low bits of the hash choose the bucket, bits 32..47 are the tag (the partition is chosen by the highest ones),
+// and the hint holds the next few of the low bits, so that seven of eight doublings split buckets without reading an
+// item. Buckets, first ones and overflow alike, are *lines* of granules (64 KiB) at the arena's end, the first granule
+// being the last 64 KiB; a directory maps 1024 bucket numbers at a time to a granule. Lossless: nothing is ever pushed
+// out. Thread: the store's owner's.
 #pragma once
 
 #include <bit>
@@ -40,7 +40,8 @@ class Index {
   void erase(uint64_t hash, ItemRef ref);
   void replace(uint64_t hash, ItemRef ref, ItemRef with);
 
-  // One bounded step of growth: splits one bucket if the load asks for it and there is a line. Call it after every insert.
+  // One bounded step of growth: splits one bucket if the load asks for it and there is a line. Call it after every
+  // insert.
   void grow();
   // Growth or an insert waits for lines: give it the arena's next granule from the end.
   bool wants_granule() const { return wants_granule_; }
@@ -86,7 +87,9 @@ class Index {
 
   uint32_t bucket_number(uint64_t hash) const;
   uint32_t level_of(uint32_t bucket) const;  // how many bits of the hash its items share
-  Bucket& line(uint32_t number) const { return *reinterpret_cast<Bucket*>(end_ - (uint64_t{number} + 1) * sizeof(Bucket)); }
+  Bucket& line(uint32_t number) const {
+    return *reinterpret_cast<Bucket*>(end_ - (uint64_t{number} + 1) * sizeof(Bucket));
+  }
   Bucket& bucket(uint32_t number) const {
     return line(directory_[number / kLinesPerGranule] * kLinesPerGranule + number % kLinesPerGranule);
   }
@@ -108,12 +111,12 @@ class Index {
   uint32_t level_ = kFirstLevel;  // buckets 0 .. 2^level + split - 1 exist
   uint32_t split_ = 0;            // the next bucket to split
   uint64_t items_ = 0;
-  uint32_t granules_ = 1;      // that the arena has given
+  uint32_t granules_ = 1;  // that the arena has given
   uint32_t used_granules_ = 1;
   uint32_t free_line_ = kNoLine;  // links of lines that are free again
   uint32_t fresh_line_ = 0;       // the next never used line of the newest overflow granule
   uint32_t fresh_lines_ = 0;
-  uint64_t overflow_lines_ = 0;   // in chains
+  uint64_t overflow_lines_ = 0;  // in chains
   bool wants_granule_ = false;
 };
 

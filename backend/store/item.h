@@ -1,5 +1,5 @@
-// What lies in the arena: blocks, each a free one or an item. Offsets and sizes count units of 8 bytes, from the arena's
-// first byte; the arena holds at most 2^32 of them (32 GiB).
+// What lies in the arena: blocks, each a free one or an item. Offsets and sizes count units of 8 bytes, from the
+// arena's first byte; the arena holds at most 2^32 of them (32 GiB).
 //
 //   item:  [ header 24 B | client flags 4 B, if kHasFlags | key | value | slack ]
 //   free:  [ units, bits | next, previous of its size class | ... | units (the last 4 B of the block) ]
@@ -36,11 +36,11 @@ enum BlockBits : uint8_t {
 inline constexpr uint16_t kMaxPins = 0xffff;
 
 struct Item {
-  uint32_t units;       // of the whole block
-  uint8_t bits;         // BlockBits
-  uint8_t key_length;   // items only, like all below
-  uint16_t pins;        // who keep this block as it is: neither freed, nor moved, nor written
-  uint64_t version;     // of the last change
+  uint32_t units;      // of the whole block
+  uint8_t bits;        // BlockBits
+  uint8_t key_length;  // items only, like all below
+  uint16_t pins;       // who keep this block as it is: neither freed, nor moved, nor written
+  uint64_t version;    // of the last change
   uint32_t value_length;
   uint32_t exptime;  // seconds since the epoch from which on it is expired; 0: never
 
@@ -73,8 +73,8 @@ inline uint64_t item_units(size_t key_length, bool has_flags, uint64_t value_len
   return (sizeof(Item) + (has_flags ? sizeof(uint32_t) : 0) + key_length + value_length + kUnit - 1) / kUnit;
 }
 
-// The size that memcached gives an item (its header, a CAS, the key and a zero, client flags unless they are 0, the value
-// and CR LF), so that the border of item_size_max is memcached's to the byte.
+// The size that memcached gives an item (its header, a CAS, the key and a zero, client flags unless they are 0, the
+// value and CR LF), so that the border of item_size_max is memcached's to the byte.
 inline uint64_t counted_size(size_t key_length, uint32_t client_flags, uint64_t value_length) {
   return 48 + 8 + key_length + 1 + (client_flags != 0 ? 4 : 0) + value_length + 2;
 }

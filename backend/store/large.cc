@@ -67,8 +67,12 @@ bool Store::Upload::write(uint32_t offset, std::string_view bytes) {
   return true;
 }
 
-uint32_t Store::Upload::total_length() const { return store_ != nullptr ? store_->item(ref_).value_length : 0; }
-std::string_view Store::Upload::key() const { return store_ != nullptr ? store_->item(ref_).key() : std::string_view{}; }
+uint32_t Store::Upload::total_length() const {
+  return store_ != nullptr ? store_->item(ref_).value_length : 0;
+}
+std::string_view Store::Upload::key() const {
+  return store_ != nullptr ? store_->item(ref_).key() : std::string_view{};
+}
 
 // --- Pins
 
@@ -108,10 +112,18 @@ void Store::Pin::release() {
   if (store_ != nullptr) std::exchange(store_, nullptr)->end_pin(ref_);
 }
 
-std::string_view Store::Pin::value() const { return store_->item(ref_).value(); }
-uint64_t Store::Pin::version() const { return store_->item(ref_).version; }
-uint64_t Store::Pin::cas() const { return store_->cas_of(version()); }
-uint32_t Store::Pin::client_flags() const { return store_->item(ref_).client_flags(); }
+std::string_view Store::Pin::value() const {
+  return store_->item(ref_).value();
+}
+uint64_t Store::Pin::version() const {
+  return store_->item(ref_).version;
+}
+uint64_t Store::Pin::cas() const {
+  return store_->cas_of(version());
+}
+uint32_t Store::Pin::client_flags() const {
+  return store_->item(ref_).client_flags();
+}
 
 op::Result Store::Pin::chunk(uint32_t offset, uint32_t length) const {
   const Item& it = store_->item(ref_);

@@ -5,7 +5,9 @@
 namespace egret::store {
 
 namespace {
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
 }  // namespace
 
 std::optional<uint64_t> parse_number(std::string_view text) {

@@ -11,9 +11,15 @@ using op::SetMode;
 using op::StatId;
 
 namespace {
-bool compares(const op::Op& op) { return (op.options & op::kCompareCas) != 0; }
-bool extends(SetMode mode) { return mode == SetMode::kAppend || mode == SetMode::kPrepend; }
-bool is_plain_set(const op::Op& op) { return op.mode == SetMode::kSet && !compares(op); }
+bool compares(const op::Op& op) {
+  return (op.options & op::kCompareCas) != 0;
+}
+bool extends(SetMode mode) {
+  return mode == SetMode::kAppend || mode == SetMode::kPrepend;
+}
+bool is_plain_set(const op::Op& op) {
+  return op.mode == SetMode::kSet && !compares(op);
+}
 
 void write_flags(Item& item, uint32_t client_flags) {
   if (item.has(kHasFlags)) std::memcpy(item.extra(), &client_flags, sizeof client_flags);

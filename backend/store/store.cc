@@ -12,7 +12,9 @@ namespace egret::store {
 namespace {
 constexpr int64_t kThirtyDays = 60 * 60 * 24 * 30;  // longer exptimes are points in time
 
-uint64_t rounded_up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
+uint64_t rounded_up(uint64_t value, uint64_t step) {
+  return (value + step - 1) / step * step;
+}
 }  // namespace
 
 struct Store::Layout {
@@ -35,12 +37,13 @@ base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) 
   EGRET_CHECK(config.cas_stride > 0 && config.cas_offset < config.cas_stride && config.first_version > 0);
   const uint64_t least = std::max(kMinMemory, 2 * uint64_t{config.item_size_max});
   if (config.memory_limit < least) {
-    return base::Status::error("a partition's memory of " + base::size_text(config.memory_limit) + " is too small: items of up to " +
-                               base::size_text(config.item_size_max) + " need " + base::size_text(least));
+    return base::Status::error("a partition's memory of " + base::size_text(config.memory_limit) +
+                               " is too small: items of up to " + base::size_text(config.item_size_max) + " need " +
+                               base::size_text(least));
   }
   if (config.memory_limit > kMaxArena) {
-    return base::Status::error("a partition's memory of " + base::size_text(config.memory_limit) + " is too large: at most " +
-                               base::size_text(kMaxArena) + "; use more partitions");
+    return base::Status::error("a partition's memory of " + base::size_text(config.memory_limit) +
+                               " is too large: at most " + base::size_text(kMaxArena) + "; use more partitions");
   }
   auto arena = Arena::reserve(config.memory_limit / Index::kGranule * Index::kGranule);
   if (!arena) return arena.status();
@@ -51,16 +54,19 @@ base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) 
 Store::Store(const StoreConfig& config, Arena arena, const Layout& layout)
     : config_(config),
       arena_(std::move(arena)),
-      heap_(arena_.data(), reinterpret_cast<uint16_t*>(arena_.data() + layout.crossing), static_cast<uint32_t>(layout.heap / kUnit),
-            static_cast<uint32_t>(layout.index / kUnit)),
-      index_(arena_.data(), arena_.size(), reinterpret_cast<uint32_t*>(arena_.data() + layout.directory), config.hash_seed),
+      heap_(arena_.data(), reinterpret_cast<uint16_t*>(arena_.data() + layout.crossing),
+            static_cast<uint32_t>(layout.heap / kUnit), static_cast<uint32_t>(layout.index / kUnit)),
+      index_(arena_.data(), arena_.size(), reinterpret_cast<uint32_t*>(arena_.data() + layout.directory),
+             config.hash_seed),
       version_(config.first_version) {
   begin_pass();
   start_second_ = now_;
   owner_.release();
 }
 
-Store::~Store() { EGRET_DCHECK(pinned_bytes_ == 0 && upload_bytes_ == 0); }
+Store::~Store() {
+  EGRET_DCHECK(pinned_bytes_ == 0 && upload_bytes_ == 0);
+}
 
 void Store::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
@@ -181,8 +187,12 @@ void Store::append_stats(std::vector<op::StatRow>& rows) const {
   }
 }
 
-void Store::reset_stats() { counters_.reset(); }
+void Store::reset_stats() {
+  counters_.reset();
+}
 
-uint64_t Store::memory_used() const { return heap_.begin() * kUnit + heap_.used_units() * kUnit + index_.bytes(); }
+uint64_t Store::memory_used() const {
+  return heap_.begin() * kUnit + heap_.used_units() * kUnit + index_.bytes();
+}
 
 }  // namespace egret::store

@@ -5,10 +5,10 @@
 //   Index (index.h): key hash → item                                           ├─ get.cc set.cc arith.cc flush.cc
 //   Heap (heap.h): blocks of one arena, CLOCK eviction in address order ◀──────┘  large.cc (uploads, pins)
 //
-// It knows neither slots nor memcached text. Thread: one, the partition's own, for everything, create() included or not.
-// Memory: one arena of `memory_limit` bytes, reserved at create() and touched only as it fills; index and items all live in
-// it, so the limit is exact. Nothing on the data path allocates from the heap or locks.
-// Errors: results say what happened (op::ResultCode); only create() can fail otherwise.
+// It knows neither slots nor memcached text. Thread: one, the partition's own, for everything, create() included or
+// not. Memory: one arena of `memory_limit` bytes, reserved at create() and touched only as it fills; index and items
+// all live in it, so the limit is exact. Nothing on the data path allocates from the heap or locks. Errors: results say
+// what happened (op::ResultCode); only create() can fail otherwise.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,9 @@ struct StoreConfig {
   bool evict = true;                   // false: answer kOutOfMemory when full, like memcached -M
   uint64_t hash_seed = 0;              // every op's hash must be op::hash_key(key, hash_seed)
   const base::Clock* clock = nullptr;  // outlives the store
-  // The n-th change (n = first_version, first_version + 1, ...) gets internal version n and CAS n × cas_stride + cas_offset:
-  // partition p of N takes stride N and offset p, so that no two items of a backend share a CAS. cas_offset < cas_stride.
+  // The n-th change (n = first_version, first_version + 1, ...) gets internal version n and CAS n × cas_stride +
+  // cas_offset: partition p of N takes stride N and offset p, so that no two items of a backend share a CAS. cas_offset
+  // < cas_stride.
   uint64_t first_version = 1;
   uint64_t cas_stride = 1;
   uint64_t cas_offset = 0;
@@ -60,27 +61,35 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // One pass of the poll loop: reads the clock once (expiry is `<=` this second everywhere) and fires an overdue delayed
-  // flush. Call it before the first op after every pause.
+  // One pass of the poll loop: reads the clock once (expiry is `<=` this second everywhere) and fires an overdue
+  // delayed flush. Call it before the first op after every pause.
   void begin_pass();
+  // The same for a caller who has read the clock already (base::Clock::now_ns): costs nothing, but may be late by
+  // kSecondLag.
+  void begin_pass(uint64_t now_ns) {
+    if (now_ns - clock_read_ns_ < kSecondLag) return;
+    clock_read_ns_ = now_ns;
+    begin_pass();
+  }
+  static constexpr uint64_t kSecondLag = 5'000'000;  // ns
 
   // A batch: at most kMaxBatch ops, each with its hash filled in. The span must stay valid until the last execute().
   void prepare(std::span<const op::Op> ops);
   void locate();
-  // Executes ops[index] of the prepared batch: Get, Set, Delete, Arith, Chunk, Flush; others answer kUnsupported. Strictly
-  // in order, once each (ops that somebody else executes may be left out). Result.value views the store's memory until the
-  // next execute(), reserve(), commit() or end of a Pin or Upload.
+  // Executes ops[index] of the prepared batch: Get, Set, Delete, Arith, Chunk, Flush; others answer kUnsupported.
+  // Strictly in order, once each (ops that somebody else executes may be left out). Result.value views the store's
+  // memory until the next execute(), reserve(), commit() or end of a Pin or Upload.
   op::Result execute(size_t index);
   // prepare, locate and execute of a single op.
   op::Result execute_one(const op::Op& op);
 
   // --- Values in parts. An Upload is room for a value that nobody sees until commit().
   // All uploads together hold at most max(1/8 of the memory limit, one item of item_size_max).
-  // kOk: the upload is open. kTooLarge, kOutOfMemory: it is not; call refuse_set() when the client's Commit comes (or at
-  // once, if the op says how it was meant), since a failed plain set also removes the old item.
+  // kOk: the upload is open. kTooLarge, kOutOfMemory: it is not; call refuse_set() when the client's Commit comes (or
+  // at once, if the op says how it was meant), since a failed plain set also removes the old item.
   Reservation reserve(std::string_view key, uint64_t hash, uint32_t total_length);
-  // Judges the op now, as a kSet of the uploaded value: mode, CAS, flags and exptime come from `commit`. Its key must be
-  // the one that was reserved. Always consumes the upload. kNoUpload: parts are missing.
+  // Judges the op now, as a kSet of the uploaded value: mode, CAS, flags and exptime come from `commit`. Its key must
+  // be the one that was reserved. Always consumes the upload. kNoUpload: parts are missing.
   op::Result commit(Upload&& upload, const op::Op& commit);
   // What becomes of a set whose value could not be taken: counts it, and removes the old item if it is a plain set.
   op::Result refuse_set(const op::Op& set, op::ResultCode why);
@@ -97,8 +106,8 @@ class Store {
   // Bytes of the arena that hold items, uploads, pinned versions and the index; never more than memory_limit.
   uint64_t memory_used() const;
 
-  // The checker, for tests (check.cc): every item is reachable and filed under its own hash and tag, blocks tile the heap, accounting
-  // is exact, used ≤ limit. Reads everything. Says why not.
+  // The checker, for tests (check.cc): every item is reachable and filed under its own hash and tag, blocks tile the
+  // heap, accounting is exact, used ≤ limit. Reads everything. Says why not.
   bool check_invariants(std::string* why) const;
 
  private:
@@ -171,6 +180,7 @@ class Store {
   Counters counters_;
 
   uint32_t now_ = 0;             // seconds since the epoch, read by begin_pass()
+  uint64_t clock_read_ns_ = 0;   // when begin_pass(now_ns) last read them
   uint64_t version_;             // of the next change
   uint64_t flushed_before_ = 0;  // items of smaller versions are hidden
   uint32_t flush_second_ = 0;    // of the pending flush; 0: none is pending. See flush.cc
@@ -215,8 +225,8 @@ class Store::Upload {
 
   explicit operator bool() const { return store_ != nullptr; }
   void release();
-  // Takes the next part. Parts come in order without gaps (a lane is first-in first-out), so that no byte of the value is
-  // ever one that the client did not send. False: `offset` is not received(), or more bytes than were reserved.
+  // Takes the next part. Parts come in order without gaps (a lane is first-in first-out), so that no byte of the value
+  // is ever one that the client did not send. False: `offset` is not received(), or more bytes than were reserved.
   [[nodiscard]] bool write(uint32_t offset, std::string_view bytes);
   uint32_t received() const { return received_; }
   uint32_t total_length() const;

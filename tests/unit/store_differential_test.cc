@@ -1,9 +1,9 @@
 // Random ops on the store and on a simple model of memcached, compared answer by answer. STORE_SEED=n replays a run.
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <map>
 #include <random>
+
+#include <doctest/doctest.h>
 
 #include "store/number.h"
 #include "store_harness.h"
@@ -145,11 +145,13 @@ class Differential {
       flush.exptime = static_cast<int64_t>(random_() % 5) - 1;
       return flush;
     }
-    values_[i] = random_() % 3 == 0 ? std::to_string(random_() >> (random_() % 64)) : std::string(random_length(), static_cast<char>('a' + random_() % 26));
+    values_[i] = random_() % 3 == 0 ? std::to_string(random_() >> (random_() % 64))
+                                    : std::string(random_length(), static_cast<char>('a' + random_() % 26));
     const bool extends = random_() % 4 == 0;
     const auto mode = extends ? SetMode(3 + random_() % 2) : SetMode(random_() % 3);
     if (extends) values_[i].resize(random_() % 40, 'x');
-    return h_.make_set(keys_[i], values_[i], static_cast<int64_t>(random_() % 8) - 1, random_() % 2 == 0 ? 0 : static_cast<uint32_t>(random_()), mode);
+    return h_.make_set(keys_[i], values_[i], static_cast<int64_t>(random_() % 8) - 1,
+                       random_() % 2 == 0 ? 0 : static_cast<uint32_t>(random_()), mode);
   }
 
   size_t random_length() { return random_() % (size_t{1} << (random_() % 13)); }
@@ -174,7 +176,8 @@ class Differential {
       }
       case op::OpCode::kDelete: {
         const bool had = model_.find(key) != nullptr;
-        if (!may_evict_ || got.code == ResultCode::kDeleted) REQUIRE(got.code == (had ? ResultCode::kDeleted : ResultCode::kMiss));
+        if (!may_evict_ || got.code == ResultCode::kDeleted)
+          REQUIRE(got.code == (had ? ResultCode::kDeleted : ResultCode::kMiss));
         return model_.erase(key);
       }
       case op::OpCode::kArith: {
@@ -195,7 +198,8 @@ class Differential {
     const std::string key(op.key);
     // The store judged before it evicted, so an item missing to it was missing then.
     const bool needs_old = op.mode == SetMode::kReplace || op.mode == SetMode::kAppend || op.mode == SetMode::kPrepend;
-    if (may_evict_ && ((needs_old && got.code == ResultCode::kNotStored) || (op.mode == SetMode::kAdd && got.code == ResultCode::kStored))) {
+    if (may_evict_ && ((needs_old && got.code == ResultCode::kNotStored) ||
+                       (op.mode == SetMode::kAdd && got.code == ResultCode::kStored))) {
       model_.erase(key);
     }
     REQUIRE(got.code == model_.set(op));

@@ -39,7 +39,8 @@ TEST_CASE("hidden items are missing to every op") {
   CHECK(h.store_as(op::SetMode::kAdd, "e", "x") == ResultCode::kStored);
 }
 
-TEST_CASE("a delayed flush fires by whole seconds, as memcached's does: when second now + N - 1 begins, and through it") {
+TEST_CASE(
+    "a delayed flush fires by whole seconds, as memcached's does: when second now + N - 1 begins, and through it") {
   Harness h;
   h.set("old", "1");
   h.flush_all(3);

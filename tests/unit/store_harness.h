@@ -1,12 +1,12 @@
 // What the store's tests share: a store under a clock set by hand, and memcached's commands as one-line calls.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <doctest/doctest.h>
 
 #include "base/clock.h"
 #include "op/hash.h"
@@ -55,7 +55,8 @@ struct Harness {
   op::ResultCode set(std::string_view key, std::string_view value, int64_t exptime = 0, uint32_t flags = 0) {
     return run(make_set(key, value, exptime, flags)).code;
   }
-  op::ResultCode store_as(op::SetMode mode, std::string_view key, std::string_view value, int64_t exptime = 0, uint32_t flags = 0) {
+  op::ResultCode store_as(op::SetMode mode, std::string_view key, std::string_view value, int64_t exptime = 0,
+                          uint32_t flags = 0) {
     return run(make_set(key, value, exptime, flags, mode)).code;
   }
   op::ResultCode cas(std::string_view key, std::string_view value, uint64_t unique) {
@@ -121,5 +122,7 @@ inline StoreConfig small_store(uint64_t memory = kMinMemory, uint32_t item_size_
 
 // For doctest's messages.
 namespace egret::op {
-inline doctest::String toString(ResultCode code) { return to_string(code); }
+inline doctest::String toString(ResultCode code) {
+  return to_string(code);
+}
 }  // namespace egret::op

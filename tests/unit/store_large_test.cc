@@ -100,7 +100,8 @@ TEST_CASE("uploads together hold an eighth of the memory; a dropped one gives it
 TEST_CASE("a set whose value was refused still removes the old item, if it is a plain set") {
   Harness h;
   h.set("a", "old");
-  CHECK(h.store->refuse_set(commit_of(h, "a", op::SetMode::kReplace), ResultCode::kTooLarge).code == ResultCode::kTooLarge);
+  CHECK(h.store->refuse_set(commit_of(h, "a", op::SetMode::kReplace), ResultCode::kTooLarge).code ==
+        ResultCode::kTooLarge);
   CHECK(h.get("a") == "old");
   CHECK(h.store->refuse_set(commit_of(h, "a"), ResultCode::kOutOfMemory).code == ResultCode::kOutOfMemory);
   CHECK(h.get("a") == "-");

@@ -1,9 +1,8 @@
 // The memory limit: eviction, its absence, mixed sizes, index growth in a full arena, and what is resident.
-#include <doctest/doctest.h>
-
 #include <cstdio>
 #include <random>
 
+#include <doctest/doctest.h>
 #include <unistd.h>
 
 #include "store_harness.h"
@@ -14,7 +13,9 @@ using op::ResultCode;
 using op::StatId;
 
 namespace {
-std::string key_of(uint64_t number) { return "key-" + std::to_string(number); }
+std::string key_of(uint64_t number) {
+  return "key-" + std::to_string(number);
+}
 
 uint64_t resident_bytes() {
   long pages = 0;

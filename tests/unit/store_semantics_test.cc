@@ -194,7 +194,8 @@ TEST_CASE("incr wraps, decr stops at 0, a shorter number is padded") {
 
 TEST_CASE("what is no number stays as it is") {
   Harness h;
-  for (const std::string value : {"", "a", "1a", "-1", "- 1", "+-1", "0x10", "18446744073709551616", "  ", "1.0", "9223372036854775808 -"}) {
+  for (const std::string value :
+       {"", "a", "1a", "-1", "- 1", "+-1", "0x10", "18446744073709551616", "  ", "1.0", "9223372036854775808 -"}) {
     h.set("n", value);
     CHECK_MESSAGE(h.arith("n", 1).code == ResultCode::kNonNumeric, value);
     CHECK(h.get("n") == value);
@@ -266,12 +267,13 @@ TEST_CASE("each op moves the counters that memcached moves") {
   h.erase("a");
   h.erase("a");
   const std::pair<StatId, uint64_t> expected[] = {
-      {StatId::kCmdGet, 2},     {StatId::kGetHits, 1},      {StatId::kGetMisses, 1}, {StatId::kCmdTouch, 4},  {StatId::kTouchHits, 2},
-      {StatId::kTouchMisses, 2}, {StatId::kIncrHits, 1},     {StatId::kIncrMisses, 1}, {StatId::kDecrHits, 1},  {StatId::kDecrMisses, 1},
-      {StatId::kDeleteHits, 1}, {StatId::kDeleteMisses, 1}, {StatId::kCmdSet, 1},    {StatId::kTotalItems, 1}, {StatId::kCurrItems, 0}};
-  for (const auto& [id, value] : expected) {
-    CAPTURE(static_cast<int>(id));
-    CHECK(h.stat(id) == value);
+      {StatId::kCmdGet, 2},    {StatId::kGetHits, 1},     {StatId::kGetMisses, 1},  {StatId::kCmdTouch, 4},
+      {StatId::kTouchHits, 2}, {StatId::kTouchMisses, 2}, {StatId::kIncrHits, 1},   {StatId::kIncrMisses, 1},
+      {StatId::kDecrHits, 1},  {StatId::kDecrMisses, 1},  {StatId::kDeleteHits, 1}, {StatId::kDeleteMisses, 1},
+      {StatId::kCmdSet, 1},    {StatId::kTotalItems, 1},  {StatId::kCurrItems, 0}};
+  for (const auto& row : expected) {
+    CAPTURE(static_cast<int>(row.first));
+    CHECK(h.stat(row.first) == row.second);
   }
 }
 
