@@ -287,13 +287,17 @@ class Egret:
         raise AssertionError(f"egret-proxy does not start; its log:\n{daemon.log()}\nbackend:\n{self.backend.log()}")
 
     def wait_ready(self, index=0):
-        """Waits until proxy `index` serves from the backend. False when it has ended instead."""
+        """Waits until proxy `index` serves from the backend, whichever worker a connection meets. False when it has ended
+        instead."""
 
         def serves():
             if not self.proxies[index].is_alive():
                 return "dead"
             try:
-                return ask(self.addresses[index], b"get egret-ready\r\n") == b"END\r\n" and "ready"
+                for _ in range(8):
+                    if ask(self.addresses[index], b"get egret-ready\r\n") != b"END\r\n":
+                        return False
+                return "ready"
             except OSError:
                 return False
 
