@@ -1,4 +1,5 @@
 // The backend's end of the shm transport: listens, makes regions, hears rings, signals deliveries.
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -37,6 +38,17 @@ Status make_memory(const char* name, size_t bytes, int protection, unsigned extr
   return Status::ok();
 }
 
+// What a client sleeps on: an epoll descriptor that is ready whenever `event` is signalled. The eventfd itself must not
+// leave this process: O_NONBLOCK belongs to the open file, so a client that shared it could clear the flag, fill the counter,
+// and so stop the partition thread in its next delivery.
+UniqueFd watcher_of(int event) {
+  UniqueFd watcher(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event wanted{};
+  wanted.events = EPOLLIN | EPOLLET;
+  if (watcher.is_open() && ::epoll_ctl(watcher.get(), EPOLL_CTL_ADD, event, &wanted) < 0) watcher.reset();
+  return watcher;
+}
+
 class ShmServerEndpoint final : public ServerEndpoint {
  public:
   ShmServerEndpoint(UniqueFd socket, std::string peer) : socket_(std::move(socket)), peer_(std::move(peer)) {
@@ -51,8 +63,11 @@ class ShmServerEndpoint final : public ServerEndpoint {
   }
   Status send_frame(std::span<const std::byte> frame, bool attach) override {
     if (!attach) return send(socket_.get(), frame, {});
-    const int fds[kRegionFds] = {request_fd_.get(), response_fd_.get(), to_server_.get(), to_client_.get()};
-    return send(socket_.get(), frame, fds);
+    const int fds[kRegionFds] = {request_fd_.get(), response_fd_.get(), to_server_.get(), to_client_watcher_.get()};
+    if (Status sent = send(socket_.get(), frame, fds); !sent) return sent;
+    // They travel once; what is mapped stays mapped, and a session costs three descriptors instead of six.
+    for (UniqueFd* given : {&request_fd_, &response_fd_, &to_client_watcher_}) given->reset();
+    return Status::ok();
   }
 
   Status create_region(const RegionShape& shape) override {
@@ -60,6 +75,8 @@ class ShmServerEndpoint final : public ServerEndpoint {
     to_server_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     to_client_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!to_server_.is_open() || !to_client_.is_open()) return Status::system_error("eventfd", errno);
+    to_client_watcher_ = watcher_of(to_client_.get());
+    if (!to_client_watcher_.is_open()) return Status::system_error("epoll_create1", errno);
     if (Status made = make_memory("egret-requests", request_file_bytes(shape), PROT_READ, 0, request_fd_, requests_); !made) {
       return made;
     }
@@ -98,7 +115,8 @@ class ShmServerEndpoint final : public ServerEndpoint {
   const std::string peer_;
   Limits limits_;
   RegionShape shape_;
-  UniqueFd request_fd_, response_fd_, to_server_, to_client_;
+  UniqueFd request_fd_, response_fd_, to_client_watcher_;  // until they are sent
+  UniqueFd to_server_, to_client_;
   Mapping requests_, responses_;
   // Home's alone.
   uint64_t all_rings_seen_ = 0;
@@ -144,7 +162,8 @@ class ShmListener final : public Listener {
 // A socket file that nobody listens on any more (its owner was killed) may be replaced; one in use may not.
 Status remove_stale_socket(const std::string& path, const sockaddr_un& address, socklen_t length) {
   UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 || errno == EAGAIN) {
+  // Anything but "refused" means that somebody is there: a full backlog, a socket of another type, no right to know.
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 || errno != ECONNREFUSED) {
     return Status::error("shm:" + path + " is in use by another process");
   }
   struct stat info{};

@@ -1,0 +1,289 @@
+// What a client may do with the descriptors it is given, and what a backend may not do to its client.
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <csignal>
+
+#include "transport_pair.h"
+
+using namespace egret::transport;
+using egret::base::observe_word;
+using egret::base::UniqueFd;
+
+namespace {
+
+struct Hostile {
+  Hostile() : listener(listening()), client(*listener, name) { client.take_region(); }
+  std::unique_ptr<Listener> listening() {
+    auto made = listen("shm:" + name, {});
+    REQUIRE(made.is_ok());
+    return std::move(made.value());
+  }
+  int fd(shm::RegionFd which) const { return client.fds[which].get(); }
+
+  std::string name = fresh_name();
+  std::unique_ptr<Listener> listener;
+  RawClient client;
+};
+
+bool maps(int fd, int protection) {
+  void* at = ::mmap(nullptr, 4096, protection, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return false;
+  ::munmap(at, 4096);
+  return true;
+}
+
+UniqueFd reopened(int fd, int flags) { return UniqueFd(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), flags)); }
+
+// A message with as many descriptors as one likes.
+ssize_t send_with_fds(int socket, std::string_view text, size_t count) {
+  std::vector<int> fds(count, STDERR_FILENO);
+  std::vector<char> control(CMSG_SPACE(sizeof(int) * count));
+  iovec vector{const_cast<char*>(text.data()), text.size()};
+  msghdr message{};
+  message.msg_iov = &vector;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int) * count);
+  std::memcpy(CMSG_DATA(header), fds.data(), sizeof(int) * count);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+TEST_SUITE("what a client may do with a region") {
+  TEST_CASE("neither memory can change its size: no read of ours becomes a SIGBUS") {
+    Hostile hostile;
+    for (const auto which : {shm::kRequestFd, shm::kResponseFd}) {
+      for (const int fd : {hostile.fd(which), reopened(hostile.fd(which), O_RDWR).release()}) {
+        if (fd < 0) continue;
+        CHECK(::ftruncate(fd, 0) != 0);
+        CHECK(::ftruncate(fd, 1 << 20) != 0);
+        CHECK(::fallocate(fd, 0, 1 << 20, 4096) != 0);
+        if (fd != hostile.fd(which)) ::close(fd);
+      }
+    }
+    for (size_t i = 0; i < kShape.request_bytes; i += 64) CHECK(observe_word(hostile.client.server->request_memory() + i) == 0);
+  }
+
+  TEST_CASE("nobody can add a seal: the client may not take our own rights away") {
+    Hostile hostile;
+    for (const auto which : {shm::kRequestFd, shm::kResponseFd}) {
+      CHECK(::fcntl(hostile.fd(which), F_ADD_SEALS, F_SEAL_WRITE) != 0);
+      CHECK(::fcntl(hostile.fd(which), F_ADD_SEALS, F_SEAL_SHRINK) != 0);
+    }
+  }
+
+  TEST_CASE("the client cannot write response memory by any way in") {
+    Hostile hostile;
+    const int fd = hostile.fd(shm::kResponseFd);
+    CHECK(maps(fd, PROT_READ));
+    CHECK_FALSE(maps(fd, PROT_READ | PROT_WRITE));
+    CHECK_FALSE(maps(fd, PROT_WRITE));
+    CHECK(::pwrite(fd, "x", 1, 0) < 0);
+    CHECK(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) != 0);
+    CHECK(::fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, 4096) != 0);
+    void* at = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    REQUIRE(at != MAP_FAILED);
+    CHECK(::mprotect(at, 4096, PROT_READ | PROT_WRITE) != 0);
+    ::munmap(at, 4096);
+    const UniqueFd again = reopened(fd, O_RDWR);
+    if (again.is_open()) {
+      CHECK_FALSE(maps(again.get(), PROT_READ | PROT_WRITE));
+      CHECK(::pwrite(again.get(), "x", 1, 0) < 0);
+    }
+    CHECK_FALSE(reopened(fd, O_RDWR | O_TRUNC).is_open());
+    hostile.client.server->response_memory()[0] = std::byte{1};  // ours to write all the same
+  }
+
+  TEST_CASE("request memory full of holes reads as zeroes") {
+    Hostile hostile;
+    const int fd = hostile.fd(shm::kRequestFd);
+    REQUIRE(::pwrite(fd, "12345678", 8, 0) == 8);
+    const std::byte* seen = hostile.client.server->request_memory();
+    CHECK(observe_word(seen) != 0);
+    ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 8192);
+    CHECK(observe_word(seen) == 0);
+  }
+
+  TEST_CASE("a delivery never blocks, whatever the client does to the descriptor it sleeps on") {
+    Hostile hostile;
+    const int fd = hostile.fd(shm::kToClientFd);
+    // O_NONBLOCK is a property of what both sides would share if this were the server's own descriptor.
+    ::fcntl(fd, F_SETFL, 0);
+    const uint64_t almost_full = UINT64_MAX - 1;
+    const pid_t filler = ::fork();
+    if (filler == 0) {
+      while (::write(fd, &almost_full, sizeof almost_full) > 0) {
+      }
+      ::_exit(0);
+    }
+    ::usleep(50'000);
+    const pid_t server = ::fork();
+    if (server == 0) {
+      for (int i = 0; i < 100; ++i) hostile.client.server->deliver(0, 0, 64);
+      ::_exit(0);
+    }
+    int status = -1;
+    pid_t ended = 0;
+    for (int i = 0; i < 100 && ended == 0; ++i) {
+      ended = ::waitpid(server, &status, WNOHANG);
+      ::usleep(20'000);
+    }
+    CHECK(ended == server);
+    for (const pid_t child : {filler, server}) ::kill(child, SIGKILL);
+    ::waitpid(filler, &status, 0);
+    if (ended == 0) ::waitpid(server, &status, 0);
+  }
+
+  TEST_CASE("ring counters full of garbage name only lanes that exist") {
+    Hostile hostile;
+    const size_t offset = shm::ring_offset(kShape);
+    std::vector<uint64_t> garbage(1 + kShape.lanes, UINT64_MAX);
+    REQUIRE(::pwrite(hostile.fd(shm::kRequestFd), garbage.data(), garbage.size() * 8, static_cast<off_t>(offset)) > 0);
+    std::array<Event, 16> events;
+    const size_t count = hostile.client.server->poll(events);
+    CHECK(count <= kShape.lanes);
+    for (size_t i = 0; i < count; ++i) CHECK(events[i].lane < kShape.lanes);
+    CHECK(hostile.client.server->poll(events) == 0);
+  }
+}
+
+TEST_SUITE("what a client may send") {
+  TEST_CASE("descriptors that nobody asked for are closed") {
+    Hostile hostile;
+    const size_t before = open_fds();
+    for (int i = 0; i < 10; ++i) {
+      REQUIRE(send_with_fds(hostile.client.socket.get(), "hello", 4) == 5);
+      CHECK(next_frame(*hostile.client.server) == "hello");
+    }
+    CHECK(open_fds() == before);
+    REQUIRE(send_with_fds(hostile.client.socket.get(), "hello", 200) == 5);
+    CHECK(next_frame(*hostile.client.server).starts_with("error: "));
+    CHECK(open_fds() == before);
+  }
+
+  TEST_CASE("a frame larger than any is refused") {
+    Hostile hostile;
+    const std::string large(513, 'x');
+    REQUIRE(::send(hostile.client.socket.get(), large.data(), large.size(), MSG_NOSIGNAL) == 513);
+    CHECK(next_frame(*hostile.client.server, 512).starts_with("error: "));
+    REQUIRE(::send(hostile.client.socket.get(), large.data(), 512, MSG_NOSIGNAL) == 512);
+    CHECK(next_frame(*hostile.client.server, 512).size() == 512);
+  }
+
+  TEST_CASE("an empty frame is the end of a peer, not a loop") {
+    Hostile hostile;
+    REQUIRE(::send(hostile.client.socket.get(), "", 0, MSG_NOSIGNAL) == 0);
+    CHECK(next_frame(*hostile.client.server).starts_with("error: "));
+  }
+}
+
+TEST_SUITE("what a backend may not do to its client") {
+  // A backend that hands out descriptors of its own making.
+  struct FalseBackend {
+    FalseBackend() {
+      sockaddr_un address{};
+      socklen_t length = 0;
+      REQUIRE(shm::to_socket_address(name, address, length).is_ok());
+      socket.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+      REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0);
+      REQUIRE(::listen(socket.get(), 1) == 0);
+      auto connected = connect("shm:" + name);
+      REQUIRE(connected.is_ok());
+      client = std::move(connected.value());
+      peer.reset(::accept(socket.get(), nullptr, nullptr));
+    }
+    void grant(int requests, int responses) {
+      const int fds[shm::kRegionFds] = {requests, responses, STDERR_FILENO, STDERR_FILENO};
+      REQUIRE(shm::send(peer.get(), bytes_of("grant"), fds).is_ok());
+      REQUIRE(next_frame(*client) == "grant");
+    }
+    std::string name = fresh_name();
+    UniqueFd socket, peer;
+    std::unique_ptr<ClientEndpoint> client;
+  };
+
+  UniqueFd memory(size_t bytes, int seals) {
+    UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    REQUIRE(::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0);
+    REQUIRE(::fcntl(fd.get(), F_ADD_SEALS, seals) == 0);
+    return fd;
+  }
+
+  TEST_CASE("memory that could shrink under the client is refused") {
+    FalseBackend backend;
+    const UniqueFd sealed_requests = memory(shm::request_file_bytes(kShape), F_SEAL_SHRINK);
+    const UniqueFd sealed_responses = memory(kShape.response_bytes, F_SEAL_SHRINK);
+    const UniqueFd requests = memory(shm::request_file_bytes(kShape), 0);
+    const UniqueFd responses = memory(kShape.response_bytes, F_SEAL_GROW);
+    backend.grant(requests.get(), sealed_responses.get());
+    CHECK_FALSE(backend.client->map_region(kShape).is_ok());
+    backend.grant(sealed_requests.get(), responses.get());
+    CHECK_FALSE(backend.client->map_region(kShape).is_ok());
+    backend.grant(sealed_requests.get(), sealed_responses.get());
+    CHECK(backend.client->map_region(kShape).is_ok());
+  }
+
+  TEST_CASE("a file that is no memfd is refused, whatever its size") {
+    FalseBackend backend;
+    const Folder folder;
+    const UniqueFd file(::open((folder.path + "/file").c_str(), O_RDWR | O_CREAT, 0600));
+    REQUIRE(::ftruncate(file.get(), static_cast<off_t>(shm::request_file_bytes(kShape))) == 0);
+    const UniqueFd responses = memory(kShape.response_bytes, F_SEAL_SHRINK);
+    backend.grant(file.get(), responses.get());
+    CHECK_FALSE(backend.client->map_region(kShape).is_ok());
+    backend.grant(STDIN_FILENO, responses.get());
+    CHECK_FALSE(backend.client->map_region(kShape).is_ok());
+  }
+}
+
+TEST_SUITE("who may connect") {
+  constexpr uid_t kStranger = 65534;
+
+  int connect_as_stranger(const std::string& address) {
+    return in_child([&] {
+      if (::setgid(kStranger) != 0 || ::setuid(kStranger) != 0) return 2;
+      auto connected = connect(address);
+      if (!connected) return 3;
+      // Stays until it is accepted or thrown out.
+      is_readable(connected.value()->control_fd(), 2000);
+      return next_frame(*connected.value()).starts_with("error: ") ? 4 : 0;
+    });
+  }
+
+  TEST_CASE("a stranger is turned away before a byte is read, unless allowed" * doctest::skip(::geteuid() != 0)) {
+    for (const bool allowed : {false, true}) {
+      CAPTURE(allowed);
+      const Folder folder;
+      for (const std::string& address : {"shm:" + fresh_name(), "shm:" + folder.path + "/socket"}) {
+        CAPTURE(address);
+        ListenOptions options;
+        if (allowed) options.allowed_uids = {1, kStranger};
+        auto listening = listen(address, options);
+        REQUIRE(listening.is_ok());
+        std::string turned_away;
+        std::string peer;
+        const pid_t server = ::fork();
+        if (server == 0) {
+          is_readable(listening.value()->fd(), 3000);
+          auto accepted = listening.value()->accept();
+          if (!accepted) ::_exit(accepted.message().find("uid 65534") != std::string::npos &&
+                                         accepted.message().find("allowed_uids") != std::string::npos ? 10 : 11);
+          if (accepted.value() == nullptr) ::_exit(12);
+          const bool said = accepted.value()->send_frame(bytes_of("welcome"), false).is_ok();
+          ::_exit(said && accepted.value()->peer().starts_with("uid 65534 ") ? 20 : 21);
+        }
+        CHECK(connect_as_stranger(address) == (allowed ? 0 : 4));
+        int status = 0;
+        REQUIRE(::waitpid(server, &status, 0) == server);
+        CHECK(WEXITSTATUS(status) == (allowed ? 20 : 10));
+      }
+    }
+  }
+}
