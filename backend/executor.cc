@@ -118,11 +118,14 @@ void Executor::lane_dropped(rpc::LaneId lane) {
   if (lane < lanes_.size()) lanes_[lane].reset();
 }
 
+// Pinned before it is read: the get itself may make the item expire.
 Result Executor::get(const Op& op, size_t index) {
+  if (!(op.options & op::kPin)) return store_->execute(index);
+  auto pin = store_->pin(op.key, op.hash);
   const Result result = store_->execute(index);
-  if ((op.options & op::kPin) && result.code == ResultCode::kHit) {
+  if (pin && pin.value().size() >= kWorthPinning && result.code == ResultCode::kHit && pin.version() == result.version) {
     LaneState& lane = lane_state(op_lanes_[index]);
-    lane.pin = store_->pin(op.key, op.hash);
+    lane.pin = std::move(pin);
     lane.pinned_ns = now_ns_;
     next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kPinNs);
   }

@@ -44,7 +44,8 @@ constexpr OptionRow kTable[] = {
      .help = "Longest pause between two attempts to reach a backend; the first is 10ms.",
      .min = kSecond / 100, .max = 3600 * kSecond},
     {.name = "large_value_memory", .type = OptionType::kSize, .default_value = "64MiB",
-     .help = "Memory for values that are being put together from several slots, over all workers. One value is always let through.",
+     .help = "Memory for values larger than a slot while they are put together (half) or collected from clients (half), over all "
+             "workers.",
      .min = kMiB, .max = int64_t{1} << 40},
     {.name = "spin", .type = OptionType::kDuration, .default_value = "0",
      .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered. 0: 20us when there are "

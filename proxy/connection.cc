@@ -20,7 +20,8 @@ void Connection::EventDeleter::operator()(event* e) const { event_free(e); }
 Connection::Connection(ConnectionHost& host, base::UniqueFd socket)
     : host_(host), socket_(std::move(socket)), output_(*host.output_blocks),
       replies_(*host.replies, output_, *host.large_values, *this),
-      dispatcher_(host.limits, *host.router, replies_, output_, *host.stats_source, host.next_upload_id, *this),
+      dispatcher_(host.limits, *host.router, replies_, output_, *host.stats_source, *host.collected_values,
+                  host.next_upload_id, *this),
       readable_(event_new(host.events, socket_.get(), EV_READ | EV_PERSIST, on_readable, this)) {
   EGRET_CHECK(readable_ != nullptr && event_add(readable_.get(), nullptr) == 0);
   host_.stats->curr_connections.add(1);

@@ -37,6 +37,7 @@ struct ConnectionHost {
   BlockPool* output_blocks = nullptr;
   BlockPool* input_blocks = nullptr;
   LargeValueBudget* large_values = nullptr;
+  ByteBudget* collected_values = nullptr;
   const StatsSource* stats_source = nullptr;
   WorkerStats* stats = nullptr;
   char* scratch = nullptr;  // as large as an input block

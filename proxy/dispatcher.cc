@@ -20,8 +20,10 @@ constexpr size_t kWorthSending = 8192;  // a streamed value is not sent in parts
 }  // namespace
 
 Dispatcher::Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
-                       const StatsSource& stats, uint32_t& next_upload_id, DispatchObserver& observer)
-    : parser_(limits), router_(router), replies_(replies), output_(output), stats_(stats), next_upload_id_(next_upload_id),
+                       const StatsSource& stats, ByteBudget& collected_values, uint32_t& next_upload_id,
+                       DispatchObserver& observer)
+    : parser_(limits), router_(router), replies_(replies), output_(output), stats_(stats),
+      collected_values_(collected_values), next_upload_id_(next_upload_id),
       observer_(observer) {}
 
 Dispatcher::~Dispatcher() {
@@ -44,7 +46,7 @@ size_t Dispatcher::feed(std::string_view input) {
     if (held_) {
       rebase(rest.data());
     } else {
-      if (upload_ != nullptr && rest.size() < std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending})) break;
+      if (upload_ != nullptr && !upload_->is_collecting() && rest.size() < std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending})) break;
       step_ = parser_.next(rest, command_);
       if (step_.event == Event::kNeedMore) {
         used += step_.consumed;
@@ -120,6 +122,8 @@ bool Dispatcher::on_key() {
   Reply* reply = replies_.make();
   reply->kind = command_.kind;
   reply->is_key = true;
+  // A value that is being touched may be gone before its chunks are asked for.
+  if (op.options & op::kTouch) op.options |= op::kPin;
   reply->get_options = op.options;
   reply->get_exptime = op.exptime;
   reply->command = command_number_;
@@ -215,7 +219,9 @@ bool Dispatcher::on_value_begin() {
   op.value = {};
   const uint64_t size = op::memcached_item_size(command_.key.size(), command_.client_flags, command_.value_length);
   upload_ = new ValueUpload(*target.session, op, command_.value_length, next_upload_id_++);
-  return size <= target.session->grant().item_size_max || refuse_too_large();
+  if (size > target.session->grant().item_size_max) return refuse_too_large();
+  upload_->collect(collected_values_);
+  return true;
 }
 
 // The backend is told of the value without its bytes: it refuses, counts that, and (as memcached) drops the item that a plain
@@ -228,6 +234,10 @@ bool Dispatcher::refuse_too_large() {
 }
 
 bool Dispatcher::on_value_part() {
+  if (upload_->is_collecting()) {
+    upload_->add(command_.value);
+    return true;
+  }
   const size_t sent = upload_->send(command_.value);
   command_.value.remove_prefix(sent);
   return command_.value.empty() || hold_for_credit(upload_->session());
@@ -240,6 +250,7 @@ bool Dispatcher::on_value_end() {
     answer(memcache::kBadDataChunk);
     return true;
   }
+  if (upload_->is_collecting() && !upload_->send_collected()) return hold_for_credit(upload_->session());
   return commit_upload();
 }
 

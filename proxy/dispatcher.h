@@ -33,7 +33,7 @@ class DispatchObserver {
 class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
  public:
   Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output, const StatsSource& stats,
-             uint32_t& next_upload_id, DispatchObserver& observer);
+             ByteBudget& collected_values, uint32_t& next_upload_id, DispatchObserver& observer);
   ~Dispatcher();
 
   // Acts on as much of the input as it can; returns how many bytes it is done with.
@@ -75,6 +75,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
   ReplyQueue& replies_;
   OutputQueue& output_;
   const StatsSource& stats_;
+  ByteBudget& collected_values_;
   uint32_t& next_upload_id_;
   DispatchObserver& observer_;
 

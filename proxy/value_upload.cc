@@ -1,6 +1,7 @@
 #include "proxy/value_upload.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace egret::proxy {
 
@@ -12,6 +13,32 @@ ValueUpload::ValueUpload(rpc::ClientSession& session, const Op& store, uint32_t 
     : session_(session), generation_(session.generation()), key_(store.key), store_(store), total_(total), id_(id) {
   store_.key = key_;
   store_.value = {};
+}
+
+ValueUpload::~ValueUpload() {
+  if (budget_ != nullptr) budget_->give(total_);
+}
+
+bool ValueUpload::collect(ByteBudget& budget) {
+  if (!budget.take(total_)) return false;
+  budget_ = &budget;
+  collected_ = std::make_unique_for_overwrite<char[]>(total_);
+  return true;
+}
+
+void ValueUpload::add(std::string_view bytes) {
+  std::memcpy(collected_.get() + collected_size_, bytes.data(), bytes.size());
+  collected_size_ += static_cast<uint32_t>(bytes.size());
+}
+
+bool ValueUpload::send_collected() {
+  if (same_session() && !session_.lane_of(store_.hash).take_upload_turn(this)) return false;
+  send(std::string_view(collected_.get(), total_).substr(sent_));
+  return sent_ == total_;
+}
+
+void ValueUpload::pass_turn() {
+  if (same_session() && session_.lane_of(store_.hash).give_upload_turn(this)) session_.announce_credit();
 }
 
 uint32_t ValueUpload::max_part() const {
@@ -61,12 +88,15 @@ bool ValueUpload::commit(Reply* reply) {
   return session_.lane_of(store_.hash).append(commit, reply, nullptr);
 }
 
+// Later uploads of the lane are executed after this one's commit, so the turn need not wait for its result.
 void ValueUpload::release() {
+  pass_turn();
   released_ = true;
   delete_if_done();
 }
 
 void ValueUpload::abandon() {
+  pass_turn();
   released_ = true;
   abort_pending_ = sent_ > 0;
   try_abort();

@@ -38,14 +38,16 @@ void Worker::EventDeleter::operator()(event_base* base) const { event_base_free(
 Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& source)
     : config_(config), number_(number), clock_(clock), base_(event_base_new()), output_pool_(OutputQueue::kBlockSize),
       input_pool_(kInputBlock), scratch_memory_(std::make_unique<char[]>(kInputBlock)),
-      budget_(config.large_value_memory / config.workers), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      get_budget_(config.large_value_memory / config.workers / 2),
+      set_budget_(config.large_value_memory / config.workers / 2), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   EGRET_CHECK(base_ != nullptr && wake_.is_open());
   events = base_.get();
   router = &router_storage_;
   replies = &reply_pool_;
   output_blocks = &output_pool_;
   input_blocks = &input_pool_;
-  large_values = &budget_;
+  large_values = &get_budget_;
+  collected_values = &set_budget_;
   stats_source = &source;
   stats = source.workers[number].get();
   scratch = scratch_memory_.get();

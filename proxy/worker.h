@@ -86,7 +86,8 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   ReplyPool reply_pool_;
   std::unique_ptr<char[]> scratch_memory_;
   Router router_storage_;
-  LargeValueBudget budget_;
+  LargeValueBudget get_budget_;
+  ByteBudget set_budget_;
   std::vector<SessionEvents> session_events_;
   EventPtr tick_;
   EventPtr inbox_event_;

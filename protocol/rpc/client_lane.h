@@ -58,6 +58,19 @@ class ClientLane {
   uint32_t max_chunk() const;
   bool fits(const op::Op& op) const;  // in a slot of its own
 
+  // Uploads take turns on a lane: who has the turn appends all parts and the commit, so that the backend never holds room for
+  // more than one of them. False: somebody else has it; wait as for credit.
+  bool take_upload_turn(const void* who) {
+    if (upload_turn_ != nullptr && upload_turn_ != who) return false;
+    upload_turn_ = who;
+    return true;
+  }
+  bool give_upload_turn(const void* who) {
+    const bool had = upload_turn_ == who;
+    if (had) upload_turn_ = nullptr;
+    return had;
+  }
+
   // Seals the open message, if there is one, and stages it (and, in reply mode, want).
   void seal();
   bool has_open() const { return open_ops_ > 0; }
@@ -140,6 +153,7 @@ class ClientLane {
   size_t open_min_results_ = 0;
   size_t open_expected_results_ = 0;
 
+  const void* upload_turn_ = nullptr;
   LaneCounters counters_;
 };
 
