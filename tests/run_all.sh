@@ -1,0 +1,51 @@
+#!/bin/bash
+# run_all.sh [--soak]: builds the release, asan and tsan presets and runs their tests. The last line is the sum over all of
+# them, `N passed, N failed[, N skipped]`; the status is not 0 if anything failed, to build included.
+#   release  everything          asan  units, simulation, fuzzers, hostile peers        tsan  units, simulation, many clients
+set -uo pipefail
+cd "$(dirname "$(realpath "$0")")/.."
+passed=0 failed=0 skipped=0
+export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-2}
+fuzz_seconds=15
+if [[ ${1-} == --soak ]]; then
+  fuzz_seconds=600
+  export EGRET_SOAK_SECONDS=${EGRET_SOAK_SECONDS:-600} EGRET_SIM_SEEDS=${EGRET_SIM_SEEDS:-20000}
+fi
+
+# build PRESET: configures and builds; a failure counts as a failed test.
+build() {
+  echo "=== $1: build"
+  if cmake --preset "$1" -DEGRET_FUZZ_SECONDS="$fuzz_seconds" >"build/$1.configure.log" 2>&1 && cmake --build --preset "$1" >"build/$1.build.log" 2>&1; then
+    return 0
+  fi
+  tail -60 "build/$1.configure.log" "build/$1.build.log" 2>/dev/null
+  failed=$((failed + 1))
+  return 1
+}
+
+# check PRESET [ctest arguments]: runs tests and adds up what became of them.
+check() {
+  local preset=$1 xml; shift
+  echo "=== $preset: tests $*"
+  xml=$(mktemp)
+  ctest --preset "$preset" --output-on-failure --output-junit "$xml" --no-tests=error "$@" || true
+  read -r p f s < <(python3 - "$xml" <<'PY'
+import sys, xml.etree.ElementTree as tree
+try:
+    suite = tree.parse(sys.argv[1]).getroot()
+    total, bad, skipped = (int(suite.get(key, 0)) for key in ("tests", "failures", "skipped"))
+    print(total - bad - skipped, bad, skipped) if total else print(0, 1, 0)
+except Exception as error:
+    print(0, 1, 0)
+PY
+)
+  rm -f "$xml"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+mkdir -p build
+build release && check release
+build asan && check asan -L '^(unit|sim|fuzz|hostile)$'
+build tsan && check tsan -L '^(unit|sim)$' && check tsan -R '^conformance_(many_clients|defaults)$'
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0 && passed > 0))
