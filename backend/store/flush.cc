@@ -18,7 +18,7 @@ namespace egret::store {
 
 namespace {
 constexpr uint64_t kEverything = UINT64_MAX;
-constexpr int64_t kThirtyDays = 60 * 60 * 24 * 30;
+constexpr int64_t kThirtyDays = 2'592'000;
 constexpr int64_t kStartMargin = 62;  // memcached's clock begins this long before it started
 }  // namespace
 

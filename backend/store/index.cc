@@ -39,11 +39,9 @@ uint32_t Index::level_of(uint32_t bucket) const {
 bool Index::prefetch_item(uint64_t hash) const {
   const uint64_t tag = tag_of(hash);
   const Bucket& at = bucket_of(hash);
-  for (const uint64_t slot : at.slots) {
-    if (slot >> 48 == tag && slot != 0) {
-      prefetch_block(item(location(slot)));
-      return true;
-    }
+  if (const uint32_t found = matches(at, tag); found != 0) {
+    prefetch_block(item(location(at.slots[std::countr_zero(found)])));
+    return true;
   }
   if (at.overflow == kNoLine) return true;
   __builtin_prefetch(&overflow_of(at));
@@ -52,8 +50,9 @@ bool Index::prefetch_item(uint64_t hash) const {
 
 void Index::prefetch_overflow_item(uint64_t hash) const {
   const uint64_t tag = tag_of(hash);
-  for (const uint64_t slot : overflow_of(bucket_of(hash)).slots) {
-    if (slot >> 48 == tag && slot != 0) prefetch_block(item(location(slot)));
+  const Bucket& at = overflow_of(bucket_of(hash));
+  if (const uint32_t found = matches(at, tag); found != 0) {
+    prefetch_block(item(location(at.slots[std::countr_zero(found)])));
   }
 }
 

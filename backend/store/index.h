@@ -78,7 +78,18 @@ class Index {
     uint32_t used = 0;
   };
 
-  static uint64_t tag_of(uint64_t hash) { return hash >> 32 & 0xffff; }
+  // Never 0, so that no empty slot has it.
+  static uint64_t tag_of(uint64_t hash) {
+    const uint64_t bits = hash >> 32 & 0xffff;
+    return bits + (bits == 0);
+  }
+  // A bit for every slot with this tag. Without branches: which slot it is cannot be predicted.
+  static uint32_t matches(const Bucket& bucket, uint64_t tag) {
+    uint32_t found = 0;
+#pragma GCC unroll 7
+    for (uint32_t i = 0; i < kSlots; ++i) found |= static_cast<uint32_t>(bucket.slots[i] >> 48 == tag) << i;
+    return found;
+  }
   static ItemRef location(uint64_t slot) { return {static_cast<uint32_t>(slot & kLocationMask)}; }
   static uint32_t hint_base(uint32_t level) { return level / kHintBits * kHintBits; }
   static uint64_t make_slot(uint64_t hash, uint32_t level, ItemRef ref) {
@@ -130,9 +141,9 @@ inline ItemRef Index::find(std::string_view key, uint64_t hash) const {
   const uint64_t tag = tag_of(hash);
   const Bucket* at = &bucket_of(hash);
   while (true) {
-    for (const uint64_t slot : at->slots) {
-      if (slot >> 48 != tag || slot == 0) continue;
-      if (item(location(slot)).key() == key) return location(slot);
+    for (uint32_t found = matches(*at, tag); found != 0; found &= found - 1) {
+      const ItemRef ref = location(at->slots[std::countr_zero(found)]);
+      if (item(ref).has_key(key)) return ref;
     }
     if (at->overflow == kNoLine) return {};
     at = &overflow_of(*at);

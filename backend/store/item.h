@@ -35,6 +35,27 @@ enum BlockBits : uint8_t {
 
 inline constexpr uint16_t kMaxPins = 0xffff;
 
+// memcmp() by words, inline: keys are short, and a call costs as much as the comparison.
+inline bool same_bytes(const char* at, std::string_view wanted) {
+  const auto word = [](const char* from) {
+    uint64_t value = 0;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  };
+  const size_t length = wanted.size();
+  if (length < sizeof(uint64_t)) {
+    for (size_t i = 0; i < length; ++i) {
+      if (at[i] != wanted[i]) return false;
+    }
+    return true;
+  }
+  for (size_t i = 0; i + sizeof(uint64_t) < length; i += sizeof(uint64_t)) {
+    if (word(at + i) != word(wanted.data() + i)) return false;
+  }
+  const size_t last = length - sizeof(uint64_t);
+  return word(at + last) == word(wanted.data() + last);
+}
+
 struct Item {
   uint32_t units;      // of the whole block
   uint8_t bits;        // BlockBits
@@ -61,6 +82,9 @@ struct Item {
     uint32_t flags = 0;
     if (has(kHasFlags)) std::memcpy(&flags, extra(), sizeof flags);
     return flags;
+  }
+  bool has_key(std::string_view wanted) const {
+    return key_length == wanted.size() && same_bytes(extra() + flags_size(), wanted);
   }
   std::string_view key() const { return {extra() + flags_size(), key_length}; }
   char* value_data() { return extra() + flags_size() + key_length; }

@@ -10,7 +10,7 @@
 namespace egret::store {
 
 namespace {
-constexpr int64_t kThirtyDays = 60 * 60 * 24 * 30;  // longer exptimes are points in time
+constexpr int64_t kThirtyDays = 2'592'000;  // longer exptimes are points in time
 
 uint64_t rounded_up(uint64_t value, uint64_t step) {
   return (value + step - 1) / step * step;
