@@ -8,6 +8,7 @@ Every daemon runs in a temporary directory of its own, on loopback, and is ended
 waits for conditions; the timeouts only bound a hang.
 """
 
+import ctypes
 import itertools
 import os
 import pathlib
@@ -88,6 +89,11 @@ def stats_of(address, group=b""):
     return {row[1]: row[2] if len(row) > 2 else "" for row in rows}
 
 
+def _die_with_parent():
+    """In a new child: be killed when the test run is, however that ends."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 class Daemon:
     """One process with its standard error in a file, ended by its own pid."""
 
@@ -97,7 +103,8 @@ class Daemon:
         self.log_path = directory / f"{name}.{next(_serial)}.log"
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory, start_new_session=True
+                self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory, start_new_session=True,
+                preexec_fn=_die_with_parent,
             )
         self.pid = self.process.pid
 
