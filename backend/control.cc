@@ -19,6 +19,8 @@ using wire::FrameType;
 namespace {
 constexpr timeval kHelloPatience{5, 0};  // a connection that has not said hello by then is closed
 constexpr timeval kResendAfter{0, 5000};
+constexpr timeval kAcceptPause{0, 20'000};
+constexpr int64_t kMaxSilent = 64;  // connections that have not said hello yet
 }
 
 uint64_t random_u64() {
@@ -38,6 +40,7 @@ struct Control::Session {
   wire::Hello hello;
   uint32_t detaching = 0;  // partitions that have not acknowledged yet
   bool survived_sweep = false;
+  RingsUnderWay rings;
 
   ~Session() { readable.reset(); }
 };
@@ -63,7 +66,7 @@ Status Control::listen() {
   for (const std::string& address : config_.listen) {
     auto listener = transport::listen(address, {.allowed_uids = config_.allowed_uids});
     if (!listener) return listener.status();
-    listeners_.push_back(std::move(listener.value()));
+    places_.push_back(std::make_unique<Place>(Place{this, std::move(listener.value()), nullptr}));
     base::log_info("listening on {}", address);
   }
   return Status::ok();
@@ -74,19 +77,15 @@ void Control::run() {
   for (const int signal : {SIGTERM, SIGINT}) events_.push_back(watch(signal, EV_SIGNAL | EV_PERSIST, stop, this));
   events_.push_back(watch(mail_.wake_fd(node_), EV_READ | EV_PERSIST | EV_ET,
                           [](int, short, void* self) { static_cast<Control*>(self)->on_mail(); }, this));
-  struct Accepting {
-    Control* control;
-    transport::Listener* listener;
-  };
-  std::vector<Accepting> accepting;
-  accepting.reserve(listeners_.size());
-  for (auto& listener : listeners_) {
-    accepting.push_back({this, listener.get()});
-    events_.push_back(watch(listener->fd(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
-      auto* at = static_cast<Accepting*>(argument);
-      at->control->on_accept(*at->listener);
-    }, &accepting.back()));
+  for (auto& place : places_) {
+    place->acceptable = watch(place->listener->fd(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
+      auto* at = static_cast<Place*>(argument);
+      at->control->on_accept(*at);
+    }, place.get());
   }
+  accept_again_ = EventPtr(event_new(base_.get(), -1, 0, [](int, short, void* self) {
+    for (auto& place : static_cast<Control*>(self)->places_) event_add(place->acceptable.get(), nullptr);
+  }, this));
   sweep_ = EventPtr(event_new(base_.get(), -1, 0, [](int, short, void* self) {
     static_cast<Control*>(self)->sweep_silent();
   }, this));
@@ -100,11 +99,14 @@ void Control::run() {
   }
 }
 
-void Control::on_accept(transport::Listener& listener) {
-  auto accepted = listener.accept();
+void Control::on_accept(Place& place) {
+  auto accepted = place.listener->accept();
   if (!accepted) {
     static base::LogLimit limit;
     base::log_limited(limit, base::LogLevel::kWarning, "{}", accepted.message());
+    // Whatever it was (no descriptors left, a peer that keeps knocking), it will not be better at once.
+    for (auto& each : places_) event_del(each->acceptable.get());
+    event_add(accept_again_.get(), &kAcceptPause);
     return;
   }
   if (accepted.value() == nullptr) return;
@@ -116,13 +118,16 @@ void Control::on_accept(transport::Listener& listener) {
     auto* ready = static_cast<Session*>(argument);
     ready->control->on_control_ready(*ready);
   }, session.get());
-  Session& added = *session;
-  sessions_.emplace(added.id, std::move(session));
-  if (sessions_.size() > config_.max_sessions) {
-    refuse(added, "max_sessions = " + std::to_string(config_.max_sessions) + " sessions are open");
-    return;
-  }
+  sessions_.emplace(session->id, std::move(session));
+  limit_silent();
   if (!event_pending(sweep_.get(), EV_TIMEOUT, nullptr)) event_add(sweep_.get(), &kHelloPatience);
+}
+
+// Connections that say nothing take no place from those that do: of too many, the oldest goes.
+void Control::limit_silent() {
+  const auto is_silent = [](const auto& entry) { return entry.second->state == Session::State::kSilent; };
+  if (std::ranges::count_if(sessions_, is_silent) <= kMaxSilent) return;
+  close(*std::ranges::find_if(sessions_, is_silent)->second, "too many connections that say nothing");
 }
 
 // Whoever was there at the last sweep and has not said hello since is closed. The timer runs only while there is one.
@@ -163,6 +168,12 @@ void Control::on_frame(Session& session, std::span<const std::byte> frame) {
 
 void Control::on_hello(Session& session, const wire::Hello& hello) {
   session.hello = hello;
+  const auto taken = std::ranges::count_if(sessions_, [](const auto& entry) {
+    return entry.second->state == Session::State::kOpen || entry.second->state == Session::State::kWaiting;
+  });
+  if (taken >= config_.max_sessions) {
+    return refuse(session, "max_sessions = " + std::to_string(config_.max_sessions) + " sessions are open");
+  }
   // Two waiting sessions of one worker: the worker has given up the older one.
   std::vector<uint64_t> older;
   bool must_wait = false;
@@ -209,7 +220,7 @@ void Control::grant(Session& session) {
   const auto home = static_cast<uint32_t>(session.id % partitions_);
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     const rpc::LaneBinding lane{session.id, partition, home, session.endpoint.get(), granted.layout, granted.nonce};
-    post(partition, {.kind = Letter::Kind::kAttach, .lane = lane});
+    post(partition, {.kind = Letter::Kind::kAttach, .lane = lane, .rings = &session.rings});
   }
   if (Status sent = session.endpoint->send_frame(encode(granted), true); !sent) return close(session, sent.message());
   base::log_info("session {} open: {}, home partition {}, {}", session.id, session.endpoint->peer(), home,

@@ -47,7 +47,14 @@ class Control {
   };
   using EventPtr = std::unique_ptr<event, EventDeleter>;
 
-  void on_accept(transport::Listener& listener);
+  struct Place {  // where we listen
+    Control* control;
+    std::unique_ptr<transport::Listener> listener;
+    EventPtr acceptable;
+  };
+
+  void on_accept(Place& place);
+  void limit_silent();
   void on_control_ready(Session& session);
   void on_frame(Session& session, std::span<const std::byte> frame);
   void on_hello(Session& session, const wire::Hello& hello);
@@ -69,8 +76,9 @@ class Control {
   const uint32_t node_;        // ours in the post office
   const uint32_t partitions_;
   std::unique_ptr<event_base, EventDeleter> base_;
-  std::vector<std::unique_ptr<transport::Listener>> listeners_;
-  std::vector<EventPtr> events_;  // listeners, mail, signals
+  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<EventPtr> events_;  // mail, signals
+  EventPtr accept_again_;
   EventPtr sweep_;
   EventPtr resend_;
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;

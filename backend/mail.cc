@@ -51,7 +51,7 @@ bool PostOffice::resend(uint32_t from) {
 }
 
 bool PostOffice::receive(uint32_t node, Letter& letter) {
-  for (uint32_t from = 0; from < nodes_; ++from) {
+  for (uint32_t from = nodes_; from-- > 0;) {
     if (queue(from, node).pop(letter)) return true;
   }
   return false;

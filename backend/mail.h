@@ -18,6 +18,12 @@
 
 namespace egret::backend {
 
+// Which lanes of a session have a ring under way from their home to their partition: however often a client rings, there is at
+// most one letter per lane. Owned by the control thread's session, outlives every attachment.
+struct RingsUnderWay {
+  std::array<std::atomic<bool>, wire::kMaxLanes> lane{};
+};
+
 struct Letter {
   enum class Kind : uint8_t {
     kAttach,    // control → partition: serve this lane
@@ -30,6 +36,7 @@ struct Letter {
   };
   Kind kind = Kind::kStop;
   rpc::LaneBinding lane;
+  RingsUnderWay* rings = nullptr;  // kAttach
   size_t offset = 0;  // kDeliver
   size_t length = 0;
 };
@@ -44,7 +51,7 @@ class PostOffice {
   // Tries again what did not fit. Returns true when something is still waiting.
   bool resend(uint32_t from);
   bool has_outbox(uint32_t from, uint32_t to) const { return !queues_[size_t{from} * nodes_ + to]->outbox.empty(); }
-  // The next letter for `node`, from anybody. False: none.
+  // The next letter for `node`, the control thread's first. False: none.
   bool receive(uint32_t node, Letter& letter);
 
   // Sleeping: prepare_sleep() says that it may block on wake_fd(); false: mail has come, do not.

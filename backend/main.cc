@@ -1,8 +1,6 @@
 // egret-backend: a partitioned key-value store served through slots.
 //
 //   main: options → store per partition → partition threads → control loop (this thread) → stop
-#include <sys/resource.h>
-
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -21,9 +19,17 @@
 namespace egret::backend {
 namespace {
 
+constexpr uint64_t kDescriptorsPerSession = 4;
+constexpr uint64_t kOtherDescriptors = 256;
+
 base::Status check(const base::Options& options) { return resolve_config(options).status(); }
 
 int serve(const Config& config) {
+  const uint64_t needed = kDescriptorsPerSession * config.max_sessions + kOtherDescriptors;
+  if (const uint64_t limit = base::raise_descriptor_limit(needed); limit < needed) {
+    base::log_warning("the limit of open files is {}, {} sessions may need {} (systemd: LimitNOFILE)", limit,
+                      config.max_sessions, needed);
+  }
   const base::SystemClock clock;
   const Identity identity{.epoch = random_u64(), .hash_seed = random_u64()};
   PostOffice mail(config.partitions + 1);

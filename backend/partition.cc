@@ -18,6 +18,7 @@ using transport::Event;
 namespace {
 constexpr uint32_t kRoundsBetweenParks = 32;  // empty rounds between two looks at who may sleep
 constexpr size_t kRingBatch = 16;
+constexpr uint32_t kLettersPerRound = 64;  // so that mail never keeps requests waiting
 }  // namespace
 
 Partition::Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
@@ -62,12 +63,12 @@ bool Partition::read_mail() {
   mail_.resend(options_.number);
   Letter letter;
   bool any = false;
-  while (mail_.receive(options_.number, letter)) {
+  for (uint32_t i = 0; i < kLettersPerRound && mail_.receive(options_.number, letter); ++i) {
     any = true;
     switch (letter.kind) {
-      case Letter::Kind::kAttach: attach(letter.lane); break;
+      case Letter::Kind::kAttach: attach(letter); break;
       case Letter::Kind::kDetach: detach(letter.lane.session_id); break;
-      case Letter::Kind::kRing: poller_.ring(letter.lane.session_id); break;
+      case Letter::Kind::kRing: on_ring(letter.lane.session_id); break;
       case Letter::Kind::kDeliver: deliver(letter); break;
       case Letter::Kind::kStop: stopping_ = true; break;
       case Letter::Kind::kDetached:
@@ -77,10 +78,12 @@ bool Partition::read_mail() {
   return any;
 }
 
-void Partition::attach(const rpc::LaneBinding& lane) {
+void Partition::attach(const Letter& letter) {
+  const rpc::LaneBinding& lane = letter.lane;
   poller_.attach(lane);
+  sessions_.push_back({lane.session_id, letter.rings});
   if (lane.home != options_.number) return;
-  homes_.push_back({lane.session_id, lane.endpoint, lane.layout.lanes});
+  homes_.push_back({lane.session_id, lane.endpoint, lane.layout.lanes, letter.rings});
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) == 0);
@@ -88,6 +91,7 @@ void Partition::attach(const rpc::LaneBinding& lane) {
 
 void Partition::detach(uint64_t session_id) {
   poller_.detach(session_id);
+  std::erase_if(sessions_, [&](const AttachedSession& session) { return session.session_id == session_id; });
   const auto home = std::ranges::find(homes_, session_id, &HomeEndpoint::session_id);
   if (home != homes_.end()) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, home->endpoint->data_fd(), nullptr);
@@ -96,6 +100,14 @@ void Partition::detach(uint64_t session_id) {
   Letter done{.kind = Letter::Kind::kDetached, .lane = {}};
   done.lane.session_id = session_id;
   mail_.send(options_.number, control_, done);
+}
+
+// From here on the next ring sends a new letter; what was written before this one is seen by the look that follows.
+void Partition::on_ring(uint64_t session_id) {
+  const auto session = std::ranges::find(sessions_, session_id, &AttachedSession::session_id);
+  if (session == sessions_.end()) return;
+  session->rings->lane[options_.number].exchange(false, std::memory_order_acq_rel);
+  poller_.ring(session_id);
 }
 
 // The letter may have been overtaken by the session's end: then its endpoint is no longer ours to touch.
@@ -119,6 +131,7 @@ bool Partition::hear_rings_of(const HomeEndpoint& home) {
       poller_.ring(home.session_id);
       continue;
     }
+    if (home.rings->lane[event.lane].exchange(true, std::memory_order_acq_rel)) continue;
     Letter ring{.kind = Letter::Kind::kRing, .lane = {}};
     ring.lane.session_id = home.session_id;
     mail_.send(options_.number, event.lane, ring);

@@ -39,11 +39,17 @@ class Partition final : private rpc::DeliveryRelay {
     uint64_t session_id;
     transport::ServerEndpoint* endpoint;
     uint32_t lanes;
+    RingsUnderWay* rings;
+  };
+  struct AttachedSession {
+    uint64_t session_id;
+    RingsUnderWay* rings;
   };
 
   void run();
   bool read_mail();
-  void attach(const rpc::LaneBinding& lane);
+  void attach(const Letter& letter);
+  void on_ring(uint64_t session_id);
   void detach(uint64_t session_id);
   void deliver(const Letter& letter);
   bool hear_rings();
@@ -60,6 +66,7 @@ class Partition final : private rpc::DeliveryRelay {
   rpc::SlotPoller poller_;
   base::UniqueFd epoll_;
   std::vector<HomeEndpoint> homes_;
+  std::vector<AttachedSession> sessions_;
   uint32_t empty_rounds_ = 0;
   bool stopping_ = false;
   std::thread thread_;

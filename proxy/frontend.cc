@@ -27,7 +27,7 @@ namespace {
 constexpr int kBacklog = 1024;
 constexpr int kAcceptsPerEvent = 64;
 constexpr timeval kAcceptPause{0, 100'000};  // when there are no descriptors left
-constexpr int kSettleMilliseconds = 1000;    // how long clients wait for the first sessions, at most
+constexpr int kSettleMilliseconds = 500;     // how long clients wait for the first sessions, at most
 }  // namespace
 
 void Frontend::EventDeleter::operator()(event* e) const { event_free(e); }

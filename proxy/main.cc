@@ -1,9 +1,6 @@
 // egret-proxy: serves memcached clients of this host from Egret backends.
 //
 //   main: options → workers (each with its sessions) → frontend loop (this thread) → drain → stop
-#include <sys/resource.h>
-
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -21,22 +18,18 @@ namespace egret::proxy {
 namespace {
 
 constexpr uint64_t kDrainNs = 700'000'000;  // for what is in flight at the end; the whole stop stays under a second
-constexpr rlim_t kOtherDescriptors = 256;   // besides clients
+constexpr uint64_t kOtherDescriptors = 256;   // besides clients
 
 base::Status check(const base::Options& options) { return resolve_config(options).status(); }
 
 // As many descriptors as max_connections needs, if we may; else as many connections as there are descriptors.
 void fit_connections(Config& config) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t needed = config.max_connections + kOtherDescriptors;
-  if (limit.rlim_cur >= needed) return;
-  limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? needed : std::min(needed, limit.rlim_max);
-  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= needed) return;
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t possible = limit.rlim_cur > kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : 1;
+  const uint64_t needed = uint64_t{config.max_connections} + kOtherDescriptors;
+  const uint64_t limit = base::raise_descriptor_limit(needed);
+  if (limit >= needed) return;
+  const uint64_t possible = limit > kOtherDescriptors ? limit - kOtherDescriptors : 1;
   base::log_warning("max_connections lowered from {} to {}: the limit of open files is {} (systemd: LimitNOFILE)",
-                    config.max_connections, possible, limit.rlim_cur);
+                    config.max_connections, possible, limit);
   config.max_connections = static_cast<uint32_t>(possible);
 }
 

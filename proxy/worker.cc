@@ -247,7 +247,6 @@ void Worker::on_session_open(ClientSession& session) {
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   session_events_[index_of(session)] = {};
-  if (unsettled_ > 0 && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
   static base::LogLimit limit;
   if (was_open) {
     base::log_warning("worker {}: session with {} lost: {}", number_, session.options().address, why);

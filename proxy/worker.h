@@ -34,7 +34,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   // Any thread: answer what is in flight, at most `patience_ns`, then end.
   void stop(uint64_t patience_ns);
   void join();
-  // Any thread: whether every backend has been reached or has failed to answer once.
+  // Any thread: whether every backend has been reached once.
   bool is_settled() const { return settled_.load(std::memory_order_acquire); }
 
  private:

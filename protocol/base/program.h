@@ -34,4 +34,7 @@ struct ProgramStart {
 // on stderr ("egret-proxy: conf/egret-proxy.yaml:12: workers: expected ..."), status 1.
 ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv);
 
+// Raises the limit of open files to `needed`, as far as this process may. Returns the limit that then holds.
+uint64_t raise_descriptor_limit(uint64_t needed);
+
 }  // namespace egret::base
