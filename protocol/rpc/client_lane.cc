@@ -167,13 +167,13 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
   return staged;
 }
 
-// True when the response to `seq` at `at` is whole; `length` is then that of its body.
-bool ClientLane::check_response(uint64_t seq, const std::byte* at, uint32_t& length) const {
+// True when the response to `seq` is whole within the `room` bytes at `at`; `length` is then that of its body.
+bool ClientLane::check_response(uint64_t seq, const std::byte* at, size_t room, uint32_t& length) const {
   wire::FieldReader header(at + offsetof(ResponseHeader, checksum), sizeof(ResponseHeader) - sizeof(uint64_t));
   const auto checksum = header.get<uint64_t>();
   header.get<uint64_t>();  // asleep
   length = header.get<uint32_t>();
-  if (length > layout_.response_slot_size - sizeof(ResponseHeader)) return false;
+  if (length > room - sizeof(ResponseHeader)) return false;
   const size_t covered = sizeof(ResponseHeader) - wire::kResponseChecked + length;
   return wire::message_checksum(at + wire::kResponseChecked, covered, nonce_, seq) == checksum;
 }
@@ -204,7 +204,7 @@ bool ClientLane::on_fetched(uint64_t tag) {
     }
   }
   uint32_t length = 0;
-  if (!check_response(seq, at, length)) {
+  if (!check_response(seq, at, layout_.response_slot_size, length)) {
     ++fetched.refetches;
     ++counters_.torn;
     return true;
@@ -217,7 +217,8 @@ bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(ResponseHeader) || outstanding() == 0) return true;
   uint32_t length = 0;
   if (observe_word(bytes.data()) != oldest_ || slot(oldest_).arrived) return true;  // seen already, or not its turn: fetch
-  if (!check_response(oldest_, bytes.data(), length) || sizeof(ResponseHeader) + length > bytes.size()) return true;
+  const size_t room = std::min<size_t>(bytes.size(), layout_.response_slot_size);
+  if (!check_response(oldest_, bytes.data(), room, length)) return true;
   ++counters_.deliveries;
   return finish(oldest_, bytes.data()) && take_arrived();
 }

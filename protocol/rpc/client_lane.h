@@ -85,6 +85,11 @@ class ClientLane {
   bool on_delivered(std::span<const std::byte> bytes);
   // Stages want for everything outstanding, unless it is set already. Returns whether it did.
   bool stage_want();
+  // What is outstanding will be pushed: want covers it, and a read staged after want has found nothing. Before that, a
+  // result published before the server saw want would be waited for in vain.
+  bool will_be_delivered() const { return outstanding() == 0 || (wanted_ >= next_seq_ - 1 && looked_for_ == oldest_); }
+  // Staged and not yet reported by on_fetched().
+  uint32_t reads_in_flight() const { return reads_in_flight_; }
   // The worker is awake: where taking want back is only a store, the server need not push any more.
   void take_back_want();
 
@@ -109,6 +114,7 @@ class ClientLane {
     State state = State::kFree;
     bool read_in_flight = false;
     bool arrived = false;  // whole in the response image, waiting for its turn
+    bool after_want = false;  // the read in flight was staged after a want that covers this message
     uint16_t op_count = 0;
     uint32_t refetches = 0;
     uint32_t read_bytes = 0;  // that the read in flight takes
@@ -125,8 +131,9 @@ class ClientLane {
   const Slot& slot(uint64_t seq) const { return slots_[seq % layout_.window]; }
   size_t expected_result(const op::Op& op) const;
   bool open_message();
+  void stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag);
   void look_asleep(const std::byte* header, uint64_t seq);
-  bool check_response(uint64_t seq, const std::byte* at, uint32_t& length) const;
+  bool check_response(uint64_t seq, const std::byte* at, size_t room, uint32_t& length) const;
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
   void answer_all(Slot& slot, op::ResultCode code);
@@ -143,6 +150,8 @@ class ClientLane {
   uint64_t next_seq_ = 1;  // of the open message, or of the next one
   uint64_t oldest_ = 1;    // not yet answered
   uint64_t wanted_ = 0;    // last value of want
+  uint64_t looked_for_ = 0;  // the oldest seq for which a read staged after want found nothing
+  uint32_t reads_in_flight_ = 0;
   uint64_t rung_for_ = 0;  // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;
 

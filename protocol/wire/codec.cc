@@ -244,16 +244,17 @@ size_t min_result_size(const Op& op) {
 
 std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result& result) {
   uint8_t fields = 0;
-  const bool hit = result.code == ResultCode::kHit;
+  // Only what min_result_size() has reserved for this op is written, whatever the result holds.
+  const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
   const bool stats = op.code == OpCode::kStats;
-  const bool wants_cas = (op.options & op::kWantCas) != 0;
+  const bool wants_cas = (op.options & shape_of(op.code).allowed_options & op::kWantCas) != 0;
   size_t value_room = room - min_result_size(op) + (stats ? kMinStatsValue : 0);
   if (stats) value_room -= value_room % sizeof(op::StatRow);  // whole rows only
   const std::string_view value = result.value.substr(0, value_room);
   if (hit && result.client_flags != 0) fields |= kHasFlags;
   if (wants_cas && (hit || result.code == ResultCode::kStored || result.code == ResultCode::kNumber)) fields |= kHasCas;
-  if (value.size() < result.total_length) fields |= kHasVersion;
-  if (result.code == ResultCode::kNumber) fields |= kHasNumber;
+  if ((hit || stats) && value.size() < result.total_length) fields |= kHasVersion;
+  if (result.code == ResultCode::kNumber && op.code == OpCode::kArith) fields |= kHasNumber;
   FieldWriter out(to);
   out.put(static_cast<uint8_t>(result.code));
   out.put(fields);
