@@ -142,7 +142,7 @@ bool ClientLane::stage_want() {
 
 void ClientLane::take_back_want() {
   if (wanted_ == 0 || !endpoint_.limits().fetch_is_local) return;
-  wanted_ = 0;
+  wanted_ = looked_for_ = 0;
   endpoint_.stage_write(layout_.want_offset(lane_), sizeof(uint64_t), 0);
 }
 
@@ -156,15 +156,21 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
     if (target.state != State::kSent && target.state != State::kAbandoned) break;
     if (!target.read_in_flight && !target.arrived) {
       const uint32_t size = local ? layout_.response_slot_size : std::min(policy_.fetch_size(), layout_.response_slot_size);
-      endpoint_.stage_read(layout_.response_offset(lane_, seq), size, tag_of(seq));
-      target.read_in_flight = true;
       target.read_bytes = size;
+      target.after_want = wanted_ >= seq;
+      stage_read(target, seq, 0, size, tag_of(seq));
       ++counters_.fetches;
       ++staged;
     }
     if (local) break;  // the next one is looked at when this one is in
   }
   return staged;
+}
+
+void ClientLane::stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag) {
+  endpoint_.stage_read(layout_.response_offset(lane_, seq) + from, length, tag);
+  target.read_in_flight = true;
+  ++reads_in_flight_;
 }
 
 // True when the response to `seq` is whole within the `room` bytes at `at`; `length` is then that of its body.
@@ -179,6 +185,7 @@ bool ClientLane::check_response(uint64_t seq, const std::byte* at, size_t room, 
 }
 
 bool ClientLane::on_fetched(uint64_t tag) {
+  --reads_in_flight_;
   // The full seq: the one outstanding whose low bits the tag has.
   const uint64_t seq = oldest_ + ((tag - oldest_) & kSeqMask);
   if (seq >= next_seq_) return true;  // an older one, delivered meanwhile
@@ -188,6 +195,7 @@ bool ClientLane::on_fetched(uint64_t tag) {
   if (observe_word(at) != seq) {
     ++fetched.refetches;
     ++counters_.refetches;
+    if (fetched.after_want && seq == oldest_) looked_for_ = seq;
     look_asleep(at, seq);
     return true;
   }
@@ -197,8 +205,7 @@ bool ClientLane::on_fetched(uint64_t tag) {
     const size_t whole = sizeof(ResponseHeader) + std::min<size_t>(header.get<uint32_t>(), layout_.response_slot_size);
     const uint32_t have = fetched.read_bytes;
     if (whole > have && whole <= layout_.response_slot_size) {
-      endpoint_.stage_read(layout_.response_offset(lane_, seq) + have, whole - have, tag_of(seq) | kSecondRead);
-      fetched.read_in_flight = true;
+      stage_read(fetched, seq, have, whole - have, tag_of(seq) | kSecondRead);
       ++counters_.second_reads;
       return true;
     }

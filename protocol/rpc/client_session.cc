@@ -83,7 +83,6 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   }
   state_ = State::kOpen;
   ++generation_;
-  reads_in_flight_ = 0;
   backoff_ns_ = options_.backoff_min_ns;
   observer_.on_session_open(*this);
 }
@@ -153,13 +152,7 @@ bool ClientSession::fetch() {
   if (state_ != State::kOpen) return false;
   bool progress_at_all = false;
   for (bool progress = true; progress && state_ == State::kOpen;) {
-    const uint32_t depth = endpoint_->limits().read_depth;
-    uint32_t staged = 0;
-    for (auto& lane : lanes_) {
-      if (lane->outstanding() == 0 || reads_in_flight_ + staged >= depth) continue;
-      staged += lane->stage_fetches(depth - reads_in_flight_ - staged);
-    }
-    reads_in_flight_ += staged;
+    stage_fetches();
     endpoint_->flush();
     progress = false;
     if (!poll_events(progress)) {
@@ -172,6 +165,16 @@ bool ClientSession::fetch() {
   return progress_at_all;
 }
 
+void ClientSession::stage_fetches() {
+  uint32_t room = endpoint_->limits().read_depth;
+  for (const auto& lane : lanes_) room -= lane->reads_in_flight();
+  const size_t first = next_fetch_++ % lanes_.size();
+  for (size_t i = 0; i < lanes_.size() && room > 0; ++i) {
+    ClientLane& lane = *lanes_[(first + i) % lanes_.size()];
+    if (lane.outstanding() > 0) room -= lane.stage_fetches(room);
+  }
+}
+
 // Handles what the endpoint has; false when the session must end.
 bool ClientSession::poll_events(bool& progress) {
   std::array<Event, kEventBatch> events;
@@ -179,7 +182,6 @@ bool ClientSession::poll_events(bool& progress) {
     count = endpoint_->poll(events);
     for (const Event& event : std::span(events).first(count)) {
       if (event.kind == Event::Kind::kClosed) return false;
-      if (event.kind == Event::Kind::kFetched) --reads_in_flight_;
       const uint32_t number = event.kind == Event::Kind::kFetched ? ClientLane::lane_of_tag(event.tag) : event.lane;
       if (number >= lanes_.size()) continue;
       ClientLane& lane = *lanes_[number];
@@ -224,7 +226,8 @@ bool ClientSession::prepare_sleep() {
   if (outstanding() == 0) return true;
   for (auto& lane : lanes_) lane->stage_want();
   endpoint_->arm();
-  return !fetch();
+  if (fetch()) return false;
+  return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->will_be_delivered(); });
 }
 
 uint32_t ClientSession::outstanding() const {

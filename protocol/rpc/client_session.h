@@ -108,7 +108,8 @@ class ClientSession {
   bool hand_out_credit();
   // Whether the worker should look again soon rather than sleep.
   bool should_spin() const;
-  // Before sleeping: want, fence, one more fetch. False: something came in, do not sleep.
+  // Before sleeping: want, fence, one more fetch. False: do not sleep, since something came in, or the last look has not
+  // come back yet (a fetch over a network): go on with passes and ask again.
   bool prepare_sleep();
 
   uint32_t outstanding() const;
@@ -120,6 +121,7 @@ class ClientSession {
   void on_grant(std::span<const std::byte> frame);
   void lose(const std::string& why);
   bool has_credit() const;
+  void stage_fetches();
   bool poll_events(bool& progress);
 
   const SessionOptions options_;
@@ -136,7 +138,7 @@ class ClientSession {
   wire::Grant grant_;
   std::vector<std::unique_ptr<ClientLane>> lanes_;
   std::deque<CreditWaiter*> credit_waiters_;
-  uint32_t reads_in_flight_ = 0;
+  size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
   bool credit_came_ = false;
   LaneCounters past_;  // of lanes that are gone
 };
