@@ -1,0 +1,197 @@
+#include "model.h"
+
+#include <charconv>
+
+#include "op/hash.h"
+#include "wire/codec.h"
+
+namespace egret::sim {
+
+using op::Op;
+using op::OpCode;
+using op::Result;
+using op::ResultCode;
+
+namespace {
+constexpr OpCode kCodes[] = {OpCode::kGet, OpCode::kGet, OpCode::kSet, OpCode::kArith, OpCode::kDelete};
+constexpr uint32_t kLarge = 100'000;
+
+uint64_t id_of(std::string_view key) {
+  uint64_t id = 0;
+  if (key.size() > 1) std::from_chars(key.data() + 1, key.data() + key.size(), id);
+  return id;
+}
+}  // namespace
+
+std::string pattern(uint64_t id, size_t length) {
+  std::string bytes(length, '\0');
+  for (size_t i = 0; i < length; ++i) bytes[i] = static_cast<char>(id * 31 + i * 7 + (i >> 8));
+  return bytes;
+}
+
+void OpRecord::on_result(const Result& result) { model->check_answer(*this, result); }
+
+// --- the client's side -----------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Model::Draft> Model::draw_op() {
+  OpRecord& record = records_.emplace_back();
+  auto draft = std::make_unique<Draft>();
+  draft->id = record.id = records_.size();
+  draft->key = "k" + std::to_string(record.id) + ".";
+  if (rng_.percent(20)) draft->key.resize(rng_.between(static_cast<uint32_t>(draft->key.size()), op::kMaxKeyLength), 'x');
+  record.model = this;
+  record.code = kCodes[rng_.below(std::size(kCodes))];
+  Op& op = draft->op;
+  op.code = record.code;
+  op.key = draft->key;
+  switch (op.code) {
+    case OpCode::kSet:
+      draft->value = pattern(record.id, rng_.below(rng_.percent(50) ? 64 : options_.value_max));
+      op.value = draft->value;
+      op.options = op::kWantCas;
+      op.exptime = static_cast<int64_t>(record.id);
+      record.value_length = static_cast<uint32_t>(op.value.size());
+      break;
+    case OpCode::kArith: op.delta = record.id; break;
+    case OpCode::kGet:
+      op.options = op::kWantCas;
+      record.value_length = rng_.percent(options_.large_percent) ? kLarge : rng_.below(options_.value_max);
+      break;
+    default: break;
+  }
+  return draft;
+}
+
+bool Model::append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_id) {
+  if (!lane.append(draft.op, &records_[draft.id - 1])) return false;
+  OpRecord& record = records_[draft.id - 1];
+  record.session_id = session_id;
+  record.lane = lane.number();
+  record.place = appended_on_[{session_id, lane.number()}]++;
+  ++appended_;
+  return true;
+}
+
+void Model::check_answer(OpRecord& record, const Result& result) {
+  record.answer = result.code;
+  if (++record.answers != 1) return fail("op " + std::to_string(record.id) + " was answered twice");
+  ++answered_;
+  if (result.code == ResultCode::kSessionLost) {
+    ++lost_;
+    if (!options_.may_be_lost) fail("op " + std::to_string(record.id) + " was lost with its session");
+  } else if (result.code == ResultCode::kTimedOut) {
+    ++timed_out_;
+    if (!options_.may_time_out) fail("op " + std::to_string(record.id) + " timed out");
+  } else {
+    if (record.executions != 1) fail("op " + std::to_string(record.id) + " was answered without having been executed");
+    check_value(record, result);
+  }
+  if (on_answer) on_answer(record);
+}
+
+void Model::check_value(const OpRecord& record, const Result& result) {
+  const auto mismatch = [&](const char* what) {
+    fail("op " + std::to_string(record.id) + " (" + op::to_string(record.code) + ") got another's " + what + ": " +
+         op::to_string(result.code) + " cas " + std::to_string(result.cas) + " number " + std::to_string(result.number) +
+         " length " + std::to_string(result.total_length));
+  };
+  switch (record.code) {
+    case OpCode::kSet:
+      if (result.code != ResultCode::kStored || result.cas != record.id) mismatch("set");
+      break;
+    case OpCode::kArith:
+      if (result.code != ResultCode::kNumber || result.number != record.id) mismatch("number");
+      break;
+    case OpCode::kDelete:
+      if (result.code != ResultCode::kDeleted) mismatch("deletion");
+      break;
+    default:
+      if (result.code != ResultCode::kHit || result.cas != record.id || result.client_flags != record.id % 3 ||
+          result.total_length != record.value_length || result.value != pattern(record.id, result.value.size()) ||
+          (result.is_partial() && result.version != record.id)) {
+        mismatch("value");
+      }
+  }
+}
+
+// --- the handler's side ----------------------------------------------------------------------------------------------------
+
+Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
+  Result result;
+  const uint64_t id = id_of(op.key);
+  if (id == 0 || id > records_.size()) {
+    fail("an op that nobody sent was executed");
+    return result;
+  }
+  OpRecord& record = records_[id - 1];
+  const std::string name = "op " + std::to_string(id);
+  if (++record.executions != 1) fail(name + " was executed twice");
+  if (record.session_id != session_id || record.lane != lane || record.code != op.code) fail(name + " went astray");
+  if (const uint64_t place = executed_on_[{session_id, lane}]++; place != record.place) {
+    fail(name + " is number " + std::to_string(record.place) + " of its lane and was executed as number " +
+         std::to_string(place));
+  }
+  switch (op.code) {
+    case OpCode::kSet:
+      if (op.value != pattern(id, record.value_length) || op.exptime != static_cast<int64_t>(id)) {
+        fail(name + " arrived with another value");
+      }
+      result.code = ResultCode::kStored;
+      break;
+    case OpCode::kArith:
+      if (op.delta != id) fail(name + " arrived with another delta");
+      result.code = ResultCode::kNumber;
+      result.number = id;
+      break;
+    case OpCode::kDelete: result.code = ResultCode::kDeleted; break;
+    default:
+      answer_value_ = pattern(id, record.value_length);
+      result.code = ResultCode::kHit;
+      result.value = answer_value_;
+      result.total_length = record.value_length;
+      result.version = id;
+      result.client_flags = static_cast<uint32_t>(id % 3);
+  }
+  result.cas = id;
+  return result;
+}
+
+void Model::fail(const std::string& what) {
+  if (failure_.empty()) failure_ = what;
+}
+
+std::string Model::unanswered() const {
+  std::string list;
+  uint32_t named = 0;
+  for (const OpRecord& record : records_) {
+    if (record.answers > 0 || record.session_id == 0) continue;
+    if (++named > 4) return list + " ...";
+    list += " op " + std::to_string(record.id) + " (session " + std::to_string(record.session_id) + " lane " +
+            std::to_string(record.lane) + " place " + std::to_string(record.place) + ", executed " +
+            std::to_string(record.executions) + " times)";
+  }
+  return list;
+}
+
+// --- ModelHandler ----------------------------------------------------------------------------------------------------------
+
+void ModelHandler::prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes) {
+  if (ops.size() > kMaxBatch || ops.size() != lanes.size() || ops.empty()) model_.fail("a batch of a wrong size");
+  ops_ = ops;
+  lanes_ = lanes;
+  next_ = 0;
+  pause();
+}
+
+void ModelHandler::locate() { pause(); }
+
+Result ModelHandler::execute(size_t index) {
+  if (index != next_++ || index >= ops_.size()) {
+    model_.fail("a batch was not executed in order");
+    return {};
+  }
+  pause();
+  return answer(ops_[index], lanes_[index]);
+}
+
+}  // namespace egret::sim

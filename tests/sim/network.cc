@@ -1,0 +1,507 @@
+#include "network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/slot_copy.h"
+
+namespace egret::sim {
+
+using base::Expected;
+using base::Status;
+using transport::Event;
+
+namespace {
+constexpr size_t kLine = 64;
+Network* newest = nullptr;
+
+// Region memory: 64-byte aligned, zeroed.
+struct LineAligned {
+  alignas(kLine) std::byte bytes[kLine];
+};
+using Memory = std::vector<LineAligned>;
+Memory make_memory(size_t bytes) { return Memory((bytes + kLine - 1) / kLine); }
+std::byte* data(Memory& memory) { return memory.empty() ? nullptr : memory[0].bytes; }
+}  // namespace
+
+// A posted verb. kStarting ones have sampled or placed nothing yet.
+struct Verb {
+  enum class Kind : uint8_t { kWrite, kRead, kRing };
+  Kind kind = Kind::kWrite;
+  size_t offset = 0;
+  size_t length = 0;
+  uint64_t first_word = 0;
+  uint64_t tag = 0;
+  uint32_t lane = 0;
+  uint64_t not_before_ns = 0;
+  bool asked_to_stall = false;
+  std::vector<uint32_t> lines_left{};  // numbers of lines of memory, in the order in which they go (last first)
+  std::vector<std::byte> sampled{};    // read: what it saw
+  bool started = false;
+
+  bool is_done() const { return started && lines_left.empty(); }
+  bool overlaps(const Verb& other) const { return offset < other.offset + other.length && other.offset < offset + length; }
+};
+
+struct Delivery {
+  uint32_t lane = 0;
+  size_t offset = 0;
+  size_t length = 0;
+  std::vector<uint32_t> lines_left;
+};
+
+struct StoredWord {
+  size_t offset;
+  uint64_t word;
+};
+
+// One connection: both memories and everything under way. Shared by its two ends; each may go first.
+struct Link {
+  Network* network = nullptr;
+  transport::RegionShape shape;
+  Memory requests, responses;            // the region
+  Memory request_image, response_image;  // the client's (verbs)
+  std::deque<Verb> verbs;                // posted, in order
+  std::vector<Verb> staged;
+  std::deque<StoredWord> store_buffer;  // shm
+  std::deque<Delivery> deliveries;
+  std::vector<std::vector<std::byte>> reply_slots;
+  std::deque<std::vector<std::byte>> to_server_frames, to_client_frames;
+  std::deque<Event> client_events, server_events;
+  std::vector<std::unique_ptr<std::byte[]>> handed_out;  // bytes of deliveries, until the next poll()
+  bool client_open = true, server_open = true;
+  bool region_sent = false, mapped = false;
+  bool client_armed = false, server_armed = false;
+  bool client_wake = false, server_wake = false;
+  bool closed_told_client = false;
+  uint32_t home = 0;
+
+  bool is_shm() const { return network->options().flavour == Flavour::kShm; }
+  bool is_idle() const { return verbs.empty() && deliveries.empty() && store_buffer.empty(); }
+  // Verbs that are cut off by the end of either side complete nowhere.
+  void cut() {
+    verbs.clear();
+    staged.clear();
+    store_buffer.clear();
+    deliveries.clear();
+  }
+  void wake_client() {
+    if (is_shm() || client_armed) client_wake = true;
+    client_armed = false;
+  }
+  void wake_server() {
+    if (is_shm() || server_armed) server_wake = true;
+    server_armed = false;
+  }
+};
+
+namespace {
+
+Status receive(std::deque<std::vector<std::byte>>& frames, bool peer_open, std::span<std::byte> frame, size_t& length) {
+  length = 0;
+  if (frames.empty()) return peer_open ? Status::ok() : Status::error("the peer is gone");
+  EGRET_CHECK(frames.front().size() <= frame.size());
+  length = frames.front().size();
+  std::ranges::copy(frames.front(), frame.begin());
+  frames.pop_front();
+  return Status::ok();
+}
+
+size_t take_events(std::deque<Event>& queue, std::span<Event> events) {
+  const size_t count = std::min(queue.size(), events.size());
+  std::copy_n(queue.begin(), count, events.begin());
+  queue.erase(queue.begin(), queue.begin() + static_cast<ptrdiff_t>(count));
+  return count;
+}
+
+}  // namespace
+
+class ClientEnd final : public transport::ClientEndpoint {
+ public:
+  explicit ClientEnd(std::shared_ptr<Link> link) : link_(std::move(link)), network_(*link_->network) {
+    const bool shm = link_->is_shm();
+    limits_ = {.read_depth = shm ? 4096 : network_.options().read_depth, .deliver_is_wakeup = shm, .fetch_is_local = shm};
+  }
+  ~ClientEnd() override { close(); }
+
+  int control_fd() const override { return -1; }
+  Status receive_frame(std::span<std::byte> frame, size_t& length) override {
+    return receive(link_->to_client_frames, link_->server_open, frame, length);
+  }
+  Status send_frame(std::span<const std::byte> frame, bool) override {
+    if (!link_->server_open) return Status::error("the peer is gone");
+    link_->to_server_frames.emplace_back(frame.begin(), frame.end());
+    return Status::ok();
+  }
+  Status map_region(const transport::RegionShape& shape) override {
+    const transport::RegionShape& made = link_->shape;
+    if (!link_->region_sent || shape.request_bytes != made.request_bytes || shape.response_bytes != made.response_bytes) {
+      return Status::error("the region is not of the agreed size");
+    }
+    if (!link_->is_shm()) {
+      link_->request_image = make_memory(shape.request_bytes);
+      link_->response_image = make_memory(shape.response_bytes);
+    }
+    link_->mapped = true;
+    return Status::ok();
+  }
+  const transport::Limits& limits() const override { return limits_; }
+
+  std::byte* request_image() override { return data(link_->is_shm() ? link_->requests : link_->request_image); }
+  const std::byte* response_image() const override {
+    return data(link_->is_shm() ? link_->responses : link_->response_image);
+  }
+  void stage_write(size_t offset, size_t length, uint64_t first_word) override {
+    EGRET_CHECK(link_->mapped && offset % 8 == 0 && length >= 8 && offset + length <= link_->shape.request_bytes);
+    network_.preempt();
+    if (link_->is_shm()) return link_->store_buffer.push_back({offset, first_word});
+    link_->staged.push_back({.kind = Verb::Kind::kWrite, .offset = offset, .length = length, .first_word = first_word});
+  }
+  void stage_read(size_t offset, size_t length, uint64_t tag) override {
+    EGRET_CHECK(link_->mapped && length > 0 && offset + length <= link_->shape.response_bytes);
+    if (link_->is_shm()) {
+      link_->client_events.push_back({.kind = Event::Kind::kFetched, .lane = 0, .tag = tag, .bytes = {}});
+      return;
+    }
+    EGRET_CHECK(++reads_ <= limits_.read_depth);
+    network_.counters_.most_reads = std::max(network_.counters_.most_reads, reads_);
+    std::memset(data(link_->response_image) + offset, 0xA5, length);  // the range is the transport's
+    link_->staged.push_back({.kind = Verb::Kind::kRead, .offset = offset, .length = length, .tag = tag});
+  }
+  void flush() override {
+    network_.preempt();
+    drain_store_buffer();
+    for (Verb& verb : link_->staged) link_->verbs.push_back(std::move(verb));
+    link_->staged.clear();
+    if (!link_->server_open) link_->cut();
+    network_.preempt();
+  }
+  size_t poll(std::span<Event> events) override {
+    network_.preempt();
+    link_->handed_out.clear();
+    const size_t count = take_events(link_->client_events, events);
+    for (Event& event : events.first(count)) {
+      if (event.kind == Event::Kind::kFetched && !link_->is_shm()) --reads_;
+      if (event.kind == Event::Kind::kDelivered) hand_out(event);
+    }
+    if (count < events.size() && !link_->is_shm() && !link_->server_open && !link_->closed_told_client) {
+      link_->closed_told_client = true;
+      events[count] = {.kind = Event::Kind::kClosed, .lane = 0, .tag = 0, .bytes = {}};
+      return count + 1;
+    }
+    return count;
+  }
+  void ring(uint32_t lane) override {
+    if (link_->is_shm()) drain_store_buffer();  // stores are seen in order
+    drain_staged_writes();
+    link_->verbs.push_back({.kind = Verb::Kind::kRing, .lane = lane});
+  }
+  int data_fd() const override { return -1; }
+  void arm() override {
+    network_.preempt();
+    link_->client_armed = true;
+  }
+  void close() override {
+    link_->client_open = false;
+    link_->client_events.clear();
+    link_->cut();
+  }
+
+  const std::shared_ptr<Link>& link() const { return link_; }
+
+ private:
+  // A ring is posted at once; what was staged before it goes before it.
+  void drain_staged_writes() {
+    for (Verb& verb : link_->staged) link_->verbs.push_back(std::move(verb));
+    link_->staged.clear();
+  }
+  void drain_store_buffer() {
+    for (const StoredWord& word : link_->store_buffer) base::publish_word(data(link_->requests) + word.offset, word.word);
+    link_->store_buffer.clear();
+  }
+  // The event's bytes, as the reply slot holds them now, in memory of exactly their size.
+  void hand_out(Event& event) {
+    const auto slot = static_cast<size_t>(event.tag);
+    const size_t length = event.bytes.size();
+    auto copy = std::make_unique<std::byte[]>(length);
+    std::memcpy(copy.get(), link_->reply_slots[slot].data(), length);
+    event.bytes = {copy.get(), length};
+    event.tag = 0;
+    link_->handed_out.push_back(std::move(copy));
+  }
+
+  const std::shared_ptr<Link> link_;
+  Network& network_;
+  transport::Limits limits_;
+  uint32_t reads_ = 0;  // staged and not handed out
+};
+
+class ServerEnd final : public transport::ServerEndpoint {
+ public:
+  explicit ServerEnd(std::shared_ptr<Link> link) : link_(std::move(link)), network_(*link_->network) {
+    const bool shm = link_->is_shm();
+    limits_ = {.read_depth = 0, .deliver_is_wakeup = shm, .fetch_is_local = shm};
+  }
+  ~ServerEnd() override { close(); }
+
+  int control_fd() const override { return -1; }
+  Status receive_frame(std::span<std::byte> frame, size_t& length) override {
+    return receive(link_->to_server_frames, link_->client_open, frame, length);
+  }
+  Status send_frame(std::span<const std::byte> frame, bool attach) override {
+    if (!link_->client_open) return Status::error("the peer is gone");
+    link_->to_client_frames.emplace_back(frame.begin(), frame.end());
+    link_->region_sent |= attach;
+    return Status::ok();
+  }
+  Status create_region(const transport::RegionShape& shape) override {
+    link_->shape = shape;
+    link_->requests = make_memory(shape.request_bytes);
+    link_->responses = make_memory(shape.response_bytes);
+    link_->reply_slots.assign(shape.response_bytes / shape.reply_bytes, std::vector<std::byte>(shape.reply_bytes));
+    return Status::ok();
+  }
+  const transport::Limits& limits() const override { return limits_; }
+  const std::string& peer() const override { return peer_; }
+  const std::byte* request_memory() const override {
+    network_.preempt();
+    return data(link_->requests);
+  }
+  std::byte* response_memory() override {
+    network_.preempt();
+    return data(link_->responses);
+  }
+  void deliver(uint32_t lane, size_t offset, size_t length) override {
+    if (!link_->client_open) return;
+    ++network_.counters_.deliveries;
+    if (link_->is_shm()) {
+      link_->client_wake = true;
+      return;
+    }
+    EGRET_CHECK(link_->home == network_.acting_partition);
+    EGRET_CHECK(offset + length <= link_->shape.response_bytes && length <= link_->shape.reply_bytes);
+    link_->deliveries.push_back({.lane = lane, .offset = offset, .length = length, .lines_left = {}});
+    link_->deliveries.back().lines_left = network_.shuffled_lines(offset, length);
+  }
+  size_t poll(std::span<Event> events) override {
+    EGRET_CHECK(link_->home == network_.acting_partition);
+    const size_t count = take_events(link_->server_events, events);
+    network_.preempt();
+    return count;
+  }
+  int data_fd() const override { return -1; }
+  void arm() override {
+    network_.preempt();
+    link_->server_armed = true;
+  }
+  void close() override {
+    if (!link_->server_open) return;
+    link_->server_open = false;
+    link_->cut();
+    link_->client_wake = true;
+  }
+
+  const std::shared_ptr<Link>& link() const { return link_; }
+
+ private:
+  const std::shared_ptr<Link> link_;
+  Network& network_;
+  transport::Limits limits_;
+  const std::string peer_ = "simulated";
+};
+
+// --- the network -----------------------------------------------------------------------------------------------------------
+
+Network::Network(const NetworkOptions& options, const base::Clock& clock, Rng& rng)
+    : options_(options), clock_(clock), rng_(rng) {
+  newest = this;
+}
+
+Network::~Network() { newest = nullptr; }
+
+Expected<std::unique_ptr<transport::ClientEndpoint>> Network::connect(const std::string& address) {
+  EGRET_CHECK(newest != nullptr);
+  if (newest->refuse_) return Status::error("connection refused");
+  auto link = std::make_shared<Link>();
+  link->network = newest;
+  newest->links_.push_back(link);
+  newest->connecting_.push_back(link);
+  newest->by_address_[address] = link;
+  return std::unique_ptr<transport::ClientEndpoint>(std::make_unique<ClientEnd>(std::move(link)));
+}
+
+std::unique_ptr<transport::ServerEndpoint> Network::accept() {
+  if (connecting_.empty()) return nullptr;
+  auto link = std::move(connecting_.front());
+  connecting_.pop_front();
+  return std::make_unique<ServerEnd>(std::move(link));
+}
+
+bool Network::take_client_wake(const std::string& address) {
+  const auto at = by_address_.find(address);
+  return at != by_address_.end() && std::exchange(at->second->client_wake, false);
+}
+
+bool Network::has_client_wake(const std::string& address) const {
+  const auto at = by_address_.find(address);
+  return at != by_address_.end() && at->second->client_wake;
+}
+
+bool Network::is_client_control_ready(const std::string& address) const {
+  const auto at = by_address_.find(address);
+  if (at == by_address_.end() || !at->second->client_open) return false;
+  return !at->second->to_client_frames.empty() || !at->second->server_open;
+}
+
+bool Network::take_wake(transport::ServerEndpoint& endpoint) {
+  return std::exchange(static_cast<ServerEnd&>(endpoint).link()->server_wake, false);
+}
+
+bool Network::has_wake(transport::ServerEndpoint& endpoint) {
+  return static_cast<ServerEnd&>(endpoint).link()->server_wake;
+}
+
+bool Network::is_control_ready(transport::ServerEndpoint& endpoint) {
+  const Link& link = *static_cast<ServerEnd&>(endpoint).link();
+  return !link.to_server_frames.empty() || !link.client_open;
+}
+
+void Network::set_home(transport::ServerEndpoint& endpoint, uint32_t home) {
+  static_cast<ServerEnd&>(endpoint).link()->home = home;
+}
+
+std::byte* Network::request_memory(transport::ServerEndpoint& endpoint) {
+  return data(static_cast<ServerEnd&>(endpoint).link()->requests);
+}
+
+bool Network::is_idle() const {
+  return std::ranges::all_of(links_, [](const auto& link) { return link->is_idle(); });
+}
+
+std::vector<uint32_t> Network::shuffled_lines(size_t offset, size_t length) {
+  std::vector<uint32_t> lines;
+  for (size_t line = offset / kLine; line <= (offset + length - 1) / kLine; ++line) {
+    lines.push_back(static_cast<uint32_t>(line));
+  }
+  for (size_t i = lines.size(); i > 1; --i) std::swap(lines[i - 1], lines[rng_.below(static_cast<uint32_t>(i))]);
+  return lines;
+}
+
+bool Network::step() {
+  std::erase_if(links_, [](const auto& link) { return !link->client_open && !link->server_open; });
+  if (links_.empty()) return false;
+  const size_t first = rng_.below(static_cast<uint32_t>(links_.size()));
+  for (size_t i = 0; i < links_.size(); ++i) {
+    const std::shared_ptr<Link> link = links_[(first + i) % links_.size()];
+    if (!link->is_idle()) return step_link(*link);
+  }
+  return false;
+}
+
+bool Network::step_link(Link& link) {
+  if (!link.store_buffer.empty() && rng_.percent(20)) {
+    const StoredWord word = link.store_buffer.front();
+    link.store_buffer.pop_front();
+    base::publish_word(data(link.requests) + word.offset, word.word);
+  }
+  const bool verb_first = link.deliveries.empty() || (!link.verbs.empty() && rng_.percent(60));
+  if (!verb_first) return step_delivery(link);
+  // A few tries to find a verb that may go; finding none is a step in which nothing moves.
+  for (uint32_t i = 0; i < 4 && !link.verbs.empty(); ++i) {
+    const size_t span = std::min<size_t>(link.verbs.size(), 8);
+    if (step_verb(link, rng_.below(static_cast<uint32_t>(span)))) return true;
+  }
+  if (!link.verbs.empty()) step_verb(link, 0);
+  return true;
+}
+
+// The ordering rules of a queue pair, as the head of network.h has them.
+bool Network::is_eligible(const Link& link, size_t index) const {
+  const Verb& verb = link.verbs[index];
+  for (size_t i = 0; i < index; ++i) {
+    const Verb& earlier = link.verbs[i];
+    if (!options_.overtake && !earlier.is_done()) return false;
+    if (earlier.kind == Verb::Kind::kRead) continue;
+    if (verb.kind != Verb::Kind::kWrite || earlier.kind == Verb::Kind::kRing || earlier.overlaps(verb)) return false;
+  }
+  return true;
+}
+
+bool Network::step_verb(Link& link, size_t index) {
+  Verb& verb = link.verbs[index];
+  if (verb.is_done() || verb.not_before_ns > clock_.now_ns() || !is_eligible(link, index)) return false;
+  if (!verb.asked_to_stall) {
+    verb.asked_to_stall = true;
+    if (rng_.percent(options_.stall_percent)) {
+      verb.not_before_ns = clock_.now_ns() + rng_.below(static_cast<uint32_t>(options_.stall_max_ns) + 1);
+      return true;
+    }
+  }
+  if (verb.kind == Verb::Kind::kRing) {
+    ++counters_.rings;
+    link.server_events.push_back({.kind = Event::Kind::kRing, .lane = verb.lane, .tag = 0, .bytes = {}});
+    link.wake_server();
+    link.verbs.erase(link.verbs.begin() + static_cast<ptrdiff_t>(index));
+    return true;
+  }
+  const bool is_read = verb.kind == Verb::Kind::kRead;
+  if (!verb.started) {
+    verb.started = true;
+    verb.lines_left = shuffled_lines(verb.offset, verb.length);
+    if (is_read) verb.sampled.resize(verb.length);
+  }
+  const size_t line = verb.lines_left.back();
+  verb.lines_left.pop_back();
+  const size_t from = std::max(verb.offset, line * kLine);
+  const size_t bytes = std::min(verb.offset + verb.length, (line + 1) * kLine) - from;
+  if (is_read) {
+    std::memcpy(verb.sampled.data() + (from - verb.offset), data(link.responses) + from, bytes);
+  } else {
+    std::memcpy(data(link.requests) + from, data(link.request_image) + from, bytes);
+    if (from == verb.offset) std::memcpy(data(link.requests) + from, &verb.first_word, sizeof verb.first_word);
+  }
+  if (!verb.is_done()) return true;
+  if (is_read) {
+    land_reads(link);
+  } else {
+    ++counters_.writes;
+    link.verbs.erase(link.verbs.begin() + static_cast<ptrdiff_t>(index));
+  }
+  return true;
+}
+
+// READs land in the order in which they were posted.
+void Network::land_reads(Link& link) {
+  while (true) {
+    const auto first = std::ranges::find(link.verbs, Verb::Kind::kRead, &Verb::kind);
+    if (first == link.verbs.end() || !first->is_done()) return;
+    ++counters_.reads;
+    std::ranges::copy(first->sampled, data(link.response_image) + first->offset);
+    link.client_events.push_back({.kind = Event::Kind::kFetched, .lane = 0, .tag = first->tag, .bytes = {}});
+    link.verbs.erase(first);
+  }
+}
+
+// Deliveries are the home's WRITEs into reply slots: one after the other, each with its event when it is whole.
+bool Network::step_delivery(Link& link) {
+  Delivery& delivery = link.deliveries.front();
+  const size_t slot = delivery.offset / link.shape.reply_bytes;
+  const size_t line = delivery.lines_left.back();
+  delivery.lines_left.pop_back();
+  const size_t from = std::max(delivery.offset, line * kLine);
+  const size_t bytes = std::min(delivery.offset + delivery.length, (line + 1) * kLine) - from;
+  std::memcpy(link.reply_slots[slot].data() + (from - delivery.offset), data(link.responses) + from, bytes);
+  if (!delivery.lines_left.empty()) return true;
+  // `tag` names the reply slot until the event is polled.
+  link.client_events.push_back({.kind = Event::Kind::kDelivered,
+                                .lane = delivery.lane,
+                                .tag = slot,
+                                .bytes = {link.reply_slots[slot].data(), delivery.length}});
+  link.deliveries.pop_front();
+  link.wake_client();
+  return true;
+}
+
+}  // namespace egret::sim

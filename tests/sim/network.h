@@ -1,0 +1,118 @@
+// The simulated transport: endpoints whose bytes travel when step() says so, in an order drawn from the seed.
+//
+//   client endpoint ─ staged ─ flush ─▶ verbs of the link ─ step() by step(), a cache line at a time ─▶ region
+//                 ◀─ events ◀───────── reads complete, deliveries land ◀──────────────────────────────┘
+//
+// Two flavours:
+//   kVerbs  A queue pair's restrictions. A WRITE becomes visible in 64-byte lines in any order, its bytes taken from the
+//           request image as late as that. A READ starts when every WRITE staged before it is placed, samples its lines in
+//           any order over several steps, and lands in the response image when it is whole and all earlier READs have
+//           landed; until then its range of the image holds junk. Later WRITEs may overtake READs. A ring comes after the
+//           WRITEs before it. At most `read_depth` READs at once: more abort. Only the home may deliver: others abort.
+//   kShm    Both images are the region itself. The first word of a write waits in a store buffer until flush() (the fence)
+//           or a later step; everything else is visible at once. Deliver is a wake-up and nothing else.
+//
+// Every virtual call is a place where the other side may be let in: see Network::set_preempt().
+// Single-threaded. The network outlives its endpoints.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "rng.h"
+#include "transport/transport.h"
+
+namespace egret::sim {
+
+enum class Flavour : uint8_t { kVerbs, kShm };
+
+struct NetworkOptions {
+  Flavour flavour = Flavour::kVerbs;
+  uint32_t read_depth = 16;
+  uint32_t stall_percent = 2;       // chance that a verb, when its turn comes, first waits
+  uint64_t stall_max_ns = 20'000;   // this long at most
+  bool overtake = true;             // WRITEs may pass earlier READs, and WRITEs elsewhere in memory
+};
+
+// What the network did: shows that a test met what it is about.
+struct NetworkCounters {
+  uint64_t writes = 0;
+  uint64_t reads = 0;
+  uint64_t rings = 0;
+  uint64_t deliveries = 0;
+  uint32_t most_reads = 0;  // on one link at once
+};
+
+struct Link;
+
+class Network {
+ public:
+  Network(const NetworkOptions& options, const base::Clock& clock, Rng& rng);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  // What rpc::ClientSession is given: connects to the network that was made last.
+  static base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string& address);
+  // The server's end of the next connection; null when none waits.
+  std::unique_ptr<transport::ServerEndpoint> accept();
+
+  // One line of one verb, or one landing. False when nothing is under way.
+  bool step();
+  // Nothing is under way on any link.
+  bool is_idle() const;
+  // What an event loop would be told of the connection that `address` made last, and of a server's end: its data descriptor
+  // became readable (asking clears that, as an edge-triggered wait does); its control channel has a frame or the peer's end.
+  bool take_client_wake(const std::string& address);
+  bool has_client_wake(const std::string& address) const;
+  bool is_client_control_ready(const std::string& address) const;
+  static bool take_wake(transport::ServerEndpoint& endpoint);
+  static bool has_wake(transport::ServerEndpoint& endpoint);
+  static bool is_control_ready(transport::ServerEndpoint& endpoint);
+
+  // Who may use an endpoint, and who is about to: any other that delivers or polls aborts (kVerbs).
+  static void set_home(transport::ServerEndpoint& endpoint, uint32_t home);
+  uint32_t acting_partition = 0;
+
+  // Connections are refused while this is set.
+  void refuse_connections(bool refuse) { refuse_ = refuse; }
+  // Called wherever an endpoint is called, before it acts: may step the network or run the other side.
+  void set_preempt(std::function<void()> preempt) { preempt_ = std::move(preempt); }
+  void preempt() const {
+    if (preempt_) preempt_();
+  }
+
+  const NetworkOptions& options() const { return options_; }
+  const NetworkCounters& counters() const { return counters_; }
+  // Request memory, for tests that write into it as a hostile client would.
+  static std::byte* request_memory(transport::ServerEndpoint& endpoint);
+
+ private:
+  friend class ClientEnd;
+  friend class ServerEnd;
+
+  bool step_link(Link& link);
+  bool step_verb(Link& link, size_t index);
+  bool is_eligible(const Link& link, size_t index) const;
+  bool step_delivery(Link& link);
+  void land_reads(Link& link);
+  std::vector<uint32_t> shuffled_lines(size_t offset, size_t length);
+
+  const NetworkOptions options_;
+  const base::Clock& clock_;
+  Rng& rng_;
+  std::function<void()> preempt_;
+  std::vector<std::shared_ptr<Link>> links_;
+  std::map<std::string, std::shared_ptr<Link>> by_address_;
+  std::deque<std::shared_ptr<Link>> connecting_;
+  NetworkCounters counters_;
+  bool refuse_ = false;
+};
+
+}  // namespace egret::sim

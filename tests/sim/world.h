@@ -1,0 +1,209 @@
+// A whole system in one thread: backend partitions and a control thread, proxy workers, and the network between them. All
+// of them are actors; step() lets one of them, drawn from the seed, do one turn of its loop, and time passes.
+//
+//   SimClient = proxy/worker.cc's loop around a ClientSession       ┐
+//   Partition = backend/partition.cc's loop around a SlotPoller     ├─ World::step(), World::run()
+//   Control   = backend/control.cc's part in setting sessions up    │
+//   Network   = a line of bytes from here to there                  ┘
+//
+// Between its steps an actor lets others in wherever it calls an endpoint, the clock or its handler (preempt()).
+// Single-threaded. What went wrong is in model().failure().
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "model.h"
+#include "network.h"
+#include "rng.h"
+#include "rpc/client_session.h"
+#include "rpc/slot_poller.h"
+
+namespace egret::sim {
+
+struct Scenario {
+  NetworkOptions network;
+  ModelOptions model;
+  rpc::SessionOptions session;
+  wire::RegionLayout layout{.lanes = 2, .window = 4, .request_slot_size = 1024, .response_slot_size = 1024};
+  uint32_t clients = 2;
+  uint32_t ops_per_client = 60;
+  uint32_t burst = 8;                 // ops that a client submits at a time, at most
+  bool clients_sleep_always = false;  // at every opportunity, else after spin_ns in fetch mode
+  bool park_always = false;           // lanes at every opportunity, else after lane_idle_ns
+  uint64_t lane_idle_ns = 30'000;
+  uint64_t step_max_ns = 200;         // time that a step takes at most
+  uint64_t pause_max_ns = 0;          // time that the execution of an op takes at most
+  uint32_t preempt_percent = 30;
+};
+
+// The clock that production code is given. Reading it may let others in.
+class SimClock final : public base::Clock {
+ public:
+  uint64_t now_ns() const override {
+    if (on_read) on_read();
+    return manual.now_ns();
+  }
+  int64_t unix_seconds() const override { return manual.unix_seconds(); }
+  base::ManualClock manual;
+  std::function<void()> on_read;
+};
+
+class World;
+
+class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
+ public:
+  SimClient(World& world, uint32_t number);
+
+  void start() { session_.start(); }
+  // One turn of the worker's loop.
+  void step();
+  // It blocks, and nothing is there to wake it.
+  bool is_asleep() const;
+  bool is_finished() const { return submitted_ == to_submit_; }
+  void submit_more(uint32_t ops) { to_submit_ += ops; }
+  // The session must not be used before it is called again; ops wait.
+  rpc::ClientSession& session() { return session_; }
+  const std::string& address() const { return address_; }
+  uint32_t sessions_lost() const { return sessions_lost_; }
+  uint64_t sleeps() const { return sleeps_; }
+  const std::string& why_lost() const { return why_lost_; }
+  // Called once per turn with the session open, where the worker would read its clients' sockets.
+  std::function<void()> on_turn;
+
+  void on_session_connecting(rpc::ClientSession&) override {}
+  void on_session_open(rpc::ClientSession&) override {}
+  void on_session_lost(rpc::ClientSession&, const std::string& why, bool was_open) override;
+  void on_credit() override;
+
+ private:
+  bool has_reason_to_wake() const;
+  void submit();
+  void run_passes();
+  bool may_block();
+
+  World& world_;
+  const std::string address_;
+  rpc::ClientSession session_;
+  uint32_t to_submit_;
+  uint32_t submitted_ = 0;
+  std::unique_ptr<Model::Draft> draft_;
+  bool waiting_for_credit_ = false;
+  bool blocked_ = false;
+  uint64_t next_tick_ns_ = 0;
+  uint32_t sessions_lost_ = 0;
+  uint64_t sleeps_ = 0;
+  std::string why_lost_;
+};
+
+class Partition final : private rpc::DeliveryRelay {
+ public:
+  Partition(World& world, uint32_t number, std::unique_ptr<ModelHandler> handler);
+
+  void step();
+  bool is_asleep() const;
+
+  struct Letter {
+    enum class Kind : uint8_t { kAttach, kDetach, kRing, kDeliver };
+    Kind kind;
+    rpc::LaneBinding lane;
+    size_t offset = 0;
+    size_t length = 0;
+  };
+  void post(const Letter& letter) { mail_.push_back(letter); }
+  const rpc::PollerCounters& counters() const { return poller_.counters(); }
+
+ private:
+  bool read_mail();
+  bool hear_rings();
+  void rest();
+  void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
+
+  World& world_;
+  const uint32_t number_;
+  std::unique_ptr<ModelHandler> handler_;
+  rpc::SlotPoller poller_;
+  std::deque<Letter> mail_;
+  std::vector<rpc::LaneBinding> homes_;
+  uint32_t empty_rounds_ = 0;
+  bool blocked_ = false;
+};
+
+// Grants sessions and takes them down, as the backend's control thread does.
+class Control {
+ public:
+  explicit Control(World& world) : world_(world) {}
+
+  bool step();  // whether there was anything to do
+  void close(uint64_t session_id);
+  void on_detached(uint64_t session_id);
+  void on_broken(uint64_t session_id) { broken_.push_back(session_id); }
+  size_t open_sessions() const;
+  uint64_t broken_sessions() const { return broken_total_; }
+  transport::ServerEndpoint* endpoint(uint64_t session_id);
+
+ private:
+  enum class State : uint8_t { kSilent, kWaiting, kOpen, kClosing };
+  struct Session {
+    uint64_t id = 0;
+    State state = State::kSilent;
+    uint64_t worker_id = 0;
+    uint32_t detaching = 0;
+    std::unique_ptr<transport::ServerEndpoint> endpoint;
+  };
+  bool read_control(Session& session);
+  void grant_waiting();
+  void grant(Session& session);
+
+  World& world_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  std::vector<uint64_t> broken_;
+  uint64_t broken_total_ = 0;
+  uint64_t next_id_ = 1;
+};
+
+class World {
+ public:
+  // `make_handler` may put a test's own handler in place of ModelHandler.
+  using MakeHandler = std::function<std::unique_ptr<ModelHandler>(World&, uint32_t partition)>;
+  World(uint64_t seed, const Scenario& scenario, const MakeHandler& make_handler = {});
+  ~World();
+
+  void step();
+  // Steps until all clients have submitted and been answered, or something failed. Nothing moving any more with a waiter
+  // unanswered is a lost wake-up and a failure; so is `max_steps` without an end.
+  void run(uint64_t max_steps = 2'000'000);
+  // Steps until `done`; false when that did not happen within `max_steps`, or something failed.
+  bool run_until(const std::function<bool()>& done, uint64_t max_steps = 2'000'000);
+  // Nothing moves any more unless time passes or somebody submits.
+  bool is_quiet() const;
+
+  void preempt();
+  void advance_ns(uint64_t ns) { clock.manual.advance_ns(ns); }
+
+  rpc::LaneCounters client_counters() const;
+  rpc::PollerCounters server_counters() const;
+  std::string describe() const;
+
+  const uint64_t seed;
+  const Scenario scenario;
+  Rng rng;
+  SimClock clock;
+  Model model;
+  Network network;
+  Control control;
+  std::vector<std::unique_ptr<Partition>> partitions;
+  std::vector<std::unique_ptr<SimClient>> clients;
+
+ private:
+  void step_actor(size_t actor);
+
+  std::set<size_t> busy_;  // actors whose turn is under way
+};
+
+}  // namespace egret::sim
