@@ -60,7 +60,9 @@ op::Op ValueUpload::part(std::string_view bytes) const {
 
 bool ValueUpload::announce() {
   if (announced_ || !same_session()) return true;
-  if (!session_.lane_of(store_.hash).append(part({}), this)) return false;
+  Op opening = part({});
+  opening.length = op::kMaxValueLength;  // more than fits any item: refused, however close to its limit the value is
+  if (!session_.lane_of(store_.hash).append(opening, this)) return false;
   ++in_flight_;
   return announced_ = true;
 }

@@ -105,14 +105,14 @@ void LargeGet::on_chunk(const Result& chunk) {
   }
   if (chunk.code != ResultCode::kHit) return finish_with(chunk.code);
   const uint32_t expected = std::min(result_.total_length - received_, session_.lane_of(get_.hash).max_chunk());
-  if (chunk.value.empty() || chunk.value.size() > expected) return finish_with(ResultCode::kInvalid);
+  if (chunk.value.size() > expected) return finish_with(ResultCode::kInvalid);
   std::memcpy(value_.get() + received_, chunk.value.data(), chunk.value.size());
   received_ += static_cast<uint32_t>(chunk.value.size());
   if (received_ == result_.total_length) {
     result_.value = std::string_view(value_.get(), received_);
     return finish(result_);
   }
-  // Less than asked for (the message held more than was expected): those under way no longer join on.
+  // Less than asked for, perhaps nothing (the message held more than was expected): those under way no longer join on.
   if (chunk.value.size() < expected) drain_then(State::kChunks);
 }
 
