@@ -223,7 +223,12 @@ bool ClientLane::on_fetched(uint64_t tag) {
 bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(ResponseHeader) || outstanding() == 0) return true;
   uint32_t length = 0;
-  if (observe_word(bytes.data()) != oldest_ || slot(oldest_).arrived) return true;  // seen already, or not its turn: fetch
+  const uint64_t seq = observe_word(bytes.data());
+  if (seq != oldest_ || slot(oldest_).arrived) {
+    // Seen already, or not its turn. Then it is fetched; a read of it that was under way before this push is no last look.
+    if (seq > oldest_ && seq < next_seq_) slot(seq).after_want = false;
+    return true;
+  }
   const size_t room = std::min<size_t>(bytes.size(), layout_.response_slot_size);
   if (!check_response(oldest_, bytes.data(), room, length)) return true;
   ++counters_.deliveries;
