@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "bench/monotonic.h"
 #include "bench/process_meter.h"
 
 namespace egret::bench {
@@ -13,9 +14,9 @@ namespace {
 using base::Expected;
 using base::Status;
 
-constexpr uint32_t kTriesPerRound = 20;
 constexpr uint64_t kQuietSampleNs = 200'000'000;
-constexpr uint32_t kQuietSamples = 300;  // a minute
+constexpr uint64_t kPatienceNs =
+    90 * kNsPerSecond;  // how long a case may spend on waiting for quiet and on rounds in vain
 
 // A round: one run on each side that there is.
 struct Round {
@@ -44,9 +45,9 @@ Status run_side(const Server& server, const LoadSpec& spec, const Keyspace& keys
   return Status::ok();
 }
 
-// Waits, for a minute at most, until nobody else needs the CPUs. The servers are idle meanwhile.
-void wait_for_quiet(double quiet_cpus, const std::atomic<bool>& stop) {
-  for (uint32_t i = 0; i < kQuietSamples && !stop.load(); ++i) {
+// Waits until nobody else needs the CPUs. The servers are idle meanwhile.
+void wait_for_quiet(double quiet_cpus, uint64_t give_up_ns, const std::atomic<bool>& stop) {
+  while (monotonic_ns() < give_up_ns && !stop.load()) {
     const auto before = read_process_cost({});
     const timespec pause{0, kQuietSampleNs};
     ::nanosleep(&pause, nullptr);
@@ -64,10 +65,11 @@ struct Arena {
   const Server& peer;
   const Keyspace& keyspace;
   const std::atomic<bool>& stop;
+  const uint64_t impatient_ns;  // from then on any round will do
 };
 
 Status run_round(const Arena& arena, const LoadSpec& spec, const std::string& label, Round& round) {
-  if (arena.sides.quiet_cpus > 0) wait_for_quiet(arena.sides.quiet_cpus, arena.stop);
+  if (arena.sides.quiet_cpus > 0) wait_for_quiet(arena.sides.quiet_cpus, arena.impatient_ns, arena.stop);
   if (arena.sides.start_subject) {
     Status status = run_side(arena.subject, spec, arena.keyspace, label, arena.stop, round.subject);
     if (!status) return status;
@@ -76,14 +78,15 @@ Status run_round(const Arena& arena, const LoadSpec& spec, const std::string& la
   return run_side(arena.peer, spec, arena.keyspace, label, arena.stop, round.peer);
 }
 
-// Adds a round to the result, or, if the machine was not quiet and there are tries left, throws it away (but for
+// Adds a round to the result, or, if the machine was not quiet and there is patience left, throws it away (but for
 // errors: those are kept whatever else went on).
-bool keep_round(const Sides& sides, Round& round, uint32_t tries_left, CaseResult& result) {
+bool keep_round(const Arena& arena, Round& round, CaseResult& result) {
   uint64_t errors = 0;
   for (const auto* side : {&round.subject, &round.peer}) {
     for (const LoadResult& each : *side) errors += each.total.errors;
   }
-  if (sides.quiet_cpus > 0 && round.foreign_cpu() > sides.quiet_cpus && tries_left > 0 && errors == 0) {
+  const double limit = arena.sides.quiet_cpus;
+  if (limit > 0 && round.foreign_cpu() > limit && monotonic_ns() < arena.impatient_ns && errors == 0) {
     std::fprintf(stderr, "  not quiet: this round does not count\n");
     ++result.discarded;
     return false;
@@ -127,15 +130,13 @@ Expected<CaseResult> run_case(const std::string& name, const LoadSpec& spec, con
   }
   result.subject_name = subject.name;
   result.peer_name = peer.name == subject.name ? peer.name + " (peer)" : peer.name;
-  const Arena arena{sides, subject, peer, keyspace, stop};
+  const Arena arena{sides, subject, peer, keyspace, stop, monotonic_ns() + kPatienceNs};
   LoadSpec each = spec;
-  uint32_t tries_left = kTriesPerRound * sides.rounds;
   for (uint32_t done = 0; done < sides.rounds && !stop.load();) {
     Round round;
     Status status = run_round(arena, each, name + ", round " + std::to_string(done + 1), round);
     if (!status) return status;
-    if (keep_round(sides, round, tries_left, result)) ++done;
-    if (tries_left > 0) --tries_left;
+    if (keep_round(arena, round, result)) ++done;
     each.preload = false;  // the keys are there now
     ++each.seed;
   }
