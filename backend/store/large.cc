@@ -38,7 +38,6 @@ op::Result Store::commit(Upload&& upload, const op::Op& commit) {
 }
 
 void Store::end_upload(ItemRef ref) {
-  EGRET_ASSERT_OWNER(owner_);
   upload_bytes_ -= item(ref).units * kUnit;
   heap_.release(ref);
 }
@@ -90,7 +89,6 @@ Store::Pin Store::pin(std::string_view key, uint64_t hash) {
 }
 
 void Store::end_pin(ItemRef ref) {
-  EGRET_ASSERT_OWNER(owner_);
   Item& it = item(ref);
   if (--it.pins != 0) return;
   pinned_bytes_ -= it.units * kUnit;

@@ -191,7 +191,7 @@ class Store {
   std::span<const op::Op> batch_;
 };
 
-// Move-only; must end before its store does.
+// Move-only; must end before its store does. Ends on the store's thread, or when that thread is gone.
 class Store::Pin {
  public:
   Pin() = default;
@@ -215,7 +215,7 @@ class Store::Pin {
   ItemRef ref_ = {};
 };
 
-// Move-only; must end before its store does.
+// Move-only; must end before its store does. Ends on the store's thread, or when that thread is gone.
 class Store::Upload {
  public:
   Upload() = default;
