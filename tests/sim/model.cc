@@ -82,7 +82,7 @@ void Model::check_answer(OpRecord& record, const Result& result) {
   } else if (result.code == ResultCode::kTimedOut) {
     ++timed_out_;
     if (!options_.may_time_out) fail("op " + std::to_string(record.id) + " timed out");
-  } else {
+  } else if (options_.check_results) {
     if (record.executions != 1) fail("op " + std::to_string(record.id) + " was answered without having been executed");
     check_value(record, result);
   }
@@ -118,6 +118,7 @@ void Model::check_value(const OpRecord& record, const Result& result) {
 
 Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
   Result result;
+  if (hostile_.contains(session_id)) return result;
   const uint64_t id = id_of(op.key);
   if (id == 0 || id > records_.size()) {
     fail("an op that nobody sent was executed");

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct ModelOptions {
   uint32_t large_percent = 3;     // gets whose value is larger than any slot
   bool may_time_out = false;
   bool may_be_lost = false;
+  bool check_results = true;  // off where the server lies
 };
 
 class Model {
@@ -62,6 +64,8 @@ class Model {
   // The handler's side: checks an op that arrived on a lane and answers it. The answer is valid until the next call.
   op::Result execute(const op::Op& op, uint64_t session_id, uint32_t lane);
   void check_answer(OpRecord& record, const op::Result& result);
+  // A session whose ops are anything at all: they are answered, not checked.
+  void expect_nothing_of(uint64_t session_id) { hostile_.insert(session_id); }
 
   uint64_t appended() const { return appended_; }
   uint64_t answered() const { return answered_; }
@@ -85,6 +89,7 @@ class Model {
   std::deque<OpRecord> records_;  // by id - 1
   std::map<std::pair<uint64_t, uint32_t>, uint64_t> appended_on_, executed_on_;  // by session and lane
   uint64_t appended_ = 0, answered_ = 0, timed_out_ = 0, lost_ = 0;
+  std::set<uint64_t> hostile_;
   std::string failure_;
   std::string answer_value_;
 };

@@ -71,6 +71,8 @@ bool run_one(uint64_t seed, const std::function<std::string(uint64_t)>& run) {
 
 }  // namespace
 
+bool is_met(uint64_t count) { return count > 0 || std::getenv("EGRET_SIM_SEED") != nullptr; }
+
 void for_each_seed(uint64_t seeds, const std::function<std::string(uint64_t)>& run) {
   install_once();
   if (std::getenv("EGRET_SIM_SEED") != nullptr) {

@@ -16,4 +16,7 @@ namespace egret::sim {
 // process (a failed check, a sanitizer) is named on stderr, too.
 void for_each_seed(uint64_t seeds, const std::function<std::string(uint64_t seed)>& run);
 
+// For what a test must have met over all its seeds (a torn response, a ring): one seed alone need not meet it.
+bool is_met(uint64_t count);
+
 }  // namespace egret::sim

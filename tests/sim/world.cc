@@ -57,7 +57,7 @@ void SimClient::step() {
   if (world_.network.take_client_wake(address_) && session_.is_open()) session_.on_data_ready();
   if (world_.network.is_client_control_ready(address_)) session_.on_control_ready();
   if (session_.needs_tick() && world_.clock.manual.now_ns() >= next_tick_ns_) {
-    next_tick_ns_ = world_.clock.manual.now_ns() + rpc::ClientSession::kTickNs;
+    next_tick_ns_ = world_.clock.manual.now_ns() + world_.scenario.tick_ns;
     session_.tick();
   }
   if (may_submit) submit();
@@ -111,6 +111,7 @@ Partition::Partition(World& world, uint32_t number, std::unique_ptr<ModelHandler
       poller_({.partition = number, .lane_idle_ns = world.scenario.lane_idle_ns}, world.clock, *handler_, *this) {}
 
 bool Partition::is_asleep() const {
+  if (frozen_) return true;
   if (!blocked_ || !mail_.empty()) return false;
   return std::ranges::none_of(homes_, [](const auto& home) { return Network::has_wake(*home.endpoint); });
 }
@@ -168,6 +169,7 @@ bool Partition::hear_rings() {
       if (event.lane == number_) {
         poller_.ring(home.session_id);
       } else {
+        ++world_.rings_relayed;
         world_.partitions[event.lane]->post({.kind = Letter::Kind::kRing, .lane = home});
       }
     }
@@ -189,6 +191,7 @@ void Partition::rest() {
 }
 
 void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
+  ++world_.deliveries_relayed;
   world_.partitions[lane.home]->post({Letter::Kind::kDeliver, lane, offset, length});
 }
 
@@ -315,7 +318,7 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
       network(scenario.network, clock.manual, rng), control(*this) {
   for (uint32_t i = 0; i < scenario.layout.lanes; ++i) {
     auto handler = make_handler ? make_handler(*this, i) : std::make_unique<ModelHandler>(model, i, [this] {
-      if (scenario.pause_max_ns > 0) advance_ns(rng.below(static_cast<uint32_t>(scenario.pause_max_ns)));
+      if (scenario.pause_max_ns > 0) pass_time(rng.below(static_cast<uint32_t>(scenario.pause_max_ns)));
       preempt();
     });
     partitions.push_back(std::make_unique<Partition>(*this, i, std::move(handler)));
@@ -357,14 +360,26 @@ void World::step() {
 // Somebody is let in between two steps of whoever's turn it is: the network, or another actor (one level deep).
 void World::preempt() {
   if (busy_.empty() || !rng.percent(scenario.preempt_percent)) return;
-  const uint32_t acting = network.acting_partition;
   for (uint32_t steps = rng.between(1, 4); steps > 0; --steps) {
     advance_ns(rng.below(20));
-    if (busy_.size() > 1 || rng.percent(75)) {
-      network.step();
-    } else {
-      step_actor(rng.below(static_cast<uint32_t>(partitions.size() + clients.size())));
-    }
+    step_others();
+  }
+}
+
+void World::pass_time(uint64_t ns) {
+  const uint64_t end = clock.manual.now_ns() + ns;
+  while (clock.manual.now_ns() < end) {
+    advance_ns(rng.below(static_cast<uint32_t>(scenario.step_max_ns)) + 1);
+    step_others();
+  }
+}
+
+void World::step_others() {
+  const uint32_t acting = network.acting_partition;
+  if (busy_.size() > 1 || rng.percent(75)) {
+    network.step();
+  } else {
+    step_actor(rng.below(static_cast<uint32_t>(partitions.size() + clients.size())));
   }
   network.acting_partition = acting;
 }
@@ -382,11 +397,24 @@ bool World::run_until(const std::function<bool()>& done, uint64_t max_steps) {
   return false;
 }
 
+// False when no client would do anything at a later time either.
+bool World::skip_to_tick() {
+  uint64_t next = UINT64_MAX;
+  for (const auto& client : clients) {
+    if (client->session().needs_tick()) next = std::min(next, client->next_tick_ns());
+  }
+  const uint64_t now = clock.manual.now_ns();
+  if (next == UINT64_MAX) return false;
+  if (next > now) advance_ns(next - now);
+  return true;
+}
+
 void World::run(uint64_t max_steps) {
   bool stuck = false;
   const auto is_done = [&] {
     if (model.is_settled() && std::ranges::all_of(clients, [](const auto& c) { return c->is_finished(); })) return true;
-    return stuck = is_quiet() && !control.step() && is_quiet();
+    if (!is_quiet() || control.step() || !is_quiet()) return false;
+    return stuck = !scenario.time_heals || !skip_to_tick();
   };
   const bool ended = run_until(is_done, max_steps);
   if (model.has_failed()) return;

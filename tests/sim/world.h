@@ -40,6 +40,8 @@ struct Scenario {
   uint64_t step_max_ns = 200;         // time that a step takes at most
   uint64_t pause_max_ns = 0;          // time that the execution of an op takes at most
   uint32_t preempt_percent = 30;
+  uint64_t tick_ns = rpc::ClientSession::kTickNs;
+  bool time_heals = false;            // when nothing moves, time goes on to the next tick; else that is a lost wake-up
 };
 
 // The clock that production code is given. Reading it may let others in.
@@ -67,12 +69,12 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
   bool is_asleep() const;
   bool is_finished() const { return submitted_ == to_submit_; }
   void submit_more(uint32_t ops) { to_submit_ += ops; }
-  // The session must not be used before it is called again; ops wait.
   rpc::ClientSession& session() { return session_; }
   const std::string& address() const { return address_; }
   uint32_t sessions_lost() const { return sessions_lost_; }
   uint64_t sleeps() const { return sleeps_; }
   const std::string& why_lost() const { return why_lost_; }
+  uint64_t next_tick_ns() const { return next_tick_ns_; }
   // Called once per turn with the session open, where the worker would read its clients' sockets.
   std::function<void()> on_turn;
 
@@ -116,6 +118,8 @@ class Partition final : private rpc::DeliveryRelay {
     size_t length = 0;
   };
   void post(const Letter& letter) { mail_.push_back(letter); }
+  // A frozen partition does nothing, as if its thread did not get a processor.
+  void freeze(bool frozen) { frozen_ = frozen; }
   const rpc::PollerCounters& counters() const { return poller_.counters(); }
 
  private:
@@ -132,6 +136,7 @@ class Partition final : private rpc::DeliveryRelay {
   std::vector<rpc::LaneBinding> homes_;
   uint32_t empty_rounds_ = 0;
   bool blocked_ = false;
+  bool frozen_ = false;
 };
 
 // Grants sessions and takes them down, as the backend's control thread does.
@@ -176,7 +181,7 @@ class World {
 
   void step();
   // Steps until all clients have submitted and been answered, or something failed. Nothing moving any more with a waiter
-  // unanswered is a lost wake-up and a failure; so is `max_steps` without an end.
+  // unanswered is a lost wake-up and a failure (unless time heals it); so is `max_steps` without an end.
   void run(uint64_t max_steps = 2'000'000);
   // Steps until `done`; false when that did not happen within `max_steps`, or something failed.
   bool run_until(const std::function<bool()>& done, uint64_t max_steps = 2'000'000);
@@ -184,6 +189,8 @@ class World {
   bool is_quiet() const;
 
   void preempt();
+  // The turn under way takes this long: meanwhile the others go on.
+  void pass_time(uint64_t ns);
   void advance_ns(uint64_t ns) { clock.manual.advance_ns(ns); }
 
   rpc::LaneCounters client_counters() const;
@@ -197,11 +204,15 @@ class World {
   Model model;
   Network network;
   Control control;
+  uint64_t rings_relayed = 0;       // by homes to other partitions
+  uint64_t deliveries_relayed = 0;  // by partitions to homes
   std::vector<std::unique_ptr<Partition>> partitions;
   std::vector<std::unique_ptr<SimClient>> clients;
 
  private:
   void step_actor(size_t actor);
+  void step_others();
+  bool skip_to_tick();
 
   std::set<size_t> busy_;  // actors whose turn is under way
 };
