@@ -72,7 +72,7 @@ bool Partition::read_mail() {
       case Letter::Kind::kDeliver: deliver(letter); break;
       case Letter::Kind::kStop: stopping_ = true; break;
       case Letter::Kind::kDetached:
-      case Letter::Kind::kBroken: EGRET_CHECK(!"a letter for the control thread");
+      case Letter::Kind::kBroken: base::check_failed(__FILE__, __LINE__, "a letter for the control thread");
     }
   }
   return any;
