@@ -20,6 +20,7 @@ Scenario impatient_scenario(uint64_t seed) {
   scenario.time_heals = true;
   scenario.clients_sleep_always = seed % 2 == 0;
   scenario.ops_per_client = 100;
+  scenario.pause_max_ns = 0;
   return scenario;
 }
 
