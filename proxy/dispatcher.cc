@@ -38,14 +38,15 @@ size_t Dispatcher::feed(std::string_view input) {
   size_t used = 0;
   waiting_for_room_ = false;
   while (!closing_ && fan_out_ == nullptr && credit_session_ == nullptr) {
-    if (replies_.size() >= kMaxPlaces || output_.size() > kMaxOutput) {
-      waiting_for_room_ = true;
-      break;
-    }
     const std::string_view rest = input.substr(used);
     if (held_) {
+      // Goes on whether there is room or not: it may have the upload turn of its lane, for which others wait.
       rebase(rest.data());
     } else {
+      if (replies_.size() >= kMaxPlaces || output_.size() > kMaxOutput) {
+        waiting_for_room_ = true;
+        break;
+      }
       if (upload_ != nullptr && !upload_->is_collecting() && rest.size() < std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending})) break;
       step_ = parser_.next(rest, command_);
       if (step_.event == Event::kNeedMore) {
