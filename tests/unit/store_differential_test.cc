@@ -79,6 +79,7 @@ class Model {
   void erase(const std::string& key) { entries_.erase(key); }
   int64_t deadline(int64_t exptime) const { return exptime <= 0 ? -exptime : now_ + exptime; }
   void flush(int64_t delay) {
+    if (flush_at_ == now_) entries_.clear();  // what is hidden stays so
     flush_at_ = 0;
     if (delay <= 0) {
       entries_.clear();
