@@ -117,9 +117,10 @@ bool Dispatcher::on_key() {
     replies_.push_failure(memcache::kBackendUnavailable, command_number_);
     return true;
   }
-  if (replies_.must_wait(target.hash, false)) return false;
   Op op = memcache::to_op(command_);
   op.hash = target.hash;
+  const bool may_expire_it = (op.options & op::kTouch) != 0;
+  if (replies_.must_wait(target.hash, may_expire_it)) return false;
   Reply* reply = replies_.make();
   reply->kind = command_.kind;
   reply->is_key = true;
