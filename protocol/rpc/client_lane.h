@@ -93,6 +93,16 @@ class ClientLane {
   // The worker is awake: where taking want back is only a store, the server need not push any more.
   void take_back_want();
 
+  // The server keeps one pinned version per lane. Whoever asks for it takes it here first; false: another has it, until that
+  // one returns it.
+  bool take_pin(const void* who) {
+    if (pin_holder_ == nullptr) pin_holder_ = who;
+    return pin_holder_ == who;
+  }
+  void return_pin(const void* who) {
+    if (pin_holder_ == who) pin_holder_ = nullptr;
+  }
+
   // Messages sent and not answered; messages whose waiters have been told kTimedOut count until their slot comes back.
   uint32_t outstanding() const { return static_cast<uint32_t>(next_seq_ - oldest_); }
   uint64_t answered() const { return oldest_; }  // grows with every message answered
@@ -152,6 +162,7 @@ class ClientLane {
   uint64_t wanted_ = 0;    // last value of want
   uint64_t looked_for_ = 0;  // the oldest seq for which a read staged after want found nothing
   uint32_t reads_in_flight_ = 0;
+  const void* pin_holder_ = nullptr;
   uint64_t rung_for_ = 0;  // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -19,7 +20,7 @@ LargeGet::LargeGet(ClientSession& session, const Op& get, LargeGetOwner& owner)
 
 LargeGet::~LargeGet() {
   EGRET_CHECK(in_flight_ == 0);
-  if (waiting_for_credit_) session_.stop_waiting(this);
+  let_go();
 }
 
 void LargeGet::start(const Result& partial) {
@@ -69,7 +70,10 @@ void LargeGet::ask_chunks() {
 
 void LargeGet::ask_again() {
   if (in_flight_ > 0) return;
-  if (!session_.lane_of(get_.hash).append(get_, this)) return wait_for_credit();
+  ClientLane& lane = session_.lane_of(get_.hash);
+  // Two gets that took the lane's one pin from each other could go on forever. Whoever has it gives credit back when it ends.
+  if ((get_.options & op::kPin) && !lane.take_pin(this)) return wait_for_credit();
+  if (!lane.append(get_, this)) return wait_for_credit();
   ++in_flight_;
 }
 
@@ -143,6 +147,12 @@ void LargeGet::on_answer(const Result& answer) {
   ask();
 }
 
+// Nobody calls back and nothing is held any more.
+void LargeGet::let_go() {
+  if (std::exchange(waiting_for_credit_, false)) session_.stop_waiting(this);
+  if (session_.is_open()) session_.lane_of(get_.hash).return_pin(this);
+}
+
 void LargeGet::finish_with(ResultCode code) {
   Result result;
   result.code = code;
@@ -152,6 +162,7 @@ void LargeGet::finish_with(ResultCode code) {
 void LargeGet::finish(const Result& result) {
   state_ = State::kOver;
   result_ = result;
+  let_go();
   if (in_flight_ == 0) owner_.on_large_get(*this);
 }
 

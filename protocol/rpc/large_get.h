@@ -65,6 +65,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   void wait_for_credit();
   void drain_then(State next);
   void on_drained();
+  void let_go();
   void finish_with(op::ResultCode code);
   void finish(const op::Result& result);
 
