@@ -329,7 +329,9 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
   for (const auto& client : clients) client->start();
 }
 
-World::~World() {
+World::~World() { tear_down(); }
+
+void World::tear_down() {
   network.set_preempt({});
   clock.on_read = {};
   for (const auto& client : clients) client->session().close();

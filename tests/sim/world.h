@@ -188,6 +188,8 @@ class World {
   // Nothing moves any more unless time passes or somebody submits.
   bool is_quiet() const;
 
+  // Ends all sessions; nobody is let in any more. The destructor does it otherwise.
+  void tear_down();
   void preempt();
   // The turn under way takes this long: meanwhile the others go on.
   void pass_time(uint64_t ns);
