@@ -42,9 +42,12 @@ struct Executor::Upload {
 
 // What outlives a single op of a lane.
 struct Executor::LaneState {
+  struct Pinned {
+    store::Store::Pin pin;
+    uint64_t since_ns = 0;
+  };
   std::vector<Upload> uploads;
-  store::Store::Pin pin;
-  uint64_t pinned_ns = 0;
+  std::vector<Pinned> pins;  // oldest first
 };
 
 base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options, const base::Clock& clock) {
@@ -125,8 +128,8 @@ Result Executor::get(const Op& op, size_t index) {
   const Result result = store_->execute(index);
   if (pin && pin.value().size() >= kWorthPinning && result.code == ResultCode::kHit && pin.version() == result.version) {
     LaneState& lane = lane_state(op_lanes_[index]);
-    lane.pin = std::move(pin);
-    lane.pinned_ns = now_ns_;
+    if (lane.pins.size() == kMaxPinsPerLane) lane.pins.erase(lane.pins.begin());
+    lane.pins.push_back({std::move(pin), now_ns_});
     next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kPinNs);
   }
   return result;
@@ -135,10 +138,10 @@ Result Executor::get(const Op& op, size_t index) {
 Result Executor::chunk(const Op& op, size_t index) {
   if (!(op.options & op::kPin)) return store_->execute(index);
   LaneState& lane = lane_state(op_lanes_[index]);
-  // Not pinned (no memory for it, too late, another version): perhaps it is still the present one.
-  if (!lane.pin || lane.pin.version() != op.version) return store_->execute(index);
-  const Result result = lane.pin.chunk(op.offset, op.length);
-  return result;
+  const auto at = std::ranges::find(lane.pins, op.version, [](const auto& pinned) { return pinned.pin.version(); });
+  // Not pinned (no memory for it, too late): perhaps it is still the present version.
+  if (at == lane.pins.end()) return store_->execute(index);
+  return at->pin.chunk(op.offset, op.length);
 }
 
 Executor::Upload* Executor::find_upload(LaneState& lane, const Op& op) {
@@ -190,10 +193,8 @@ void Executor::drop_overdue() {
   next_overdue_ns_ = UINT64_MAX;
   for (const auto& lane : lanes_) {
     if (lane == nullptr) continue;
-    if (lane->pin) {
-      if (now_ns_ - lane->pinned_ns >= kPinNs) lane->pin.release();
-      else next_overdue_ns_ = std::min(next_overdue_ns_, lane->pinned_ns + kPinNs);
-    }
+    std::erase_if(lane->pins, [&](const auto& pinned) { return now_ns_ - pinned.since_ns >= kPinNs; });
+    if (!lane->pins.empty()) next_overdue_ns_ = std::min(next_overdue_ns_, lane->pins.front().since_ns + kPinNs);
     std::erase_if(lane->uploads, [&](const Upload& upload) { return now_ns_ - upload.last_part_ns >= kUploadIdleNs; });
     for (const Upload& upload : lane->uploads) {
       next_overdue_ns_ = std::min(next_overdue_ns_, upload.last_part_ns + kUploadIdleNs);
