@@ -1,40 +1,47 @@
-# The commands of the project. Everything else is CMake's: see CMakePresets.json.
-#   make run [LISTEN=127.0.0.1:11211]   install what is missing, build, serve in the foreground until Ctrl-C
-#   make test                           install what is missing, build, run every test
+# The commands of this project; `make help` lists them. Each installs what it needs (Debian packages) if it is missing.
 LISTEN ?= 127.0.0.1:11211
-PREFIX ?= /usr/local
+BUILD_PACKAGES = tests/packages/build.txt
+TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(wildcard tests/rdma/packages.txt)
 
-.PHONY: run test soak build deps test-deps install format tidy clean
+.PHONY: help run test soak build deps format tidy install clean
+.DEFAULT_GOAL := help
 
-run: deps
-	@[ -e build/release/build.ninja ] || cmake --preset release >/dev/null
-	@cmake --build build/release --target egret-backend egret-proxy egret-bench
-	@exec conf/run.sh build/release "$(LISTEN)"
+help:
+	@echo 'make run [LISTEN=127.0.0.1:11211]   build, and serve memcached clients until Ctrl-C'
+	@echo 'make test                           build and run every test'
+	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
+	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-bench'
+	@echo 'make install [DESTDIR=/x]           install what was built, and the files of conf/ and systemd/'
+	@echo 'make format | make tidy             clang-format in place | clang-tidy over everything'
+	@echo 'make deps                           only install the packages that building and testing need'
 
-test: test-deps
-	@exec tests/run_all.sh
+run:
+	@conf/run.sh "$(LISTEN)"
 
-soak: test-deps
-	@exec tests/run_all.sh --soak
+test: deps
+	@tests/run-all.sh
 
-build: deps
-	@[ -e build/release/build.ninja ] || cmake --preset release
+MINUTES ?= 60
+soak: deps
+	@tests/run-all.sh --soak "$(MINUTES)"
+
+build:
+	@tests/packages/install.sh $(BUILD_PACKAGES)
+	@cmake --preset release >/dev/null
 	@cmake --build build/release
 
 deps:
-	@tests/packages/install.sh tests/packages/build.txt
+	@tests/packages/install.sh $(TEST_PACKAGES)
 
-test-deps: deps
-	@tests/packages/install.sh tests/packages/test.txt tests/rdma/packages.txt
+format: deps
+	@tests/lint/format.sh --fix
+
+tidy: deps
+	@cmake --preset asan >/dev/null
+	@tests/lint/tidy.sh build/asan
 
 install: build
-	cmake --install build/release --prefix "$(PREFIX)"
-
-format:
-	@git ls-files '*.cc' '*.h' | xargs clang-format -i
-
-tidy: build
-	@tests/lint/tidy.sh build/release
+	@cmake --install build/release
 
 clean:
-	rm -rf build
+	@rm -rf build

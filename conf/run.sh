@@ -1,51 +1,111 @@
 #!/bin/bash
-# run.sh BUILD LISTEN: both daemons in the foreground with the files of this folder, until Ctrl-C, SIGTERM or the end of one.
-# Only the addresses are set here: LISTEN (host:port) for clients, a socket in a fresh folder between the two.
+# What `make run` runs: installs, builds, starts both daemons with the files of this folder, stops both at the end.
+#
+#   run.sh HOST:PORT
+#
+# Ends with status 0 on Ctrl-C and SIGTERM, with 1 when something could not start or a daemon died.
 set -uo pipefail
-conf=$(dirname "$(realpath "$0")"); build=$1 listen=$2
-host=${listen%:*} port=${listen##*:}; host=${host#[}; host=${host%]}
-[[ $listen == *:* && $port =~ ^[0-9]+$ ]] || { echo "run: LISTEN is HOST:PORT, such as 127.0.0.1:11211, not '$listen'" >&2; exit 1; }
-runtime=$(mktemp -d /tmp/egret.XXXXXX); backend= proxy= status=0
+cd "$(dirname "$0")/.."
 
-# The proxy first: it answers what is in flight, and needs the backend for that.
-stop() {
-  trap '' INT TERM
-  for pid in $proxy $backend; do kill -TERM "$pid" 2>/dev/null && wait "$pid"; done
-  rm -rf "$runtime"
-  exit "$status"
+listen=${1:?HOST:PORT}
+host=${listen%:*}
+host=${host#[} host=${host%]}
+port=${listen##*:}
+start_seconds=30  # for the proxy to answer
+stop_seconds=5    # for a daemon to end, before it is killed
+
+fail() {
+  echo "egret: $*" >&2
+  exit 1
 }
-trap stop INT TERM EXIT
 
-# Whether a client is served, backend and all.
-answers() {
-  exec 3<>"/dev/tcp/$host/$port" && printf 'get egret\r\n' >&3 && IFS= read -r -t 1 line <&3 && [[ $line == END* ]]
+# Sends one line and prints the first line of the answer.
+ask() {
+  local answer
+  exec 3<>"/dev/tcp/$host/$port" || return 1
+  printf '%s\r\n' "$1" >&3
+  IFS= read -r -t 2 answer <&3
+  exec 3>&-
+  printf '%s' "${answer%$'\r'}"
 } 2>/dev/null
 
+stop_one() {
+  local pid=$1 tenths=$((stop_seconds * 10))
+  [[ -n $pid ]] && kill -TERM "$pid" 2>/dev/null || return 0
+  while ((tenths-- > 0)) && kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+  kill -KILL "$pid" 2>/dev/null
+  wait "$pid" 2>/dev/null
+}
+
+# The proxy first: it answers what is in flight, for which it needs the backend.
+stop() {
+  trap '' INT TERM HUP
+  stop_one "${proxy:-}"
+  stop_one "${backend:-}"
+  [[ -n ${runtime:-} ]] && rm -rf "$runtime"
+}
+
+# make passes SIGTERM on to us, but not a SIGINT that was sent to make alone, and waits for us then for ever. It is seen by
+# make no longer catching SIGINT (bit 1 of SigCgt). A parent that was killed is gone altogether.
+parent=$PPID
+parent_comm=$(cat "/proc/$parent/comm" 2>/dev/null)
+parent_gave_up() {
+  [[ $parent_comm == make ]] || return 1
+  local caught
+  caught=$(sed -n 's/^SigCgt:\s*//p' "/proc/$parent/status" 2>/dev/null)
+  [[ -z $caught ]] || (((16#$caught & 2) == 0 && catches_int))
+}
+catches_int=$((16#$(sed -n 's/^SigCgt:\s*//p' "/proc/$parent/status" 2>/dev/null || echo 0) & 2 ? 1 : 0))
+
+[[ $listen == *:* && $port =~ ^[0-9]+$ && -n $host ]] || fail "LISTEN: expected HOST:PORT, got \"$listen\""
 if (exec 3<>"/dev/tcp/$host/$port") 2>/dev/null; then
-  echo "run: $listen is in use; choose another address: make run LISTEN=127.0.0.1:22122" >&2; status=1; exit 1
+  fail "$listen is taken; choose another address: make run LISTEN=127.0.0.1:22122"
 fi
-# In process groups of their own, so that Ctrl-C reaches this script alone and the order of stopping is ours.
+
+tests/packages/install.sh tests/packages/build.txt || exit 1
+cmake --preset release >/dev/null || fail "cmake --preset release failed"
+cmake --build build/release --target egret-backend egret-proxy || fail "the build failed"
+
+runtime=$(mktemp -d "${TMPDIR:-/tmp}/egret.XXXXXX") || fail "cannot make a directory for the socket"
+trap stop EXIT
+trap 'exit 0' INT TERM HUP
+
+# Process groups of their own: a Ctrl-C reaches this script alone, which stops them in order. If it is killed, they end too.
 set -m
-"$build/egret-backend" --config "$conf/egret-backend.yaml" --set "listen=shm:$runtime/backend.sock" & backend=$!
-for _ in $(seq 100); do [[ -S $runtime/backend.sock ]] && break; kill -0 "$backend" 2>/dev/null || break; sleep 0.02; done
-"$build/egret-proxy" --config "$conf/egret-proxy.yaml" --set "listen=tcp:$listen" --set "backends=shm:$runtime/backend.sock" & proxy=$!
+socket=shm:$runtime/backend.sock
+setpriv --pdeathsig TERM build/release/egret-backend --config conf/egret-backend.yaml --set "listen=$socket" \
+  </dev/null &
+backend=$!
+setpriv --pdeathsig TERM build/release/egret-proxy --config conf/egret-proxy.yaml --set "listen=tcp:$listen" \
+  --set "backends=$socket" </dev/null &
+proxy=$!
 set +m
-for _ in $(seq 100); do
-  (answers) && break
-  kill -0 "$backend" 2>/dev/null && kill -0 "$proxy" 2>/dev/null || { status=1; exit 1; }
+
+are_alive() {
+  kill -0 "$backend" 2>/dev/null && kill -0 "$proxy" 2>/dev/null
+}
+for ((tenth = 0; tenth < start_seconds * 10; ++tenth)); do
+  are_alive || fail "a daemon ended at start; see above"
+  [[ $(ask version) == VERSION* && $(ask "get egret") == END ]] && break
   sleep 0.1
 done
-(answers) || { echo "run: no answer on $listen" >&2; status=1; exit 1; }
-cat <<TRY
+((tenth < start_seconds * 10)) || fail "the proxy does not answer on $listen"
 
-Egret is ready on $listen. Try, in another terminal:
-    printf 'set greeting 0 0 5\r\nhello\r\nget greeting\r\nquit\r\n' | nc $host $port
-    memcached clients: point them at $listen        load: $build/egret-bench --connect $listen --preload
-Ctrl-C stops it.
+cat <<READY
 
-TRY
-wait -n "$backend" "$proxy"; status=$?
-for pid in $backend $proxy; do
-  kill -0 "$pid" 2>/dev/null || echo "run: a daemon has ended (status $status); stopping the other" >&2
+Egret serves memcached clients on $listen (Ctrl-C stops it). Try:
+
+  printf 'set k 0 0 5\r\nhello\r\nget k\r\nquit\r\n' | nc $host $port     # or any memcached client
+  printf 'stats\r\nquit\r\n' | nc $host $port
+  build/release/egret-backend --help; build/release/egret-proxy --help     # the options; files: conf/
+
+READY
+
+while are_alive && ! parent_gave_up; do
+  sleep 1 &
+  wait $!
 done
-exit "$status"
+are_alive && exit 0
+wait "$backend" "$proxy"
+kill -0 "$backend" 2>/dev/null && fail "egret-proxy ended"
+fail "egret-backend ended"

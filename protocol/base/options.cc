@@ -55,12 +55,6 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 std::optional<int64_t> parse_integer(std::string_view text) {
   int64_t number = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -88,16 +82,6 @@ std::optional<int64_t> parse_flag(std::string_view text) {
   if (word == "true" || word == "yes" || word == "on") return 1;
   if (word == "false" || word == "no" || word == "off") return 0;
   return std::nullopt;
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    parts.emplace_back(trimmed(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
 }
 
 std::optional<int64_t> parse_number(const OptionRow& row, std::string_view text) {

@@ -107,4 +107,7 @@ std::string help_text(std::span<const OptionRow> table, size_t width = 100);
 // The table as GitHub's Markdown, for the README.
 std::string help_markdown(std::span<const OptionRow> table);
 
+// The table as a YAML file for conf/: every option with its help, commented out at its default.
+std::string help_yaml(std::string_view program, std::span<const OptionRow> table);
+
 }  // namespace egret::base

@@ -83,6 +83,17 @@ std::string markdown_cell(std::string_view text) {
   return out;
 }
 
+// The default as YAML.
+std::string yaml_value(const OptionRow& row) {
+  if (row.type == OptionType::kList) {
+    std::string out;
+    for (const std::string& each : split(row.default_value, ','))
+      out += (out.empty() ? "" : ", ") + quoted(each, kMaxTextBytes);
+    return "[" + out + "]";
+  }
+  return row.type == OptionType::kText ? quoted(row.default_value, kMaxTextBytes) : std::string(row.default_value);
+}
+
 }  // namespace
 
 std::string expectation(const OptionRow& row) {
@@ -127,6 +138,19 @@ std::string help_markdown(std::span<const OptionRow> table) {
     out += "| `" + std::string(row.name) + "` | " + markdown_cell(type_text(row)) + " | " +
            (row.default_value.empty() ? "" : "`" + markdown_cell(row.default_value) + "`") + " | " +
            markdown_cell(row.help) + " |\n";
+  }
+  return out;
+}
+
+std::string help_yaml(std::string_view program, std::span<const OptionRow> table) {
+  const std::string name(program);
+  std::string out = "# The options of " + name + ", each at its default: uncomment a line to change it.\n" +  //
+                    "# To check a file: " + name +
+                    " --check-config --config FILE. On the command line: --set KEY=VALUE.\n" +
+                    "# This file is the output of " + name + " --help-yaml.\n";
+  for (const OptionRow& row : table) {
+    const std::string help = std::string(row.help) + " (" + type_text(row) + ")";
+    out += "\n" + wrapped(help, 120, "# ") + "#" + std::string(row.name) + ": " + yaml_value(row) + "\n";
   }
   return out;
 }

@@ -21,6 +21,7 @@ struct Arguments {
   bool version = false;
   bool help = false;
   bool help_markdown = false;
+  bool help_yaml = false;
 };
 
 void print(const std::string& text) {
@@ -53,7 +54,8 @@ void describe(CLI::App& app, Arguments& arguments) {
   app.add_flag("--check-config", arguments.check_config);
   app.add_flag("--version", arguments.version);
   app.add_flag("-h,--help", arguments.help);
-  app.add_flag("--help-markdown", arguments.help_markdown);
+  app.add_flag("--help-markdown", arguments.help_markdown);  // for the README
+  app.add_flag("--help-yaml", arguments.help_yaml);          // for conf/
 }
 
 }  // namespace
@@ -69,10 +71,11 @@ ProgramStart start_program(const ProgramInfo& info, int argc, const char* const*
   }
 
   ProgramStart start;
-  if (arguments.help || arguments.version || arguments.help_markdown) {
+  if (arguments.help || arguments.version || arguments.help_markdown || arguments.help_yaml) {
     if (arguments.help) print(help(info));
     if (arguments.version) print(std::string(info.name) + " " EGRET_VERSION "\n");
     if (arguments.help_markdown) print(help_markdown(info.table));
+    if (arguments.help_yaml) print(help_yaml(info.name, info.table));
     return start;
   }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace egret::base {
 
@@ -23,5 +24,11 @@ std::string size_text(uint64_t bytes);
 
 // 2'000'000 -> "2ms": the largest unit, up to the second, that divides it.
 std::string duration_text(uint64_t ns);
+
+// Without the spaces around it.
+std::string_view trimmed(std::string_view text);
+
+// The trimmed parts of `text`; none if it is empty.
+std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace egret::base

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <fstream>
 #include <initializer_list>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -270,4 +271,25 @@ TEST_CASE("the Markdown table escapes what would break it") {
   CHECK(help_markdown(std::span(&row, 1)) ==
         "| option | type | default | what it does |\n| --- | --- | --- | --- |\n| `x` | text | `a\\|b` | This \\| "
         "that. |\n");
+}
+
+TEST_CASE("the YAML for conf/ names every option at its default, commented out") {
+  const std::string yaml = help_yaml("egret-test", kTable);
+  CHECK(yaml.find("\n# Threads. (integer, 0 to 64)\n#workers: 0\n") != std::string::npos);
+  CHECK(yaml.find("\n#listen: [\"tcp:1\", \"tcp:2\"]\n") != std::string::npos);
+  CHECK(parse(yaml));
+
+  std::string uncommented;
+  std::istringstream lines(yaml);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#') && !line.starts_with("# ")) line.erase(0, 1);
+    uncommented += line + "\n";
+  }
+  const auto loaded = parse(uncommented);
+  REQUIRE(loaded);
+  const Options defaults = parse("").value();
+  for (const OptionRow& row : kTable) {
+    CHECK(loaded.value().is_given(row.name));
+    CHECK(loaded.value().written(row.name) == defaults.written(row.name));
+  }
 }
