@@ -72,7 +72,7 @@ Executor::~Executor() { lanes_.clear(); }
 
 void Executor::begin_round() {
   now_ns_ = clock_.now_ns();
-  store_->begin_pass();
+  store_->begin_pass(now_ns_);
   if (now_ns_ >= next_overdue_ns_) drop_overdue();
 }
 
