@@ -126,7 +126,7 @@ Result Executor::get(const Op& op, size_t index) {
   if (!(op.options & op::kPin)) return store_->execute(index);
   auto pin = store_->pin(op.key, op.hash);
   const Result result = store_->execute(index);
-  if (pin && pin.value().size() >= kWorthPinning && result.code == ResultCode::kHit && pin.version() == result.version) {
+  if (pin && !pin.value().empty() && result.code == ResultCode::kHit && pin.version() == result.version) {
     LaneState& lane = lane_state(op_lanes_[index]);
     if (lane.pins.size() == kMaxPinsPerLane) lane.pins.erase(lane.pins.begin());
     lane.pins.push_back({std::move(pin), now_ns_});

@@ -42,7 +42,6 @@ class Executor final : public rpc::OpHandler {
 
   static constexpr uint64_t kUploadIdleNs = 30'000'000'000;  // an upload without a new part for this long is dropped
   static constexpr uint64_t kPinNs = 1'000'000'000;          // a pinned version is kept this long
-  static constexpr size_t kWorthPinning = 512;               // bytes; shorter values fit the smallest slot
   static constexpr size_t kMaxPinsPerLane = 64;              // the oldest makes room
   static constexpr size_t kMaxUploadsPerLane = 64;
 

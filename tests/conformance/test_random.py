@@ -48,7 +48,9 @@ class Life:
         if kind < 0.35:
             return rng.choice([b"0", b"1", b"9", b"10", b"99", b"100", b"12345", b"5 ", b"-1", b"007"])
         if kind < 0.70:
-            return bytes(rng.choice(b"abcdefgh\r\n 0123456789\0\xff") for _ in range(rng.randrange(0, 40)))
+            junk = bytes(rng.choice(b"abcdefgh\r\n 0123456789\0\xff") for _ in range(rng.randrange(0, 40)))
+            # incr of nothing but spaces makes memcached read on into the memory behind the item: what it finds is chance.
+            return junk if junk.strip() or not junk else b"-"
         if kind < 0.90:
             return b"%06d." % rng.randrange(10**6) * rng.randrange(0, 300)
         if kind < 0.985:
