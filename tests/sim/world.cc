@@ -108,7 +108,8 @@ bool SimClient::may_block() {
 
 Partition::Partition(World& world, uint32_t number, std::unique_ptr<ModelHandler> handler)
     : world_(world), number_(number), handler_(std::move(handler)),
-      poller_({.partition = number, .lane_idle_ns = world.scenario.lane_idle_ns}, world.clock, *handler_, *this) {}
+      poller_({.partition = number, .lane_idle_ns = world.scenario.lane_idle_ns,
+               .torn_limit_ns = world.scenario.torn_limit_ns}, world.clock, *handler_, *this) {}
 
 bool Partition::is_asleep() const {
   if (frozen_) return true;
@@ -273,6 +274,7 @@ void Control::grant(Session& session) {
   const auto home = static_cast<uint32_t>(session.id % layout.lanes);
   Network::set_home(*session.endpoint, home);
   session.state = State::kOpen;
+  session.nonce = granted.nonce;
   for (uint32_t lane = 0; lane < layout.lanes; ++lane) {
     world_.partitions[lane]->post({.kind = Partition::Letter::Kind::kAttach,
                                    .lane = {session.id, lane, home, session.endpoint.get(), layout, granted.nonce}});
@@ -311,6 +313,11 @@ transport::ServerEndpoint* Control::endpoint(uint64_t session_id) {
   return at == sessions_.end() ? nullptr : (*at)->endpoint.get();
 }
 
+uint64_t Control::nonce(uint64_t session_id) const {
+  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
+  return at == sessions_.end() ? 0 : (*at)->nonce;
+}
+
 // --- World -----------------------------------------------------------------------------------------------------------------
 
 World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make_handler)
@@ -334,6 +341,7 @@ World::~World() { tear_down(); }
 void World::tear_down() {
   network.set_preempt({});
   clock.on_read = {};
+  on_step = {};
   for (const auto& client : clients) client->session().close();
 }
 
@@ -349,6 +357,7 @@ void World::step_actor(size_t actor) {
 
 void World::step() {
   advance_ns(rng.below(static_cast<uint32_t>(scenario.step_max_ns)) + 1);
+  if (on_step) on_step();
   const uint32_t what = rng.below(100);
   if (what < 5) {
     control.step();

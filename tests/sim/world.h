@@ -40,6 +40,7 @@ struct Scenario {
   uint64_t step_max_ns = 200;         // time that a step takes at most
   uint64_t pause_max_ns = 0;          // time that the execution of an op takes at most
   uint32_t preempt_percent = 30;
+  uint64_t torn_limit_ns = 1'000'000'000;
   uint64_t tick_ns = rpc::ClientSession::kTickNs;
   bool time_heals = false;            // when nothing moves, time goes on to the next tick; else that is a lost wake-up
 };
@@ -151,6 +152,7 @@ class Control {
   size_t open_sessions() const;
   uint64_t broken_sessions() const { return broken_total_; }
   transport::ServerEndpoint* endpoint(uint64_t session_id);
+  uint64_t nonce(uint64_t session_id) const;  // 0: no such session
 
  private:
   enum class State : uint8_t { kSilent, kWaiting, kOpen, kClosing };
@@ -158,6 +160,7 @@ class Control {
     uint64_t id = 0;
     State state = State::kSilent;
     uint64_t worker_id = 0;
+    uint64_t nonce = 0;
     uint32_t detaching = 0;
     std::unique_ptr<transport::ServerEndpoint> endpoint;
   };
@@ -210,6 +213,7 @@ class World {
   uint64_t deliveries_relayed = 0;  // by partitions to homes
   std::vector<std::unique_ptr<Partition>> partitions;
   std::vector<std::unique_ptr<SimClient>> clients;
+  std::function<void()> on_step;  // a test's own actor
 
  private:
   void step_actor(size_t actor);
