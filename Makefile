@@ -16,14 +16,14 @@ help:
 	@echo 'make deps                           only install the packages that building and testing need'
 
 run:
-	@conf/run.sh "$(LISTEN)"
+	@exec conf/run.sh "$(LISTEN)"
 
 test: deps
-	@tests/run-all.sh
+	@exec tests/run-all.sh
 
 MINUTES ?= 60
 soak: deps
-	@tests/run-all.sh --soak "$(MINUTES)"
+	@exec tests/run-all.sh --soak "$(MINUTES)"
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)

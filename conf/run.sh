@@ -33,8 +33,7 @@ stop_one() {
   local pid=$1 tenths=$((stop_seconds * 10))
   [[ -n $pid ]] && kill -TERM "$pid" 2>/dev/null || return 0
   while ((tenths-- > 0)) && kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
-  kill -KILL "$pid" 2>/dev/null
-  wait "$pid" 2>/dev/null
+  kill -KILL "$pid" 2>/dev/null || return 0
 }
 
 # The proxy first: it answers what is in flight, for which it needs the backend.
@@ -79,6 +78,7 @@ backend=$!
 setpriv --pdeathsig TERM build/release/egret-proxy --config conf/egret-proxy.yaml --set "listen=tcp:$listen" \
   --set "backends=$socket" </dev/null &
 proxy=$!
+disown "$backend" "$proxy"  # no job messages: we say ourselves who ended
 set +m
 
 are_alive() {
@@ -106,6 +106,5 @@ while are_alive && ! parent_gave_up; do
   wait $!
 done
 are_alive && exit 0
-wait "$backend" "$proxy"
 kill -0 "$backend" 2>/dev/null && fail "egret-proxy ended"
 fail "egret-backend ended"
