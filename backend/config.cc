@@ -21,43 +21,90 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kMemoryPerPartition = 64 * kMiB;  // below this a further partition is not worth its threads
 
 constexpr OptionRow kTable[] = {
-    {.name = "listen", .type = OptionType::kList, .default_value = "shm:/run/egret/backend.sock",
-     .help = "Where proxies connect: shm:PATH or shm:@NAME (a Unix socket on this host).", .min = 1, .max = 16},
-    {.name = "memory", .type = OptionType::kSize, .default_value = "64MiB",
+    {.name = "listen",
+     .type = OptionType::kList,
+     .default_value = "shm:/run/egret/backend.sock",
+     .help = "Where proxies connect: shm:PATH or shm:@NAME (a Unix socket on this host).",
+     .min = 1,
+     .max = 16},
+    {.name = "memory",
+     .type = OptionType::kSize,
+     .default_value = "64MiB",
      .help = "Memory for items and their index, over all partitions. Slots of sessions come on top.",
-     .min = 1 * kMiB, .max = int64_t{1} << 44},
-    {.name = "item_size_max", .type = OptionType::kSize, .default_value = "1MiB",
+     .min = 1 * kMiB,
+     .max = int64_t{1} << 44},
+    {.name = "item_size_max",
+     .type = OptionType::kSize,
+     .default_value = "1MiB",
      .help = "Largest item, counted as memcached counts it: value and key and about 60 bytes.",
-     .min = 1024, .max = 128 * kMiB},
-    {.name = "evict", .type = OptionType::kFlag, .default_value = "true",
+     .min = 1024,
+     .max = 128 * kMiB},
+    {.name = "evict",
+     .type = OptionType::kFlag,
+     .default_value = "true",
      .help = "Whether old items make room for new ones; if not, storing answers 'out of memory' when memory is full."},
-    {.name = "partitions", .type = OptionType::kInteger, .default_value = "0",
+    {.name = "partitions",
+     .type = OptionType::kInteger,
+     .default_value = "0",
      .help = "Partition threads. 0: one for each 64 MiB of memory, at most half of the CPUs this process may use.",
-     .min = 0, .max = wire::kMaxLanes},
-    {.name = "pin", .type = OptionType::kChoice, .default_value = "auto",
+     .min = 0,
+     .max = wire::kMaxLanes},
+    {.name = "pin",
+     .type = OptionType::kChoice,
+     .default_value = "auto",
      .help = "Whether each partition thread stays on a CPU of its own. auto: only when there are CPUs enough for all.",
      .choices = "auto|on|off"},
-    {.name = "window", .type = OptionType::kInteger, .default_value = "32",
+    {.name = "window",
+     .type = OptionType::kInteger,
+     .default_value = "32",
      .help = "Slots per lane: messages that one proxy worker may have under way to one partition.",
-     .min = wire::kMinWindow, .max = wire::kMaxWindow},
-    {.name = "request_slot_size", .type = OptionType::kSize, .default_value = "4KiB",
-     .help = "Size of a request slot, a multiple of 64 bytes.", .min = wire::kMinSlotSize, .max = wire::kMaxSlotSize},
-    {.name = "response_slot_size", .type = OptionType::kSize, .default_value = "4KiB",
-     .help = "Size of a response slot, a multiple of 64 bytes.", .min = wire::kMinSlotSize, .max = wire::kMaxSlotSize},
-    {.name = "session_memory", .type = OptionType::kSize, .default_value = "1MiB",
-     .help = "Most memory that the slots of one session may take. A session that would need more gets a smaller window.",
-     .min = 16 * 1024, .max = 1024 * kMiB},
-    {.name = "max_sessions", .type = OptionType::kInteger, .default_value = "256",
-     .help = "Sessions at once; a proxy opens one for each of its workers.", .min = 1, .max = 65536},
-    {.name = "allowed_uids", .type = OptionType::kList, .default_value = "",
-     .help = "User ids that may connect over shm, besides root and the one this process runs as.", .max = 64},
-    {.name = "lane_idle", .type = OptionType::kDuration, .default_value = "0",
-     .help = "How long a lane is polled without a request before it falls asleep. 0: 1ms when there are CPUs enough for "
-             "every busy thread, else 5us.",
+     .min = wire::kMinWindow,
+     .max = wire::kMaxWindow},
+    {.name = "request_slot_size",
+     .type = OptionType::kSize,
+     .default_value = "4KiB",
+     .help = "Size of a request slot, a multiple of 64 bytes.",
+     .min = wire::kMinSlotSize,
+     .max = wire::kMaxSlotSize},
+    {.name = "response_slot_size",
+     .type = OptionType::kSize,
+     .default_value = "4KiB",
+     .help = "Size of a response slot, a multiple of 64 bytes.",
+     .min = wire::kMinSlotSize,
+     .max = wire::kMaxSlotSize},
+    {.name = "session_memory",
+     .type = OptionType::kSize,
+     .default_value = "1MiB",
+     .help =
+         "Most memory that the slots of one session may take. A session that would need more gets a smaller window.",
+     .min = 16 * 1024,
+     .max = 1024 * kMiB},
+    {.name = "max_sessions",
+     .type = OptionType::kInteger,
+     .default_value = "256",
+     .help = "Sessions at once; a proxy opens one for each of its workers.",
+     .min = 1,
+     .max = 65536},
+    {.name = "allowed_uids",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "User ids that may connect over shm, besides root and the one this process runs as.",
+     .max = 64},
+    {.name = "lane_idle",
+     .type = OptionType::kDuration,
+     .default_value = "0",
+     .help =
+         "How long a lane is polled without a request before it falls asleep. 0: 1ms when there are CPUs enough for "
+         "every busy thread, else 5us.",
      .max = 1'000'000'000},
-    {.name = "park_always", .type = OptionType::kFlag, .default_value = "false",
+    {.name = "park_always",
+     .type = OptionType::kFlag,
+     .default_value = "false",
      .help = "For tests: fall asleep at every opportunity."},
-    {.name = "log_level", .type = OptionType::kChoice, .default_value = "info", .help = "What is logged to stderr.",
+    {.name = "log_level",
+     .type = OptionType::kChoice,
+     .default_value = "info",
+     .help = "What is logged to stderr.",
      .choices = base::kLogLevelChoices},
 };
 
@@ -86,13 +133,15 @@ Status check_slots(const Options& options, const Config& config) {
   wire::RegionLayout smallest{config.partitions, wire::kMinWindow, config.request_slot_size, config.response_slot_size};
   const uint64_t needed = smallest.request_bytes() + smallest.response_bytes();
   if (needed <= config.session_memory) return Status::ok();
-  return options.error("session_memory", "too small: the smallest session is " + smallest.to_string() +
-                                             ", more than " + std::to_string(config.session_memory));
+  return options.error("session_memory", "too small: the smallest session is " + smallest.to_string() + ", more than " +
+                                             std::to_string(config.session_memory));
 }
 
 }  // namespace
 
-std::span<const OptionRow> option_table() { return kTable; }
+std::span<const OptionRow> option_table() {
+  return kTable;
+}
 
 base::Expected<Config> resolve_config(const Options& options) {
   Config config;

@@ -1,11 +1,11 @@
 #include "backend/control.h"
 
-#include <event2/event.h>
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
 #include <csignal>
+
+#include <event2/event.h>
+#include <sys/random.h>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -21,7 +21,7 @@ constexpr timeval kHelloPatience{5, 0};  // a connection that has not said hello
 constexpr timeval kResendAfter{0, 5000};
 constexpr timeval kAcceptPause{0, 20'000};
 constexpr int64_t kMaxSilent = 64;  // connections that have not said hello yet
-}
+}  // namespace
 
 uint64_t random_u64() {
   uint64_t value = 0;
@@ -45,11 +45,19 @@ struct Control::Session {
   ~Session() { readable.reset(); }
 };
 
-void Control::EventDeleter::operator()(event* e) const { event_free(e); }
-void Control::EventDeleter::operator()(event_base* base) const { event_base_free(base); }
+void Control::EventDeleter::operator()(event* e) const {
+  event_free(e);
+}
+void Control::EventDeleter::operator()(event_base* base) const {
+  event_base_free(base);
+}
 
 Control::Control(const Config& config, const Identity& identity, PostOffice& mail)
-    : config_(config), identity_(identity), mail_(mail), node_(mail.nodes() - 1), partitions_(mail.nodes() - 1),
+    : config_(config),
+      identity_(identity),
+      mail_(mail),
+      node_(mail.nodes() - 1),
+      partitions_(mail.nodes() - 1),
       base_(event_base_new()) {
   EGRET_CHECK(base_ != nullptr);
 }
@@ -75,23 +83,28 @@ Status Control::listen() {
 void Control::run() {
   const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Control*>(self)->base_.get()); };
   for (const int signal : {SIGTERM, SIGINT}) events_.push_back(watch(signal, EV_SIGNAL | EV_PERSIST, stop, this));
-  events_.push_back(watch(mail_.wake_fd(node_), EV_READ | EV_PERSIST | EV_ET,
-                          [](int, short, void* self) { static_cast<Control*>(self)->on_mail(); }, this));
+  events_.push_back(watch(
+      mail_.wake_fd(node_), EV_READ | EV_PERSIST | EV_ET,
+      [](int, short, void* self) { static_cast<Control*>(self)->on_mail(); }, this));
   for (auto& place : places_) {
-    place->acceptable = watch(place->listener->fd(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
-      auto* at = static_cast<Place*>(argument);
-      at->control->on_accept(*at);
-    }, place.get());
+    place->acceptable = watch(
+        place->listener->fd(), EV_READ | EV_PERSIST,
+        [](int, short, void* argument) {
+          auto* at = static_cast<Place*>(argument);
+          at->control->on_accept(*at);
+        },
+        place.get());
   }
-  accept_again_ = EventPtr(event_new(base_.get(), -1, 0, [](int, short, void* self) {
-    for (auto& place : static_cast<Control*>(self)->places_) event_add(place->acceptable.get(), nullptr);
-  }, this));
-  sweep_ = EventPtr(event_new(base_.get(), -1, 0, [](int, short, void* self) {
-    static_cast<Control*>(self)->sweep_silent();
-  }, this));
-  resend_ = EventPtr(event_new(base_.get(), -1, 0, [](int, short, void* self) {
-    static_cast<Control*>(self)->on_resend();
-  }, this));
+  accept_again_ = EventPtr(event_new(
+      base_.get(), -1, 0,
+      [](int, short, void* self) {
+        for (auto& place : static_cast<Control*>(self)->places_) event_add(place->acceptable.get(), nullptr);
+      },
+      this));
+  sweep_ = EventPtr(event_new(
+      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Control*>(self)->sweep_silent(); }, this));
+  resend_ = EventPtr(event_new(
+      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Control*>(self)->on_resend(); }, this));
   on_mail();  // anything that came before we listened for it, and arms the wake-up
   event_base_dispatch(base_.get());
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
@@ -114,10 +127,13 @@ void Control::on_accept(Place& place) {
   session->control = this;
   session->id = next_session_++;
   session->endpoint = std::move(accepted.value());
-  session->readable = watch(session->endpoint->control_fd(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
-    auto* ready = static_cast<Session*>(argument);
-    ready->control->on_control_ready(*ready);
-  }, session.get());
+  session->readable = watch(
+      session->endpoint->control_fd(), EV_READ | EV_PERSIST,
+      [](int, short, void* argument) {
+        auto* ready = static_cast<Session*>(argument);
+        ready->control->on_control_ready(*ready);
+      },
+      session.get());
   sessions_.emplace(session->id, std::move(session));
   limit_silent();
   if (!event_pending(sweep_.get(), EV_TIMEOUT, nullptr)) event_add(sweep_.get(), &kHelloPatience);
@@ -178,9 +194,12 @@ void Control::on_hello(Session& session, const wire::Hello& hello) {
   std::vector<uint64_t> older;
   bool must_wait = false;
   for (auto& [id, other] : sessions_) {
-    if (id == session.id || other->hello.worker_id != hello.worker_id || other->state == Session::State::kSilent) continue;
-    if (other->state == Session::State::kClosing) must_wait = true;
-    else older.push_back(id);
+    if (id == session.id || other->hello.worker_id != hello.worker_id || other->state == Session::State::kSilent)
+      continue;
+    if (other->state == Session::State::kClosing)
+      must_wait = true;
+    else
+      older.push_back(id);
   }
   for (const uint64_t id : older) {
     must_wait |= sessions_.at(id)->state == Session::State::kOpen;
@@ -247,8 +266,8 @@ void Control::close(Session& session, const std::string& why) {
     for (uint32_t partition = 0; partition < partitions_; ++partition) post(partition, detach);
   } else {
     static base::LogLimit limit;
-    base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) ended before it became a session: {}", session.id,
-                           session.endpoint->peer(), why);
+    base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) ended before it became a session: {}",
+                      session.id, session.endpoint->peer(), why);
     destroy(session.id);
   }
 }

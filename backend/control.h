@@ -1,8 +1,8 @@
-// The control thread: accepts connections, carves regions, and sees to it that a session is granted, and its memory given
-// back, only when every partition has let go of what was there before.
+// The control thread: accepts connections, carves regions, and sees to it that a session is granted, and its memory
+// given back, only when every partition has let go of what was there before.
 //
-//   accepted ─ hello ─▶ [old session of the same worker dropped first] ─ grant ─▶ open ─ peer gone, broken ─▶ closing ─ all
-//   partitions have acknowledged ─▶ destroyed
+//   accepted ─ hello ─▶ [old session of the same worker dropped first] ─ grant ─▶ open ─ peer gone, broken ─▶ closing ─
+//   all partitions have acknowledged ─▶ destroyed
 //
 // Runs a libevent loop on the thread that calls run(); signals end it.
 #pragma once
@@ -73,7 +73,7 @@ class Control {
   const Config config_;
   const Identity identity_;
   PostOffice& mail_;
-  const uint32_t node_;        // ours in the post office
+  const uint32_t node_;  // ours in the post office
   const uint32_t partitions_;
   std::unique_ptr<event_base, EventDeleter> base_;
   std::vector<std::unique_ptr<Place>> places_;

@@ -1,11 +1,11 @@
 #include "backend/executor.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "op/hash.h"
 
@@ -24,7 +24,9 @@ Result answer(ResultCode code) {
   return result;
 }
 
-bool has_key(OpCode code) { return code >= OpCode::kGet && code <= OpCode::kAbort; }
+bool has_key(OpCode code) {
+  return code >= OpCode::kGet && code <= OpCode::kAbort;
+}
 
 uint64_t microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
@@ -66,9 +68,12 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
     : options_(options), clock_(clock), store_(std::move(store)), start_ns_(clock.now_ns()) {}
 
 // Handles into the store end before it does.
-Executor::~Executor() { lanes_.clear(); }
+Executor::~Executor() {
+  lanes_.clear();
+}
 
-// --- a batch -------------------------------------------------------------------------------------------------------------
+// --- a batch
+// -------------------------------------------------------------------------------------------------------------
 
 void Executor::begin_round() {
   now_ns_ = clock_.now_ns();
@@ -84,7 +89,9 @@ void Executor::prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes) {
   store_->prepare(ops);
 }
 
-void Executor::locate() { store_->locate(); }
+void Executor::locate() {
+  store_->locate();
+}
 
 Result Executor::execute(size_t index) {
   const Op& op = ops_[index];
@@ -92,24 +99,35 @@ Result Executor::execute(size_t index) {
     return answer(ResultCode::kWrongPartition);
   }
   switch (op.code) {
-    case OpCode::kGet: return get(op, index);
+    case OpCode::kGet:
+      return get(op, index);
     case OpCode::kSet:
     case OpCode::kDelete:
     case OpCode::kArith:
-    case OpCode::kFlush: return store_->execute(index);
-    case OpCode::kChunk: return chunk(op, index);
-    case OpCode::kUpload: return upload_part(op, op_lanes_[index]);
-    case OpCode::kCommit: return commit(op, op_lanes_[index]);
-    case OpCode::kAbort: return abort(op, op_lanes_[index]);
-    case OpCode::kStats: return stats(op);
-    case OpCode::kAdmin: return admin(op);
-    case OpCode::kPing: return answer(ResultCode::kOk);
-    case OpCode::kIterate: break;
+    case OpCode::kFlush:
+      return store_->execute(index);
+    case OpCode::kChunk:
+      return chunk(op, index);
+    case OpCode::kUpload:
+      return upload_part(op, op_lanes_[index]);
+    case OpCode::kCommit:
+      return commit(op, op_lanes_[index]);
+    case OpCode::kAbort:
+      return abort(op, op_lanes_[index]);
+    case OpCode::kStats:
+      return stats(op);
+    case OpCode::kAdmin:
+      return admin(op);
+    case OpCode::kPing:
+      return answer(ResultCode::kOk);
+    case OpCode::kIterate:
+      break;
   }
   return answer(ResultCode::kUnsupported);
 }
 
-// --- what spans several ops of a lane --------------------------------------------------------------------------------------
+// --- what spans several ops of a lane
+// --------------------------------------------------------------------------------------
 
 Executor::LaneState& Executor::lane_state(rpc::LaneId lane) {
   if (lane >= lanes_.size()) lanes_.resize(lane + 1);
@@ -202,7 +220,8 @@ void Executor::drop_overdue() {
   }
 }
 
-// --- statistics and admin ------------------------------------------------------------------------------------------------
+// --- statistics and admin
+// ------------------------------------------------------------------------------------------------
 
 Result Executor::stats(const Op& op) {
   if (op.group != static_cast<uint8_t>(op::StatGroup::kGeneral)) return answer(ResultCode::kUnsupported);

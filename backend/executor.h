@@ -1,5 +1,5 @@
-// Executes the ops of one partition against its store: checks that each key is its own, keeps what spans several ops of a lane
-// (uploads, pinned versions), and answers what the store does not know (statistics of the process, admin, ping).
+// Executes the ops of one partition against its store: checks that each key is its own, keeps what spans several ops of
+// a lane (uploads, pinned versions), and answers what the store does not know (statistics of the process, admin, ping).
 //
 //   ops of a batch ─ hash, partition check ─▶ Store::prepare, locate ─▶ execute one by one ─▶ Result
 //

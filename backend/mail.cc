@@ -75,7 +75,9 @@ bool PostOffice::prepare_sleep(uint32_t node) {
   return true;
 }
 
-void PostOffice::awake(uint32_t node) { nodes_state_[node].sleeping.store(false, std::memory_order_relaxed); }
+void PostOffice::awake(uint32_t node) {
+  nodes_state_[node].sleeping.store(false, std::memory_order_relaxed);
+}
 
 void PostOffice::wake(uint32_t node) {
   const uint64_t one = 1;

@@ -1,6 +1,6 @@
-// How the backend's threads tell each other things: bounded single-producer single-consumer queues, one for each pair of
-// threads, and an eventfd that wakes the receiver if it sleeps. Off the data path of a busy system: attaching and dropping
-// sessions, rings and deliveries that must reach another partition.
+// How the backend's threads tell each other things: bounded single-producer single-consumer queues, one for each pair
+// of threads, and an eventfd that wakes the receiver if it sleeps. Off the data path of a busy system: attaching and
+// dropping sessions, rings and deliveries that must reach another partition.
 //
 // A letter is never lost and never blocks its sender: what does not fit the queue waits in the sender's outbox, which
 // resend() empties. The outbox is bounded by what may be under way: one letter per session and lane for each kind.
@@ -18,8 +18,8 @@
 
 namespace egret::backend {
 
-// Which lanes of a session have a ring under way from their home to their partition: however often a client rings, there is at
-// most one letter per lane. Owned by the control thread's session, outlives every attachment.
+// Which lanes of a session have a ring under way from their home to their partition: however often a client rings,
+// there is at most one letter per lane. Owned by the control thread's session, outlives every attachment.
 struct RingsUnderWay {
   std::array<std::atomic<bool>, wire::kMaxLanes> lane{};
 };
@@ -37,7 +37,7 @@ struct Letter {
   Kind kind = Kind::kStop;
   rpc::LaneBinding lane;
   RingsUnderWay* rings = nullptr;  // kAttach
-  size_t offset = 0;  // kDeliver
+  size_t offset = 0;               // kDeliver
   size_t length = 0;
 };
 

@@ -22,7 +22,9 @@ namespace {
 constexpr uint64_t kDescriptorsPerSession = 4;
 constexpr uint64_t kOtherDescriptors = 256;
 
-base::Status check(const base::Options& options) { return resolve_config(options).status(); }
+base::Status check(const base::Options& options) {
+  return resolve_config(options).status();
+}
 
 int serve(const Config& config) {
   const uint64_t needed = kDescriptorsPerSession * config.max_sessions + kOtherDescriptors;
@@ -41,13 +43,14 @@ int serve(const Config& config) {
   const std::vector<int> cpus = base::allowed_cpus();
   std::vector<std::unique_ptr<Partition>> partitions;
   for (uint32_t number = 0; number < config.partitions; ++number) {
-    auto executor = Executor::create({.partition = number,
-                                      .partitions = config.partitions,
-                                      .memory = config.memory / config.partitions + (number < config.memory % config.partitions ? 1 : 0),
-                                      .item_size_max = config.item_size_max,
-                                      .evict = config.evict,
-                                      .hash_seed = identity.hash_seed},
-                                     clock);
+    auto executor = Executor::create(
+        {.partition = number,
+         .partitions = config.partitions,
+         .memory = config.memory / config.partitions + (number < config.memory % config.partitions ? 1 : 0),
+         .item_size_max = config.item_size_max,
+         .evict = config.evict,
+         .hash_seed = identity.hash_seed},
+        clock);
     if (!executor) {
       std::fprintf(stderr, "egret-backend: %s\n", executor.message().c_str());
       return 1;

@@ -1,12 +1,12 @@
 #include "backend/partition.h"
 
-#include <pthread.h>
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
+
+#include <pthread.h>
+#include <sys/epoll.h>
 
 #include "base/check.h"
 #include "base/cpu.h"
@@ -23,7 +23,10 @@ constexpr uint32_t kLettersPerRound = 64;  // so that mail never keeps requests 
 
 Partition::Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
                      std::unique_ptr<Executor> executor)
-    : options_(options), mail_(mail), control_(mail.nodes() - 1), executor_(std::move(executor)),
+    : options_(options),
+      mail_(mail),
+      control_(mail.nodes() - 1),
+      executor_(std::move(executor)),
       poller_({.partition = options.number, .lane_idle_ns = options.lane_idle_ns}, clock, *executor_, *this),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   EGRET_CHECK(epoll_.is_open());
@@ -32,7 +35,9 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
   EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mail_.wake_fd(options.number), &event) == 0);
 }
 
-Partition::~Partition() { join(); }
+Partition::~Partition() {
+  join();
+}
 
 void Partition::start() {
   thread_ = std::thread([this] { run(); });
@@ -42,7 +47,8 @@ void Partition::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The partition's whole life. Everything it waits for is looked at in every round; it blocks only when no lane is awake.
+// The partition's whole life. Everything it waits for is looked at in every round; it blocks only when no lane is
+// awake.
 void Partition::run() {
   pthread_setname_np(pthread_self(), ("partition-" + std::to_string(options_.number)).c_str());
   if (options_.cpu >= 0) base::pin_this_thread(options_.cpu);
@@ -66,13 +72,24 @@ bool Partition::read_mail() {
   for (uint32_t i = 0; i < kLettersPerRound && mail_.receive(options_.number, letter); ++i) {
     any = true;
     switch (letter.kind) {
-      case Letter::Kind::kAttach: attach(letter); break;
-      case Letter::Kind::kDetach: detach(letter.lane.session_id); break;
-      case Letter::Kind::kRing: on_ring(letter.lane.session_id); break;
-      case Letter::Kind::kDeliver: deliver(letter); break;
-      case Letter::Kind::kStop: stopping_ = true; break;
+      case Letter::Kind::kAttach:
+        attach(letter);
+        break;
+      case Letter::Kind::kDetach:
+        detach(letter.lane.session_id);
+        break;
+      case Letter::Kind::kRing:
+        on_ring(letter.lane.session_id);
+        break;
+      case Letter::Kind::kDeliver:
+        deliver(letter);
+        break;
+      case Letter::Kind::kStop:
+        stopping_ = true;
+        break;
       case Letter::Kind::kDetached:
-      case Letter::Kind::kBroken: base::check_failed(__FILE__, __LINE__, "a letter for the control thread");
+      case Letter::Kind::kBroken:
+        base::check_failed(__FILE__, __LINE__, "a letter for the control thread");
     }
   }
   return any;
@@ -148,7 +165,8 @@ void Partition::report_broken() {
   }
 }
 
-// Nothing to do in this round. Lanes that have been idle long enough fall asleep; without an awake lane the thread does, too.
+// Nothing to do in this round. Lanes that have been idle long enough fall asleep; without an awake lane the thread
+// does, too.
 void Partition::rest() {
   if (options_.park_always) {
     poller_.park(true);
@@ -172,7 +190,8 @@ void Partition::sleep() {
 }
 
 void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
-  mail_.send(options_.number, lane.home, {.kind = Letter::Kind::kDeliver, .lane = lane, .offset = offset, .length = length});
+  mail_.send(options_.number, lane.home,
+             {.kind = Letter::Kind::kDeliver, .lane = lane, .offset = offset, .length = length});
 }
 
 }  // namespace egret::backend

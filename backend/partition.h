@@ -28,7 +28,8 @@ struct PartitionOptions {
 
 class Partition final : private rpc::DeliveryRelay {
  public:
-  Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail, std::unique_ptr<Executor> executor);
+  Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
+            std::unique_ptr<Executor> executor);
   ~Partition();
 
   void start();

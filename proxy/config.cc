@@ -21,41 +21,88 @@ constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
 
 constexpr OptionRow kTable[] = {
-    {.name = "listen", .type = OptionType::kList, .default_value = "tcp:127.0.0.1:11211",
-     .help = "Where memcached clients connect: tcp:HOST:PORT (IPv6 in brackets), unix:PATH.", .min = 1, .max = 16},
-    {.name = "unix_mode", .type = OptionType::kText, .default_value = "0700",
-     .help = "Access mode of Unix sockets, octal, as memcached's -a.", .min = 1, .max = 5},
-    {.name = "backends", .type = OptionType::kList, .default_value = "shm:/run/egret/backend.sock",
-     .help = "Where egret-backend listens: shm:PATH or shm:@NAME.", .min = 1, .max = 1},
-    {.name = "workers", .type = OptionType::kInteger, .default_value = "0",
-     .help = "Worker threads. 0: a quarter of the CPUs this process may use, 1 to 4.", .min = 0, .max = 64},
-    {.name = "pin", .type = OptionType::kChoice, .default_value = "auto",
-     .help = "Whether each worker stays on a CPU of its own. auto: only when there are CPUs enough for all busy threads.",
+    {.name = "listen",
+     .type = OptionType::kList,
+     .default_value = "tcp:127.0.0.1:11211",
+     .help = "Where memcached clients connect: tcp:HOST:PORT (IPv6 in brackets), unix:PATH.",
+     .min = 1,
+     .max = 16},
+    {.name = "unix_mode",
+     .type = OptionType::kText,
+     .default_value = "0700",
+     .help = "Access mode of Unix sockets, octal, as memcached's -a.",
+     .min = 1,
+     .max = 5},
+    {.name = "backends",
+     .type = OptionType::kList,
+     .default_value = "shm:/run/egret/backend.sock",
+     .help = "Where egret-backend listens: shm:PATH or shm:@NAME.",
+     .min = 1,
+     .max = 1},
+    {.name = "workers",
+     .type = OptionType::kInteger,
+     .default_value = "0",
+     .help = "Worker threads. 0: a quarter of the CPUs this process may use, 1 to 4.",
+     .min = 0,
+     .max = 64},
+    {.name = "pin",
+     .type = OptionType::kChoice,
+     .default_value = "auto",
+     .help =
+         "Whether each worker stays on a CPU of its own. auto: only when there are CPUs enough for all busy threads.",
      .choices = "auto|on|off"},
-    {.name = "max_connections", .type = OptionType::kInteger, .default_value = "4096",
+    {.name = "max_connections",
+     .type = OptionType::kInteger,
+     .default_value = "4096",
      .help = "Client connections at once; more are told 'ERROR Too many open connections' and closed.",
-     .min = 1, .max = 1'000'000},
-    {.name = "window", .type = OptionType::kInteger, .default_value = "32",
-     .help = "Slots per lane to ask the backend for; it may grant fewer.", .min = wire::kMinWindow, .max = wire::kMaxWindow},
-    {.name = "op_timeout", .type = OptionType::kDuration, .default_value = "2s",
-     .help = "An op without a result for this long is answered with an error; after twice as long the session is renewed.",
-     .min = kSecond / 1000, .max = 3600 * kSecond},
-    {.name = "reconnect_max", .type = OptionType::kDuration, .default_value = "1s",
+     .min = 1,
+     .max = 1'000'000},
+    {.name = "window",
+     .type = OptionType::kInteger,
+     .default_value = "32",
+     .help = "Slots per lane to ask the backend for; it may grant fewer.",
+     .min = wire::kMinWindow,
+     .max = wire::kMaxWindow},
+    {.name = "op_timeout",
+     .type = OptionType::kDuration,
+     .default_value = "2s",
+     .help =
+         "An op without a result for this long is answered with an error; after twice as long the session is renewed.",
+     .min = kSecond / 1000,
+     .max = 3600 * kSecond},
+    {.name = "reconnect_max",
+     .type = OptionType::kDuration,
+     .default_value = "1s",
      .help = "Longest pause between two attempts to reach a backend; the first is 10ms.",
-     .min = kSecond / 100, .max = 3600 * kSecond},
-    {.name = "large_value_memory", .type = OptionType::kSize, .default_value = "64MiB",
-     .help = "Memory for values larger than a slot while they are put together (half) or collected from clients (half), over all "
+     .min = kSecond / 100,
+     .max = 3600 * kSecond},
+    {.name = "large_value_memory",
+     .type = OptionType::kSize,
+     .default_value = "64MiB",
+     .help = "Memory for values larger than a slot while they are put together (half) or collected from clients "
+             "(half), over all "
              "workers.",
-     .min = kMiB, .max = int64_t{1} << 40},
-    {.name = "spin", .type = OptionType::kDuration, .default_value = "0",
-     .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered. 0: 20us when there are "
+     .min = kMiB,
+     .max = int64_t{1} << 40},
+    {.name = "spin",
+     .type = OptionType::kDuration,
+     .default_value = "0",
+     .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered. 0: 20us "
+             "when there are "
              "CPUs enough for every busy thread, else 2us.",
      .max = kSecond / 100},
-    {.name = "max_refetches", .type = OptionType::kInteger, .default_value = "5",
-     .help = "R: a lane that twice in a row needed more refetches asks to have results delivered (on shm a refetch is charged "
+    {.name = "max_refetches",
+     .type = OptionType::kInteger,
+     .default_value = "5",
+     .help = "R: a lane that twice in a row needed more refetches asks to have results delivered (on shm a refetch is "
+             "charged "
              "per 2us waited).",
-     .min = 0, .max = 1000},
-    {.name = "log_level", .type = OptionType::kChoice, .default_value = "info", .help = "What is logged to stderr.",
+     .min = 0,
+     .max = 1000},
+    {.name = "log_level",
+     .type = OptionType::kChoice,
+     .default_value = "info",
+     .help = "What is logged to stderr.",
      .choices = base::kLogLevelChoices},
 };
 
@@ -87,7 +134,9 @@ Status parse_listen(const Options& options, std::vector<ListenAddress>& listen) 
 
 }  // namespace
 
-std::span<const OptionRow> option_table() { return kTable; }
+std::span<const OptionRow> option_table() {
+  return kTable;
+}
 
 base::Expected<Config> resolve_config(const Options& options) {
   Config config;

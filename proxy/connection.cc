@@ -1,11 +1,11 @@
 #include "proxy/connection.h"
 
+#include <cerrno>
+#include <cstring>
+
 #include <event2/event.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "base/check.h"
 
@@ -15,10 +15,14 @@ namespace {
 constexpr int kReadsPerPass = 4;  // of one connection, so that none starves the others
 }  // namespace
 
-void Connection::EventDeleter::operator()(event* e) const { event_free(e); }
+void Connection::EventDeleter::operator()(event* e) const {
+  event_free(e);
+}
 
 Connection::Connection(ConnectionHost& host, base::UniqueFd socket)
-    : host_(host), socket_(std::move(socket)), output_(*host.output_blocks),
+    : host_(host),
+      socket_(std::move(socket)),
+      output_(*host.output_blocks),
       replies_(*host.replies, output_, *host.large_values, *this),
       dispatcher_(host.limits, *host.router, replies_, output_, *host.stats_source, *host.collected_values,
                   host.next_upload_id, *this),
@@ -34,7 +38,8 @@ Connection::~Connection() {
   host_.stats_source->open_connections.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// --- in ------------------------------------------------------------------------------------------------------------------
+// --- in
+// ------------------------------------------------------------------------------------------------------------------
 
 void Connection::on_readable(int, short, void* self) {
   auto& connection = *static_cast<Connection*>(self);
@@ -69,7 +74,9 @@ bool Connection::read_once() {
   return size == capacity;
 }
 
-void Connection::feed(std::string_view input) { keep_rest(input.substr(dispatcher_.feed(input))); }
+void Connection::feed(std::string_view input) {
+  keep_rest(input.substr(dispatcher_.feed(input)));
+}
 
 // `rest` is a tail of the scratch memory, or of rest_ itself.
 void Connection::keep_rest(std::string_view rest) {
@@ -115,7 +122,8 @@ void Connection::after_feed() {
   die_if_drained();
 }
 
-// --- out -----------------------------------------------------------------------------------------------------------------
+// --- out
+// -----------------------------------------------------------------------------------------------------------------
 
 void Connection::send_output() {
   if (state_ == State::kDead || writable_awaited_) return;
@@ -140,7 +148,8 @@ void Connection::on_writable(int, short, void* self) {
   connection.send_output();
 }
 
-// --- the end -------------------------------------------------------------------------------------------------------------
+// --- the end
+// -------------------------------------------------------------------------------------------------------------
 
 void Connection::drain() {
   if (state_ != State::kOpen) return;

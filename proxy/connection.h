@@ -1,5 +1,6 @@
-// One client's socket: reads into the worker's scratch memory, hands bytes to the Dispatcher, sends what the ReplyQueue produced.
-// What is left over (half a command, or a command that must wait) is kept in a borrowed block, so an idle connection holds none.
+// One client's socket: reads into the worker's scratch memory, hands bytes to the Dispatcher, sends what the ReplyQueue
+// produced. What is left over (half a command, or a command that must wait) is kept in a borrowed block, so an idle
+// connection holds none.
 //
 //   kOpen ─ client's end, quit, error ─▶ kDraining (no more reading; what is under way is answered) ─▶ kDead
 //                                 write failed, worker stops late ────────────────────────────────────▶ kDead
@@ -26,7 +27,7 @@ class Connection;
 
 // What connections share: their worker's.
 struct ConnectionHost {
-  virtual void begin_pass() = 0;                     // the clock of this pass is read, once
+  virtual void begin_pass() = 0;  // the clock of this pass is read, once
   virtual void has_output(Connection& connection) = 0;
   virtual void may_resume(Connection& connection) = 0;
   virtual void has_died(Connection& connection) = 0;

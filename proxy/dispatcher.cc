@@ -16,14 +16,20 @@ using op::OpCode;
 using op::ResultCode;
 
 namespace {
-constexpr size_t kWorthSending = 8192;  // a streamed value is not sent in parts smaller than this or a slot, but its last
+constexpr size_t kWorthSending =
+    8192;  // a streamed value is not sent in parts smaller than this or a slot, but its last
 }  // namespace
 
 Dispatcher::Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
                        const StatsSource& stats, ByteBudget& collected_values, uint32_t& next_upload_id,
                        DispatchObserver& observer)
-    : parser_(limits), router_(router), replies_(replies), output_(output), stats_(stats),
-      collected_values_(collected_values), next_upload_id_(next_upload_id),
+    : parser_(limits),
+      router_(router),
+      replies_(replies),
+      output_(output),
+      stats_(stats),
+      collected_values_(collected_values),
+      next_upload_id_(next_upload_id),
       observer_(observer) {}
 
 Dispatcher::~Dispatcher() {
@@ -32,7 +38,8 @@ Dispatcher::~Dispatcher() {
   if (fan_out_ != nullptr) fan_out_->orphan();
 }
 
-// --- the loop over events ------------------------------------------------------------------------------------------------
+// --- the loop over events
+// ------------------------------------------------------------------------------------------------
 
 size_t Dispatcher::feed(std::string_view input) {
   size_t used = 0;
@@ -47,7 +54,9 @@ size_t Dispatcher::feed(std::string_view input) {
         waiting_for_room_ = true;
         break;
       }
-      if (upload_ != nullptr && !upload_->is_collecting() && rest.size() < std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending})) break;
+      if (upload_ != nullptr && !upload_->is_collecting() &&
+          rest.size() < std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending}))
+        break;
       step_ = parser_.next(rest, command_);
       if (step_.event == Event::kNeedMore) {
         used += step_.consumed;
@@ -87,15 +96,20 @@ void Dispatcher::rebase(const char* base) {
 // Acts on step_ and command_. False: not now; ask again with the same.
 bool Dispatcher::act() {
   switch (step_.event) {
-    case Event::kKey: return on_key();
+    case Event::kKey:
+      return on_key();
     case Event::kEndOfKeys:
       replies_.push_text(memcache::kEnd, command_number_);
       if (++command_number_ == 0) command_number_ = 1;
       return true;
-    case Event::kCommand: return on_command();
-    case Event::kValueBegin: return on_value_begin();
-    case Event::kValuePart: return on_value_part();
-    case Event::kValueEnd: return on_value_end();
+    case Event::kCommand:
+      return on_command();
+    case Event::kValueBegin:
+      return on_value_begin();
+    case Event::kValuePart:
+      return on_value_part();
+    case Event::kValueEnd:
+      return on_value_end();
     case Event::kError:
       replies_.push_text(command_.error);
       if (++command_number_ == 0) command_number_ = 1;
@@ -104,12 +118,14 @@ bool Dispatcher::act() {
       if (!command_.error.empty()) replies_.push_text(command_.error);
       closing_ = true;
       return true;
-    case Event::kNeedMore: return true;
+    case Event::kNeedMore:
+      return true;
   }
   return true;
 }
 
-// --- retrievals ----------------------------------------------------------------------------------------------------------
+// --- retrievals
+// ----------------------------------------------------------------------------------------------------------
 
 bool Dispatcher::on_key() {
   const Target target = router_.route(command_.key);
@@ -134,7 +150,8 @@ bool Dispatcher::on_key() {
   return append(target, op, reply);
 }
 
-// --- commands ------------------------------------------------------------------------------------------------------------
+// --- commands
+// ------------------------------------------------------------------------------------------------------------
 
 bool Dispatcher::on_command() {
   switch (command_.kind) {
@@ -143,11 +160,18 @@ bool Dispatcher::on_command() {
       replies_.push_text(version);
       return true;
     }
-    case CommandKind::kVerbosity: answer(memcache::kOk); return true;
-    case CommandKind::kQuit: closing_ = true; return true;
-    case CommandKind::kFlushAll: return on_flush();
-    case CommandKind::kStats: return on_stats();
-    default: return on_store_command();
+    case CommandKind::kVerbosity:
+      answer(memcache::kOk);
+      return true;
+    case CommandKind::kQuit:
+      closing_ = true;
+      return true;
+    case CommandKind::kFlushAll:
+      return on_flush();
+    case CommandKind::kStats:
+      return on_stats();
+    default:
+      return on_store_command();
   }
 }
 
@@ -205,7 +229,8 @@ void Dispatcher::on_credit() {
   observer_.on_resumable();
 }
 
-// --- values that are streamed --------------------------------------------------------------------------------------------
+// --- values that are streamed
+// --------------------------------------------------------------------------------------------
 
 bool Dispatcher::on_value_begin() {
   if (upload_ != nullptr) return refuse_too_large();
@@ -226,8 +251,8 @@ bool Dispatcher::on_value_begin() {
   return true;
 }
 
-// The backend is told of the value without its bytes: it refuses, counts that, and (as memcached) drops the item that a plain
-// set was to replace. The client's bytes are dropped here.
+// The backend is told of the value without its bytes: it refuses, counts that, and (as memcached) drops the item that a
+// plain set was to replace. The client's bytes are dropped here.
 bool Dispatcher::refuse_too_large() {
   if (!upload_->announce()) return hold_for_credit(upload_->session());
   if (!commit_upload()) return false;
@@ -274,7 +299,8 @@ bool Dispatcher::commit_upload() {
   return true;
 }
 
-// --- barriers ------------------------------------------------------------------------------------------------------------
+// --- barriers
+// ------------------------------------------------------------------------------------------------------------
 
 // Sent when everything before is answered; nothing after is read until they are.
 bool Dispatcher::on_flush() {
@@ -306,14 +332,21 @@ bool Dispatcher::on_stats() {
     case memcache::StatsTopic::kSlabs:
       replies_.push_text("STAT active_slabs 0\r\nSTAT total_malloced 0\r\nEND\r\n");
       return true;
-    case memcache::StatsTopic::kSizes: replies_.push_text("STAT sizes_status disabled\r\nEND\r\n"); return true;
+    case memcache::StatsTopic::kSizes:
+      replies_.push_text("STAT sizes_status disabled\r\nEND\r\n");
+      return true;
     case memcache::StatsTopic::kDetail:
-      replies_.push_text(command_.argument_count > 1 && command_.arguments[1] == "dump" ? memcache::kEnd : memcache::kOk);
+      replies_.push_text(command_.argument_count > 1 && command_.arguments[1] == "dump" ? memcache::kEnd
+                                                                                        : memcache::kOk);
       return true;
     case memcache::StatsTopic::kItems:
     case memcache::StatsTopic::kConns:
-    case memcache::StatsTopic::kCachedump: replies_.push_text(memcache::kEnd); return true;
-    case memcache::StatsTopic::kUnknown: replies_.push_text(request.error); return true;
+    case memcache::StatsTopic::kCachedump:
+      replies_.push_text(memcache::kEnd);
+      return true;
+    case memcache::StatsTopic::kUnknown:
+      replies_.push_text(request.error);
+      return true;
   }
   return true;
 }
@@ -331,9 +364,10 @@ void Dispatcher::on_fan_out(const FanOut& fan_out) {
       reset_stats(stats_);
       return answer(memcache::kResetLine);
     case memcache::StatsTopic::kSettings:
-      return replies_.push_text(settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax),
-                                                fan_out.stat(op::StatId::kLimitMaxbytes)));
-    default: return replies_.push_text(general_report(stats_, fan_out));
+      return replies_.push_text(
+          settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax), fan_out.stat(op::StatId::kLimitMaxbytes)));
+    default:
+      return replies_.push_text(general_report(stats_, fan_out));
   }
 }
 

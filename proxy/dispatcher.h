@@ -1,8 +1,9 @@
-// What a client's commands amount to: takes the parser's events of one connection and makes ops, places in the answers, uploads
-// and fan-outs of them.
+// What a client's commands amount to: takes the parser's events of one connection and makes ops, places in the answers,
+// uploads and fan-outs of them.
 //
 //   bytes ─▶ TextParser ─▶ event ─▶ act: route ─▶ lane.append ─▶ Reply in the queue
-//                                    │ no credit, a key that must wait, a barrier: the command is held and asked again later
+//                                    │ no credit, a key that must wait, a barrier: the command is held and asked again
+//                                    later
 //
 // Thread: the worker's. It holds no bytes: what feed() did not consume is the front of the input of the next call.
 #pragma once
@@ -32,8 +33,9 @@ class DispatchObserver {
 
 class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
  public:
-  Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output, const StatsSource& stats,
-             ByteBudget& collected_values, uint32_t& next_upload_id, DispatchObserver& observer);
+  Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
+             const StatsSource& stats, ByteBudget& collected_values, uint32_t& next_upload_id,
+             DispatchObserver& observer);
   ~Dispatcher();
 
   // Acts on as much of the input as it can; returns how many bytes it is done with.
@@ -45,8 +47,8 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
   // Nothing is under way.
   bool is_idle() const { return replies_.empty() && fan_out_ == nullptr; }
 
-  static constexpr size_t kMaxPlaces = 1024;         // unanswered places of one connection
-  static constexpr size_t kMaxOutput = 256 * 1024;   // bytes that wait for the client to read them
+  static constexpr size_t kMaxPlaces = 1024;        // unanswered places of one connection
+  static constexpr size_t kMaxOutput = 256 * 1024;  // bytes that wait for the client to read them
 
  private:
   bool act();
@@ -81,11 +83,11 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
 
   memcache::Command command_;
   memcache::Step step_{};
-  bool held_ = false;              // step_ and command_ wait to be acted on again
+  bool held_ = false;                // step_ and command_ wait to be acted on again
   const char* held_base_ = nullptr;  // where the input lay that command_ views
   bool waiting_for_room_ = false;
   bool closing_ = false;
-  uint32_t command_number_ = 1;    // of the retrieval being read; never 0
+  uint32_t command_number_ = 1;                   // of the retrieval being read; never 0
   rpc::ClientSession* credit_session_ = nullptr;  // where on_credit() is awaited
   ValueUpload* upload_ = nullptr;
   FanOut* fan_out_ = nullptr;

@@ -55,7 +55,9 @@ void FanOut::send_waiting() {
   finish_if_done();
 }
 
-void FanOut::Part::on_result(const Result& result) { whole->on_part(*this, result); }
+void FanOut::Part::on_result(const Result& result) {
+  whole->on_part(*this, result);
+}
 
 void FanOut::on_part(Part& part, const Result& result) {
   if (result.code != ResultCode::kOk) {

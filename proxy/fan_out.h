@@ -1,6 +1,6 @@
-// One op that concerns every partition of every backend (flush_all, stats, stats reset): sent to all, answered when all have
-// answered, statistics added up on the way.
-// Thread: the worker's. It deletes itself when over; an owner that goes earlier calls orphan().
+// One op that concerns every partition of every backend (flush_all, stats, stats reset): sent to all, answered when all
+// have answered, statistics added up on the way. Thread: the worker's. It deletes itself when over; an owner that goes
+// earlier calls orphan().
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,11 @@
 #include "proxy/frontend.h"
 
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
 #include <event2/event.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -7,12 +13,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <cstring>
-#include <thread>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -30,15 +30,22 @@ constexpr timeval kAcceptPause{0, 100'000};  // when there are no descriptors le
 constexpr int kSettleMilliseconds = 500;     // how long clients wait for the first sessions, at most
 }  // namespace
 
-void Frontend::EventDeleter::operator()(event* e) const { event_free(e); }
-void Frontend::EventDeleter::operator()(event_base* base) const { event_base_free(base); }
+void Frontend::EventDeleter::operator()(event* e) const {
+  event_free(e);
+}
+void Frontend::EventDeleter::operator()(event_base* base) const {
+  event_base_free(base);
+}
 
 Frontend::Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers)
     : config_(config), stats_(stats), workers_(workers), base_(event_base_new()) {
   EGRET_CHECK(base_ != nullptr);
-  accept_again_.reset(event_new(base_.get(), -1, 0, [](int, short, void* self) {
-    for (auto& listener : static_cast<Frontend*>(self)->listeners_) event_add(listener->acceptable.get(), nullptr);
-  }, this));
+  accept_again_.reset(event_new(
+      base_.get(), -1, 0,
+      [](int, short, void* self) {
+        for (auto& listener : static_cast<Frontend*>(self)->listeners_) event_add(listener->acceptable.get(), nullptr);
+      },
+      this));
 }
 
 Frontend::~Frontend() {
@@ -87,7 +94,7 @@ Status Frontend::listen_unix(const ListenAddress& address) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return Status::system_error("cannot listen on " + name, errno);
   // A socket nobody listens on any more is replaced; one in use, or another kind of file, is not.
-  struct stat info{};
+  struct stat info {};
   if (::lstat(at.sun_path, &info) == 0 && S_ISSOCK(info.st_mode)) {
     UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 || errno == EAGAIN) {
@@ -110,10 +117,13 @@ void Frontend::add(UniqueFd socket, const ListenAddress& address) {
   auto listener = std::make_unique<Listener>();
   listener->frontend = this;
   listener->address = address;
-  listener->acceptable.reset(event_new(base_.get(), socket.get(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
-    auto* at = static_cast<Listener*>(argument);
-    at->frontend->on_acceptable(*at);
-  }, listener.get()));
+  listener->acceptable.reset(event_new(
+      base_.get(), socket.get(), EV_READ | EV_PERSIST,
+      [](int, short, void* argument) {
+        auto* at = static_cast<Listener*>(argument);
+        at->frontend->on_acceptable(*at);
+      },
+      listener.get()));
   EGRET_CHECK(listener->acceptable != nullptr);
   listener->socket = std::move(socket);
   listeners_.push_back(std::move(listener));
@@ -172,7 +182,8 @@ void Frontend::on_acceptable(Listener& listener) {
 
 void Frontend::rest_from_accepting() {
   static base::LogLimit limit;
-  base::log_limited(limit, base::LogLevel::kWarning, "no descriptors left for new clients: raise the limit of open files");
+  base::log_limited(limit, base::LogLevel::kWarning,
+                    "no descriptors left for new clients: raise the limit of open files");
   for (const auto& listener : listeners_) event_del(listener->acceptable.get());
   event_add(accept_again_.get(), &kAcceptPause);
 }

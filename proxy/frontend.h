@@ -1,5 +1,5 @@
-// The proxy's control thread: listens for clients, gives each to a worker in turn, refuses those above the limit, and stops
-// everything when told to. Runs a libevent loop on the thread that calls run().
+// The proxy's control thread: listens for clients, gives each to a worker in turn, refuses those above the limit, and
+// stops everything when told to. Runs a libevent loop on the thread that calls run().
 #pragma once
 
 #include <memory>

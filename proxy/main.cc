@@ -17,10 +17,12 @@
 namespace egret::proxy {
 namespace {
 
-constexpr uint64_t kDrainNs = 700'000'000;  // for what is in flight at the end; the whole stop stays under a second
-constexpr uint64_t kOtherDescriptors = 256;   // besides clients
+constexpr uint64_t kDrainNs = 700'000'000;   // for what is in flight at the end; the whole stop stays under a second
+constexpr uint64_t kOtherDescriptors = 256;  // besides clients
 
-base::Status check(const base::Options& options) { return resolve_config(options).status(); }
+base::Status check(const base::Options& options) {
+  return resolve_config(options).status();
+}
 
 // As many descriptors as max_connections needs, if we may; else as many connections as there are descriptors.
 void fit_connections(Config& config) {

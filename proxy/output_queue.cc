@@ -1,11 +1,11 @@
 #include "proxy/output_queue.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include <sys/uio.h>
 
 #include "base/check.h"
 

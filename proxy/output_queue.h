@@ -1,6 +1,6 @@
-// Bytes on their way to one client. Small answers are written side by side into blocks from the worker's pool; a large value
-// travels as the buffer it was put together in. One writev sends as much as the socket takes.
-// Thread: the worker's. Memory: bounded by whoever stops producing at size() (see Connection).
+// Bytes on their way to one client. Small answers are written side by side into blocks from the worker's pool; a large
+// value travels as the buffer it was put together in. One writev sends as much as the socket takes. Thread: the
+// worker's. Memory: bounded by whoever stops producing at size() (see Connection).
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ using op::Result;
 using op::ResultCode;
 
 namespace {
-constexpr size_t kMaxKeptStash = 4096;  // a rendered answer's memory is kept for the next one up to this size
+constexpr size_t kMaxKeptStash = 4096;    // a rendered answer's memory is kept for the next one up to this size
 constexpr size_t kMaxUnread = 64 * 1024;  // bytes that wait for the client before a further large value is put together
 
 Result without_value(Result result) {
@@ -23,7 +23,8 @@ Result without_value(Result result) {
 }
 }  // namespace
 
-// --- pool and budget -----------------------------------------------------------------------------------------------------
+// --- pool and budget
+// -----------------------------------------------------------------------------------------------------
 
 ReplyPool::~ReplyPool() {
   for (Reply* reply : free_) delete reply;
@@ -71,11 +72,16 @@ void LargeValueBudget::give(uint64_t bytes) {
   for (ReplyQueue* queue : waiting) queue->on_budget();
 }
 
-void LargeValueBudget::wait(ReplyQueue* queue) { waiting_.push_back(queue); }
+void LargeValueBudget::wait(ReplyQueue* queue) {
+  waiting_.push_back(queue);
+}
 
-void LargeValueBudget::stop_waiting(const ReplyQueue* queue) { std::erase(waiting_, queue); }
+void LargeValueBudget::stop_waiting(const ReplyQueue* queue) {
+  std::erase(waiting_, queue);
+}
 
-// --- one place -----------------------------------------------------------------------------------------------------------
+// --- one place
+// -----------------------------------------------------------------------------------------------------------
 
 void Reply::on_result(const Result& result) {
   if (queue_ != nullptr) return queue_->on_result(*this, result);
@@ -87,7 +93,8 @@ void Reply::on_large_get(rpc::LargeGet& get) {
   pool_->give(this);
 }
 
-// --- the queue -----------------------------------------------------------------------------------------------------------
+// --- the queue
+// -----------------------------------------------------------------------------------------------------------
 
 ReplyQueue::~ReplyQueue() {
   if (waits_for_budget_) budget_.stop_waiting(this);
@@ -163,8 +170,10 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
     }
     begin_large(reply, reply.key);
     reply.partial_ = result;
-    if (&reply == head_) start_large(reply);
-    else reply.partial_.value = {};  // it is read again when it is this one's turn
+    if (&reply == head_)
+      start_large(reply);
+    else
+      reply.partial_.value = {};  // it is read again when it is this one's turn
     return;
   }
   if (const std::string_view line = memcache::retrieval_error(result); !line.empty()) fail_command(reply, line);
@@ -188,7 +197,8 @@ void ReplyQueue::write_value(Reply& reply, const Result& result) {
     reply.stash_.resize(bound);
     begin = reply.stash_.data();
   }
-  char* end = memcache::write_value_header(begin, reply.key, result.client_flags, static_cast<uint32_t>(result.value.size()), cas);
+  char* end = memcache::write_value_header(begin, reply.key, result.client_flags,
+                                           static_cast<uint32_t>(result.value.size()), cas);
   std::memcpy(end, result.value.data(), result.value.size());
   end = memcache::write_text(end + result.value.size(), memcache::kCrLf);
   if (direct) {
@@ -244,7 +254,8 @@ void ReplyQueue::pop() {
   pool_.give(done);
 }
 
-// --- large values --------------------------------------------------------------------------------------------------------
+// --- large values
+// --------------------------------------------------------------------------------------------------------
 
 void ReplyQueue::begin_large(Reply& reply, std::string_view key) {
   ++large_;
@@ -259,17 +270,19 @@ void ReplyQueue::begin_large(Reply& reply, std::string_view key) {
   reply.partial_ = {};
 }
 
-// A value that changed while it was put together is newer than what later gets of the same key may have been given already.
-// They are asked again, so that a connection never sees a key go back in time.
+// A value that changed while it was put together is newer than what later gets of the same key may have been given
+// already. They are asked again, so that a connection never sees a key go back in time.
 void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
   for (Reply* later = reply.next_; later != nullptr; later = later->next_) {
-    if (!later->is_key || later->hash != reply.hash || later->state_ != Reply::State::kReady || later->failed_) continue;
+    if (!later->is_key || later->hash != reply.hash || later->state_ != Reply::State::kReady || later->failed_)
+      continue;
     later->stash_.clear();
     begin_large(*later, key);
   }
 }
 
-// Only the head is put together, and only for a client that reads: so a connection holds little more than one large value.
+// Only the head is put together, and only for a client that reads: so a connection holds little more than one large
+// value.
 void ReplyQueue::start_large(Reply& reply) {
   const Result partial = std::exchange(reply.partial_, without_value(reply.partial_));
   if (output_.size() > kMaxUnread) return;  // on_drained() goes on

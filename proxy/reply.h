@@ -1,5 +1,5 @@
-// The places in a connection's answers: every command (every key of a retrieval) has one, made when the command is read, and
-// answers leave in the order of the places, whatever order the results come in.
+// The places in a connection's answers: every command (every key of a retrieval) has one, made when the command is
+// read, and answers leave in the order of the places, whatever order the results come in.
 //
 //   Reply: kWaiting ──result──▶ kReady ──at the head of the queue──▶ output
 //              └──partial value──▶ kLarge ──at the head: put together──▶ output
@@ -49,13 +49,13 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   // Set by whoever makes the place.
   memcache::CommandKind kind = memcache::CommandKind::kQuit;
   bool noreply = false;
-  bool is_key = false;         // one key of a retrieval
-  uint16_t get_options = 0;    // of the key's op
+  bool is_key = false;       // one key of a retrieval
+  uint16_t get_options = 0;  // of the key's op
   int64_t get_exptime = 0;
-  uint32_t command = 0;        // keys and END of one retrieval have the same
-  uint64_t hash = 0;           // of the key, if it has one
-  std::string_view key;        // of a retrieval; lies in the request slot while kWaiting
-  std::string_view text;       // static: the answer, whatever the result will be
+  uint32_t command = 0;   // keys and END of one retrieval have the same
+  uint64_t hash = 0;      // of the key, if it has one
+  std::string_view key;   // of a retrieval; lies in the request slot while kWaiting
+  std::string_view text;  // static: the answer, whatever the result will be
   rpc::ClientSession* session = nullptr;
 
  private:
@@ -66,10 +66,10 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   ReplyPool* pool_ = nullptr;
   Reply* next_ = nullptr;
   State state_ = State::kWaiting;
-  bool started_ = false;   // kLarge: being put together
-  bool failed_ = false;    // kReady: `text` stands in for the whole command
-  std::string stash_;      // kReady: rendered
-  op::Result partial_;     // kLarge: what the partial result said
+  bool started_ = false;           // kLarge: being put together
+  bool failed_ = false;            // kReady: `text` stands in for the whole command
+  std::string stash_;              // kReady: rendered
+  op::Result partial_;             // kLarge: what the partial result said
   std::unique_ptr<char[]> value_;  // kReady: a large value, after the header in stash_
   uint32_t value_length_ = 0;
   std::unique_ptr<rpc::LargeGet> large_;
@@ -84,8 +84,8 @@ class ReplyObserver {
   ~ReplyObserver() = default;
 };
 
-// Counts bytes of large values that are being put together, over all connections of a worker. Those that find no room wait
-// their turn.
+// Counts bytes of large values that are being put together, over all connections of a worker. Those that find no room
+// wait their turn.
 class LargeValueBudget {
  public:
   explicit LargeValueBudget(uint64_t limit) : limit_(limit) {}

@@ -1,5 +1,5 @@
-// Which backend a key belongs to, and this worker's session with it. (Pools of several backends will choose by ketama here.)
-// Thread: the worker's.
+// Which backend a key belongs to, and this worker's session with it. (Pools of several backends will choose by ketama
+// here.) Thread: the worker's.
 #pragma once
 
 #include <cstdint>

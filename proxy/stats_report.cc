@@ -1,10 +1,10 @@
 #include "proxy/stats_report.h"
 
+#include <cstdio>
+
 #include <event2/event.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <cstdio>
 
 #include "memcache/reply.h"
 
@@ -33,28 +33,37 @@ struct Source {
 };
 
 std::string seconds(const timeval& own, uint64_t backend_usec) {
-  const uint64_t usec = static_cast<uint64_t>(own.tv_sec) * 1'000'000 + static_cast<uint64_t>(own.tv_usec) + backend_usec;
+  const uint64_t usec =
+      static_cast<uint64_t>(own.tv_sec) * 1'000'000 + static_cast<uint64_t>(own.tv_usec) + backend_usec;
   char text[40];
   std::snprintf(text, sizeof text, "%lu.%06lu", usec / 1'000'000, usec % 1'000'000);
   return text;
 }
 
-std::string number(uint64_t value) { return std::to_string(value); }
+std::string number(uint64_t value) {
+  return std::to_string(value);
+}
 
 struct Row {
   std::string_view name;
   std::string (*value)(const Source&);
 };
 
-#define EGRET_STORE_ROW(name, id) \
-  Row { name, [](const Source& s) { return number(s.store.stat(StatId::id)); } }
-#define EGRET_WORKER_ROW(name, counter) \
-  Row { name, [](const Source& s) { return number(s.sum(&WorkerStats::counter)); } }
-#define EGRET_WORKER_SINCE_RESET_ROW(name, counter) \
-  Row { name, [](const Source& s) { return number(s.since_reset(&WorkerStats::counter)); } }
+#define EGRET_STORE_ROW(name, id)                                          \
+  Row {                                                                    \
+    name, [](const Source& s) { return number(s.store.stat(StatId::id)); } \
+  }
+#define EGRET_WORKER_ROW(name, counter)                                        \
+  Row {                                                                        \
+    name, [](const Source& s) { return number(s.sum(&WorkerStats::counter)); } \
+  }
+#define EGRET_WORKER_SINCE_RESET_ROW(name, counter)                                    \
+  Row {                                                                                \
+    name, [](const Source& s) { return number(s.since_reset(&WorkerStats::counter)); } \
+  }
 
-// memcached's names in memcached's order; rows of what Egret has not (slabs, LRU moves, extstore) are left out; those whose
-// name starts with egret_ are ours.
+// memcached's names in memcached's order; rows of what Egret has not (slabs, LRU moves, extstore) are left out; those
+// whose name starts with egret_ are ours.
 constexpr Row kGeneral[] = {
     {"pid", [](const Source&) { return number(static_cast<uint64_t>(::getpid())); }},
     {"uptime", [](const Source& s) { return number((s.proxy.clock->now_ns() - s.proxy.start_ns) / 1'000'000'000); }},
@@ -191,10 +200,9 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
 void reset_stats(const StatsSource& source) {
   source.rejected_connections.mark();
   for (const auto& worker : source.workers) {
-    for (Counter* counter :
-         {&worker->total_connections, &worker->bytes_read, &worker->bytes_written, &worker->messages, &worker->ops,
-          &worker->fetches, &worker->refetches, &worker->torn, &worker->deliveries, &worker->wants, &worker->rings,
-          &worker->timeouts}) {
+    for (Counter* counter : {&worker->total_connections, &worker->bytes_read, &worker->bytes_written, &worker->messages,
+                             &worker->ops, &worker->fetches, &worker->refetches, &worker->torn, &worker->deliveries,
+                             &worker->wants, &worker->rings, &worker->timeouts}) {
       counter->mark();
     }
   }

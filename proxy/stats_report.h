@@ -1,5 +1,5 @@
-// The text of `stats` and its kin: counters of the store (from the backend, over all proxies), counters of connections (this
-// proxy's, over its workers), and settings, under memcached's names. One table row each.
+// The text of `stats` and its kin: counters of the store (from the backend, over all proxies), counters of connections
+// (this proxy's, over its workers), and settings, under memcached's names. One table row each.
 #pragma once
 
 #include <cstdint>

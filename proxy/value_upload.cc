@@ -45,7 +45,9 @@ uint32_t ValueUpload::max_part() const {
   return same_session() ? session_.lane_of(store_.hash).max_upload_part(key_.size()) : total_;
 }
 
-ResultCode ValueUpload::failure() const { return same_session() ? ResultCode::kOk : ResultCode::kSessionLost; }
+ResultCode ValueUpload::failure() const {
+  return same_session() ? ResultCode::kOk : ResultCode::kSessionLost;
+}
 
 op::Op ValueUpload::part(std::string_view bytes) const {
   Op part;

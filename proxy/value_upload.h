@@ -1,12 +1,13 @@
-// A value too large for a slot on its way to the backend, part by part. Parts are invisible on the backend until the commit.
+// A value too large for a slot on its way to the backend, part by part. Parts are invisible on the backend until the
+// commit.
 //
 //   collect (the client's bytes, while there is memory for them) ─ part* ─ commit (answered through a Reply)
 //   stream (no memory: parts go out as they arrive) ─ part* ─ commit                                or      abort
 //
 // Collected values take turns on their lane, so a slow client holds memory here, never room on the backend.
 //
-// Thread: the worker's. It deletes itself when it has been abandoned and nothing of it is under way; the connection that
-// owns it lets go by finishing (release()) or abandoning it (abandon()).
+// Thread: the worker's. It deletes itself when it has been abandoned and nothing of it is under way; the connection
+// that owns it lets go by finishing (release()) or abandoning it (abandon()).
 #pragma once
 
 #include <cstdint>
@@ -88,7 +89,7 @@ class ValueUpload final : private rpc::Waiter, private rpc::CreditWaiter {
   const uint32_t id_;
   uint32_t sent_ = 0;
   uint32_t in_flight_ = 0;
-  ByteBudget* budget_ = nullptr;      // from which `collected_` was taken
+  ByteBudget* budget_ = nullptr;  // from which `collected_` was taken
   std::unique_ptr<char[]> collected_;
   uint32_t collected_size_ = 0;
   bool announced_ = false;

@@ -1,13 +1,13 @@
 #include "proxy/worker.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <event2/event.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <utility>
 
 #include "base/check.h"
 #include "base/cpu.h"
@@ -32,14 +32,24 @@ uint64_t random_u64() {
 }
 }  // namespace
 
-void Worker::EventDeleter::operator()(event* e) const { event_free(e); }
-void Worker::EventDeleter::operator()(event_base* base) const { event_base_free(base); }
+void Worker::EventDeleter::operator()(event* e) const {
+  event_free(e);
+}
+void Worker::EventDeleter::operator()(event_base* base) const {
+  event_base_free(base);
+}
 
 Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& source)
-    : config_(config), number_(number), clock_(clock), base_(event_base_new()), output_pool_(OutputQueue::kBlockSize),
-      input_pool_(kInputBlock), scratch_memory_(std::make_unique<char[]>(kInputBlock)),
+    : config_(config),
+      number_(number),
+      clock_(clock),
+      base_(event_base_new()),
+      output_pool_(OutputQueue::kBlockSize),
+      input_pool_(kInputBlock),
+      scratch_memory_(std::make_unique<char[]>(kInputBlock)),
       get_budget_(config.large_value_memory / config.workers / 2),
-      set_budget_(config.large_value_memory / config.workers / 2), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      set_budget_(config.large_value_memory / config.workers / 2),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   EGRET_CHECK(base_ != nullptr && wake_.is_open());
   events = base_.get();
   router = &router_storage_;
@@ -53,14 +63,18 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
   scratch = scratch_memory_.get();
   limits.inline_value = kInlineValue;
   EGRET_CHECK(memcache::TextParser::min_buffer(limits) <= kInputBlock);
-  inbox_event_.reset(event_new(events, wake_.get(), EV_READ | EV_PERSIST | EV_ET,
-                               [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));
-  tick_.reset(event_new(events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
+  inbox_event_.reset(event_new(
+      events, wake_.get(), EV_READ | EV_PERSIST | EV_ET,
+      [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));
+  tick_.reset(event_new(
+      events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
   EGRET_CHECK(inbox_event_ != nullptr && tick_ != nullptr && event_add(inbox_event_.get(), nullptr) == 0);
   for (const std::string& address : config.backends) add_session(address);
 }
 
-Worker::~Worker() { join(); }
+Worker::~Worker() {
+  join();
+}
 
 void Worker::add_session(const std::string& address) {
   rpc::SessionOptions options = config_.session;
@@ -78,7 +92,8 @@ void Worker::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-// --- the loop ------------------------------------------------------------------------------------------------------------
+// --- the loop
+// ------------------------------------------------------------------------------------------------------------
 
 void Worker::run() {
   pthread_setname_np(pthread_self(), ("worker-" + std::to_string(number_)).c_str());
@@ -183,8 +198,8 @@ void Worker::bury_dead() {
   dead_.clear();
 }
 
-// The timer runs only while something may time out or must be reconnected: an idle worker has none. It is started here and
-// stops itself, so that a busy worker does not start and stop it in every pass.
+// The timer runs only while something may time out or must be reconnected: an idle worker has none. It is started here
+// and stops itself, so that a busy worker does not start and stop it in every pass.
 void Worker::keep_ticking() {
   if (ticking_ || !needs_tick()) return;
   ticking_ = true;
@@ -205,7 +220,8 @@ bool Worker::needs_tick() const {
   return needed;
 }
 
-// --- what connections tell -----------------------------------------------------------------------------------------------
+// --- what connections tell
+// -----------------------------------------------------------------------------------------------
 
 void Worker::has_output(Connection& connection) {
   if (std::exchange(connection.listed_for_output, true)) return;
@@ -217,9 +233,12 @@ void Worker::may_resume(Connection& connection) {
   resumable_.push_back(&connection);
 }
 
-void Worker::has_died(Connection& connection) { dead_.push_back(&connection); }
+void Worker::has_died(Connection& connection) {
+  dead_.push_back(&connection);
+}
 
-// --- sessions ------------------------------------------------------------------------------------------------------------
+// --- sessions
+// ------------------------------------------------------------------------------------------------------------
 
 size_t Worker::index_of(const ClientSession& session) const {
   const auto& sessions = router_storage_.sessions();
@@ -228,20 +247,19 @@ size_t Worker::index_of(const ClientSession& session) const {
 }
 
 void Worker::on_session_connecting(ClientSession& session) {
-  session_events_[index_of(session)].control.reset(
-      event_new(events, session.control_fd(), EV_READ | EV_PERSIST, [](int, short, void* argument) {
-        static_cast<ClientSession*>(argument)->on_control_ready();
-      }, &session));
+  session_events_[index_of(session)].control.reset(event_new(
+      events, session.control_fd(), EV_READ | EV_PERSIST,
+      [](int, short, void* argument) { static_cast<ClientSession*>(argument)->on_control_ready(); }, &session));
   event_add(session_events_[index_of(session)].control.get(), nullptr);
 }
 
 void Worker::on_session_open(ClientSession& session) {
-  session_events_[index_of(session)].data.reset(
-      event_new(events, session.data_fd(), EV_READ | EV_PERSIST | EV_ET, [](int, short, void* argument) {
-        static_cast<ClientSession*>(argument)->on_data_ready();
-      }, &session));
+  session_events_[index_of(session)].data.reset(event_new(
+      events, session.data_fd(), EV_READ | EV_PERSIST | EV_ET,
+      [](int, short, void* argument) { static_cast<ClientSession*>(argument)->on_data_ready(); }, &session));
   event_add(session_events_[index_of(session)].data.get(), nullptr);
-  base::log_info("worker {}: session with {}: {}", number_, session.options().address, session.grant().layout.to_string());
+  base::log_info("worker {}: session with {}: {}", number_, session.options().address,
+                 session.grant().layout.to_string());
   if (unsettled_ > 0 && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
 }
 
@@ -256,7 +274,8 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   }
 }
 
-// --- inbox and end -------------------------------------------------------------------------------------------------------
+// --- inbox and end
+// -------------------------------------------------------------------------------------------------------
 
 void Worker::give(base::UniqueFd socket) {
   {

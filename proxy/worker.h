@@ -1,6 +1,7 @@
 // One worker thread: its client connections, its session with each backend, and the loop that moves everything on.
 //
-//   sockets → parse, append │ flush sessions │ fetch results │ hand out credit, resume │ send answers │ bury the dead │ sleep?
+//   sockets → parse, append │ flush sessions │ fetch results │ hand out credit, resume │ send answers │ bury the dead │
+//   sleep?
 //
 // Nothing is shared with other workers but counters. New connections and the wish to stop come by the inbox.
 #pragma once

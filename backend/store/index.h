@@ -90,8 +90,12 @@ class Index {
     for (uint32_t i = 0; i < kSlots; ++i) found |= static_cast<uint32_t>(bucket.slots[i] >> 48 == tag) << i;
     return found;
   }
-  static ItemRef location(uint64_t slot) { return {static_cast<uint32_t>(slot & kLocationMask)}; }
-  static uint32_t hint_base(uint32_t level) { return level / kHintBits * kHintBits; }
+  static ItemRef location(uint64_t slot) {
+    return {static_cast<uint32_t>(slot & kLocationMask)};
+  }
+  static uint32_t hint_base(uint32_t level) {
+    return level / kHintBits * kHintBits;
+  }
   static uint64_t make_slot(uint64_t hash, uint32_t level, ItemRef ref) {
     return tag_of(hash) << 48 | (hash >> hint_base(level) & 0xff) << 40 | ref.unit;
   }
@@ -104,9 +108,15 @@ class Index {
   Bucket& bucket(uint32_t number) const {
     return line(directory_[number / kLinesPerGranule] * kLinesPerGranule + number % kLinesPerGranule);
   }
-  Bucket& bucket_of(uint64_t hash) const { return bucket(bucket_number(hash)); }
-  Bucket& overflow_of(const Bucket& from) const { return line(from.overflow - 1); }
-  const Item& item(ItemRef ref) const { return *reinterpret_cast<const Item*>(arena_ + uint64_t{ref.unit} * kUnit); }
+  Bucket& bucket_of(uint64_t hash) const {
+    return bucket(bucket_number(hash));
+  }
+  Bucket& overflow_of(const Bucket& from) const {
+    return line(from.overflow - 1);
+  }
+  const Item& item(ItemRef ref) const {
+    return *reinterpret_cast<const Item*>(arena_ + uint64_t{ref.unit} * kUnit);
+  }
   uint64_t* find_slot(uint64_t hash, ItemRef ref) const;
   uint32_t take_line();  // link of a line, zeroed; kNoLine if there is none
   void give_line(uint32_t link);

@@ -1,6 +1,6 @@
-#include <sys/resource.h>
-
 #include <algorithm>
+
+#include <sys/resource.h>
 
 #include "base/program.h"
 

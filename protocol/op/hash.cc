@@ -5,6 +5,8 @@
 
 namespace egret::op {
 
-uint64_t hash_key(std::string_view key, uint64_t seed) { return XXH3_64bits_withSeed(key.data(), key.size(), seed); }
+uint64_t hash_key(std::string_view key, uint64_t seed) {
+  return XXH3_64bits_withSeed(key.data(), key.size(), seed);
+}
 
 }  // namespace egret::op

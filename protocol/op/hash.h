@@ -1,5 +1,5 @@
-// One hash serves all: XXH3-64 of the key, seeded per store. The partition comes from the high bits; the store takes bucket
-// and tag from the others. Backends of a pool are chosen by ketama, apart from this hash.
+// One hash serves all: XXH3-64 of the key, seeded per store. The partition comes from the high bits; the store takes
+// bucket and tag from the others. Backends of a pool are chosen by ketama, apart from this hash.
 #pragma once
 
 #include <cstdint>

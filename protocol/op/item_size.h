@@ -1,5 +1,5 @@
-// How large an item is, as memcached 1.6 counts it: what `item_size_max` limits, so that the border between stored and "object
-// too large for cache" is the same byte as memcached's.
+// How large an item is, as memcached 1.6 counts it: what `item_size_max` limits, so that the border between stored and
+// "object too large for cache" is the same byte as memcached's.
 #pragma once
 
 #include <cstddef>

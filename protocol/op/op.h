@@ -1,6 +1,6 @@
 // The op vocabulary: what one key-value operation asks and what is answered, whatever dialect it came in and whatever
-// carries it. It is the vocabulary of memcached's meta commands (protocol.txt, "Meta Commands"), to which the classic text
-// and binary commands map. Plain values: views point into memory that the holder of the Op or Result owns.
+// carries it. It is the vocabulary of memcached's meta commands (protocol.txt, "Meta Commands"), to which the classic
+// text and binary commands map. Plain values: views point into memory that the holder of the Op or Result owns.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,16 @@ enum class OpCode : uint8_t {
   kGet = 1,     // read; with kTouch also gives a new exptime; with kNoValue answers the metadata alone
   kSet = 2,     // store `value` as `mode` says; with kCompareCas only if the item's CAS is `cas`
   kDelete = 3,  // with kCompareCas only if the item's CAS is `cas`
-  kArith = 4,   // add `delta` to (kDecrement: take it from) a decimal value; with kCreate, a missing item becomes `initial`
-  kChunk = 5,   // `length` bytes from `offset` of the value whose internal version is `version`
-  kUpload = 6,  // one part of a value sent in parts: `value` goes to `offset` of upload `upload_id`, `length` bytes in all
+  kArith =
+      4,  // add `delta` to (kDecrement: take it from) a decimal value; with kCreate, a missing item becomes `initial`
+  kChunk = 5,  // `length` bytes from `offset` of the value whose internal version is `version`
+  kUpload =
+      6,  // one part of a value sent in parts: `value` goes to `offset` of upload `upload_id`, `length` bytes in all
   kCommit = 7,  // make a finished upload visible, judged now like a kSet (mode, CAS)
   kAbort = 8,   // drop an upload
   kFlush = 9,   // hide all items stored before the moment `exptime` (a delay, memcached's rule) fires
-  kStats = 10,  // the counters of group `group`, from row `version` on; as many as fit, total_length says how many there are
+  kStats =
+      10,  // the counters of group `group`, from row `version` on; as many as fit, total_length says how many there are
   kIterate = 11,
   kAdmin = 12,  // `group` says what: AdminVerb
   kPing = 13,
@@ -32,13 +35,13 @@ enum class AdminVerb : uint8_t { kResetStats = 1 };
 
 // Option bits, one namespace for all ops. Wire format.
 enum OpOptions : uint16_t {
-  kCompareCas = 1 << 0,   // set, delete, arith, commit: `cas` must match, else kExists
-  kTouch = 1 << 1,        // get: `exptime` becomes the item's
-  kNoValue = 1 << 2,      // get: leave the value out
-  kWantCas = 1 << 3,      // answer with the CAS
-  kDecrement = 1 << 4,    // arith
-  kCreate = 1 << 5,       // arith: create with `initial` and `exptime` when missing
-  kPin = 1 << 6,          // get: keep this version for the chunks that follow; chunk: read the pinned version
+  kCompareCas = 1 << 0,  // set, delete, arith, commit: `cas` must match, else kExists
+  kTouch = 1 << 1,       // get: `exptime` becomes the item's
+  kNoValue = 1 << 2,     // get: leave the value out
+  kWantCas = 1 << 3,     // answer with the CAS
+  kDecrement = 1 << 4,   // arith
+  kCreate = 1 << 5,      // arith: create with `initial` and `exptime` when missing
+  kPin = 1 << 6,         // get: keep this version for the chunks that follow; chunk: read the pinned version
 };
 
 // One operation. Fields that its code does not name are ignored.
@@ -66,21 +69,21 @@ inline constexpr uint32_t kMaxValueLength = 128u << 20;
 
 // Values are wire format: never renumber.
 enum class ResultCode : uint8_t {
-  kOk = 0,           // flush, admin, ping, stats, abort, an upload's part
-  kHit = 1,          // get, chunk: the value (or what fits of it), flags, CAS
-  kMiss = 2,         // get, delete, arith, a cas on nothing: no such item
+  kOk = 0,    // flush, admin, ping, stats, abort, an upload's part
+  kHit = 1,   // get, chunk: the value (or what fits of it), flags, CAS
+  kMiss = 2,  // get, delete, arith, a cas on nothing: no such item
   kStored = 3,
-  kNotStored = 4,    // add, replace, append, prepend: the condition did not hold
-  kExists = 5,       // the CAS did not match
+  kNotStored = 4,  // add, replace, append, prepend: the condition did not hold
+  kExists = 5,     // the CAS did not match
   kDeleted = 6,
-  kNumber = 7,       // arith: the new number
-  kNonNumeric = 8,   // arith: the value is no decimal 64-bit number
-  kTooLarge = 9,     // larger than item_size_max; for a set, the old item is gone too
-  kOutOfMemory = 10, // no room for it; for a set, the old item is gone too
-  kChanged = 11,     // chunk: that version is gone
-  kNoUpload = 12,    // upload, commit: unknown, dropped or incomplete
-  kUnsupported = 13, // an op this backend does not know
-  kInvalid = 14,     // an op whose fields contradict each other
+  kNumber = 7,        // arith: the new number
+  kNonNumeric = 8,    // arith: the value is no decimal 64-bit number
+  kTooLarge = 9,      // larger than item_size_max; for a set, the old item is gone too
+  kOutOfMemory = 10,  // no room for it; for a set, the old item is gone too
+  kChanged = 11,      // chunk: that version is gone
+  kNoUpload = 12,     // upload, commit: unknown, dropped or incomplete
+  kUnsupported = 13,  // an op this backend does not know
+  kInvalid = 14,      // an op whose fields contradict each other
   kWrongPartition = 15,
   // Never on the wire: what rpc tells the proxy when no result came.
   kSessionLost = 100,

@@ -44,6 +44,8 @@ constexpr StatInfo kTable[] = {
 };
 }  // namespace
 
-std::span<const StatInfo> stat_table() { return kTable; }
+std::span<const StatInfo> stat_table() {
+  return kTable;
+}
 
 }  // namespace egret::op

@@ -1,6 +1,6 @@
-// The counters of the store, as rows: one table gives their wire number, memcached's name, how partitions are put together
-// and what they mean. A Stats result's value is a sequence of StatRow, little-endian; unknown ids are passed over, so either
-// side may be newer.
+// The counters of the store, as rows: one table gives their wire number, memcached's name, how partitions are put
+// together and what they mean. A Stats result's value is a sequence of StatRow, little-endian; unknown ids are passed
+// over, so either side may be newer.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,41 @@ enum class StatGroup : uint8_t { kGeneral = 0 };
 
 // Wire format: never renumber.
 enum class StatId : uint32_t {
-  kCmdGet = 1, kCmdSet, kCmdFlush, kCmdTouch, kCmdMeta,
-  kGetHits, kGetMisses, kGetExpired, kGetFlushed,
-  kDeleteMisses, kDeleteHits, kIncrMisses, kIncrHits, kDecrMisses, kDecrHits,
-  kCasMisses, kCasHits, kCasBadval, kTouchHits, kTouchMisses,
-  kStoreTooLarge, kStoreNoMemory,
-  kBytes, kCurrItems, kTotalItems, kEvictions, kReclaimed, kExpiredUnfetched, kEvictedUnfetched,
-  kLimitMaxbytes, kUptime, kPid, kUserUsec, kSystemUsec, kItemSizeMax,
+  kCmdGet = 1,
+  kCmdSet,
+  kCmdFlush,
+  kCmdTouch,
+  kCmdMeta,
+  kGetHits,
+  kGetMisses,
+  kGetExpired,
+  kGetFlushed,
+  kDeleteMisses,
+  kDeleteHits,
+  kIncrMisses,
+  kIncrHits,
+  kDecrMisses,
+  kDecrHits,
+  kCasMisses,
+  kCasHits,
+  kCasBadval,
+  kTouchHits,
+  kTouchMisses,
+  kStoreTooLarge,
+  kStoreNoMemory,
+  kBytes,
+  kCurrItems,
+  kTotalItems,
+  kEvictions,
+  kReclaimed,
+  kExpiredUnfetched,
+  kEvictedUnfetched,
+  kLimitMaxbytes,
+  kUptime,
+  kPid,
+  kUserUsec,
+  kSystemUsec,
+  kItemSizeMax,
 };
 
 enum class StatMerge : uint8_t { kSum, kMax };

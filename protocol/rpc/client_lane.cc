@@ -18,13 +18,19 @@ using wire::RequestHeader;
 using wire::ResponseHeader;
 
 namespace {
-constexpr uint64_t kRingAgainNs = 10'000'000;       // a ring without effect is repeated after this long
+constexpr uint64_t kRingAgainNs = 10'000'000;        // a ring without effect is repeated after this long
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
 }  // namespace
 
 ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
                        transport::ClientEndpoint& endpoint, const uint64_t& now_ns)
-    : lane_(lane), layout_(layout), nonce_(nonce), endpoint_(endpoint), now_ns_(now_ns), policy_(fetch), fetch_(fetch),
+    : lane_(lane),
+      layout_(layout),
+      nonce_(nonce),
+      endpoint_(endpoint),
+      now_ns_(now_ns),
+      policy_(fetch),
+      fetch_(fetch),
       slots_(std::make_unique<Slot[]>(layout.window)) {}
 
 LaneCounters& LaneCounters::operator+=(const LaneCounters& other) {
@@ -41,7 +47,8 @@ LaneCounters& LaneCounters::operator+=(const LaneCounters& other) {
   return *this;
 }
 
-// --- packing -----------------------------------------------------------------------------------------------------------
+// --- packing
+// -----------------------------------------------------------------------------------------------------------
 
 size_t ClientLane::expected_result(const Op& op) const {
   const size_t least = wire::min_result_size(op);
@@ -146,7 +153,8 @@ void ClientLane::take_back_want() {
   endpoint_.stage_write(layout_.want_offset(lane_), sizeof(uint64_t), 0);
 }
 
-// --- fetching ------------------------------------------------------------------------------------------------------------
+// --- fetching
+// ------------------------------------------------------------------------------------------------------------
 
 uint32_t ClientLane::stage_fetches(uint32_t depth) {
   uint32_t staged = 0;
@@ -155,7 +163,8 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
     Slot& target = slot(seq);
     if (target.state != State::kSent && target.state != State::kAbandoned) break;
     if (!target.read_in_flight && !target.arrived) {
-      const uint32_t size = local ? layout_.response_slot_size : std::min(policy_.fetch_size(), layout_.response_slot_size);
+      const uint32_t size =
+          local ? layout_.response_slot_size : std::min(policy_.fetch_size(), layout_.response_slot_size);
       target.read_bytes = size;
       target.after_want = wanted_ >= seq;
       stage_read(target, seq, 0, size, tag_of(seq));
@@ -200,7 +209,8 @@ bool ClientLane::on_fetched(uint64_t tag) {
     return true;
   }
   if (!endpoint_.limits().fetch_is_local && !(tag & kSecondRead)) {
-    // The first F bytes are here. A body that goes on needs the rest; a torn length only makes us read too much or too little.
+    // The first F bytes are here. A body that goes on needs the rest; a torn length only makes us read too much or too
+    // little.
     wire::FieldReader header(at + offsetof(ResponseHeader, length), sizeof(uint32_t));
     const size_t whole = sizeof(ResponseHeader) + std::min<size_t>(header.get<uint32_t>(), layout_.response_slot_size);
     const uint32_t have = fetched.read_bytes;
@@ -225,7 +235,8 @@ bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
   uint32_t length = 0;
   const uint64_t seq = observe_word(bytes.data());
   if (seq != oldest_ || slot(oldest_).arrived) {
-    // Seen already, or not its turn. Then it is fetched; a read of it that was under way before this push is no last look.
+    // Seen already, or not its turn. Then it is fetched; a read of it that was under way before this push is no last
+    // look.
     if (seq > oldest_ && seq < next_seq_) slot(seq).after_want = false;
     return true;
   }
@@ -245,7 +256,8 @@ bool ClientLane::take_arrived() {
 // The response to the oldest message is whole at `response`: its waiters get their results, its slot is free.
 bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   Slot& done = slot(seq);
-  wire::FieldReader header(response + offsetof(ResponseHeader, length), sizeof(ResponseHeader) - wire::kResponseChecked);
+  wire::FieldReader header(response + offsetof(ResponseHeader, length),
+                           sizeof(ResponseHeader) - wire::kResponseChecked);
   const auto length = header.get<uint32_t>();
   const auto count = header.get<uint16_t>();
   const auto status = header.get<uint8_t>();
@@ -286,7 +298,8 @@ void ClientLane::look_asleep(const std::byte* header, uint64_t seq) {
   endpoint_.ring(lane_);
 }
 
-// --- endings -------------------------------------------------------------------------------------------------------------
+// --- endings
+// -------------------------------------------------------------------------------------------------------------
 
 void ClientLane::answer_all(Slot& slot, ResultCode code) {
   Result result;

@@ -1,11 +1,12 @@
-// The client side of one lane: packs ops into messages, numbers them, keeps the window, and turns responses back into results.
+// The client side of one lane: packs ops into messages, numbers them, keeps the window, and turns responses back into
+// results.
 //
 //   append(op, waiter) ─▶ open message (encoded in its slot) ─ seal ─▶ staged write … flush of the session … server …
 //   waiter->on_result ◀─ decode ◀─ whole and expected? ◀─ fetched or delivered bytes
 //
-// A lane is first in, first out: results reach their waiters in the order in which the ops were appended, each exactly once:
-// with a result, with kTimedOut, or with kSessionLost. A slot is used again only when the response to it has been seen.
-// Thread: the worker's. Memory: allocated when the session opens.
+// A lane is first in, first out: results reach their waiters in the order in which the ops were appended, each exactly
+// once: with a result, with kTimedOut, or with kSessionLost. A slot is used again only when the response to it has been
+// seen. Thread: the worker's. Memory: allocated when the session opens.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +35,10 @@ struct LaneCounters {
   uint64_t messages = 0;
   uint64_t ops = 0;
   uint64_t fetches = 0;
-  uint64_t refetches = 0;      // fetches that found nothing new
-  uint64_t torn = 0;           // fetches whose checksum did not match
+  uint64_t refetches = 0;  // fetches that found nothing new
+  uint64_t torn = 0;       // fetches whose checksum did not match
   uint64_t second_reads = 0;
-  uint64_t deliveries = 0;     // results that came by a push
+  uint64_t deliveries = 0;  // results that came by a push
   uint64_t wants = 0;
   uint64_t rings = 0;
   uint64_t timeouts = 0;
@@ -50,16 +51,18 @@ class ClientLane {
   ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
              transport::ClientEndpoint& endpoint, const uint64_t& now_ns);
 
-  // Encodes `op` into the open message, opening or sealing messages as needed. False when the window is used up: try again
-  // when the lane has got credit back. `key_in_slot`, if asked for, is where the op's key lies until its result is in.
+  // Encodes `op` into the open message, opening or sealing messages as needed. False when the window is used up: try
+  // again when the lane has got credit back. `key_in_slot`, if asked for, is where the op's key lies until its result
+  // is in.
   bool append(const op::Op& op, Waiter* waiter, std::string_view* key_in_slot = nullptr);
-  // Value bytes that an upload part with a key of that length may carry, and that a chunk may bring back: one fills a slot.
+  // Value bytes that an upload part with a key of that length may carry, and that a chunk may bring back: one fills a
+  // slot.
   uint32_t max_upload_part(size_t key_length) const;
   uint32_t max_chunk() const;
   bool fits(const op::Op& op) const;  // in a slot of its own
 
-  // Uploads take turns on a lane: who has the turn appends all parts and the commit, so that the backend never holds room for
-  // more than one of them. False: somebody else has it; wait as for credit.
+  // Uploads take turns on a lane: who has the turn appends all parts and the commit, so that the backend never holds
+  // room for more than one of them. False: somebody else has it; wait as for credit.
   bool take_upload_turn(const void* who) {
     if (upload_turn_ != nullptr && upload_turn_ != who) return false;
     upload_turn_ = who;
@@ -75,7 +78,8 @@ class ClientLane {
   void seal();
   bool has_open() const { return open_ops_ > 0; }
 
-  // Stages the reads that are due: those of sent messages with none in flight, oldest first, at most `depth`. Returns how many.
+  // Stages the reads that are due: those of sent messages with none in flight, oldest first, at most `depth`. Returns
+  // how many.
   uint32_t stage_fetches(uint32_t depth);
   // The tag of a read: which lane staged it.
   static uint32_t lane_of_tag(uint64_t tag) { return static_cast<uint32_t>(tag >> kLaneShift) & 0x7fff; }
@@ -93,8 +97,8 @@ class ClientLane {
   // The worker is awake: where taking want back is only a store, the server need not push any more.
   void take_back_want();
 
-  // The server keeps one pinned version per lane. Whoever asks for it takes it here first; false: another has it, until that
-  // one returns it.
+  // The server keeps one pinned version per lane. Whoever asks for it takes it here first; false: another has it, until
+  // that one returns it.
   bool take_pin(const void* who) {
     if (pin_holder_ == nullptr) pin_holder_ = who;
     return pin_holder_ == who;
@@ -123,7 +127,7 @@ class ClientLane {
   struct Slot {
     State state = State::kFree;
     bool read_in_flight = false;
-    bool arrived = false;  // whole in the response image, waiting for its turn
+    bool arrived = false;     // whole in the response image, waiting for its turn
     bool after_want = false;  // the read in flight was staged after a want that covers this message
     uint16_t op_count = 0;
     uint32_t refetches = 0;
@@ -157,9 +161,9 @@ class ClientLane {
   const FetchOptions fetch_;
   std::unique_ptr<Slot[]> slots_;
 
-  uint64_t next_seq_ = 1;  // of the open message, or of the next one
-  uint64_t oldest_ = 1;    // not yet answered
-  uint64_t wanted_ = 0;    // last value of want
+  uint64_t next_seq_ = 1;    // of the open message, or of the next one
+  uint64_t oldest_ = 1;      // not yet answered
+  uint64_t wanted_ = 0;      // last value of want
   uint64_t looked_for_ = 0;  // the oldest seq for which a read staged after want found nothing
   uint32_t reads_in_flight_ = 0;
   const void* pin_holder_ = nullptr;

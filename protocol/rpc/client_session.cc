@@ -22,7 +22,8 @@ ClientSession::ClientSession(const SessionOptions& options, const base::Clock& c
 
 ClientSession::~ClientSession() = default;
 
-// --- set-up and death ----------------------------------------------------------------------------------------------------
+// --- set-up and death
+// ----------------------------------------------------------------------------------------------------
 
 void ClientSession::start() {
   now_ns_ = clock_.now_ns();
@@ -125,20 +126,29 @@ void ClientSession::tick() {
   }
 }
 
-// --- the data path -------------------------------------------------------------------------------------------------------
+// --- the data path
+// -------------------------------------------------------------------------------------------------------
 
-uint64_t ClientSession::hash(std::string_view key) const { return op::hash_key(key, grant_.hash_seed); }
+uint64_t ClientSession::hash(std::string_view key) const {
+  return op::hash_key(key, grant_.hash_seed);
+}
 
-ClientLane& ClientSession::lane_of(uint64_t hash) { return *lanes_[op::partition_of(hash, lane_count())]; }
+ClientLane& ClientSession::lane_of(uint64_t hash) {
+  return *lanes_[op::partition_of(hash, lane_count())];
+}
 
-void ClientSession::stop_waiting(const CreditWaiter* waiter) { std::erase(credit_waiters_, waiter); }
+void ClientSession::stop_waiting(const CreditWaiter* waiter) {
+  std::erase(credit_waiters_, waiter);
+}
 
 void ClientSession::begin_pass() {
   now_ns_ = clock_.now_ns();
   for (auto& lane : lanes_) lane->take_back_want();
 }
 
-void ClientSession::on_data_ready() { ++past_.deliveries; }
+void ClientSession::on_data_ready() {
+  ++past_.deliveries;
+}
 
 void ClientSession::flush() {
   if (state_ != State::kOpen) return;

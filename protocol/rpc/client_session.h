@@ -1,8 +1,9 @@
-// One proxy worker's session with one backend: set-up, its lanes, the passes of flushing and fetching, its death and return.
+// One proxy worker's session with one backend: set-up, its lanes, the passes of flushing and fetching, its death and
+// return.
 //
 //   kWaiting ──start/back-off over──▶ kHandshaking ──grant, region mapped──▶ kOpen
-//      ▲                                   │ refused, failed                   │ peer gone, malformed response, stuck lane
-//      └───────────────────────────────────┴───────────────────────────────────┘  everything in flight fails once
+//      ▲                                   │ refused, failed                   │ peer gone, malformed response, stuck
+//      lane └───────────────────────────────────┴───────────────────────────────────┘  everything in flight fails once
 //
 // A new session has a new region, nonce and seqs; nothing of an old one is ever replayed.
 // Thread: the worker's. Errors: never thrown; a broken session reports on_session_lost once and tries again by itself.
@@ -108,8 +109,8 @@ class ClientSession {
   bool hand_out_credit();
   // Whether the worker should look again soon rather than sleep.
   bool should_spin() const;
-  // Before sleeping: want, fence, one more fetch. False: do not sleep, since something came in, or the last look has not
-  // come back yet (a fetch over a network): go on with passes and ask again.
+  // Before sleeping: want, fence, one more fetch. False: do not sleep, since something came in, or the last look has
+  // not come back yet (a fetch over a network): go on with passes and ask again.
   bool prepare_sleep();
 
   uint32_t outstanding() const;
@@ -130,8 +131,8 @@ class ClientSession {
   const Connect connect_;
 
   State state_ = State::kWaiting;
-  uint64_t now_ns_ = 0;         // of this pass
-  uint64_t deadline_ns_ = 0;    // kWaiting: when to try again; kHandshaking: when to give up
+  uint64_t now_ns_ = 0;       // of this pass
+  uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;
   uint64_t generation_ = 0;
   std::unique_ptr<transport::ClientEndpoint> endpoint_;

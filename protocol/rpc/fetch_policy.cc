@@ -41,6 +41,8 @@ void FetchPolicy::enter_reply() {
   patience_ = since_return_ < patience_ ? std::min(patience_ * 2, kMaxPatience) : kMinPatience;
 }
 
-void FetchPolicy::on_value(uint32_t length) { value_average_ = follow(value_average_, length); }
+void FetchPolicy::on_value(uint32_t length) {
+  value_average_ = follow(value_average_, length);
+}
 
 }  // namespace egret::rpc

@@ -1,13 +1,13 @@
-// How a lane waits for its results: the paper's parameters F (bytes the first READ takes) and R (refetches before server
-// reply), learned per lane. After 004 §III-IV and its hybrid extension.
+// How a lane waits for its results: the paper's parameters F (bytes the first READ takes) and R (refetches before
+// server reply), learned per lane. After 004 §III-IV and its hybrid extension.
 //
 //   kFetch   the client fetches again and again; with short processing this is the fastest
 //   kReply   the client sets `want` with the request and sleeps until the result is delivered
 //
-// kFetch → kReply after two messages in a row that needed more than R refetches. kReply → kFetch when the processing times
-// that responses carry have been short for a while; each time that proves a mistake the while doubles, so that a machine
-// with fewer cores than threads (where waiting is long although processing is short) settles.
-// Pure: no I/O, no clock of its own. Thread: the lane's worker.
+// kFetch → kReply after two messages in a row that needed more than R refetches. kReply → kFetch when the processing
+// times that responses carry have been short for a while; each time that proves a mistake the while doubles, so that a
+// machine with fewer cores than threads (where waiting is long although processing is short) settles. Pure: no I/O, no
+// clock of its own. Thread: the lane's worker.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 namespace egret::rpc {
 
 struct FetchOptions {
-  uint32_t max_refetches = 5;              // R
-  uint64_t local_refetch_ns = 2'000;       // on shm one refetch is charged per this long waited
-  uint32_t min_fetch = 256;                // F's bounds
+  uint32_t max_refetches = 5;         // R
+  uint64_t local_refetch_ns = 2'000;  // on shm one refetch is charged per this long waited
+  uint32_t min_fetch = 256;           // F's bounds
   uint32_t max_fetch = 1024;
-  uint64_t short_processing_ns = 7'000;    // beyond this, fetching has no advantage (004 §V)
+  uint64_t short_processing_ns = 7'000;  // beyond this, fetching has no advantage (004 §V)
 };
 
 class FetchPolicy {

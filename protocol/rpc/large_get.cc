@@ -71,7 +71,8 @@ void LargeGet::ask_chunks() {
 void LargeGet::ask_again() {
   if (in_flight_ > 0) return;
   ClientLane& lane = session_.lane_of(get_.hash);
-  // Two gets that took the lane's one pin from each other could go on forever. Whoever has it gives credit back when it ends.
+  // Two gets that took the lane's one pin from each other could go on forever. Whoever has it gives credit back when it
+  // ends.
   if ((get_.options & op::kPin) && !lane.take_pin(this)) return wait_for_credit();
   if (!lane.append(get_, this)) return wait_for_credit();
   ++in_flight_;
@@ -91,8 +92,10 @@ void LargeGet::on_credit() {
 void LargeGet::on_result(const Result& result) {
   --in_flight_;
   switch (state_) {
-    case State::kChunks: return on_chunk(result);
-    case State::kAgain: return on_answer(result);
+    case State::kChunks:
+      return on_chunk(result);
+    case State::kAgain:
+      return on_answer(result);
     case State::kStale:
       if (in_flight_ == 0) on_drained();
       return;

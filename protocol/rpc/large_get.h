@@ -1,4 +1,5 @@
-// A get whose value does not fit a response slot: the whole value is put together from chunks before anybody sees a byte.
+// A get whose value does not fit a response slot: the whole value is put together from chunks before anybody sees a
+// byte.
 //
 //   partial result ─▶ chunks of that version, as many at once as the window allows ─▶ whole
 //                         │ changed: start again; from the third restart on the version is pinned on the server
@@ -37,8 +38,8 @@ class LargeGet final : private Waiter, private CreditWaiter {
   LargeGet(const LargeGet&) = delete;
   LargeGet& operator=(const LargeGet&) = delete;
 
-  // Begins with the partial result, whose bytes (if any) are the first of the value. Tells the owner later, or at once if
-  // the session has been lost.
+  // Begins with the partial result, whose bytes (if any) are the first of the value. Tells the owner later, or at once
+  // if the session has been lost.
   void start(const op::Result& partial);
   // Begins by asking the get again.
   void start_over();

@@ -20,8 +20,8 @@ constexpr size_t kMaxLaneMessages = 4;  // of one lane in one round: more would 
 constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
 }  // namespace
 
-// A lane as its partition sees it. Awake: in awake_, polled. Asleep: said so in the response slot of `expected`, not polled
-// until rung. Broken: never looked at again; the control thread has been told.
+// A lane as its partition sees it. Awake: in awake_, polled. Asleep: said so in the response slot of `expected`, not
+// polled until rung. Broken: never looked at again; the control thread has been told.
 struct SlotPoller::Lane {
   enum class State : uint8_t { kAwake, kAsleep, kBroken };
   LaneBinding binding;
@@ -42,7 +42,7 @@ struct SlotPoller::Message {
   uint32_t length = 0;
   uint16_t op_count = 0;
   uint32_t first_op = 0;
-  size_t reserved = 0;           // what the results still to come take at least
+  size_t reserved = 0;            // what the results still to come take at least
   std::byte* response = nullptr;  // the slot
   std::byte* end = nullptr;       // of the results written so far
   size_t response_offset = 0;
@@ -237,7 +237,8 @@ void SlotPoller::publish() {
   counters_.ops += op_count_;
 }
 
-// Published → one full fence → want: a client that wrote want before its last fetch either saw the result or is seen here.
+// Published → one full fence → want: a client that wrote want before its last fetch either saw the result or is seen
+// here.
 void SlotPoller::push() {
   base::full_fence();
   const transport::ServerEndpoint* woken = nullptr;

@@ -1,11 +1,12 @@
-// The server side of the slots: one SlotPoller per partition thread looks at the next expected request slot of every awake
-// lane, takes what is there, has it executed, and publishes the results where the client will fetch them.
+// The server side of the slots: one SlotPoller per partition thread looks at the next expected request slot of every
+// awake lane, takes what is there, has it executed, and publishes the results where the client will fetch them.
 //
 //   request slot ─ copy ─▶ private copy ─ check, decode ─▶ ops ─▶ OpHandler (prepare, locate, execute) ─▶ response slot
 //                                                                                    publish ─▶ want? ─▶ deliver
 //
-// Thread: the partition's own, for everything. Memory: all of it is allocated when lanes are attached; a poll allocates nothing.
-// A peer's bytes are copied once and only the copy is used; whatever a peer writes ends at worst its own session.
+// Thread: the partition's own, for everything. Memory: all of it is allocated when lanes are attached; a poll allocates
+// nothing. A peer's bytes are copied once and only the copy is used; whatever a peer writes ends at worst its own
+// session.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,7 @@ class DeliveryRelay {
 
 struct PollerOptions {
   uint32_t partition = 0;
-  uint64_t lane_idle_ns = 1'000'000;    // a lane without a request for this long falls asleep
+  uint64_t lane_idle_ns = 1'000'000;       // a lane without a request for this long falls asleep
   uint64_t torn_limit_ns = 1'000'000'000;  // a request that stays torn this long ends its session
 };
 
@@ -65,10 +66,10 @@ struct PollerOptions {
 struct PollerCounters {
   uint64_t messages = 0;
   uint64_t ops = 0;
-  uint64_t torn = 0;        // requests whose checksum did not match when looked at
-  uint64_t malformed = 0;   // requests that ended their session
+  uint64_t torn = 0;       // requests whose checksum did not match when looked at
+  uint64_t malformed = 0;  // requests that ended their session
   uint64_t deliveries = 0;
-  uint64_t naps = 0;        // lanes that fell asleep
+  uint64_t naps = 0;  // lanes that fell asleep
   uint64_t rings = 0;
 };
 
@@ -84,8 +85,8 @@ class SlotPoller {
 
   // One round: gather, execute, publish, push. Returns the number of messages served.
   size_t poll();
-  // Puts lanes that have been idle long enough (or all, if `all`) to sleep: asleep, fence, one more look. The caller may
-  // block when awake_lanes() is 0 afterwards.
+  // Puts lanes that have been idle long enough (or all, if `all`) to sleep: asleep, fence, one more look. The caller
+  // may block when awake_lanes() is 0 afterwards.
   void park(bool all = false);
   // A ring (or a reason to look again): wakes the lane of that session.
   void ring(uint64_t session_id);

@@ -2,14 +2,14 @@
 //
 // A Unix socket (SOCK_SEQPACKET) carries the frames; the server's frame that opens the region carries four descriptors:
 //   request memory    memfd, sealed against shrinking and growing; the client maps it writable, the server read-only
-//   response memory   memfd, sealed likewise and against new writable mappings (F_SEAL_FUTURE_WRITE): the client reads only
-//   to-server event   eventfd: the client's rings
-//   to-client event   an epoll descriptor that watches the eventfd of the server's deliveries (see watcher_of())
-// Behind request memory lie the ring counters: one word that counts all rings, then one per lane. Only the client writes
-// them; the server remembers what it saw last, so no ring is lost and none needs clearing.
+//   response memory   memfd, sealed likewise and against new writable mappings (F_SEAL_FUTURE_WRITE): the client reads
+//   only to-server event   eventfd: the client's rings to-client event   an epoll descriptor that watches the eventfd
+//   of the server's deliveries (see watcher_of())
+// Behind request memory lie the ring counters: one word that counts all rings, then one per lane. Only the client
+// writes them; the server remembers what it saw last, so no ring is lost and none needs clearing.
 //
-// Writes are stores, reads are loads of the slot itself (nothing is copied), flush() is one full fence. The peer's end of
-// the socket tells of its death, however it died. Peer credentials (SO_PEERCRED) are checked before anything else.
+// Writes are stores, reads are loads of the slot itself (nothing is copied), flush() is one full fence. The peer's end
+// of the socket tells of its death, however it died. Peer credentials (SO_PEERCRED) are checked before anything else.
 #pragma once
 
 #include <memory>

@@ -1,13 +1,13 @@
 // The proxy's end of the shm transport: connects, maps the region, stores and loads.
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/slot_copy.h"
@@ -27,7 +27,7 @@ constexpr uint32_t kReadDepth = 4096;  // staged reads are only remembered
 
 // A file that could shrink under us would be a SIGBUS: refuse one that is not sealed or not of the agreed size.
 Status check_memory(int fd, size_t bytes) {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd, &info) < 0) return Status::system_error("the backend's region", errno);
   const int seals = ::fcntl(fd, F_GET_SEALS);
   if (static_cast<size_t>(info.st_size) != bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) {

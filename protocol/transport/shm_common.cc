@@ -1,10 +1,10 @@
 #include "transport/shm_common.h"
 
-#include <sys/mman.h>
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <cstring>
+
+#include <sys/mman.h>
+#include <sys/socket.h>
 
 namespace egret::transport::shm {
 
@@ -14,7 +14,8 @@ using base::UniqueFd;
 Status Mapping::map(int fd, size_t length, int protection) {
   reset();
   void* at = ::mmap(nullptr, length, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
-  if (at == MAP_FAILED) return Status::system_error("cannot map a region of " + std::to_string(length) + " bytes", errno);
+  if (at == MAP_FAILED)
+    return Status::system_error("cannot map a region of " + std::to_string(length) + " bytes", errno);
   data_ = static_cast<std::byte*>(at);
   length_ = length;
   return Status::ok();

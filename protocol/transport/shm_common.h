@@ -1,13 +1,13 @@
 // What both ends of the shm transport share: the socket, the mapping, the ring counters' place.
 #pragma once
 
-#include <sys/un.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+
+#include <sys/un.h>
 
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -36,7 +36,9 @@ class Mapping {
 };
 
 // Ring counters: word 0 counts all rings, word 1 + lane those of the lane.
-inline size_t ring_offset(const RegionShape& shape) { return (shape.request_bytes + 63) / 64 * 64; }
+inline size_t ring_offset(const RegionShape& shape) {
+  return (shape.request_bytes + 63) / 64 * 64;
+}
 inline size_t request_file_bytes(const RegionShape& shape) {
   return ring_offset(shape) + (1 + size_t{shape.lanes}) * sizeof(uint64_t);
 }
@@ -45,7 +47,8 @@ inline size_t request_file_bytes(const RegionShape& shape) {
 base::Status to_socket_address(const std::string& path, sockaddr_un& address, socklen_t& length);
 
 // One frame in, with up to kRegionFds descriptors (closed at once when unwanted).
-base::Status receive(int socket, std::span<std::byte> frame, size_t& length, std::array<base::UniqueFd, kRegionFds>& fds);
+base::Status receive(int socket, std::span<std::byte> frame, size_t& length,
+                     std::array<base::UniqueFd, kRegionFds>& fds);
 base::Status send(int socket, std::span<const std::byte> frame, std::span<const int> fds);
 
 // Adds 1 to an eventfd; never blocks (a full counter is already readable).

@@ -1,15 +1,15 @@
 // The backend's end of the shm transport: listens, makes regions, hears rings, signals deliveries.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <utility>
 
 #include "base/slot_copy.h"
 #include "transport/shm.h"
@@ -25,7 +25,8 @@ using namespace shm;
 namespace {
 
 // Made of zeroes, of a size that never changes; `extra_seals` once the server has its mapping.
-Status make_memory(const char* name, size_t bytes, int protection, unsigned extra_seals, UniqueFd& fd, Mapping& mapping) {
+Status make_memory(const char* name, size_t bytes, int protection, unsigned extra_seals, UniqueFd& fd,
+                   Mapping& mapping) {
   fd.reset(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.is_open()) return Status::system_error("memfd_create", errno);
   // Allocated now: a page that cannot be had later would be a SIGBUS on the data path.
@@ -39,8 +40,8 @@ Status make_memory(const char* name, size_t bytes, int protection, unsigned extr
 }
 
 // What a client sleeps on: an epoll descriptor that is ready whenever `event` is signalled. The eventfd itself must not
-// leave this process: O_NONBLOCK belongs to the open file, so a client that shared it could clear the flag, fill the counter,
-// and so stop the partition thread in its next delivery.
+// leave this process: O_NONBLOCK belongs to the open file, so a client that shared it could clear the flag, fill the
+// counter, and so stop the partition thread in its next delivery.
 UniqueFd watcher_of(int event) {
   UniqueFd watcher(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event wanted{};
@@ -77,12 +78,13 @@ class ShmServerEndpoint final : public ServerEndpoint {
     if (!to_server_.is_open() || !to_client_.is_open()) return Status::system_error("eventfd", errno);
     to_client_watcher_ = watcher_of(to_client_.get());
     if (!to_client_watcher_.is_open()) return Status::system_error("epoll_create1", errno);
-    if (Status made = make_memory("egret-requests", request_file_bytes(shape), PROT_READ, 0, request_fd_, requests_); !made) {
+    if (Status made = make_memory("egret-requests", request_file_bytes(shape), PROT_READ, 0, request_fd_, requests_);
+        !made) {
       return made;
     }
     rings_seen_.assign(shape.lanes, 0);
-    return make_memory("egret-responses", shape.response_bytes, PROT_READ | PROT_WRITE, F_SEAL_FUTURE_WRITE, response_fd_,
-                       responses_);
+    return make_memory("egret-responses", shape.response_bytes, PROT_READ | PROT_WRITE, F_SEAL_FUTURE_WRITE,
+                       response_fd_, responses_);
   }
   const Limits& limits() const override { return limits_; }
   const std::string& peer() const override { return peer_; }
@@ -152,7 +154,8 @@ class ShmListener final : public Listener {
 
  private:
   bool is_allowed(uid_t uid) const {
-    return uid == 0 || uid == ::geteuid() || std::ranges::find(options_.allowed_uids, uid) != options_.allowed_uids.end();
+    return uid == 0 || uid == ::geteuid() ||
+           std::ranges::find(options_.allowed_uids, uid) != options_.allowed_uids.end();
   }
   UniqueFd socket_;
   const std::string path_;
@@ -166,7 +169,7 @@ Status remove_stale_socket(const std::string& path, const sockaddr_un& address, 
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 || errno != ECONNREFUSED) {
     return Status::error("shm:" + path + " is in use by another process");
   }
-  struct stat info{};
+  struct stat info {};
   if (path[0] == '@' || ::lstat(path.c_str(), &info) < 0 || !S_ISSOCK(info.st_mode)) {
     return Status::error("shm:" + path + " is in use and not a socket that could be replaced");
   }

@@ -1,6 +1,7 @@
-// How bytes of a session get from one side to the other. The transport knows neither ops nor slots: it moves ranges of two
-// memories, wakes the other side and says when the peer is gone. Implementations: shm.h (same host), in tests/sim a network
-// that tears and delays, and verbs (RC queue pairs) to come. Errors never throw; a broken endpoint reports kClosed once.
+// How bytes of a session get from one side to the other. The transport knows neither ops nor slots: it moves ranges of
+// two memories, wakes the other side and says when the peer is gone. Implementations: shm.h (same host), in tests/sim a
+// network that tears and delays, and verbs (RC queue pairs) to come. Errors never throw; a broken endpoint reports
+// kClosed once.
 //
 // The two memories of a session (a region), both made by the server's transport:
 //   request memory    the client writes, the server reads
@@ -9,8 +10,8 @@
 //
 // Life of an endpoint, server:  accepted → create_region → send_frame(with_region) → data phase → close → destroyed
 //                       client: connect  → frames …      → map_region              → data phase → close → destroyed
-// Threads: the control functions belong to one thread, the data functions to one thread (the endpoint's home on the server,
-// the worker on the client, where both are the same). Destroying needs both to have let go.
+// Threads: the control functions belong to one thread, the data functions to one thread (the endpoint's home on the
+// server, the worker on the client, where both are the same). Destroying needs both to have let go.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,8 @@ struct RegionShape {
 struct Event {
   enum class Kind : uint8_t {
     kFetched,    // client: the read staged with `tag` is done: its range of response_image() holds what it saw
-    kDelivered,  // client: the server pushed. `bytes` is the response, valid until the next poll(); empty: fetch any lane
+    kDelivered,  // client: the server pushed. `bytes` is the response, valid until the next poll(); empty: fetch any
+                 // lane
     kRing,       // server: the client asks that `lane` be looked at
     kClosed,     // the peer is gone or the endpoint broke; nothing follows
   };
@@ -49,9 +51,10 @@ struct Event {
 
 // What an endpoint can do; fixed once the region stands.
 struct Limits {
-  uint32_t read_depth = 0;         // reads that may be staged and not yet fetched
-  bool deliver_is_wakeup = false;  // deliver() carries no bytes and any thread may call it; else only the endpoint's home may
-  bool fetch_is_local = false;     // a read costs a cache miss, not a trip over the network
+  uint32_t read_depth = 0;  // reads that may be staged and not yet fetched
+  bool deliver_is_wakeup =
+      false;  // deliver() carries no bytes and any thread may call it; else only the endpoint's home may
+  bool fetch_is_local = false;  // a read costs a cache miss, not a trip over the network
 };
 
 // The control channel both kinds of endpoint have: whole small frames, in order.
@@ -62,27 +65,28 @@ class ControlChannel {
   virtual int control_fd() const = 0;
   // Reads one frame, as many bytes as fit `frame`; sets `length`, 0 when none is there yet. An error: the peer is gone.
   virtual base::Status receive_frame(std::span<std::byte> frame, size_t& length) = 0;
-  // Sends one frame at once. `attach`: what the transport must tell its twin travels along (server: the region's keys or
-  // descriptors; client: its reply slots').
+  // Sends one frame at once. `attach`: what the transport must tell its twin travels along (server: the region's keys
+  // or descriptors; client: its reply slots').
   virtual base::Status send_frame(std::span<const std::byte> frame, bool attach) = 0;
 };
 
 class ClientEndpoint : public ControlChannel {
  public:
-  // Call when the frame that carried the region has been received: makes both memories usable. The shape is the client's
-  // own computation; a region of another size is refused.
+  // Call when the frame that carried the region has been received: makes both memories usable. The shape is the
+  // client's own computation; a region of another size is refused.
   virtual base::Status map_region(const RegionShape& shape) = 0;
   virtual const Limits& limits() const = 0;
 
-  // Data. `request_image()` is where requests are encoded: the offset there is the offset in request memory. A range is the
-  // transport's from stage_write() until the response to it has been seen.
+  // Data. `request_image()` is where requests are encoded: the offset there is the offset in request memory. A range is
+  // the transport's from stage_write() until the response to it has been seen.
   virtual std::byte* request_image() = 0;
   // Where fetched bytes are: the offset there is the offset in response memory. Racing memory on shm (the slot itself).
   virtual const std::byte* response_image() const = 0;
-  // Stages a write of `length` bytes at `offset` (8-byte aligned). The first 8 bytes are not taken from the image but are
-  // `first_word`, and become visible no earlier than the rest where the transport can promise that.
+  // Stages a write of `length` bytes at `offset` (8-byte aligned). The first 8 bytes are not taken from the image but
+  // are `first_word`, and become visible no earlier than the rest where the transport can promise that.
   virtual void stage_write(size_t offset, size_t length, uint64_t first_word) = 0;
-  // Stages a read of response memory; it reports kFetched with `tag`. Reads of one flush see what is there after its writes.
+  // Stages a read of response memory; it reports kFetched with `tag`. Reads of one flush see what is there after its
+  // writes.
   virtual void stage_read(size_t offset, size_t length, uint64_t tag) = 0;
   // Sends all that is staged: one doorbell. On shm: orders the writes before the reads (Dekker's fence).
   virtual void flush() = 0;
@@ -91,8 +95,8 @@ class ClientEndpoint : public ControlChannel {
   // Asks the server to look at `lane`: to be called when a fetch showed it asleep.
   virtual void ring(uint32_t lane) = 0;
 
-  // Readable, edge-triggered, when poll() may have something that the server caused (deliveries). arm() before blocking on it,
-  // then poll() once more.
+  // Readable, edge-triggered, when poll() may have something that the server caused (deliveries). arm() before blocking
+  // on it, then poll() once more.
   virtual int data_fd() const = 0;
   virtual void arm() = 0;
   // Lets go of the peer; pending events are dropped. Memory stays valid until destruction.
@@ -107,8 +111,8 @@ class ServerEndpoint : public ControlChannel {
   // Who is at the other end, for logs and quotas: "uid 33 pid 812", an address.
   virtual const std::string& peer() const = 0;
 
-  // Data. Request memory is racing memory: only base/slot_copy.h may touch it. Response memory is written by the partition
-  // that owns the lane, read by nobody else on this host but through the client's mapping.
+  // Data. Request memory is racing memory: only base/slot_copy.h may touch it. Response memory is written by the
+  // partition that owns the lane, read by nobody else on this host but through the client's mapping.
   virtual const std::byte* request_memory() const = 0;
   virtual std::byte* response_memory() = 0;
   // Pushes `length` bytes of response memory at `offset` to the client and wakes it.

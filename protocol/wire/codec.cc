@@ -69,7 +69,9 @@ void put_fields(FieldWriter& out, const Op& op) {
       out.put(static_cast<uint32_t>(op.mode));
       out.put(op.exptime);
       break;
-    case OpCode::kArith: out.put(op.delta); break;
+    case OpCode::kArith:
+      out.put(op.delta);
+      break;
     case OpCode::kChunk:
       out.put(op.version);
       out.put(op.offset);
@@ -86,17 +88,24 @@ void put_fields(FieldWriter& out, const Op& op) {
       out.put(static_cast<uint32_t>(op.mode));
       out.put(op.exptime);
       break;
-    case OpCode::kAbort: out.put(op.upload_id); break;
-    case OpCode::kFlush: out.put(op.exptime); break;
+    case OpCode::kAbort:
+      out.put(op.upload_id);
+      break;
+    case OpCode::kFlush:
+      out.put(op.exptime);
+      break;
     case OpCode::kStats:
       out.put(uint32_t{op.group});
       out.put(op.version);
       break;
-    case OpCode::kAdmin: out.put(uint32_t{op.group}); break;
+    case OpCode::kAdmin:
+      out.put(uint32_t{op.group});
+      break;
     case OpCode::kGet:
     case OpCode::kDelete:
     case OpCode::kIterate:
-    case OpCode::kPing: break;
+    case OpCode::kPing:
+      break;
   }
   if ((op.options & op::kCompareCas) && shape_of(op.code).known) out.put(op.cas);
   if (op.code == OpCode::kGet && (op.options & op::kTouch)) out.put(op.exptime);
@@ -116,7 +125,9 @@ DecodeError get_fields(FieldReader& in, Op& op) {
       mode = in.get<uint32_t>();
       op.exptime = in.get<int64_t>();
       break;
-    case OpCode::kArith: op.delta = in.get<uint64_t>(); break;
+    case OpCode::kArith:
+      op.delta = in.get<uint64_t>();
+      break;
     case OpCode::kChunk:
       op.version = in.get<uint64_t>();
       op.offset = in.get<uint32_t>();
@@ -133,17 +144,24 @@ DecodeError get_fields(FieldReader& in, Op& op) {
       mode = in.get<uint32_t>();
       op.exptime = in.get<int64_t>();
       break;
-    case OpCode::kAbort: op.upload_id = in.get<uint32_t>(); break;
-    case OpCode::kFlush: op.exptime = in.get<int64_t>(); break;
+    case OpCode::kAbort:
+      op.upload_id = in.get<uint32_t>();
+      break;
+    case OpCode::kFlush:
+      op.exptime = in.get<int64_t>();
+      break;
     case OpCode::kStats:
       group = in.get<uint32_t>();
       op.version = in.get<uint64_t>();
       break;
-    case OpCode::kAdmin: group = in.get<uint32_t>(); break;
+    case OpCode::kAdmin:
+      group = in.get<uint32_t>();
+      break;
     case OpCode::kGet:
     case OpCode::kDelete:
     case OpCode::kIterate:
-    case OpCode::kPing: break;
+    case OpCode::kPing:
+      break;
   }
   if (op.options & op::kCompareCas) op.cas = in.get<uint64_t>();
   if (op.code == OpCode::kGet && (op.options & op::kTouch)) op.exptime = in.get<int64_t>();
@@ -209,14 +227,22 @@ std::byte* encode_op(std::byte* to, const Op& op) {
 
 const char* to_string(DecodeError error) {
   switch (error) {
-    case DecodeError::kNone: return "none";
-    case DecodeError::kTruncated: return "truncated";
-    case DecodeError::kTrailing: return "trailing bytes";
-    case DecodeError::kBadCount: return "bad op count";
-    case DecodeError::kBadKey: return "bad key";
-    case DecodeError::kBadEnum: return "bad mode, option or group";
-    case DecodeError::kBadLength: return "bad length";
-    case DecodeError::kNoRoom: return "results cannot fit";
+    case DecodeError::kNone:
+      return "none";
+    case DecodeError::kTruncated:
+      return "truncated";
+    case DecodeError::kTrailing:
+      return "trailing bytes";
+    case DecodeError::kBadCount:
+      return "bad op count";
+    case DecodeError::kBadKey:
+      return "bad key";
+    case DecodeError::kBadEnum:
+      return "bad mode, option or group";
+    case DecodeError::kBadLength:
+      return "bad length";
+    case DecodeError::kNoRoom:
+      return "results cannot fit";
   }
   return "unknown";
 }
@@ -232,13 +258,19 @@ DecodeError decode_ops(const std::byte* from, size_t length, std::span<Op> ops) 
 size_t min_result_size(const Op& op) {
   const size_t cas = (op.options & op::kWantCas) ? 8 : 0;
   switch (op.code) {
-    case OpCode::kGet: return kResultHead + 4 + cas + 12;
-    case OpCode::kChunk: return kResultHead + 4 + 12;
+    case OpCode::kGet:
+      return kResultHead + 4 + cas + 12;
+    case OpCode::kChunk:
+      return kResultHead + 4 + 12;
     case OpCode::kSet:
-    case OpCode::kCommit: return kResultHead + cas;
-    case OpCode::kArith: return kResultHead + cas + 8;
-    case OpCode::kStats: return kResultHead + 12 + kMinStatsValue;
-    default: return kResultHead;
+    case OpCode::kCommit:
+      return kResultHead + cas;
+    case OpCode::kArith:
+      return kResultHead + cas + 8;
+    case OpCode::kStats:
+      return kResultHead + 12 + kMinStatsValue;
+    default:
+      return kResultHead;
   }
 }
 

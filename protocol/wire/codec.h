@@ -1,5 +1,6 @@
-// Ops and results as bytes. Encoding trusts its caller (sizes are asked for first); decoding trusts nobody: every length
-// and enum is checked here, once, and what comes out is safe to execute. Views that decoding yields point into the input.
+// Ops and results as bytes. Encoding trusts its caller (sizes are asked for first); decoding trusts nobody: every
+// length and enum is checked here, once, and what comes out is safe to execute. Views that decoding yields point into
+// the input.
 #pragma once
 
 #include <cstddef>
@@ -20,27 +21,29 @@ std::byte* encode_op(std::byte* to, const op::Op& op);
 
 enum class DecodeError : uint8_t {
   kNone,
-  kTruncated,    // an op or result runs past the end of its message
-  kTrailing,     // bytes left over after the last one
-  kBadCount,     // no ops, too many ops
-  kBadKey,       // a key where none may be, or none (or too long a one) where there must be one
-  kBadEnum,      // a mode, option or group that does not exist in this version
-  kBadLength,    // a length that contradicts another
-  kNoRoom,       // the results could not fit the response slot even at their smallest
+  kTruncated,  // an op or result runs past the end of its message
+  kTrailing,   // bytes left over after the last one
+  kBadCount,   // no ops, too many ops
+  kBadKey,     // a key where none may be, or none (or too long a one) where there must be one
+  kBadEnum,    // a mode, option or group that does not exist in this version
+  kBadLength,  // a length that contradicts another
+  kNoRoom,     // the results could not fit the response slot even at their smallest
 };
 const char* to_string(DecodeError error);
 
-// Decodes exactly ops.size() ops out of `length` bytes. An unknown op code is no error (it decodes to an Op with that code,
-// key and value, and is answered kUnsupported): a newer client may send one.
+// Decodes exactly ops.size() ops out of `length` bytes. An unknown op code is no error (it decodes to an Op with that
+// code, key and value, and is answered kUnsupported): a newer client may send one.
 DecodeError decode_ops(const std::byte* from, size_t length, std::span<op::Op> ops);
 
 // --- results ---------------------------------------------------------------------------------------------------------
 
-// The most that the result of `op` takes beyond value bytes; the client reserves it before sending, the server keeps it free
-// for every op still to come.
+// The most that the result of `op` takes beyond value bytes; the client reserves it before sending, the server keeps it
+// free for every op still to come.
 size_t min_result_size(const op::Op& op);
 // The bytes that an op's own result takes in the body at most, when its value has `value_length` bytes.
-inline size_t full_result_size(const op::Op& op, size_t value_length) { return min_result_size(op) + value_length; }
+inline size_t full_result_size(const op::Op& op, size_t value_length) {
+  return min_result_size(op) + value_length;
+}
 
 // Writes the result of `op` at `to`, its value cut to what fits in `room` (>= min_result_size(op)). Returns the end.
 std::byte* encode_result(std::byte* to, size_t room, const op::Op& op, const op::Result& result);

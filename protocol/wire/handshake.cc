@@ -62,7 +62,9 @@ std::vector<std::byte> encode(const Refusal& refusal) {
   return frame;
 }
 
-std::vector<std::byte> encode(const Ready&) { return framed(FrameType::kReady, 0); }
+std::vector<std::byte> encode(const Ready&) {
+  return framed(FrameType::kReady, 0);
+}
 
 bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error) {
   FieldReader in(frame.data(), frame.size());

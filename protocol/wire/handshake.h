@@ -1,5 +1,5 @@
-// The frames by which a session is set up, before any slot exists. They travel as small messages of the transport's control
-// channel. The first 16 bytes (FramePrefix) never change in any version.
+// The frames by which a session is set up, before any slot exists. They travel as small messages of the transport's
+// control channel. The first 16 bytes (FramePrefix) never change in any version.
 //
 //   client                        server
 //     hello    ───────────────▶            who I am, what I would like

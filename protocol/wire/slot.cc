@@ -5,7 +5,8 @@
 #undef XXH_INLINE_ALL
 
 #if defined(__x86_64__)
-// The library's own choice of SSE2, AVX2 or AVX-512 at run time. Declared here: its header defines away the inline functions.
+// The library's own choice of SSE2, AVX2 or AVX-512 at run time. Declared here: its header defines away the inline
+// functions.
 extern "C" XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* input, size_t length, XXH64_hash_t seed);
 #endif
 
@@ -13,14 +14,14 @@ namespace egret::wire {
 
 bool RegionLayout::is_valid() const {
   const auto size_ok = [](uint32_t size) { return size >= kMinSlotSize && size <= kMaxSlotSize && size % 64 == 0; };
-  return lanes >= 1 && lanes <= kMaxLanes && window >= kMinWindow && window <= kMaxWindow && size_ok(request_slot_size) &&
-         size_ok(response_slot_size);
+  return lanes >= 1 && lanes <= kMaxLanes && window >= kMinWindow && window <= kMaxWindow &&
+         size_ok(request_slot_size) && size_ok(response_slot_size);
 }
 
 std::string RegionLayout::to_string() const {
   return std::to_string(lanes) + " lanes x " + std::to_string(window) + " slots of " +
-         std::to_string(request_slot_size) + " + " + std::to_string(response_slot_size) + " bytes = " +
-         std::to_string(request_bytes() + response_bytes()) + " bytes";
+         std::to_string(request_slot_size) + " + " + std::to_string(response_slot_size) +
+         " bytes = " + std::to_string(request_bytes() + response_bytes()) + " bytes";
 }
 
 namespace {

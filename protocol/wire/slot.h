@@ -10,7 +10,8 @@ namespace egret::wire {
 
 // Head of a request, at the start of its slot. The ops follow at once.
 struct RequestHeader {
-  uint64_t seq;       // per lane, from 1; a slot holds seq when seq mod window is its index. Becomes visible last where it can
+  uint64_t
+      seq;  // per lane, from 1; a slot holds seq when seq mod window is its index. Becomes visible last where it can
   uint64_t checksum;  // message_checksum() over everything from `length` to the end of the body
   uint32_t length;    // bytes of body
   uint16_t op_count;  // 1..kMaxOpsPerMessage
@@ -21,16 +22,16 @@ static_assert(offsetof(RequestHeader, checksum) == 8 && offsetof(RequestHeader, 
 static_assert(offsetof(RequestHeader, op_count) == 20 && offsetof(RequestHeader, flags) == 22);
 
 enum class MessageStatus : uint8_t {
-  kOk = 0,        // one result for each op follows
-  kRefused = 1,   // the message was malformed: no op of it was executed, the session ends
+  kOk = 0,       // one result for each op follows
+  kRefused = 1,  // the message was malformed: no op of it was executed, the session ends
 };
 
 // Head of a response, at the start of its slot. The results follow at once.
 struct ResponseHeader {
-  uint64_t seq;            // that of the request answered
-  uint64_t checksum;       // message_checksum() over everything from `length` to the end of the body
-  uint64_t asleep;         // outside the checksum: the next seq this lane expects, when its partition no longer polls for it
-  uint32_t length;         // bytes of body
+  uint64_t seq;       // that of the request answered
+  uint64_t checksum;  // message_checksum() over everything from `length` to the end of the body
+  uint64_t asleep;    // outside the checksum: the next seq this lane expects, when its partition no longer polls for it
+  uint32_t length;    // bytes of body
   uint16_t result_count;   // as many as the request had ops
   uint8_t status;          // MessageStatus
   uint8_t reserved0;       // 0
@@ -80,8 +81,8 @@ struct RegionLayout {
   std::string to_string() const;
 };
 
-// XXH3-64 of `length` bytes from `checked`, seeded with the session's nonce and the seq: a message of another session, of
-// another seq, or torn anywhere does not match.
+// XXH3-64 of `length` bytes from `checked`, seeded with the session's nonce and the seq: a message of another session,
+// of another seq, or torn anywhere does not match.
 uint64_t message_checksum(const std::byte* checked, size_t length, uint64_t nonce, uint64_t seq);
 
 std::string to_string(const RequestHeader& header);

@@ -1,5 +1,6 @@
-// Any bytes as a handshake frame: to the decoders, where what decodes encodes to the same fields; and to a ClientSession whose
-// backend answers with them, where a session either opens with a layout that is valid or is given up with one line that says why.
+// Any bytes as a handshake frame: to the decoders, where what decodes encodes to the same fields; and to a
+// ClientSession whose backend answers with them, where a session either opens with a layout that is valid or is given
+// up with one line that says why.
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -71,7 +72,8 @@ class FakeEndpoint final : public transport::ClientEndpoint {
     return base::Status::ok();
   }
   base::Status map_region(const transport::RegionShape& shape) override {
-    if (shape.request_bytes > 1 << 20 || shape.response_bytes > 1 << 20) return base::Status::error("not of the agreed size");
+    if (shape.request_bytes > 1 << 20 || shape.response_bytes > 1 << 20)
+      return base::Status::error("not of the agreed size");
     requests_.reset(new std::byte[shape.request_bytes]());
     responses_.reset(new std::byte[shape.response_bytes]());
     return base::Status::ok();
@@ -100,7 +102,8 @@ struct Observer final : rpc::SessionObserver {
     EGRET_CHECK(session.is_open() && session.grant().layout.is_valid());
     EGRET_CHECK(session.lane_count() == session.grant().layout.lanes);
     // Every key has a lane.
-    for (const char* key : {"a", "b", "c"}) EGRET_CHECK(session.lane_of(session.hash(key)).number() < session.lane_count());
+    for (const char* key : {"a", "b", "c"})
+      EGRET_CHECK(session.lane_of(session.hash(key)).number() < session.lane_count());
     ++opened;
   }
   void on_session_lost(rpc::ClientSession&, const std::string& why, bool was_open) override {

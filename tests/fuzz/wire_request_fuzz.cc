@@ -1,7 +1,7 @@
-// Any bytes as a client's request memory. First as the body of one message: what decodes lies in the input and encodes to the
-// same bytes. Then as a script that writes slots (raw, or with the right seq and checksum) under a SlotPoller's eyes: whatever it
-// finds, it executes every op of a message once and in order, answers in that message's response slot alone, and its answer is
-// well-formed; a client that misbehaves costs its session and nothing else.
+// Any bytes as a client's request memory. First as the body of one message: what decodes lies in the input and encodes
+// to the same bytes. Then as a script that writes slots (raw, or with the right seq and checksum) under a SlotPoller's
+// eyes: whatever it finds, it executes every op of a message once and in order, answers in that message's response slot
+// alone, and its answer is well-formed; a client that misbehaves costs its session and nothing else.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -115,14 +115,19 @@ class FakeHandler final : public rpc::OpHandler {
         result.total_length = static_cast<uint32_t>(result.value.size() + sum % 3);
         break;
       case op::OpCode::kSet:
-      case op::OpCode::kCommit: result.code = op::ResultCode::kStored; break;
-      case op::OpCode::kArith: result.code = op::ResultCode::kNumber; break;
+      case op::OpCode::kCommit:
+        result.code = op::ResultCode::kStored;
+        break;
+      case op::OpCode::kArith:
+        result.code = op::ResultCode::kNumber;
+        break;
       case op::OpCode::kStats:
         result.code = op::ResultCode::kOk;
         result.value = std::string_view(value_).substr(0, 40 * sizeof(op::StatRow));
         result.total_length = static_cast<uint32_t>(result.value.size());
         break;
-      default: break;
+      default:
+        break;
     }
     return result;
   }
@@ -135,13 +140,16 @@ class FakeHandler final : public rpc::OpHandler {
 };
 
 class NoRelay final : public rpc::DeliveryRelay {
-  void relay(const rpc::LaneBinding&, size_t, size_t) override { base::check_failed(__FILE__, __LINE__, "this endpoint delivers from any thread"); }
+  void relay(const rpc::LaneBinding&, size_t, size_t) override {
+    base::check_failed(__FILE__, __LINE__, "this endpoint delivers from any thread");
+  }
 };
 
 class Script {
  public:
   explicit Script(Input& input)
-      : input_(input), layout_{2, 2 + input.take<uint8_t>() % 3u, 1024, input.take<uint8_t>() % 2 != 0 ? 1024u : 2048u},
+      : input_(input),
+        layout_{2, 2 + input.take<uint8_t>() % 3u, 1024, input.take<uint8_t>() % 2 != 0 ? 1024u : 2048u},
         poller_({.partition = 0, .lane_idle_ns = 100, .torn_limit_ns = 1000}, clock_, handler_, relay_) {
     open_session();
   }
@@ -157,7 +165,11 @@ class Script {
     endpoint_ = std::make_unique<FakeEndpoint>(layout_);
     ++session_;
     for (uint32_t lane = 0; lane < layout_.lanes; ++lane) {
-      poller_.attach({.session_id = session_, .lane = lane, .home = 0, .endpoint = endpoint_.get(), .layout = layout_,
+      poller_.attach({.session_id = session_,
+                      .lane = lane,
+                      .home = 0,
+                      .endpoint = endpoint_.get(),
+                      .layout = layout_,
                       .nonce = kNonce});
       expected_[lane] = 1;
     }
@@ -166,18 +178,24 @@ class Script {
   void act() {
     const auto lane = input_.take<uint8_t>() % layout_.lanes;
     switch (input_.take<uint8_t>() % 8) {
-      case 0: return write_raw();
+      case 0:
+        return write_raw();
       case 1:
-      case 2: return write_message(lane);
-      case 3: return clock_.advance_ns(input_.take<uint16_t>());
-      case 4: return poller_.park(input_.take<uint8_t>() % 2 != 0);
-      case 5: return poller_.ring(session_);
+      case 2:
+        return write_message(lane);
+      case 3:
+        return clock_.advance_ns(input_.take<uint16_t>());
+      case 4:
+        return poller_.park(input_.take<uint8_t>() % 2 != 0);
+      case 5:
+        return poller_.ring(session_);
       case 6: {
         const auto want = input_.take<uint64_t>();
         std::memcpy(endpoint_->requests.get() + layout_.want_offset(lane), &want, sizeof want);
         return;
       }
-      default: return poll();
+      default:
+        return poll();
     }
   }
 
@@ -207,7 +225,8 @@ class Script {
   }
 
   void poll() {
-    const std::vector<std::byte> before(endpoint_->responses.get(), endpoint_->responses.get() + layout_.response_bytes());
+    const std::vector<std::byte> before(endpoint_->responses.get(),
+                                        endpoint_->responses.get() + layout_.response_bytes());
     const uint64_t executed = handler_.executed;
     const uint64_t answered = poller_.counters().messages;
     const size_t messages = poller_.poll();

@@ -1,7 +1,7 @@
-// Any bytes as a backend's response memory. First as the body of one response: reading results ends, and what is read lies in
-// the input. Then as a script around a ClientLane: ops are appended, slots hold garbage, half-right and right responses, reads
-// complete late, deliveries bring anything, time runs out. The lane never reads outside what it was given, and every waiter is
-// told its result exactly once, in the order of the lane.
+// Any bytes as a backend's response memory. First as the body of one response: reading results ends, and what is read
+// lies in the input. Then as a script around a ClientLane: ops are appended, slots hold garbage, half-right and right
+// responses, reads complete late, deliveries bring anything, time runs out. The lane never reads outside what it was
+// given, and every waiter is told its result exactly once, in the order of the lane.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -41,11 +41,14 @@ void read_results(std::span<const std::byte> body) {
   EGRET_CHECK(count <= body.size() / 8);
 }
 
-// The client's end of a region, of exactly the layout's size; what is staged is remembered until the script completes it.
+// The client's end of a region, of exactly the layout's size; what is staged is remembered until the script completes
+// it.
 class FakeEndpoint final : public transport::ClientEndpoint {
  public:
   FakeEndpoint(const RegionLayout& layout, bool local)
-      : layout_(layout), requests(new std::byte[layout.request_bytes()]()), responses(new std::byte[layout.response_bytes()]()) {
+      : layout_(layout),
+        requests(new std::byte[layout.request_bytes()]()),
+        responses(new std::byte[layout.response_bytes()]()) {
     limits_ = {.read_depth = 16, .deliver_is_wakeup = local, .fetch_is_local = local};
   }
   int control_fd() const override { return -1; }
@@ -101,7 +104,9 @@ struct CountingWaiter final : rpc::Waiter {
 class Script {
  public:
   explicit Script(Input& input)
-      : input_(input), layout_{2, 2 + input.take<uint8_t>() % 7u, 1024, 1024}, endpoint_(layout_, input.take<uint8_t>() % 2 != 0),
+      : input_(input),
+        layout_{2, 2 + input.take<uint8_t>() % 7u, 1024, 1024},
+        endpoint_(layout_, input.take<uint8_t>() % 2 != 0),
         lane_(1, layout_, kNonce, rpc::FetchOptions{}, endpoint_, now_ns_) {}
 
   void run() {
@@ -116,25 +121,39 @@ class Script {
   // False: the lane called the backend malformed, the session would end.
   bool act() {
     switch (input_.take<uint8_t>() % 9) {
-      case 0: append(); return true;
-      case 1: lane_.seal(); return true;
-      case 2: lane_.stage_fetches(16); return true;
-      case 3: return complete_read();
-      case 4: write_raw(); return true;
-      case 5: write_response(slot_of_some_seq(), some_seq_); return true;
-      case 6: return deliver();
+      case 0:
+        append();
+        return true;
+      case 1:
+        lane_.seal();
+        return true;
+      case 2:
+        lane_.stage_fetches(16);
+        return true;
+      case 3:
+        return complete_read();
+      case 4:
+        write_raw();
+        return true;
+      case 5:
+        write_response(slot_of_some_seq(), some_seq_);
+        return true;
+      case 6:
+        return deliver();
       case 7:
         now_ns_ += input_.take<uint16_t>();
         lane_.expire(now_ns_ > 30'000 ? now_ns_ - 30'000 : 0);
         return true;
-      default: lane_.stage_want(); return true;
+      default:
+        lane_.stage_want();
+        return true;
     }
   }
 
   void append() {
     Op op;
-    static constexpr op::OpCode kCodes[] = {op::OpCode::kGet, op::OpCode::kSet, op::OpCode::kArith, op::OpCode::kChunk,
-                                            op::OpCode::kStats, op::OpCode::kPing};
+    static constexpr op::OpCode kCodes[] = {op::OpCode::kGet,   op::OpCode::kSet,   op::OpCode::kArith,
+                                            op::OpCode::kChunk, op::OpCode::kStats, op::OpCode::kPing};
     op.code = kCodes[input_.take<uint8_t>() % std::size(kCodes)];
     const bool has_key = op.code < op::OpCode::kStats;
     const auto bytes = input_.bytes(input_.take<uint8_t>() % 250 + 1u);

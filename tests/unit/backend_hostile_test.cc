@@ -1,10 +1,11 @@
-// A hostile shm peer against a live egret-backend. After each attack: an honest session that was open all the time works, a new
-// one opens and works, descriptors and memory are back where they were, and SIGTERM ends the process cleanly.
-#include <sys/resource.h>
-#include <sys/socket.h>
-
+// A hostile shm peer against a live egret-backend. After each attack: an honest session that was open all the time
+// works, a new one opens and works, descriptors and memory are back where they were, and SIGTERM ends the process
+// cleanly.
 #include <atomic>
 #include <thread>
+
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "backend_live.h"
 
@@ -52,7 +53,8 @@ struct Siege {
       REQUIRE(newcomer.opens());
       CHECK(newcomer.trouble("newcomer").empty());
     }
-    CHECK_MESSAGE(eventually([&] { return backend.open_fds() <= fds; }), backend.open_fds() << " descriptors, before " << fds);
+    CHECK_MESSAGE(eventually([&] { return backend.open_fds() <= fds; }), backend.open_fds()
+                                                                             << " descriptors, before " << fds);
     CHECK_MESSAGE(eventually([&] { return backend.resident() <= memory + kMemorySlack; }, 2),
                   backend.resident() << " bytes resident, before " << memory);
     CHECK(backend.log().size() < 256 * 1024);
@@ -99,7 +101,8 @@ TEST_CASE("a message of random bytes under a right checksum ends its session, an
     const auto lane = static_cast<uint32_t>(random() % raw.grant.layout.lanes);
     raw.write(lane, 1, random_bytes(random, random() % raw.body_room()), static_cast<uint16_t>(random() % 300));
     // Some look like ops nobody knows, and are answered.
-    if (!eventually([&] { return raw.is_closed(0) || raw.is_answered(lane, 1, 0); })) FAIL("neither closed nor answered");
+    if (!eventually([&] { return raw.is_closed(0) || raw.is_answered(lane, 1, 0); }))
+      FAIL("neither closed nor answered");
     closed += raw.is_closed(0);
     if (i % 20 == 0) siege.check_good("random");
   }
@@ -128,12 +131,14 @@ TEST_CASE("messages that contradict themselves are refused, each kind of them") 
       {"cut", cut, 1},
       {"trailing", trailing, 1},
       {"results without room", encode_ops(many), 100},
-      {"a key of 255 bytes", [] {
+      {"a key of 255 bytes",
+       [] {
          auto bytes = encode_ops({make(OpCode::kGet, std::string(250, 'k'))});
          bytes[1] = std::byte{255};
          bytes.resize(bytes.size() + 5);
          return bytes;
-       }(), 1},
+       }(),
+       1},
   };
   for (const Malformed& malformed : all) {
     CAPTURE(malformed.name);
@@ -165,10 +170,11 @@ TEST_CASE("an op for another partition is refused and touches nothing") {
   REQUIRE(raw.is_open);
   const std::string key = "good:3";
   const uint32_t wrong = (raw.lane_of(key) + 1) % raw.grant.layout.lanes;
-  const Op ops[] = {make(OpCode::kGet, key), make(OpCode::kSet, key, [](Op& o) { o.value = "evil"; }),
-                    make(OpCode::kDelete, key), make(OpCode::kArith, key), make(OpCode::kChunk, key),
-                    make(OpCode::kUpload, key, [](Op& o) { o.length = 4, o.value = "evil"; }),
-                    make(OpCode::kCommit, key), make(OpCode::kAbort, key)};
+  const Op ops[] = {
+      make(OpCode::kGet, key),    make(OpCode::kSet, key, [](Op& o) { o.value = "evil"; }),
+      make(OpCode::kDelete, key), make(OpCode::kArith, key),
+      make(OpCode::kChunk, key),  make(OpCode::kUpload, key, [](Op& o) { o.length = 4, o.value = "evil"; }),
+      make(OpCode::kCommit, key), make(OpCode::kAbort, key)};
   uint64_t seq = 0;
   for (const Op& each : ops) {
     CAPTURE(to_string(each.code));
@@ -197,9 +203,8 @@ TEST_CASE("figures at the end of their range are answered, whatever they ask for
     for (const uint32_t offset : {0u, 1u, 0x8000'0000u, kAll}) {
       for (const uint32_t length : {0u, 1u, kAll}) {
         for (const uint16_t options : {uint16_t{0}, uint16_t{op::kPin}}) {
-          call(make(OpCode::kChunk, "k", [&](Op& o) {
-            o.options = options, o.version = version, o.offset = offset, o.length = length;
-          }));
+          call(make(OpCode::kChunk, "k",
+                    [&](Op& o) { o.options = options, o.version = version, o.offset = offset, o.length = length; }));
         }
       }
     }
@@ -502,8 +507,8 @@ TEST_CASE("clients killed in the middle of what they do leave nothing behind") {
       // Uploads that take all the room there is for them, never committed; the last message torn.
       for (uint64_t seq = 1; seq <= 60; ++seq) {
         raw.write(lane, seq, {make(OpCode::kUpload, "upload", [&](Op& o) {
-          o.upload_id = static_cast<uint32_t>(seq), o.length = 500'000, o.value = part;
-        })});
+                    o.upload_id = static_cast<uint32_t>(seq), o.length = 500'000, o.value = part;
+                  })});
         if (!raw.is_answered(lane, seq)) ::_exit(2);
       }
       std::memset(raw.slot(lane, 61), 0x55, 2000);
@@ -524,8 +529,8 @@ TEST_CASE("clients killed in the middle of what they do leave nothing behind") {
   for (uint32_t offset = 0; offset < 500'000;) {
     const std::string_view piece = std::string_view(part).substr(0, 500'000 - offset);
     CHECK(raw.call(lane, ++seq, make(OpCode::kUpload, "upload", [&](Op& o) {
-      o.upload_id = 1, o.offset = offset, o.length = 500'000, o.value = piece;
-    })) == ResultCode::kOk);
+                     o.upload_id = 1, o.offset = offset, o.length = 500'000, o.value = piece;
+                   })) == ResultCode::kOk);
     offset += static_cast<uint32_t>(piece.size());
   }
   CHECK(raw.call(lane, ++seq, make(OpCode::kCommit, "upload", [](Op& o) { o.upload_id = 1; })) == ResultCode::kStored);

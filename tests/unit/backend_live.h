@@ -1,12 +1,6 @@
 // A real egret-backend under test: the process, a client that behaves (rpc/), and a client that does as it likes.
 #pragma once
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -23,6 +17,11 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/slot_copy.h"
@@ -46,7 +45,9 @@ inline constexpr bool kSanitized = false;
 #endif
 
 using Seconds = std::chrono::duration<double>;
-inline double now_seconds() { return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+inline double now_seconds() {
+  return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // True as soon as `condition` holds, within `seconds`.
 inline bool eventually(const std::function<bool()>& condition, double seconds = 5) {
@@ -62,7 +63,8 @@ inline bool is_readable(int fd, int timeout_ms) {
   return ::poll(&wanted, 1, timeout_ms) > 0;
 }
 
-// --- the process ---------------------------------------------------------------------------------------------------------
+// --- the process
+// ---------------------------------------------------------------------------------------------------------
 
 class BackendProcess {
  public:
@@ -73,8 +75,9 @@ class BackendProcess {
     log_.reset(::mkstemp(name));
     REQUIRE(log_.is_open());
     log_path_ = name;
-    std::vector<std::string> arguments = {EGRET_BACKEND, "--set", "listen=" + address, "--set", "memory=16MiB",
-                                          "--set", "partitions=3", "--set", "pin=off"};
+    std::vector<std::string> arguments = {EGRET_BACKEND,  "--set",        "listen=" + address,
+                                          "--set",        "memory=16MiB", "--set",
+                                          "partitions=3", "--set",        "pin=off"};
     for (const std::string& setting : settings) {
       arguments.emplace_back("--set");
       arguments.push_back(setting);
@@ -149,7 +152,8 @@ class BackendProcess {
   std::string log_path_;
 };
 
-// --- a client that behaves -----------------------------------------------------------------------------------------------
+// --- a client that behaves
+// -----------------------------------------------------------------------------------------------
 
 inline uint64_t random_id() {
   static std::mt19937_64 random(static_cast<uint64_t>(::getpid()) ^ static_cast<uint64_t>(std::time(nullptr)));
@@ -165,7 +169,12 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
   }
 
   bool opens(double seconds = 5) {
-    return eventually([&] { wait(10); return session_.is_open(); }, seconds);
+    return eventually(
+        [&] {
+          wait(10);
+          return session_.is_open();
+        },
+        seconds);
   }
   rpc::ClientSession& session() { return session_; }
 
@@ -197,7 +206,8 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
       set.code = op::OpCode::kSet;
       set.key = key;
       set.value = value;
-      if (const auto code = call(set).code; code != op::ResultCode::kStored) return "set: " + std::string(to_string(code));
+      if (const auto code = call(set).code; code != op::ResultCode::kStored)
+        return "set: " + std::string(to_string(code));
       op::Op get;
       get.code = op::OpCode::kGet;
       get.key = key;
@@ -253,7 +263,8 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
   uint64_t lost_ = 0;
 };
 
-// --- a client that does as it likes ----------------------------------------------------------------------------------------
+// --- a client that does as it likes
+// ----------------------------------------------------------------------------------------
 
 inline std::vector<std::byte> encode_ops(const std::vector<op::Op>& ops) {
   std::vector<std::byte> body;
@@ -319,7 +330,8 @@ class RawSession {
     out.put(static_cast<uint32_t>(body.size()));
     out.put(count);
     out.put(uint16_t{0});
-    wire::FieldWriter(at + 8).put(wire::message_checksum(at + wire::kRequestChecked, 8 + body.size(), grant.nonce, seq));
+    wire::FieldWriter(at + 8).put(
+        wire::message_checksum(at + wire::kRequestChecked, 8 + body.size(), grant.nonce, seq));
     endpoint->stage_write(grant.layout.request_offset(lane, seq), sizeof(wire::RequestHeader) + body.size(), seq);
     endpoint->flush();
     endpoint->ring(lane);
@@ -346,7 +358,9 @@ class RawSession {
     if (!is_answered(lane, seq) || codes(lane, seq).size() != 1) return {};
     return codes(lane, seq)[0];
   }
-  uint32_t lane_of(std::string_view key) const { return op::partition_of(op::hash_key(key, grant.hash_seed), grant.layout.lanes); }
+  uint32_t lane_of(std::string_view key) const {
+    return op::partition_of(op::hash_key(key, grant.hash_seed), grant.layout.lanes);
+  }
 
   std::unique_ptr<transport::ClientEndpoint> endpoint;
   wire::Grant grant;

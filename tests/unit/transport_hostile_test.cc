@@ -1,9 +1,9 @@
 // What a client may do with the descriptors it is given, and what a backend may not do to its client.
+#include <csignal>
+
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-
-#include <csignal>
 
 #include "transport_pair.h"
 
@@ -34,7 +34,9 @@ bool maps(int fd, int protection) {
   return true;
 }
 
-UniqueFd reopened(int fd, int flags) { return UniqueFd(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), flags)); }
+UniqueFd reopened(int fd, int flags) {
+  return UniqueFd(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), flags));
+}
 
 // A message with as many descriptors as one likes.
 ssize_t send_with_fds(int socket, std::string_view text, size_t count) {
@@ -68,7 +70,8 @@ TEST_SUITE("what a client may do with a region") {
         if (fd != hostile.fd(which)) ::close(fd);
       }
     }
-    for (size_t i = 0; i < kShape.request_bytes; i += 64) CHECK(observe_word(hostile.client.server->request_memory() + i) == 0);
+    for (size_t i = 0; i < kShape.request_bytes; i += 64)
+      CHECK(observe_word(hostile.client.server->request_memory() + i) == 0);
   }
 
   TEST_CASE("nobody can add a seal: the client may not take our own rights away") {
@@ -273,8 +276,11 @@ TEST_SUITE("who may connect") {
         if (server == 0) {
           is_readable(listening.value()->fd(), 3000);
           auto accepted = listening.value()->accept();
-          if (!accepted) ::_exit(accepted.message().find("uid 65534") != std::string::npos &&
-                                         accepted.message().find("allowed_uids") != std::string::npos ? 10 : 11);
+          if (!accepted)
+            ::_exit(accepted.message().find("uid 65534") != std::string::npos &&
+                            accepted.message().find("allowed_uids") != std::string::npos
+                        ? 10
+                        : 11);
           if (accepted.value() == nullptr) ::_exit(12);
           const bool said = accepted.value()->send_frame(bytes_of("welcome"), false).is_ok();
           ::_exit(said && accepted.value()->peer().starts_with("uid 65534 ") ? 20 : 21);

@@ -1,9 +1,9 @@
 // Addresses, and what may be in the place of a socket.
+#include <fstream>
+
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-
-#include <fstream>
 
 #include "transport_pair.h"
 
@@ -17,7 +17,9 @@ std::string listen_error(const std::string& address) {
   return listening ? "" : listening.message();
 }
 
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
 
 // A socket file of any type, bound by somebody else; listening or not.
 UniqueFd foreign_socket(const std::string& path, int type, bool listens) {
@@ -31,7 +33,7 @@ UniqueFd foreign_socket(const std::string& path, int type, bool listens) {
 }
 
 bool is_socket(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
 }
 
@@ -43,7 +45,8 @@ TEST_CASE("an address says which transport it means") {
   for (const char* address : {"", "shm", "shm:", "/run/x", "tcp:1.2.3.4:5", "verbs:1.2.3.4:5", "SHM:/run/x"}) {
     CAPTURE(address);
     CHECK_FALSE(check_address(address).is_ok());
-    CHECK(contains(listen_error(address), std::string_view(address) == "shm:" ? "1 to" : "expected shm:PATH or shm:@NAME"));
+    CHECK(contains(listen_error(address),
+                   std::string_view(address) == "shm:" ? "1 to" : "expected shm:PATH or shm:@NAME"));
     CHECK_FALSE(connect(address).is_ok());
   }
 }
@@ -54,7 +57,7 @@ TEST_CASE("a listener's file appears, is anybody's to knock at, and goes with it
   {
     auto listening = listen("shm:" + path, {});
     REQUIRE(listening.is_ok());
-    struct stat info{};
+    struct stat info {};
     REQUIRE(::lstat(path.c_str(), &info) == 0);
     CHECK((info.st_mode & 0777) == 0666);
     CHECK(connect("shm:" + path).is_ok());

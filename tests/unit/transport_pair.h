@@ -1,13 +1,6 @@
 // Both ends of a shm endpoint in one process, and what its tests look at.
 #pragma once
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +10,12 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/slot_copy.h"
 #include "base/unique_fd.h"
@@ -26,7 +25,8 @@
 
 namespace egret::transport {
 
-inline constexpr RegionShape kShape{.lanes = 3, .request_bytes = 3 * 64 + 3 * 2048, .response_bytes = 3 * 2048, .reply_bytes = 1024};
+inline constexpr RegionShape kShape{
+    .lanes = 3, .request_bytes = 3 * 64 + 3 * 2048, .response_bytes = 3 * 2048, .reply_bytes = 1024};
 
 // A name that no other test uses at the same time.
 inline std::string fresh_name() {
@@ -49,7 +49,8 @@ inline std::vector<std::byte> bytes_of(std::string_view text) {
 inline std::string next_frame(ControlChannel& channel, size_t room = 512) {
   std::vector<std::byte> frame(room);
   size_t length = 0;
-  if (const base::Status received = channel.receive_frame(frame, length); !received) return "error: " + received.message();
+  if (const base::Status received = channel.receive_frame(frame, length); !received)
+    return "error: " + received.message();
   return std::string(reinterpret_cast<const char*>(frame.data()), length);
 }
 

@@ -10,7 +10,9 @@ using egret::base::publish_word;
 
 namespace {
 
-size_t count_events(ClientEndpoint& client, std::span<Event> events) { return client.poll(events); }
+size_t count_events(ClientEndpoint& client, std::span<Event> events) {
+  return client.poll(events);
+}
 
 std::vector<uint32_t> rung_lanes(ServerEndpoint& server, size_t batch = 16) {
   std::vector<Event> events(batch);

@@ -108,11 +108,11 @@ TEST_SUITE("ops") {
       o.exptime = 0x1112131415161718, o.cas = 0x2122232425262728, o.value = "val";
     });
     const unsigned char expected[] = {
-        2, 3, 0x09, 0, 3, 0, 0, 0,                          // code, key length, options, value length
-        0x04, 0x03, 0x02, 0x01, 2, 0, 0, 0,                 // flags, mode
-        0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,     // exptime
-        0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,     // cas
-        'k', 'e', 'y', 'v', 'a', 'l'};
+        2,    3,    0x09, 0,    3,    0,    0,    0,     // code, key length, options, value length
+        0x04, 0x03, 0x02, 0x01, 2,    0,    0,    0,     // flags, mode
+        0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,  // exptime
+        0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,  // cas
+        'k',  'e',  'y',  'v',  'a',  'l'};
     const auto bytes = encoded(cas);
     REQUIRE(bytes.size() == sizeof expected);
     CHECK(std::memcmp(bytes.data(), expected, sizeof expected) == 0);
@@ -196,8 +196,10 @@ TEST_SUITE("ops") {
         auto bytes = encoded(sample.op);
         poke<uint32_t>(bytes, 4, static_cast<uint32_t>(sample.op.value.size()) + length);
         const DecodeError error = decode_one(bytes);
-        if (may_have) CHECK(error != DecodeError::kNone);
-        else CHECK(error == DecodeError::kBadLength);
+        if (may_have)
+          CHECK(error != DecodeError::kNone);
+        else
+          CHECK(error == DecodeError::kBadLength);
       }
     }
   }

@@ -24,7 +24,9 @@ const Grant kGrant{.features = 1,
                    .item_size_max = 1 << 20,
                    .layout = {4, 8, 4096, 1024}};
 
-std::vector<Frame> all_frames() { return {encode(kHello), encode(kGrant), encode(Refusal{"why not"}), encode(Ready{})}; }
+std::vector<Frame> all_frames() {
+  return {encode(kHello), encode(kGrant), encode(Refusal{"why not"}), encode(Ready{})};
+}
 
 std::string prefix_error(const Frame& frame) {
   const std::unique_ptr<std::byte[]> exact(new std::byte[frame.size()]);
@@ -101,7 +103,8 @@ TEST_CASE("a frame cut anywhere is refused, also when its prefix agrees with the
   }
   for (size_t size = 16; size < 16 + 20; ++size) CHECK_FALSE(decodes<Hello>(resized(encode(kHello), size)));
   for (size_t size = 16; size < 16 + 60; ++size) CHECK_FALSE(decodes<Grant>(resized(encode(kGrant), size)));
-  for (size_t size = 16; size < 16 + 9; ++size) CHECK_FALSE(decodes<Refusal>(resized(encode(Refusal{"why not"}), size)));
+  for (size_t size = 16; size < 16 + 9; ++size)
+    CHECK_FALSE(decodes<Refusal>(resized(encode(Refusal{"why not"}), size)));
 }
 
 TEST_CASE("decoding less than a prefix is refused, not read") {
@@ -136,10 +139,10 @@ TEST_CASE("what a later version adds at the end of a frame is passed over") {
 }
 
 TEST_CASE("a layout that no honest backend grants is refused") {
-  for (const RegionLayout& layout : {RegionLayout{0, 8, 4096, 4096}, RegionLayout{257, 8, 4096, 4096},
-                                     RegionLayout{0xffff'ffff, 8, 4096, 4096}, RegionLayout{4, 0, 4096, 4096},
-                                     RegionLayout{4, 65, 4096, 4096}, RegionLayout{4, 8, 0, 4096},
-                                     RegionLayout{4, 8, 4096, 0xffff'ffff}, RegionLayout{4, 8, 4097, 4096}}) {
+  for (const RegionLayout& layout :
+       {RegionLayout{0, 8, 4096, 4096}, RegionLayout{257, 8, 4096, 4096}, RegionLayout{0xffff'ffff, 8, 4096, 4096},
+        RegionLayout{4, 0, 4096, 4096}, RegionLayout{4, 65, 4096, 4096}, RegionLayout{4, 8, 0, 4096},
+        RegionLayout{4, 8, 4096, 0xffff'ffff}, RegionLayout{4, 8, 4097, 4096}}) {
     Grant grant = kGrant;
     grant.layout = layout;
     CHECK_FALSE(decodes<Grant>(encode(grant)));

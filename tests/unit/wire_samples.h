@@ -14,8 +14,8 @@ namespace egret::wire {
 struct OpSample {
   std::string name;
   op::Op op;
-  size_t fixed = 0;          // bytes between the head and the key
-  size_t least_result = 0;   // min_result_size(), written out
+  size_t fixed = 0;         // bytes between the head and the key
+  size_t least_result = 0;  // min_result_size(), written out
 };
 
 inline op::Op make_op(op::OpCode code, std::string_view key, const std::function<void(op::Op&)>& fill = {}) {
@@ -38,36 +38,46 @@ inline std::vector<OpSample> op_samples() {
       {"get of the longest key", make_op(OpCode::kGet, longest_key), 0, 24},
       {"get with CAS", make_op(OpCode::kGet, "key", [](Op& o) { o.options = kWantCas; }), 0, 32},
       {"get without value", make_op(OpCode::kGet, "key", [](Op& o) { o.options = kNoValue; }), 0, 24},
-      {"get and touch", make_op(OpCode::kGet, "key", [](Op& o) { o.options = kTouch | kWantCas, o.exptime = kExptime; }), 8, 32},
+      {"get and touch",
+       make_op(OpCode::kGet, "key", [](Op& o) { o.options = kTouch | kWantCas, o.exptime = kExptime; }), 8, 32},
       {"get and pin", make_op(OpCode::kGet, "key", [](Op& o) { o.options = kPin; }), 0, 24},
-      {"set", make_op(OpCode::kSet, "key", [](Op& o) {
-         o.client_flags = 0x3132'3334, o.exptime = kExptime, o.value = binary_value;
-       }), 16, 8},
+      {"set",
+       make_op(OpCode::kSet, "key",
+               [](Op& o) { o.client_flags = 0x3132'3334, o.exptime = kExptime, o.value = binary_value; }),
+       16, 8},
       {"set of nothing", make_op(OpCode::kSet, "key"), 16, 8},
       {"prepend", make_op(OpCode::kSet, "key", [](Op& o) { o.mode = SetMode::kPrepend, o.value = "v"; }), 16, 8},
-      {"cas", make_op(OpCode::kSet, "key", [](Op& o) {
-         o.options = kCompareCas | kWantCas, o.cas = kCas, o.value = binary_value;
-       }), 24, 16},
+      {"cas",
+       make_op(OpCode::kSet, "key",
+               [](Op& o) { o.options = kCompareCas | kWantCas, o.cas = kCas, o.value = binary_value; }),
+       24, 16},
       {"delete", make_op(OpCode::kDelete, "key"), 0, 8},
       {"delete with CAS", make_op(OpCode::kDelete, "key", [](Op& o) { o.options = kCompareCas, o.cas = kCas; }), 8, 8},
       {"incr", make_op(OpCode::kArith, "key", [](Op& o) { o.delta = 0x4142'4344'4546'4748; }), 8, 16},
-      {"decr, creating, with CAS", make_op(OpCode::kArith, "key", [](Op& o) {
-         o.options = kDecrement | kCreate | kWantCas | kCompareCas;
-         o.delta = 7, o.cas = kCas, o.initial = 0x5152'5354'5556'5758, o.exptime = kExptime;
-       }), 32, 24},
-      {"chunk", make_op(OpCode::kChunk, "key", [](Op& o) {
-         o.version = kCas, o.offset = 0x6162'6364, o.length = 0x7172'7374;
-       }), 16, 24},
+      {"decr, creating, with CAS",
+       make_op(OpCode::kArith, "key",
+               [](Op& o) {
+                 o.options = kDecrement | kCreate | kWantCas | kCompareCas;
+                 o.delta = 7, o.cas = kCas, o.initial = 0x5152'5354'5556'5758, o.exptime = kExptime;
+               }),
+       32, 24},
+      {"chunk",
+       make_op(OpCode::kChunk, "key", [](Op& o) { o.version = kCas, o.offset = 0x6162'6364, o.length = 0x7172'7374; }),
+       16, 24},
       {"pinned chunk", make_op(OpCode::kChunk, "key", [](Op& o) { o.options = kPin, o.version = 1; }), 16, 24},
-      {"upload", make_op(OpCode::kUpload, "key", [](Op& o) {
-         o.upload_id = 0x0102'0304, o.offset = 100, o.length = 110, o.value = binary_value;
-       }), 12, 8},
-      {"commit", make_op(OpCode::kCommit, "key", [](Op& o) {
-         o.upload_id = 0x0102'0304, o.client_flags = 0x3132'3334, o.mode = SetMode::kAppend, o.exptime = kExptime;
-       }), 20, 8},
-      {"commit with CAS", make_op(OpCode::kCommit, "key", [](Op& o) {
-         o.options = kCompareCas | kWantCas, o.cas = kCas;
-       }), 28, 16},
+      {"upload",
+       make_op(OpCode::kUpload, "key",
+               [](Op& o) { o.upload_id = 0x0102'0304, o.offset = 100, o.length = 110, o.value = binary_value; }),
+       12, 8},
+      {"commit",
+       make_op(OpCode::kCommit, "key",
+               [](Op& o) {
+                 o.upload_id = 0x0102'0304, o.client_flags = 0x3132'3334, o.mode = SetMode::kAppend,
+                 o.exptime = kExptime;
+               }),
+       20, 8},
+      {"commit with CAS",
+       make_op(OpCode::kCommit, "key", [](Op& o) { o.options = kCompareCas | kWantCas, o.cas = kCas; }), 28, 16},
       {"abort", make_op(OpCode::kAbort, "key", [](Op& o) { o.upload_id = 0x0102'0304; }), 4, 8},
       {"flush", make_op(OpCode::kFlush, "", [](Op& o) { o.exptime = kExptime; }), 8, 8},
       {"stats", make_op(OpCode::kStats, "", [](Op& o) { o.group = 255, o.version = kCas; }), 12, 276},
