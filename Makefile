@@ -1,5 +1,6 @@
 # The commands of this project; `make help` lists them. Each installs what it needs (Debian packages) if it is missing.
 LISTEN ?= 127.0.0.1:11211
+PREFIX ?= /usr/local
 BUILD_PACKAGES = tests/packages/build.txt
 TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(wildcard tests/rdma/packages.txt)
 
@@ -9,9 +10,9 @@ TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(wildcard tests/rdma/
 help:
 	@echo 'make run [LISTEN=127.0.0.1:11211]   build, and serve memcached clients until Ctrl-C'
 	@echo 'make test                           build and run every test'
-	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
+	@echo 'make soak                           the fuzzers and the endurance modes of the tests, for longer'
 	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-bench'
-	@echo 'make install [DESTDIR=/x]           install what was built, and the files of conf/ and systemd/'
+	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
 	@echo 'make format | make tidy             clang-format in place | clang-tidy over everything'
 	@echo 'make deps                           only install the packages that building and testing need'
 
@@ -19,11 +20,10 @@ run:
 	@exec conf/run.sh "$(LISTEN)"
 
 test: deps
-	@exec tests/run-all.sh
+	@exec tests/run_all.sh
 
-MINUTES ?= 60
 soak: deps
-	@exec tests/run-all.sh --soak "$(MINUTES)"
+	@exec tests/run_all.sh --soak
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
@@ -34,14 +34,14 @@ deps:
 	@tests/packages/install.sh $(TEST_PACKAGES)
 
 format: deps
-	@tests/lint/format.sh --fix
+	@tests/lint/format.py --fix
 
 tidy: deps
-	@cmake --preset asan >/dev/null
-	@tests/lint/tidy.sh build/asan
+	@cmake --preset release >/dev/null
+	@tests/lint/tidy.py build/release
 
 install: build
-	@cmake --install build/release
+	@cmake --install build/release --prefix "$(PREFIX)"
 
 clean:
 	@rm -rf build

@@ -35,7 +35,15 @@ if [[ " ${missing[*]} " == *" memcached "* && -d /run/systemd/system ]]; then
   run systemctl mask --runtime memcached.service || true
 fi
 status=0
-install || { run apt-get update -q && install; } || status=$?
+try_again() {
+  local try
+  for try in 1 2 3; do
+    run apt-get update -q && install && return 0
+    sleep $((5 * try))  # a mirror's passing fault
+  done
+  return 1
+}
+install || try_again || status=$?
 if $quiet_memcached; then
   run systemctl unmask --runtime memcached.service || true
   run systemctl disable memcached.service || true
