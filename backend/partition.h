@@ -30,7 +30,7 @@ class Partition final : private rpc::DeliveryRelay {
  public:
   Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
             std::unique_ptr<Executor> executor);
-  ~Partition();
+  ~Partition() override;
 
   void start();
   void join();

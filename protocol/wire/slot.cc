@@ -7,6 +7,7 @@
 #if defined(__x86_64__)
 // The library's own choice of SSE2, AVX2 or AVX-512 at run time. Declared here: its header defines away the inline
 // functions.
+// NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* input, size_t length, XXH64_hash_t seed);
 #endif
 
