@@ -20,10 +20,10 @@ run:
 	@exec conf/run.sh "$(LISTEN)"
 
 test: deps
-	@exec tests/run_all.sh
+	@exec tests/run-all.sh
 
 soak: deps
-	@exec tests/run_all.sh --soak
+	@exec tests/run-all.sh --soak
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
