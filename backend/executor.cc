@@ -234,7 +234,6 @@ Result Executor::stats(const Op& op) {
   add(op::StatId::kPid, static_cast<uint64_t>(::getpid()));
   add(op::StatId::kUserUsec, microseconds(usage.ru_utime));
   add(op::StatId::kSystemUsec, microseconds(usage.ru_stime));
-  add(op::StatId::kItemSizeMax, options_.item_size_max);
   const auto first = static_cast<size_t>(std::min<uint64_t>(op.version, stat_rows_.size()));
   Result page = answer(ResultCode::kOk);
   page.value = std::string_view(reinterpret_cast<const char*>(stat_rows_.data() + first),
