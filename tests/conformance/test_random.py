@@ -36,7 +36,7 @@ class Life:
         self.keys = [prefix + b"-%d" % n for n in range(10)] + [prefix.ljust(250, b"L"), prefix.ljust(200, b"M")]
         self.counters = self.keys[:4]  # the only keys that incr and decr are used on
         self.bad_end = False  # whether the command just made has a wrong terminator
-        self.numbers = [(b"1", b"1")]  # CAS numbers that mean the same item state: (oracle's, subject's)
+        self.numbers = [(b"999999999999", b"999999999999")]  # CAS numbers that mean the same item state: (oracle's, subject's)
 
     # One command each. They return bytes with marks "{cas N}" for the Nth known pair of CAS numbers.
     def key(self):
@@ -121,7 +121,10 @@ class Life:
         return b"".join(commands) + b"\r\n\r\n"
 
     def pieces(self, stream):
+        """Cut anywhere but inside a mark, which becomes a number only when it is sent."""
+        marks = [mark.span() for mark in re.finditer(rb"\{cas \d+\}", stream)]
         places = sorted(self.rng.randrange(len(stream) + 1) for _ in range(self.rng.choice([0, 0, 0, 1, 2, 5])))
+        places = [place for place in places if not any(start < place < end for start, end in marks)]
         edges = [0] + places + [len(stream)]
         return [stream[a:b] for a, b in zip(edges, edges[1:])]
 

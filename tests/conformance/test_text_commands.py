@@ -83,7 +83,7 @@ def arithmetic_cases(values, deltas):
 def test_incr_and_decr(oracle, subject):
     values = [b"", b"0", b"1", b"9", b"10", b"99", b"100", b"18446744073709551616", b"9223372036854775807", b"-1", b"-5", b"+5", b"abc",
               b"12abc", b"12 abc", b"12 ", b" 12", b"0012", b"5\t", b"5\r\n6", b"1.5", b"0x10", b"1" * 21, b"0" * 30 + b"7",
-              b"99999999999999999999", b" ", b"7" + b" " * 40]
+              b"99999999999999999999", b"7" + b" " * 40]  # and nothing but spaces: memcached reads on behind the item
     cases = arithmetic_cases(values, DELTAS)
     for command in (b"incr", b"decr"):
         cases.append(Case(lines(command + b" <k> 1", command + b" <k> x", command + b" <k>", command)))
