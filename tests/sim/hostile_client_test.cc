@@ -134,7 +134,7 @@ class HostileClient {
 
 }  // namespace
 
-TEST_CASE("a hostile client's garbage ends its own session at worst; other sessions notice nothing") {
+TEST_CASE("a hostile client's garbage ends its own session at worst, and other sessions notice nothing") {
   uint64_t broken = 0, survived = 0;
   for_each_seed(500, [&](uint64_t seed) {
     Scenario scenario = any_scenario(seed);

@@ -108,7 +108,7 @@ class HostileServer {
 
 }  // namespace
 
-TEST_CASE("a hostile server's garbage ends the session; every waiter is told exactly once") {
+TEST_CASE("a hostile server's garbage ends the session, and every waiter is told exactly once") {
   uint64_t lost = 0, attacks = 0;
   for_each_seed(500, [&](uint64_t seed) {
     Scenario scenario = any_scenario(seed);

@@ -181,7 +181,7 @@ std::string read_large(uint64_t seed, Scenario scenario, uint32_t change_percent
     }
     return done();
   };
-  if (!world.run_until(wake_all, 3'000'000) && !world.model.has_failed()) world.model.fail("large gets without end");
+  if (!world.run_until(wake_all, 1'000'000) && !world.model.has_failed()) world.model.fail("large gets without end");
   world.run();
   for (const auto& reader : all) sum.restarts += reader->restarts, sum.lost += reader->lost;
   for (const ChangingValues* handler : handlers) sum.pins += handler->pins();

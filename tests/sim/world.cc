@@ -41,6 +41,11 @@ void SimClient::on_session_lost(rpc::ClientSession&, const std::string& why, boo
 
 bool SimClient::has_reason_to_wake() const {
   if (world_.network.has_client_wake(address_) || world_.network.is_client_control_ready(address_)) return true;
+  return is_tick_due();
+}
+
+bool SimClient::is_tick_due() const {
+  if (session_.is_open() && !world_.scenario.time_heals) return false;
   return session_.needs_tick() && world_.clock.manual.now_ns() >= next_tick_ns_;
 }
 
@@ -54,13 +59,16 @@ void SimClient::step() {
   if (blocked_ && !has_reason_to_wake() && !may_submit) return;
   blocked_ = false;
   session_.begin_pass();
+  // An event loop reports what is ready in any order: ops may have been appended when the session's end is heard of.
+  const bool submit_first = world_.rng.percent(50);
+  if (may_submit && submit_first) submit();
   if (world_.network.take_client_wake(address_) && session_.is_open()) session_.on_data_ready();
   if (world_.network.is_client_control_ready(address_)) session_.on_control_ready();
-  if (session_.needs_tick() && world_.clock.manual.now_ns() >= next_tick_ns_) {
+  if (is_tick_due()) {
     next_tick_ns_ = world_.clock.manual.now_ns() + world_.scenario.tick_ns;
     session_.tick();
   }
-  if (may_submit) submit();
+  if (may_submit && !submit_first) submit();
   if (on_turn && session_.is_open()) on_turn();
   run_passes();
   blocked_ = may_block();
@@ -371,7 +379,8 @@ void World::step() {
 // Somebody is let in between two steps of whoever's turn it is: the network, or another actor (one level deep).
 void World::preempt() {
   if (busy_.empty() || !rng.percent(scenario.preempt_percent)) return;
-  for (uint32_t steps = rng.between(1, 4); steps > 0; --steps) {
+  // Mostly for a moment; now and then long enough for a whole exchange.
+  for (uint32_t steps = rng.percent(10) ? rng.between(5, 50) : rng.between(1, 4); steps > 0; --steps) {
     advance_ns(rng.below(20));
     step_others();
   }
@@ -395,9 +404,17 @@ void World::step_others() {
   network.acting_partition = acting;
 }
 
-bool World::is_quiet() const {
-  return network.is_idle() && std::ranges::all_of(partitions, [](const auto& p) { return p->is_asleep(); }) &&
+bool World::seems_quiet() const {
+  return network.is_idle() && std::ranges::all_of(partitions, [](const auto& p) { return p->is_asleep() || p->is_idle(); }) &&
          std::ranges::all_of(clients, [](const auto& c) { return c->is_asleep(); });
+}
+
+bool World::is_quiet() {
+  for (int looks = 0; looks < 3; ++looks) {
+    if (!seems_quiet() || control.step()) return false;
+    for (size_t i = 0; i < partitions.size(); ++i) step_actor(i);
+  }
+  return seems_quiet();
 }
 
 bool World::run_until(const std::function<bool()>& done, uint64_t max_steps) {
@@ -422,9 +439,13 @@ bool World::skip_to_tick() {
 
 void World::run(uint64_t max_steps) {
   bool stuck = false;
+  const auto is_settled = [&] {
+    return model.is_settled() && std::ranges::all_of(clients, [](const auto& c) { return c->is_finished(); });
+  };
   const auto is_done = [&] {
-    if (model.is_settled() && std::ranges::all_of(clients, [](const auto& c) { return c->is_finished(); })) return true;
-    if (!is_quiet() || control.step() || !is_quiet()) return false;
+    if (is_settled()) return true;
+    if (!is_quiet()) return false;
+    if (is_settled()) return true;  // by the last looks
     return stuck = !scenario.time_heals || !skip_to_tick();
   };
   const bool ended = run_until(is_done, max_steps);

@@ -42,7 +42,9 @@ struct Scenario {
   uint32_t preempt_percent = 30;
   uint64_t torn_limit_ns = 1'000'000'000;
   uint64_t tick_ns = rpc::ClientSession::kTickNs;
-  bool time_heals = false;            // when nothing moves, time goes on to the next tick; else that is a lost wake-up
+  // Open sessions tick, and when nothing moves, time goes on to the next tick. Else there are no timers that could hide a
+  // lost wake-up: when nothing moves, there was one.
+  bool time_heals = false;
 };
 
 // The clock that production code is given. Reading it may let others in.
@@ -86,6 +88,7 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
 
  private:
   bool has_reason_to_wake() const;
+  bool is_tick_due() const;
   void submit();
   void run_passes();
   bool may_block();
@@ -110,6 +113,8 @@ class Partition final : private rpc::DeliveryRelay {
 
   void step();
   bool is_asleep() const;
+  // It polls, but the last round found nothing.
+  bool is_idle() const { return mail_.empty() && empty_rounds_ > 0; }
 
   struct Letter {
     enum class Kind : uint8_t { kAttach, kDetach, kRing, kDeliver };
@@ -188,8 +193,8 @@ class World {
   void run(uint64_t max_steps = 2'000'000);
   // Steps until `done`; false when that did not happen within `max_steps`, or something failed.
   bool run_until(const std::function<bool()>& done, uint64_t max_steps = 2'000'000);
-  // Nothing moves any more unless time passes or somebody submits.
-  bool is_quiet() const;
+  // Nothing moves any more unless time passes or somebody submits. Lets partitions that poll look once more.
+  bool is_quiet();
 
   // Ends all sessions; nobody is let in any more. The destructor does it otherwise.
   void tear_down();
@@ -219,6 +224,7 @@ class World {
   void step_actor(size_t actor);
   void step_others();
   bool skip_to_tick();
+  bool seems_quiet() const;
 
   std::set<size_t> busy_;  // actors whose turn is under way
 };
