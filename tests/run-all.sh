@@ -48,5 +48,5 @@ mkdir -p build
 build release && check release
 build asan && check asan -L '^(unit|sim|fuzz|hostile)$' && check asan -R '^conformance_(text_commands|malformed|hostile_clients)$'
 build tsan && check tsan -L '^(unit|sim)$' && check tsan -R '^conformance_(many_clients|defaults)$'
-echo "$passed passed, $failed failed, $skipped skipped"
+echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt
 ((failed == 0 && passed > 0))
