@@ -1,6 +1,7 @@
 // A real egret-backend under test: the process, a client that behaves (rpc/), and a client that does as it likes.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -20,6 +21,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +90,7 @@ class BackendProcess {
     pid = ::fork();
     REQUIRE(pid >= 0);
     if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // whatever becomes of the test
       ::dup2(log_.get(), STDERR_FILENO);
       ::setenv("ASAN_OPTIONS", "quarantine_size_mb=4", 1);
       ::execv(argv[0], argv.data());
@@ -325,7 +328,7 @@ class RawSession {
   // Writes a message whose seq and checksum are right, and rings.
   void write(uint32_t lane, uint64_t seq, std::span<const std::byte> body, uint16_t count) const {
     std::byte* at = slot(lane, seq);
-    std::memcpy(at + sizeof(wire::RequestHeader), body.data(), body.size());
+    std::copy(body.begin(), body.end(), at + sizeof(wire::RequestHeader));
     wire::FieldWriter out(at + wire::kRequestChecked);
     out.put(static_cast<uint32_t>(body.size()));
     out.put(count);

@@ -1,0 +1,81 @@
+// What the backend's options amount to, and what is refused where the table cannot.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/config.h"
+#include "base/cpu.h"
+
+using namespace egret::backend;
+using egret::base::Options;
+
+namespace {
+
+egret::base::Expected<Config> resolved(const std::vector<std::string>& settings) {
+  auto options = Options::load(option_table(), std::nullopt, settings);
+  REQUIRE_MESSAGE(options.is_ok(), options.status().message());
+  return resolve_config(options.value());
+}
+
+Config config_of(const std::vector<std::string>& settings) {
+  auto config = resolved(settings);
+  REQUIRE_MESSAGE(config.is_ok(), config.status().message());
+  return config.value();
+}
+
+std::string error_of(const std::vector<std::string>& settings) {
+  auto config = resolved(settings);
+  return config ? "" : config.message();
+}
+
+}  // namespace
+
+TEST_CASE("the defaults serve a laptop") {
+  const Config config = config_of({});
+  CHECK(config.listen == std::vector<std::string>{"shm:/run/egret/backend.sock"});
+  CHECK(config.memory == 64 << 20);
+  CHECK(config.item_size_max == 1 << 20);
+  CHECK(config.evict);
+  CHECK(config.partitions == 1);
+  CHECK(config.session_memory == 1 << 20);
+  CHECK_FALSE(config.park_always);
+}
+
+TEST_CASE("partitions: one for each 64 MiB, at most half of the CPUs, each with room for two of the largest items") {
+  const auto cpus = static_cast<uint32_t>(egret::base::allowed_cpus().size());
+  const uint32_t most = std::max(1u, cpus / 2);
+  CHECK(config_of({"memory=16MiB"}).partitions == 1);
+  CHECK(config_of({"memory=100GiB"}).partitions == std::min(most, 256u));
+  CHECK(config_of({"memory=128MiB", "item_size_max=64MiB"}).partitions == 1);
+  CHECK(config_of({"partitions=3"}).partitions == 3);
+  const std::string error = error_of({"memory=4MiB", "partitions=3"});
+  CHECK(error.find("memory: ") != std::string::npos);
+  CHECK(error.find("each of 3 partitions needs twice item_size_max, 2097152 bytes") != std::string::npos);
+}
+
+TEST_CASE("slots that no region can be made of are refused with the arithmetic") {
+  CHECK(error_of({"request_slot_size=4100"}).find("request_slot_size: expected a multiple of 64") != std::string::npos);
+  CHECK(error_of({"response_slot_size=4100"}).find("response_slot_size: ") != std::string::npos);
+  const std::string error = error_of({"partitions=16", "memory=64MiB", "session_memory=64KiB"});
+  CHECK(error.find("session_memory: too small: the smallest session is 16 lanes x 2 slots of 4096 + 4096 bytes") !=
+        std::string::npos);
+  CHECK(config_of({"partitions=4", "session_memory=66KiB"}).session_memory == 66 << 10);
+}
+
+TEST_CASE("addresses and user ids are looked at before anything starts") {
+  CHECK(error_of({"listen=tcp:1.2.3.4:5"}).find("listen: ") != std::string::npos);
+  CHECK(config_of({"listen=shm:@a,shm:/b"}).listen.size() == 2);
+  CHECK(config_of({"allowed_uids=33,1000"}).allowed_uids == std::vector<uint32_t>{33, 1000});
+  for (const char* bad : {"allowed_uids=www-data", "allowed_uids=-1", "allowed_uids=4294967296", "allowed_uids=1x"}) {
+    CHECK(error_of({bad}).find("allowed_uids: expected numeric user ids") != std::string::npos);
+  }
+}
+
+TEST_CASE("pin and lane_idle follow the machine unless told") {
+  CHECK(config_of({"pin=on"}).pin);
+  CHECK_FALSE(config_of({"pin=off"}).pin);
+  CHECK(config_of({"lane_idle=7ms"}).lane_idle_ns == 7'000'000);
+  CHECK(config_of({}).lane_idle_ns > 0);
+}

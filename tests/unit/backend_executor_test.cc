@@ -1,0 +1,332 @@
+// Ops as one partition answers them: whose key it is, values in parts, pinned versions, statistics. The store itself has
+// tests of its own.
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/executor.h"
+#include "op/hash.h"
+
+using namespace egret::backend;
+using namespace egret::op;
+using egret::base::ManualClock;
+
+namespace {
+
+struct Partition {
+  explicit Partition(uint32_t partitions = 1, uint32_t number = 0) {
+    auto made = Executor::create({.partition = number,
+                                  .partitions = partitions,
+                                  .memory = 16 << 20,
+                                  .item_size_max = 1 << 20,
+                                  .evict = true,
+                                  .hash_seed = 5},
+                                 clock);
+    REQUIRE_MESSAGE(made.is_ok(), made.status().message());
+    executor = std::move(made.value());
+  }
+  Result run(Op op, egret::rpc::LaneId lane = 0) {
+    executor->begin_round();
+    executor->prepare({&op, 1}, {&lane, 1});
+    executor->locate();
+    Result result = executor->execute(0);
+    value = result.value;
+    result.value = value;
+    return result;
+  }
+  ResultCode code(const Op& op, egret::rpc::LaneId lane = 0) { return run(op, lane).code; }
+
+  ManualClock clock;
+  std::unique_ptr<Executor> executor;
+  std::string value;
+};
+
+Op make(OpCode code, std::string_view key = "", std::string_view value = "") {
+  Op op;
+  op.code = code;
+  op.key = key;
+  op.value = value;
+  return op;
+}
+
+Op part(uint32_t id, uint32_t offset, uint32_t length, std::string_view value, std::string_view key = "key") {
+  Op op = make(OpCode::kUpload, key, value);
+  op.upload_id = id;
+  op.offset = offset;
+  op.length = length;
+  return op;
+}
+
+Op with_id(OpCode code, uint32_t id, std::string_view key = "key") {
+  Op op = make(code, key);
+  op.upload_id = id;
+  return op;
+}
+
+}  // namespace
+
+TEST_SUITE("keys") {
+  TEST_CASE("each key is answered by exactly one of the partitions") {
+    std::vector<std::unique_ptr<Partition>> partitions;
+    for (uint32_t i = 0; i < 3; ++i) partitions.push_back(std::make_unique<Partition>(3, i));
+    for (int i = 0; i < 50; ++i) {
+      const std::string key = "key:" + std::to_string(i);
+      const uint32_t owner = partition_of(hash_key(key, 5), 3);
+      for (uint32_t p = 0; p < 3; ++p) {
+        CHECK(partitions[p]->code(make(OpCode::kSet, key, "v")) ==
+              (p == owner ? ResultCode::kStored : ResultCode::kWrongPartition));
+      }
+    }
+  }
+
+  TEST_CASE("the hash that a client might have sent is of no account") {
+    Partition partition;
+    Op set = make(OpCode::kSet, "key", "v");
+    set.hash = 12345;
+    CHECK(partition.code(set) == ResultCode::kStored);
+    CHECK(partition.code(make(OpCode::kGet, "key")) == ResultCode::kHit);
+  }
+
+  TEST_CASE("a batch is executed in order: what an op stores, the next one of the batch sees") {
+    Partition partition;
+    Op ops[] = {make(OpCode::kSet, "a", "1"), make(OpCode::kGet, "a"), make(OpCode::kDelete, "a"), make(OpCode::kGet, "a")};
+    const egret::rpc::LaneId lanes[4] = {0, 1, 2, 3};
+    partition.executor->begin_round();
+    partition.executor->prepare(ops, lanes);
+    partition.executor->locate();
+    const ResultCode expected[] = {ResultCode::kStored, ResultCode::kHit, ResultCode::kDeleted, ResultCode::kMiss};
+    for (size_t i = 0; i < 4; ++i) CHECK(partition.executor->execute(i).code == expected[i]);
+  }
+
+  TEST_CASE("ping is answered, what nobody knows is unsupported") {
+    Partition partition;
+    CHECK(partition.code(make(OpCode::kPing)) == ResultCode::kOk);
+    CHECK(partition.code(make(OpCode::kIterate, "key")) == ResultCode::kUnsupported);
+    CHECK(partition.code(make(static_cast<OpCode>(200), "key", "fields")) == ResultCode::kUnsupported);
+  }
+}
+
+TEST_SUITE("values in parts") {
+  TEST_CASE("parts are invisible until the commit, which is judged then") {
+    Partition partition;
+    CHECK(partition.code(part(1, 0, 6, "abc")) == ResultCode::kOk);
+    CHECK(partition.code(part(1, 3, 6, "def")) == ResultCode::kOk);
+    CHECK(partition.code(make(OpCode::kGet, "key")) == ResultCode::kMiss);
+    Op commit = with_id(OpCode::kCommit, 1);
+    commit.client_flags = 9;
+    CHECK(partition.code(commit) == ResultCode::kStored);
+    const Result got = partition.run(make(OpCode::kGet, "key"));
+    CHECK(got.value == "abcdef");
+    CHECK(got.client_flags == 9);
+    partition.run(part(2, 0, 3, "xyz"));
+    Op add = with_id(OpCode::kCommit, 2);
+    add.mode = SetMode::kAdd;
+    CHECK(partition.code(add) == ResultCode::kNotStored);
+    CHECK(partition.run(make(OpCode::kGet, "key")).value == "abcdef");
+  }
+
+  TEST_CASE("a commit of what is incomplete, unknown or aborted stores nothing") {
+    Partition partition;
+    partition.run(part(1, 0, 6, "abc"));
+    CHECK(partition.code(with_id(OpCode::kCommit, 1)) != ResultCode::kStored);
+    CHECK(partition.code(with_id(OpCode::kCommit, 99)) != ResultCode::kStored);
+    partition.run(part(2, 0, 3, "abc"));
+    CHECK(partition.code(with_id(OpCode::kAbort, 2)) == ResultCode::kOk);
+    CHECK(partition.code(with_id(OpCode::kCommit, 2)) != ResultCode::kStored);
+    CHECK(partition.code(make(OpCode::kGet, "key")) == ResultCode::kMiss);
+  }
+
+  TEST_CASE("a part with a gap, out of order, of another key or another length spoils its upload") {
+    const Op bad[] = {part(1, 4, 6, "ef"), part(1, 2, 6, "cd"), part(1, 3, 6, "d", "other"), part(1, 3, 7, "d")};
+    for (const Op& spoiler : bad) {
+      Partition partition;
+      REQUIRE(partition.code(part(1, 0, 6, "abc")) == ResultCode::kOk);
+      CHECK(partition.code(spoiler) == ResultCode::kInvalid);
+      CHECK(partition.code(part(1, 3, 6, "def")) == ResultCode::kInvalid);
+      CHECK(partition.code(with_id(OpCode::kCommit, 1)) != ResultCode::kStored);
+    }
+    Partition partition;
+    CHECK_MESSAGE(partition.code(part(1, 3, 6, "def")) == ResultCode::kNoUpload, "no first part");
+  }
+
+  TEST_CASE("uploads of two lanes are apart, whatever ids they chose") {
+    Partition partition;
+    partition.run(part(1, 0, 2, "aa", "a"), 0);
+    partition.run(part(1, 0, 2, "bb", "b"), 1);
+    CHECK(partition.code(with_id(OpCode::kCommit, 1, "b"), 1) == ResultCode::kStored);
+    CHECK(partition.code(with_id(OpCode::kCommit, 1, "a"), 0) == ResultCode::kStored);
+    CHECK(partition.run(make(OpCode::kGet, "a")).value == "aa");
+    CHECK(partition.run(make(OpCode::kGet, "b")).value == "bb");
+  }
+
+  TEST_CASE("a lane that goes takes its uploads along, and their room is free") {
+    Partition partition;
+    const std::string large(700'000, 'x');
+    uint32_t opened = 0;
+    while (opened < 64 && partition.code(part(opened + 1, 0, 700'000, "x")) == ResultCode::kOk) ++opened;
+    CHECK(opened >= 1);
+    CHECK(opened < 64);
+    CHECK(partition.code(part(1, 0, 700'000, "x"), 7) == ResultCode::kOutOfMemory);
+    partition.executor->lane_dropped(0);
+    partition.executor->lane_dropped(7);
+    partition.executor->lane_dropped(12'345);  // one that never did anything
+    CHECK(partition.code(part(1, 0, 700'000, large), 7) == ResultCode::kOk);
+    CHECK(partition.code(with_id(OpCode::kCommit, 1), 7) == ResultCode::kStored);
+  }
+
+  TEST_CASE("a lane has a limited number of them") {
+    Partition partition;
+    for (uint32_t id = 0; id < Executor::kMaxUploadsPerLane; ++id) {
+      CHECK(partition.code(part(id, 0, 10, "x")) == ResultCode::kOk);
+    }
+    CHECK(partition.code(part(1000, 0, 10, "x")) == ResultCode::kOutOfMemory);
+    CHECK(partition.code(part(1000, 0, 10, "x"), 1) == ResultCode::kOk);
+  }
+
+  TEST_CASE("an upload without a new part for 30 seconds is dropped, and one with is not") {
+    Partition partition;
+    partition.run(part(1, 0, 3, "a"));
+    partition.run(part(2, 0, 3, "a"));
+    partition.clock.advance_seconds(29);
+    CHECK(partition.code(part(2, 1, 3, "b")) == ResultCode::kOk);
+    partition.clock.advance_seconds(2);
+    CHECK(partition.code(part(1, 1, 3, "b")) == ResultCode::kNoUpload);
+    CHECK(partition.code(part(2, 2, 3, "c")) == ResultCode::kOk);
+    CHECK(partition.code(with_id(OpCode::kCommit, 2)) == ResultCode::kStored);
+  }
+
+  TEST_CASE("a value larger than any may be is refused at its first part, and the commit says so") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", "old"));
+    CHECK(partition.code(part(1, 0, 2 << 20, "x")) == ResultCode::kTooLarge);
+    CHECK(partition.code(with_id(OpCode::kCommit, 1)) == ResultCode::kTooLarge);
+    CHECK_MESSAGE(partition.code(make(OpCode::kGet, "key")) == ResultCode::kMiss, "as memcached: the old value is gone");
+  }
+}
+
+TEST_SUITE("chunks and pins") {
+  Op chunk(uint64_t version, uint32_t offset, uint32_t length, bool pinned) {
+    Op op = make(OpCode::kChunk, "key");
+    op.version = version;
+    op.offset = offset;
+    op.length = length;
+    op.options = pinned ? kPin : 0;
+    return op;
+  }
+
+  TEST_CASE("a pinned version is read to its end, whatever becomes of the key; another one is changed") {
+    Partition partition;
+    const std::string old_value(2000, 'o');
+    partition.run(make(OpCode::kSet, "key", old_value));
+    Op get = make(OpCode::kGet, "key");
+    get.options = kPin;
+    const uint64_t version = partition.run(get).version;
+    partition.run(make(OpCode::kSet, "key", std::string(2000, 'n')));
+    const Result pinned = partition.run(chunk(version, 1990, 100, true));
+    CHECK(pinned.code == ResultCode::kHit);
+    CHECK(pinned.value == std::string(10, 'o'));
+    CHECK(partition.code(chunk(version, 0, 10, false)) == ResultCode::kChanged);
+    CHECK_MESSAGE(partition.code(chunk(version, 0, 10, true), 1) == ResultCode::kChanged, "a pin is its lane's");
+    partition.run(make(OpCode::kDelete, "key"));
+    CHECK(partition.code(chunk(version, 0, 10, true)) == ResultCode::kHit);
+    SUBCASE("for a second") {
+      partition.clock.advance_ns(Executor::kPinNs + 1);
+      CHECK(partition.code(chunk(version, 0, 10, true)) != ResultCode::kHit);
+    }
+    SUBCASE("or until the lane goes") {
+      partition.executor->lane_dropped(0);
+      CHECK(partition.code(chunk(version, 0, 10, true)) != ResultCode::kHit);
+    }
+  }
+
+  TEST_CASE("pins of one lane, however many, cost bounded memory and end in a second") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", std::string(100'000, 'o')));
+    for (int i = 0; i < 2000; ++i) {
+      Op get = make(OpCode::kGet, "key");
+      get.options = kPin;
+      CHECK(partition.code(get) == ResultCode::kHit);
+      partition.run(make(OpCode::kSet, "key", std::string(100'000, static_cast<char>('a' + i % 26))));
+    }
+    partition.clock.advance_seconds(2);
+    CHECK(partition.code(make(OpCode::kPing)) == ResultCode::kOk);
+    CHECK(partition.code(make(OpCode::kSet, "other", std::string(900'000, 'x'))) == ResultCode::kStored);
+  }
+
+  TEST_CASE("a chunk past the end, or of nothing, is empty") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", "value"));
+    const uint64_t version = partition.run(make(OpCode::kGet, "key")).version;
+    CHECK(partition.run(chunk(version, 0xffff'ffff, 0xffff'ffff, false)).value.empty());
+    CHECK(partition.run(chunk(version, 5, 1, false)).value.empty());
+    CHECK(partition.run(chunk(version, 1, 0, false)).value.empty());
+    CHECK(partition.run(chunk(version, 1, 0xffff'ffff, false)).value == "alue");
+    CHECK(partition.code(chunk(version + 1, 0, 1, false)) == ResultCode::kChanged);
+  }
+}
+
+TEST_SUITE("statistics") {
+  std::map<uint32_t, uint64_t> rows_of(std::string_view value) {
+    std::map<uint32_t, uint64_t> rows;
+    for (; value.size() >= sizeof(StatRow); value.remove_prefix(sizeof(StatRow))) {
+      StatRow row{};
+      std::memcpy(&row, value.data(), sizeof row);
+      CHECK_FALSE(rows.contains(row.id));
+      rows[row.id] = row.value;
+    }
+    CHECK(value.empty());
+    return rows;
+  }
+  uint64_t stat(Partition& partition, StatId id) {
+    return rows_of(partition.run(make(OpCode::kStats)).value)[static_cast<uint32_t>(id)];
+  }
+
+  TEST_CASE("every row of the table is answered, and pages go on where the last one ended") {
+    Partition partition;
+    const auto all = rows_of(partition.run(make(OpCode::kStats)).value);
+    for (const StatInfo& info : stat_table()) {
+      CAPTURE(info.name);
+      CHECK(all.contains(static_cast<uint32_t>(info.id)));
+    }
+    Op rest = make(OpCode::kStats);
+    rest.version = 10;
+    CHECK(rows_of(partition.run(rest).value).size() == all.size() - 10);
+    rest.version = UINT64_MAX;
+    const Result none = partition.run(rest);
+    CHECK(none.code == ResultCode::kOk);
+    CHECK(none.value.empty());
+    CHECK_FALSE(none.is_partial());
+  }
+
+  TEST_CASE("figures are those of what was done, until they are reset") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", "v"));
+    partition.run(make(OpCode::kGet, "key"));
+    partition.run(make(OpCode::kGet, "none"));
+    partition.clock.advance_seconds(90);
+    CHECK(stat(partition, StatId::kCmdGet) == 2);
+    CHECK(stat(partition, StatId::kGetMisses) == 1);
+    CHECK(stat(partition, StatId::kCurrItems) == 1);
+    CHECK(stat(partition, StatId::kUptime) == 90);
+    CHECK(stat(partition, StatId::kPid) > 0);
+    CHECK(stat(partition, StatId::kItemSizeMax) == 1 << 20);
+    Op reset = make(OpCode::kAdmin);
+    reset.group = static_cast<uint8_t>(AdminVerb::kResetStats);
+    CHECK(partition.code(reset) == ResultCode::kOk);
+    CHECK(stat(partition, StatId::kCmdGet) == 0);
+    CHECK(stat(partition, StatId::kCurrItems) == 1);
+  }
+
+  TEST_CASE("groups and verbs that do not exist are unsupported") {
+    Partition partition;
+    Op op = make(OpCode::kStats);
+    op.group = 1;
+    CHECK(partition.code(op) == ResultCode::kUnsupported);
+    op.code = OpCode::kAdmin;
+    op.group = 200;
+    CHECK(partition.code(op) == ResultCode::kUnsupported);
+  }
+}
