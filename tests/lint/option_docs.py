@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""option_docs.py BUILD [--update]: what the README and conf/ say of the options is what the daemons' option tables say.
+
+Between `<!-- options:egret-proxy -->` and `<!-- /options -->` the README holds the output of `egret-proxy --help-markdown`;
+conf/egret-proxy.yaml is that of `egret-proxy --help-yaml`, and passes `--check-config`, also with every line uncommented.
+--update writes both anew.
+"""
+import pathlib, re, subprocess, sys, tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1])
+UPDATE = "--update" in sys.argv[2:]
+wrong = []
+
+
+def output(program, *arguments):
+    run = subprocess.run([BUILD / program, *arguments], capture_output=True, text=True)
+    if run.returncode != 0:
+        wrong.append(f"{program} {' '.join(map(str, arguments))}: {run.stderr.strip()}")
+    return run.stdout
+
+
+def expect(path, text):
+    if path.read_text() == text:
+        return
+    if UPDATE:
+        path.write_text(text)
+    else:
+        wrong.append(f"{path.relative_to(ROOT)} is not up to date: tests/lint/option_docs.py {BUILD} --update")
+
+
+readme = ROOT / "README.md"
+text = readme.read_text()
+for program in ("egret-proxy", "egret-backend"):
+    block = f"<!-- options:{program} -->\n{output(program, '--help-markdown')}<!-- /options -->"
+    text, found = re.subn(rf"<!-- options:{program} -->.*?<!-- /options -->", lambda _: block, text, flags=re.S)
+    if found != 1:
+        wrong.append(f"README.md: {found} places for the options of {program}, expected one")
+    conf = ROOT / "conf" / f"{program}.yaml"
+    expect(conf, output(program, "--help-yaml"))
+    output(program, "--check-config", "--config", conf)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as every:
+        every.write(re.sub(r"^#(\w+:)", r"\1", conf.read_text(), flags=re.M))
+        every.flush()
+        output(program, "--check-config", "--config", every.name)
+expect(readme, text)
+
+print("\n".join(wrong) or "the options' documents are up to date")
+sys.exit(1 if wrong else 0)

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""tidy.py BUILD [PATH_PART...]: clang-tidy over the product's sources (or those whose path holds a PATH_PART), all CPUs.
+
+Takes the compile commands of BUILD. A source that was clean is not looked at again until what the compiler sees of it (or
+.clang-tidy) changes: BUILD/tidy keeps the hashes.
+"""
+import concurrent.futures, hashlib, json, os, pathlib, shlex, subprocess, sys, time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLACES = ("protocol", "proxy", "backend")
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+CLEAN = BUILD / "tidy"
+
+
+def preprocessed(entry):
+    """What the compiler sees: the source with all it includes, by one of its own calls. None if that fails."""
+    words = shlex.split(entry["command"])
+    if words[0].endswith("ccache"):
+        words = words[1:]
+    words = [word for word in words if word not in ("-c", "-MD")]
+    for option in ("-o", "-MT", "-MF"):
+        if option in words:
+            at = words.index(option)
+            del words[at:at + 2]
+    run = subprocess.run(words + ["-E"], capture_output=True, cwd=entry["directory"])
+    return run.stdout if run.returncode == 0 else None
+
+
+def check(entry):
+    """Returns (path, seconds, complaints); seconds is None for what was clean before."""
+    path = pathlib.Path(entry["file"])
+    seen = preprocessed(entry)
+    mark = None
+    if seen is not None:
+        mark = CLEAN / hashlib.sha256(seen + (ROOT / ".clang-tidy").read_bytes()).hexdigest()
+        if mark.exists():
+            return path, None, ""
+    start = time.monotonic()
+    run = subprocess.run(["clang-tidy", "--quiet", "-p", str(BUILD), str(path)], capture_output=True, text=True)
+    complaints = "" if run.returncode == 0 else run.stdout + (run.stderr if not run.stdout else "")
+    if not complaints and mark is not None:
+        mark.touch()
+    return path, time.monotonic() - start, complaints
+
+
+def main():
+    CLEAN.mkdir(exist_ok=True)
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    entries = {}
+    for entry in commands:
+        relative = os.path.relpath(os.path.realpath(entry["file"]), ROOT)
+        if relative.split(os.sep)[0] in PLACES and all(part in relative for part in sys.argv[2:]):
+            entries[relative] = entry
+    if not entries:
+        sys.exit("tidy: no sources to check")
+    complaints = []
+    looked_at = 0
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for path, seconds, text in pool.map(check, entries.values()):
+            looked_at += seconds is not None
+            if seconds is not None and os.environ.get("TIDY_TIMES"):
+                print(f"{seconds:6.1f}s {os.path.relpath(path, ROOT)}", flush=True)
+            if text:
+                complaints.append(text)
+                print(text, flush=True)
+    print(f"tidy: {len(entries)} sources, {looked_at} looked at, {len(complaints)} with complaints")
+    sys.exit(1 if complaints else 0)
+
+
+main()
