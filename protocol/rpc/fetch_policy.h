@@ -43,18 +43,18 @@ class FetchPolicy {
  private:
   void enter_reply();
 
+  static constexpr uint32_t kMinPatience = 64;
+  static constexpr uint32_t kMaxPatience = 1 << 16;
+
   const FetchOptions options_;
   Mode mode_ = Mode::kFetch;
   uint32_t slow_in_a_row_ = 0;
   uint32_t short_in_a_row_ = 0;
   uint32_t patience_ = kMinPatience;  // short responses it takes to return to fetching
-  uint32_t since_return_ = 0;         // responses fetched since the last return
+  uint32_t since_return_ = kMaxPatience;  // responses fetched since the last return; the first mistake is none yet
   uint32_t response_average_ = 0;
   uint32_t value_average_ = 0;
   uint64_t switches_to_reply_ = 0;
-
-  static constexpr uint32_t kMinPatience = 64;
-  static constexpr uint32_t kMaxPatience = 1 << 16;
 };
 
 }  // namespace egret::rpc
