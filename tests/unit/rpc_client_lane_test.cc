@@ -1,0 +1,341 @@
+// One lane of the client: what it packs into messages, what it takes for an answer, and whom it tells.
+#include "rpc_fakes.h"
+
+using namespace egret;
+using namespace egret::rpc;
+using op::ResultCode;
+
+namespace {
+
+constexpr wire::RegionLayout kLayout{.lanes = 3, .window = 4, .request_slot_size = 1024, .response_slot_size = 2048};
+
+struct Fixture {
+  explicit Fixture(bool local = false, const FetchOptions& fetch = {})
+      : endpoint(kLayout, local), lane(kLane, kLayout, kNonce, fetch, endpoint, now_ns) {}
+
+  // Appends gets and sends them in one message.
+  void send(int ops = 1) {
+    for (int i = 0; i < ops; ++i) REQUIRE(lane.append(get_of("key"), &listener));
+    lane.seal();
+  }
+  void answer(uint64_t seq, std::string_view value = "value", int results = 1) {
+    const std::vector<op::Result> all(static_cast<size_t>(results), hit(value));
+    put_response(endpoint.responses.data(), kLayout, kLane, seq, all);
+  }
+  // Every staged read completes.
+  bool fetch() {
+    lane.stage_fetches(16);
+    bool good = true;
+    for (const auto& read : std::exchange(endpoint.reads, {})) good &= lane.on_fetched(read.tag);
+    return good;
+  }
+
+  static constexpr uint32_t kLane = 1;
+  uint64_t now_ns = 1'000'000'000;
+  FakeClientEndpoint endpoint;
+  ClientLane lane;
+  Listener listener;
+};
+
+wire::RequestHeader header_of(FakeClientEndpoint& endpoint, const FakeClientEndpoint::Write& write) {
+  wire::RequestHeader header;
+  std::memcpy(&header, endpoint.requests.data() + write.offset, sizeof header);
+  return header;
+}
+
+}  // namespace
+
+// --- packing ---------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("ops share a message, in order, under a checksum") {
+  Fixture f;
+  std::string_view second_key;
+  REQUIRE(f.lane.append(get_of("one"), &f.listener));
+  REQUIRE(f.lane.append(get_of("two"), &f.listener, &second_key));
+  f.lane.seal();
+  REQUIRE(f.endpoint.writes.size() == 1);
+  const auto& write = f.endpoint.writes[0];
+  CHECK(write.first_word == 1);
+  CHECK(write.offset == kLayout.request_offset(Fixture::kLane, 1));
+  const wire::RequestHeader header = header_of(f.endpoint, write);
+  CHECK(header.op_count == 2);
+  CHECK(sizeof header + header.length == write.length);
+  const std::byte* checked = f.endpoint.requests.data() + write.offset + wire::kRequestChecked;
+  CHECK(header.checksum == wire::message_checksum(checked, write.length - wire::kRequestChecked, kNonce, 1));
+  op::Op ops[2];
+  REQUIRE(wire::decode_ops(f.endpoint.requests.data() + write.offset + sizeof header, header.length, ops) == wire::DecodeError::kNone);
+  CHECK(ops[0].key == "one");
+  CHECK(ops[1].key == "two");
+  CHECK(second_key == "two");
+}
+
+TEST_CASE("a message is sealed when the next op does not fit its slot") {
+  Fixture f;
+  op::Op set;
+  set.code = op::OpCode::kSet;
+  set.key = "key";
+  const std::string value(400, 'v');
+  set.value = value;
+  for (int i = 0; i < 3; ++i) REQUIRE(f.lane.append(set, &f.listener));
+  CHECK(f.endpoint.writes.size() == 1);
+  CHECK(header_of(f.endpoint, f.endpoint.writes[0]).op_count == 2);
+}
+
+TEST_CASE("a message is sealed when the results expected do not fit the response slot") {
+  Fixture f;
+  f.send();
+  f.answer(1, std::string(1500, 'v'));
+  for (int i = 0; i < 20; ++i) {  // learns that values are large
+    f.fetch();
+    f.send();
+    f.answer(static_cast<uint64_t>(i) + 2, std::string(1500, 'v'));
+  }
+  f.fetch();
+  f.endpoint.writes.clear();
+  REQUIRE(f.lane.append(get_of("a"), &f.listener));
+  REQUIRE(f.lane.append(get_of("b"), &f.listener));
+  CHECK(f.endpoint.writes.size() == 1);
+}
+
+TEST_CASE("however small ops are, every result's minimum fits the response slot") {
+  Fixture f;
+  op::Op stats;
+  stats.code = op::OpCode::kStats;
+  while (f.endpoint.writes.empty()) REQUIRE(f.lane.append(stats, &f.listener));
+  const uint16_t count = header_of(f.endpoint, f.endpoint.writes[0]).op_count;
+  CHECK(count * wire::min_result_size(stats) <= kLayout.response_slot_size - sizeof(wire::ResponseHeader));
+  CHECK((count + 1u) * wire::min_result_size(stats) > kLayout.response_slot_size - sizeof(wire::ResponseHeader));
+}
+
+TEST_CASE("the window: append is refused when every slot is taken, and welcome when a response has been seen") {
+  Fixture f;
+  for (uint32_t i = 0; i < kLayout.window; ++i) f.send();
+  CHECK(!f.lane.has_credit());
+  CHECK(!f.lane.append(get_of("key"), &f.listener));
+  f.answer(1);
+  CHECK(f.fetch());
+  CHECK(f.lane.has_credit());
+  CHECK(f.lane.append(get_of("key"), &f.listener));
+}
+
+// --- answers ---------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("results reach their waiters in order, also when responses come in another order") {
+  Fixture f;
+  f.send(2);
+  f.send(1);
+  f.answer(2, "second");
+  CHECK(f.fetch());
+  CHECK(f.listener.values.empty());
+  f.answer(1, "first", 2);
+  CHECK(f.fetch());
+  CHECK(f.listener.values == std::vector<std::string>{"first", "first", "second"});
+  CHECK(f.lane.outstanding() == 0);
+}
+
+TEST_CASE("a response with another seq, session or body is not taken, and is fetched again") {
+  Fixture f;
+  f.send();
+  const std::vector<op::Result> results{hit("value")};
+  put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 1, results, 0, kNonce + 1);
+  CHECK(f.fetch());
+  CHECK(f.lane.counters().torn == 1);
+  put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 1 + kLayout.window, results);
+  CHECK(f.fetch());
+  CHECK(f.lane.counters().refetches == 1);
+  const size_t length = put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 1, results);
+  std::byte* last = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1) + length - 1;
+  *last ^= std::byte{1};
+  CHECK(f.fetch());
+  CHECK(f.lane.counters().torn == 2);
+  CHECK(f.listener.values.empty());
+  *last ^= std::byte{1};
+  CHECK(f.fetch());
+  CHECK(f.listener.values == std::vector<std::string>{"value"});
+}
+
+TEST_CASE("a body longer than the first read is completed by one read of exactly the rest") {
+  Fixture f;
+  f.send();
+  f.answer(1, std::string(1000, 'v'));
+  f.lane.stage_fetches(16);
+  REQUIRE(f.endpoint.reads.size() == 1);
+  const auto first = f.endpoint.reads[0];
+  CHECK(f.lane.on_fetched(first.tag));
+  REQUIRE(f.endpoint.reads.size() == 2);
+  const auto second = f.endpoint.reads[1];
+  CHECK(second.offset == first.offset + first.length);
+  CHECK(first.length + second.length == sizeof(wire::ResponseHeader) + 8 + 1000);
+  CHECK(f.lane.reads_in_flight() == 1);
+  CHECK(f.lane.on_fetched(second.tag));
+  CHECK(f.listener.values.size() == 1);
+  CHECK(f.lane.reads_in_flight() == 0);
+}
+
+TEST_CASE("no more reads are staged than allowed, oldest first, one for each message") {
+  Fixture f;
+  for (int i = 0; i < 4; ++i) f.send();
+  CHECK(f.lane.stage_fetches(2) == 2);
+  CHECK(f.endpoint.reads[0].offset == kLayout.response_offset(Fixture::kLane, 1));
+  CHECK(f.endpoint.reads[1].offset == kLayout.response_offset(Fixture::kLane, 2));
+  CHECK(f.lane.stage_fetches(8) == 2);
+  CHECK(f.lane.stage_fetches(8) == 0);
+}
+
+TEST_CASE("the late read of a message that was pushed meanwhile is ignored, even when its slot is in use again") {
+  Fixture f;
+  f.send();
+  f.lane.stage_fetches(1);
+  const uint64_t old_tag = f.endpoint.reads[0].tag;
+  const std::vector<op::Result> results{hit("pushed")};
+  const size_t length = put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 1, results);
+  CHECK(f.lane.on_delivered({f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1), length}));
+  for (uint32_t i = 0; i < kLayout.window; ++i) f.send();
+  CHECK(f.lane.on_fetched(old_tag));
+  CHECK(f.listener.values == std::vector<std::string>{"pushed"});
+}
+
+TEST_CASE("a push that is shorter than it says is not read past its end, and not taken") {
+  Fixture f;
+  f.send();
+  const std::vector<op::Result> results{hit(std::string_view("value"))};
+  const size_t length = put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 1, results);
+  for (size_t cut = 0; cut <= length; ++cut) {
+    const std::unique_ptr<std::byte[]> exact(new std::byte[cut + 1]);  // + 1: an empty allocation has no address
+    std::memcpy(exact.get(), f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1), cut);
+    CHECK(f.lane.on_delivered({exact.get(), cut}));
+    CHECK(f.listener.values.size() == (cut == length ? 1 : 0));
+  }
+}
+
+TEST_CASE("too few results, a status or noise where results should be: malformed, and every waiter is told once") {
+  const auto check = [](const std::function<void(Fixture&)>& answer) {
+    Fixture f;
+    f.send(3);
+    f.send(1);
+    answer(f);
+    CHECK(!f.fetch());
+    f.lane.fail_all();
+    CHECK(f.listener.codes.size() == 4);
+    CHECK(f.listener.codes.back() == ResultCode::kSessionLost);
+    CHECK(f.lane.outstanding() == 0);
+  };
+  check([](Fixture& f) { f.answer(1, "value", 2); });
+  check([](Fixture& f) { f.answer(1, "value", 4); });
+  check([](Fixture& f) {  // three results are announced, the second is none
+    f.answer(1, "value", 3);
+    std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1);
+    wire::FieldWriter(slot + sizeof(wire::ResponseHeader) + 8 + 5).put(uint8_t{77});
+    uint32_t length = 0;
+    std::memcpy(&length, slot + offsetof(wire::ResponseHeader, length), 4);
+    wire::FieldWriter(slot + 8).put(wire::message_checksum(slot + wire::kResponseChecked, 16 + length, kNonce, 1));
+  });
+}
+
+// --- want, asleep ------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("want covers everything outstanding and is written once") {
+  Fixture f;
+  CHECK(!f.lane.stage_want());
+  f.send();
+  f.send();
+  f.endpoint.writes.clear();
+  CHECK(f.lane.stage_want());
+  CHECK(!f.lane.stage_want());
+  REQUIRE(f.endpoint.writes.size() == 1);
+  CHECK(f.endpoint.writes[0].offset == kLayout.want_offset(Fixture::kLane));
+  CHECK(f.endpoint.writes[0].first_word == 2);
+}
+
+TEST_CASE("a lane will be pushed to only after a read staged after want has found nothing") {
+  Fixture f;
+  CHECK(f.lane.will_be_delivered());
+  f.send();
+  CHECK(f.lane.stage_fetches(1) == 1);
+  f.lane.stage_want();
+  CHECK(f.lane.on_fetched(std::exchange(f.endpoint.reads, {})[0].tag));
+  CHECK(!f.lane.will_be_delivered());  // that read may have been there before want
+  CHECK(f.fetch());
+  CHECK(f.lane.will_be_delivered());
+  f.send();
+  CHECK(!f.lane.will_be_delivered());
+}
+
+TEST_CASE("a push before its turn is fetched, and reads that were under way do not count as a last look") {
+  Fixture f;
+  f.send();
+  f.send();
+  f.lane.stage_want();
+  f.lane.stage_fetches(16);  // both find nothing
+  const auto reads = std::exchange(f.endpoint.reads, {});
+  const std::vector<op::Result> results{hit("second")};
+  const size_t length = put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 2, results);
+  CHECK(f.lane.on_delivered({f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 2), length}));
+  CHECK(f.listener.values.empty());
+  std::memset(f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 2), 0, 8);
+  f.answer(1, "first");
+  CHECK(f.lane.on_fetched(reads[0].tag));
+  CHECK(f.lane.on_fetched(reads[1].tag));
+  CHECK(f.listener.values == std::vector<std::string>{"first"});
+  CHECK(!f.lane.will_be_delivered());
+}
+
+TEST_CASE("in reply mode want goes out with the request") {
+  Fixture f;
+  while (f.lane.policy().mode() == FetchPolicy::Mode::kFetch) {
+    f.send();
+    for (int i = 0; i < 6; ++i) CHECK(f.fetch());
+    f.answer(f.lane.answered());
+    CHECK(f.fetch());
+  }
+  f.endpoint.writes.clear();
+  f.send();
+  REQUIRE(f.endpoint.writes.size() == 2);
+  CHECK(f.endpoint.writes[1].offset == kLayout.want_offset(Fixture::kLane));
+}
+
+TEST_CASE("a lane that shows itself asleep is rung once, and again when that has had no effect for long") {
+  Fixture f;
+  f.send();
+  std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1);
+  wire::FieldWriter(slot + offsetof(wire::ResponseHeader, asleep)).put(uint64_t{1 + kLayout.window});  // another seq's
+  CHECK(f.fetch());
+  CHECK(f.endpoint.rings.empty());
+  wire::FieldWriter(slot + offsetof(wire::ResponseHeader, asleep)).put(uint64_t{1});
+  for (int i = 0; i < 5; ++i) CHECK(f.fetch());
+  CHECK(f.endpoint.rings == std::vector<uint32_t>{Fixture::kLane});
+  f.now_ns += 20'000'000;
+  CHECK(f.fetch());
+  CHECK(f.endpoint.rings.size() == 2);
+}
+
+// --- endings ---------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("time is up for messages sent before, once; their slots come back with the late response") {
+  Fixture f;
+  f.send(2);
+  f.now_ns += 100;
+  f.send(1);
+  f.lane.expire(f.now_ns);
+  f.lane.expire(f.now_ns);
+  CHECK(f.listener.codes == std::vector<ResultCode>(2, ResultCode::kTimedOut));
+  CHECK(f.lane.outstanding() == 2);
+  f.answer(1, "late", 2);
+  f.answer(2, "in time");
+  CHECK(f.fetch());
+  CHECK(f.listener.codes.size() == 3);
+  CHECK(f.listener.values.back() == "in time");
+  CHECK(f.lane.outstanding() == 0);
+}
+
+TEST_CASE("the end of a session is told to those who wait, open message included, not to those whose time was up") {
+  Fixture f;
+  f.send(1);
+  f.now_ns += 100;
+  f.lane.expire(f.now_ns);
+  f.send(2);
+  REQUIRE(f.lane.append(get_of("open"), &f.listener));
+  f.lane.fail_all();
+  CHECK(f.listener.codes == std::vector<ResultCode>{ResultCode::kTimedOut, ResultCode::kSessionLost, ResultCode::kSessionLost,
+                                                    ResultCode::kSessionLost});
+}

@@ -1,0 +1,106 @@
+// When a lane fetches and when it waits to be told; how much it fetches.
+#include <doctest/doctest.h>
+
+#include "rpc/fetch_policy.h"
+
+using namespace egret::rpc;
+using Mode = FetchPolicy::Mode;
+
+namespace {
+
+constexpr uint64_t kShort = 1'000, kLong = 50'000;
+
+struct Policy : FetchPolicy {
+  Policy() : FetchPolicy(FetchOptions{}) {}
+  void responses(int count, uint32_t refetches, uint64_t processing_ns) {
+    for (int i = 0; i < count; ++i) on_response(refetches, processing_ns, 100);
+  }
+  // Into reply mode and out of it again; how many short responses the way out took.
+  int round_trip() {
+    responses(2, 6, kLong);
+    REQUIRE(mode() == Mode::kReply);
+    int taken = 0;
+    for (; mode() == Mode::kReply && taken < 1 << 20; ++taken) responses(1, 0, kShort);
+    return taken;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a lane begins by fetching") { CHECK(Policy().mode() == Mode::kFetch); }
+
+TEST_CASE("two messages in a row with more than R refetches lead to server reply") {
+  Policy policy;
+  policy.responses(1, 6, kLong);
+  CHECK(policy.mode() == Mode::kFetch);
+  policy.responses(1, 6, kLong);
+  CHECK(policy.mode() == Mode::kReply);
+  CHECK(policy.switches_to_reply() == 1);
+}
+
+TEST_CASE("slow messages that are not in a row, or need just R refetches, do not") {
+  Policy policy;
+  for (int i = 0; i < 50; ++i) {
+    policy.responses(1, 6, kLong);
+    policy.responses(1, 5, kLong);
+  }
+  policy.responses(50, 5, kLong);
+  CHECK(policy.mode() == Mode::kFetch);
+}
+
+TEST_CASE("short processing leads back to fetching, once it has been short for a while") {
+  Policy policy;
+  policy.responses(2, 6, kLong);
+  policy.responses(63, 0, kShort);
+  CHECK(policy.mode() == Mode::kReply);
+  policy.responses(1, 0, kLong);  // begins the while anew
+  policy.responses(63, 0, kShort);
+  CHECK(policy.mode() == Mode::kReply);
+  policy.responses(1, 0, kShort);
+  CHECK(policy.mode() == Mode::kFetch);
+}
+
+TEST_CASE("processing as long as fetching has no advantage keeps server reply") {
+  Policy policy;
+  policy.responses(2, 6, kLong);
+  policy.responses(1000, 0, FetchOptions{}.short_processing_ns);
+  CHECK(policy.mode() == Mode::kReply);
+}
+
+TEST_CASE("each return that proves a mistake doubles the while, up to a limit; one that lasts resets it") {
+  Policy policy;
+  policy.responses(100, 0, kShort);
+  int last = policy.round_trip();
+  CHECK(last == 64);
+  for (int i = 0; i < 10; ++i) {
+    const int next = policy.round_trip();
+    CHECK(next == last * 2);
+    last = next;
+  }
+  CHECK(last == 1 << 16);
+  CHECK(policy.round_trip() == 1 << 16);
+  policy.responses(1 << 16, 0, kShort);  // fetching was right for long
+  CHECK(policy.round_trip() == 64);
+}
+
+TEST_CASE("the fetch size follows what responses take, between its bounds") {
+  Policy policy;
+  CHECK(policy.fetch_size() == FetchOptions{}.min_fetch);
+  for (int i = 0; i < 10; ++i) policy.on_response(0, kShort, 600);
+  CHECK(policy.fetch_size() >= 590);
+  CHECK(policy.fetch_size() <= 600);
+  policy.on_response(0, kShort, 100);  // one small one hardly shrinks it
+  CHECK(policy.fetch_size() > 500);
+  for (int i = 0; i < 10; ++i) policy.on_response(0, kShort, 60'000);
+  CHECK(policy.fetch_size() == FetchOptions{}.max_fetch);
+  for (int i = 0; i < 1000; ++i) policy.on_response(0, kShort, 40);
+  CHECK(policy.fetch_size() == FetchOptions{}.min_fetch);
+}
+
+TEST_CASE("the value size to expect follows the values seen") {
+  Policy policy;
+  CHECK(policy.expected_value() == 0);
+  for (int i = 0; i < 12; ++i) policy.on_value(1000);
+  CHECK(policy.expected_value() >= 990);
+  CHECK(policy.expected_value() <= 1000);
+}
