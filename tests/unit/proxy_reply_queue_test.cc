@@ -1,0 +1,270 @@
+// Places: answers leave in the order of the commands, whatever order the results come in.
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/unique_fd.h"
+#include "memcache/reply.h"
+#include "proxy/reply.h"
+
+using namespace egret::proxy;
+using egret::memcache::CommandKind;
+using egret::op::Result;
+using egret::op::ResultCode;
+
+namespace {
+
+// A connection's queue without its connection.
+struct Client final : ReplyObserver {
+  Client() : blocks(OutputQueue::kBlockSize), output(blocks), budget(1 << 20) { reopen(); }
+  void on_output() override { ++outputs; }
+  void on_progress() override { ++progress; }
+  void reopen() { queue = std::make_unique<ReplyQueue>(replies, output, budget, *this); }
+
+  Reply* command(CommandKind kind) {
+    Reply* reply = queue->make();
+    reply->kind = kind;
+    queue->push(reply);
+    return reply;
+  }
+  Reply* key(std::string_view name, uint32_t number, uint64_t hash = 0, uint16_t options = 0) {
+    Reply* reply = queue->make();
+    reply->kind = CommandKind::kGet;
+    reply->is_key = true;
+    reply->key = name;
+    reply->command = number;
+    reply->hash = hash;
+    reply->get_options = options;
+    queue->push(reply);
+    return reply;
+  }
+  // All that would be sent.
+  std::string sent() {
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
+    const egret::base::UniqueFd in(fds[0]);
+    const egret::base::UniqueFd out(fds[1]);
+    std::string all;
+    char buffer[4096];
+    for (auto state = OutputQueue::Sent::kSome; state == OutputQueue::Sent::kSome;) {
+      state = output.send(in.get());
+      for (ssize_t got = 0; (got = ::read(out.get(), buffer, sizeof buffer)) > 0;)
+        all.append(buffer, static_cast<size_t>(got));
+    }
+    return all;
+  }
+
+  ReplyPool replies;
+  BlockPool blocks;
+  OutputQueue output;
+  LargeValueBudget budget;
+  std::unique_ptr<ReplyQueue> queue;
+  int outputs = 0;
+  int progress = 0;
+};
+
+Result make(ResultCode code, std::string_view value = {}) {
+  Result result;
+  result.code = code;
+  result.value = value;
+  result.total_length = static_cast<uint32_t>(value.size());
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a result for the head is answered at once, others when it is their turn") {
+  Client client;
+  Reply* first = client.command(CommandKind::kSet);
+  Reply* second = client.command(CommandKind::kDelete);
+  Reply* third = client.command(CommandKind::kIncr);
+  CHECK(client.queue->size() == 3);
+  Result number = make(ResultCode::kNumber);
+  number.number = 42;
+  third->on_result(number);
+  second->on_result(make(ResultCode::kMiss));
+  CHECK(client.sent() == "");
+  first->on_result(make(ResultCode::kStored));
+  CHECK(client.sent() == "STORED\r\nNOT_FOUND\r\n42\r\n");
+  CHECK(client.queue->empty());
+  CHECK(client.progress == 3);
+  CHECK(client.replies.in_use() == 0);
+}
+
+TEST_CASE("any order of results gives the same answers") {
+  std::mt19937 random(11);
+  for (int round = 0; round < 200; ++round) {
+    Client client;
+    std::vector<std::pair<Reply*, Result>> results;
+    std::vector<std::string> values;
+    values.reserve(20);
+    std::vector<std::string> keys;
+    keys.reserve(20);
+    std::string expected;
+    for (uint32_t i = 0; i < 20; ++i) {
+      switch (random() % 4) {
+        case 0:
+          results.emplace_back(client.command(CommandKind::kSet), make(ResultCode::kStored));
+          expected += "STORED\r\n";
+          break;
+        case 1:
+          client.queue->push_text("TEXT\r\n");
+          expected += "TEXT\r\n";
+          break;
+        case 2:
+          keys.push_back("key" + std::to_string(i));
+          results.emplace_back(client.key(keys.back(), i + 1), make(ResultCode::kMiss));
+          client.queue->push_text(egret::memcache::kEnd, i + 1);
+          expected += "END\r\n";
+          break;
+        default:
+          keys.push_back("key" + std::to_string(i));
+          values.push_back(std::string(random() % 5000, static_cast<char>('a' + i)));
+          results.emplace_back(client.key(keys.back(), i + 1), make(ResultCode::kHit, values.back()));
+          client.queue->push_text(egret::memcache::kEnd, i + 1);
+          expected += "VALUE " + keys.back() + " 0 " + std::to_string(values.back().size()) + "\r\n" + values.back() +
+                      "\r\nEND\r\n";
+      }
+    }
+    std::ranges::shuffle(results, random);
+    for (auto& [reply, result] : results) reply->on_result(result);
+    CHECK((client.sent() == expected));
+    CHECK(client.replies.in_use() == 0);
+  }
+}
+
+TEST_CASE("what a result views may go as soon as it was handed over") {
+  Client client;
+  Reply* first = client.key("a", 1);
+  Reply* second = client.key("b", 1);
+  {
+    const std::string gone(3000, 'x');
+    second->on_result(make(ResultCode::kHit, gone));
+  }
+  first->on_result(make(ResultCode::kMiss));
+  CHECK(client.sent() == "VALUE b 0 3000\r\n" + std::string(3000, 'x') + "\r\n");
+}
+
+TEST_CASE("gets answers flags and CAS, get does not answer CAS") {
+  Client client;
+  Result hit = make(ResultCode::kHit, "v");
+  hit.client_flags = 7;
+  hit.cas = 99;
+  client.key("a", 1, 0, egret::op::kWantCas)->on_result(hit);
+  client.key("a", 2)->on_result(hit);
+  CHECK(client.sent() == "VALUE a 7 1 99\r\nv\r\nVALUE a 7 1\r\nv\r\n");
+}
+
+TEST_CASE("text is written at once when nothing is before it") {
+  Client client;
+  client.queue->push_text("VERSION 1\r\n");
+  CHECK(client.queue->empty());
+  CHECK(client.sent() == "VERSION 1\r\n");
+}
+
+TEST_CASE("noreply is silent, and keeps its place all the same") {
+  Client client;
+  Reply* silent = client.queue->make();
+  silent->kind = CommandKind::kSet;
+  silent->noreply = true;
+  client.queue->push(silent);
+  Reply* next = client.command(CommandKind::kSet);
+  next->on_result(make(ResultCode::kStored));
+  CHECK(client.sent() == "");
+  silent->on_result(make(ResultCode::kStored));
+  CHECK(client.sent() == "STORED\r\n");
+}
+
+TEST_CASE("a retrieval of which one key fails ends with the error line; the next command is its own") {
+  Client client;
+  Reply* a = client.key("a", 1);
+  Reply* b = client.key("b", 1);
+  Reply* c = client.key("c", 1);
+  client.queue->push_text(egret::memcache::kEnd, 1);
+  Reply* d = client.key("d", 2);
+  client.queue->push_text(egret::memcache::kEnd, 2);
+  d->on_result(make(ResultCode::kHit, "4"));
+  c->on_result(make(ResultCode::kHit, "3"));
+  b->on_result(make(ResultCode::kSessionLost));
+  a->on_result(make(ResultCode::kHit, "1"));
+  CHECK(client.sent() ==
+        "VALUE a 0 1\r\n1\r\n" + std::string(egret::memcache::kBackendUnavailable) + "VALUE d 0 1\r\n4\r\nEND\r\n");
+  CHECK(client.replies.in_use() == 0);
+}
+
+TEST_CASE("a key that cannot be asked for stands for what is left of its retrieval") {
+  Client client;
+  Reply* a = client.key("a", 1);
+  client.queue->push_failure("SERVER_ERROR x\r\n", 1);
+  Reply* c = client.key("c", 1);
+  client.queue->push_text(egret::memcache::kEnd, 1);
+  c->on_result(make(ResultCode::kHit, "3"));
+  a->on_result(make(ResultCode::kMiss));
+  CHECK(client.sent() == "SERVER_ERROR x\r\n");
+  client.queue->push_failure("SERVER_ERROR y\r\n", 2);
+  client.queue->push_text(egret::memcache::kEnd, 2);
+  CHECK(client.sent() == "SERVER_ERROR y\r\n");
+  client.queue->push_text(egret::memcache::kEnd, 3);
+  CHECK(client.sent() == "END\r\n");
+}
+
+TEST_CASE("a change of a key waits for unanswered gets of it, a get does not") {
+  Client client;
+  Reply* get = client.key("a", 1, 77);
+  CHECK(client.queue->must_wait(77, true));
+  CHECK_FALSE(client.queue->must_wait(77, false));
+  CHECK_FALSE(client.queue->must_wait(78, true));
+  Reply* other = client.key("b", 2, 78);
+  get->on_result(make(ResultCode::kMiss));
+  CHECK_FALSE(client.queue->must_wait(77, true));
+  CHECK(client.queue->must_wait(78, true));
+  other->on_result(make(ResultCode::kHit, "v"));
+  CHECK_FALSE(client.queue->must_wait(78, true));
+}
+
+TEST_CASE("a connection that goes leaves its places behind until their results have come") {
+  Client client;
+  Reply* waiting = client.command(CommandKind::kSet);
+  Reply* ready = client.key("a", 1);
+  ready->on_result(make(ResultCode::kHit, "v"));
+  CHECK(client.replies.in_use() == 2);
+  client.queue.reset();
+  CHECK(client.replies.in_use() == 1);
+  client.reopen();
+  Reply* of_the_next = client.command(CommandKind::kSet);
+  CHECK(of_the_next != waiting);
+  waiting->on_result(make(ResultCode::kStored));
+  of_the_next->on_result(make(ResultCode::kNotStored));
+  CHECK(client.sent() == "NOT_STORED\r\n");
+  CHECK(client.replies.in_use() == 0);
+}
+
+TEST_CASE("a place given back is as good as new") {
+  Client client;
+  client.key("a", 1, 5, egret::op::kWantCas)->on_result(make(ResultCode::kTimedOut));
+  client.sent();
+  Reply* again = client.command(CommandKind::kSet);
+  again->on_result(make(ResultCode::kStored));
+  CHECK(client.sent() == "STORED\r\n");
+  client.queue->discard(client.queue->make());
+  CHECK(client.replies.in_use() == 0);
+}
+
+TEST_CASE("the budget lets one value through however large, and no second that does not fit") {
+  LargeValueBudget budget(100);
+  CHECK(budget.take(1000));
+  CHECK_FALSE(budget.take(1));
+  budget.give(1000);
+  CHECK(budget.take(60));
+  CHECK(budget.take(40));
+  CHECK_FALSE(budget.take(1));
+  budget.give(40);
+  CHECK(budget.take(1));
+}

@@ -1,0 +1,119 @@
+// The text of `stats`: well-formed, memcached's names, the sums of the workers, and what a reset leaves.
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "proxy/stats_report.h"
+
+using namespace egret::proxy;
+
+namespace {
+
+struct Proxy {
+  Proxy() {
+    auto options = egret::base::Options::load(option_table(), std::nullopt,
+                                              std::vector<std::string>{"listen=unix:/x,tcp:1.2.3.4:5", "workers=2"});
+    REQUIRE(options.is_ok());
+    config = resolve_config(options.value()).value();
+    source.config = &config;
+    source.clock = &clock;
+    source.start_ns = clock.now_ns();
+    for (int i = 0; i < 2; ++i) source.workers.push_back(std::make_unique<WorkerStats>());
+  }
+  Config config;
+  egret::base::ManualClock clock{1'700'000'000};
+  StatsSource source;
+};
+
+// No backend at all: its counters are 0.
+struct Nobody final : FanOutOwner {
+  void on_fan_out(const FanOut& fan_out) override { text = general_report(*source, fan_out); }
+  const StatsSource* source = nullptr;
+  std::string text;
+};
+
+std::map<std::string, std::string> rows_of(const std::string& text) {
+  std::map<std::string, std::string> rows;
+  REQUIRE(text.ends_with("END\r\n"));
+  std::istringstream lines(text.substr(0, text.size() - 5));
+  for (std::string line; std::getline(lines, line);) {
+    REQUIRE(line.starts_with("STAT "));
+    REQUIRE(line.ends_with('\r'));
+    const size_t space = line.find(' ', 5);
+    REQUIRE(space != std::string::npos);
+    const std::string name = line.substr(5, space - 5);
+    CHECK_FALSE(rows.contains(name));
+    rows[name] = line.substr(space + 1, line.size() - space - 2);
+  }
+  return rows;
+}
+
+std::map<std::string, std::string> general(const StatsSource& source) {
+  Router router;
+  Nobody owner;
+  owner.source = &source;
+  (new FanOut(router, {}, owner))->start();  // deletes itself
+  return rows_of(owner.text);
+}
+
+}  // namespace
+
+TEST_CASE("the general report has a row for each counter, once, under memcached's names") {
+  Proxy proxy;
+  proxy.clock.advance_seconds(61);
+  const auto rows = general(proxy.source);
+  CHECK(rows.at("pid") == std::to_string(::getpid()));
+  CHECK(rows.at("uptime") == "61");
+  CHECK(rows.at("time") == "1700000061");
+  CHECK(rows.at("version") == "1.6.18");
+  CHECK(rows.at("pointer_size") == "64");
+  CHECK(rows.at("threads") == "2");
+  CHECK(rows.at("rusage_user").find('.') == rows.at("rusage_user").size() - 7);
+  for (const char* name : {"cmd_get", "cmd_set", "get_hits", "curr_items", "bytes", "limit_maxbytes", "evictions"}) {
+    CHECK(rows.at(name) == "0");
+  }
+}
+
+TEST_CASE("counters are added up over workers; a reset starts those anew that memcached starts anew") {
+  Proxy proxy;
+  for (const auto& worker : proxy.source.workers) {
+    worker->curr_connections.add(5);
+    worker->curr_connections.sub(1);
+    worker->total_connections.add(10);
+    worker->bytes_read.add(100);
+    worker->fetches.add(7);
+  }
+  proxy.source.rejected_connections.add(3);
+  auto rows = general(proxy.source);
+  CHECK(rows.at("curr_connections") == "8");
+  CHECK(rows.at("total_connections") == "20");
+  CHECK(rows.at("bytes_read") == "200");
+  CHECK(rows.at("egret_fetches") == "14");
+  CHECK(rows.at("rejected_connections") == "3");
+  reset_stats(proxy.source);
+  proxy.source.workers[1]->bytes_read.add(1);
+  rows = general(proxy.source);
+  CHECK(rows.at("curr_connections") == "8");
+  CHECK(rows.at("total_connections") == "0");
+  CHECK(rows.at("bytes_read") == "1");
+  CHECK(rows.at("egret_fetches") == "0");
+  CHECK(rows.at("rejected_connections") == "0");
+}
+
+TEST_CASE("settings are those of this proxy and its backend") {
+  Proxy proxy;
+  const auto rows = rows_of(settings_report(proxy.source, 1 << 20, 64 << 20));
+  CHECK(rows.at("maxbytes") == "67108864");
+  CHECK(rows.at("item_size_max") == "1048576");
+  CHECK(rows.at("tcpport") == "5");
+  CHECK(rows.at("inter") == "1.2.3.4");
+  CHECK(rows.at("domain_socket") == "/x");
+  CHECK(rows.at("num_threads") == "2");
+  CHECK(rows.at("umask") == "700");
+  CHECK(rows.at("maxconns") == "4096");
+}
