@@ -1,6 +1,7 @@
 # The commands of this project; `make help` lists them. Each installs what it needs (Debian packages) if it is missing.
 LISTEN ?= 127.0.0.1:11211
 PREFIX ?= /usr/local
+MINUTES ?= 60
 BUILD_PACKAGES = tests/packages/build.txt
 TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(wildcard tests/rdma/packages.txt)
 
@@ -10,7 +11,7 @@ TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(wildcard tests/rdma/
 help:
 	@echo 'make run [LISTEN=127.0.0.1:11211]   build, and serve memcached clients until Ctrl-C'
 	@echo 'make test                           build and run every test'
-	@echo 'make soak                           the fuzzers and the endurance modes of the tests, for longer'
+	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
 	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-bench'
 	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
 	@echo 'make format | make tidy             clang-format in place | clang-tidy over everything'
@@ -23,7 +24,7 @@ test: deps
 	@exec tests/run-all.sh
 
 soak: deps
-	@exec tests/run-all.sh --soak
+	@exec tests/run-all.sh --soak "$(MINUTES)"
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
