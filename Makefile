@@ -29,7 +29,7 @@ soak: deps
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
 	@cmake --preset release >/dev/null
-	@cmake --build build/release
+	@cmake --build build/release --target egret-backend egret-proxy egret-bench
 
 deps:
 	@tests/packages/install.sh $(TEST_PACKAGES)
