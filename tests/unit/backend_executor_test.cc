@@ -1,5 +1,5 @@
-// Ops as one partition answers them: whose key it is, values in parts, pinned versions, statistics. The store itself has
-// tests of its own.
+// Ops as one partition answers them: whose key it is, values in parts, pinned versions, statistics. The store itself
+// has tests of its own.
 #include <cstring>
 #include <map>
 #include <string>
@@ -92,7 +92,8 @@ TEST_SUITE("keys") {
 
   TEST_CASE("a batch is executed in order: what an op stores, the next one of the batch sees") {
     Partition partition;
-    Op ops[] = {make(OpCode::kSet, "a", "1"), make(OpCode::kGet, "a"), make(OpCode::kDelete, "a"), make(OpCode::kGet, "a")};
+    Op ops[] = {make(OpCode::kSet, "a", "1"), make(OpCode::kGet, "a"), make(OpCode::kDelete, "a"),
+                make(OpCode::kGet, "a")};
     const egret::rpc::LaneId lanes[4] = {0, 1, 2, 3};
     partition.executor->begin_round();
     partition.executor->prepare(ops, lanes);
@@ -203,7 +204,8 @@ TEST_SUITE("values in parts") {
     partition.run(make(OpCode::kSet, "key", "old"));
     CHECK(partition.code(part(1, 0, 2 << 20, "x")) == ResultCode::kTooLarge);
     CHECK(partition.code(with_id(OpCode::kCommit, 1)) == ResultCode::kTooLarge);
-    CHECK_MESSAGE(partition.code(make(OpCode::kGet, "key")) == ResultCode::kMiss, "as memcached: the old value is gone");
+    CHECK_MESSAGE(partition.code(make(OpCode::kGet, "key")) == ResultCode::kMiss,
+                  "as memcached: the old value is gone");
   }
 }
 
@@ -280,7 +282,7 @@ TEST_SUITE("statistics") {
     CHECK(value.empty());
     return rows;
   }
-  uint64_t stat(Partition& partition, StatId id) {
+  uint64_t stat(Partition & partition, StatId id) {
     return rows_of(partition.run(make(OpCode::kStats)).value)[static_cast<uint32_t>(id)];
   }
 

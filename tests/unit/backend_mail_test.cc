@@ -1,11 +1,10 @@
 // The post office: no letter is lost, reordered or blocked on, and nobody sleeps on mail.
-#include <poll.h>
-#include <unistd.h>
-
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include "backend/mail.h"
 
