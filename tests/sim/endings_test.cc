@@ -55,7 +55,7 @@ TEST_CASE("an op that times out is answered, its slot stays abandoned until its 
       step_for(world, rng.below(60'000));
       Partition& slow = *world.partitions[rng.below(static_cast<uint32_t>(world.partitions.size()))];
       slow.freeze(true);
-      step_for(world, 100'000 + rng.below(60'000));  // longer than the time-out, shorter than the session's patience
+      step_for(world, 90'000 + rng.below(30'000));  // longer than the time-out, shorter than the session's patience
       slow.freeze(false);
       if (!world.run_until(all_back)) world.model.fail("a late response has not freed its slot");
     }

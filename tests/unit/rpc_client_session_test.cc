@@ -1,0 +1,223 @@
+// A session's set-up, end and return, with the test as the server.
+#include "rpc_fakes.h"
+
+#include "base/clock.h"
+#include "rpc/client_session.h"
+
+using namespace egret;
+using namespace egret::rpc;
+
+namespace {
+
+constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 4, .request_slot_size = 1024, .response_slot_size = 1024};
+
+// Whom the next connect() gives; tests run one after the other.
+FakeClientEndpoint* connected = nullptr;
+bool refuse = false;
+int connects = 0;
+
+base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string&) {
+  ++connects;
+  if (refuse) return base::Status::error("connection refused");
+  auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, true);
+  connected = endpoint.get();
+  return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
+}
+
+SessionOptions session_options() {
+  SessionOptions options;
+  options.address = "fake";
+  options.worker_id = 42;
+  options.window = 4;
+  return options;
+}
+
+struct Fixture final : SessionObserver {
+  Fixture() {
+    refuse = false;
+    connects = 0;
+    connected = nullptr;
+  }
+  void on_session_connecting(ClientSession&) override { events += "c"; }
+  void on_session_open(ClientSession&) override { events += "o"; }
+  void on_session_lost(ClientSession&, const std::string& why_lost, bool was_open) override {
+    events += was_open ? "L" : "l";
+    why = why_lost;
+  }
+  void send(std::vector<std::byte> frame) {
+    connected->frames_in.push_back(std::move(frame));
+    session.on_control_ready();
+  }
+  void grant() { send(encode(wire::Grant{.session_id = 9, .nonce = kNonce, .epoch = 1, .hash_seed = 3, .item_size_max = 1, .layout = kLayout})); }
+  void open() {
+    session.start();
+    grant();
+    REQUIRE(session.is_open());
+  }
+  void pass_time(uint64_t ns) {
+    clock.advance_ns(ns);
+    session.tick();
+  }
+
+  base::ManualClock clock;
+  const SessionOptions options = session_options();
+  std::string events, why;
+  ClientSession session{options, clock, *this, connect};
+};
+
+}  // namespace
+
+TEST_CASE("hello, grant, ready: the session is open") {
+  Fixture f;
+  f.session.start();
+  CHECK(f.session.state() == ClientSession::State::kHandshaking);
+  wire::Hello hello;
+  REQUIRE(connected->frames_out.size() == 1);
+  REQUIRE(decode(connected->frames_out[0], hello));
+  CHECK(hello.worker_id == 42);
+  CHECK(hello.window == 4);
+  f.grant();
+  CHECK(f.events == "co");
+  CHECK(f.session.lane_count() == 2);
+  CHECK(f.session.generation() == 1);
+  wire::FrameType type{};
+  std::string error;
+  REQUIRE(decode_prefix(connected->frames_out.at(1), type, error));
+  CHECK(type == wire::FrameType::kReady);
+}
+
+TEST_CASE("whatever goes wrong while connecting is told once, and tried again later and later") {
+  const auto check = [](const std::function<void(Fixture&)>& happen, std::string_view why) {
+    Fixture f;
+    f.session.start();
+    happen(f);
+    CHECK(f.session.state() == ClientSession::State::kWaiting);
+    CHECK_MESSAGE(f.why.find(why) != std::string::npos, f.why);
+    CHECK(f.events == "cl");
+    f.pass_time(f.options.backoff_min_ns / 2);
+    CHECK(connects == 1);
+    f.pass_time(f.options.backoff_min_ns);
+    CHECK(connects == 2);
+    f.grant();
+    CHECK(f.session.is_open());
+  };
+  check([](Fixture& f) { f.send(encode(wire::Refusal{"too many sessions"})); }, "too many sessions");
+  check([](Fixture& f) { f.send(std::vector<std::byte>(40)); }, "not an egret handshake");
+  check([](Fixture& f) { f.send(encode(wire::Hello{})); }, "unexpected");
+  check([](Fixture& f) {
+    auto cut = encode(wire::Grant{.layout = kLayout});
+    cut.resize(30);
+    wire::FieldWriter(cut.data() + 12).put(uint32_t{30});
+    f.send(cut);
+  }, "malformed grant");
+  check([](Fixture& f) {
+    connected->refuse_map = true;
+    f.grant();
+  }, "wrong size");
+  check([](Fixture& f) {
+    connected->peer_gone = true;
+    f.session.on_control_ready();
+  }, "gone");
+  check([](Fixture& f) { f.pass_time(f.options.connect_timeout_ns); }, "no answer");
+}
+
+TEST_CASE("back-off doubles up to its maximum, and begins anew after a session") {
+  Fixture f;
+  refuse = true;
+  f.session.start();
+  uint64_t wait = f.options.backoff_min_ns;
+  for (int i = 0; i < 12; ++i) {
+    const int before = connects;
+    f.pass_time(wait - 1);
+    CHECK(connects == before);
+    f.pass_time(1);
+    CHECK(connects == before + 1);
+    wait = std::min(wait * 2, f.options.backoff_max_ns);
+  }
+  refuse = false;
+  f.pass_time(wait);
+  f.grant();
+  REQUIRE(f.session.is_open());
+  f.session.close();
+  const int before = connects;
+  f.pass_time(f.options.backoff_min_ns);
+  CHECK(connects == before + 1);
+}
+
+TEST_CASE("an open session whose peer goes answers everything in flight once, and is another one when it is back") {
+  Fixture f;
+  f.open();
+  Listener listener;
+  REQUIRE(f.session.lane(0).append(get_of("sent"), &listener));
+  f.session.flush();
+  REQUIRE(f.session.lane(1).append(get_of("open"), &listener));
+  connected->peer_gone = true;
+  f.session.on_control_ready();
+  CHECK(f.events == "coL");
+  CHECK(listener.codes == std::vector<op::ResultCode>(2, op::ResultCode::kSessionLost));
+  CHECK(f.session.outstanding() == 0);
+  f.pass_time(f.options.backoff_min_ns);
+  f.grant();
+  CHECK(f.session.generation() == 2);
+  CHECK(f.events == "coLco");
+}
+
+TEST_CASE("an unanswered op times out; a lane that stays stuck ends the session") {
+  Fixture f;
+  f.open();
+  Listener listener;
+  f.session.begin_pass();
+  REQUIRE(f.session.lane(0).append(get_of("key"), &listener));
+  f.session.flush();
+  CHECK(f.session.needs_tick());
+  f.pass_time(f.options.op_timeout_ns);
+  CHECK(listener.codes.empty());
+  f.pass_time(1);
+  CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kTimedOut});
+  CHECK(f.session.is_open());
+  f.pass_time(f.options.op_timeout_ns);
+  CHECK(!f.session.is_open());
+  CHECK(listener.codes.size() == 1);
+}
+
+TEST_CASE("whoever waits for credit is called when some came back, first come, first served, and when the session is lost") {
+  struct Waiting final : CreditWaiter {
+    explicit Waiting(std::string& order, char name) : order_(order), name_(name) {}
+    void on_credit() override { order_ += name_; }
+    std::string& order_;
+    const char name_;
+  };
+  Fixture f;
+  f.open();
+  std::string order;
+  Waiting a(order, 'a'), b(order, 'b'), c(order, 'c');
+  Listener listener;
+  for (uint32_t i = 0; i < kLayout.window; ++i) {
+    for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) REQUIRE(f.session.lane(lane).append(get_of("key"), &listener));
+    f.session.flush();
+  }
+  f.session.wait_for_credit(&a);
+  f.session.wait_for_credit(&b);
+  f.session.stop_waiting(&a);
+  f.session.wait_for_credit(&c);
+  CHECK(!f.session.hand_out_credit());
+  const std::vector<op::Result> results{hit("value")};
+  put_response(connected->responses.data(), kLayout, 0, 1, results);
+  CHECK(f.session.lane(0).stage_fetches(1) == 1);
+  connected->events.push_back({.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
+  CHECK(f.session.fetch());
+  CHECK(f.session.hand_out_credit());
+  CHECK(order == "bc");
+  f.session.wait_for_credit(&a);
+  f.session.close();
+  CHECK(f.session.hand_out_credit());
+  CHECK(order == "bca");
+}
+
+TEST_CASE("a frame after the handshake ends the session: a server has nothing to say there but why it goes") {
+  Fixture f;
+  f.open();
+  f.send(encode(wire::Refusal{"shutting down"}));
+  CHECK(f.why.find("shutting down") != std::string::npos);
+  CHECK(f.events == "coL");
+}

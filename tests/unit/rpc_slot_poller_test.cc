@@ -1,0 +1,336 @@
+// The server's side of the slots: what it takes, what it executes, what it publishes, whom it wakes.
+#include "rpc_fakes.h"
+
+#include <atomic>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/slot_copy.h"
+#include "rpc/slot_poller.h"
+
+using namespace egret;
+using namespace egret::rpc;
+using op::ResultCode;
+
+namespace {
+
+constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 8, .request_slot_size = 1024, .response_slot_size = 1024};
+
+// Answers every op with its key for a value, and writes down what it was asked.
+class EchoHandler final : public OpHandler {
+ public:
+  void begin_round() override { ++rounds; }
+  void prepare(std::span<op::Op> ops, std::span<const LaneId> lanes) override {
+    batches.push_back(ops.size());
+    ops_ = ops;
+    CHECK(ops.size() == lanes.size());
+  }
+  void locate() override { ++locates; }
+  op::Result execute(size_t index) override {
+    keys.emplace_back(ops_[index].key);
+    op::Result result = hit(value.empty() ? ops_[index].key : std::string_view(value));
+    result.version = 5;
+    return result;
+  }
+  void lane_dropped(LaneId lane) override { dropped.push_back(lane); }
+
+  std::vector<std::string> keys;
+  std::vector<size_t> batches;
+  std::vector<LaneId> dropped;
+  std::string value;
+  int rounds = 0, locates = 0;
+
+ private:
+  std::span<op::Op> ops_;
+};
+
+struct Fixture : DeliveryRelay {
+  explicit Fixture(bool local = false) : endpoint(kLayout, local), poller({.partition = 0}, clock, handler, *this) {}
+
+  LaneId attach(uint64_t session = 1, uint32_t home = 0, transport::ServerEndpoint* at = nullptr) {
+    return poller.attach({session, 0, home, at != nullptr ? at : &endpoint, kLayout, kNonce});
+  }
+  void relay(const LaneBinding& lane, size_t, size_t) override { relayed.push_back(lane.session_id); }
+  void put(uint64_t seq, std::vector<op::Op> ops, int count = -1, int length = -1) {
+    put_request(endpoint.requests.data(), kLayout, 0, seq, ops, count, length);
+  }
+  // What is published in the slot of `seq`; empty when it is not whole.
+  std::vector<op::Result> results(uint64_t seq) {
+    const std::byte* slot = endpoint.responses.data() + kLayout.response_offset(0, seq);
+    wire::ResponseHeader header;
+    std::memcpy(&header, slot, sizeof header);
+    if (header.seq != seq) return {};
+    CHECK(header.checksum == wire::message_checksum(slot + wire::kResponseChecked, 16 + header.length, kNonce, seq));
+    std::vector<op::Result> all(header.result_count);
+    wire::ResultReader reader(slot + sizeof header, header.length);
+    for (op::Result& result : all) CHECK(reader.next(result));
+    CHECK(reader.at_end());
+    return all;
+  }
+  uint64_t asleep(uint64_t seq) {
+    return base::observe_word(endpoint.responses.data() + kLayout.response_offset(0, seq) + offsetof(wire::ResponseHeader, asleep));
+  }
+
+  base::ManualClock clock;
+  EchoHandler handler;
+  FakeServerEndpoint endpoint;
+  SlotPoller poller;
+  std::vector<uint64_t> relayed;
+};
+
+}  // namespace
+
+// --- serving -----------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("a message's ops are executed in order, once, and answered in one response") {
+  Fixture f;
+  f.attach();
+  CHECK(f.poller.poll() == 0);
+  f.put(1, {get_of("one"), get_of("two")});
+  CHECK(f.poller.poll() == 1);
+  CHECK(f.poller.poll() == 0);
+  CHECK(f.handler.keys == std::vector<std::string>{"one", "two"});
+  const auto results = f.results(1);
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].value == "one");
+  CHECK(results[1].value == "two");
+}
+
+TEST_CASE("ops come to the handler in batches that it can hold") {
+  Fixture f;
+  f.attach();
+  f.put(1, std::vector<op::Op>(20, get_of("a")));
+  f.put(2, std::vector<op::Op>(20, get_of("b")));
+  CHECK(f.poller.poll() == 2);
+  CHECK(f.handler.batches == std::vector<size_t>{32, 8});
+  CHECK(f.handler.locates == 2);
+  CHECK(f.handler.rounds == 1);
+  CHECK(f.results(2).size() == 20);
+}
+
+TEST_CASE("only the expected seq is taken, and what follows it in order") {
+  Fixture f;
+  f.attach();
+  f.put(2, {get_of("two")});
+  f.put(3, {get_of("three")});
+  CHECK(f.poller.poll() == 0);
+  f.put(1, {get_of("one")});
+  while (f.poller.poll() > 0) {
+  }
+  CHECK(f.handler.keys == std::vector<std::string>{"one", "two", "three"});
+}
+
+TEST_CASE("no lane keeps the others waiting, however much it sends") {
+  Fixture f;
+  FakeServerEndpoint other(kLayout, false);
+  f.attach(1);
+  f.attach(2, 0, &other);
+  for (uint64_t seq = 1; seq <= 8; ++seq) f.put(seq, std::vector<op::Op>(20, get_of("much")));
+  const std::vector<op::Op> little{get_of("little")};
+  put_request(other.requests.data(), kLayout, 0, 1, little);
+  f.poller.poll();
+  CHECK(std::ranges::find(f.handler.keys, "little") != f.handler.keys.end());
+}
+
+TEST_CASE("a value is cut to what fits; the results after it keep their room") {
+  Fixture f;
+  f.handler.value = std::string(5000, 'v');
+  f.attach();
+  f.put(1, {get_of("one"), get_of("two"), get_of("three")});
+  CHECK(f.poller.poll() == 1);
+  const auto results = f.results(1);
+  REQUIRE(results.size() == 3);
+  CHECK(results[0].value.size() > 800);
+  for (const op::Result& result : results) {
+    CHECK(result.is_partial());
+    CHECK(result.total_length == 5000);
+    CHECK(result.version == 5);
+  }
+}
+
+TEST_CASE("the response says how long the server took") {
+  Fixture f;
+  f.attach();
+  f.put(1, {get_of("one")});
+  struct Slow final : OpHandler {
+    explicit Slow(base::ManualClock& clock) : clock_(clock) {}
+    void begin_round() override {}
+    void prepare(std::span<op::Op>, std::span<const LaneId>) override { clock_.advance_ns(1234); }
+    void locate() override {}
+    op::Result execute(size_t) override { return {}; }
+    void lane_dropped(LaneId) override {}
+    base::ManualClock& clock_;
+  } slow(f.clock);
+  SlotPoller poller({.partition = 0}, f.clock, slow, f);
+  poller.attach({1, 0, 0, &f.endpoint, kLayout, kNonce});
+  CHECK(poller.poll() == 1);
+  uint32_t processing = 0;
+  std::memcpy(&processing, f.endpoint.responses.data() + kLayout.response_offset(0, 1) + offsetof(wire::ResponseHeader, processing_ns), 4);
+  CHECK(processing == 1234);
+}
+
+// --- what is not taken ---------------------------------------------------------------------------------------------------------
+
+TEST_CASE("a request that is torn, of another session or longer than its slot is looked at again, never executed") {
+  Fixture f;
+  f.attach();
+  const std::vector<op::Op> ops{get_of("one")};
+  put_request(f.endpoint.requests.data(), kLayout, 0, 1, ops, -1, -1, kNonce + 1);
+  CHECK(f.poller.poll() == 0);
+  f.put(1, ops, -1, 1025 - 24);
+  CHECK(f.poller.poll() == 0);
+  f.put(1, ops, -1, 1 << 30);
+  CHECK(f.poller.poll() == 0);
+  f.put(1, ops);
+  std::byte* body = f.endpoint.requests.data() + kLayout.request_offset(0, 1) + 30;
+  *body ^= std::byte{1};
+  CHECK(f.poller.poll() == 0);
+  CHECK(f.poller.counters().torn == 4);
+  *body ^= std::byte{1};
+  CHECK(f.poller.poll() == 1);
+  CHECK(!f.poller.has_broken_sessions());
+}
+
+TEST_CASE("a whole message that makes no sense ends its session, unexecuted; others are served") {
+  op::Op stats;
+  stats.code = op::OpCode::kStats;
+  const auto check = [](const std::function<void(Fixture&)>& put) {
+    Fixture f;
+    FakeServerEndpoint other(kLayout, false);
+    f.attach(1);
+    f.attach(2, 0, &other);
+    put(f);
+    const std::vector<op::Op> good{get_of("good")};
+    put_request(other.requests.data(), kLayout, 0, 1, good);
+    CHECK(f.poller.poll() == 1);
+    CHECK(f.handler.keys == std::vector<std::string>{"good"});
+    CHECK(f.poller.take_broken_sessions() == std::vector<uint64_t>{1});
+    CHECK(!f.poller.has_broken_sessions());
+    f.put(1, {get_of("later")});
+    CHECK(f.poller.poll() == 0);  // never looked at again
+    f.poller.detach(1);
+    CHECK(f.handler.dropped == std::vector<LaneId>{0});
+  };
+  check([](Fixture& f) { f.put(1, {get_of("one")}, 0); });
+  check([](Fixture& f) { f.put(1, {get_of("one")}, 257); });
+  check([](Fixture& f) { f.put(1, {get_of("one")}, 65535); });
+  check([](Fixture& f) { f.put(1, {get_of("one")}, 2); });
+  check([](Fixture& f) { f.put(1, {get_of("one"), get_of("two")}, 1); });
+  check([](Fixture& f) { f.put(1, {get_of("")}); });
+  check([&](Fixture& f) { f.put(1, std::vector<op::Op>(4, stats)); });  // answers that could not fit
+}
+
+TEST_CASE("a slot that is rewritten all the time is taken whole or not at all") {
+  Fixture f;
+  f.attach();
+  // Two valid messages for the same seq, of different lengths; a thread puts one over the other without end.
+  std::vector<std::byte> versions[2];
+  const std::vector<op::Op> ops[2] = {{get_of("short")}, std::vector<op::Op>(15, get_of(std::string_view("quite a long key")))};
+  const size_t offset = kLayout.request_offset(0, 1);
+  for (int i = 0; i < 2; ++i) {
+    put_request(f.endpoint.requests.data(), kLayout, 0, 1, ops[i]);
+    versions[i].assign(f.endpoint.requests.data() + offset, f.endpoint.requests.data() + offset + 1024);
+  }
+  std::memset(f.endpoint.requests.data() + offset, 0, 1024);
+  std::atomic<bool> stop = false;
+  std::thread hostile([&] {
+    for (size_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
+      const auto& from = versions[i % 2];
+      for (size_t at = 0; at < from.size(); ++at) {
+        __atomic_store_n(f.endpoint.requests.data() + offset + at, from[at], __ATOMIC_RELAXED);
+      }
+    }
+  });
+  while (f.poller.poll() == 0 && !f.poller.has_broken_sessions()) f.clock.advance_ns(1);
+  stop = true;
+  hostile.join();
+  CHECK(!f.poller.has_broken_sessions());
+  const bool is_short = f.handler.keys.size() == 1;
+  REQUIRE((is_short || f.handler.keys.size() == 15));
+  for (const std::string& key : f.handler.keys) CHECK(key == (is_short ? "short" : "quite a long key"));
+}
+
+// --- pushes --------------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("what is wanted is pushed, by the home or through it; what is not is not") {
+  for (const uint32_t home : {0u, 1u}) {
+    Fixture f;
+    f.attach(1, home);
+    wire::FieldWriter(f.endpoint.requests.data() + kLayout.want_offset(0)).put(uint64_t{2});
+    for (uint64_t seq = 1; seq <= 3; ++seq) f.put(seq, {get_of("key")});
+    while (f.poller.poll() > 0) {
+    }
+    CHECK(f.poller.counters().deliveries == 2);
+    CHECK(f.relayed.size() == (home == 0 ? 0 : 2));
+    REQUIRE(f.endpoint.deliveries.size() == (home == 0 ? 2 : 0));
+    if (home != 0) continue;
+    CHECK(f.endpoint.deliveries[1].offset == kLayout.response_offset(0, 2));
+    CHECK(f.endpoint.deliveries[1].length > sizeof(wire::ResponseHeader));
+  }
+}
+
+TEST_CASE("where a push is only a wake-up, one a round is enough, from any partition") {
+  Fixture f(true);
+  f.attach(1, 1);
+  wire::FieldWriter(f.endpoint.requests.data() + kLayout.want_offset(0)).put(UINT64_MAX);
+  f.put(1, {get_of("key")});
+  f.put(2, {get_of("key")});
+  CHECK(f.poller.poll() == 2);
+  CHECK(f.endpoint.deliveries.size() == 1);
+  CHECK(f.relayed.empty());
+}
+
+// --- sleep ---------------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("a lane sleeps when it has been idle for long enough, says so, and wakes by a ring") {
+  Fixture f;
+  f.attach();
+  f.put(1, {get_of("one")});
+  f.poller.poll();
+  f.poller.park();
+  CHECK(f.poller.awake_lanes() == 1);
+  f.clock.advance_ns(2'000'000);
+  f.poller.park();
+  CHECK(f.poller.awake_lanes() == 0);
+  CHECK(f.asleep(2) == 2);
+  f.put(2, {get_of("two")});
+  CHECK(f.poller.poll() == 0);
+  f.poller.ring(1);
+  CHECK(f.poller.poll() == 1);
+  f.poller.park();
+  CHECK(f.poller.awake_lanes() == 1);
+}
+
+TEST_CASE("a request that came before its lane fell asleep keeps it awake") {
+  Fixture f;
+  f.attach();
+  f.put(1, {get_of("one")});
+  f.poller.park(true);
+  CHECK(f.poller.awake_lanes() == 1);
+  CHECK(f.poller.poll() == 1);
+}
+
+TEST_CASE("rings for sessions that are not there, or are awake, do nothing") {
+  Fixture f;
+  f.attach();
+  f.poller.ring(1);
+  f.poller.ring(77);
+  CHECK(f.poller.awake_lanes() == 1);
+}
+
+TEST_CASE("a lane that is dropped is touched no more, and its number is used again") {
+  Fixture f;
+  auto endpoint = std::make_unique<FakeServerEndpoint>(kLayout, false);
+  CHECK(f.attach(1, 0, endpoint.get()) == 0);
+  CHECK(f.attach(2) == 1);
+  f.poller.park(true);
+  f.poller.ring(1);
+  f.poller.detach(1);
+  endpoint.reset();
+  CHECK(f.handler.dropped == std::vector<LaneId>{0});
+  f.poller.ring(1);
+  f.poller.ring(2);
+  f.put(1, {get_of("one")});
+  CHECK(f.poller.poll() == 1);
+  CHECK(f.attach(3) == 0);
+}
