@@ -129,9 +129,9 @@ Status parse_flat_yaml(std::string_view yaml, const std::string& file_name, std:
   try {
     std::istringstream stream{std::string(yaml)};
     YAML::Parser parser(stream);
-    parser.HandleNextDocument(handler);
-    FlatHandler nothing_more(entries);
-    if (!entries.empty() && parser.HandleNextDocument(nothing_more)) {
+    std::vector<YamlEntry> ignored;
+    FlatHandler nothing_more(ignored);
+    if (parser.HandleNextDocument(handler) && parser.HandleNextDocument(nothing_more)) {
       return Status::error(file_name + ": expected one YAML document, got several");
     }
   } catch (const FlatHandler::StopReading&) {

@@ -188,6 +188,8 @@ TEST_CASE("a wrong shape in the file is named the same way") {
   CHECK(error_of("- a") == "f.yaml:1: expected a mapping of options (key: value), got a list");
   CHECK(error_of("hello") == "f.yaml:1: expected a mapping of options (key: value), got \"hello\"");
   CHECK(error_of("workers: 1\n---\nworkers: 2") == "f.yaml: expected one YAML document, got several");
+  CHECK(error_of("---\n---\nworkers: 2") == "f.yaml: expected one YAML document, got several");
+  CHECK(error_of("workers: 1\n...\njunk").find("f.yaml") == 0);
   CHECK(error_of("\"a\\nb\": 1") == "f.yaml:1: \"a\\nb\": unknown option");
 }
 
