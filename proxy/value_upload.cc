@@ -77,7 +77,7 @@ size_t ValueUpload::send(std::string_view bytes) {
       return bytes.size();
     }
     const Op next = part(bytes.substr(taken, max_part()));
-    if (!session_.lane_of(store_.hash).append(next, this)) return taken;
+    if (in_flight_ >= kMaxInFlight || !session_.lane_of(store_.hash).append(next, this)) return taken;
     ++in_flight_;
     taken += next.value.size();
     sent_ += static_cast<uint32_t>(next.value.size());

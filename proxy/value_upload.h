@@ -43,6 +43,8 @@ class ValueUpload final : private rpc::Waiter, private rpc::CreditWaiter {
 
   ~ValueUpload();
 
+  static constexpr uint32_t kMaxInFlight = 8;  // parts; the lane is others' too
+
   // Takes memory for the whole value, if the budget has it; then the client's bytes are collected.
   bool collect(ByteBudget& budget);
   bool is_collecting() const { return collected_ != nullptr; }

@@ -94,6 +94,7 @@ class ClientSession {
   // Calls back once, at the next pass in which credit came back, or when the session is lost. First come, first served.
   void wait_for_credit(CreditWaiter* waiter) { credit_waiters_.push_back(waiter); }
   void stop_waiting(const CreditWaiter* waiter);
+  bool is_anybody_waiting() const { return !credit_waiters_.empty(); }
   // Something else that people wait for as for credit has become free.
   void announce_credit() { credit_came_ = true; }
 

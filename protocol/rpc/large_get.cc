@@ -59,7 +59,7 @@ void LargeGet::ask_chunks() {
   chunk.key = key_;
   chunk.version = result_.version;
   chunk.options = get_.options & op::kPin;
-  while (requested_ < result_.total_length) {
+  while (requested_ < result_.total_length && in_flight_ < kMaxInFlight) {
     chunk.offset = requested_;
     chunk.length = std::min(result_.total_length - requested_, lane.max_chunk());
     if (!lane.append(chunk, this)) return wait_for_credit();
@@ -120,7 +120,15 @@ void LargeGet::on_chunk(const Result& chunk) {
     return finish(result_);
   }
   // Less than asked for, perhaps nothing (the message held more than was expected): those under way no longer join on.
-  if (chunk.value.size() < expected) drain_then(State::kChunks);
+  if (chunk.value.size() < expected) return drain_then(State::kChunks);
+  ask_in_turn();
+}
+
+// Those who wait for credit come first: a large value must not keep a lane to itself until it is whole.
+void LargeGet::ask_in_turn() {
+  if (requested_ == result_.total_length) return;
+  if (session_.is_anybody_waiting()) return wait_for_credit();
+  ask_chunks();
 }
 
 // Answers that are still to come are of no use; after the last of them, goes on in `next`.

@@ -30,6 +30,7 @@ class LargeGetOwner {
 
 class LargeGet final : private Waiter, private CreditWaiter {
  public:
+  static constexpr uint32_t kMaxInFlight = 8;   // chunks; the lane is others' too
   static constexpr uint32_t kMaxRestarts = 3;  // then the version is pinned
 
   // `get` is the op that was answered partially; its key is copied.
@@ -62,6 +63,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   void on_answer(const op::Result& answer);
   void ask();
   void ask_chunks();
+  void ask_in_turn();
   void ask_again();
   void wait_for_credit();
   void drain_then(State next);
