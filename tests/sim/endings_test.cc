@@ -40,6 +40,7 @@ TEST_CASE("an op that times out is answered, its slot stays abandoned until its 
   for_each_seed(300, [&](uint64_t seed) {
     Scenario scenario = impatient_scenario(seed);
     scenario.model.may_time_out = true;
+    scenario.session.op_timeout_ns = 300'000;
     World world(seed, scenario);
     Rng rng(seed + 1);
     uint32_t most = 0;
@@ -55,7 +56,7 @@ TEST_CASE("an op that times out is answered, its slot stays abandoned until its 
       step_for(world, rng.below(60'000));
       Partition& slow = *world.partitions[rng.below(static_cast<uint32_t>(world.partitions.size()))];
       slow.freeze(true);
-      step_for(world, 90'000 + rng.below(30'000));  // longer than the time-out, shorter than the session's patience
+      step_for(world, 280'000 + rng.below(60'000));  // longer than the time-out, shorter than the session's patience
       slow.freeze(false);
       if (!world.run_until(all_back)) world.model.fail("a late response has not freed its slot");
     }

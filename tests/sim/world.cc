@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 
 #include "base/check.h"
 #include "wire/handshake.h"
@@ -330,7 +332,7 @@ uint64_t Control::nonce(uint64_t session_id) const {
 
 World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make_handler)
     : seed(world_seed), scenario(given), rng(world_seed), model(scenario.model, rng),
-      network(scenario.network, clock.manual, rng), control(*this) {
+      network(scenario.network, clock.manual, rng), control(*this), tracing_(std::getenv("EGRET_SIM_TRACE") != nullptr) {
   for (uint32_t i = 0; i < scenario.layout.lanes; ++i) {
     auto handler = make_handler ? make_handler(*this, i) : std::make_unique<ModelHandler>(model, i, [this] {
       if (scenario.pause_max_ns > 0) pass_time(rng.below(static_cast<uint32_t>(scenario.pause_max_ns)));
@@ -361,6 +363,7 @@ void World::step_actor(size_t actor) {
     clients[actor - partitions.size()]->step();
   }
   busy_.erase(actor);
+  if (tracing_) trace(actor < partitions.size() ? partitions[actor]->describe() : clients[actor - partitions.size()]->describe());
 }
 
 void World::step() {
@@ -473,6 +476,27 @@ rpc::PollerCounters World::server_counters() const {
     sum.rings += one.rings;
   }
   return sum;
+}
+
+void World::trace(const std::string& line) const {
+  std::fprintf(stderr, "%9llu %s\n", static_cast<unsigned long long>(clock.manual.now_ns()), line.c_str());
+}
+
+std::string SimClient::describe() {
+  std::string line = address_ + (blocked_ ? " blocked" : " awake") + (session_.is_open() ? "" : " no session: " + why_lost_);
+  for (uint32_t i = 0; i < session_.lane_count(); ++i) {
+    const rpc::ClientLane& lane = session_.lane(i);
+    line += " [" + std::to_string(lane.outstanding()) + " from " + std::to_string(lane.answered());
+    if (lane.outstanding() > 0) line += " sent at " + std::to_string(lane.oldest_sent_ns());
+    line += ", rings " + std::to_string(lane.counters().rings) + ", wants " + std::to_string(lane.counters().wants) + "]";
+  }
+  return line;
+}
+
+std::string Partition::describe() const {
+  return "partition " + std::to_string(number_) + (frozen_ ? " frozen" : "") + (blocked_ ? " blocked" : "") + ", awake lanes " +
+         std::to_string(poller_.awake_lanes()) + ", messages " + std::to_string(poller_.counters().messages) + ", mail " +
+         std::to_string(mail_.size());
 }
 
 std::string World::describe() const {

@@ -78,6 +78,7 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
   uint64_t sleeps() const { return sleeps_; }
   const std::string& why_lost() const { return why_lost_; }
   uint64_t next_tick_ns() const { return next_tick_ns_; }
+  std::string describe();
   // Called once per turn with the session open, where the worker would read its clients' sockets.
   std::function<void()> on_turn;
 
@@ -127,6 +128,7 @@ class Partition final : private rpc::DeliveryRelay {
   // A frozen partition does nothing, as if its thread did not get a processor.
   void freeze(bool frozen) { frozen_ = frozen; }
   const rpc::PollerCounters& counters() const { return poller_.counters(); }
+  std::string describe() const;
 
  private:
   bool read_mail();
@@ -206,6 +208,8 @@ class World {
   rpc::LaneCounters client_counters() const;
   rpc::PollerCounters server_counters() const;
   std::string describe() const;
+  // One line on stderr for each turn of an actor, when EGRET_SIM_TRACE is set.
+  void trace(const std::string& line) const;
 
   const uint64_t seed;
   const Scenario scenario;
@@ -223,6 +227,8 @@ class World {
  private:
   void step_actor(size_t actor);
   void step_others();
+
+  const bool tracing_;
   bool skip_to_tick();
   bool seems_quiet() const;
 
