@@ -1,13 +1,11 @@
-// The small things of base: outcomes, descriptors, signals, text.
+// The small things of base: outcomes, descriptors, text.
 #include <cerrno>
-#include <csignal>
 #include <memory>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/signals.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
@@ -56,20 +54,6 @@ TEST_CASE("a descriptor is closed by its owner, once, and moves") {
   kept.reset();
   CHECK(is_open(raw));
   ::close(raw);
-}
-
-TEST_CASE("a blocked signal is taken from its descriptor") {
-  auto source = SignalSource::create({SIGUSR1, SIGHUP});
-  REQUIRE(source);
-  CHECK_FALSE(source.value().take());
-  ::kill(::getpid(), SIGUSR1);
-  CHECK(source.value().take() == SIGUSR1);
-  CHECK_FALSE(source.value().take());
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  ::close(ends[0]);
-  CHECK(::write(ends[1], "x", 1) == -1);  // and no SIGPIPE
-  ::close(ends[1]);
 }
 
 TEST_CASE("quoting makes anything printable, on one line and bounded") {
