@@ -147,7 +147,7 @@ void ClientSession::begin_pass() {
 }
 
 void ClientSession::on_data_ready() {
-  ++past_.deliveries;
+  if (endpoint_->limits().deliver_is_wakeup) ++past_.deliveries;  // else each one is counted by its lane
 }
 
 void ClientSession::flush() {
@@ -165,8 +165,8 @@ bool ClientSession::fetch() {
     stage_fetches();
     endpoint_->flush();
     progress = false;
-    if (!poll_events(progress)) {
-      lose("a malformed response");
+    if (const char* why = poll_events(progress)) {
+      lose(why);
       return true;
     }
     progress_at_all |= progress;
@@ -185,24 +185,24 @@ void ClientSession::stage_fetches() {
   }
 }
 
-// Handles what the endpoint has; false when the session must end.
-bool ClientSession::poll_events(bool& progress) {
+// Handles what the endpoint has; says why when the session must end, else null.
+const char* ClientSession::poll_events(bool& progress) {
   std::array<Event, kEventBatch> events;
   for (size_t count = kEventBatch; count == kEventBatch;) {
     count = endpoint_->poll(events);
     for (const Event& event : std::span(events).first(count)) {
-      if (event.kind == Event::Kind::kClosed) return false;
+      if (event.kind == Event::Kind::kClosed) return "the connection broke";
       const uint32_t number = event.kind == Event::Kind::kFetched ? ClientLane::lane_of_tag(event.tag) : event.lane;
       if (number >= lanes_.size()) continue;
       ClientLane& lane = *lanes_[number];
       const uint64_t before = lane.answered();
       const bool well_formed =
           event.kind == Event::Kind::kFetched ? lane.on_fetched(event.tag) : lane.on_delivered(event.bytes);
-      if (!well_formed) return false;
+      if (!well_formed) return "a malformed response";
       if (lane.answered() != before) progress = credit_came_ = true;
     }
   }
-  return true;
+  return nullptr;
 }
 
 bool ClientSession::hand_out_credit() {

@@ -124,7 +124,7 @@ class ClientSession {
   void lose(const std::string& why);
   bool has_credit() const;
   void stage_fetches();
-  bool poll_events(bool& progress);
+  const char* poll_events(bool& progress);
 
   const SessionOptions options_;
   const base::Clock& clock_;

@@ -1,8 +1,7 @@
 // A session's set-up, end and return, with the test as the server.
-#include "rpc_fakes.h"
-
 #include "base/clock.h"
 #include "rpc/client_session.h"
+#include "rpc_fakes.h"
 
 using namespace egret;
 using namespace egret::rpc;
@@ -48,7 +47,10 @@ struct Fixture final : SessionObserver {
     connected->frames_in.push_back(std::move(frame));
     session.on_control_ready();
   }
-  void grant() { send(encode(wire::Grant{.session_id = 9, .nonce = kNonce, .epoch = 1, .hash_seed = 3, .item_size_max = 1, .layout = kLayout})); }
+  void grant() {
+    send(encode(wire::Grant{
+        .session_id = 9, .nonce = kNonce, .epoch = 1, .hash_seed = 3, .item_size_max = 1, .layout = kLayout}));
+  }
   void open() {
     session.start();
     grant();
@@ -104,20 +106,26 @@ TEST_CASE("whatever goes wrong while connecting is told once, and tried again la
   check([](Fixture& f) { f.send(encode(wire::Refusal{"too many sessions"})); }, "too many sessions");
   check([](Fixture& f) { f.send(std::vector<std::byte>(40)); }, "not an egret handshake");
   check([](Fixture& f) { f.send(encode(wire::Hello{})); }, "unexpected");
-  check([](Fixture& f) {
-    auto cut = encode(wire::Grant{.layout = kLayout});
-    cut.resize(30);
-    wire::FieldWriter(cut.data() + 12).put(uint32_t{30});
-    f.send(cut);
-  }, "malformed grant");
-  check([](Fixture& f) {
-    connected->refuse_map = true;
-    f.grant();
-  }, "wrong size");
-  check([](Fixture& f) {
-    connected->peer_gone = true;
-    f.session.on_control_ready();
-  }, "gone");
+  check(
+      [](Fixture& f) {
+        auto cut = encode(wire::Grant{.layout = kLayout});
+        cut.resize(30);
+        wire::FieldWriter(cut.data() + 12).put(uint32_t{30});
+        f.send(cut);
+      },
+      "malformed grant");
+  check(
+      [](Fixture& f) {
+        connected->refuse_map = true;
+        f.grant();
+      },
+      "wrong size");
+  check(
+      [](Fixture& f) {
+        connected->peer_gone = true;
+        f.session.on_control_ready();
+      },
+      "gone");
   check([](Fixture& f) { f.pass_time(f.options.connect_timeout_ns); }, "no answer");
 }
 
@@ -180,7 +188,8 @@ TEST_CASE("an unanswered op times out; a lane that stays stuck ends the session"
   CHECK(listener.codes.size() == 1);
 }
 
-TEST_CASE("whoever waits for credit is called when some came back, first come, first served, and when the session is lost") {
+TEST_CASE(
+    "whoever waits for credit is called when some came back, first come, first served, and when the session is lost") {
   struct Waiting final : CreditWaiter {
     explicit Waiting(std::string& order, char name) : order_(order), name_(name) {}
     void on_credit() override { order_ += name_; }
@@ -193,7 +202,8 @@ TEST_CASE("whoever waits for credit is called when some came back, first come, f
   Waiting a(order, 'a'), b(order, 'b'), c(order, 'c');
   Listener listener;
   for (uint32_t i = 0; i < kLayout.window; ++i) {
-    for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) REQUIRE(f.session.lane(lane).append(get_of("key"), &listener));
+    for (uint32_t lane = 0; lane < kLayout.lanes; ++lane)
+      REQUIRE(f.session.lane(lane).append(get_of("key"), &listener));
     f.session.flush();
   }
   f.session.wait_for_credit(&a);
@@ -204,7 +214,8 @@ TEST_CASE("whoever waits for credit is called when some came back, first come, f
   const std::vector<op::Result> results{hit("value")};
   put_response(connected->responses.data(), kLayout, 0, 1, results);
   CHECK(f.session.lane(0).stage_fetches(1) == 1);
-  connected->events.push_back({.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
+  connected->events.push_back(
+      {.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
   CHECK(f.session.fetch());
   CHECK(f.session.hand_out_credit());
   CHECK(order == "bc");
@@ -212,6 +223,30 @@ TEST_CASE("whoever waits for credit is called when some came back, first come, f
   f.session.close();
   CHECK(f.session.hand_out_credit());
   CHECK(order == "bca");
+}
+
+TEST_CASE("the log says whether the connection broke or the peer sent nonsense") {
+  const auto check = [](const std::function<void(Fixture&)>& happen, std::string_view why) {
+    Fixture f;
+    f.open();
+    Listener listener;
+    REQUIRE(f.session.lane(0).append(get_of("key"), &listener));
+    f.session.flush();
+    happen(f);
+    CHECK(f.session.fetch());
+    CHECK(f.why == why);
+    CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kSessionLost});
+  };
+  check([](Fixture&) { connected->events.push_back({}); }, "the connection broke");
+  check(
+      [](Fixture& f) {
+        const std::vector<op::Result> results{hit("one"), hit("too many")};
+        put_response(connected->responses.data(), kLayout, 0, 1, results);
+        CHECK(f.session.lane(0).stage_fetches(1) == 1);
+        connected->events.push_back(
+            {.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
+      },
+      "a malformed response");
 }
 
 TEST_CASE("a frame after the handshake ends the session: a server has nothing to say there but why it goes") {
