@@ -1,7 +1,7 @@
 // A client that writes whatever it likes into its region ends its own session at worst; nobody else notices.
-#include <doctest/doctest.h>
-
 #include <cstring>
+
+#include <doctest/doctest.h>
 
 #include "scenarios.h"
 #include "seeds.h"
@@ -42,17 +42,20 @@ class HostileClient {
     endpoint_ = std::move(connected.value());
     open_ = false;
     std::ranges::fill(seqs_, 1);
-    static_cast<void>(endpoint_->send_frame(encode(wire::Hello{.features = 0, .worker_id = 999, .window = 8}), false).is_ok());
+    static_cast<void>(
+        endpoint_->send_frame(encode(wire::Hello{.features = 0, .worker_id = 999, .window = 8}), false).is_ok());
   }
   void on_grant(std::span<const std::byte> frame) {
     wire::FrameType type{};
     std::string error;
     if (!decode_prefix(frame, type, error) || type != wire::FrameType::kGrant || !decode(frame, grant_)) return;
     const wire::RegionLayout& layout = grant_.layout;
-    open_ = endpoint_->map_region({.lanes = layout.lanes,
-                                   .request_bytes = layout.request_bytes(),
-                                   .response_bytes = layout.response_bytes(),
-                                   .reply_bytes = layout.response_slot_size}).is_ok();
+    open_ = endpoint_
+                ->map_region({.lanes = layout.lanes,
+                              .request_bytes = layout.request_bytes(),
+                              .response_bytes = layout.response_bytes(),
+                              .reply_bytes = layout.response_slot_size})
+                .is_ok();
     world_.model.expect_nothing_of(grant_.session_id);
     ++sessions;
   }
@@ -61,15 +64,25 @@ class HostileClient {
     ++attacks;
     lane_ = rng_.below(grant_.layout.lanes);
     switch (rng_.below(9)) {
-      case 0: return message(rng_.next(), rng_.next(), rng_.next(), true);              // noise in every field
-      case 1: return message(seqs_[lane_], 24 + rng_.below(600), rng_.below(300), false);  // right in form, wrong checksum
-      case 2: return message(seqs_[lane_], rng_.below(600), rng_.below(300), true);     // noise for ops, any count
-      case 3: return message(seqs_[lane_], 0, rng_.percent(50) ? 0 : 65535, true);
-      case 4: return message(seqs_[lane_], grant_.layout.request_slot_size + rng_.below(100'000), 1, true);  // longer than its slot
-      case 5: return want(rng_.percent(50) ? rng_.next() : UINT64_MAX);
-      case 6: return ring();
-      case 7: return scribble();
-      default: return pings();
+      case 0:
+        return message(rng_.next(), rng_.next(), rng_.next(), true);  // noise in every field
+      case 1:
+        return message(seqs_[lane_], 24 + rng_.below(600), rng_.below(300), false);  // right in form, wrong checksum
+      case 2:
+        return message(seqs_[lane_], rng_.below(600), rng_.below(300), true);  // noise for ops, any count
+      case 3:
+        return message(seqs_[lane_], 0, rng_.percent(50) ? 0 : 65535, true);
+      case 4:
+        return message(seqs_[lane_], grant_.layout.request_slot_size + rng_.below(100'000), 1,
+                       true);  // longer than its slot
+      case 5:
+        return want(rng_.percent(50) ? rng_.next() : UINT64_MAX);
+      case 6:
+        return ring();
+      case 7:
+        return scribble();
+      default:
+        return pings();
     }
   }
   // Writes a message into the slot of the lane's next seq. `length` and `count` are what the header says.
@@ -91,7 +104,8 @@ class HostileClient {
     endpoint_->stage_write(offset, sizeof(RequestHeader) + std::min<size_t>(length, room), seq);
     endpoint_->flush();
   }
-  // Well-formed, so that the lane goes on and later attacks meet other slots. Now and then more than their results' room.
+  // Well-formed, so that the lane goes on and later attacks meet other slots. Now and then more than their results'
+  // room.
   void pings() {
     const size_t offset = grant_.layout.request_offset(lane_, seqs_[lane_]);
     std::byte* slot = endpoint_->request_image() + offset;
@@ -109,7 +123,8 @@ class HostileClient {
     endpoint_->flush();
   }
   void ring() {
-    for (uint32_t i = rng_.below(5); i > 0; --i) endpoint_->ring(rng_.percent(70) ? lane_ : static_cast<uint32_t>(rng_.next()));
+    for (uint32_t i = rng_.below(5); i > 0; --i)
+      endpoint_->ring(rng_.percent(70) ? lane_ : static_cast<uint32_t>(rng_.next()));
   }
   // Straight into the region, at any moment, as a client on the same host can.
   void scribble() {

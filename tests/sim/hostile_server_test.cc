@@ -1,4 +1,5 @@
-// A server that writes whatever it likes into responses: sessions end, every waiter is told exactly once, nothing crashes.
+// A server that writes whatever it likes into responses: sessions end, every waiter is told exactly once, nothing
+// crashes.
 #include <doctest/doctest.h>
 
 #include "scenarios.h"
@@ -31,12 +32,18 @@ class HostileServer {
     memory_ = endpoint->response_memory();
     ++attacks;
     switch (rng_.below(6)) {
-      case 0: return scribble();
-      case 1: return response(rng_.below(4000), rng_.below(300), static_cast<uint8_t>(rng_.below(3)));
-      case 2: return response(static_cast<uint32_t>(rng_.next()), 1, 0);
-      case 3: return response(rng_.below(400), 1, 0);
-      case 4: return results();
-      default: return push(*endpoint, id);
+      case 0:
+        return scribble();
+      case 1:
+        return response(rng_.below(4000), rng_.below(300), static_cast<uint8_t>(rng_.below(3)));
+      case 2:
+        return response(static_cast<uint32_t>(rng_.next()), 1, 0);
+      case 3:
+        return response(rng_.below(400), 1, 0);
+      case 4:
+        return results();
+      default:
+        return push(*endpoint, id);
     }
   }
   uint64_t attacks = 0;
@@ -44,7 +51,8 @@ class HostileServer {
  private:
   void scribble() {
     for (uint32_t i = rng_.below(100); i > 0; --i) {
-      memory_[rng_.below(static_cast<uint32_t>(world_.scenario.layout.response_bytes()))] = static_cast<std::byte>(rng_.next());
+      memory_[rng_.below(static_cast<uint32_t>(world_.scenario.layout.response_bytes()))] =
+          static_cast<std::byte>(rng_.next());
     }
     if (rng_.percent(50)) wire::FieldWriter(memory_ + offset_).put(seq_);
     if (rng_.percent(50)) wire::FieldWriter(memory_ + offset_ + offsetof(ResponseHeader, asleep)).put(seq_);
@@ -52,7 +60,8 @@ class HostileServer {
   // Noise with a checksum that matches.
   void response(uint32_t length, uint32_t count, uint8_t status) {
     const size_t room = world_.scenario.layout.response_slot_size - sizeof(ResponseHeader);
-    for (size_t i = 0; i + 8 <= room; i += 8) wire::FieldWriter(memory_ + offset_ + sizeof(ResponseHeader) + i).put(rng_.next());
+    for (size_t i = 0; i + 8 <= room; i += 8)
+      wire::FieldWriter(memory_ + offset_ + sizeof(ResponseHeader) + i).put(rng_.next());
     publish(length, count, status);
   }
   // As many results as were asked for, perhaps, and well-formed as far as they go.

@@ -1,9 +1,11 @@
-// A large get yields one version, whole, however often the value is overwritten meanwhile; and tells its owner exactly once.
-#include <doctest/doctest.h>
+// A large get yields one version, whole, however often the value is overwritten meanwhile; and tells its owner exactly
+// once.
+#include "rpc/large_get.h"
 
 #include <map>
 
-#include "rpc/large_get.h"
+#include <doctest/doctest.h>
+
 #include "scenarios.h"
 #include "seeds.h"
 
@@ -16,13 +18,17 @@ using op::OpCode;
 using op::Result;
 using op::ResultCode;
 
-uint32_t length_of(uint64_t version) { return 1500 + static_cast<uint32_t>(version * 2654435761U % 9000); }
+uint32_t length_of(uint64_t version) {
+  return 1500 + static_cast<uint32_t>(version * 2654435761U % 9000);
+}
 
 // A partition with one ever-changing value for every key, and one pinned version per lane.
 class ChangingValues final : public ModelHandler {
  public:
   ChangingValues(World& world, uint32_t partition, uint32_t change_percent)
-      : ModelHandler(world.model, partition, [&world] { world.preempt(); }), world_(world), change_percent_(change_percent) {}
+      : ModelHandler(world.model, partition, [&world] { world.preempt(); }),
+        world_(world),
+        change_percent_(change_percent) {}
 
   void lane_dropped(rpc::LaneId lane) override {
     pins_.erase(lane);
@@ -43,7 +49,8 @@ class ChangingValues final : public ModelHandler {
       return part_of(current, 0, length_of(current));
     }
     const auto pin = pins_.find(lane);
-    const bool pinned = (op.options & op::kPin) && pin != pins_.end() && pin->second == std::pair(std::string(op.key), op.version);
+    const bool pinned =
+        (op.options & op::kPin) && pin != pins_.end() && pin->second == std::pair(std::string(op.key), op.version);
     if (!pinned && op.version != current) {
       Result changed;
       changed.code = ResultCode::kChanged;
@@ -75,7 +82,11 @@ class ChangingValues final : public ModelHandler {
 class Reader final : public rpc::Waiter, public rpc::LargeGetOwner, public rpc::CreditWaiter {
  public:
   Reader(World& world, SimClient& client, uint32_t number, uint32_t gets, bool destroy_at_once)
-      : world_(world), client_(client), key_("large" + std::to_string(number)), left_(gets), destroy_at_once_(destroy_at_once) {}
+      : world_(world),
+        client_(client),
+        key_("large" + std::to_string(number)),
+        left_(gets),
+        destroy_at_once_(destroy_at_once) {}
 
   bool is_done() const { return left_ == 0 && !busy_; }
   void turn() {
@@ -172,7 +183,8 @@ std::string read_large(uint64_t seed, Scenario scenario, uint32_t change_percent
   Rng rng(seed + 1);
   const auto done = [&] { return std::ranges::all_of(all, [](const auto& reader) { return reader->is_done(); }); };
   for (int i = 0; i < 3 && disturb; ++i) {
-    world.run_until([&, end = world.clock.manual.now_ns() + rng.below(50'000)] { return world.clock.manual.now_ns() > end; });
+    world.run_until(
+        [&, end = world.clock.manual.now_ns() + rng.below(50'000)] { return world.clock.manual.now_ns() > end; });
     disturb(world, rng);
   }
   const auto wake_all = [&] {
@@ -205,7 +217,8 @@ Scenario large_scenario(uint64_t seed) {
 
 TEST_CASE("a large get yields one version whole, overwritten or not") {
   Outcome sum;
-  for_each_seed(300, [&](uint64_t seed) { return read_large(seed, large_scenario(seed), pick(seed, 5) * 10, 2, {}, sum); });
+  for_each_seed(300,
+                [&](uint64_t seed) { return read_large(seed, large_scenario(seed), pick(seed, 5) * 10, 2, {}, sum); });
   CHECK(is_met(sum.restarts));
 }
 
@@ -230,10 +243,13 @@ TEST_CASE("a large get whose session is lost tells its owner exactly once") {
   for_each_seed(300, [&](uint64_t seed) {
     Scenario scenario = large_scenario(seed);
     scenario.model.may_be_lost = scenario.time_heals = true;
-    return read_large(seed, scenario, 20, 3, [](World& world, Rng& rng) {
-      SimClient& victim = *world.clients[rng.below(static_cast<uint32_t>(world.clients.size()))];
-      if (victim.session().is_open()) world.control.close(victim.session().grant().session_id);
-    }, sum);
+    return read_large(
+        seed, scenario, 20, 3,
+        [](World& world, Rng& rng) {
+          SimClient& victim = *world.clients[rng.below(static_cast<uint32_t>(world.clients.size()))];
+          if (victim.session().is_open()) world.control.close(victim.session().grant().session_id);
+        },
+        sum);
   });
   CHECK(is_met(sum.lost));
 }

@@ -29,16 +29,19 @@ std::string pattern(uint64_t id, size_t length) {
   return bytes;
 }
 
-void OpRecord::on_result(const Result& result) { model->check_answer(*this, result); }
+void OpRecord::on_result(const Result& result) {
+  model->check_answer(*this, result);
+}
 
-// --- the client's side -----------------------------------------------------------------------------------------------------
+// --- the client's side ---------------------------------------------------------------------------------------------
 
 std::unique_ptr<Model::Draft> Model::draw_op() {
   OpRecord& record = records_.emplace_back();
   auto draft = std::make_unique<Draft>();
   draft->id = record.id = records_.size();
   draft->key = "k" + std::to_string(record.id) + ".";
-  if (rng_.percent(20)) draft->key.resize(rng_.between(static_cast<uint32_t>(draft->key.size()), op::kMaxKeyLength), 'x');
+  if (rng_.percent(20))
+    draft->key.resize(rng_.between(static_cast<uint32_t>(draft->key.size()), op::kMaxKeyLength), 'x');
   record.model = this;
   record.code = kCodes[rng_.below(std::size(kCodes))];
   Op& op = draft->op;
@@ -52,12 +55,15 @@ std::unique_ptr<Model::Draft> Model::draw_op() {
       op.exptime = static_cast<int64_t>(record.id);
       record.value_length = static_cast<uint32_t>(op.value.size());
       break;
-    case OpCode::kArith: op.delta = record.id; break;
+    case OpCode::kArith:
+      op.delta = record.id;
+      break;
     case OpCode::kGet:
       op.options = op::kWantCas;
       record.value_length = rng_.percent(options_.large_percent) ? kLarge : rng_.below(options_.value_max);
       break;
-    default: break;
+    default:
+      break;
   }
   return draft;
 }
@@ -92,8 +98,8 @@ void Model::check_answer(OpRecord& record, const Result& result) {
 void Model::check_value(const OpRecord& record, const Result& result) {
   const auto mismatch = [&](const char* what) {
     fail("op " + std::to_string(record.id) + " (" + op::to_string(record.code) + ") got another's " + what + ": " +
-         op::to_string(result.code) + " cas " + std::to_string(result.cas) + " number " + std::to_string(result.number) +
-         " length " + std::to_string(result.total_length));
+         op::to_string(result.code) + " cas " + std::to_string(result.cas) + " number " +
+         std::to_string(result.number) + " length " + std::to_string(result.total_length));
   };
   switch (record.code) {
     case OpCode::kSet:
@@ -114,7 +120,7 @@ void Model::check_value(const OpRecord& record, const Result& result) {
   }
 }
 
-// --- the handler's side ----------------------------------------------------------------------------------------------------
+// --- the handler's side --------------------------------------------------------------------------------------------
 
 Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
   Result result;
@@ -144,7 +150,9 @@ Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
       result.code = ResultCode::kNumber;
       result.number = id;
       break;
-    case OpCode::kDelete: result.code = ResultCode::kDeleted; break;
+    case OpCode::kDelete:
+      result.code = ResultCode::kDeleted;
+      break;
     default:
       answer_value_ = pattern(id, record.value_length);
       result.code = ResultCode::kHit;
@@ -174,7 +182,7 @@ std::string Model::unanswered() const {
   return list;
 }
 
-// --- ModelHandler ----------------------------------------------------------------------------------------------------------
+// --- ModelHandler --------------------------------------------------------------------------------------------------
 
 void ModelHandler::prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes) {
   if (ops.size() > kMaxBatch || ops.size() != lanes.size() || ops.empty()) model_.fail("a batch of a wrong size");
@@ -184,7 +192,9 @@ void ModelHandler::prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes
   pause();
 }
 
-void ModelHandler::locate() { pause(); }
+void ModelHandler::locate() {
+  pause();
+}
 
 Result ModelHandler::execute(size_t index) {
   if (index != next_++ || index >= ops_.size()) {

@@ -1,7 +1,8 @@
-// What the simulation's ops are and what must become of them. Every op carries a number of its own in its key; from that
-// number follow its value, its result, and so what the handler must see and the waiter must be told.
+// What the simulation's ops are and what must become of them. Every op carries a number of its own in its key; from
+// that number follow its value, its result, and so what the handler must see and the waiter must be told.
 //
-//   Model::append ─▶ ClientLane ─ … ─▶ ModelHandler::execute (once, in lane order, untouched) ─ … ─▶ OpRecord::on_result (once, its own)
+//   Model::append ─▶ ClientLane ─ … ─▶ ModelHandler::execute (once, in lane order, untouched) ─ … ─▶
+//   OpRecord::on_result (once, its own)
 //
 // The first thing that is not as specified becomes failure(); nothing throws, so that a broken run can be torn down.
 #pragma once
@@ -40,8 +41,8 @@ struct OpRecord final : rpc::Waiter {
 };
 
 struct ModelOptions {
-  uint32_t value_max = 700;       // of sets, and of gets that fit
-  uint32_t large_percent = 3;     // gets whose value is larger than any slot
+  uint32_t value_max = 700;    // of sets, and of gets that fit
+  uint32_t large_percent = 3;  // gets whose value is larger than any slot
   bool may_time_out = false;
   bool may_be_lost = false;
   bool check_results = true;  // off where the server lies
@@ -86,7 +87,7 @@ class Model {
 
   const ModelOptions options_;
   Rng& rng_;
-  std::deque<OpRecord> records_;  // by id - 1
+  std::deque<OpRecord> records_;                                                 // by id - 1
   std::map<std::pair<uint64_t, uint32_t>, uint64_t> appended_on_, executed_on_;  // by session and lane
   uint64_t appended_ = 0, answered_ = 0, timed_out_ = 0, lost_ = 0;
   std::set<uint64_t> hostile_;
@@ -109,7 +110,9 @@ class ModelHandler : public rpc::OpHandler {
   void lane_dropped(rpc::LaneId lane) override { sessions_.erase(lane); }
 
  protected:
-  virtual op::Result answer(const op::Op& op, rpc::LaneId lane) { return model_.execute(op, sessions_.at(lane), partition_); }
+  virtual op::Result answer(const op::Op& op, rpc::LaneId lane) {
+    return model_.execute(op, sessions_.at(lane), partition_);
+  }
   void pause() const { pause_(); }
 
   Model& model_;

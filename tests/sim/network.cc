@@ -22,8 +22,12 @@ struct LineAligned {
   alignas(kLine) std::byte bytes[kLine];
 };
 using Memory = std::vector<LineAligned>;
-Memory make_memory(size_t bytes) { return Memory((bytes + kLine - 1) / kLine); }
-std::byte* data(Memory& memory) { return memory.empty() ? nullptr : memory[0].bytes; }
+Memory make_memory(size_t bytes) {
+  return Memory((bytes + kLine - 1) / kLine);
+}
+std::byte* data(Memory& memory) {
+  return memory.empty() ? nullptr : memory[0].bytes;
+}
 }  // namespace
 
 // A posted verb. kStarting ones have sampled or placed nothing yet.
@@ -42,7 +46,9 @@ struct Verb {
   bool started = false;
 
   bool is_done() const { return started && lines_left.empty(); }
-  bool overlaps(const Verb& other) const { return offset < other.offset + other.length && other.offset < offset + length; }
+  bool overlaps(const Verb& other) const {
+    return offset < other.offset + other.length && other.offset < offset + length;
+  }
 };
 
 struct Delivery {
@@ -122,7 +128,8 @@ class ClientEnd final : public transport::ClientEndpoint {
  public:
   explicit ClientEnd(std::shared_ptr<Link> link) : link_(std::move(link)), network_(*link_->network) {
     const bool shm = link_->is_shm();
-    limits_ = {.read_depth = shm ? 4096 : network_.options().read_depth, .deliver_is_wakeup = shm, .fetch_is_local = shm};
+    limits_ = {
+        .read_depth = shm ? 4096 : network_.options().read_depth, .deliver_is_wakeup = shm, .fetch_is_local = shm};
   }
   ~ClientEnd() override { close(); }
 
@@ -137,7 +144,8 @@ class ClientEnd final : public transport::ClientEndpoint {
   }
   Status map_region(const transport::RegionShape& shape) override {
     const transport::RegionShape& made = link_->shape;
-    if (!link_->region_sent || shape.request_bytes != made.request_bytes || shape.response_bytes != made.response_bytes) {
+    if (!link_->region_sent || shape.request_bytes != made.request_bytes ||
+        shape.response_bytes != made.response_bytes) {
       return Status::error("the region is not of the agreed size");
     }
     if (!link_->is_shm()) {
@@ -218,7 +226,8 @@ class ClientEnd final : public transport::ClientEndpoint {
     link_->staged.clear();
   }
   void drain_store_buffer() {
-    for (const StoredWord& word : link_->store_buffer) base::publish_word(data(link_->requests) + word.offset, word.word);
+    for (const StoredWord& word : link_->store_buffer)
+      base::publish_word(data(link_->requests) + word.offset, word.word);
     link_->store_buffer.clear();
   }
   // The event's bytes, as the reply slot holds them now, in memory of exactly their size.
@@ -312,14 +321,16 @@ class ServerEnd final : public transport::ServerEndpoint {
   const std::string peer_ = "simulated";
 };
 
-// --- the network -----------------------------------------------------------------------------------------------------------
+// --- the network ---------------------------------------------------------------------------------------------------
 
 Network::Network(const NetworkOptions& options, const base::Clock& clock, Rng& rng)
     : options_(options), clock_(clock), rng_(rng) {
   newest = this;
 }
 
-Network::~Network() { newest = nullptr; }
+Network::~Network() {
+  newest = nullptr;
+}
 
 Expected<std::unique_ptr<transport::ClientEndpoint>> Network::connect(const std::string& address) {
   EGRET_CHECK(newest != nullptr);

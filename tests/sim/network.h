@@ -3,14 +3,14 @@
 //   client endpoint ─ staged ─ flush ─▶ verbs of the link ─ step() by step(), a cache line at a time ─▶ region
 //                 ◀─ events ◀───────── reads complete, deliveries land ◀──────────────────────────────┘
 //
-// Two flavours:
-//   kVerbs  A queue pair's restrictions. A WRITE becomes visible in 64-byte lines in any order, its bytes taken from the
-//           request image as late as that. A READ starts when every WRITE staged before it is placed, samples its lines in
-//           any order over several steps, and lands in the response image when it is whole and all earlier READs have
-//           landed; until then its range of the image holds junk. Later WRITEs may overtake READs. A ring comes after the
-//           WRITEs before it. At most `read_depth` READs at once: more abort. Only the home may deliver: others abort.
-//   kShm    Both images are the region itself. The first word of a write waits in a store buffer until flush() (the fence)
-//           or a later step; everything else is visible at once. Deliver is a wake-up and nothing else.
+// kVerbs has a queue pair's restrictions. A WRITE becomes visible in 64-byte lines in any order, its bytes taken from
+// the request image as late as that. A READ starts when every WRITE staged before it is placed, samples its lines in
+// any order over several steps, and lands in the response image when it is whole and all earlier READs have landed;
+// until then its range of the image holds junk. Later WRITEs may overtake READs. A ring comes after the WRITEs before
+// it. At most `read_depth` READs at once: more abort. Only the home may deliver: others abort.
+//
+// kShm has both images in the region itself. The first word of a write waits in a store buffer until flush() (the
+// fence) or a later step; everything else is visible at once. Deliver is a wake-up and nothing else.
 //
 // Every virtual call is a place where the other side may be let in: see Network::set_preempt().
 // Single-threaded. The network outlives its endpoints.
@@ -35,9 +35,9 @@ enum class Flavour : uint8_t { kVerbs, kShm };
 struct NetworkOptions {
   Flavour flavour = Flavour::kVerbs;
   uint32_t read_depth = 16;
-  uint32_t stall_percent = 2;       // chance that a verb, when its turn comes, first waits
-  uint64_t stall_max_ns = 20'000;   // this long at most
-  bool overtake = true;             // WRITEs may pass earlier READs, and WRITEs elsewhere in memory
+  uint32_t stall_percent = 2;      // chance that a verb, when its turn comes, first waits
+  uint64_t stall_max_ns = 20'000;  // this long at most
+  bool overtake = true;            // WRITEs may pass earlier READs, and WRITEs elsewhere in memory
 };
 
 // What the network did: shows that a test met what it is about.
@@ -67,8 +67,9 @@ class Network {
   bool step();
   // Nothing is under way on any link.
   bool is_idle() const;
-  // What an event loop would be told of the connection that `address` made last, and of a server's end: its data descriptor
-  // became readable (asking clears that, as an edge-triggered wait does); its control channel has a frame or the peer's end.
+  // What an event loop would be told of the connection that `address` made last, and of a server's end: its data
+  // descriptor became readable (asking clears that, as an edge-triggered wait does); its control channel has a frame or
+  // the peer's end.
   bool take_client_wake(const std::string& address);
   bool has_client_wake(const std::string& address) const;
   bool is_client_control_ready(const std::string& address) const;

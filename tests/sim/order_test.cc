@@ -1,4 +1,5 @@
-// Every op is executed exactly once, in lane order, and answered exactly once with its own result, whatever the network does.
+// Every op is executed exactly once, in lane order, and answered exactly once with its own result, whatever the network
+// does.
 #include <doctest/doctest.h>
 
 #include "scenarios.h"
@@ -61,7 +62,8 @@ TEST_CASE("the window is never exceeded, and credit comes back") {
     uint32_t most = 0;
     for (const auto& client : world.clients) {
       client->on_turn = [&, session = &client->session()] {
-        for (uint32_t lane = 0; lane < session->lane_count(); ++lane) most = std::max(most, session->lane(lane).outstanding());
+        for (uint32_t lane = 0; lane < session->lane_count(); ++lane)
+          most = std::max(most, session->lane(lane).outstanding());
       };
     }
     world.run();

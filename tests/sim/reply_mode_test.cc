@@ -12,11 +12,10 @@ using Mode = rpc::FetchPolicy::Mode;
 
 // One client, one lane, one op at a time; processing takes as long as `pause_ns` says.
 struct Slow {
-  explicit Slow(uint64_t seed, Flavour flavour) : world(seed, scenario(flavour), [this](World& of, uint32_t partition) {
-    return std::make_unique<ModelHandler>(of.model, partition, [this, &of] {
-      of.pass_time(pause_ns);
-    });
-  }) {}
+  explicit Slow(uint64_t seed, Flavour flavour)
+      : world(seed, scenario(flavour), [this](World& of, uint32_t partition) {
+          return std::make_unique<ModelHandler>(of.model, partition, [this, &of] { of.pass_time(pause_ns); });
+        }) {}
 
   static Scenario scenario(Flavour flavour) {
     Scenario scenario;
@@ -48,7 +47,8 @@ TEST_CASE("slow processing makes the client ask for pushes; short processing mak
     Slow slow(seed, seed % 2 == 0 ? Flavour::kVerbs : Flavour::kShm);
     slow.world.run_until([&] { return slow.world.clients[0]->session().is_open(); });
     for (int i = 0; i < 5; ++i) slow.one_op();
-    if (slow.mode() != Mode::kFetch) return std::string();  // a slow network can do it; the policy's own tests are exact
+    if (slow.mode() != Mode::kFetch)
+      return std::string();  // a slow network can do it; the policy's own tests are exact
     slow.pause_ns = 20'000;
     int slow_ops = 0;
     for (; slow.mode() == Mode::kFetch && slow_ops < 50; ++slow_ops) slow.one_op();

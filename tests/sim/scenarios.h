@@ -7,7 +7,9 @@
 
 namespace egret::sim {
 
-inline uint32_t pick(uint64_t seed, uint32_t choices) { return static_cast<uint32_t>(seed % choices); }
+inline uint32_t pick(uint64_t seed, uint32_t choices) {
+  return static_cast<uint32_t>(seed % choices);
+}
 
 // Sizes, delays and read depth drawn from the seed; a test then fixes what it is about.
 inline Scenario any_scenario(uint64_t seed) {

@@ -4,15 +4,22 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define EGRET_DEATH_CALLBACK 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define EGRET_DEATH_CALLBACK 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(EGRET_DEATH_CALLBACK)
+#define EGRET_SLOW_BUILD 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define EGRET_SLOW_BUILD 1
 #endif
 #endif
 #ifdef EGRET_DEATH_CALLBACK
@@ -30,8 +37,9 @@ void tell_seed() {
   if (!running) return;
   running = 0;
   char line[96];
-  const int length = std::snprintf(line, sizeof line, "\nseed %llu ended the process; EGRET_SIM_SEED=%llu replays it\n",
-                                   static_cast<unsigned long long>(current_seed), static_cast<unsigned long long>(current_seed));
+  const int length =
+      std::snprintf(line, sizeof line, "\nseed %llu ended the process; EGRET_SIM_SEED=%llu replays it\n",
+                    static_cast<unsigned long long>(current_seed), static_cast<unsigned long long>(current_seed));
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, static_cast<size_t>(length));
 }
 
@@ -71,10 +79,15 @@ bool run_one(uint64_t seed, const std::function<std::string(uint64_t)>& run) {
 
 }  // namespace
 
-bool is_met(uint64_t count) { return count > 0 || std::getenv("EGRET_SIM_SEED") != nullptr; }
+bool is_met(uint64_t count) {
+  return count > 0 || std::getenv("EGRET_SIM_SEED") != nullptr;
+}
 
 void for_each_seed(uint64_t seeds, const std::function<std::string(uint64_t)>& run) {
   install_once();
+#ifdef EGRET_SLOW_BUILD
+  seeds = seeds / 4 + 1;
+#endif
   if (std::getenv("EGRET_SIM_SEED") != nullptr) {
     run_one(from_environment("EGRET_SIM_SEED", 1), run);
     return;

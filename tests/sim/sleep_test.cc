@@ -1,5 +1,5 @@
-// No wake-up is lost: whoever sleeps with something to wait for is woken, without timers. "Lost" is decided exactly: nothing
-// moves any more, on the network or in any thread, and somebody has not been answered.
+// No wake-up is lost: whoever sleeps with something to wait for is woken, without timers. "Lost" is decided exactly:
+// nothing moves any more, on the network or in any thread, and somebody has not been answered.
 #include <doctest/doctest.h>
 
 #include "scenarios.h"
@@ -35,7 +35,9 @@ Seen run_seeds(uint64_t seeds, const std::function<Scenario(uint64_t)>& scenario
   return seen;
 }
 
-Flavour flavour_of(uint64_t seed) { return seed % 4 == 3 ? Flavour::kShm : Flavour::kVerbs; }
+Flavour flavour_of(uint64_t seed) {
+  return seed % 4 == 3 ? Flavour::kShm : Flavour::kVerbs;
+}
 
 }  // namespace
 

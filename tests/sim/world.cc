@@ -18,7 +18,7 @@ constexpr size_t kRingBatch = 4;
 constexpr uint32_t kRoundsBetweenParks = 4;
 }  // namespace
 
-// --- SimClient -------------------------------------------------------------------------------------------------------------
+// --- SimClient -----------------------------------------------------------------------------------------------------
 
 namespace {
 rpc::SessionOptions options_of(const Scenario& scenario, const std::string& address, uint32_t number) {
@@ -32,7 +32,8 @@ rpc::SessionOptions options_of(const Scenario& scenario, const std::string& addr
 }  // namespace
 
 SimClient::SimClient(World& world, uint32_t number)
-    : world_(world), address_("sim:" + std::to_string(number)),
+    : world_(world),
+      address_("sim:" + std::to_string(number)),
       session_(options_of(world.scenario, address_, number), world.clock, *this, Network::connect),
       to_submit_(world.scenario.ops_per_client) {}
 
@@ -114,12 +115,16 @@ bool SimClient::may_block() {
   return quiet;
 }
 
-// --- Partition -------------------------------------------------------------------------------------------------------------
+// --- Partition -----------------------------------------------------------------------------------------------------
 
 Partition::Partition(World& world, uint32_t number, std::unique_ptr<ModelHandler> handler)
-    : world_(world), number_(number), handler_(std::move(handler)),
-      poller_({.partition = number, .lane_idle_ns = world.scenario.lane_idle_ns,
-               .torn_limit_ns = world.scenario.torn_limit_ns}, world.clock, *handler_, *this) {}
+    : world_(world),
+      number_(number),
+      handler_(std::move(handler)),
+      poller_({.partition = number,
+               .lane_idle_ns = world.scenario.lane_idle_ns,
+               .torn_limit_ns = world.scenario.torn_limit_ns},
+              world.clock, *handler_, *this) {}
 
 bool Partition::is_asleep() const {
   if (frozen_) return true;
@@ -160,7 +165,9 @@ bool Partition::read_mail() {
         if (home != homes_.end()) homes_.erase(home);
         world_.control.on_detached(session_id);
         break;
-      case Letter::Kind::kRing: poller_.ring(session_id); break;
+      case Letter::Kind::kRing:
+        poller_.ring(session_id);
+        break;
       case Letter::Kind::kDeliver:
         if (home != homes_.end()) home->endpoint->deliver(letter.lane.lane, letter.offset, letter.length);
         break;
@@ -206,7 +213,7 @@ void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length
   world_.partitions[lane.home]->post({Letter::Kind::kDeliver, lane, offset, length});
 }
 
-// --- Control ---------------------------------------------------------------------------------------------------------------
+// --- Control -------------------------------------------------------------------------------------------------------
 
 bool Control::step() {
   bool any = false;
@@ -226,7 +233,8 @@ bool Control::step() {
     if (session->state != State::kClosing) open.push_back(session.get());
   }
   for (Session* session : open) any |= read_control(*session);
-  std::erase_if(sessions_, [](const auto& session) { return session->state == State::kClosing && session->detaching == 0; });
+  std::erase_if(sessions_,
+                [](const auto& session) { return session->state == State::kClosing && session->detaching == 0; });
   grant_waiting();
   return any;
 }
@@ -328,11 +336,16 @@ uint64_t Control::nonce(uint64_t session_id) const {
   return at == sessions_.end() ? 0 : (*at)->nonce;
 }
 
-// --- World -----------------------------------------------------------------------------------------------------------------
+// --- World ---------------------------------------------------------------------------------------------------------
 
 World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make_handler)
-    : seed(world_seed), scenario(given), rng(world_seed), model(scenario.model, rng),
-      network(scenario.network, clock.manual, rng), control(*this), tracing_(std::getenv("EGRET_SIM_TRACE") != nullptr) {
+    : seed(world_seed),
+      scenario(given),
+      rng(world_seed),
+      model(scenario.model, rng),
+      network(scenario.network, clock.manual, rng),
+      control(*this),
+      tracing_(std::getenv("EGRET_SIM_TRACE") != nullptr) {
   for (uint32_t i = 0; i < scenario.layout.lanes; ++i) {
     auto handler = make_handler ? make_handler(*this, i) : std::make_unique<ModelHandler>(model, i, [this] {
       if (scenario.pause_max_ns > 0) pass_time(rng.below(static_cast<uint32_t>(scenario.pause_max_ns)));
@@ -346,7 +359,9 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
   for (const auto& client : clients) client->start();
 }
 
-World::~World() { tear_down(); }
+World::~World() {
+  tear_down();
+}
 
 void World::tear_down() {
   network.set_preempt({});
@@ -363,7 +378,8 @@ void World::step_actor(size_t actor) {
     clients[actor - partitions.size()]->step();
   }
   busy_.erase(actor);
-  if (tracing_) trace(actor < partitions.size() ? partitions[actor]->describe() : clients[actor - partitions.size()]->describe());
+  if (tracing_)
+    trace(actor < partitions.size() ? partitions[actor]->describe() : clients[actor - partitions.size()]->describe());
 }
 
 void World::step() {
@@ -408,7 +424,8 @@ void World::step_others() {
 }
 
 bool World::seems_quiet() const {
-  return network.is_idle() && std::ranges::all_of(partitions, [](const auto& p) { return p->is_asleep() || p->is_idle(); }) &&
+  return network.is_idle() &&
+         std::ranges::all_of(partitions, [](const auto& p) { return p->is_asleep() || p->is_idle(); }) &&
          std::ranges::all_of(clients, [](const auto& c) { return c->is_asleep(); });
 }
 
@@ -483,20 +500,22 @@ void World::trace(const std::string& line) const {
 }
 
 std::string SimClient::describe() {
-  std::string line = address_ + (blocked_ ? " blocked" : " awake") + (session_.is_open() ? "" : " no session: " + why_lost_);
+  std::string line =
+      address_ + (blocked_ ? " blocked" : " awake") + (session_.is_open() ? "" : " no session: " + why_lost_);
   for (uint32_t i = 0; i < session_.lane_count(); ++i) {
     const rpc::ClientLane& lane = session_.lane(i);
     line += " [" + std::to_string(lane.outstanding()) + " from " + std::to_string(lane.answered());
     if (lane.outstanding() > 0) line += " sent at " + std::to_string(lane.oldest_sent_ns());
-    line += ", rings " + std::to_string(lane.counters().rings) + ", wants " + std::to_string(lane.counters().wants) + "]";
+    line +=
+        ", rings " + std::to_string(lane.counters().rings) + ", wants " + std::to_string(lane.counters().wants) + "]";
   }
   return line;
 }
 
 std::string Partition::describe() const {
-  return "partition " + std::to_string(number_) + (frozen_ ? " frozen" : "") + (blocked_ ? " blocked" : "") + ", awake lanes " +
-         std::to_string(poller_.awake_lanes()) + ", messages " + std::to_string(poller_.counters().messages) + ", mail " +
-         std::to_string(mail_.size());
+  return "partition " + std::to_string(number_) + (frozen_ ? " frozen" : "") + (blocked_ ? " blocked" : "") +
+         ", awake lanes " + std::to_string(poller_.awake_lanes()) + ", messages " +
+         std::to_string(poller_.counters().messages) + ", mail " + std::to_string(mail_.size());
 }
 
 std::string World::describe() const {

@@ -1,5 +1,5 @@
-// A whole system in one thread: backend partitions and a control thread, proxy workers, and the network between them. All
-// of them are actors; step() lets one of them, drawn from the seed, do one turn of its loop, and time passes.
+// A whole system in one thread: backend partitions and a control thread, proxy workers, and the network between them.
+// All of them are actors; step() lets one of them, drawn from the seed, do one turn of its loop, and time passes.
 //
 //   SimClient = proxy/worker.cc's loop around a ClientSession       ┐
 //   Partition = backend/partition.cc's loop around a SlotPoller     ├─ World::step(), World::run()
@@ -37,13 +37,13 @@ struct Scenario {
   bool clients_sleep_always = false;  // at every opportunity, else after spin_ns in fetch mode
   bool park_always = false;           // lanes at every opportunity, else after lane_idle_ns
   uint64_t lane_idle_ns = 30'000;
-  uint64_t step_max_ns = 200;         // time that a step takes at most
-  uint64_t pause_max_ns = 0;          // time that the execution of an op takes at most
+  uint64_t step_max_ns = 200;  // time that a step takes at most
+  uint64_t pause_max_ns = 0;   // time that the execution of an op takes at most
   uint32_t preempt_percent = 30;
   uint64_t torn_limit_ns = 1'000'000'000;
   uint64_t tick_ns = rpc::ClientSession::kTickNs;
-  // Open sessions tick, and when nothing moves, time goes on to the next tick. Else there are no timers that could hide a
-  // lost wake-up: when nothing moves, there was one.
+  // Open sessions tick, and when nothing moves, time goes on to the next tick. Else there are no timers that could hide
+  // a lost wake-up: when nothing moves, there was one.
   bool time_heals = false;
 };
 
@@ -190,8 +190,8 @@ class World {
   ~World();
 
   void step();
-  // Steps until all clients have submitted and been answered, or something failed. Nothing moving any more with a waiter
-  // unanswered is a lost wake-up and a failure (unless time heals it); so is `max_steps` without an end.
+  // Steps until all clients have submitted and been answered, or something failed. Nothing moving any more with a
+  // waiter unanswered is a lost wake-up and a failure (unless time heals it); so is `max_steps` without an end.
   void run(uint64_t max_steps = 2'000'000);
   // Steps until `done`; false when that did not happen within `max_steps`, or something failed.
   bool run_until(const std::function<bool()>& done, uint64_t max_steps = 2'000'000);

@@ -45,7 +45,7 @@ wire::RequestHeader header_of(FakeClientEndpoint& endpoint, const FakeClientEndp
 
 }  // namespace
 
-// --- packing ---------------------------------------------------------------------------------------------------------------
+// --- packing -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("ops share a message, in order, under a checksum") {
   Fixture f;
@@ -63,7 +63,8 @@ TEST_CASE("ops share a message, in order, under a checksum") {
   const std::byte* checked = f.endpoint.requests.data() + write.offset + wire::kRequestChecked;
   CHECK(header.checksum == wire::message_checksum(checked, write.length - wire::kRequestChecked, kNonce, 1));
   op::Op ops[2];
-  REQUIRE(wire::decode_ops(f.endpoint.requests.data() + write.offset + sizeof header, header.length, ops) == wire::DecodeError::kNone);
+  REQUIRE(wire::decode_ops(f.endpoint.requests.data() + write.offset + sizeof header, header.length, ops) ==
+          wire::DecodeError::kNone);
   CHECK(ops[0].key == "one");
   CHECK(ops[1].key == "two");
   CHECK(second_key == "two");
@@ -118,7 +119,7 @@ TEST_CASE("the window: append is refused when every slot is taken, and welcome w
   CHECK(f.lane.append(get_of("key"), &f.listener));
 }
 
-// --- answers ---------------------------------------------------------------------------------------------------------------
+// --- answers -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("results reach their waiters in order, also when responses come in another order") {
   Fixture f;
@@ -232,7 +233,7 @@ TEST_CASE("too few results, a status or noise where results should be: malformed
   });
 }
 
-// --- want, asleep ------------------------------------------------------------------------------------------------------------
+// --- want, asleep --------------------------------------------------------------------------------------------------
 
 TEST_CASE("want covers everything outstanding and is written once") {
   Fixture f;
@@ -309,7 +310,7 @@ TEST_CASE("a lane that shows itself asleep is rung once, and again when that has
   CHECK(f.endpoint.rings.size() == 2);
 }
 
-// --- endings ---------------------------------------------------------------------------------------------------------------
+// --- endings -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("time is up for messages sent before, once; their slots come back with the late response") {
   Fixture f;
@@ -336,6 +337,6 @@ TEST_CASE("the end of a session is told to those who wait, open message included
   f.send(2);
   REQUIRE(f.lane.append(get_of("open"), &f.listener));
   f.lane.fail_all();
-  CHECK(f.listener.codes == std::vector<ResultCode>{ResultCode::kTimedOut, ResultCode::kSessionLost, ResultCode::kSessionLost,
-                                                    ResultCode::kSessionLost});
+  CHECK(f.listener.codes == std::vector<ResultCode>{ResultCode::kTimedOut, ResultCode::kSessionLost,
+                                                    ResultCode::kSessionLost, ResultCode::kSessionLost});
 }

@@ -65,7 +65,9 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   const transport::Limits& limits() const override { return limits_; }
   std::byte* request_image() override { return requests.data(); }
   const std::byte* response_image() const override { return responses.data(); }
-  void stage_write(size_t offset, size_t length, uint64_t first_word) override { writes.push_back({offset, length, first_word}); }
+  void stage_write(size_t offset, size_t length, uint64_t first_word) override {
+    writes.push_back({offset, length, first_word});
+  }
   void stage_read(size_t offset, size_t length, uint64_t tag) override { reads.push_back({offset, length, tag}); }
   void flush() override { ++flushes; }
   size_t poll(std::span<transport::Event> found) override {
@@ -128,7 +130,7 @@ class FakeServerEndpoint final : public transport::ServerEndpoint {
   const std::string peer_ = "fake";
 };
 
-// --- messages, made and read by hand -----------------------------------------------------------------------------------------
+// --- messages, made and read by hand -------------------------------------------------------------------------------
 
 inline op::Op get_of(std::string_view key) {
   op::Op op;
@@ -143,7 +145,8 @@ inline void put_request(std::byte* memory, const wire::RegionLayout& layout, uin
   std::byte* const slot = memory + layout.request_offset(lane, seq);
   std::byte* end = slot + sizeof(wire::RequestHeader);
   for (const op::Op& op : ops) end = wire::encode_op(end, op);
-  const auto bytes = length >= 0 ? static_cast<uint32_t>(length) : static_cast<uint32_t>(end - slot - ptrdiff_t{sizeof(wire::RequestHeader)});
+  const auto bytes = length >= 0 ? static_cast<uint32_t>(length)
+                                 : static_cast<uint32_t>(end - slot - ptrdiff_t{sizeof(wire::RequestHeader)});
   wire::FieldWriter checked(slot + wire::kRequestChecked);
   checked.put(bytes);
   checked.put(static_cast<uint16_t>(count >= 0 ? count : static_cast<int>(ops.size())));

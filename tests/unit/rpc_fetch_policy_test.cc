@@ -27,7 +27,9 @@ struct Policy : FetchPolicy {
 
 }  // namespace
 
-TEST_CASE("a lane begins by fetching") { CHECK(Policy().mode() == Mode::kFetch); }
+TEST_CASE("a lane begins by fetching") {
+  CHECK(Policy().mode() == Mode::kFetch);
+}
 
 TEST_CASE("two messages in a row with more than R refetches lead to server reply") {
   Policy policy;

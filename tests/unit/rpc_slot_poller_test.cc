@@ -1,12 +1,11 @@
 // The server's side of the slots: what it takes, what it executes, what it publishes, whom it wakes.
-#include "rpc_fakes.h"
-
 #include <atomic>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/slot_copy.h"
 #include "rpc/slot_poller.h"
+#include "rpc_fakes.h"
 
 using namespace egret;
 using namespace egret::rpc;
@@ -68,7 +67,8 @@ struct Fixture : DeliveryRelay {
     return all;
   }
   uint64_t asleep(uint64_t seq) {
-    return base::observe_word(endpoint.responses.data() + kLayout.response_offset(0, seq) + offsetof(wire::ResponseHeader, asleep));
+    return base::observe_word(endpoint.responses.data() + kLayout.response_offset(0, seq) +
+                              offsetof(wire::ResponseHeader, asleep));
   }
 
   base::ManualClock clock;
@@ -80,7 +80,7 @@ struct Fixture : DeliveryRelay {
 
 }  // namespace
 
-// --- serving -----------------------------------------------------------------------------------------------------------------
+// --- serving -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("a message's ops are executed in order, once, and answered in one response") {
   Fixture f;
@@ -165,11 +165,13 @@ TEST_CASE("the response says how long the server took") {
   poller.attach({1, 0, 0, &f.endpoint, kLayout, kNonce});
   CHECK(poller.poll() == 1);
   uint32_t processing = 0;
-  std::memcpy(&processing, f.endpoint.responses.data() + kLayout.response_offset(0, 1) + offsetof(wire::ResponseHeader, processing_ns), 4);
+  std::memcpy(
+      &processing,
+      f.endpoint.responses.data() + kLayout.response_offset(0, 1) + offsetof(wire::ResponseHeader, processing_ns), 4);
   CHECK(processing == 1234);
 }
 
-// --- what is not taken ---------------------------------------------------------------------------------------------------------
+// --- what is not taken ---------------------------------------------------------------------------------------------
 
 TEST_CASE("a request that is torn, of another session or longer than its slot is looked at again, never executed") {
   Fixture f;
@@ -225,7 +227,8 @@ TEST_CASE("a slot that is rewritten all the time is taken whole or not at all") 
   f.attach();
   // Two valid messages for the same seq, of different lengths; a thread puts one over the other without end.
   std::vector<std::byte> versions[2];
-  const std::vector<op::Op> ops[2] = {{get_of("short")}, std::vector<op::Op>(15, get_of(std::string_view("quite a long key")))};
+  const std::vector<op::Op> ops[2] = {{get_of("short")},
+                                      std::vector<op::Op>(15, get_of(std::string_view("quite a long key")))};
   const size_t offset = kLayout.request_offset(0, 1);
   for (int i = 0; i < 2; ++i) {
     put_request(f.endpoint.requests.data(), kLayout, 0, 1, ops[i]);
@@ -250,7 +253,7 @@ TEST_CASE("a slot that is rewritten all the time is taken whole or not at all") 
   for (const std::string& key : f.handler.keys) CHECK(key == (is_short ? "short" : "quite a long key"));
 }
 
-// --- pushes --------------------------------------------------------------------------------------------------------------------
+// --- pushes --------------------------------------------------------------------------------------------------------
 
 TEST_CASE("what is wanted is pushed, by the home or through it; what is not is not") {
   for (const uint32_t home : {0u, 1u}) {
@@ -280,7 +283,7 @@ TEST_CASE("where a push is only a wake-up, one a round is enough, from any parti
   CHECK(f.relayed.empty());
 }
 
-// --- sleep ---------------------------------------------------------------------------------------------------------------------
+// --- sleep ---------------------------------------------------------------------------------------------------------
 
 TEST_CASE("a lane sleeps when it has been idle for long enough, says so, and wakes by a ring") {
   Fixture f;
