@@ -50,7 +50,7 @@ class FetchPolicy {
   Mode mode_ = Mode::kFetch;
   uint32_t slow_in_a_row_ = 0;
   uint32_t short_in_a_row_ = 0;
-  uint32_t patience_ = kMinPatience;  // short responses it takes to return to fetching
+  uint32_t patience_ = kMinPatience;      // short responses it takes to return to fetching
   uint32_t since_return_ = kMaxPatience;  // responses fetched since the last return; the first mistake is none yet
   uint32_t response_average_ = 0;
   uint32_t value_average_ = 0;

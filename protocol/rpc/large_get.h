@@ -30,7 +30,7 @@ class LargeGetOwner {
 
 class LargeGet final : private Waiter, private CreditWaiter {
  public:
-  static constexpr uint32_t kMaxInFlight = 8;   // chunks; the lane is others' too
+  static constexpr uint32_t kMaxInFlight = 8;  // chunks; the lane is others' too
   static constexpr uint32_t kMaxRestarts = 3;  // then the version is pinned
 
   // `get` is the op that was answered partially; its key is copied.
