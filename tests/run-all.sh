@@ -45,7 +45,7 @@ PY
 }
 
 mkdir -p build
-build release && check release
+build release && check release -E '^lint_tidy$'  # make tidy: it takes minutes
 build asan && check asan -L '^(unit|sim|fuzz|hostile)$' && check asan -R '^conformance_(text_commands|malformed|hostile_clients)$'
 build tsan && check tsan -L '^(unit|sim)$' && check tsan -R '^conformance_(many_clients|defaults)$'
 echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt
