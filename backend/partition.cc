@@ -99,6 +99,8 @@ void Partition::attach(const Letter& letter) {
   const rpc::LaneBinding& lane = letter.lane;
   poller_.attach(lane);
   sessions_.push_back({lane.session_id, letter.rings});
+  letter.rings->lane[options_.number].store(false);  // a ring that overtook this letter: the lane starts awake
+
   if (lane.home != options_.number) return;
   homes_.push_back({lane.session_id, lane.endpoint, lane.layout.lanes, letter.rings});
   epoll_event event{};
