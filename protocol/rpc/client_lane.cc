@@ -159,6 +159,7 @@ void ClientLane::take_back_want() {
 uint32_t ClientLane::stage_fetches(uint32_t depth) {
   uint32_t staged = 0;
   const bool local = endpoint_.limits().fetch_is_local;
+  if (!local && policy_.mode() == FetchPolicy::Mode::kReply && will_be_delivered()) return 0;
   for (uint64_t seq = oldest_; seq < next_seq_ && staged < depth; ++seq) {
     Slot& target = slot(seq);
     if (target.state != State::kSent && target.state != State::kAbandoned) break;
@@ -241,7 +242,10 @@ bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
     return true;
   }
   const size_t room = std::min<size_t>(bytes.size(), layout_.response_slot_size);
-  if (!check_response(oldest_, bytes.data(), room, length)) return true;
+  if (!check_response(oldest_, bytes.data(), room, length)) {
+    looked_for_ = 0;  // what was to come came, and was of no use: fetch
+    return true;
+  }
   ++counters_.deliveries;
   return finish(oldest_, bytes.data()) && take_arrived();
 }

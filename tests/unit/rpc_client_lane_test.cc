@@ -295,6 +295,29 @@ TEST_CASE("in reply mode want goes out with the request") {
   CHECK(f.endpoint.writes[1].offset == kLayout.want_offset(Fixture::kLane));
 }
 
+TEST_CASE("in reply mode a lane that will be pushed to is not read again, unless a push could not be used") {
+  Fixture f;
+  while (f.lane.policy().mode() == FetchPolicy::Mode::kFetch) {
+    f.send();
+    for (int i = 0; i < 6; ++i) CHECK(f.fetch());
+    f.answer(f.lane.answered());
+    CHECK(f.fetch());
+  }
+  f.send();
+  CHECK(f.lane.stage_fetches(16) == 1);
+  CHECK(f.lane.on_fetched(std::exchange(f.endpoint.reads, {})[0].tag));
+  CHECK(f.lane.will_be_delivered());
+  CHECK(f.lane.stage_fetches(16) == 0);
+  const uint64_t seq = f.lane.answered();
+  f.answer(seq);
+  const size_t answered = f.listener.values.size();
+  const std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, seq);
+  CHECK(f.lane.on_delivered({slot, sizeof(wire::ResponseHeader)}));  // its body is missing
+  CHECK(f.listener.values.size() == answered);
+  CHECK(f.fetch());
+  CHECK(f.listener.values.size() == answered + 1);
+}
+
 TEST_CASE("a lane that shows itself asleep is rung once, and again when that has had no effect for long") {
   Fixture f;
   f.send();
