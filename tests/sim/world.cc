@@ -251,15 +251,14 @@ bool Control::read_control(Session& session) {
   std::string error;
   wire::Hello hello;
   const auto frame = std::span(bytes).first(length);
-  if (!decode_prefix(frame, type, error)) {
-    close(session.id);
-  } else if (type == wire::FrameType::kHello && session.state == State::kSilent && decode(frame, hello)) {
+  const bool readable = decode_prefix(frame, type, error);
+  if (readable && type == wire::FrameType::kHello && session.state == State::kSilent && decode(frame, hello)) {
     session.worker_id = hello.worker_id;
     session.state = State::kWaiting;
     for (const auto& other : sessions_) {
       if (other->id < session.id && other->worker_id == hello.worker_id) close(other->id);
     }
-  } else if (type != wire::FrameType::kReady) {
+  } else if (!readable || type != wire::FrameType::kReady) {
     close(session.id);
   }
   return true;
