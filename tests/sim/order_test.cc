@@ -88,6 +88,28 @@ TEST_CASE("no more reads are posted than the read depth allows, and a depth of o
   });
 }
 
+TEST_CASE("a lane that is not answered does not keep the others from fetching, even with a read depth of one") {
+  for_each_seed(100, [](uint64_t seed) {
+    Scenario scenario = any_scenario(seed);
+    scenario.network.read_depth = 1;
+    scenario.layout.lanes = 2 + pick(seed, 3);
+    scenario.clients = 1;
+    scenario.ops_per_client = 200;
+    scenario.session.spin_ns = 1'000'000'000;  // so that nothing is pushed
+    scenario.session.fetch.max_refetches = 1'000'000;
+    World world(seed, scenario);
+    rpc::ClientSession& session = world.clients[0]->session();
+    world.run_until([&] { return session.is_open(); });
+    world.partitions[0]->freeze(true);
+    world.run_until([&] { return !session.lane(0).has_credit(); });  // now the client waits for a credit of that lane
+    const auto others_are_served = [&] { return session.outstanding() == session.lane(0).outstanding(); };
+    if (!world.run_until(others_are_served, 200'000)) world.model.fail("a lane starves");
+    world.partitions[0]->freeze(false);
+    world.run();
+    return outcome(world);
+  });
+}
+
 TEST_CASE("a body longer than the first read is completed by a second one") {
   uint64_t second_reads = 0;
   for_each_seed(200, [&](uint64_t seed) {
