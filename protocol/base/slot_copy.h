@@ -35,7 +35,8 @@ inline void publish_word(std::byte* at, uint64_t value) {
 inline void slot_copy(std::byte* to, const std::byte* from, size_t length) {
 #ifdef EGRET_TSAN
   // ThreadSanitizer is told that these accesses are meant to race: relaxed atomics, a byte at a time.
-  for (size_t i = 0; i < length; ++i) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(from);
+  for (size_t i = 0; i < length; ++i) to[i] = std::byte{__atomic_load_n(bytes + i, __ATOMIC_RELAXED)};
 #else
   std::memcpy(to, from, length);
 #endif
