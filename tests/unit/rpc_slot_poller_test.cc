@@ -239,8 +239,9 @@ TEST_CASE("a slot that is rewritten all the time is taken whole or not at all") 
   std::thread hostile([&] {
     for (size_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
       const auto& from = versions[i % 2];
+      auto* to = reinterpret_cast<unsigned char*>(f.endpoint.requests.data() + offset);
       for (size_t at = 0; at < from.size(); ++at) {
-        __atomic_store_n(f.endpoint.requests.data() + offset + at, from[at], __ATOMIC_RELAXED);
+        __atomic_store_n(to + at, static_cast<unsigned char>(from[at]), __ATOMIC_RELAXED);
       }
     }
   });
