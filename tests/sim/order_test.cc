@@ -34,6 +34,22 @@ TEST_CASE("shm: every op is executed once, in order, and answered once with its 
   });
 }
 
+TEST_CASE("a waiter may append further ops from within its result") {
+  for_each_seed(300, [&](uint64_t seed) {
+    Scenario scenario = any_scenario(seed);
+    scenario.network.flavour = seed % 2 == 0 ? Flavour::kVerbs : Flavour::kShm;
+    scenario.clients = 1;
+    scenario.ops_per_client = 200;
+    scenario.clients_sleep_always = seed % 3 == 0;
+    World world(seed, scenario);
+    world.model.on_answer = [&](OpRecord&) {
+      if (world.rng.percent(30)) world.clients[0]->submit();
+    };
+    world.run();
+    return outcome(world);
+  });
+}
+
 TEST_CASE("torn, late and repeated fetches are harmless: a slow network, a client that never sleeps") {
   rpc::LaneCounters client;
   for_each_seed(200, [&](uint64_t seed) {

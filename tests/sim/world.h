@@ -72,6 +72,8 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
   bool is_asleep() const;
   bool is_finished() const { return submitted_ == to_submit_; }
   void submit_more(uint32_t ops) { to_submit_ += ops; }
+  // Appends some ops, unless it waits for credit or has no session. Also from within a result.
+  void submit();
   rpc::ClientSession& session() { return session_; }
   const std::string& address() const { return address_; }
   uint32_t sessions_lost() const { return sessions_lost_; }
@@ -90,7 +92,6 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
  private:
   bool has_reason_to_wake() const;
   bool is_tick_due() const;
-  void submit();
   void run_passes();
   bool may_block();
 
