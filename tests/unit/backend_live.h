@@ -30,6 +30,7 @@
 #include "base/unique_fd.h"
 #include "op/hash.h"
 #include "rpc/client_session.h"
+#include "sanitized.h"
 #include "transport/address.h"
 #include "transport/shm_common.h"
 #include "wire/bytes.h"
@@ -37,14 +38,6 @@
 #include "wire/handshake.h"
 
 namespace egret::backend {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-inline constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-inline constexpr bool kSanitized = false;
-#endif
 
 using Seconds = std::chrono::duration<double>;
 inline double now_seconds() {
