@@ -19,7 +19,7 @@ build() {
   if cmake --preset "$1" -DEGRET_FUZZ_SECONDS="$fuzz_seconds" >"build/$1.configure.log" 2>&1 && cmake --build --preset "$1" >"build/$1.build.log" 2>&1; then
     return 0
   fi
-  tail -60 "build/$1.configure.log" "build/$1.build.log" 2>/dev/null
+  tail -n 60 "build/$1.configure.log" "build/$1.build.log" 2>/dev/null
   failed=$((failed + 1))
   return 1
 }

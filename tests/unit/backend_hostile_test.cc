@@ -21,6 +21,7 @@ namespace wire = egret::wire;
 
 namespace {
 
+using egret::kSanitized;
 constexpr size_t kMemorySlack = kSanitized ? size_t{48} << 20 : size_t{4} << 20;
 
 struct Siege {
