@@ -160,14 +160,16 @@ void Control::sweep_silent() {
   if (again) event_add(sweep_.get(), &kHelloPatience);
 }
 
+// Takes every frame there is: only new ones make the descriptor readable again. A frame may end the session.
 void Control::on_control_ready(Session& session) {
-  std::array<std::byte, wire::kMaxFrame> frame{};
-  size_t length = 0;
-  if (Status received = session.endpoint->receive_frame(frame, length); !received) {
-    close(session, received.message());
-    return;
+  const uint64_t id = session.id;
+  for (size_t length = 1; length > 0 && sessions_.contains(id) && session.state != Session::State::kClosing;) {
+    std::array<std::byte, wire::kMaxFrame> frame{};
+    if (Status received = session.endpoint->receive_frame(frame, length); !received) {
+      return close(session, received.message());
+    }
+    if (length > 0) on_frame(session, std::span(frame).first(length));
   }
-  if (length > 0) on_frame(session, std::span(frame).first(length));
 }
 
 void Control::on_frame(Session& session, std::span<const std::byte> frame) {
@@ -235,15 +237,16 @@ void Control::grant(Session& session) {
                                      .response_bytes = granted.layout.response_bytes(),
                                      .reply_bytes = granted.layout.response_slot_size};
   if (Status made = session.endpoint->create_region(shape); !made) return refuse(session, made.message());
+  // The grant goes out first: from then on the endpoint's data functions are its home's.
+  if (Status sent = session.endpoint->send_frame(encode(granted), true); !sent) return close(session, sent.message());
   session.state = Session::State::kOpen;
   const auto home = static_cast<uint32_t>(session.id % partitions_);
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     const rpc::LaneBinding lane{session.id, partition, home, session.endpoint.get(), granted.layout, granted.nonce};
     post(partition, {.kind = Letter::Kind::kAttach, .lane = lane, .rings = &session.rings});
   }
-  if (Status sent = session.endpoint->send_frame(encode(granted), true); !sent) return close(session, sent.message());
-  base::log_info("session {} open: {}, home partition {}, {}", session.id, session.endpoint->peer(), home,
-                 granted.layout.to_string());
+  base::log_info("session {} open: {}, home partition {}, {}, {}", session.id, session.endpoint->peer(), home,
+                 granted.layout.to_string(), session.endpoint->facts());
 }
 
 void Control::refuse(Session& session, const std::string& reason) {

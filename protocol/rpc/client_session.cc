@@ -31,7 +31,7 @@ void ClientSession::start() {
 }
 
 void ClientSession::connect_now() {
-  auto connected = connect_(options_.address);
+  auto connected = connect_(options_.address, options_.connect);
   if (!connected) {
     lose(connected.message());
     return;

@@ -17,13 +17,15 @@
 
 #include "base/clock.h"
 #include "rpc/client_lane.h"
+#include "transport/address.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
 
 namespace egret::rpc {
 
 struct SessionOptions {
-  std::string address;     // transport/address.h
+  std::string address;  // transport/address.h
+  transport::ConnectOptions connect;
   uint64_t worker_id = 0;  // random; see wire::Hello
   uint32_t window = 8;
   uint64_t op_timeout_ns = 2'000'000'000;
@@ -62,7 +64,8 @@ class CreditWaiter {
 class ClientSession {
  public:
   enum class State : uint8_t { kWaiting, kHandshaking, kOpen };
-  using Connect = base::Expected<std::unique_ptr<transport::ClientEndpoint>> (*)(const std::string& address);
+  using Connect = base::Expected<std::unique_ptr<transport::ClientEndpoint>> (*)(
+      const std::string& address, const transport::ConnectOptions& options);
 
   // `connect` is transport::connect, or a test's.
   ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer, Connect connect);

@@ -26,7 +26,7 @@ base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, con
   return shm_listen(address.substr(kShm.size()), options);
 }
 
-base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address) {
+base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions&) {
   if (!address.starts_with(kShm)) return unknown_form(address);
   return shm_connect(address.substr(kShm.size()));
 }

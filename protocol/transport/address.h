@@ -16,12 +16,16 @@ struct ListenOptions {
   std::vector<uint32_t> allowed_uids;
 };
 
+struct ConnectOptions {
+  uint32_t queue_pairs = 1;  // where the transport has such; lanes are dealt over them
+};
+
 // Checks the form of an address; the error says what forms there are.
 base::Status check_address(const std::string& address);
 
 base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, const ListenOptions& options);
 
-// Starts to connect; the endpoint is usable for frames when control_fd() is writable (shm: at once).
-base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address);
+// Starts to connect; what comes of it shows at control_fd().
+base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options = {});
 
 }  // namespace egret::transport

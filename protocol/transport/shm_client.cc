@@ -52,6 +52,8 @@ class ShmClientEndpoint final : public ClientEndpoint {
   }
   Status send_frame(std::span<const std::byte> frame, bool) override { return send(socket_.get(), frame, {}); }
 
+  std::string facts() const override { return "shared memory"; }
+
   Status map_region(const RegionShape& shape) override {
     if (!fds_[kRegionFds - 1].is_open()) return Status::error("the backend granted a session without its region");
     shape_ = shape;

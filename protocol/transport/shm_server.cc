@@ -52,7 +52,8 @@ UniqueFd watcher_of(int event) {
 
 class ShmServerEndpoint final : public ServerEndpoint {
  public:
-  ShmServerEndpoint(UniqueFd socket, std::string peer) : socket_(std::move(socket)), peer_(std::move(peer)) {
+  ShmServerEndpoint(UniqueFd socket, std::string user, const std::string& process)
+      : socket_(std::move(socket)), peer_group_(std::move(user)), peer_(peer_group_ + " " + process) {
     limits_.deliver_is_wakeup = true;
     limits_.fetch_is_local = true;
   }
@@ -70,6 +71,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
     for (UniqueFd* given : {&request_fd_, &response_fd_, &to_client_watcher_}) given->reset();
     return Status::ok();
   }
+  std::string facts() const override { return "shared memory"; }
 
   Status create_region(const RegionShape& shape) override {
     shape_ = shape;
@@ -88,6 +90,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
   }
   const Limits& limits() const override { return limits_; }
   const std::string& peer() const override { return peer_; }
+  const std::string& peer_group() const override { return peer_group_; }
   const std::byte* request_memory() const override { return requests_.data(); }
   std::byte* response_memory() override { return responses_.data(); }
 
@@ -114,6 +117,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
 
  private:
   UniqueFd socket_;
+  const std::string peer_group_;
   const std::string peer_;
   Limits limits_;
   RegionShape shape_;
@@ -145,11 +149,12 @@ class ShmListener final : public Listener {
     if (::getsockopt(peer.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0) {
       return Status::system_error("peer credentials", errno);
     }
-    const std::string name = "uid " + std::to_string(credentials.uid) + " pid " + std::to_string(credentials.pid);
+    const std::string user = "uid " + std::to_string(credentials.uid);
+    const std::string process = "pid " + std::to_string(credentials.pid);
     if (!is_allowed(credentials.uid)) {
-      return Status::error("shm:" + path_ + ": " + name + " may not connect (see allowed_uids)");
+      return Status::error("shm:" + path_ + ": " + user + " " + process + " may not connect (see allowed_uids)");
     }
-    return std::unique_ptr<ServerEndpoint>(std::make_unique<ShmServerEndpoint>(std::move(peer), name));
+    return std::unique_ptr<ServerEndpoint>(std::make_unique<ShmServerEndpoint>(std::move(peer), user, process));
   }
 
  private:

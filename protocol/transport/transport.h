@@ -1,6 +1,6 @@
 // How bytes of a session get from one side to the other. The transport knows neither ops nor slots: it moves ranges of
-// two memories, wakes the other side and says when the peer is gone. Implementations: shm.h (same host), in tests/sim a
-// network that tears and delays, and verbs (RC queue pairs) to come. Errors never throw; a broken endpoint reports
+// two memories, wakes the other side and says when the peer is gone. Implementations: shm.h (same host), verbs.h (RC
+// queue pairs), and in tests/sim a network that tears and delays. Errors never throw; a broken endpoint reports
 // kClosed once.
 //
 // The two memories of a session (a region), both made by the server's transport:
@@ -9,9 +9,12 @@
 // Remote addresses are (memory, offset); offsets are what wire/slot.h computes.
 //
 // Life of an endpoint, server:  accepted → create_region → send_frame(with_region) → data phase → close → destroyed
-//                       client: connect  → frames …      → map_region              → data phase → close → destroyed
-// Threads: the control functions belong to one thread, the data functions to one thread (the endpoint's home on the
-// server, the worker on the client, where both are the same). Destroying needs both to have let go.
+//                       client: connect  → frames …      → map_region → send_frame(attach) → data phase → close →
+//                       destroyed
+// A client may send frames at once; where connecting takes time they wait for it. From send_frame(attach) on the
+// control functions carry no more frames from the client; control_fd() still says when the peer is gone. Threads: the
+// control functions belong to one thread, the data functions to one thread (the endpoint's home on the server, the
+// worker on the client, where both are the same). Destroying needs both to have let go.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +34,7 @@ struct RegionShape {
   uint32_t lanes = 0;         // rings and deliveries name one
   size_t request_bytes = 0;   // of request memory
   size_t response_bytes = 0;  // of response memory
-  size_t reply_bytes = 0;     // the largest response that deliver() pushes
+  size_t reply_bytes = 0;     // of one response slot, the most that deliver() pushes; they follow lane by lane
 };
 
 // What poll() found.
@@ -54,8 +57,11 @@ struct Limits {
   uint32_t read_depth = 0;  // reads that may be staged and not yet fetched
   bool deliver_is_wakeup =
       false;  // deliver() carries no bytes and any thread may call it; else only the endpoint's home may
-  bool fetch_is_local = false;  // a read costs a cache miss, not a trip over the network
+  bool fetch_is_local = false;    // a read costs a cache miss, not a trip over the network
+  bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
 };
+
+inline constexpr uint64_t kKeepAliveNs = 500'000'000;
 
 // The control channel both kinds of endpoint have: whole small frames, in order.
 class ControlChannel {
@@ -68,6 +74,8 @@ class ControlChannel {
   // Sends one frame at once. `attach`: what the transport must tell its twin travels along (server: the region's keys
   // or descriptors; client: its reply slots').
   virtual base::Status send_frame(std::span<const std::byte> frame, bool attach) = 0;
+  // What the session runs on (device, port, sizes chosen), for one log line when it is open.
+  virtual std::string facts() const { return {}; }
 };
 
 class ClientEndpoint : public ControlChannel {
@@ -99,6 +107,8 @@ class ClientEndpoint : public ControlChannel {
   // on it, then poll() once more.
   virtual int data_fd() const = 0;
   virtual void arm() = 0;
+  // Where needs_keep_alive: makes sure that a dead peer shows as kClosed soon. Wakes nobody.
+  virtual void keep_alive() {}
   // Lets go of the peer; pending events are dropped. Memory stays valid until destruction.
   virtual void close() = 0;
 };
@@ -108,8 +118,10 @@ class ServerEndpoint : public ControlChannel {
   // Makes the region: zeroed, sealed, never moved.
   virtual base::Status create_region(const RegionShape& shape) = 0;
   virtual const Limits& limits() const = 0;
-  // Who is at the other end, for logs and quotas: "uid 33 pid 812", an address.
+  // Who is at the other end, for logs: "uid 33 pid 812", an address and a port.
   virtual const std::string& peer() const = 0;
+  // Whose sessions count together against a quota: "uid 33", an address.
+  virtual const std::string& peer_group() const { return peer(); }
 
   // Data. Request memory is racing memory: only base/slot_copy.h may touch it. Response memory is written by the
   // partition that owns the lane, read by nobody else on this host but through the client's mapping.
@@ -121,6 +133,7 @@ class ServerEndpoint : public ControlChannel {
   // As for the client; for rings.
   virtual int data_fd() const = 0;
   virtual void arm() = 0;
+  virtual void keep_alive() {}
   virtual void close() = 0;
 };
 

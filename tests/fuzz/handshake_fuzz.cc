@@ -115,7 +115,8 @@ struct Observer final : rpc::SessionObserver {
   int lost = 0;
 };
 
-base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_fake(const std::string&) {
+base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_fake(const std::string&,
+                                                                        const transport::ConnectOptions&) {
   return std::unique_ptr<transport::ClientEndpoint>(std::make_unique<FakeEndpoint>());
 }
 

@@ -37,7 +37,7 @@ class HostileClient {
 
  private:
   void connect() {
-    auto connected = Network::connect("hostile");
+    auto connected = Network::connect("hostile", {});
     if (!connected) return;
     endpoint_ = std::move(connected.value());
     open_ = false;

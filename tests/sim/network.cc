@@ -332,7 +332,8 @@ Network::~Network() {
   newest = nullptr;
 }
 
-Expected<std::unique_ptr<transport::ClientEndpoint>> Network::connect(const std::string& address) {
+Expected<std::unique_ptr<transport::ClientEndpoint>> Network::connect(const std::string& address,
+                                                                      const transport::ConnectOptions&) {
   EGRET_CHECK(newest != nullptr);
   if (newest->refuse_) return Status::error("connection refused");
   auto link = std::make_shared<Link>();

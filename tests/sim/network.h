@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "rng.h"
+#include "transport/address.h"
 #include "transport/transport.h"
 
 namespace egret::sim {
@@ -59,7 +60,8 @@ class Network {
   Network& operator=(const Network&) = delete;
 
   // What rpc::ClientSession is given: connects to the network that was made last.
-  static base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string& address);
+  static base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string& address,
+                                                                            const transport::ConnectOptions& options);
   // The server's end of the next connection; null when none waits.
   std::unique_ptr<transport::ServerEndpoint> accept();
 

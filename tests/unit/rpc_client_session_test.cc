@@ -15,7 +15,8 @@ FakeClientEndpoint* connected = nullptr;
 bool refuse = false;
 int connects = 0;
 
-base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string&) {
+base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string&,
+                                                                   const transport::ConnectOptions&) {
   ++connects;
   if (refuse) return base::Status::error("connection refused");
   auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, true);
