@@ -130,7 +130,7 @@ void ClientLane::seal() {
   const size_t covered = sizeof(RequestHeader) - wire::kRequestChecked + length;
   wire::FieldWriter(open_at_ + offsetof(RequestHeader, checksum))
       .put(wire::message_checksum(open_at_ + wire::kRequestChecked, covered, nonce_, next_seq_));
-  endpoint_.stage_write(layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
+  endpoint_.stage_write(lane_, layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
   ++counters_.messages;
   counters_.ops += open_ops_;
   ++next_seq_;
@@ -142,7 +142,7 @@ bool ClientLane::stage_want() {
   const uint64_t newest = next_seq_ - 1;
   if (outstanding() == 0 || wanted_ >= newest) return false;
   wanted_ = newest;
-  endpoint_.stage_write(layout_.want_offset(lane_), sizeof(uint64_t), newest);
+  endpoint_.stage_write(lane_, layout_.want_offset(lane_), sizeof(uint64_t), newest);
   ++counters_.wants;
   return true;
 }
@@ -150,7 +150,7 @@ bool ClientLane::stage_want() {
 void ClientLane::take_back_want() {
   if (wanted_ == 0 || !endpoint_.limits().fetch_is_local) return;
   wanted_ = looked_for_ = 0;
-  endpoint_.stage_write(layout_.want_offset(lane_), sizeof(uint64_t), 0);
+  endpoint_.stage_write(lane_, layout_.want_offset(lane_), sizeof(uint64_t), 0);
 }
 
 // --- fetching
@@ -178,7 +178,7 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
 }
 
 void ClientLane::stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag) {
-  endpoint_.stage_read(layout_.response_offset(lane_, seq) + from, length, tag);
+  endpoint_.stage_read(lane_, layout_.response_offset(lane_, seq) + from, length, tag);
   target.read_in_flight = true;
   ++reads_in_flight_;
 }

@@ -191,7 +191,10 @@ const char* ClientSession::poll_events(bool& progress) {
   for (size_t count = kEventBatch; count == kEventBatch;) {
     count = endpoint_->poll(events);
     for (const Event& event : std::span(events).first(count)) {
-      if (event.kind == Event::Kind::kClosed) return "the connection broke";
+      if (event.kind == Event::Kind::kClosed) {
+        failure_ = endpoint_->failure();
+        return failure_.c_str();
+      }
       const uint32_t number = event.kind == Event::Kind::kFetched ? ClientLane::lane_of_tag(event.tag) : event.lane;
       if (number >= lanes_.size()) continue;
       ClientLane& lane = *lanes_[number];
@@ -233,7 +236,13 @@ bool ClientSession::should_spin() const {
 
 bool ClientSession::prepare_sleep() {
   if (state_ != State::kOpen) return true;
-  if (outstanding() == 0) return true;
+  if (outstanding() == 0) {
+    // Nothing to wait for but bad news, which a local endpoint tells by its control channel.
+    if (endpoint_->limits().fetch_is_local) return true;
+    endpoint_->arm();
+    fetch();
+    return true;
+  }
   for (auto& lane : lanes_) lane->stage_want();
   endpoint_->arm();
   if (fetch()) return false;
