@@ -14,6 +14,8 @@ using wire::FrameType;
 
 namespace {
 constexpr size_t kEventBatch = 64;
+constexpr uint64_t kUsualWaits = 4;
+constexpr uint64_t kMostSpinNs = 2'000'000;
 }  // namespace
 
 ClientSession::ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer,
@@ -229,7 +231,10 @@ bool ClientSession::has_credit() const {
 bool ClientSession::should_spin() const {
   for (const auto& lane : lanes_) {
     if (lane->outstanding() == 0 || lane->policy().mode() == FetchPolicy::Mode::kReply) continue;
-    if (now_ns_ - lane->oldest_sent_ns() < options_.spin_ns) return true;
+    // Over a network a result takes a trip at least: sleeping would cost more than waiting a few times the usual.
+    const uint64_t usual =
+        endpoint_->limits().fetch_is_local ? 0 : std::min(lane->usual_wait_ns() * kUsualWaits, kMostSpinNs);
+    if (now_ns_ - lane->oldest_sent_ns() < std::max(options_.spin_ns, usual)) return true;
   }
   return false;
 }
