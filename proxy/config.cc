@@ -39,6 +39,12 @@ constexpr OptionRow kTable[] = {
      .help = "Where egret-backend listens: rdma:HOST:PORT, shm:PATH or shm:@NAME.",
      .min = 1,
      .max = 1},
+    {.name = "secret_file",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "File with the secret that is proved to the backends, and that they must prove to hold: 16 to 4096 bytes, "
+             "the same on both sides, mode 0400. Empty: none.",
+     .max = base::kMaxTextBytes},
     {.name = "workers",
      .type = OptionType::kInteger,
      .default_value = "0",
@@ -158,6 +164,11 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.pin = pin == "on" || (pin == "auto" && roomy);
   config.max_connections = static_cast<uint32_t>(options.integer("max_connections"));
   config.large_value_memory = options.size("large_value_memory");
+  if (const std::string& path = options.text("secret_file"); !path.empty()) {
+    auto secret = base::read_secret(path);
+    if (!secret) return options.error("secret_file", secret.message());
+    config.session.secret = std::move(secret.value());
+  }
   config.session.window = static_cast<uint32_t>(options.integer("window"));
   config.session.op_timeout_ns = options.duration_ns("op_timeout");
   config.session.backoff_max_ns = options.duration_ns("reconnect_max");
