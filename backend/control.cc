@@ -313,27 +313,38 @@ void Control::grant(Session& session) {
 void Control::refuse(Session& session, const std::string& reason) {
   // Best effort: the peer may be gone.
   if (!session.endpoint->send_frame(encode(wire::Refusal{reason}), false)) base::log_debug("refusal not sent");
-  close(session, "refused: " + reason);
+  if (session.state == Session::State::kOpen) return close(session, "refused: " + reason);
+  // A limit of its own, so that connections which merely come and go do not hide what an operator must know.
+  static base::LogLimit limit;
+  base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) refused: {}", session.id,
+                    session.endpoint->peer(), reason);
+  discard(session);
 }
 
 void Control::close(Session& session, const std::string& why) {
-  const auto before = session.state;
-  if (before == Session::State::kClosing) return;
-  session.state = Session::State::kClosing;
-  session.readable.reset();
-  session.endpoint->close();
-  if (before == Session::State::kOpen) {
-    base::log_info("session {} closed ({}): {}", session.id, session.endpoint->peer(), why);
-    session.detaching = partitions_;
-    Letter detach{.kind = Letter::Kind::kDetach, .lane = {}};
-    detach.lane.session_id = session.id;
-    for (uint32_t partition = 0; partition < partitions_; ++partition) post(partition, detach);
-  } else {
+  if (session.state == Session::State::kClosing) return;
+  if (session.state != Session::State::kOpen) {
     static base::LogLimit limit;
     base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) ended before it became a session: {}",
                       session.id, session.endpoint->peer(), why);
-    destroy(session.id);
+    return discard(session);
   }
+  session.state = Session::State::kClosing;
+  session.readable.reset();
+  session.endpoint->close();
+  base::log_info("session {} closed ({}): {}", session.id, session.endpoint->peer(), why);
+  session.detaching = partitions_;
+  Letter detach{.kind = Letter::Kind::kDetach, .lane = {}};
+  detach.lane.session_id = session.id;
+  for (uint32_t partition = 0; partition < partitions_; ++partition) post(partition, detach);
+}
+
+// A connection that no partition has heard of.
+void Control::discard(Session& session) {
+  session.state = Session::State::kClosing;
+  session.readable.reset();
+  session.endpoint->close();
+  destroy(session.id);
 }
 
 // What a full queue could not take is tried again soon: a partition does not say when it has read its mail.

@@ -68,6 +68,7 @@ class Control {
   bool carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const;
   void refuse(Session& session, const std::string& reason);
   void close(Session& session, const std::string& why);
+  void discard(Session& session);
   void post(uint32_t partition, const Letter& letter);
   void on_resend();
   void on_mail();
