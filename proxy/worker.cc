@@ -1,6 +1,7 @@
 #include "proxy/worker.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <event2/event.h>
@@ -47,6 +48,7 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
       output_pool_(OutputQueue::kBlockSize),
       input_pool_(kInputBlock),
       scratch_memory_(std::make_unique<char[]>(kInputBlock)),
+      router_storage_(ring_of(config.backends)),
       get_budget_(config.large_value_memory / config.workers / 2),
       set_budget_(config.large_value_memory / config.workers / 2),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -69,16 +71,16 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
   tick_.reset(event_new(
       events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
   EGRET_CHECK(inbox_event_ != nullptr && tick_ != nullptr && event_add(inbox_event_.get(), nullptr) == 0);
-  for (const std::string& address : config.backends) add_session(address);
+  for (const Backend& backend : config.backends) add_session(backend);
 }
 
 Worker::~Worker() {
   join();
 }
 
-void Worker::add_session(const std::string& address) {
+void Worker::add_session(const Backend& backend) {
   rpc::SessionOptions options = config_.session;
-  options.address = address;
+  options.address = backend.address;
   options.worker_id = random_u64();
   router_storage_.add(std::make_unique<ClientSession>(options, clock_, *this, transport::connect));
   session_events_.emplace_back();
@@ -260,17 +262,19 @@ void Worker::on_session_open(ClientSession& session) {
   event_add(session_events_[index_of(session)].data.get(), nullptr);
   base::log_info("worker {}: session with {}: {}", number_, session.options().address,
                  session.grant().layout.to_string());
-  if (unsettled_ > 0 && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
+  const bool is_first = session.generation() == 1;
+  if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
 }
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   session_events_[index_of(session)] = {};
-  static base::LogLimit limit;
+  // One for each, shared by the workers: a backend that is down does not keep another's first line back.
+  static std::array<base::LogLimit, kMaxBackends> log_limits;
   if (was_open) {
     base::log_warning("worker {}: session with {} lost: {}", number_, session.options().address, why);
   } else {
-    base::log_limited(limit, base::LogLevel::kWarning, "worker {}: no session with {}: {}", number_,
-                      session.options().address, why);
+    base::log_limited(log_limits[index_of(session)], base::LogLevel::kWarning, "worker {}: no session with {}: {}",
+                      number_, session.options().address, why);
   }
 }
 
