@@ -165,7 +165,7 @@ std::string parse_attribute(std::string_view word, Backend& backend) {
 }
 
 base::Expected<Backend> parse_backend(std::string_view text) {
-  constexpr std::string_view kBlank = " \t";
+  constexpr char kBlank = ' ';
   Backend backend;
   for (size_t at = text.find_first_not_of(kBlank); at < text.size(); at = text.find_first_not_of(kBlank, at)) {
     const std::string_view word = text.substr(at, text.find_first_of(kBlank, at) - at);
