@@ -24,7 +24,9 @@ constexpr OptionRow kTable[] = {
     {.name = "listen",
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
-     .help = "Where proxies connect: shm:PATH or shm:@NAME (a Unix socket on this host).",
+     .help = "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), shm:PATH or shm:@NAME (a Unix "
+             "socket on "
+             "this host).",
      .min = 1,
      .max = 16},
     {.name = "memory",

@@ -294,7 +294,8 @@ void Control::on_mail() {
       if (letter.kind == Letter::Kind::kDetached) {
         on_detached(letter.lane.session_id);
       } else if (const auto at = sessions_.find(letter.lane.session_id); at != sessions_.end()) {
-        close(*at->second, "the peer wrote a malformed message");
+        close(*at->second, letter.kind == Letter::Kind::kGone ? at->second->endpoint->failure()
+                                                              : "the peer wrote a malformed message");
       }
     }
   } while (!mail_.prepare_sleep(node_));

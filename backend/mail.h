@@ -30,6 +30,7 @@ struct Letter {
     kDetach,    // control → partition: forget this session; answered with kDetached
     kDetached,  // partition → control
     kBroken,    // partition → control: this session's peer misbehaved
+    kGone,      // partition → control: this session's endpoint broke
     kRing,      // home → partition: look at this session's lane
     kDeliver,   // partition → home: push these bytes
     kStop,      // control → partition

@@ -18,12 +18,15 @@ using transport::Event;
 namespace {
 constexpr uint32_t kRoundsBetweenParks = 32;  // empty rounds between two looks at who may sleep
 constexpr size_t kRingBatch = 16;
-constexpr uint32_t kLettersPerRound = 64;  // so that mail never keeps requests waiting
+constexpr size_t kHomesPerRound = 16;            // endpoints asked for rings in a round; before sleeping all are
+constexpr uint32_t kRoundsBetweenProbes = 1024;  // of a thread that never sleeps
+constexpr uint32_t kLettersPerRound = 64;        // so that mail never keeps requests waiting
 }  // namespace
 
 Partition::Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
                      std::unique_ptr<Executor> executor)
     : options_(options),
+      clock_(clock),
       mail_(mail),
       control_(mail.nodes() - 1),
       executor_(std::move(executor)),
@@ -54,9 +57,10 @@ void Partition::run() {
   if (options_.cpu >= 0) base::pin_this_thread(options_.cpu);
   while (!stopping_) {
     const bool mail = read_mail();
-    const bool rings = hear_rings();
+    const bool rings = hear_rings(kHomesPerRound);
     const bool served = poller_.poll() > 0;
     report_broken();
+    if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
     if (mail || rings || served) {
       empty_rounds_ = 0;
     } else {
@@ -89,6 +93,7 @@ bool Partition::read_mail() {
         break;
       case Letter::Kind::kDetached:
       case Letter::Kind::kBroken:
+      case Letter::Kind::kGone:
         base::check_failed(__FILE__, __LINE__, "a letter for the control thread");
     }
   }
@@ -103,6 +108,7 @@ void Partition::attach(const Letter& letter) {
 
   if (lane.home != options_.number) return;
   homes_.push_back({lane.session_id, lane.endpoint, lane.layout.lanes, letter.rings});
+  if (lane.endpoint->limits().needs_keep_alive) ++silent_homes_;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) == 0);
@@ -114,11 +120,10 @@ void Partition::detach(uint64_t session_id) {
   const auto home = std::ranges::find(homes_, session_id, &HomeEndpoint::session_id);
   if (home != homes_.end()) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, home->endpoint->data_fd(), nullptr);
+    if (home->endpoint->limits().needs_keep_alive) --silent_homes_;
     homes_.erase(home);
   }
-  Letter done{.kind = Letter::Kind::kDetached, .lane = {}};
-  done.lane.session_id = session_id;
-  mail_.send(options_.number, control_, done);
+  tell_control(Letter::Kind::kDetached, session_id);
 }
 
 // From here on the next ring sends a new letter; what was written before this one is seen by the look that follows.
@@ -135,16 +140,29 @@ void Partition::deliver(const Letter& letter) {
   if (home != homes_.end()) home->endpoint->deliver(letter.lane.lane, letter.offset, letter.length);
 }
 
-bool Partition::hear_rings() {
+// Asks the next so many of the endpoints: with thousands of them, asking each in every round would be most of the work.
+bool Partition::hear_rings(size_t homes) {
   bool any = false;
-  for (const HomeEndpoint& home : homes_) any |= hear_rings_of(home);
+  for (size_t asked = std::min(homes, homes_.size()); asked > 0; --asked) {
+    if (next_home_ >= homes_.size()) next_home_ = 0;
+    any |= hear_rings_of(homes_[next_home_++]);
+  }
   return any;
+}
+
+// Says something to peers that have been silent: if one is dead, its endpoint breaks.
+void Partition::keep_alive() {
+  const uint64_t now = clock_.now_ns();
+  if (silent_homes_ == 0 || now < next_probe_ns_) return;
+  next_probe_ns_ = now + transport::kKeepAliveNs;
+  for (const HomeEndpoint& home : homes_) home.endpoint->keep_alive();
 }
 
 bool Partition::hear_rings_of(const HomeEndpoint& home) {
   std::array<Event, kRingBatch> events;
   const size_t count = home.endpoint->poll(events);
   for (const Event& event : std::span(events).first(count)) {
+    if (event.kind == Event::Kind::kClosed) tell_control(Letter::Kind::kGone, home.session_id);
     if (event.kind != Event::Kind::kRing || event.lane >= home.lanes) continue;
     if (event.lane == options_.number) {
       poller_.ring(home.session_id);
@@ -160,11 +178,13 @@ bool Partition::hear_rings_of(const HomeEndpoint& home) {
 
 void Partition::report_broken() {
   if (!poller_.has_broken_sessions()) return;
-  for (const uint64_t session_id : poller_.take_broken_sessions()) {
-    Letter broken{.kind = Letter::Kind::kBroken, .lane = {}};
-    broken.lane.session_id = session_id;
-    mail_.send(options_.number, control_, broken);
-  }
+  for (const uint64_t session_id : poller_.take_broken_sessions()) tell_control(Letter::Kind::kBroken, session_id);
+}
+
+void Partition::tell_control(Letter::Kind kind, uint64_t session_id) {
+  Letter letter{.kind = kind, .lane = {}};
+  letter.lane.session_id = session_id;
+  mail_.send(options_.number, control_, letter);
 }
 
 // Nothing to do in this round. Lanes that have been idle long enough fall asleep; without an awake lane the thread
@@ -184,10 +204,12 @@ void Partition::rest() {
 
 // Asleep is published and the slots were looked at once more (park). Now: arm → rings and mail once more → block.
 void Partition::sleep() {
+  keep_alive();
   for (const HomeEndpoint& home : homes_) home.endpoint->arm();
-  if (hear_rings() || mail_.resend(options_.number) || !mail_.prepare_sleep(options_.number)) return;
+  if (hear_rings(homes_.size()) || mail_.resend(options_.number) || !mail_.prepare_sleep(options_.number)) return;
   std::array<epoll_event, 8> events{};
-  ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+  ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+               silent_homes_ > 0 ? static_cast<int>(transport::kKeepAliveNs / 1'000'000) : -1);
   mail_.awake(options_.number);
 }
 

@@ -53,20 +53,27 @@ class Partition final : private rpc::DeliveryRelay {
   void on_ring(uint64_t session_id);
   void detach(uint64_t session_id);
   void deliver(const Letter& letter);
-  bool hear_rings();
+  bool hear_rings(size_t homes);
   bool hear_rings_of(const HomeEndpoint& home);
+  void keep_alive();
   void report_broken();
+  void tell_control(Letter::Kind kind, uint64_t session_id);
   void rest();
   void sleep();
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
 
   const PartitionOptions options_;
+  const base::Clock& clock_;
   PostOffice& mail_;
   const uint32_t control_;  // the control thread's node
   std::unique_ptr<Executor> executor_;
   rpc::SlotPoller poller_;
   base::UniqueFd epoll_;
   std::vector<HomeEndpoint> homes_;
+  size_t next_home_ = 0;     // where hear_rings() goes on
+  size_t silent_homes_ = 0;  // of homes_, those whose peers' deaths must be probed for
+  uint64_t next_probe_ns_ = 0;
+  uint32_t rounds_ = 0;
   std::vector<AttachedSession> sessions_;
   uint32_t empty_rounds_ = 0;
   bool stopping_ = false;

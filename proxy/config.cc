@@ -38,8 +38,8 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
      .help = "The pool of backends that keys are spread over, each ADDRESS [weight=N] [name=NAME]. ADDRESS: where an "
-             "egret-backend listens, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. name: what ketama hashes, "
-             "default the ADDRESS after its first colon.",
+             "egret-backend listens, rdma:HOST:PORT, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. name: what "
+             "ketama hashes, default what follows rdma: or shm:.",
      .min = 1,
      .max = int64_t{kMaxBackends}},
     {.name = "workers",

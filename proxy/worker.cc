@@ -22,6 +22,7 @@ using rpc::ClientSession;
 
 namespace {
 constexpr size_t kInputBlock = 64 * 1024;
+constexpr timeval kKeepAlive{0, static_cast<suseconds_t>(transport::kKeepAliveNs / 1000)};
 constexpr timeval kTick{0, static_cast<suseconds_t>(ClientSession::kTickNs / 1000)};
 // A slot's room for a value is its size less the headers and the longest key.
 constexpr size_t kInlineValue = 4096 - 24 - 32 - 256;
@@ -70,7 +71,10 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
       [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));
   tick_.reset(event_new(
       events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
-  EGRET_CHECK(inbox_event_ != nullptr && tick_ != nullptr && event_add(inbox_event_.get(), nullptr) == 0);
+  keep_alive_.reset(event_new(
+      events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_keep_alive(); }, this));
+  EGRET_CHECK(keep_alive_ != nullptr && inbox_event_ != nullptr && tick_ != nullptr &&
+              event_add(inbox_event_.get(), nullptr) == 0);
   for (const Backend& backend : config.backends) add_session(backend);
 }
 
@@ -216,6 +220,16 @@ void Worker::on_tick() {
   event_del(tick_.get());
 }
 
+void Worker::on_keep_alive() {
+  begin_pass();
+  bool needed = false;
+  for (const auto& session : router_storage_.sessions()) {
+    session->keep_alive();
+    needed |= session->needs_keep_alive();
+  }
+  if (!needed) event_del(keep_alive_.get());
+}
+
 bool Worker::needs_tick() const {
   bool needed = stop_deadline_ns_ != 0;
   for (const auto& session : router_storage_.sessions()) needed |= session->needs_tick();
@@ -260,8 +274,12 @@ void Worker::on_session_open(ClientSession& session) {
       events, session.data_fd(), EV_READ | EV_PERSIST | EV_ET,
       [](int, short, void* argument) { static_cast<ClientSession*>(argument)->on_data_ready(); }, &session));
   event_add(session_events_[index_of(session)].data.get(), nullptr);
-  base::log_info("worker {}: session with {}: {}", number_, session.options().address,
-                 session.grant().layout.to_string());
+  // Not added again while it is pending: a backend that comes and goes would put the others' off each time.
+  if (session.needs_keep_alive() && event_pending(keep_alive_.get(), EV_TIMEOUT, nullptr) == 0) {
+    event_add(keep_alive_.get(), &kKeepAlive);
+  }
+  base::log_info("worker {}: session with {}: {}, {}", number_, session.options().address,
+                 session.grant().layout.to_string(), session.facts());
   const bool is_first = session.generation() == 1;
   if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
 }

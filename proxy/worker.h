@@ -61,6 +61,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   void bury_dead();
   void keep_ticking();
   void on_tick();
+  void on_keep_alive();
   bool needs_tick() const;
   void copy_counters();
   void read_inbox();
@@ -91,6 +92,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   ByteBudget set_budget_;
   std::vector<SessionEvents> session_events_;
   EventPtr tick_;
+  EventPtr keep_alive_;  // pending while a session needs it
   EventPtr inbox_event_;
   bool pass_begun_ = false;
   bool ticking_ = false;

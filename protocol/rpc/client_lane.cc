@@ -19,6 +19,7 @@ using wire::ResponseHeader;
 
 namespace {
 constexpr uint64_t kRingAgainNs = 10'000'000;        // a ring without effect is repeated after this long
+constexpr uint64_t kLongestWait = 10'000'000;        // what a longer wait counts as
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
 }  // namespace
 
@@ -122,6 +123,8 @@ void ClientLane::seal() {
   sealed.state = State::kSent;
   sealed.op_count = static_cast<uint16_t>(open_ops_);
   sealed.sent_ns = now_ns_;
+  // Where the lane slept last time it is likely to sleep again: the sooner it is seen, the sooner it is rung.
+  sealed.fetch_ns = slept_ && oldest_ == next_seq_ ? now_ns_ : now_ns_ + policy_.first_fetch_ns();
   const auto length = static_cast<uint32_t>(open_end_ - open_at_ - ptrdiff_t{sizeof(RequestHeader)});
   wire::FieldWriter checked(open_at_ + wire::kRequestChecked);
   checked.put(length);
@@ -130,7 +133,7 @@ void ClientLane::seal() {
   const size_t covered = sizeof(RequestHeader) - wire::kRequestChecked + length;
   wire::FieldWriter(open_at_ + offsetof(RequestHeader, checksum))
       .put(wire::message_checksum(open_at_ + wire::kRequestChecked, covered, nonce_, next_seq_));
-  endpoint_.stage_write(layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
+  endpoint_.stage_write(lane_, layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
   ++counters_.messages;
   counters_.ops += open_ops_;
   ++next_seq_;
@@ -142,7 +145,7 @@ bool ClientLane::stage_want() {
   const uint64_t newest = next_seq_ - 1;
   if (outstanding() == 0 || wanted_ >= newest) return false;
   wanted_ = newest;
-  endpoint_.stage_write(layout_.want_offset(lane_), sizeof(uint64_t), newest);
+  endpoint_.stage_write(lane_, layout_.want_offset(lane_), sizeof(uint64_t), newest);
   ++counters_.wants;
   return true;
 }
@@ -150,7 +153,7 @@ bool ClientLane::stage_want() {
 void ClientLane::take_back_want() {
   if (wanted_ == 0 || !endpoint_.limits().fetch_is_local) return;
   wanted_ = looked_for_ = 0;
-  endpoint_.stage_write(layout_.want_offset(lane_), sizeof(uint64_t), 0);
+  endpoint_.stage_write(lane_, layout_.want_offset(lane_), sizeof(uint64_t), 0);
 }
 
 // --- fetching
@@ -163,7 +166,9 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
   for (uint64_t seq = oldest_; seq < next_seq_ && staged < depth; ++seq) {
     Slot& target = slot(seq);
     if (target.state != State::kSent && target.state != State::kAbandoned) break;
-    if (!target.read_in_flight && !target.arrived) {
+    // Due; or the last look before sleeping, which cannot wait.
+    const bool is_due = local || target.fetch_ns <= now_ns_ || (wanted_ >= seq && looked_for_ != oldest_);
+    if (!target.read_in_flight && !target.arrived && is_due) {
       const uint32_t size =
           local ? layout_.response_slot_size : std::min(policy_.fetch_size(), layout_.response_slot_size);
       target.read_bytes = size;
@@ -178,7 +183,7 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
 }
 
 void ClientLane::stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag) {
-  endpoint_.stage_read(layout_.response_offset(lane_, seq) + from, length, tag);
+  endpoint_.stage_read(lane_, layout_.response_offset(lane_, seq) + from, length, tag);
   target.read_in_flight = true;
   ++reads_in_flight_;
 }
@@ -203,6 +208,7 @@ bool ClientLane::on_fetched(uint64_t tag) {
   fetched.read_in_flight = false;
   const std::byte* at = endpoint_.response_image() + layout_.response_offset(lane_, seq);
   if (observe_word(at) != seq) {
+    fetched.fetch_ns = now_ns_ + policy_.refetch_ns(fetched.refetches);
     ++fetched.refetches;
     ++counters_.refetches;
     if (fetched.after_want && seq == oldest_) looked_for_ = seq;
@@ -271,6 +277,12 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   if (length > layout_.response_slot_size - sizeof(ResponseHeader)) return false;
   const bool local = endpoint_.limits().fetch_is_local;
   const uint64_t waited = now_ns_ > done.sent_ns ? now_ns_ - done.sent_ns : 0;
+  if (!local) {
+    usual_wait_ns_ = usual_wait_ns_ - usual_wait_ns_ / 8 + std::min(waited, kLongestWait) / 8;
+    const bool hasty = slept_;
+    slept_ = done.sent_ns <= rung_ns_;
+    if (!slept_ && !hasty && policy_.mode() == FetchPolicy::Mode::kFetch) policy_.on_first_fetch(done.refetches);
+  }
   policy_.on_response(local ? static_cast<uint32_t>(waited / fetch_.local_refetch_ns) : done.refetches, processing_ns,
                       static_cast<uint32_t>(sizeof(ResponseHeader)) + length);
   const bool abandoned = done.state == State::kAbandoned;

@@ -112,6 +112,8 @@ class ClientLane {
   uint64_t answered() const { return oldest_; }  // grows with every message answered
   bool has_credit() const { return outstanding() < layout_.window; }
   uint64_t oldest_sent_ns() const { return slot(oldest_).sent_ns; }
+  // How long results have taken lately, from sending to seeing.
+  uint64_t usual_wait_ns() const { return usual_wait_ns_; }
   // Tells the waiters of messages sent before `before_ns` that time is up. Their slots stay taken.
   void expire(uint64_t before_ns);
   // Tells every waiter kSessionLost; the lane is then empty and of no further use.
@@ -133,6 +135,7 @@ class ClientLane {
     uint32_t refetches = 0;
     uint32_t read_bytes = 0;  // that the read in flight takes
     uint64_t sent_ns = 0;
+    uint64_t fetch_ns = 0;  // not to be fetched before
     Waiter* waiters[wire::kMaxOpsPerMessage];
   };
 
@@ -166,9 +169,11 @@ class ClientLane {
   uint64_t wanted_ = 0;      // last value of want
   uint64_t looked_for_ = 0;  // the oldest seq for which a read staged after want found nothing
   uint32_t reads_in_flight_ = 0;
+  uint64_t usual_wait_ns_ = 0;
   const void* pin_holder_ = nullptr;
   uint64_t rung_for_ = 0;  // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;
+  bool slept_ = false;  // the lane slept when the message answered last was sent
 
   // The open message.
   uint32_t open_ops_ = 0;

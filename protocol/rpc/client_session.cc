@@ -14,6 +14,8 @@ using wire::FrameType;
 
 namespace {
 constexpr size_t kEventBatch = 64;
+constexpr uint64_t kUsualWaits = 4;
+constexpr uint64_t kMostSpinNs = 2'000'000;
 }  // namespace
 
 ClientSession::ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer,
@@ -191,7 +193,10 @@ const char* ClientSession::poll_events(bool& progress) {
   for (size_t count = kEventBatch; count == kEventBatch;) {
     count = endpoint_->poll(events);
     for (const Event& event : std::span(events).first(count)) {
-      if (event.kind == Event::Kind::kClosed) return "the connection broke";
+      if (event.kind == Event::Kind::kClosed) {
+        failure_ = endpoint_->failure();
+        return failure_.c_str();
+      }
       const uint32_t number = event.kind == Event::Kind::kFetched ? ClientLane::lane_of_tag(event.tag) : event.lane;
       if (number >= lanes_.size()) continue;
       ClientLane& lane = *lanes_[number];
@@ -226,14 +231,23 @@ bool ClientSession::has_credit() const {
 bool ClientSession::should_spin() const {
   for (const auto& lane : lanes_) {
     if (lane->outstanding() == 0 || lane->policy().mode() == FetchPolicy::Mode::kReply) continue;
-    if (now_ns_ - lane->oldest_sent_ns() < options_.spin_ns) return true;
+    // Over a network a result takes a trip at least: sleeping would cost more than waiting a few times the usual.
+    const uint64_t usual =
+        endpoint_->limits().fetch_is_local ? 0 : std::min(lane->usual_wait_ns() * kUsualWaits, kMostSpinNs);
+    if (now_ns_ - lane->oldest_sent_ns() < std::max(options_.spin_ns, usual)) return true;
   }
   return false;
 }
 
 bool ClientSession::prepare_sleep() {
   if (state_ != State::kOpen) return true;
-  if (outstanding() == 0) return true;
+  if (outstanding() == 0) {
+    // Nothing to wait for but bad news, which a local endpoint tells by its control channel.
+    if (endpoint_->limits().fetch_is_local) return true;
+    endpoint_->arm();
+    fetch();
+    return true;
+  }
   for (auto& lane : lanes_) lane->stage_want();
   endpoint_->arm();
   if (fetch()) return false;

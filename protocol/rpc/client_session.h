@@ -76,6 +76,11 @@ class ClientSession {
   void on_control_ready();
   // Time-outs of ops and of set-up, reconnecting. To be called about every kTickNs while needs_tick().
   void tick();
+  // Whether silence must be probed: call keep_alive() about every transport::kKeepAliveNs then.
+  bool needs_keep_alive() const { return state_ == State::kOpen && endpoint_->limits().needs_keep_alive; }
+  void keep_alive() {
+    if (needs_keep_alive()) endpoint_->keep_alive();
+  }
   bool needs_tick() const { return state_ != State::kOpen || outstanding() > 0; }
   static constexpr uint64_t kTickNs = 20'000'000;
   void close();
@@ -87,7 +92,8 @@ class ClientSession {
   int control_fd() const { return endpoint_->control_fd(); }
   int data_fd() const { return endpoint_->data_fd(); }
   const SessionOptions& options() const { return options_; }
-  const wire::Grant& grant() const { return grant_; }  // open only
+  const wire::Grant& grant() const { return grant_; }       // open only
+  std::string facts() const { return endpoint_->facts(); }  // open only
 
   // --- the data path; open only
   uint64_t hash(std::string_view key) const;
@@ -145,7 +151,8 @@ class ClientSession {
   std::deque<CreditWaiter*> credit_waiters_;
   size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
   bool credit_came_ = false;
-  LaneCounters past_;  // of lanes that are gone
+  std::string failure_;  // why the endpoint broke
+  LaneCounters past_;    // of lanes that are gone
 };
 
 }  // namespace egret::rpc

@@ -5,7 +5,13 @@
 namespace egret::rpc {
 
 namespace {
-constexpr uint32_t kSlowBeforeReply = 2;  // messages in a row (the paper's figure)
+constexpr uint64_t kFirstFetchStep = 250;        // ns; at least so much later after a fetch in vain
+constexpr uint64_t kFirstFetchMost = 1'000'000;  // ns
+constexpr uint32_t kHitsPerSpeed = 256;          // after so many in a row the delay shrinks twice as fast, then thrice
+constexpr uint64_t kRefetchLeast = 1'000;        // ns
+constexpr uint64_t kRefetchMost = 1'000'000;     // ns
+constexpr uint64_t kFirstFetchDecay = 1024;      // a hit takes this part of the delay
+constexpr uint32_t kSlowBeforeReply = 2;         // messages in a row (the paper's figure)
 
 // A running average that follows growth at once by half and decay slowly: packing too tightly costs another message.
 uint32_t follow(uint32_t average, uint32_t sample) {
@@ -16,6 +22,25 @@ uint32_t follow(uint32_t average, uint32_t sample) {
 
 uint32_t FetchPolicy::fetch_size() const {
   return std::clamp(response_average_, options_.min_fetch, options_.max_fetch);
+}
+
+// A miss costs a quarter more delay, a hit takes back a thousandth and, the longer the last miss is ago, more: about
+// one first fetch in 200 is in vain, and what a slow spell has taught is soon forgotten.
+void FetchPolicy::on_first_fetch(uint32_t refetches) {
+  if (refetches > 0) {
+    first_fetch_ns_ = std::min(first_fetch_ns_ + first_fetch_ns_ / 4 + kFirstFetchStep, kFirstFetchMost);
+    hits_in_a_row_ = 0;
+    return;
+  }
+  ++hits_in_a_row_;
+  const uint64_t part = first_fetch_ns_ * (1 + hits_in_a_row_ / kHitsPerSpeed) / kFirstFetchDecay;
+  first_fetch_ns_ -= std::min(first_fetch_ns_, part + 1);
+}
+
+// Each wait is twice the one before: a result that is late by much costs few fetches more.
+uint64_t FetchPolicy::refetch_ns(uint32_t refetches) const {
+  const uint64_t first = std::max(first_fetch_ns_ / 4, kRefetchLeast);
+  return std::min(first << std::min(refetches, 10u), kRefetchMost);
 }
 
 void FetchPolicy::on_response(uint32_t refetches, uint64_t processing_ns, uint32_t response_bytes) {

@@ -68,11 +68,11 @@ class ShmClientEndpoint final : public ClientEndpoint {
   std::byte* request_image() override { return requests_.data(); }
   const std::byte* response_image() const override { return responses_.data(); }
 
-  void stage_write(size_t offset, size_t, uint64_t first_word) override {
+  void stage_write(uint32_t, size_t offset, size_t, uint64_t first_word) override {
     base::publish_word(requests_.data() + offset, first_word);
     writes_staged_ = true;
   }
-  void stage_read([[maybe_unused]] size_t offset, [[maybe_unused]] size_t length, uint64_t tag) override {
+  void stage_read(uint32_t, [[maybe_unused]] size_t offset, [[maybe_unused]] size_t length, uint64_t tag) override {
     EGRET_DCHECK(offset + length <= shape_.response_bytes && reads_.size() < kReadDepth);
     reads_.push_back({.kind = Event::Kind::kFetched, .lane = 0, .tag = tag, .bytes = {}});
   }

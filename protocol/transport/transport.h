@@ -34,7 +34,7 @@ struct RegionShape {
   uint32_t lanes = 0;         // rings and deliveries name one
   size_t request_bytes = 0;   // of request memory
   size_t response_bytes = 0;  // of response memory
-  size_t reply_bytes = 0;     // of one response slot, the most that deliver() pushes; they follow lane by lane
+  size_t reply_bytes = 0;     // of one response slot, the most that deliver() pushes; each lane has as many
 };
 
 // What poll() found.
@@ -49,7 +49,7 @@ struct Event {
   Kind kind = Kind::kClosed;
   uint32_t lane = 0;
   uint64_t tag = 0;
-  std::span<const std::byte> bytes;
+  std::span<const std::byte> bytes{};
 };
 
 // What an endpoint can do; fixed once the region stands.
@@ -76,6 +76,8 @@ class ControlChannel {
   virtual base::Status send_frame(std::span<const std::byte> frame, bool attach) = 0;
   // What the session runs on (device, port, sizes chosen), for one log line when it is open.
   virtual std::string facts() const { return {}; }
+  // Why kClosed was reported.
+  virtual std::string failure() const { return "the connection broke"; }
 };
 
 class ClientEndpoint : public ControlChannel {
@@ -90,12 +92,13 @@ class ClientEndpoint : public ControlChannel {
   virtual std::byte* request_image() = 0;
   // Where fetched bytes are: the offset there is the offset in response memory. Racing memory on shm (the slot itself).
   virtual const std::byte* response_image() const = 0;
-  // Stages a write of `length` bytes at `offset` (8-byte aligned). The first 8 bytes are not taken from the image but
+  // Stages a write of `length` bytes at `offset` (8-byte aligned), for `lane`: what is staged for one lane keeps its
+  // order. The first 8 bytes are not taken from the image but
   // are `first_word`, and become visible no earlier than the rest where the transport can promise that.
-  virtual void stage_write(size_t offset, size_t length, uint64_t first_word) = 0;
-  // Stages a read of response memory; it reports kFetched with `tag`. Reads of one flush see what is there after its
-  // writes.
-  virtual void stage_read(size_t offset, size_t length, uint64_t tag) = 0;
+  virtual void stage_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) = 0;
+  // Stages a read of response memory; it reports kFetched with `tag`. Reads of one flush see what is there after the
+  // lane's writes.
+  virtual void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) = 0;
   // Sends all that is staged: one doorbell. On shm: orders the writes before the reads (Dekker's fence).
   virtual void flush() = 0;
   // Puts up to events.size() events in `events`, returns how many.

@@ -81,8 +81,8 @@ class FakeEndpoint final : public transport::ClientEndpoint {
   const transport::Limits& limits() const override { return limits_; }
   std::byte* request_image() override { return requests_.get(); }
   const std::byte* response_image() const override { return responses_.get(); }
-  void stage_write(size_t, size_t, uint64_t) override {}
-  void stage_read(size_t, size_t, uint64_t) override {}
+  void stage_write(uint32_t, size_t, size_t, uint64_t) override {}
+  void stage_read(uint32_t, size_t, size_t, uint64_t) override {}
   void flush() override {}
   size_t poll(std::span<transport::Event>) override { return 0; }
   void ring(uint32_t) override {}

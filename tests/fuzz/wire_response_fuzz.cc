@@ -58,11 +58,11 @@ class FakeEndpoint final : public transport::ClientEndpoint {
   const transport::Limits& limits() const override { return limits_; }
   std::byte* request_image() override { return requests.get(); }
   const std::byte* response_image() const override { return responses.get(); }
-  void stage_write(size_t offset, size_t length, uint64_t first_word) override {
+  void stage_write(uint32_t, size_t offset, size_t length, uint64_t first_word) override {
     EGRET_CHECK(offset % 8 == 0 && length >= 8 && offset + length <= layout_.request_bytes());
     std::memcpy(requests.get() + offset, &first_word, sizeof first_word);
   }
-  void stage_read(size_t offset, size_t length, uint64_t tag) override {
+  void stage_read(uint32_t, size_t offset, size_t length, uint64_t tag) override {
     EGRET_CHECK(length > 0 && offset + length <= layout_.response_bytes());
     reads.push_back(tag);
   }

@@ -101,7 +101,7 @@ class HostileClient {
     const size_t covered = sizeof(RequestHeader) - wire::kRequestChecked + std::min<size_t>(length, room);
     const uint64_t sum = wire::message_checksum(slot + wire::kRequestChecked, covered, grant_.nonce, seq);
     if (right_checksum) wire::FieldWriter(slot + offsetof(RequestHeader, checksum)).put(sum);
-    endpoint_->stage_write(offset, sizeof(RequestHeader) + std::min<size_t>(length, room), seq);
+    endpoint_->stage_write(lane_, offset, sizeof(RequestHeader) + std::min<size_t>(length, room), seq);
     endpoint_->flush();
   }
   // Well-formed, so that the lane goes on and later attacks meet other slots. Now and then more than their results'
@@ -119,7 +119,7 @@ class HostileClient {
     ++seqs_[lane_];
   }
   void want(uint64_t value) {
-    endpoint_->stage_write(grant_.layout.want_offset(lane_), 8, value);
+    endpoint_->stage_write(lane_, grant_.layout.want_offset(lane_), 8, value);
     endpoint_->flush();
   }
   void ring() {

@@ -161,13 +161,13 @@ class ClientEnd final : public transport::ClientEndpoint {
   const std::byte* response_image() const override {
     return data(link_->is_shm() ? link_->responses : link_->response_image);
   }
-  void stage_write(size_t offset, size_t length, uint64_t first_word) override {
+  void stage_write(uint32_t, size_t offset, size_t length, uint64_t first_word) override {
     EGRET_CHECK(link_->mapped && offset % 8 == 0 && length >= 8 && offset + length <= link_->shape.request_bytes);
     network_.preempt();
     if (link_->is_shm()) return link_->store_buffer.push_back({offset, first_word});
     link_->staged.push_back({.kind = Verb::Kind::kWrite, .offset = offset, .length = length, .first_word = first_word});
   }
-  void stage_read(size_t offset, size_t length, uint64_t tag) override {
+  void stage_read(uint32_t, size_t offset, size_t length, uint64_t tag) override {
     EGRET_CHECK(link_->mapped && length > 0 && offset + length <= link_->shape.response_bytes);
     if (link_->is_shm()) {
       link_->client_events.push_back({.kind = Event::Kind::kFetched, .lane = 0, .tag = tag, .bytes = {}});

@@ -158,7 +158,7 @@ TEST_CASE("lengths that point out of the slot, and a checksum that never matches
     const RawSession raw(siege.backend.address);
     REQUIRE(raw.is_open);
     wire::FieldWriter(raw.slot(0, 1) + 16).put(length);
-    raw.endpoint->stage_write(raw.grant.layout.request_offset(0, 1), 24, 1);
+    raw.endpoint->stage_write(0, raw.grant.layout.request_offset(0, 1), 24, 1);
     raw.endpoint->ring(0);
     CHECK(raw.is_closed(4000));
   }
@@ -358,7 +358,7 @@ TEST_CASE("a client that wants everything delivered, and clogs what it sleeps on
   [[maybe_unused]] const ssize_t written = ::write(data, &almost_full, sizeof almost_full);
   ::fcntl(data, F_SETFL, 0);
   for (uint32_t lane = 0; lane < raw.grant.layout.lanes; ++lane) {
-    raw.endpoint->stage_write(raw.grant.layout.want_offset(lane), 8, UINT64_MAX);
+    raw.endpoint->stage_write(lane, raw.grant.layout.want_offset(lane), 8, UINT64_MAX);
   }
   uint64_t seq = 0;
   for (int i = 0; i < 200; ++i) {
@@ -513,7 +513,7 @@ TEST_CASE("clients killed in the middle of what they do leave nothing behind") {
         if (!raw.is_answered(lane, seq)) ::_exit(2);
       }
       std::memset(raw.slot(lane, 61), 0x55, 2000);
-      raw.endpoint->stage_write(raw.grant.layout.request_offset(lane, 61), 2000, 61);
+      raw.endpoint->stage_write(lane, raw.grant.layout.request_offset(lane, 61), 2000, 61);
       raw.endpoint->ring(lane);
       ::raise(SIGKILL);
     }

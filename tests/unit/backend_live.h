@@ -328,7 +328,7 @@ class RawSession {
     out.put(uint16_t{0});
     wire::FieldWriter(at + 8).put(
         wire::message_checksum(at + wire::kRequestChecked, 8 + body.size(), grant.nonce, seq));
-    endpoint->stage_write(grant.layout.request_offset(lane, seq), sizeof(wire::RequestHeader) + body.size(), seq);
+    endpoint->stage_write(lane, grant.layout.request_offset(lane, seq), sizeof(wire::RequestHeader) + body.size(), seq);
     endpoint->flush();
     endpoint->ring(lane);
   }

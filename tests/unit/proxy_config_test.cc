@@ -87,6 +87,16 @@ TEST_CASE("a pool: weights and names, which are the addresses' own if not given"
   check(3, "shm:d", "shm:/run/a", 1);
 }
 
+TEST_CASE("a backend on another host is named as libmemcached names a server") {
+  const Config config = config_of({"backends=rdma:10.0.0.1:11211,rdma:cache.example.org:7000,rdma:[::1]:7001"});
+  REQUIRE(config.backends.size() == 3);
+  CHECK(config.backends[0].name == "10.0.0.1:11211");
+  CHECK(config.backends[1].name == "cache.example.org:7000");
+  CHECK(config.backends[2].name == "::1:7001");
+  CHECK(error_of("backends=rdma:10.0.0.1:11211,shm:/a name=10.0.0.1").find("two of them are named \"10.0.0.1\"") !=
+        std::string::npos);
+}
+
 TEST_CASE("64 backends at most") {
   std::string list = "backends=shm:/0";
   for (int i = 1; i < 64; ++i) list += ",shm:/" + std::to_string(i);

@@ -41,6 +41,11 @@ TEST_CASE("keys are where libmemcached's weighted ketama puts them") {
   CHECK(placement(equals(9)) == "843268700708560777772861664854246243645257275745027862674863");
 }
 
+TEST_CASE("a key beyond the last point belongs to the first point's server") {
+  const std::vector<KetamaServer> servers{{"10.0.0.1:11212"}, {"10.0.0.1:11213"}, {"10.0.0.1:11214"}};
+  CHECK(KetamaRing(servers).server_of("key2470") == 0);  // the last point is server 1's
+}
+
 TEST_CASE("the default port is no part of a name") {
   CHECK(ketama_name("host:11211") == "host");
   CHECK(ketama_name("host:11212") == "host:11212");

@@ -288,6 +288,25 @@ TEST_CASE("a backend without credit is waited for, and holds the others up for n
   }
 }
 
+TEST_CASE("a session that was renewed before the op went out is not asked in the old one's place") {
+  Pool pool({{"only"}});
+  pool.open_all();
+  rpc::Listener listener;
+  const std::string key(200, 'k');
+  for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
+    while (pool.session(0).lane(lane).append(rpc::get_of(key), &listener)) continue;
+  }
+  Asker asker;
+  asker.ask(pool, op::OpCode::kFlush);
+  pool.endpoint(0).peer_gone = true;
+  pool.session(0).on_control_ready();
+  pool.open(0);
+  pool.session(0).hand_out_credit();
+  CHECK(asker.told == 1);
+  CHECK(asker.failure == ResultCode::kSessionLost);
+  CHECK(pool.sent(0).empty());
+}
+
 TEST_CASE("statistics: each kind is put together over partitions and over backends in its own way") {
   Pool pool(kThree);
   pool.open_all();

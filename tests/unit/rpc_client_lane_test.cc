@@ -22,8 +22,9 @@ struct Fixture {
     const std::vector<op::Result> all(static_cast<size_t>(results), hit(value));
     put_response(endpoint.responses.data(), kLayout, kLane, seq, all);
   }
-  // Every staged read completes.
+  // Every staged read completes. So much later that what is to be fetched again is due.
   bool fetch() {
+    now_ns += 2'000'000;
     lane.stage_fetches(16);
     bool good = true;
     for (const auto& read : std::exchange(endpoint.reads, {})) good &= lane.on_fetched(read.tag);

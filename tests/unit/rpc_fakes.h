@@ -65,10 +65,12 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   const transport::Limits& limits() const override { return limits_; }
   std::byte* request_image() override { return requests.data(); }
   const std::byte* response_image() const override { return responses.data(); }
-  void stage_write(size_t offset, size_t length, uint64_t first_word) override {
+  void stage_write(uint32_t, size_t offset, size_t length, uint64_t first_word) override {
     writes.push_back({offset, length, first_word});
   }
-  void stage_read(size_t offset, size_t length, uint64_t tag) override { reads.push_back({offset, length, tag}); }
+  void stage_read(uint32_t, size_t offset, size_t length, uint64_t tag) override {
+    reads.push_back({offset, length, tag});
+  }
   void flush() override { ++flushes; }
   size_t poll(std::span<transport::Event> found) override {
     const size_t count = std::min(found.size(), events.size());

@@ -89,7 +89,7 @@ TEST_SUITE("region") {
     const size_t offset = 3 * 64 + 1024;
     std::memcpy(pair.client->request_image() + offset + 8, "request", 7);
     CHECK(observe_word(pair.server->request_memory() + offset) == 0);
-    pair.client->stage_write(offset, 15, 42);
+    pair.client->stage_write(0, offset, 15, 42);
     pair.client->flush();
     CHECK(observe_word(pair.server->request_memory() + offset) == 42);
     CHECK(std::memcmp(pair.server->request_memory() + offset + 8, "request", 7) == 0);
@@ -100,7 +100,7 @@ TEST_SUITE("region") {
     pair.open();
     std::memcpy(pair.server->response_memory() + 2048 + 8, "response", 8);
     publish_word(pair.server->response_memory() + 2048, 7);
-    pair.client->stage_read(2048, 1024, 99);
+    pair.client->stage_read(0, 2048, 1024, 99);
     pair.client->flush();
     std::array<Event, 4> events;
     REQUIRE(count_events(*pair.client, events) == 1);
@@ -114,13 +114,13 @@ TEST_SUITE("region") {
   TEST_CASE("reads complete in the order staged, once each, however few are asked for") {
     Pair pair;
     pair.open();
-    for (uint64_t tag = 0; tag < 10; ++tag) pair.client->stage_read(0, 64, tag);
+    for (uint64_t tag = 0; tag < 10; ++tag) pair.client->stage_read(0, 0, 64, tag);
     pair.client->flush();
     std::array<Event, 3> events;
     std::vector<uint64_t> tags;
     for (size_t count = 0; (count = pair.client->poll(events)) > 0;) {
       for (size_t i = 0; i < count; ++i) tags.push_back(events[i].tag);
-      if (tags.size() == 6) pair.client->stage_read(0, 64, 10);  // more is staged before all is handed out
+      if (tags.size() == 6) pair.client->stage_read(0, 0, 64, 10);  // more is staged before all is handed out
     }
     CHECK(tags == std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   }
@@ -129,7 +129,7 @@ TEST_SUITE("region") {
     Pair pair;
     pair.open();
     publish_word(pair.server->response_memory(), 5);
-    pair.client->stage_read(0, 64, 1);
+    pair.client->stage_read(0, 0, 64, 1);
     pair.client->close();
     std::array<Event, 4> events;
     CHECK(pair.client->poll(events) == 0);
@@ -173,7 +173,7 @@ TEST_SUITE("region") {
     Pair two;
     one.open();
     two.open();
-    one.client->stage_write(0, 8, 1);
+    one.client->stage_write(0, 0, 8, 1);
     CHECK(observe_word(one.server->request_memory()) == 1);
     CHECK(observe_word(two.server->request_memory()) == 0);
   }
@@ -296,11 +296,11 @@ TEST_SUITE("death") {
     Pair pair;
     pair.open();
     publish_word(pair.server->response_memory() + 64, 11);
-    pair.client->stage_write(192, 8, 22);
+    pair.client->stage_write(0, 192, 8, 22);
     SUBCASE("the server goes") {
       pair.server.reset();
       CHECK(observe_word(pair.client->response_image() + 64) == 11);
-      pair.client->stage_write(192, 8, 23);
+      pair.client->stage_write(0, 192, 8, 23);
       pair.client->ring(1);
     }
     SUBCASE("the client goes") {
@@ -323,7 +323,7 @@ TEST_SUITE("death") {
       while (!is_readable(client.control_fd(), 1000)) {
       }
       if (next_frame(client) != "grant" || !client.map_region(kShape)) ::_exit(2);
-      client.stage_write(192, 8, 33);
+      client.stage_write(0, 192, 8, 33);
       client.ring(2);
       client.flush();
       ::raise(SIGKILL);

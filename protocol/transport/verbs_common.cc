@@ -1,0 +1,168 @@
+#include "transport/verbs_common.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+namespace egret::transport::verbs {
+
+using base::Expected;
+using base::Status;
+
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = 2 << 20;
+
+size_t round_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+std::string address_text(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (address->sa_family == AF_INET) {
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text, sizeof text);
+  } else if (address->sa_family == AF_INET6) {
+    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, text, sizeof text);
+  }
+  return text;
+}
+
+const char* gid_type_name(uint32_t type) {
+  switch (type) {
+    case IBV_GID_TYPE_ROCE_V1:
+      return "RoCE v1";
+    case IBV_GID_TYPE_ROCE_V2:
+      return "RoCE v2";
+    default:
+      return "InfiniBand";
+  }
+}
+
+}  // namespace
+
+Status verbs_error(const std::string& what, int error_number) {
+  Status plain = Status::system_error(what, error_number);
+  switch (error_number) {
+    case ENOMEM:
+      return Status::error(
+          plain.message() +
+          " (memory that may be pinned is limited: raise RLIMIT_MEMLOCK, systemd LimitMEMLOCK=infinity)");
+    case ENODEV:
+    case ENOENT:
+      return Status::error(plain.message() + " (is there an RDMA device, and /dev/infiniband/rdma_cm? see --doctor)");
+    case EPERM:
+    case EACCES:
+      return Status::error(plain.message() + " (may this user open /dev/infiniband/*? see --doctor)");
+    default:
+      return plain;
+  }
+}
+
+Status unblock(int fd) {
+  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) < 0) return Status::system_error("fcntl", errno);
+  return Status::ok();
+}
+
+Expected<EventChannel> make_event_channel() {
+  EventChannel channel(::rdma_create_event_channel());
+  if (channel == nullptr) return verbs_error("cannot open an rdma_cm event channel", errno);
+  if (Status done = unblock(channel->fd); !done) return done;
+  return channel;
+}
+
+PinnedMemory::~PinnedMemory() {
+  registration_.reset();
+  if (data_ != nullptr) ::munmap(data_, mapped_);
+}
+
+Status PinnedMemory::create(ibv_pd* domain, size_t bytes, int access) {
+  constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+  void* at = MAP_FAILED;
+  // A huge page that is mostly empty would be worse than small ones.
+  if (bytes % kHugePage == 0 || bytes >= 4 * kHugePage) {
+    mapped_ = round_up(bytes, kHugePage);
+    at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, kKind | MAP_HUGETLB, -1, 0);
+  }
+  if (at == MAP_FAILED) {
+    mapped_ = round_up(bytes, kPage);
+    at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, kKind, -1, 0);
+  }
+  if (at == MAP_FAILED) return Status::system_error("cannot allocate " + std::to_string(bytes) + " bytes", errno);
+  data_ = static_cast<std::byte*>(at);
+  size_ = bytes;
+  registration_.reset(::ibv_reg_mr(domain, data_, size_, access));
+  if (registration_ == nullptr) return verbs_error("cannot register " + std::to_string(bytes) + " bytes", errno);
+  return Status::ok();
+}
+
+Expected<HostPort> parse_host_port(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  const Status wrong = Status::error("expected rdma:HOST:PORT, got \"rdma:" + text + "\"");
+  if (colon == std::string::npos || colon == 0) return wrong;
+  HostPort parsed{text.substr(0, colon), text.substr(colon + 1)};
+  const bool digits = !parsed.port.empty() && parsed.port.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || parsed.port.size() > 5 || std::stoul(parsed.port) == 0 || std::stoul(parsed.port) > 65535)
+    return wrong;
+  if (parsed.host.front() == '[') {
+    if (parsed.host.size() < 3 || parsed.host.back() != ']') return wrong;
+    parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+  } else if (parsed.host.find(':') != std::string::npos) {
+    return wrong;  // an IPv6 address needs its brackets
+  }
+  return parsed;
+}
+
+Expected<AddressInfo> resolve(const HostPort& at, bool passive) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  const bool any = passive && at.host == "*";
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(any ? nullptr : at.host.c_str(), at.port.c_str(), &hints, &found);
+  if (error != 0) return Status::error("cannot resolve " + at.host + ": " + ::gai_strerror(error));
+  return AddressInfo(found);
+}
+
+std::string peer_host(const rdma_cm_id* id) {
+  return address_text(&id->route.addr.dst_addr);
+}
+
+std::string peer_name(const rdma_cm_id* id) {
+  const sockaddr* peer = &id->route.addr.dst_addr;
+  const in_port_t port = peer->sa_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(peer)->sin6_port
+                                                     : reinterpret_cast<const sockaddr_in*>(peer)->sin_port;
+  return address_text(peer) + " port " + std::to_string(ntohs(port));
+}
+
+std::string describe_path(const rdma_cm_id* id) {
+  std::string text = std::string(::ibv_get_device_name(id->verbs->device)) + " port " + std::to_string(id->port_num);
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr made{};
+  if (::ibv_query_qp(id->qp, &attributes, IBV_QP_AV | IBV_QP_PATH_MTU, &made) != 0) return text;
+  ibv_gid_entry gid{};
+  if (attributes.ah_attr.is_global &&
+      ::ibv_query_gid_ex(id->verbs, id->port_num, attributes.ah_attr.grh.sgid_index, &gid, 0) == 0) {
+    char address[INET6_ADDRSTRLEN] = "?";
+    ::inet_ntop(AF_INET6, gid.gid.raw, address, sizeof address);
+    text += std::string(", gid ") + std::to_string(gid.gid_index) + " = " + address + " (" +
+            gid_type_name(gid.gid_type) + ")";
+  }
+  return text + ", mtu " + std::to_string(128u << attributes.path_mtu);
+}
+
+void make_fork_safe() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ::setenv("RDMAV_HUGEPAGES_SAFE", "1", 0);
+    if (::ibv_is_fork_initialized() != IBV_FORK_UNNEEDED) ::ibv_fork_init();
+  });
+}
+
+}  // namespace egret::transport::verbs

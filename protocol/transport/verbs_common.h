@@ -1,0 +1,137 @@
+// What both ends of the verbs transport share: handles that free themselves, memory to register, addresses, what
+// travels in rdma_cm's private data and behind frames.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <infiniband/verbs.h>
+#include <netdb.h>
+#include <rdma/rdma_cma.h>
+
+#include "base/status.h"
+
+namespace egret::transport::verbs {
+
+inline constexpr uint32_t kMaxQueuePairs = 16;  // of one session
+inline constexpr uint32_t kMaxReadDepth = 32;   // READs under way on one queue pair, before the devices' own limits
+inline constexpr size_t kMaxFrame = 512;        // of the layer above; wire::kMaxFrame
+inline constexpr int kBacklog = 128;
+inline constexpr int kResolveMilliseconds = 1000;
+
+// An error of libibverbs or librdmacm, by errno, with what an operator can do about the common ones.
+base::Status verbs_error(const std::string& what, int error_number);
+
+template <auto Free>
+struct Freed {
+  template <typename T>
+  void operator()(T* handle) const {
+    Free(handle);
+  }
+};
+using EventChannel = std::unique_ptr<rdma_event_channel, Freed<rdma_destroy_event_channel>>;
+using CmId = std::unique_ptr<rdma_cm_id, Freed<rdma_destroy_id>>;
+using ProtectionDomain = std::unique_ptr<ibv_pd, Freed<ibv_dealloc_pd>>;
+using CompletionChannel = std::unique_ptr<ibv_comp_channel, Freed<ibv_destroy_comp_channel>>;
+using CompletionQueue = std::unique_ptr<ibv_cq, Freed<ibv_destroy_cq>>;
+using Registration = std::unique_ptr<ibv_mr, Freed<ibv_dereg_mr>>;
+
+base::Status unblock(int fd);
+// An event channel whose descriptor does not block.
+base::Expected<EventChannel> make_event_channel();
+
+// Zeroed memory that stays where it is, registered in one protection domain; huge pages where it fills some and the
+// host has them. Deregistered, then unmapped, when its owner goes; by then no verb may use it.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  ~PinnedMemory();
+
+  // `access`: ibv_access_flags; never relaxed ordering.
+  base::Status create(ibv_pd* domain, size_t bytes, int access);
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  uint32_t local_key() const { return registration_->lkey; }
+  uint32_t remote_key() const { return registration_->rkey; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;    // asked for
+  size_t mapped_ = 0;  // and rounded up to pages
+  Registration registration_;
+};
+
+// Where verbs of the other side reach: what a frame's attachment says of one memory.
+struct RemoteMemory {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  uint32_t key = 0;
+  uint32_t reserved = 0;
+};
+static_assert(sizeof(RemoteMemory) == 24);
+
+// Behind a frame with attach: the server's, then the client's.
+struct RegionKeys {
+  RemoteMemory requests;
+  RemoteMemory responses;
+};
+struct ReplyKeys {
+  RemoteMemory replies;
+};
+
+// A frame as it is sent: this head, the frame, the attachment.
+struct FrameHead {
+  uint32_t frame_bytes = 0;
+  uint32_t attachment_bytes = 0;
+};
+inline constexpr size_t kFrameBuffer = sizeof(FrameHead) + kMaxFrame + sizeof(RegionKeys);
+
+// Private data of rdma_connect, at most 56 bytes.
+struct ConnectData {
+  static constexpr uint32_t kMagic = 0x43544745;  // "EGTC"
+  uint32_t magic = kMagic;
+  uint8_t version = 1;
+  uint8_t index = 0;        // of this queue pair in its session; 0 makes the session
+  uint8_t queue_pairs = 1;  // the session is to have
+  uint8_t reserved = 0;
+  uint64_t token = 0;  // index > 0: which session to join
+};
+static_assert(sizeof(ConnectData) == 16);
+
+// Private data of rdma_accept, at most 196 bytes.
+struct AcceptData {
+  static constexpr uint32_t kMagic = 0x41544745;  // "EGTA"
+  uint32_t magic = kMagic;
+  uint8_t version = 1;
+  uint8_t read_depth = 0;  // READs the client may have under way on this queue pair
+  uint8_t reserved[2] = {};
+  uint64_t token = 0;
+};
+static_assert(sizeof(AcceptData) == 16);
+
+// "10.0.0.1:11311", "[fe80::1]:11311", "host:11311", "*:11311".
+struct HostPort {
+  std::string host;
+  std::string port;
+};
+base::Expected<HostPort> parse_host_port(const std::string& text);
+
+using AddressInfo = std::unique_ptr<addrinfo, Freed<::freeaddrinfo>>;
+// Looks the name up (which may take a while if it is one); for a listener (`passive`) or a client.
+base::Expected<AddressInfo> resolve(const HostPort& at, bool passive);
+
+// The other end of a connection: "10.0.0.1", and with its port.
+std::string peer_host(const rdma_cm_id* id);
+std::string peer_name(const rdma_cm_id* id);
+
+// "rxe0 port 1, gid ::ffff:10.9.0.1 (RoCE v2), mtu 4096": what rdma_cm chose for a connected queue pair.
+std::string describe_path(const rdma_cm_id* id);
+
+// libibverbs must be told before the first registration if this kernel does not copy pinned pages at fork.
+void make_fork_safe();
+
+}  // namespace egret::transport::verbs

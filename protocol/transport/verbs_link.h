@@ -1,0 +1,150 @@
+// One end of a session on verbs: its protection domain, completion queue and queue pairs, what is staged and posted on
+// them, the receives that must always be there, and the frames of the handshake.
+//
+//   stage_*  ─▶ prebuilt work requests, per queue pair ─ flush: one doorbell each ─▶ send queue ─▶ network
+//   poll     ◀─ completions: reads, immediates, frames; receives are posted again, freed room is used at once
+//
+// Work requests that a full send queue or the read depth has no room for stay staged, in order, and go out as soon as
+// completions make room. Reads are signalled; of the rest every kSignalInterval-th, so that the send queue's places
+// come back. Thread: one at a time (see verbs.h). Errors: a failed completion is told once, as kFailed; failure() says
+// what it was.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/verbs_common.h"
+
+namespace egret::transport::verbs {
+
+struct LinkSizes {
+  uint32_t sends = 0;     // places of each send queue
+  uint32_t receives = 0;  // posted on each queue pair at all times
+};
+
+struct Completion {
+  enum class Kind : uint8_t {
+    kRead,       // `tag`
+    kImmediate,  // the peer's WRITE_WITH_IMM: `immediate`, `bytes` written
+    kFrame,      // take_frame() has one
+    kFailed,     // the link is of no further use
+  };
+  Kind kind = Kind::kFailed;
+  uint64_t tag = 0;
+  uint32_t immediate = 0;
+  uint32_t bytes = 0;
+};
+
+struct Frame {
+  std::vector<std::byte> bytes;
+  std::vector<std::byte> attachment;
+};
+
+// Local bytes to send from or read into.
+struct LocalBytes {
+  std::byte* at = nullptr;
+  uint32_t length = 0;
+  uint32_t key = 0;
+};
+
+class VerbsLink {
+ public:
+  static constexpr uint32_t kSignalInterval = 32;
+
+  VerbsLink() = default;
+  VerbsLink(const VerbsLink&) = delete;
+  VerbsLink& operator=(const VerbsLink&) = delete;
+  // Drains and destroys the queue pairs, if shut() has not.
+  ~VerbsLink();
+
+  // --- set-up
+  base::Status open(ibv_context* device, uint32_t queue_pairs, const LinkSizes& sizes);
+  bool is_open() const { return domain_ != nullptr; }
+  // A queue pair on `id`, which stays the caller's and must outlive the link; its receives are posted.
+  base::Status add_queue_pair(rdma_cm_id* id);
+  // Once it is connected: how many READs the peer allows; the RNR timer is set.
+  void set_connected(uint32_t index, uint32_t read_depth);
+  ibv_pd* domain() const { return domain_.get(); }
+  uint32_t queue_pairs() const { return static_cast<uint32_t>(pairs_.size()); }
+  uint32_t inline_bytes() const { return inline_bytes_; }
+  uint32_t read_depth() const { return read_depth_; }  // of each queue pair
+  int channel_fd() const { return channel_->fd; }
+
+  // --- frames, on the first queue pair
+  base::Status send_frame(std::span<const std::byte> frame, std::span<const std::byte> attachment);
+  bool take_frame(Frame& frame);
+
+  // --- data. `lane` chooses the queue pair.
+  void stage_write(uint32_t lane, const LocalBytes& from, const RemoteMemory& to, size_t offset);
+  void stage_read(uint32_t lane, const LocalBytes& into, const RemoteMemory& from, size_t offset, uint64_t tag);
+  // Takes a receive of the peer's and wakes it, if it has armed. `from` may be empty.
+  void stage_write_with_immediate(uint32_t lane, const LocalBytes& from, const RemoteMemory& to, size_t offset,
+                                  uint32_t immediate);
+  // A signalled write of nothing on each queue pair that has nothing under way: it fails if the peer is gone.
+  void stage_probes();
+  void flush();
+  // Whether anything may still be posted by flush() for want of room.
+  bool has_staged() const;
+  // Polls until `out` is full or the completion queue is empty.
+  size_t poll(std::span<Completion> out);
+  // The next completion after this makes channel_fd() readable. Then poll() once more, and block.
+  void arm();
+  const std::string& failure() const { return failure_; }
+
+  // --- end
+  // Puts the queue pairs into the error state, waits (bounded) until their receives are back, destroys them. Afterwards
+  // no memory is in use by the device.
+  void shut();
+
+ private:
+  struct Work {
+    ibv_send_wr request;
+    ibv_sge piece;
+  };
+  struct Pair {
+    rdma_cm_id* id = nullptr;
+    std::vector<Work> staged;  // from `next` on not posted yet; linked when posted
+    size_t next = 0;
+    std::vector<uint64_t> tags;  // of reads, by position mod sends
+    uint64_t posted = 0;         // positions given out
+    uint64_t retired = 0;        // positions whose place is free again
+    uint64_t signalled = 0;      // the position after the last signalled one
+    uint32_t reads = 0;          // under way
+    uint32_t receives = 0;       // posted
+  };
+
+  static constexpr uint32_t kFrameReceives = 8;  // receives with memory; the first that are used
+  static constexpr uint32_t kFrameSends = 8;     // frames that may be under way
+  static constexpr size_t kMaxInbox = 8;
+
+  Pair& pair_of(uint32_t lane) { return pairs_[lane % pairs_.size()]; }
+  Work& stage(Pair& pair, ibv_wr_opcode opcode, const LocalBytes& local, const RemoteMemory& remote, size_t offset);
+  void post_staged(Pair& pair, uint32_t index);
+  void post_receive(uint32_t index, uint32_t buffer);
+  bool take(const ibv_wc& wc, Completion& out);
+  bool take_received(const ibv_wc& wc, uint32_t index, Completion& out);
+  bool receive_frame(uint32_t buffer, size_t bytes);
+  void fail(const std::string& why);
+  void take_events();
+
+  LinkSizes sizes_;
+  ProtectionDomain domain_;
+  CompletionChannel channel_;
+  CompletionQueue queue_;
+  PinnedMemory frames_;  // kFrameReceives, then kFrameSends buffers
+  std::vector<Pair> pairs_;
+  uint32_t inline_bytes_ = 0;
+  uint32_t read_depth_ = 1;
+  uint32_t frames_sent_ = 0;
+  bool armed_ = false;
+  bool failure_told_ = false;
+  std::string failure_;
+  std::deque<Frame> inbox_;
+};
+
+}  // namespace egret::transport::verbs

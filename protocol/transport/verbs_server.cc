@@ -1,0 +1,399 @@
+// The backend's end of the verbs transport: listens, makes queue pairs, registers regions, hears rings, pushes results.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+#include "base/check.h"
+#include "base/unique_fd.h"
+#include "transport/verbs.h"
+#include "transport/verbs_link.h"
+
+namespace egret::transport {
+
+using base::Expected;
+using base::Status;
+using base::UniqueFd;
+using namespace verbs;
+
+namespace {
+
+// Sends carry deliveries and a few frames; receives take rings, of which a lane sends one at a time.
+constexpr LinkSizes kSizes{.sends = 128, .receives = 64};
+constexpr uint8_t kAckTimeout = 14;  // 67 ms; the number of retries is the client's, 7
+constexpr uint8_t kRnrRetries = 7;   // without end: the client's worker is only slow
+
+class VerbsServerEndpoint;
+
+// Sessions that still take queue pairs, by the token that joins one. The control thread's.
+using Joinable = std::map<uint64_t, VerbsServerEndpoint*>;
+
+// kFrames (the control thread's) → kData (the home's, but for rdma_cm's events)
+class VerbsServerEndpoint final : public ServerEndpoint {
+ public:
+  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, uint64_t token, const rdma_cm_id* first)
+      : joinable_(std::move(joinable)), token_(token), peer_group_(peer_host(first)), peer_(peer_name(first)) {
+    joinable_->emplace(token_, this);
+  }
+  ~VerbsServerEndpoint() override {
+    joinable_->erase(token_);
+    link_.shut();
+  }
+
+  // Takes over `id`, whose request to connect it answers.
+  Status accept(CmId id, const ConnectData& data, uint8_t wanted_reads);
+  uint32_t joined() const { return static_cast<uint32_t>(ids_.size()); }
+  uint32_t promised() const { return promised_; }
+
+  int control_fd() const override { return control_.get(); }
+  Status receive_frame(std::span<std::byte> frame, size_t& length) override;
+  Status send_frame(std::span<const std::byte> frame, bool attach) override;
+  std::string facts() const override {
+    return describe_path(ids_[0].get()) + ", " + std::to_string(link_.queue_pairs()) + " queue pairs, read depth " +
+           std::to_string(link_.read_depth()) + ", inline " + std::to_string(link_.inline_bytes());
+  }
+  std::string failure() const override { return link_.failure(); }
+
+  Status create_region(const RegionShape& shape) override;
+  const Limits& limits() const override { return limits_; }
+  const std::string& peer() const override { return peer_; }
+  const std::string& peer_group() const override { return peer_group_; }
+  const std::byte* request_memory() const override { return requests_.data(); }
+  std::byte* response_memory() override { return responses_.data(); }
+
+  void deliver(uint32_t lane, size_t offset, size_t length) override;
+  size_t poll(std::span<Event> events) override;
+  int data_fd() const override { return link_.channel_fd(); }
+  void arm() override { link_.arm(); }
+  void keep_alive() override {
+    link_.stage_probes();
+    link_.flush();
+  }
+  void close() override {
+    for (const CmId& id : ids_) ::rdma_disconnect(id.get());
+  }
+
+ private:
+  Status open(rdma_cm_id* id, const ConnectData& data);
+  Status watch(int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(control_.get(), EPOLL_CTL_ADD, fd, &event) < 0) return Status::system_error("epoll_ctl", errno);
+    return Status::ok();
+  }
+  Status take_cm_events();
+  Status take_completions();
+  bool to_event(const Completion& completion, Event& event);
+  void take_reply_keys(const Frame& frame);
+  void push(uint32_t lane, size_t slot, uint32_t length);
+  void push_undelivered();
+
+  const std::shared_ptr<Joinable> joinable_;
+  const uint64_t token_;
+  const std::string peer_group_;
+  const std::string peer_;
+  EventChannel channel_;   // outlives the ids
+  std::vector<CmId> ids_;  // outlive the link's queue pairs
+  VerbsLink link_;         // outlives the memories
+  UniqueFd control_;
+  uint32_t promised_ = 1;  // queue pairs
+  bool in_data_ = false;   // the region's frame is sent: the link is the home's
+
+  Limits limits_{.needs_keep_alive = true};
+  RegionShape shape_;
+  PinnedMemory requests_, responses_;
+  // The home's.
+  RemoteMemory replies_;
+  std::vector<uint32_t> undelivered_;  // by response slot: how much of it is to be pushed as soon as may be; 0: nothing
+  size_t undelivered_count_ = 0;
+};
+
+// --- connecting
+// ------------------------------------------------------------------------------------------------------------
+
+Status VerbsServerEndpoint::open(rdma_cm_id* id, const ConnectData& data) {
+  promised_ = std::clamp<uint32_t>(data.queue_pairs, 1, kMaxQueuePairs);
+  ids_.reserve(promised_);
+  auto channel = make_event_channel();
+  if (!channel) return channel.status();
+  channel_ = std::move(channel.value());
+  control_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!control_.is_open()) return Status::system_error("epoll_create1", errno);
+  if (Status watched = watch(channel_->fd); !watched) return watched;
+  if (Status opened = link_.open(id->verbs, promised_, kSizes); !opened) return opened;
+  link_.arm();
+  return watch(link_.channel_fd());
+}
+
+Status VerbsServerEndpoint::accept(CmId id, const ConnectData& data, uint8_t wanted_reads) {
+  if (ids_.empty()) {
+    if (Status opened = open(id.get(), data); !opened) return opened;
+  }
+  // From here on its events come to this endpoint, not to the listener.
+  if (::rdma_migrate_id(id.get(), channel_.get()) != 0) return verbs_error("rdma_migrate_id", errno);
+  uint8_t timeout = kAckTimeout;
+  ::rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
+  rdma_cm_id* const accepted = id.get();
+  ids_.push_back(std::move(id));
+  if (Status added = link_.add_queue_pair(accepted); !added) return added;
+  ibv_device_attr device{};
+  if (const int error = ::ibv_query_device(accepted->verbs, &device); error != 0) {
+    return verbs_error("ibv_query_device", error);
+  }
+  const int depth = std::min({int{wanted_reads}, device.max_qp_rd_atom, static_cast<int>(kMaxReadDepth)});
+  const AcceptData answer{.read_depth = static_cast<uint8_t>(std::max(depth, 1)), .token = token_};
+  rdma_conn_param parameters{};
+  parameters.private_data = &answer;
+  parameters.private_data_len = sizeof answer;
+  parameters.responder_resources = answer.read_depth;
+  parameters.rnr_retry_count = kRnrRetries;
+  if (::rdma_accept(accepted, &parameters) != 0) return verbs_error("rdma_accept", errno);
+  link_.set_connected(static_cast<uint32_t>(ids_.size() - 1), answer.read_depth);
+  return Status::ok();
+}
+
+Status VerbsServerEndpoint::take_cm_events() {
+  rdma_cm_event* event = nullptr;
+  while (::rdma_get_cm_event(channel_.get(), &event) == 0) {
+    const rdma_cm_event_type type = event->event;
+    ::rdma_ack_cm_event(event);
+    if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_TIMEWAIT_EXIT || type == RDMA_CM_EVENT_ADDR_CHANGE) {
+      continue;
+    }
+    if (type == RDMA_CM_EVENT_DISCONNECTED) return Status::error("the peer is gone");
+    return Status::error(std::string("the connection ended: ") + ::rdma_event_str(type));
+  }
+  return Status::ok();
+}
+
+// --- frames
+// ----------------------------------------------------------------------------------------------------------------
+
+Status VerbsServerEndpoint::take_completions() {
+  link_.arm();
+  std::array<Completion, 8> completions;
+  for (size_t count = completions.size(); count == completions.size();) {
+    count = link_.poll(completions);
+    for (const Completion& completion : std::span(completions).first(count)) {
+      if (completion.kind == Completion::Kind::kFailed) return Status::error(link_.failure());
+    }
+  }
+  return Status::ok();
+}
+
+Status VerbsServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
+  length = 0;
+  if (!in_data_) {
+    Status taken = take_completions();
+    if (Frame received; link_.take_frame(received)) {
+      if (received.bytes.size() > frame.size()) return Status::error("a control frame that is too large");
+      std::ranges::copy(received.bytes, frame.begin());
+      length = received.bytes.size();
+      return Status::ok();
+    }
+    if (!taken) return taken;
+  }
+  return take_cm_events();
+}
+
+Status VerbsServerEndpoint::send_frame(std::span<const std::byte> frame, bool attach) {
+  if (!attach) return in_data_ ? Status::error("the session is open") : link_.send_frame(frame, {});
+  const auto keys_of = [](const PinnedMemory& memory) {
+    return RemoteMemory{
+        .address = reinterpret_cast<uint64_t>(memory.data()), .bytes = memory.size(), .key = memory.remote_key()};
+  };
+  const RegionKeys keys{.requests = keys_of(requests_), .responses = keys_of(responses_)};
+  if (Status sent = link_.send_frame(frame, std::as_bytes(std::span(&keys, 1))); !sent) return sent;
+  in_data_ = true;
+  ::epoll_ctl(control_.get(), EPOLL_CTL_DEL, link_.channel_fd(), nullptr);
+  return Status::ok();
+}
+
+Status VerbsServerEndpoint::create_region(const RegionShape& shape) {
+  joinable_->erase(token_);
+  shape_ = shape;
+  undelivered_.assign(shape.response_bytes / shape.reply_bytes, 0);
+  constexpr int kRequests = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if (Status made = requests_.create(link_.domain(), shape.request_bytes, kRequests); !made) return made;
+  return responses_.create(link_.domain(), shape.response_bytes, IBV_ACCESS_REMOTE_READ);
+}
+
+// --- data
+// ------------------------------------------------------------------------------------------------------------------
+
+// The response goes to the reply slot of the same offset. Where the client reaches is the client's own claim: a wrong
+// one is refused by its device and ends this session.
+void VerbsServerEndpoint::deliver(uint32_t lane, size_t offset, size_t length) {
+  const size_t slot = offset / shape_.reply_bytes;
+  // Before its reply slots are known, or while the send queue is full, only what is to be pushed is remembered: once a
+  // slot, so that a client that asks for more than it takes costs no memory.
+  if (replies_.bytes == 0 || undelivered_count_ > 0 || link_.has_staged()) {
+    undelivered_count_ += undelivered_[slot] == 0 ? 1 : 0;
+    undelivered_[slot] = static_cast<uint32_t>(length);
+    return;
+  }
+  push(lane, slot, static_cast<uint32_t>(length));
+  link_.flush();
+}
+
+void VerbsServerEndpoint::push(uint32_t lane, size_t slot, uint32_t length) {
+  const size_t offset = slot * shape_.reply_bytes;
+  const LocalBytes from{responses_.data() + offset, length, responses_.local_key()};
+  link_.stage_write_with_immediate(lane, from, replies_, offset, static_cast<uint32_t>(slot));
+}
+
+void VerbsServerEndpoint::push_undelivered() {
+  const size_t slots_per_lane = undelivered_.size() / shape_.lanes;
+  for (size_t slot = 0; slot < undelivered_.size() && undelivered_count_ > 0 && !link_.has_staged(); ++slot) {
+    if (undelivered_[slot] == 0) continue;
+    push(static_cast<uint32_t>(slot / slots_per_lane), slot, std::exchange(undelivered_[slot], 0));
+    --undelivered_count_;
+    link_.flush();
+  }
+}
+
+size_t VerbsServerEndpoint::poll(std::span<Event> events) {
+  std::array<Completion, 16> completions;
+  size_t found = 0;
+  while (found < events.size()) {
+    const size_t room = std::min(completions.size(), events.size() - found);
+    const size_t count = link_.poll(std::span(completions).first(room));
+    for (const Completion& completion : std::span(completions).first(count)) {
+      if (to_event(completion, events[found])) ++found;
+    }
+    if (count < room) break;
+  }
+  if (undelivered_count_ > 0 && replies_.bytes != 0) push_undelivered();
+  return found;
+}
+
+bool VerbsServerEndpoint::to_event(const Completion& completion, Event& event) {
+  switch (completion.kind) {
+    case Completion::Kind::kImmediate:
+      event = {.kind = Event::Kind::kRing, .lane = completion.immediate, .tag = 0, .bytes = {}};
+      return completion.immediate < shape_.lanes;
+    case Completion::Kind::kFrame: {
+      Frame frame;
+      if (link_.take_frame(frame)) take_reply_keys(frame);
+      return false;
+    }
+    case Completion::Kind::kFailed:
+      event = {.kind = Event::Kind::kClosed};
+      return true;
+    case Completion::Kind::kRead:
+      return false;
+  }
+  return false;
+}
+
+void VerbsServerEndpoint::take_reply_keys(const Frame& frame) {
+  ReplyKeys keys;
+  if (frame.attachment.size() != sizeof keys || replies_.bytes != 0) return;
+  std::memcpy(&keys, frame.attachment.data(), sizeof keys);
+  if (keys.replies.bytes == shape_.response_bytes) replies_ = keys.replies;
+}
+
+// --- listening
+// -------------------------------------------------------------------------------------------------------------
+
+uint64_t fresh_token() {
+  uint64_t token = 0;
+  EGRET_CHECK(::getrandom(&token, sizeof token, 0) == sizeof token);
+  return token;
+}
+
+class VerbsListener final : public Listener {
+ public:
+  VerbsListener(std::string address, EventChannel channel, CmId id)
+      : address_(std::move(address)), channel_(std::move(channel)), id_(std::move(id)) {}
+
+  int fd() const override { return channel_->fd; }
+
+  Expected<std::unique_ptr<ServerEndpoint>> accept() override {
+    rdma_cm_event* event = nullptr;
+    if (::rdma_get_cm_event(channel_.get(), &event) != 0) {
+      if (errno == EAGAIN || errno == EINTR) return std::unique_ptr<ServerEndpoint>();
+      return verbs_error("accept on rdma:" + address_, errno);
+    }
+    const rdma_cm_event_type type = event->event;
+    rdma_cm_id* const id = event->id;
+    const uint8_t reads = event->param.conn.responder_resources;
+    ConnectData data{.magic = 0};
+    if (type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data != nullptr &&
+        event->param.conn.private_data_len >= sizeof data) {
+      std::memcpy(&data, event->param.conn.private_data, sizeof data);
+    }
+    ::rdma_ack_cm_event(event);
+    if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) return Status::error("rdma:" + address_ + ": the RDMA device is gone");
+    if (type != RDMA_CM_EVENT_CONNECT_REQUEST) return std::unique_ptr<ServerEndpoint>();
+    return answer(CmId(id), data, reads);
+  }
+
+ private:
+  Expected<std::unique_ptr<ServerEndpoint>> answer(CmId id, const ConnectData& data, uint8_t reads);
+  Expected<std::unique_ptr<ServerEndpoint>> join(CmId id, const ConnectData& data, uint8_t reads);
+
+  const std::string address_;
+  EventChannel channel_;  // outlives the id
+  CmId id_;
+  const std::shared_ptr<Joinable> joinable_ = std::make_shared<Joinable>();
+};
+
+Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const ConnectData& data, uint8_t reads) {
+  const std::string peer = peer_name(id.get());
+  if (data.magic != ConnectData::kMagic || data.version != ConnectData{}.version) {
+    ::rdma_reject(id.get(), nullptr, 0);
+    return Status::error("rdma:" + address_ + ": " + peer + " speaks another protocol or version");
+  }
+  if (data.index > 0) return join(std::move(id), data, reads);
+  auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, fresh_token(), id.get());
+  if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) {
+    return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());
+  }
+  return std::unique_ptr<ServerEndpoint>(std::move(endpoint));
+}
+
+// A further queue pair of a session that is being set up.
+Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::join(CmId id, const ConnectData& data, uint8_t reads) {
+  const std::string peer = peer_name(id.get());
+  const auto at = joinable_->find(data.token);
+  const bool may = at != joinable_->end() && at->second->peer_group() == peer_host(id.get()) &&
+                   data.index == at->second->joined() && data.index < at->second->promised();
+  if (!may) {
+    ::rdma_reject(id.get(), nullptr, 0);
+    return Status::error("rdma:" + address_ + ": " + peer + " asked to join a session that is not its own");
+  }
+  if (Status accepted = at->second->accept(std::move(id), data, reads); !accepted) {
+    at->second->close();
+    return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());
+  }
+  return std::unique_ptr<ServerEndpoint>();
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Listener>> verbs_listen(const std::string& host_port, const ListenOptions&) {
+  auto parsed = parse_host_port(host_port);
+  if (!parsed) return parsed.status();
+  auto resolved = resolve(parsed.value(), true);
+  if (!resolved) return resolved.status();
+  auto channel = make_event_channel();
+  if (!channel) return Status::error("cannot listen on rdma:" + host_port + ": " + channel.message());
+  rdma_cm_id* id = nullptr;
+  if (::rdma_create_id(channel.value().get(), &id, nullptr, RDMA_PS_TCP) != 0) {
+    return verbs_error("rdma_create_id", errno);
+  }
+  CmId owned(id);
+  if (::rdma_bind_addr(id, resolved.value()->ai_addr) != 0 || ::rdma_listen(id, kBacklog) != 0) {
+    return verbs_error("cannot listen on rdma:" + host_port, errno);
+  }
+  return std::unique_ptr<Listener>(
+      std::make_unique<VerbsListener>(host_port, std::move(channel.value()), std::move(owned)));
+}
+
+}  // namespace egret::transport
