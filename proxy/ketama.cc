@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 // MD5() itself, not EVP: it has no state, allocates nothing and cannot fail, in a FIPS-only configuration either.
 #define OPENSSL_SUPPRESS_DEPRECATED
@@ -58,7 +59,8 @@ KetamaRing::KetamaRing(std::span<const KetamaServer> servers) : server_count_(se
       for (size_t n = 0; n < kPointsPerDigest; ++n) points_.push_back({word(digest, n), static_cast<uint32_t>(number)});
     }
   }
-  std::ranges::sort(points_);
+  // Among equal values, as libmemcached: the server that was added first.
+  std::ranges::sort(points_, {}, [](const Point& point) { return std::pair(point.value, point.server); });
   EGRET_CHECK(servers.empty() || !points_.empty());  // the heaviest has an average share at least
 }
 

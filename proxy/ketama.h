@@ -38,11 +38,9 @@ class KetamaRing {
   size_t points_of(size_t server) const;
 
  private:
-  // The order among equal values is libmemcached's: the server that was added first.
   struct Point {
     uint32_t value;
     uint32_t server;
-    auto operator<=>(const Point&) const = default;
   };
 
   size_t find(std::string_view key) const;
