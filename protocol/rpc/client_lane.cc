@@ -210,7 +210,7 @@ bool ClientLane::on_fetched(uint64_t tag) {
   const std::byte* at = endpoint_.response_image() + layout_.response_offset(lane_, seq);
   if (observe_word(at) != seq) {
     fetched.vain_ns = fetched.staged_ns - fetched.sent_ns;
-    fetched.fetch_ns = now_ns_ + policy_.refetch_ns(fetched.refetches);
+    fetched.fetch_ns = now_ns_ + FetchPolicy::refetch_ns(now_ns_ - fetched.sent_ns);
     ++fetched.refetches;
     ++counters_.refetches;
     if (fetched.after_want && seq == oldest_) looked_for_ = seq;
