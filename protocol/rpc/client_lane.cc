@@ -314,6 +314,7 @@ void ClientLane::look_asleep(const std::byte* header, uint64_t seq) {
   rung_for_ = seq;
   rung_ns_ = now_ns_;
   ++counters_.rings;
+  slot(seq).fetch_ns = now_ns_ + policy_.first_fetch_ns();  // as if it were sent now
   endpoint_.ring(lane_);
 }
 
