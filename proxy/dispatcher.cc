@@ -364,8 +364,9 @@ void Dispatcher::on_fan_out(const FanOut& fan_out) {
       reset_stats(stats_);
       return answer(memcache::kResetLine);
     case memcache::StatsTopic::kSettings:
-      return replies_.push_text(
-          settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax), fan_out.stat(op::StatId::kLimitMaxbytes)));
+      return replies_.push_text(settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax),
+                                                fan_out.stat(op::StatId::kLimitMaxbytes),
+                                                fan_out.stat(op::StatId::kEvicts) != 0));
     default:
       return replies_.push_text(general_report(stats_, fan_out));
   }

@@ -41,6 +41,7 @@ constexpr StatInfo kTable[] = {
     {StatId::kUserUsec, "rusage_user", kMax, "user CPU time of the backend, in microseconds"},
     {StatId::kSystemUsec, "rusage_system", kMax, "system CPU time of the backend, in microseconds"},
     {StatId::kItemSizeMax, "item_size_max", kMax, "largest item, as memcached counts it"},
+    {StatId::kEvicts, "evictions_enabled", kMax, "1 if old items make room for new ones"},
 };
 }  // namespace
 
