@@ -29,7 +29,8 @@ struct Config {
   uint32_t sessions_per_peer = 0;  // 0: no limit
   base::Secret secret;             // none: every peer is served
   std::vector<uint32_t> allowed_uids;
-  uint64_t lane_idle_ns = 0;
+  uint64_t lane_idle_ns = 0;      // resolved: of proxies on this host
+  uint64_t far_lane_idle_ns = 0;  // resolved: of proxies elsewhere
   bool park_always = false;
   std::string log_level;
 };

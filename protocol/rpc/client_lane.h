@@ -135,7 +135,9 @@ class ClientLane {
     uint32_t refetches = 0;
     uint32_t read_bytes = 0;  // that the read in flight takes
     uint64_t sent_ns = 0;
-    uint64_t fetch_ns = 0;  // not to be fetched before
+    uint64_t fetch_ns = 0;   // not to be fetched before
+    uint64_t staged_ns = 0;  // when the read in flight was
+    uint64_t vain_ns = 0;    // from sending to the last fetch in vain
     Waiter* waiters[wire::kMaxOpsPerMessage];
   };
 
@@ -170,6 +172,7 @@ class ClientLane {
   uint64_t looked_for_ = 0;  // the oldest seq for which a read staged after want found nothing
   uint32_t reads_in_flight_ = 0;
   uint64_t usual_wait_ns_ = 0;
+  uint64_t missed_ns_ = 0;  // when the policy was last told of fetches in vain
   const void* pin_holder_ = nullptr;
   uint64_t rung_for_ = 0;  // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;

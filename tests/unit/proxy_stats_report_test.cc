@@ -74,6 +74,8 @@ TEST_CASE("the general report has a row for each counter, once, under memcached'
   CHECK(rows.at("pointer_size") == "64");
   CHECK(rows.at("threads") == "2");
   CHECK(rows.at("rusage_user").find('.') == rows.at("rusage_user").size() - 7);
+  CHECK(rows.at("egret_backends") == "0");
+  CHECK(rows.at("egret_backends_up") == "0");
   for (const char* name : {"cmd_get", "cmd_set", "get_hits", "curr_items", "bytes", "limit_maxbytes", "evictions"}) {
     CHECK(rows.at(name) == "0");
   }
@@ -107,7 +109,7 @@ TEST_CASE("counters are added up over workers; a reset starts those anew that me
 
 TEST_CASE("settings are those of this proxy and its backend") {
   Proxy proxy;
-  const auto rows = rows_of(settings_report(proxy.source, 1 << 20, 64 << 20));
+  const auto rows = rows_of(settings_report(proxy.source, 1 << 20, 64 << 20, true));
   CHECK(rows.at("maxbytes") == "67108864");
   CHECK(rows.at("item_size_max") == "1048576");
   CHECK(rows.at("tcpport") == "5");
@@ -116,4 +118,6 @@ TEST_CASE("settings are those of this proxy and its backend") {
   CHECK(rows.at("num_threads") == "2");
   CHECK(rows.at("umask") == "700");
   CHECK(rows.at("maxconns") == "4096");
+  CHECK(rows.at("evictions") == "on");
+  CHECK(rows_of(settings_report(proxy.source, 1 << 20, 64 << 20, false)).at("evictions") == "off");
 }
