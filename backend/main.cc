@@ -8,6 +8,7 @@
 
 #include "backend/config.h"
 #include "backend/control.h"
+#include "backend/doctor.h"
 #include "backend/executor.h"
 #include "backend/mail.h"
 #include "backend/partition.h"
@@ -19,19 +20,16 @@
 namespace egret::backend {
 namespace {
 
-constexpr uint64_t kDescriptorsPerSession = 4;
-constexpr uint64_t kOtherDescriptors = 256;
-
 base::Status check(const base::Options& options) {
   return resolve_config(options).status();
 }
 
+base::Findings doctor(const base::Options& options) {
+  return examine(resolve_config(options).value());
+}
+
 int serve(const Config& config) {
-  const uint64_t needed = kDescriptorsPerSession * config.max_sessions + kOtherDescriptors;
-  if (const uint64_t limit = base::raise_descriptor_limit(needed); limit < needed) {
-    base::log_warning("the limit of open files is {}, {} sessions may need {} (systemd: LimitNOFILE)", limit,
-                      config.max_sessions, needed);
-  }
+  base::log_problems(check_start(config));
   const base::SystemClock clock;
   const Identity identity{.epoch = random_u64(), .hash_seed = random_u64()};
   PostOffice mail(config.partitions + 1);
@@ -79,7 +77,8 @@ int main(int argc, char** argv) {
       base::start_program({.name = "egret-backend",
                            .summary = "The store of Egret: executes ops that arrive in slots.",
                            .table = backend::option_table(),
-                           .check = backend::check},
+                           .check = backend::check,
+                           .doctor = backend::doctor},
                           argc, argv);
   if (!start.options) return start.exit_status;
   const backend::Config config = backend::resolve_config(*start.options).value();

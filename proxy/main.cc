@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "proxy/config.h"
+#include "proxy/doctor.h"
 #include "proxy/frontend.h"
 #include "proxy/stats_report.h"
 #include "proxy/worker.h"
@@ -23,6 +24,10 @@ constexpr uint64_t kDescriptorsPerSession = 16;  // its channels, at most
 
 base::Status check(const base::Options& options) {
   return resolve_config(options).status();
+}
+
+base::Findings doctor(const base::Options& options) {
+  return examine(resolve_config(options).value());
 }
 
 // As many descriptors as max_connections needs, if we may; else as many connections as there are descriptors.
@@ -50,6 +55,7 @@ void warn_of_empty_shares(const Config& config) {
 int serve(Config config) {
   warn_of_empty_shares(config);
   fit_connections(config);
+  base::log_problems(check_start(config));
   const base::SystemClock clock;
   StatsSource stats;
   stats.config = &config;
@@ -82,7 +88,8 @@ int main(int argc, char** argv) {
       base::start_program({.name = "egret-proxy",
                            .summary = "Serves memcached clients of this host from Egret backends.",
                            .table = proxy::option_table(),
-                           .check = proxy::check},
+                           .check = proxy::check,
+                           .doctor = proxy::doctor},
                           argc, argv);
   if (!start.options) return start.exit_status;
   const proxy::Config config = proxy::resolve_config(*start.options).value();

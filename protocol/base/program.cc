@@ -18,6 +18,7 @@ struct Arguments {
   std::string config_file;
   std::vector<std::string> set_arguments;
   bool check_config = false;
+  bool doctor = false;
   bool version = false;
   bool help = false;
   bool help_markdown = false;
@@ -41,17 +42,19 @@ std::string help(const ProgramInfo& info) {
          "  --config FILE     read options from a YAML file\n"
          "  --set KEY=VALUE   set one option, over the file; any number of times; commas part the values of a list\n"
          "  --check-config    check the options, say so and exit\n"
+         "  --doctor          check this host against the options, say what to do about what is wrong, and exit\n"
          "  --version         print the version and exit\n"
          "  --help            print this and exit\n\n"
          "Options, as keys of the file or of --set:\n\n" +
          help_text(info.table);
 }
 
-void describe(CLI::App& app, Arguments& arguments) {
+void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {
   app.set_help_flag();  // ours is made from the table
   app.add_option("--config", arguments.config_file);
   app.add_option("--set", arguments.set_arguments)->allow_extra_args(false);
   app.add_flag("--check-config", arguments.check_config);
+  if (info.doctor) app.add_flag("--doctor", arguments.doctor);
   app.add_flag("--version", arguments.version);
   app.add_flag("-h,--help", arguments.help);
   app.add_flag("--help-markdown", arguments.help_markdown);  // for the README
@@ -63,7 +66,7 @@ void describe(CLI::App& app, Arguments& arguments) {
 ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv) {
   CLI::App app;
   Arguments arguments;
-  describe(app, arguments);
+  describe(app, info, arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
@@ -88,6 +91,10 @@ ProgramStart start_program(const ProgramInfo& info, int argc, const char* const*
   }
   if (arguments.check_config) {
     print(std::string(info.name) + ": the configuration is ok\n");
+    return start;
+  }
+  if (arguments.doctor) {
+    start.exit_status = print_findings(info.doctor(options.value()));
     return start;
   }
   start.options = std::move(options.value());

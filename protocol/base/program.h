@@ -1,4 +1,5 @@
-// The command line that both daemons share: --config FILE, --set KEY=VALUE, --check-config, --version, --help.
+// The command line that both daemons share: --config FILE, --set KEY=VALUE, --check-config, --doctor, --version,
+// --help.
 #pragma once
 
 #include <functional>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/doctor.h"
 #include "base/options.h"
 #include "base/status.h"
 
@@ -20,6 +22,8 @@ struct ProgramInfo {
   // What the table cannot express (one option against another); may be empty. Its Status should come from
   // Options::error.
   std::function<Status(const Options&)> check{};
+  // What --doctor finds, under these options, which have passed `check`; empty: there is no --doctor.
+  std::function<Findings(const Options&)> doctor{};
 };
 
 // What main() goes on with. The sources are kept so that a daemon can load its options again.
@@ -30,8 +34,8 @@ struct ProgramStart {
   std::vector<std::string> set_arguments;
 };
 
-// Reads the command line; answers --help, --version and --check-config on stdout itself, prints an error as one line
-// on stderr ("egret-proxy: conf/egret-proxy.yaml:12: workers: expected ..."), status 1.
+// Reads the command line; answers --help, --version, --check-config and --doctor on stdout itself, prints an error as
+// one line on stderr ("egret-proxy: conf/egret-proxy.yaml:12: workers: expected ..."), status 1.
 ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv);
 
 // Raises the limit of open files to `needed`, as far as this process may. Returns the limit that then holds.

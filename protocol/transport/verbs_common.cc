@@ -77,6 +77,11 @@ Expected<EventChannel> make_event_channel() {
   return channel;
 }
 
+// One that is mostly empty would be worse than small pages.
+bool fills_huge_pages(size_t bytes) {
+  return bytes % kHugePage == 0 || bytes >= 4 * kHugePage;
+}
+
 PinnedMemory::~PinnedMemory() {
   registration_.reset();
   if (data_ != nullptr) ::munmap(data_, mapped_);
@@ -85,8 +90,7 @@ PinnedMemory::~PinnedMemory() {
 Status PinnedMemory::create(ibv_pd* domain, size_t bytes, int access) {
   constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
   void* at = MAP_FAILED;
-  // A huge page that is mostly empty would be worse than small ones.
-  if (bytes % kHugePage == 0 || bytes >= 4 * kHugePage) {
+  if (fills_huge_pages(bytes)) {
     mapped_ = round_up(bytes, kHugePage);
     at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, kKind | MAP_HUGETLB, -1, 0);
   }

@@ -42,6 +42,9 @@ base::Status unblock(int fd);
 // An event channel whose descriptor does not block.
 base::Expected<EventChannel> make_event_channel();
 
+// Whether so much memory is put into huge pages, if the host has them free.
+bool fills_huge_pages(size_t bytes);
+
 // Zeroed memory that stays where it is, registered in one protection domain; huge pages where it fills some and the
 // host has them. Deregistered, then unmapped, when its owner goes; by then no verb may use it.
 class PinnedMemory {

@@ -79,3 +79,16 @@ TEST_CASE("pin and lane_idle follow the machine unless told") {
   CHECK(config_of({"lane_idle=7ms"}).lane_idle_ns == 7'000'000);
   CHECK(config_of({}).lane_idle_ns > 0);
 }
+
+TEST_CASE("the secret is read when the options are, and what is wrong with its file names the option") {
+  CHECK_FALSE(config_of({}).secret.is_set());
+  CHECK_FALSE(config_of({"secret_file="}).secret.is_set());
+  CHECK(error_of({"secret_file=/none"}) == "--set secret_file=/none: secret_file: cannot read /none: No such file or "
+                                           "directory");
+  CHECK(error_of({"secret_file=/dev/null"}).find("secret_file: /dev/null is not a regular file") != std::string::npos);
+}
+
+TEST_CASE("a peer has 64 sessions unless told") {
+  CHECK(config_of({}).sessions_per_peer == 64);
+  CHECK(config_of({"sessions_per_peer=0"}).sessions_per_peer == 0);
+}

@@ -19,10 +19,23 @@ constexpr OptionRow kTable[] = {
     {.name = "listen", .type = OptionType::kList, .default_value = "tcp:1", .help = "Where."},
 };
 
-const ProgramInfo kProgram{
-    .name = "egret-test", .summary = "tests.", .table = kTable, .check = [](const Options& options) {
-      return options.integer("workers") == 13 ? options.error("workers", "brings bad luck") : Status::ok();
-    }};
+const ProgramInfo kProgram{.name = "egret-test",
+                           .summary = "tests.",
+                           .table = kTable,
+                           .check =
+                               [](const Options& options) {
+                                 return options.integer("workers") == 13 ? options.error("workers", "brings bad luck")
+                                                                         : Status::ok();
+                               },
+                           .doctor =
+                               [](const Options& options) {
+                                 Findings findings;
+                                 findings.ok("workers", "threads are to be had");
+                                 if (options.integer("workers") > 8) findings.warn("workers", "many", "take fewer");
+                                 if (options.integer("workers") > 32)
+                                   findings.fail("workers", "too many", "take fewer");
+                                 return findings;
+                               }};
 
 std::string capture(std::FILE* stream, int fd, const std::function<void()>& work) {
   std::FILE* file = std::tmpfile();
@@ -112,4 +125,19 @@ TEST_CASE("what is wrong is one line on stderr and status 1") {
 TEST_CASE("the program's own check names the option's place, under --check-config too") {
   check_refused({"--set", "workers=13"}, "egret-test: --set workers=13: workers: brings bad luck");
   check_refused({"--check-config", "--set", "workers=13"}, "egret-test: --set workers=13: workers: brings bad luck");
+}
+
+TEST_CASE("--doctor prints what it finds under these options, and fails when something does") {
+  const Outcome good = run({"--doctor"});
+  CHECK_FALSE(good.start.options);
+  CHECK(good.start.exit_status == 0);
+  CHECK(good.output == "ok   workers: threads are to be had\n");
+  CHECK(good.errors.empty());
+  const Outcome warned = run({"--doctor", "--set", "workers=9"});
+  CHECK(warned.start.exit_status == 0);
+  CHECK(warned.output == "ok   workers: threads are to be had\nwarn workers: many => take fewer\n");
+  const Outcome failed = run({"--set", "workers=33", "--doctor"});
+  CHECK(failed.start.exit_status == 1);
+  CHECK(failed.output.find("FAIL workers: too many => take fewer\n") != std::string::npos);
+  check_refused({"--doctor", "--set", "workers=13"}, "egret-test: --set workers=13: workers: brings bad luck");
 }

@@ -140,3 +140,9 @@ TEST_CASE("what the sessions need is handed on") {
   CHECK(config.workers == 3);
   CHECK(config.pin);
 }
+
+TEST_CASE("the secret is read when the options are, and what is wrong with its file names the option") {
+  CHECK_FALSE(config_of({}).session.secret.is_set());
+  CHECK(error_of("secret_file=/none") ==
+        "--set secret_file=/none: secret_file: cannot read /none: No such file or directory");
+}

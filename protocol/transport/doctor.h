@@ -1,0 +1,56 @@
+// Start-up checks of what the transports need of this host: RDMA devices, their ports and addresses, the files to reach
+// them by, how much memory may be pinned, and whether an address can be listened on. Cold path; any thread.
+//
+// What a check looks at is a parameter, so that tests show it hosts that are not this one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/doctor.h"
+
+namespace egret::transport {
+
+// Where the kernel shows a host.
+struct HostFiles {
+  std::string sys = "/sys";
+  std::string dev = "/dev";
+  std::string proc = "/proc";
+};
+
+// What libibverbs says.
+struct VerbsLibrary {
+  enum class Fork : uint8_t { kUnneeded, kEnabled, kDisabled };
+  int devices = 0;  // that it has a driver for and may see
+  Fork fork = Fork::kUnneeded;
+};
+VerbsLibrary ask_verbs_library();
+
+// How much memory this process may pin.
+struct PinLimit {
+  static constexpr uint64_t kUnlimited = ~uint64_t{0};
+  uint64_t bytes = kUnlimited;
+  bool by_capability = false;  // CAP_IPC_LOCK: no limit holds
+};
+PinLimit pin_limit(const HostFiles& host);
+
+// What the configuration wants of RDMA.
+struct RdmaNeeds {
+  bool is_configured = false;  // an rdma: address is; else all that is found is only information
+  uint64_t sessions = 0;
+  uint64_t session_bytes = 0;  // pinned by each, at most
+  std::string arithmetic;      // "256 sessions (max_sessions) x 1MiB (session_memory)"
+};
+
+// Devices, ports, GIDs, device files, the library's driver, fork safety, the pin limit, huge pages.
+void check_rdma(const HostFiles& host, const VerbsLibrary& library, const PinLimit& limit, const RdmaNeeds& needs,
+                base::Findings& findings);
+// The same of this host.
+void check_rdma(const RdmaNeeds& needs, base::Findings& findings);
+
+// Whether `address` can be listened on now. For rdma: it is, for a moment.
+void check_listen(const std::string& address, base::Findings& findings);
+
+bool is_rdma(const std::string& address);
+
+}  // namespace egret::transport

@@ -1,0 +1,183 @@
+#include "proxy/doctor.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "rpc/client_session.h"
+#include "transport/address.h"
+#include "transport/doctor.h"
+
+namespace egret::proxy {
+
+using base::Findings;
+using rpc::ClientSession;
+
+namespace {
+
+constexpr uint64_t kOtherDescriptors = 256;  // besides clients
+// The backend decides how large a session is: its default for session_memory, and half as much again for results that
+// are pushed to us.
+constexpr uint64_t kSessionBytes = 3 << 19;
+
+// --- one session, opened and closed
+// -----------------------------------------------------------------------------------------
+
+// Runs a session by hand until it is open or lost.
+class Attempt final : private rpc::SessionObserver {
+ public:
+  explicit Attempt(const rpc::SessionOptions& options) : session_(options, clock_, *this, transport::connect) {
+    session_.start();
+    while (!is_over_) {
+      pollfd ready{session_.control_fd(), POLLIN, 0};
+      const int timeout_ms = static_cast<int>(ClientSession::kTickNs / 1'000'000);
+      if (::poll(&ready, 1, timeout_ms) > 0) session_.on_control_ready();
+      if (!is_over_) session_.tick();
+    }
+  }
+  ~Attempt() { session_.close(); }
+  bool has_opened() const { return has_opened_; }
+  // What the session is, or why there is none.
+  const std::string& what() const { return what_; }
+
+ private:
+  void on_session_connecting(ClientSession&) override {}
+  void on_session_open(ClientSession& session) override {
+    if (is_over_) return;
+    is_over_ = has_opened_ = true;
+    what_ = session.grant().layout.to_string() + ", " + session.facts();
+  }
+  void on_session_lost(ClientSession&, const std::string& why, bool) override {
+    if (is_over_) return;
+    is_over_ = true;
+    what_ = why;
+  }
+
+  const base::SystemClock clock_;
+  bool is_over_ = false;
+  bool has_opened_ = false;
+  std::string what_;
+  ClientSession session_;
+};
+
+void check_backend(const Config& config, const std::string& address, Findings& findings) {
+  rpc::SessionOptions options = config.session;
+  options.address = address;
+  EGRET_CHECK(::getrandom(&options.worker_id, sizeof options.worker_id, 0) == sizeof options.worker_id);
+  const Attempt attempt(options);
+  const std::string subject = "backend " + address;
+  if (attempt.has_opened()) return findings.ok(subject, "gives a session: " + attempt.what());
+  const bool is_refusal = attempt.what().starts_with("refused") || attempt.what().starts_with("the backend");
+  findings.fail(subject, attempt.what(),
+                is_refusal ? "it is there; do as it says, then ask it the same: egret-backend --doctor on its host"
+                           : "see that egret-backend runs there, listens on this address, and that no firewall is "
+                             "between (its host: egret-backend --doctor)");
+}
+
+// --- where clients connect
+// ---------------------------------------------------------------------------------------------------
+
+void check_tcp(const ListenAddress& address, Findings& findings) {
+  const std::string subject = "listen tcp:" + address.host + ":" + std::to_string(address.port);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (error != 0) return findings.fail(subject, ::gai_strerror(error), "name an address of this host");
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    const base::UniqueFd socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (at->ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (::bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0) continue;
+    if (errno == EADDRINUSE) {
+      return findings.warn(
+          subject, "somebody listens there",
+          "well if that is this daemon, already running; else stop the other (a memcached?), or choose "
+          "another port");
+    }
+    return findings.fail(subject, std::strerror(errno),
+                         errno == EACCES ? "ports below 1024 are root's: choose a higher one"
+                                         : "name an address that an interface of this host has (ip addr)");
+  }
+  findings.ok(subject, "can be listened on");
+}
+
+void check_listen(const Config& config, Findings& findings) {
+  for (const ListenAddress& address : config.listen) {
+    if (address.is_unix) {
+      base::check_socket_path("listen unix:" + address.host, address.host, SOCK_STREAM, findings);
+    } else {
+      check_tcp(address, findings);
+    }
+  }
+}
+
+// --- what both need
+// ----------------------------------------------------------------------------------------------------------
+
+uint64_t rdma_backends(const Config& config) {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(config.backends, [](const Backend& each) { return transport::is_rdma(each.address); }));
+}
+
+void check_secret(const Config& config, Findings& findings) {
+  if (config.session.secret.is_set()) {
+    findings.ok("secret_file", "backends must prove that they hold its " +
+                                   std::to_string(config.session.secret.bytes().size()) + " bytes");
+  } else if (rdma_backends(config) > 0) {
+    findings.warn("secret_file", "none is set: whoever answers at a backend's rdma: address is taken for it",
+                  "name a copy of the backends' secret_file");
+  } else {
+    findings.ok("secret_file", "none; backends are on this host");
+  }
+}
+
+void check_rdma(const Config& config, Findings& findings) {
+  const uint64_t backends = rdma_backends(config);
+  transport::check_rdma(
+      {.is_configured = backends > 0,
+       .sessions = config.workers * backends,
+       .session_bytes = kSessionBytes,
+       .arithmetic = std::to_string(config.workers) + " workers x " + std::to_string(backends) + " rdma: backends x " +
+                     "1536KiB (1MiB, a backend's default session_memory, and half as much for pushed results)"},
+      findings);
+}
+
+}  // namespace
+
+Findings check_start(const Config& config) {
+  Findings findings;
+  check_secret(config, findings);
+  if (rdma_backends(config) > 0) check_rdma(config, findings);
+  return findings;
+}
+
+Findings examine(const Config& config) {
+  Findings findings;
+  base::check_open_files(
+      uint64_t{config.max_connections} + kOtherDescriptors,
+      std::to_string(config.max_connections) + " clients (max_connections) + " + std::to_string(kOtherDescriptors),
+      findings);
+  check_secret(config, findings);
+  check_rdma(config, findings);
+  check_listen(config, findings);
+  for (const Backend& backend : config.backends) check_backend(config, backend.address, findings);
+  return findings;
+}
+
+}  // namespace egret::proxy
