@@ -97,7 +97,7 @@ constexpr OptionRow kTable[] = {
      .default_value = "0",
      .help =
          "How long a lane is polled without a request before it falls asleep. 0: 1ms when there are CPUs enough for "
-         "every busy thread, else 5us.",
+         "every busy thread (over rdma: for every partition), else 5us.",
      .max = 1'000'000'000},
     {.name = "park_always",
      .type = OptionType::kFlag,
@@ -175,6 +175,8 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (Status good = parse_uids(options, config.allowed_uids); !good) return good;
   config.lane_idle_ns = options.duration_ns("lane_idle");
   if (config.lane_idle_ns == 0) config.lane_idle_ns = config.pin || roomy ? 1'000'000 : 5'000;
+  config.far_lane_idle_ns = config.lane_idle_ns;
+  if (options.duration_ns("lane_idle") == 0 && cpus > config.partitions) config.far_lane_idle_ns = 1'000'000;
   config.park_always = options.flag("park_always");
   config.log_level = options.text("log_level");
   return config;

@@ -26,7 +26,8 @@ struct Config {
   uint64_t session_memory = 0;
   uint32_t max_sessions = 0;
   std::vector<uint32_t> allowed_uids;
-  uint64_t lane_idle_ns = 0;
+  uint64_t lane_idle_ns = 0;      // resolved: of proxies on this host
+  uint64_t far_lane_idle_ns = 0;  // resolved: of proxies elsewhere
   bool park_always = false;
   std::string log_level;
 };

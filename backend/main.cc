@@ -58,6 +58,7 @@ int serve(const Config& config) {
     const PartitionOptions options{.number = number,
                                    .cpu = config.pin ? cpus[number % cpus.size()] : -1,
                                    .lane_idle_ns = config.lane_idle_ns,
+                                   .far_lane_idle_ns = config.far_lane_idle_ns,
                                    .park_always = config.park_always};
     partitions.push_back(std::make_unique<Partition>(options, clock, mail, std::move(executor.value())));
   }

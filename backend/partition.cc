@@ -30,7 +30,10 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
       mail_(mail),
       control_(mail.nodes() - 1),
       executor_(std::move(executor)),
-      poller_({.partition = options.number, .lane_idle_ns = options.lane_idle_ns}, clock, *executor_, *this),
+      poller_({.partition = options.number,
+               .lane_idle_ns = options.lane_idle_ns,
+               .far_lane_idle_ns = options.far_lane_idle_ns},
+              clock, *executor_, *this),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   EGRET_CHECK(epoll_.is_open());
   epoll_event event{};

@@ -21,8 +21,9 @@ namespace egret::backend {
 
 struct PartitionOptions {
   uint32_t number = 0;
-  int cpu = -1;  // to stay on; -1: anywhere
-  uint64_t lane_idle_ns = 0;
+  int cpu = -1;                   // to stay on; -1: anywhere
+  uint64_t lane_idle_ns = 0;      // rpc::PollerOptions
+  uint64_t far_lane_idle_ns = 0;  // likewise
   bool park_always = false;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "transport/address.h"
 #include "wire/slot.h"
 
@@ -36,9 +37,11 @@ constexpr OptionRow kTable[] = {
     {.name = "backends",
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
-     .help = "Where egret-backend listens: rdma:HOST:PORT, shm:PATH or shm:@NAME.",
+     .help = "The pool of backends that keys are spread over, each ADDRESS [weight=N] [name=NAME]. ADDRESS: where an "
+             "egret-backend listens, rdma:HOST:PORT, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. name: what "
+             "ketama hashes, default what follows rdma: or shm:.",
      .min = 1,
-     .max = 1},
+     .max = int64_t{kMaxBackends}},
     {.name = "workers",
      .type = OptionType::kInteger,
      .default_value = "0",
@@ -132,10 +135,79 @@ Status parse_listen(const Options& options, std::vector<ListenAddress>& listen) 
   return Status::ok();
 }
 
+// "shm:/run/x" is named "/run/x", "rdma:[::1]:7000" is named as libmemcached names that server: "::1:7000".
+std::string default_name(std::string_view address) {
+  std::string name(address.substr(address.find(':') + 1));
+  if (name.starts_with('[')) {
+    name.erase(0, 1);
+    if (const size_t bracket = name.find(']'); bracket != std::string::npos) name.erase(bracket, 1);
+  }
+  return name;
+}
+
+bool parse_weight(std::string_view text, uint32_t& weight) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+  return error == std::errc{} && end == text.data() + text.size() && weight >= 1 && weight <= kMaxWeight;
+}
+
+// One word that follows the address. Says what is wrong, or nothing.
+std::string parse_attribute(std::string_view word, Backend& backend) {
+  if (word.starts_with("weight=")) {
+    if (parse_weight(word.substr(7), backend.weight)) return {};
+    return "expected weight=N with an N from 1 to " + std::to_string(kMaxWeight);
+  }
+  if (word.starts_with("name=")) {
+    backend.name = word.substr(5);
+    if (!backend.name.empty() && backend.name.size() <= kMaxBackendName) return {};
+    return "expected name=NAME with a NAME of 1 to " + std::to_string(kMaxBackendName) + " bytes";
+  }
+  return "expected ADDRESS [weight=N] [name=NAME]";
+}
+
+base::Expected<Backend> parse_backend(std::string_view text) {
+  constexpr char kBlank = ' ';
+  Backend backend;
+  for (size_t at = text.find_first_not_of(kBlank); at < text.size(); at = text.find_first_not_of(kBlank, at)) {
+    const std::string_view word = text.substr(at, text.find_first_of(kBlank, at) - at);
+    at += word.size();
+    if (backend.address.empty()) {
+      backend.address = word;
+    } else if (const std::string wrong = parse_attribute(word, backend); !wrong.empty()) {
+      return Status::error(wrong + ", got " + base::quoted(text));
+    }
+  }
+  if (Status valid = transport::check_address(backend.address); !valid) return valid;
+  if (backend.name.empty()) backend.name = default_name(backend.address);
+  return backend;
+}
+
+Status parse_backends(const Options& options, std::vector<Backend>& backends) {
+  for (const std::string& text : options.list("backends")) {
+    base::Expected<Backend> backend = parse_backend(text);
+    if (!backend) return options.error("backends", backend.message());
+    // Compared as ketama sees them: two with the same points would leave the second without a key.
+    const std::string_view name = ketama_name(backend.value().name);
+    const auto twin = std::ranges::find(backends, name, [](const Backend& other) { return ketama_name(other.name); });
+    if (twin != backends.end()) {
+      return options.error("backends", "two of them are named " + base::quoted(name) +
+                                           ": keys are spread by name, give each its own by name=NAME");
+    }
+    backends.push_back(std::move(backend.value()));
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 std::span<const OptionRow> option_table() {
   return kTable;
+}
+
+KetamaRing ring_of(std::span<const Backend> backends) {
+  std::vector<KetamaServer> servers;
+  servers.reserve(backends.size());
+  for (const Backend& backend : backends) servers.push_back({backend.name, backend.weight});
+  return KetamaRing(servers);
 }
 
 base::Expected<Config> resolve_config(const Options& options) {
@@ -145,10 +217,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (config.unix_mode.find_first_not_of("01234567") != std::string::npos) {
     return options.error("unix_mode", "expected an octal mode, got \"" + config.unix_mode + "\"");
   }
-  config.backends = options.list("backends");
-  for (const std::string& address : config.backends) {
-    if (Status valid = transport::check_address(address); !valid) return options.error("backends", valid.message());
-  }
+  if (Status good = parse_backends(options, config.backends); !good) return good;
   const uint32_t cpus = static_cast<uint32_t>(base::allowed_cpus().size());
   config.workers = static_cast<uint32_t>(options.integer("workers"));
   if (config.workers == 0) config.workers = std::clamp(cpus / 4, 1u, 4u);

@@ -8,6 +8,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "proxy/ketama.h"
 #include "rpc/client_session.h"
 
 namespace egret::proxy {
@@ -20,10 +21,21 @@ struct ListenAddress {
   uint16_t port = 0;
 };
 
+inline constexpr size_t kMaxBackends = 64;
+inline constexpr uint32_t kMaxWeight = 1000;
+inline constexpr size_t kMaxBackendName = 255;
+
+// One of the pool: "ADDRESS [weight=N] [name=NAME]".
+struct Backend {
+  std::string address;  // transport/address.h
+  std::string name;     // what ketama hashes: unique in the pool
+  uint32_t weight = 1;  // 1 to kMaxWeight
+};
+
 struct Config {
   std::vector<ListenAddress> listen;
   std::string unix_mode;
-  std::vector<std::string> backends;
+  std::vector<Backend> backends;
   uint32_t workers = 0;  // resolved, at least 1
   bool pin = false;      // resolved
   uint32_t max_connections = 0;
@@ -31,6 +43,9 @@ struct Config {
   rpc::SessionOptions session;      // address and worker_id are filled in per session
   std::string log_level;
 };
+
+// The keys' spread over them.
+KetamaRing ring_of(std::span<const Backend> backends);
 
 // Checks what the table cannot and resolves `auto`.
 base::Expected<Config> resolve_config(const base::Options& options);

@@ -18,6 +18,12 @@ using op::ResultCode;
 namespace {
 constexpr size_t kWorthSending =
     8192;  // a streamed value is not sent in parts smaller than this or a slot, but its last
+
+// Empty for kOk.
+std::string_view failure_line(ResultCode code) {
+  if (code == ResultCode::kOk) return {};
+  return code == ResultCode::kTimedOut ? memcache::kBackendTimedOut : memcache::kBackendUnavailable;
+}
 }  // namespace
 
 Dispatcher::Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
@@ -354,16 +360,14 @@ bool Dispatcher::on_stats() {
 void Dispatcher::on_fan_out(const FanOut& fan_out) {
   fan_out_ = nullptr;
   observer_.on_resumable();
-  if (fan_out.failure() != ResultCode::kOk) {
-    answer(fan_out.failure() == ResultCode::kTimedOut ? memcache::kBackendTimedOut : memcache::kBackendUnavailable);
-    return;
-  }
-  if (command_.kind == CommandKind::kFlushAll) return answer(memcache::kOk);
+  const std::string_view failure = failure_line(fan_out.failure());
+  if (command_.kind == CommandKind::kFlushAll) return answer(failure.empty() ? memcache::kOk : failure);
   switch (stats_topic_) {
     case memcache::StatsTopic::kReset:
       reset_stats(stats_);
-      return answer(memcache::kResetLine);
+      return answer(failure.empty() ? memcache::kResetLine : failure);
     case memcache::StatsTopic::kSettings:
+      if (fan_out.backends_up() == 0) return replies_.push_text(failure);
       return replies_.push_text(
           settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax), fan_out.stat(op::StatId::kLimitMaxbytes)));
     default:

@@ -1,6 +1,11 @@
-// One op that concerns every partition of every backend (flush_all, stats, stats reset): sent to all, answered when all
-// have answered, statistics added up on the way. Thread: the worker's. It deletes itself when over; an owner that goes
-// earlier calls orphan().
+// One op that concerns every partition of every backend (flush_all, stats, stats reset): sent to all that can be
+// reached, over when all have answered or failed, statistics put together on the way. No backend waits for another.
+//
+//   FanOut ─┬─ Share (a backend) ─┬─ Part (a lane) ─ result
+//           │                     └─ Part           …
+//           └─ Share: not reached
+//
+// Thread: the worker's. It deletes itself when over; an owner that goes earlier calls orphan().
 #pragma once
 
 #include <cstdint>
@@ -18,14 +23,14 @@ class FanOut;
 
 class FanOutOwner {
  public:
-  // All have answered, or failure() says why not. The object is gone after this call.
+  // Each has answered, or failed. The object is gone after this call.
   virtual void on_fan_out(const FanOut& fan_out) = 0;
 
  protected:
   ~FanOutOwner() = default;
 };
 
-class FanOut final : private rpc::CreditWaiter {
+class FanOut final {
  public:
   FanOut(const Router& router, const op::Op& op, FanOutOwner& owner);
 
@@ -33,35 +38,47 @@ class FanOut final : private rpc::CreditWaiter {
   void start();
   void orphan() { owner_ = nullptr; }
 
-  // kOk, or the first result that was not.
-  op::ResultCode failure() const { return failure_; }
-  // A statistic over all partitions; 0 if nobody knows it.
+  // kOk when every backend did it, or what the first that did not failed with. The others have done it all the same.
+  op::ResultCode failure() const;
+  size_t backends() const { return shares_.size(); }
+  // Those of which every partition has answered.
+  size_t backends_up() const;
+  // A statistic over those; 0 if nobody knows it.
   uint64_t stat(op::StatId id) const;
 
  private:
-  // One lane's share.
+  struct Share;
+  // One lane's.
   struct Part final : rpc::Waiter {
-    FanOut* whole = nullptr;
-    rpc::ClientSession* session = nullptr;
+    Share* share = nullptr;
     uint32_t lane = 0;
     uint64_t cursor = 0;  // stats: rows received
     void on_result(const op::Result& result) override;
   };
+  // One backend's.
+  struct Share final : rpc::CreditWaiter {
+    FanOut* whole = nullptr;
+    rpc::ClientSession* session = nullptr;
+    uint64_t generation = 0;  // of the session whose lanes the parts are
+    op::ResultCode failure = op::ResultCode::kOk;
+    std::vector<Part> parts;
+    std::deque<Part*> unsent;
+    std::vector<uint64_t> stats;  // by id
+    void on_credit() override;
+    bool is_lost() const { return !session->is_open() || session->generation() != generation; }
+  };
 
   ~FanOut() = default;
-  void on_credit() override { send_waiting(); }
-  void send_waiting();
+  void send_waiting(Share& share);
   void on_part(Part& part, const op::Result& result);
-  void add_rows(std::string_view rows);
+  void give_up(Part& part, op::ResultCode why);
+  static void add_rows(Share& share, std::string_view rows);
   void finish_if_done();
 
   FanOutOwner* owner_;
   op::Op op_;
-  std::vector<Part> parts_;
-  std::deque<Part*> unsent_;
-  size_t unanswered_ = 0;
-  op::ResultCode failure_ = op::ResultCode::kOk;
-  std::vector<uint64_t> stats_;  // by id
+  std::vector<Share> shares_;
+  size_t unanswered_ = 0;  // parts
 };
 
 }  // namespace egret::proxy

@@ -18,7 +18,8 @@ namespace egret::proxy {
 namespace {
 
 constexpr uint64_t kDrainNs = 700'000'000;   // for what is in flight at the end; the whole stop stays under a second
-constexpr uint64_t kOtherDescriptors = 256;  // besides clients
+constexpr uint64_t kOtherDescriptors = 256;  // besides clients and sessions
+constexpr uint64_t kDescriptorsPerSession = 16;  // its channels, at most
 
 base::Status check(const base::Options& options) {
   return resolve_config(options).status();
@@ -26,16 +27,28 @@ base::Status check(const base::Options& options) {
 
 // As many descriptors as max_connections needs, if we may; else as many connections as there are descriptors.
 void fit_connections(Config& config) {
-  const uint64_t needed = uint64_t{config.max_connections} + kOtherDescriptors;
+  const uint64_t others = kOtherDescriptors + kDescriptorsPerSession * config.workers * config.backends.size();
+  const uint64_t needed = config.max_connections + others;
   const uint64_t limit = base::raise_descriptor_limit(needed);
   if (limit >= needed) return;
-  const uint64_t possible = limit > kOtherDescriptors ? limit - kOtherDescriptors : 1;
+  const uint64_t possible = limit > others ? limit - others : 1;
   base::log_warning("max_connections lowered from {} to {}: the limit of open files is {} (systemd: LimitNOFILE)",
                     config.max_connections, possible, limit);
   config.max_connections = static_cast<uint32_t>(possible);
 }
 
+// Legal, and now and then wanted for a while (to drain it); but it should not come as a surprise.
+void warn_of_empty_shares(const Config& config) {
+  const KetamaRing ring = ring_of(config.backends);
+  for (size_t number = 0; number < config.backends.size(); ++number) {
+    if (ring.points_of(number) > 0) continue;
+    base::log_warning("backend {} gets no keys: its weight of {} is too small beside the others'",
+                      config.backends[number].name, config.backends[number].weight);
+  }
+}
+
 int serve(Config config) {
+  warn_of_empty_shares(config);
   fit_connections(config);
   const base::SystemClock clock;
   StatsSource stats;

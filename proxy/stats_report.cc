@@ -119,6 +119,8 @@ constexpr Row kGeneral[] = {
     EGRET_STORE_ROW("evicted_unfetched", kEvictedUnfetched),
     EGRET_STORE_ROW("evictions", kEvictions),
     EGRET_STORE_ROW("reclaimed", kReclaimed),
+    {"egret_backends", [](const Source& s) { return number(s.store.backends()); }},
+    {"egret_backends_up", [](const Source& s) { return number(s.store.backends_up()); }},
     EGRET_STORE_ROW("egret_backend_pid", kPid),
     EGRET_STORE_ROW("egret_backend_uptime", kUptime),
     EGRET_WORKER_SINCE_RESET_ROW("egret_messages", messages),

@@ -1,6 +1,7 @@
 #include "proxy/worker.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <event2/event.h>
@@ -48,6 +49,7 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
       output_pool_(OutputQueue::kBlockSize),
       input_pool_(kInputBlock),
       scratch_memory_(std::make_unique<char[]>(kInputBlock)),
+      router_storage_(ring_of(config.backends)),
       get_budget_(config.large_value_memory / config.workers / 2),
       set_budget_(config.large_value_memory / config.workers / 2),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -73,16 +75,16 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
       events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_keep_alive(); }, this));
   EGRET_CHECK(keep_alive_ != nullptr && inbox_event_ != nullptr && tick_ != nullptr &&
               event_add(inbox_event_.get(), nullptr) == 0);
-  for (const std::string& address : config.backends) add_session(address);
+  for (const Backend& backend : config.backends) add_session(backend);
 }
 
 Worker::~Worker() {
   join();
 }
 
-void Worker::add_session(const std::string& address) {
+void Worker::add_session(const Backend& backend) {
   rpc::SessionOptions options = config_.session;
-  options.address = address;
+  options.address = backend.address;
   options.worker_id = random_u64();
   router_storage_.add(std::make_unique<ClientSession>(options, clock_, *this, transport::connect));
   session_events_.emplace_back();
@@ -272,20 +274,25 @@ void Worker::on_session_open(ClientSession& session) {
       events, session.data_fd(), EV_READ | EV_PERSIST | EV_ET,
       [](int, short, void* argument) { static_cast<ClientSession*>(argument)->on_data_ready(); }, &session));
   event_add(session_events_[index_of(session)].data.get(), nullptr);
-  if (session.needs_keep_alive()) event_add(keep_alive_.get(), &kKeepAlive);
+  // Not added again while it is pending: a backend that comes and goes would put the others' off each time.
+  if (session.needs_keep_alive() && event_pending(keep_alive_.get(), EV_TIMEOUT, nullptr) == 0) {
+    event_add(keep_alive_.get(), &kKeepAlive);
+  }
   base::log_info("worker {}: session with {}: {}, {}", number_, session.options().address,
                  session.grant().layout.to_string(), session.facts());
-  if (unsettled_ > 0 && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
+  const bool is_first = session.generation() == 1;
+  if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
 }
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   session_events_[index_of(session)] = {};
-  static base::LogLimit limit;
+  // One for each, shared by the workers: a backend that is down does not keep another's first line back.
+  static std::array<base::LogLimit, kMaxBackends> log_limits;
   if (was_open) {
     base::log_warning("worker {}: session with {} lost: {}", number_, session.options().address, why);
   } else {
-    base::log_limited(limit, base::LogLevel::kWarning, "worker {}: no session with {}: {}", number_,
-                      session.options().address, why);
+    base::log_limited(log_limits[index_of(session)], base::LogLevel::kWarning, "worker {}: no session with {}: {}",
+                      number_, session.options().address, why);
   }
 }
 

@@ -50,7 +50,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   };
 
   void run();
-  void add_session(const std::string& address);
+  void add_session(const Backend& backend);
   void wait_for_events();
   bool may_block();
   void run_passes();

@@ -5,10 +5,11 @@ namespace egret::op {
 namespace {
 constexpr StatMerge kSum = StatMerge::kSum;
 constexpr StatMerge kMax = StatMerge::kMax;
+constexpr StatMerge kMin = StatMerge::kMin;
 constexpr StatInfo kTable[] = {
     {StatId::kCmdGet, "cmd_get", kSum, "keys asked for"},
     {StatId::kCmdSet, "cmd_set", kSum, "storage commands, whatever their outcome"},
-    {StatId::kCmdFlush, "cmd_flush", kMax, "flush_all commands"},
+    {StatId::kCmdFlush, "cmd_flush", kMax, "flush_all commands", kMax},
     {StatId::kCmdTouch, "cmd_touch", kSum, "touch, gat and gats keys"},
     {StatId::kCmdMeta, "cmd_meta", kSum, "meta commands"},
     {StatId::kGetHits, "get_hits", kSum, "keys found"},
@@ -36,11 +37,12 @@ constexpr StatInfo kTable[] = {
     {StatId::kExpiredUnfetched, "expired_unfetched", kSum, "items that expired without having been read"},
     {StatId::kEvictedUnfetched, "evicted_unfetched", kSum, "items evicted without having been read"},
     {StatId::kLimitMaxbytes, "limit_maxbytes", kSum, "the memory limit"},
-    {StatId::kUptime, "uptime", kMax, "seconds since the backend started"},
-    {StatId::kPid, "backend_pid", kMax, "process id of the backend"},
+    {StatId::kUptime, "uptime", kMax, "seconds since the backend started, of several the youngest", kMin},
+    {StatId::kPid, "backend_pid", kMax, "process id of the backend, of several the largest", kMax},
     {StatId::kUserUsec, "rusage_user", kMax, "user CPU time of the backend, in microseconds"},
     {StatId::kSystemUsec, "rusage_system", kMax, "system CPU time of the backend, in microseconds"},
-    {StatId::kItemSizeMax, "item_size_max", kMax, "largest item, as memcached counts it"},
+    {StatId::kItemSizeMax, "item_size_max", kMax, "largest item, as memcached counts it, that every backend takes",
+     kMin},
 };
 }  // namespace
 

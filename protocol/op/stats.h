@@ -50,13 +50,14 @@ enum class StatId : uint32_t {
   kItemSizeMax,
 };
 
-enum class StatMerge : uint8_t { kSum, kMax };
+enum class StatMerge : uint8_t { kSum, kMax, kMin };
 
 struct StatInfo {
   StatId id;
   std::string_view name;  // as memcached prints it
-  StatMerge merge;        // over partitions and backends
+  StatMerge merge;        // over the partitions of a backend
   std::string_view help;
+  StatMerge over_backends = StatMerge::kSum;
 };
 
 struct StatRow {

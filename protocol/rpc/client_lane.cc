@@ -172,6 +172,7 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
       const uint32_t size =
           local ? layout_.response_slot_size : std::min(policy_.fetch_size(), layout_.response_slot_size);
       target.read_bytes = size;
+      target.staged_ns = now_ns_;
       target.after_want = wanted_ >= seq;
       stage_read(target, seq, 0, size, tag_of(seq));
       ++counters_.fetches;
@@ -208,6 +209,7 @@ bool ClientLane::on_fetched(uint64_t tag) {
   fetched.read_in_flight = false;
   const std::byte* at = endpoint_.response_image() + layout_.response_offset(lane_, seq);
   if (observe_word(at) != seq) {
+    fetched.vain_ns = fetched.staged_ns - fetched.sent_ns;
     fetched.fetch_ns = now_ns_ + policy_.refetch_ns(fetched.refetches);
     ++fetched.refetches;
     ++counters_.refetches;
@@ -281,7 +283,8 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
     usual_wait_ns_ = usual_wait_ns_ - usual_wait_ns_ / 8 + std::min(waited, kLongestWait) / 8;
     const bool hasty = slept_;
     slept_ = done.sent_ns <= rung_ns_;
-    if (!slept_ && !hasty && policy_.mode() == FetchPolicy::Mode::kFetch) policy_.on_first_fetch(done.refetches);
+    if (!slept_ && !hasty && policy_.mode() == FetchPolicy::Mode::kFetch)
+      policy_.on_first_fetch(done.refetches, done.vain_ns);
   }
   policy_.on_response(local ? static_cast<uint32_t>(waited / fetch_.local_refetch_ns) : done.refetches, processing_ns,
                       static_cast<uint32_t>(sizeof(ResponseHeader)) + length);

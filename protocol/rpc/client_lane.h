@@ -135,7 +135,9 @@ class ClientLane {
     uint32_t refetches = 0;
     uint32_t read_bytes = 0;  // that the read in flight takes
     uint64_t sent_ns = 0;
-    uint64_t fetch_ns = 0;  // not to be fetched before
+    uint64_t fetch_ns = 0;   // not to be fetched before
+    uint64_t staged_ns = 0;  // when the read in flight was
+    uint64_t vain_ns = 0;    // from sending to the last fetch in vain
     Waiter* waiters[wire::kMaxOpsPerMessage];
   };
 

@@ -25,16 +25,21 @@ uint32_t FetchPolicy::fetch_size() const {
 }
 
 // A miss costs a quarter more delay, a hit takes back a thousandth and, the longer the last miss is ago, more: about
-// one first fetch in 200 is in vain, and what a slow spell has taught is soon forgotten.
-void FetchPolicy::on_first_fetch(uint32_t refetches) {
-  if (refetches > 0) {
-    first_fetch_ns_ = std::min(first_fetch_ns_ + first_fetch_ns_ / 4 + kFirstFetchStep, kFirstFetchMost);
-    hits_in_a_row_ = 0;
+// one first fetch in 200 is in vain, and what a slow spell has taught is soon forgotten. Misses in a row say that the
+// delay is far off: then it goes to where the result was still missing, at most fourfold at once.
+void FetchPolicy::on_first_fetch(uint32_t refetches, uint64_t vain_ns) {
+  if (refetches == 0) {
+    misses_in_a_row_ = 0;
+    ++hits_in_a_row_;
+    const uint64_t part = first_fetch_ns_ * (1 + hits_in_a_row_ / kHitsPerSpeed) / kFirstFetchDecay;
+    first_fetch_ns_ -= std::min(first_fetch_ns_, part + 1);
     return;
   }
-  ++hits_in_a_row_;
-  const uint64_t part = first_fetch_ns_ * (1 + hits_in_a_row_ / kHitsPerSpeed) / kFirstFetchDecay;
-  first_fetch_ns_ -= std::min(first_fetch_ns_, part + 1);
+  hits_in_a_row_ = 0;
+  const uint64_t little = first_fetch_ns_ + first_fetch_ns_ / 4 + kFirstFetchStep;
+  const uint64_t much = 4 * (first_fetch_ns_ + kFirstFetchStep);
+  const uint64_t next = ++misses_in_a_row_ > 1 ? std::clamp(vain_ns, little, much) : little;
+  first_fetch_ns_ = std::min(next, kFirstFetchMost);
 }
 
 // Each wait is twice the one before: a result that is late by much costs few fetches more.

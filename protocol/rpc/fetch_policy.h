@@ -34,8 +34,9 @@ class FetchPolicy {
   // sides' devices as much as one that succeeds.
   uint64_t first_fetch_ns() const { return first_fetch_ns_; }
   uint64_t refetch_ns(uint32_t refetches) const;
-  // A message was answered, after so many fetches in vain; not to be told of one whose lane slept.
-  void on_first_fetch(uint32_t refetches);
+  // A message was answered, after so many fetches in vain, the last of them `vain_ns` after it was sent; not to be told
+  // of one whose lane slept.
+  void on_first_fetch(uint32_t refetches, uint64_t vain_ns);
   // Bytes that the first READ of a response takes, header included.
   uint32_t fetch_size() const;
   // Value bytes to expect of a get, for packing.
@@ -61,6 +62,7 @@ class FetchPolicy {
   uint32_t since_return_ = kMaxPatience;  // responses fetched since the last return; the first mistake is none yet
   uint64_t first_fetch_ns_ = 0;
   uint32_t hits_in_a_row_ = 0;  // first fetches that found their result
+  uint32_t misses_in_a_row_ = 0;
   uint32_t response_average_ = 0;
   uint32_t value_average_ = 0;
   uint64_t switches_to_reply_ = 0;

@@ -268,7 +268,8 @@ void SlotPoller::park(bool all) {
   // Those that go to sleep gather at the end of awake_; one fence serves them all.
   for (size_t i = 0; i + parked < awake_.size();) {
     Lane& lane = *lanes_[awake_[i].id];
-    if (!all && now - lane.last_progress_ns < options_.lane_idle_ns) {
+    const bool near = lane.binding.endpoint->limits().fetch_is_local;
+    if (!all && now - lane.last_progress_ns < (near ? options_.lane_idle_ns : options_.far_lane_idle_ns)) {
       ++i;
       continue;
     }

@@ -59,6 +59,7 @@ class DeliveryRelay {
 struct PollerOptions {
   uint32_t partition = 0;
   uint64_t lane_idle_ns = 1'000'000;       // a lane without a request for this long falls asleep
+  uint64_t far_lane_idle_ns = 1'000'000;   // the same, of a client on another host, which shares no CPU with us
   uint64_t torn_limit_ns = 1'000'000'000;  // a request that stays torn this long ends its session
 };
 

@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUT = os.environ.get("SUT", "egret")
 CONF = pathlib.Path(os.environ.get("EGRET_CONF", ROOT / "conf")).resolve()
 BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build" / "release")).resolve()
+POOL = int(os.environ.get("EGRET_POOL", "0"))
 SOAK_SECONDS = float(os.environ.get("EGRET_SOAK_SECONDS", "0"))
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 10.0
@@ -232,6 +233,7 @@ class Egret:
     is_egret = True
     SMALL = {"partitions": 3}
     PROXY = {"workers": 2}
+    READY = b"get egret-ready\r\n"
 
     def __init__(self, backend=None, proxy=None, proxies=1, start=True, defaults=False):
         self.directory = scratch_directory()
@@ -269,8 +271,11 @@ class Egret:
     def proxy_argv(self, index):
         host, port = self.addresses[index]
         listen = f"tcp:{host}:{port},unix:{self._unix_path(index)}"
-        options = {"listen": listen, "backends": f"shm:{self.backend_socket}", **self.proxy_options}
+        options = {"listen": listen, "backends": self.backends_of_proxy(index), **self.proxy_options}
         return self.argv("egret-proxy", options)
+
+    def backends_of_proxy(self, _index):
+        return f"shm:{self.backend_socket}"
 
     def _unix_path(self, index):
         return self.directory / f"proxy{index}.sock"
@@ -302,7 +307,7 @@ class Egret:
                 return "dead"
             try:
                 for _ in range(8):
-                    if ask(self.addresses[index], b"get egret-ready\r\n") != b"END\r\n":
+                    if ask(self.addresses[index], self.READY) != b"END\r\n":
                         return False
                 return "ready"
             except OSError:
@@ -336,7 +341,60 @@ class Egret:
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
+class EgretPool(Egret):
+    """Several egret-backend, all of them behind each egret-proxy. `names` and `weights` are the pool's; `each` adds
+    options to single backends. A proxy made by add_lone_proxy() has one backend only: it shows what that one holds."""
+
+    is_pool = True
+    SMALL = {"partitions": 2}
+    READY = b"get " + b" ".join(b"egret-ready%d" % number for number in range(64)) + b"\r\n"
+
+    def __init__(self, names=("one", "two", "three"), weights=None, each=None, backend=None, **egret_arguments):
+        self.names = list(names)
+        self.weights = weights or [1] * len(self.names)
+        self.each = each or [{} for _ in self.names]
+        self.backends = [None] * len(self.names)
+        self.alone = {}  # proxy → its only backend
+        super().__init__(backend={"memory": "256MiB", **(backend or {})}, **egret_arguments)
+
+    def backend_address(self, number):
+        return f"shm:{self.directory}/backend{number}.sock"
+
+    def start_backend(self, number=None):
+        """One, or all."""
+        for each in range(len(self.names)) if number is None else [number]:
+            options = {"listen": self.backend_address(each), **self.backend_options, **self.each[each]}
+            self.backends[each] = Daemon(self.argv("egret-backend", options), self.directory, f"egret-backend{each}")
+        self.backend = self.backends[number or 0]
+        return self.backend
+
+    def kill_backend(self, number=0):
+        self.backends[number].kill()
+
+    def backends_of_proxy(self, index):
+        if index in self.alone:
+            return self.backend_address(self.alone[index])
+        return ",".join(f"{self.backend_address(number)} weight={weight} name={name}"
+                        for number, (name, weight) in enumerate(zip(self.names, self.weights)))
+
+    def add_lone_proxy(self, number):
+        """Its address."""
+        self.alone[len(self.proxies)] = number
+        return self.addresses[self.add_proxy()]
+
+    def daemons(self):
+        return self.backends + self.proxies
+
+    def stop(self):
+        for backend in self.backends:
+            if backend and backend is not self.backend:
+                backend.stop()
+        super().stop()
+
+
 def start_subject(**egret_arguments):
     """The subject with its default test set-up: Egret with 3 partitions and 2 workers, or a second memcached."""
     assert SUT in ("egret", "memcached"), f"SUT={SUT}: must be egret or memcached"
-    return Egret(**egret_arguments) if SUT == "egret" else Memcached()
+    if SUT == "memcached":
+        return Memcached()
+    return EgretPool([f"pool{n}" for n in range(POOL)], **egret_arguments) if POOL else Egret(**egret_arguments)

@@ -24,6 +24,9 @@ CORNERS = {
     "many threads": ({"partitions": 8}, {"workers": 4}),
     "one of each": ({"partitions": 1}, {"workers": 1}),
     "parked at every opportunity": ({"park_always": "true"}, {"spin": 0, "max_refetches": 0}),
+    "a pool of three": ({}, {}, servers.EgretPool),
+    "a pool of three, parked, smallest slots": ({"window": 2, "request_slot_size": 1024, "response_slot_size": 1024, "park_always": "true"},
+                                                {"spin": 0, "max_refetches": 0}, servers.EgretPool),
 }
 
 
@@ -31,8 +34,8 @@ CORNERS = {
 def subject(request):
     if servers.SUT != "egret":
         pytest.skip("Egret's own options")
-    backend, proxy = CORNERS[request.param]
-    server = servers.start_subject(backend=backend, proxy=proxy)
+    backend, proxy, *kind = CORNERS[request.param]
+    server = (kind or [servers.start_subject])[0](backend=backend, proxy=proxy)
     yield server
     server.check_alive()
     server.stop()

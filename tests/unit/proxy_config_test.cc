@@ -37,7 +37,10 @@ TEST_CASE("the defaults are memcached's address and the backend of this host") {
   CHECK_FALSE(config.listen[0].is_unix);
   CHECK(config.listen[0].host == "127.0.0.1");
   CHECK(config.listen[0].port == 11211);
-  CHECK(config.backends == std::vector<std::string>{"shm:/run/egret/backend.sock"});
+  REQUIRE(config.backends.size() == 1);
+  CHECK(config.backends[0].address == "shm:/run/egret/backend.sock");
+  CHECK(config.backends[0].name == "/run/egret/backend.sock");
+  CHECK(config.backends[0].weight == 1);
   CHECK(config.workers >= 1);
   CHECK(config.workers <= 4);
   CHECK(config.session.spin_ns > 0);
@@ -67,6 +70,63 @@ TEST_CASE("what is no address is refused, with what one looks like") {
   CHECK(error_of("backends=tcp:host:1").find("backends: ") != std::string::npos);
   CHECK(error_of("unix_mode=0789").find("unix_mode: expected an octal mode") != std::string::npos);
   CHECK(error_of("unix_mode=0777") == "");
+}
+
+TEST_CASE("a pool: weights and names, which are the addresses' own if not given") {
+  const Config config = config_of(
+      {"backends=shm:/run/a,  shm:@b weight=1000, shm:/run/c  name=10.0.0.1:11211  weight=2 , shm:d name=shm:/run/a"});
+  REQUIRE(config.backends.size() == 4);
+  const auto check = [&](size_t number, std::string_view address, std::string_view name, uint32_t weight) {
+    CHECK(config.backends[number].address == address);
+    CHECK(config.backends[number].name == name);
+    CHECK(config.backends[number].weight == weight);
+  };
+  check(0, "shm:/run/a", "/run/a", 1);
+  check(1, "shm:@b", "@b", 1000);
+  check(2, "shm:/run/c", "10.0.0.1:11211", 2);
+  check(3, "shm:d", "shm:/run/a", 1);
+}
+
+TEST_CASE("a backend on another host is named as libmemcached names a server") {
+  const Config config = config_of({"backends=rdma:10.0.0.1:11211,rdma:cache.example.org:7000,rdma:[::1]:7001"});
+  REQUIRE(config.backends.size() == 3);
+  CHECK(config.backends[0].name == "10.0.0.1:11211");
+  CHECK(config.backends[1].name == "cache.example.org:7000");
+  CHECK(config.backends[2].name == "::1:7001");
+  CHECK(error_of("backends=rdma:10.0.0.1:11211,shm:/a name=10.0.0.1").find("two of them are named \"10.0.0.1\"") !=
+        std::string::npos);
+}
+
+TEST_CASE("64 backends at most") {
+  std::string list = "backends=shm:/0";
+  for (int i = 1; i < 64; ++i) list += ",shm:/" + std::to_string(i);
+  CHECK(config_of({list}).backends.size() == 64);
+  CHECK_FALSE(Options::load(option_table(), std::nullopt, std::vector<std::string>{list + ",shm:/64"}).is_ok());
+}
+
+TEST_CASE("what is wrong with a backend is one line that names it") {
+  const auto check = [](const std::string& value, std::string_view what) {
+    const std::string error = error_of("backends=" + value);
+    CAPTURE(error);
+    CHECK(error.find("backends: ") != std::string::npos);
+    CHECK(error.find(what) != std::string::npos);
+    CHECK(error.find('\n') == std::string::npos);
+  };
+  for (const char* weight : {"0", "1001", "-1", "", "x", "1x", "1.5", "99999999999"}) {
+    check("shm:/a weight=" + std::string(weight), "expected weight=N with an N from 1 to 1000, got \"shm:/a weight=");
+  }
+  check("shm:/a name=", "expected name=NAME with a NAME of 1 to 255 bytes");
+  check("shm:/a name=" + std::string(256, 'n'), "expected name=NAME with a NAME of 1 to 255 bytes");
+  check("shm:/a wieght=2", "expected ADDRESS [weight=N] [name=NAME], got \"shm:/a wieght=2\"");
+  check("weight=2 shm:/a", "weight=2");
+  check("shm:/a shm:/b", "expected ADDRESS [weight=N] [name=NAME]");
+  check("shm:/a,shm:/a", "two of them are named \"/a\"");
+  check("shm:/a name=x,shm:/b name=x weight=2", "two of them are named \"x\"");
+  check("shm:/a name=host,shm:/b name=host:11211", "two of them are named \"host\"");
+}
+
+TEST_CASE("two names of one address are two shares of it") {
+  CHECK(config_of({"backends=shm:/a name=x,shm:/a name=y"}).backends.size() == 2);
 }
 
 TEST_CASE("what the sessions need is handed on") {

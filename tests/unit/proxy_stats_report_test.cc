@@ -74,6 +74,8 @@ TEST_CASE("the general report has a row for each counter, once, under memcached'
   CHECK(rows.at("pointer_size") == "64");
   CHECK(rows.at("threads") == "2");
   CHECK(rows.at("rusage_user").find('.') == rows.at("rusage_user").size() - 7);
+  CHECK(rows.at("egret_backends") == "0");
+  CHECK(rows.at("egret_backends_up") == "0");
   for (const char* name : {"cmd_get", "cmd_set", "get_hits", "curr_items", "bytes", "limit_maxbytes", "evictions"}) {
     CHECK(rows.at(name) == "0");
   }

@@ -1,0 +1,360 @@
+// A pool of backends behind one worker: where keys go, who fails when one is down, and ops that concern all of them.
+// The test is every backend.
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "proxy/fan_out.h"
+#include "proxy/router.h"
+#include "rpc_fakes.h"
+
+using namespace egret;
+using namespace egret::proxy;
+using op::ResultCode;
+using op::StatId;
+using rpc::FakeClientEndpoint;
+
+namespace {
+
+constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 2, .request_slot_size = 1024, .response_slot_size = 1024};
+
+// By address, of the last connect; tests run one after the other.
+std::map<std::string, FakeClientEndpoint*> connected;
+
+base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string& address,
+                                                                   const transport::ConnectOptions&) {
+  auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, true);
+  connected[address] = endpoint.get();
+  return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
+}
+
+struct Pool final : rpc::SessionObserver {
+  explicit Pool(const std::vector<KetamaServer>& servers) : router(KetamaRing(servers)), names(servers) {
+    for (const KetamaServer& server : servers) {
+      rpc::SessionOptions options;
+      options.address = server.name;
+      router.add(std::make_unique<rpc::ClientSession>(options, clock, *this, connect));
+    }
+  }
+  void on_session_connecting(rpc::ClientSession&) override {}
+  void on_session_open(rpc::ClientSession&) override {}
+  void on_session_lost(rpc::ClientSession&, const std::string&, bool) override {}
+
+  rpc::ClientSession& session(size_t backend) { return *router.sessions()[backend]; }
+  FakeClientEndpoint& endpoint(size_t backend) { return *connected.at(names[backend].name); }
+  // Each backend hashes with a seed of its own.
+  void open(size_t backend) {
+    if (session(backend).generation() == 0) {
+      session(backend).start();
+    } else {
+      clock.advance_ns(session(backend).options().backoff_max_ns);
+      session(backend).tick();
+    }
+    endpoint(backend).frames_in.push_back(encode(wire::Grant{.session_id = 1,
+                                                             .nonce = rpc::kNonce,
+                                                             .epoch = 1,
+                                                             .hash_seed = backend,
+                                                             .item_size_max = 1,
+                                                             .layout = kLayout}));
+    session(backend).on_control_ready();
+    REQUIRE(session(backend).is_open());
+  }
+  void open_all() {
+    for (size_t i = 0; i < names.size(); ++i) open(i);
+  }
+  // The backend is gone; those who waited for it are told.
+  void lose(size_t backend) {
+    endpoint(backend).peer_gone = true;
+    session(backend).on_control_ready();
+    REQUIRE(!session(backend).is_open());
+    session(backend).hand_out_credit();
+  }
+  // Sends what is appended; says which lanes' messages number `seq` have gone out.
+  std::set<uint32_t> sent(size_t backend, uint64_t seq = 1) {
+    session(backend).flush();
+    std::set<uint32_t> lanes;
+    for (const auto& write : endpoint(backend).writes) {
+      for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
+        if (write.first_word == seq && write.offset == kLayout.request_offset(lane, seq)) lanes.insert(lane);
+      }
+    }
+    return lanes;
+  }
+  void answer(size_t backend, uint32_t lane, uint64_t seq, ResultCode code, std::string_view value = {}) {
+    op::Result result;
+    result.code = code;
+    result.value = value;
+    rpc::put_response(endpoint(backend).responses.data(), kLayout, lane, seq, std::vector<op::Result>{result});
+  }
+  // What is answered reaches those who asked, and so does the credit that came back.
+  void fetch(size_t backend) {
+    session(backend).fetch();
+    for (const auto& read : std::exchange(endpoint(backend).reads, {})) {
+      transport::Event fetched;
+      fetched.kind = transport::Event::Kind::kFetched;
+      fetched.tag = read.tag;
+      endpoint(backend).events.push_back(fetched);
+    }
+    session(backend).fetch();
+    session(backend).hand_out_credit();
+  }
+  void answer_all(size_t backend, ResultCode code = ResultCode::kOk, std::string_view value = {}) {
+    for (const uint32_t lane : sent(backend)) answer(backend, lane, 1, code, value);
+    fetch(backend);
+  }
+
+  base::ManualClock clock;
+  Router router;
+  const std::vector<KetamaServer> names;
+};
+
+const std::vector<KetamaServer> kThree{{"a"}, {"b"}, {"c"}};
+
+// Keeps what it is told in place of the FanOut, which is gone afterwards.
+struct Asker final : FanOutOwner {
+  void on_fan_out(const FanOut& fan_out) override {
+    ++told;
+    failure = fan_out.failure();
+    up = fan_out.backends_up();
+    backends = fan_out.backends();
+    for (const op::StatInfo& info : op::stat_table()) stats[info.id] = fan_out.stat(info.id);
+  }
+  FanOut* ask(Pool& pool, op::OpCode code) {
+    op::Op op;
+    op.code = code;
+    auto* fan_out = new FanOut(pool.router, op, *this);
+    fan_out->start();
+    return fan_out;
+  }
+  int told = 0;
+  size_t up = 0, backends = 0;
+  ResultCode failure = ResultCode::kOk;
+  std::map<StatId, uint64_t> stats;
+};
+
+std::string rows(const std::vector<std::pair<StatId, uint64_t>>& stats) {
+  std::string text;
+  for (const auto& [id, value] : stats) {
+    const op::StatRow row{.id = static_cast<uint32_t>(id), .reserved = 0, .value = value};
+    text.append(reinterpret_cast<const char*>(&row), sizeof row);
+  }
+  return text;
+}
+
+}  // namespace
+
+// --- keys ----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("a key goes to the backend that ketama says, hashed with that backend's seed") {
+  Pool pool(kThree);
+  pool.open_all();
+  const KetamaRing ring(kThree);
+  std::set<rpc::ClientSession*> seen;
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = std::to_string(i);
+    const Target target = pool.router.route(key);
+    REQUIRE(target.session == &pool.session(ring.server_of(key)));
+    CHECK(target.hash == target.session->hash(key));
+    seen.insert(target.session);
+  }
+  CHECK(seen.size() == 3);
+}
+
+TEST_CASE("a backend that is down keeps its keys, and only they fail; it has them again when it is back") {
+  Pool pool(kThree);
+  pool.open_all();
+  const KetamaRing ring(kThree);
+  const auto check = [&](std::optional<size_t> down) {
+    for (int i = 0; i < 100; ++i) {
+      const std::string key = std::to_string(i);
+      const size_t backend = ring.server_of(key);
+      CHECK(pool.router.route(key).session == (backend == down ? nullptr : &pool.session(backend)));
+    }
+  };
+  check(std::nullopt);
+  pool.lose(1);
+  check(1);
+  pool.open(1);
+  check(std::nullopt);
+}
+
+TEST_CASE("a pool of one has every key") {
+  Pool pool({{"only"}});
+  CHECK(pool.router.route("key").session == nullptr);
+  pool.open_all();
+  for (int i = 0; i < 100; ++i) CHECK(pool.router.route(std::to_string(i)).session == &pool.session(0));
+}
+
+// --- ops that concern every backend
+// -----------------------------------------------------------------------------------
+
+TEST_CASE("every lane of every backend is asked, and the last answer is the end") {
+  Pool pool(kThree);
+  pool.open_all();
+  Asker asker;
+  asker.ask(pool, op::OpCode::kFlush);
+  for (const size_t backend : {2, 0, 1}) {
+    CHECK(asker.told == 0);
+    CHECK(pool.sent(backend) == std::set<uint32_t>{0, 1});
+    pool.answer_all(backend);
+  }
+  CHECK(asker.told == 1);
+  CHECK(asker.failure == ResultCode::kOk);
+  CHECK(asker.up == 3);
+  CHECK(asker.backends == 3);
+}
+
+TEST_CASE("one that is down is a failure, and the others are asked all the same") {
+  Pool pool(kThree);
+  pool.open(0);
+  pool.open(2);
+  Asker asker;
+  asker.ask(pool, op::OpCode::kFlush);
+  pool.answer_all(0);
+  CHECK(asker.told == 0);
+  pool.answer_all(2);
+  CHECK(asker.told == 1);
+  CHECK(asker.failure == ResultCode::kSessionLost);
+  CHECK(asker.up == 2);
+  CHECK(asker.backends == 3);
+}
+
+TEST_CASE("when all are down the answer comes at once") {
+  Pool pool(kThree);
+  Asker asker;
+  asker.ask(pool, op::OpCode::kStats);
+  CHECK(asker.told == 1);
+  CHECK(asker.failure == ResultCode::kSessionLost);
+  CHECK(asker.up == 0);
+}
+
+TEST_CASE("one that dies before it has answered is a failure, told once") {
+  Pool pool(kThree);
+  pool.open_all();
+  Asker asker;
+  asker.ask(pool, op::OpCode::kFlush);
+  pool.answer_all(0);
+  pool.answer_all(1);
+  pool.sent(2);
+  pool.answer(2, 0, 1, ResultCode::kOk);
+  pool.fetch(2);
+  CHECK(asker.told == 0);
+  pool.lose(2);
+  CHECK(asker.told == 1);
+  CHECK(asker.failure == ResultCode::kSessionLost);
+  CHECK(asker.up == 2);
+}
+
+TEST_CASE("a backend without credit is waited for, and holds the others up for nothing") {
+  for (const bool dies : {false, true}) {
+    CAPTURE(dies);
+    Pool pool(kThree);
+    pool.open_all();
+    rpc::Listener listener;
+    const std::string key(200, 'k');
+    for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
+      while (pool.session(0).lane(lane).append(rpc::get_of(key), &listener)) continue;
+    }
+    Asker asker;
+    asker.ask(pool, op::OpCode::kFlush);
+    CHECK(pool.sent(1) == std::set<uint32_t>{0, 1});
+    CHECK(pool.sent(2) == std::set<uint32_t>{0, 1});
+    pool.answer_all(1);
+    pool.answer_all(2);
+    CHECK(asker.told == 0);
+    if (dies) {
+      pool.lose(0);
+      CHECK(asker.failure == ResultCode::kSessionLost);
+    } else {
+      pool.sent(0);
+      for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
+        wire::RequestHeader header;
+        std::memcpy(&header, pool.endpoint(0).requests.data() + kLayout.request_offset(lane, 1), sizeof header);
+        rpc::put_response(pool.endpoint(0).responses.data(), kLayout, lane, 1,
+                          std::vector<op::Result>(header.op_count, rpc::hit("v")));
+      }
+      pool.fetch(0);
+      CHECK(pool.sent(0, 3) == std::set<uint32_t>{0, 1});
+      CHECK(asker.told == 0);
+      pool.lose(0);
+    }
+    CHECK(asker.told == 1);
+    CHECK(asker.up == 2);
+  }
+}
+
+TEST_CASE("a session that was renewed before the op went out is not asked in the old one's place") {
+  Pool pool({{"only"}});
+  pool.open_all();
+  rpc::Listener listener;
+  const std::string key(200, 'k');
+  for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
+    while (pool.session(0).lane(lane).append(rpc::get_of(key), &listener)) continue;
+  }
+  Asker asker;
+  asker.ask(pool, op::OpCode::kFlush);
+  pool.endpoint(0).peer_gone = true;
+  pool.session(0).on_control_ready();
+  pool.open(0);
+  pool.session(0).hand_out_credit();
+  CHECK(asker.told == 1);
+  CHECK(asker.failure == ResultCode::kSessionLost);
+  CHECK(pool.sent(0).empty());
+}
+
+TEST_CASE("statistics: each kind is put together over partitions and over backends in its own way") {
+  Pool pool(kThree);
+  pool.open_all();
+  Asker asker;
+  asker.ask(pool, op::OpCode::kStats);
+  for (uint64_t backend = 0; backend < 3; ++backend) {
+    for (const uint32_t lane : pool.sent(backend)) {
+      pool.answer(backend, lane, 1, ResultCode::kOk,
+                  rows({{StatId::kCurrItems, 10 * backend + lane},
+                        {StatId::kCmdFlush, 7 + lane},
+                        {StatId::kUserUsec, 100},
+                        {StatId::kUptime, 50 + backend},
+                        {StatId::kItemSizeMax, 1000 << backend}}));
+    }
+    pool.fetch(backend);
+  }
+  REQUIRE(asker.told == 1);
+  CHECK(asker.stats[StatId::kCurrItems] == 0 + 1 + 10 + 11 + 20 + 21);
+  CHECK(asker.stats[StatId::kCmdFlush] == 8);        // every partition counts the same flush_all
+  CHECK(asker.stats[StatId::kUserUsec] == 300);      // one process each
+  CHECK(asker.stats[StatId::kUptime] == 50);         // the youngest
+  CHECK(asker.stats[StatId::kItemSizeMax] == 1000);  // what all of them take
+  CHECK(asker.stats[StatId::kLimitMaxbytes] == 0);   // told by nobody
+}
+
+TEST_CASE("statistics are those of the backends that answered whole") {
+  Pool pool(kThree);
+  pool.open_all();
+  Asker asker;
+  asker.ask(pool, op::OpCode::kStats);
+  const std::string row = rows({{StatId::kCurrItems, 5}, {StatId::kItemSizeMax, 9}});
+  pool.answer_all(0, ResultCode::kOk, row);
+  pool.answer_all(2, ResultCode::kOk, row);
+  pool.sent(1);
+  pool.answer(1, 0, 1, ResultCode::kOk, rows({{StatId::kCurrItems, 1000}, {StatId::kItemSizeMax, 1}}));
+  pool.fetch(1);
+  pool.lose(1);
+  REQUIRE(asker.told == 1);
+  CHECK(asker.up == 2);
+  CHECK(asker.stats[StatId::kCurrItems] == 20);
+  CHECK(asker.stats[StatId::kItemSizeMax] == 9);
+}
+
+TEST_CASE("an asker that has gone is not told") {
+  Pool pool(kThree);
+  pool.open_all();
+  Asker asker;
+  asker.ask(pool, op::OpCode::kFlush)->orphan();
+  for (size_t backend = 0; backend < 3; ++backend) pool.answer_all(backend);
+  CHECK(asker.told == 0);
+}
