@@ -2,6 +2,8 @@
 //
 //   EGRET_COUNT_VERBS_FILE   where the counters are mapped (counter_file.h); "%p" becomes the process id
 //   EGRET_VERBS_FAIL         which calls fail (fail_plan.h)
+//   EGRET_VERBS_YIELD        if set, a poll that finds nothing gives the processor away: in a guest with fewer
+//                            processors than threads that poll, their progress then does not depend on time slices
 //
 // ibv_post_send, ibv_post_recv, ibv_poll_cq and ibv_req_notify_cq are inline functions that call through the context's
 // table, so there is no symbol to take the place of. But contexts are handed out by exported functions, also to
@@ -18,12 +20,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
 
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "counter_file.h"
@@ -124,10 +128,18 @@ void take_completion(const ibv_context* context, ibv_wc& completion) {
   }
 }
 
+bool yields_when_idle() {
+  static const bool wanted = std::getenv("EGRET_VERBS_YIELD") != nullptr;
+  return wanted;
+}
+
 int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
   const int found = provider_of(cq->context).ops.poll_cq(cq, most, completions);
   count(Counter::kPolls);
-  if (found <= 0) count(Counter::kEmptyPolls);
+  if (found <= 0) {
+    count(Counter::kEmptyPolls);
+    if (yields_when_idle()) sched_yield();
+  }
   for (int i = 0; i < found; ++i) take_completion(cq->context, completions[i]);
   return found;
 }
