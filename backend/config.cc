@@ -87,6 +87,19 @@ constexpr OptionRow kTable[] = {
      .help = "Sessions at once; a proxy opens one for each of its workers.",
      .min = 1,
      .max = 65536},
+    {.name = "sessions_per_peer",
+     .type = OptionType::kInteger,
+     .default_value = "64",
+     .help = "Sessions at once of one peer: an address over rdma, a user id over shm. 0: no limit but max_sessions.",
+     .min = 0,
+     .max = 65536},
+    {.name = "secret_file",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help =
+         "File with the secret that proxies must prove to hold, and this backend to them: 16 to 4096 bytes, the same "
+         "on both sides, mode 0400. Empty: every peer that can connect is served.",
+     .max = base::kMaxTextBytes},
     {.name = "allowed_uids",
      .type = OptionType::kList,
      .default_value = "",
@@ -172,6 +185,12 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.session_memory = options.size("session_memory");
   if (Status good = check_slots(options, config); !good) return good;
   config.max_sessions = static_cast<uint32_t>(options.integer("max_sessions"));
+  config.sessions_per_peer = static_cast<uint32_t>(options.integer("sessions_per_peer"));
+  if (const std::string& path = options.text("secret_file"); !path.empty()) {
+    auto secret = base::read_secret(path);
+    if (!secret) return options.error("secret_file", secret.message());
+    config.secret = std::move(secret.value());
+  }
   if (Status good = parse_uids(options, config.allowed_uids); !good) return good;
   config.lane_idle_ns = options.duration_ns("lane_idle");
   if (config.lane_idle_ns == 0) config.lane_idle_ns = config.pin || roomy ? 1'000'000 : 5'000;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "base/secret.h"
 #include "base/status.h"
 
 namespace egret::backend {
@@ -25,6 +26,8 @@ struct Config {
   uint32_t response_slot_size = 0;
   uint64_t session_memory = 0;
   uint32_t max_sessions = 0;
+  uint32_t sessions_per_peer = 0;  // 0: no limit
+  base::Secret secret;             // none: every peer is served
   std::vector<uint32_t> allowed_uids;
   uint64_t lane_idle_ns = 0;      // resolved: of proxies on this host
   uint64_t far_lane_idle_ns = 0;  // resolved: of proxies elsewhere

@@ -17,10 +17,11 @@ using base::Status;
 using wire::FrameType;
 
 namespace {
-constexpr timeval kHelloPatience{5, 0};  // a connection that has not said hello by then is closed
+constexpr timeval kHelloPatience{5, 0};  // a connection whose handshake has not got anywhere by then is closed
 constexpr timeval kResendAfter{0, 5000};
 constexpr timeval kAcceptPause{0, 20'000};
-constexpr int64_t kMaxSilent = 64;  // connections that have not said hello yet
+constexpr int64_t kMaxSilent = 64;           // connections that have not said hello, or not proved themselves, yet
+constexpr int64_t kMaxSilentOfOnePeer = 32;  // of these
 }  // namespace
 
 uint64_t random_u64() {
@@ -29,18 +30,24 @@ uint64_t random_u64() {
   return value;
 }
 
-// kSilent → kWaiting (hello received, an older session of the worker is being dropped) → kOpen → kClosing → gone
+// kSilent → [kChallenged (hello received, proof awaited)] → kWaiting (an older session of the worker is being dropped)
+// → kOpen → kClosing → gone
 struct Control::Session {
-  enum class State : uint8_t { kSilent, kWaiting, kOpen, kClosing };
+  enum class State : uint8_t { kSilent, kChallenged, kWaiting, kOpen, kClosing };
   Control* control = nullptr;
   uint64_t id = 0;
   State state = State::kSilent;
   std::unique_ptr<transport::ServerEndpoint> endpoint;
   EventPtr readable;
   wire::Hello hello;
-  uint32_t detaching = 0;  // partitions that have not acknowledged yet
+  wire::Transcript transcript;  // of the handshake, where there is a secret
+  uint32_t detaching = 0;       // partitions that have not acknowledged yet
   bool survived_sweep = false;
   RingsUnderWay rings;
+
+  // Not known to be anybody yet: it counts for nothing, and what its hello says is only a claim.
+  bool is_silent() const { return state == State::kSilent || state == State::kChallenged; }
+  bool takes_place() const { return state == State::kOpen || state == State::kWaiting; }
 
   ~Session() { readable.reset(); }
 };
@@ -134,29 +141,37 @@ void Control::on_accept(Place& place) {
         ready->control->on_control_ready(*ready);
       },
       session.get());
-  sessions_.emplace(session->id, std::move(session));
-  limit_silent();
+  const Session& newcomer = *sessions_.emplace(session->id, std::move(session)).first->second;
+  limit_silent(newcomer);
   if (!event_pending(sweep_.get(), EV_TIMEOUT, nullptr)) event_add(sweep_.get(), &kHelloPatience);
 }
 
-// Connections that say nothing take no place from those that do: of too many, the oldest goes.
-void Control::limit_silent() {
-  const auto is_silent = [](const auto& entry) { return entry.second->state == Session::State::kSilent; };
-  if (std::ranges::count_if(sessions_, is_silent) <= kMaxSilent) return;
-  close(*std::ranges::find_if(sessions_, is_silent)->second, "too many connections that say nothing");
+// Connections that say nothing take no place from those that do: of too many, the oldest goes; and one peer's take none
+// from another's.
+void Control::limit_silent(const Session& newcomer) {
+  const auto is_silent = [](const auto& entry) { return entry.second->is_silent(); };
+  const auto is_its_own = [&](const auto& entry) {
+    return is_silent(entry) && entry.second->endpoint->peer_group() == newcomer.endpoint->peer_group();
+  };
+  if (std::ranges::count_if(sessions_, is_its_own) > kMaxSilentOfOnePeer) {
+    close(*std::ranges::find_if(sessions_, is_its_own)->second, "too many connections of this peer that say nothing");
+  } else if (std::ranges::count_if(sessions_, is_silent) > kMaxSilent) {
+    close(*std::ranges::find_if(sessions_, is_silent)->second, "too many connections that say nothing");
+  }
 }
 
-// Whoever was there at the last sweep and has not said hello since is closed. The timer runs only while there is one.
+// Whoever was there at the last sweep and has not got through the handshake since is closed. The timer runs only while
+// there is one.
 void Control::sweep_silent() {
   std::vector<uint64_t> late;
   bool again = false;
   for (auto& [id, session] : sessions_) {
-    if (session->state != Session::State::kSilent) continue;
+    if (!session->is_silent()) continue;
     if (session->survived_sweep) late.push_back(id);
     session->survived_sweep = true;
     again = true;
   }
-  for (const uint64_t id : late) close(*sessions_.at(id), "no hello");
+  for (const uint64_t id : late) close(*sessions_.at(id), "no hello, or no answer to the challenge");
   if (again) event_add(sweep_.get(), &kHelloPatience);
 }
 
@@ -176,28 +191,68 @@ void Control::on_frame(Session& session, std::span<const std::byte> frame) {
   FrameType type{};
   std::string error;
   if (!decode_prefix(frame, type, error)) return refuse(session, error);
-  wire::Hello hello;
-  if (type == FrameType::kHello && session.state == Session::State::kSilent && decode(frame, hello)) {
-    return on_hello(session, hello);
-  }
+  if (type == FrameType::kHello && session.state == Session::State::kSilent) return on_hello(session, frame);
+  if (type == FrameType::kProof && session.state == Session::State::kChallenged) return on_proof(session, frame);
   if (type == FrameType::kReady && session.state == Session::State::kOpen) return;
   refuse(session, "an unexpected handshake frame");
 }
 
-void Control::on_hello(Session& session, const wire::Hello& hello) {
-  session.hello = hello;
-  const auto taken = std::ranges::count_if(sessions_, [](const auto& entry) {
-    return entry.second->state == Session::State::kOpen || entry.second->state == Session::State::kWaiting;
-  });
-  if (taken >= config_.max_sessions) {
-    return refuse(session, "max_sessions = " + std::to_string(config_.max_sessions) + " sessions are open");
+void Control::on_hello(Session& session, std::span<const std::byte> frame) {
+  if (!decode(frame, session.hello)) return refuse(session, "a malformed hello");
+  const bool offers_proof = (session.hello.features & wire::kAuthenticate) != 0;
+  if (!config_.secret.is_set()) {
+    if (!offers_proof) return admit(session);
+    return refuse(session,
+                  "the proxy has a secret_file and this backend has none: give both the same secret, or neither one");
   }
+  if (!offers_proof) {
+    return refuse(session,
+                  "this backend serves only proxies that hold its secret: set the proxy's secret_file to a "
+                  "copy of the backend's");
+  }
+  const std::vector<std::byte> challenge = encode(wire::Challenge{wire::fresh_nonce()});
+  session.transcript.add(frame);
+  session.transcript.add(challenge);
+  session.state = Session::State::kChallenged;
+  if (Status sent = session.endpoint->send_frame(challenge, false); !sent) close(session, sent.message());
+}
+
+void Control::on_proof(Session& session, std::span<const std::byte> frame) {
+  wire::ClientProof answer;
+  if (!decode(frame, answer)) return refuse(session, "a malformed proof");
+  if (!wire::is_equal(answer.proof, session.transcript.client_proof(config_.secret))) {
+    return refuse(session, "the proxy's secret is not this backend's: compare both sides' secret_file");
+  }
+  admit(session);
+}
+
+// Empty, or which limit one more session would break. A session that this one replaces counts for nothing.
+std::string Control::quota_excess(const Session& session) const {
+  const auto is_another = [&](const auto& entry) {
+    return entry.second->takes_place() && entry.second->hello.worker_id != session.hello.worker_id;
+  };
+  const auto taken = std::ranges::count_if(sessions_, is_another);
+  if (taken >= config_.max_sessions) {
+    return "max_sessions = " + std::to_string(config_.max_sessions) + ", and " + std::to_string(taken) +
+           " sessions are open already: raise it on the backend, or lower the proxies' workers";
+  }
+  const std::string& peer = session.endpoint->peer_group();
+  const auto of_peer = std::ranges::count_if(
+      sessions_, [&](const auto& entry) { return is_another(entry) && entry.second->endpoint->peer_group() == peer; });
+  if (config_.sessions_per_peer == 0 || of_peer < config_.sessions_per_peer) return "";
+  return "sessions_per_peer = " + std::to_string(config_.sessions_per_peer) + ", and " + peer + " has " +
+         std::to_string(of_peer) + " open already (one for each worker of its proxies): raise it on the backend, or " +
+         "lower the proxies' workers";
+}
+
+// The peer is who it should be: what it said in its hello counts from here on.
+void Control::admit(Session& session) {
+  if (const std::string excess = quota_excess(session); !excess.empty()) return refuse(session, excess);
   // Two waiting sessions of one worker: the worker has given up the older one.
   std::vector<uint64_t> older;
   bool must_wait = false;
   for (auto& [id, other] : sessions_) {
-    if (id == session.id || other->hello.worker_id != hello.worker_id || other->state == Session::State::kSilent)
-      continue;
+    if (id == session.id || other->hello.worker_id != session.hello.worker_id || other->is_silent()) continue;
     if (other->state == Session::State::kClosing)
       must_wait = true;
     else
@@ -224,7 +279,8 @@ bool Control::carve(const Session& session, wire::RegionLayout& layout, std::str
 }
 
 void Control::grant(Session& session) {
-  wire::Grant granted{.session_id = session.id,
+  wire::Grant granted{.features = config_.secret.is_set() ? wire::kAuthenticate : 0,
+                      .session_id = session.id,
                       .nonce = random_u64(),
                       .epoch = identity_.epoch,
                       .hash_seed = identity_.hash_seed,
@@ -237,8 +293,13 @@ void Control::grant(Session& session) {
                                      .response_bytes = granted.layout.response_bytes(),
                                      .reply_bytes = granted.layout.response_slot_size};
   if (Status made = session.endpoint->create_region(shape); !made) return refuse(session, made.message());
+  std::vector<std::byte> frame = encode(granted);
+  if (config_.secret.is_set()) {
+    granted.proof = session.transcript.server_proof(config_.secret, frame);
+    frame = encode(granted);
+  }
   // The grant goes out first: from then on the endpoint's data functions are its home's.
-  if (Status sent = session.endpoint->send_frame(encode(granted), true); !sent) return close(session, sent.message());
+  if (Status sent = session.endpoint->send_frame(frame, true); !sent) return close(session, sent.message());
   session.state = Session::State::kOpen;
   const auto home = static_cast<uint32_t>(session.id % partitions_);
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
@@ -252,27 +313,38 @@ void Control::grant(Session& session) {
 void Control::refuse(Session& session, const std::string& reason) {
   // Best effort: the peer may be gone.
   if (!session.endpoint->send_frame(encode(wire::Refusal{reason}), false)) base::log_debug("refusal not sent");
-  close(session, "refused: " + reason);
+  if (session.state == Session::State::kOpen) return close(session, "refused: " + reason);
+  // A limit of its own, so that connections which merely come and go do not hide what an operator must know.
+  static base::LogLimit limit;
+  base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) refused: {}", session.id,
+                    session.endpoint->peer(), reason);
+  discard(session);
 }
 
 void Control::close(Session& session, const std::string& why) {
-  const auto before = session.state;
-  if (before == Session::State::kClosing) return;
-  session.state = Session::State::kClosing;
-  session.readable.reset();
-  session.endpoint->close();
-  if (before == Session::State::kOpen) {
-    base::log_info("session {} closed ({}): {}", session.id, session.endpoint->peer(), why);
-    session.detaching = partitions_;
-    Letter detach{.kind = Letter::Kind::kDetach, .lane = {}};
-    detach.lane.session_id = session.id;
-    for (uint32_t partition = 0; partition < partitions_; ++partition) post(partition, detach);
-  } else {
+  if (session.state == Session::State::kClosing) return;
+  if (session.state != Session::State::kOpen) {
     static base::LogLimit limit;
     base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) ended before it became a session: {}",
                       session.id, session.endpoint->peer(), why);
-    destroy(session.id);
+    return discard(session);
   }
+  session.state = Session::State::kClosing;
+  session.readable.reset();
+  session.endpoint->close();
+  base::log_info("session {} closed ({}): {}", session.id, session.endpoint->peer(), why);
+  session.detaching = partitions_;
+  Letter detach{.kind = Letter::Kind::kDetach, .lane = {}};
+  detach.lane.session_id = session.id;
+  for (uint32_t partition = 0; partition < partitions_; ++partition) post(partition, detach);
+}
+
+// A connection that no partition has heard of.
+void Control::discard(Session& session) {
+  session.state = Session::State::kClosing;
+  session.readable.reset();
+  session.endpoint->close();
+  destroy(session.id);
 }
 
 // What a full queue could not take is tried again soon: a partition does not say when it has read its mail.
@@ -312,7 +384,7 @@ void Control::destroy(uint64_t session_id) {
   const uint64_t worker_id = sessions_.at(session_id)->hello.worker_id;
   sessions_.erase(session_id);
   const auto same_worker = [&](const auto& entry) {
-    return entry.second->hello.worker_id == worker_id && entry.second->state != Session::State::kSilent;
+    return entry.second->hello.worker_id == worker_id && !entry.second->is_silent();
   };
   Session* waiting = nullptr;
   for (auto& entry : sessions_) {

@@ -1,8 +1,11 @@
 // The control thread: accepts connections, carves regions, and sees to it that a session is granted, and its memory
 // given back, only when every partition has let go of what was there before.
 //
-//   accepted ─ hello ─▶ [old session of the same worker dropped first] ─ grant ─▶ open ─ peer gone, broken ─▶ closing ─
-//   all partitions have acknowledged ─▶ destroyed
+//   accepted ─ hello ─▶ [challenge, proof] ─▶ [old session of the same worker dropped first] ─ grant ─▶ open ─ peer
+//   gone, broken ─▶ closing ─ all partitions have acknowledged ─▶ destroyed
+//
+// With a secret (option secret_file) nothing is made for a peer, no partition hears of it and no other session is
+// touched before it has proved that it holds the secret.
 //
 // Runs a libevent loop on the thread that calls run(); signals end it.
 #pragma once
@@ -54,14 +57,18 @@ class Control {
   };
 
   void on_accept(Place& place);
-  void limit_silent();
+  void limit_silent(const Session& newcomer);
   void on_control_ready(Session& session);
   void on_frame(Session& session, std::span<const std::byte> frame);
-  void on_hello(Session& session, const wire::Hello& hello);
+  void on_hello(Session& session, std::span<const std::byte> frame);
+  void on_proof(Session& session, std::span<const std::byte> frame);
+  void admit(Session& session);
+  std::string quota_excess(const Session& session) const;
   void grant(Session& session);
   bool carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const;
   void refuse(Session& session, const std::string& reason);
   void close(Session& session, const std::string& why);
+  void discard(Session& session);
   void post(uint32_t partition, const Letter& letter);
   void on_resend();
   void on_mail();

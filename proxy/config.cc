@@ -42,6 +42,18 @@ constexpr OptionRow kTable[] = {
              "ketama hashes, default what follows rdma: or shm:.",
      .min = 1,
      .max = int64_t{kMaxBackends}},
+    {.name = "secret_file",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "File with the secret that is proved to the backends, and that they must prove to hold: 16 to 4096 bytes, "
+             "the same on both sides, mode 0400. Empty: none.",
+     .max = base::kMaxTextBytes},
+    {.name = "qps_per_session",
+     .type = OptionType::kInteger,
+     .default_value = "1",
+     .help = "Queue pairs of a session over rdma; lanes are dealt over them.",
+     .min = 1,
+     .max = 16},
     {.name = "workers",
      .type = OptionType::kInteger,
      .default_value = "0",
@@ -227,7 +239,13 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.pin = pin == "on" || (pin == "auto" && roomy);
   config.max_connections = static_cast<uint32_t>(options.integer("max_connections"));
   config.large_value_memory = options.size("large_value_memory");
+  if (const std::string& path = options.text("secret_file"); !path.empty()) {
+    auto secret = base::read_secret(path);
+    if (!secret) return options.error("secret_file", secret.message());
+    config.session.secret = std::move(secret.value());
+  }
   config.session.window = static_cast<uint32_t>(options.integer("window"));
+  config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
   config.session.op_timeout_ns = options.duration_ns("op_timeout");
   config.session.backoff_max_ns = options.duration_ns("reconnect_max");
   config.session.spin_ns = options.duration_ns("spin");

@@ -48,9 +48,11 @@ void Connection::on_readable(int, short, void* self) {
 }
 
 void Connection::read() {
-  for (int i = 0; i < kReadsPerPass && state_ == State::kOpen; ++i) {
+  for (int i = 0; i < kReadsPerPass && may_read(); ++i) {
     if (dispatcher_.is_blocked() || rest_size_ == host_.input_blocks->block_size()) return pause_reading();
-    if (!read_once()) break;
+    if (read_once()) continue;
+    if (state_ == State::kLastCall && !dispatcher_.is_blocked()) drain();
+    break;
   }
   after_feed();
 }
@@ -96,7 +98,7 @@ void Connection::pause_reading() {
 }
 
 void Connection::resume_reading() {
-  if (reading_ || state_ != State::kOpen) return;
+  if (reading_ || !may_read()) return;
   reading_ = true;
   event_add(readable_.get(), nullptr);
 }
@@ -109,7 +111,10 @@ void Connection::resume() {
   } else {
     dispatcher_.feed({});
   }
-  if (!dispatcher_.is_blocked()) resume_reading();
+  if (!dispatcher_.is_blocked()) {
+    resume_reading();
+    if (state_ == State::kLastCall) return read();  // perhaps there is nothing more, and no event would say so
+  }
   after_feed();
 }
 
@@ -151,8 +156,15 @@ void Connection::on_writable(int, short, void* self) {
 // --- the end
 // -------------------------------------------------------------------------------------------------------------
 
-void Connection::drain() {
+void Connection::last_call() {
   if (state_ != State::kOpen) return;
+  state_ = State::kLastCall;
+  // One that is blocked goes on reading when it resumes.
+  if (!dispatcher_.is_blocked()) read();
+}
+
+void Connection::drain() {
+  if (!may_read()) return;
   state_ = State::kDraining;
   pause_reading();
   die_if_drained();

@@ -2,8 +2,9 @@
 // produced. What is left over (half a command, or a command that must wait) is kept in a borrowed block, so an idle
 // connection holds none.
 //
-//   kOpen ─ client's end, quit, error ─▶ kDraining (no more reading; what is under way is answered) ─▶ kDead
-//                                 write failed, worker stops late ────────────────────────────────────▶ kDead
+//   kOpen ─ client's end, quit, error ──────▶ kDraining (no more reading; what is under way is answered) ─▶ kDead
+//     └─ worker stops ─▶ kLastCall ─ read to the end ─▲
+//                                 write failed, worker stops late ──────────────────────────────────────▶ kDead
 //
 // Thread: the worker's. The worker destroys dead connections at the end of a pass, never from within a call of theirs.
 #pragma once
@@ -57,8 +58,8 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   // The passes, called by the worker.
   void send_output();
   void resume();
-  // Reads no more; dies when what is under way has been answered and sent.
-  void drain();
+  // The worker stops: what the client has sent up to now is still read and answered, then the connection dies.
+  void last_call();
   bool is_dead() const { return state_ == State::kDead; }
 
   // Where the worker keeps it in its lists of this pass.
@@ -67,7 +68,7 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   size_t index = 0;  // in the worker's table
 
  private:
-  enum class State : uint8_t { kOpen, kDraining, kDead };
+  enum class State : uint8_t { kOpen, kLastCall, kDraining, kDead };
   struct EventDeleter {
     void operator()(event* e) const;
   };
@@ -75,6 +76,9 @@ class Connection final : private ReplyObserver, private DispatchObserver {
 
   static void on_readable(int, short, void* self);
   static void on_writable(int, short, void* self);
+  // Reads no more; dies when what is under way has been answered and sent.
+  void drain();
+  bool may_read() const { return state_ == State::kOpen || state_ == State::kLastCall; }
   void read();
   bool read_once();
   void keep_rest(std::string_view rest);

@@ -368,8 +368,9 @@ void Dispatcher::on_fan_out(const FanOut& fan_out) {
       return answer(failure.empty() ? memcache::kResetLine : failure);
     case memcache::StatsTopic::kSettings:
       if (fan_out.backends_up() == 0) return replies_.push_text(failure);
-      return replies_.push_text(
-          settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax), fan_out.stat(op::StatId::kLimitMaxbytes)));
+      return replies_.push_text(settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax),
+                                                fan_out.stat(op::StatId::kLimitMaxbytes),
+                                                fan_out.stat(op::StatId::kEvicts) != 0));
     default:
       return replies_.push_text(general_report(stats_, fan_out));
   }

@@ -28,6 +28,20 @@ constexpr int kBacklog = 1024;
 constexpr int kAcceptsPerEvent = 64;
 constexpr timeval kAcceptPause{0, 100'000};  // when there are no descriptors left
 constexpr int kSettleMilliseconds = 500;     // how long clients wait for the first sessions, at most
+
+// Not open: errno says why.
+UniqueFd listening_socket(const addrinfo& at) {
+  UniqueFd socket(::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return {};
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (at.ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  if (::bind(socket.get(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) return socket;
+  const int error = errno;
+  socket.reset();
+  errno = error;
+  return {};
+}
 }  // namespace
 
 void Frontend::EventDeleter::operator()(event* e) const {
@@ -49,9 +63,15 @@ Frontend::Frontend(const Config& config, const StatsSource& stats, std::vector<s
 }
 
 Frontend::~Frontend() {
-  for (const auto& listener : listeners_) {
-    if (listener->address.is_unix) ::unlink(listener->address.host.c_str());
-  }
+  for (const auto& listener : listeners_) close(*listener);
+}
+
+// The name goes first and while the socket still listens: afterwards another proxy may have bound the same name.
+void Frontend::close(Listener& listener) {
+  if (!listener.socket.is_open()) return;
+  if (listener.address.is_unix) ::unlink(listener.address.host.c_str());
+  listener.acceptable.reset();
+  listener.socket.reset();
 }
 
 Status Frontend::listen() {
@@ -71,18 +91,19 @@ Status Frontend::listen_tcp(const ListenAddress& address) {
   const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (error != 0) return Status::error("cannot listen on " + name + ": " + ::gai_strerror(error));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+  const size_t before = listeners_.size();
+  int absent = 0;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    UniqueFd socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket.is_open()) return Status::system_error("cannot listen on " + name, errno);
-    const int on = 1;
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (at->ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (::bind(socket.get(), at->ai_addr, at->ai_addrlen) < 0 || ::listen(socket.get(), kBacklog) < 0) {
+    UniqueFd socket = listening_socket(*at);
+    if (socket.is_open()) {
+      add(std::move(socket), address);
+    } else if (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL) {
+      absent = errno;  // "localhost" has an IPv6 address where there is no IPv6: one that works is enough
+    } else {
       return Status::system_error("cannot listen on " + name, errno);
     }
-    add(std::move(socket), address);
   }
-  return Status::ok();
+  return listeners_.size() > before ? Status::ok() : Status::system_error("cannot listen on " + name, absent);
 }
 
 Status Frontend::listen_unix(const ListenAddress& address) {
@@ -153,10 +174,7 @@ void Frontend::run() {
                                              : listener->address.host + ":" + std::to_string(listener->address.port));
   }
   event_base_dispatch(base_.get());
-  for (const auto& listener : listeners_) {
-    listener->acceptable.reset();
-    listener->socket.reset();
-  }
+  for (const auto& listener : listeners_) close(*listener);
 }
 
 void Frontend::on_acceptable(Listener& listener) {

@@ -41,6 +41,7 @@ class Frontend {
   base::Status listen_tcp(const ListenAddress& address);
   base::Status listen_unix(const ListenAddress& address);
   void add(base::UniqueFd socket, const ListenAddress& address);
+  static void close(Listener& listener);
   void wait_for_backends();
   void on_acceptable(Listener& listener);
   void rest_from_accepting();

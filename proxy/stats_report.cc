@@ -155,7 +155,7 @@ std::string general_report(const StatsSource& source, const FanOut& store) {
   return text.append(memcache::kEnd);
 }
 
-std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory) {
+std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory, bool evicts) {
   const Config& config = *source.config;
   std::string port = "0";
   std::string inter = "NULL";
@@ -176,7 +176,7 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   add_row(text, "inter", inter);
   add_row(text, "verbosity", "0");
   add_row(text, "oldest", "0");
-  add_row(text, "evictions", "on");
+  add_row(text, "evictions", evicts ? "on" : "off");
   add_row(text, "domain_socket", domain_socket);
   add_row(text, "umask", config.unix_mode[0] == '0' ? config.unix_mode.substr(1) : config.unix_mode);
   add_row(text, "shutdown_command", "no");

@@ -29,7 +29,7 @@ struct StatsSource {
 
 // Each ends with END.
 std::string general_report(const StatsSource& source, const FanOut& store);
-std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory);
+std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory, bool evicts);
 // Starts this proxy's counters anew.
 void reset_stats(const StatsSource& source);
 

@@ -335,13 +335,14 @@ void Worker::read_inbox() {
   }
   if (patience != 0 && stop_deadline_ns_ == 0) {
     stop_deadline_ns_ = clock_.now_ns() + patience;
-    drain_all();
+    begin_pass();
+    last_call();
   }
 }
 
-void Worker::drain_all() {
-  // drain() may list a connection as dead; none is destroyed before the end of the pass.
-  for (const auto& connection : connections_) connection->drain();
+void Worker::last_call() {
+  // It may list a connection as dead; none is destroyed before the end of the pass.
+  for (const auto& connection : connections_) connection->last_call();
 }
 
 bool Worker::is_finished() {

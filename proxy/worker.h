@@ -65,7 +65,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   bool needs_tick() const;
   void copy_counters();
   void read_inbox();
-  void drain_all();
+  void last_call();
   bool is_finished();
 
   void begin_pass() override;

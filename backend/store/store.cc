@@ -180,6 +180,9 @@ void Store::append_stats(std::vector<op::StatRow>& rows) const {
       case op::StatId::kItemSizeMax:
         value = config_.item_size_max;
         break;
+      case op::StatId::kEvicts:
+        value = config_.evict ? 1 : 0;
+        break;
       default:
         break;
     }

@@ -104,6 +104,12 @@ bool has_control_character(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
+// "[a, b]" is how the file writes a list; --set takes it as well. "tcp:[::1]:1" is left alone.
+std::string_view without_brackets(std::string_view text) {
+  const std::string_view list = trimmed(text);
+  return list.starts_with('[') && list.ends_with(']') ? list.substr(1, list.size() - 2) : text;
+}
+
 bool is_choice(const OptionRow& row, std::string_view text) {
   const auto choices = split(row.choices, '|');
   return std::find(choices.begin(), choices.end(), text) != choices.end();
@@ -207,7 +213,7 @@ class OptionsLoader {
   }
 
   Status assign(const OptionRow& row, std::string text, const std::string& place) {
-    if (row.type == OptionType::kList) return assign_list(row, split(text, ','), place);
+    if (row.type == OptionType::kList) return assign_list(row, split(without_brackets(text), ','), place);
     Options::Value fresh;
     const bool is_number = row.type != OptionType::kText && row.type != OptionType::kChoice;
     if (is_number) {

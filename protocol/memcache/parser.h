@@ -49,8 +49,9 @@ struct Step {
 
 // Bounds in bytes of what has to be in the input at once.
 struct Limits {
-  size_t inline_value = 4096;    // values up to this length come whole with kCommand, longer ones are streamed
-  size_t retrieval_line = 8192;  // retrieval lines up to this length are checked whole before the first kKey
+  size_t inline_value = 4096;  // values up to this length come whole with kCommand, longer ones are streamed
+  // Lines up to this length are judged whole, retrievals before their first kKey. As much as memcached reads at once.
+  size_t retrieval_line = 16384;
 };
 
 template <typename P>

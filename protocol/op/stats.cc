@@ -43,6 +43,7 @@ constexpr StatInfo kTable[] = {
     {StatId::kSystemUsec, "rusage_system", kMax, "system CPU time of the backend, in microseconds"},
     {StatId::kItemSizeMax, "item_size_max", kMax, "largest item, as memcached counts it, that every backend takes",
      kMin},
+    {StatId::kEvicts, "evictions_enabled", kMax, "1 if old items make room for new ones, in any backend", kMax},
 };
 }  // namespace
 

@@ -48,6 +48,7 @@ enum class StatId : uint32_t {
   kUserUsec,
   kSystemUsec,
   kItemSizeMax,
+  kEvicts,
 };
 
 enum class StatMerge : uint8_t { kSum, kMax, kMin };

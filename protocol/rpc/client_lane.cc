@@ -210,7 +210,7 @@ bool ClientLane::on_fetched(uint64_t tag) {
   const std::byte* at = endpoint_.response_image() + layout_.response_offset(lane_, seq);
   if (observe_word(at) != seq) {
     fetched.vain_ns = fetched.staged_ns - fetched.sent_ns;
-    fetched.fetch_ns = now_ns_ + policy_.refetch_ns(fetched.refetches);
+    fetched.fetch_ns = now_ns_ + FetchPolicy::refetch_ns(now_ns_ - fetched.sent_ns);
     ++fetched.refetches;
     ++counters_.refetches;
     if (fetched.after_want && seq == oldest_) looked_for_ = seq;
@@ -283,8 +283,12 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
     usual_wait_ns_ = usual_wait_ns_ - usual_wait_ns_ / 8 + std::min(waited, kLongestWait) / 8;
     const bool hasty = slept_;
     slept_ = done.sent_ns <= rung_ns_;
-    if (!slept_ && !hasty && policy_.mode() == FetchPolicy::Mode::kFetch)
+    // One stall makes all that were under way late: it counts once.
+    const bool is_news = done.refetches == 0 || done.sent_ns > missed_ns_;
+    if (!slept_ && !hasty && is_news && policy_.mode() == FetchPolicy::Mode::kFetch) {
       policy_.on_first_fetch(done.refetches, done.vain_ns);
+      if (done.refetches > 0) missed_ns_ = now_ns_;
+    }
   }
   policy_.on_response(local ? static_cast<uint32_t>(waited / fetch_.local_refetch_ns) : done.refetches, processing_ns,
                       static_cast<uint32_t>(sizeof(ResponseHeader)) + length);
@@ -305,6 +309,8 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   done.state = State::kFree;
   done.arrived = false;
   ++oldest_;
+  // Answers come in order: the next one, if it was looked for in vain, may be there by now.
+  if (outstanding() > 0 && slot(oldest_).refetches > 0) slot(oldest_).fetch_ns = now_ns_;
   return true;
 }
 
@@ -314,6 +320,7 @@ void ClientLane::look_asleep(const std::byte* header, uint64_t seq) {
   rung_for_ = seq;
   rung_ns_ = now_ns_;
   ++counters_.rings;
+  slot(seq).fetch_ns = now_ns_ + policy_.first_fetch_ns();  // as if it were sent now
   endpoint_.ring(lane_);
 }
 

@@ -172,6 +172,7 @@ class ClientLane {
   uint64_t looked_for_ = 0;  // the oldest seq for which a read staged after want found nothing
   uint32_t reads_in_flight_ = 0;
   uint64_t usual_wait_ns_ = 0;
+  uint64_t missed_ns_ = 0;  // when the policy was last told of fetches in vain
   const void* pin_holder_ = nullptr;
   uint64_t rung_for_ = 0;  // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;

@@ -42,8 +42,16 @@ void ClientSession::connect_now() {
   state_ = State::kHandshaking;
   deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
   observer_.on_session_connecting(*this);
-  const wire::Hello hello{.features = 0, .worker_id = options_.worker_id, .window = options_.window};
-  if (Status sent = endpoint_->send_frame(encode(hello), false); !sent) lose(sent.message());
+  wire::Hello hello{.worker_id = options_.worker_id, .window = options_.window};
+  if (options_.secret.is_set()) {
+    hello.features = wire::kAuthenticate;
+    hello.nonce = wire::fresh_nonce();
+  }
+  const std::vector<std::byte> frame = encode(hello);
+  transcript_.clear();
+  transcript_.add(frame);
+  has_proved_ = false;
+  if (Status sent = endpoint_->send_frame(frame, false); !sent) lose(sent.message());
 }
 
 void ClientSession::on_control_ready() {
@@ -64,6 +72,8 @@ void ClientSession::on_frame(std::span<const std::byte> frame) {
   FrameType type{};
   std::string error;
   if (!decode_prefix(frame, type, error)) return lose(error);
+  const bool expects_challenge = options_.secret.is_set() && !has_proved_;
+  if (state_ == State::kHandshaking && type == FrameType::kChallenge && expects_challenge) return on_challenge(frame);
   if (state_ == State::kHandshaking && type == FrameType::kGrant) return on_grant(frame);
   if (wire::Refusal refusal; type == FrameType::kRefusal && decode(frame, refusal)) {
     return lose("refused: " + refusal.reason);
@@ -71,8 +81,30 @@ void ClientSession::on_frame(std::span<const std::byte> frame) {
   lose("an unexpected handshake frame");
 }
 
+void ClientSession::on_challenge(std::span<const std::byte> frame) {
+  if (wire::Challenge challenge; !decode(frame, challenge)) return lose("a malformed challenge");
+  transcript_.add(frame);
+  has_proved_ = true;
+  const wire::ClientProof answer{transcript_.client_proof(options_.secret)};
+  if (Status sent = endpoint_->send_frame(encode(answer), false); !sent) lose(sent.message());
+}
+
+// Why the backend's grant is not to be trusted, or null. Without a secret every backend is.
+const char* ClientSession::doubt_about(std::span<const std::byte> frame) const {
+  const bool claims_proof = (grant_.features & wire::kAuthenticate) != 0;
+  if (!options_.secret.is_set()) return claims_proof ? "a grant with a feature that was not asked for" : nullptr;
+  if (!has_proved_ || !claims_proof) {
+    return "the backend does not prove that it holds our secret: set its secret_file, too, or check that it is ours";
+  }
+  if (!wire::is_equal(grant_.proof, transcript_.server_proof(options_.secret, frame))) {
+    return "the backend's proof is wrong: it does not hold our secret (compare both sides' secret_file)";
+  }
+  return nullptr;
+}
+
 void ClientSession::on_grant(std::span<const std::byte> frame) {
   if (!decode(frame, grant_)) return lose("a malformed grant");
+  if (const char* doubt = doubt_about(frame)) return lose(doubt);
   const wire::RegionLayout& layout = grant_.layout;
   const transport::RegionShape shape{.lanes = layout.lanes,
                                      .request_bytes = layout.request_bytes(),

@@ -5,7 +5,9 @@
 //      ▲                                   │ refused, failed                   │ peer gone, malformed response, stuck
 //      lane └───────────────────────────────────┴───────────────────────────────────┘  everything in flight fails once
 //
-// A new session has a new region, nonce and seqs; nothing of an old one is ever replayed.
+// A new session has a new region, nonce and seqs; nothing of an old one is ever replayed. With a secret, kHandshaking
+// holds a challenge and its answer, and a grant is taken only from a backend that has proved that it holds the secret,
+// too.
 // Thread: the worker's. Errors: never thrown; a broken session reports on_session_lost once and tries again by itself.
 #pragma once
 
@@ -16,10 +18,12 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/secret.h"
 #include "rpc/client_lane.h"
 #include "transport/address.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
+#include "wire/proof.h"
 
 namespace egret::rpc {
 
@@ -28,6 +32,7 @@ struct SessionOptions {
   transport::ConnectOptions connect;
   uint64_t worker_id = 0;  // random; see wire::Hello
   uint32_t window = 8;
+  base::Secret secret;  // none: this client proves nothing, and asks for no proof
   uint64_t op_timeout_ns = 2'000'000'000;
   uint64_t connect_timeout_ns = 2'000'000'000;
   uint64_t backoff_min_ns = 10'000'000;
@@ -129,7 +134,9 @@ class ClientSession {
  private:
   void connect_now();
   void on_frame(std::span<const std::byte> frame);
+  void on_challenge(std::span<const std::byte> frame);
   void on_grant(std::span<const std::byte> frame);
+  const char* doubt_about(std::span<const std::byte> frame) const;
   void lose(const std::string& why);
   bool has_credit() const;
   void stage_fetches();
@@ -146,6 +153,8 @@ class ClientSession {
   uint64_t backoff_ns_ = 0;
   uint64_t generation_ = 0;
   std::unique_ptr<transport::ClientEndpoint> endpoint_;
+  wire::Transcript transcript_;  // of the handshake under way, where there is a secret
+  bool has_proved_ = false;      // the challenge of this handshake is answered
   wire::Grant grant_;
   std::vector<std::unique_ptr<ClientLane>> lanes_;
   std::deque<CreditWaiter*> credit_waiters_;

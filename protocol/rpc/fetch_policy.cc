@@ -42,10 +42,10 @@ void FetchPolicy::on_first_fetch(uint32_t refetches, uint64_t vain_ns) {
   first_fetch_ns_ = std::min(next, kFirstFetchMost);
 }
 
-// Each wait is twice the one before: a result that is late by much costs few fetches more.
-uint64_t FetchPolicy::refetch_ns(uint32_t refetches) const {
-  const uint64_t first = std::max(first_fetch_ns_ / 4, kRefetchLeast);
-  return std::min(first << std::min(refetches, 10u), kRefetchMost);
+// The longer it has taken, the longer to the next look: a result that is late by much costs few fetches more, and is
+// seen at most half as late again.
+uint64_t FetchPolicy::refetch_ns(uint64_t waited_ns) {
+  return std::clamp(waited_ns / 2, kRefetchLeast, kRefetchMost);
 }
 
 void FetchPolicy::on_response(uint32_t refetches, uint64_t processing_ns, uint32_t response_bytes) {

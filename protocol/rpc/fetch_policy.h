@@ -29,11 +29,11 @@ class FetchPolicy {
   explicit FetchPolicy(const FetchOptions& options) : options_(options) {}
 
   Mode mode() const { return mode_; }
-  // Over a network: how long after it was sent a message is fetched first, and how long after the `refetches`-th fetch
-  // in vain again. Learned: as late as makes nearly every first fetch find its result, since a fetch in vain costs both
-  // sides' devices as much as one that succeeds.
+  // Over a network: how long after it was sent a message is fetched first, and how long after the last fetch in vain,
+  // `waited_ns` after it was sent, again. Learned: as late as makes nearly every first fetch find its result, since a
+  // fetch in vain costs both sides' devices as much as one that succeeds.
   uint64_t first_fetch_ns() const { return first_fetch_ns_; }
-  uint64_t refetch_ns(uint32_t refetches) const;
+  static uint64_t refetch_ns(uint64_t waited_ns);
   // A message was answered, after so many fetches in vain, the last of them `vain_ns` after it was sent; not to be told
   // of one whose lane slept.
   void on_first_fetch(uint32_t refetches, uint64_t vain_ns);

@@ -1,5 +1,9 @@
 #include "wire/handshake.h"
 
+#include <array>
+#include <cstring>
+#include <string_view>
+
 #include "wire/bytes.h"
 
 namespace egret::wire {
@@ -24,21 +28,52 @@ FieldReader body_of(std::span<const std::byte> frame) {
 
 constexpr size_t kHelloBody = 8 + 8 + 4;
 constexpr size_t kGrantBody = 5 * 8 + 5 * 4;
+static_assert(sizeof(FramePrefix) + kGrantBody == kGrantProofOffset);
+static_assert(kNonceBytes == kProofBytes);
 constexpr size_t kMaxReason = kMaxFrame - sizeof(FramePrefix) - 2;
+
+void put_array(FieldWriter& out, const std::array<std::byte, kProofBytes>& bytes) {
+  out.put_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void get_array(FieldReader& in, std::array<std::byte, kProofBytes>& bytes) {
+  const std::string_view read = in.get_bytes(bytes.size());
+  bytes = {};
+  if (!read.empty()) std::memcpy(bytes.data(), read.data(), read.size());
+}
+
+// A frame that holds nothing but a nonce or a proof.
+std::vector<std::byte> framed_array(FrameType type, const std::array<std::byte, kProofBytes>& bytes) {
+  auto frame = framed(type, bytes.size());
+  FieldWriter out(frame.data() + sizeof(FramePrefix));
+  put_array(out, bytes);
+  return frame;
+}
 
 }  // namespace
 
 std::vector<std::byte> encode(const Hello& hello) {
-  auto frame = framed(FrameType::kHello, kHelloBody);
+  const bool authenticates = (hello.features & kAuthenticate) != 0;
+  auto frame = framed(FrameType::kHello, kHelloBody + (authenticates ? kNonceBytes : 0));
   FieldWriter out(frame.data() + sizeof(FramePrefix));
   out.put(hello.features);
   out.put(hello.worker_id);
   out.put(hello.window);
+  if (authenticates) put_array(out, hello.nonce);
   return frame;
 }
 
+std::vector<std::byte> encode(const Challenge& challenge) {
+  return framed_array(FrameType::kChallenge, challenge.nonce);
+}
+
+std::vector<std::byte> encode(const ClientProof& proof) {
+  return framed_array(FrameType::kProof, proof.proof);
+}
+
 std::vector<std::byte> encode(const Grant& grant) {
-  auto frame = framed(FrameType::kGrant, kGrantBody);
+  const bool authenticates = (grant.features & kAuthenticate) != 0;
+  auto frame = framed(FrameType::kGrant, kGrantBody + (authenticates ? kProofBytes : 0));
   FieldWriter out(frame.data() + sizeof(FramePrefix));
   out.put(grant.features);
   out.put(grant.session_id);
@@ -50,6 +85,7 @@ std::vector<std::byte> encode(const Grant& grant) {
   out.put(grant.layout.window);
   out.put(grant.layout.request_slot_size);
   out.put(grant.layout.response_slot_size);
+  if (authenticates) put_array(out, grant.proof);
   return frame;
 }
 
@@ -86,7 +122,7 @@ bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::strin
     error = "a handshake frame whose length is wrong";
     return false;
   }
-  if (raw_type < static_cast<uint8_t>(FrameType::kHello) || raw_type > static_cast<uint8_t>(FrameType::kReady)) {
+  if (raw_type < static_cast<uint8_t>(FrameType::kHello) || raw_type > static_cast<uint8_t>(FrameType::kProof)) {
     error = "a handshake frame of unknown type " + std::to_string(raw_type);
     return false;
   }
@@ -99,6 +135,19 @@ bool decode(std::span<const std::byte> frame, Hello& hello) {
   hello.features = in.get<uint64_t>();
   hello.worker_id = in.get<uint64_t>();
   hello.window = in.get<uint32_t>();
+  if ((hello.features & kAuthenticate) != 0) get_array(in, hello.nonce);
+  return in.ok();
+}
+
+bool decode(std::span<const std::byte> frame, Challenge& challenge) {
+  FieldReader in = body_of(frame);
+  get_array(in, challenge.nonce);
+  return in.ok();
+}
+
+bool decode(std::span<const std::byte> frame, ClientProof& proof) {
+  FieldReader in = body_of(frame);
+  get_array(in, proof.proof);
   return in.ok();
 }
 
@@ -114,6 +163,7 @@ bool decode(std::span<const std::byte> frame, Grant& grant) {
   grant.layout.window = in.get<uint32_t>();
   grant.layout.request_slot_size = in.get<uint32_t>();
   grant.layout.response_slot_size = in.get<uint32_t>();
+  if ((grant.features & kAuthenticate) != 0) get_array(in, grant.proof);
   return in.ok() && grant.layout.is_valid();
 }
 

@@ -3,6 +3,8 @@
 //
 //   client                        server
 //     hello    ───────────────▶            who I am, what I would like
+//              ◀───────────────  challenge  \ where both hold a secret: prove it
+//     proof    ───────────────▶            / (proof.h)
 //              ◀───────────────  grant     what you get (the region travels with it), or
 //              ◀───────────────  refusal   why not, in words; the channel then closes
 //     ready    ───────────────▶            the client's reply slots travel with it; the session is open
@@ -14,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "wire/proof.h"
 #include "wire/slot.h"
 
 namespace egret::wire {
@@ -23,7 +26,7 @@ inline constexpr uint16_t kVersion = 1;                  // what we speak; a ser
 inline constexpr uint16_t kOldestVersion = 1;
 inline constexpr size_t kMaxFrame = 512;
 
-enum class FrameType : uint8_t { kHello = 1, kGrant = 2, kRefusal = 3, kReady = 4 };
+enum class FrameType : uint8_t { kHello = 1, kGrant = 2, kRefusal = 3, kReady = 4, kChallenge = 5, kProof = 6 };
 
 struct FramePrefix {
   uint64_t magic;
@@ -36,10 +39,23 @@ static_assert(sizeof(FramePrefix) == 16);
 static_assert(offsetof(FramePrefix, version) == 8 && offsetof(FramePrefix, type) == 10);
 static_assert(offsetof(FramePrefix, length) == 12);
 
+// Feature bits. The client offers them in its hello, the grant confirms those the server uses.
+// The client holds a secret: it proves that, and takes no session from a server that does not.
+inline constexpr uint64_t kAuthenticate = 1;
+
 struct Hello {
-  uint64_t features = 0;   // bits the client understands; none so far
+  uint64_t features = 0;   // that the client offers
   uint64_t worker_id = 0;  // random, lives as long as the worker: a new session of it replaces its old one
   uint32_t window = 0;     // wanted slots per lane; the server may grant fewer
+  HandshakeNonce nonce{};  // kAuthenticate only
+};
+
+struct Challenge {
+  HandshakeNonce nonce{};
+};
+
+struct ClientProof {
+  Proof proof{};
 };
 
 struct Grant {
@@ -50,7 +66,9 @@ struct Grant {
   uint64_t hash_seed = 0;  // for hash_key()
   uint32_t item_size_max = 0;
   RegionLayout layout;
+  Proof proof{};  // kAuthenticate only: the server's
 };
+inline constexpr size_t kGrantProofOffset = sizeof(FramePrefix) + 60;  // in the frame
 
 struct Refusal {
   std::string reason;
@@ -59,6 +77,8 @@ struct Refusal {
 struct Ready {};
 
 std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const Challenge& challenge);
+std::vector<std::byte> encode(const ClientProof& proof);
 std::vector<std::byte> encode(const Grant& grant);
 std::vector<std::byte> encode(const Refusal& refusal);
 std::vector<std::byte> encode(const Ready& ready);
@@ -67,6 +87,8 @@ std::vector<std::byte> encode(const Ready& ready);
 bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error);
 // Each checks everything it reads; false when the frame is malformed.
 bool decode(std::span<const std::byte> frame, Hello& hello);
+bool decode(std::span<const std::byte> frame, Challenge& challenge);
+bool decode(std::span<const std::byte> frame, ClientProof& proof);
 bool decode(std::span<const std::byte> frame, Grant& grant);
 bool decode(std::span<const std::byte> frame, Refusal& refusal);
 

@@ -329,6 +329,50 @@ def test_a_single_request_in_flight_is_answered():
         server.stop()
 
 
+def test_a_pipeline_that_was_sent_before_the_signal_is_answered_to_its_end():
+    """Also what the proxy had not read yet when it was told to stop."""
+    count = 30_000
+    server = start_subject()
+    try:
+        socks = [connect(server.address) for _ in range(4)]
+        for sock in socks:
+            sock.sendall(b"get none\r\n" * count)  # returns when all of it is in the socket or read
+        server.proxies[0].signal(signal.SIGTERM)
+        for sock in socks:
+            answer = bytearray()
+            while piece := sock.recv(1 << 20):
+                answer += piece
+            assert answer == b"END\r\n" * count, f"{len(answer) // 5} answers of {count}"
+        assert server.proxies[0].wait() == 0
+    finally:
+        server.stop()
+
+
+def test_a_proxy_that_ends_leaves_the_socket_of_its_successor_alone():
+    """The old one still answers a client when the new one has bound the same Unix socket."""
+    server = start_subject()
+    try:
+        path = server.unix_address()
+        slow = connect(server.address)
+        server.backend.signal(signal.SIGSTOP)
+        slow.sendall(b"get none\r\n")  # in flight until the old proxy's patience ends
+        time.sleep(0.05)
+        old = server.proxies[0]
+        old.signal(signal.SIGTERM)
+        wait_for(lambda: not os.path.exists(path), "the old proxy to stop listening")
+        server.start_proxy(0)
+        wait_for(lambda: os.path.exists(path), "the new proxy to listen")
+        assert old.is_alive() or SLACK > 1, "the old proxy ended too early for this test"
+        assert old.wait() == 0
+        server.backend.signal(signal.SIGCONT)
+        assert server.wait_ready(0)
+        assert ask(path, b"version\r\n").startswith(b"VERSION")
+        slow.close()
+    finally:
+        server.backend.signal(signal.SIGCONT)
+        server.stop()
+
+
 def test_sockets_left_behind_do_not_hinder_a_new_start():
     """kill -9 leaves the socket files; both daemons start again on the same names."""
     server = start_subject()

@@ -117,8 +117,8 @@ def test_long_lines(oracle, subject):
 
 def test_a_long_line_whole_in_one_packet(oracle, subject):
     cases = []
-    for size in (2060, 4000, 8000):
-        for start in (b"x ", b"gat 0 ", b"delete ", b"set <k> 0 0 1 ", b"version ", b"touch <k> 0 ", b"flush_all x "):
+    for size in (2060, 4000, 8000, 12_000, 16_000):
+        for start in (b"x ", b"gat 0 ", b"get ", b"delete ", b"set <k> 0 0 1 ", b"version ", b"touch <k> 0 ", b"flush_all x "):
             cases.append(Case(start + b"a " * (size // 2) + b"\r\nversion\r\n"))
             cases.append(Case(start + b" " * size + b"\r\nversion\r\n"))
     compare(oracle, subject, cases)

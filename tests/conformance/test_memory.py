@@ -40,6 +40,7 @@ def test_full_without_eviction():
         refused = re.fullmatch(FULL + rb"END\r\nVERSION .*\r\n", answer)
         assert refused or (SUT == "memcached" and answer.startswith(b"STORED\r\nVALUE fill1 0 900000\r\nl")), show(answer)
         stats = stats_of(server.address)
+        assert stats_of(server.address, b"settings")["evictions"] == "off"
         assert int(stats["evictions"]) == 0 and int(stats["store_no_memory"]) >= lines.count(FULL)
         # Room that is made is used again.
         converse(server.address, [Case(b"".join(b"delete fill%d\r\n" % n for n in range(first)))])
@@ -61,6 +62,7 @@ def test_full_with_eviction():
             assert newest.startswith(b"VALUE fill%d 0 %d\r\n" % (count - 1, size)), show(newest)
         stats = stats_of(server.address)
         assert int(stats["evictions"]) > 1000
+        assert stats_of(server.address, b"settings")["evictions"] == "on"
         assert int(stats["bytes"]) <= (MEMORY_MIB << 20) * 1.1  # memcached, too, keeps some more
         for daemon in server.daemons():
             daemon.check_alive()

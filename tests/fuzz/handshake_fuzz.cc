@@ -1,6 +1,6 @@
 // Any bytes as a handshake frame: to the decoders, where what decodes encodes to the same fields; and to a
 // ClientSession whose backend answers with them, where a session either opens with a layout that is valid or is given
-// up with one line that says why.
+// up with one line that says why. With a secret it opens only if the backend's own words, untouched, were among them.
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -45,12 +45,36 @@ void check_decoders(std::span<const std::byte> frame) {
   EGRET_CHECK(good == error.empty() && is_printable(error));
   EGRET_CHECK(!good || (frame.size() >= 16 && frame.size() <= wire::kMaxFrame));
   decode_and_encode<wire::Hello>(frame);
+  decode_and_encode<wire::Challenge>(frame);
+  decode_and_encode<wire::ClientProof>(frame);
   decode_and_encode<wire::Grant>(frame);
   decode_and_encode<wire::Refusal>(frame);
 }
 
-// What the backend sends; the endpoint gives it out frame by frame.
-std::deque<Frame> backend_sends;
+const base::Secret kSecret("0123456789abcdef");
+
+// What the backend sends; the endpoint gives it out frame by frame. Some frames are made when it is their turn.
+struct Sent {
+  enum class Kind : uint8_t { kBytes, kChallenge, kGrant } kind = Kind::kBytes;
+  Frame bytes;
+};
+std::deque<Sent> backend_sends;
+wire::Transcript transcript;  // the honest backend's
+bool sent_honest_grant = false;
+
+// The frame itself, or, of an honest backend, the one that belongs there.
+Frame made(const Sent& next) {
+  if (next.kind == Sent::Kind::kChallenge) {
+    Frame frame = encode(wire::Challenge{});
+    transcript.add(frame);
+    return frame;
+  }
+  if (next.kind == Sent::Kind::kBytes) return next.bytes;
+  wire::Grant grant{.features = wire::kAuthenticate, .nonce = 1, .layout = {1, 2, 1024, 1024}};
+  grant.proof = transcript.server_proof(kSecret, encode(grant));
+  sent_honest_grant = true;
+  return encode(grant);
+}
 
 class FakeEndpoint final : public transport::ClientEndpoint {
  public:
@@ -58,7 +82,7 @@ class FakeEndpoint final : public transport::ClientEndpoint {
   base::Status receive_frame(std::span<std::byte> frame, size_t& length) override {
     length = 0;
     if (backend_sends.empty()) return base::Status::ok();
-    const Frame next = std::move(backend_sends.front());
+    const Frame next = made(backend_sends.front());
     backend_sends.pop_front();
     if (next.empty()) return base::Status::error("the peer is gone");
     length = std::min(next.size(), frame.size());
@@ -68,7 +92,13 @@ class FakeEndpoint final : public transport::ClientEndpoint {
   base::Status send_frame(std::span<const std::byte> frame, bool) override {
     FrameType type{};
     std::string error;
-    EGRET_CHECK(decode_prefix(frame, type, error) && (type == FrameType::kHello || type == FrameType::kReady));
+    EGRET_CHECK(decode_prefix(frame, type, error));
+    EGRET_CHECK(type == FrameType::kHello || type == FrameType::kProof || type == FrameType::kReady);
+    if (type == FrameType::kHello) {
+      transcript.clear();
+      transcript.add(frame);
+      sent_honest_grant = false;
+    }
     return base::Status::ok();
   }
   base::Status map_region(const transport::RegionShape& shape) override {
@@ -100,6 +130,9 @@ struct Observer final : rpc::SessionObserver {
   void on_session_connecting(rpc::ClientSession&) override {}
   void on_session_open(rpc::ClientSession& session) override {
     EGRET_CHECK(session.is_open() && session.grant().layout.is_valid());
+    const bool must_prove = session.options().secret.is_set();
+    EGRET_CHECK(!must_prove || sent_honest_grant);
+    EGRET_CHECK(must_prove == ((session.grant().features & wire::kAuthenticate) != 0));
     EGRET_CHECK(session.lane_count() == session.grant().layout.lanes);
     // Every key has a lane.
     for (const char* key : {"a", "b", "c"})
@@ -120,9 +153,14 @@ base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_fake(const st
   return std::unique_ptr<transport::ClientEndpoint>(std::make_unique<FakeEndpoint>());
 }
 
-void answer_client(Input& input) {
+void answer_client(Input& input, const base::Secret& secret) {
   backend_sends.clear();
   while (!input.at_end() && backend_sends.size() < 8) {
+    if (secret.is_set() && input.take<uint8_t>() % 4 != 0) {
+      const bool grants = input.take<uint8_t>() % 2 == 1;
+      backend_sends.push_back({grants ? Sent::Kind::kGrant : Sent::Kind::kChallenge, {}});
+      continue;
+    }
     const auto bytes = input.bytes(input.take<uint8_t>() * 3u);
     Frame frame(bytes.begin(), bytes.end());
     // Half of them get a good prefix, or nothing would come far.
@@ -132,12 +170,13 @@ void answer_client(Input& input) {
       const auto length = static_cast<uint32_t>(frame.size());
       std::memcpy(frame.data() + 12, &length, sizeof length);
     }
-    backend_sends.push_back(std::move(frame));
+    backend_sends.push_back({Sent::Kind::kBytes, std::move(frame)});
   }
   base::ManualClock clock;
   Observer observer;
   rpc::SessionOptions options;
   options.worker_id = 1;
+  options.secret = secret;
   rpc::ClientSession session(options, clock, observer, connect_fake);
   session.start();
   for (int i = 0; i < 8; ++i) {
@@ -154,10 +193,11 @@ void answer_client(Input& input) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   Input input(data, size);
-  if (input.take<uint8_t>() % 2 == 0) {
+  const auto kind = input.take<uint8_t>() % 4;
+  if (kind % 2 == 0) {
     check_decoders(input.bytes(size));
   } else {
-    answer_client(input);
+    answer_client(input, kind == 1 ? base::Secret() : kSecret);
   }
   return 0;
 }

@@ -159,8 +159,8 @@ inline uint64_t random_id() {
 // An honest worker: one session, one op at a time, spinning and sleeping as a worker does.
 class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
  public:
-  explicit GoodClient(const std::string& address)
-      : epoll_(::epoll_create1(EPOLL_CLOEXEC)), session_(options(address), clock_, *this, transport::connect) {
+  explicit GoodClient(const std::string& address, const base::Secret& secret = {})
+      : epoll_(::epoll_create1(EPOLL_CLOEXEC)), session_(options(address, secret), clock_, *this, transport::connect) {
     session_.start();
   }
 
@@ -215,11 +215,13 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
   }
   const std::string& value() const { return value_; }
   uint64_t sessions_lost() const { return lost_; }
+  const std::string& why_not() const { return why_not_; }  // there was no session the last time there was none
 
  private:
-  static rpc::SessionOptions options(const std::string& address) {
+  static rpc::SessionOptions options(const std::string& address, const base::Secret& secret) {
     rpc::SessionOptions options;
     options.address = address;
+    options.secret = secret;
     options.worker_id = random_id();
     return options;
   }
@@ -242,7 +244,10 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
   }
   void on_session_connecting(rpc::ClientSession& session) override { watch(session.control_fd(), EPOLLIN); }
   void on_session_open(rpc::ClientSession& session) override { watch(session.data_fd(), EPOLLIN | EPOLLET); }
-  void on_session_lost(rpc::ClientSession&, const std::string&, bool was_open) override { lost_ += was_open ? 1 : 0; }
+  void on_session_lost(rpc::ClientSession&, const std::string& why, bool was_open) override {
+    lost_ += was_open ? 1 : 0;
+    why_not_ = why;
+  }
   void on_result(const op::Result& result) override {
     answered_ = true;
     result_ = result;
@@ -257,6 +262,7 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
   std::string value_;
   bool answered_ = false;
   uint64_t lost_ = 0;
+  std::string why_not_;
 };
 
 // --- a client that does as it likes

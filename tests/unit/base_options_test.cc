@@ -127,6 +127,9 @@ TEST_CASE("a list is a sequence in either style, one scalar, or parted by commas
   CHECK(parse("listen:\n  - a\n  - b\nworkers: 1").value().list("listen") == two);
   CHECK(parse("listen: a,b").value().list("listen") == two);
   CHECK(parse("", {"listen=a, b"}).value().list("listen") == two);
+  CHECK(parse("", {"listen=[a, b]"}).value().list("listen") == two);
+  CHECK(parse("", {"listen=tcp:[::1]:5"}).value().list("listen") == std::vector<std::string>{"tcp:[::1]:5"});
+  CHECK(parse("", {"uids=[]"}).value().list("uids").empty());
   CHECK(parse("uids: []").value().list("uids").empty());
   CHECK(parse("", {"uids="}).value().list("uids").empty());
   CHECK(parse("uids: ['1,2', 3]").value().list("uids") == std::vector<std::string>{"1,2", "3"});

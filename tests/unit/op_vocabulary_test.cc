@@ -22,6 +22,7 @@ TEST_CASE("numbers that are on the wire never change") {
   CHECK(static_cast<int>(StatId::kCmdGet) == 1);
   CHECK(static_cast<int>(StatId::kBytes) == 23);
   CHECK(static_cast<int>(StatId::kItemSizeMax) == 35);
+  CHECK(static_cast<int>(StatId::kEvicts) == 36);
   CHECK(static_cast<int>(AdminVerb::kResetStats) == 1);
 }
 
@@ -59,7 +60,7 @@ TEST_CASE("the table of statistics has one row for each id, in order, with help"
     names.insert(row.name);
     CHECK_FALSE(row.help.empty());
   }
-  CHECK(last == static_cast<uint32_t>(StatId::kItemSizeMax));
+  CHECK(last == static_cast<uint32_t>(StatId::kEvicts));
   CHECK(names.size() == stat_table().size());
 }
 

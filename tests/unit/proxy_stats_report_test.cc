@@ -109,7 +109,7 @@ TEST_CASE("counters are added up over workers; a reset starts those anew that me
 
 TEST_CASE("settings are those of this proxy and its backend") {
   Proxy proxy;
-  const auto rows = rows_of(settings_report(proxy.source, 1 << 20, 64 << 20));
+  const auto rows = rows_of(settings_report(proxy.source, 1 << 20, 64 << 20, true));
   CHECK(rows.at("maxbytes") == "67108864");
   CHECK(rows.at("item_size_max") == "1048576");
   CHECK(rows.at("tcpport") == "5");
@@ -118,4 +118,6 @@ TEST_CASE("settings are those of this proxy and its backend") {
   CHECK(rows.at("num_threads") == "2");
   CHECK(rows.at("umask") == "700");
   CHECK(rows.at("maxconns") == "4096");
+  CHECK(rows.at("evictions") == "on");
+  CHECK(rows_of(settings_report(proxy.source, 1 << 20, 64 << 20, false)).at("evictions") == "off");
 }

@@ -24,16 +24,50 @@ base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::st
   return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
 }
 
-SessionOptions session_options() {
+SessionOptions session_options(const base::Secret& secret) {
   SessionOptions options;
+  options.secret = secret;
   options.address = "fake";
   options.worker_id = 42;
   options.window = 4;
   return options;
 }
 
+const base::Secret kSecret("0123456789abcdef");
+
+// A backend that holds `secret`, played by the test: what it would send for what the client has sent.
+struct Backend {
+  explicit Backend(base::Secret held = kSecret) : secret(std::move(held)) {}
+  // The challenge to the connected client's hello.
+  std::vector<std::byte> challenge() {
+    const auto frame = encode(wire::Challenge{wire::fresh_nonce()});
+    transcript.clear();
+    transcript.add(connected->frames_out.at(0));
+    transcript.add(frame);
+    return frame;
+  }
+  std::vector<std::byte> grant() const {
+    wire::Grant granted{.features = wire::kAuthenticate,
+                        .session_id = 9,
+                        .nonce = kNonce,
+                        .epoch = 1,
+                        .hash_seed = 3,
+                        .item_size_max = 1,
+                        .layout = kLayout};
+    granted.proof = transcript.server_proof(secret, encode(granted));
+    return encode(granted);
+  }
+  bool is_convinced() const {
+    wire::ClientProof answer;
+    return connected->frames_out.size() == 2 && decode(connected->frames_out[1], answer) &&
+           wire::is_equal(answer.proof, transcript.client_proof(secret));
+  }
+  base::Secret secret;
+  wire::Transcript transcript;
+};
+
 struct Fixture final : SessionObserver {
-  Fixture() {
+  explicit Fixture(const base::Secret& secret = {}) : options(session_options(secret)) {
     refuse = false;
     connects = 0;
     connected = nullptr;
@@ -63,7 +97,7 @@ struct Fixture final : SessionObserver {
   }
 
   base::ManualClock clock;
-  const SessionOptions options = session_options();
+  const SessionOptions options;
   std::string events, why;
   ClientSession session{options, clock, *this, connect};
 };
@@ -87,6 +121,133 @@ TEST_CASE("hello, grant, ready: the session is open") {
   std::string error;
   REQUIRE(decode_prefix(connected->frames_out.at(1), type, error));
   CHECK(type == wire::FrameType::kReady);
+}
+
+TEST_CASE("with a secret: hello, challenge, proof, proven grant, ready") {
+  Fixture f(kSecret);
+  Backend backend;
+  f.session.start();
+  wire::Hello hello;
+  REQUIRE(decode(connected->frames_out.at(0), hello));
+  CHECK(hello.features == wire::kAuthenticate);
+  CHECK(hello.nonce != wire::HandshakeNonce{});
+  f.send(backend.challenge());
+  CHECK(f.session.state() == ClientSession::State::kHandshaking);
+  CHECK(backend.is_convinced());
+  f.send(backend.grant());
+  CHECK_MESSAGE(f.session.is_open(), f.why);
+  CHECK(f.events == "co");
+}
+
+TEST_CASE("the secret itself is in no frame, and no two handshakes are alike") {
+  Fixture f(kSecret);
+  std::vector<std::vector<std::byte>> sent;
+  for (int i = 0; i < 3; ++i) {
+    i == 0 ? f.session.start() : f.pass_time(f.options.backoff_max_ns);
+    Backend backend;
+    f.send(backend.challenge());
+    REQUIRE(connected->frames_out.size() == 2);
+    for (const auto& frame : connected->frames_out) {
+      const std::string_view bytes(reinterpret_cast<const char*>(frame.data()), frame.size());
+      CHECK(bytes.find(kSecret.bytes()) == std::string_view::npos);
+      CHECK(std::ranges::find(sent, frame) == sent.end());
+      sent.push_back(frame);
+    }
+    f.send(encode(wire::Refusal{"again"}));
+  }
+}
+
+TEST_CASE("a client with a secret takes no session from a backend that has not proved the same secret") {
+  const auto check = [](const std::function<void(Fixture&, Backend&)>& happen, std::string_view why) {
+    Fixture f(kSecret);
+    Backend backend;
+    f.session.start();
+    happen(f, backend);
+    CHECK(f.session.state() == ClientSession::State::kWaiting);
+    CHECK_MESSAGE(f.why.find(why) != std::string::npos, f.why);
+    CHECK(f.events == "cl");
+  };
+  check([](Fixture& f, Backend&) { f.grant(); }, "does not prove that it holds our secret: set its secret_file");
+  check(
+      [](Fixture& f, Backend& backend) {
+        f.send(backend.challenge());
+        f.grant();
+      },
+      "does not prove");
+  check(
+      [](Fixture& f, Backend& backend) {
+        backend.transcript.add(connected->frames_out.at(0));
+        f.send(backend.grant());  // proven, but the client was never asked
+      },
+      "does not prove");
+  check(
+      [](Fixture& f, Backend& backend) {
+        backend.secret = base::Secret("another secret..");
+        f.send(backend.challenge());
+        f.send(backend.grant());
+      },
+      "the backend's proof is wrong");
+  check(
+      [](Fixture& f, Backend& backend) {
+        f.send(backend.challenge());
+        auto changed = backend.grant();
+        changed[16 + 16] ^= std::byte{1};  // the session's nonce, on its way
+        f.send(changed);
+      },
+      "the backend's proof is wrong");
+  check(
+      [](Fixture& f, Backend& backend) {
+        f.send(backend.challenge());
+        f.send(backend.challenge());
+      },
+      "unexpected");
+  check(
+      [](Fixture& f, Backend& backend) {
+        auto cut = backend.challenge();
+        cut.resize(40);
+        wire::FieldWriter(cut.data() + 12).put(uint32_t{40});
+        f.send(cut);
+      },
+      "malformed challenge");
+  check(
+      [](Fixture& f, Backend& backend) {
+        f.send(backend.challenge());
+        f.pass_time(f.options.connect_timeout_ns);
+      },
+      "no answer");
+}
+
+TEST_CASE("a grant that was good once is refused in another handshake") {
+  Fixture f(kSecret);
+  Backend backend;
+  f.session.start();
+  const auto challenge = backend.challenge();
+  f.send(challenge);
+  const auto grant = backend.grant();
+  f.send(grant);
+  REQUIRE(f.session.is_open());
+  f.session.close();
+  f.pass_time(f.options.backoff_max_ns);
+  f.send(challenge);
+  f.send(grant);
+  CHECK(!f.session.is_open());
+  CHECK_MESSAGE(f.why.find("the backend's proof is wrong") != std::string::npos, f.why);
+}
+
+TEST_CASE("a client without a secret answers no challenge, and takes no grant that claims what it did not ask for") {
+  Backend backend;
+  {
+    Fixture f;
+    f.session.start();
+    f.send(backend.challenge());
+    CHECK(f.events == "cl");
+    CHECK(f.why.find("unexpected") != std::string::npos);
+  }
+  Fixture f;
+  f.session.start();
+  f.send(backend.grant());
+  CHECK(f.events == "cl");
+  CHECK(f.why.find("not asked for") != std::string::npos);
 }
 
 TEST_CASE("whatever goes wrong while connecting is told once, and tried again later and later") {

@@ -1,5 +1,6 @@
 // The frames that open a session.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -16,7 +17,7 @@ namespace {
 using Frame = std::vector<std::byte>;
 
 const Hello kHello{.features = 0x0102030405060708, .worker_id = 0x1112131415161718, .window = 0x21222324};
-const Grant kGrant{.features = 1,
+const Grant kGrant{.features = 2,
                    .session_id = 2,
                    .nonce = 0x3132333435363738,
                    .epoch = 4,
@@ -24,8 +25,36 @@ const Grant kGrant{.features = 1,
                    .item_size_max = 1 << 20,
                    .layout = {4, 8, 4096, 1024}};
 
+// 1, 2, 3 ... as a nonce or a proof.
+std::array<std::byte, 32> counting_from(int first) {
+  std::array<std::byte, 32> bytes{};
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(first++);
+  return bytes;
+}
+
+Hello authenticating_hello() {
+  Hello hello = kHello;
+  hello.features = kAuthenticate;
+  hello.nonce = counting_from(1);
+  return hello;
+}
+
+Grant authenticating_grant() {
+  Grant grant = kGrant;
+  grant.features = kAuthenticate;
+  grant.proof = counting_from(201);
+  return grant;
+}
+
 std::vector<Frame> all_frames() {
-  return {encode(kHello), encode(kGrant), encode(Refusal{"why not"}), encode(Ready{})};
+  return {encode(kHello),
+          encode(kGrant),
+          encode(Refusal{"why not"}),
+          encode(Ready{}),
+          encode(Challenge{counting_from(101)}),
+          encode(ClientProof{counting_from(51)}),
+          encode(authenticating_hello()),
+          encode(authenticating_grant())};
 }
 
 std::string prefix_error(const Frame& frame) {
@@ -67,7 +96,7 @@ TEST_CASE("frames come back as they were") {
   CHECK(hello.window == kHello.window);
   Grant grant;
   REQUIRE(decode(encode(kGrant), grant));
-  CHECK(grant.features == 1);
+  CHECK(grant.features == 2);
   CHECK(grant.session_id == 2);
   CHECK(grant.nonce == kGrant.nonce);
   CHECK(grant.epoch == 4);
@@ -77,6 +106,32 @@ TEST_CASE("frames come back as they were") {
   Refusal refusal;
   REQUIRE(decode(encode(Refusal{"why not"}), refusal));
   CHECK(refusal.reason == "why not");
+  REQUIRE(decode(encode(authenticating_hello()), hello));
+  CHECK(hello.features == kAuthenticate);
+  CHECK(hello.window == kHello.window);
+  CHECK(hello.nonce == counting_from(1));
+  Challenge challenge;
+  REQUIRE(decode(encode(Challenge{counting_from(101)}), challenge));
+  CHECK(challenge.nonce == counting_from(101));
+  ClientProof proof;
+  REQUIRE(decode(encode(ClientProof{counting_from(51)}), proof));
+  CHECK(proof.proof == counting_from(51));
+  REQUIRE(decode(encode(authenticating_grant()), grant));
+  CHECK(grant.layout.to_string() == kGrant.layout.to_string());
+  CHECK(grant.proof == counting_from(201));
+}
+
+TEST_CASE("nonces and proofs are in a frame only where they were agreed on") {
+  Hello hello = authenticating_hello();
+  hello.features = 0;
+  Hello back;
+  REQUIRE(decode(encode(hello), back));
+  CHECK(back.nonce == HandshakeNonce{});
+  Grant grant = authenticating_grant();
+  grant.features = 0;
+  Grant granted;
+  REQUIRE(decode(encode(grant), granted));
+  CHECK(granted.proof == Proof{});
 }
 
 TEST_CASE("sizes and prefix are those of the format document") {
@@ -84,12 +139,17 @@ TEST_CASE("sizes and prefix are those of the format document") {
   CHECK(encode(kGrant).size() == 16 + 60);
   CHECK(encode(Refusal{"why not"}).size() == 16 + 2 + 7);
   CHECK(encode(Ready{}).size() == 16);
+  CHECK(encode(Challenge{}).size() == 16 + 32);
+  CHECK(encode(ClientProof{}).size() == 16 + 32);
+  CHECK(encode(authenticating_hello()).size() == 16 + 20 + 32);
+  CHECK(encode(authenticating_grant()).size() == 16 + 60 + 32);
   const unsigned char expected[16] = {'G', 'R', 'E', 'T', 'F', 'W', 'P', '1', 1, 0, 1, 0, 36, 0, 0, 0};
   CHECK(std::memcmp(encode(kHello).data(), expected, sizeof expected) == 0);
   FrameType type{};
   std::string error;
-  const FrameType types[] = {FrameType::kHello, FrameType::kGrant, FrameType::kRefusal, FrameType::kReady};
-  for (size_t i = 0; i < 4; ++i) {
+  const FrameType types[] = {FrameType::kHello,     FrameType::kGrant, FrameType::kRefusal, FrameType::kReady,
+                             FrameType::kChallenge, FrameType::kProof, FrameType::kHello,   FrameType::kGrant};
+  for (size_t i = 0; i < all_frames().size(); ++i) {
     REQUIRE(decode_prefix(all_frames()[i], type, error));
     CHECK(type == types[i]);
   }
@@ -103,6 +163,16 @@ TEST_CASE("a frame cut anywhere is refused, also when its prefix agrees with the
   }
   for (size_t size = 16; size < 16 + 20; ++size) CHECK_FALSE(decodes<Hello>(resized(encode(kHello), size)));
   for (size_t size = 16; size < 16 + 60; ++size) CHECK_FALSE(decodes<Grant>(resized(encode(kGrant), size)));
+  for (size_t size = 16; size < 16 + 32; ++size) {
+    CHECK_FALSE(decodes<Challenge>(resized(encode(Challenge{}), size)));
+    CHECK_FALSE(decodes<ClientProof>(resized(encode(ClientProof{}), size)));
+  }
+  for (size_t size = 16; size < 16 + 20 + 32; ++size) {
+    CHECK_FALSE(decodes<Hello>(resized(encode(authenticating_hello()), size)));
+  }
+  for (size_t size = 16; size < 16 + 60 + 32; ++size) {
+    CHECK_FALSE(decodes<Grant>(resized(encode(authenticating_grant()), size)));
+  }
   for (size_t size = 16; size < 16 + 9; ++size)
     CHECK_FALSE(decodes<Refusal>(resized(encode(Refusal{"why not"}), size)));
 }
@@ -113,6 +183,8 @@ TEST_CASE("decoding less than a prefix is refused, not read") {
     CHECK_FALSE(decodes<Hello>(frame));
     CHECK_FALSE(decodes<Grant>(frame));
     CHECK_FALSE(decodes<Refusal>(frame));
+    CHECK_FALSE(decodes<Challenge>(frame));
+    CHECK_FALSE(decodes<ClientProof>(frame));
   }
 }
 
@@ -128,7 +200,7 @@ TEST_CASE("the prefix is looked at before anything else, and says what is wrong"
   }
   CHECK(prefix_error(resized(hello, kMaxFrame + 1)) == "a handshake frame whose length is wrong");
   CHECK(prefix_error(resized(hello, kMaxFrame)) == "");
-  for (const uint8_t type : {uint8_t{0}, uint8_t{5}, uint8_t{255}}) {
+  for (const uint8_t type : {uint8_t{0}, uint8_t{7}, uint8_t{255}}) {
     CHECK(prefix_error(with(hello, 10, type)) == "a handshake frame of unknown type " + std::to_string(type));
   }
 }
@@ -136,6 +208,10 @@ TEST_CASE("the prefix is looked at before anything else, and says what is wrong"
 TEST_CASE("what a later version adds at the end of a frame is passed over") {
   CHECK(decodes<Hello>(resized(encode(kHello), 100)));
   CHECK(decodes<Grant>(resized(encode(kGrant), 100)));
+  CHECK(decodes<Hello>(resized(encode(authenticating_hello()), 100)));
+  CHECK(decodes<Grant>(resized(encode(authenticating_grant()), 200)));
+  CHECK(decodes<Challenge>(resized(encode(Challenge{}), 100)));
+  CHECK(decodes<ClientProof>(resized(encode(ClientProof{}), 100)));
 }
 
 TEST_CASE("a layout that no honest backend grants is refused") {
