@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include <event2/event.h>
 #include <sys/random.h>
@@ -22,6 +24,7 @@ constexpr timeval kResendAfter{0, 5000};
 constexpr timeval kAcceptPause{0, 20'000};
 constexpr int64_t kMaxSilent = 64;           // connections that have not said hello, or not proved themselves, yet
 constexpr int64_t kMaxSilentOfOnePeer = 32;  // of these
+constexpr std::chrono::milliseconds kStopAgain{1};
 }  // namespace
 
 uint64_t random_u64() {
@@ -117,6 +120,8 @@ void Control::run() {
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     mail_.send(node_, partition, {.kind = Letter::Kind::kStop, .lane = {}});
   }
+  // Nothing else runs on this thread any more that would post what did not fit a full queue.
+  while (mail_.resend(node_)) std::this_thread::sleep_for(kStopAgain);
 }
 
 void Control::on_accept(Place& place) {

@@ -95,8 +95,9 @@ cat <<READY
 
 Egret serves memcached clients on $listen (Ctrl-C stops it). Try:
 
-  printf 'set k 0 0 5\r\nhello\r\nget k\r\nquit\r\n' | nc $host $port     # or any memcached client
-  printf 'stats\r\nquit\r\n' | nc $host $port
+  exec 3<>/dev/tcp/$host/$port; printf 'set k 0 0 5\r\nhello\r\nget k\r\nstats\r\nquit\r\n' >&3; cat <&3    # in bash
+
+or any memcached client;
   build/release/egret-backend --help; build/release/egret-proxy --help     # the options; files: conf/
 
 READY

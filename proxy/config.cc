@@ -48,6 +48,12 @@ constexpr OptionRow kTable[] = {
      .help = "File with the secret that is proved to the backends, and that they must prove to hold: 16 to 4096 bytes, "
              "the same on both sides, mode 0400. Empty: none.",
      .max = base::kMaxTextBytes},
+    {.name = "qps_per_session",
+     .type = OptionType::kInteger,
+     .default_value = "1",
+     .help = "Queue pairs of a session over rdma; lanes are dealt over them.",
+     .min = 1,
+     .max = 16},
     {.name = "workers",
      .type = OptionType::kInteger,
      .default_value = "0",
@@ -239,6 +245,7 @@ base::Expected<Config> resolve_config(const Options& options) {
     config.session.secret = std::move(secret.value());
   }
   config.session.window = static_cast<uint32_t>(options.integer("window"));
+  config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
   config.session.op_timeout_ns = options.duration_ns("op_timeout");
   config.session.backoff_max_ns = options.duration_ns("reconnect_max");
   config.session.spin_ns = options.duration_ns("spin");

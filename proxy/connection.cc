@@ -48,8 +48,11 @@ void Connection::on_readable(int, short, void* self) {
 }
 
 void Connection::read() {
-  for (int i = 0; i < kReadsPerPass && may_read(); ++i) {
-    if (dispatcher_.is_blocked() || rest_size_ == host_.input_blocks->block_size()) return pause_reading();
+  for (int i = 0; i < kReadsPerPass && may_read() && !dispatcher_.is_closing(); ++i) {
+    if (dispatcher_.is_blocked() || rest_size_ == host_.input_blocks->block_size()) {
+      pause_reading();
+      break;
+    }
     if (read_once()) continue;
     if (state_ == State::kLastCall && !dispatcher_.is_blocked()) drain();
     break;

@@ -140,6 +140,7 @@ void Worker::run_passes() {
 
 // Either it is worth looking again at once, or want is set, the slots have been looked at once more, and sleep is safe.
 bool Worker::may_block() {
+  if (std::exchange(buried_, false)) return false;  // what they held may have let others go on
   for (const auto& session : router_storage_.sessions()) {
     if (session->is_open() && session->should_spin()) return false;
   }
@@ -193,6 +194,7 @@ void Worker::send_answers() {
 }
 
 void Worker::bury_dead() {
+  buried_ = !dead_.empty();
   for (Connection* connection : dead_) {
     std::erase(with_output_, connection);
     std::erase(resumable_, connection);

@@ -96,6 +96,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   EventPtr inbox_event_;
   bool pass_begun_ = false;
   bool ticking_ = false;
+  bool buried_ = false;  // connections were destroyed after the last pass
 
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> with_output_;

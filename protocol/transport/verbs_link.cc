@@ -212,8 +212,9 @@ void VerbsLink::stage_write_with_immediate(uint32_t lane, const LocalBytes& from
 
 void VerbsLink::stage_probes() {
   for (Pair& pair : pairs_) {
-    if (pair.signalled > pair.retired || pair.next < pair.staged.size()) continue;
-    stage(pair, IBV_WR_RDMA_WRITE, {}, {}, 0).request.send_flags = IBV_SEND_SIGNALED;
+    const bool is_silent = pair.signalled <= pair.retired && pair.next == pair.staged.size();
+    if (is_silent && pair.posted == pair.posted_at_probe) stage(pair, IBV_WR_RDMA_WRITE, {}, {}, 0);
+    pair.posted_at_probe = pair.posted + (pair.staged.size() - pair.next);
   }
 }
 

@@ -85,7 +85,8 @@ class VerbsLink {
   // Takes a receive of the peer's and wakes it, if it has armed. `from` may be empty.
   void stage_write_with_immediate(uint32_t lane, const LocalBytes& from, const RemoteMemory& to, size_t offset,
                                   uint32_t immediate);
-  // A signalled write of nothing on each queue pair that has nothing under way: it fails if the peer is gone.
+  // A write of nothing on each queue pair on which nothing was posted since the last time. It fails if the peer is
+  // gone, which completes it; a success is not signalled and wakes nobody.
   void stage_probes();
   void flush();
   // Whether anything may still be posted by flush() for want of room.
@@ -114,8 +115,9 @@ class VerbsLink {
     uint64_t posted = 0;         // positions given out
     uint64_t retired = 0;        // positions whose place is free again
     uint64_t signalled = 0;      // the position after the last signalled one
-    uint32_t reads = 0;          // under way
-    uint32_t receives = 0;       // posted
+    uint64_t posted_at_probe = 0;
+    uint32_t reads = 0;     // under way
+    uint32_t receives = 0;  // posted
   };
 
   static constexpr uint32_t kFrameReceives = 8;  // receives with memory; the first that are used

@@ -11,6 +11,7 @@
 #include "bench/compare.h"
 #include "bench/options.h"
 #include "bench/report.h"
+#include "bench_verbs/command.h"
 
 namespace egret::bench {
 namespace {
@@ -85,7 +86,10 @@ struct Command {
   std::string_view name;
   int (*run)(int argc, char** argv);  // argv[0] is the command's name
 };
-constexpr std::array<Command, 1> kCommands{{{"run", run}}};
+int run_verbs(int argc, char** argv) {
+  return bench_verbs::run(argc, argv, g_stop);
+}
+constexpr std::array<Command, 2> kCommands{{{"run", run}, {"verbs", run_verbs}}};
 
 }  // namespace
 }  // namespace egret::bench

@@ -82,10 +82,11 @@ class MakeRun(unittest.TestCase):
         with Run() as run:
             run.wait_ready()
             self.assertIn(f"127.0.0.1:{run.port}", run.text())
-            example = re.search(r"printf '(.*?)' \| nc", run.text()).group(1)
-            answer = run.ask(example.encode().decode("unicode_escape").encode().replace(b"quit\r\n", b""))
+            example = re.search(r"exec 3<>.*", run.text()).group(0)
+            answer = subprocess.run(["bash", "-c", example], capture_output=True, timeout=END_SECONDS, check=True).stdout
             self.assertIn(b"STORED\r\n", answer)
             self.assertIn(b"\r\nhello\r\nEND\r\n", answer)
+            self.assertIn(b"STAT cmd_set 1\r\n", answer)
 
     def ends_by(self, act):
         with Run() as run:

@@ -24,6 +24,8 @@ SUT = os.environ.get("SUT", "egret")
 CONF = pathlib.Path(os.environ.get("EGRET_CONF", ROOT / "conf")).resolve()
 BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build" / "release")).resolve()
 POOL = int(os.environ.get("EGRET_POOL", "0"))
+# Where this host's RDMA device answers: then proxies and backends talk over it, else through shared memory.
+RDMA_ADDRESS = os.environ.get("EGRET_RDMA_ADDRESS", "")
 SOAK_SECONDS = float(os.environ.get("EGRET_SOAK_SECONDS", "0"))
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 10.0
@@ -155,6 +157,13 @@ class Daemon:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
 
+def new_backend_address(directory, name):
+    """Where a backend of that name may listen."""
+    if RDMA_ADDRESS:
+        return f"rdma:{RDMA_ADDRESS}:{20000 + (os.getpid() * 64 + next(_serial)) % 40000}"
+    return f"shm:{directory}/{name}.sock"
+
+
 def scratch_directory():
     """A directory for sockets and logs. Short: a Unix socket's path holds 107 bytes."""
     return pathlib.Path(tempfile.mkdtemp(prefix="egret-conf."))
@@ -237,7 +246,7 @@ class Egret:
 
     def __init__(self, backend=None, proxy=None, proxies=1, start=True, defaults=False):
         self.directory = scratch_directory()
-        self.backend_socket = self.directory / "backend.sock"
+        self.backend_address = new_backend_address(self.directory, "backend")
         self.backend_options = {} if defaults else {"memory": "1GiB", **self.SMALL}
         self.backend_options.update(backend or {})
         self.proxy_options = {} if defaults else {"max_connections": 16384, **self.PROXY}
@@ -258,9 +267,13 @@ class Egret:
                 argv += ["--set", f"{key}={value}"]
         return argv
 
+    @property
+    def backend_socket(self):
+        return self.backend_address.removeprefix("shm:")
+
     # The backend
     def start_backend(self):
-        options = {"listen": f"shm:{self.backend_socket}", **self.backend_options}
+        options = {"listen": self.backend_address, **self.backend_options}
         self.backend = Daemon(self.argv("egret-backend", options), self.directory, "egret-backend")
         return self.backend
 
@@ -275,7 +288,7 @@ class Egret:
         return self.argv("egret-proxy", options)
 
     def backends_of_proxy(self, _index):
-        return f"shm:{self.backend_socket}"
+        return self.backend_address
 
     def _unix_path(self, index):
         return self.directory / f"proxy{index}.sock"
@@ -355,15 +368,18 @@ class EgretPool(Egret):
         self.each = each or [{} for _ in self.names]
         self.backends = [None] * len(self.names)
         self.alone = {}  # proxy → its only backend
+        self.backend_addresses = {}
         super().__init__(backend={"memory": "256MiB", **(backend or {})}, **egret_arguments)
 
-    def backend_address(self, number):
-        return f"shm:{self.directory}/backend{number}.sock"
+    def address_of_backend(self, number):
+        if number not in self.backend_addresses:
+            self.backend_addresses[number] = new_backend_address(self.directory, f"backend{number}")
+        return self.backend_addresses[number]
 
     def start_backend(self, number=None):
         """One, or all."""
         for each in range(len(self.names)) if number is None else [number]:
-            options = {"listen": self.backend_address(each), **self.backend_options, **self.each[each]}
+            options = {"listen": self.address_of_backend(each), **self.backend_options, **self.each[each]}
             self.backends[each] = Daemon(self.argv("egret-backend", options), self.directory, f"egret-backend{each}")
         self.backend = self.backends[number or 0]
         return self.backend
@@ -373,8 +389,8 @@ class EgretPool(Egret):
 
     def backends_of_proxy(self, index):
         if index in self.alone:
-            return self.backend_address(self.alone[index])
-        return ",".join(f"{self.backend_address(number)} weight={weight} name={name}"
+            return self.address_of_backend(self.alone[index])
+        return ",".join(f"{self.address_of_backend(number)} weight={weight} name={name}"
                         for number, (name, weight) in enumerate(zip(self.names, self.weights)))
 
     def add_lone_proxy(self, number):

@@ -133,6 +133,22 @@ def test_a_line_without_end(subject, start):
             assert_bounded(subject, at_rest, f"a line of {sent / MIB:.0f} MiB without end")
 
 
+def test_a_long_line_without_end_leaves_no_connection_behind(subject):
+    """Those bytes that come after the verdict, in the same read, are not waited for: twenty such clients end."""
+    def open_now():
+        return int(stats_of(subject.address)["curr_connections"])
+    before = open_now()
+    for _ in range(20):
+        with connect(subject.address, timeout=10) as sock:
+            try:
+                sock.sendall(b"a" * (4 * MIB))
+                while sock.recv(1000):
+                    pass
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # closed, and not a time-out
+    wait_for(lambda: open_now() <= before, "the connections to end", timeout=5)
+
+
 def test_a_set_whose_length_lies(subject):
     """Two gigabytes are announced and 300 MB sent: all of it is thrown away as it comes."""
     at_rest = memory_at_rest(subject)

@@ -1,0 +1,76 @@
+// What measured rates suggest for Egret's options, with the arithmetic. Pure.
+//
+// F, the bytes a first READ takes (004 §III–IV and its successor): the F in [256, 1024] with the largest sum, over the
+// results an application gets, of the READ rate at F where the result fits, and half of it where a second READ is
+// needed.
+// R, the refetches a lane puts up with: a server of T threads whose ops take longer than T / (out-bound WRITE rate)
+// cannot give more results than its device can post WRITEs. From there on having results delivered costs nothing; R is
+// how many unpipelined READs fit into that time.
+// Window, the slots of a lane: what one worker must have under way to reach its pipelined rate (rate × round trip).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace egret::bench_verbs {
+
+struct RateBySize {
+  uint32_t size = 0;
+  double ops_per_s = 0;
+};
+
+struct ResultShare {
+  uint32_t value_bytes = 0;
+  double share = 0;  // of all results
+};
+
+// Bytes of a response with one result, beyond its value: header 40, result head 8 (wire/README.md).
+inline constexpr uint32_t kResultOverhead = 48;
+
+struct Measured {
+  std::vector<RateBySize> inbound_read;    // pipelined, by size, ascending
+  std::vector<RateBySize> outbound_write;  // the same sizes
+  double peak_outbound_write = 0;          // ops/s, small, the best number of threads
+  double read_us = 0;                      // unpipelined, small, one thread: mean
+  double fetch_us = 0;                     // unpipelined WRITE and READ, one thread: mean
+  double fetch_rate_of_thread = 0;         // pipelined, one thread, ops/s
+  uint32_t measured_depth = 0;             // of that
+  uint32_t read_depth = 1;                 // READs that a queue pair may have under way
+  uint32_t server_threads = 1;
+};
+
+struct FetchCandidate {
+  uint32_t fetch = 0;
+  double read_rate = 0;  // at that size, between its measured neighbours
+  double covered = 0;    // share of the results that fit
+  double score = 0;      // ops/s of READs' worth of results
+};
+
+struct Advice {
+  std::vector<FetchCandidate> candidates;
+  uint32_t fetch = 0;
+  uint32_t refetches = 0;
+  double refetch_budget_us = 0;  // T / out-bound rate
+  uint32_t window = 0;
+  double under_way = 0;              // rate × round trip, before rounding
+  bool depth_was_the_limit = false;  // the rate might have been higher with more under way
+  uint32_t queue_pairs = 1;
+  uint32_t converge_at = 0;  // the smallest size from which in-bound READs gain less than 10 %; 0: none measured
+};
+
+inline constexpr uint32_t kMinFetch = 256;
+inline constexpr uint32_t kMaxFetch = 1024;
+inline constexpr uint32_t kFetchStep = 64;
+inline constexpr uint32_t kMinWindow = 2;  // what the options allow
+inline constexpr uint32_t kMaxWindow = 64;
+inline constexpr uint32_t kMaxRefetches = 1000;
+
+double rate_at(const std::vector<RateBySize>& rates, uint32_t size);
+Advice advise(const Measured& measured, const std::vector<ResultShare>& results);
+
+// "32:0.5,1024:0.5", or "32,64" for equal shares; sizes of values. Shares are scaled to sum 1. Empty: what is wrong is
+// in `complaint`.
+std::vector<ResultShare> parse_results(const std::string& text, std::string& complaint);
+
+}  // namespace egret::bench_verbs

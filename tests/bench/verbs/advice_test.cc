@@ -1,0 +1,123 @@
+// The advice, on rates made up for it and on those of the paper.
+#include "bench_verbs/advice.h"
+
+#include <doctest/doctest.h>
+
+using namespace egret::bench_verbs;
+
+namespace {
+
+// 004's device, roughly: 11.26 M in-bound and 2.11 M out-bound until the link is full (3.4 GB/s).
+Measured paper() {
+  Measured measured;
+  for (uint32_t size : {8u, 32u, 128u, 256u, 512u, 1024u, 2048u, 4096u}) {
+    const double full = 3.4e9 / size;
+    measured.inbound_read.push_back({size, std::min(11.26e6, full)});
+    measured.outbound_write.push_back({size, std::min(2.11e6, full)});
+  }
+  measured.peak_outbound_write = 2.11e6;
+  measured.read_us = 1.5;
+  measured.fetch_us = 3;
+  measured.fetch_rate_of_thread = 1e6;
+  measured.measured_depth = 16;
+  measured.read_depth = 16;
+  measured.server_threads = 16;
+  return measured;
+}
+
+std::vector<ResultShare> results(const std::string& text) {
+  std::string complaint;
+  auto parsed = parse_results(text, complaint);
+  REQUIRE(complaint.empty());
+  return parsed;
+}
+
+}  // namespace
+
+TEST_CASE("small results: the smallest F, since more bytes only cost rate") {
+  const Advice advice = advise(paper(), results("32"));
+  CHECK(advice.fetch == 256);
+  CHECK(advice.candidates.front().covered == doctest::Approx(1));
+  CHECK(advice.candidates.front().score == doctest::Approx(11.26e6));
+}
+
+TEST_CASE("F covers a size when its share outweighs what the longer READ costs the others") {
+  // At 384 the READ rate is between 11.26 M (256) and 6.64 M (512): 8.95 M. All fit: 8.95 M, against at 256
+  // 0.9 × 11.26 M + 0.1 × 5.63 M = 10.7 M, or 0.1 × 11.26 + 0.9 × 5.63 = 6.19 M when the larger are many.
+  CHECK(advise(paper(), results("32:0.9,300:0.1")).fetch == 256);
+  CHECK(advise(paper(), results("32:0.1,300:0.9")).fetch == 384);
+}
+
+TEST_CASE("a value fits F only with the header and the result's head") {
+  CHECK(advise(paper(), results("208")).candidates.front().covered == doctest::Approx(1));
+  CHECK(advise(paper(), results("209")).candidates.front().covered == doctest::Approx(0));
+}
+
+TEST_CASE("results that fit no F leave it small") {
+  const Advice advice = advise(paper(), results("100000"));
+  CHECK(advice.fetch == 256);
+  CHECK(advice.candidates.back().fetch == 1024);
+  CHECK(advice.candidates.back().covered == 0);
+}
+
+TEST_CASE("R is the paper's 5 on the paper's figures") {
+  const Advice advice = advise(paper(), results("32"));
+  CHECK(advice.refetch_budget_us == doctest::Approx(7.58).epsilon(0.01));
+  CHECK(advice.refetches == 5);
+}
+
+TEST_CASE("R is never 0, and never more than the option takes") {
+  Measured measured = paper();
+  measured.read_us = 100;
+  CHECK(advise(measured, results("32")).refetches == 1);
+  measured.read_us = 1e-4;
+  CHECK(advise(measured, results("32")).refetches == kMaxRefetches);
+  measured.peak_outbound_write = 0;
+  CHECK(advise(measured, results("32")).refetches == 0);  // nothing measured: nothing suggested
+}
+
+TEST_CASE("the window is what fills the round trip, rounded up, within the option's bounds") {
+  Measured measured = paper();
+  CHECK(advise(measured, results("32")).window == 3);
+  measured.fetch_rate_of_thread = 5.1e6;
+  Advice advice = advise(measured, results("32"));
+  CHECK(advice.window == 16);
+  CHECK(advice.depth_was_the_limit);
+  CHECK(advice.queue_pairs == 1);
+  measured.fetch_rate_of_thread = 6e6;
+  CHECK(advise(measured, results("32")).queue_pairs == 2);
+  measured.fetch_rate_of_thread = 1e9;
+  CHECK(advise(measured, results("32")).window == kMaxWindow);
+  measured.fetch_rate_of_thread = 1;
+  CHECK(advise(measured, results("32")).window == kMinWindow);
+}
+
+TEST_CASE("where in-bound and out-bound converge") {
+  CHECK(advise(paper(), results("32")).converge_at == 2048);
+  Measured same = paper();
+  same.outbound_write = same.inbound_read;
+  CHECK(advise(same, results("32")).converge_at == 8);
+  for (RateBySize& each : same.outbound_write) each.ops_per_s /= 2;
+  CHECK(advise(same, results("32")).converge_at == 0);
+}
+
+TEST_CASE("rates between measured sizes are interpolated, beyond them the nearest") {
+  const std::vector<RateBySize> rates = {{100, 10}, {200, 20}};
+  CHECK(rate_at(rates, 150) == doctest::Approx(15));
+  CHECK(rate_at(rates, 200) == doctest::Approx(20));
+  CHECK(rate_at(rates, 1) == doctest::Approx(10));
+  CHECK(rate_at(rates, 999) == doctest::Approx(20));
+  CHECK(rate_at({}, 1) == 0);
+}
+
+TEST_CASE("sizes of results are read, scaled, or complained of") {
+  const auto two = results("32:3,1024:1");
+  REQUIRE(two.size() == 2);
+  CHECK(two[0].share == doctest::Approx(0.75));
+  CHECK(results("32,64").at(1).share == doctest::Approx(0.5));
+  for (const char* text : {"", "x", "32:", "32:x", "32:0", "32:-1", "32x", "32:nan", "32:inf"}) {
+    std::string complaint;
+    CHECK(parse_results(text, complaint).empty());
+    CHECK_FALSE(complaint.empty());
+  }
+}

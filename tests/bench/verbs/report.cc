@@ -1,0 +1,209 @@
+#include "bench_verbs/report.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace egret::bench_verbs {
+namespace {
+
+constexpr size_t kRead = static_cast<size_t>(Direction::kInboundRead);
+constexpr size_t kWriteIn = static_cast<size_t>(Direction::kInboundWrite);
+constexpr size_t kWriteOut = static_cast<size_t>(Direction::kOutboundWrite);
+
+__attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) {
+  char buffer[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(buffer, sizeof buffer, format, arguments);
+  va_end(arguments);
+  return buffer;
+}
+
+std::string rate(const Figures& figures) {
+  return figures.ops == 0 ? "-" : text("%.3g", figures.ops_per_s / 1e6);
+}
+
+std::string micros(const Figures& figures) {
+  if (figures.ops == 0) return "-";
+  return text("%.3g / %.3g / %.3g", figures.mean_us, figures.p50_us, figures.p99_us);
+}
+
+std::string row(const std::string& head, const std::vector<std::string>& cells) {
+  std::string line = "| " + head + " |";
+  for (const std::string& cell : cells) line += " " + cell + " |";
+  return line + "\n";
+}
+
+std::string header(const std::string& head, const std::vector<std::string>& names) {
+  std::string line = row(head, names) + "| ---: |";
+  for (size_t i = 0; i < names.size(); ++i) line += " ---: |";
+  return line + "\n";
+}
+
+std::string setting(const Wanted& wanted, const Results& results) {
+  std::string out = "# RDMA verbs between this host and " + std::to_string(wanted.clients) +
+                    (wanted.clients == 1 ? " other" : " others") + "\n\n";
+  for (size_t i = 0; i < results.hosts.size(); ++i) {
+    out += (i == 0 ? "- this host: " : "- client: ") + results.hosts[i] + "\n";
+  }
+  out += text("- %u queue pair(s) for each thread and host; pipelined: %u WRITEs or %u READs under way on each\n",
+              wanted.queue_pairs, wanted.depth, results.read_pipelined);
+  out += text("- READs a queue pair may have under way: %u; WRITEs up to %u B go inline; %.3g s a cell\n\n",
+              results.read_depth, results.inline_bytes, wanted.duration_s);
+  if (results.emulated) {
+    out +=
+        "**An emulated RDMA device (Soft-RoCE or Soft-iWARP): this shows that the program works. No figure below says\n"
+        "anything about RDMA, and neither does what is suggested.**\n\n";
+  }
+  out += "In-bound: the other side posts, this host's device serves. Out-bound: this host posts. Rates in Mops/s.\n";
+  if (wanted.clients == 1) {
+    out +=
+        "With one client, in-bound rates end where that client's device can post no more; `--clients` takes several.\n";
+  }
+  return out + "\n";
+}
+
+std::string table_one(const Wanted& wanted, const Results& results) {
+  std::string out =
+      text("## Table I: out-bound WRITE of %u B, unpipelined, by threads and hosts written to\n\n", kSmall);
+  std::vector<std::string> names;
+  for (uint32_t clients = 1; clients <= wanted.clients; ++clients) names.push_back(std::to_string(clients));
+  out += header("threads", names);
+  for (const ByThreads& each : results.by_threads) {
+    std::vector<std::string> cells;
+    for (const Figures& figures : each.by_clients) cells.push_back(rate(figures));
+    out += row(std::to_string(each.threads), cells);
+  }
+  return out + "\n";
+}
+
+std::vector<std::string> six_rates(const Both (&of)[3]) {
+  std::vector<std::string> cells;
+  for (const size_t at : {kWriteOut, kRead, kWriteIn}) {
+    cells.push_back(rate(of[at].unpipelined));
+    cells.push_back(rate(of[at].pipelined));
+  }
+  return cells;
+}
+
+const std::vector<std::string> kSixNames = {"out-bound WRITE", "pipelined",      "in-bound READ",
+                                            "pipelined",       "in-bound WRITE", "pipelined"};
+
+std::string figure_one(const Results& results) {
+  std::string out = text("## Figure 1: %u B, by posting threads of each host\n\n", kSmall);
+  out += header("threads", kSixNames);
+  for (const ByThreads& each : results.by_threads) out += row(std::to_string(each.threads), six_rates(each.of));
+  return out + "\n";
+}
+
+std::string by_size(const Results& results) {
+  std::string out = "## By payload size\n\n";
+  out += text("With the threads that were best above: out-bound WRITE %u, in-bound READ %u, in-bound WRITE %u.\n\n",
+              results.best_threads[kWriteOut], results.best_threads[kRead], results.best_threads[kWriteIn]);
+  out += header("bytes", kSixNames);
+  for (const BySize& each : results.by_size) out += row(std::to_string(each.size), six_rates(each.of));
+  out += "\nUnpipelined, from posting to completion, µs: mean / median / 99 %.\n\n";
+  out += header("bytes", {"out-bound WRITE", "in-bound READ", "in-bound WRITE"});
+  for (const BySize& each : results.by_size) {
+    out += row(std::to_string(each.size), {micros(each.of[kWriteOut].unpipelined), micros(each.of[kRead].unpipelined),
+                                           micros(each.of[kWriteIn].unpipelined)});
+  }
+  return out + "\n";
+}
+
+std::string figure_eight(const Wanted& wanted, const Results& results) {
+  std::string out = text(
+      "## Figure 8: fetching, by F and size of the value, pipelined\n\n"
+      "A WRITE of %u B, a READ of F bytes, and a READ of the rest of value + %u B if there is one; no server.\n\n",
+      kRequestBytes, kResultOverhead);
+  std::vector<std::string> names;
+  for (const uint32_t value : wanted.value_sizes) names.push_back(std::to_string(value) + " B");
+  out += header("F", names);
+  for (size_t i = 0; i < results.fetches.size(); ++i) {
+    std::vector<std::string> cells;
+    for (const Figures& figures : results.fetches[i]) cells.push_back(rate(figures));
+    out += row(std::to_string(wanted.fetch_sizes[i]), cells);
+  }
+  return out + "\n";
+}
+
+std::string suggest_fetch(const Wanted& wanted, const Advice& advice) {
+  std::string out = "**F** = sum over results of (READ rate at F if value + " + std::to_string(kResultOverhead) +
+                    " ≤ F, else half of it), largest in [256, 1024]. Results:";
+  for (const ResultShare& each : wanted.results) out += text(" %u B %.3g %%;", each.value_bytes, each.share * 100);
+  out.back() = '.';
+  out += "\n\n" + header("F", {"in-bound READ", "fit", "sum"});
+  for (const FetchCandidate& each : advice.candidates) {
+    const std::string mark = each.fetch == advice.fetch ? "**" : "";
+    out +=
+        row(mark + std::to_string(each.fetch) + mark,
+            {text("%.3g", each.read_rate / 1e6), text("%.3g %%", each.covered * 100), text("%.3g", each.score / 1e6)});
+  }
+  out += text("\nF = **%u**. Egret learns each lane's; this is what it should come to with these results.\n",
+              advice.fetch);
+  if (advice.converge_at > 0) {
+    out += text("From %u B on, in-bound READ is less than 10 %% above out-bound WRITE: larger results gain nothing.\n",
+                advice.converge_at);
+  }
+  return out;
+}
+
+std::string suggest_refetches(const Measured& measured, const Advice& advice) {
+  return text(
+      "\n**R** (`max_refetches`): out-bound WRITE at its best %.3g Mops/s, so %u server threads that take longer than "
+      "%u / %.3g = %.3g µs an op are bound by their processors either way. An unpipelined READ takes %.3g µs: "
+      "%.3g / %.3g → **%u**.\n",
+      measured.peak_outbound_write / 1e6, measured.server_threads, measured.server_threads,
+      measured.peak_outbound_write / 1e6, advice.refetch_budget_us, measured.read_us, advice.refetch_budget_us,
+      measured.read_us, advice.refetches);
+}
+
+std::string suggest_window(const Measured& measured, const Advice& advice) {
+  std::string out = text(
+      "\n**window**: one thread, pipelined, fetches %.3g M results/s, and one fetch takes %.3g µs: %.3g × %.3g = "
+      "%.3g under way, at least %u, at most %u → **%u**. With %u READs under way on a queue pair: "
+      "`qps_per_session` **%u**.\n",
+      measured.fetch_rate_of_thread / 1e6, measured.fetch_us, measured.fetch_rate_of_thread / 1e6, measured.fetch_us,
+      advice.under_way, kMinWindow, kMaxWindow, advice.window, measured.read_depth, advice.queue_pairs);
+  if (advice.depth_was_the_limit) {
+    out += text(
+        "That is about all the %u that were under way, so a larger window may do better: see `--depth`, "
+        "`--queue-pairs`.\n",
+        measured.measured_depth);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_markdown(const Wanted& wanted, const Results& results) {
+  const Measured measured = measured_of(wanted, results);
+  const Advice advice = advise(measured, wanted.results);
+  std::string out = setting(wanted, results) + table_one(wanted, results) + figure_one(results) + by_size(results) +
+                    figure_eight(wanted, results) + "## What they suggest\n\n";
+  out += suggest_fetch(wanted, advice) + suggest_refetches(measured, advice) + suggest_window(measured, advice);
+  out += text("\n%llu cells, %llu wrong bytes.\n", static_cast<unsigned long long>(results.points),
+              static_cast<unsigned long long>(results.wrong_bytes));
+  return out;
+}
+
+uint64_t empty_cells(const Results& results) {
+  uint64_t empty = 0;
+  const auto look = [&empty](const Figures& figures) { empty += figures.ops == 0; };
+  const auto look_at_all = [&look](const Both(&of)[3]) {
+    for (const Both& each : of) look(each.pipelined), look(each.unpipelined);
+  };
+  for (const ByThreads& each : results.by_threads) {
+    look_at_all(each.of);
+    for (const Figures& figures : each.by_clients) look(figures);
+  }
+  for (const BySize& each : results.by_size) look_at_all(each.of);
+  for (const auto& fetched : results.fetches) {
+    for (const Figures& figures : fetched) look(figures);
+  }
+  look(results.fetch_latency);
+  look(results.fetch_of_thread);
+  return empty;
+}
+
+}  // namespace egret::bench_verbs

@@ -1,0 +1,9 @@
+#!/bin/bash
+# conformance.sh BUILD NAME...: tests/conformance/test_NAME.py in a guest, with proxies and backends that talk over its RDMA
+# device. Limits are stretched: the processors are emulated.
+set -euo pipefail
+build=$1; shift
+cd "$(dirname "$(realpath "$0")")/../../conformance"
+export SUT=egret EGRET_BUILD=$build EGRET_RDMA_ADDRESS=$EGRET_GUEST_ADDRESS EGRET_SLACK=${EGRET_SLACK:-8} PYTHONDONTWRITEBYTECODE=1
+export EGRET_WORK=$build/tests/conformance HOME=/root
+exec /usr/bin/python3 -m pytest -q --tb=short --durations=8 -p no:cacheprovider $(printf "test_%s.py " "$@")

@@ -1,0 +1,353 @@
+// libegret_count_verbs.so, for LD_PRELOAD: counts the verbs of a process that knows nothing of it, and makes some fail.
+//
+//   EGRET_COUNT_VERBS_FILE   where the counters are mapped (counter_file.h); "%p" becomes the process id
+//   EGRET_VERBS_FAIL         which calls fail (fail_plan.h)
+//   EGRET_VERBS_YIELD        if set, a poll that finds nothing gives the processor away: in a guest with fewer
+//                            processors than threads that poll, their progress then does not depend on time slices
+//
+// ibv_post_send, ibv_post_recv, ibv_poll_cq and ibv_req_notify_cq are inline functions that call through the context's
+// table, so there is no symbol to take the place of. But contexts are handed out by exported functions, also to
+// librdmacm, and whoever gets one from here gets a table with our functions in it:
+//
+//   ibv_open_device ─▶ context->ops.post_send … = ours ─▶ the application, librdmacm
+//   post_send ─▶ count ─▶ the provider's, kept for each context
+//
+// Extended queue pairs with functions of their own (ibv_wr_*) and extended completion queues pass this by. They are not
+// counted but that they exist is: `uncounted`. A test requires it to be 0.
+//
+// Threads: any. Every original is called exactly once, with the caller's arguments.
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "counter_file.h"
+#include "fail_plan.h"
+#include "queue_pairs.h"
+
+// In the header these are macros that choose among the functions below.
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define EGRET_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace egret::interposer {
+namespace {
+
+// The function of that name and version in the library that we stand before. By version: without one, dlsym gives
+// some symbols in their form of 2006.
+template <typename Function>
+Function* original(const char* name, const char* version) {
+  void* const found = dlvsym(RTLD_NEXT, name, version);
+  if (found == nullptr) {
+    std::fprintf(stderr, "libegret_count_verbs: no %s@%s behind this library\n", name, version);
+    _exit(70);
+  }
+  return reinterpret_cast<Function*>(found);
+}
+
+// --- what the application calls through a context
+
+struct Provider {
+  ibv_context_ops ops{};
+  decltype(verbs_context::create_qp_ex) create_qp_ex = nullptr;
+  decltype(verbs_context::create_cq_ex) create_cq_ex = nullptr;
+};
+
+struct Providers {
+  std::shared_mutex mutex;
+  std::map<const ibv_context*, Provider> of;
+};
+Providers& providers() {
+  static auto* const instance = new Providers;
+  return *instance;
+}
+// Stays where it is until the context is closed.
+const Provider& provider_of(const ibv_context* context) {
+  const std::shared_lock held(providers().mutex);
+  return providers().of.at(context);
+}
+
+int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad) {
+  if (must_fail(Call::kPostSend)) {
+    *bad = list;
+    return ENOMEM;
+  }
+  const auto pair = queue_pair(qp);
+  const auto held = pair->lock();
+  const int error = provider_of(qp->context).ops.post_send(qp, list, bad);
+  pair->posted(list, error == 0 ? nullptr : *bad);
+  count(Counter::kDoorbells);
+  return error;
+}
+
+int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad) {
+  if (must_fail(Call::kPostRecv)) {
+    *bad = list;
+    return ENOMEM;
+  }
+  uint64_t posted = 0;
+  for (const ibv_recv_wr* work = list; work != nullptr; work = work->next) ++posted;
+  const int error = provider_of(qp->context).ops.post_recv(qp, list, bad);
+  if (error != 0) {
+    for (const ibv_recv_wr* work = *bad; work != nullptr; work = work->next) --posted;
+  }
+  count(Counter::kRecv, posted);
+  count(Counter::kRecvDoorbells);
+  return error;
+}
+
+void fail_on_purpose(ibv_wc& completion, QueuePair& pair) {
+  completion.status = IBV_WC_GENERAL_ERR;
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  original<int(ibv_qp*, ibv_qp_attr*, int)>("ibv_modify_qp", "IBVERBS_1.1")(pair.handle(), &attributes, IBV_QP_STATE);
+}
+
+void take_completion(const ibv_context* context, ibv_wc& completion) {
+  const auto pair = queue_pair_by_number(context, completion.qp_num);
+  const bool succeeded = completion.status == IBV_WC_SUCCESS;
+  if (succeeded && pair != nullptr && must_fail(Call::kCompletion)) fail_on_purpose(completion, *pair);
+  if (completion.status != IBV_WC_SUCCESS) {
+    count(Counter::kFailedCompletions);
+    if (pair != nullptr) pair->failed();
+  } else if (completion.opcode & IBV_WC_RECV) {
+    count(Counter::kRecvCompletions);
+  } else {
+    count(Counter::kSendCompletions);
+    if (pair != nullptr) pair->completed();
+  }
+}
+
+bool yields_when_idle() {
+  static const bool wanted = std::getenv("EGRET_VERBS_YIELD") != nullptr;
+  return wanted;
+}
+
+int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
+  const int found = provider_of(cq->context).ops.poll_cq(cq, most, completions);
+  count(Counter::kPolls);
+  if (found <= 0) {
+    count(Counter::kEmptyPolls);
+    if (yields_when_idle()) sched_yield();
+  }
+  for (int i = 0; i < found; ++i) take_completion(cq->context, completions[i]);
+  return found;
+}
+
+int req_notify_cq(ibv_cq* cq, int solicited_only) {
+  count(Counter::kArms);
+  return provider_of(cq->context).ops.req_notify_cq(cq, solicited_only);
+}
+
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
+  if (must_fail(Call::kCreateQp)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  ibv_qp* const qp = provider_of(context).create_qp_ex(context, attributes);
+  if (qp == nullptr) return nullptr;
+  if (attributes->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) count(Counter::kUncounted);
+  add_queue_pair(qp, attributes->sq_sig_all != 0);
+  return qp;
+}
+
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
+  ibv_cq_ex* const cq = provider_of(context).create_cq_ex(context, attributes);
+  if (cq != nullptr) count(Counter::kUncounted);
+  return cq;
+}
+
+ibv_context* with_our_table(ibv_context* context) {
+  if (context == nullptr) return nullptr;
+  Provider provider{.ops = context->ops};
+  if (verbs_context* const extended = verbs_get_ctx_op(context, create_qp_ex); extended != nullptr) {
+    provider.create_qp_ex = extended->create_qp_ex;
+    extended->create_qp_ex = create_qp_ex;
+  }
+  if (verbs_context* const extended = verbs_get_ctx_op(context, create_cq_ex); extended != nullptr) {
+    provider.create_cq_ex = extended->create_cq_ex;
+    extended->create_cq_ex = create_cq_ex;
+  }
+  context->ops.post_send = post_send;
+  context->ops.post_recv = post_recv;
+  context->ops.poll_cq = poll_cq;
+  context->ops.req_notify_cq = req_notify_cq;
+  const std::unique_lock held(providers().mutex);
+  providers().of[context] = provider;
+  return context;
+}
+
+// --- registrations
+
+struct Registrations {
+  std::mutex mutex;
+  std::map<const ibv_mr*, uint32_t> listed_as;
+};
+Registrations& registrations() {
+  static auto* const instance = new Registrations;
+  return *instance;
+}
+
+// The library's own functions call each other by their exported names: only the outermost call is the application's.
+thread_local int t_depth = 0;
+class Outermost {
+ public:
+  Outermost() { ++t_depth; }
+  ~Outermost() { --t_depth; }
+  Outermost(const Outermost&) = delete;
+  Outermost& operator=(const Outermost&) = delete;
+  explicit operator bool() const { return t_depth == 1; }
+};
+
+void note(const ibv_mr* mr, const void* address, size_t length, unsigned access) {
+  const auto at = reinterpret_cast<uint64_t>(address);
+  if (mr == nullptr) {
+    note_registered(at, length, access, 0, RegistrationState::kFailed);
+    return;
+  }
+  count(Counter::kRegistrations);
+  count(Counter::kRegisteredBytes, length);
+  if (access & IBV_ACCESS_REMOTE_WRITE) count(Counter::kRemoteWritable);
+  if (access & IBV_ACCESS_REMOTE_READ) count(Counter::kRemoteReadable);
+  if (access & IBV_ACCESS_RELAXED_ORDERING) count(Counter::kRelaxedOrdering);
+  const std::unique_lock held(registrations().mutex);
+  registrations().listed_as[mr] = note_registered(at, length, access, mr->rkey, RegistrationState::kRegistered);
+}
+
+template <typename Register>
+ibv_mr* registered(const void* address, size_t length, unsigned access, const Register& call) {
+  const Outermost outermost;
+  if (!outermost) return call();
+  ibv_mr* mr = nullptr;
+  if (must_fail(Call::kRegMr)) {
+    errno = ENOMEM;
+  } else {
+    mr = call();
+  }
+  const int error = errno;
+  note(mr, address, length, access);
+  errno = error;
+  return mr;
+}
+
+}  // namespace
+}  // namespace egret::interposer
+
+using namespace egret::interposer;  // NOLINT(google-build-using-namespace): what follows is C's namespace
+
+EGRET_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
+  if (must_fail(Call::kOpenDevice)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return with_our_table(original<ibv_context*(ibv_device*)>("ibv_open_device", "IBVERBS_1.1")(device));
+}
+
+EGRET_EXPORT ibv_context* ibv_import_device(int fd) {
+  return with_our_table(original<ibv_context*(int)>("ibv_import_device", "IBVERBS_1.10")(fd));
+}
+
+EGRET_EXPORT int ibv_close_device(ibv_context* context) {
+  {
+    const std::unique_lock held(providers().mutex);
+    providers().of.erase(context);
+  }
+  return original<int(ibv_context*)>("ibv_close_device", "IBVERBS_1.1")(context);
+}
+
+EGRET_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  if (must_fail(Call::kAllocPd)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return original<ibv_pd*(ibv_context*)>("ibv_alloc_pd", "IBVERBS_1.1")(context);
+}
+
+EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel,
+                                   int vector) {
+  if (must_fail(Call::kCreateCq)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  using Create = ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int);
+  return original<Create>("ibv_create_cq", "IBVERBS_1.1")(context, entries, owner, channel, vector);
+}
+
+EGRET_EXPORT ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes) {
+  if (must_fail(Call::kCreateQp)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const bool signals_all = attributes->sq_sig_all != 0;
+  ibv_qp* const qp = original<ibv_qp*(ibv_pd*, ibv_qp_init_attr*)>("ibv_create_qp", "IBVERBS_1.1")(domain, attributes);
+  if (qp != nullptr) add_queue_pair(qp, signals_all);
+  return qp;
+}
+
+EGRET_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+  if (must_fail(Call::kModifyQp)) return ENOMEM;
+  return original<int(ibv_qp*, ibv_qp_attr*, int)>("ibv_modify_qp", "IBVERBS_1.1")(qp, attributes, mask);
+}
+
+EGRET_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
+  remove_queue_pair(qp);  // first: its address and number may belong to the next one as soon as it is gone
+  return original<int(ibv_qp*)>("ibv_destroy_qp", "IBVERBS_1.1")(qp);
+}
+
+EGRET_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
+  return registered(address, length, static_cast<unsigned>(access), [&] {
+    using Register = ibv_mr*(ibv_pd*, void*, size_t, int);
+    return original<Register>("ibv_reg_mr", "IBVERBS_1.1")(domain, address, length, access);
+  });
+}
+
+EGRET_EXPORT ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, size_t length, uint64_t iova, int access) {
+  return registered(address, length, static_cast<unsigned>(access), [&] {
+    using Register = ibv_mr*(ibv_pd*, void*, size_t, uint64_t, int);
+    return original<Register>("ibv_reg_mr_iova", "IBVERBS_1.7")(domain, address, length, iova, access);
+  });
+}
+
+EGRET_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t iova, unsigned access) {
+  return registered(address, length, access, [&] {
+    using Register = ibv_mr*(ibv_pd*, void*, size_t, uint64_t, unsigned);
+    return original<Register>("ibv_reg_mr_iova2", "IBVERBS_1.8")(domain, address, length, iova, access);
+  });
+}
+
+EGRET_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, uint64_t offset, size_t length, uint64_t iova, int fd,
+                                       int access) {
+  return registered(nullptr, length, static_cast<unsigned>(access), [&] {
+    using Register = ibv_mr*(ibv_pd*, uint64_t, size_t, uint64_t, int, int);
+    return original<Register>("ibv_reg_dmabuf_mr", "IBVERBS_1.12")(domain, offset, length, iova, fd, access);
+  });
+}
+
+// May change the rights of what has been registered, which the list would not show.
+EGRET_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* domain, void* address, size_t length, int access) {
+  count(Counter::kUncounted);
+  using Register = int(ibv_mr*, int, ibv_pd*, void*, size_t, int);
+  return original<Register>("ibv_rereg_mr", "IBVERBS_1.1")(mr, flags, domain, address, length, access);
+}
+
+EGRET_EXPORT int ibv_dereg_mr(ibv_mr* mr) {
+  {
+    const std::unique_lock held(registrations().mutex);
+    if (const auto listed = registrations().listed_as.find(mr); listed != registrations().listed_as.end()) {
+      note_deregistered(listed->second);
+      registrations().listed_as.erase(listed);
+    }
+  }
+  count(Counter::kDeregistrations);
+  return original<int(ibv_mr*)>("ibv_dereg_mr", "IBVERBS_1.1")(mr);
+}

@@ -1,0 +1,67 @@
+// The counters of one process, in a file that anybody may read at any moment: nothing has to be triggered, and what a
+// killed process has counted stays. read_counts.py is the reader; it knows the layout and no counter's name.
+//
+//   0    header   magic "EGRETVC1", u32 counters, u32 registrations, u32 pid, u32 registrations made; 64 bytes
+//   64   counter  char name[48], u64 value, u32 kind (0 sum, 1 the largest so far), u32 0; 64 bytes each
+//   ...  registration  u64 address, u64 length, u32 access, u32 state, u32 rkey, 36 bytes 0; 64 bytes each
+//
+// Little-endian, as the machine is. Values are only ever changed by relaxed atomics: a reader sees each whole, and the
+// difference of two readings is what happened between them. Thread-safe throughout.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace egret::interposer {
+
+// What is counted. The names are in counter_file.cc; read_counts.py prints them.
+enum class Counter : uint32_t {
+  // Work requests posted for sending, by opcode.
+  kWrite,
+  kWriteWithImm,
+  kRead,
+  kSend,
+  kOther,
+  // The same once more, by what they are like.
+  kInline,
+  kSignalled,
+  kEmptyWrite,   // WRITEs of no byte: keep-alives
+  kOffPageRead,  // READs that do not begin at a multiple of 4 KiB: the rest of something
+  kWriteBytes,   // of WRITE and WRITE_WITH_IMM
+  kReadBytes,
+  kDoorbells,          // calls of ibv_post_send
+  kRecv,               // work requests posted for receiving
+  kRecvDoorbells,      // calls of ibv_post_recv
+  kReadsUnderWay,      // the most READs that one queue pair had posted and not completed
+  kSendCompletions,    // successful
+  kRecvCompletions,    // successful
+  kFailedCompletions,  // of either kind
+  kPolls,
+  kEmptyPolls,  // of these without a completion
+  kArms,
+  kQueuePairs,
+  kQueuePairsDestroyed,
+  kRegistrations,
+  kRegisteredBytes,
+  kRemoteWritable,   // registrations with that right
+  kRemoteReadable,   // registrations with that right
+  kRelaxedOrdering,  // registrations with that licence
+  kDeregistrations,
+  kUncounted,  // extended queue pairs and completion queues, registrations anew: what this library does not see
+  kFailedOnPurpose,
+  kEnd
+};
+inline constexpr uint32_t kCounters = static_cast<uint32_t>(Counter::kEnd);
+inline constexpr uint32_t kMaxRegistrations = 4096;  // later ones are counted, and not listed
+
+void count(Counter counter, uint64_t by = 1);
+void count_most(Counter counter, uint64_t seen);
+
+enum class RegistrationState : uint32_t { kRegistered = 1, kDeregistered = 2, kFailed = 3 };
+
+// Lists a registration; the answer names it for `note_deregistered`.
+uint32_t note_registered(uint64_t address, uint64_t length, uint32_t access, uint32_t rkey, RegistrationState state);
+void note_deregistered(uint32_t index);
+
+}  // namespace egret::interposer

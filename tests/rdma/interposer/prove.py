@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""prove.py LIBRARY HANDSHAKES: in the guest; what the library counts of a program is what the program counts of itself.
+
+The handshakes print how many messages, fetches, rings, wants and delivers there were; each is a known number of verbs. Then
+calls are made to fail, and the program must notice each of them, and no call that the plan does not name.
+"""
+import os, pathlib, re, subprocess, sys, tempfile
+
+import read_counts
+
+library, handshakes = sys.argv[1:3]
+folder = pathlib.Path(tempfile.mkdtemp())
+wrong = []
+
+
+def check(what, seen, expected):
+    print(f"  {'' if seen == expected else 'WRONG '}{what}: {seen}" + ("" if seen == expected else f", expected {expected}"))
+    if seen != expected:
+        wrong.append(what)
+
+
+def run(*arguments, fail=""):
+    """Runs the program under the library: its result and its counts, if it came to any."""
+    file = folder / f"counts{len(list(folder.iterdir()))}"
+    environment = dict(os.environ, LD_PRELOAD=library, EGRET_COUNT_VERBS_FILE=str(file), EGRET_VERBS_FAIL=fail)
+    result = subprocess.run([handshakes, *arguments], env=environment, capture_output=True, text=True, timeout=90)
+    print(f"--- {' '.join(arguments)}{fail and ', failing ' + fail}\n{result.stdout}{result.stderr}", end="")
+    return result, file
+
+
+def count_everything(mode, sessions, partitions):
+    result, file = run("--mode", mode, "--messages", "400", "--sessions", str(sessions), "--partitions", str(partitions),
+                       "--seed", os.environ.get("EGRET_SEED", "1"))
+    check("status", result.returncode, 0)
+    own = {name: int(value) for name, value in
+           re.findall(r"(fetches|rings|wants|delivers) (\d+)", result.stdout)}
+    messages = int(re.search(r"(\d+) messages", result.stdout)[1])
+    seen = read_counts.snapshot(file)
+    check("READs are the fetches", seen["read"], own["fetches"])
+    check("WRITEs with immediate are rings and delivers", seen["write_with_imm"], own["rings"] + own["delivers"])
+    check("only wants are inline", seen["inline"], own["wants"])
+    # A request goes out in one WRITE or, now and then, in two.
+    check("WRITEs are requests and wants", messages <= seen["write"] - own["wants"] <= 2 * messages, True)
+    check("a call for each verb", seen["doorbells"], seen["write"] + seen["write_with_imm"] + seen["read"])
+    # The last delivers may come when the client has gone.
+    check("each immediate takes a RECV", 0 <= seen["write_with_imm"] - seen["recv_completions"] <= 8, True)
+    check("a queue pair for each end", (seen["queue_pairs"], seen["queue_pairs_destroyed"]), (2 * sessions,) * 2)
+    check("five memories a session, all let go", (seen["registrations"], seen["deregistrations"]), (5 * sessions,) * 2)
+    check("rights", (seen["remote_writable"], seen["remote_readable"], seen["relaxed_ordering"]), (2 * sessions, sessions, 0))
+    # A fetch reads one slot of each lane that waits, and waits for all of them.
+    check("READs under way reach the lanes", seen["reads_under_way"], partitions)
+    check("SENDs, others, unseen", (seen["send"], seen["other"], seen["uncounted"], seen["failed_on_purpose"]), (0, 0, 0, 0))
+    listed = read_counts.registrations(file)
+    check("bytes listed", sum(each["length"] for each in listed), seen["registered_bytes"])
+    check("states listed", {each["state"] for each in listed}, {"deregistered"})
+
+
+def fail(plan, says, **counts):
+    result, file = run("--messages", "50", fail=plan)
+    check("the program gives up", result.returncode, 1)
+    check(f"it says '{says}'", says in result.stderr, True)
+    seen = read_counts.snapshot(file)
+    check("failed on purpose", seen["failed_on_purpose"], 1)
+    for name, value in counts.items():
+        check(name, seen[name], value)
+    return file
+
+
+count_everything("mix", sessions=2, partitions=3)
+count_everything("fetch", sessions=1, partitions=2)
+failed = fail("reg_mr:3", "cannot register", registrations=2)
+check("states listed", [each["state"] for each in read_counts.registrations(failed)], ["registered"] * 2 + ["failed"])
+fail("create_qp:2", "no queue pair", queue_pairs=1)
+fail("post_send:9", "ibv_post_send", doorbells=8)
+fail("completion:5", "completion with")
+result, _ = run("--messages", "50", fail="reg_mr:100000")
+check("a plan that is never reached", result.returncode, 0)
+for plan in ("reg_mr", "reg_mr:0", "reg_mr:x", "no_such_call:1"):
+    result, _ = run("--messages", "1", fail=plan)
+    check("a plan that cannot be read ends the process", (result.returncode, "EGRET_VERBS_FAIL" in result.stderr), (70, True))
+print(f"{len(wrong)} wrong" + "".join(f"\n  {each}" for each in wrong))
+sys.exit(1 if wrong else 0)
