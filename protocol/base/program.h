@@ -20,6 +20,8 @@ struct ProgramInfo {
   // What the table cannot express (one option against another); may be empty. Its Status should come from
   // Options::error.
   std::function<Status(const Options&)> check{};
+  // What its statistics are called and mean, as GitHub's Markdown, for the README; null: it has none to tell of.
+  std::string (*metrics_markdown)() = nullptr;
 };
 
 // What main() goes on with. The sources are kept so that a daemon can load its options again.
