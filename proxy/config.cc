@@ -20,6 +20,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kFetchStep = 64;  // a cache line: what a device reads at once
 
 constexpr OptionRow kTable[] = {
     {.name = "listen",
@@ -114,6 +115,27 @@ constexpr OptionRow kTable[] = {
              "per 2us waited).",
      .min = 0,
      .max = 1000},
+    {.name = "fetch_mode",
+     .type = OptionType::kChoice,
+     .default_value = "auto",
+     .help =
+         "How lanes wait for results. fetch: they fetch, and ask for delivery only before the worker sleeps. reply: "
+         "they ask with every request. auto: they fetch until max_refetches says otherwise, and again when the "
+         "backend answers quickly.",
+     .choices = "auto|fetch|reply"},
+    {.name = "fetch_min",
+     .type = OptionType::kSize,
+     .default_value = "256",
+     .help = "Least bytes that the first READ of a response takes over rdma (F, learned by lane), a multiple of 64.",
+     .min = kFetchStep,
+     .max = wire::kMaxSlotSize},
+    {.name = "fetch_max",
+     .type = OptionType::kSize,
+     .default_value = "1KiB",
+     .help = "Most bytes of it, a multiple of 64; what a response has beyond costs a second READ. Never more than the "
+             "backend's response_slot_size.",
+     .min = kFetchStep,
+     .max = wire::kMaxSlotSize},
     {.name = "log_level",
      .type = OptionType::kChoice,
      .default_value = "info",
@@ -209,6 +231,24 @@ Status parse_backends(const Options& options, std::vector<Backend>& backends) {
   return Status::ok();
 }
 
+Status parse_fetch(const Options& options, rpc::FetchOptions& fetch) {
+  const std::string& mode = options.text("fetch_mode");
+  fetch.mode = mode == "fetch"   ? rpc::FetchMode::kFetch
+               : mode == "reply" ? rpc::FetchMode::kReply
+                                 : rpc::FetchMode::kAuto;
+  fetch.max_refetches = static_cast<uint32_t>(options.integer("max_refetches"));
+  fetch.min_fetch = static_cast<uint32_t>(options.size("fetch_min"));
+  fetch.max_fetch = static_cast<uint32_t>(options.size("fetch_max"));
+  for (const char* name : {"fetch_min", "fetch_max"}) {
+    if (options.size(name) % kFetchStep != 0) return options.error(name, "expected a multiple of 64");
+  }
+  if (fetch.min_fetch <= fetch.max_fetch) return Status::ok();
+  // Blamed is what was given.
+  return options.is_given("fetch_max")
+             ? options.error("fetch_max", "less than fetch_min, which is " + options.written("fetch_min"))
+             : options.error("fetch_min", "more than fetch_max, which is " + options.written("fetch_max"));
+}
+
 }  // namespace
 
 std::span<const OptionRow> option_table() {
@@ -250,7 +290,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.session.backoff_max_ns = options.duration_ns("reconnect_max");
   config.session.spin_ns = options.duration_ns("spin");
   if (config.session.spin_ns == 0) config.session.spin_ns = roomy ? 20'000 : 2'000;
-  config.session.fetch.max_refetches = static_cast<uint32_t>(options.integer("max_refetches"));
+  if (Status good = parse_fetch(options, config.session.fetch); !good) return good;
   config.log_level = options.text("log_level");
   return config;
 }

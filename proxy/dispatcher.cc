@@ -335,6 +335,9 @@ bool Dispatcher::on_stats() {
       op.code = OpCode::kStats;
       op.group = static_cast<uint8_t>(op::StatGroup::kGeneral);
       return start_fan_out(op);
+    case memcache::StatsTopic::kEgret:
+      replies_.push_text(lanes_report(stats_));
+      return true;
     case memcache::StatsTopic::kSlabs:
       replies_.push_text("STAT active_slabs 0\r\nSTAT total_malloced 0\r\nEND\r\n");
       return true;

@@ -89,7 +89,8 @@ int main(int argc, char** argv) {
                            .summary = "Serves memcached clients of this host from Egret backends.",
                            .table = proxy::option_table(),
                            .check = proxy::check,
-                           .doctor = proxy::doctor},
+                           .doctor = proxy::doctor,
+                           .metrics_markdown = proxy::lane_metrics_markdown},
                           argc, argv);
   if (!start.options) return start.exit_status;
   const proxy::Config config = proxy::resolve_config(*start.options).value();

@@ -3,23 +3,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
+
+#include "base/counter.h"
+#include "rpc/lane_counters.h"
 
 namespace egret::proxy {
 
-// One writer, many readers: an increment is a load and a store, no locked instruction.
-class Counter {
- public:
-  void add(uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-  void sub(uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) - n, std::memory_order_relaxed); }
-  uint64_t get() const { return value_.load(std::memory_order_relaxed); }
-  // `stats reset` counts from here on; any thread.
-  void mark() { mark_.store(get(), std::memory_order_relaxed); }
-  uint64_t since_mark() const { return get() - mark_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> value_{0};
-  std::atomic<uint64_t> mark_{0};
-};
+using base::Counter;
 
 // Client connections that are open, accepted but not yet taken over by a worker included.
 using OpenConnections = std::atomic<uint32_t>;
@@ -29,8 +20,8 @@ struct alignas(64) WorkerStats {
   Counter total_connections;
   Counter bytes_read;
   Counter bytes_written;
-  // Of the sessions' lanes, copied from time to time (rpc::LaneCounters).
-  Counter messages, ops, fetches, refetches, torn, deliveries, wants, rings, timeouts;
+  // Of this worker's sessions, by backend. The worker fills it in before it starts, and outlives all that read it.
+  std::vector<rpc::SessionCounters*> sessions;
 };
 
 }  // namespace egret::proxy

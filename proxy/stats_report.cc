@@ -1,6 +1,8 @@
 #include "proxy/stats_report.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include <event2/event.h>
 #include <sys/resource.h>
@@ -28,6 +30,13 @@ struct Source {
   uint64_t since_reset(Counter WorkerStats::*counter) const {
     uint64_t total = 0;
     for (const auto& worker : proxy.workers) total += ((*worker).*counter).since_mark();
+    return total;
+  }
+  uint64_t deliveries() const {
+    uint64_t total = 0;
+    for (const auto& worker : proxy.workers) {
+      for (const rpc::SessionCounters* session : worker->sessions) total += session->deliveries.since_mark();
+    }
     return total;
   }
 };
@@ -123,15 +132,7 @@ constexpr Row kGeneral[] = {
     {"egret_backends_up", [](const Source& s) { return number(s.store.backends_up()); }},
     EGRET_STORE_ROW("egret_backend_pid", kPid),
     EGRET_STORE_ROW("egret_backend_uptime", kUptime),
-    EGRET_WORKER_SINCE_RESET_ROW("egret_messages", messages),
-    EGRET_WORKER_SINCE_RESET_ROW("egret_ops", ops),
-    EGRET_WORKER_SINCE_RESET_ROW("egret_fetches", fetches),
-    EGRET_WORKER_SINCE_RESET_ROW("egret_refetches", refetches),
-    EGRET_WORKER_SINCE_RESET_ROW("egret_torn", torn),
-    EGRET_WORKER_SINCE_RESET_ROW("egret_deliveries", deliveries),
-    EGRET_WORKER_SINCE_RESET_ROW("egret_wants", wants),
-    EGRET_WORKER_SINCE_RESET_ROW("egret_rings", rings),
-    EGRET_WORKER_SINCE_RESET_ROW("egret_timeouts", timeouts),
+    {"egret_deliveries", [](const Source& s) { return number(s.deliveries()); }},
 };
 
 #undef EGRET_STORE_ROW
@@ -145,6 +146,40 @@ void add_row(std::string& text, std::string_view name, std::string_view value) {
   text.resize(static_cast<size_t>(end - text.data()));
 }
 
+// The sums of all lanes that have a row of their own here; metrics that follow each other may share one.
+void add_lane_totals(std::string& text, const StatsSource& source) {
+  rpc::LaneCounters all;
+  for (const auto& worker : source.workers) {
+    for (const rpc::SessionCounters* session : worker->sessions) all += session->sum();
+  }
+  const auto metrics = rpc::lane_metrics();
+  uint64_t total = 0;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (metrics[i].total.empty()) continue;
+    total += (all.*metrics[i].counter).since_mark();
+    if (i + 1 < metrics.size() && metrics[i + 1].total == metrics[i].total) continue;
+    add_row(text, metrics[i].total, number(std::exchange(total, 0)));
+  }
+}
+
+// The lanes of one backend, over the workers. A worker may know fewer lanes than another: it has not connected yet.
+void add_lanes(std::string& text, const StatsSource& source, size_t backend) {
+  const std::string prefix = "backend:" + number(backend) + ":";
+  uint32_t lanes = 0;
+  for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
+  add_row(text, prefix + "address", source.config->backends[backend].address);
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    std::vector<const rpc::LaneCounters*> workers;
+    for (const auto& worker : source.workers) {
+      const rpc::SessionCounters& session = *worker->sessions[backend];
+      if (lane < session.lane_count()) workers.push_back(&session.at(lane));
+    }
+    for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
+      add_row(text, prefix + "lane:" + number(lane) + ":" + std::string(metric.name), metric.value(workers));
+    }
+  }
+}
+
 }  // namespace
 
 std::string general_report(const StatsSource& source, const FanOut& store) {
@@ -152,7 +187,23 @@ std::string general_report(const StatsSource& source, const FanOut& store) {
   ::getrusage(RUSAGE_SELF, &from.usage);
   std::string text;
   for (const Row& row : kGeneral) add_row(text, row.name, row.value(from));
+  add_lane_totals(text, source);
   return text.append(memcache::kEnd);
+}
+
+std::string lanes_report(const StatsSource& source) {
+  std::string text;
+  for (size_t backend = 0; backend < source.config->backends.size(); ++backend) add_lanes(text, source, backend);
+  return text.append(memcache::kEnd);
+}
+
+std::string lane_metrics_markdown() {
+  std::string text = "| `backend:B:lane:L:` | sum in `stats` | what it says |\n| --- | --- | --- |\n";
+  for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
+    const std::string total = metric.total.empty() ? "" : "`" + std::string(metric.total) + "`";
+    text += "| `" + std::string(metric.name) + "` | " + total + " | " + std::string(metric.help) + " |\n";
+  }
+  return text;
 }
 
 std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory, bool evicts) {
@@ -202,11 +253,8 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
 void reset_stats(const StatsSource& source) {
   source.rejected_connections.mark();
   for (const auto& worker : source.workers) {
-    for (Counter* counter : {&worker->total_connections, &worker->bytes_read, &worker->bytes_written, &worker->messages,
-                             &worker->ops, &worker->fetches, &worker->refetches, &worker->torn, &worker->deliveries,
-                             &worker->wants, &worker->rings, &worker->timeouts}) {
-      counter->mark();
-    }
+    for (Counter* counter : {&worker->total_connections, &worker->bytes_read, &worker->bytes_written}) counter->mark();
+    for (rpc::SessionCounters* session : worker->sessions) session->mark();
   }
 }
 

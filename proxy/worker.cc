@@ -86,7 +86,9 @@ void Worker::add_session(const Backend& backend) {
   rpc::SessionOptions options = config_.session;
   options.address = backend.address;
   options.worker_id = random_u64();
-  router_storage_.add(std::make_unique<ClientSession>(options, clock_, *this, transport::connect));
+  auto session = std::make_unique<ClientSession>(options, clock_, *this, transport::connect);
+  stats->sessions.push_back(&session->counters());
+  router_storage_.add(std::move(session));
   session_events_.emplace_back();
 }
 
@@ -135,7 +137,6 @@ void Worker::run_passes() {
     flush_sessions();
   }
   send_answers();
-  copy_counters();
 }
 
 // Either it is worth looking again at once, or want is set, the slots have been looked at once more, and sleep is safe.
@@ -349,21 +350,6 @@ void Worker::last_call() {
 
 bool Worker::is_finished() {
   return stop_deadline_ns_ != 0 && (connections_.empty() || clock_.now_ns() >= stop_deadline_ns_);
-}
-
-void Worker::copy_counters() {
-  rpc::LaneCounters sum;
-  for (const auto& session : router_storage_.sessions()) sum += session->counters();
-  const auto set = [](Counter& counter, uint64_t value) { counter.add(value - counter.get()); };
-  set(stats->messages, sum.messages);
-  set(stats->ops, sum.ops);
-  set(stats->fetches, sum.fetches);
-  set(stats->refetches, sum.refetches);
-  set(stats->torn, sum.torn);
-  set(stats->deliveries, sum.deliveries);
-  set(stats->wants, sum.wants);
-  set(stats->rings, sum.rings);
-  set(stats->timeouts, sum.timeouts);
 }
 
 }  // namespace egret::proxy

@@ -63,7 +63,6 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   void on_tick();
   void on_keep_alive();
   bool needs_tick() const;
-  void copy_counters();
   void read_inbox();
   void last_call();
   bool is_finished();

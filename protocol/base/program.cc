@@ -23,6 +23,7 @@ struct Arguments {
   bool help = false;
   bool help_markdown = false;
   bool help_yaml = false;
+  bool help_metrics = false;
 };
 
 void print(const std::string& text) {
@@ -59,6 +60,7 @@ void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {
   app.add_flag("-h,--help", arguments.help);
   app.add_flag("--help-markdown", arguments.help_markdown);  // for the README
   app.add_flag("--help-yaml", arguments.help_yaml);          // for conf/
+  app.add_flag("--help-metrics", arguments.help_metrics);    // for the README
 }
 
 }  // namespace
@@ -74,11 +76,12 @@ ProgramStart start_program(const ProgramInfo& info, int argc, const char* const*
   }
 
   ProgramStart start;
-  if (arguments.help || arguments.version || arguments.help_markdown || arguments.help_yaml) {
+  if (arguments.help || arguments.version || arguments.help_markdown || arguments.help_yaml || arguments.help_metrics) {
     if (arguments.help) print(help(info));
     if (arguments.version) print(std::string(info.name) + " " EGRET_VERSION "\n");
     if (arguments.help_markdown) print(help_markdown(info.table));
     if (arguments.help_yaml) print(help_yaml(info.name, info.table));
+    if (arguments.help_metrics && info.metrics_markdown != nullptr) print(info.metrics_markdown());
     return start;
   }
 

@@ -24,6 +24,8 @@ struct ProgramInfo {
   std::function<Status(const Options&)> check{};
   // What --doctor finds, under these options, which have passed `check`; empty: there is no --doctor.
   std::function<Findings(const Options&)> doctor{};
+  // What its statistics are called and mean, as GitHub's Markdown, for the README; null: it has none to tell of.
+  std::string (*metrics_markdown)() = nullptr;
 };
 
 // What main() goes on with. The sources are kept so that a daemon can load its options again.

@@ -29,11 +29,12 @@ std::string_view reply_line(CommandKind kind, bool noreply, const op::Result& re
 // included. Empty for a hit and for a miss.
 std::string_view retrieval_error(const op::Result& result);
 
-// What a `stats` command asks for. Names that are not memcached's answer kErrorLine.
+// What a `stats` command asks for. Names that are neither memcached's nor kEgret's answer kErrorLine.
 enum class StatsTopic : uint8_t {
   kGeneral,    // stats
   kReset,      // stats reset: answers kResetLine
   kSettings,   // stats settings
+  kEgret,      // stats egret: no name of memcached's, but of the server that stands in for it
   kItems,      // stats items
   kSlabs,      // stats slabs
   kSizes,      // stats sizes

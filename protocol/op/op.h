@@ -93,7 +93,6 @@ enum class ResultCode : uint8_t {
 // The answer to one op. `value` points into memory of whoever produced it (store or slot), valid until it is next used.
 struct Result {
   ResultCode code = ResultCode::kInvalid;
-  uint16_t options = 0;       // reserved for the meta commands' answers
   uint32_t client_flags = 0;  // hit
   uint32_t total_length = 0;  // hit, stats: the whole value's length; value.size() may be less
   uint64_t cas = 0;           // hit with kWantCas, stored

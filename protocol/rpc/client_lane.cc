@@ -24,7 +24,7 @@ constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a 
 }  // namespace
 
 ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
-                       transport::ClientEndpoint& endpoint, const uint64_t& now_ns)
+                       transport::ClientEndpoint& endpoint, const uint64_t& now_ns, LaneCounters& counters)
     : lane_(lane),
       layout_(layout),
       nonce_(nonce),
@@ -32,20 +32,10 @@ ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t
       now_ns_(now_ns),
       policy_(fetch),
       fetch_(fetch),
-      slots_(std::make_unique<Slot[]>(layout.window)) {}
-
-LaneCounters& LaneCounters::operator+=(const LaneCounters& other) {
-  messages += other.messages;
-  ops += other.ops;
-  fetches += other.fetches;
-  refetches += other.refetches;
-  torn += other.torn;
-  second_reads += other.second_reads;
-  deliveries += other.deliveries;
-  wants += other.wants;
-  rings += other.rings;
-  timeouts += other.timeouts;
-  return *this;
+      slots_(std::make_unique<Slot[]>(layout.window)),
+      counters_(counters) {
+  show_mode();
+  counters_.fetch_size.set(fetch_size());
 }
 
 // --- packing
@@ -134,8 +124,8 @@ void ClientLane::seal() {
   wire::FieldWriter(open_at_ + offsetof(RequestHeader, checksum))
       .put(wire::message_checksum(open_at_ + wire::kRequestChecked, covered, nonce_, next_seq_));
   endpoint_.stage_write(lane_, layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
-  ++counters_.messages;
-  counters_.ops += open_ops_;
+  counters_.messages.add();
+  counters_.ops.add(open_ops_);
   ++next_seq_;
   open_ops_ = 0;
   if (policy_.mode() == FetchPolicy::Mode::kReply && !endpoint_.limits().fetch_is_local) stage_want();
@@ -146,12 +136,13 @@ bool ClientLane::stage_want() {
   if (outstanding() == 0 || wanted_ >= newest) return false;
   wanted_ = newest;
   endpoint_.stage_write(lane_, layout_.want_offset(lane_), sizeof(uint64_t), newest);
-  ++counters_.wants;
+  counters_.wants.add();
   return true;
 }
 
 void ClientLane::take_back_want() {
   if (wanted_ == 0 || !endpoint_.limits().fetch_is_local) return;
+  was_wanted_ = wanted_;
   wanted_ = looked_for_ = 0;
   endpoint_.stage_write(lane_, layout_.want_offset(lane_), sizeof(uint64_t), 0);
 }
@@ -169,13 +160,12 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
     // Due; or the last look before sleeping, which cannot wait.
     const bool is_due = local || target.fetch_ns <= now_ns_ || (wanted_ >= seq && looked_for_ != oldest_);
     if (!target.read_in_flight && !target.arrived && is_due) {
-      const uint32_t size =
-          local ? layout_.response_slot_size : std::min(policy_.fetch_size(), layout_.response_slot_size);
+      const uint32_t size = local ? layout_.response_slot_size : fetch_size();
       target.read_bytes = size;
       target.staged_ns = now_ns_;
       target.after_want = wanted_ >= seq;
       stage_read(target, seq, 0, size, tag_of(seq));
-      ++counters_.fetches;
+      counters_.fetches.add();
       ++staged;
     }
     if (local) break;  // the next one is looked at when this one is in
@@ -212,8 +202,9 @@ bool ClientLane::on_fetched(uint64_t tag) {
     fetched.vain_ns = fetched.staged_ns - fetched.sent_ns;
     fetched.fetch_ns = now_ns_ + FetchPolicy::refetch_ns(now_ns_ - fetched.sent_ns);
     ++fetched.refetches;
-    ++counters_.refetches;
+    counters_.refetches.add();
     if (fetched.after_want && seq == oldest_) looked_for_ = seq;
+    pushed_ = 0;
     look_asleep(at, seq);
     return true;
   }
@@ -225,14 +216,14 @@ bool ClientLane::on_fetched(uint64_t tag) {
     const uint32_t have = fetched.read_bytes;
     if (whole > have && whole <= layout_.response_slot_size) {
       stage_read(fetched, seq, have, whole - have, tag_of(seq) | kSecondRead);
-      ++counters_.second_reads;
+      counters_.second_reads.add();
       return true;
     }
   }
   uint32_t length = 0;
   if (!check_response(seq, at, layout_.response_slot_size, length)) {
     ++fetched.refetches;
-    ++counters_.torn;
+    counters_.torn.add();
     return true;
   }
   fetched.arrived = true;
@@ -254,7 +245,7 @@ bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
     looked_for_ = 0;  // what was to come came, and was of no use: fetch
     return true;
   }
-  ++counters_.deliveries;
+  counters_.replies.add();
   return finish(oldest_, bytes.data()) && take_arrived();
 }
 
@@ -273,30 +264,20 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   const auto length = header.get<uint32_t>();
   const auto count = header.get<uint16_t>();
   const auto status = header.get<uint8_t>();
-  header.get<uint8_t>();
+  const auto reserved0 = header.get<uint8_t>();
   const auto processing_ns = header.get<uint32_t>();
+  const auto reserved1 = header.get<uint32_t>();
   if (count != done.op_count || status != static_cast<uint8_t>(wire::MessageStatus::kOk)) return false;
+  if (reserved0 != 0 || reserved1 != 0) return false;
   if (length > layout_.response_slot_size - sizeof(ResponseHeader)) return false;
-  const bool local = endpoint_.limits().fetch_is_local;
-  const uint64_t waited = now_ns_ > done.sent_ns ? now_ns_ - done.sent_ns : 0;
-  if (!local) {
-    usual_wait_ns_ = usual_wait_ns_ - usual_wait_ns_ / 8 + std::min(waited, kLongestWait) / 8;
-    const bool hasty = slept_;
-    slept_ = done.sent_ns <= rung_ns_;
-    // One stall makes all that were under way late: it counts once.
-    const bool is_news = done.refetches == 0 || done.sent_ns > missed_ns_;
-    if (!slept_ && !hasty && is_news && policy_.mode() == FetchPolicy::Mode::kFetch) {
-      policy_.on_first_fetch(done.refetches, done.vain_ns);
-      if (done.refetches > 0) missed_ns_ = now_ns_;
-    }
-  }
-  policy_.on_response(local ? static_cast<uint32_t>(waited / fetch_.local_refetch_ns) : done.refetches, processing_ns,
-                      static_cast<uint32_t>(sizeof(ResponseHeader)) + length);
+  learn(done, processing_ns, static_cast<uint32_t>(sizeof(ResponseHeader)) + length);
+  if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
   wire::ResultReader results(response + sizeof(ResponseHeader), length);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
-    if (!results.next(result)) {
+    const bool is_last = i + 1 == count;
+    if (!results.next(result) || (is_last && !results.at_end())) {
       // What is left of this message is answered by fail_all(), which starts with the waiter that got no result.
       std::copy(done.waiters + i, done.waiters + count, done.waiters);
       done.op_count = static_cast<uint16_t>(count - i);
@@ -314,12 +295,43 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   return true;
 }
 
+// What an answered message says about when to fetch the next one, how much of it, and whether to fetch at all.
+void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t response_bytes) {
+  const FetchPolicy::Mode mode = policy_.mode();
+  const uint64_t waited = now_ns_ > done.sent_ns ? now_ns_ - done.sent_ns : 0;
+  uint32_t refetches = done.refetches;
+  if (endpoint_.limits().fetch_is_local) {
+    refetches = static_cast<uint32_t>(std::min<uint64_t>(waited / fetch_.local_refetch_ns, UINT32_MAX));
+  } else {
+    usual_wait_ns_ = usual_wait_ns_ - usual_wait_ns_ / 8 + std::min(waited, kLongestWait) / 8;
+    const bool hasty = slept_;
+    slept_ = done.sent_ns <= rung_ns_;
+    // One stall makes all that were under way late: it counts once.
+    const bool is_news = done.refetches == 0 || done.sent_ns > missed_ns_;
+    if (!slept_ && !hasty && is_news && mode == FetchPolicy::Mode::kFetch) {
+      policy_.on_first_fetch(done.refetches, done.vain_ns);
+      if (done.refetches > 0) missed_ns_ = now_ns_;
+    }
+  }
+  policy_.on_response(refetches, processing_ns, response_bytes);
+  counters_.fetch_size.set(fetch_size());
+  if (policy_.mode() == mode) return;
+  const bool to_reply = policy_.mode() == FetchPolicy::Mode::kReply;
+  (to_reply ? counters_.switches_to_reply : counters_.switches_to_fetch).add();
+  show_mode();
+}
+
+void ClientLane::show_mode() {
+  const bool replies = policy_.mode() == FetchPolicy::Mode::kReply;
+  counters_.mode.set(static_cast<uint64_t>(replies ? LaneMode::kReply : LaneMode::kFetch));
+}
+
 void ClientLane::look_asleep(const std::byte* header, uint64_t seq) {
   if (observe_word(header + offsetof(ResponseHeader, asleep)) != seq) return;
   if (rung_for_ == seq && now_ns_ - rung_ns_ < kRingAgainNs) return;
   rung_for_ = seq;
   rung_ns_ = now_ns_;
-  ++counters_.rings;
+  counters_.rings.add();
   slot(seq).fetch_ns = now_ns_ + policy_.first_fetch_ns();  // as if it were sent now
   endpoint_.ring(lane_);
 }
@@ -339,7 +351,7 @@ void ClientLane::expire(uint64_t before_ns) {
     if (late.state != State::kSent) continue;
     if (late.sent_ns >= before_ns) return;
     late.state = State::kAbandoned;
-    ++counters_.timeouts;
+    counters_.timeouts.add();
     answer_all(late, ResultCode::kTimedOut);
   }
 }
@@ -355,6 +367,8 @@ void ClientLane::fail_all() {
     if (state == State::kSent || state == State::kOpen) answer_all(lost, ResultCode::kSessionLost);
   }
   oldest_ = next_seq_ = end;
+  counters_.mode.set(static_cast<uint64_t>(LaneMode::kNone));
+  counters_.fetch_size.set(0);
 }
 
 }  // namespace egret::rpc

@@ -9,6 +9,7 @@
 // seen. Thread: the worker's. Memory: allocated when the session opens.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -16,6 +17,7 @@
 
 #include "op/op.h"
 #include "rpc/fetch_policy.h"
+#include "rpc/lane_counters.h"
 #include "transport/transport.h"
 #include "wire/slot.h"
 
@@ -31,25 +33,11 @@ class Waiter {
   ~Waiter() = default;
 };
 
-struct LaneCounters {
-  uint64_t messages = 0;
-  uint64_t ops = 0;
-  uint64_t fetches = 0;
-  uint64_t refetches = 0;  // fetches that found nothing new
-  uint64_t torn = 0;       // fetches whose checksum did not match
-  uint64_t second_reads = 0;
-  uint64_t deliveries = 0;  // results that came by a push
-  uint64_t wants = 0;
-  uint64_t rings = 0;
-  uint64_t timeouts = 0;
-
-  LaneCounters& operator+=(const LaneCounters& other);
-};
-
 class ClientLane {
  public:
+  // `counters` outlives the lane, and may have counted for one before it.
   ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
-             transport::ClientEndpoint& endpoint, const uint64_t& now_ns);
+             transport::ClientEndpoint& endpoint, const uint64_t& now_ns, LaneCounters& counters);
 
   // Encodes `op` into the open message, opening or sealing messages as needed. False when the window is used up: try
   // again when the lane has got credit back. `key_in_slot`, if asked for, is where the op's key lies until its result
@@ -94,6 +82,8 @@ class ClientLane {
   bool will_be_delivered() const { return outstanding() == 0 || (wanted_ >= next_seq_ - 1 && looked_for_ == oldest_); }
   // Staged and not yet reported by on_fetched().
   uint32_t reads_in_flight() const { return reads_in_flight_; }
+  // Where a push is only a wake-up: one came. What is found next, of all that was wanted, came by it.
+  void on_woken() { pushed_ = std::max(wanted_, was_wanted_); }
   // The worker is awake: where taking want back is only a store, the server need not push any more.
   void take_back_want();
 
@@ -156,6 +146,9 @@ class ClientLane {
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
   void answer_all(Slot& slot, op::ResultCode code);
+  uint32_t fetch_size() const { return std::min(policy_.fetch_size(), layout_.response_slot_size); }
+  void learn(const Slot& done, uint64_t processing_ns, uint32_t response_bytes);
+  void show_mode();
 
   const uint32_t lane_;
   const wire::RegionLayout layout_;
@@ -169,6 +162,8 @@ class ClientLane {
   uint64_t next_seq_ = 1;    // of the open message, or of the next one
   uint64_t oldest_ = 1;      // not yet answered
   uint64_t wanted_ = 0;      // last value of want
+  uint64_t was_wanted_ = 0;  // ... before it was taken back
+  uint64_t pushed_ = 0;      // where a push is only a wake-up: results up to here, as far as they are there, came by it
   uint64_t looked_for_ = 0;  // the oldest seq for which a read staged after want found nothing
   uint32_t reads_in_flight_ = 0;
   uint64_t usual_wait_ns_ = 0;
@@ -186,7 +181,7 @@ class ClientLane {
   size_t open_expected_results_ = 0;
 
   const void* upload_turn_ = nullptr;
-  LaneCounters counters_;
+  LaneCounters& counters_;
 };
 
 }  // namespace egret::rpc

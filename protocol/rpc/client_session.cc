@@ -114,7 +114,8 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   if (Status sent = endpoint_->send_frame(encode(wire::Ready{}), true); !sent) return lose(sent.message());
   lanes_.clear();
   for (uint32_t i = 0; i < layout.lanes; ++i) {
-    lanes_.push_back(std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_));
+    lanes_.push_back(
+        std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_, counters_.lane(i)));
   }
   state_ = State::kOpen;
   ++generation_;
@@ -133,7 +134,6 @@ void ClientSession::lose(const std::string& why) {
   state_ = State::kWaiting;
   deadline_ns_ = now_ns_ + backoff_ns_;
   backoff_ns_ = std::min(backoff_ns_ * 2, options_.backoff_max_ns);
-  past_ = counters();
   auto lanes = std::move(lanes_);
   lanes_.clear();
   // Waiters may ask for new ops here; the session is no longer open, so they are refused.
@@ -181,7 +181,9 @@ void ClientSession::begin_pass() {
 }
 
 void ClientSession::on_data_ready() {
-  if (endpoint_->limits().deliver_is_wakeup) ++past_.deliveries;  // else each one is counted by its lane
+  if (!endpoint_->limits().deliver_is_wakeup) return;  // each push is an event
+  counters_.deliveries.add();
+  for (auto& lane : lanes_) lane->on_woken();
 }
 
 void ClientSession::flush() {
@@ -232,6 +234,7 @@ const char* ClientSession::poll_events(bool& progress) {
       const uint32_t number = event.kind == Event::Kind::kFetched ? ClientLane::lane_of_tag(event.tag) : event.lane;
       if (number >= lanes_.size()) continue;
       ClientLane& lane = *lanes_[number];
+      if (event.kind == Event::Kind::kDelivered) counters_.deliveries.add();
       const uint64_t before = lane.answered();
       const bool well_formed =
           event.kind == Event::Kind::kFetched ? lane.on_fetched(event.tag) : lane.on_delivered(event.bytes);
@@ -290,12 +293,6 @@ uint32_t ClientSession::outstanding() const {
   uint32_t count = 0;
   for (const auto& lane : lanes_) count += lane->outstanding();
   return count;
-}
-
-LaneCounters ClientSession::counters() const {
-  LaneCounters sum = past_;
-  for (const auto& lane : lanes_) sum += lane->counters();
-  return sum;
 }
 
 }  // namespace egret::rpc

@@ -129,7 +129,9 @@ class ClientSession {
   bool prepare_sleep();
 
   uint32_t outstanding() const;
-  LaneCounters counters() const;
+  // Of this session and those before it, lane by lane. Reading is for any thread.
+  SessionCounters& counters() { return counters_; }
+  const SessionCounters& counters() const { return counters_; }
 
  private:
   void connect_now();
@@ -156,12 +158,12 @@ class ClientSession {
   wire::Transcript transcript_;  // of the handshake under way, where there is a secret
   bool has_proved_ = false;      // the challenge of this handshake is answered
   wire::Grant grant_;
+  SessionCounters counters_;  // of lanes that are, and of those that were
   std::vector<std::unique_ptr<ClientLane>> lanes_;
   std::deque<CreditWaiter*> credit_waiters_;
   size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
   bool credit_came_ = false;
   std::string failure_;  // why the endpoint broke
-  LaneCounters past_;    // of lanes that are gone
 };
 
 }  // namespace egret::rpc

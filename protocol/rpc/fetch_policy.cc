@@ -50,6 +50,7 @@ uint64_t FetchPolicy::refetch_ns(uint64_t waited_ns) {
 
 void FetchPolicy::on_response(uint32_t refetches, uint64_t processing_ns, uint32_t response_bytes) {
   response_average_ = follow(response_average_, response_bytes);
+  if (options_.mode != FetchMode::kAuto) return;
   if (mode_ == Mode::kFetch) {
     ++since_return_;
     slow_in_a_row_ = refetches > options_.max_refetches ? slow_in_a_row_ + 1 : 0;
@@ -66,7 +67,6 @@ void FetchPolicy::on_response(uint32_t refetches, uint64_t processing_ns, uint32
 void FetchPolicy::enter_reply() {
   mode_ = Mode::kReply;
   short_in_a_row_ = 0;
-  ++switches_to_reply_;
   // Back within a few messages: fetching was a mistake, wait longer before the next try.
   patience_ = since_return_ < patience_ ? std::min(patience_ * 2, kMaxPatience) : kMinPatience;
 }

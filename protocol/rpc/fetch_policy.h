@@ -4,6 +4,8 @@
 //   kFetch   the client fetches again and again; with short processing this is the fastest
 //   kReply   the client sets `want` with the request and sleeps until the result is delivered
 //
+// Which of them is an option: one of the two, or auto, which changes over:
+//
 // kFetch → kReply after two messages in a row that needed more than R refetches. kReply → kFetch when the processing
 // times that responses carry have been short for a while; each time that proves a mistake the while doubles, so that a
 // machine with fewer cores than threads (where waiting is long although processing is short) settles. Pure: no I/O, no
@@ -14,10 +16,17 @@
 
 namespace egret::rpc {
 
+enum class FetchMode : uint8_t {
+  kAuto,   // the hybrid
+  kFetch,  // never asks with the request; a client that sleeps still asks to be told
+  kReply,  // always asks with the request
+};
+
 struct FetchOptions {
+  FetchMode mode = FetchMode::kAuto;
   uint32_t max_refetches = 5;         // R
   uint64_t local_refetch_ns = 2'000;  // on shm one refetch is charged per this long waited
-  uint32_t min_fetch = 256;           // F's bounds
+  uint32_t min_fetch = 256;           // F's bounds; a slot that is smaller is fetched whole
   uint32_t max_fetch = 1024;
   uint64_t short_processing_ns = 7'000;  // beyond this, fetching has no advantage (004 §V)
 };
@@ -26,7 +35,8 @@ class FetchPolicy {
  public:
   enum class Mode : uint8_t { kFetch, kReply };
 
-  explicit FetchPolicy(const FetchOptions& options) : options_(options) {}
+  explicit FetchPolicy(const FetchOptions& options)
+      : options_(options), mode_(options.mode == FetchMode::kReply ? Mode::kReply : Mode::kFetch) {}
 
   Mode mode() const { return mode_; }
   // Over a network: how long after it was sent a message is fetched first, and how long after the last fetch in vain,
@@ -46,8 +56,6 @@ class FetchPolicy {
   void on_response(uint32_t refetches, uint64_t processing_ns, uint32_t response_bytes);
   void on_value(uint32_t length);
 
-  uint64_t switches_to_reply() const { return switches_to_reply_; }
-
  private:
   void enter_reply();
 
@@ -55,7 +63,7 @@ class FetchPolicy {
   static constexpr uint32_t kMaxPatience = 1 << 16;
 
   const FetchOptions options_;
-  Mode mode_ = Mode::kFetch;
+  Mode mode_;
   uint32_t slow_in_a_row_ = 0;
   uint32_t short_in_a_row_ = 0;
   uint32_t patience_ = kMinPatience;      // short responses it takes to return to fetching
@@ -65,7 +73,6 @@ class FetchPolicy {
   uint32_t misses_in_a_row_ = 0;
   uint32_t response_average_ = 0;
   uint32_t value_average_ = 0;
-  uint64_t switches_to_reply_ = 0;
 };
 
 }  // namespace egret::rpc

@@ -41,6 +41,7 @@ struct SlotPoller::Message {
   uint64_t seq = 0;
   uint32_t length = 0;
   uint16_t op_count = 0;
+  uint16_t flags = 0;
   uint32_t first_op = 0;
   size_t reserved = 0;            // what the results still to come take at least
   std::byte* response = nullptr;  // the slot
@@ -165,11 +166,16 @@ bool SlotPoller::copy_request(const Lane& lane, const Awake& awake, Message& mes
   if (sum != header.checksum) return false;
   message.length = header.length;
   message.op_count = header.op_count;
+  message.flags = header.flags;
   return true;
 }
 
 // The copy is whole; now it is judged. A message that makes no sense ends the session: its client is broken or hostile.
 bool SlotPoller::decode_request(Lane& lane, Message& message) {
+  if (message.flags != 0) {
+    break_session(lane, to_string(wire::DecodeError::kReserved));
+    return false;
+  }
   if (message.op_count == 0 || message.op_count > wire::kMaxOpsPerMessage) {
     break_session(lane, to_string(wire::DecodeError::kBadCount));
     return false;

@@ -241,6 +241,8 @@ const char* to_string(DecodeError error) {
       return "bad mode, option or group";
     case DecodeError::kBadLength:
       return "bad length";
+    case DecodeError::kReserved:
+      return "a reserved field is not 0";
     case DecodeError::kNoRoom:
       return "results cannot fit";
   }
@@ -290,7 +292,7 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
   FieldWriter out(to);
   out.put(static_cast<uint8_t>(result.code));
   out.put(fields);
-  out.put(result.options);
+  out.put(uint16_t{0});
   out.put(static_cast<uint32_t>(value.size()));
   if (fields & kHasFlags) out.put(result.client_flags);
   if (fields & kHasCas) out.put(result.cas);
@@ -309,7 +311,7 @@ bool ResultReader::next(Result& result) {
   const auto code = in.get<uint8_t>();
   const auto fields = in.get<uint8_t>();
   result.code = static_cast<ResultCode>(code);
-  result.options = in.get<uint16_t>();
+  const auto reserved = in.get<uint16_t>();
   const size_t length = in.get<uint32_t>();
   if (fields & kHasFlags) result.client_flags = in.get<uint32_t>();
   if (fields & kHasCas) result.cas = in.get<uint64_t>();
@@ -320,7 +322,8 @@ bool ResultReader::next(Result& result) {
   if (fields & kHasNumber) result.number = in.get<uint64_t>();
   result.value = in.get_bytes(length);
   // An unknown field would have been taken for bytes of the value.
-  if (!in.ok() || code > static_cast<uint8_t>(ResultCode::kWrongPartition) || (fields & ~kAllFields)) return false;
+  if (!in.ok() || reserved != 0 || code > static_cast<uint8_t>(ResultCode::kWrongPartition) || (fields & ~kAllFields))
+    return false;
   if (!(fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);
   if (result.total_length < length || result.total_length > op::kMaxValueLength) return false;
   at_ += left_ - in.left();

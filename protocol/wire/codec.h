@@ -27,6 +27,7 @@ enum class DecodeError : uint8_t {
   kBadKey,     // a key where none may be, or none (or too long a one) where there must be one
   kBadEnum,    // a mode, option or group that does not exist in this version
   kBadLength,  // a length that contradicts another
+  kReserved,   // something that must be 0 in this version is not
   kNoRoom,     // the results could not fit the response slot even at their smallest
 };
 const char* to_string(DecodeError error);

@@ -217,7 +217,7 @@ class Script {
     wire::FieldWriter out(slot + wire::kRequestChecked);
     out.put(static_cast<uint32_t>(body.size()));
     out.put(static_cast<uint16_t>(count % (wire::kMaxOpsPerMessage + 2)));
-    out.put(flags);
+    out.put(static_cast<uint16_t>(flags % 8 == 7 ? flags : 0));  // mostly as it must be
     const uint64_t sum = wire::message_checksum(slot + wire::kRequestChecked, 8 + body.size(), kNonce, seq);
     wire::FieldWriter head(slot);
     head.put(seq);
@@ -241,6 +241,7 @@ class Script {
         uint64_t published = 0;
         std::memcpy(&published, slot, sizeof published);
         if (seq == expected_[lane] && published == seq) {
+          check_taken(lane, seq);
           results += check_response(slot, seq);
           ++found;
           ++expected_[lane];
@@ -254,6 +255,16 @@ class Script {
     for (const uint64_t broken : poller_.take_broken_sessions()) EGRET_CHECK(broken == session_);
     poller_.detach(session_);
     open_session();
+  }
+
+  // The request that was answered, which nobody has touched since, had nothing in it that must not be.
+  void check_taken(uint32_t lane, uint64_t seq) const {
+    wire::RequestHeader header{};
+    const std::byte* slot = endpoint_->requests.get() + layout_.request_offset(lane, seq);
+    std::memcpy(&header, slot, sizeof header);
+    EGRET_CHECK(header.flags == 0 && header.op_count > 0 && header.op_count <= wire::kMaxOpsPerMessage);
+    std::vector<Op> ops(header.op_count);
+    EGRET_CHECK(wire::decode_ops(slot + sizeof header, header.length, ops) == wire::DecodeError::kNone);
   }
 
   // The number of results in a response that must be well-formed.

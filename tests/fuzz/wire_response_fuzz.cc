@@ -107,7 +107,7 @@ class Script {
       : input_(input),
         layout_{2, 2 + input.take<uint8_t>() % 7u, 1024, 1024},
         endpoint_(layout_, input.take<uint8_t>() % 2 != 0),
-        lane_(1, layout_, kNonce, rpc::FetchOptions{}, endpoint_, now_ns_) {}
+        lane_(1, layout_, kNonce, rpc::FetchOptions{}, endpoint_, now_ns_, counters_) {}
 
   void run() {
     bool alive = true;
@@ -172,7 +172,27 @@ class Script {
     const size_t which = input_.take<uint8_t>() % endpoint_.reads.size();
     const uint64_t tag = endpoint_.reads[which];
     endpoint_.reads.erase(endpoint_.reads.begin() + static_cast<ptrdiff_t>(which));
-    return lane_.on_fetched(tag);
+    const uint64_t first = lane_.answered();
+    const bool well_formed = lane_.on_fetched(tag);
+    check_taken(first);
+    return well_formed;
+  }
+
+  // Responses in the image that were taken for answers, from seq `first` on, had nothing in them that must not be.
+  void check_taken(uint64_t first) const {
+    for (uint64_t seq = first; seq < lane_.answered(); ++seq) {
+      check_strict(endpoint_.responses.get() + layout_.response_offset(1, seq));
+    }
+  }
+
+  static void check_strict(const std::byte* slot) {
+    ResponseHeader header{};
+    std::memcpy(&header, slot, sizeof header);
+    EGRET_CHECK(header.status == 0 && header.reserved0 == 0 && header.reserved1 == 0);
+    wire::ResultReader reader(slot + sizeof header, header.length);
+    Result result;
+    for (uint32_t i = 0; i < header.result_count; ++i) EGRET_CHECK(reader.next(result));
+    EGRET_CHECK(reader.at_end());
   }
 
   void write_raw() {
@@ -209,13 +229,16 @@ class Script {
         length = static_cast<size_t>(wire::encode_result(body + length, room - length, get, hit) - body);
       }
     }
+    // Mostly as it must be; else a status, something reserved that is not 0, or a byte after the last result.
+    const uint8_t wrong = status % 8;
+    if (wrong == 1 && length < room) body[length++] = std::byte{status};
     wire::FieldWriter out(slot + wire::kResponseChecked);
     out.put(static_cast<uint32_t>(length));
     out.put(uint16_t{count});
-    out.put(static_cast<uint8_t>(status % 8 == 0 ? status : 0));
-    out.put(uint8_t{0});
+    out.put(static_cast<uint8_t>(wrong == 0 ? status : 0));
+    out.put(static_cast<uint8_t>(wrong == 2 ? status : 0));
     out.put(input_.take<uint32_t>());
-    out.put(uint32_t{0});
+    out.put(uint32_t{wrong == 3 ? uint32_t{1} << status / 8 : 0});
     const size_t covered = sizeof(ResponseHeader) - wire::kResponseChecked + length;
     wire::FieldWriter head(slot);
     head.put(seq);
@@ -231,7 +254,11 @@ class Script {
     const auto* exact = new std::byte[length];  // aligned, and a sanitizer sees its end
     const std::unique_ptr<const std::byte[]> owned(exact);
     std::memcpy(const_cast<std::byte*>(exact), whole.data(), length);
-    return lane_.on_delivered({exact, length});
+    const uint64_t first = lane_.answered();
+    const bool well_formed = lane_.on_delivered({exact, length});
+    if (lane_.answered() > first) check_strict(exact);
+    check_taken(first + 1);
+    return well_formed;
   }
 
   Input& input_;
@@ -241,6 +268,7 @@ class Script {
   std::vector<std::unique_ptr<CountingWaiter>> waiters_;
   size_t next_ = 0;
   uint64_t some_seq_ = 1;
+  rpc::LaneCounters counters_;
   rpc::ClientLane lane_;
 };
 

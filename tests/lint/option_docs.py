@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""option_docs.py BUILD [--update]: what the README and conf/ say of the options is what the daemons' option tables say.
+"""option_docs.py BUILD [--update]: what the README and conf/ say of options and metrics is what the daemons' tables say.
 
 Between `<!-- options:egret-proxy -->` and `<!-- /options -->` the README holds the output of `egret-proxy --help-markdown`;
+between `<!-- metrics:egret-proxy -->` and `<!-- /metrics -->` that of `egret-proxy --help-metrics`.
 conf/egret-proxy.yaml is that of `egret-proxy --help-yaml`, and passes `--check-config`, also with every line uncommented.
 --update writes both anew.
 """
@@ -29,13 +30,19 @@ def expect(path, text):
         wrong.append(f"{path.relative_to(ROOT)} is not up to date: tests/lint/option_docs.py {BUILD} --update")
 
 
-readme = ROOT / "README.md"
-text = readme.read_text()
-for program in ("egret-proxy", "egret-backend"):
-    block = f"<!-- options:{program} -->\n{output(program, '--help-markdown')}<!-- /options -->"
-    text, found = re.subn(rf"<!-- options:{program} -->.*?<!-- /options -->", lambda _: block, text, flags=re.S)
+def with_block(text, kind, program, block):
+    """`text` with what stands between the two marks replaced."""
+    marked = f"<!-- {kind}:{program} -->\n{block}<!-- /{kind} -->"
+    text, found = re.subn(rf"<!-- {kind}:{program} -->.*?<!-- /{kind} -->", lambda _: marked, text, flags=re.S)
     if found != 1:
-        wrong.append(f"README.md: {found} places for the options of {program}, expected one")
+        wrong.append(f"README.md: {found} places for the {kind} of {program}, expected one")
+    return text
+
+
+readme = ROOT / "README.md"
+text = with_block(readme.read_text(), "metrics", "egret-proxy", output("egret-proxy", "--help-metrics"))
+for program in ("egret-proxy", "egret-backend"):
+    text = with_block(text, "options", program, output(program, "--help-markdown"))
     conf = ROOT / "conf" / f"{program}.yaml"
     expect(conf, output(program, "--help-yaml"))
     output(program, "--check-config", "--config", conf)
@@ -45,5 +52,5 @@ for program in ("egret-proxy", "egret-backend"):
         output(program, "--check-config", "--config", every.name)
 expect(readme, text)
 
-print("\n".join(wrong) or "the options' documents are up to date")
+print("\n".join(wrong) or "the documents of options and metrics are up to date")
 sys.exit(1 if wrong else 0)

@@ -92,11 +92,12 @@ class HostileClient {
     for (size_t i = 0; i < grant_.layout.request_slot_size; i += 8) wire::FieldWriter(slot + i).put(rng_.next());
     send(offset, slot, seq, length, count, right_checksum);
   }
-  void send(size_t offset, std::byte* slot, uint64_t seq, uint64_t length, uint64_t count, bool right_checksum) {
+  void send(size_t offset, std::byte* slot, uint64_t seq, uint64_t length, uint64_t count, bool right_checksum,
+            uint16_t flags = 0) {
     wire::FieldWriter header(slot + wire::kRequestChecked);
     header.put(static_cast<uint32_t>(length));
     header.put(static_cast<uint16_t>(count));
-    header.put(uint16_t{0});
+    header.put(flags);
     const size_t room = grant_.layout.request_slot_size - sizeof(RequestHeader);
     const size_t covered = sizeof(RequestHeader) - wire::kRequestChecked + std::min<size_t>(length, room);
     const uint64_t sum = wire::message_checksum(slot + wire::kRequestChecked, covered, grant_.nonce, seq);
@@ -115,7 +116,8 @@ class HostileClient {
     const size_t room = grant_.layout.request_slot_size - sizeof(RequestHeader);
     const auto count = static_cast<uint32_t>(std::min<size_t>(rng_.between(1, 60), room / wire::encoded_op_size(op)));
     for (uint32_t i = 0; i < count; ++i) end = wire::encode_op(end, op);
-    send(offset, slot, seqs_[lane_], static_cast<uint64_t>(end - slot) - sizeof(RequestHeader), count, true);
+    const auto flags = static_cast<uint16_t>(rng_.percent(90) ? 0 : rng_.next());
+    send(offset, slot, seqs_[lane_], static_cast<uint64_t>(end - slot) - sizeof(RequestHeader), count, true, flags);
     ++seqs_[lane_];
   }
   void want(uint64_t value) {

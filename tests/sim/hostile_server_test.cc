@@ -82,6 +82,7 @@ class HostileServer {
       end = wire::encode_result(end, 200, op, result);
     }
     if (rng_.percent(30)) --end;
+    if (rng_.percent(10)) *end++ = std::byte{0};
     publish(static_cast<uint32_t>(end - body), count, 0);
   }
   void publish(uint32_t length, uint32_t count, uint8_t status) {
@@ -90,9 +91,9 @@ class HostileServer {
     checked.put(length);
     checked.put(static_cast<uint16_t>(count));
     checked.put(status);
-    checked.put(uint8_t{0});
+    checked.put(static_cast<uint8_t>(rng_.percent(90) ? 0 : rng_.next()));
     checked.put(rng_.percent(50) ? 0 : static_cast<uint32_t>(rng_.next()));
-    checked.put(uint32_t{0});
+    checked.put(static_cast<uint32_t>(rng_.percent(90) ? 0 : rng_.next()));
     const size_t room = world_.scenario.layout.response_slot_size - sizeof(ResponseHeader);
     const size_t covered = sizeof(ResponseHeader) - wire::kResponseChecked + std::min<size_t>(length, room);
     wire::FieldWriter(at + offsetof(ResponseHeader, checksum))

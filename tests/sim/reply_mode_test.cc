@@ -1,4 +1,5 @@
-// Server reply: entered after two slow messages in a row, left again when processing is short.
+// Server reply: entered after two messages in a row with more than R refetches, left again when processing is short;
+// and the two modes that never change. In each of them whoever sleeps is woken.
 #include <doctest/doctest.h>
 
 #include "scenarios.h"
@@ -8,24 +9,29 @@ namespace egret::sim {
 
 namespace {
 
+using rpc::FetchMode;
 using Mode = rpc::FetchPolicy::Mode;
 
 // One client, one lane, one op at a time; processing takes as long as `pause_ns` says.
 struct Slow {
-  explicit Slow(uint64_t seed, Flavour flavour)
-      : world(seed, scenario(flavour), [this](World& of, uint32_t partition) {
+  Slow(uint64_t seed, Flavour flavour, FetchMode mode = FetchMode::kAuto, bool sleeps = false)
+      : world(seed, scenario(flavour, mode, sleeps), [this](World& of, uint32_t partition) {
           return std::make_unique<ModelHandler>(of.model, partition, [this, &of] { of.pass_time(pause_ns); });
-        }) {}
+        }) {
+    world.run_until([&] { return world.clients[0]->session().is_open(); });
+  }
 
-  static Scenario scenario(Flavour flavour) {
+  static Scenario scenario(Flavour flavour, FetchMode mode, bool sleeps) {
     Scenario scenario;
     scenario.network = {.flavour = flavour, .stall_percent = 0};
     scenario.layout.lanes = 1;
     scenario.clients = 1;
     scenario.ops_per_client = 0;
     scenario.burst = 1;
+    scenario.clients_sleep_always = sleeps;
     scenario.session.spin_ns = 1'000'000;
     scenario.session.fetch.short_processing_ns = 7'000;
+    scenario.session.fetch.mode = mode;
     scenario.step_max_ns = 30;
     return scenario;
   }
@@ -34,34 +40,139 @@ struct Slow {
     world.clients[0]->submit_more(1);
     world.run();
   }
+  void ops(int count) {
+    for (; count > 0; --count) one_op();
+  }
   Mode mode() { return world.clients[0]->session().lane(0).policy().mode(); }
+  const rpc::LaneCounters& counters() { return world.clients[0]->session().counters().at(0); }
 
   uint64_t pause_ns = 0;
   World world;
 };
 
+Flavour flavour_of(uint64_t seed) {
+  return seed % 2 == 0 ? Flavour::kVerbs : Flavour::kShm;
+}
+
 }  // namespace
 
 TEST_CASE("slow processing makes the client ask for pushes; short processing makes it fetch again") {
   for_each_seed(40, [](uint64_t seed) {
-    Slow slow(seed, seed % 2 == 0 ? Flavour::kVerbs : Flavour::kShm);
-    slow.world.run_until([&] { return slow.world.clients[0]->session().is_open(); });
-    for (int i = 0; i < 5; ++i) slow.one_op();
+    Slow slow(seed, flavour_of(seed));
+    slow.ops(5);
     if (slow.mode() != Mode::kFetch)
       return std::string();  // a slow network can do it; the policy's own tests are exact
     slow.pause_ns = 20'000;
     int slow_ops = 0;
     for (; slow.mode() == Mode::kFetch && slow_ops < 50; ++slow_ops) slow.one_op();
     if (slow.mode() != Mode::kReply) return std::string("slow processing never entered reply mode");
-    const uint64_t wants = slow.world.client_counters().wants;
-    for (int i = 0; i < 5; ++i) slow.one_op();
-    if (slow.world.client_counters().wants == wants) return std::string("reply mode without want");
+    if (slow.counters().switches_to_reply.get() != 1) return std::string("the switch was not counted");
+    const uint64_t wants = slow.counters().wants.get();
+    slow.ops(5);
+    if (slow.counters().wants.get() == wants) return std::string("reply mode without want");
     slow.pause_ns = 0;
     int short_ops = 0;
     for (; slow.mode() == Mode::kReply && short_ops < 500; ++short_ops) slow.one_op();
     if (slow.mode() != Mode::kFetch) return std::string("short processing did not lead back to fetching");
+    if (slow.counters().switches_to_fetch.get() != 1) return std::string("the switch back was not counted");
     return outcome(slow.world);
   });
+}
+
+TEST_CASE("a lane goes over with the second message in a row that took more than R fetches in vain, no other") {
+  uint64_t switched = 0, spared = 0;
+  for_each_seed(100, [&](uint64_t seed) {
+    Slow slow(seed, Flavour::kVerbs);
+    uint32_t in_a_row = 0;
+    for (int message = 0; message < 60 && slow.mode() == Mode::kFetch; ++message) {
+      slow.pause_ns = slow.world.rng.percent(50) ? 40'000 : 0;
+      const uint64_t before = slow.counters().refetches.get() + slow.counters().torn.get();
+      slow.one_op();
+      const uint64_t in_vain = slow.counters().refetches.get() + slow.counters().torn.get() - before;
+      const bool is_slow = in_vain > slow.world.scenario.session.fetch.max_refetches;
+      spared += in_a_row == 1 && !is_slow;
+      in_a_row = is_slow ? in_a_row + 1 : 0;
+      if ((in_a_row >= 2) != (slow.mode() == Mode::kReply)) {
+        return "after " + std::to_string(in_vain) + " fetches in vain, slow in a row: " + std::to_string(in_a_row);
+      }
+    }
+    switched += slow.mode() == Mode::kReply;
+    return outcome(slow.world);
+  });
+  CHECK(is_met(switched));
+  CHECK(is_met(spared));  // one slow message alone
+}
+
+TEST_CASE(
+    "set to fetch, a lane never asks with the request, however slow processing is, and is answered all the same") {
+  for_each_seed(40, [](uint64_t seed) {
+    Slow slow(seed, flavour_of(seed), FetchMode::kFetch);
+    slow.pause_ns = 40'000;
+    slow.ops(20);
+    if (slow.mode() != Mode::kFetch) return std::string("it went over");
+    const rpc::LaneCounters& counters = slow.counters();
+    if (counters.wants.get() + counters.replies.get() > 0) return std::string("it asked, although it never slept");
+    return outcome(slow.world);
+  });
+}
+
+TEST_CASE("set to fetch, a client that sleeps still asks to be woken, and is") {
+  uint64_t replies = 0;
+  for_each_seed(200, [&](uint64_t seed) {
+    Slow slow(seed, flavour_of(seed), FetchMode::kFetch, true);
+    slow.pause_ns = seed % 3 == 0 ? 0 : 20'000;
+    slow.ops(20);
+    if (slow.mode() != Mode::kFetch) return std::string("it went over");
+    if (slow.world.clients[0]->sleeps() > 0 && slow.pause_ns > 0 && slow.counters().wants.get() == 0) {
+      return std::string("it slept and had not asked");
+    }
+    replies += slow.counters().replies.get();
+    return outcome(slow.world);
+  });
+  CHECK(is_met(replies));
+}
+
+TEST_CASE("set to server reply, a lane asks for every message, is pushed what takes long, and never goes back") {
+  uint64_t replies = 0;
+  for_each_seed(40, [&](uint64_t seed) {
+    Slow slow(seed, flavour_of(seed), FetchMode::kReply);
+    slow.ops(100);
+    slow.pause_ns = 20'000;
+    slow.ops(20);
+    const rpc::LaneCounters& counters = slow.counters();
+    if (slow.mode() != Mode::kReply) return std::string("it went back to fetching");
+    if (counters.switches_to_reply.get() + counters.switches_to_fetch.get() > 0) return std::string("it switched");
+    // Over a network want goes with every request; on shm it is a store before sleeping, if the result is not there.
+    if (seed % 2 == 0 && counters.wants.get() != counters.messages.get()) return std::string("a request without want");
+    if (counters.replies.get() < 20)
+      return "of 20 slow results " + std::to_string(counters.replies.get()) + " came by push";
+    replies += counters.replies.get();
+    return outcome(slow.world);
+  });
+  CHECK(is_met(replies));
+}
+
+TEST_CASE("in every mode, whatever the network does: each op is answered once, and no wake-up is lost") {
+  rpc::LaneCounters seen[3];
+  for_each_seed(900, [&](uint64_t seed) {
+    const FetchMode mode = std::array{FetchMode::kAuto, FetchMode::kFetch, FetchMode::kReply}[seed % 3];
+    Scenario scenario = any_scenario(seed);
+    scenario.network.flavour = flavour_of(seed / 3);
+    scenario.session.fetch.mode = mode;
+    scenario.session.fetch.max_refetches = pick(seed, 4);
+    scenario.clients_sleep_always = seed % 4 == 0;
+    scenario.park_always = seed % 5 == 0;
+    World world(seed, scenario);
+    world.run();
+    seen[seed % 3] += world.client_counters();
+    return outcome(world);
+  });
+  CHECK(is_met(seen[0].switches_to_reply.get()));
+  CHECK(is_met(seen[0].replies.get()));
+  CHECK(is_met(seen[1].replies.get()));
+  CHECK(is_met(seen[2].replies.get()));
+  CHECK(seen[1].switches_to_reply.get() + seen[2].switches_to_reply.get() == 0);
+  CHECK(seen[1].switches_to_fetch.get() + seen[2].switches_to_fetch.get() == 0);
 }
 
 }  // namespace egret::sim

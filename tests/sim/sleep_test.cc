@@ -50,7 +50,7 @@ TEST_CASE("a client that sleeps at every opportunity always wakes") {
     return scenario;
   });
   CHECK(is_met(seen.sleeps));
-  CHECK(is_met(seen.client.deliveries));
+  CHECK(is_met(seen.client.replies.get()));
 }
 
 TEST_CASE("a partition that sleeps at every opportunity always wakes") {

@@ -475,7 +475,7 @@ void World::run(uint64_t max_steps) {
 
 rpc::LaneCounters World::client_counters() const {
   rpc::LaneCounters sum;
-  for (const auto& client : clients) sum += client->session().counters();
+  for (const auto& client : clients) sum += client->session().counters().sum();
   return sum;
 }
 
@@ -505,8 +505,8 @@ std::string SimClient::describe() {
     const rpc::ClientLane& lane = session_.lane(i);
     line += " [" + std::to_string(lane.outstanding()) + " from " + std::to_string(lane.answered());
     if (lane.outstanding() > 0) line += " sent at " + std::to_string(lane.oldest_sent_ns());
-    line +=
-        ", rings " + std::to_string(lane.counters().rings) + ", wants " + std::to_string(lane.counters().wants) + "]";
+    line += ", rings " + std::to_string(lane.counters().rings.get()) + ", wants " +
+            std::to_string(lane.counters().wants.get()) + "]";
   }
   return line;
 }

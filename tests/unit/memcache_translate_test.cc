@@ -96,10 +96,11 @@ TEST_CASE("what the proxy answers alone needs no store") {
   }
 }
 
-TEST_CASE("stats sub-commands are memcached's") {
+TEST_CASE("stats sub-commands are memcached's, and one of our own") {
   CHECK(stats({}).topic == StatsTopic::kGeneral);
   CHECK(stats({"reset"}).topic == StatsTopic::kReset);
   CHECK(stats({"settings", "ignored"}).topic == StatsTopic::kSettings);
+  CHECK(stats({"egret"}).topic == StatsTopic::kEgret);
   CHECK(stats({"items"}).topic == StatsTopic::kItems);
   CHECK(stats({"slabs"}).topic == StatsTopic::kSlabs);
   CHECK(stats({"sizes"}).topic == StatsTopic::kSizes);

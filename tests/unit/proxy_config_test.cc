@@ -45,6 +45,30 @@ TEST_CASE("the defaults are memcached's address and the backend of this host") {
   CHECK(config.workers <= 4);
   CHECK(config.session.spin_ns > 0);
   CHECK(config.session.op_timeout_ns == 2'000'000'000);
+  CHECK(config.session.fetch.mode == egret::rpc::FetchMode::kAuto);
+  CHECK(config.session.fetch.max_refetches == 5);
+  CHECK(config.session.fetch.min_fetch == 256);
+  CHECK(config.session.fetch.max_fetch == 1024);
+}
+
+TEST_CASE("how lanes wait: the mode, and F's bounds, which are multiples of a cache line in order") {
+  using egret::rpc::FetchMode;
+  CHECK(config_of({"fetch_mode=auto"}).session.fetch.mode == FetchMode::kAuto);
+  CHECK(config_of({"fetch_mode=fetch"}).session.fetch.mode == FetchMode::kFetch);
+  CHECK(config_of({"fetch_mode=reply"}).session.fetch.mode == FetchMode::kReply);
+  const Config config = config_of({"fetch_min=64", "fetch_max=64KiB"});
+  CHECK(config.session.fetch.min_fetch == 64);
+  CHECK(config.session.fetch.max_fetch == 65536);
+  CHECK(config_of({"fetch_min=512", "fetch_max=512"}).session.fetch.max_fetch == 512);
+  for (const char* bad : {"fetch_min=100", "fetch_max=1000"}) {
+    CHECK(error_of(bad).find("expected a multiple of 64") != std::string::npos);
+  }
+  CHECK(error_of("fetch_min=2KiB") == "--set fetch_min=2KiB: fetch_min: more than fetch_max, which is 1KiB");
+  CHECK(error_of("fetch_max=128") == "--set fetch_max=128: fetch_max: less than fetch_min, which is 256");
+  for (const char* bad : {"fetch_min=0", "fetch_max=128KiB", "fetch_mode=push"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(Options::load(option_table(), std::nullopt, std::vector<std::string>{bad}).is_ok());
+  }
 }
 
 TEST_CASE("addresses of every form") {

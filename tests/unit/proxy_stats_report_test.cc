@@ -17,16 +17,21 @@ namespace {
 struct Proxy {
   Proxy() {
     auto options = egret::base::Options::load(option_table(), std::nullopt,
-                                              std::vector<std::string>{"listen=unix:/x,tcp:1.2.3.4:5", "workers=2"});
+                                              std::vector<std::string>{"listen=unix:/x,tcp:1.2.3.4:5", "workers=2",
+                                                                       "backends=shm:/a,rdma:[::1]:2 name=two"});
     REQUIRE(options.is_ok());
     config = resolve_config(options.value()).value();
     source.config = &config;
     source.clock = &clock;
     source.start_ns = clock.now_ns();
-    for (int i = 0; i < 2; ++i) source.workers.push_back(std::make_unique<WorkerStats>());
+    for (int i = 0; i < 2; ++i) {
+      source.workers.push_back(std::make_unique<WorkerStats>());
+      for (auto& session : sessions[i]) source.workers[i]->sessions.push_back(&session);
+    }
   }
   Config config;
   egret::base::ManualClock clock{1'700'000'000};
+  egret::rpc::SessionCounters sessions[2][2];  // by worker and backend
   StatsSource source;
 };
 
@@ -88,7 +93,8 @@ TEST_CASE("counters are added up over workers; a reset starts those anew that me
     worker->curr_connections.sub(1);
     worker->total_connections.add(10);
     worker->bytes_read.add(100);
-    worker->fetches.add(7);
+    worker->sessions[0]->lane(1).fetches.add(3);
+    worker->sessions[1]->lane(0).fetches.add(4);
   }
   proxy.source.rejected_connections.add(3);
   auto rows = general(proxy.source);
@@ -105,6 +111,56 @@ TEST_CASE("counters are added up over workers; a reset starts those anew that me
   CHECK(rows.at("bytes_read") == "1");
   CHECK(rows.at("egret_fetches") == "0");
   CHECK(rows.at("rejected_connections") == "0");
+}
+
+TEST_CASE("the lanes' sums are in the general report, each once, and a reset starts them anew") {
+  Proxy proxy;
+  for (auto& worker : proxy.sessions) {
+    for (auto& session : worker) {
+      egret::rpc::LaneCounters& lane = session.lane(2);
+      for (const auto& metric : egret::rpc::lane_metrics()) {
+        if (metric.counter != nullptr) (lane.*metric.counter).add(10);
+      }
+      session.deliveries.add(1);
+    }
+  }
+  auto rows = general(proxy.source);
+  for (const char* name :
+       {"messages", "ops", "fetches", "refetches", "torn", "second_reads", "replies", "wants", "rings", "timeouts"}) {
+    CAPTURE(name);
+    CHECK(rows.at("egret_" + std::string(name)) == "40");
+  }
+  CHECK(rows.at("egret_switches") == "80");  // either way
+  CHECK(rows.at("egret_deliveries") == "4");
+  reset_stats(proxy.source);
+  rows = general(proxy.source);
+  for (const auto& metric : egret::rpc::lane_metrics()) {
+    if (!metric.total.empty()) CHECK(rows.at(std::string(metric.total)) == "0");
+  }
+  CHECK(rows.at("egret_deliveries") == "0");
+}
+
+TEST_CASE("every lane of every backend has its rows, added up over the workers that know it") {
+  Proxy proxy;
+  proxy.sessions[0][0].lane(1).fetches.add(100);
+  proxy.sessions[1][0].lane(0).fetches.add(20);  // this worker has seen one lane only
+  proxy.sessions[0][0].lane(0).fetches.add(3);
+  proxy.sessions[0][0].lane(1).mode.set(2);
+  proxy.sessions[0][0].lane(1).fetch_size.set(320);
+  auto rows = rows_of(lanes_report(proxy.source));
+  CHECK(rows.at("backend:0:address") == "shm:/a");
+  CHECK(rows.at("backend:1:address") == "rdma:[::1]:2");
+  CHECK(rows.at("backend:0:lane:0:fetches") == "23");
+  CHECK(rows.at("backend:0:lane:1:fetches") == "100");
+  CHECK(rows.at("backend:0:lane:0:mode") == "none");
+  CHECK(rows.at("backend:0:lane:1:mode") == "reply");
+  CHECK(rows.at("backend:0:lane:1:fetch_size") == "320");
+  CHECK(rows.at("backend:0:lane:1:switches_to_reply") == "0");
+  CHECK(rows.size() == 2 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
+  reset_stats(proxy.source);
+  rows = rows_of(lanes_report(proxy.source));
+  CHECK(rows.at("backend:0:lane:1:fetches") == "0");
+  CHECK(rows.at("backend:0:lane:1:mode") == "reply");
 }
 
 TEST_CASE("settings are those of this proxy and its backend") {

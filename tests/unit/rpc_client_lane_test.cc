@@ -11,7 +11,7 @@ constexpr wire::RegionLayout kLayout{.lanes = 3, .window = 4, .request_slot_size
 
 struct Fixture {
   explicit Fixture(bool local = false, const FetchOptions& fetch = {})
-      : endpoint(kLayout, local), lane(kLane, kLayout, kNonce, fetch, endpoint, now_ns) {}
+      : endpoint(kLayout, local), lane(kLane, kLayout, kNonce, fetch, endpoint, now_ns, counters) {}
 
   // Appends gets and sends them in one message.
   void send(int ops = 1) {
@@ -21,6 +21,13 @@ struct Fixture {
   void answer(uint64_t seq, std::string_view value = "value", int results = 1) {
     const std::vector<op::Result> all(static_cast<size_t>(results), hit(value));
     put_response(endpoint.responses.data(), kLayout, kLane, seq, all);
+  }
+  // The checksum is made to match what the slot holds by now.
+  void reseal(uint64_t seq) {
+    std::byte* slot = endpoint.responses.data() + kLayout.response_offset(kLane, seq);
+    uint32_t length = 0;
+    std::memcpy(&length, slot + offsetof(wire::ResponseHeader, length), 4);
+    wire::FieldWriter(slot + 8).put(wire::message_checksum(slot + wire::kResponseChecked, 16 + length, kNonce, seq));
   }
   // Every staged read completes. So much later that what is to be fetched again is due.
   bool fetch() {
@@ -34,6 +41,7 @@ struct Fixture {
   static constexpr uint32_t kLane = 1;
   uint64_t now_ns = 1'000'000'000;
   FakeClientEndpoint endpoint;
+  LaneCounters counters;
   ClientLane lane;
   Listener listener;
 };
@@ -141,15 +149,15 @@ TEST_CASE("a response with another seq, session or body is not taken, and is fet
   const std::vector<op::Result> results{hit("value")};
   put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 1, results, 0, kNonce + 1);
   CHECK(f.fetch());
-  CHECK(f.lane.counters().torn == 1);
+  CHECK(f.counters.torn.get() == 1);
   put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 1 + kLayout.window, results);
   CHECK(f.fetch());
-  CHECK(f.lane.counters().refetches == 1);
+  CHECK(f.counters.refetches.get() == 1);
   const size_t length = put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 1, results);
   std::byte* last = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1) + length - 1;
   *last ^= std::byte{1};
   CHECK(f.fetch());
-  CHECK(f.lane.counters().torn == 2);
+  CHECK(f.counters.torn.get() == 2);
   CHECK(f.listener.values.empty());
   *last ^= std::byte{1};
   CHECK(f.fetch());
@@ -228,10 +236,57 @@ TEST_CASE("too few results, a status or noise where results should be: malformed
     f.answer(1, "value", 3);
     std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1);
     wire::FieldWriter(slot + sizeof(wire::ResponseHeader) + 8 + 5).put(uint8_t{77});
-    uint32_t length = 0;
-    std::memcpy(&length, slot + offsetof(wire::ResponseHeader, length), 4);
-    wire::FieldWriter(slot + 8).put(wire::message_checksum(slot + wire::kResponseChecked, 16 + length, kNonce, 1));
+    f.reseal(1);
   });
+}
+
+TEST_CASE(
+    "what must be 0 in a response and is not, or a byte after the last result: malformed, each waiter told once") {
+  // Told results are those before what is wrong; the others learn that the session is lost.
+  const auto check = [](size_t told, const std::function<void(std::byte * slot)>& change) {
+    for (const bool local : {false, true}) {
+      for (const bool pushed : {false, true}) {
+        if (local && pushed) continue;
+        Fixture f(local);
+        f.send(3);
+        f.send(1);
+        f.answer(1, "value", 3);
+        std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1);
+        change(slot);
+        f.reseal(1);
+        CHECK(!(pushed ? f.lane.on_delivered({slot, kLayout.response_slot_size}) : f.fetch()));
+        f.lane.fail_all();
+        REQUIRE(f.listener.codes.size() == 4);
+        CHECK(static_cast<size_t>(std::ranges::count(f.listener.codes, ResultCode::kHit)) == told);
+        CHECK(static_cast<size_t>(std::ranges::count(f.listener.codes, ResultCode::kSessionLost)) == 4 - told);
+      }
+    }
+  };
+  const size_t body = sizeof(wire::ResponseHeader);
+  const size_t result = 8 + 5;
+  check(0, [](std::byte* slot) { slot[offsetof(wire::ResponseHeader, reserved0)] = std::byte{1}; });
+  for (size_t i = 0; i < 4; ++i) {
+    check(0, [i](std::byte* slot) { slot[offsetof(wire::ResponseHeader, reserved1) + i] = std::byte{0x80}; });
+  }
+  check(1, [&](std::byte* slot) { slot[body + result + 2] = std::byte{1}; });
+  check(2, [&](std::byte* slot) { slot[body + 2 * result + 3] = std::byte{1}; });
+  check(2, [&](std::byte* slot) {
+    wire::FieldWriter(slot + offsetof(wire::ResponseHeader, length)).put(static_cast<uint32_t>(3 * result + 1));
+  });
+}
+
+TEST_CASE("a late response with a byte too many ends the session all the same, and nobody is told twice") {
+  Fixture f;
+  f.send(2);
+  f.now_ns += 100;
+  f.lane.expire(f.now_ns);
+  f.answer(1, "value", 2);
+  std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1);
+  wire::FieldWriter(slot + offsetof(wire::ResponseHeader, length)).put(uint32_t{2 * 13 + 1});
+  f.reseal(1);
+  CHECK(!f.fetch());
+  f.lane.fail_all();
+  CHECK(f.listener.codes == std::vector<ResultCode>(2, ResultCode::kTimedOut));
 }
 
 // --- want, asleep --------------------------------------------------------------------------------------------------
@@ -296,6 +351,25 @@ TEST_CASE("in reply mode want goes out with the request") {
   CHECK(f.endpoint.writes[1].offset == kLayout.want_offset(Fixture::kLane));
 }
 
+TEST_CASE("a lane set to server reply asks with its first request; one set to fetch never does, only to sleep") {
+  Fixture reply(false, {.mode = FetchMode::kReply});
+  reply.send();
+  REQUIRE(reply.endpoint.writes.size() == 2);
+  CHECK(reply.endpoint.writes[1].offset == kLayout.want_offset(Fixture::kLane));
+
+  Fixture fetch(false, {.mode = FetchMode::kFetch});
+  for (int message = 0; message < 5; ++message) {
+    fetch.send();
+    for (int i = 0; i < 20; ++i) CHECK(fetch.fetch());
+    fetch.answer(fetch.lane.answered());
+    CHECK(fetch.fetch());
+  }
+  fetch.send();
+  CHECK(fetch.counters.wants.get() == 0);
+  CHECK(fetch.lane.stage_want());
+  CHECK(fetch.counters.wants.get() == 1);
+}
+
 TEST_CASE("in reply mode a lane that will be pushed to is not read again, unless a push could not be used") {
   Fixture f;
   while (f.lane.policy().mode() == FetchPolicy::Mode::kFetch) {
@@ -332,6 +406,101 @@ TEST_CASE("a lane that shows itself asleep is rung once, and again when that has
   f.now_ns += 20'000'000;
   CHECK(f.fetch());
   CHECK(f.endpoint.rings.size() == 2);
+}
+
+// --- what is counted -----------------------------------------------------------------------------------------------
+
+TEST_CASE("each message, op, fetch, want, ring, second read and reply is counted as what it is") {
+  Fixture f;
+  f.send(3);
+  CHECK(f.fetch());
+  f.lane.stage_want();
+  f.answer(1, std::string(500, 'v'), 3);
+  const std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1);
+  CHECK(f.lane.on_delivered({slot, kLayout.response_slot_size}));
+  f.send(1);
+  f.answer(2, std::string(1500, 'v'));
+  f.now_ns += 2'000'000;
+  CHECK(f.lane.stage_fetches(1) == 1);
+  CHECK(f.lane.on_fetched(f.endpoint.reads[0].tag));
+  CHECK(f.lane.on_fetched(f.endpoint.reads[1].tag));
+  f.send(1);
+  f.lane.expire(f.now_ns + 1);
+  CHECK(f.lane.outstanding() == 1);
+  const std::pair<const char*, uint64_t> expected[] = {
+      {"messages", 3},     {"ops", 5},     {"fetches", 2}, {"refetches", 1}, {"torn", 0},
+      {"second_reads", 1}, {"replies", 1}, {"wants", 1},   {"rings", 0},     {"timeouts", 1}};
+  for (const auto& [name, count] : expected) {
+    CAPTURE(name);
+    const auto metric = std::ranges::find(lane_metrics(), name, &LaneMetric::name);
+    CHECK(metric->value(std::vector<const LaneCounters*>{&f.counters}) == std::to_string(count));
+  }
+}
+
+TEST_CASE("where a push is only a wake-up, what it brought is counted as replies, what came without it is not") {
+  Fixture f(true);
+  f.send();
+  f.answer(1);
+  CHECK(f.fetch());
+  CHECK(f.counters.replies.get() == 0);
+  f.send();
+  f.send();
+  CHECK(f.lane.stage_want());
+  CHECK(f.fetch());
+  f.answer(2);
+  f.lane.take_back_want();  // the pass began before the wake-up was heard of
+  f.lane.on_woken();
+  CHECK(f.fetch());
+  CHECK(f.fetch());  // the other one is not there yet
+  CHECK(f.counters.replies.get() == 1);
+  f.answer(3);
+  CHECK(f.fetch());
+  CHECK(f.counters.replies.get() == 1);
+  f.send();
+  CHECK(f.lane.stage_want());
+  CHECK(f.fetch());
+  f.answer(4);
+  f.lane.on_woken();
+  f.lane.take_back_want();
+  CHECK(f.fetch());
+  CHECK(f.counters.replies.get() == 2);
+}
+
+TEST_CASE("switches of the mode are counted each way, and the mode is what it is until the session's end") {
+  Fixture f(false, {.max_refetches = 0});
+  const auto mode = [&] { return static_cast<LaneMode>(f.counters.mode.get()); };
+  CHECK(mode() == LaneMode::kFetch);
+  CHECK(f.counters.fetch_size.get() == FetchOptions{}.min_fetch);
+  const auto messages = [&](int count, bool in_vain) {
+    for (; count > 0; --count) {
+      f.send();
+      if (in_vain) CHECK(f.fetch());
+      f.answer(f.lane.answered(), std::string(700, 'v'));
+      const std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, f.lane.answered());
+      CHECK(f.lane.on_delivered({slot, kLayout.response_slot_size}));
+    }
+  };
+  messages(2, true);
+  CHECK(mode() == LaneMode::kReply);
+  CHECK(f.counters.switches_to_reply.get() == 1);
+  CHECK(f.counters.switches_to_fetch.get() == 0);
+  CHECK(f.counters.fetch_size.get() > FetchOptions{}.min_fetch);
+  messages(64, false);
+  CHECK(mode() == LaneMode::kFetch);
+  CHECK(f.counters.switches_to_reply.get() == 1);
+  CHECK(f.counters.switches_to_fetch.get() == 1);
+  f.lane.fail_all();
+  CHECK(mode() == LaneMode::kNone);
+  CHECK(f.counters.fetch_size.get() == 0);
+  CHECK(f.counters.messages.get() == 66);
+}
+
+TEST_CASE("F never goes beyond the slot, whatever its bounds") {
+  Fixture f(false, {.min_fetch = 64 * 1024, .max_fetch = 64 * 1024});
+  CHECK(f.counters.fetch_size.get() == kLayout.response_slot_size);
+  f.send();
+  f.lane.stage_fetches(1);
+  CHECK(f.endpoint.reads[0].length == kLayout.response_slot_size);
 }
 
 // --- endings -------------------------------------------------------------------------------------------------------

@@ -332,6 +332,50 @@ TEST_CASE("an open session whose peer goes answers everything in flight once, an
   CHECK(f.events == "coLco");
 }
 
+TEST_CASE("what a lane counted stays when its session is lost, and the next session's lane goes on counting") {
+  Fixture f;
+  f.open();
+  const SessionCounters& counters = f.session.counters();
+  REQUIRE(counters.lane_count() == 2);
+  const LaneCounters* lane = &counters.at(1);
+  Listener listener;
+  REQUIRE(f.session.lane(1).append(get_of("sent"), &listener));
+  f.session.flush();
+  f.session.close();
+  CHECK(counters.lane_count() == 2);
+  CHECK(lane->messages.get() == 1);
+  CHECK(static_cast<LaneMode>(lane->mode.get()) == LaneMode::kNone);
+  f.pass_time(f.options.backoff_min_ns);
+  f.grant();
+  REQUIRE(f.session.is_open());
+  CHECK(&counters.at(1) == lane);
+  CHECK(static_cast<LaneMode>(lane->mode.get()) == LaneMode::kFetch);
+  REQUIRE(f.session.lane(1).append(get_of("sent"), &listener));
+  f.session.flush();
+  CHECK(lane->messages.get() == 2);
+  CHECK(counters.at(0).messages.get() == 0);
+  CHECK(counters.sum().messages.get() == 2);
+}
+
+TEST_CASE("wake-ups are counted by the session, their results by the lane that was woken for them") {
+  Fixture f;
+  f.open();
+  Listener listener;
+  REQUIRE(f.session.lane(1).append(get_of("key"), &listener));
+  f.session.flush();
+  f.session.lane(1).stage_want();
+  f.session.on_data_ready();
+  const std::vector<op::Result> results{hit("value")};
+  put_response(connected->responses.data(), kLayout, 1, 1, results);
+  CHECK(f.session.lane(1).stage_fetches(1) == 1);
+  connected->events.push_back(
+      {.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
+  CHECK(f.session.fetch());
+  CHECK(f.session.counters().deliveries.get() == 1);
+  CHECK(f.session.counters().at(1).replies.get() == 1);
+  CHECK(f.session.counters().at(0).replies.get() == 0);
+}
+
 TEST_CASE("an unanswered op times out; a lane that stays stuck ends the session") {
   Fixture f;
   f.open();

@@ -141,9 +141,10 @@ inline op::Op get_of(std::string_view key) {
   return op;
 }
 
-// Puts a whole request with these ops into the slot of `seq`; `count` and `length` may lie.
+// Puts a whole request with these ops into the slot of `seq`; `count`, `length` and `flags` may lie.
 inline void put_request(std::byte* memory, const wire::RegionLayout& layout, uint32_t lane, uint64_t seq,
-                        std::span<const op::Op> ops, int count = -1, int length = -1, uint64_t nonce = kNonce) {
+                        std::span<const op::Op> ops, int count = -1, int length = -1, uint64_t nonce = kNonce,
+                        uint16_t flags = 0) {
   std::byte* const slot = memory + layout.request_offset(lane, seq);
   std::byte* end = slot + sizeof(wire::RequestHeader);
   for (const op::Op& op : ops) end = wire::encode_op(end, op);
@@ -152,7 +153,7 @@ inline void put_request(std::byte* memory, const wire::RegionLayout& layout, uin
   wire::FieldWriter checked(slot + wire::kRequestChecked);
   checked.put(bytes);
   checked.put(static_cast<uint16_t>(count >= 0 ? count : static_cast<int>(ops.size())));
-  checked.put(uint16_t{0});
+  checked.put(flags);
   const size_t room = layout.request_slot_size - wire::kRequestChecked;
   const size_t covered = std::min<size_t>(sizeof(wire::RequestHeader) - wire::kRequestChecked + bytes, room);
   wire::FieldWriter(slot + offsetof(wire::RequestHeader, checksum))

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kShort = 1'000, kLong = 50'000;
 
 struct Policy : FetchPolicy {
-  Policy() : FetchPolicy(FetchOptions{}) {}
+  explicit Policy(const FetchOptions& options = {}) : FetchPolicy(options) {}
   void responses(int count, uint32_t refetches, uint64_t processing_ns) {
     for (int i = 0; i < count; ++i) on_response(refetches, processing_ns, 100);
   }
@@ -37,7 +37,38 @@ TEST_CASE("two messages in a row with more than R refetches lead to server reply
   CHECK(policy.mode() == Mode::kFetch);
   policy.responses(1, 6, kLong);
   CHECK(policy.mode() == Mode::kReply);
-  CHECK(policy.switches_to_reply() == 1);
+}
+
+TEST_CASE("R is what it is set to, none included") {
+  for (const uint32_t limit : {0u, 1u, 30u}) {
+    Policy policy({.max_refetches = limit});
+    policy.responses(50, limit, kLong);
+    CHECK(policy.mode() == Mode::kFetch);
+    policy.responses(2, limit + 1, kLong);
+    CHECK(policy.mode() == Mode::kReply);
+  }
+}
+
+TEST_CASE("set to fetch, a lane never goes over to server reply, however often it fetches in vain") {
+  Policy policy({.mode = FetchMode::kFetch});
+  policy.responses(1000, 1000, kLong);
+  CHECK(policy.mode() == Mode::kFetch);
+}
+
+TEST_CASE("set to server reply, a lane begins with it and never fetches, however short processing is") {
+  Policy policy({.mode = FetchMode::kReply});
+  CHECK(policy.mode() == Mode::kReply);
+  policy.responses(1 << 17, 0, 0);
+  CHECK(policy.mode() == Mode::kReply);
+}
+
+TEST_CASE("whatever the mode, the fetch size is learned") {
+  for (const FetchMode mode : {FetchMode::kAuto, FetchMode::kFetch, FetchMode::kReply}) {
+    Policy policy({.mode = mode, .min_fetch = 64, .max_fetch = 4096});
+    CHECK(policy.fetch_size() == 64);
+    for (int i = 0; i < 20; ++i) policy.on_response(9, kLong, 2000);
+    CHECK(policy.fetch_size() == 2000);
+  }
 }
 
 TEST_CASE("slow messages that are not in a row, or need just R refetches, do not") {

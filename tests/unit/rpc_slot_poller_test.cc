@@ -50,8 +50,8 @@ struct Fixture : DeliveryRelay {
     return poller.attach({session, 0, home, at != nullptr ? at : &endpoint, kLayout, kNonce});
   }
   void relay(const LaneBinding& lane, size_t, size_t) override { relayed.push_back(lane.session_id); }
-  void put(uint64_t seq, std::vector<op::Op> ops, int count = -1, int length = -1) {
-    put_request(endpoint.requests.data(), kLayout, 0, seq, ops, count, length);
+  void put(uint64_t seq, std::vector<op::Op> ops, int count = -1, int length = -1, uint16_t flags = 0) {
+    put_request(endpoint.requests.data(), kLayout, 0, seq, ops, count, length, kNonce, flags);
   }
   // What is published in the slot of `seq`; empty when it is not whole.
   std::vector<op::Result> results(uint64_t seq) {
@@ -219,6 +219,10 @@ TEST_CASE("a whole message that makes no sense ends its session, unexecuted; oth
   check([](Fixture& f) { f.put(1, {get_of("one")}, 2); });
   check([](Fixture& f) { f.put(1, {get_of("one"), get_of("two")}, 1); });
   check([](Fixture& f) { f.put(1, {get_of("")}); });
+  check([](Fixture& f) { f.put(1, {get_of("one")}, -1, 8 + 3 + 1); });  // a byte after the last op
+  for (const uint16_t flags : {uint16_t{0x1}, uint16_t{0x100}, uint16_t{0x8000}}) {
+    check([flags](Fixture& f) { f.put(1, {get_of("one")}, -1, -1, flags); });
+  }
   check([&](Fixture& f) { f.put(1, std::vector<op::Op>(4, stats)); });  // answers that could not fit
 }
 

@@ -400,6 +400,19 @@ TEST_SUITE("results") {
     }
   }
 
+  TEST_CASE("a result whose reserved bytes are not 0 is none") {
+    const std::vector<std::byte> good = encoded_result(kPlainGet, make_result(ResultCode::kHit, "value"), 100);
+    Result back;
+    REQUIRE(read_result(good, back));
+    for (const size_t at : {2u, 3u}) {
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        std::vector<std::byte> bytes = good;
+        bytes[at] = static_cast<std::byte>(1u << bit);
+        CHECK_FALSE(read_result(bytes, back));
+      }
+    }
+  }
+
   TEST_CASE("results follow one another, and a broken one ends the reading") {
     std::vector<std::byte> body(200);
     std::byte* end = encode_result(body.data(), 100, kPlainGet, make_result(ResultCode::kHit, "one"));

@@ -95,8 +95,8 @@ inline bool same(const op::Op& a, const op::Op& b) {
 }
 
 inline bool same(const op::Result& a, const op::Result& b) {
-  return a.code == b.code && a.options == b.options && a.client_flags == b.client_flags && a.cas == b.cas &&
-         a.version == b.version && a.number == b.number && a.value == b.value && a.total_length == b.total_length;
+  return a.code == b.code && a.client_flags == b.client_flags && a.cas == b.cas && a.version == b.version &&
+         a.number == b.number && a.value == b.value && a.total_length == b.total_length;
 }
 
 // A vector of exactly the encoding's size, so that a sanitizer sees a byte too many.

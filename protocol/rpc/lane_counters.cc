@@ -1,0 +1,107 @@
+#include "rpc/lane_counters.h"
+
+#include <algorithm>
+
+namespace egret::rpc {
+
+namespace {
+
+using Workers = std::span<const LaneCounters* const>;
+
+std::string shown_mode(Workers workers) {
+  bool fetch = false;
+  bool reply = false;
+  for (const LaneCounters* lane : workers) {
+    fetch |= lane->mode.get() == static_cast<uint64_t>(LaneMode::kFetch);
+    reply |= lane->mode.get() == static_cast<uint64_t>(LaneMode::kReply);
+  }
+  if (fetch && reply) return "mixed";
+  if (!fetch && !reply) return "none";
+  return fetch ? "fetch" : "reply";
+}
+
+std::string shown_fetch_size(Workers workers) {
+  uint64_t largest = 0;
+  for (const LaneCounters* lane : workers) largest = std::max(largest, lane->fetch_size.get());
+  return std::to_string(largest);
+}
+
+constexpr LaneMetric kMetrics[] = {
+    {"messages", "egret_messages", "Messages sent.", &LaneCounters::messages},
+    {"ops", "egret_ops", "Ops in them.", &LaneCounters::ops},
+    {"fetches", "egret_fetches", "Looks at a response: over rdma READs, second ones not included.",
+     &LaneCounters::fetches},
+    {"refetches", "egret_refetches", "Fetches that came too early: the response was not there yet.",
+     &LaneCounters::refetches},
+    {"torn", "egret_torn", "Fetches whose checksum did not match: they saw half a response, and were repeated.",
+     &LaneCounters::torn},
+    {"second_reads", "egret_second_reads", "READs of what a response has beyond the first F bytes.",
+     &LaneCounters::second_reads},
+    {"replies", "egret_replies", "Responses that came by deliver: pushed, or on shm found by a worker woken for them.",
+     &LaneCounters::replies},
+    {"wants", "egret_wants", "Times that the lane asked for what is outstanding to be delivered.",
+     &LaneCounters::wants},
+    {"rings", "egret_rings", "Times that the lane was found asleep and rung.", &LaneCounters::rings},
+    {"timeouts", "egret_timeouts", "Messages without a response for `op_timeout`.", &LaneCounters::timeouts},
+    {"switches_to_reply", "egret_switches", "Times that the lane went over to server reply.",
+     &LaneCounters::switches_to_reply},
+    {"switches_to_fetch", "egret_switches", "Times that it returned to fetching.", &LaneCounters::switches_to_fetch},
+    {"mode", "",
+     "How it waits now: `fetch`, `reply`, `mixed` when workers differ, `none` when no worker has a session.", nullptr,
+     shown_mode},
+    {"fetch_size", "", "F: bytes that the first READ of a response takes now; the most of any worker.", nullptr,
+     shown_fetch_size},
+};
+
+// Every counter has a row; else a sum or a reset would leave it out.
+constexpr size_t kCounters = std::ranges::count_if(kMetrics, [](const auto& row) { return row.counter != nullptr; });
+constexpr size_t kGauges = std::size(kMetrics) - kCounters;
+static_assert((kCounters * sizeof(base::Counter) + kGauges * sizeof(base::Gauge) + 63) / 64 * 64 ==
+              sizeof(LaneCounters));
+
+}  // namespace
+
+std::span<const LaneMetric> lane_metrics() {
+  return kMetrics;
+}
+
+std::string LaneMetric::value(Workers workers) const {
+  if (counter == nullptr) return shown(workers);
+  uint64_t sum = 0;
+  for (const LaneCounters* lane : workers) sum += (lane->*counter).since_mark();
+  return std::to_string(sum);
+}
+
+LaneCounters& LaneCounters::operator+=(const LaneCounters& other) {
+  for (const LaneMetric& metric : kMetrics) {
+    if (metric.counter != nullptr) (this->*metric.counter).add(other.*metric.counter);
+  }
+  return *this;
+}
+
+void LaneCounters::mark() {
+  for (const LaneMetric& metric : kMetrics) {
+    if (metric.counter != nullptr) (this->*metric.counter).mark();
+  }
+}
+
+LaneCounters& SessionCounters::lane(uint32_t number) {
+  for (uint32_t next = lane_count(); next <= number; ++next) {
+    lanes_[next] = std::make_unique<LaneCounters>();
+    count_.store(next + 1, std::memory_order_release);
+  }
+  return *lanes_[number];
+}
+
+LaneCounters SessionCounters::sum() const {
+  LaneCounters sum;
+  for (uint32_t number = 0; number < lane_count(); ++number) sum += at(number);
+  return sum;
+}
+
+void SessionCounters::mark() {
+  deliveries.mark();
+  for (uint32_t number = 0; number < lane_count(); ++number) lanes_[number]->mark();
+}
+
+}  // namespace egret::rpc

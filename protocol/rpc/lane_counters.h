@@ -1,0 +1,74 @@
+// What is counted of one worker's session with one backend, lane by lane, and the names it has in `stats egret`.
+//
+//   ClientLane ─ adds ─▶ LaneCounters ─┐
+//   ClientLane ─ adds ─▶ LaneCounters ─┴ SessionCounters ◀─ reads, marks ─ any thread (`stats`, `stats reset`)
+//
+// The lanes of a session that is lost are gone; what they counted stays here, and the next session's lane of the same
+// number goes on counting. Writer: the session's worker alone. Readers: any thread, without a lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/counter.h"
+#include "wire/slot.h"
+
+namespace egret::rpc {
+
+// How a lane waits, as LaneCounters::mode has it.
+enum class LaneMode : uint8_t { kNone, kFetch, kReply };  // kNone: there is no session
+
+struct alignas(64) LaneCounters {
+  base::Counter messages, ops, fetches, refetches, torn, second_reads, replies, wants, rings, timeouts;
+  base::Counter switches_to_reply, switches_to_fetch;
+  base::Gauge mode;        // LaneMode
+  base::Gauge fetch_size;  // F, bytes; 0: there is no session
+
+  // The same lane of another worker, or another lane: all that is counted.
+  LaneCounters& operator+=(const LaneCounters& other);
+  void mark();
+};
+
+// One row of `stats egret`: the last part of its name, and what it means.
+struct LaneMetric {
+  std::string_view name;
+  std::string_view total;  // the row of plain `stats` that has the sum over all lanes; empty: none
+  std::string_view help;   // one sentence, no line breaks
+  base::Counter LaneCounters::*counter = nullptr;
+  // Where it is no counter: what is shown for the same lane of all workers.
+  std::string (*shown)(std::span<const LaneCounters* const> workers) = nullptr;
+
+  std::string value(std::span<const LaneCounters* const> workers) const;
+};
+std::span<const LaneMetric> lane_metrics();
+
+// Owned by a ClientSession, which lives as long as its worker.
+class SessionCounters {
+ public:
+  SessionCounters() = default;
+  SessionCounters(const SessionCounters&) = delete;
+  SessionCounters& operator=(const SessionCounters&) = delete;
+
+  // The writer: makes those of lanes up to `number` that there were not yet. They stay where they are.
+  LaneCounters& lane(uint32_t number);
+
+  // Any thread. Lanes that a session has ever had.
+  uint32_t lane_count() const { return count_.load(std::memory_order_acquire); }
+  const LaneCounters& at(uint32_t number) const { return *lanes_[number]; }  // number < lane_count()
+  LaneCounters sum() const;
+  void mark();
+
+  base::Counter deliveries;  // pushes that came: on shm wake-ups, each for all results of a round
+
+ private:
+  // Only the first count_ are there, and they never change: so readers need no lock.
+  std::array<std::unique_ptr<LaneCounters>, wire::kMaxLanes> lanes_;
+  std::atomic<uint32_t> count_{0};
+};
+
+}  // namespace egret::rpc
