@@ -84,6 +84,8 @@ Figures Measurement::inbound(Point point) {
     if (answer.value().length > 0) return fail(answer.value().words()), sum;
     const double n = static_cast<double>(stations_.size());
     sum.ops += each.ops;
+    sum.reads += each.reads;
+    sum.writes += each.writes;
     sum.ops_per_s += each.ops_per_s;
     sum.wrong_bytes += each.wrong_bytes + station->check(point);
     sum.mean_us += each.mean_us / n;
@@ -130,8 +132,11 @@ Point Measurement::make_point(Kind kind, uint32_t size, uint32_t threads, bool p
 }
 
 void Measurement::tell(const std::string& what, const Figures& figures) {
+  if (is_over()) return;
   ++results_.points;
   results_.wrong_bytes += figures.wrong_bytes;
+  results_.reads += figures.reads;
+  results_.writes += figures.writes;
   char text[160];
   std::snprintf(text, sizeof text, "%4llu of %u  %s: %.4g Mops/s%s", static_cast<unsigned long long>(results_.points),
                 points_of(wanted_), what.c_str(), figures.ops_per_s / 1e6,
@@ -252,7 +257,8 @@ Measured measured_of(const Wanted& wanted, const Results& results) {
     measured.outbound_write.push_back({row.size, row.of[write].pipelined.ops_per_s});
   }
   for (const ByThreads& row : results.by_threads) {
-    measured.peak_outbound_write = std::max(measured.peak_outbound_write, row.of[write].pipelined.ops_per_s);
+    const double best = std::max(row.of[write].pipelined.ops_per_s, row.of[write].unpipelined.ops_per_s);
+    measured.peak_outbound_write = std::max(measured.peak_outbound_write, best);
   }
   measured.read_us = results.by_threads.front().of[read].unpipelined.mean_us;
   measured.fetch_us = results.fetch_latency.mean_us;
@@ -264,12 +270,25 @@ Measured measured_of(const Wanted& wanted, const Results& results) {
   return measured;
 }
 
+namespace {
+// What the listening side asks for must lie within the memory and queue pairs it has agreed on.
+bool fits(const Point& point, const Station& station) {
+  const Shape& shape = station.shape();
+  return point.size <= shape.max_size && point.fetch <= shape.max_size && point.depth >= 1 &&
+         point.depth <= shape.depth && point.threads >= 1 && point.queue_pairs >= 1 &&
+         uint64_t{point.threads} * point.queue_pairs <= station.pairs() && point.duration_ns > 0;
+}
+}  // namespace
+
 Expected<std::string> serve_points(Station& station, const std::atomic<bool>& stop) {
   std::string report;
   while (!stop.load()) {
     auto received = station.receive(kIdlePatienceS);
     if (!received) return received.status();
-    Message& message = received.value();
+    const Message& message = received.value();
+    const bool is_point = message.type == Message::Type::kPrepare || message.type == Message::Type::kRun ||
+                          message.type == Message::Type::kCheck;
+    if (is_point && !fits(message.point, station)) return Status::error("the other side asks for the impossible");
     Message answer;
     switch (message.type) {
       case Message::Type::kPrepare:

@@ -60,6 +60,7 @@ struct Results {
   Figures fetch_latency;                      // one thread, unpipelined, the smallest fetch size
   Figures fetch_of_thread;                    // one thread, pipelined, the same
   uint64_t wrong_bytes = 0;                   // over everything
+  uint64_t reads = 0, writes = 0;             // posted, over everything
   uint64_t points = 0;
 };
 

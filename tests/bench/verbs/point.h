@@ -30,7 +30,9 @@ struct Point {
 };
 
 struct Figures {
-  uint64_t ops = 0;  // completed while it was measured
+  uint64_t ops = 0;     // completed while it was measured
+  uint64_t reads = 0;   // posted, of all time
+  uint64_t writes = 0;  // the same
   uint64_t wrong_bytes = 0;
   double ops_per_s = 0;
   double mean_us = 0;  // unpipelined only: from posting to completion

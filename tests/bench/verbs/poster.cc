@@ -43,6 +43,9 @@ class Poster {
   uint64_t wrong() const;
 
   uint64_t ops() const { return ops_; }
+  double ops_per_s() const { return static_cast<double>(ops_) * 1e9 / static_cast<double>(end_ns_ - begin_ns_); }
+  uint64_t reads() const { return reads_; }
+  uint64_t writes() const { return writes_; }
   const bench::Histogram& latency() const { return *latency_; }
   const std::string& trouble() const { return trouble_; }
 
@@ -68,6 +71,7 @@ class Poster {
   uint64_t under_way_ = 0;  // groups
   uint64_t started_ = 0;    // groups, of all time
   uint64_t ops_ = 0;
+  uint64_t reads_ = 0, writes_ = 0;
   bool stopping_ = false;
   std::string trouble_;
 };
@@ -146,6 +150,10 @@ void Poster::post_list(Group& group, std::vector<ibv_send_wr>& list) {
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(group.pair, list.data(), &bad);
   if (error != 0) trouble_ = Status::system_error("ibv_post_send", error).message();
+  // A list is all WRITEs, all READs, or, for a fetch's first half, both in equal number.
+  const bool both = point_.kind == Kind::kFetch && &list == &group.first;
+  writes_ += point_.kind == Kind::kWrite ? list.size() : both ? list.size() / 2 : 0;
+  reads_ += point_.kind == Kind::kWrite ? 0 : both ? list.size() / 2 : list.size();
 }
 
 void Poster::post(Group& group, uint64_t now) {
@@ -158,7 +166,7 @@ void Poster::post(Group& group, uint64_t now) {
 
 // Every group is posted at least once, however short the point: else there would be nothing to compare in its slots.
 void Poster::next(size_t done, uint64_t now) {
-  stopping_ = stopping_ || now >= end_ns_;
+  stopping_ = stopping_ || (now >= end_ns_ && ops_ > 0);
   if (stopping_ && started_ >= groups_.size()) return;
   post(groups_[is_pipelined() ? done : (done + 1) % groups_.size()], now);
 }
@@ -174,7 +182,9 @@ void Poster::take(const ibv_wc& wc, uint64_t now) {
     return post_list(group, group.second);
   }
   --under_way_;
-  if (now >= begin_ns_ && now < end_ns_) {
+  // The first counts however late it is, and lengthens the time that is measured: no cell is empty.
+  if (now >= begin_ns_ && (now < end_ns_ || ops_ == 0)) {
+    end_ns_ = std::max(end_ns_, now);
     ops_ += point_.kind == Kind::kFetch ? group.first.size() / 2 : group.first.size();
     if (!is_pipelined()) latency_->record(now - group.posted_ns);
   }
@@ -234,10 +244,12 @@ Expected<Figures> run_point(const Point& point, const std::vector<Station*>& sta
   for (auto& poster : posters) {
     if (!poster->trouble().empty()) return Status::error(poster->trouble());
     figures.ops += poster->ops();
+    figures.ops_per_s += poster->ops_per_s();
+    figures.reads += poster->reads();
+    figures.writes += poster->writes();
     figures.wrong_bytes += poster->wrong();
     latency->merge(poster->latency());
   }
-  figures.ops_per_s = static_cast<double>(figures.ops) * 1e9 / static_cast<double>(point.duration_ns);
   if (point.depth == 1) {
     figures.mean_us = latency->mean() / 1e3;
     figures.p50_us = static_cast<double>(latency->quantile(0.5)) / 1e3;

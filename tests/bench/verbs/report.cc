@@ -1,5 +1,6 @@
 #include "bench_verbs/report.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -19,13 +20,18 @@ __attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) 
   return buffer;
 }
 
+// Three digits, and no exponent for large ones.
+std::string number(double value) {
+  return text(value < 999.5 ? "%.3g" : "%.0f", value);
+}
+
 std::string rate(const Figures& figures) {
   return figures.ops == 0 ? "-" : text("%.3g", figures.ops_per_s / 1e6);
 }
 
 std::string micros(const Figures& figures) {
   if (figures.ops == 0) return "-";
-  return text("%.3g / %.3g / %.3g", figures.mean_us, figures.p50_us, figures.p99_us);
+  return number(figures.mean_us) + " / " + number(figures.p50_us) + " / " + number(figures.p99_us);
 }
 
 std::string row(const std::string& head, const std::vector<std::string>& cells) {
@@ -92,7 +98,17 @@ const std::vector<std::string> kSixNames = {"out-bound WRITE", "pipelined",     
 std::string figure_one(const Results& results) {
   std::string out = text("## Figure 1: %u B, by posting threads of each host\n\n", kSmall);
   out += header("threads", kSixNames);
-  for (const ByThreads& each : results.by_threads) out += row(std::to_string(each.threads), six_rates(each.of));
+  double read = 0;
+  double write = 0;
+  for (const ByThreads& each : results.by_threads) {
+    out += row(std::to_string(each.threads), six_rates(each.of));
+    read = std::max({read, each.of[kRead].pipelined.ops_per_s, each.of[kRead].unpipelined.ops_per_s});
+    write = std::max({write, each.of[kWriteOut].pipelined.ops_per_s, each.of[kWriteOut].unpipelined.ops_per_s});
+  }
+  if (write > 0) {
+    out += "\nIn-bound READ over out-bound WRITE, each at its best: **" + number(read / write) +
+           "** (the paper's ConnectX-3: 11.26 / 2.11 = 5.3, unpipelined, seven clients).\n";
+  }
   return out + "\n";
 }
 
@@ -149,27 +165,27 @@ std::string suggest_fetch(const Wanted& wanted, const Advice& advice) {
 }
 
 std::string suggest_refetches(const Measured& measured, const Advice& advice) {
-  return text(
-      "\n**R** (`max_refetches`): out-bound WRITE at its best %.3g Mops/s, so %u server threads that take longer than "
-      "%u / %.3g = %.3g µs an op are bound by their processors either way. An unpipelined READ takes %.3g µs: "
-      "%.3g / %.3g → **%u**.\n",
-      measured.peak_outbound_write / 1e6, measured.server_threads, measured.server_threads,
-      measured.peak_outbound_write / 1e6, advice.refetch_budget_us, measured.read_us, advice.refetch_budget_us,
-      measured.read_us, advice.refetches);
+  const std::string out_rate = number(measured.peak_outbound_write / 1e6);
+  const std::string threads = std::to_string(measured.server_threads);
+  const std::string budget = number(advice.refetch_budget_us);
+  const std::string read = number(measured.read_us);
+  return "\n**R** (`max_refetches`): out-bound WRITE at its best " + out_rate + " Mops/s, so " + threads +
+         " server threads that take longer than " + threads + " / " + out_rate + " = " + budget +
+         " µs an op are bound by their processors either way. An unpipelined READ takes " + read + " µs: " + budget +
+         " / " + read + " → **" + std::to_string(advice.refetches) + "**.\n";
 }
 
 std::string suggest_window(const Measured& measured, const Advice& advice) {
-  std::string out = text(
-      "\n**window**: one thread, pipelined, fetches %.3g M results/s, and one fetch takes %.3g µs: %.3g × %.3g = "
-      "%.3g under way, at least %u, at most %u → **%u**. With %u READs under way on a queue pair: "
-      "`qps_per_session` **%u**.\n",
-      measured.fetch_rate_of_thread / 1e6, measured.fetch_us, measured.fetch_rate_of_thread / 1e6, measured.fetch_us,
-      advice.under_way, kMinWindow, kMaxWindow, advice.window, measured.read_depth, advice.queue_pairs);
+  const std::string rate_of_thread = number(measured.fetch_rate_of_thread / 1e6);
+  const std::string fetch = number(measured.fetch_us);
+  std::string out = "\n**window**: one thread, pipelined, fetches " + rate_of_thread +
+                    " M results/s, and one fetch takes " + fetch + " µs: " + rate_of_thread + " × " + fetch + " = " +
+                    number(advice.under_way) + " under way, ";
+  out += text("at least %u, at most %u → **%u**. With %u READs under way on a queue pair: `qps_per_session` **%u**.\n",
+              kMinWindow, kMaxWindow, advice.window, measured.read_depth, advice.queue_pairs);
   if (advice.depth_was_the_limit) {
-    out += text(
-        "That is about all the %u that were under way, so a larger window may do better: see `--depth`, "
-        "`--queue-pairs`.\n",
-        measured.measured_depth);
+    out += "That is about all the " + std::to_string(measured.measured_depth) +
+           " that were under way, so a larger window may do better: see `--depth`, `--queue-pairs`.\n";
   }
   return out;
 }
@@ -182,8 +198,8 @@ std::string to_markdown(const Wanted& wanted, const Results& results) {
   std::string out = setting(wanted, results) + table_one(wanted, results) + figure_one(results) + by_size(results) +
                     figure_eight(wanted, results) + "## What they suggest\n\n";
   out += suggest_fetch(wanted, advice) + suggest_refetches(measured, advice) + suggest_window(measured, advice);
-  out += text("\n%llu cells, %llu wrong bytes.\n", static_cast<unsigned long long>(results.points),
-              static_cast<unsigned long long>(results.wrong_bytes));
+  out += "\n" + std::to_string(results.points) + " cells, " + std::to_string(results.writes) + " WRITEs and " +
+         std::to_string(results.reads) + " READs posted, " + std::to_string(results.wrong_bytes) + " wrong bytes.\n";
   return out;
 }
 

@@ -103,7 +103,11 @@ Status Memory::create(ibv_pd* domain, size_t bytes, int access) {
 
 Connection::~Connection() {
   if (id_->qp == nullptr) return;
-  rdma_disconnect(id_.get());  // puts the queue pair into the error state: nothing is under way when it is destroyed
+  // Nothing is under way when it is destroyed. Destroying the id tells the other side; rdma_disconnect would wait for
+  // it.
+  ibv_qp_attr error{};
+  error.qp_state = IBV_QPS_ERR;
+  (void)ibv_modify_qp(id_->qp, &error, IBV_QP_STATE);
   rdma_destroy_qp(id_.get());
 }
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""prove.py LIBRARY HANDSHAKES: in the guest; what the library counts of a program is what the program counts of itself.
+"""prove.py LIBRARY HANDSHAKES EGRET_BENCH: in the guest; what the library counts of a program is what the program counts of itself.
 
-The handshakes print how many messages, fetches, rings, wants and delivers there were; each is a known number of verbs. Then
-calls are made to fail, and the program must notice each of them, and no call that the plan does not name.
+The handshakes print how many messages, fetches, rings, wants and delivers there were; each is a known number of verbs.
+egret-bench, which connects by rdma_cm, prints how many WRITEs and READs it posted. Then calls are made to fail, and the program
+must notice each of them, and no call that the plan does not name.
 """
 import os, pathlib, re, subprocess, sys, tempfile
 
 import read_counts
 
-library, handshakes = sys.argv[1:3]
+library, handshakes, bench = sys.argv[1:4]
 folder = pathlib.Path(tempfile.mkdtemp())
 wrong = []
 
@@ -19,11 +20,11 @@ def check(what, seen, expected):
         wrong.append(what)
 
 
-def run(*arguments, fail=""):
+def run(*arguments, fail="", program=handshakes):
     """Runs the program under the library: its result and its counts, if it came to any."""
     file = folder / f"counts{len(list(folder.iterdir()))}"
     environment = dict(os.environ, LD_PRELOAD=library, EGRET_COUNT_VERBS_FILE=str(file), EGRET_VERBS_FAIL=fail)
-    result = subprocess.run([handshakes, *arguments], env=environment, capture_output=True, text=True, timeout=90)
+    result = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=90)
     print(f"--- {' '.join(arguments)}{fail and ', failing ' + fail}\n{result.stdout}{result.stderr}", end="")
     return result, file
 
@@ -55,6 +56,22 @@ def count_everything(mode, sessions, partitions):
     check("states listed", {each["state"] for each in listed}, {"deregistered"})
 
 
+def count_bench():
+    pairs = 3  # the control connection's, and one for each of two threads
+    result, file = run("verbs", "--loop", "10.9.0.1:18515", "--threads", "1,2", "--sizes", "8,1024", "--fetch-sizes", "256",
+                       "--value-sizes", "32,512", "--depth", "8", "--duration", "0.05", program=bench)
+    check("status", result.returncode, 0)
+    own = re.search(r"(\d+) WRITEs and (\d+) READs posted, 0 wrong bytes", result.stdout)
+    seen = read_counts.snapshot(file)
+    check("WRITEs and READs", (seen["write"], seen["read"]), (int(own[1]), int(own[2])))
+    check("READs under way reach the depth", seen["reads_under_way"], 8)
+    check("lists are posted by one call", seen["doorbells"] < seen["write"] + seen["read"], True)
+    check("all is signalled but what others stand for", seen["send_completions"], seen["signalled"])
+    check("queue pairs, both ends", (seen["queue_pairs"], seen["queue_pairs_destroyed"]), (2 * pairs,) * 2)
+    check("messages, local and target memory, both ends", (seen["registrations"], seen["deregistrations"]), (6, 6))
+    check("unseen", (seen["uncounted"], seen["relaxed_ordering"], seen["failed_on_purpose"]), (0, 0, 0))
+
+
 def fail(plan, says, **counts):
     result, file = run("--messages", "50", fail=plan)
     check("the program gives up", result.returncode, 1)
@@ -68,11 +85,14 @@ def fail(plan, says, **counts):
 
 count_everything("mix", sessions=2, partitions=3)
 count_everything("fetch", sessions=1, partitions=2)
+count_bench()
 failed = fail("reg_mr:3", "cannot register", registrations=2)
 check("states listed", [each["state"] for each in read_counts.registrations(failed)], ["registered"] * 2 + ["failed"])
 fail("create_qp:2", "no queue pair", queue_pairs=1)
-fail("post_send:9", "ibv_post_send", doorbells=8)
+fail("post_send:9", "ibv_post_send")
 fail("completion:5", "completion with")
+result, _ = run("verbs", "--loop", "10.9.0.1:18515", "--duration", "0.01", fail="completion:1000", program=bench)
+check("egret-bench notices", (result.returncode, "a verb failed" in result.stderr), (1, True))
 result, _ = run("--messages", "50", fail="reg_mr:100000")
 check("a plan that is never reached", result.returncode, 0)
 for plan in ("reg_mr", "reg_mr:0", "reg_mr:x", "no_such_call:1"):
