@@ -25,7 +25,7 @@ namespace {
 
 // Sends carry deliveries and a few frames; receives take rings, of which a lane sends one at a time.
 constexpr LinkSizes kSizes{.sends = 128, .receives = 64};
-constexpr uint8_t kAckTimeout = 14;  // 67 ms; the number of retries is the client's, 7
+constexpr uint8_t kAckTimeout = 14;  // 67 ms; the number of retries is the client's
 constexpr uint8_t kRnrRetries = 7;   // without end: the client's worker is only slow
 
 class VerbsServerEndpoint;
