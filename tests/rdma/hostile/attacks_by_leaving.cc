@@ -9,7 +9,7 @@ namespace egret::hostile {
 
 namespace {
 
-constexpr size_t kSilent = 80;     // the backend keeps 32 of one peer
+constexpr size_t kSilent = 70;  // the backend keeps 32 of one peer
 constexpr size_t kKeptSilent = 32;
 constexpr uint32_t kOutstanding = 32;
 

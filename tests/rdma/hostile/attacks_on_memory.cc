@@ -9,12 +9,10 @@ namespace {
 constexpr uint32_t kWord = 8;
 
 Work reading(const RemoteMemory& from, uint64_t offset, uint32_t length) {
-  return {
-      .opcode = IBV_WR_RDMA_READ, .at = Connection::kIn, .length = length, .remote = from, .offset = offset};
+  return {.opcode = IBV_WR_RDMA_READ, .at = Connection::kIn, .length = length, .remote = from, .offset = offset};
 }
 Work writing(const RemoteMemory& to, uint64_t offset, uint32_t length) {
-  return {
-      .opcode = IBV_WR_RDMA_WRITE, .at = Connection::kOut, .length = length, .remote = to, .offset = offset};
+  return {.opcode = IBV_WR_RDMA_WRITE, .at = Connection::kOut, .length = length, .remote = to, .offset = offset};
 }
 
 // Each verb in a session of its own, since each costs its session.
@@ -98,7 +96,8 @@ void atomics(const sockaddr_in& target) {
     for (const bool on_requests : {true, false}) {
       Session session(target);
       const RemoteMemory& memory = on_requests ? session.requests() : session.responses();
-      expect_refused(session, {.opcode = opcode, .at = Connection::kIn, .length = kWord, .remote = memory}, "an atomic");
+      expect_refused(session, {.opcode = opcode, .at = Connection::kIn, .length = kWord, .remote = memory},
+                     "an atomic");
     }
   }
 }

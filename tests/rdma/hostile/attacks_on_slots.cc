@@ -1,5 +1,5 @@
-// What a client with a good session can do with it: rings, wants, reply slots that are none, requests that lie or change
-// while they are read.
+// What a client with a good session can do with it: rings, wants, reply slots that are none, requests that lie or
+// change while they are read.
 #include <algorithm>
 #include <cstring>
 
@@ -21,6 +21,16 @@ void absurd_rings(const sockaddr_in& target) {
     session.ring(session.layout().lanes + past);
     (void)session.connection().finish();
     expect_ended(session.connection(), "a ring for lane number " + std::to_string(session.layout().lanes + past));
+  }
+}
+
+void rings_before_the_session(const sockaddr_in& target) {
+  for (const bool with_hello : {false, true}) {
+    const auto connection = connect(target);
+    const size_t at = connection->put(framed(encode(new_hello())));
+    for (uint32_t i = 0; i < kBatch; ++i) connection->post({.opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .immediate = 0});
+    if (with_hello) connection->post({.opcode = IBV_WR_SEND, .at = at, .length = 44});
+    expect_ended(*connection, "a ring before the session");
   }
 }
 
@@ -61,6 +71,8 @@ void flood_with_wanted(Session& session, double seconds) {
     }
     // A lane may not be overrun, or it waits for ever for a message that was written over.
     for (uint32_t lane = 0; lane < lanes && seq % session.layout().window == 0; ++lane) {
+      session.ring(lane);
+      (void)session.connection().finish();
       for (const double patience = now_seconds() + kEndPatience; !session.is_answered(lane, seq);) {
         require(now_seconds() < patience, "wanted messages are no longer answered");
       }
@@ -92,6 +104,7 @@ void reply_slots_that_are_none(const sockaddr_in& target) {
     op::Op ping;
     ping.code = op::OpCode::kPing;
     session.write(0, 1, session.message(1, ping));
+    session.ring(0);
     (void)session.connection().finish();
     expect_ended(session.connection(), "a push to nowhere");
   }
@@ -135,6 +148,7 @@ void expect_malformed(const sockaddr_in& target, const std::string& what, const 
                       uint16_t ops) {
   Session session(target);
   session.write(1, 1, session.message(1, body, ops));
+  session.ring(1);
   (void)session.connection().finish();
   expect_ended(session.connection(), what);
 }
@@ -177,6 +191,7 @@ void endless_tear(const sockaddr_in& target) {
 
 constexpr Attack kAttacks[] = {
     {"absurd-rings", absurd_rings},
+    {"rings-before-the-session", rings_before_the_session},
     {"endless-rings", endless_rings},
     {"endless-absurd-rings", endless_absurd_rings},
     {"wants-that-nobody-takes", wants_that_nobody_takes},

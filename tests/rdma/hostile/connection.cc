@@ -16,7 +16,8 @@ namespace egret::hostile {
 namespace {
 constexpr double kPatience = 10;  // an emulated processor; only a hang takes so long
 constexpr int kResolveMilliseconds = 2000;
-constexpr unsigned kNap = 100;  // microseconds; the processors are the backend's, too
+constexpr uint8_t kAckTimeout = 14;  // 67 ms: who has been hung up on notices within half a second
+constexpr unsigned kNap = 100;       // microseconds; the processors are the backend's, too
 }  // namespace
 
 double now_seconds() {
@@ -39,12 +40,13 @@ void Connection::connect(const sockaddr_in& target, std::span<const std::byte> p
   rdma_cm_id* id = nullptr;
   require(::rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) == 0, "rdma_create_id");
   id_.reset(id);
+  uint8_t timeout = kAckTimeout;
+  ::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
   sockaddr_in address = target;
   require(::rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&address), kResolveMilliseconds) == 0 &&
               next_event(kPatience) == RDMA_CM_EVENT_ADDR_RESOLVED,
           "the address is not resolved");
-  require(::rdma_resolve_route(id, kResolveMilliseconds) == 0 &&
-              next_event(kPatience) == RDMA_CM_EVENT_ROUTE_RESOLVED,
+  require(::rdma_resolve_route(id, kResolveMilliseconds) == 0 && next_event(kPatience) == RDMA_CM_EVENT_ROUTE_RESOLVED,
           "the route is not resolved");
   make_queue_pair();
   for (size_t i = 0; i < receives; ++i) post_receive(i);
@@ -105,10 +107,12 @@ rdma_cm_event_type Connection::next_event(double seconds) {
   return type;
 }
 
+// A backend that hangs up before it has heard that its acceptance arrived rejects instead.
 bool Connection::is_ended(double seconds) {
   for (const double end = now_seconds() + seconds; !ended_;) {
     const double left = std::max(0.0, end - now_seconds());
-    ended_ = next_event(left) == RDMA_CM_EVENT_DISCONNECTED;
+    const rdma_cm_event_type event = next_event(left);
+    ended_ = event == RDMA_CM_EVENT_DISCONNECTED || event == RDMA_CM_EVENT_REJECTED;
     if (left == 0) break;
   }
   return ended_;
@@ -160,6 +164,8 @@ std::optional<ibv_wc_status> Connection::take() {
 ibv_wc_status Connection::finish() {
   for (const double end = now_seconds() + kPatience; now_seconds() < end; ::usleep(kNap)) {
     if (const auto status = take(); status) return *status;
+    // Nobody will answer any more: the queue pair gives back what was posted.
+    if (is_ended(0)) ::rdma_disconnect(id_.get());
   }
   throw Failure("a verb that neither succeeds nor fails");
 }

@@ -79,8 +79,7 @@ Session::Session(const sockaddr_in& target, std::optional<RemoteMemory> replies,
   next_seq_.assign(layout().lanes, 1);
   if (!replies) replies = this->replies();
   if (replies->bytes == 0) return;
-  require(say(*connection_, framed(encode(wire::Ready{}), bytes_of(*replies))) == IBV_WC_SUCCESS,
-          "ready is not taken");
+  require(say(*connection_, framed(encode(wire::Ready{}), bytes_of(*replies))) == IBV_WC_SUCCESS, "ready is not taken");
 }
 
 RemoteMemory Session::replies() {
@@ -149,8 +148,7 @@ bool Session::is_answered(uint32_t lane, uint64_t seq) {
   }
   if (header.seq != seq || header.length > slot - sizeof header) return false;
   const size_t checked = sizeof header - wire::kResponseChecked + header.length;
-  const uint64_t sum =
-      wire::message_checksum(response + wire::kResponseChecked, checked, granted_.grant.nonce, seq);
+  const uint64_t sum = wire::message_checksum(response + wire::kResponseChecked, checked, granted_.grant.nonce, seq);
   return header.checksum == sum;
 }
 
