@@ -104,7 +104,7 @@ constexpr Attack kAttacks[] = {
     {"leave-at-every-stage", leave_at_every_stage},
     {"come-back-again", come_back_again},
     {"silence", silence},
-    {"killed", killed},
+    {"killed", killed},  // the last of all
 };
 
 }  // namespace

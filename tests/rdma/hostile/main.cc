@@ -1,8 +1,8 @@
-// hostile ADDRESS:PORT NAME... | --list: runs attacks against a live egret-backend, one after the other.
+// hostile ADDRESS:PORT NAME... | --list: runs attacks against a live egret-backend, one after the other. A name is an
+// attack's or a group's; --list prints them all.
 //
 // Ends with 0 if the device and the backend answered each as they should, 1 if not (stderr says which), 2 if called
 // wrongly. The attack `killed` ends the process by SIGKILL.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,12 +35,27 @@ void expect_served(Session& session, const std::string& tag) {
 
 namespace {
 
-std::vector<Attack> all_attacks() {
-  std::vector<Attack> all;
-  for (const auto& some : {attacks_on_memory(), attacks_on_handshake(), attacks_on_slots(), attacks_by_leaving()}) {
-    all.insert(all.end(), some.begin(), some.end());
+struct Group {
+  const char* name;
+  std::span<const Attack> attacks;
+};
+
+std::vector<Group> all_groups() {
+  return {{"memory", attacks_on_memory()},
+          {"handshake", attacks_on_handshake()},
+          {"slots", attacks_on_slots()},
+          {"leaving", attacks_by_leaving()}};
+}
+
+// The attacks of that name, or of the group of that name.
+std::vector<Attack> named(const char* name) {
+  std::vector<Attack> found;
+  for (const Group& group : all_groups()) {
+    for (const Attack& attack : group.attacks) {
+      if (std::strcmp(name, group.name) == 0 || std::strcmp(name, attack.name) == 0) found.push_back(attack);
+    }
   }
-  return all;
+  return found;
 }
 
 bool parse(const std::string& text, sockaddr_in& target) {
@@ -56,6 +71,7 @@ int run(const sockaddr_in& target, const Attack& attack) {
     const double start = now_seconds();
     attack.run(target);
     std::printf("%s: as it should, after %.1f s\n", attack.name, now_seconds() - start);
+    std::fflush(stdout);  // the next may be the last
     return 0;
   } catch (const Failure& failure) {
     std::fprintf(stderr, "%s: %s\n", attack.name, failure.what());
@@ -68,9 +84,12 @@ int run(const sockaddr_in& target, const Attack& attack) {
 
 int main(int argc, char** argv) {
   using namespace egret::hostile;
-  const std::vector<Attack> attacks = all_attacks();
   if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
-    for (const Attack& attack : attacks) std::printf("%s\n", attack.name);
+    for (const Group& group : all_groups()) {
+      std::printf("%s:", group.name);
+      for (const Attack& attack : group.attacks) std::printf(" %s", attack.name);
+      std::printf("\n");
+    }
     return 0;
   }
   sockaddr_in target{};
@@ -80,13 +99,12 @@ int main(int argc, char** argv) {
   }
   int status = 0;
   for (int i = 2; i < argc; ++i) {
-    const auto named = [&](const Attack& attack) { return std::strcmp(attack.name, argv[i]) == 0; };
-    const auto attack = std::ranges::find_if(attacks, named);
-    if (attack == attacks.end()) {
+    const std::vector<Attack> attacks = named(argv[i]);
+    if (attacks.empty()) {
       std::fprintf(stderr, "no attack is named %s\n", argv[i]);
       return 2;
     }
-    status |= run(target, *attack);
+    for (const Attack& attack : attacks) status |= run(target, attack);
   }
   return status;
 }
