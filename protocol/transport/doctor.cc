@@ -19,6 +19,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -78,7 +79,8 @@ std::vector<Port> ports_of(const HostFiles& host, const std::string& device) {
   std::vector<Port> ports;
   const std::string folder = host.sys + "/class/infiniband/" + device + "/ports";
   for (const std::string& number : names_in(folder)) {
-    Port port{.name = device + " port " + number, .path = folder + "/" + number, .state = {}};
+    Port port{
+        .name = fmt::format("{} port {}", device, number), .path = fmt::format("{}/{}", folder, number), .state = {}};
     port.state = first_line(port.path + "/state").value_or("unknown");
     port.is_active = port.state.find("ACTIVE") != std::string::npos;
     port.is_ethernet = first_line(port.path + "/link_layer").value_or("") == "Ethernet";
@@ -120,7 +122,8 @@ Gids gids_of(const Port& port) {
     std::array<char, INET6_ADDRSTRLEN> text{};
     ::inet_ntop(AF_INET6, &address, text.data(), text.size());
     const std::string kind = !port.is_ethernet ? "InfiniBand" : is_v2 ? "RoCE v2" : "RoCE v1";
-    gids.named.push_back(index + " = " + text.data() + " (" + kind + (interface.empty() ? "" : ", " + interface) + ")");
+    const char* const comma = interface.empty() ? "" : ", ";
+    gids.named.push_back(fmt::format("{} = {} ({}{}{})", index, text.data(), kind, comma, interface));
   }
   return gids;
 }
@@ -179,7 +182,7 @@ bool check_device_file(const HostFiles& host, const std::string& file, const std
 bool check_device(const HostFiles& host, const std::string& device, Findings& findings) {
   const std::string verbs = host.sys + "/class/infiniband_verbs";
   for (const std::string& name : names_in(verbs)) {
-    if (first_line(verbs + "/" + name + "/ibdev").value_or("") != device) continue;
+    if (first_line(fmt::format("{}/{}/ibdev", verbs, name)).value_or("") != device) continue;
     return check_device_file(host, "infiniband/" + name, device, findings);
   }
   findings.fail(device, "programs cannot reach it: it has no entry in /sys/class/infiniband_verbs",

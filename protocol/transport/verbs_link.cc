@@ -38,7 +38,7 @@ uint64_t detail_of(uint64_t id) {
 
 // What failed, for an operator.
 std::string explain(ibv_wc_status status) {
-  const std::string name = ::ibv_wc_status_str(status);
+  std::string name = ::ibv_wc_status_str(status);
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
       return "the peer's host does not answer (" + name + ")";

@@ -108,6 +108,8 @@ TEST_CASE("a lane that is not answered does not keep the others from fetching, e
   for_each_seed(100, [](uint64_t seed) {
     Scenario scenario = any_scenario(seed);
     scenario.network.read_depth = 1;
+    scenario.network.stall_percent = 100;  // so long that the lane's slots, one after the other, are due all the time
+    scenario.network.stall_max_ns = 500'000;
     scenario.layout.lanes = 2 + pick(seed, 3);
     scenario.clients = 1;
     scenario.ops_per_client = 200;

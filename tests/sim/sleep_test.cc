@@ -90,6 +90,21 @@ TEST_CASE("rings and pushes find their way through a home to and from other part
   CHECK(is_met(seen.deliveries_relayed));
 }
 
+TEST_CASE("a push that comes before its turn is not waited for a second time") {
+  const Seen seen = run_seeds(3000, [](uint64_t seed) {
+    Scenario scenario = any_scenario(seed);
+    scenario.clients = 1;
+    scenario.layout.lanes = 1;
+    scenario.layout.window = 4 + pick(seed, 5);
+    scenario.network.read_depth = 16;
+    scenario.ops_per_client = 60;
+    scenario.burst = 8;
+    scenario.session.spin_ns = 0;
+    return scenario;
+  });
+  CHECK(is_met(seen.client.replies.get()));
+}
+
 TEST_CASE("a crowd of clients and partitions, asleep and awake, loses nobody") {
   run_seeds(300, [](uint64_t seed) {
     Scenario scenario = any_scenario(seed);

@@ -83,8 +83,9 @@ TEST_CASE("pin and lane_idle follow the machine unless told") {
 TEST_CASE("the secret is read when the options are, and what is wrong with its file names the option") {
   CHECK_FALSE(config_of({}).secret.is_set());
   CHECK_FALSE(config_of({"secret_file="}).secret.is_set());
-  CHECK(error_of({"secret_file=/none"}) == "--set secret_file=/none: secret_file: cannot read /none: No such file or "
-                                           "directory");
+  CHECK(error_of({"secret_file=/none"}) ==
+        "--set secret_file=/none: secret_file: cannot read /none: No such file or "
+        "directory");
   CHECK(error_of({"secret_file=/dev/null"}).find("secret_file: /dev/null is not a regular file") != std::string::npos);
 }
 

@@ -16,9 +16,9 @@ namespace {
 
 struct Proxy {
   Proxy() {
-    auto options = egret::base::Options::load(option_table(), std::nullopt,
-                                              std::vector<std::string>{"listen=unix:/x,tcp:1.2.3.4:5", "workers=2",
-                                                                       "backends=shm:/a,rdma:[::1]:2 name=two"});
+    auto options = egret::base::Options::load(
+        option_table(), std::nullopt,
+        std::vector<std::string>{"listen=unix:/x,tcp:1.2.3.4:5", "workers=2", "backends=shm:/a,rdma:[::1]:2 name=two"});
     REQUIRE(options.is_ok());
     config = resolve_config(options.value()).value();
     source.config = &config;
