@@ -61,8 +61,10 @@ class Counted:
 class Pair:
     """A backend and a proxy with one worker, and one client connection."""
     ports = iter(range(11311, 11411))
+    last = None  # whose logs tell what went wrong
 
     def __init__(self, backend=None, proxy=None):
+        Pair.last = self
         self.directory = servers.scratch_directory()
         at = f"rdma:{ADDRESS}:{next(self.ports)}"
         self.client_address = ("127.0.0.1", servers.free_port())
@@ -86,13 +88,11 @@ class Pair:
     def exchange(self, request, answer):
         self.socket.sendall(request)
         seen = b""
-        while len(seen) < len(answer):
+        while seen != answer:
             piece = self.socket.recv(1 << 20)
-            if not piece:
-                break
             seen += piece
-        if seen != answer:
-            raise AssertionError(f"{request[:60]} was answered {seen[:200]}, not {answer[:200]}")
+            if not piece or not answer.startswith(seen):
+                raise AssertionError(f"{request[:60]} was answered {seen[-200:]}, not {answer[:200]}")
 
     def own(self):
         """What the proxy counts of its lanes by itself, summed."""
@@ -291,6 +291,12 @@ def prove_reply():
     return [pushed]
 
 
-print_table(prove_fetching() + prove_defaults() + prove_reply())
+try:
+    phases = prove_fetching() + prove_defaults() + prove_reply()
+except BaseException:
+    for each in (Pair.last.proxy, Pair.last.backend):
+        print(f"--- {each.daemon.name}'s log\n{each.daemon.log()}")
+    raise
+print_table(phases)
 print(f"{len(wrong)} wrong" + "".join(f"\n  {each}" for each in wrong))
 sys.exit(1 if wrong else 0)
