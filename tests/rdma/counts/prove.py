@@ -26,7 +26,7 @@ GETS = 10_000
 BATCH = 16
 SLICE = 400  # gets; a multiple of BATCH
 KEYS = 100
-MOST_IN_VAIN = 0.10  # fetches in vain, of an op; the lane learns to make it about 0.01
+MOST_IN_VAIN = 0.25  # fetches in vain, of an op: 0.01 to 0.02 where the guest has two processors to itself
 # An emulated device takes longer than R allows and workers spin. So: lanes stay awake between two requests, and a worker
 # fetches until the result is there, unless it has to wait for ten milliseconds.
 AWAKE = {"lane_idle": "1s"}
@@ -70,7 +70,7 @@ class Pair:
         self.client_address = ("127.0.0.1", servers.free_port())
         self.backend = Counted(self.directory, "egret-backend", {"listen": at, "partitions": 1, **(backend or {})})
         self.proxy = Counted(self.directory, "egret-proxy", {
-            "listen": "tcp:%s:%d" % self.client_address, "backends": at, "workers": 1, **(proxy or {})})
+            "listen": "tcp:%s:%d" % self.client_address, "backends": at, "workers": 1, "op_timeout": "60s", **(proxy or {})})
         servers.wait_for(self.serves, "the proxy to serve")
         self.socket = servers.connect(self.client_address)
         depths = set(re.findall(r"read depth (\d+)", self.proxy.daemon.log()))
@@ -180,8 +180,8 @@ def run(pair, name, gets, batch=1, length=10, fetched=False):
         check_every_verb(slice)
         if fetched and slice.own["wants"] > 0:
             phase.set_aside += 1
-            if phase.set_aside > 5 + gets // SLICE // 2:
-                phase.check("slices in which the worker slept", phase.set_aside, "few")
+            if phase.set_aside > 2 + gets // SLICE:
+                phase.check("slices in which the worker slept", phase.set_aside, "fewer than others")
                 break
             get(pair, 1, 1, length)  # a late delivery has been posted when this is answered
         else:
