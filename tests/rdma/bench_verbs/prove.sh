@@ -5,7 +5,7 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 bench=$1
 readonly at=10.9.0.1:18515 seconds=150
-sweep=(--clients 2 --threads 1,2 --sizes 1,8,32,256,1024,4096,16384 --fetch-sizes 256,1024 --value-sizes 32,512 --duration 0.15)
+sweep=(--clients 2 --threads 1,2 --sizes 1,32,256,1024,16384 --fetch-sizes 256,1024 --value-sizes 32,512 --duration 0.1)
 
 if ((EGRET_GUEST_ID == 0)); then
   # A client whose listener is not there says so. So does a listener that cannot listen.

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""prove.py BUILD LIBRARY: counts, not times, prove the paradigm. Runs in a guest.
+
+The release binaries as they are, under libegret_count_verbs.so (LIBRARY), which counts what they post from outside:
+
+    client ── TCP ──▶ egret-proxy ══ WRITE, READ ══▶ egret-backend
+                          │ counter file                 │ counter file
+                          └───────── read_counts ────────┘  before and after each phase; the proxy's `stats egret` around both
+
+A phase is so many gets, counted slice by slice. Every answer is compared. Then every verb must be accounted for: a WRITE is a request,
+a want or a keep-alive, a READ the fetch of a result, a counted fetch in vain or a second READ, and what the backend posts is a delivery
+that was asked for or a keep-alive. README.md tells what the options are for, and what is set aside.
+"""
+import collections, os, pathlib, re, sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD, LIBRARY = map(pathlib.Path, sys.argv[1:3])
+os.environ["EGRET_BUILD"] = str(BUILD)
+os.environ.setdefault("EGRET_SLACK", "4")
+sys.path[:0] = [str(HERE.parents[1] / "conformance"), str(HERE.parent / "interposer")]
+import read_counts
+import servers
+
+ADDRESS = os.environ["EGRET_GUEST_ADDRESS"]
+GETS = 10_000
+BATCH = 16
+SLICE = 400  # gets; a multiple of BATCH
+KEYS = 100
+MOST_IN_VAIN = 0.25  # fetches in vain, of an op: 0.01 to 0.02 where the guest has two processors to itself
+# An emulated device takes longer than R allows and workers spin. So: lanes stay awake between two requests, and a worker
+# fetches until the result is there, unless it has to wait for ten milliseconds.
+AWAKE = {"lane_idle": "1s"}
+FETCHING = {"spin": "10ms", "fetch_mode": "fetch"}
+wrong = []
+
+
+def check(what, seen, expected):
+    """Silent if all is well. `expected` is a value, or says whether it likes one."""
+    if expected(seen) if callable(expected) else seen == expected:
+        return
+    wrong.append(f"{what}: {seen}" + ("" if callable(expected) else f", expected {expected}"))
+    print(f"  WRONG {wrong[-1]}", flush=True)
+
+
+class Counted:
+    """A daemon under the library."""
+
+    def __init__(self, directory, name, options):
+        self.file = directory / f"{name}.counts"
+        # Yielding: two processors for two threads that poll, the emulated device and the client.
+        argv = ["env", f"LD_PRELOAD={LIBRARY}", f"EGRET_COUNT_VERBS_FILE={self.file}", "EGRET_VERBS_YIELD=1", BUILD / name]
+        for key, value in options.items():
+            argv += ["--set", f"{key}={value}"]
+        print("---", " ".join(map(str, argv[4:])).replace(f"{BUILD}/", ""), flush=True)
+        self.daemon = servers.Daemon(argv, directory, name)
+
+    def counts(self):
+        return read_counts.snapshot(self.file)
+
+
+class Pair:
+    """A backend and a proxy with one worker, and one client connection."""
+    ports = iter(range(11311, 11411))
+    last = None  # whose logs tell what went wrong
+
+    def __init__(self, backend=None, proxy=None):
+        Pair.last = self
+        self.directory = servers.scratch_directory()
+        at = f"rdma:{ADDRESS}:{next(self.ports)}"
+        self.client_address = ("127.0.0.1", servers.free_port())
+        self.backend = Counted(self.directory, "egret-backend", {"listen": at, "partitions": 1, **(backend or {})})
+        self.proxy = Counted(self.directory, "egret-proxy", {
+            "listen": "tcp:%s:%d" % self.client_address, "backends": at, "workers": 1, "op_timeout": "60s", **(proxy or {})})
+        servers.wait_for(self.serves, "the proxy to serve")
+        self.socket = servers.connect(self.client_address)
+        depths = set(re.findall(r"read depth (\d+)", self.proxy.daemon.log()))
+        check("read depths in the proxy's log", len(depths), 1)
+        self.read_depth = int(depths.pop())
+
+    def serves(self):
+        self.backend.daemon.check_alive()
+        self.proxy.daemon.check_alive()
+        try:
+            return servers.ask(self.client_address, b"get nothing\r\n") == b"END\r\n"
+        except OSError:
+            return False
+
+    def exchange(self, request, answer):
+        self.socket.sendall(request)
+        seen = b""
+        while seen != answer:
+            piece = self.socket.recv(1 << 20)
+            seen += piece
+            if not piece or not answer.startswith(seen):
+                raise AssertionError(f"{request[:60]} was answered {seen[-200:]}, not {answer[:200]}")
+
+    def own(self):
+        """What the proxy counts of its lanes by itself, summed."""
+        rows = servers.stats_of(self.client_address, b"egret")
+        sums = collections.Counter()
+        for name, value in rows.items():
+            if ":lane:" in name and value.isdigit():
+                sums[name.rsplit(":", 1)[1]] += int(value)
+        return sums
+
+    def stop(self):
+        self.socket.close()
+        for each in (self.proxy, self.backend):
+            check(f"{each.daemon.name} ends", each.daemon.stop(), 0)
+            seen = each.counts()
+            check(f"{each.daemon.name}: what the library does not see, relaxed ordering",
+                  [seen[name] for name in ("uncounted", "relaxed_ordering")], [0, 0])
+
+
+class Phase:
+    """What was posted for so many gets: the sum over slices."""
+
+    def __init__(self, name, read_depth):
+        self.name, self.read_depth = name, read_depth
+        self.gets = self.most_reads = self.set_aside = 0
+        self.own, self.proxy, self.backend = collections.Counter(), collections.Counter(), collections.Counter()
+
+    def add(self, slice):
+        self.gets += slice.gets
+        self.most_reads = max(self.most_reads, slice.most_reads)
+        for mine, its in ((self.own, slice.own), (self.proxy, slice.proxy), (self.backend, slice.backend)):
+            mine.update(its)
+
+    @property
+    def in_vain(self):
+        return self.own["refetches"] + self.own["torn"]
+
+    def check(self, what, seen, expected):
+        check(f"{self.name}: {what}", seen, expected)
+
+
+def key_of(number, length):
+    return f"key-{length}-{number % KEYS}".encode()
+
+
+def value_of(number, length):
+    return (b"%d." % (number % KEYS) * length)[:length]
+
+
+def plant(pair, length):
+    for number in range(KEYS):
+        value = value_of(number, length)
+        pair.exchange(b"set %s 0 0 %d\r\n%s\r\n" % (key_of(number, length), length, value), b"STORED\r\n")
+
+
+def get(pair, gets, batch, length):
+    requests = [b"get %s\r\n" % key_of(number, length) for number in range(KEYS)]
+    answers = [b"VALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key_of(number, length), length, value_of(number, length))
+               for number in range(KEYS)]
+    for first in range(0, gets, batch):
+        numbers = [number % KEYS for number in range(first, min(first + batch, gets))]
+        pair.exchange(b"".join(requests[n] for n in numbers), b"".join(answers[n] for n in numbers))
+
+
+def run_slice(pair, name, gets, batch, length):
+    slice = Phase(name, pair.read_depth)
+    own, proxy, backend = pair.own(), pair.proxy.counts(), pair.backend.counts()
+    get(pair, gets, batch, length)
+    proxy_after, backend_after, own_after = pair.proxy.counts(), pair.backend.counts(), pair.own()
+    slice.gets, slice.most_reads = gets, proxy_after["reads_under_way"]
+    slice.own.update({key: own_after[key] - own[key] for key in own_after})
+    slice.proxy.update(read_counts.difference(proxy_after, proxy))
+    slice.backend.update(read_counts.difference(backend_after, backend))
+    return slice
+
+
+def run(pair, name, gets, batch=1, length=10, fetched=False):
+    """`fetched`: only by fetching. A slice in which the worker had to sleep, and so asked for a delivery, is set aside and done
+    again: the machine stood still for longer than a worker may spin. That is rare, or something is wrong."""
+    plant(pair, length)
+    get(pair, min(gets, SLICE), batch, length)  # a lane learns first
+    phase = Phase(name, pair.read_depth)
+    while phase.gets < gets:
+        slice = run_slice(pair, name, min(SLICE, gets - phase.gets), batch, length)
+        check_every_verb(slice)
+        if fetched and slice.own["wants"] > 0:
+            phase.set_aside += 1
+            if phase.set_aside > 2 + gets // SLICE:
+                phase.check("slices in which the worker slept", phase.set_aside, "fewer than others")
+                break
+            get(pair, 1, 1, length)  # a late delivery has been posted when this is answered
+        else:
+            phase.add(slice)
+    if fetched:
+        check_fetched(phase)
+    return phase
+
+
+def posts(counts):
+    return sum(counts[name] for name in ("write", "write_with_imm", "read", "send", "other"))
+
+
+def check_every_verb(done):
+    """True of every slice, whatever the mode."""
+    own, proxy, backend = done.own, done.proxy, done.backend
+    done.check("WRITEs are messages, wants and keep-alives", proxy["write"], own["messages"] + own["wants"] + proxy["empty_write"])
+    done.check("READs are fetches and second READs", proxy["read"], own["fetches"] + own["second_reads"])
+    done.check("READs that begin within a slot are the second ones", proxy["off_page_read"], own["second_reads"])
+    done.check("WRITEs with immediate are rings", proxy["write_with_imm"], own["rings"])
+    done.check("the proxy posts nothing else", (proxy["send"], proxy["other"]), (0, 0))
+    done.check("the backend's posts are deliveries and keep-alives", posts(backend), backend["write_with_imm"] + backend["empty_write"])
+    if own["wants"] == 0:
+        done.check("no delivery without a want", backend["write_with_imm"], 0)
+    for side, counts in (("proxy", proxy), ("backend", backend)):
+        done.check(f"the {side} registers nothing", (counts["registrations"], counts["deregistrations"]), (0, 0))
+        done.check(f"the {side}'s doorbells are at most its posts", counts["doorbells"], lambda seen: seen <= posts(counts))
+        done.check(f"the {side}'s failed completions", counts["failed_completions"], 0)
+    done.check("READs under way, of the negotiated depth", done.most_reads, lambda seen: 1 <= seen <= done.read_depth)
+    done.check("messages without a response in time", own["timeouts"], 0)
+
+
+def check_fetched(done):
+    """Each message is one WRITE and one READ that finds its result, besides second READs and the counted ones in vain; the backend is idle."""
+    own, proxy, backend = done.own, done.proxy, done.backend
+    done.check("wants, rings, deliveries", (own["wants"], own["rings"], own["replies"]), (0, 0, 0))
+    done.check("WRITEs but keep-alives", proxy["write"] - proxy["empty_write"], own["messages"])
+    done.check("READs but second ones and those in vain", proxy["read"] - proxy["off_page_read"] - done.in_vain, own["messages"])
+    done.check("posts of the backend but keep-alives", posts(backend) - backend["empty_write"], 0)
+    done.check("doorbells of the backend but keep-alives'", backend["doorbells"] - backend["empty_write"], 0)
+
+
+COLUMNS = {  # of the table
+    "gets": lambda p: p.gets,
+    "messages": lambda p: p.own["messages"],
+    "WRITE/op": lambda p: f"{(p.proxy['write'] - p.proxy['empty_write']) / p.gets:.3f}",
+    "READ/op": lambda p: f"{p.proxy['read'] / p.gets:.3f}",
+    "in vain": lambda p: p.in_vain,
+    "less these": lambda p: f"{(p.proxy['write'] - p.proxy['empty_write'] + p.proxy['read'] - p.in_vain) / p.gets:.3f}",
+    "2nd READ": lambda p: p.proxy["off_page_read"],
+    "want": lambda p: p.own["wants"],
+    "ring": lambda p: p.proxy["write_with_imm"],
+    "doorbell": lambda p: p.proxy["doorbells"],
+    "under way": lambda p: f"{p.most_reads}/{p.read_depth}",
+    "| backend posts": lambda p: posts(p.backend) - p.backend["empty_write"],
+    "keep-alive": lambda p: p.backend["empty_write"],
+    "| set aside": lambda p: p.set_aside,
+}
+
+
+def print_table(phases):
+    width = max(len(phase.name) for phase in phases)
+    print("\n" + "  ".join([" " * width, *COLUMNS]))
+    for phase in phases:
+        print("  ".join([f"{phase.name:{width}}", *(f"{str(of(phase)):>{len(name)}}" for name, of in COLUMNS.items())]))
+    print("Verbs, doorbells and READs under way are the library's counts, messages, fetches in vain and wants the proxy's own.\n")
+
+
+def prove_fetching():
+    pair = Pair(backend={"partitions": 1, **AWAKE}, proxy=FETCHING)
+    single = run(pair, "one by one", GETS, fetched=True)
+    single.check("a message for each op", single.own["messages"], GETS)
+    single.check("second READs", single.proxy["off_page_read"], 0)
+    single.check("fetches in vain are few", single.in_vain / GETS, lambda seen: seen <= MOST_IN_VAIN)
+    batched = run(pair, f"{BATCH} in a write", GETS, batch=BATCH, fetched=True)
+    batched.check("second READs", batched.proxy["off_page_read"], 0)
+    for name in ("write", "read", "doorbells"):
+        batched.check(f"{name} an op", batched.proxy[name] / GETS, lambda seen: 0 < seen <= 0.35)
+    long = run(pair, "3,000 B values", SLICE, length=3000, fetched=True)
+    long.check("a second READ for each op", long.proxy["off_page_read"], SLICE)
+    pair.stop()
+    return [single, batched, long]
+
+
+def prove_defaults():
+    """The shipped options, which make an emulated device ring and deliver: every such verb is accounted for, too. Two lanes share the
+    queue pair, and have twice as many messages under way as it may have READs."""
+    pair = Pair(backend={"partitions": 2})
+    large = run(pair, "16 KiB values", 60, length=16 << 10)
+    # 4 KiB slots: the get brings a part, four chunks the rest, of which the last fits into F.
+    large.check("messages", large.own["messages"], 5 * large.gets)
+    large.check("second READs", large.proxy["off_page_read"], lambda seen: large.gets <= seen <= 4 * large.gets)
+    many = run(pair, "200 of 3,000 B in a write", 400, batch=200, length=3000)
+    many.check("READs under way come to the negotiated depth", many.most_reads, many.read_depth)
+    pair.stop()
+    return [large, many]
+
+
+def prove_reply():
+    """So that the backend's posts can be other than 0. Its lanes sleep, so that a result seldom is there before the proxy's last look."""
+    pair = Pair(backend={"partitions": 1}, proxy={"fetch_mode": "reply"})
+    pushed = run(pair, "server reply", SLICE)
+    pushed.check("a want for each get", pushed.own["wants"], SLICE)
+    pushed.check("WRITEs with immediate by the backend", pushed.backend["write_with_imm"], lambda seen: 0 < seen <= SLICE)
+    pushed.check("results that came by them", pushed.own["replies"], lambda seen: 0 < seen <= pushed.backend["write_with_imm"])
+    pair.stop()
+    return [pushed]
+
+
+try:
+    phases = prove_fetching() + prove_defaults() + prove_reply()
+except BaseException:
+    for each in (Pair.last.proxy, Pair.last.backend):
+        print(f"--- {each.daemon.name}'s log\n{each.daemon.log()}")
+    raise
+print_table(phases)
+print(f"{len(wrong)} wrong" + "".join(f"\n  {each}" for each in wrong))
+sys.exit(1 if wrong else 0)
