@@ -22,6 +22,7 @@ namespace {
 constexpr timeval kHelloPatience{5, 0};  // a connection whose handshake has not got anywhere by then is closed
 constexpr timeval kResendAfter{0, 5000};
 constexpr timeval kAcceptPause{0, 20'000};
+constexpr timeval kRefusalTravels{0, 100'000};  // a closed queue pair drops what it has not sent yet
 constexpr int64_t kMaxSilent = 64;           // connections that have not said hello, or not proved themselves, yet
 constexpr int64_t kMaxSilentOfOnePeer = 32;  // of these
 constexpr std::chrono::milliseconds kStopAgain{1};
@@ -34,25 +35,31 @@ uint64_t random_u64() {
 }
 
 // kSilent → [kChallenged (hello received, proof awaited)] → kWaiting (an older session of the worker is being dropped)
-// → kOpen → kClosing → gone
+// → kOpen → kClosing → gone; instead of kOpen: kRefused (until the peer has read why)
 struct Control::Session {
-  enum class State : uint8_t { kSilent, kChallenged, kWaiting, kOpen, kClosing };
+  enum class State : uint8_t { kSilent, kChallenged, kWaiting, kOpen, kRefused, kClosing };
   Control* control = nullptr;
   uint64_t id = 0;
   State state = State::kSilent;
   std::unique_ptr<transport::ServerEndpoint> endpoint;
   EventPtr readable;
+  EventPtr refused;  // when the refusal has had its time
   wire::Hello hello;
   wire::Transcript transcript;  // of the handshake, where there is a secret
   uint32_t detaching = 0;       // partitions that have not acknowledged yet
   bool survived_sweep = false;
   std::unique_ptr<UnderWay> under_way;  // once it is open
 
-  // Not known to be anybody yet: it counts for nothing, and what its hello says is only a claim.
-  bool is_silent() const { return state == State::kSilent || state == State::kChallenged; }
+  // Not known to be anybody: it counts for nothing, and what its hello says is only a claim.
+  bool is_silent() const {
+    return state == State::kSilent || state == State::kChallenged || state == State::kRefused;
+  }
   bool takes_place() const { return state == State::kOpen || state == State::kWaiting; }
 
-  ~Session() { readable.reset(); }
+  ~Session() {
+    readable.reset();
+    refused.reset();
+  }
 };
 
 void Control::EventDeleter::operator()(event* e) const {
@@ -84,7 +91,7 @@ Status Control::listen() {
   for (const std::string& address : config_.listen) {
     auto listener = transport::listen(address, {.allowed_uids = config_.allowed_uids});
     if (!listener) return listener.status();
-    places_.push_back(std::make_unique<Place>(Place{this, std::move(listener.value()), nullptr}));
+    places_.push_back(std::make_unique<Place>(Place{this, std::move(listener.value()), nullptr, nullptr}));
     base::log_info("listening on {}", address);
   }
   return Status::ok();
@@ -104,13 +111,15 @@ void Control::run() {
           at->control->on_accept(*at);
         },
         place.get());
+    place->again = EventPtr(event_new(
+        base_.get(), -1, 0,
+        [](int, short, void* argument) {
+          auto* at = static_cast<Place*>(argument);
+          event_add(at->acceptable.get(), nullptr);
+          at->control->on_accept(*at);
+        },
+        place.get()));
   }
-  accept_again_ = EventPtr(event_new(
-      base_.get(), -1, 0,
-      [](int, short, void* self) {
-        for (auto& place : static_cast<Control*>(self)->places_) event_add(place->acceptable.get(), nullptr);
-      },
-      this));
   sweep_ = EventPtr(event_new(
       base_.get(), -1, 0, [](int, short, void* self) { static_cast<Control*>(self)->sweep_silent(); }, this));
   resend_ = EventPtr(event_new(
@@ -129,9 +138,9 @@ void Control::on_accept(Place& place) {
   if (!accepted) {
     static base::LogLimit limit;
     base::log_limited(limit, base::LogLevel::kWarning, "{}", accepted.message());
-    // Whatever it was (no descriptors left, a peer that keeps knocking), it will not be better at once.
-    for (auto& each : places_) event_del(each->acceptable.get());
-    event_add(accept_again_.get(), &kAcceptPause);
+    if (!place.listener->needs_pause()) return;
+    event_del(place.acceptable.get());
+    event_add(place.again.get(), &kAcceptPause);
     return;
   }
   if (accepted.value() == nullptr) return;
@@ -193,6 +202,7 @@ void Control::on_control_ready(Session& session) {
 }
 
 void Control::on_frame(Session& session, std::span<const std::byte> frame) {
+  if (session.state == Session::State::kRefused) return;
   FrameType type{};
   std::string error;
   if (!decode_prefix(frame, type, error)) return refuse(session, error);
@@ -324,11 +334,20 @@ void Control::refuse(Session& session, const std::string& reason) {
   static base::LogLimit limit;
   base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) refused: {}", session.id,
                     session.endpoint->peer(), reason);
-  discard(session);
+  session.state = Session::State::kRefused;
+  session.refused = EventPtr(event_new(
+      base_.get(), -1, 0,
+      [](int, short, void* argument) {
+        auto* over = static_cast<Session*>(argument);
+        over->control->discard(*over);
+      },
+      &session));
+  event_add(session.refused.get(), &kRefusalTravels);
 }
 
 void Control::close(Session& session, const std::string& why) {
   if (session.state == Session::State::kClosing) return;
+  if (session.state == Session::State::kRefused) return discard(session);
   if (session.state != Session::State::kOpen) {
     static base::LogLimit limit;
     base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) ended before it became a session: {}",
@@ -349,6 +368,7 @@ void Control::close(Session& session, const std::string& why) {
 void Control::discard(Session& session) {
   session.state = Session::State::kClosing;
   session.readable.reset();
+  session.refused.reset();
   session.endpoint->close();
   destroy(session.id);
 }

@@ -54,6 +54,7 @@ class Control {
     Control* control;
     std::unique_ptr<transport::Listener> listener;
     EventPtr acceptable;
+    EventPtr again;  // after a pause
   };
 
   void on_accept(Place& place);
@@ -85,7 +86,6 @@ class Control {
   std::unique_ptr<event_base, EventDeleter> base_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<EventPtr> events_;  // mail, signals
-  EventPtr accept_again_;
   EventPtr sweep_;
   EventPtr resend_;
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kEventBatch = 64;
 constexpr uint64_t kUsualWaits = 4;
 constexpr uint64_t kMostSpinNs = 2'000'000;
+constexpr uint64_t kMostSessionBytes = 1 << 30;  // as the backend's session_memory
 }  // namespace
 
 ClientSession::ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer,
@@ -106,6 +107,12 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   if (!decode(frame, grant_)) return lose("a malformed grant");
   if (const char* doubt = doubt_about(frame)) return lose(doubt);
   const wire::RegionLayout& layout = grant_.layout;
+  // Its memory is made, and pinned, while clients wait.
+  if (layout.window > std::max(options_.window, wire::kMinWindow))
+    return lose("a grant of more slots than were asked for");
+  if (layout.request_bytes() + layout.response_bytes() > kMostSessionBytes) {
+    return lose("a grant of unreasonable size: " + layout.to_string());
+  }
   const transport::RegionShape shape{.lanes = layout.lanes,
                                      .request_bytes = layout.request_bytes(),
                                      .response_bytes = layout.response_bytes(),
@@ -118,8 +125,9 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
         std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_, counters_.lane(i)));
   }
   state_ = State::kOpen;
+  opened_ns_ = now_ns_;
+  has_served_ = false;
   ++generation_;
-  backoff_ns_ = options_.backoff_min_ns;
   observer_.on_session_open(*this);
 }
 
@@ -131,6 +139,9 @@ void ClientSession::lose(const std::string& why) {
   } else {
     observer_.on_session_lost(*this, why, false);
   }
+  // One that broke at once, before it was of any use, says nothing good of the next.
+  if (was_open && (has_served_ || now_ns_ - opened_ns_ >= options_.backoff_max_ns))
+    backoff_ns_ = options_.backoff_min_ns;
   state_ = State::kWaiting;
   deadline_ns_ = now_ns_ + backoff_ns_;
   backoff_ns_ = std::min(backoff_ns_ * 2, options_.backoff_max_ns);
@@ -239,7 +250,7 @@ const char* ClientSession::poll_events(bool& progress) {
       const bool well_formed =
           event.kind == Event::Kind::kFetched ? lane.on_fetched(event.tag) : lane.on_delivered(event.bytes);
       if (!well_formed) return "a malformed response";
-      if (lane.answered() != before) progress = credit_came_ = true;
+      if (lane.answered() != before) progress = credit_came_ = has_served_ = true;
     }
   }
   return nullptr;
@@ -281,7 +292,7 @@ bool ClientSession::prepare_sleep() {
     if (endpoint_->limits().fetch_is_local) return true;
     endpoint_->arm();
     fetch();
-    return true;
+    return is_open();  // a session that has just been lost needs its next attempt timed
   }
   for (auto& lane : lanes_) lane->stage_want();
   endpoint_->arm();

@@ -153,6 +153,8 @@ class ClientSession {
   uint64_t now_ns_ = 0;       // of this pass
   uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;
+  uint64_t opened_ns_ = 0;
+  bool has_served_ = false;  // since it was opened
   uint64_t generation_ = 0;
   std::unique_ptr<transport::ClientEndpoint> endpoint_;
   wire::Transcript transcript_;  // of the handshake under way, where there is a secret

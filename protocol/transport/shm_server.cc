@@ -140,8 +140,10 @@ class ShmListener final : public Listener {
 
   Expected<std::unique_ptr<ServerEndpoint>> accept() override {
     UniqueFd peer(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    needs_pause_ = false;
     if (!peer.is_open()) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return std::unique_ptr<ServerEndpoint>();
+      needs_pause_ = true;
       return Status::system_error("accept on shm:" + path_, errno);
     }
     ucred credentials{};
@@ -156,6 +158,7 @@ class ShmListener final : public Listener {
     }
     return std::unique_ptr<ServerEndpoint>(std::make_unique<ShmServerEndpoint>(std::move(peer), user, process));
   }
+  bool needs_pause() const override { return needs_pause_; }
 
  private:
   bool is_allowed(uid_t uid) const {
@@ -165,6 +168,7 @@ class ShmListener final : public Listener {
   UniqueFd socket_;
   const std::string path_;
   const ListenOptions options_;
+  bool needs_pause_ = false;
 };
 
 // A socket file that nobody listens on any more (its owner was killed) may be replaced; one in use may not.

@@ -148,6 +148,9 @@ class Listener {
   // The next connection, null when none is waiting. An error tells of one connection that was turned away, or of a
   // condition that passes (too many open files).
   virtual base::Expected<std::unique_ptr<ServerEndpoint>> accept() = 0;
+  // After an error: it is this host that is short of something, so asking again at once is in vain. Ask after a pause,
+  // whether fd() is readable or not.
+  virtual bool needs_pause() const = 0;
 };
 
 }  // namespace egret::transport

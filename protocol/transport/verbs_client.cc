@@ -22,8 +22,8 @@ namespace {
 
 constexpr LinkSizes kSizes{.sends = 512, .receives = 256};
 constexpr uint8_t kAckTimeout = 14;  // 67 ms; with kRetries, a dead peer shows within about half a second
-constexpr uint8_t kRetries = 6;  // 7 means without end to some devices, Soft-RoCE among them
-constexpr uint8_t kRnrRetries = 7;  // without end: the backend's thread is only slow
+constexpr uint8_t kRetries = 6;      // 7 means without end to some devices, Soft-RoCE among them
+constexpr uint8_t kRnrRetries = 7;   // without end: the backend's thread is only slow
 
 Status cm_error(const std::string& address, const rdma_cm_event& event) {
   const std::string what = "cannot connect to rdma:" + address + ": ";
@@ -60,7 +60,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
   std::string facts() const override;
-  std::string failure() const override { return link_.failure(); }
+  std::string failure() const override { return misconduct_.empty() ? link_.failure() : misconduct_; }
 
   Status map_region(const RegionShape& shape) override;
   const Limits& limits() const override { return limits_; }
@@ -123,8 +123,10 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   VerbsLink link_;          // outlives the memories
   UniqueFd control_;        // readable when either channel is
   uint32_t connected_ = 0;  // queue pairs
+  uint32_t offered_reads_ = 1;
   uint64_t token_ = 0;
   bool closed_ = false;
+  std::string misconduct_;  // why the session is over although the link has not failed
   bool failed_ = false;                                 // while it took frames: told by receive_frame()
   std::vector<std::vector<std::byte>> waiting_frames_;  // until connected
   std::vector<std::byte> attachment_;                   // of the last frame that had one
@@ -196,8 +198,8 @@ Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
   rdma_conn_param parameters{};
   parameters.private_data = &data;
   parameters.private_data_len = sizeof data;
-  parameters.initiator_depth =
-      static_cast<uint8_t>(std::clamp<int>(device.max_qp_init_rd_atom, 1, static_cast<int>(kMaxReadDepth)));
+  offered_reads_ = static_cast<uint32_t>(std::clamp<int>(device.max_qp_init_rd_atom, 1, kMaxReadDepth));
+  parameters.initiator_depth = static_cast<uint8_t>(offered_reads_);
   parameters.retry_count = kRetries;
   parameters.rnr_retry_count = kRnrRetries;
   if (::rdma_connect(id, &parameters) != 0) return verbs_error("cannot connect to rdma:" + address_, errno);
@@ -214,7 +216,7 @@ Status VerbsClientEndpoint::on_established(const rdma_cm_event& event) {
   if (data.magic != AcceptData::kMagic || data.version != AcceptData{}.version) {
     return Status::error("rdma:" + address_ + " is no egret-backend, or of another version");
   }
-  link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, kMaxReadDepth));
+  link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, offered_reads_));
   token_ = data.token;
   if (++connected_ < wanted_pairs_) return connect_next();
   for (const auto& frame : waiting_frames_) {
@@ -316,6 +318,7 @@ bool VerbsClientEndpoint::to_event(const Completion& completion, Event& event) {
       // The immediate names the response slot that was pushed; its reply slot is at the same offset.
       const size_t offset = size_t{completion.immediate} * shape_.reply_bytes;
       if (offset >= shape_.response_bytes || completion.bytes > shape_.reply_bytes) {
+        misconduct_ = "the backend delivered to where there is no slot";
         event = {.kind = Event::Kind::kClosed};
         return true;
       }

@@ -82,7 +82,7 @@ Status VerbsLink::open(ibv_context* device, uint32_t queue_pairs, const LinkSize
 Status VerbsLink::add_queue_pair(rdma_cm_id* id) {
   // Asking for more inline bytes than the device has fails: ask for less.
   int error = EINVAL;
-  for (uint32_t inline_bytes = kWantedInline; error != 0; inline_bytes /= 2) {
+  for (uint32_t inline_bytes = kWantedInline; error != 0; inline_bytes = inline_bytes >= 32 ? inline_bytes / 2 : 0) {
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = queue_.get();
     wanted.qp_type = IBV_QPT_RC;
@@ -93,7 +93,7 @@ Status VerbsLink::add_queue_pair(rdma_cm_id* id) {
                   .max_inline_data = inline_bytes};
     error = ::rdma_create_qp(id, domain_.get(), &wanted) == 0 ? 0 : errno;
     if (error == 0) inline_bytes_ = wanted.cap.max_inline_data;
-    if (error != 0 && inline_bytes < 32) return verbs_error("cannot create a queue pair", error);
+    if (error != 0 && inline_bytes == 0) return verbs_error("cannot create a queue pair", error);
   }
   const auto index = static_cast<uint32_t>(pairs_.size());
   Pair& pair = pairs_.emplace_back();

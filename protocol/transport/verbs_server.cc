@@ -45,8 +45,13 @@ class VerbsServerEndpoint final : public ServerEndpoint {
     link_.shut();
   }
 
-  // Takes over `id`, whose request to connect it answers.
-  Status accept(CmId id, const ConnectData& data, uint8_t wanted_reads);
+  // Takes over `id`, whose request to connect it answers. After an error nobody joins any more, and the endpoint is
+  // only to be closed.
+  Status accept(CmId id, const ConnectData& data, uint8_t wanted_reads) {
+    Status accepted = take_over(std::move(id), data, wanted_reads);
+    if (!accepted) joinable_->erase(token_);
+    return accepted;
+  }
   uint32_t joined() const { return static_cast<uint32_t>(ids_.size()); }
   uint32_t promised() const { return promised_; }
 
@@ -75,10 +80,12 @@ class VerbsServerEndpoint final : public ServerEndpoint {
     link_.flush();
   }
   void close() override {
+    joinable_->erase(token_);
     for (const CmId& id : ids_) ::rdma_disconnect(id.get());
   }
 
  private:
+  Status take_over(CmId id, const ConnectData& data, uint8_t wanted_reads);
   Status open(rdma_cm_id* id, const ConnectData& data);
   Status watch(int fd) {
     epoll_event event{};
@@ -131,9 +138,11 @@ Status VerbsServerEndpoint::open(rdma_cm_id* id, const ConnectData& data) {
   return watch(link_.channel_fd());
 }
 
-Status VerbsServerEndpoint::accept(CmId id, const ConnectData& data, uint8_t wanted_reads) {
+Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t wanted_reads) {
   if (ids_.empty()) {
     if (Status opened = open(id.get(), data); !opened) return opened;
+  } else if (id->verbs != ids_[0]->verbs) {
+    return Status::error("the queue pairs of one session came by several devices");
   }
   // From here on its events come to this endpoint, not to the listener.
   if (::rdma_migrate_id(id.get(), channel_.get()) != 0) return verbs_error("rdma_migrate_id", errno);
@@ -154,7 +163,7 @@ Status VerbsServerEndpoint::accept(CmId id, const ConnectData& data, uint8_t wan
   parameters.responder_resources = answer.read_depth;
   parameters.rnr_retry_count = kRnrRetries;
   if (::rdma_accept(accepted, &parameters) != 0) return verbs_error("rdma_accept", errno);
-  link_.set_connected(static_cast<uint32_t>(ids_.size() - 1), answer.read_depth);
+  link_.set_connected(link_.queue_pairs() - 1, answer.read_depth);
   return Status::ok();
 }
 
@@ -326,17 +335,34 @@ uint64_t fresh_token() {
 
 class VerbsListener final : public Listener {
  public:
-  VerbsListener(std::string address, EventChannel channel, CmId id)
-      : address_(std::move(address)), channel_(std::move(channel)), id_(std::move(id)) {}
+  VerbsListener(std::string address, AddressInfo resolved, EventChannel channel)
+      : address_(std::move(address)), resolved_(std::move(resolved)), channel_(std::move(channel)) {}
+
+  Status listen() {
+    rdma_cm_id* id = nullptr;
+    if (::rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) != 0) return verbs_error("rdma_create_id", errno);
+    CmId owned(id);
+    if (::rdma_bind_addr(id, resolved_->ai_addr) != 0 || ::rdma_listen(id, kBacklog) != 0) {
+      return verbs_error("cannot listen on rdma:" + address_, errno);
+    }
+    id_ = std::move(owned);
+    return Status::ok();
+  }
 
   int fd() const override { return channel_->fd; }
+  bool needs_pause() const override { return needs_pause_; }
 
   Expected<std::unique_ptr<ServerEndpoint>> accept() override {
+    needs_pause_ = true;
+    if (id_ == nullptr) {
+      if (Status again = listen(); !again) return again;
+    }
     rdma_cm_event* event = nullptr;
     if (::rdma_get_cm_event(channel_.get(), &event) != 0) {
       if (errno == EAGAIN || errno == EINTR) return std::unique_ptr<ServerEndpoint>();
       return verbs_error("accept on rdma:" + address_, errno);
     }
+    needs_pause_ = false;
     const rdma_cm_event_type type = event->event;
     rdma_cm_id* const id = event->id;
     const uint8_t reads = event->param.conn.responder_resources;
@@ -346,7 +372,12 @@ class VerbsListener final : public Listener {
       std::memcpy(&data, event->param.conn.private_data, sizeof data);
     }
     ::rdma_ack_cm_event(event);
-    if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) return Status::error("rdma:" + address_ + ": the RDMA device is gone");
+    if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+      // The device waits for its users to let go of it. It, or another with this address, may come back.
+      id_.reset();
+      needs_pause_ = true;
+      return Status::error("rdma:" + address_ + ": the RDMA device is gone");
+    }
     if (type != RDMA_CM_EVENT_CONNECT_REQUEST) return std::unique_ptr<ServerEndpoint>();
     return answer(CmId(id), data, reads);
   }
@@ -356,8 +387,10 @@ class VerbsListener final : public Listener {
   Expected<std::unique_ptr<ServerEndpoint>> join(CmId id, const ConnectData& data, uint8_t reads);
 
   const std::string address_;
+  const AddressInfo resolved_;
   EventChannel channel_;  // outlives the id
-  CmId id_;
+  CmId id_;               // null while the device is away
+  bool needs_pause_ = false;
   const std::shared_ptr<Joinable> joinable_ = std::make_shared<Joinable>();
 };
 
@@ -401,16 +434,9 @@ Expected<std::unique_ptr<Listener>> verbs_listen(const std::string& host_port, c
   if (!resolved) return resolved.status();
   auto channel = make_event_channel();
   if (!channel) return Status::error("cannot listen on rdma:" + host_port + ": " + channel.message());
-  rdma_cm_id* id = nullptr;
-  if (::rdma_create_id(channel.value().get(), &id, nullptr, RDMA_PS_TCP) != 0) {
-    return verbs_error("rdma_create_id", errno);
-  }
-  CmId owned(id);
-  if (::rdma_bind_addr(id, resolved.value()->ai_addr) != 0 || ::rdma_listen(id, kBacklog) != 0) {
-    return verbs_error("cannot listen on rdma:" + host_port, errno);
-  }
-  return std::unique_ptr<Listener>(
-      std::make_unique<VerbsListener>(host_port, std::move(channel.value()), std::move(owned)));
+  auto listener = std::make_unique<VerbsListener>(host_port, std::move(resolved.value()), std::move(channel.value()));
+  if (Status listening = listener->listen(); !listening) return listening;
+  return std::unique_ptr<Listener>(std::move(listener));
 }
 
 }  // namespace egret::transport
