@@ -46,7 +46,7 @@ struct Control::Session {
   wire::Transcript transcript;  // of the handshake, where there is a secret
   uint32_t detaching = 0;       // partitions that have not acknowledged yet
   bool survived_sweep = false;
-  RingsUnderWay rings;
+  std::unique_ptr<UnderWay> under_way;  // once it is open
 
   // Not known to be anybody yet: it counts for nothing, and what its hello says is only a claim.
   bool is_silent() const { return state == State::kSilent || state == State::kChallenged; }
@@ -306,10 +306,11 @@ void Control::grant(Session& session) {
   // The grant goes out first: from then on the endpoint's data functions are its home's.
   if (Status sent = session.endpoint->send_frame(frame, true); !sent) return close(session, sent.message());
   session.state = Session::State::kOpen;
+  session.under_way = std::make_unique<UnderWay>(size_t{granted.layout.lanes} * granted.layout.window);
   const auto home = static_cast<uint32_t>(session.id % partitions_);
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     const rpc::LaneBinding lane{session.id, partition, home, session.endpoint.get(), granted.layout, granted.nonce};
-    post(partition, {.kind = Letter::Kind::kAttach, .lane = lane, .rings = &session.rings});
+    post(partition, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
   base::log_info("session {} open: {}, home partition {}, {}, {}", session.id, session.endpoint->peer(), home,
                  granted.layout.to_string(), session.endpoint->facts());

@@ -51,7 +51,12 @@ bool PostOffice::resend(uint32_t from) {
 }
 
 bool PostOffice::receive(uint32_t node, Letter& letter) {
-  for (uint32_t from = nodes_; from-- > 0;) {
+  const uint32_t others = nodes_ - 1;
+  if (queue(others, node).pop(letter)) return true;
+  uint32_t& next = nodes_state_[node].next_sender;
+  for (uint32_t asked = 0; asked < others; ++asked) {
+    const uint32_t from = next;
+    next = (next + 1) % others;
     if (queue(from, node).pop(letter)) return true;
   }
   return false;

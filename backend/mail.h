@@ -3,7 +3,8 @@
 // dropping sessions, rings and deliveries that must reach another partition.
 //
 // A letter is never lost and never blocks its sender: what does not fit the queue waits in the sender's outbox, which
-// resend() empties. The outbox is bounded by what may be under way: one letter per session and lane for each kind.
+// resend() empties. The outbox is bounded by what may be under way: of a session, one letter of each kind per lane, and
+// one delivery per response slot (UnderWay).
 #pragma once
 
 #include <array>
@@ -18,10 +19,15 @@
 
 namespace egret::backend {
 
-// Which lanes of a session have a ring under way from their home to their partition: however often a client rings,
-// there is at most one letter per lane. Owned by the control thread's session, outlives every attachment.
-struct RingsUnderWay {
-  std::array<std::atomic<bool>, wire::kMaxLanes> lane{};
+// What of a session is under way between its home and its partitions: however often a client rings, there is at most
+// one letter per lane; however much it wants delivered without waiting for any, one per response slot. Owned by the
+// control thread's session, outlives every attachment.
+struct UnderWay {
+  explicit UnderWay(size_t response_slots = 0) : deliveries(response_slots) {}
+
+  std::array<std::atomic<bool>, wire::kMaxLanes> rings{};
+  // By response slot: how many bytes the letter under way is to push when it arrives; 0: none is under way.
+  std::vector<std::atomic<uint32_t>> deliveries;
 };
 
 struct Letter {
@@ -32,14 +38,13 @@ struct Letter {
     kBroken,    // partition → control: this session's peer misbehaved
     kGone,      // partition → control: this session's endpoint broke
     kRing,      // home → partition: look at this session's lane
-    kDeliver,   // partition → home: push these bytes
+    kDeliver,   // partition → home: push that response slot, as many bytes as UnderWay says by then
     kStop,      // control → partition
   };
   Kind kind = Kind::kStop;
   rpc::LaneBinding lane;
-  RingsUnderWay* rings = nullptr;  // kAttach
-  size_t offset = 0;               // kDeliver
-  size_t length = 0;
+  UnderWay* under_way = nullptr;  // kAttach
+  size_t offset = 0;              // kDeliver
 };
 
 class PostOffice {
@@ -52,7 +57,8 @@ class PostOffice {
   // Tries again what did not fit. Returns true when something is still waiting.
   bool resend(uint32_t from);
   bool has_outbox(uint32_t from, uint32_t to) const { return !queues_[size_t{from} * nodes_ + to]->outbox.empty(); }
-  // The next letter for `node`, the control thread's first. False: none.
+  // The next letter for `node`: the control thread's first, then the others' in turn, so that no sender, however much
+  // it has to say, keeps another's waiting. False: none.
   bool receive(uint32_t node, Letter& letter);
 
   // Sleeping: prepare_sleep() says that it may block on wake_fd(); false: mail has come, do not.
@@ -76,6 +82,7 @@ class PostOffice {
   };
   struct Node {
     base::UniqueFd wake;
+    uint32_t next_sender = 0;  // whose turn it is to be received; the node's own
     alignas(64) std::atomic<bool> sleeping{false};
   };
 

@@ -106,11 +106,12 @@ bool Partition::read_mail() {
 void Partition::attach(const Letter& letter) {
   const rpc::LaneBinding& lane = letter.lane;
   poller_.attach(lane);
-  sessions_.push_back({lane.session_id, letter.rings});
-  letter.rings->lane[options_.number].store(false);  // a ring that overtook this letter: the lane starts awake
+  EGRET_DCHECK(sessions_.empty() || sessions_.back().session_id < lane.session_id);
+  sessions_.push_back({lane.session_id, letter.under_way});
+  letter.under_way->rings[options_.number].store(false);  // a ring that overtook this letter: the lane starts awake
 
   if (lane.home != options_.number) return;
-  homes_.push_back({lane.session_id, lane.endpoint, lane.layout.lanes, letter.rings});
+  homes_.push_back({lane.session_id, lane.endpoint, lane.layout.lanes, letter.under_way});
   if (lane.endpoint->limits().needs_keep_alive) ++silent_homes_;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
@@ -131,16 +132,25 @@ void Partition::detach(uint64_t session_id) {
 
 // From here on the next ring sends a new letter; what was written before this one is seen by the look that follows.
 void Partition::on_ring(uint64_t session_id) {
-  const auto session = std::ranges::find(sessions_, session_id, &AttachedSession::session_id);
-  if (session == sessions_.end()) return;
-  session->rings->lane[options_.number].exchange(false, std::memory_order_acq_rel);
+  UnderWay* const under_way = under_way_of(session_id);
+  if (under_way == nullptr) return;
+  under_way->rings[options_.number].exchange(false, std::memory_order_acq_rel);
   poller_.ring(session_id);
 }
 
 // The letter may have been overtaken by the session's end: then its endpoint is no longer ours to touch.
 void Partition::deliver(const Letter& letter) {
   const auto home = std::ranges::find(homes_, letter.lane.session_id, &HomeEndpoint::session_id);
-  if (home != homes_.end()) home->endpoint->deliver(letter.lane.lane, letter.offset, letter.length);
+  if (home == homes_.end()) return;
+  // From here on the slot's next delivery sends a new letter; what was published before is what is pushed now.
+  auto& pending = home->under_way->deliveries[letter.offset / letter.lane.layout.response_slot_size];
+  home->endpoint->deliver(letter.lane.lane, letter.offset, pending.exchange(0, std::memory_order_acq_rel));
+}
+
+// Null when the session is not attached (any more).
+UnderWay* Partition::under_way_of(uint64_t session_id) {
+  const auto at = std::ranges::lower_bound(sessions_, session_id, {}, &AttachedSession::session_id);
+  return at != sessions_.end() && at->session_id == session_id ? at->under_way : nullptr;
 }
 
 // Asks the next so many of the endpoints: with thousands of them, asking each in every round would be most of the work.
@@ -164,18 +174,20 @@ void Partition::keep_alive() {
 bool Partition::hear_rings_of(const HomeEndpoint& home) {
   std::array<Event, kRingBatch> events;
   const size_t count = home.endpoint->poll(events);
+  bool ours = false;
   for (const Event& event : std::span(events).first(count)) {
     if (event.kind == Event::Kind::kClosed) tell_control(Letter::Kind::kGone, home.session_id);
     if (event.kind != Event::Kind::kRing || event.lane >= home.lanes) continue;
     if (event.lane == options_.number) {
-      poller_.ring(home.session_id);
+      ours = true;
       continue;
     }
-    if (home.rings->lane[event.lane].exchange(true, std::memory_order_acq_rel)) continue;
+    if (home.under_way->rings[event.lane].exchange(true, std::memory_order_acq_rel)) continue;
     Letter ring{.kind = Letter::Kind::kRing, .lane = {}};
     ring.lane.session_id = home.session_id;
     mail_.send(options_.number, event.lane, ring);
   }
+  if (ours) poller_.ring(home.session_id);
   return count > 0;
 }
 
@@ -217,8 +229,12 @@ void Partition::sleep() {
 }
 
 void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
-  mail_.send(options_.number, lane.home,
-             {.kind = Letter::Kind::kDeliver, .lane = lane, .offset = offset, .length = length});
+  UnderWay* const under_way = under_way_of(lane.session_id);
+  EGRET_DCHECK(under_way != nullptr);
+  auto& pending = under_way->deliveries[offset / lane.layout.response_slot_size];
+  // A letter of this slot that has not been read yet pushes what is in the slot now.
+  if (pending.exchange(static_cast<uint32_t>(length), std::memory_order_acq_rel) != 0) return;
+  mail_.send(options_.number, lane.home, {.kind = Letter::Kind::kDeliver, .lane = lane, .offset = offset});
 }
 
 }  // namespace egret::backend

@@ -41,11 +41,11 @@ class Partition final : private rpc::DeliveryRelay {
     uint64_t session_id;
     transport::ServerEndpoint* endpoint;
     uint32_t lanes;
-    RingsUnderWay* rings;
+    UnderWay* under_way;
   };
   struct AttachedSession {
     uint64_t session_id;
-    RingsUnderWay* rings;
+    UnderWay* under_way;
   };
 
   void run();
@@ -54,6 +54,7 @@ class Partition final : private rpc::DeliveryRelay {
   void on_ring(uint64_t session_id);
   void detach(uint64_t session_id);
   void deliver(const Letter& letter);
+  UnderWay* under_way_of(uint64_t session_id);
   bool hear_rings(size_t homes);
   bool hear_rings_of(const HomeEndpoint& home);
   void keep_alive();
@@ -75,7 +76,7 @@ class Partition final : private rpc::DeliveryRelay {
   size_t silent_homes_ = 0;  // of homes_, those whose peers' deaths must be probed for
   uint64_t next_probe_ns_ = 0;
   uint32_t rounds_ = 0;
-  std::vector<AttachedSession> sessions_;
+  std::vector<AttachedSession> sessions_;  // by number, which is the order they are attached in
   uint32_t empty_rounds_ = 0;
   bool stopping_ = false;
   std::thread thread_;

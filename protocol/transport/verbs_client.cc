@@ -22,7 +22,8 @@ namespace {
 
 constexpr LinkSizes kSizes{.sends = 512, .receives = 256};
 constexpr uint8_t kAckTimeout = 14;  // 67 ms; with kRetries, a dead peer shows within about half a second
-constexpr uint8_t kRetries = 7;
+constexpr uint8_t kRetries = 6;  // 7 means without end to some devices, Soft-RoCE among them
+constexpr uint8_t kRnrRetries = 7;  // without end: the backend's thread is only slow
 
 Status cm_error(const std::string& address, const rdma_cm_event& event) {
   const std::string what = "cannot connect to rdma:" + address + ": ";
@@ -198,7 +199,7 @@ Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
   parameters.initiator_depth =
       static_cast<uint8_t>(std::clamp<int>(device.max_qp_init_rd_atom, 1, static_cast<int>(kMaxReadDepth)));
   parameters.retry_count = kRetries;
-  parameters.rnr_retry_count = kRetries;
+  parameters.rnr_retry_count = kRnrRetries;
   if (::rdma_connect(id, &parameters) != 0) return verbs_error("cannot connect to rdma:" + address_, errno);
   return Status::ok();
 }

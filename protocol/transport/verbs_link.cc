@@ -160,7 +160,7 @@ bool VerbsLink::receive_frame(uint32_t buffer, size_t bytes) {
   const std::byte* const at = frames_.data() + buffer * kFrameBuffer;
   FrameHead head;
   std::memcpy(&head, at, sizeof head);
-  if (uint64_t{head.frame_bytes} + head.attachment_bytes != bytes - sizeof head) return false;
+  if (head.frame_bytes == 0 || uint64_t{head.frame_bytes} + head.attachment_bytes != bytes - sizeof head) return false;
   if (inbox_.size() >= kMaxInbox) return false;
   const std::byte* const frame = at + sizeof head;
   const std::byte* const attachment = frame + head.frame_bytes;
@@ -311,7 +311,8 @@ bool VerbsLink::take_received(const ibv_wc& wc, uint32_t index, Completion& out)
     fail("a malformed control frame");
     told = false;
   }
-  post_receive(index, buffer);
+  // What has failed takes nothing more in: a peer that goes on sending keeps nobody busy.
+  if (told) post_receive(index, buffer);
   return told;
 }
 

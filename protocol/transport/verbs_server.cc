@@ -25,7 +25,7 @@ namespace {
 
 // Sends carry deliveries and a few frames; receives take rings, of which a lane sends one at a time.
 constexpr LinkSizes kSizes{.sends = 128, .receives = 64};
-constexpr uint8_t kAckTimeout = 14;  // 67 ms; the number of retries is the client's, 7
+constexpr uint8_t kAckTimeout = 14;  // 67 ms; the number of retries is the client's
 constexpr uint8_t kRnrRetries = 7;   // without end: the client's worker is only slow
 
 class VerbsServerEndpoint;
@@ -57,7 +57,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
     return describe_path(ids_[0].get()) + ", " + std::to_string(link_.queue_pairs()) + " queue pairs, read depth " +
            std::to_string(link_.read_depth()) + ", inline " + std::to_string(link_.inline_bytes());
   }
-  std::string failure() const override { return link_.failure(); }
+  std::string failure() const override { return misconduct_.empty() ? link_.failure() : misconduct_; }
 
   Status create_region(const RegionShape& shape) override;
   const Limits& limits() const override { return limits_; }
@@ -89,7 +89,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   Status take_cm_events();
   Status take_completions();
   bool to_event(const Completion& completion, Event& event);
-  void take_reply_keys(const Frame& frame);
+  void take_reply_keys();
   void push(uint32_t lane, size_t slot, uint32_t length);
   void push_undelivered();
 
@@ -108,6 +108,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   RegionShape shape_;
   PinnedMemory requests_, responses_;
   // The home's.
+  std::string misconduct_;  // why the session is over although the link has not failed; nothing is heard afterwards
   RemoteMemory replies_;
   std::vector<uint32_t> undelivered_;  // by response slot: how much of it is to be pushed as soon as may be; 0: nothing
   size_t undelivered_count_ = 0;
@@ -179,30 +180,34 @@ Status VerbsServerEndpoint::take_completions() {
   std::array<Completion, 8> completions;
   for (size_t count = completions.size(); count == completions.size();) {
     count = link_.poll(completions);
-    for (const Completion& completion : std::span(completions).first(count)) {
-      if (completion.kind == Completion::Kind::kFailed) return Status::error(link_.failure());
+    const auto is_ring = [](const Completion& each) { return each.kind == Completion::Kind::kImmediate; };
+    if (std::ranges::any_of(std::span(completions).first(count), is_ring)) {
+      return Status::error("the peer rang before it had a session");
     }
   }
-  return Status::ok();
+  return link_.failure().empty() ? Status::ok() : Status::error(link_.failure());
 }
 
 Status VerbsServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
   if (!in_data_) {
-    Status taken = take_completions();
+    // Of a link that has failed no frame is taken any more: it told its failure once, and a session must not open on
+    // it.
+    if (Status taken = take_completions(); !taken) return taken;
     if (Frame received; link_.take_frame(received)) {
       if (received.bytes.size() > frame.size()) return Status::error("a control frame that is too large");
       std::ranges::copy(received.bytes, frame.begin());
       length = received.bytes.size();
       return Status::ok();
     }
-    if (!taken) return taken;
   }
   return take_cm_events();
 }
 
 Status VerbsServerEndpoint::send_frame(std::span<const std::byte> frame, bool attach) {
   if (!attach) return in_data_ ? Status::error("the session is open") : link_.send_frame(frame, {});
+  // From here on a frame is the one with the reply slots.
+  if (Frame early; link_.take_frame(early)) return Status::error("an unexpected control frame");
   const auto keys_of = [](const PinnedMemory& memory) {
     return RemoteMemory{
         .address = reinterpret_cast<uint64_t>(memory.data()), .bytes = memory.size(), .key = memory.remote_key()};
@@ -260,11 +265,11 @@ void VerbsServerEndpoint::push_undelivered() {
 size_t VerbsServerEndpoint::poll(std::span<Event> events) {
   std::array<Completion, 16> completions;
   size_t found = 0;
-  while (found < events.size()) {
+  while (found < events.size() && misconduct_.empty()) {
     const size_t room = std::min(completions.size(), events.size() - found);
     const size_t count = link_.poll(std::span(completions).first(room));
     for (const Completion& completion : std::span(completions).first(count)) {
-      if (to_event(completion, events[found])) ++found;
+      if (misconduct_.empty() && to_event(completion, events[found])) ++found;
     }
     if (count < room) break;
   }
@@ -275,27 +280,39 @@ size_t VerbsServerEndpoint::poll(std::span<Event> events) {
 bool VerbsServerEndpoint::to_event(const Completion& completion, Event& event) {
   switch (completion.kind) {
     case Completion::Kind::kImmediate:
-      event = {.kind = Event::Kind::kRing, .lane = completion.immediate, .tag = 0, .bytes = {}};
-      return completion.immediate < shape_.lanes;
-    case Completion::Kind::kFrame: {
-      Frame frame;
-      if (link_.take_frame(frame)) take_reply_keys(frame);
-      return false;
-    }
+      if (completion.immediate < shape_.lanes) {
+        event = {.kind = Event::Kind::kRing, .lane = completion.immediate, .tag = 0, .bytes = {}};
+        return true;
+      }
+      misconduct_ = "the peer rang for a lane that it does not have";
+      break;
+    case Completion::Kind::kFrame:
+      take_reply_keys();
+      if (misconduct_.empty()) return false;
+      break;
     case Completion::Kind::kFailed:
-      event = {.kind = Event::Kind::kClosed};
-      return true;
+      break;
     case Completion::Kind::kRead:
       return false;
   }
-  return false;
+  event = {.kind = Event::Kind::kClosed};
+  return true;
 }
 
-void VerbsServerEndpoint::take_reply_keys(const Frame& frame) {
+// The one frame that may come after the region's: it says where deliveries go.
+void VerbsServerEndpoint::take_reply_keys() {
+  Frame frame;
   ReplyKeys keys;
-  if (frame.attachment.size() != sizeof keys || replies_.bytes != 0) return;
+  if (!link_.take_frame(frame) || replies_.bytes != 0 || frame.attachment.size() != sizeof keys) {
+    misconduct_ = "an unexpected control frame";
+    return;
+  }
   std::memcpy(&keys, frame.attachment.data(), sizeof keys);
-  if (keys.replies.bytes == shape_.response_bytes) replies_ = keys.replies;
+  if (keys.replies.bytes == shape_.response_bytes) {
+    replies_ = keys.replies;
+  } else {
+    misconduct_ = "the peer's reply slots are not of the agreed size";
+  }
 }
 
 // --- listening
