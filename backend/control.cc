@@ -23,8 +23,8 @@ constexpr timeval kHelloPatience{5, 0};  // a connection whose handshake has not
 constexpr timeval kResendAfter{0, 5000};
 constexpr timeval kAcceptPause{0, 20'000};
 constexpr timeval kRefusalTravels{0, 100'000};  // a closed queue pair drops what it has not sent yet
-constexpr int64_t kMaxSilent = 64;           // connections that have not said hello, or not proved themselves, yet
-constexpr int64_t kMaxSilentOfOnePeer = 32;  // of these
+constexpr int64_t kMaxSilent = 64;              // connections that have not said hello, or not proved themselves, yet
+constexpr int64_t kMaxSilentOfOnePeer = 32;     // of these
 constexpr std::chrono::milliseconds kStopAgain{1};
 }  // namespace
 
@@ -51,9 +51,7 @@ struct Control::Session {
   std::unique_ptr<UnderWay> under_way;  // once it is open
 
   // Not known to be anybody: it counts for nothing, and what its hello says is only a claim.
-  bool is_silent() const {
-    return state == State::kSilent || state == State::kChallenged || state == State::kRefused;
-  }
+  bool is_silent() const { return state == State::kSilent || state == State::kChallenged || state == State::kRefused; }
   bool takes_place() const { return state == State::kOpen || state == State::kWaiting; }
 
   ~Session() {

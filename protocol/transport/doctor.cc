@@ -377,7 +377,7 @@ void check_rdma_listen(const std::string& address, Findings& findings) {
   const std::string subject = "listen " + address;
   auto place = verbs::parse_host_port(address.substr(std::strlen(kRdma)));
   if (!place) return findings.fail(subject, place.message(), "correct the address");
-  auto resolved = verbs::resolve(place.value(), true);
+  auto resolved = verbs::resolve(place.value(), verbs::Resolve::kListen);
   if (!resolved) return findings.fail(subject, resolved.message(), "name an address of this host, or rdma:*:PORT");
   auto channel = verbs::make_event_channel();
   if (!channel) return findings.fail(subject, "not possible without /dev/infiniband/rdma_cm", listen_advice(0));

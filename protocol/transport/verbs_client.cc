@@ -2,12 +2,14 @@
 // reads responses, hears deliveries.
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <sys/epoll.h>
 
 #include "base/check.h"
 #include "base/unique_fd.h"
+#include "transport/name_lookup.h"
 #include "transport/verbs.h"
 #include "transport/verbs_link.h"
 
@@ -47,13 +49,18 @@ class VerbsClientEndpoint final : public ClientEndpoint {
       : address_(std::move(address)), wanted_pairs_(std::min(std::max(queue_pairs, 1u), kMaxQueuePairs)) {}
   ~VerbsClientEndpoint() override { link_.shut(); }
 
-  Status start(AddressInfo address, EventChannel channel) {
-    resolved_ = std::move(address);
+  Status start(const HostPort& at, EventChannel channel) {
     channel_ = std::move(channel);
     control_.reset(::epoll_create1(EPOLL_CLOEXEC));
     if (!control_.is_open()) return Status::system_error("epoll_create1", errno);
     if (Status watched = watch(channel_->fd); !watched) return watched;
-    return connect_next();
+    auto address = resolve(at, Resolve::kAddress);
+    if (address) {
+      resolved_ = std::move(address.value());
+      return connect_next();
+    }
+    lookup_.emplace(at);
+    return watch(lookup_->fd());
   }
 
   int control_fd() const override { return control_.get(); }
@@ -103,6 +110,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     if (::epoll_ctl(control_.get(), EPOLL_CTL_ADD, fd, &event) < 0) return Status::system_error("epoll_ctl", errno);
     return Status::ok();
   }
+  Status take_lookup();
   Status connect_next();
   Status take_cm_events();
   Status on_cm_event(const rdma_cm_event& event);
@@ -117,6 +125,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
 
   const std::string address_;
   const uint32_t wanted_pairs_;
+  std::optional<NameLookup> lookup_;  // while it is under way
   AddressInfo resolved_;
   EventChannel channel_;    // outlives the ids
   std::vector<CmId> ids_;   // outlive the link's queue pairs
@@ -126,7 +135,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   uint32_t offered_reads_ = 1;
   uint64_t token_ = 0;
   bool closed_ = false;
-  std::string misconduct_;  // why the session is over although the link has not failed
+  std::string misconduct_;                              // why the session is over although the link has not failed
   bool failed_ = false;                                 // while it took frames: told by receive_frame()
   std::vector<std::vector<std::byte>> waiting_frames_;  // until connected
   std::vector<std::byte> attachment_;                   // of the last frame that had one
@@ -139,6 +148,16 @@ class VerbsClientEndpoint final : public ClientEndpoint {
 
 // --- connecting
 // ------------------------------------------------------------------------------------------------------------
+
+Status VerbsClientEndpoint::take_lookup() {
+  auto found = lookup_->take();
+  if (!found) return found.status();
+  if (found.value() == nullptr) return Status::ok();
+  ::epoll_ctl(control_.get(), EPOLL_CTL_DEL, lookup_->fd(), nullptr);
+  lookup_.reset();
+  resolved_ = std::move(found.value());
+  return connect_next();
+}
 
 Status VerbsClientEndpoint::connect_next() {
   rdma_cm_id* id = nullptr;
@@ -242,6 +261,7 @@ void VerbsClientEndpoint::take_completions() {
 
 Status VerbsClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
+  if (lookup_) return take_lookup();
   const bool in_data = requests_.data() != nullptr;
   if (link_.is_open() && !in_data) take_completions();
   // What was sent before the end is read before the end is told.
@@ -345,12 +365,10 @@ bool VerbsClientEndpoint::to_event(const Completion& completion, Event& event) {
 Expected<std::unique_ptr<ClientEndpoint>> verbs_connect(const std::string& host_port, const ConnectOptions& options) {
   auto parsed = parse_host_port(host_port);
   if (!parsed) return parsed.status();
-  auto resolved = resolve(parsed.value(), false);
-  if (!resolved) return resolved.status();
   auto channel = make_event_channel();
   if (!channel) return channel.status();
   auto endpoint = std::make_unique<VerbsClientEndpoint>(host_port, options.queue_pairs);
-  if (Status started = endpoint->start(std::move(resolved.value()), std::move(channel.value())); !started) {
+  if (Status started = endpoint->start(parsed.value(), std::move(channel.value())); !started) {
     return started;
   }
   return std::unique_ptr<ClientEndpoint>(std::move(endpoint));

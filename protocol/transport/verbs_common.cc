@@ -123,10 +123,11 @@ Expected<HostPort> parse_host_port(const std::string& text) {
   return parsed;
 }
 
-Expected<AddressInfo> resolve(const HostPort& at, bool passive) {
+Expected<AddressInfo> resolve(const HostPort& at, Resolve how) {
+  const bool passive = how == Resolve::kListen;
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : how == Resolve::kAddress ? AI_NUMERICHOST : 0);
   const bool any = passive && at.host == "*";
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(any ? nullptr : at.host.c_str(), at.port.c_str(), &hints, &found);

@@ -124,8 +124,10 @@ struct HostPort {
 base::Expected<HostPort> parse_host_port(const std::string& text);
 
 using AddressInfo = std::unique_ptr<addrinfo, Freed<::freeaddrinfo>>;
-// Looks the name up (which may take a while if it is one); for a listener (`passive`) or a client.
-base::Expected<AddressInfo> resolve(const HostPort& at, bool passive);
+// kListen: an address or name of this host, or "*". kAddress: an address; an error at once if it is a name. kName:
+// either; a name may take many seconds.
+enum class Resolve : uint8_t { kListen, kAddress, kName };
+base::Expected<AddressInfo> resolve(const HostPort& at, Resolve how);
 
 // The other end of a connection: "10.0.0.1", and with its port.
 std::string peer_host(const rdma_cm_id* id);

@@ -430,7 +430,7 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::join(CmId id, const Con
 Expected<std::unique_ptr<Listener>> verbs_listen(const std::string& host_port, const ListenOptions&) {
   auto parsed = parse_host_port(host_port);
   if (!parsed) return parsed.status();
-  auto resolved = resolve(parsed.value(), true);
+  auto resolved = resolve(parsed.value(), Resolve::kListen);
   if (!resolved) return resolved.status();
   auto channel = make_event_channel();
   if (!channel) return Status::error("cannot listen on rdma:" + host_port + ": " + channel.message());

@@ -13,13 +13,14 @@ constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 4, .request_slot_size
 // Whom the next connect() gives; tests run one after the other.
 FakeClientEndpoint* connected = nullptr;
 bool refuse = false;
+bool is_local = true;
 int connects = 0;
 
 base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string&,
                                                                    const transport::ConnectOptions&) {
   ++connects;
   if (refuse) return base::Status::error("connection refused");
-  auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, true);
+  auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, is_local);
   connected = endpoint.get();
   return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
 }
@@ -69,6 +70,7 @@ struct Backend {
 struct Fixture final : SessionObserver {
   explicit Fixture(const base::Secret& secret = {}) : options(session_options(secret)) {
     refuse = false;
+    is_local = true;
     connects = 0;
     connected = nullptr;
   }
@@ -91,6 +93,10 @@ struct Fixture final : SessionObserver {
     grant();
     REQUIRE(session.is_open());
   }
+  void lose() {
+    connected->peer_gone = true;
+    session.on_control_ready();
+  }
   void pass_time(uint64_t ns) {
     clock.advance_ns(ns);
     session.tick();
@@ -103,6 +109,42 @@ struct Fixture final : SessionObserver {
 };
 
 }  // namespace
+
+TEST_CASE("a session that breaks before it was of use does not make the next attempt come sooner") {
+  Fixture f;
+  f.open();
+  f.lose();
+  CHECK(f.events == "coL");
+  f.pass_time(f.options.backoff_min_ns);
+  CHECK(connects == 2);
+  f.grant();
+  f.lose();
+  f.pass_time(f.options.backoff_min_ns);
+  CHECK(connects == 2);
+  f.pass_time(f.options.backoff_min_ns);
+  CHECK(connects == 3);
+}
+
+TEST_CASE("an idle session that is found dead on the way to sleep does not let the worker sleep") {
+  Fixture f;
+  is_local = false;
+  f.open();
+  CHECK(f.session.prepare_sleep());
+  connected->events.push_back({.kind = transport::Event::Kind::kClosed});
+  CHECK_FALSE(f.session.prepare_sleep());
+  CHECK(f.events == "coL");
+}
+
+TEST_CASE("a grant of more slots than were asked for is not accepted") {
+  Fixture f;
+  f.session.start();
+  wire::RegionLayout layout = kLayout;
+  layout.window = f.options.window + 1;
+  f.send(encode(
+      wire::Grant{.session_id = 9, .nonce = kNonce, .epoch = 1, .hash_seed = 3, .item_size_max = 1, .layout = layout}));
+  CHECK(f.events == "cl");
+  CHECK(f.why.find("more slots") != std::string::npos);
+}
 
 TEST_CASE("hello, grant, ready: the session is open") {
   Fixture f;
@@ -291,7 +333,7 @@ TEST_CASE("whatever goes wrong while connecting is told once, and tried again la
   check([](Fixture& f) { f.pass_time(f.options.connect_timeout_ns); }, "no answer");
 }
 
-TEST_CASE("back-off doubles up to its maximum, and begins anew after a session") {
+TEST_CASE("back-off doubles up to its maximum, and begins anew after a session that stood for a while") {
   Fixture f;
   refuse = true;
   f.session.start();
@@ -308,6 +350,7 @@ TEST_CASE("back-off doubles up to its maximum, and begins anew after a session")
   f.pass_time(wait);
   f.grant();
   REQUIRE(f.session.is_open());
+  f.pass_time(f.options.backoff_max_ns);
   f.session.close();
   const int before = connects;
   f.pass_time(f.options.backoff_min_ns);
