@@ -13,6 +13,9 @@
 // is connected by the client with kFirst, the others join it with the token that the server's accept told: 64 random
 // bits, good only before a region exists and only from the same address. Lane i uses queue pair i mod their number.
 //
+// What a peer must not do ends its session: a ring for a lane that it does not have or before there is a session, a
+// frame that nobody waits for, reply slots of another size than the region's.
+//
 // Threads: until the region's frame is sent, an endpoint belongs to its control thread alone. Then the completion queue
 // and the queue pairs are the data thread's; the control thread keeps the rdma_cm events, which say when the peer is
 // gone.

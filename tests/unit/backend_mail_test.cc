@@ -68,6 +68,22 @@ TEST_CASE("what the control thread says comes before what partitions say") {
   CHECK(letter.kind == Letter::Kind::kStop);
 }
 
+TEST_CASE("a partition that has much to say keeps nobody else's letters waiting") {
+  PostOffice mail(4);
+  for (uint64_t i = 0; i < 200; ++i) {
+    mail.send(0, 1, numbered(i));
+    mail.send(2, 1, numbered(i));
+  }
+  mail.send(1, 1, numbered(1000));
+  bool arrived = false;
+  Letter letter;
+  for (uint32_t i = 0; i < mail.nodes() && !arrived; ++i) {
+    REQUIRE(mail.receive(1, letter));
+    arrived = letter.lane.session_id == 1000;
+  }
+  CHECK(arrived);
+}
+
 TEST_CASE("what does not fit waits in the sender's outbox and keeps its place") {
   PostOffice mail(2);
   uint64_t sent = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -119,13 +120,15 @@ class FakeServerEndpoint final : public transport::ServerEndpoint {
   const std::byte* request_memory() const override { return requests.data(); }
   std::byte* response_memory() override { return responses.data(); }
   void deliver(uint32_t lane, size_t offset, size_t length) override { deliveries.push_back({lane, offset, length}); }
-  size_t poll(std::span<transport::Event>) override { return 0; }
-  int data_fd() const override { return -1; }
+  size_t poll(std::span<transport::Event> events) override { return on_poll ? on_poll(events) : 0; }
+  int data_fd() const override { return fd; }
   void arm() override {}
   void close() override {}
 
   Words requests, responses;
   std::vector<Delivery> deliveries;
+  std::function<size_t(std::span<transport::Event>)> on_poll;  // what poll() finds; by default nothing
+  int fd = -1;                                                 // data_fd()
 
  private:
   transport::Limits limits_;

@@ -1,0 +1,132 @@
+// What partitions tell each other on behalf of one session is bounded, however much its client rings and wants.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <sys/eventfd.h>
+
+#include "backend/partition.h"
+#include "base/clock.h"
+#include "base/slot_copy.h"
+#include "base/unique_fd.h"
+#include "rpc_fakes.h"
+
+using namespace egret::backend;
+using egret::rpc::FakeServerEndpoint;
+using egret::transport::Event;
+namespace base = egret::base;
+namespace op = egret::op;
+namespace rpc = egret::rpc;
+namespace wire = egret::wire;
+
+namespace {
+
+constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 8, .request_slot_size = 1024, .response_slot_size = 1024};
+constexpr uint32_t kHome = 0, kOther = 1, kControl = 2;
+constexpr uint64_t kSession = 7;
+constexpr uint64_t kNever = uint64_t{1} << 60;
+
+// Of a session's two partitions one runs. The other one and the control thread are the test, which reads its mail only
+// when it likes.
+struct Fixture {
+  explicit Fixture(uint32_t number) : running(number), mail(3), endpoint(kLayout, false), under_way(16) {
+    wakeup.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    endpoint.fd = wakeup.get();
+    auto executor =
+        Executor::create({.partition = number, .partitions = 2, .memory = 8 << 20, .item_size_max = 1 << 20}, clock);
+    REQUIRE(executor.is_ok());
+    const PartitionOptions options{.number = number, .lane_idle_ns = kNever, .far_lane_idle_ns = kNever};
+    partition = std::make_unique<Partition>(options, clock, mail, std::move(executor.value()));
+  }
+  void start() {
+    const rpc::LaneBinding lane{kSession, running, kHome, &endpoint, kLayout, rpc::kNonce};
+    mail.send(kControl, running, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &under_way});
+    partition->start();
+  }
+  // What it has done by now is all that it does.
+  void stop() {
+    mail.send(kControl, running, {.kind = Letter::Kind::kStop, .lane = {}});
+    partition->join();
+  }
+  // As many letters of that kind as there are for the partition that does not run.
+  size_t letters(Letter::Kind kind) {
+    size_t found = 0;
+    for (Letter letter; mail.receive(1 - running, letter);) found += letter.kind == kind;
+    return found;
+  }
+
+  const uint32_t running;
+  base::SystemClock clock;
+  base::UniqueFd wakeup;
+  PostOffice mail;
+  FakeServerEndpoint endpoint;
+  UnderWay under_way;
+  std::unique_ptr<Partition> partition;
+};
+
+template <typename Condition>
+bool eventually(const Condition& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a client that wants thousands of results without waiting for any has one letter per slot under way") {
+  constexpr uint64_t kMessages = 2000;  // far more than a queue of letters holds
+  Fixture f(kOther);
+  base::publish_word(f.endpoint.requests.data() + kLayout.want_offset(kOther), UINT64_MAX);
+  f.start();
+  const op::Op get = rpc::get_of("key");
+  for (uint64_t seq = 1; seq <= kMessages; ++seq) {
+    rpc::put_request(f.endpoint.requests.data(), kLayout, kOther, seq, std::span(&get, 1));
+    const std::byte* const response = f.endpoint.responses.data() + kLayout.response_offset(kOther, seq);
+    REQUIRE(eventually([&] { return base::observe_word(response) == seq; }));
+  }
+  f.stop();
+  CHECK_FALSE(f.mail.has_outbox(kOther, kHome));
+  CHECK(f.letters(Letter::Kind::kDeliver) == kLayout.window);
+}
+
+TEST_CASE("a delivery that was asked for again while it was under way pushes what is in the slot by then, once") {
+  Fixture f(kHome);
+  const size_t slot = 11;  // lane 1's
+  const rpc::LaneBinding lane{kSession, kOther, kHome, &f.endpoint, kLayout, rpc::kNonce};
+  const Letter deliver{.kind = Letter::Kind::kDeliver, .lane = lane, .offset = slot * kLayout.response_slot_size};
+  f.start();
+  f.under_way.deliveries[slot] = 60;
+  f.under_way.deliveries[slot] = 80;
+  f.mail.send(kOther, kHome, deliver);
+  CHECK(eventually([&] { return f.under_way.deliveries[slot] == 0; }));
+  f.stop();
+  REQUIRE(f.endpoint.deliveries.size() == 1);
+  CHECK(f.endpoint.deliveries[0].lane == kOther);
+  CHECK(f.endpoint.deliveries[0].offset == deliver.offset);
+  CHECK(f.endpoint.deliveries[0].length == 80);
+}
+
+TEST_CASE("a client that rings for another partition's lane without end has one letter under way") {
+  Fixture f(kHome);
+  std::atomic<int> polls{0};
+  f.endpoint.on_poll = [&](std::span<Event> events) {
+    for (Event& event : events) event = {.kind = Event::Kind::kRing, .lane = kOther, .tag = 0, .bytes = {}};
+    ++polls;
+    return events.size();
+  };
+  f.start();
+  CHECK(eventually([&] { return polls > 1000; }));
+  CHECK(f.letters(Letter::Kind::kRing) == 1);
+  // It has been heard: the next one sends a letter again.
+  f.under_way.rings[kOther] = false;
+  const int before = polls;
+  CHECK(eventually([&] { return polls > before + 1000; }));
+  f.stop();
+  CHECK(f.letters(Letter::Kind::kRing) == 1);
+  CHECK_FALSE(f.mail.has_outbox(kHome, kOther));
+}
