@@ -10,7 +10,7 @@ namespace egret::hostile {
 
 namespace {
 
-constexpr double kFloodSeconds = 0.7;
+constexpr double kFloodSeconds = 0.4;
 constexpr uint32_t kBatch = 16;
 
 // --- rings
