@@ -57,6 +57,8 @@ class PostOffice {
   // Tries again what did not fit. Returns true when something is still waiting.
   bool resend(uint32_t from);
   bool has_outbox(uint32_t from, uint32_t to) const { return !queues_[size_t{from} * nodes_ + to]->outbox.empty(); }
+  // Whether `to` has read all that `from` sent and that fitted.
+  bool is_empty(uint32_t from, uint32_t to) const { return queues_[size_t{from} * nodes_ + to]->empty(); }
   // The next letter for `node`: the control thread's first, then the others' in turn, so that no sender, however much
   // it has to say, keeps another's waiting. False: none.
   bool receive(uint32_t node, Letter& letter);

@@ -116,6 +116,10 @@ void Partition::attach(const Letter& letter) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) == 0);
+  // Deliveries whose letters overtook this one were not for anybody yet.
+  for (size_t slot = 0; slot < letter.under_way->deliveries.size(); ++slot) {
+    deliver_pending(homes_.back(), lane.layout, slot);
+  }
 }
 
 void Partition::detach(uint64_t session_id) {
@@ -143,8 +147,15 @@ void Partition::deliver(const Letter& letter) {
   const auto home = std::ranges::find(homes_, letter.lane.session_id, &HomeEndpoint::session_id);
   if (home == homes_.end()) return;
   // From here on the slot's next delivery sends a new letter; what was published before is what is pushed now.
-  auto& pending = home->under_way->deliveries[letter.offset / letter.lane.layout.response_slot_size];
-  home->endpoint->deliver(letter.lane.lane, letter.offset, pending.exchange(0, std::memory_order_acq_rel));
+  const size_t slot = letter.offset / letter.lane.layout.response_slot_size;
+  deliver_pending(*home, letter.lane.layout, slot);
+}
+
+// What it has been asked to push of that slot and has not pushed yet, if anything.
+void Partition::deliver_pending(const HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot) {
+  const uint32_t length = home.under_way->deliveries[slot].exchange(0, std::memory_order_acq_rel);
+  if (length == 0) return;
+  home.endpoint->deliver(static_cast<uint32_t>(slot / layout.window), slot * layout.response_slot_size, length);
 }
 
 // Null when the session is not attached (any more).

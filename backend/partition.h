@@ -54,6 +54,7 @@ class Partition final : private rpc::DeliveryRelay {
   void on_ring(uint64_t session_id);
   void detach(uint64_t session_id);
   void deliver(const Letter& letter);
+  void deliver_pending(const HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot);
   UnderWay* under_way_of(uint64_t session_id);
   bool hear_rings(size_t homes);
   bool hear_rings_of(const HomeEndpoint& home);

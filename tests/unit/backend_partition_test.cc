@@ -41,9 +41,12 @@ struct Fixture {
     partition = std::make_unique<Partition>(options, clock, mail, std::move(executor.value()));
   }
   void start() {
+    attach();
+    partition->start();
+  }
+  void attach() {
     const rpc::LaneBinding lane{kSession, running, kHome, &endpoint, kLayout, rpc::kNonce};
     mail.send(kControl, running, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &under_way});
-    partition->start();
   }
   // What it has done by now is all that it does.
   void stop() {
@@ -109,6 +112,21 @@ TEST_CASE("a delivery that was asked for again while it was under way pushes wha
   CHECK(f.endpoint.deliveries[0].lane == kOther);
   CHECK(f.endpoint.deliveries[0].offset == deliver.offset);
   CHECK(f.endpoint.deliveries[0].length == 80);
+}
+
+TEST_CASE("a delivery that overtakes its home's attachment is pushed when the home has the session") {
+  Fixture f(kHome);
+  const size_t slot = 9;
+  const rpc::LaneBinding lane{kSession, kOther, kHome, &f.endpoint, kLayout, rpc::kNonce};
+  f.under_way.deliveries[slot] = 60;
+  f.mail.send(kOther, kHome, {.kind = Letter::Kind::kDeliver, .lane = lane, .offset = slot * 1024});
+  f.partition->start();
+  REQUIRE(eventually([&] { return f.mail.is_empty(kOther, kHome); }));
+  f.attach();
+  CHECK(eventually([&] { return f.under_way.deliveries[slot] == 0; }));
+  f.stop();
+  REQUIRE(f.endpoint.deliveries.size() == 1);
+  CHECK(f.endpoint.deliveries[0].length == 60);
 }
 
 TEST_CASE("a client that rings for another partition's lane without end has one letter under way") {

@@ -11,7 +11,7 @@ namespace egret::hostile {
 
 namespace {
 
-constexpr double kFloodSeconds = 0.3;
+constexpr double kFloodSeconds = 0.2;
 
 std::vector<std::byte> random_bytes(size_t size) {
   static std::mt19937_64 random(5);

@@ -10,7 +10,7 @@ namespace egret::hostile {
 
 namespace {
 
-constexpr double kFloodSeconds = 0.7;
+constexpr double kFloodSeconds = 0.4;
 constexpr uint32_t kBatch = 16;
 
 // --- rings
@@ -57,28 +57,37 @@ void endless_absurd_rings(const sockaddr_in& target) {
 
 // --- wants
 
-// Message after message on every lane, all wanted, none waited for; the partitions and the home have everything to do.
+// All lanes have answered up to that seq. They may sleep before an earlier one, so they are rung whatever the slot
+// says.
+void wait_for_answers(Session& session, uint64_t seq) {
+  for (uint32_t lane = 0; lane < session.layout().lanes; ++lane) {
+    session.ring(lane);
+    (void)session.connection().finish();
+    for (const double end = now_seconds() + kEndPatience; !session.is_answered(lane, seq);) {
+      require(now_seconds() < end, "wanted messages are no longer answered");
+    }
+  }
+}
+
+// Message after message on every lane, all wanted, none waited for until a lane would be overrun; the partitions and
+// the home have everything to do.
 void flood_with_wanted(Session& session, double seconds) {
   op::Op ping;
   ping.code = op::OpCode::kPing;
   const uint32_t lanes = session.layout().lanes;
   for (uint32_t lane = 0; lane < lanes; ++lane) session.want(lane, UINT64_MAX);
-  uint64_t seq = 1;
-  for (const double end = now_seconds() + seconds; now_seconds() < end; ++seq) {
-    for (uint32_t lane = 0; lane < lanes; ++lane) session.write(lane, seq, session.message(seq, ping), lane * 256);
-    for (uint32_t lane = 0; lane < lanes; ++lane) {
-      if (session.connection().finish() != IBV_WC_SUCCESS) return;
-    }
-    // A lane may not be overrun, or it waits for ever for a message that was written over.
-    for (uint32_t lane = 0; lane < lanes && seq % session.layout().window == 0; ++lane) {
-      session.ring(lane);
-      (void)session.connection().finish();
-      for (const double patience = now_seconds() + kEndPatience; !session.is_answered(lane, seq);) {
-        require(now_seconds() < patience, "wanted messages are no longer answered");
+  uint64_t seq = 0;
+  for (const double end = now_seconds() + seconds; now_seconds() < end;) {
+    for (uint32_t i = 0; i < session.layout().window; ++i) {
+      ++seq;
+      for (uint32_t lane = 0; lane < lanes; ++lane) session.write(lane, seq, session.message(seq, ping), lane * 256);
+      for (uint32_t lane = 0; lane < lanes; ++lane) {
+        require(session.connection().finish() == IBV_WC_SUCCESS, "a request is refused");
       }
     }
+    wait_for_answers(session, seq);
   }
-  for (uint32_t lane = 0; lane < lanes; ++lane) session.skip_to(lane, seq);
+  for (uint32_t lane = 0; lane < lanes; ++lane) session.skip_to(lane, seq + 1);
 }
 
 // Results are pushed to who takes none: no RECV is posted, or it was never said where to.

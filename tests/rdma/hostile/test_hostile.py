@@ -64,7 +64,7 @@ class Honest:
 
 class Siege:
     def __init__(self):
-        self.egret = servers.Egret(backend={"memory": "64MiB"}, proxy={"workers": 2})
+        self.egret = servers.Egret(backend={"memory": "64MiB"}, proxy={"workers": 2, "op_timeout": "30s"})
         self.backend = self.egret.backend
         self.target = self.egret.backend_address.removeprefix("rdma:")
         self.honest = Honest(self.egret.address)
