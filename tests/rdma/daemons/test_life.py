@@ -4,6 +4,7 @@ Runs in a guest (one_host.sh), where EGRET_RDMA_ADDRESS is its device's. servers
 """
 
 import itertools
+import signal
 import threading
 import time
 
@@ -160,6 +161,69 @@ def test_a_killed_proxy_is_forgotten_and_others_notice_nothing(egret):
     steady.end()
     assert steady.errors == 0 and steady.answers > 10
     servers.wait_for(lambda: egret.backend.open_files() == files, "the sessions of the dead to be taken down")
+
+
+class MixedPool(servers.EgretPool):
+    """The first backend over the device, the second over shared memory."""
+
+    def address_of_backend(self, number):
+        if number == 1:
+            self.backend_addresses[1] = f"shm:{self.directory}/second.sock"
+        return super().address_of_backend(number)
+
+
+def test_a_pool_mixes_both_transports():
+    pool = MixedPool(["near", "far"], proxy=WORKERS)
+    try:
+        client = client_of(pool)
+        keys = [f"k{number}" for number in range(200)]
+        for key in keys:
+            assert client.set(key, value_of(key, 3000), noreply=False)
+        assert client.get_many(keys) == {key: value_of(key, 3000) for key in keys}
+        log = pool.proxies[0].log()
+        assert "shared memory" in log and "read depth" in log, log
+        pool.kill_backend(1)
+        answers = [servers.ask(pool.address, b"get %s\r\n" % key.encode())[:6] for key in keys]
+        assert set(answers) == {b"SERVER", b"VALUE "}, set(answers)  # its own keys, and nobody else's
+    finally:
+        pool.stop()
+
+
+@pytest.mark.parametrize("egret", [{"proxy": {"op_timeout": "300ms", **WORKERS}}], indirect=True)
+def test_a_backend_that_stands_still_costs_a_time_out_and_nothing_is_done_twice(egret):
+    def ask(request, end=b"\r\n"):
+        return servers.ask(egret.address, request, end, timeout=30)
+
+    assert ask(b"set count 0 0 1\r\n0\r\n") == b"STORED\r\n"
+    asked = done = 0
+    for _ in range(3):
+        egret.backend.signal(signal.SIGSTOP)
+        answer = ask(b"incr count 1\r\n")
+        asked += 1
+        assert answer.startswith(b"SERVER_ERROR"), answer
+        egret.backend.signal(signal.SIGCONT)
+        while True:
+            answer = ask(b"incr count 1\r\n")
+            asked += 1
+            if not answer.startswith(b"SERVER_ERROR"):
+                done += 1
+                break
+    count = int(ask(b"get count\r\n", b"END\r\n").split(b"\r\n")[1])
+    assert done <= count <= asked, f"asked {asked} times, told {done} times that it was done, counted {count}"
+
+
+@pytest.mark.parametrize("egret", [{"backend": {"memory": "8MiB", "evict": "false", "partitions": 1, "item_size_max": "128KiB"}}],
+                         indirect=True)
+def test_a_full_backend_says_so_and_goes_on_serving(egret):
+    client = client_of(egret)
+    stored = 0
+    with pytest.raises(pymemcache.exceptions.MemcacheServerError, match="out of memory"):
+        for stored in range(1000):
+            client.set(f"k{stored}", value_of("v", 50_000), noreply=False)
+    assert stored > 50
+    client = client_of(egret)
+    assert client.get("k0") == value_of("v", 50_000)
+    assert client.delete("k0", noreply=False) and client.set("small", b"v", noreply=False)
 
 
 def test_idle_sessions_use_no_cpu_and_a_dead_one_is_noticed_without_traffic(egret):

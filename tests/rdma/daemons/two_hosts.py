@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "conformance"))
 os.environ.setdefault("EGRET_SLACK", "8")
 import servers
+from test_life import Load
 
 BUILD = pathlib.Path(sys.argv[1])
 SHARE = pathlib.Path("/share")
@@ -109,18 +111,39 @@ def check_traffic(turn):
            b"".join(b"VALUE p%d 0 4\r\n%04d\r\n" % (n, n) for n in range(500)) + b"END\r\n")
 
 
+# No time-out of ops: only the fabric can say that the other host is gone.
+def start_proxy():
+    return subprocess.Popen([BUILD / "egret-proxy", "--set", f"backends={BACKEND}", "--set", "op_timeout=3600s", "--set",
+                             "qps_per_session=2"], stderr=open(SHARE / "proxy.log", "a"))
+
+
+def wait_answered(loads):
+    before = [load.answers for load in loads]
+    servers.wait_for(lambda: all(load.answers > was + 10 for load, was in zip(loads, before)), "answers", STEP_SECONDS)
+
+
 def proxy_host():
     hear("started")
-    # No time-out of ops: only the fabric can say that the other host is gone.
-    proxy = subprocess.Popen([BUILD / "egret-proxy", "--set", f"backends={BACKEND}", "--set", "op_timeout=3600s", "--set",
-                              "qps_per_session=2"], stderr=open(SHARE / "proxy.log", "a"))
+    proxy = start_proxy()
     wait_served()
     check_traffic(1)
+    loads = [Load(("127.0.0.1", 11211), f"load{number}") for number in range(2)]
+    for load in loads:
+        load.start()
+    wait_answered(loads)
     say("kill")
     hear("killed")
-    assert ask(b"get p1\r\n").startswith(b"SERVER_ERROR")
+    servers.wait_for(lambda: all(load.errors > 0 for load in loads), "everybody to be told", STEP_SECONDS)
     say("again")
-    wait_served()
+    wait_answered(loads)
+    proxy.send_signal(signal.SIGKILL)
+    proxy.wait()
+    proxy = start_proxy()
+    wait_answered(loads)
+    for load in loads:
+        load.end()
+    servers.wait_for(lambda: re.search(r"session \d+ closed", (SHARE / "backend.log").read_text()),
+                     "the backend to take down the dead proxy's session", STEP_SECONDS)
     check_traffic(2)
     # The other host falls silent: no goodbye, no refusal. What is in flight fails, and idle sessions notice, too.
     for turn in CUTS:
@@ -140,7 +163,7 @@ def proxy_host():
     proxy.send_signal(signal.SIGTERM)
     assert proxy.wait(20) == 0, "the proxy did not end well"
     say("done")
-    print("two hosts: served, killed, served, cut off, served")
+    print("two hosts: served, backend killed under load, proxy killed under load, cut off twice, served")
 
 
 try:
