@@ -106,8 +106,9 @@ bool Partition::read_mail() {
 void Partition::attach(const Letter& letter) {
   const rpc::LaneBinding& lane = letter.lane;
   poller_.attach(lane);
-  EGRET_DCHECK(sessions_.empty() || sessions_.back().session_id < lane.session_id);
-  sessions_.push_back({lane.session_id, letter.under_way});
+  // Sessions are numbered as they connect and attached as their handshakes end.
+  const auto place = std::ranges::lower_bound(sessions_, lane.session_id, {}, &AttachedSession::session_id);
+  sessions_.insert(place, {lane.session_id, letter.under_way});
   letter.under_way->rings[options_.number].store(false);  // a ring that overtook this letter: the lane starts awake
 
   if (lane.home != options_.number) return;

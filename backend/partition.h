@@ -77,7 +77,7 @@ class Partition final : private rpc::DeliveryRelay {
   size_t silent_homes_ = 0;  // of homes_, those whose peers' deaths must be probed for
   uint64_t next_probe_ns_ = 0;
   uint32_t rounds_ = 0;
-  std::vector<AttachedSession> sessions_;  // by number, which is the order they are attached in
+  std::vector<AttachedSession> sessions_;  // by number
   uint32_t empty_rounds_ = 0;
   bool stopping_ = false;
   std::thread thread_;

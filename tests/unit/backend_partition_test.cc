@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include <doctest/doctest.h>
 #include <sys/eventfd.h>
@@ -147,4 +148,23 @@ TEST_CASE("a client that rings for another partition's lane without end has one 
   f.stop();
   CHECK(f.letters(Letter::Kind::kRing) == 1);
   CHECK_FALSE(f.mail.has_outbox(kHome, kOther));
+}
+
+TEST_CASE("sessions are attached in whatever order their handshakes end, and each hears its rings") {
+  constexpr uint64_t kNewer = kSession + 1;
+  Fixture f(kOther);
+  FakeServerEndpoint endpoint(kLayout, false);
+  UnderWay under_way(16);
+  const rpc::LaneBinding lane{kNewer, kOther, kHome, &endpoint, kLayout, rpc::kNonce};
+  f.mail.send(kControl, kOther, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &under_way});
+  f.start();
+  REQUIRE(eventually([&] { return f.mail.is_empty(kControl, kOther); }));
+  for (const auto& [session, pending] : {std::pair{kSession, &f.under_way}, std::pair{kNewer, &under_way}}) {
+    pending->rings[kOther] = true;
+    Letter ring{.kind = Letter::Kind::kRing, .lane = {}};
+    ring.lane.session_id = session;
+    f.mail.send(kHome, kOther, ring);
+    CHECK(eventually([&] { return !pending->rings[kOther]; }));
+  }
+  f.stop();
 }

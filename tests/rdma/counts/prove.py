@@ -11,7 +11,7 @@ A phase is so many gets, counted slice by slice. Every answer is compared. Then 
 a want or a keep-alive, a READ the fetch of a result, a counted fetch in vain or a second READ, and what the backend posts is a delivery
 that was asked for or a keep-alive. README.md tells what the options are for, and what is set aside.
 """
-import collections, os, pathlib, re, sys
+import collections, os, pathlib, re, sys, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD, LIBRARY = map(pathlib.Path, sys.argv[1:3])
@@ -182,8 +182,7 @@ def run(pair, name, gets, batch=1, length=10, fetched=False):
         if fetched and slice.own["wants"] > 0:
             phase.set_aside += 1
             if phase.set_aside > 2 + gets // SLICE:
-                phase.check("slices in which the worker slept", phase.set_aside, "fewer than others")
-                raise AssertionError(f"{name}: workers wait for more than 10 ms too often; is the machine busy with other things?")
+                raise Busy(f"{name}: the worker had to wait for more than 10 ms in {phase.set_aside} slices")
             get(pair, batch, batch, length)  # a late delivery has been posted when this is answered
         else:
             phase.add(slice)
@@ -256,7 +255,8 @@ def prove_fetching():
     single = run(pair, "one by one", GETS, fetched=True)
     single.check("a message for each op", single.own["messages"], GETS)
     single.check("second READs", single.proxy["off_page_read"], 0)
-    single.check("fetches in vain are few", single.in_vain / GETS, lambda seen: seen <= MOST_IN_VAIN)
+    if single.in_vain > MOST_IN_VAIN * GETS:
+        raise Busy(f"{single.name}: {single.in_vain} of {GETS} fetches were in vain")
     batched = run(pair, f"{BATCH} in a write", GETS, batch=BATCH, fetched=True)
     batched.check("second READs", batched.proxy["off_page_read"], 0)
     for name in ("write", "read", "doorbells"):
@@ -292,8 +292,36 @@ def prove_reply():
     return [pushed]
 
 
+class Busy(Exception):
+    """What may be the machine's fault."""
+
+
+def standstills(seconds=3.0):
+    """How often a process that does nothing but look at the clock missed more than 5 ms of it."""
+    end = time.monotonic() + seconds
+    count, last = 0, time.monotonic()
+    while last < end:
+        now = time.monotonic()
+        count += now - last > 0.005
+        last = now
+    return count
+
+
+def end_of_busy(reason):
+    """Skipped, if the machine does stand still when the daemons do nothing."""
+    count = standstills()
+    if count > 30 and not wrong:
+        print(f"skipped: {reason}, and the machine is busy with other things: it stood still {count} times in 3 s")
+        sys.exit(77)
+    print(f"FAILED: {reason}, though the machine stood still only {count} times in 3 s" if not wrong else f"FAILED: {wrong}")
+    sys.exit(1)
+
+
 try:
     phases = prove_fetching() + prove_defaults() + prove_reply()
+except Busy as busy:
+    Pair.last.stop()
+    end_of_busy(str(busy))
 except BaseException:
     for each in (Pair.last.proxy, Pair.last.backend):
         print(f"--- {each.daemon.name}'s log\n{each.daemon.log()}")
