@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <event2/event.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -23,6 +24,8 @@ using rpc::ClientSession;
 namespace {
 constexpr size_t kInputBlock = 64 * 1024;
 constexpr timeval kKeepAlive{0, static_cast<suseconds_t>(transport::kKeepAliveNs / 1000)};
+constexpr timeval kReturnMemoryAfter{1, 0};
+constexpr size_t kWorthReturning = 32 << 20;
 constexpr timeval kTick{0, static_cast<suseconds_t>(ClientSession::kTickNs / 1000)};
 // A slot's room for a value is its size less the headers and the longest key.
 constexpr size_t kInlineValue = 4096 - 24 - 32 - 256;
@@ -71,9 +74,11 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
       [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));
   tick_.reset(event_new(
       events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
+  return_memory_.reset(event_new(
+      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Worker*>(self)->return_memory(); }, this));
   keep_alive_.reset(event_new(
       events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_keep_alive(); }, this));
-  EGRET_CHECK(keep_alive_ != nullptr && inbox_event_ != nullptr && tick_ != nullptr &&
+  EGRET_CHECK(keep_alive_ != nullptr && return_memory_ != nullptr && inbox_event_ != nullptr && tick_ != nullptr &&
               event_add(inbox_event_.get(), nullptr) == 0);
   for (const Backend& backend : config.backends) add_session(backend);
 }
@@ -205,6 +210,15 @@ void Worker::bury_dead() {
     connections_.pop_back();
   }
   dead_.clear();
+  if (buried_ && !event_pending(return_memory_.get(), EV_TIMEOUT, nullptr)) {
+    event_add(return_memory_.get(), &kReturnMemoryAfter);
+  }
+}
+
+// The allocator keeps what a crowd of connections has used, for the next one; the system gets it back a while after
+// they are gone.
+void Worker::return_memory() {
+  if (::mallinfo2().fordblks >= kWorthReturning) ::malloc_trim(0);
 }
 
 // The timer runs only while something may time out or must be reconnected: an idle worker has none. It is started here

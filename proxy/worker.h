@@ -59,6 +59,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   bool resume_connections();
   void send_answers();
   void bury_dead();
+  void return_memory();
   void keep_ticking();
   void on_tick();
   void on_keep_alive();
@@ -91,7 +92,8 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   ByteBudget set_budget_;
   std::vector<SessionEvents> session_events_;
   EventPtr tick_;
-  EventPtr keep_alive_;  // pending while a session needs it
+  EventPtr keep_alive_;     // pending while a session needs it
+  EventPtr return_memory_;  // pending for a while after connections were destroyed
   EventPtr inbox_event_;
   bool pass_begun_ = false;
   bool ticking_ = false;

@@ -430,10 +430,10 @@ TEST_CASE("each message, op, fetch, want, ring, second read and reply is counted
   const std::pair<const char*, uint64_t> expected[] = {
       {"messages", 3},     {"ops", 5},     {"fetches", 2}, {"refetches", 1}, {"torn", 0},
       {"second_reads", 1}, {"replies", 1}, {"wants", 1},   {"rings", 0},     {"timeouts", 1}};
-  for (const auto& [name, count] : expected) {
-    CAPTURE(name);
-    const auto metric = std::ranges::find(lane_metrics(), name, &LaneMetric::name);
-    CHECK(metric->value(std::vector<const LaneCounters*>{&f.counters}) == std::to_string(count));
+  for (const auto& row : expected) {
+    CAPTURE(row.first);
+    const auto metric = std::ranges::find(lane_metrics(), row.first, &LaneMetric::name);
+    CHECK(metric->value(std::vector<const LaneCounters*>{&f.counters}) == std::to_string(row.second));
   }
 }
 
