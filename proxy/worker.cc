@@ -114,6 +114,7 @@ void Worker::run() {
   if (config_.pin) base::pin_this_thread(cpus_[cpus_.size() - 1 - number_ % cpus_.size()]);
   unsettled_ = static_cast<uint32_t>(router_storage_.sessions().size());
   for (const auto& session : router_storage_.sessions()) session->start();
+  keep_ticking();  // for those that could not connect at once
   while (!is_finished()) {
     wait_for_events();
     run_passes();

@@ -223,6 +223,17 @@ def test_a_backend_asked_to_end_and_started_again():
         server.stop()
 
 
+def test_a_proxy_without_clients_finds_the_backend_that_comes_later():
+    server = start_subject(start=False)
+    try:
+        server.add_proxy(ready=False)
+        wait_for(lambda: "listening on unix" in server.proxies[0].log(), "the proxy to listen")
+        server.start_backend()
+        wait_for(lambda: "worker 0: session with" in server.proxies[0].log(), "a session that no client asked for")
+    finally:
+        server.stop()
+
+
 def test_the_proxy_started_before_the_backend():
     server = start_subject(start=False)
     try:
