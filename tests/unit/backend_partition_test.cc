@@ -159,12 +159,12 @@ TEST_CASE("sessions are attached in whatever order their handshakes end, and eac
   f.mail.send(kControl, kOther, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &under_way});
   f.start();
   REQUIRE(eventually([&] { return f.mail.is_empty(kControl, kOther); }));
-  for (const auto& [session, pending] : {std::pair{kSession, &f.under_way}, std::pair{kNewer, &under_way}}) {
-    pending->rings[kOther] = true;
+  for (const auto& session : {std::pair{kSession, &f.under_way}, std::pair{kNewer, &under_way}}) {
+    session.second->rings[kOther] = true;
     Letter ring{.kind = Letter::Kind::kRing, .lane = {}};
-    ring.lane.session_id = session;
+    ring.lane.session_id = session.first;
     f.mail.send(kHome, kOther, ring);
-    CHECK(eventually([&] { return !pending->rings[kOther]; }));
+    CHECK(eventually([&] { return !session.second->rings[kOther]; }));
   }
   f.stop();
 }
