@@ -70,6 +70,17 @@ struct Fixture {
   std::unique_ptr<Partition> partition;
 };
 
+// Into memory that a partition is looking at: the first word last.
+void publish_request(std::byte* requests, uint32_t lane, uint64_t seq, const op::Op& op) {
+  rpc::Words written(kLayout.request_bytes());
+  rpc::put_request(written.data(), kLayout, lane, seq, std::span(&op, 1));
+  const size_t begin = kLayout.request_offset(lane, seq);
+  for (size_t at = begin + kLayout.request_slot_size; at > begin;) {
+    at -= sizeof(uint64_t);
+    base::publish_word(requests + at, base::observe_word(written.data() + at));
+  }
+}
+
 template <typename Condition>
 bool eventually(const Condition& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -89,7 +100,7 @@ TEST_CASE("a client that wants thousands of results without waiting for any has 
   f.start();
   const op::Op get = rpc::get_of("key");
   for (uint64_t seq = 1; seq <= kMessages; ++seq) {
-    rpc::put_request(f.endpoint.requests.data(), kLayout, kOther, seq, std::span(&get, 1));
+    publish_request(f.endpoint.requests.data(), kOther, seq, get);
     const std::byte* const response = f.endpoint.responses.data() + kLayout.response_offset(kOther, seq);
     REQUIRE(eventually([&] { return base::observe_word(response) == seq; }));
   }
