@@ -170,11 +170,11 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
 ibv_context* with_our_table(ibv_context* context) {
   if (context == nullptr) return nullptr;
   Provider provider{.ops = context->ops};
-  if (verbs_context* const extended = verbs_get_ctx_op(context, create_qp_ex); extended != nullptr) {
+  if (verbs_context* const extended = __extension__ verbs_get_ctx_op(context, create_qp_ex); extended != nullptr) {
     provider.create_qp_ex = extended->create_qp_ex;
     extended->create_qp_ex = create_qp_ex;
   }
-  if (verbs_context* const extended = verbs_get_ctx_op(context, create_cq_ex); extended != nullptr) {
+  if (verbs_context* const extended = __extension__ verbs_get_ctx_op(context, create_cq_ex); extended != nullptr) {
     provider.create_cq_ex = extended->create_cq_ex;
     extended->create_cq_ex = create_cq_ex;
   }
