@@ -304,6 +304,7 @@ void Worker::on_session_open(ClientSession& session) {
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   session_events_[index_of(session)] = {};
+  if (stop_deadline_ns_ != 0) return;  // we are leaving, it is no news
   // One for each, shared by the workers: a backend that is down does not keep another's first line back.
   static std::array<base::LogLimit, kMaxBackends> log_limits;
   if (was_open) {
