@@ -22,7 +22,7 @@ class Counters {
   }
 
  private:
-  std::array<uint64_t, static_cast<size_t>(op::StatId::kEvicts) + 1> values_{};
+  std::array<uint64_t, static_cast<size_t>(op::StatId::kStepsOver64us) + 1> values_{};
 };
 
 }  // namespace egret::store

@@ -10,11 +10,14 @@ namespace egret::op {
 
 // Values are wire format: never renumber. An unknown code answers kUnsupported.
 enum class OpCode : uint8_t {
-  kGet = 1,     // read; with kTouch also gives a new exptime; with kNoValue answers the metadata alone
+  // Read; with kTouch also gives a new exptime; with kNoValue answers the metadata alone; with kCompareCas leaves the
+  // value out if the item's CAS is `cas`.
+  kGet = 1,
   kSet = 2,     // store `value` as `mode` says; with kCompareCas only if the item's CAS is `cas`
-  kDelete = 3,  // with kCompareCas only if the item's CAS is `cas`
-  kArith =
-      4,  // add `delta` to (kDecrement: take it from) a decimal value; with kCreate, a missing item becomes `initial`
+  kDelete = 3,  // with kCompareCas only if the item's CAS is `cas`; with kInvalidate, kTouch also gives a new exptime
+  // Add `delta` to (kDecrement: take it from) a decimal value. kCreate: a missing item becomes `initial`, with
+  // `vivify_exptime`. kTouch: an existing one gets `exptime`.
+  kArith = 4,
   kChunk = 5,  // `length` bytes from `offset` of the value whose internal version is `version`
   kUpload =
       6,  // one part of a value sent in parts: `value` goes to `offset` of upload `upload_id`, `length` bytes in all
@@ -36,23 +39,43 @@ enum class AdminVerb : uint8_t { kResetStats = 1 };
 // Option bits, one namespace for all ops. Wire format.
 enum OpOptions : uint16_t {
   kCompareCas = 1 << 0,  // set, delete, arith, commit: `cas` must match, else kExists
-  kTouch = 1 << 1,       // get: `exptime` becomes the item's
+  kTouch = 1 << 1,       // get, arith, delete with kInvalidate: `exptime` becomes the item's
   kNoValue = 1 << 2,     // get: leave the value out
   kWantCas = 1 << 3,     // answer with the CAS
   kDecrement = 1 << 4,   // arith
-  kCreate = 1 << 5,      // arith: create with `initial` and `exptime` when missing
+  kCreate = 1 << 5,      // arith: create with `initial` and `vivify_exptime` when missing
   kPin = 1 << 6,         // get: keep this version for the chunks that follow; chunk: read the pinned version
+  // The meta commands' (protocol.txt, "Meta Commands"; their flags in brackets).
+  kExplicitCas =
+      1 << 7,         // [E] set, commit, arith, delete with kInvalidate or kDropValue: the item's CAS becomes `new_cas`
+  kVivify = 1 << 8,   // [N] get, and set as append or prepend: a missing item is created, empty, with `vivify_exptime`
+  kRecache = 1 << 9,  // [R] get: who finds less than `recache_below` seconds left, and is the first to, wins
+  kInvalidate = 1 << 10,  // [I] delete: mark as stale instead; set with kCompareCas: an older CAS stores, but as stale
+  kDropValue = 1 << 11,   // [x] delete: only the value and the client flags go
+  kWantMeta = 1 << 12,    // [h l t] get: answer with the state before this access
+  kPeek = 1 << 13,        // [me] get: leave no trace: neither last access nor fetched nor counters
+};
+
+// What an item says of itself to a reader (Result::marks). Wire format.
+enum ResultMarks : uint8_t {
+  kFetched = 1 << 0,    // has been read before
+  kStale = 1 << 1,      // [X] was invalidated
+  kWon = 1 << 2,        // [W] this reader is the one to make it anew
+  kTokenSent = 1 << 3,  // [Z] somebody else has been told so before
 };
 
 // One operation. Fields that its code does not name are ignored.
 struct Op {
   OpCode code = OpCode::kPing;
   SetMode mode = SetMode::kSet;
-  uint16_t options = 0;       // OpOptions
-  uint8_t group = 0;          // stats group, admin verb
-  uint32_t client_flags = 0;  // set, commit
-  int64_t exptime = 0;        // as the client gave it: only the backend's clock interprets it
+  uint16_t options = 0;        // OpOptions
+  uint8_t group = 0;           // stats group, admin verb
+  uint32_t client_flags = 0;   // set, commit
+  int64_t exptime = 0;         // as the client gave it: only the backend's clock interprets it
+  int64_t vivify_exptime = 0;  // kVivify, kCreate: as exptime
+  int64_t recache_below = 0;   // kRecache: seconds
   uint64_t cas = 0;
+  uint64_t new_cas = 0;  // kExplicitCas; 0 is one
   uint64_t delta = 0;
   uint64_t initial = 0;
   uint64_t version = 0;    // chunk: internal version; stats: cursor
@@ -98,7 +121,11 @@ struct Result {
   uint64_t cas = 0;           // hit with kWantCas, stored
   uint64_t version = 0;       // hit: the item's internal version, for chunks
   uint64_t number = 0;        // kNumber
-  std::string_view value;     // hit; stats: rows (op/stats.h)
+  // Of a hit; with kWantMeta, else 0 (the marks of winning and being stale are always told).
+  uint8_t marks = 0;         // ResultMarks
+  uint32_t last_access = 0;  // seconds ago
+  int64_t ttl = 0;           // seconds left; -1: for ever
+  std::string_view value;    // hit; stats: rows (op/stats.h)
 
   bool is_partial() const { return value.size() < total_length; }
 };

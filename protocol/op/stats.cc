@@ -44,6 +44,21 @@ constexpr StatInfo kTable[] = {
     {StatId::kItemSizeMax, "item_size_max", kMax, "largest item, as memcached counts it, that every backend takes",
      kMin},
     {StatId::kEvicts, "evictions_enabled", kMax, "1 if old items make room for new ones, in any backend", kMax},
+    {StatId::kExpired, "expired", kSum, "items taken out because their time had come"},
+    {StatId::kGhostHits, "ghost_hits", kSum, "stores of keys that had been evicted not long before"},
+    {StatId::kCopiedBytes, "copied_bytes", kSum, "bytes that eviction and compaction have copied"},
+    {StatId::kInsertedBytes, "inserted_bytes", kSum, "bytes that stores have written"},
+    {StatId::kSegments, "segments", kSum, "pages of the log"},
+    {StatId::kSegmentBytes, "segment_live_bytes", kSum, "live bytes in the log"},
+    {StatId::kLargePages, "large_pages", kSum, "pages that hold parts of large values"},
+    {StatId::kIndexPages, "index_pages", kSum, "pages of the index"},
+    {StatId::kFreePages, "free_pages", kSum, "pages that hold nothing"},
+    {StatId::kSweeps, "sweeps", kSum, "turns of the sweep for expired items"},
+    {StatId::kStepsUnder1us, "steps_1us", kSum, "steps whose counted work is worth up to 1 us"},
+    {StatId::kStepsUnder4us, "steps_4us", kSum, "steps worth up to 4 us"},
+    {StatId::kStepsUnder16us, "steps_16us", kSum, "steps worth up to 16 us"},
+    {StatId::kStepsUnder64us, "steps_64us", kSum, "steps worth up to 64 us"},
+    {StatId::kStepsOver64us, "steps_over_64us", kSum, "steps worth more"},
 };
 }  // namespace
 

@@ -3,13 +3,48 @@
 // over, so either side may be newer.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 namespace egret::op {
 
-enum class StatGroup : uint8_t { kGeneral = 0 };
+enum class StatGroup : uint8_t {
+  kGeneral = 0,
+  kSizeClasses = 1,  // a row per ClassField of every size class that holds or held items: id = class << 8 | field
+};
+
+// Size classes, for `stats items`, `stats slabs` and `stats sizes`: four to each power of two of the bytes that an item
+// takes up in all. Class n holds sizes above class_size(n - 1), up to class_size(n).
+inline constexpr uint32_t kSizeClasses = 96;
+// The highest bit gives the power of two, the two below it the quarter.
+constexpr uint32_t size_class_of(uint64_t bytes) {
+  const uint64_t last = bytes < 32 ? 31 : bytes - 1;
+  const auto power = static_cast<uint32_t>(std::bit_width(last)) - 1;  // at least 4
+  const auto wanted = static_cast<uint32_t>((power - 4) * 4 + (last >> (power - 2) & 3));
+  return wanted < kSizeClasses ? wanted : kSizeClasses - 1;
+}
+constexpr uint64_t class_size(uint32_t size_class) {
+  const uint32_t power = size_class / 4 + 4;
+  return (uint64_t{1} << power) + (uint64_t{size_class % 4 + 1} << (power - 2));
+}
+static_assert(class_size(size_class_of(64)) == 64 && class_size(size_class_of(65)) == 80);
+
+// Wire format: never renumber.
+enum class ClassField : uint8_t {
+  kNumber = 1,  // items held
+  kBytes,       // that they take up
+  kEvicted,
+  kEvictedNonzero,  // of those that had an exptime
+  kEvictedTime,     // seconds between the last access and the eviction, of the latest evicted
+  kEvictedUnfetched,
+  kEvictedActive,  // read more than once since they were stored
+  kExpiredUnfetched,
+  kReclaimed,
+  kOutOfMemory,
+  kAge,  // seconds since the last access of the oldest
+};
 
 // Wire format: never renumber.
 enum class StatId : uint32_t {
@@ -49,6 +84,21 @@ enum class StatId : uint32_t {
   kSystemUsec,
   kItemSizeMax,
   kEvicts,
+  kExpired,        // items taken out because their time had come, whoever found them
+  kGhostHits,      // stores of keys that had been evicted not long before
+  kCopiedBytes,    // by eviction and compaction
+  kInsertedBytes,  // by stores
+  kSegments,       // pages of the log
+  kSegmentBytes,   // live, in them
+  kLargePages,     // pages that hold parts of large values
+  kIndexPages,
+  kFreePages,
+  kSweeps,         // whole turns of the sweep
+  kStepsUnder1us,  // steps (an op, a pass of upkeep) by counted work, worth about so much time
+  kStepsUnder4us,
+  kStepsUnder16us,
+  kStepsUnder64us,
+  kStepsOver64us,
 };
 
 enum class StatMerge : uint8_t { kSum, kMax, kMin };
