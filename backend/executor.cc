@@ -144,7 +144,7 @@ Result Executor::get(const Op& op, size_t index) {
   if (!(op.options & op::kPin)) return store_->execute(index);
   auto pin = store_->pin(op.key, op.hash);
   const Result result = store_->execute(index);
-  if (pin && !pin.value().empty() && result.code == ResultCode::kHit && pin.version() == result.version) {
+  if (pin && pin.length() > 0 && result.code == ResultCode::kHit && pin.version() == result.version) {
     LaneState& lane = lane_state(op_lanes_[index]);
     if (lane.pins.size() == kMaxPinsPerLane) lane.pins.erase(lane.pins.begin());
     lane.pins.push_back({std::move(pin), now_ns_});
@@ -182,10 +182,8 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
   upload->last_part_ns = now_ns_;
   if (upload->failure != ResultCode::kOk) return answer(upload->failure);
   const bool same = upload->parts.key() == op.key && upload->parts.total_length() == op.length;
-  if (!same || !upload->parts.write(op.offset, op.value)) {
-    upload->failure = ResultCode::kInvalid;
-    upload->parts.release();
-  }
+  upload->failure = same ? upload->parts.write(op.offset, op.value) : ResultCode::kInvalid;
+  if (upload->failure != ResultCode::kOk) upload->parts.release();
   return answer(upload->failure);
 }
 

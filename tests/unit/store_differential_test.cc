@@ -170,7 +170,7 @@ class Differential {
         if (may_evict_ && got.code == ResultCode::kMiss) return model_.erase(key);
         REQUIRE(got.code == (entry != nullptr ? ResultCode::kHit : ResultCode::kMiss));
         if (entry == nullptr) return;
-        REQUIRE(got.value == entry->value);
+        REQUIRE(h_.whole_value(key, got) == entry->value);
         REQUIRE(got.client_flags == entry->flags);
         if ((op.options & op::kTouch) != 0) entry->deadline = model_.deadline(op.exptime);
         return;
