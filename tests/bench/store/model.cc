@@ -12,17 +12,14 @@
 
 #include "base/clock.h"
 #include "bench_store/lru.h"
+#include "bench_store/subject.h"
 #include "bench_store/trace.h"
-#include "op/hash.h"
-#include "op/stats.h"
-#include "store/store.h"
 
 namespace egret::bench_store {
 namespace {
 
 using op::StatId;
 
-constexpr uint64_t kHashSeed = 4711;
 constexpr uint32_t kTtlMin = 20;
 constexpr uint32_t kTtlMax = 3600;
 
@@ -50,16 +47,9 @@ struct Counts {
 };
 
 Counts counts_of(const store::Store& store) {
-  std::vector<op::StatRow> rows;
-  store.append_stats(rows);
-  const auto value = [&rows](StatId id) {
-    for (const op::StatRow& row : rows) {
-      if (row.id == static_cast<uint32_t>(id)) return row.value;
-    }
-    return uint64_t{0};
-  };
-  return {value(StatId::kCopiedBytes),      value(StatId::kInsertedBytes), value(StatId::kEvictions),
-          value(StatId::kEvictedUnfetched), value(StatId::kGhostHits),     value(StatId::kExpired)};
+  const Stats stats(store);
+  return {stats[StatId::kCopiedBytes],      stats[StatId::kInsertedBytes], stats[StatId::kEvictions],
+          stats[StatId::kEvictedUnfetched], stats[StatId::kGhostHits],     stats[StatId::kExpired]};
 }
 
 class Replay {
@@ -69,19 +59,8 @@ class Replay {
         trace_(spec_of(options, row)),
         keys_(spec_of(options, row).keys),
         memory_(std::max(static_cast<uint64_t>(static_cast<double>(trace_.footprint()) * row.share), kLeastMemory)),
-        lru_(memory_, keys_) {
-    store::StoreConfig config;
-    config.memory_limit = memory_;
-    config.item_size_max = 256u << 10;
-    config.hash_seed = kHashSeed;
-    config.clock = &clock_;
-    auto made = store::Store::create(config);
-    if (!made) {
-      std::fprintf(stderr, "store-bench: %s\n", made.message().c_str());
-      std::exit(1);
-    }
-    store_ = std::move(made.value());
-  }
+        lru_(memory_, keys_),
+        store_(make_store(memory_, 256u << 10, clock_)) {}
 
   void run() {
     const auto requests = static_cast<uint64_t>(options_.requests_per_key * keys_);
@@ -144,11 +123,7 @@ class Replay {
 
   op::Op op_of(op::OpCode code, const KeyText& text) {
     if (ops_++ % options_.ops_per_pass == 0) store_->begin_pass();
-    op::Op op;
-    op.code = code;
-    op.key = view(text);
-    op.hash = op::hash_key(op.key, kHashSeed);
-    return op;
+    return make_op(code, view(text));
   }
 
   void get(uint32_t key) {
