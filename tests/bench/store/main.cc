@@ -8,6 +8,7 @@
 #include "bench_store/machine.h"
 #include "bench_store/model.h"
 #include "bench_store/speed.h"
+#include "bench_store/steps.h"
 #include "bench_store/table.h"
 
 namespace egret::bench_store {
@@ -16,9 +17,11 @@ namespace {
 struct Options {
   bool json = false;
   bool model = false;
+  bool steps = false;
   bool huge = true;
   SpeedOptions speed_options;
   ModelOptions model_options;
+  StepsOptions steps_options;
 };
 
 int run(const Options& options) {
@@ -30,6 +33,8 @@ int run(const Options& options) {
   uint64_t wrong = 0;
   if (options.model) {
     tables.push_back(run_model(options.model_options, wrong));
+  } else if (options.steps) {
+    tables.push_back(run_steps(options.steps_options, wrong));
   } else {
     tables = run_speed(options.speed_options, wrong);
   }
@@ -72,6 +77,17 @@ void add_model_options(CLI::App& app, Options& options) {
   add("--seed", model.seed, "of all random choices");
 }
 
+void add_steps_options(CLI::App& app, Options& options) {
+  const auto group = "Steps";
+  StepsOptions& steps = options.steps_options;
+  app.add_flag("--steps", options.steps, "the wall time of single calls, in a full store")->group(group);
+  app.add_option("--steps-memory", steps.memory_mib, "MiB of the store")
+      ->check(CLI::Range(16, 1 << 14))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--steps-seconds", steps.seconds, "measured")->capture_default_str()->group(group);
+}
+
 }  // namespace
 }  // namespace egret::bench_store
 
@@ -82,6 +98,7 @@ int main(int argc, char** argv) {
   app.add_option("--huge", options.huge, "on or off: may this process have transparent huge pages?")->default_str("on");
   egret::bench_store::add_speed_options(app, options);
   egret::bench_store::add_model_options(app, options);
+  egret::bench_store::add_steps_options(app, options);
   CLI11_PARSE(app, argc, argv);
   return egret::bench_store::run(options);
 }

@@ -7,9 +7,7 @@
 namespace egret::bench_store {
 namespace {
 
-constexpr uint64_t kLine = 64;
-constexpr uint64_t kWords = kLine / sizeof(uint64_t);  // of a line
-constexpr uint64_t kPairs = 1u << 18;                  // between two looks at the clock
+constexpr uint64_t kPairs = 1u << 18;  // between two looks at the clock
 constexpr uint64_t kDrawn = kPairs * 16;
 constexpr uint64_t kBatch = 32;
 

@@ -16,7 +16,18 @@ class RawLines {
   // ns for each pair of lines, 32 pairs being under way at a time.
   double measure(double seconds);
 
+  // For who brings hashes instead: the line of the index that a hash falls on, and the line of the items it leads to.
+  const uint64_t* index_line(uint64_t hash) const {
+    return index_.words() + (hash >> 32) * index_lines_ / kSpan * kWords;
+  }
+  const char* item_line(const uint64_t* index_line) const {
+    return reinterpret_cast<const char*>(items_.words() + *index_line);
+  }
+
  private:
+  static constexpr uint64_t kLine = 64;
+  static constexpr uint64_t kWords = kLine / sizeof(uint64_t);  // of a line
+  static constexpr uint64_t kSpan = uint64_t{1} << 32;
   uint64_t read_pairs(const uint64_t* first) const;
 
   const uint64_t index_lines_;
