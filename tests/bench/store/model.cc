@@ -58,7 +58,8 @@ class Replay {
       : options_(options),
         trace_(spec_of(options, row)),
         keys_(spec_of(options, row).keys),
-        memory_(std::max(static_cast<uint64_t>(static_cast<double>(trace_.footprint()) * row.share), kLeastMemory)),
+        memory_(
+            std::max(static_cast<uint64_t>(static_cast<double>(trace_.footprint()) * row.share), store::kMinMemory)),
         lru_(memory_, keys_),
         store_(make_store(memory_, 256u << 10, clock_)) {}
 
@@ -102,8 +103,6 @@ class Replay {
   uint64_t wrong() const { return wrong_; }
 
  private:
-  static constexpr uint64_t kLeastMemory = 1u << 20;
-
   static TraceSpec spec_of(const ModelOptions& options, const Row& row) {
     TraceSpec spec;
     spec.keys = row.share < 0.1 ? options.keys * 5 : options.keys;
