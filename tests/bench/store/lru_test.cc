@@ -1,0 +1,52 @@
+#include "bench_store/lru.h"
+
+#include <doctest/doctest.h>
+
+using namespace egret::bench_store;
+
+TEST_CASE("chunks are those of memcached -vv") {
+  CHECK(memcached_chunk(16, 32) == 120);
+  CHECK(memcached_chunk(16, 0) == 96);
+  CHECK(memcached_chunk(16, 200) == 304);
+  CHECK(memcached_chunk(16, 1024) == 1184);
+}
+
+TEST_CASE("the least recently used goes first, and no more than must") {
+  LruModel lru(300, 10);
+  lru.set(1, 100, 0);
+  lru.set(2, 100, 0);
+  lru.set(3, 100, 0);
+  CHECK(lru.get(1));
+  lru.set(4, 100, 0);
+  CHECK_FALSE(lru.get(2));
+  CHECK(lru.get(1));
+  CHECK(lru.get(3));
+  CHECK(lru.get(4));
+  CHECK(lru.item_count() == 3);
+  lru.set(5, 200, 0);
+  CHECK(lru.get(5));
+  CHECK(lru.item_count() == 2);
+}
+
+TEST_CASE("an overwrite counts once") {
+  LruModel lru(300, 10);
+  for (int i = 0; i < 10; ++i) lru.set(1, 100, 0);
+  lru.set(2, 100, 0);
+  lru.set(3, 100, 0);
+  CHECK(lru.item_count() == 3);
+}
+
+TEST_CASE("an item goes in the second it expires, not one that has been overwritten since") {
+  LruModel lru(1000, 10);
+  lru.advance(100);
+  lru.set(1, 100, 110);
+  lru.set(2, 100, 110);
+  lru.set(2, 100, 120);
+  lru.advance(109);
+  CHECK(lru.get(1));
+  lru.advance(110);
+  CHECK_FALSE(lru.get(1));
+  CHECK(lru.get(2));
+  lru.advance(130);
+  CHECK(lru.item_count() == 0);
+}
