@@ -260,7 +260,7 @@ class Steps {
       const uint32_t offset = upload_.received();
       part_.fill(pattern_at(large_key_, offset));
       bool taken = false;
-      time(kPartStep, [&] { taken = upload_.write(offset, {part_.data(), part_.size()}); });
+      time(kPartStep, [&] { taken = upload_.write(offset, {part_.data(), part_.size()}) == ResultCode::kOk; });
       if (!taken) ++wrong_;
       if (offset / kPart % 4 == 0) read_chunk();
     } else {
