@@ -36,6 +36,16 @@ TEST_CASE("an item that is read twice outlives those that are not, one that is r
   CHECK_FALSE(lru.get(1));
 }
 
+TEST_CASE("an item that is read twice while it is new outlives the new ones after it") {
+  LruModel lru(1000, 100);
+  lru.advance(1);
+  for (const uint32_t key : {1, 2, 3, 4, 5, 6, 7, 8, 9, 0}) lru.set(key, 100, 0);
+  for (int i = 0; i < 2; ++i) CHECK(lru.get(0));
+  for (uint32_t key = 10; key < 25; ++key) lru.set(key, 100, 0);
+  CHECK(lru.get(0));
+  CHECK_FALSE(lru.get(10));
+}
+
 TEST_CASE("what was popular goes when it is read no more") {
   LruModel lru(1000, 100);
   lru.advance(1);
