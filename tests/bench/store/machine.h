@@ -9,6 +9,20 @@ namespace egret::bench_store {
 // CPU time of the calling thread, in seconds.
 double cpu_seconds();
 
+// Calls work(), which returns how many ops it has done, until `seconds` of CPU time are over or it has done none. ns
+// per op.
+template <typename Work>
+double ns_per_op(double seconds, Work work) {
+  const double start = cpu_seconds();
+  uint64_t ops = 0;
+  while (true) {
+    const uint64_t done = work();
+    ops += done;
+    const double taken = cpu_seconds() - start;
+    if (taken >= seconds || done == 0) return taken / static_cast<double>(ops) * 1e9;
+  }
+}
+
 // Transparent huge pages off for the whole process, for every mapping made from now on. False: the kernel refused.
 bool forbid_huge_pages();
 

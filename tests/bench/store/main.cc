@@ -88,17 +88,29 @@ void add_steps_options(CLI::App& app, Options& options) {
   app.add_option("--steps-seconds", steps.seconds, "measured")->capture_default_str()->group(group);
 }
 
+bool parse_options(int argc, char** argv, Options& options, int& exit_status) {
+  CLI::App app("What the store of one partition costs and holds, in one process and thread.", "store-bench");
+  try {
+    app.add_flag("--json", options.json, "print JSON instead of Markdown");
+    app.add_option("--huge", options.huge, "on or off: may this process have transparent huge pages?")
+        ->default_str("on");
+    add_speed_options(app, options);
+    add_model_options(app, options);
+    add_steps_options(app, options);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_status = app.exit(error) == 0 ? 0 : 1;
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 }  // namespace egret::bench_store
 
 int main(int argc, char** argv) {
   egret::bench_store::Options options;
-  CLI::App app("What the store of one partition costs and holds, in one process and thread.", "store-bench");
-  app.add_flag("--json", options.json, "print JSON instead of Markdown");
-  app.add_option("--huge", options.huge, "on or off: may this process have transparent huge pages?")->default_str("on");
-  egret::bench_store::add_speed_options(app, options);
-  egret::bench_store::add_model_options(app, options);
-  egret::bench_store::add_steps_options(app, options);
-  CLI11_PARSE(app, argc, argv);
+  int exit_status = 0;
+  if (!egret::bench_store::parse_options(argc, argv, options, exit_status)) return exit_status;
   return egret::bench_store::run(options);
 }

@@ -12,9 +12,9 @@ namespace egret::bench_store {
 struct ModelOptions {
   uint32_t keys = 2'000'000;    // of a row whose memory is 10 % of its footprint or more; five times as many below
   double requests_per_key = 6;  // the first half warms the cache up and is not counted
-  double requests_per_second = 2'000;  // of the clock that expiry goes by
-  uint32_t ops_per_pass = 16;          // begin_pass() is called once for so many ops
-  std::string only;                    // rows whose name contains this
+  double requests_per_second = 10'000;  // of the clock that expiry goes by
+  uint32_t ops_per_pass = 16;           // begin_pass() is called once for so many ops
+  std::string only;                     // rows whose name contains this
   uint64_t seed = 1;
 };
 

@@ -42,17 +42,13 @@ uint64_t RawLines::read_pairs(const uint64_t* first) const {
 }
 
 double RawLines::measure(double seconds) {
-  const double start = cpu_seconds();
-  double now = start;
-  uint64_t pairs = 0;
-  do {
+  const double ns = ns_per_op(seconds, [this] {
     sum_ += read_pairs(first_.data() + at_);
     at_ = (at_ + kPairs) % kDrawn;
-    pairs += kPairs;
-    now = cpu_seconds();
-  } while (now - start < seconds);
+    return kPairs;
+  });
   asm volatile("" : : "r"(sum_));
-  return (now - start) / static_cast<double>(pairs) * 1e9;
+  return ns;
 }
 
 }  // namespace egret::bench_store

@@ -44,15 +44,16 @@ def speed():
 
 
 def model():
-    found = rows(tables("--model", "--keys", "100000")["model"])
+    replay = ("--model", "--keys", "40000", "--requests-per-second", "500")
+    found = rows(tables(*replay)["model"])
     assert len(found) == 7, found.keys()
     for column in ("this store", "ideal memcached now"):
         ratios = {name: row[column] for name, row in found.items()}
         assert all(0 < ratio < 1 for ratio in ratios.values()), ratios
         assert ratios["lognormal 200 B, no TTL, 30 %"] < ratios["lognormal 200 B, no TTL, 10 %"], ratios
         assert ratios["lognormal 200 B, no TTL, 30 %"] < ratios["lognormal 200 B, TTL 20 s-1 h, 30 %"], ratios
-    assert len(rows(tables("--model", "--keys", "100000", "--only", "30 %")["model"])) == 3
-    again = rows(tables("--model", "--keys", "100000", "--only", "TTL 20 s-1 h, 30 %")["model"])
+    assert len(rows(tables(*replay, "--only", "30 %")["model"])) == 3
+    again = rows(tables(*replay, "--only", "TTL 20 s-1 h, 30 %")["model"])
     assert all(found[name] == row for name, row in again.items()), "the same seed, and another result"
 
 

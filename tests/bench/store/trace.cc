@@ -22,13 +22,6 @@ double normal_of(uint32_t key) {
 
 }  // namespace
 
-KeyText key_text(uint64_t number) {
-  KeyText key;
-  const uint64_t mixed = bench::mix64(number + 1);
-  for (uint32_t i = 0; i < kKeyLength; ++i) key[i] = "0123456789abcdef"[mixed >> (i * 4) & 15];
-  return key;
-}
-
 Trace::Trace(const TraceSpec& spec) : spec_(spec), rng_(spec.seed), sampler_(spec.keys, spec.zipf) {}
 
 Request Trace::next() {

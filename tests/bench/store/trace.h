@@ -3,21 +3,12 @@
 // same requests.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "bench/sampler.h"
+#include "bench_store/keys.h"
 
 namespace egret::bench_store {
-
-// The text of key `number`: 16 hexadecimal digits, different for every number.
-inline constexpr uint32_t kKeyLength = 16;
-using KeyText = std::array<char, kKeyLength>;
-KeyText key_text(uint64_t number);
-inline std::string_view view(const KeyText& key) {
-  return {key.data(), key.size()};
-}
 
 enum class ValueSizes : uint8_t {
   kFixed32,    // 32 bytes
