@@ -4,7 +4,7 @@
 //   an op that needs a page and finds none ─▶ ensure_room(): drain one page now, without second chances
 //
 //   what is drained first: pages without anything alive (they are free at once, log.cc) ─▶ sparse pages (compaction) ─▶
-//   the oldest page of the small queue while that has more than a tenth of the memory, else of the main queue
+//   the oldest page of the small queue while that has more than its share (kSmallShare), else of the main queue
 //
 // A record of the page that is drained is dead, or expired or flushed (dropped), or alive: of a sparse page, it moves
 // to the head of its queue; of the small queue, read twice or more, to main, else it is evicted and leaves a ghost; of
@@ -103,6 +103,7 @@ bool Store::begin_drain(bool hard) {
   if (page == kNoPage) return false;
   log_.begin_drain(page);
   drain_at_ = 0;
+  ghosts_.fit(index_.item_count());
   return true;
 }
 

@@ -25,6 +25,11 @@ constexpr uint64_t kLeastPages = 8;
 uint64_t rounded_up(uint64_t value, uint64_t step) {
   return (value + step - 1) / step * step;
 }
+
+// Pages with less alive are compacted before anything is evicted. Where nothing may be, every dead byte is worth having.
+uint32_t sparse_percent(const StoreConfig& config) {
+  return config.evict ? 75 : 100;
+}
 }  // namespace
 
 uint64_t least_memory(uint32_t item_size_max) {
@@ -83,9 +88,8 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
                          config.hash_seed, kept->index)
                  : Index(arena_.data(), pages_, reinterpret_cast<PageNumber*>(arena_.data() + layout.directory),
                          config.hash_seed)),
-      // Where nothing may be evicted, every dead byte is worth having.
-      log_(kept != nullptr ? Log(arena_.data(), pages_, config.evict ? 60 : 100, kept->log)
-                           : Log(arena_.data(), pages_, config.evict ? 60 : 100)),
+      log_(kept != nullptr ? Log(arena_.data(), pages_, sparse_percent(config), kept->log)
+                           : Log(arena_.data(), pages_, sparse_percent(config))),
       ghosts_(arena_.data() + layout.ghosts, layout.ghost_lines),
       version_(config.first_version),
       gathered_(new char[kMaxChunk]) {
