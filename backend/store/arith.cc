@@ -30,8 +30,10 @@ op::Result Store::arith(const op::Op& op) {
   slot.note_read();
   if (!write_number(op, slot, number)) return answer(ResultCode::kOutOfMemory);
   slot = index_.find(op.key, op.hash);
+  op::Result result = number_result(number, item(slot));
+  if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(item(slot));
   if ((op.options & op::kTouch) != 0 && !touch(slot, op)) return answer(ResultCode::kOutOfMemory);
-  return number_result(number, item(slot));
+  return result;
 }
 
 op::Result Store::number_result(uint64_t number, const Item& item) const {
@@ -46,18 +48,18 @@ op::Result Store::number_result(uint64_t number, const Item& item) const {
 bool Store::write_number(const op::Op& op, Slot slot, uint64_t number) {
   char buffer[kMaxDigits];
   const std::string_view digits = write_decimal(number, buffer);
-  const uint64_t given_cas = (op.options & op::kExplicitCas) != 0 ? op.new_cas : 0;
+  const std::optional<uint64_t> given_cas = given_cas_of(op);
   Item& it = item(slot);
   const size_t length = std::max<size_t>(digits.size(), it.inline_length());
   const bool fits = Item::units_for(op.key.size(), it.bits(), length) == it.units();
-  if (it.has(kPinned) || !fits || (given_cas != 0 && !it.has(kHasCas))) {
+  if (it.has(kPinned) || !fits || (given_cas && !it.has(kHasCas))) {
     const auto padding = it.inline_bytes().substr(std::min<size_t>(digits.size(), it.inline_length()));
     const std::string spaces(padding.size(), ' ');
     return bool{place({.key = op.key,
                        .deadline = it.exptime(),
                        .client_flags = it.client_flags(),
                        .given_cas = given_cas,
-                       .marks = static_cast<uint8_t>(it.bits() & (kStale | kTokenSent)),
+                       .marks = static_cast<Bits>(it.bits() & (kStale | kTokenSent)),
                        .first = digits,
                        .second = spaces},
                       op.hash)};
@@ -66,7 +68,7 @@ bool Store::write_number(const op::Op& op, Slot slot, uint64_t number) {
   std::memset(it.inline_data() + digits.size(), ' ', length - digits.size());
   it.set_inline_length(length);
   it.set_version(version_++);
-  if (it.has(kHasCas)) it.set_given_cas(given_cas);
+  it.set_given_cas(given_cas);
   return true;
 }
 
@@ -84,6 +86,7 @@ op::Result Store::create_number(const op::Op& op) {
   number.number = op.initial;
   number.version = result.version;
   number.cas = result.cas;
+  if ((op.options & op::kWantMeta) != 0) number.ttl = ttl_of(item(index_.find(op.key, op.hash)));
   return number;
 }
 

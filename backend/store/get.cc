@@ -10,7 +10,7 @@ using op::ResultCode;
 using op::StatId;
 
 namespace {
-constexpr uint16_t kMetaOptions = op::kWantMeta | op::kRecache;
+constexpr uint16_t kMetaOptions = op::kWantMeta | op::kRecache;  // who asks with one of them may win
 }
 
 op::Result Store::hit(const Item& item, bool with_cas) const {
@@ -36,13 +36,12 @@ op::Result Store::get(const op::Op& op) {
   const bool touches = (op.options & op::kTouch) != 0;
   ++counters_[touches ? StatId::kCmdTouch : StatId::kCmdGet];
   Slot slot = find(op.key, op.hash);
-  if (!slot) {
-    ++counters_[touches ? StatId::kTouchMisses : StatId::kGetMisses];
-    return (op.options & op::kVivify) != 0 ? vivify(op) : answer(ResultCode::kMiss);
-  }
-  ++counters_[touches ? StatId::kTouchHits : StatId::kGetHits];
+  const bool hits = slot || (op.options & op::kVivify) != 0;
+  ++counters_[touches ? (hits ? StatId::kTouchHits : StatId::kTouchMisses)
+                      : (hits ? StatId::kGetHits : StatId::kGetMisses)];
+  if (!slot) return hits ? vivify(op) : answer(ResultCode::kMiss);
   op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
-  if ((op.options & kMetaOptions) != 0 || item(slot).has(kStale | kTokenSent)) before_access(op, item(slot), result);
+  if ((op.options & kMetaOptions) != 0) before_access(op, item(slot), result);
   slot.note_read();
   if (touches && !touch(slot, op)) return answer(ResultCode::kOutOfMemory);
   Item& it = item(slot);
@@ -61,6 +60,7 @@ op::Result Store::look(const op::Op& op) {
   if (!slot) return answer(ResultCode::kMiss);
   op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
   add_meta(op, item(slot), result);
+  if (item(slot).has(kStale)) result.marks |= op::kStale;
   if ((op.options & op::kNoValue) == 0) result.value = piece_at(pages_, item(slot), 0);
   return result;
 }
@@ -69,7 +69,11 @@ void Store::add_meta(const op::Op& op, const Item& item, op::Result& result) con
   if ((op.options & op::kWantMeta) == 0) return;
   if (item.has(kFetched)) result.marks |= op::kFetched;
   result.last_access = now_ - std::min(now_, item.last_access());
-  result.ttl = item.exptime() == 0 ? -1 : int64_t{item.exptime()} - now_;
+  result.ttl = ttl_of(item);
+}
+
+int64_t Store::ttl_of(const Item& item) const {
+  return item.exptime() == 0 ? -1 : int64_t{item.exptime()} - now_;
 }
 
 // The state before this access; and who may make a stale or soon expired item anew: the first who asks, and nobody else
@@ -90,15 +94,14 @@ void Store::before_access(const op::Op& op, Item& item, op::Result& result) cons
 
 // A missing item is created, empty, and whoever asked is the one to fill it.
 op::Result Store::vivify(const op::Op& op) {
-  const uint64_t given_cas = (op.options & op::kExplicitCas) != 0 ? op.new_cas : 0;
+  const std::optional<uint64_t> given_cas = given_cas_of(op);
   const ItemRef ref =
       place({.key = op.key, .deadline = deadline_of(op.vivify_exptime), .given_cas = given_cas, .marks = kTokenSent},
             op.hash);
   if (!ref) return answer(ResultCode::kOutOfMemory);
   op::Result result = hit(item(ref), (op.options & op::kWantCas) != 0);
   result.marks = op::kWon;
-  if ((op.options & op::kWantMeta) != 0)
-    result.ttl = item(ref).exptime() == 0 ? -1 : int64_t{item(ref).exptime()} - now_;
+  if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(item(ref));
   return result;
 }
 
@@ -137,17 +140,17 @@ op::Result Store::erase(const op::Op& op) {
     return answer(ResultCode::kMiss);
   }
   if ((op.options & op::kCompareCas) != 0 && op.cas != cas_of(item(slot))) return answer(ResultCode::kExists);
-  ++counters_[StatId::kDeleteHits];
   if ((op.options & op::kDropValue) != 0) return drop_value(op, slot);
   if ((op.options & op::kInvalidate) != 0) return invalidate(op, slot);
+  ++counters_[StatId::kDeleteHits];
   remove(slot, op.hash);
   return answer(ResultCode::kDeleted);
 }
 
 // The item stays to be read, as a stale one, until somebody stores it anew.
 op::Result Store::invalidate(const op::Op& op, Slot slot) {
-  const bool gives_cas = (op.options & op::kExplicitCas) != 0 && op.new_cas != 0;
-  if (gives_cas && !item(slot).has(kHasCas)) {
+  const std::optional<uint64_t> given_cas = given_cas_of(op);
+  if (given_cas && !item(slot).has(kHasCas)) {
     slot = relay(slot, op.hash, kHasCas);
     if (!slot) return answer(ResultCode::kOutOfMemory);
   }
@@ -156,18 +159,17 @@ op::Result Store::invalidate(const op::Op& op, Slot slot) {
   it.clear_bits(kTokenSent);
   it.set_bits(kStale);
   it.set_version(version_++);
-  if (it.has(kHasCas)) it.set_given_cas(gives_cas ? op.new_cas : 0);
+  it.set_given_cas(given_cas);
   return answer(ResultCode::kDeleted);
 }
 
 op::Result Store::drop_value(const op::Op& op, Slot slot) {
-  const bool gives_cas = (op.options & op::kExplicitCas) != 0;
   const bool invalidates = (op.options & op::kInvalidate) != 0;
   const uint32_t deadline = (op.options & op::kTouch) != 0 ? deadline_of(op.exptime) : item(slot).exptime();
   const Draft empty{.key = op.key,
                     .deadline = deadline,
-                    .given_cas = gives_cas ? op.new_cas : 0,
-                    .marks = static_cast<uint8_t>(invalidates ? kStale : 0)};
+                    .given_cas = given_cas_of(op),
+                    .marks = static_cast<Bits>(invalidates ? kStale : 0)};
   if (!overwrite(empty, slot) && !place(empty, op.hash)) return answer(ResultCode::kOutOfMemory);
   return answer(ResultCode::kDeleted);
 }

@@ -13,8 +13,8 @@ class Ghosts {
   static constexpr size_t kLine = 64;
   Ghosts(std::byte* at, uint32_t lines) : lines_(reinterpret_cast<Line*>(at)), count_(lines), used_(lines) {}
 
-  // Remembers half as many as there are items, to as many. With more, what comes back is no news: it would fill the main
-  // queue (measured with values of 200 B: a tenth more misses). Who is remembered when that changes is forgotten.
+  // Remembers half as many as there are items, to as many. With more, what comes back is no news: it would fill the
+  // main queue (measured with values of 200 B: a tenth more misses). Who is remembered when that changes is forgotten.
   void fit(uint64_t items) {
     while (used_ > 1 && used_ * kPrints > items) used_ /= 2;
     while (used_ * 2 <= count_ && used_ * 2 * kPrints <= items) used_ *= 2;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "store/pages.h"
@@ -27,17 +28,19 @@ struct ItemRef {
   PageNumber page() const { return static_cast<PageNumber>(unit / kUnitsPerPage); }
 };
 
-enum ItemBits : uint8_t {
+using Bits = uint16_t;  // 12 of them
+enum ItemBits : Bits {
   kHasExptime = 1 << 0,
   kHasFlags = 1 << 1,
-  kHasCas = 1 << 2,  // given by a client; 0: none is given at present, the version is the CAS
+  kHasCas = 1 << 2,
   kLarge = 1 << 3,
   kFetched = 1 << 4,    // read since it was stored
   kStale = 1 << 5,      // invalidated
   kTokenSent = 1 << 6,  // a reader has been told to make it anew
   kPinned = 1 << 7,     // stays as and where it is, though perhaps out of the index: see pins.cc
+  kGivenCas = 1 << 8,   // what the field holds is the CAS: a client has given it. Else the version is
 };
-inline constexpr uint8_t kLayoutBits = kHasExptime | kHasFlags | kHasCas | kLarge;
+inline constexpr Bits kLayoutBits = kHasExptime | kHasFlags | kHasCas | kLarge;
 
 // memcmp() by words, inline: keys are short, and a call costs as much as the comparison.
 inline bool same_bytes(const char* at, std::string_view wanted) {
@@ -65,11 +68,11 @@ class Item {
   static constexpr size_t kHead = 16;
   static constexpr uint64_t kMaxVersion = (uint64_t{1} << 56) - 1;
 
-  static size_t options_size(uint8_t bits) {
+  static size_t options_size(Bits bits) {
     return ((bits & kHasExptime) != 0 ? 4u : 0u) + ((bits & kHasFlags) != 0 ? 4u : 0u) +
            ((bits & kHasCas) != 0 ? 8u : 0u);
   }
-  static uint32_t units_for(size_t key_length, uint8_t bits, uint64_t inline_length) {
+  static uint32_t units_for(size_t key_length, Bits bits, uint64_t inline_length) {
     return static_cast<uint32_t>((kHead + options_size(bits) + key_length + inline_length + kUnit - 1) / kUnit);
   }
 
@@ -80,21 +83,21 @@ class Item {
   void kill(uint32_t units) { head_ = uint64_t{units} << 8; }
 
   // Makes this record an item; the key, the value and the fields that `bits` promise are still to be written.
-  void lay_out(size_t key_length, uint8_t bits, uint64_t inline_length, uint64_t version, uint32_t now) {
+  void lay_out(size_t key_length, Bits bits, uint64_t inline_length, uint64_t version, uint32_t now) {
     head_ = version << 8 | key_length;
     last_access_ = now;
-    body_ = uint32_t{bits} << 24 | static_cast<uint32_t>(inline_length);
+    body_ = uint32_t{bits} << kLengthBits | static_cast<uint32_t>(inline_length);
   }
 
   size_t key_length() const { return head_ & 0xff; }
   uint64_t version() const { return head_ >> 8; }
   void set_version(uint64_t version) { head_ = version << 8 | (head_ & 0xff); }
-  uint8_t bits() const { return static_cast<uint8_t>(body_ >> 24); }
-  bool has(uint8_t mask) const { return (bits() & mask) != 0; }
-  void set_bits(uint8_t mask) { body_ |= uint32_t{mask} << 24; }
-  void clear_bits(uint8_t mask) { body_ &= ~(uint32_t{mask} << 24); }
-  uint32_t inline_length() const { return body_ & 0xffffff; }
-  void set_inline_length(uint64_t length) { body_ = (body_ & 0xff000000) | static_cast<uint32_t>(length); }
+  Bits bits() const { return static_cast<Bits>(body_ >> kLengthBits); }
+  bool has(Bits mask) const { return (bits() & mask) != 0; }
+  void set_bits(Bits mask) { body_ |= uint32_t{mask} << kLengthBits; }
+  void clear_bits(Bits mask) { body_ &= ~(uint32_t{mask} << kLengthBits); }
+  uint32_t inline_length() const { return body_ & kLengthMask; }
+  void set_inline_length(uint64_t length) { body_ = (body_ & ~kLengthMask) | static_cast<uint32_t>(length); }
   uint32_t last_access() const { return last_access_; }
   // Writes only what changes, so that a popular item's line stays clean.
   void note_read(uint32_t now) {
@@ -106,8 +109,16 @@ class Item {
   void set_exptime(uint32_t second) { store(options(), second); }
   uint32_t client_flags() const { return has(kHasFlags) ? load<uint32_t>(options() + flags_at()) : 0; }
   void set_client_flags(uint32_t flags) { store(options() + flags_at(), flags); }
-  uint64_t given_cas() const { return has(kHasCas) ? load<uint64_t>(options() + cas_at()) : 0; }
-  void set_given_cas(uint64_t cas) { store(options() + cas_at(), cas); }
+  std::optional<uint64_t> given_cas() const {
+    return has(kGivenCas) ? std::optional(load<uint64_t>(options() + cas_at())) : std::nullopt;
+  }
+  // Needs the field only if there is one to be given.
+  void set_given_cas(std::optional<uint64_t> cas) {
+    clear_bits(kGivenCas);
+    if (!cas) return;
+    set_bits(kGivenCas);
+    store(options() + cas_at(), *cas);
+  }
 
   bool has_key(std::string_view wanted) const {
     return key_length() == wanted.size() && same_bytes(key_data(), wanted);
@@ -119,6 +130,9 @@ class Item {
   std::string_view inline_bytes() const { return {key_data() + key_length(), inline_length()}; }
 
  private:
+  static constexpr uint32_t kLengthBits = 20;
+  static constexpr uint32_t kLengthMask = (1u << kLengthBits) - 1;
+
   template <typename T>
   static T load(const char* from) {
     T value{};
@@ -136,7 +150,7 @@ class Item {
 
   uint64_t head_;         // version << 8 | key length; of a dead one: units << 8
   uint32_t last_access_;  // seconds since the epoch
-  uint32_t body_;         // bits << 24 | inline length
+  uint32_t body_;         // bits << 20 | inline length
 };
 static_assert(sizeof(Item) == Item::kHead && alignof(Item) == kUnit);
 

@@ -21,9 +21,6 @@ bool extends(SetMode mode) {
 bool is_plain_set(const op::Op& op) {
   return op.mode == SetMode::kSet && !compares(op);
 }
-uint64_t given_cas_of(const op::Op& op) {
-  return (op.options & op::kExplicitCas) != 0 ? op.new_cas : 0;
-}
 char* copy(char* to, std::string_view from) {
   if (!from.empty()) std::memcpy(to, from.data(), from.size());
   return to + from.size();
@@ -97,10 +94,10 @@ op::Result Store::stored(ItemRef ref) {
 // --- Records
 
 // A large item has a field for everything, so that it never has to move for one: it could not if it is pinned.
-uint8_t Store::Draft::layout() const {
+Bits Store::Draft::layout() const {
   if (is_large()) return kLarge | kHasExptime | kHasFlags | kHasCas;
-  return static_cast<uint8_t>((deadline != 0 ? kHasExptime : 0) | (client_flags != 0 ? kHasFlags : 0) |
-                              (given_cas != 0 ? kHasCas : 0));
+  return static_cast<Bits>((deadline != 0 ? kHasExptime : 0) | (client_flags != 0 ? kHasFlags : 0) |
+                           (given_cas ? kHasCas : 0));
 }
 
 uint64_t Store::Draft::inline_length() const {
@@ -110,11 +107,11 @@ uint64_t Store::Draft::inline_length() const {
 
 void Store::write(const Draft& draft, ItemRef ref) {
   Item& it = item(ref);
-  const uint8_t layout = draft.layout();
-  it.lay_out(draft.key.size(), static_cast<uint8_t>(layout | draft.marks), draft.inline_length(), version_++, now_);
+  const Bits layout = draft.layout();
+  it.lay_out(draft.key.size(), static_cast<Bits>(layout | draft.marks), draft.inline_length(), version_++, now_);
   if ((layout & kHasExptime) != 0) it.set_exptime(draft.deadline);
   if ((layout & kHasFlags) != 0) it.set_client_flags(draft.client_flags);
-  if ((layout & kHasCas) != 0) it.set_given_cas(draft.given_cas);
+  it.set_given_cas(draft.given_cas);
   copy(it.key_data(), draft.key);
   if (draft.is_large()) {
     const uint64_t before = draft.pieces->chunks();
@@ -173,9 +170,9 @@ ItemRef Store::place(const Draft& draft, uint64_t hash) {
   return ref;
 }
 
-Slot Store::relay(Slot slot, uint64_t hash, uint8_t field) {
+Slot Store::relay(Slot slot, uint64_t hash, Bits field) {
   const std::string_view key = item(slot).key();
-  const auto bits = static_cast<uint8_t>(item(slot).bits() | field);
+  const auto bits = static_cast<Bits>(item(slot).bits() | field);
   const uint32_t units = Item::units_for(key.size(), bits, item(slot).inline_length());
   std::array<char, op::kMaxKeyLength> name{};
   copy(name.data(), key);
@@ -189,11 +186,11 @@ Slot Store::relay(Slot slot, uint64_t hash, uint8_t field) {
   debt_ += units;
   const Item& before = item(from);
   Item& it = item(to);
-  it.lay_out(key.size(), static_cast<uint8_t>(bits & ~kPinned), before.inline_length(), before.version(),
+  it.lay_out(key.size(), static_cast<Bits>(bits & ~kPinned), before.inline_length(), before.version(),
              before.last_access());
   if (it.has(kHasExptime)) it.set_exptime(before.exptime());
   if (it.has(kHasFlags)) it.set_client_flags(before.client_flags());
-  if (it.has(kHasCas)) it.set_given_cas(before.given_cas());
+  it.set_given_cas(before.given_cas());
   copy(copy(it.key_data(), named), before.inline_bytes());
   count_in(it);
   slot.set_ref(to);
@@ -203,7 +200,7 @@ Slot Store::relay(Slot slot, uint64_t hash, uint8_t field) {
 
 // --- Values
 
-op::Result Store::replace_value(const op::Op& op, Slot old, Upload* upload, uint8_t marks) {
+op::Result Store::replace_value(const op::Op& op, Slot old, Upload* upload, Bits marks) {
   // What only replaces a stale state keeps its time.
   const uint32_t deadline = (marks & kStale) != 0 ? item(old).exptime() : deadline_of(op.exptime);
   Draft draft{.key = op.key,
@@ -241,7 +238,7 @@ op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
   if (upload != nullptr || total > kMaxInline || item(old).has(kLarge)) return extend_large(op, old, upload);
   const bool appends = op.mode == SetMode::kAppend;
   Item& before = item(old);
-  const bool is_bare = given_cas_of(op) == 0 && !before.has(kPinned | kHasCas);
+  const bool is_bare = !given_cas_of(op) && !before.has(kPinned | kHasCas);
   if (is_bare && Item::units_for(op.key.size(), before.bits(), total) == before.units()) {
     char* const value = before.inline_data();
     if (!appends) std::memmove(value + added, value, before.inline_length());

@@ -26,7 +26,8 @@ uint64_t rounded_up(uint64_t value, uint64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Pages with less alive are compacted before anything is evicted. Where nothing may be, every dead byte is worth having.
+// Pages with less alive are compacted before anything is evicted. Where nothing may be, every dead byte is worth
+// having.
 uint32_t sparse_percent(const StoreConfig& config) {
   return config.evict ? 75 : 100;
 }
@@ -227,8 +228,7 @@ uint32_t Store::deadline_of(int64_t exptime) const {
 }
 
 uint64_t Store::cas_of(const Item& item) const {
-  const uint64_t given = item.given_cas();
-  return given != 0 ? given : item.version() * config_.cas_stride + config_.cas_offset;
+  return item.given_cas().value_or(item.version() * config_.cas_stride + config_.cas_offset);
 }
 
 void Store::count_in(const Item& item) {

@@ -148,14 +148,14 @@ class Store {
     std::string_view key;
     uint32_t deadline = 0;
     uint32_t client_flags = 0;
-    uint64_t given_cas = 0;
-    uint8_t marks = 0;  // of ItemBits
+    std::optional<uint64_t> given_cas = std::nullopt;
+    Bits marks = 0;  // of ItemBits
     std::string_view first = {};
     std::string_view second = {};
     Pieces* pieces = nullptr;
 
     bool is_large() const { return pieces != nullptr && pieces->length() > kMaxInline; }
-    uint8_t layout() const;
+    Bits layout() const;
     uint64_t inline_length() const;
     uint32_t units() const { return Item::units_for(key.size(), layout(), inline_length()); }
   };
@@ -203,6 +203,7 @@ class Store {
   op::Result drop_value(const op::Op& op, Slot slot);
   op::Result hit(const Item& item, bool with_cas) const;
   void add_meta(const op::Op& op, const Item& item, op::Result& result) const;
+  int64_t ttl_of(const Item& item) const;
   void before_access(const op::Op& op, Item& item, op::Result& result) const;
   std::string_view view(const Item& item, uint32_t offset, uint32_t length);
   bool touch(Slot& slot, const op::Op& op);
@@ -210,7 +211,7 @@ class Store {
   // set.cc
   op::Result set(const op::Op& op, Upload* upload);
   op::Result judge_and_store(const op::Op& op, Upload* upload);
-  op::Result replace_value(const op::Op& op, Slot old, Upload* upload, uint8_t marks);
+  op::Result replace_value(const op::Op& op, Slot old, Upload* upload, Bits marks);
   op::Result extend_value(const op::Op& op, Slot old, Upload* upload);
   op::Result extend_large(const op::Op& op, Slot old, Upload* upload);
   op::Result stored(ItemRef ref);
@@ -222,7 +223,7 @@ class Store {
   ItemRef place(const Draft& draft, uint64_t hash);
   void write(const Draft& draft, ItemRef ref);
   // Gives the item room for that field (0 so far), even if it has to move. None: there is no room.
-  Slot relay(Slot slot, uint64_t hash, uint8_t field);
+  Slot relay(Slot slot, uint64_t hash, Bits field);
   void set_expires(Slot slot, bool expires);
 
   // arith.cc

@@ -438,7 +438,7 @@ TEST_CASE("an uploaded value may be given a CAS, and be stored as stale") {
   h.invalidate("a");
   auto reserved = h.store->reserve("a", h.make(op::OpCode::kGet, "a").hash, 10'000);
   REQUIRE(reserved.code == ResultCode::kOk);
-  REQUIRE(reserved.upload.write(0, std::string(10'000, 'v')));
+  REQUIRE(reserved.upload.write(0, std::string(10'000, 'v')) == ResultCode::kOk);
   op::Op commit = h.make(op::OpCode::kCommit, "a");
   commit.options = op::kCompareCas | op::kInvalidate | op::kExplicitCas;
   commit.cas = old_cas;
