@@ -124,7 +124,7 @@ struct Result {
   uint64_t cas = 0;           // hit with kWantCas, stored
   uint64_t version = 0;       // hit: the item's internal version, for chunks
   uint64_t number = 0;        // kNumber
-  // Of a hit, ttl of a kNumber too; with kWantMeta, else 0 (but the marks of winning and being stale are always told).
+  // Of a hit, ttl of a kNumber too; with kWantMeta, else 0: a classic get is neither told of a token nor takes it.
   uint8_t marks = 0;         // ResultMarks
   uint32_t last_access = 0;  // seconds ago
   int64_t ttl = 0;           // seconds left; -1: for ever
