@@ -41,23 +41,23 @@ uint32_t Index::level_of(uint32_t bucket) const {
   return is_split ? state_.level + 1 : state_.level;
 }
 
-bool Index::prefetch_item(uint64_t hash) const {
-  const uint64_t tag = tag_of(hash);
-  const Bucket& at = bucket_of(hash);
-  if (const uint32_t found = matches(at, tag); found != 0) {
-    prefetch_record(item(location(at.slots[std::countr_zero(found)])));
-    return true;
+Index::Guess Index::prefetch_item(uint64_t hash, Slot* slot) const {
+  Bucket& at = bucket_of(hash);
+  if (const uint32_t found = matches(at, tag_of(hash)); found != 0) {
+    *slot = Slot(at.slots + std::countr_zero(found));
+    prefetch_record(item(slot->ref()));
+    return Guess::kMade;
   }
-  if (at.overflow == kNoLine) return true;
+  if (at.overflow == kNoLine) return Guess::kNone;
   __builtin_prefetch(&line(at.overflow));
-  return false;
+  return Guess::kOverflow;
 }
 
-void Index::prefetch_overflow_item(uint64_t hash) const {
-  const uint64_t tag = tag_of(hash);
-  const Bucket& at = line(bucket_of(hash).overflow);
-  if (const uint32_t found = matches(at, tag); found != 0) {
-    prefetch_record(item(location(at.slots[std::countr_zero(found)])));
+void Index::prefetch_overflow_item(uint64_t hash, Slot* slot) const {
+  Bucket& at = line(bucket_of(hash).overflow);
+  if (const uint32_t found = matches(at, tag_of(hash)); found != 0) {
+    *slot = Slot(at.slots + std::countr_zero(found));
+    prefetch_record(item(slot->ref()));
   }
 }
 
@@ -116,12 +116,14 @@ Slot Index::insert(uint64_t hash, ItemRef ref) {
     at->overflow = added;
     slot = line(added).slots;
   }
+  ++changes_;
   *slot = tag_and_hint(hash, level_of(number)) | ref.unit;
   ++state_.items;
   return Slot(slot);
 }
 
 void Index::erase(uint64_t hash, Slot slot) {
+  ++changes_;
   Bucket* before = nullptr;
   Bucket* last = &bucket_of(hash);
   while (last->overflow != kNoLine) {
@@ -148,6 +150,7 @@ void Index::grow(uint32_t reserve) {
     if (pages_.free_count() <= reserve) return;
     directory_[buckets / kLinesPerPage] = take_page();
   }
+  ++changes_;
   split(state_.split);
   if (++state_.split == 1u << state_.level) {
     ++state_.level;

@@ -77,9 +77,12 @@ class Index {
   const State& state() const { return state_; }
 
   void prefetch(uint64_t hash) const { __builtin_prefetch(&bucket_of(hash), 1); }
-  // First guess of where the item is, from the bucket alone: prefetches it. False: the overflow must be looked at.
-  bool prefetch_item(uint64_t hash) const;
-  void prefetch_overflow_item(uint64_t hash) const;
+  // First guess of where the item is, from the bucket alone: prefetches it. kOverflow: that must be looked at, too.
+  enum class Guess : uint8_t { kMade, kNone, kOverflow };
+  Guess prefetch_item(uint64_t hash, Slot* slot) const;
+  void prefetch_overflow_item(uint64_t hash, Slot* slot) const;
+  // Counts what makes slots void: a guess is one as long as this stays the same.
+  uint64_t changes() const { return changes_; }
 
   Slot find(std::string_view key, uint64_t hash) const;
   // The slot that points at this very record; none if no slot does.
@@ -173,6 +176,7 @@ class Index {
   PageNumber* directory_;
   uint64_t hash_seed_;
   State state_;
+  uint64_t changes_ = 0;
 };
 
 inline uint32_t Index::bucket_number(uint64_t hash) const {

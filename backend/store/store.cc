@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "base/text.h"
 #include "op/hash.h"
@@ -18,6 +19,10 @@ constexpr int64_t kThirtyDays = 2'592'000;  // longer exptimes are points in tim
 constexpr uint64_t kGhostShare = 64;        // one byte in so many goes to ghosts: about 0.6 of them to an item of 80 B
 
 constexpr uint32_t kIdleReclaim = 2048;  // units
+
+constexpr uint64_t kLine = 64;
+constexpr uint64_t kMostPrefetched = 2048;  // of an item
+constexpr size_t kLookAhead = 2;            // ops
 
 // Pages that every store needs: a fixed one, the index's first, two heads, two to reclaim with, and two to spare.
 constexpr uint64_t kLeastPages = 8;
@@ -137,16 +142,30 @@ void Store::prepare(std::span<const op::Op> ops) {
 
 void Store::locate() {
   uint32_t in_overflow = 0;
+  guessed_at_ = index_.changes();
   for (size_t i = 0; i < batch_.size(); ++i) {
-    if (!index_.prefetch_item(batch_[i].hash)) in_overflow |= 1u << i;
+    guesses_[i] = Slot{};
+    if (index_.prefetch_item(batch_[i].hash, &guesses_[i]) == Index::Guess::kOverflow) in_overflow |= 1u << i;
   }
   for (; in_overflow != 0; in_overflow &= in_overflow - 1) {
-    index_.prefetch_overflow_item(batch_[static_cast<size_t>(std::countr_zero(in_overflow))].hash);
+    const auto i = static_cast<size_t>(std::countr_zero(in_overflow));
+    index_.prefetch_overflow_item(batch_[i].hash, &guesses_[i]);
   }
+}
+
+// The head of a later op's item is here by now and says how long it is: the rest of it is fetched, too.
+void Store::prefetch_value(size_t index) const {
+  if (index >= batch_.size() || !guesses_[index] || guessed_at_ != index_.changes()) return;
+  const Item& it = item(guesses_[index]);
+  const auto* const start = reinterpret_cast<const char*>(&it);
+  const uint64_t length = std::min<uint64_t>(it.units() * kUnit, kMostPrefetched);
+  for (uint64_t offset = 2 * kLine; offset < length; offset += kLine) __builtin_prefetch(start + offset);
 }
 
 op::Result Store::execute(size_t index) {
   EGRET_DCHECK(index < batch_.size());
+  prefetch_value(index + kLookAhead);
+  guess_ = guesses_[index];
   return dispatch(batch_[index]);
 }
 
@@ -200,8 +219,9 @@ void Store::end_step() {
 // --- Finding, living and dying
 
 Slot Store::find(std::string_view key, uint64_t hash) {
-  const Slot slot = index_.find(key, hash);
-  if (!slot) return {};
+  Slot slot = std::exchange(guess_, Slot{});
+  if (!slot || guessed_at_ != index_.changes() || !item(slot).has_key(key)) slot = index_.find(key, hash);
+  if (!slot) return slot;
   const Item& it = item(slot);
   if (is_flushed(it)) {
     ++counters_[StatId::kGetFlushed];

@@ -173,6 +173,7 @@ class Store {
   Item& item(Slot slot) const { return log_.item(slot.ref()); }
   bool is_expired(const Item& item) const { return item.exptime() != 0 && item.exptime() <= now_; }
   bool is_flushed(const Item& item) const { return item.version() < flushed_before_; }
+  void prefetch_value(size_t index) const;
   // The live item of a key. An expired or flushed one is removed and counted.
   Slot find(std::string_view key, uint64_t hash);
   // The live item of a key; nothing changes and nothing is counted.
@@ -302,6 +303,9 @@ class Store {
   std::vector<PinEntry> pins_;
   std::unique_ptr<char[]> gathered_;  // kMaxChunk bytes: a chunk whose bytes lie in several pieces
   std::span<const op::Op> batch_;
+  std::array<Slot, kMaxBatch> guesses_;  // where locate() believes the batch's items to be ...
+  uint64_t guessed_at_ = 0;              // ... as long as the index has not changed since
+  Slot guess_;                           // of the op that is being executed
   std::string warm_note_;
 };
 
