@@ -87,7 +87,7 @@ std::vector<Cell> row_of(const std::string& name, const DensityOptions& options,
           Cell::number(static_cast<double>(kept.resident_bytes) / limit, 3)};
 }
 
-// Only for a server that tells its pages.
+// For Egret only: no other server tells its pages.
 Table budget_table(const std::string& name, const DensityOptions& options, const Kept& kept) {
   Table table{.title = name + ": where the limit goes, " + title_of(options),
               .key = "budget",
@@ -118,13 +118,13 @@ Budget budget_of(const Stats& stats, uint64_t item_bytes) {
   const auto number = [&stats](const char* name) { return static_cast<int64_t>(stat(stats, name)); };
   Budget budget;
   const int64_t live = number("bytes");
-  const int64_t item_pages = (number("segments") + number("large_pages")) * kPage;
+  const int64_t item_pages = (number("egret_segments") + number("egret_large_pages")) * kPage;
   budget.keys_and_values = number("curr_items") * static_cast<int64_t>(item_bytes);
   budget.item_overhead = live - budget.keys_and_values;
   // A store that has no log counts no pages for its items.
   budget.log_slack = item_pages == 0 ? 0 : item_pages - live;
-  budget.index = number("index_pages") * kPage;
-  budget.free = number("free_pages") * kPage;
+  budget.index = number("egret_index_pages") * kPage;
+  budget.free = number("egret_free_pages") * kPage;
   budget.other = number("limit_maxbytes") - live - budget.log_slack - budget.index - budget.free;
   return budget;
 }
@@ -152,7 +152,7 @@ Status measure_density(const DensityOptions& options, const std::vector<Contende
     if (!good) return Status::error(contender.name + ": " + good.message());
     if (stop.load()) break;
     tables.front().rows.push_back(row_of(contender.name, options, kept));
-    if (kept.stats.contains("index_pages")) tables.push_back(budget_table(contender.name, options, kept));
+    if (kept.stats.contains("egret_backend_pid")) tables.push_back(budget_table(contender.name, options, kept));
   }
   return Status::ok();
 }

@@ -15,8 +15,9 @@ TEST_CASE("more is stored than would fit with next to no overhead") {
 }
 
 TEST_CASE("the parts of the budget add up to the limit") {
-  const Stats stats = {{"limit_maxbytes", 64 << 20}, {"curr_items", 100'000}, {"bytes", 6'400'000}, {"segments", 110},
-                       {"large_pages", 5},           {"index_pages", 20},     {"free_pages", 30}};
+  const Stats stats = {{"limit_maxbytes", 64 << 20}, {"curr_items", 100'000},  {"bytes", 6'400'000},
+                       {"egret_segments", 110},      {"egret_large_pages", 5}, {"egret_index_pages", 20},
+                       {"egret_free_pages", 30}};
   const Budget budget = budget_of(stats, 48);
   CHECK(budget.keys_and_values == 4'800'000);
   CHECK(budget.item_overhead == 1'600'000);

@@ -23,16 +23,18 @@ using bench::Histogram;
 
 constexpr uint32_t kBatch = 100;
 constexpr uint32_t kRoomPerItem = 80;  // beyond key and value: memcached's chunk and a tenth
-constexpr size_t kSlowest = 5;
+constexpr size_t kStalls = 5;
+constexpr uint64_t kOneStallNs = 100'000'000;  // slow gets no farther apart than this are one stall
 
 void sleep_until(uint64_t ns) {
   const timespec time{static_cast<time_t>(ns / bench::kNsPerSecond), static_cast<long>(ns % bench::kNsPerSecond)};
   ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
 }
 
-struct Slow {
-  uint64_t ns = 0;
+struct Stall {
+  uint64_t latency_ns = 0;  // of its slowest get
   uint64_t at_items = 0;
+  uint64_t last_ns = 0;  // when its latest get was due
 };
 
 struct Slice {
@@ -43,9 +45,8 @@ struct Slice {
 
 // What came of one server. The getter owns all but the insertion's counts until it has been joined.
 struct Grown {
-  std::vector<Slice> slices;
-  std::vector<Slow> slowest;  // of all, the slowest first
-  uint64_t gets = 0;
+  std::vector<Slice> slices;  // and one more, of the overwriting
+  std::vector<Stall> stalls;  // the longest first
   uint64_t misses = 0;
   uint64_t get_wrong = 0;
   std::string first_wrong;
@@ -57,15 +58,24 @@ struct Grown {
 
 // Between the inserter, which writes, and the getter.
 struct Progress {
-  std::atomic<uint64_t> inserted{0};  // keys 0..inserted-1 have been stored, and answered
+  std::atomic<uint64_t> inserted{0};  // sets that are answered: of keys 0..items-1 in turn, then of 0.. again
   std::atomic<bool> is_over{false};
 };
 
-void note_slow(std::vector<Slow>& slowest, const Slow& slow) {
-  if (slowest.size() == kSlowest && slow.ns <= slowest.back().ns) return;
-  const auto place = std::find_if(slowest.begin(), slowest.end(), [&](const Slow& each) { return each.ns < slow.ns; });
-  slowest.insert(place, slow);
-  if (slowest.size() > kSlowest) slowest.pop_back();
+void note_stall(std::vector<Stall>& stalls, const Stall& slow) {
+  const bool is_longer = stalls.size() < kStalls || slow.latency_ns > stalls.back().latency_ns;
+  const auto same = std::find_if(stalls.begin(), stalls.end(),
+                                 [&](const Stall& each) { return slow.last_ns - each.last_ns <= kOneStallNs; });
+  if (same != stalls.end()) {
+    same->last_ns = slow.last_ns;
+    if (slow.latency_ns > same->latency_ns) *same = slow;
+  } else if (is_longer) {
+    if (stalls.size() == kStalls) stalls.pop_back();
+    stalls.push_back(slow);
+  } else {
+    return;
+  }
+  std::sort(stalls.begin(), stalls.end(), [](auto& a, auto& b) { return a.latency_ns > b.latency_ns; });
 }
 
 // One get after another, each due at its time whatever became of those before it: a stall is charged to all that it
@@ -80,16 +90,15 @@ Status get_on_schedule(const GrowthOptions& options, ItemClient& client, const P
     if (is_idle) sleep_until(due_ns);
     const uint64_t inserted = progress.inserted.load();
     if (inserted == 0) continue;
-    Slice& slice = grown.slices[std::min<uint64_t>(inserted * options.slices / options.items, options.slices - 1)];
+    Slice& slice = grown.slices[std::min<uint64_t>(inserted * options.slices / options.items, options.slices)];
     if (is_idle) slice.late.record(bench::monotonic_ns() - due_ns);
-    const uint32_t key = rng.below(static_cast<uint32_t>(inserted));
+    const uint32_t key = rng.below(static_cast<uint32_t>(std::min(inserted, options.items)));
     client.add_get({.key = key, .size = options.value_size, .version = 1});
     if (Status good = client.send(); !good) return good;
     if (Status good = client.receive(answers); !good) return good;
     const uint64_t latency_ns = bench::monotonic_ns() - due_ns;
     slice.latency.record(latency_ns);
-    note_slow(grown.slowest, {.ns = latency_ns, .at_items = inserted});
-    ++grown.gets;
+    note_stall(grown.stalls, {.latency_ns = latency_ns, .at_items = inserted, .last_ns = due_ns});
     grown.misses += answers.missed.size();
     grown.get_wrong += answers.wrong;
     if (grown.first_wrong.empty()) grown.first_wrong = answers.first_wrong;
@@ -100,13 +109,14 @@ Status get_on_schedule(const GrowthOptions& options, ItemClient& client, const P
 Status insert(const GrowthOptions& options, Crew& crew, const std::atomic<bool>& stop, Progress& progress,
               Grown& grown) {
   const uint64_t start_ns = bench::monotonic_ns();
-  const auto first_of = [&options](uint64_t batch) { return std::min<uint64_t>(batch * kBatch, options.items); };
+  const uint64_t sets = options.items + options.items / options.slices;  // as many are overwritten as a slice holds
+  const auto first_of = [sets](uint64_t batch) { return std::min<uint64_t>(batch * kBatch, sets); };
   const auto compose = [&](uint64_t batch, ItemClient& client) {
     if (options.insert_rate > 0) {
       sleep_until(start_ns + bench::seconds_to_ns(static_cast<double>(first_of(batch)) / options.insert_rate));
     }
     for (uint64_t i = first_of(batch); i < first_of(batch + 1); ++i) {
-      client.add_set({.key = static_cast<uint32_t>(i), .size = options.value_size, .version = 1}, 0);
+      client.add_set({.key = static_cast<uint32_t>(i % options.items), .size = options.value_size, .version = 1}, 0);
     }
   };
   const auto judged = [&](uint64_t batch, const Answers& answers) {
@@ -114,13 +124,13 @@ Status insert(const GrowthOptions& options, Crew& crew, const std::atomic<bool>&
     grown.refused += answers.refused;
     progress.inserted.store(first_of(batch + 1));
   };
-  Status good = crew.run((options.items + kBatch - 1) / kBatch, compose, judged, stop);
+  Status good = crew.run((sets + kBatch - 1) / kBatch, compose, judged, stop);
   grown.seconds = static_cast<double>(bench::monotonic_ns() - start_ns) / bench::kNsPerSecond;
   return good;
 }
 
 Status grow(const GrowthOptions& options, const bench::Server& server, const std::atomic<bool>& stop, Grown& grown) {
-  grown.slices.resize(options.slices);
+  grown.slices.resize(options.slices + 1);
   auto crew = Crew::connect(server.address);
   if (!crew) return crew.status();
   auto getter = ItemClient::connect(server.address);
@@ -141,9 +151,10 @@ Cell millions(uint64_t items) {
   return Cell::number(static_cast<double>(items) / 1e6, 2);
 }
 
-Histogram whole_latency(const Grown& grown) {
+// While items were inserted.
+Histogram growth_latency(const Grown& grown) {
   Histogram all;
-  for (const Slice& slice : grown.slices) all.merge(slice.latency);
+  for (size_t i = 0; i + 1 < grown.slices.size(); ++i) all.merge(grown.slices[i].latency);
   return all;
 }
 
@@ -151,7 +162,7 @@ Table summary_table() {
   return {.title = "Gets while items are inserted, µs",
           .key = "growth",
           .columns = {{"server", "server"},
-                      {"stored, M", "stored_m"},
+                      {"sets, M", "sets_m"},
                       {"refused", "refused"},
                       {"seconds", "seconds"},
                       {"gets", "gets"},
@@ -164,12 +175,12 @@ Table summary_table() {
 }
 
 std::vector<Cell> summary_row(const std::string& name, const Grown& grown) {
-  const Histogram all = whole_latency(grown);
+  const Histogram all = growth_latency(grown);
   return {name,
           millions(grown.stored),
           grown.refused,
           Cell::number(grown.seconds, 1),
-          grown.gets,
+          all.count(),
           grown.misses,
           micros(all.quantile(0.5)),
           micros(all.quantile(0.99)),
@@ -189,22 +200,23 @@ Table slice_table(const std::string& name, const GrowthOptions& options, const G
                           {"own wake-up, p99.9", "late_p999_us"},
                           {"own wake-up, max", "late_max_us"}},
               .rows = {}};
-  for (uint32_t i = 0; i < options.slices; ++i) {
+  for (uint32_t i = 0; i <= options.slices; ++i) {
     const Slice& slice = grown.slices[i];
-    table.rows.push_back({millions(options.items * (i + 1) / options.slices), slice.latency.count(),
-                          micros(slice.latency.quantile(0.5)), micros(slice.latency.quantile(0.99)),
-                          micros(slice.latency.quantile(0.999)), micros(slice.latency.max()),
-                          micros(slice.late.quantile(0.999)), micros(slice.late.max())});
+    const bool is_growing = i < options.slices;
+    table.rows.push_back({is_growing ? millions(options.items * (i + 1) / options.slices) : Cell("overwriting"),
+                          slice.latency.count(), micros(slice.latency.quantile(0.5)),
+                          micros(slice.latency.quantile(0.99)), micros(slice.latency.quantile(0.999)),
+                          micros(slice.latency.max()), micros(slice.late.quantile(0.999)), micros(slice.late.max())});
   }
   return table;
 }
 
-Table slowest_table(const std::string& name, const Grown& grown) {
-  Table table{.title = name + ": the slowest gets",
-              .key = "slowest of " + name,
-              .columns = {{"µs", "us"}, {"at M items", "items_m"}},
+Table stall_table(const std::string& name, const Grown& grown) {
+  Table table{.title = name + ": the longest stalls, by their slowest get",
+              .key = "stalls of " + name,
+              .columns = {{"µs", "us"}, {"at M sets", "sets_m"}},
               .rows = {}};
-  for (const Slow& slow : grown.slowest) table.rows.push_back({micros(slow.ns), millions(slow.at_items)});
+  for (const Stall& stall : grown.stalls) table.rows.push_back({micros(stall.latency_ns), millions(stall.at_items)});
   return table;
 }
 
@@ -229,7 +241,7 @@ Status measure_growth(const GrowthOptions& options, const std::vector<Contender>
     if (!good) return Status::error(contender.name + ": " + good.message());
     tables.front().rows.push_back(summary_row(contender.name, grown));
     tables.push_back(slice_table(contender.name, options, grown));
-    tables.push_back(slowest_table(contender.name, grown));
+    tables.push_back(stall_table(contender.name, grown));
     if (stop.load()) break;
   }
   return Status::ok();

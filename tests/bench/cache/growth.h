@@ -1,5 +1,6 @@
 // `egret-bench growth`: one client stores a great many new items while another gets some of them on schedule. Whoever
-// stops to grow is seen by the second.
+// stops to grow is seen by the second. At the end the first goes on to overwrite what is there: nothing grows any more,
+// so what the second sees then is what the machine does to it, and the measure for all before.
 #pragma once
 
 #include <atomic>

@@ -92,8 +92,8 @@ double grown(const Played& played, const char* name) {
 
 // By eviction and compaction, for each byte that stores have written. Only Egret counts them.
 double copied_share(const Played& played) {
-  const double inserted = grown(played, "inserted_bytes");
-  return inserted == 0 ? kNothing : grown(played, "copied_bytes") / inserted;
+  const double inserted = grown(played, "egret_inserted_bytes");
+  return inserted == 0 ? kNothing : grown(played, "egret_copied_bytes") / inserted;
 }
 
 Table empty_table(const HitsOptions& options, const std::vector<Contender>& contenders) {
