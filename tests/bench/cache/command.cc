@@ -64,9 +64,12 @@ int run_hits(int argc, char** argv, const std::atomic<bool>& stop) {
   app.add_option("--memory", options.memory_mib, "MiB of each server")
       ->check(CLI::Range(8, 1 << 20))
       ->capture_default_str();
-  app.add_option("--fraction", options.fraction, "memory / what memcached would need for all keys")
+  app.add_option("--fraction", options.fraction, "memory / footprint of all keys")
       ->check(CLI::Range(0.001, 10.0))
       ->capture_default_str();
+  app.add_flag_callback(
+      "--data-footprint", [&options] { options.footprint = Footprint::kData; },
+      "the footprint is that of keys and values alone, not what memcached would need for them");
   app.add_option("--warmup", options.warmup, "requests before those that count, in multiples of the keys")
       ->check(CLI::Range(0.0, kMaxShare))
       ->capture_default_str();

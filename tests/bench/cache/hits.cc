@@ -37,7 +37,7 @@ struct Plan {
 Plan plan_of(const Mix& mix, const HitsOptions& options) {
   Plan plan{.mix = mix};
   const double footprint = static_cast<double>(options.memory_mib << 20) / options.fraction;
-  plan.keys = keys_for_footprint(mix, static_cast<uint64_t>(footprint), options.seed);
+  plan.keys = keys_for_footprint(mix, options.footprint, static_cast<uint64_t>(footprint), options.seed);
   plan.warmup = static_cast<uint64_t>(options.warmup * plan.keys);
   plan.requests = static_cast<uint64_t>(options.requests * plan.keys);
   if (mix.expires) plan.rate = static_cast<double>(plan.warmup + plan.requests) / options.ttl_duration_s;
@@ -98,8 +98,9 @@ double copied_share(const Played& played) {
 
 Table empty_table(const HitsOptions& options, const std::vector<Contender>& contenders) {
   char title[200];
-  std::snprintf(title, sizeof title, "Miss ratio with %llu MiB, %.3g %% of the footprint",
-                static_cast<unsigned long long>(options.memory_mib), options.fraction * 100);
+  std::snprintf(title, sizeof title, "Miss ratio with %llu MiB, %.3g %% of %s",
+                static_cast<unsigned long long>(options.memory_mib), options.fraction * 100,
+                options.footprint == Footprint::kChunks ? "what memcached needs for all keys" : "all keys and values");
   Table table{.title = title,
               .key = "hits",
               .columns = {{"mix", "mix"}, {"M keys", "keys_m"}, {"M gets", "gets_m"}},
@@ -122,6 +123,7 @@ std::vector<Cell> row_of(const Plan& plan, const std::vector<Played>& played) {
   const auto in_millions = [](uint64_t count) { return Cell::number(static_cast<double>(count) / 1e6, 2); };
   std::vector<Cell> row = {plan.mix.name, in_millions(plan.keys), in_millions(played[0].counts.gets)};
   std::vector<double> ratios;
+  ratios.reserve(played.size());
   for (const Played& each : played) ratios.push_back(share(each.counts.misses, each.counts.gets));
   for (const double ratio : ratios) row.push_back(Cell::number(ratio, 4));
   if (ratios.size() > 1) row.push_back(Cell::number((1 - ratios[0] / ratios[1]) * 100, 1));

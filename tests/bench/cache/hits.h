@@ -9,16 +9,18 @@
 #include "base/status.h"
 #include "bench_cache/servers.h"
 #include "bench_cache/table.h"
+#include "bench_cache/trace.h"
 
 namespace egret::bench_cache {
 
 struct HitsOptions {
   ServerOptions servers;
   uint64_t memory_mib = 64;
-  double fraction = 0.1;       // memory / what memcached would need for all keys
+  double fraction = 0.1;  // memory / footprint of all keys
+  Footprint footprint = Footprint::kChunks;
   double warmup = 2;           // requests before those that count, in multiples of the keys
   double requests = 2;         // that count
-  double ttl_duration_s = 60;  // a mix whose items expire is paced, alike for all, to last so long
+  double ttl_duration_s = 100;  // a mix whose items expire is paced, alike for all, to last so long
   double ttl_scale = 0.1;
   std::vector<std::string> mixes;  // only those whose name contains one of these; empty: all
   uint64_t seed = 1;

@@ -85,17 +85,20 @@ Request Trace::next() {
   return request;
 }
 
-uint64_t Trace::footprint_bytes() const {
-  if (sizes_.empty()) return uint64_t{keys_} * memcached_chunk(kKeySize, kSmallSize);
+uint64_t Trace::footprint_bytes(Footprint footprint) const {
+  const auto of_size = [footprint](uint32_t size) {
+    return footprint == Footprint::kChunks ? memcached_chunk(kKeySize, size) : kKeySize + size;
+  };
+  if (sizes_.empty()) return uint64_t{keys_} * of_size(kSmallSize);
   uint64_t bytes = 0;
-  for (const uint16_t size : sizes_) bytes += memcached_chunk(kKeySize, size);
+  for (const uint16_t size : sizes_) bytes += of_size(size);
   return bytes;
 }
 
-uint32_t keys_for_footprint(const Mix& mix, uint64_t bytes, uint64_t seed) {
+uint32_t keys_for_footprint(const Mix& mix, Footprint footprint, uint64_t bytes, uint64_t seed) {
   constexpr uint32_t kSample = 100'000;
   const Trace sample({.name = "", .zipf = 1, .lognormal = mix.lognormal}, kSample, seed, 1);
-  const double keys = static_cast<double>(bytes) * kSample / static_cast<double>(sample.footprint_bytes());
+  const double keys = static_cast<double>(bytes) * kSample / static_cast<double>(sample.footprint_bytes(footprint));
   return static_cast<uint32_t>(std::clamp(keys, 1.0, 4e9));
 }
 

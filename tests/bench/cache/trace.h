@@ -31,8 +31,13 @@ inline constexpr double kTtlMaxS = 3600;
 // Every mix that is replayed, in the order of the report.
 std::vector<Mix> all_mixes();
 
-// Bytes of a memcached slab chunk (default factor and page) for an item with a CAS, no flags and a value of this size:
-// what "footprint" counts.
+// What a footprint is the sum of, over all keys.
+enum class Footprint : uint8_t {
+  kChunks,  // memcached_chunk(): a server with as much memory holds all keys if it is memcached or leaner
+  kData,    // key and value alone, as papers count: nobody holds all keys in so much
+};
+
+// Bytes of a memcached slab chunk (default factor and page) for an item with a CAS, no flags and a value of this size.
 uint32_t memcached_chunk(uint32_t key_size, uint32_t value_size);
 
 struct Request {
@@ -51,7 +56,7 @@ class Trace {
   uint32_t keys() const { return keys_; }
   uint32_t value_size(uint32_t key) const { return sizes_.empty() ? kSmallSize : sizes_[key]; }
   uint32_t ttl_s(uint32_t key) const { return ttls_.empty() ? 0 : ttls_[key]; }  // at least 1; 0: never expires
-  uint64_t footprint_bytes() const;                                              // what memcached needs for all keys
+  uint64_t footprint_bytes(Footprint footprint) const;
 
  private:
   Mix mix_;
@@ -65,6 +70,6 @@ class Trace {
 };
 
 // So many keys that the footprint is `bytes`, to within a key or, with sizes that are drawn, about 1 %. At least 1.
-uint32_t keys_for_footprint(const Mix& mix, uint64_t bytes, uint64_t seed);
+uint32_t keys_for_footprint(const Mix& mix, Footprint footprint, uint64_t bytes, uint64_t seed);
 
 }  // namespace egret::bench_cache

@@ -107,16 +107,19 @@ TEST_CASE("lifetimes are log-uniform from 20 s to an hour, scaled, and never 0, 
   }
 }
 
-TEST_CASE("a footprint is what memcached's chunks come to") {
+TEST_CASE("a footprint is what memcached's chunks come to, or keys and values alone") {
   CHECK(memcached_chunk(16, 32) == 120);     // 107 bytes
   CHECK(memcached_chunk(16, 1024) == 1184);  // 1099
   CHECK(memcached_chunk(16, 5) == 96);
   const uint64_t wanted = uint64_t{640} << 20;
   const Mix small{.name = ""};
-  CHECK(keys_for_footprint(small, wanted, kSeed) == wanted / 120);
+  CHECK(keys_for_footprint(small, Footprint::kChunks, wanted, kSeed) == wanted / 120);
+  CHECK(keys_for_footprint(small, Footprint::kData, wanted, kSeed) == wanted / 48);
+  CHECK(keys_for_footprint(small, Footprint::kData, 0, kSeed) == 1);
   const Mix lognormal{.name = "", .lognormal = true};
-  const uint32_t keys = keys_for_footprint(lognormal, wanted, kSeed);
-  CHECK(static_cast<double>(Trace(lognormal, keys, kSeed + 1, 1).footprint_bytes()) ==
-        doctest::Approx(static_cast<double>(wanted)).epsilon(0.01));
-  CHECK(keys_for_footprint(small, 0, kSeed) == 1);
+  for (const Footprint footprint : {Footprint::kChunks, Footprint::kData}) {
+    const uint32_t keys = keys_for_footprint(lognormal, footprint, wanted, kSeed);
+    CHECK(static_cast<double>(Trace(lognormal, keys, kSeed + 1, 1).footprint_bytes(footprint)) ==
+          doctest::Approx(static_cast<double>(wanted)).epsilon(0.01));
+  }
 }
