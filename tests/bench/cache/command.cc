@@ -83,7 +83,8 @@ int run_hits(int argc, char** argv, const std::atomic<bool>& stop) {
   app.add_option("--ttl-scale", options.ttl_scale, "TTLs are 20 s to 1 h times this")
       ->check(CLI::Range(0.001, 18.0))
       ->capture_default_str();
-  app.add_option("--mix", options.mixes, "only mixes whose name contains this (may be repeated)");
+  app.add_option("--mix", options.mixes,
+                 "only the mix of this name, or those whose name contains this (may be repeated)");
   app.add_option("--seed", options.seed, "of the traces")->capture_default_str();
   const auto measure = [&](const auto& sides, auto& tables, uint64_t& errors) {
     return measure_hits(options, sides, stop, tables, errors);

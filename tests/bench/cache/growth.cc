@@ -14,6 +14,7 @@
 #include "bench/sampler.h"
 #include "bench_cache/crew.h"
 #include "bench_cache/item_client.h"
+#include "bench_cache/stalls.h"
 
 namespace egret::bench_cache {
 namespace {
@@ -23,19 +24,11 @@ using bench::Histogram;
 
 constexpr uint32_t kBatch = 100;
 constexpr uint32_t kRoomPerItem = 80;  // beyond key and value: memcached's chunk and a tenth
-constexpr size_t kStalls = 5;
-constexpr uint64_t kOneStallNs = 100'000'000;  // slow gets no farther apart than this are one stall
 
 void sleep_until(uint64_t ns) {
   const timespec time{static_cast<time_t>(ns / bench::kNsPerSecond), static_cast<long>(ns % bench::kNsPerSecond)};
   ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
 }
-
-struct Stall {
-  uint64_t latency_ns = 0;  // of its slowest get
-  uint64_t at_items = 0;
-  uint64_t last_ns = 0;  // when its latest get was due
-};
 
 struct Slice {
   Histogram latency;  // ns, from the moment the get was due
@@ -46,7 +39,7 @@ struct Slice {
 // What came of one server. The getter owns all but the insertion's counts until it has been joined.
 struct Grown {
   std::vector<Slice> slices;  // and one more, of the overwriting
-  std::vector<Stall> stalls;  // the longest first
+  Stalls stalls;
   uint64_t misses = 0;
   uint64_t get_wrong = 0;
   std::string first_wrong;
@@ -61,22 +54,6 @@ struct Progress {
   std::atomic<uint64_t> inserted{0};  // sets that are answered: of keys 0..items-1 in turn, then of 0.. again
   std::atomic<bool> is_over{false};
 };
-
-void note_stall(std::vector<Stall>& stalls, const Stall& slow) {
-  const bool is_longer = stalls.size() < kStalls || slow.latency_ns > stalls.back().latency_ns;
-  const auto same = std::find_if(stalls.begin(), stalls.end(),
-                                 [&](const Stall& each) { return slow.last_ns - each.last_ns <= kOneStallNs; });
-  if (same != stalls.end()) {
-    same->last_ns = slow.last_ns;
-    if (slow.latency_ns > same->latency_ns) *same = slow;
-  } else if (is_longer) {
-    if (stalls.size() == kStalls) stalls.pop_back();
-    stalls.push_back(slow);
-  } else {
-    return;
-  }
-  std::sort(stalls.begin(), stalls.end(), [](auto& a, auto& b) { return a.latency_ns > b.latency_ns; });
-}
 
 // One get after another, each due at its time whatever became of those before it: a stall is charged to all that it
 // delays.
@@ -98,7 +75,7 @@ Status get_on_schedule(const GrowthOptions& options, ItemClient& client, const P
     if (Status good = client.receive(answers); !good) return good;
     const uint64_t latency_ns = bench::monotonic_ns() - due_ns;
     slice.latency.record(latency_ns);
-    note_stall(grown.stalls, {.latency_ns = latency_ns, .at_items = inserted, .last_ns = due_ns});
+    grown.stalls.note({.latency_ns = latency_ns, .due_ns = due_ns, .at_items = inserted});
     grown.misses += answers.missed.size();
     grown.get_wrong += answers.wrong;
     if (grown.first_wrong.empty()) grown.first_wrong = answers.first_wrong;
@@ -216,7 +193,8 @@ Table stall_table(const std::string& name, const Grown& grown) {
               .key = "stalls of " + name,
               .columns = {{"µs", "us"}, {"at M sets", "sets_m"}},
               .rows = {}};
-  for (const Stall& stall : grown.stalls) table.rows.push_back({micros(stall.latency_ns), millions(stall.at_items)});
+  for (const Stall& stall : grown.stalls.longest())
+    table.rows.push_back({micros(stall.latency_ns), millions(stall.at_items)});
   return table;
 }
 

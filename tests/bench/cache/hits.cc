@@ -137,9 +137,12 @@ std::vector<Cell> row_of(const Plan& plan, const std::vector<Played>& played) {
   return row;
 }
 
+// A name in full stands for itself, though others begin with it; else it stands for all that it is part of.
 bool is_wanted(const Mix& mix, const HitsOptions& options) {
-  return options.mixes.empty() || std::any_of(options.mixes.begin(), options.mixes.end(), [&mix](const auto& part) {
-           return mix.name.find(part) != std::string::npos;
+  const std::vector<Mix> all = all_mixes();
+  return options.mixes.empty() || std::any_of(options.mixes.begin(), options.mixes.end(), [&](const std::string& name) {
+           const bool is_full = std::any_of(all.begin(), all.end(), [&](const Mix& each) { return each.name == name; });
+           return is_full ? mix.name == name : mix.name.find(name) != std::string::npos;
          });
 }
 

@@ -18,11 +18,11 @@ struct HitsOptions {
   uint64_t memory_mib = 64;
   double fraction = 0.1;  // memory / footprint of all keys
   Footprint footprint = Footprint::kChunks;
-  double warmup = 2;           // requests before those that count, in multiples of the keys
-  double requests = 2;         // that count
+  double warmup = 2;            // requests before those that count, in multiples of the keys
+  double requests = 2;          // that count
   double ttl_duration_s = 100;  // a mix whose items expire is paced, alike for all, to last so long
   double ttl_scale = 0.1;
-  std::vector<std::string> mixes;  // only those whose name contains one of these; empty: all
+  std::vector<std::string> mixes;  // names, or parts of names; empty: all
   uint64_t seed = 1;
 };
 
