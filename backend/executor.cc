@@ -144,7 +144,7 @@ Result Executor::get(const Op& op, size_t index) {
   if (!(op.options & op::kPin)) return store_->execute(index);
   auto pin = store_->pin(op.key, op.hash);
   const Result result = store_->execute(index);
-  if (pin && !pin.value().empty() && result.code == ResultCode::kHit && pin.version() == result.version) {
+  if (pin && pin.length() > 0 && result.code == ResultCode::kHit && pin.version() == result.version) {
     LaneState& lane = lane_state(op_lanes_[index]);
     if (lane.pins.size() == kMaxPinsPerLane) lane.pins.erase(lane.pins.begin());
     lane.pins.push_back({std::move(pin), now_ns_});
@@ -182,10 +182,8 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
   upload->last_part_ns = now_ns_;
   if (upload->failure != ResultCode::kOk) return answer(upload->failure);
   const bool same = upload->parts.key() == op.key && upload->parts.total_length() == op.length;
-  if (!same || !upload->parts.write(op.offset, op.value)) {
-    upload->failure = ResultCode::kInvalid;
-    upload->parts.release();
-  }
+  upload->failure = same ? upload->parts.write(op.offset, op.value) : ResultCode::kInvalid;
+  if (upload->failure != ResultCode::kOk) upload->parts.release();
   return answer(upload->failure);
 }
 
@@ -224,9 +222,34 @@ void Executor::drop_overdue() {
 // ------------------------------------------------------------------------------------------------
 
 Result Executor::stats(const Op& op) {
-  if (op.group != static_cast<uint8_t>(op::StatGroup::kGeneral)) return answer(ResultCode::kUnsupported);
   stat_rows_.clear();
-  store_->append_stats(stat_rows_);
+  switch (static_cast<op::StatGroup>(op.group)) {
+    case op::StatGroup::kGeneral:
+      store_->append_stats(stat_rows_);
+      append_process_stats();
+      return stats_page(static_cast<size_t>(std::min<uint64_t>(op.version, stat_rows_.size())));
+    case op::StatGroup::kSizeClasses: {
+      store_->append_class_stats(stat_rows_);
+      // A class may have appeared since the last page: pages of this group go on by id.
+      std::ranges::sort(stat_rows_, {}, &op::StatRow::id);
+      const auto first = std::ranges::lower_bound(stat_rows_, op.version, {}, &op::StatRow::id);
+      return stats_page(static_cast<size_t>(first - stat_rows_.begin()));
+    }
+  }
+  return answer(ResultCode::kUnsupported);
+}
+
+// The rows from the `first` on.
+Result Executor::stats_page(size_t first) const {
+  Result page = answer(ResultCode::kOk);
+  page.value = std::string_view(reinterpret_cast<const char*>(stat_rows_.data() + first),
+                                (stat_rows_.size() - first) * sizeof(op::StatRow));
+  page.total_length = static_cast<uint32_t>(page.value.size());
+  return page;
+}
+
+// What the store cannot know: figures of the process.
+void Executor::append_process_stats() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   const auto add = [&](op::StatId id, uint64_t value) { stat_rows_.push_back({static_cast<uint32_t>(id), 0, value}); };
@@ -234,12 +257,6 @@ Result Executor::stats(const Op& op) {
   add(op::StatId::kPid, static_cast<uint64_t>(::getpid()));
   add(op::StatId::kUserUsec, microseconds(usage.ru_utime));
   add(op::StatId::kSystemUsec, microseconds(usage.ru_stime));
-  const auto first = static_cast<size_t>(std::min<uint64_t>(op.version, stat_rows_.size()));
-  Result page = answer(ResultCode::kOk);
-  page.value = std::string_view(reinterpret_cast<const char*>(stat_rows_.data() + first),
-                                (stat_rows_.size() - first) * sizeof(op::StatRow));
-  page.total_length = static_cast<uint32_t>(page.value.size());
-  return page;
 }
 
 Result Executor::admin(const Op& op) {

@@ -56,6 +56,8 @@ class Executor final : public rpc::OpHandler {
   op::Result commit(const op::Op& op, rpc::LaneId lane);
   op::Result abort(const op::Op& op, rpc::LaneId lane);
   op::Result stats(const op::Op& op);
+  op::Result stats_page(size_t first) const;
+  void append_process_stats();
   op::Result admin(const op::Op& op);
   Upload* find_upload(LaneState& lane, const op::Op& op);
   void drop_overdue();

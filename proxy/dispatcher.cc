@@ -5,6 +5,7 @@
 #include "memcache/reply.h"
 #include "memcache/translate.h"
 #include "op/item_size.h"
+#include "proxy/class_report.h"
 
 namespace egret::proxy {
 
@@ -335,20 +336,19 @@ bool Dispatcher::on_stats() {
       op.code = OpCode::kStats;
       op.group = static_cast<uint8_t>(op::StatGroup::kGeneral);
       return start_fan_out(op);
+    case memcache::StatsTopic::kItems:
+    case memcache::StatsTopic::kSlabs:
+    case memcache::StatsTopic::kSizes:
+      op.code = OpCode::kStats;
+      op.group = static_cast<uint8_t>(op::StatGroup::kSizeClasses);
+      return start_fan_out(op);
     case memcache::StatsTopic::kEgret:
       replies_.push_text(lanes_report(stats_));
-      return true;
-    case memcache::StatsTopic::kSlabs:
-      replies_.push_text("STAT active_slabs 0\r\nSTAT total_malloced 0\r\nEND\r\n");
-      return true;
-    case memcache::StatsTopic::kSizes:
-      replies_.push_text("STAT sizes_status disabled\r\nEND\r\n");
       return true;
     case memcache::StatsTopic::kDetail:
       replies_.push_text(command_.argument_count > 1 && command_.arguments[1] == "dump" ? memcache::kEnd
                                                                                         : memcache::kOk);
       return true;
-    case memcache::StatsTopic::kItems:
     case memcache::StatsTopic::kConns:
     case memcache::StatsTopic::kCachedump:
       replies_.push_text(memcache::kEnd);
@@ -365,15 +365,24 @@ void Dispatcher::on_fan_out(const FanOut& fan_out) {
   observer_.on_resumable();
   const std::string_view failure = failure_line(fan_out.failure());
   if (command_.kind == CommandKind::kFlushAll) return answer(failure.empty() ? memcache::kOk : failure);
+  // `stats` alone has something to say when no backend answers.
+  const bool is_general = stats_topic_ == memcache::StatsTopic::kGeneral;
+  const bool is_reset = stats_topic_ == memcache::StatsTopic::kReset;
+  if (fan_out.backends_up() == 0 && !is_general && !is_reset) return replies_.push_text(failure);
   switch (stats_topic_) {
     case memcache::StatsTopic::kReset:
       reset_stats(stats_);
       return answer(failure.empty() ? memcache::kResetLine : failure);
     case memcache::StatsTopic::kSettings:
-      if (fan_out.backends_up() == 0) return replies_.push_text(failure);
       return replies_.push_text(settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax),
                                                 fan_out.stat(op::StatId::kLimitMaxbytes),
                                                 fan_out.stat(op::StatId::kEvicts) != 0));
+    case memcache::StatsTopic::kItems:
+      return replies_.push_text(items_report(fan_out.class_stats()));
+    case memcache::StatsTopic::kSlabs:
+      return replies_.push_text(slabs_report(fan_out.class_stats()));
+    case memcache::StatsTopic::kSizes:
+      return replies_.push_text(sizes_report(fan_out.class_stats()));
     default:
       return replies_.push_text(general_report(stats_, fan_out));
   }

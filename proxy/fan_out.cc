@@ -32,6 +32,19 @@ uint64_t merged(op::StatMerge how, uint64_t so_far, uint64_t value) {
   }
   return so_far + value;
 }
+
+// Over partitions and backends alike.
+op::StatMerge merge_of(op::ClassField field) {
+  const bool is_latest = field == op::ClassField::kEvictedTime || field == op::ClassField::kAge;
+  return is_latest ? op::StatMerge::kMax : op::StatMerge::kSum;
+}
+
+op::StatRow take_row(std::string_view& rows) {
+  op::StatRow row{};
+  std::memcpy(&row, rows.data(), sizeof row);
+  rows.remove_prefix(sizeof row);
+  return row;
+}
 }  // namespace
 
 FanOut::FanOut(const Router& router, const op::Op& op, FanOutOwner& owner)
@@ -90,12 +103,14 @@ void FanOut::Part::on_result(const Result& result) {
 void FanOut::on_part(Part& part, const Result& result) {
   if (result.code != ResultCode::kOk) return give_up(part, result.code);
   Share& share = *part.share;
-  add_rows(share, result.value);
-  if (!result.is_partial() || result.value.empty()) {
+  const bool of_classes = op_.group == static_cast<uint8_t>(op::StatGroup::kSizeClasses);
+  const uint64_t next = of_classes ? add_class_rows(part, result.value) : add_rows(part, result.value);
+  // A page that leads nowhere is the last.
+  if (!result.is_partial() || next <= part.cursor) {
     --unanswered_;
     return;
   }
-  part.cursor += result.value.size() / sizeof(op::StatRow);
+  part.cursor = next;
   share.unsent.push_back(&part);
   if (share.unsent.size() == 1) send_waiting(share);
 }
@@ -105,15 +120,34 @@ void FanOut::give_up(Part& part, ResultCode why) {
   --unanswered_;
 }
 
-void FanOut::add_rows(Share& share, std::string_view rows) {
-  for (; rows.size() >= sizeof(op::StatRow); rows.remove_prefix(sizeof(op::StatRow))) {
-    op::StatRow row{};
-    std::memcpy(&row, rows.data(), sizeof row);
+uint64_t FanOut::add_rows(const Part& part, std::string_view rows) {
+  std::vector<uint64_t>& stats = part.share->stats;
+  const uint64_t next = part.cursor + rows.size() / sizeof(op::StatRow);
+  while (rows.size() >= sizeof(op::StatRow)) {
+    const op::StatRow row = take_row(rows);
     if (row.id > kMaxStatId) continue;
-    if (row.id >= share.stats.size()) share.stats.resize(row.id + 1);
-    uint64_t& value = share.stats[row.id];
-    value = merged(info_of(row.id).merge, value, row.value);
+    if (row.id >= stats.size()) stats.resize(row.id + 1);
+    stats[row.id] = merged(info_of(row.id).merge, stats[row.id], row.value);
   }
+  return next;
+}
+
+// Rows come in the order of their ids; one that comes again would be counted twice.
+uint64_t FanOut::add_class_rows(const Part& part, std::string_view rows) {
+  auto& classes = part.share->classes;
+  uint64_t next = part.cursor;
+  while (rows.size() >= sizeof(op::StatRow)) {
+    const op::StatRow row = take_row(rows);
+    const uint32_t size_class = row.id >> 8;
+    const uint32_t field = row.id & 0xff;
+    if (row.id < next) continue;
+    next = uint64_t{row.id} + 1;
+    if (size_class >= op::kSizeClasses || field >= op::kClassFields) continue;
+    if (size_class >= classes.size()) classes.resize(size_class + 1);
+    uint64_t& value = classes[size_class][field];
+    value = merged(merge_of(static_cast<op::ClassField>(field)), value, row.value);
+  }
+  return next;
 }
 
 ResultCode FanOut::failure() const {
@@ -134,6 +168,21 @@ uint64_t FanOut::stat(op::StatId id) const {
     // Half of a backend's partitions would look like a backend that lost half of its items.
     if (share.failure != ResultCode::kOk || index >= share.stats.size()) continue;
     all = std::exchange(first, false) ? share.stats[index] : merged(how, all, share.stats[index]);
+  }
+  return all;
+}
+
+ClassStats FanOut::class_stats() const {
+  ClassStats all;
+  for (const Share& share : shares_) {
+    if (share.failure != ResultCode::kOk) continue;
+    if (all.size() < share.classes.size()) all.resize(share.classes.size());
+    for (size_t size_class = 0; size_class < share.classes.size(); ++size_class) {
+      for (uint32_t field = 0; field < op::kClassFields; ++field) {
+        uint64_t& value = all[size_class][field];
+        value = merged(merge_of(static_cast<op::ClassField>(field)), value, share.classes[size_class][field]);
+      }
+    }
   }
   return all;
 }

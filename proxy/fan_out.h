@@ -8,6 +8,7 @@
 // Thread: the worker's. It deletes itself when over; an owner that goes earlier calls orphan().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -20,6 +21,9 @@
 namespace egret::proxy {
 
 class FanOut;
+
+// By size class, by ClassField. Classes of larger items than those there are may be left out.
+using ClassStats = std::vector<std::array<uint64_t, op::kClassFields>>;
 
 class FanOutOwner {
  public:
@@ -43,8 +47,10 @@ class FanOut final {
   size_t backends() const { return shares_.size(); }
   // Those of which every partition has answered.
   size_t backends_up() const;
-  // A statistic over those; 0 if nobody knows it.
+  // A statistic over those; 0 if nobody knows it, or group kGeneral was not asked for.
   uint64_t stat(op::StatId id) const;
+  // Likewise those of all size classes; empty unless group kSizeClasses was asked for.
+  ClassStats class_stats() const;
 
  private:
   struct Share;
@@ -52,7 +58,7 @@ class FanOut final {
   struct Part final : rpc::Waiter {
     Share* share = nullptr;
     uint32_t lane = 0;
-    uint64_t cursor = 0;  // stats: rows received
+    uint64_t cursor = 0;  // stats: where the next page begins
     void on_result(const op::Result& result) override;
   };
   // One backend's.
@@ -64,6 +70,7 @@ class FanOut final {
     std::vector<Part> parts;
     std::deque<Part*> unsent;
     std::vector<uint64_t> stats;  // by id
+    ClassStats classes;
     void on_credit() override;
     bool is_lost() const { return !session->is_open() || session->generation() != generation; }
   };
@@ -72,7 +79,9 @@ class FanOut final {
   void send_waiting(Share& share);
   void on_part(Part& part, const op::Result& result);
   void give_up(Part& part, op::ResultCode why);
-  static void add_rows(Share& share, std::string_view rows);
+  // Both take a page of a part's rows, and say where its next page begins.
+  static uint64_t add_rows(const Part& part, std::string_view rows);
+  static uint64_t add_class_rows(const Part& part, std::string_view rows);
   void finish_if_done();
 
   FanOutOwner* owner_;

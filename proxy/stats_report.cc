@@ -135,6 +135,10 @@ constexpr Row kGeneral[] = {
     {"egret_deliveries", [](const Source& s) { return number(s.deliveries()); }},
 };
 
+// The store's inner life, of which memcached has no counterpart: rows of op::stat_table() from here on, under its
+// names.
+constexpr StatId kFirstInnerRow = StatId::kExpired;
+
 #undef EGRET_STORE_ROW
 #undef EGRET_WORKER_ROW
 #undef EGRET_WORKER_SINCE_RESET_ROW
@@ -187,6 +191,9 @@ std::string general_report(const StatsSource& source, const FanOut& store) {
   ::getrusage(RUSAGE_SELF, &from.usage);
   std::string text;
   for (const Row& row : kGeneral) add_row(text, row.name, row.value(from));
+  for (const op::StatInfo& info : op::stat_table()) {
+    if (info.id >= kFirstInnerRow) add_row(text, "egret_" + std::string(info.name), number(store.stat(info.id)));
+  }
   add_lane_totals(text, source);
   return text.append(memcache::kEnd);
 }
@@ -245,7 +252,7 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   add_row(text, "dump_enabled", "no");
   add_row(text, "hash_algorithm", "xxh3");
   add_row(text, "idle_timeout", "0");
-  add_row(text, "track_sizes", "no");
+  add_row(text, "track_sizes", "yes");
   add_row(text, "ssl_enabled", "no");
   return text.append(memcache::kEnd);
 }

@@ -1,5 +1,7 @@
-// Results that are nothing but their code.
+// What ops and results say, in short.
 #pragma once
+
+#include <optional>
 
 #include "op/op.h"
 
@@ -9,6 +11,11 @@ inline op::Result answer(op::ResultCode code) {
   op::Result result;
   result.code = code;
   return result;
+}
+
+// The CAS that the client wants the item to have, if any.
+inline std::optional<uint64_t> given_cas_of(const op::Op& op) {
+  return (op.options & op::kExplicitCas) != 0 ? std::optional(op.new_cas) : std::nullopt;
 }
 
 }  // namespace egret::store

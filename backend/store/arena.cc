@@ -1,8 +1,17 @@
 #include "store/arena.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <fstream>
 
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -11,28 +20,129 @@ namespace egret::store {
 namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kHugePage = 2u << 20;
+
+uint64_t rounded_up(uint64_t value, uint64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+// Whether the kernel makes huge pages where it is advised to.
+bool has_transparent_huge_pages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string text;
+  std::getline(file, text);
+  return text.find("[always]") != std::string::npos || text.find("[madvise]") != std::string::npos;
+}
 }  // namespace
 
-base::Expected<Arena> Arena::reserve(uint64_t bytes) {
-  Arena arena;
-  arena.size_ = bytes & ~(kPage - 1);
-  arena.mapped_ = arena.size_ + kHugePage;
-  void* mapping =
-      mmap(nullptr, arena.mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) {
-    return base::Status::system_error("cannot reserve " + base::size_text(arena.mapped_) + " for the store", errno);
+const char* to_string(Backing backing) {
+  switch (backing) {
+    case Backing::kHugePages:
+      return "explicit huge pages";
+    case Backing::kTransparentHugePages:
+      return "transparent huge pages";
+    case Backing::kSmallPages:
+      return "pages of 4 KiB (the host offers no huge ones)";
   }
-  arena.mapping_ = mapping;
-  const uint64_t misaligned = reinterpret_cast<uint64_t>(mapping) % kHugePage;
-  arena.data_ = static_cast<std::byte*>(mapping) + (kHugePage - misaligned) % kHugePage;
-  // Advice: without huge pages the store is slower, not wrong.
-  (void)madvise(arena.data_, arena.size_, MADV_HUGEPAGE);
-  (void)madvise(arena.data_, arena.size_, MADV_DONTDUMP);
+  return "unknown";
+}
+
+base::Expected<Arena> Arena::reserve(const ArenaOptions& options) {
+  Arena arena;
+  arena.size_ = options.bytes & ~(kPage - 1);
+  base::Status mapped = options.path.empty() ? arena.map_anonymous() : arena.map_file(options.path);
+  if (mapped && options.populate) mapped = arena.populate();
+  if (!mapped) return mapped;
   return arena;
 }
 
+base::Status Arena::map_anonymous() {
+  // Explicit huge pages are taken whole, from those set aside for it: with NORESERVE a lack of them would show as a
+  // SIGBUS later.
+  mapped_ = rounded_up(size_, kHugePage);
+  void* mapping = MAP_FAILED;
+  if (mapped_ - size_ <= size_ / 32) {
+    mapping = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+  }
+  if (mapping != MAP_FAILED) {
+    backing_ = Backing::kHugePages;
+  } else {
+    mapped_ = size_ + kHugePage;
+    mapping = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED)
+      return base::Status::system_error("cannot reserve " + base::size_text(mapped_) + " for the store", errno);
+  }
+  mapping_ = mapping;
+  const uint64_t misaligned = reinterpret_cast<uint64_t>(mapping) % kHugePage;
+  data_ = static_cast<std::byte*>(mapping) + (kHugePage - misaligned) % kHugePage;
+  if (backing_ == Backing::kSmallPages && madvise(data_, size_, MADV_HUGEPAGE) == 0 && has_transparent_huge_pages())
+    backing_ = Backing::kTransparentHugePages;
+  (void)madvise(data_, size_, MADV_DONTDUMP);
+  return base::Status::ok();
+}
+
+base::Status Arena::map_file(const std::string& path) {
+  const auto failed = [&](const char* what) {
+    return base::Status::system_error("warm_restart: " + std::string(what) + " " + path, errno);
+  };
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (descriptor_ < 0) return failed("cannot open");
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) return failed("another process holds");
+  struct statfs system {};
+  struct stat status {};
+  if (::fstatfs(descriptor_, &system) != 0 || ::fstat(descriptor_, &status) != 0) return failed("cannot examine");
+  const bool is_huge = system.f_type == HUGETLBFS_MAGIC;
+  mapped_ = is_huge ? rounded_up(size_, static_cast<uint64_t>(system.f_bsize)) : size_;
+  was_there_ = static_cast<uint64_t>(status.st_size) == mapped_;
+  if (!was_there_ && (::ftruncate(descriptor_, 0) != 0 || ::ftruncate(descriptor_, static_cast<off_t>(mapped_)) != 0))
+    return failed("cannot resize");
+  // Room is taken now: a file system that fills up later would end the process.
+  if (const int error = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(mapped_)); error != 0) {
+    return base::Status::system_error("warm_restart: no room of " + base::size_text(mapped_) + " for " + path, error);
+  }
+  mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  if (mapping_ == MAP_FAILED) {
+    mapping_ = nullptr;
+    return failed("cannot map");
+  }
+  data_ = static_cast<std::byte*>(mapping_);
+  if (is_huge) {
+    backing_ = Backing::kHugePages;
+  } else if (madvise(data_, size_, MADV_HUGEPAGE) == 0 && has_transparent_huge_pages()) {
+    backing_ = Backing::kTransparentHugePages;
+  }
+  (void)madvise(data_, size_, MADV_DONTDUMP);
+  return base::Status::ok();
+}
+
+// A page that is not resident costs its first user a fault of microseconds, or of much more where memory is short.
+base::Status Arena::populate() {
+#ifdef MADV_POPULATE_WRITE
+  if (madvise(data_, size_, MADV_POPULATE_WRITE) == 0) return base::Status::ok();
+  if (errno != EINVAL) {
+    return base::Status::system_error("cannot have " + base::size_text(size_) + " of memory resident for the store",
+                                      errno);
+  }
+#endif
+  // A kernel before 5.14: write what is there.
+  for (uint64_t offset = 0; offset < size_; offset += kPage) {
+    volatile std::byte* const at = data_ + offset;
+    *at = *at;
+  }
+  return base::Status::ok();
+}
+
+Arena::Arena(Arena&& other) noexcept
+    : mapping_(std::exchange(other.mapping_, nullptr)),
+      mapped_(other.mapped_),
+      data_(other.data_),
+      size_(other.size_),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      backing_(other.backing_),
+      was_there_(other.was_there_) {}
+
 Arena::~Arena() {
   if (mapping_ != nullptr) munmap(mapping_, mapped_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 }  // namespace egret::store

@@ -1,38 +1,107 @@
-// The checker: what must hold between any two ops.
+// The checker: everything that must hold between two calls. Reads all of the store.
+#include <vector>
+
 #include "store/store.h"
 
 namespace egret::store {
 
-bool Store::check_invariants(std::string* why) const {
-  if (!heap_.check(why) || !index_.check(why)) return false;
+bool Store::check_invariants(std::string* why) {
+  if (!pages_.check(why) || !index_.check(why) || !log_.check(why)) return false;
+  if (!check_records(why) || !check_large(why)) return false;
+  if (memory_used() > config_.memory_limit) return *why = "more memory is used than allowed", false;
+  return true;
+}
+
+// Every record that is alive is one that the index, or a pin, knows; and all of them are counted.
+bool Store::check_records(std::string* why) {
   uint64_t items = 0;
-  uint64_t item_bytes = 0;
-  uint64_t pinned_bytes = 0;
-  uint64_t upload_bytes = 0;
-  for (uint32_t unit = heap_.begin(); unit < heap_.top(); unit += item({unit}).units) {
-    const Item& it = item({unit});
-    if (it.has(kFree)) continue;
-    const std::string where = "item at unit " + std::to_string(unit);
-    const uint64_t bytes = it.units * kUnit;
-    if (item_units(it.key_length, it.has(kHasFlags), it.value_length) > it.units)
-      return *why = where + ": larger than its block", false;
-    if (it.pins != 0) pinned_bytes += bytes;
-    if (it.has(kLinked)) {
-      if (index_.find(it.key(), index_.hash_of(it)) != ItemRef{unit})
-        return *why = where + ": not found under its key", false;
-      if (it.version >= version_) return *why = where + ": a version from the future", false;
+  uint64_t bytes = 0;
+  uint64_t expiring = 0;
+  uint64_t detached = 0;
+  std::array<uint64_t, 2> weights{};
+  for (PageNumber page = pages_.fixed(); page < pages_.size(); ++page) {
+    const PageInfo& info = pages_.info(page);
+    if (info.use != PageUse::kSmall && info.use != PageUse::kMain) continue;
+    uint32_t pins = 0;
+    for (uint32_t at = 0; at < info.used;) {
+      const ItemRef ref{uint64_t{page} * kUnitsPerPage + at};
+      const Item& it = item(ref);
+      at += it.units();
+      if (it.is_dead()) continue;
+      const std::string where = "the item at unit " + std::to_string(ref.unit);
+      const PinEntry* pin = find_pin(ref);
+      if (it.has(kPinned) != (pin != nullptr)) return *why = where + ": pinned by nobody", false;
+      pins += pin != nullptr ? 1 : 0;
+      weights[static_cast<size_t>(log_.queue_of(ref))] += item_bytes(it);
+      const bool is_filed = bool{index_.find(ref, index_.hash_of(it))};
+      const bool is_detached = pin != nullptr && pin->is_detached;
+      if (is_filed == is_detached) return *why = where + ": alive, but not in the index, or the reverse", false;
+      if (is_detached) {
+        ++detached;
+        continue;
+      }
       ++items;
-      item_bytes += bytes;
-    } else if (it.pins == 0) {
-      upload_bytes += bytes;
+      bytes += item_bytes(it);
+      expiring += it.exptime() != 0 ? 1 : 0;
+    }
+    if (pins != info.pins) return *why = "page " + std::to_string(page) + ": pins are miscounted", false;
+  }
+  using op::StatId;
+  if (items != index_.item_count() || items != counters_[StatId::kCurrItems])
+    return *why = "items are miscounted", false;
+  if (bytes != counters_[StatId::kBytes]) return *why = "bytes are miscounted", false;
+  if (expiring != expiring_items_) return *why = "items that expire are miscounted", false;
+  uint64_t known_detached = 0;
+  for (const PinEntry& pin : pins_) known_detached += pin.is_detached ? 1 : 0;
+  if (detached != known_detached) return *why = "a detached version is gone", false;
+  if (weights[0] != log_.queue(Queue::kSmall).weight || weights[1] != log_.queue(Queue::kMain).weight)
+    return *why = "a queue's weight is miscounted", false;
+  return true;
+}
+
+// What large items list is taken, by one of them only; and what is taken is theirs, or an upload's.
+bool Store::check_large(std::string* why) {
+  std::vector<bool> listed(uint64_t{pages_.size()} * kChunksPerPage);
+  uint64_t chunks = 0;
+  for (PageNumber page = pages_.fixed(); page < pages_.size(); ++page) {
+    const PageInfo& info = pages_.info(page);
+    if (info.use != PageUse::kSmall && info.use != PageUse::kMain) continue;
+    for (uint32_t at = 0; at < info.used;) {
+      const Item& it = item({uint64_t{page} * kUnitsPerPage + at});
+      at += it.units();
+      if (it.is_dead() || !it.has(kLarge)) continue;
+      const std::string where = "the large item \"" + std::string(it.key()) + "\"";
+      const LargeHead head = large_head(it);
+      uint32_t end = 0;
+      uint32_t its_chunks = 0;
+      for (uint32_t i = 0; i < head.extents; ++i) {
+        const Extent extent = extent_of(it, i);
+        const uint64_t chunk = first_chunk(extent);
+        const PageInfo& of = pages_.info(static_cast<PageNumber>(chunk / kChunksPerPage));
+        const bool is_page = of.use == PageUse::kLarge && chunk % kChunksPerPage == 0;
+        const bool is_chunk = of.use == PageUse::kChunks && (of.used >> (chunk % kChunksPerPage) & 1) != 0;
+        if (!is_page && !is_chunk) return *why = where + " lists what is not taken", false;
+        if (listed[chunk]) return *why = where + " lists what another has", false;
+        listed[chunk] = true;
+        const uint32_t length = end_of(extent) - end;
+        if (length == 0 || length > (is_page ? kPageSize : kChunkSize))
+          return *why = where + " has a bad extent", false;
+        end = end_of(extent);
+        its_chunks += is_page ? kChunksPerPage : 1;
+      }
+      const uint64_t tail = it.inline_length() - sizeof head - head.extents * sizeof(Extent);
+      if (end + tail != head.length || its_chunks != head.chunks) return *why = where + " is miscounted", false;
+      chunks += its_chunks;
     }
   }
-  if (items != index_.item_count() || items != item_count()) return *why = "items are miscounted", false;
-  if (item_bytes != counters_[op::StatId::kBytes]) return *why = "item bytes are miscounted", false;
-  if (pinned_bytes != pinned_bytes_) return *why = "pinned bytes are miscounted", false;
-  if (upload_bytes != upload_bytes_) return *why = "upload bytes are miscounted", false;
-  if (heap_.end() * kUnit + index_.bytes() != arena_.size()) return *why = "heap and index do not meet", false;
-  return memory_used() <= config_.memory_limit || (*why = "over the memory limit", false);
+  uint64_t taken = 0;
+  for (PageNumber page = pages_.fixed(); page < pages_.size(); ++page) {
+    const PageInfo& info = pages_.info(page);
+    if (info.use == PageUse::kLarge) taken += kChunksPerPage;
+    if (info.use == PageUse::kChunks) taken += static_cast<uint64_t>(std::popcount(info.used));
+  }
+  if (taken != chunks + upload_chunks_) return *why = "pages or chunks are taken by nobody", false;
+  return true;
 }
 
 }  // namespace egret::store

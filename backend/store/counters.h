@@ -1,4 +1,4 @@
-// The store's counters, by the ids of op/stats.h.
+// The store's counters: those of op/stats.h by their ids, and those of every size class.
 #pragma once
 
 #include <array>
@@ -8,21 +8,35 @@
 
 namespace egret::store {
 
-class Counters {
- public:
-  uint64_t& operator[](op::StatId id) { return values_[static_cast<size_t>(id)]; }
-  uint64_t operator[](op::StatId id) const { return values_[static_cast<size_t>(id)]; }
+struct Counters {
+  struct Class {
+    uint64_t number = 0;
+    uint64_t bytes = 0;
+    uint64_t evicted = 0;
+    uint64_t evicted_nonzero = 0;
+    uint64_t evicted_time = 0;
+    uint64_t evicted_unfetched = 0;
+    uint64_t evicted_active = 0;
+    uint64_t expired_unfetched = 0;
+    uint64_t reclaimed = 0;
+    uint64_t out_of_memory = 0;
+  };
+
+  uint64_t& operator[](op::StatId id) { return values[static_cast<size_t>(id)]; }
+  uint64_t operator[](op::StatId id) const { return values[static_cast<size_t>(id)]; }
 
   // `stats reset`: what says how things are stays, what counts events starts again.
   void reset() {
-    for (size_t i = 0; i < values_.size(); ++i) {
-      const auto id = static_cast<op::StatId>(i);
-      if (id != op::StatId::kBytes && id != op::StatId::kCurrItems) values_[i] = 0;
-    }
+    const uint64_t bytes = (*this)[op::StatId::kBytes];
+    const uint64_t items = (*this)[op::StatId::kCurrItems];
+    values = {};
+    (*this)[op::StatId::kBytes] = bytes;
+    (*this)[op::StatId::kCurrItems] = items;
+    for (Class& each : classes) each = {.number = each.number, .bytes = each.bytes};
   }
 
- private:
-  std::array<uint64_t, static_cast<size_t>(op::StatId::kStepsOver64us) + 1> values_{};
+  std::array<uint64_t, static_cast<size_t>(op::StatId::kStepsOver64us) + 1> values{};
+  std::array<Class, op::kSizeClasses> classes{};
 };
 
 }  // namespace egret::store

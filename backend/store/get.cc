@@ -1,4 +1,4 @@
-// Get (with touch), Chunk and Delete.
+// Get (with touch, and the meta commands' vivify and recache), Chunk and Delete (with invalidate).
 #include <algorithm>
 
 #include "store/answer.h"
@@ -6,56 +6,172 @@
 
 namespace egret::store {
 
+using op::ResultCode;
 using op::StatId;
 
+namespace {
+constexpr uint16_t kMetaOptions = op::kWantMeta | op::kRecache;  // who asks with one of them may win
+}
+
 op::Result Store::hit(const Item& item, bool with_cas) const {
-  op::Result result = answer(op::ResultCode::kHit);
+  op::Result result = answer(ResultCode::kHit);
   result.client_flags = item.client_flags();
-  result.total_length = item.value_length;
-  result.version = item.version;
-  if (with_cas) result.cas = cas_of(item.version);
+  result.total_length = value_length(item);
+  result.version = item.version();
+  if (with_cas) result.cas = cas_of(item);
   return result;
+}
+
+// In one piece: a view of the item if its bytes lie together, else a copy.
+std::string_view Store::view(const Item& item, uint32_t offset, uint32_t length) {
+  const std::string_view piece = piece_at(pages_, item, offset);
+  if (piece.size() >= length) return piece.substr(0, length);
+  copy_out(pages_, item, offset, length, gathered_.get());
+  return {gathered_.get(), length};
 }
 
 // memcached counts a key of gat or touch as a touch, and only as that.
 op::Result Store::get(const op::Op& op) {
+  if ((op.options & op::kPeek) != 0) return look(op);
   const bool touches = (op.options & op::kTouch) != 0;
   ++counters_[touches ? StatId::kCmdTouch : StatId::kCmdGet];
-  const ItemRef ref = find(op.key, op.hash);
-  if (!ref) {
-    ++counters_[touches ? StatId::kTouchMisses : StatId::kGetMisses];
-    return answer(op::ResultCode::kMiss);
+  Slot slot = find(op.key, op.hash);
+  const bool hits = slot || (op.options & op::kVivify) != 0;
+  ++counters_[touches ? (hits ? StatId::kTouchHits : StatId::kTouchMisses)
+                      : (hits ? StatId::kGetHits : StatId::kGetMisses)];
+  if (!slot) return hits ? vivify(op) : answer(ResultCode::kMiss);
+  op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
+  if ((op.options & kMetaOptions) != 0) before_access(op, item(slot), result);
+  slot.note_read();
+  if (touches && !touch(slot, op)) return answer(ResultCode::kOutOfMemory);
+  Item& it = item(slot);
+  it.note_read(now_);
+  if ((op.options & op::kCompareCas) != 0 && op.cas == cas_of(it)) {
+    result.total_length = 0;
+  } else if ((op.options & op::kNoValue) == 0) {
+    result.value = piece_at(pages_, it, 0);
   }
-  ++counters_[touches ? StatId::kTouchHits : StatId::kGetHits];
-  Item& it = item(ref);
-  it.note_read();
-  if (touches) it.exptime = deadline_of(op.exptime);
-  op::Result result = hit(it, (op.options & op::kWantCas) != 0);
-  if ((op.options & op::kNoValue) == 0) result.value = it.value();
   return result;
 }
 
-op::Result Store::chunk(const op::Op& op) const {
-  const ItemRef ref = peek(op.key, op.hash);
-  if (!ref || item(ref).version != op.version) return answer(op::ResultCode::kChanged);
-  const Item& it = item(ref);
-  if (op.offset > it.value_length) return answer(op::ResultCode::kInvalid);
-  op::Result result = hit(it, true);
-  result.value = it.value().substr(op.offset, op.length);
+// Without a trace.
+op::Result Store::look(const op::Op& op) {
+  const Slot slot = peek(op.key, op.hash);
+  if (!slot) return answer(ResultCode::kMiss);
+  op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
+  add_meta(op, item(slot), result);
+  if (item(slot).has(kStale)) result.marks |= op::kStale;
+  if ((op.options & op::kNoValue) == 0) result.value = piece_at(pages_, item(slot), 0);
+  return result;
+}
+
+void Store::add_meta(const op::Op& op, const Item& item, op::Result& result) const {
+  if ((op.options & op::kWantMeta) == 0) return;
+  if (item.has(kFetched)) result.marks |= op::kFetched;
+  result.last_access = now_ - std::min(now_, item.last_access());
+  result.ttl = ttl_of(item);
+}
+
+int64_t Store::ttl_of(const Item& item) const {
+  return item.exptime() == 0 ? -1 : int64_t{item.exptime()} - now_;
+}
+
+// The state before this access; and who may make a stale or soon expired item anew: the first who asks, and nobody else
+// until it has been stored again.
+void Store::before_access(const op::Op& op, Item& item, op::Result& result) const {
+  add_meta(op, item, result);
+  if (item.has(kStale)) result.marks |= op::kStale;
+  if (item.has(kTokenSent)) {
+    result.marks |= op::kTokenSent;
+    return;
+  }
+  const bool ends_soon =
+      (op.options & op::kRecache) != 0 && item.exptime() != 0 && int64_t{item.exptime()} - now_ < op.recache_below;
+  if (!item.has(kStale) && !ends_soon) return;
+  result.marks |= op::kWon;
+  item.set_bits(kTokenSent);
+}
+
+// A missing item is created, empty, and whoever asked is the one to fill it.
+op::Result Store::vivify(const op::Op& op) {
+  const std::optional<uint64_t> given_cas = given_cas_of(op);
+  const ItemRef ref =
+      place({.key = op.key, .deadline = deadline_of(op.vivify_exptime), .given_cas = given_cas, .marks = kTokenSent},
+            op.hash);
+  if (!ref) return answer(ResultCode::kOutOfMemory);
+  op::Result result = hit(item(ref), (op.options & op::kWantCas) != 0);
+  result.marks = op::kWon;
+  if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(item(ref));
+  return result;
+}
+
+// Gives the item another deadline. One that never had any may have to move: `slot` is then where it is now. False:
+// there is no room for that.
+bool Store::touch(Slot& slot, const op::Op& op) {
+  const uint32_t deadline = deadline_of(op.exptime);
+  if (!item(slot).has(kHasExptime)) {
+    if (deadline == 0) return true;
+    slot = relay(slot, op.hash, kHasExptime);
+    if (!slot) return false;
+  }
+  item(slot).set_exptime(deadline);
+  set_expires(slot, deadline != 0);
+  return true;
+}
+
+op::Result Store::chunk(const op::Op& op) {
+  const Slot slot = peek(op.key, op.hash);
+  if (!slot || item(slot).version() != op.version) return answer(ResultCode::kChanged);
+  return chunk_of(item(slot), op.offset, op.length);
+}
+
+op::Result Store::chunk_of(const Item& item, uint32_t offset, uint32_t length) {
+  const uint32_t whole = value_length(item);
+  if (offset > whole) return answer(ResultCode::kInvalid);
+  op::Result result = hit(item, true);
+  result.value = view(item, offset, std::min({length, whole - offset, kMaxChunk}));
   return result;
 }
 
 op::Result Store::erase(const op::Op& op) {
-  const ItemRef ref = find(op.key, op.hash);
-  if (!ref) {
+  const Slot slot = find(op.key, op.hash);
+  if (!slot) {
     ++counters_[StatId::kDeleteMisses];
-    return answer(op::ResultCode::kMiss);
+    return answer(ResultCode::kMiss);
   }
-  if ((op.options & op::kCompareCas) != 0 && op.cas != cas_of(item(ref).version))
-    return answer(op::ResultCode::kExists);
+  if ((op.options & op::kCompareCas) != 0 && op.cas != cas_of(item(slot))) return answer(ResultCode::kExists);
+  if ((op.options & op::kDropValue) != 0) return drop_value(op, slot);
+  if ((op.options & op::kInvalidate) != 0) return invalidate(op, slot);
   ++counters_[StatId::kDeleteHits];
-  remove(ref, op.hash);
-  return answer(op::ResultCode::kDeleted);
+  remove(slot, op.hash);
+  return answer(ResultCode::kDeleted);
+}
+
+// The item stays to be read, as a stale one, until somebody stores it anew.
+op::Result Store::invalidate(const op::Op& op, Slot slot) {
+  const std::optional<uint64_t> given_cas = given_cas_of(op);
+  if (given_cas && !item(slot).has(kHasCas)) {
+    slot = relay(slot, op.hash, kHasCas);
+    if (!slot) return answer(ResultCode::kOutOfMemory);
+  }
+  if ((op.options & op::kTouch) != 0 && !touch(slot, op)) return answer(ResultCode::kOutOfMemory);
+  Item& it = item(slot);
+  it.clear_bits(kTokenSent);
+  it.set_bits(kStale);
+  it.set_version(version_++);
+  it.set_given_cas(given_cas);
+  return answer(ResultCode::kDeleted);
+}
+
+op::Result Store::drop_value(const op::Op& op, Slot slot) {
+  const bool invalidates = (op.options & op::kInvalidate) != 0;
+  const uint32_t deadline = (op.options & op::kTouch) != 0 ? deadline_of(op.exptime) : item(slot).exptime();
+  const Draft empty{.key = op.key,
+                    .deadline = deadline,
+                    .given_cas = given_cas_of(op),
+                    .marks = static_cast<Bits>(invalidates ? kStale : 0)};
+  if (!overwrite(empty, slot) && !place(empty, op.hash)) return answer(ResultCode::kOutOfMemory);
+  return answer(ResultCode::kDeleted);
 }
 
 }  // namespace egret::store

@@ -9,167 +9,159 @@
 namespace egret::store {
 
 namespace {
-// Items per bucket before it grows. At 0.8 of the slots about a fifth of the buckets overflow.
-constexpr uint64_t kLoadNumerator = 28;
-constexpr uint64_t kLoadDenominator = 5;
+// Items per bucket before it grows. At 0.82 of the slots about a fifth of the buckets overflow.
+constexpr uint64_t kLoadNumerator = 23;
+constexpr uint64_t kLoadDenominator = 4;
 constexpr uint32_t kMaxLevel = 30;
 
-void prefetch_block(const Item& item) {
+void prefetch_record(const Item& item) {
   const auto* start = reinterpret_cast<const char*>(&item);
   __builtin_prefetch(start);
-  __builtin_prefetch(start + 64);
+  __builtin_prefetch(start + 63);
 }
 }  // namespace
 
-Index::Index(std::byte* arena, uint64_t arena_size, uint32_t* directory, uint64_t hash_seed)
-    : arena_(arena), end_(arena + arena_size), directory_(directory), hash_seed_(hash_seed) {
-  static_assert(1u << kFirstLevel == kLinesPerGranule);
-  directory_[0] = 0;
+Index::Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed)
+    : arena_(arena), pages_(pages), directory_(directory), hash_seed_(hash_seed), state_{} {
+  static_assert(1u << kFirstLevel == kLinesPerPage);
+  state_.level = kFirstLevel;
+  directory_[0] = take_page();
+  EGRET_CHECK(directory_[0] != kNoPage);
 }
+
+Index::Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed, const State& state)
+    : arena_(arena), pages_(pages), directory_(directory), hash_seed_(hash_seed), state_(state) {}
 
 uint64_t Index::hash_of(const Item& item) const {
   return op::hash_key(item.key(), hash_seed_);
 }
 
 uint32_t Index::level_of(uint32_t bucket) const {
-  const bool is_split = bucket < split_ || bucket >= 1u << level_;
-  return is_split ? level_ + 1 : level_;
+  const bool is_split = bucket < state_.split || bucket >= 1u << state_.level;
+  return is_split ? state_.level + 1 : state_.level;
 }
 
 bool Index::prefetch_item(uint64_t hash) const {
   const uint64_t tag = tag_of(hash);
   const Bucket& at = bucket_of(hash);
   if (const uint32_t found = matches(at, tag); found != 0) {
-    prefetch_block(item(location(at.slots[std::countr_zero(found)])));
+    prefetch_record(item(location(at.slots[std::countr_zero(found)])));
     return true;
   }
   if (at.overflow == kNoLine) return true;
-  __builtin_prefetch(&overflow_of(at));
+  __builtin_prefetch(&line(at.overflow));
   return false;
 }
 
 void Index::prefetch_overflow_item(uint64_t hash) const {
   const uint64_t tag = tag_of(hash);
-  const Bucket& at = overflow_of(bucket_of(hash));
+  const Bucket& at = line(bucket_of(hash).overflow);
   if (const uint32_t found = matches(at, tag); found != 0) {
-    prefetch_block(item(location(at.slots[std::countr_zero(found)])));
+    prefetch_record(item(location(at.slots[std::countr_zero(found)])));
   }
 }
 
 // --- Lines
 
-bool Index::take_granule(uint32_t* granule) {
-  if (used_granules_ == granules_) {
-    wants_granule_ = true;
-    return false;
-  }
-  *granule = used_granules_++;
-  // The granule may have held items before.
-  Bucket& lowest = line((*granule + 1) * kLinesPerGranule - 1);
-  std::fill_n(&lowest, kLinesPerGranule, Bucket{});
-  return true;
+PageNumber Index::take_page() {
+  const PageNumber page = pages_.take(PageUse::kIndex);
+  if (page != kNoPage) std::fill_n(&line(page * kLinesPerPage), kLinesPerPage, Bucket{});
+  return page;
 }
 
 uint32_t Index::take_line() {
-  if (free_line_ != kNoLine) {
-    const uint32_t link = free_line_;
-    free_line_ = line(link - 1).overflow;
-    line(link - 1) = Bucket{};
-    return link;
+  if (state_.free_line != kNoLine) {
+    const uint32_t number = state_.free_line;
+    state_.free_line = line(number).overflow;
+    line(number) = Bucket{};
+    return number;
   }
-  if (fresh_lines_ == 0) {
-    uint32_t granule = 0;
-    if (!take_granule(&granule)) return kNoLine;
-    fresh_line_ = granule * kLinesPerGranule;
-    fresh_lines_ = kLinesPerGranule;
+  if (state_.fresh_lines == 0) {
+    const PageNumber page = take_page();
+    if (page == kNoPage) return kNoLine;
+    state_.fresh_line = page * kLinesPerPage;
+    state_.fresh_lines = kLinesPerPage;
   }
-  --fresh_lines_;
-  return ++fresh_line_;  // the link of the line before the increment
+  --state_.fresh_lines;
+  return state_.fresh_line++;
 }
 
-void Index::give_line(uint32_t link) {
-  line(link - 1).overflow = free_line_;
-  free_line_ = link;
+void Index::give_line(uint32_t number) {
+  line(number).overflow = state_.free_line;
+  state_.free_line = number;
 }
 
 // --- Slots
 
-bool Index::insert(uint64_t hash, ItemRef ref) {
-  const uint32_t number = bucket_number(hash);
-  Bucket* at = &bucket(number);
-  while (at->overflow != kNoLine) at = &overflow_of(*at);
-  uint64_t* slot = std::find(at->slots, at->slots + kSlots, uint64_t{0});
-  if (slot == at->slots + kSlots) {
-    const uint32_t link = take_line();
-    if (link == kNoLine) return false;
-    ++overflow_lines_;
-    at->overflow = link;
-    slot = line(link - 1).slots;
-  }
-  *slot = make_slot(hash, level_of(number), ref);
-  ++items_;
-  return true;
-}
-
-uint64_t* Index::find_slot(uint64_t hash, ItemRef ref) const {
+Slot Index::find(ItemRef ref, uint64_t hash) const {
   Bucket* at = &bucket_of(hash);
   while (true) {
     for (uint64_t& slot : at->slots) {
-      if (location(slot) == ref) return &slot;
+      if (location(slot) == ref) return Slot(&slot);
     }
-    EGRET_CHECK(at->overflow != kNoLine);
-    at = &overflow_of(*at);
+    if (at->overflow == kNoLine) return {};
+    at = &line(at->overflow);
   }
 }
 
-void Index::erase(uint64_t hash, ItemRef ref) {
-  uint64_t* hole = find_slot(hash, ref);
+Slot Index::insert(uint64_t hash, ItemRef ref) {
+  const uint32_t number = bucket_number(hash);
+  Bucket* at = &bucket(number);
+  while (at->overflow != kNoLine) at = &line(at->overflow);
+  uint64_t* slot = std::find(at->slots, at->slots + kSlots, uint64_t{0});
+  if (slot == at->slots + kSlots) {
+    const uint32_t added = take_line();
+    EGRET_CHECK(added != kNoLine);
+    ++state_.overflow_lines;
+    at->overflow = added;
+    slot = line(added).slots;
+  }
+  *slot = tag_and_hint(hash, level_of(number)) | ref.unit;
+  ++state_.items;
+  return Slot(slot);
+}
+
+void Index::erase(uint64_t hash, Slot slot) {
   Bucket* before = nullptr;
   Bucket* last = &bucket_of(hash);
   while (last->overflow != kNoLine) {
     before = last;
-    last = &overflow_of(*last);
+    last = &line(last->overflow);
   }
   uint64_t* end = std::find(last->slots, last->slots + kSlots, uint64_t{0});
-  *hole = end[-1];
+  *slot.at_ = end[-1];
   end[-1] = 0;
-  --items_;
+  --state_.items;
   if (before != nullptr && last->slots[0] == 0) {
     give_line(before->overflow);
     before->overflow = kNoLine;
-    --overflow_lines_;
+    --state_.overflow_lines;
   }
-}
-
-void Index::replace(uint64_t hash, ItemRef ref, ItemRef with) {
-  uint64_t* slot = find_slot(hash, ref);
-  *slot = (*slot & ~kLocationMask) | with.unit;
 }
 
 // --- Growth
 
-void Index::grow() {
-  const uint64_t buckets = (uint64_t{1} << level_) + split_;
-  if (items_ * kLoadDenominator < buckets * kLoadNumerator || level_ >= kMaxLevel) return;
-  if (buckets % kLinesPerGranule == 0) {
-    uint32_t granule = 0;
-    if (!take_granule(&granule)) return;
-    directory_[buckets / kLinesPerGranule] = granule;
+void Index::grow(uint32_t reserve) {
+  const uint64_t buckets = bucket_count();
+  if (state_.items * kLoadDenominator < buckets * kLoadNumerator || state_.level >= kMaxLevel) return;
+  if (buckets % kLinesPerPage == 0) {
+    if (pages_.free_count() <= reserve) return;
+    directory_[buckets / kLinesPerPage] = take_page();
   }
-  split(split_);
-  if (++split_ == 1u << level_) {
-    ++level_;
-    split_ = 0;
+  split(state_.split);
+  if (++state_.split == 1u << state_.level) {
+    ++state_.level;
+    state_.split = 0;
   }
 }
 
 void Index::append(Appender& to, uint64_t slot) {
   if (to.used == kSlots) {
-    const uint32_t link = take_line();
-    EGRET_DCHECK(link != kNoLine);
-    ++overflow_lines_;
-    to.bucket->overflow = link;
-    to = {&line(link - 1)};
+    const uint32_t added = take_line();
+    EGRET_DCHECK(added != kNoLine);
+    ++state_.overflow_lines;
+    to.bucket->overflow = added;
+    to = {&line(added)};
   }
   to.bucket->slots[to.used++] = slot;
 }
@@ -178,24 +170,25 @@ void Index::append(Appender& to, uint64_t slot) {
 // two chains together need at most as many overflow lines as those slots came from, and each was freed before its slots
 // were dealt.
 void Index::split(uint32_t from) {
-  const uint32_t bit = level_;
-  const bool refill = (bit + 1) % kHintBits == 0;  // the hint is used up: the next level's comes from the items
+  const uint32_t bit = state_.level;
+  const bool refill = hint_base(bit + 1) == bit + 1;  // the hint is used up: the next level's comes from the items
+  const uint32_t shift = Slot::kHintShift + bit - hint_base(bit);
   Appender low{&bucket(from)};
-  Appender high{&bucket(from + (1u << level_))};
+  Appender high{&bucket(from + (1u << bit))};
   Bucket current = *low.bucket;
   *low.bucket = Bucket{};
   while (true) {
     const uint32_t next = current.overflow;
     for (uint64_t slot : current.slots) {
       if (slot == 0) break;
-      const bool goes_high = (slot >> (40 + bit % kHintBits) & 1) != 0;
-      if (refill) slot = make_slot(hash_of(item(location(slot))), bit + 1, location(slot));
+      const bool goes_high = (slot >> shift & 1) != 0;
+      if (refill) slot = (slot & kKeptBySplit) | tag_and_hint(hash_of(item(location(slot))), bit + 1);
       append(goes_high ? high : low, slot);
     }
     if (next == kNoLine) break;
-    current = line(next - 1);
+    current = line(next);
     give_line(next);
-    --overflow_lines_;
+    --state_.overflow_lines;
   }
 }
 
@@ -205,19 +198,25 @@ bool Index::check_chain(uint32_t number, uint64_t* items, uint64_t* lines, std::
   const std::string where = "bucket " + std::to_string(number);
   std::vector<std::string_view> keys;
   bool ended = false;
-  for (const Bucket* at = &bucket(number);; at = &overflow_of(*at)) {
+  for (const Bucket* at = &bucket(number);; at = &line(at->overflow)) {
     for (const uint64_t slot : at->slots) {
       if (slot == 0) {
         ended = true;
         continue;
       }
       if (ended) return *why = where + " has a hole", false;
-      const Item& it = item(location(slot));
-      if (it.has(kFree) || !it.has(kLinked)) return *why = where + " points to what is no item", false;
+      const ItemRef ref = location(slot);
+      if (ref.page() < pages_.fixed() || ref.page() >= pages_.size()) return *why = where + " points outside", false;
+      const PageUse use = pages_.info(ref.page()).use;
+      if ((use != PageUse::kSmall && use != PageUse::kMain) || item(ref).is_dead())
+        return *why = where + " points to what is no item", false;
+      const Item& it = item(ref);
       const uint64_t hash = hash_of(it);
       if (bucket_number(hash) != number) return *why = where + " has an item of another bucket", false;
-      if (make_slot(hash, level_of(number), location(slot)) != slot)
+      if (tag_and_hint(hash, level_of(number)) != (slot & ~kKeptBySplit))
         return *why = where + " has a wrong tag or hint", false;
+      const bool expires = (slot >> Slot::kExpiresShift & 1) != 0;
+      if (expires != (it.exptime() != 0)) return *why = where + " is wrong about an exptime", false;
       if (std::find(keys.begin(), keys.end(), it.key()) != keys.end()) return *why = where + " has a key twice", false;
       keys.push_back(it.key());
     }
@@ -232,16 +231,16 @@ bool Index::check_chain(uint32_t number, uint64_t* items, uint64_t* lines, std::
 bool Index::check(std::string* why) const {
   uint64_t items = 0;
   uint64_t lines = 0;
-  const uint32_t buckets = (1u << level_) + split_;
+  const uint32_t buckets = bucket_count();
   for (uint32_t number = 0; number < buckets; ++number) {
     if (!check_chain(number, &items, &lines, why)) return false;
   }
-  if (items != items_) return *why = "the index miscounts its items", false;
-  if (lines != overflow_lines_) return *why = "the index miscounts its overflow lines", false;
-  uint64_t free_lines = fresh_lines_;
-  for (uint32_t link = free_line_; link != kNoLine; link = line(link - 1).overflow) ++free_lines;
-  const uint64_t bucket_granules = (uint64_t{buckets} + kLinesPerGranule - 1) / kLinesPerGranule;
-  const uint64_t overflow_capacity = (used_granules_ - bucket_granules) * kLinesPerGranule;
+  if (items != state_.items) return *why = "the index miscounts its items", false;
+  if (lines != state_.overflow_lines) return *why = "the index miscounts its overflow lines", false;
+  uint64_t free_lines = state_.fresh_lines;
+  for (uint32_t at = state_.free_line; at != kNoLine; at = line(at).overflow) ++free_lines;
+  const uint64_t bucket_pages = (uint64_t{buckets} + kLinesPerPage - 1) / kLinesPerPage;
+  const uint64_t overflow_capacity = (pages_.count(PageUse::kIndex) - bucket_pages) * kLinesPerPage;
   if (lines + free_lines != overflow_capacity) return *why = "the index has lost lines", false;
   return true;
 }

@@ -1,13 +1,13 @@
 // Where the item of a key is: linear hashing over 64-byte buckets, growing one bucket at a time.
 //
 //   bucket = [ overflow link 4 B | 4 B unused | 7 slots of 8 B ]
-//   slot   = [ tag 16 bits | hint 8 bits | location 40 bits ]; 0 is an empty one. A chain has no holes.
+//   slot   = [ tag 14 bits | hint 7 | frequency 2 | expires 1 | location 40 ]; 0 is an empty one. A chain has no holes.
 //
-// The low bits of the hash choose the bucket, bits 32..47 are the tag (the partition is chosen by the highest ones),
-// and the hint holds the next few of the low bits, so that seven of eight doublings split buckets without reading an
-// item. Buckets, first ones and overflow alike, are *lines* of granules (64 KiB) at the arena's end, the first granule
-// being the last 64 KiB; a directory maps 1024 bucket numbers at a time to a granule. Lossless: nothing is ever pushed
-// out. Thread: the store's owner's.
+// The low bits of the hash choose the bucket, bits 32..45 are the tag (the partition is chosen by the highest ones),
+// and the hint holds the next few of the low bits, so that six of seven doublings split buckets without reading an
+// item. The frequency counts reads, up to 3: it is here, and not in the item, so that a read writes one line only.
+// Buckets and overflow buckets alike are *lines* of the index's pages; a directory says in which page the buckets 1024
+// n to 1024 n + 1023 are. Lossless: nothing is ever pushed out. Thread: the store's owner's.
 #pragma once
 
 #include <bit>
@@ -16,57 +16,102 @@
 #include <string_view>
 
 #include "store/item.h"
+#include "store/pages.h"
 
 namespace egret::store {
 
+// One item's place in the index. Valid until the next insert(), erase() or grow().
+class Slot {
+ public:
+  Slot() = default;
+  explicit Slot(uint64_t* at) : at_(at) {}
+  explicit operator bool() const { return at_ != nullptr; }
+
+  ItemRef ref() const { return {*at_ & kLocationMask}; }
+  void set_ref(ItemRef ref) { *at_ = (*at_ & ~kLocationMask) | ref.unit; }
+  uint32_t frequency() const { return static_cast<uint32_t>(*at_ >> kFrequencyShift & 3); }
+  void set_frequency(uint32_t frequency) {
+    *at_ = (*at_ & ~(uint64_t{3} << kFrequencyShift)) | uint64_t{frequency} << kFrequencyShift;
+  }
+  void note_read() {
+    if (frequency() < kMaxFrequency) *at_ += uint64_t{1} << kFrequencyShift;
+  }
+  bool expires() const { return (*at_ >> kExpiresShift & 1) != 0; }
+  void set_expires(bool expires) {
+    *at_ = (*at_ & ~(uint64_t{1} << kExpiresShift)) | uint64_t{expires} << kExpiresShift;
+  }
+
+  static constexpr uint32_t kMaxFrequency = 3;
+  static constexpr uint64_t kLocationMask = (uint64_t{1} << 40) - 1;
+  static constexpr uint32_t kExpiresShift = 40;
+  static constexpr uint32_t kFrequencyShift = 41;
+  static constexpr uint32_t kHintShift = 43;
+  static constexpr uint32_t kTagShift = 50;
+
+ private:
+  friend class Index;
+  uint64_t* at_ = nullptr;
+};
+
 class Index {
  public:
-  static constexpr uint32_t kGranule = 64u << 10;
-  static constexpr uint32_t kLinesPerGranule = kGranule / 64;
-  static constexpr uint32_t kFirstLevel = 10;  // 1024 buckets to begin with
+  static constexpr uint32_t kLinesPerPage = kPageSize / 64;
+  static constexpr uint32_t kFirstLevel = 10;  // 1024 buckets, a page, to begin with
+  static constexpr uint32_t kSlots = 7;
 
-  // `directory` has room for one entry per granule of the arena. One granule is taken at once.
-  Index(std::byte* arena, uint64_t arena_size, uint32_t* directory, uint64_t hash_seed);
+  // What a warm restart needs besides the pages and the directory.
+  struct State {
+    uint32_t level;  // buckets 0 .. 2^level + split - 1 exist
+    uint32_t split;  // the next bucket to split
+    uint64_t items;
+    uint32_t free_line;    // lines that are free again, linked
+    uint32_t fresh_line;   // the next never used line of the newest overflow page
+    uint32_t fresh_lines;  // left of it
+    uint32_t unused;
+    uint64_t overflow_lines;  // in chains
+  };
 
-  void prefetch(uint64_t hash) const { __builtin_prefetch(&bucket_of(hash)); }
+  // `directory` has room for one entry per page of the arena. A new one takes a page at once.
+  Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed);
+  Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed, const State& state);
+  const State& state() const { return state_; }
+
+  void prefetch(uint64_t hash) const { __builtin_prefetch(&bucket_of(hash), 1); }
   // First guess of where the item is, from the bucket alone: prefetches it. False: the overflow must be looked at.
   bool prefetch_item(uint64_t hash) const;
   void prefetch_overflow_item(uint64_t hash) const;
 
-  ItemRef find(std::string_view key, uint64_t hash) const;
-  // The key must not be there. False: a line is needed and there is none; see wants_granule().
-  [[nodiscard]] bool insert(uint64_t hash, ItemRef ref);
-  // `ref` must be there.
-  void erase(uint64_t hash, ItemRef ref);
-  void replace(uint64_t hash, ItemRef ref, ItemRef with);
+  Slot find(std::string_view key, uint64_t hash) const;
+  // The slot that points at this very record; none if no slot does.
+  Slot find(ItemRef ref, uint64_t hash) const;
+  // The key must not be there, and may_need_page() be false or a page free.
+  Slot insert(uint64_t hash, ItemRef ref);
+  void erase(uint64_t hash, Slot slot);
 
-  // One bounded step of growth: splits one bucket if the load asks for it and there is a line. Call it after every
-  // insert.
-  void grow();
-  // Growth or an insert waits for lines: give it the arena's next granule from the end.
-  bool wants_granule() const { return wants_granule_; }
-  void add_granule() {
-    ++granules_;
-    wants_granule_ = false;
-  }
+  // Whether the next insert() may have to take a page.
+  bool may_need_page() const { return state_.free_line == kNoLine && state_.fresh_lines == 0; }
+  // One bounded step of growth: splits one bucket if the load asks for it. Takes a page now and then, if more than
+  // `reserve` are free; if not, growth waits. Call it after every insert.
+  void grow(uint32_t reserve);
 
-  // Calls visit(ItemRef) for every item of the bucket where `hash` belongs, until it returns true.
+  // Calls visit(Slot) for every item of that bucket. Erasing it is allowed if visit() then returns true: the slot is
+  // looked at again, since the chain's last has taken its place.
   template <typename Visit>
-  bool visit_bucket(uint64_t hash, Visit visit) const;
+  void visit_bucket(uint32_t number, Visit visit);
+  uint32_t bucket_count() const { return (1u << state_.level) + state_.split; }
+  void prefetch_bucket(uint32_t number) const { __builtin_prefetch(&bucket(number)); }
 
-  uint64_t item_count() const { return items_; }
-  uint64_t bytes() const { return uint64_t{granules_} * kGranule; }
+  uint64_t item_count() const { return state_.items; }
   uint64_t hash_of(const Item& item) const;
+  // Whether everything is where it belongs; `is_item` says of a record whether it is alive.
   bool check(std::string* why) const;
 
  private:
-  static constexpr uint32_t kSlots = 7;
-  static constexpr uint32_t kNoLine = 0;  // as a link: links are line numbers plus 1
-  static constexpr uint32_t kHintBits = 8;
-  static constexpr uint64_t kLocationMask = (uint64_t{1} << 40) - 1;
+  static constexpr uint32_t kNoLine = 0;  // a line's number counts the arena's lines, so no line has it
+  static constexpr uint32_t kHintBits = 7;
 
   struct alignas(64) Bucket {
-    uint32_t overflow;  // line number plus 1
+    uint32_t overflow;  // a line
     uint32_t unused;
     uint64_t slots[kSlots];
   };
@@ -80,96 +125,85 @@ class Index {
 
   // Never 0, so that no empty slot has it.
   static uint64_t tag_of(uint64_t hash) {
-    const uint64_t bits = hash >> 32 & 0xffff;
+    const uint64_t bits = hash >> 32 & 0x3fff;
     return bits + (bits == 0);
   }
   // A bit for every slot with this tag. Without branches: which slot it is cannot be predicted.
   static uint32_t matches(const Bucket& bucket, uint64_t tag) {
     uint32_t found = 0;
 #pragma GCC unroll 7
-    for (uint32_t i = 0; i < kSlots; ++i) found |= static_cast<uint32_t>(bucket.slots[i] >> 48 == tag) << i;
+    for (uint32_t i = 0; i < kSlots; ++i)
+      found |= static_cast<uint32_t>(bucket.slots[i] >> Slot::kTagShift == tag) << i;
     return found;
   }
   static ItemRef location(uint64_t slot) {
-    return {static_cast<uint32_t>(slot & kLocationMask)};
+    return {slot & Slot::kLocationMask};
   }
   static uint32_t hint_base(uint32_t level) {
-    return level / kHintBits * kHintBits;
+    return kFirstLevel + (level - kFirstLevel) / kHintBits * kHintBits;
   }
-  static uint64_t make_slot(uint64_t hash, uint32_t level, ItemRef ref) {
-    return tag_of(hash) << 48 | (hash >> hint_base(level) & 0xff) << 40 | ref.unit;
+  static uint64_t tag_and_hint(uint64_t hash, uint32_t level) {
+    return tag_of(hash) << Slot::kTagShift | (hash >> hint_base(level) & 0x7f) << Slot::kHintShift;
   }
+  static constexpr uint64_t kKeptBySplit = (uint64_t{1} << Slot::kHintShift) - 1;
 
   uint32_t bucket_number(uint64_t hash) const;
   uint32_t level_of(uint32_t bucket) const;  // how many bits of the hash its items share
   Bucket& line(uint32_t number) const {
-    return *reinterpret_cast<Bucket*>(end_ - (uint64_t{number} + 1) * sizeof(Bucket));
+    return *reinterpret_cast<Bucket*>(arena_ + uint64_t{number} * sizeof(Bucket));
   }
   Bucket& bucket(uint32_t number) const {
-    return line(directory_[number / kLinesPerGranule] * kLinesPerGranule + number % kLinesPerGranule);
+    return line(directory_[number / kLinesPerPage] * kLinesPerPage + number % kLinesPerPage);
   }
   Bucket& bucket_of(uint64_t hash) const {
     return bucket(bucket_number(hash));
   }
-  Bucket& overflow_of(const Bucket& from) const {
-    return line(from.overflow - 1);
-  }
   const Item& item(ItemRef ref) const {
-    return *reinterpret_cast<const Item*>(arena_ + uint64_t{ref.unit} * kUnit);
+    return *reinterpret_cast<const Item*>(arena_ + ref.unit * kUnit);
   }
-  uint64_t* find_slot(uint64_t hash, ItemRef ref) const;
-  uint32_t take_line();  // link of a line, zeroed; kNoLine if there is none
-  void give_line(uint32_t link);
-  bool take_granule(uint32_t* granule);
+  PageNumber take_page();
+  uint32_t take_line();  // zeroed; kNoLine if there is none
+  void give_line(uint32_t number);
   void split(uint32_t from);
   void append(Appender& to, uint64_t slot);
   bool check_chain(uint32_t number, uint64_t* items, uint64_t* lines, std::string* why) const;
 
   std::byte* arena_;
-  std::byte* end_;
-  uint32_t* directory_;
+  Pages& pages_;
+  PageNumber* directory_;
   uint64_t hash_seed_;
-  uint32_t level_ = kFirstLevel;  // buckets 0 .. 2^level + split - 1 exist
-  uint32_t split_ = 0;            // the next bucket to split
-  uint64_t items_ = 0;
-  uint32_t granules_ = 1;  // that the arena has given
-  uint32_t used_granules_ = 1;
-  uint32_t free_line_ = kNoLine;  // links of lines that are free again
-  uint32_t fresh_line_ = 0;       // the next never used line of the newest overflow granule
-  uint32_t fresh_lines_ = 0;
-  uint64_t overflow_lines_ = 0;  // in chains
-  bool wants_granule_ = false;
+  State state_;
 };
 
 inline uint32_t Index::bucket_number(uint64_t hash) const {
   const auto low = static_cast<uint32_t>(hash);
-  const uint32_t short_number = low & ((1u << level_) - 1);
-  return short_number >= split_ ? short_number : low & ((2u << level_) - 1);
+  const uint32_t short_number = low & ((1u << state_.level) - 1);
+  return short_number >= state_.split ? short_number : low & ((2u << state_.level) - 1);
 }
 
-inline ItemRef Index::find(std::string_view key, uint64_t hash) const {
+inline Slot Index::find(std::string_view key, uint64_t hash) const {
   const uint64_t tag = tag_of(hash);
-  const Bucket* at = &bucket_of(hash);
+  Bucket* at = &bucket_of(hash);
   while (true) {
     for (uint32_t found = matches(*at, tag); found != 0; found &= found - 1) {
-      const ItemRef ref = location(at->slots[std::countr_zero(found)]);
-      if (item(ref).has_key(key)) return ref;
+      uint64_t* const slot = at->slots + std::countr_zero(found);
+      if (item(location(*slot)).has_key(key)) return Slot(slot);
     }
     if (at->overflow == kNoLine) return {};
-    at = &overflow_of(*at);
+    at = &line(at->overflow);
   }
 }
 
 template <typename Visit>
-bool Index::visit_bucket(uint64_t hash, Visit visit) const {
-  const Bucket* at = &bucket_of(hash);
+void Index::visit_bucket(uint32_t number, Visit visit) {
+  Bucket* at = &bucket(number);
   while (true) {
-    for (const uint64_t slot : at->slots) {
-      if (slot == 0) return false;
-      if (visit(location(slot))) return true;
+    for (uint32_t i = 0; i < kSlots;) {
+      if (at->slots[i] == 0) return;
+      if (!visit(Slot(at->slots + i))) ++i;
     }
-    if (at->overflow == kNoLine) return false;
-    at = &overflow_of(*at);
+    if (at->overflow == kNoLine) return;
+    at = &line(at->overflow);
   }
 }
 

@@ -1,39 +1,46 @@
-// What lies in the arena: blocks, each a free one or an item. Offsets and sizes count units of 8 bytes, from the
-// arena's first byte; the arena holds at most 2^32 of them (32 GiB).
+// A record of the log: an item, or what is left of one. Eight-byte aligned, sized in units of eight bytes.
 //
-//   item:  [ header 24 B | client flags 4 B, if kHasFlags | key | value | slack ]
-//   free:  [ units, bits | next, previous of its size class | ... | units (the last 4 B of the block) ]
+//   item:  [ head 16 B | exptime 4 B | client flags 4 B | CAS 8 B | key | inline bytes | up to 7 B of slack ]
+//   dead:  [ its units << 8 | whatever was there ]                        (the three fields are there if their bit is
+//   set)
+//
+// The inline bytes are the value; of a large item (kLarge, see value.h) they are the list of where its parts are.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
+
+#include "store/pages.h"
 
 namespace egret::store {
 
-inline constexpr uint64_t kUnit = 8;
-inline constexpr uint64_t kMaxArena = kUnit << 32;
+// A larger value's parts lie outside the log, so that no page of it is left half empty.
+inline constexpr uint64_t kMaxInline = kPageSize / 8;
 
-// Names a block of the arena; unit 0 is never a block's start. Meaningless once the block is freed.
+// Names a record: units from the arena's start. 0 is none.
 struct ItemRef {
-  uint32_t unit = 0;
+  uint64_t unit = 0;
   explicit operator bool() const { return unit != 0; }
   bool operator==(const ItemRef&) const = default;
+  PageNumber page() const { return static_cast<PageNumber>(unit / kUnitsPerPage); }
 };
 
-enum BlockBits : uint8_t {
-  kFree = 1 << 0,          // on a free list
-  kPreviousFree = 1 << 1,  // the block before this one is free, so its size stands right before this header
-  kLinked = 1 << 2,        // in the index. Neither free nor linked: an upload, or a version that only pins keep
-  kHasFlags = 1 << 3,
-  kFetched = 1 << 4,  // has been read since it was stored
-  // The two highest bits count reads since the CLOCK hand came by, up to 3.
-  kOneRead = 1 << 6,
-  kFrequency = 3 << 6,
+using Bits = uint16_t;  // 12 of them
+enum ItemBits : Bits {
+  kHasExptime = 1 << 0,
+  kHasFlags = 1 << 1,
+  kHasCas = 1 << 2,
+  kLarge = 1 << 3,
+  kFetched = 1 << 4,    // read since it was stored
+  kStale = 1 << 5,      // invalidated
+  kTokenSent = 1 << 6,  // a reader has been told to make it anew
+  kPinned = 1 << 7,     // stays as and where it is, though perhaps out of the index: see pins.cc
+  kGivenCas = 1 << 8,   // what the field holds is the CAS: a client has given it. Else the version is
 };
-
-inline constexpr uint16_t kMaxPins = 0xffff;
+inline constexpr Bits kLayoutBits = kHasExptime | kHasFlags | kHasCas | kLarge;
 
 // memcmp() by words, inline: keys are short, and a call costs as much as the comparison.
 inline bool same_bytes(const char* at, std::string_view wanted) {
@@ -56,51 +63,95 @@ inline bool same_bytes(const char* at, std::string_view wanted) {
   return word(at + last) == word(wanted.data() + last);
 }
 
-struct Item {
-  uint32_t units;      // of the whole block
-  uint8_t bits;        // BlockBits
-  uint8_t key_length;  // items only, like all below
-  uint16_t pins;       // who keep this block as it is: neither freed, nor moved, nor written
-  uint64_t version;    // of the last change
-  uint32_t value_length;
-  uint32_t exptime;  // seconds since the epoch from which on it is expired; 0: never
+class Item {
+ public:
+  static constexpr size_t kHead = 16;
+  static constexpr uint64_t kMaxVersion = (uint64_t{1} << 56) - 1;
 
-  bool has(uint8_t mask) const { return (bits & mask) != 0; }
-  void set_bits(uint8_t mask) { bits = static_cast<uint8_t>(bits | mask); }
-  void clear_bits(uint8_t mask) { bits = static_cast<uint8_t>(bits & ~mask); }
+  static size_t options_size(Bits bits) {
+    return ((bits & kHasExptime) != 0 ? 4u : 0u) + ((bits & kHasFlags) != 0 ? 4u : 0u) +
+           ((bits & kHasCas) != 0 ? 8u : 0u);
+  }
+  static uint32_t units_for(size_t key_length, Bits bits, uint64_t inline_length) {
+    return static_cast<uint32_t>((kHead + options_size(bits) + key_length + inline_length + kUnit - 1) / kUnit);
+  }
+
+  bool is_dead() const { return key_length() == 0; }
+  uint32_t units() const {
+    return is_dead() ? static_cast<uint32_t>(head_ >> 8) : units_for(key_length(), bits(), inline_length());
+  }
+  void kill(uint32_t units) { head_ = uint64_t{units} << 8; }
+
+  // Makes this record an item; the key, the value and the fields that `bits` promise are still to be written.
+  void lay_out(size_t key_length, Bits bits, uint64_t inline_length, uint64_t version, uint32_t now) {
+    head_ = version << 8 | key_length;
+    last_access_ = now;
+    body_ = uint32_t{bits} << kLengthBits | static_cast<uint32_t>(inline_length);
+  }
+
+  size_t key_length() const { return head_ & 0xff; }
+  uint64_t version() const { return head_ >> 8; }
+  void set_version(uint64_t version) { head_ = version << 8 | (head_ & 0xff); }
+  Bits bits() const { return static_cast<Bits>(body_ >> kLengthBits); }
+  bool has(Bits mask) const { return (bits() & mask) != 0; }
+  void set_bits(Bits mask) { body_ |= uint32_t{mask} << kLengthBits; }
+  void clear_bits(Bits mask) { body_ &= ~(uint32_t{mask} << kLengthBits); }
+  uint32_t inline_length() const { return body_ & kLengthMask; }
+  void set_inline_length(uint64_t length) { body_ = (body_ & ~kLengthMask) | static_cast<uint32_t>(length); }
+  uint32_t last_access() const { return last_access_; }
   // Writes only what changes, so that a popular item's line stays clean.
-  void note_read() {
-    const auto wanted = static_cast<uint8_t>((bits | kFetched) + ((bits & kFrequency) != kFrequency ? kOneRead : 0));
-    if (wanted != bits) bits = wanted;
+  void note_read(uint32_t now) {
+    if (last_access_ != now) last_access_ = now;
+    if (!has(kFetched)) set_bits(kFetched);
   }
 
-  char* extra() { return reinterpret_cast<char*>(this + 1); }
-  const char* extra() const { return reinterpret_cast<const char*>(this + 1); }
-  size_t flags_size() const { return has(kHasFlags) ? sizeof(uint32_t) : 0; }
-
-  uint32_t client_flags() const {
-    uint32_t flags = 0;
-    if (has(kHasFlags)) std::memcpy(&flags, extra(), sizeof flags);
-    return flags;
+  uint32_t exptime() const { return has(kHasExptime) ? load<uint32_t>(options()) : 0; }
+  void set_exptime(uint32_t second) { store(options(), second); }
+  uint32_t client_flags() const { return has(kHasFlags) ? load<uint32_t>(options() + flags_at()) : 0; }
+  void set_client_flags(uint32_t flags) { store(options() + flags_at(), flags); }
+  std::optional<uint64_t> given_cas() const {
+    return has(kGivenCas) ? std::optional(load<uint64_t>(options() + cas_at())) : std::nullopt;
   }
+  // Needs the field only if there is one to be given.
+  void set_given_cas(std::optional<uint64_t> cas) {
+    clear_bits(kGivenCas);
+    if (!cas) return;
+    set_bits(kGivenCas);
+    store(options() + cas_at(), *cas);
+  }
+
   bool has_key(std::string_view wanted) const {
-    return key_length == wanted.size() && same_bytes(extra() + flags_size(), wanted);
+    return key_length() == wanted.size() && same_bytes(key_data(), wanted);
   }
-  std::string_view key() const { return {extra() + flags_size(), key_length}; }
-  char* value_data() { return extra() + flags_size() + key_length; }
-  std::string_view value() const { return {extra() + flags_size() + key_length, value_length}; }
+  std::string_view key() const { return {key_data(), key_length()}; }
+  const char* key_data() const { return options() + options_size(bits()); }
+  char* key_data() { return options() + options_size(bits()); }
+  char* inline_data() { return key_data() + key_length(); }
+  std::string_view inline_bytes() const { return {key_data() + key_length(), inline_length()}; }
+
+ private:
+  static constexpr uint32_t kLengthBits = 20;
+  static constexpr uint32_t kLengthMask = (1u << kLengthBits) - 1;
+
+  template <typename T>
+  static T load(const char* from) {
+    T value{};
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  template <typename T>
+  static void store(char* to, T value) {
+    std::memcpy(to, &value, sizeof value);
+  }
+  char* options() { return reinterpret_cast<char*>(this + 1); }
+  const char* options() const { return reinterpret_cast<const char*>(this + 1); }
+  size_t flags_at() const { return has(kHasExptime) ? 4 : 0; }
+  size_t cas_at() const { return flags_at() + (has(kHasFlags) ? 4 : 0); }
+
+  uint64_t head_;         // version << 8 | key length; of a dead one: units << 8
+  uint32_t last_access_;  // seconds since the epoch
+  uint32_t body_;         // bits << 20 | inline length
 };
-static_assert(sizeof(Item) == 24 && alignof(Item) == 8);
-
-// Units that an item takes up, before the heap rounds them.
-inline uint64_t item_units(size_t key_length, bool has_flags, uint64_t value_length) {
-  return (sizeof(Item) + (has_flags ? sizeof(uint32_t) : 0) + key_length + value_length + kUnit - 1) / kUnit;
-}
-
-// The size that memcached gives an item (its header, a CAS, the key and a zero, client flags unless they are 0, the
-// value and CR LF), so that the border of item_size_max is memcached's to the byte.
-inline uint64_t counted_size(size_t key_length, uint32_t client_flags, uint64_t value_length) {
-  return 48 + 8 + key_length + 1 + (client_flags != 0 ? 4 : 0) + value_length + 2;
-}
+static_assert(sizeof(Item) == Item::kHead && alignof(Item) == kUnit);
 
 }  // namespace egret::store

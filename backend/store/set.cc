@@ -1,6 +1,7 @@
 // Set in all its modes, and Commit, which is a set of an uploaded value.
 #include <cstring>
 
+#include "op/item_size.h"
 #include "store/answer.h"
 #include "store/store.h"
 
@@ -20,18 +21,14 @@ bool extends(SetMode mode) {
 bool is_plain_set(const op::Op& op) {
   return op.mode == SetMode::kSet && !compares(op);
 }
-
-void write_flags(Item& item, uint32_t client_flags) {
-  if (item.has(kHasFlags)) std::memcpy(item.extra(), &client_flags, sizeof client_flags);
-}
-
-void copy(char* to, std::string_view from) {
+char* copy(char* to, std::string_view from) {
   if (!from.empty()) std::memcpy(to, from.data(), from.size());
+  return to + from.size();
 }
 }  // namespace
 
 bool Store::is_too_large(std::string_view key, uint32_t client_flags, uint64_t value_length) const {
-  return counted_size(key.size(), client_flags, value_length) > config_.item_size_max;
+  return op::memcached_item_size(key.size(), client_flags, value_length) > config_.item_size_max;
 }
 
 op::Result Store::set(const op::Op& op, Upload* upload) {
@@ -45,137 +42,286 @@ op::Result Store::set(const op::Op& op, Upload* upload) {
 
 op::Result Store::refuse_set(const op::Op& set, ResultCode why) {
   ++counters_[why == ResultCode::kTooLarge ? StatId::kStoreTooLarge : StatId::kStoreNoMemory];
+  if (why == ResultCode::kOutOfMemory) {
+    const uint64_t bytes = Item::units_for(set.key.size(), 0, set.value.size()) * kUnit;
+    ++counters_.classes[op::size_class_of(bytes)].out_of_memory;
+  }
   // A client that believes in its set must not go on reading the value before it.
   if (is_plain_set(set)) {
-    if (const ItemRef old = find(set.key, set.hash)) remove(old, set.hash);
+    if (const Slot old = find(set.key, set.hash)) remove(old, set.hash);
   }
   return answer(why);
 }
 
 // memcached's table of modes, CAS and old item. Only a set or a replace with CAS counts as a cas.
 op::Result Store::judge_and_store(const op::Op& op, Upload* upload) {
-  const ItemRef old = find(op.key, op.hash);
+  const Slot old = find(op.key, op.hash);
   const bool is_cas = compares(op) && (op.mode == SetMode::kSet || op.mode == SetMode::kReplace);
   if (!old) {
     if (is_cas) {
       ++counters_[StatId::kCasMisses];
       return answer(ResultCode::kMiss);
     }
+    if (extends(op.mode) && (op.options & op::kVivify) != 0) {
+      op::Op made = op;
+      made.exptime = op.vivify_exptime;
+      return replace_value(made, old, upload, 0);
+    }
     if (op.mode != SetMode::kSet && op.mode != SetMode::kAdd) return answer(ResultCode::kNotStored);
-    return replace_value(op, old, upload);
+    return replace_value(op, old, upload, 0);
   }
   if (op.mode == SetMode::kAdd) {
-    item(old).note_read();  // whoever wanted to add it has use for it
+    Slot(old).note_read();  // whoever wanted to add it has use for it
     return answer(ResultCode::kNotStored);
   }
-  const bool matches = !compares(op) || op.cas == cas_of(item(old).version);
-  if (is_cas) ++counters_[matches ? StatId::kCasHits : StatId::kCasBadval];
-  if (!matches) return answer(ResultCode::kExists);
-  if (!extends(op.mode)) return replace_value(op, old, upload);
-  return extend_value(op, old, upload != nullptr ? item(upload->ref_).value() : op.value);
+  const uint64_t cas = cas_of(item(old));
+  const bool matches = !compares(op) || op.cas == cas;
+  // What was made from an older state is better than nothing, but stays marked as such.
+  const bool stays_stale = !matches && (op.options & op::kInvalidate) != 0 && op.cas < cas && !extends(op.mode);
+  if (is_cas) ++counters_[matches || stays_stale ? StatId::kCasHits : StatId::kCasBadval];
+  if (!matches && !stays_stale) return answer(ResultCode::kExists);
+  if (extends(op.mode)) return extend_value(op, old, upload);
+  return replace_value(op, old, upload, stays_stale ? kStale | (item(old).bits() & kTokenSent) : 0);
 }
 
 op::Result Store::stored(ItemRef ref) {
   op::Result result = answer(ResultCode::kStored);
-  result.version = item(ref).version;
-  result.cas = cas_of(result.version);
+  result.version = item(ref).version();
+  result.cas = cas_of(item(ref));
   return result;
 }
 
-ItemRef Store::make_item(std::string_view key, bool has_flags, uint64_t value_length, ItemRef keep) {
-  const ItemRef ref = allocate(item_units(key.size(), has_flags, value_length), keep);
-  if (!ref) return {};
-  Item& it = item(ref);
-  it.set_bits(has_flags ? kHasFlags : 0);
-  it.key_length = static_cast<uint8_t>(key.size());
-  it.pins = 0;
-  it.version = 0;
-  it.value_length = static_cast<uint32_t>(value_length);
-  it.exptime = 0;
-  write_flags(it, 0);
-  copy(it.extra() + it.flags_size(), key);
-  return ref;
+// --- Records
+
+// A large item has a field for everything, so that it never has to move for one: it could not if it is pinned.
+Bits Store::Draft::layout() const {
+  if (is_large()) return kLarge | kHasExptime | kHasFlags | kHasCas;
+  return static_cast<Bits>((deadline != 0 ? kHasExptime : 0) | (client_flags != 0 ? kHasFlags : 0) |
+                           (given_cas ? kHasCas : 0));
 }
 
-op::Result Store::replace_value(const op::Op& op, ItemRef old, Upload* upload) {
-  if (upload == nullptr && old && write_in_place(op, old)) return stored(old);
-  ItemRef ref;
-  if (upload != nullptr) {
-    ref = upload->ref_;
+uint64_t Store::Draft::inline_length() const {
+  if (is_large()) return pieces->listed_size();
+  return pieces != nullptr ? pieces->length() : first.size() + second.size();
+}
+
+void Store::write(const Draft& draft, ItemRef ref) {
+  Item& it = item(ref);
+  const Bits layout = draft.layout();
+  it.lay_out(draft.key.size(), static_cast<Bits>(layout | draft.marks), draft.inline_length(), version_++, now_);
+  if ((layout & kHasExptime) != 0) it.set_exptime(draft.deadline);
+  if ((layout & kHasFlags) != 0) it.set_client_flags(draft.client_flags);
+  it.set_given_cas(draft.given_cas);
+  copy(it.key_data(), draft.key);
+  if (draft.is_large()) {
+    const uint64_t before = draft.pieces->chunks();
+    draft.pieces->list(it.inline_data());
+    log_.add_weight(ref, large_head(it).chunks * kChunkSize);
+    counters_[StatId::kInsertedBytes] += before * kChunkSize;
+  } else if (draft.pieces != nullptr) {
+    draft.pieces->copy_out(it.inline_data());
+    draft.pieces->clear();
   } else {
-    ref = make_item(op.key, op.client_flags != 0, op.value.size(), old);
-    if (!ref && old && is_plain_set(op)) {  // the old item would go anyway: use its room
-      remove(old, op.hash);
-      old = {};
-      ref = make_item(op.key, op.client_flags != 0, op.value.size(), old);
-    }
-    if (!ref) return answer(ResultCode::kOutOfMemory);
-    copy(item(ref).value_data(), op.value);
+    copy(copy(it.inline_data(), draft.first), draft.second);
   }
-  Item& it = item(ref);
-  write_flags(it, op.client_flags);
-  it.exptime = deadline_of(op.exptime);
-  it.version = version_++;
-  if (old) it.set_bits(item(old).bits & kFrequency);
-  if (!link(ref, old, op.hash)) {
-    if (upload == nullptr) heap_.release(ref);
-    return answer(ResultCode::kOutOfMemory);
-  }
-  if (upload != nullptr) {
-    upload_bytes_ -= it.units * kUnit;
-    upload->store_ = nullptr;
-  }
-  return stored(ref);
+  counters_[StatId::kInsertedBytes] += it.units() * kUnit;
+  ++counters_[StatId::kTotalItems];
 }
 
-// Without this, every overwrite would leave a hole for the hand to clear.
-bool Store::write_in_place(const op::Op& op, ItemRef old) {
-  Item& it = item(old);
-  const bool has_flags = op.client_flags != 0;
-  const uint32_t units = Heap::rounded(item_units(op.key.size(), has_flags, op.value.size()));
-  if (it.pins != 0 || units > it.units) return false;
-  counters_[StatId::kBytes] -= it.units * kUnit;
-  heap_.shrink(old, units);
-  counters_[StatId::kBytes] += it.units * kUnit;
-  ++counters_[StatId::kTotalItems];
-  it.clear_bits(kFetched | kHasFlags);
-  it.set_bits(has_flags ? kHasFlags : 0);
-  write_flags(it, op.client_flags);
-  it.exptime = deadline_of(op.exptime);
-  it.version = version_++;
-  it.value_length = static_cast<uint32_t>(op.value.size());
-  copy(it.extra() + it.flags_size(), op.key);
-  copy(it.value_data(), op.value);
+// Without this, every overwrite would leave a hole to be reclaimed.
+bool Store::overwrite(const Draft& draft, Slot old) {
+  const ItemRef ref = old.ref();
+  if (draft.is_large() || item(ref).has(kPinned | kLarge) || draft.units() > item(ref).units()) return false;
+  count_out(item(ref));
+  log_.shrink(ref, draft.units());
+  write(draft, ref);
+  count_in(item(ref));
+  set_expires(old, draft.deadline != 0);
+  old.note_read();
   return true;
 }
 
-// Append and prepend keep flags and exptime. What does not fit is not stored, and the old value stays.
-op::Result Store::extend_value(const op::Op& op, ItemRef old, std::string_view added) {
-  const Item& before = item(old);
-  const uint64_t total = uint64_t{before.value_length} + added.size();
-  if (is_too_large(op.key, before.client_flags(), total)) return answer(ResultCode::kNotStored);
-  const bool appends = op.mode == SetMode::kAppend;
-  if (before.pins == 0 && item_units(op.key.size(), before.has(kHasFlags), total) <= before.units) {
-    Item& it = item(old);
-    if (!appends) std::memmove(it.value_data() + added.size(), it.value_data(), it.value_length);
-    copy(it.value_data() + (appends ? it.value_length : 0), added);
-    it.value_length = static_cast<uint32_t>(total);
-    it.version = version_++;
-    it.clear_bits(kFetched);
-    ++counters_[StatId::kTotalItems];
-    return stored(old);
+ItemRef Store::place(const Draft& draft, uint64_t hash) {
+  const uint32_t units = draft.units();
+  if (!ensure_room(units, 0)) return {};
+  Slot old = index_.find(draft.key, hash);  // only now: making room may have moved or evicted it
+  Queue queue = Queue::kSmall;
+  if (old) {
+    queue = log_.queue_of(old.ref());
+  } else if (ghosts_.take(hash)) {
+    queue = Queue::kMain;
+    ++counters_[StatId::kGhostHits];
   }
-  const ItemRef ref = make_item(op.key, before.has(kHasFlags), total, old);
-  if (!ref) return answer(ResultCode::kNotStored);
-  Item& it = item(ref);
-  write_flags(it, before.client_flags());
-  it.exptime = before.exptime;
-  it.version = version_++;
-  it.set_bits(before.bits & kFrequency);
-  copy(it.value_data(), appends ? before.value() : added);
-  copy(it.value_data() + (appends ? before.value_length : added.size()), appends ? added : before.value());
-  link(ref, old, op.hash);  // takes the old item's slot, so there is one
+  const ItemRef ref = log_.append(queue, units, now_);
+  EGRET_CHECK(bool{ref});
+  debt_ += units;
+  write(draft, ref);
+  count_in(item(ref));
+  if (old) {
+    const ItemRef before = old.ref();
+    old.set_ref(ref);
+    old.note_read();
+    set_expires(old, draft.deadline != 0);
+    drop(before);
+  } else {
+    set_expires(index_.insert(hash, ref), draft.deadline != 0);
+    index_.grow(reserve_);
+  }
+  return ref;
+}
+
+Slot Store::relay(Slot slot, uint64_t hash, Bits field) {
+  const std::string_view key = item(slot).key();
+  const auto bits = static_cast<Bits>(item(slot).bits() | field);
+  const uint32_t units = Item::units_for(key.size(), bits, item(slot).inline_length());
+  std::array<char, op::kMaxKeyLength> name{};
+  copy(name.data(), key);
+  const std::string_view named(name.data(), key.size());
+  if (!ensure_room(units, 0)) return Slot{};
+  slot = index_.find(named, hash);
+  if (!slot) return Slot{};
+  const ItemRef from = slot.ref();
+  const ItemRef to = log_.append(log_.queue_of(from), units, now_);
+  EGRET_CHECK(bool{to});
+  debt_ += units;
+  const Item& before = item(from);
+  Item& it = item(to);
+  it.lay_out(key.size(), static_cast<Bits>(bits & ~kPinned), before.inline_length(), before.version(),
+             before.last_access());
+  if (it.has(kHasExptime)) it.set_exptime(before.exptime());
+  if (it.has(kHasFlags)) it.set_client_flags(before.client_flags());
+  it.set_given_cas(before.given_cas());
+  copy(copy(it.key_data(), named), before.inline_bytes());
+  count_in(it);
+  slot.set_ref(to);
+  drop(from);
+  return slot;
+}
+
+// --- Values
+
+op::Result Store::replace_value(const op::Op& op, Slot old, Upload* upload, Bits marks) {
+  // What only replaces a stale state keeps its time.
+  const uint32_t deadline = (marks & kStale) != 0 ? item(old).exptime() : deadline_of(op.exptime);
+  Draft draft{.key = op.key,
+              .deadline = deadline,
+              .client_flags = op.client_flags,
+              .given_cas = given_cas_of(op),
+              .marks = marks,
+              .first = op.value};
+  Pieces pieces(pages_);
+  if (upload != nullptr) {
+    pieces = upload->take_pieces();
+    draft.pieces = &pieces;
+  } else if (op.value.size() > kMaxInline) {
+    pieces.expect(static_cast<uint32_t>(op.value.size()));
+    if (!ensure_room(0, pieces.pages_needed(static_cast<uint32_t>(op.value.size())))) return no_room();
+    pieces.write(op.value);
+    debt_ += static_cast<uint32_t>(op.value.size() / kUnit);
+    draft.pieces = &pieces;
+  }
+  old = index_.find(op.key, op.hash);
+  if (old && overwrite(draft, old)) return stored(old.ref());
+  const ItemRef ref = place(draft, op.hash);
+  return ref ? stored(ref) : no_room();
+}
+
+op::Result Store::no_room() const {
+  return answer(ResultCode::kOutOfMemory);
+}
+
+// Append and prepend keep flags and exptime. What does not fit is not stored, and the old value stays.
+op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
+  const uint64_t added = upload != nullptr ? upload->total_length() : op.value.size();
+  const uint64_t total = value_length(item(old)) + added;
+  if (is_too_large(op.key, item(old).client_flags(), total)) return answer(ResultCode::kNotStored);
+  if (upload != nullptr || total > kMaxInline || item(old).has(kLarge)) return extend_large(op, old, upload);
+  const bool appends = op.mode == SetMode::kAppend;
+  Item& before = item(old);
+  const bool is_bare = !given_cas_of(op) && !before.has(kPinned | kHasCas);
+  if (is_bare && Item::units_for(op.key.size(), before.bits(), total) == before.units()) {
+    char* const value = before.inline_data();
+    if (!appends) std::memmove(value + added, value, before.inline_length());
+    copy(appends ? value + before.inline_length() : value, op.value);
+    before.set_inline_length(total);
+    before.set_version(version_++);
+    before.clear_bits(kFetched | kStale | kTokenSent);
+    ++counters_[StatId::kTotalItems];
+    return stored(old.ref());
+  }
+  const uint32_t most = Item::units_for(op.key.size(), kLayoutBits, total);
+  if (!ensure_room(most, 0)) return answer(ResultCode::kNotStored);
+  old = index_.find(op.key, op.hash);
+  if (!old) return answer(ResultCode::kNotStored);  // evicted to make room for what it was to become
+  const std::string_view value = item(old).inline_bytes();
+  const Draft draft{.key = op.key,
+                    .deadline = item(old).exptime(),
+                    .client_flags = item(old).client_flags(),
+                    .given_cas = given_cas_of(op),
+                    .first = appends ? value : op.value,
+                    .second = appends ? op.value : value};
+  const ItemRef ref = place(draft, op.hash);
+  return ref ? stored(ref) : answer(ResultCode::kNotStored);
+}
+
+// The new list takes over the old item's pages and chunks: nothing is copied but what is added, and a tail.
+op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
+  const auto added = static_cast<uint32_t>(upload != nullptr ? upload->total_length() : op.value.size());
+  const size_t extents = (item(old).has(kLarge) ? large_head(item(old)).extents : 2) +
+                         (upload != nullptr ? upload->extents() : added / kChunkSize) + 3;
+  if (extents > kMaxExtents || item(old).has(kPinned)) return answer(ResultCode::kNotStored);
+  Pieces pieces(pages_);
+  pieces.expect(value_length(item(old)) + added);
+  // A record with the list and a tail; what is added; and chunks for the old value, or its tail.
+  const uint32_t most =
+      Item::units_for(op.key.size(), kLayoutBits, sizeof(LargeHead) + extents * sizeof(Extent) + kChunkSize);
+  const uint32_t for_added = upload != nullptr ? 0 : pieces.pages_needed(added);
+  if (!ensure_room(most, for_added + 1)) return answer(ResultCode::kNotStored);
+  old = index_.find(op.key, op.hash);
+  if (!old) return answer(ResultCode::kNotStored);
+  Item& before = item(old);
+  const auto put_old = [&] {
+    if (before.has(kLarge)) {
+      pieces.take_over(before);
+      disown(old.ref());
+    } else {
+      pieces.write(before.inline_bytes());
+    }
+  };
+  const auto put_added = [&] {
+    if (upload != nullptr) {
+      pieces.join(upload->take_pieces());
+    } else {
+      pieces.write(op.value);
+      debt_ += static_cast<uint32_t>(added / kUnit);
+    }
+  };
+  if (op.mode == SetMode::kAppend) {
+    put_old();
+    put_added();
+  } else {
+    put_added();
+    put_old();
+  }
+  const Draft draft{.key = op.key,
+                    .deadline = before.exptime(),
+                    .client_flags = before.client_flags(),
+                    .given_cas = given_cas_of(op),
+                    .pieces = &pieces};
+  const ItemRef ref = place(draft, op.hash);
+  EGRET_CHECK(bool{ref});  // there is room for it since before the old item was taken apart
   return stored(ref);
+}
+
+// The item's pages and chunks have gone over to another list; it is about to be replaced.
+void Store::disown(ItemRef ref) {
+  Item& it = item(ref);
+  count_out(it);
+  const LargeHead head = large_head(it);
+  log_.take_weight(ref, head.chunks * kChunkSize);
+  const LargeHead nothing{};
+  std::memcpy(it.inline_data(), &nothing, sizeof nothing);
+  count_in(it);
 }
 
 }  // namespace egret::store

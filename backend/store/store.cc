@@ -2,83 +2,137 @@
 #include "store/store.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/text.h"
 #include "op/hash.h"
 #include "store/answer.h"
+#include "store/superblock.h"
 
 namespace egret::store {
 
+using op::StatId;
+
 namespace {
 constexpr int64_t kThirtyDays = 2'592'000;  // longer exptimes are points in time
+constexpr uint64_t kGhostShare = 64;        // one byte in so many goes to ghosts: about 0.6 of them to an item of 80 B
+
+constexpr uint32_t kIdleReclaim = 2048;  // units
+
+// Pages that every store needs: a fixed one, the index's first, two heads, two to reclaim with, and two to spare.
+constexpr uint64_t kLeastPages = 8;
 
 uint64_t rounded_up(uint64_t value, uint64_t step) {
   return (value + step - 1) / step * step;
 }
+
+// Pages with less alive are compacted before anything is evicted. Where nothing may be, every dead byte is worth
+// having.
+uint32_t sparse_percent(const StoreConfig& config) {
+  return config.evict ? 75 : 100;
+}
 }  // namespace
 
-struct Store::Layout {
-  uint64_t directory;  // byte offsets
-  uint64_t crossing;
-  uint64_t heap;
-  uint64_t index;
+uint64_t least_memory(uint32_t item_size_max) {
+  return std::max({kMinMemory, 2 * uint64_t{item_size_max}, kLeastPages * kPageSize + item_size_max});
+}
 
-  explicit Layout(uint64_t size) {
-    const uint64_t granules = size / Index::kGranule;
-    directory = kUnit;  // unit 0 is nothing
-    crossing = directory + granules * sizeof(uint32_t);
-    heap = rounded_up(crossing + granules * sizeof(uint16_t), 64);
-    index = size - Index::kGranule;
-  }
-};
+std::string least_memory_text(uint32_t item_size_max) {
+  return "items of up to " + base::size_text(item_size_max) + " need " + base::size_text(least_memory(item_size_max)) +
+         ": twice that size, or that and " + base::size_text(kLeastPages * kPageSize) +
+         " if it is more, and at least " + base::size_text(kMinMemory);
+}
+
+Store::Layout::Layout(uint64_t size)
+    : pages(static_cast<PageNumber>(size / kPageSize)),
+      table(rounded_up(sizeof(Superblock), 64)),
+      directory(table + uint64_t{pages} * sizeof(PageInfo)),
+      ghosts(rounded_up(directory + uint64_t{pages} * sizeof(PageNumber), Ghosts::kLine)) {
+  const uint64_t wanted = ghosts + size / kGhostShare / Ghosts::kLine * Ghosts::kLine;
+  fixed = static_cast<PageNumber>((wanted + kPageSize / 2) / kPageSize);
+  fixed = std::max(fixed, static_cast<PageNumber>(ghosts / kPageSize + 1));
+  ghost_lines = static_cast<uint32_t>((fixed * kPageSize - ghosts) / Ghosts::kLine);
+}
 
 base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) {
   EGRET_CHECK(config.clock != nullptr);
   EGRET_CHECK(config.cas_stride > 0 && config.cas_offset < config.cas_stride && config.first_version > 0);
-  const uint64_t least = std::max(kMinMemory, 2 * uint64_t{config.item_size_max});
-  if (config.memory_limit < least) {
+  if (config.memory_limit < least_memory(config.item_size_max)) {
     return base::Status::error("a partition's memory of " + base::size_text(config.memory_limit) +
-                               " is too small: items of up to " + base::size_text(config.item_size_max) + " need " +
-                               base::size_text(least));
+                               " is too small: " + least_memory_text(config.item_size_max));
   }
-  if (config.memory_limit > kMaxArena) {
+  if (config.memory_limit > kMaxMemory) {
     return base::Status::error("a partition's memory of " + base::size_text(config.memory_limit) +
-                               " is too large: at most " + base::size_text(kMaxArena) + "; use more partitions");
+                               " is too large: at most " + base::size_text(kMaxMemory) + "; use more partitions");
   }
-  auto arena = Arena::reserve(config.memory_limit / Index::kGranule * Index::kGranule);
+  auto arena = Arena::reserve(
+      {.bytes = config.memory_limit / kPageSize * kPageSize, .populate = config.populate, .path = config.warm_path});
   if (!arena) return arena.status();
   const Layout layout(arena.value().size());
-  return std::unique_ptr<Store>(new Store(config, std::move(arena.value()), layout));
+  std::string note;
+  const Superblock* kept = nullptr;
+  if (arena.value().is_file()) kept = kept_superblock(config, arena.value(), &note);
+  std::unique_ptr<Store> store(new Store(config, std::move(arena.value()), layout, kept));
+  store->warm_note_ = std::move(note);
+  return store;
 }
 
-Store::Store(const StoreConfig& config, Arena arena, const Layout& layout)
+Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const Superblock* kept)
     : config_(config),
       arena_(std::move(arena)),
-      heap_(arena_.data(), reinterpret_cast<uint16_t*>(arena_.data() + layout.crossing),
-            static_cast<uint32_t>(layout.heap / kUnit), static_cast<uint32_t>(layout.index / kUnit)),
-      index_(arena_.data(), arena_.size(), reinterpret_cast<uint32_t*>(arena_.data() + layout.directory),
-             config.hash_seed),
-      version_(config.first_version) {
+      pages_(kept != nullptr ? Pages(arena_.data(), reinterpret_cast<PageInfo*>(arena_.data() + layout.table),
+                                     layout.pages, layout.fixed, kept->pages)
+                             : Pages(arena_.data(), reinterpret_cast<PageInfo*>(arena_.data() + layout.table),
+                                     layout.pages, layout.fixed)),
+      index_(kept != nullptr
+                 ? Index(arena_.data(), pages_, reinterpret_cast<PageNumber*>(arena_.data() + layout.directory),
+                         config.hash_seed, kept->index)
+                 : Index(arena_.data(), pages_, reinterpret_cast<PageNumber*>(arena_.data() + layout.directory),
+                         config.hash_seed)),
+      log_(kept != nullptr ? Log(arena_.data(), pages_, sparse_percent(config), kept->log)
+                           : Log(arena_.data(), pages_, sparse_percent(config))),
+      ghosts_(arena_.data() + layout.ghosts, layout.ghost_lines),
+      version_(config.first_version),
+      gathered_(new char[kMaxChunk]) {
+  const uint32_t usable = layout.pages - layout.fixed;
+  reserve_ = usable >= 64 ? 2 : 1;
+  free_target_ = reserve_ + std::clamp(usable / 256, 2u, 16u);
+  if (kept != nullptr) restore(*kept);
   begin_pass();
   start_second_ = now_;
+  if (arena_.is_file()) mark_in_use();
   owner_.release();
 }
 
 Store::~Store() {
   EGRET_DCHECK(pinned_bytes_ == 0 && upload_bytes_ == 0);
+  if (arena_.is_file()) save();
 }
 
 void Store::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
   now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
   if (flush_second_ != 0 && now_ >= flush_second_) fire_flush();
+  sweep_some();
+  end_step();
+}
+
+bool Store::idle_step() {
+  EGRET_ASSERT_OWNER(owner_);
+  const bool swept = sweep_some();
+  const bool reclaimed = pages_.free_count() < free_target_ && reclaim(kIdleReclaim) > 0;
+  end_step();
+  return swept || reclaimed;
 }
 
 void Store::prepare(std::span<const op::Op> ops) {
   EGRET_ASSERT_OWNER(owner_);
   EGRET_DCHECK(ops.size() <= kMaxBatch);
   batch_ = ops;
-  for (const op::Op& op : ops) index_.prefetch(op.hash);
+  for (const op::Op& op : ops) {
+    index_.prefetch(op.hash);
+    if (op.code == op::OpCode::kSet) ghosts_.prefetch(op.hash);
+  }
 }
 
 void Store::locate() {
@@ -101,7 +155,15 @@ op::Result Store::execute_one(const op::Op& op) {
   return dispatch(op);
 }
 
+// What earlier ops have written is made up for before this one: the result of the last may view the log until now.
 op::Result Store::dispatch(const op::Op& op) {
+  if (debt_ != 0) pay_debt();
+  const op::Result result = perform(op);
+  end_step();
+  return result;
+}
+
+op::Result Store::perform(const op::Op& op) {
   if (op.code == op::OpCode::kFlush) return flush(op);
   if (op.key.empty() || op.key.size() > op::kMaxKeyLength) return answer(op::ResultCode::kInvalid);
   EGRET_DCHECK(op.hash == op::hash_key(op.key, config_.hash_seed));
@@ -121,25 +183,41 @@ op::Result Store::dispatch(const op::Op& op) {
   }
 }
 
-// --- Finding, living and dying
-
-ItemRef Store::find(std::string_view key, uint64_t hash) {
-  const ItemRef ref = index_.find(key, hash);
-  if (!ref) return {};
-  if (is_flushed(item(ref))) {
-    ++counters_[op::StatId::kGetFlushed];
-  } else if (is_expired(item(ref))) {
-    ++counters_[op::StatId::kGetExpired];
+void Store::end_step() {
+  const uint64_t ns = work_.ns();
+  if (ns <= 1'000) {
+    ++counters_[StatId::kStepsUnder1us];
   } else {
-    return ref;
+    EGRET_DCHECK(work_.is_within_limit());
+    ++counters_[ns <= 4'000    ? StatId::kStepsUnder4us
+                : ns <= 16'000 ? StatId::kStepsUnder16us
+                : ns <= 64'000 ? StatId::kStepsUnder64us
+                               : StatId::kStepsOver64us];
   }
-  remove(ref, hash);
-  return {};
+  work_.reset();
 }
 
-ItemRef Store::peek(std::string_view key, uint64_t hash) const {
-  const ItemRef ref = index_.find(key, hash);
-  return ref && !is_flushed(item(ref)) && !is_expired(item(ref)) ? ref : ItemRef{};
+// --- Finding, living and dying
+
+Slot Store::find(std::string_view key, uint64_t hash) {
+  const Slot slot = index_.find(key, hash);
+  if (!slot) return {};
+  const Item& it = item(slot);
+  if (is_flushed(it)) {
+    ++counters_[StatId::kGetFlushed];
+  } else if (is_expired(it)) {
+    ++counters_[StatId::kGetExpired];
+    ++counters_[StatId::kExpired];
+  } else {
+    return slot;
+  }
+  remove(slot, hash);
+  return Slot{};
+}
+
+Slot Store::peek(std::string_view key, uint64_t hash) const {
+  const Slot slot = index_.find(key, hash);
+  return slot && !is_flushed(item(slot)) && !is_expired(item(slot)) ? slot : Slot{};
 }
 
 uint32_t Store::deadline_of(int64_t exptime) const {
@@ -149,53 +227,59 @@ uint32_t Store::deadline_of(int64_t exptime) const {
   return static_cast<uint32_t>(std::min<int64_t>(deadline, UINT32_MAX));
 }
 
-void Store::remove(ItemRef ref, uint64_t hash) {
-  index_.erase(hash, ref);
+uint64_t Store::cas_of(const Item& item) const {
+  return item.given_cas().value_or(item.version() * config_.cas_stride + config_.cas_offset);
+}
+
+void Store::count_in(const Item& item) {
+  const uint64_t bytes = item_bytes(item);
+  Counters::Class& its = counters_.classes[op::size_class_of(bytes)];
+  ++its.number;
+  its.bytes += bytes;
+  ++counters_[StatId::kCurrItems];
+  counters_[StatId::kBytes] += bytes;
+}
+
+void Store::count_out(const Item& item) {
+  const uint64_t bytes = item_bytes(item);
+  Counters::Class& its = counters_.classes[op::size_class_of(bytes)];
+  --its.number;
+  its.bytes -= bytes;
+  --counters_[StatId::kCurrItems];
+  counters_[StatId::kBytes] -= bytes;
+}
+
+void Store::set_expires(Slot slot, bool expires) {
+  if (expires == slot.expires()) return;
+  slot.set_expires(expires);
+  expiring_items_ += expires ? 1 : uint64_t(-1);
+}
+
+void Store::remove(Slot slot, uint64_t hash) {
+  const ItemRef ref = slot.ref();
+  set_expires(slot, false);
+  index_.erase(hash, slot);
   drop(ref);
 }
 
-// The item is out of the index. Its block stays as long as it is pinned.
 void Store::drop(ItemRef ref) {
-  Item& it = item(ref);
-  it.clear_bits(kLinked);
-  --counters_[op::StatId::kCurrItems];
-  counters_[op::StatId::kBytes] -= it.units * kUnit;
-  if (it.pins == 0) heap_.release(ref);
-}
-
-// --- Statistics
-
-void Store::append_stats(std::vector<op::StatRow>& rows) const {
-  for (const op::StatInfo& info : op::stat_table()) {
-    uint64_t value = counters_[info.id];
-    switch (info.id) {
-      case op::StatId::kUptime:
-      case op::StatId::kPid:
-      case op::StatId::kUserUsec:
-      case op::StatId::kSystemUsec:
-        continue;  // the process's, not the store's
-      case op::StatId::kLimitMaxbytes:
-        value = config_.memory_limit;
-        break;
-      case op::StatId::kItemSizeMax:
-        value = config_.item_size_max;
-        break;
-      case op::StatId::kEvicts:
-        value = config_.evict ? 1 : 0;
-        break;
-      default:
-        break;
-    }
-    rows.push_back({static_cast<uint32_t>(info.id), 0, value});
+  count_out(item(ref));
+  if (item(ref).has(kPinned)) {
+    find_pin(ref)->is_detached = true;
+  } else {
+    free_record(ref);
   }
 }
 
-void Store::reset_stats() {
-  counters_.reset();
-}
-
-uint64_t Store::memory_used() const {
-  return heap_.begin() * kUnit + heap_.used_units() * kUnit + index_.bytes();
+void Store::free_record(ItemRef ref) {
+  const Item& it = item(ref);
+  if (it.has(kLarge)) {
+    const LargeHead head = large_head(it);
+    log_.take_weight(ref, head.chunks * kChunkSize);
+    work_.extents(head.extents);
+    free_extents(pages_, it);
+  }
+  log_.kill(ref);
 }
 
 }  // namespace egret::store

@@ -2,18 +2,23 @@
 //
 //   Op ─ prepare (prefetch buckets) ─▶ locate (match tags, prefetch items) ─▶ execute, in order ─▶ Result
 //                                                                              │
-//   Index (index.h): key hash → item                                           ├─ get.cc set.cc arith.cc flush.cc
-//   Heap (heap.h): blocks of one arena, CLOCK eviction in address order ◀──────┘  large.cc (uploads, pins)
+//   Index (index.h): key hash → record                                         ├─ get.cc set.cc arith.cc flush.cc
+//   Log (log.h): records in pages, two queues ◀────────────────────────────────┘  upload.cc pins.cc
+//   Pieces (value.h): large values in pages and chunks      reclaim.cc: eviction, compaction   sweep.cc: expiry
+//   Pages (pages.h): one arena of 64 KiB pages              check.cc: the checker              warm.cc: restarts
 //
 // It knows neither slots nor memcached text. Thread: one, the partition's own, for everything, create() included or
-// not. Memory: one arena of `memory_limit` bytes, reserved at create() and touched only as it fills; index and items
-// all live in it, so the limit is exact. Nothing on the data path allocates from the heap or locks. Errors: results say
-// what happened (op::ResultCode); only create() can fail otherwise.
+// not. Memory: one arena of `memory_limit` bytes, in which all of it lives, so the limit is exact. Nothing on the data
+// path locks or allocates from the heap, but for the lists of large values that are being stored. No call does more
+// than a bounded amount of work (work.h). Errors: results say what happened (op::ResultCode); only create() can fail
+// otherwise.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,17 +31,21 @@
 #include "op/stats.h"
 #include "store/arena.h"
 #include "store/counters.h"
-#include "store/heap.h"
+#include "store/ghosts.h"
 #include "store/index.h"
 #include "store/item.h"
+#include "store/log.h"
+#include "store/pages.h"
+#include "store/value.h"
+#include "store/work.h"
 
 namespace egret::store {
 
 inline constexpr size_t kMaxBatch = 32;
 
 struct StoreConfig {
-  uint64_t memory_limit = 64u << 20;   // bytes, index and overhead included; at least kMinMemory and 2 × item_size_max
-  uint32_t item_size_max = 1u << 20;   // as memcached counts an item (see counted_size() in item.h)
+  uint64_t memory_limit = 64u << 20;   // bytes, index and overhead included; at least least_memory(item_size_max)
+  uint32_t item_size_max = 1u << 20;   // as memcached counts an item (op::memcached_item_size)
   bool evict = true;                   // false: answer kOutOfMemory when full, like memcached -M
   uint64_t hash_seed = 0;              // every op's hash must be op::hash_key(key, hash_seed)
   const base::Clock* clock = nullptr;  // outlives the store
@@ -46,9 +55,16 @@ struct StoreConfig {
   uint64_t first_version = 1;
   uint64_t cas_stride = 1;
   uint64_t cas_offset = 0;
+  bool populate = false;  // have all memory resident before anything is served
+  // A file (on tmpfs or hugetlbfs) that keeps everything over a restart; empty: none. See warm.cc.
+  std::string warm_path = {};
 };
 
 inline constexpr uint64_t kMinMemory = 1u << 20;
+inline constexpr uint64_t kMaxMemory = kPageSize << 22;  // 256 GiB: what 32-bit numbers of 64-byte lines reach
+// What a store for such items needs at least, and why, in words.
+uint64_t least_memory(uint32_t item_size_max);
+std::string least_memory_text(uint32_t item_size_max);
 
 class Store {
  public:
@@ -57,12 +73,15 @@ class Store {
   struct Reservation;
 
   static base::Expected<std::unique_ptr<Store>> create(const StoreConfig& config);
+  // The hash seed of the store in that file, if a clean stop left one: create() takes it up only under the same seed.
+  static std::optional<uint64_t> kept_hash_seed(const std::string& path);
+  // Saves itself if it has a file. Uploads and pins must have ended.
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // One pass of the poll loop: reads the clock once (expiry is `<=` this second everywhere) and fires an overdue
-  // delayed flush. Call it before the first op after every pause.
+  // One pass of the poll loop: reads the clock once (expiry is `<=` this second everywhere), fires an overdue delayed
+  // flush, and does a step of upkeep. Call it before the first op after every pause.
   void begin_pass();
   // The same for a caller who has read the clock already (base::Clock::now_ns): costs nothing, but may be late by
   // kSecondLag.
@@ -72,16 +91,21 @@ class Store {
     begin_pass();
   }
   static constexpr uint64_t kSecondLag = 5'000'000;  // ns
+  // A bounded step of what waits for idle moments (pages to be freed, items to be swept). False: nothing does at
+  // present.
+  bool idle_step();
 
   // A batch: at most kMaxBatch ops, each with its hash filled in. The span must stay valid until the last execute().
   void prepare(std::span<const op::Op> ops);
   void locate();
   // Executes ops[index] of the prepared batch: Get, Set, Delete, Arith, Chunk, Flush; others answer kUnsupported.
   // Strictly in order, once each (ops that somebody else executes may be left out). Result.value views the store's
-  // memory until the next execute(), reserve(), commit() or end of a Pin or Upload.
+  // memory until the next call of anything that is not const. Of a large value a get gives the first piece only (at
+  // least 4 KiB); a chunk gives what was asked for, up to kMaxChunk.
   op::Result execute(size_t index);
   // prepare, locate and execute of a single op.
   op::Result execute_one(const op::Op& op);
+  static constexpr uint32_t kMaxChunk = 64u << 10;
 
   // --- Values in parts. An Upload is room for a value that nobody sees until commit().
   // All uploads together hold at most max(1/8 of the memory limit, one item of item_size_max).
@@ -101,83 +125,158 @@ class Store {
   // --- Statistics
   // Appends a row for every counter that the store keeps, in the order of StatId.
   void append_stats(std::vector<op::StatRow>& rows) const;
+  // Rows of StatGroup::kSizeClasses.
+  void append_class_stats(std::vector<op::StatRow>& rows) const;
   void reset_stats();
   uint64_t item_count() const { return counters_[op::StatId::kCurrItems]; }
-  // Bytes of the arena that hold items, uploads, pinned versions and the index; never more than memory_limit.
-  uint64_t memory_used() const;
+  // Bytes of the arena that are in use, in whole pages; never more than memory_limit.
+  uint64_t memory_used() const { return (pages_.size() - pages_.free_count()) * kPageSize; }
+  Backing backing() const { return arena_.backing(); }
+  // What became of the file: "12 items kept", "started empty: ..."; empty without one.
+  const std::string& warm_note() const { return warm_note_; }
 
-  // The checker, for tests (check.cc): every item is reachable and filed under its own hash and tag, blocks tile the
-  // heap, accounting is exact, used ≤ limit. Reads everything. Says why not.
-  bool check_invariants(std::string* why) const;
+  // The checker (check.cc): every item is reachable and filed under its own hash and tag, records tile their pages,
+  // what large values hold is what is taken, accounting is exact, used <= limit. Reads everything. Says why not.
+  bool check_invariants(std::string* why);
 
  private:
-  // Where the parts of the arena begin: [ 8 B nothing | directory | crossing map | heap ... | index ].
   struct Layout;
-  Store(const StoreConfig& config, Arena arena, const Layout& layout);
+  struct Superblock;
+  // What a record is to be made of. The value is `first` and `second` one after the other, or, if there are any, what
+  // `pieces` hold.
+  struct Draft {
+    std::string_view key;
+    uint32_t deadline = 0;
+    uint32_t client_flags = 0;
+    std::optional<uint64_t> given_cas = std::nullopt;
+    Bits marks = 0;  // of ItemBits
+    std::string_view first = {};
+    std::string_view second = {};
+    Pieces* pieces = nullptr;
+
+    bool is_large() const { return pieces != nullptr && pieces->length() > kMaxInline; }
+    Bits layout() const;
+    uint64_t inline_length() const;
+    uint32_t units() const { return Item::units_for(key.size(), layout(), inline_length()); }
+  };
+  // A record that stays as and where it is, while somebody reads it.
+  struct PinEntry {
+    ItemRef ref;
+    uint32_t count = 0;
+    uint64_t bytes = 0;        // of the pins' share
+    bool is_detached = false;  // out of the index: it goes with its last pin
+  };
+  Store(const StoreConfig& config, Arena arena, const Layout& layout, const Superblock* kept);
 
   // store.cc
-  Item& item(ItemRef ref) const { return heap_.item(ref); }
-  bool is_expired(const Item& item) const { return item.exptime != 0 && item.exptime <= now_; }
-  bool is_flushed(const Item& item) const { return item.version < flushed_before_; }
+  Item& item(ItemRef ref) const { return log_.item(ref); }
+  Item& item(Slot slot) const { return log_.item(slot.ref()); }
+  bool is_expired(const Item& item) const { return item.exptime() != 0 && item.exptime() <= now_; }
+  bool is_flushed(const Item& item) const { return item.version() < flushed_before_; }
   // The live item of a key. An expired or flushed one is removed and counted.
-  ItemRef find(std::string_view key, uint64_t hash);
+  Slot find(std::string_view key, uint64_t hash);
   // The live item of a key; nothing changes and nothing is counted.
-  ItemRef peek(std::string_view key, uint64_t hash) const;
+  Slot peek(std::string_view key, uint64_t hash) const;
   // What `exptime` means now, in seconds since the epoch; 0: never.
   uint32_t deadline_of(int64_t exptime) const;
-  uint64_t cas_of(uint64_t version) const { return version * config_.cas_stride + config_.cas_offset; }
+  uint64_t cas_of(const Item& item) const;
   op::Result dispatch(const op::Op& op);
+  op::Result perform(const op::Op& op);
+  void end_step();
   uint64_t large_budget() const;
+  Counters::Class& class_of(const Item& item) { return counters_.classes[op::size_class_of(item_bytes(item))]; }
+  void count_in(const Item& item);
+  void count_out(const Item& item);
+  void remove(Slot slot, uint64_t hash);
+  // Out of the index; its memory goes, unless it is pinned.
+  void drop(ItemRef ref);
+  void free_record(ItemRef ref);
 
   // get.cc
   op::Result get(const op::Op& op);
-  op::Result chunk(const op::Op& op) const;
+  op::Result look(const op::Op& op);
+  op::Result vivify(const op::Op& op);
+  op::Result chunk(const op::Op& op);
+  op::Result chunk_of(const Item& item, uint32_t offset, uint32_t length);
   op::Result erase(const op::Op& op);
+  op::Result invalidate(const op::Op& op, Slot slot);
+  op::Result drop_value(const op::Op& op, Slot slot);
   op::Result hit(const Item& item, bool with_cas) const;
+  void add_meta(const op::Op& op, const Item& item, op::Result& result) const;
+  int64_t ttl_of(const Item& item) const;
+  void before_access(const op::Op& op, Item& item, op::Result& result) const;
+  std::string_view view(const Item& item, uint32_t offset, uint32_t length);
+  bool touch(Slot& slot, const op::Op& op);
 
   // set.cc
   op::Result set(const op::Op& op, Upload* upload);
   op::Result judge_and_store(const op::Op& op, Upload* upload);
-  op::Result replace_value(const op::Op& op, ItemRef old, Upload* upload);
-  op::Result extend_value(const op::Op& op, ItemRef old, std::string_view added);
+  op::Result replace_value(const op::Op& op, Slot old, Upload* upload, Bits marks);
+  op::Result extend_value(const op::Op& op, Slot old, Upload* upload);
+  op::Result extend_large(const op::Op& op, Slot old, Upload* upload);
   op::Result stored(ItemRef ref);
+  op::Result no_room() const;
+  void disown(ItemRef ref);
   bool is_too_large(std::string_view key, uint32_t client_flags, uint64_t value_length) const;
-  // Lays out an item that nobody sees yet, its value still to be written; empty: no room. `keep` is not evicted for it.
-  ItemRef make_item(std::string_view key, bool has_flags, uint64_t value_length, ItemRef keep);
-  bool write_in_place(const op::Op& op, ItemRef old);
-  // Makes a complete item visible, in the place of `old` if there is one. False: no room in the index, nothing changed.
-  bool link(ItemRef ref, ItemRef old, uint64_t hash);
-  void remove(ItemRef ref, uint64_t hash);
-  void drop(ItemRef ref);
+  bool overwrite(const Draft& draft, Slot old);
+  // Makes a record of the draft and files it under its key, in the place of the item that is there. None: no room.
+  ItemRef place(const Draft& draft, uint64_t hash);
+  void write(const Draft& draft, ItemRef ref);
+  // Gives the item room for that field (0 so far), even if it has to move. None: there is no room.
+  Slot relay(Slot slot, uint64_t hash, Bits field);
+  void set_expires(Slot slot, bool expires);
 
   // arith.cc
   op::Result arith(const op::Op& op);
   op::Result create_number(const op::Op& op);
-  bool write_number(const op::Op& op, ItemRef ref, uint64_t number);
-  op::Result number_result(uint64_t number, uint64_t version) const;
+  bool write_number(const op::Op& op, Slot slot, uint64_t number);
+  op::Result number_result(uint64_t number, const Item& item) const;
 
   // flush.cc
   op::Result flush(const op::Op& op);
   void fire_flush();
 
-  // evict.cc
-  ItemRef allocate(uint64_t units, ItemRef keep);
-  bool make_room(uint32_t units);
-  bool may_evict(const Item& item) const { return item.has(kLinked) && item.pins == 0; }
-  uint32_t evict(ItemRef ref);
-  bool give_granule();
-  bool evict_from_bucket(uint64_t hash);
+  // reclaim.cc
+  bool ensure_room(uint32_t units, uint32_t pages);
+  void pay_debt();
+  uint32_t reclaim(uint32_t units);
+  bool begin_drain(bool hard);
+  bool force_drain(uint32_t wanted_free);
+  uint32_t drain_group(bool hard, uint32_t wanted_free);
+  bool settle(ItemRef ref, uint64_t hash, bool hard);
+  bool keep(Slot slot, Queue queue, uint32_t frequency);
+  void evict(Slot slot, uint64_t hash, Queue queue);
+  void reclaim_dead(Slot slot, uint64_t hash);
 
-  // large.cc
+  // sweep.cc
+  bool sweep_some();
+  void sweep_bucket(uint32_t number);
+
+  // pins.cc
+  PinEntry* find_pin(ItemRef ref);
   void end_pin(ItemRef ref);
-  void end_upload(ItemRef ref);
+
+  // check.cc
+  bool check_records(std::string* why);
+  bool check_large(std::string* why);
+
+  // warm.cc
+  static uint64_t checksum_of(const Superblock& block);
+  static const Superblock* kept_superblock(const StoreConfig& config, const Arena& arena, std::string* note);
+  Superblock& superblock() const;
+  void restore(const Superblock& kept);
+  void mark_in_use();
+  void save();
 
   const StoreConfig config_;
   base::OwnerThread owner_;
   Arena arena_;
-  Heap heap_;
+  Pages pages_;
   Index index_;
+  Log log_;
+  Ghosts ghosts_;
   Counters counters_;
+  StepWork work_;
 
   uint32_t now_ = 0;             // seconds since the epoch, read by begin_pass()
   uint64_t clock_read_ns_ = 0;   // when begin_pass(now_ns) last read them
@@ -185,10 +284,25 @@ class Store {
   uint64_t flushed_before_ = 0;  // items of smaller versions are hidden
   uint32_t flush_second_ = 0;    // of the pending flush; 0: none is pending. See flush.cc
   uint32_t start_second_;
-  uint64_t upload_bytes_ = 0;
+  uint64_t expiring_items_ = 0;
+
+  uint32_t reserve_;             // free pages that only reclaiming may take
+  uint32_t free_target_;         // free pages that reclaiming works for
+  uint32_t debt_ = 0;            // units written since it last worked
+  uint32_t drain_at_ = 0;        // units of the page being drained that are done
+  bool compacts_ = false;        // whether it is drained for being sparse
+  uint32_t sweep_at_ = 0;        // the next bucket to sweep
+  uint32_t sweep_second_ = 0;    // when this turn began
+  bool sweeps_flushed_ = false;  // this turn looks at every item, since there has been a flush
+  bool flush_unswept_ = false;
+
+  uint64_t upload_bytes_ = 0;   // promised to uploads
+  uint64_t upload_chunks_ = 0;  // taken by them
   uint64_t pinned_bytes_ = 0;
-  uint64_t index_retry_ = 0;  // inserts until a full heap is asked again for index room
+  std::vector<PinEntry> pins_;
+  std::unique_ptr<char[]> gathered_;  // kMaxChunk bytes: a chunk whose bytes lie in several pieces
   std::span<const op::Op> batch_;
+  std::string warm_note_;
 };
 
 // Move-only; must end before its store does. Ends on the store's thread, or when that thread is gone.
@@ -201,18 +315,18 @@ class Store::Pin {
 
   explicit operator bool() const { return store_ != nullptr; }
   void release();
-  std::string_view value() const;
-  uint64_t version() const;
-  uint64_t cas() const;
+  uint32_t length() const;
+  uint64_t version() const { return version_; }
   uint32_t client_flags() const;
   // What a kChunk op of this version answers, even if the key has another value by now.
   op::Result chunk(uint32_t offset, uint32_t length) const;
 
  private:
   friend class Store;
-  Pin(Store* store, ItemRef ref) : store_(store), ref_(ref) {}
+  Pin(Store* store, ItemRef ref, uint64_t version) : store_(store), ref_(ref), version_(version) {}
   Store* store_ = nullptr;
   ItemRef ref_ = {};
+  uint64_t version_ = 0;
 };
 
 // Move-only; must end before its store does. Ends on the store's thread, or when that thread is gone.
@@ -226,19 +340,26 @@ class Store::Upload {
   explicit operator bool() const { return store_ != nullptr; }
   void release();
   // Takes the next part. Parts come in order without gaps (a lane is first-in first-out), so that no byte of the value
-  // is ever one that the client did not send. False: `offset` is not received(), or more bytes than were reserved.
-  [[nodiscard]] bool write(uint32_t offset, std::string_view bytes);
-  uint32_t received() const { return received_; }
-  uint32_t total_length() const;
-  bool is_complete() const { return received_ == total_length(); }
-  std::string_view key() const;
+  // is ever one that the client did not send. kInvalid: `offset` is not received(), or more bytes than were reserved.
+  // kOutOfMemory: there is no room for them.
+  [[nodiscard]] op::ResultCode write(uint32_t offset, std::string_view bytes);
+  uint32_t received() const { return pieces_.length(); }
+  uint32_t total_length() const { return total_length_; }
+  bool is_complete() const { return received() == total_length_; }
+  std::string_view key() const { return key_; }
 
  private:
   friend class Store;
-  Upload(Store* store, ItemRef ref) : store_(store), ref_(ref) {}
+  Upload(Store* store, std::string_view key, uint32_t total_length, uint64_t promised);
+  // The value goes on to be an item's.
+  Pieces take_pieces();
+  size_t extents() const { return pieces_.extents(); }
+
   Store* store_ = nullptr;
-  ItemRef ref_ = {};
-  uint32_t received_ = 0;
+  std::string key_;
+  uint32_t total_length_ = 0;
+  uint64_t promised_ = 0;  // bytes of the uploads' share
+  Pieces pieces_;
 };
 
 struct Store::Reservation {

@@ -24,8 +24,9 @@ enum class OpCode : uint8_t {
   kCommit = 7,  // make a finished upload visible, judged now like a kSet (mode, CAS)
   kAbort = 8,   // drop an upload
   kFlush = 9,   // hide all items stored before the moment `exptime` (a delay, memcached's rule) fires
-  kStats =
-      10,  // the counters of group `group`, from row `version` on; as many as fit, total_length says how many there are
+  // The counters of group `group`, from row `version` on (of kSizeClasses: from id `version` on); as many as fit,
+  // total_length says how many there are.
+  kStats = 10,
   kIterate = 11,
   kAdmin = 12,  // `group` says what: AdminVerb
   kPing = 13,
@@ -46,14 +47,16 @@ enum OpOptions : uint16_t {
   kCreate = 1 << 5,      // arith: create with `initial` and `vivify_exptime` when missing
   kPin = 1 << 6,         // get: keep this version for the chunks that follow; chunk: read the pinned version
   // The meta commands' (protocol.txt, "Meta Commands"; their flags in brackets).
-  kExplicitCas =
-      1 << 7,         // [E] set, commit, arith, delete with kInvalidate or kDropValue: the item's CAS becomes `new_cas`
-  kVivify = 1 << 8,   // [N] get, and set as append or prepend: a missing item is created, empty, with `vivify_exptime`
+  // [E] set, commit, arith, delete with kInvalidate or kDropValue, get with kVivify: the item's CAS becomes `new_cas`.
+  kExplicitCas = 1 << 7,
+  // [N] get, and set and commit as append or prepend: a missing item is created, empty, with `vivify_exptime`.
+  kVivify = 1 << 8,
   kRecache = 1 << 9,  // [R] get: who finds less than `recache_below` seconds left, and is the first to, wins
-  kInvalidate = 1 << 10,  // [I] delete: mark as stale instead; set with kCompareCas: an older CAS stores, but as stale
-  kDropValue = 1 << 11,   // [x] delete: only the value and the client flags go
-  kWantMeta = 1 << 12,    // [h l t] get: answer with the state before this access
-  kPeek = 1 << 13,        // [me] get: leave no trace: neither last access nor fetched nor counters
+  // [I] delete: mark as stale instead; set, commit with kCompareCas: an older CAS stores, but as stale.
+  kInvalidate = 1 << 10,
+  kDropValue = 1 << 11,  // [x] delete: only the value and the client flags go
+  kWantMeta = 1 << 12,   // [h l t] get, arith (ttl only): answer with the state before this access
+  kPeek = 1 << 13,       // [me] get: leave no trace: neither last access nor fetched nor counters
 };
 
 // What an item says of itself to a reader (Result::marks). Wire format.
@@ -121,7 +124,7 @@ struct Result {
   uint64_t cas = 0;           // hit with kWantCas, stored
   uint64_t version = 0;       // hit: the item's internal version, for chunks
   uint64_t number = 0;        // kNumber
-  // Of a hit; with kWantMeta, else 0 (the marks of winning and being stale are always told).
+  // Of a hit, ttl of a kNumber too; with kWantMeta, else 0: a classic get is neither told of a token nor takes it.
   uint8_t marks = 0;         // ResultMarks
   uint32_t last_access = 0;  // seconds ago
   int64_t ttl = 0;           // seconds left; -1: for ever

@@ -45,6 +45,10 @@ enum class ClassField : uint8_t {
   kOutOfMemory,
   kAge,  // seconds since the last access of the oldest
 };
+inline constexpr uint32_t kClassFields = 12;  // above the highest ClassField
+constexpr uint32_t class_row_id(uint32_t size_class, ClassField field) {
+  return size_class << 8 | static_cast<uint32_t>(field);
+}
 
 // Wire format: never renumber.
 enum class StatId : uint32_t {

@@ -1,6 +1,7 @@
 #include "wire/codec.h"
 
 #include <array>
+#include <bit>
 
 #include "op/stats.h"
 #include "wire/bytes.h"
@@ -24,7 +25,8 @@ struct OpShape {
 };
 
 constexpr size_t kOpHead = 8;      // code, key length, options, value length
-constexpr size_t kResultHead = 8;  // code, fields, options, value length
+constexpr size_t kResultHead = 8;  // code, fields, marks, 0, value length
+constexpr size_t kMetaSize = 12;   // ttl, last access
 constexpr size_t kMinStatsValue = 256;
 
 // By code; a code that is not here is one of a newer version.
@@ -32,13 +34,16 @@ constexpr std::array<OpShape, 14> kShapes = [] {
   using namespace op;
   std::array<OpShape, 14> shapes{};
   const auto set = [&](OpCode code, OpShape shape) { shapes[static_cast<size_t>(code)] = shape; };
-  set(OpCode::kGet, {true, true, false, 0, kTouch | kNoValue | kWantCas | kPin});
-  set(OpCode::kSet, {true, true, true, 16, kCompareCas | kWantCas});
-  set(OpCode::kDelete, {true, true, false, 0, kCompareCas});
-  set(OpCode::kArith, {true, true, false, 8, kCompareCas | kWantCas | kDecrement | kCreate});
+  set(OpCode::kGet,
+      {true, true, false, 0,
+       kCompareCas | kTouch | kNoValue | kWantCas | kPin | kExplicitCas | kVivify | kRecache | kWantMeta | kPeek});
+  set(OpCode::kSet, {true, true, true, 16, kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate});
+  set(OpCode::kDelete, {true, true, false, 0, kCompareCas | kTouch | kExplicitCas | kInvalidate | kDropValue});
+  set(OpCode::kArith,
+      {true, true, false, 8, kCompareCas | kTouch | kWantCas | kDecrement | kCreate | kExplicitCas | kWantMeta});
   set(OpCode::kChunk, {true, true, false, 16, kPin});
   set(OpCode::kUpload, {true, true, true, 12, 0});
-  set(OpCode::kCommit, {true, true, false, 20, kCompareCas | kWantCas});
+  set(OpCode::kCommit, {true, true, false, 20, kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate});
   set(OpCode::kAbort, {true, true, false, 4, 0});
   set(OpCode::kFlush, {true, false, false, 8, 0});
   set(OpCode::kStats, {true, false, false, 12, 0});
@@ -53,13 +58,46 @@ const OpShape& shape_of(OpCode code) {
   return index < kShapes.size() ? kShapes[index] : kUnknownShape;
 }
 
-// Fields that an option bit adds after the fixed ones. An unknown op has none: all that it carries is key and value.
-size_t optional_size(const Op& op) {
-  size_t size = 0;
-  if ((op.options & op::kCompareCas) && shape_of(op.code).known) size += 8;
-  if (op.code == OpCode::kGet && (op.options & op::kTouch)) size += 8;
-  if (op.code == OpCode::kArith && (op.options & op::kCreate)) size += 16;
-  return size;
+// The options that add fields after the fixed ones, whichever op has them: one place says which and in what order.
+constexpr uint16_t kOptionsWithFields =
+    op::kCompareCas | op::kTouch | op::kCreate | op::kExplicitCas | op::kVivify | op::kRecache;
+
+// Those of an op. An unknown op has none: all that it carries is key and value.
+uint16_t options_with_fields(const Op& op) {
+  return op.options & shape_of(op.code).allowed_options & kOptionsWithFields;
+}
+
+size_t option_fields_size(const Op& op) {
+  const uint16_t options = options_with_fields(op);
+  return 8 * (static_cast<size_t>(std::popcount(options)) + ((options & op::kCreate) ? 1 : 0));
+}
+
+void put_option_fields(FieldWriter& out, const Op& op) {
+  const uint16_t options = options_with_fields(op);
+  if (options == 0) return;
+  if (options & op::kCompareCas) out.put(op.cas);
+  if (options & op::kTouch) out.put(op.exptime);
+  if (options & op::kCreate) {
+    out.put(op.initial);
+    out.put(op.vivify_exptime);
+  }
+  if (options & op::kExplicitCas) out.put(op.new_cas);
+  if (options & op::kVivify) out.put(op.vivify_exptime);  // no op has it beside kCreate
+  if (options & op::kRecache) out.put(op.recache_below);
+}
+
+void get_option_fields(FieldReader& in, Op& op) {
+  const uint16_t options = options_with_fields(op);
+  if (options == 0) return;
+  if (options & op::kCompareCas) op.cas = in.get<uint64_t>();
+  if (options & op::kTouch) op.exptime = in.get<int64_t>();
+  if (options & op::kCreate) {
+    op.initial = in.get<uint64_t>();
+    op.vivify_exptime = in.get<int64_t>();
+  }
+  if (options & op::kExplicitCas) op.new_cas = in.get<uint64_t>();
+  if (options & op::kVivify) op.vivify_exptime = in.get<int64_t>();
+  if (options & op::kRecache) op.recache_below = in.get<int64_t>();
 }
 
 void put_fields(FieldWriter& out, const Op& op) {
@@ -107,12 +145,7 @@ void put_fields(FieldWriter& out, const Op& op) {
     case OpCode::kPing:
       break;
   }
-  if ((op.options & op::kCompareCas) && shape_of(op.code).known) out.put(op.cas);
-  if (op.code == OpCode::kGet && (op.options & op::kTouch)) out.put(op.exptime);
-  if (op.code == OpCode::kArith && (op.options & op::kCreate)) {
-    out.put(op.initial);
-    out.put(op.exptime);
-  }
+  put_option_fields(out, op);
 }
 
 // Reads the fields that put_fields() wrote. A small enum that is out of range is refused here.
@@ -163,12 +196,7 @@ DecodeError get_fields(FieldReader& in, Op& op) {
     case OpCode::kPing:
       break;
   }
-  if (op.options & op::kCompareCas) op.cas = in.get<uint64_t>();
-  if (op.code == OpCode::kGet && (op.options & op::kTouch)) op.exptime = in.get<int64_t>();
-  if (op.code == OpCode::kArith && (op.options & op::kCreate)) {
-    op.initial = in.get<uint64_t>();
-    op.exptime = in.get<int64_t>();
-  }
+  get_option_fields(in, op);
   if (mode >= op::kSetModes || group > 255) return DecodeError::kBadEnum;
   op.mode = static_cast<op::SetMode>(mode);
   op.group = static_cast<uint8_t>(group);
@@ -205,12 +233,20 @@ DecodeError decode_op(FieldReader& in, Op& op) {
 }
 
 // Which optional fields a result carries.
-enum ResultFields : uint8_t { kHasFlags = 1, kHasCas = 2, kHasVersion = 4, kHasNumber = 8, kAllFields = 15 };
+enum ResultFields : uint8_t {
+  kHasFlags = 1,
+  kHasCas = 2,
+  kHasVersion = 4,
+  kHasNumber = 8,
+  kHasMeta = 16,
+  kAllFields = 31
+};
+constexpr uint8_t kAllMarks = op::kFetched | op::kStale | op::kWon | op::kTokenSent;
 
 }  // namespace
 
 size_t encoded_op_size(const Op& op) {
-  return kOpHead + shape_of(op.code).extra + optional_size(op) + op.key.size() + op.value.size();
+  return kOpHead + shape_of(op.code).extra + option_fields_size(op) + op.key.size() + op.value.size();
 }
 
 std::byte* encode_op(std::byte* to, const Op& op) {
@@ -259,16 +295,17 @@ DecodeError decode_ops(const std::byte* from, size_t length, std::span<Op> ops) 
 
 size_t min_result_size(const Op& op) {
   const size_t cas = (op.options & op::kWantCas) ? 8 : 0;
+  const size_t meta = (op.options & op::kWantMeta) ? kMetaSize : 0;
   switch (op.code) {
     case OpCode::kGet:
-      return kResultHead + 4 + cas + 12;
+      return kResultHead + 4 + cas + 12 + meta;
     case OpCode::kChunk:
       return kResultHead + 4 + 12;
     case OpCode::kSet:
     case OpCode::kCommit:
       return kResultHead + cas;
     case OpCode::kArith:
-      return kResultHead + cas + 8;
+      return kResultHead + cas + 8 + meta;
     case OpCode::kStats:
       return kResultHead + 12 + kMinStatsValue;
     default:
@@ -281,18 +318,21 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
   // Only what min_result_size() has reserved for this op is written, whatever the result holds.
   const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
   const bool stats = op.code == OpCode::kStats;
-  const bool wants_cas = (op.options & shape_of(op.code).allowed_options & op::kWantCas) != 0;
+  const bool number = result.code == ResultCode::kNumber && op.code == OpCode::kArith;
+  const uint16_t wants = op.options & shape_of(op.code).allowed_options;
   size_t value_room = room - min_result_size(op) + (stats ? kMinStatsValue : 0);
   if (stats) value_room -= value_room % sizeof(op::StatRow);  // whole rows only
   const std::string_view value = result.value.substr(0, value_room);
   if (hit && result.client_flags != 0) fields |= kHasFlags;
-  if (wants_cas && (hit || result.code == ResultCode::kStored || result.code == ResultCode::kNumber)) fields |= kHasCas;
+  if ((wants & op::kWantCas) && (hit || number || result.code == ResultCode::kStored)) fields |= kHasCas;
   if ((hit || stats) && value.size() < result.total_length) fields |= kHasVersion;
-  if (result.code == ResultCode::kNumber && op.code == OpCode::kArith) fields |= kHasNumber;
+  if (number) fields |= kHasNumber;
+  if ((wants & op::kWantMeta) && (hit || number)) fields |= kHasMeta;
   FieldWriter out(to);
   out.put(static_cast<uint8_t>(result.code));
   out.put(fields);
-  out.put(uint16_t{0});
+  out.put(static_cast<uint8_t>(hit ? result.marks & kAllMarks : 0));
+  out.put(uint8_t{0});
   out.put(static_cast<uint32_t>(value.size()));
   if (fields & kHasFlags) out.put(result.client_flags);
   if (fields & kHasCas) out.put(result.cas);
@@ -301,6 +341,10 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
     out.put(result.total_length);
   }
   if (fields & kHasNumber) out.put(result.number);
+  if (fields & kHasMeta) {
+    out.put(result.ttl);
+    out.put(result.last_access);
+  }
   out.put_bytes(value);
   return out.at();
 }
@@ -311,7 +355,8 @@ bool ResultReader::next(Result& result) {
   const auto code = in.get<uint8_t>();
   const auto fields = in.get<uint8_t>();
   result.code = static_cast<ResultCode>(code);
-  const auto reserved = in.get<uint16_t>();
+  result.marks = in.get<uint8_t>();
+  const auto reserved = in.get<uint8_t>();
   const size_t length = in.get<uint32_t>();
   if (fields & kHasFlags) result.client_flags = in.get<uint32_t>();
   if (fields & kHasCas) result.cas = in.get<uint64_t>();
@@ -320,10 +365,14 @@ bool ResultReader::next(Result& result) {
     result.total_length = in.get<uint32_t>();
   }
   if (fields & kHasNumber) result.number = in.get<uint64_t>();
+  if (fields & kHasMeta) {
+    result.ttl = in.get<int64_t>();
+    result.last_access = in.get<uint32_t>();
+  }
   result.value = in.get_bytes(length);
   // An unknown field would have been taken for bytes of the value.
-  if (!in.ok() || reserved != 0 || code > static_cast<uint8_t>(ResultCode::kWrongPartition) || (fields & ~kAllFields))
-    return false;
+  if (!in.ok() || reserved != 0 || (fields & ~kAllFields) || (result.marks & ~kAllMarks)) return false;
+  if (code > static_cast<uint8_t>(ResultCode::kWrongPartition)) return false;
   if (!(fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);
   if (result.total_length < length || result.total_length > op::kMaxValueLength) return false;
   at_ += left_ - in.left();

@@ -107,6 +107,9 @@ class FakeHandler final : public rpc::OpHandler {
     result.code = op::ResultCode::kUnsupported;
     result.client_flags = static_cast<uint32_t>(sum);
     result.cas = result.version = result.number = sum;
+    result.marks = static_cast<uint8_t>(sum);
+    result.last_access = static_cast<uint32_t>(sum);
+    result.ttl = static_cast<int64_t>(sum);
     switch (op.code) {
       case op::OpCode::kGet:
       case op::OpCode::kChunk:

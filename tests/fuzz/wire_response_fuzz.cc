@@ -220,12 +220,15 @@ class Script {
     } else {
       Op get;
       get.code = op::OpCode::kGet;
+      get.options = count % 2 == 0 ? 0 : op::kWantMeta;
       for (uint32_t i = 0; i < count && length + wire::min_result_size(get) <= room; ++i) {
         Result hit;
         hit.code = static_cast<op::ResultCode>(input_.take<uint8_t>() % 20);
         const auto value = input_.bytes(input_.take<uint8_t>());
         hit.value = std::string_view(reinterpret_cast<const char*>(value.data()), value.size());
         hit.total_length = static_cast<uint32_t>(value.size() + input_.take<uint8_t>() % 2);
+        hit.marks = static_cast<uint8_t>(value.size());
+        hit.ttl = static_cast<int64_t>(i) - 1;
         length = static_cast<size_t>(wire::encode_result(body + length, room - length, get, hit) - body);
       }
     }

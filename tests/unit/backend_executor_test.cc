@@ -322,10 +322,41 @@ TEST_SUITE("statistics") {
     CHECK(stat(partition, StatId::kCurrItems) == 1);
   }
 
+  TEST_CASE("size classes are told in the order of their ids, and a page goes on behind the last id") {
+    Partition partition;
+    for (const size_t length : {10, 100, 1000, 10'000}) {
+      partition.run(make(OpCode::kSet, std::to_string(length), std::string(length, 'v')));
+    }
+    Op op = make(OpCode::kStats);
+    op.group = static_cast<uint8_t>(StatGroup::kSizeClasses);
+    const auto page = partition.run(op);
+    CHECK(page.code == ResultCode::kOk);
+    CHECK(page.value.size() == page.total_length);
+    std::vector<StatRow> rows(page.value.size() / sizeof(StatRow));
+    std::memcpy(rows.data(), page.value.data(), page.value.size());
+    CHECK(std::ranges::is_sorted(rows, {}, &StatRow::id));
+    uint64_t items = 0;
+    for (const StatRow& row : rows)
+      items += (row.id & 0xff) == static_cast<uint32_t>(ClassField::kNumber) ? row.value : 0;
+    CHECK(items == 4);
+    REQUIRE(rows.size() > 2);
+    op.version = rows[1].id + uint64_t{1};
+    CHECK(partition.run(op).value.size() == page.total_length - 2 * sizeof(StatRow));
+    op.version = rows[2].id;
+    CHECK(partition.run(op).value.size() == page.total_length - 2 * sizeof(StatRow));
+    for (const uint64_t last : {uint64_t{rows.back().id} + 1, UINT64_MAX}) {
+      op.version = last;
+      const Result none = partition.run(op);
+      CHECK(none.code == ResultCode::kOk);
+      CHECK(none.value.empty());
+      CHECK_FALSE(none.is_partial());
+    }
+  }
+
   TEST_CASE("groups and verbs that do not exist are unsupported") {
     Partition partition;
     Op op = make(OpCode::kStats);
-    op.group = 1;
+    op.group = 2;
     CHECK(partition.code(op) == ResultCode::kUnsupported);
     op.code = OpCode::kAdmin;
     op.group = 200;

@@ -103,6 +103,26 @@ struct Pool final : rpc::SessionObserver {
     session(backend).fetch();
     session(backend).hand_out_credit();
   }
+  // A page of statistics that are `rows_in_all` rows long from its beginning on.
+  void answer_page(size_t backend, uint32_t lane, uint64_t seq, std::string_view page, size_t rows_in_all) {
+    op::Result result;
+    result.code = ResultCode::kOk;
+    result.value = page;
+    result.total_length = static_cast<uint32_t>(rows_in_all * sizeof(op::StatRow));
+    op::Op stats;
+    stats.code = op::OpCode::kStats;
+    rpc::put_response(endpoint(backend).responses.data(), kLayout, lane, seq, std::vector<op::Result>{result}, 0,
+                      rpc::kNonce, stats);
+  }
+  // The cursor of the stats op that is message `seq` of a lane.
+  uint64_t cursor(size_t backend, uint32_t lane, uint64_t seq) {
+    const std::byte* slot = endpoint(backend).requests.data() + kLayout.request_offset(lane, seq);
+    wire::RequestHeader header;
+    std::memcpy(&header, slot, sizeof header);
+    op::Op op;
+    REQUIRE(wire::decode_ops(slot + sizeof header, header.length, {&op, 1}) == wire::DecodeError::kNone);
+    return op.version;
+  }
   void answer_all(size_t backend, ResultCode code = ResultCode::kOk, std::string_view value = {}) {
     for (const uint32_t lane : sent(backend)) answer(backend, lane, 1, code, value);
     fetch(backend);
@@ -123,10 +143,12 @@ struct Asker final : FanOutOwner {
     up = fan_out.backends_up();
     backends = fan_out.backends();
     for (const op::StatInfo& info : op::stat_table()) stats[info.id] = fan_out.stat(info.id);
+    classes = fan_out.class_stats();
   }
-  FanOut* ask(Pool& pool, op::OpCode code) {
+  FanOut* ask(Pool& pool, op::OpCode code, op::StatGroup group = op::StatGroup::kGeneral) {
     op::Op op;
     op.code = code;
+    op.group = static_cast<uint8_t>(group);
     auto* fan_out = new FanOut(pool.router, op, *this);
     fan_out->start();
     return fan_out;
@@ -134,13 +156,31 @@ struct Asker final : FanOutOwner {
   int told = 0;
   size_t up = 0, backends = 0;
   ResultCode failure = ResultCode::kOk;
+  uint64_t of_class(uint32_t size_class, op::ClassField field) const {
+    return size_class < classes.size() ? classes[size_class][static_cast<size_t>(field)] : 0;
+  }
   std::map<StatId, uint64_t> stats;
+  ClassStats classes;
 };
 
 std::string rows(const std::vector<std::pair<StatId, uint64_t>>& stats) {
   std::string text;
   for (const auto& [id, value] : stats) {
     const op::StatRow row{.id = static_cast<uint32_t>(id), .reserved = 0, .value = value};
+    text.append(reinterpret_cast<const char*>(&row), sizeof row);
+  }
+  return text;
+}
+
+struct ClassRow {
+  uint32_t size_class;
+  op::ClassField field;
+  uint64_t value;
+};
+std::string class_rows(const std::vector<ClassRow>& stats) {
+  std::string text;
+  for (const ClassRow& given : stats) {
+    const op::StatRow row{.id = op::class_row_id(given.size_class, given.field), .reserved = 0, .value = given.value};
     text.append(reinterpret_cast<const char*>(&row), sizeof row);
   }
   return text;
@@ -348,6 +388,68 @@ TEST_CASE("statistics are those of the backends that answered whole") {
   CHECK(asker.up == 2);
   CHECK(asker.stats[StatId::kCurrItems] == 20);
   CHECK(asker.stats[StatId::kItemSizeMax] == 9);
+}
+
+TEST_CASE("size classes: counts are added up, ages are the largest, over partitions and backends") {
+  using op::ClassField;
+  Pool pool(kThree);
+  pool.open_all();
+  Asker asker;
+  asker.ask(pool, op::OpCode::kStats, op::StatGroup::kSizeClasses);
+  for (uint64_t backend = 0; backend < 3; ++backend) {
+    for (const uint32_t lane : pool.sent(backend)) {
+      pool.answer(backend, lane, 1, ResultCode::kOk,
+                  class_rows({{7, ClassField::kNumber, 10 * backend + lane},
+                              {7, ClassField::kEvictedTime, 100 + backend},
+                              {7, ClassField::kAge, 5 - backend},
+                              {7, ClassField(200), 1},  // a field, and below a class, of a newer backend
+                              {30 + static_cast<uint32_t>(backend), ClassField::kBytes, 1000},
+                              {op::kSizeClasses, ClassField::kNumber, 1}}));
+    }
+    pool.fetch(backend);
+  }
+  REQUIRE(asker.told == 1);
+  CHECK(asker.of_class(7, ClassField::kNumber) == 0 + 1 + 10 + 11 + 20 + 21);
+  CHECK(asker.of_class(7, ClassField::kEvictedTime) == 102);
+  CHECK(asker.of_class(7, ClassField::kAge) == 5);
+  for (const uint32_t size_class : {30u, 31u, 32u}) CHECK(asker.of_class(size_class, ClassField::kBytes) == 2000);
+  CHECK(asker.classes.size() == 33);
+  CHECK(asker.stats[StatId::kCmdGet] == 0);
+}
+
+TEST_CASE("pages of size classes go on behind the last id, and what is told again counts once") {
+  using op::ClassField;
+  Pool pool({{"only"}});
+  pool.open_all();
+  Asker asker;
+  asker.ask(pool, op::OpCode::kStats, op::StatGroup::kSizeClasses);
+  pool.sent(0);
+  CHECK(pool.cursor(0, 0, 1) == 0);
+  pool.answer(0, 1, 1, ResultCode::kOk);
+  pool.answer_page(0, 0, 1, class_rows({{3, ClassField::kNumber, 1}, {5, ClassField::kNumber, 2}}), 4);
+  pool.fetch(0);
+  CHECK(asker.told == 0);
+  REQUIRE(pool.sent(0, 2) == std::set<uint32_t>{0});
+  CHECK(pool.cursor(0, 0, 2) == op::class_row_id(5, ClassField::kNumber) + 1);
+  pool.answer_page(0, 0, 2, class_rows({{5, ClassField::kNumber, 2}, {5, ClassField::kBytes, 4}}), 2);
+  pool.fetch(0);
+  REQUIRE(asker.told == 1);
+  CHECK(asker.of_class(3, ClassField::kNumber) == 1);
+  CHECK(asker.of_class(5, ClassField::kNumber) == 2);
+  CHECK(asker.of_class(5, ClassField::kBytes) == 4);
+}
+
+TEST_CASE("a backend that sends the same page for ever is asked no more") {
+  for (const auto group : {op::StatGroup::kGeneral, op::StatGroup::kSizeClasses}) {
+    Pool pool({{"only"}});
+    pool.open_all();
+    Asker asker;
+    asker.ask(pool, op::OpCode::kStats, group);
+    pool.sent(0);
+    for (const uint32_t lane : {0u, 1u}) pool.answer_page(0, lane, 1, {}, 100);
+    pool.fetch(0);
+    CHECK(asker.told == 1);
+  }
 }
 
 TEST_CASE("an asker that has gone is not told") {

@@ -86,6 +86,17 @@ TEST_CASE("the general report has a row for each counter, once, under memcached'
   }
 }
 
+TEST_CASE("the store's inner life is in the general report, as rows of our own") {
+  Proxy proxy;
+  const auto rows = general(proxy.source);
+  for (const char* name : {"expired", "ghost_hits", "copied_bytes", "inserted_bytes", "segments", "segment_live_bytes",
+                           "large_pages", "index_pages", "free_pages", "sweeps", "steps_1us", "steps_over_64us"}) {
+    CAPTURE(name);
+    CHECK(rows.contains("egret_" + std::string(name)));
+    CHECK_FALSE(rows.contains(name));
+  }
+}
+
 TEST_CASE("counters are added up over workers; a reset starts those anew that memcached starts anew") {
   Proxy proxy;
   for (const auto& worker : proxy.source.workers) {

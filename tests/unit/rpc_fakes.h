@@ -164,13 +164,14 @@ inline void put_request(std::byte* memory, const wire::RegionLayout& layout, uin
   wire::FieldWriter(slot).put(seq);
 }
 
-// Puts a whole response with these results (each to a get) into the slot of `seq`.
+// Puts a whole response with these results (each to `asked`) into the slot of `seq`.
 inline size_t put_response(std::byte* memory, const wire::RegionLayout& layout, uint32_t lane, uint64_t seq,
-                           std::span<const op::Result> results, uint32_t processing_ns = 0, uint64_t nonce = kNonce) {
+                           std::span<const op::Result> results, uint32_t processing_ns = 0, uint64_t nonce = kNonce,
+                           const op::Op& asked = get_of("k")) {
   std::byte* const slot = memory + layout.response_offset(lane, seq);
   std::byte* end = slot + sizeof(wire::ResponseHeader);
   for (const op::Result& result : results) {
-    end = wire::encode_result(end, layout.response_slot_size - static_cast<size_t>(end - slot), get_of("k"), result);
+    end = wire::encode_result(end, layout.response_slot_size - static_cast<size_t>(end - slot), asked, result);
   }
   const auto length = static_cast<uint32_t>(end - slot - ptrdiff_t{sizeof(wire::ResponseHeader)});
   wire::FieldWriter checked(slot + wire::kResponseChecked);

@@ -73,7 +73,31 @@ struct Harness {
   // The value, or "-" for a miss.
   std::string get(std::string_view key) {
     const op::Result result = run(make(op::OpCode::kGet, key));
-    return result.code == op::ResultCode::kHit ? std::string(result.value) : "-";
+    return result.code == op::ResultCode::kHit ? whole_value(key, result) : "-";
+  }
+  // What a get has answered, and the rest of it, chunk by chunk.
+  std::string whole_value(std::string_view key, const op::Result& got) {
+    std::string value(got.value);
+    while (value.size() < got.total_length) {
+      op::Op chunk = make(op::OpCode::kChunk, key);
+      chunk.version = got.version;
+      chunk.offset = static_cast<uint32_t>(value.size());
+      chunk.length = got.total_length;
+      const op::Result part = run(chunk);
+      REQUIRE(part.code == op::ResultCode::kHit);
+      REQUIRE(!part.value.empty());
+      value += part.value;
+    }
+    return value;
+  }
+  static std::string pinned_value(const Store::Pin& pin) {
+    std::string value;
+    while (value.size() < pin.length()) {
+      const op::Result part = pin.chunk(static_cast<uint32_t>(value.size()), pin.length());
+      REQUIRE(!part.value.empty());
+      value += part.value;
+    }
+    return value;
   }
   op::Result gat(std::string_view key, int64_t exptime, uint16_t options = 0) {
     op::Op made = make(op::OpCode::kGet, key);

@@ -19,7 +19,7 @@ Store::Upload upload(Harness& h, std::string_view key, std::string_view value) {
   auto reserved = h.store->reserve(key, op::hash_key(key, h.config.hash_seed), static_cast<uint32_t>(value.size()));
   REQUIRE(reserved.code == ResultCode::kOk);
   for (size_t offset = 0; offset < value.size(); offset += 3000) {
-    REQUIRE(reserved.upload.write(static_cast<uint32_t>(offset), value.substr(offset, 3000)));
+    REQUIRE(reserved.upload.write(static_cast<uint32_t>(offset), value.substr(offset, 3000)) == ResultCode::kOk);
   }
   return std::move(reserved.upload);
 }
@@ -64,10 +64,10 @@ TEST_CASE("a commit is judged by mode and CAS, like a set") {
 TEST_CASE("parts come in order, without gaps, and all of them") {
   Harness h;
   auto reserved = h.store->reserve("a", 0, 10);
-  CHECK(!reserved.upload.write(1, "x"));
-  CHECK(reserved.upload.write(0, "01234"));
-  CHECK(!reserved.upload.write(0, "01234"));
-  CHECK(!reserved.upload.write(5, "567890"));
+  CHECK(reserved.upload.write(1, "x") == ResultCode::kInvalid);
+  CHECK(reserved.upload.write(0, "01234") == ResultCode::kOk);
+  CHECK(reserved.upload.write(0, "01234") == ResultCode::kInvalid);
+  CHECK(reserved.upload.write(5, "567890") == ResultCode::kInvalid);
   CHECK(!reserved.upload.is_complete());
   CHECK(h.store->commit(std::move(reserved.upload), commit_of(h, "a")).code == ResultCode::kNoUpload);
   CHECK(h.store->commit(Store::Upload{}, commit_of(h, "a")).code == ResultCode::kNoUpload);
@@ -145,13 +145,13 @@ TEST_CASE("a pinned version stays readable through overwriting, deleting and evi
   h.check();
   CHECK(h.get("a") == std::string(50'000, 'x'));
   for (int i = 0; i < 50'000; ++i) h.set(std::to_string(i), "filler");
-  CHECK(pin.value() == value);
+  CHECK(Harness::pinned_value(pin) == value);
   CHECK(pin.version() == version);
   CHECK(pin.client_flags() == 5);
   CHECK(pin.chunk(49'990, 100).value == std::string_view(value).substr(49'990));
   CHECK(pin.chunk(50'001, 1).code == ResultCode::kInvalid);
   again.release();
-  CHECK(pin.value() == value);
+  CHECK(Harness::pinned_value(pin) == value);
   h.check();
 }
 
@@ -160,10 +160,10 @@ TEST_CASE("a pinned number is left alone by incr, a pinned text by append") {
   h.set("n", "10");
   Store::Pin pin = h.store->pin("n", op::hash_key("n", h.config.hash_seed));
   CHECK(h.arith("n", 1).number == 11);
-  CHECK(pin.value() == "10");
+  CHECK(Harness::pinned_value(pin) == "10");
   Store::Pin second = h.store->pin("n", op::hash_key("n", h.config.hash_seed));
   CHECK(h.store_as(op::SetMode::kAppend, "n", "0") == ResultCode::kStored);
-  CHECK(second.value() == "11");
+  CHECK(Harness::pinned_value(second) == "11");
   CHECK(h.get("n") == "110");
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("pins together hold an eighth of the memory, or one of the largest ite
     Store::Pin pin = h.store->pin(key, op::hash_key(key, h.config.hash_seed));
     if (pin) pins.push_back(std::move(pin));
   }
-  CHECK(pins.size() == 3);
+  CHECK(pins.size() == 1);
   CHECK(h.set("more", value) == ResultCode::kStored);
 }
 

@@ -225,7 +225,7 @@ TEST_CASE("arith with kCreate makes a missing item of its initial value") {
   incr.options = op::kCreate;
   incr.delta = 5;
   incr.initial = 100;
-  incr.exptime = 10;
+  incr.vivify_exptime = 10;
   CHECK(h.run(incr).number == 100);
   CHECK(h.run(incr).number == 105);
   CHECK(h.get("n") == "105");
@@ -318,7 +318,12 @@ TEST_CASE("a memory limit that cannot hold two of the largest items is refused")
   CHECK(!Store::create(config).is_ok());
   config.memory_limit = 2u << 20;
   CHECK(Store::create(config).is_ok());
-  config.memory_limit = (uint64_t{32} << 30) + 1;
+  config.memory_limit = kMaxMemory + 1;
+  CHECK(!Store::create(config).is_ok());
+  config.memory_limit = kMinMemory;
+  config.item_size_max = kMinMemory / 2;
+  CHECK(Store::create(config).is_ok());
+  config.item_size_max += 1;
   CHECK(!Store::create(config).is_ok());
 }
 

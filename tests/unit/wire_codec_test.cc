@@ -118,6 +118,24 @@ TEST_SUITE("ops") {
     CHECK(std::memcmp(bytes.data(), expected, sizeof expected) == 0);
   }
 
+  TEST_CASE("the fields of options follow each other in the order of the format document") {
+    const Op get = make_op(OpCode::kGet, "k", [](Op& o) {
+      o.options = kCompareCas | kTouch | kExplicitCas | kVivify | kRecache;
+      o.cas = 1, o.exptime = 2, o.new_cas = 3, o.vivify_exptime = 4, o.recache_below = 5;
+    });
+    const Op incr = make_op(OpCode::kArith, "k", [](Op& o) {
+      o.options = kCompareCas | kTouch | kCreate | kExplicitCas;
+      o.delta = 0, o.cas = 1, o.exptime = 2, o.initial = 3, o.vivify_exptime = 4, o.new_cas = 5;
+    });
+    for (const auto& [op, fixed] : {std::pair{get, size_t{0}}, {incr, size_t{8}}}) {
+      const auto bytes = encoded(op);
+      REQUIRE(bytes.size() == kHead + fixed + 5 * 8 + 1);
+      for (unsigned field = 0; field < 5; ++field) {
+        CHECK(bytes[kHead + fixed + field * 8] == static_cast<std::byte>(field + 1));
+      }
+    }
+  }
+
   TEST_CASE("an op cut anywhere is refused") {
     for (const OpSample& sample : op_samples()) {
       CAPTURE(sample.name);
@@ -326,6 +344,7 @@ TEST_SUITE("results") {
         result.total_length = 1000;
         result.client_flags = 0xffff'ffff;
         result.cas = result.version = result.number = std::numeric_limits<uint64_t>::max();
+        result.marks = 0xff, result.ttl = -1, result.last_access = 0xffff'ffff;
         const auto bytes = encoded_result(sample.op, result, sample.least_result);
         CHECK(bytes.size() <= sample.least_result);
         Result back;
@@ -346,6 +365,40 @@ TEST_SUITE("results") {
     number.number = std::numeric_limits<uint64_t>::max();
     REQUIRE(read_result(encoded_result(incr, number, 100), back));
     CHECK(same(back, number));
+  }
+
+  TEST_CASE("what is said of an item comes back where it is asked for, marks of a hit always") {
+    Result hit = make_result(ResultCode::kHit, "value");
+    hit.marks = kFetched | kStale | kWon | kTokenSent;
+    hit.ttl = -1;
+    hit.last_access = 0x31323334;
+    Result back;
+    const Op asking = make_op(OpCode::kGet, "k", [](Op& o) { o.options = kWantMeta; });
+    const auto bytes = encoded_result(asking, hit, 100);
+    CHECK(bytes.size() == 8 + 12 + 5);
+    REQUIRE(read_result(bytes, back));
+    CHECK(same(back, hit));
+    REQUIRE(read_result(encoded_result(kPlainGet, hit, 100), back));
+    CHECK(back.marks == hit.marks);
+    CHECK(back.ttl == 0);
+    CHECK(back.last_access == 0);
+    for (const uint8_t mark : {kFetched, kStale, kWon, kTokenSent}) {
+      hit.marks = mark;
+      REQUIRE(read_result(encoded_result(asking, hit, 100), back));
+      CHECK(back.marks == mark);
+    }
+    Result number = make_result(ResultCode::kNumber);
+    number.number = 5;
+    number.ttl = std::numeric_limits<int64_t>::max();
+    const Op incr = make_op(OpCode::kArith, "k", [](Op& o) { o.options = kWantMeta; });
+    REQUIRE(read_result(encoded_result(incr, number, 100), back));
+    CHECK(same(back, number));
+    // A miss, or an op that cannot ask, says nothing.
+    hit.code = ResultCode::kMiss;
+    hit.value = {};
+    REQUIRE(read_result(encoded_result(asking, hit, 100), back));
+    CHECK(back.marks == 0);
+    CHECK(back.ttl == 0);
   }
 
   TEST_CASE("statistics are cut between rows") {
@@ -392,7 +445,7 @@ TEST_SUITE("results") {
     bytes = good;
     poke<uint32_t>(bytes, 4, 0xffff'ffff);
     CHECK_FALSE(read_result(bytes, back));
-    for (unsigned bit = 4; bit < 8; ++bit) {
+    for (unsigned bit = 5; bit < 8; ++bit) {
       bytes = good;
       bytes[1] |= static_cast<std::byte>(1u << bit);
       CAPTURE(bit);
@@ -400,7 +453,7 @@ TEST_SUITE("results") {
     }
   }
 
-  TEST_CASE("a result whose reserved bytes are not 0 is none") {
+  TEST_CASE("a result whose reserved bits are not 0 is none") {
     const std::vector<std::byte> good = encoded_result(kPlainGet, make_result(ResultCode::kHit, "value"), 100);
     Result back;
     REQUIRE(read_result(good, back));
@@ -408,7 +461,7 @@ TEST_SUITE("results") {
       for (unsigned bit = 0; bit < 8; ++bit) {
         std::vector<std::byte> bytes = good;
         bytes[at] = static_cast<std::byte>(1u << bit);
-        CHECK_FALSE(read_result(bytes, back));
+        CHECK(read_result(bytes, back) == (at == 2 && bit < 4));  // the marks there are
       }
     }
   }

@@ -1,0 +1,103 @@
+// The log: records appended to pages, in two queues as S3-FIFO has them (Yang et al., SOSP 2023), and what each page
+// has alive.
+//
+//   small ─ head ◀ append        youngest ... oldest ─▶ drained: read twice → main; else evicted, and a ghost
+//   main  ─ head ◀ append        youngest ... oldest ─▶ drained: read since  → main again; else evicted
+//   sparse: pages of either whose records are mostly dead ─▶ drained into the head of their queue
+//
+// A page without anything alive is free at once. What is done with the records of a page that is drained is
+// reclaim.cc's affair. Thread: the store's owner's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "store/item.h"
+#include "store/pages.h"
+
+namespace egret::store {
+
+enum class Queue : uint8_t { kSmall, kMain };
+
+class Log {
+ public:
+  struct QueueState {
+    PageNumber head;  // being written; kNoPage before the first
+    PageNumber oldest;
+    PageNumber youngest;
+    uint32_t sealed;  // pages from oldest to youngest
+    uint64_t weight;  // bytes of what is alive, large values' pages and chunks included
+  };
+  struct State {
+    std::array<QueueState, 2> queues;
+    PageNumber sparse_first;
+    PageNumber sparse_last;
+    uint64_t live_units;
+  };
+
+  // A page is sparse when less than `sparse_percent` of what was written in it is alive.
+  Log(std::byte* arena, Pages& pages, uint32_t sparse_percent);
+  Log(std::byte* arena, Pages& pages, uint32_t sparse_percent, const State& state);
+  const State& state() const { return state_; }
+
+  bool has_room(Queue queue, uint32_t units) const;
+  // A record at the queue's head; takes a page if the head is full. Its contents are undefined and it counts as alive.
+  // None: no page was free.
+  ItemRef append(Queue queue, uint32_t units, uint32_t now);
+  // It is alive no more. Gives its page back if it was the last.
+  void kill(ItemRef ref);
+  // What it has beyond `units` is dead.
+  void shrink(ItemRef ref, uint32_t units);
+  // Bytes outside the log that a record has, or had, towards the weight of its queue.
+  void add_weight(ItemRef ref, uint64_t bytes) { queue_state(ref).weight += bytes; }
+  void take_weight(ItemRef ref, uint64_t bytes) { queue_state(ref).weight -= bytes; }
+
+  Queue queue_of(ItemRef ref) const {
+    return pages_.info(ref.page()).use == PageUse::kMain ? Queue::kMain : Queue::kSmall;
+  }
+  const QueueState& queue(Queue queue) const { return state_.queues[static_cast<size_t>(queue)]; }
+  uint64_t live_bytes() const { return state_.live_units * kUnit; }
+  // When the oldest item that is still there was last asked for, about; 0: there is none.
+  uint32_t oldest_access() const;
+  void pin(ItemRef ref);
+  void unpin(ItemRef ref) { --pages_.info(ref.page()).pins; }
+
+  // --- Draining, one page at a time: it is in no queue while it lasts, and records of it may still be killed.
+  // Pages with pins are passed over.
+  PageNumber sparsest();
+  PageNumber oldest(Queue queue);
+  // Ends the head, so that it can be drained. False: there is nothing in it.
+  bool seal(Queue queue, uint32_t now);
+  void begin_drain(PageNumber page);
+  // The page goes back into its queue, as the oldest.
+  void stop_drain();
+  // Nothing in it is alive: it is free.
+  void end_drain();
+  PageNumber draining() const { return draining_; }
+
+  Item& item(ItemRef ref) const { return *reinterpret_cast<Item*>(arena_ + ref.unit * kUnit); }
+  // Whether records tile every page and all is counted right.
+  bool check(std::string* why) const;
+
+ private:
+  QueueState& queue_state(PageNumber page) { return state_.queues[pages_.info(page).use == PageUse::kMain ? 1 : 0]; }
+  QueueState& queue_state(ItemRef ref) { return queue_state(ref.page()); }
+  bool is_head(PageNumber page) const { return state_.queues[0].head == page || state_.queues[1].head == page; }
+  bool is_worth_compacting(const PageInfo& info) const {
+    return uint64_t{info.live} * 100 < uint64_t{info.used} * sparse_percent_;
+  }
+  void after_death(PageNumber page);
+  void unlink(PageNumber page);
+  void link_sparse(PageNumber page);
+  void unlink_sparse(PageNumber page);
+  bool check_page(PageNumber page, std::string* why) const;
+
+  std::byte* arena_;
+  Pages& pages_;
+  uint32_t sparse_percent_;
+  State state_;
+  PageNumber draining_ = kNoPage;
+};
+
+}  // namespace egret::store

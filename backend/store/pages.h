@@ -1,0 +1,96 @@
+// The arena's pages of 64 KiB: what each is used for, which are free, and chunks of 4 KiB out of some of them.
+//
+//   page 0 .. fixed - 1   superblock, page table, directory of the index, ghosts
+//   then                  free | index | log (small or main queue) | large (one part of one value) | chunks (16 parts)
+//
+// Everything a store keeps lies in such pages, so its limit is exact, and none is ever bound to one use or size of
+// item. The table (32 bytes a page) is in the arena, too. Thread: the store's owner's.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+
+namespace egret::store {
+
+inline constexpr uint64_t kPageSize = 64u << 10;
+inline constexpr uint64_t kChunkSize = 4u << 10;
+inline constexpr uint32_t kChunksPerPage = kPageSize / kChunkSize;
+inline constexpr uint64_t kUnit = 8;  // items are sized and placed in these
+inline constexpr uint32_t kUnitsPerPage = kPageSize / kUnit;
+
+using PageNumber = uint32_t;
+inline constexpr PageNumber kNoPage = 0;  // page 0 is the superblock's
+
+enum class PageUse : uint8_t { kFixed, kFree, kIndex, kSmall, kMain, kLarge, kChunks };
+inline constexpr size_t kPageUses = 7;
+
+// Lives in the arena. Which fields mean something depends on the use.
+struct PageInfo {
+  PageNumber next;      // free: the next free one. Log: the next younger one of its queue. Chunks: the next with room
+  PageNumber previous;  // log, chunks
+  PageNumber sparse_next;  // log: the list of pages worth compacting
+  PageNumber sparse_previous;
+  uint32_t used;  // log: units written. Chunks: a bit for each that is taken
+  uint32_t live;  // log: units of what is alive
+  PageUse use;
+  bool is_sparse;          // log: on that list
+  uint16_t pins;           // log: records that must stay where they are
+  uint32_t sealed_second;  // log: when it was full
+};
+static_assert(sizeof(PageInfo) == 32);
+
+class Pages {
+ public:
+  // What a warm restart needs besides the table.
+  struct State {
+    PageNumber fresh;  // this one and all after it have never been used
+    PageNumber free_head;
+    uint32_t free_count;
+    PageNumber chunks_head;  // pages with a chunk to spare
+    std::array<uint32_t, kPageUses> counts;
+  };
+
+  // `table` has room for an entry a page. `fixed` pages are not to be given out. A new one:
+  Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fixed);
+  // One that goes on where another ended.
+  Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fixed, const State& state);
+  const State& state() const { return state_; }
+
+  // A page for that use, its info cleared but for the use; its contents are whatever was there. kNoPage: none is free.
+  PageNumber take(PageUse use);
+  void give(PageNumber page);
+
+  // A chunk is named by the arena's bytes before it, in chunks. 0: there is neither a chunk nor a free page.
+  uint64_t take_chunk();
+  void give_chunk(uint64_t chunk);
+  // Whether take_chunk() would have to take a page.
+  bool has_chunk() const { return state_.chunks_head != kNoPage; }
+
+  PageInfo& info(PageNumber page) { return table_[page]; }
+  const PageInfo& info(PageNumber page) const { return table_[page]; }
+  std::byte* data(PageNumber page) const { return arena_ + page * kPageSize; }
+  std::byte* chunk_data(uint64_t chunk) const { return arena_ + chunk * kChunkSize; }
+  uint32_t free_count() const { return state_.free_count; }
+  uint32_t count(PageUse use) const { return state_.counts[static_cast<size_t>(use)]; }
+  PageNumber size() const { return pages_; }
+  PageNumber fixed() const { return fixed_; }
+  bool check(std::string* why) const;
+
+ private:
+  uint32_t& counted(PageUse use) { return state_.counts[static_cast<size_t>(use)]; }
+  void link_chunks(PageNumber page);
+  void unlink_chunks(PageNumber page);
+
+  std::byte* arena_;
+  PageInfo* table_;
+  PageNumber pages_;
+  PageNumber fixed_;
+  State state_;
+};
+
+}  // namespace egret::store

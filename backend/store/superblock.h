@@ -1,0 +1,63 @@
+// The fixed parts of the arena, and what a warm restart finds in the first of them.
+//
+//   [ Superblock | page table | directory of the index | ghosts ]  rounded up to whole pages
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "store/counters.h"
+#include "store/index.h"
+#include "store/log.h"
+#include "store/pages.h"
+#include "store/store.h"
+
+namespace egret::store {
+
+struct Store::Layout {
+  explicit Layout(uint64_t size);
+
+  PageNumber pages;  // in all
+  PageNumber fixed;  // of these
+  uint64_t table;    // byte offsets
+  uint64_t directory;
+  uint64_t ghosts;
+  uint32_t ghost_lines;
+};
+
+// Plain data, written when the store ends, valid only if `state` says so. All numbers as this machine has them.
+struct Store::Superblock {
+  static constexpr uint64_t kMagic = 0x31'45'52'4f'54'53'54'45;  // "ETSTORE1"
+  static constexpr uint32_t kLayoutVersion = 1;
+  enum class State : uint32_t { kNothing = 0, kInUse = 1, kClean = 2 };
+
+  uint64_t magic;
+  uint32_t layout_version;
+  State state;
+  uint64_t checksum;  // XXH3 of all that follows
+
+  uint64_t memory;
+  uint64_t hash_seed;
+  uint64_t cas_stride;
+  uint64_t cas_offset;
+  uint32_t item_size_max;
+  uint32_t evict;
+
+  uint64_t version;
+  uint64_t flushed_before;
+  uint64_t expiring_items;
+  uint32_t flush_second;
+  uint32_t saved_second;
+  Pages::State pages;
+  Index::State index;
+  Log::State log;
+  uint64_t bytes;
+  uint64_t items;
+  struct Held {
+    uint64_t number;
+    uint64_t bytes;
+  };
+  std::array<Held, op::kSizeClasses> classes;
+};
+
+}  // namespace egret::store

@@ -1,0 +1,55 @@
+// The sweep: a cursor over the index's buckets that takes out what is expired, or flushed, before anybody asks for it
+// or its page's turn comes. A turn takes kTurnSeconds or more; there is none while nothing can be found. Slots say
+// whether their item expires, so those that do not cost nothing.
+#include <algorithm>
+
+#include "store/store.h"
+
+namespace egret::store {
+
+using op::StatId;
+
+namespace {
+constexpr uint32_t kTurnSeconds = 20;
+constexpr uint32_t kPassesPerTurn = kTurnSeconds * 200;  // begin_pass() comes every 5 ms at most
+constexpr uint32_t kLeastBuckets = 16;
+constexpr uint32_t kMostBuckets = 512;
+constexpr uint32_t kAhead = 8;  // buckets
+}  // namespace
+
+// False: there is nothing to sweep at present.
+bool Store::sweep_some() {
+  if (sweep_at_ == 0) {
+    const bool finds = expiring_items_ > 0 || flush_unswept_;
+    if (!finds || (now_ - sweep_second_ < kTurnSeconds && !flush_unswept_)) return false;
+    sweep_second_ = now_;
+    sweeps_flushed_ = std::exchange(flush_unswept_, false);
+  }
+  const uint32_t buckets = index_.bucket_count();
+  const uint32_t count = std::clamp(buckets / kPassesPerTurn, kLeastBuckets, kMostBuckets);
+  const uint32_t end = std::min(buckets, sweep_at_ + count);
+  for (; sweep_at_ < end; ++sweep_at_) {
+    if (sweep_at_ + kAhead < buckets) index_.prefetch_bucket(sweep_at_ + kAhead);
+    sweep_bucket(sweep_at_);
+  }
+  work_.buckets(count);
+  if (sweep_at_ >= buckets) {
+    sweep_at_ = 0;
+    sweeps_flushed_ = false;
+    ++counters_[StatId::kSweeps];
+  }
+  return true;
+}
+
+void Store::sweep_bucket(uint32_t number) {
+  index_.visit_bucket(number, [this](Slot slot) {
+    if (!slot.expires() && !sweeps_flushed_) return false;
+    const Item& it = item(slot);
+    work_.records(1);
+    if (!is_expired(it) && !is_flushed(it)) return false;
+    reclaim_dead(slot, index_.hash_of(it));
+    return true;
+  });
+}
+
+}  // namespace egret::store

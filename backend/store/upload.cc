@@ -1,0 +1,92 @@
+// Values in parts: pages and chunks that are nobody's yet.
+#include <algorithm>
+
+#include "store/answer.h"
+#include "store/store.h"
+
+namespace egret::store {
+
+using op::ResultCode;
+
+namespace {
+uint64_t rounded_to_chunks(uint64_t bytes) {
+  return (bytes + kChunkSize - 1) / kChunkSize * kChunkSize;
+}
+}  // namespace
+
+uint64_t Store::large_budget() const {
+  return std::max(config_.memory_limit / 8, rounded_to_chunks(config_.item_size_max) + kPageSize);
+}
+
+Store::Reservation Store::reserve(std::string_view key, uint64_t hash, uint32_t total_length) {
+  EGRET_ASSERT_OWNER(owner_);
+  (void)hash;
+  if (key.empty() || key.size() > op::kMaxKeyLength) return {ResultCode::kInvalid, {}};
+  if (is_too_large(key, 0, total_length)) return {ResultCode::kTooLarge, {}};
+  const uint64_t bytes = std::max(rounded_to_chunks(total_length), kChunkSize);
+  if (upload_bytes_ + bytes > large_budget()) return {ResultCode::kOutOfMemory, {}};
+  return {ResultCode::kOk, Upload(this, key, total_length, bytes)};
+}
+
+op::Result Store::commit(Upload&& upload, const op::Op& commit) {
+  EGRET_ASSERT_OWNER(owner_);
+  Upload taken = std::move(upload);
+  if (!taken || !taken.is_complete()) return answer(ResultCode::kNoUpload);
+  if (taken.key() != commit.key) return answer(ResultCode::kInvalid);
+  if (debt_ != 0) pay_debt();
+  const op::Result result = set(commit, &taken);
+  end_step();
+  return result;
+}
+
+Store::Upload::Upload(Store* store, std::string_view key, uint32_t total_length, uint64_t promised)
+    : store_(store), key_(key), total_length_(total_length), promised_(promised), pieces_(store->pages_) {
+  pieces_.expect(total_length);
+  store->upload_bytes_ += promised;
+}
+
+Store::Upload::Upload(Upload&& other) noexcept {
+  *this = std::move(other);
+}
+
+Store::Upload& Store::Upload::operator=(Upload&& other) noexcept {
+  if (this != &other) {
+    release();
+    store_ = std::exchange(other.store_, nullptr);
+    key_ = std::move(other.key_);
+    total_length_ = std::exchange(other.total_length_, 0);
+    promised_ = other.promised_;
+    pieces_ = std::move(other.pieces_);
+  }
+  return *this;
+}
+
+void Store::Upload::release() {
+  if (store_ == nullptr) return;
+  const Pieces dropped = take_pieces();
+  store_->work_.extents(dropped.extents());
+  store_->end_step();
+  store_ = nullptr;
+}
+
+Pieces Store::Upload::take_pieces() {
+  store_->upload_bytes_ -= std::exchange(promised_, 0);
+  store_->upload_chunks_ -= pieces_.chunks();
+  return std::move(pieces_);
+}
+
+ResultCode Store::Upload::write(uint32_t offset, std::string_view bytes) {
+  if (store_ == nullptr || offset != received() || bytes.size() > total_length_ - received())
+    return ResultCode::kInvalid;
+  if (store_->debt_ != 0) store_->pay_debt();
+  const bool has_room = store_->ensure_room(0, pieces_.pages_needed(static_cast<uint32_t>(bytes.size())));
+  store_->end_step();
+  if (!has_room) return ResultCode::kOutOfMemory;
+  const uint32_t before = pieces_.chunks();
+  pieces_.write(bytes);
+  store_->upload_chunks_ += pieces_.chunks() - before;
+  store_->debt_ += (pieces_.chunks() - before) * static_cast<uint32_t>(kChunkSize / kUnit);
+  return ResultCode::kOk;
+}
+
+}  // namespace egret::store

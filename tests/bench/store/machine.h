@@ -1,0 +1,58 @@
+// What the machine gives: CPU time, resident memory and the pages it is made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace egret::bench_store {
+
+// CPU time of the calling thread, in seconds.
+double cpu_seconds();
+
+// Calls work(), which returns how many ops it has done, until `seconds` of CPU time are over or it has done none. ns
+// per op.
+template <typename Work>
+double ns_per_op(double seconds, Work work) {
+  const double start = cpu_seconds();
+  uint64_t ops = 0;
+  while (true) {
+    const uint64_t done = work();
+    ops += done;
+    const double taken = cpu_seconds() - start;
+    if (taken >= seconds || done == 0) return taken / static_cast<double>(ops) * 1e9;
+  }
+}
+
+// Transparent huge pages off for the whole process, for every mapping made from now on. False: the kernel refused.
+bool forbid_huge_pages();
+
+// Sums over the mappings of this process, in KiB, from /proc/self/smaps_rollup. All 0 where that does not exist.
+struct MemoryMap {
+  uint64_t resident = 0;    // pages of hugetlbfs not included
+  uint64_t huge_anon = 0;   // AnonHugePages
+  uint64_t huge_shmem = 0;  // ShmemPmdMapped
+  uint64_t huge_file = 0;   // FilePmdMapped
+  uint64_t hugetlb = 0;     // Private_Hugetlb and Shared_Hugetlb
+
+  static MemoryMap now();
+  MemoryMap operator-(const MemoryMap& before) const;
+  // "1148 MiB resident, 1146 MiB of them in 2 MiB pages (AnonHugePages 1146)"
+  std::string to_string() const;
+};
+
+// An anonymous mapping, all of it touched, in huge pages where the process may have them: the memory of a control.
+class Region {
+ public:
+  explicit Region(uint64_t bytes);  // ends the process when there is no memory
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  uint64_t* words() const { return words_; }
+
+ private:
+  uint64_t bytes_;
+  uint64_t* words_;
+};
+
+}  // namespace egret::bench_store

@@ -1,0 +1,14 @@
+// The peer of the speed table: what a program would have that keeps its cache in a hash map of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "bench_store/probes.h"
+#include "bench_store/table.h"
+
+namespace egret::bench_store {
+
+// `wrong` counts answers that were not the expected ones.
+Table run_peer(uint64_t items, uint32_t value_size, const ProbeOptions& options, uint64_t& wrong);
+
+}  // namespace egret::bench_store
