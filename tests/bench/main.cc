@@ -11,6 +11,7 @@
 #include "bench/compare.h"
 #include "bench/options.h"
 #include "bench/report.h"
+#include "bench_cache/command.h"
 #include "bench_verbs/command.h"
 
 namespace egret::bench {
@@ -89,7 +90,17 @@ struct Command {
 int run_verbs(int argc, char** argv) {
   return bench_verbs::run(argc, argv, g_stop);
 }
-constexpr std::array<Command, 2> kCommands{{{"run", run}, {"verbs", run_verbs}}};
+int run_hits(int argc, char** argv) {
+  return bench_cache::run_hits(argc, argv, g_stop);
+}
+int run_density(int argc, char** argv) {
+  return bench_cache::run_density(argc, argv, g_stop);
+}
+int run_growth(int argc, char** argv) {
+  return bench_cache::run_growth(argc, argv, g_stop);
+}
+constexpr std::array<Command, 5> kCommands{
+    {{"run", run}, {"verbs", run_verbs}, {"hits", run_hits}, {"density", run_density}, {"growth", run_growth}}};
 
 }  // namespace
 }  // namespace egret::bench

@@ -17,7 +17,7 @@ namespace {
 using base::Expected;
 using base::Status;
 
-constexpr uint64_t kStartTimeoutNs = 10 * kNsPerSecond;
+constexpr uint64_t kStartTimeoutNs = 60 * kNsPerSecond;  // a backend populates all its memory before it serves
 constexpr timespec kStartPoll{0, 20'000'000};
 
 // The end of a daemon's log, which says why it did not start.

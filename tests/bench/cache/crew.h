@@ -1,0 +1,32 @@
+// Some connections that take turns with batches, so that the server has work while answers are judged. For benchmarks
+// whose ops do not depend on one another. One thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/address.h"
+#include "bench_cache/item_client.h"
+
+namespace egret::bench_cache {
+
+class Crew {
+ public:
+  static constexpr uint32_t kClients = 4;
+
+  static base::Expected<Crew> connect(const bench::Address& address);
+
+  using Compose = std::function<void(uint64_t batch, ItemClient& client)>;
+  using Judged = std::function<void(uint64_t batch, const Answers& answers)>;
+  // Batches 0..batches-1, sent and judged in this order, up to kClients of them under way. Ends early, without an
+  // error, when `stop` is set; what was sent is judged in any case.
+  base::Status run(uint64_t batches, const Compose& compose, const Judged& judged, const std::atomic<bool>& stop);
+
+ private:
+  std::vector<ItemClient> clients_;
+};
+
+}  // namespace egret::bench_cache

@@ -1,0 +1,41 @@
+// `egret-bench density`: how many items a server keeps in its memory, and what the memory goes to.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "bench_cache/servers.h"
+#include "bench_cache/table.h"
+
+namespace egret::bench_cache {
+
+struct DensityOptions {
+  ServerOptions servers;
+  uint64_t memory_mib = 64;
+  uint32_t value_size = 32;
+  double overfill = 1.5;  // items that are stored / those that would fit with kLeanOverhead each
+};
+
+// Of an item beyond key and value: less than any server needs, so that all are overfilled.
+inline constexpr uint32_t kLeanOverhead = 24;
+uint64_t items_to_store(const DensityOptions& options);
+
+// Where the limit goes, as Egret's `stats` tell it. Parts do not overlap and add up to the limit; `other` is what is
+// left, and negative should the others be more than there is.
+struct Budget {
+  int64_t keys_and_values = 0;
+  int64_t item_overhead = 0;  // headers, rounding
+  int64_t log_slack = 0;      // pages of log and large values, less the live items in them
+  int64_t index = 0;
+  int64_t free = 0;
+  int64_t other = 0;
+};
+// `item_bytes`: of each, key and value.
+Budget budget_of(const Stats& stats, uint64_t item_bytes);
+
+base::Status measure_density(const DensityOptions& options, const std::vector<Contender>& contenders,
+                             const std::atomic<bool>& stop, std::vector<Table>& tables, uint64_t& errors);
+
+}  // namespace egret::bench_cache
