@@ -72,6 +72,7 @@ bool Store::check_large(std::string* why) {
       if (it.is_dead() || !it.has(kLarge)) continue;
       const std::string where = "the large item \"" + std::string(it.key()) + "\"";
       const LargeHead head = large_head(it);
+      if (it.has(kPinned) && head.length == 0) continue;  // disowned
       uint32_t end = 0;
       uint32_t its_chunks = 0;
       for (uint32_t i = 0; i < head.extents; ++i) {

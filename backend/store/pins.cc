@@ -27,7 +27,7 @@ Store::Pin Store::pin(std::string_view key, uint64_t hash) {
     entry = &pins_.back();
   }
   ++entry->count;
-  return {this, ref, item(ref).version()};
+  return {this, ref, item(ref).version(), value_length(item(ref))};
 }
 
 Store::PinEntry* Store::find_pin(ItemRef ref) {
@@ -50,7 +50,10 @@ void Store::end_pin(ItemRef ref) {
 }
 
 Store::Pin::Pin(Pin&& other) noexcept
-    : store_(std::exchange(other.store_, nullptr)), ref_(other.ref_), version_(other.version_) {}
+    : store_(std::exchange(other.store_, nullptr)),
+      ref_(other.ref_),
+      version_(other.version_),
+      length_(other.length_) {}
 
 Store::Pin& Store::Pin::operator=(Pin&& other) noexcept {
   if (this != &other) {
@@ -58,6 +61,7 @@ Store::Pin& Store::Pin::operator=(Pin&& other) noexcept {
     store_ = std::exchange(other.store_, nullptr);
     ref_ = other.ref_;
     version_ = other.version_;
+    length_ = other.length_;
   }
   return *this;
 }
@@ -66,14 +70,12 @@ void Store::Pin::release() {
   if (store_ != nullptr) std::exchange(store_, nullptr)->end_pin(ref_);
 }
 
-uint32_t Store::Pin::length() const {
-  return value_length(store_->item(ref_));
-}
 uint32_t Store::Pin::client_flags() const {
   return store_->item(ref_).client_flags();
 }
 
 op::Result Store::Pin::chunk(uint32_t offset, uint32_t length) const {
+  if (value_length(store_->item(ref_)) != length_) return answer(ResultCode::kChanged);
   op::Result result = store_->chunk_of(store_->item(ref_), offset, length);
   result.version = version_;
   return result;

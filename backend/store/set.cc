@@ -12,6 +12,8 @@ using op::SetMode;
 using op::StatId;
 
 namespace {
+constexpr uint32_t kMostCopied = 1u << 20;
+
 bool compares(const op::Op& op) {
   return (op.options & op::kCompareCas) != 0;
 }
@@ -264,29 +266,38 @@ op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
   return ref ? stored(ref) : answer(ResultCode::kNotStored);
 }
 
-// The new list takes over the old item's pages and chunks: nothing is copied but what is added, and a tail.
+// The new list takes over the old item's pages and chunks: nothing is copied but what is added, and a tail. Only what
+// somebody has pinned is copied, if it is not too much; else the reader has to start again.
 op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
   const auto added = static_cast<uint32_t>(upload != nullptr ? upload->total_length() : op.value.size());
   const size_t extents = (item(old).has(kLarge) ? large_head(item(old)).extents : 2) +
                          (upload != nullptr ? upload->extents() : added / kChunkSize) + 3;
-  if (extents > kMaxExtents || item(old).has(kPinned)) return answer(ResultCode::kNotStored);
+  if (extents > kMaxExtents) return answer(ResultCode::kNotStored);
+  const bool takes_over = item(old).has(kLarge) && (!item(old).has(kPinned) || value_length(item(old)) > kMostCopied);
   Pieces pieces(pages_);
   pieces.expect(value_length(item(old)) + added);
   // A record with the list and a tail; what is added; and chunks for the old value, or its tail.
   const uint32_t most =
       Item::units_for(op.key.size(), kLayoutBits, sizeof(LargeHead) + extents * sizeof(Extent) + kChunkSize);
   const uint32_t for_added = upload != nullptr ? 0 : pieces.pages_needed(added);
-  if (!ensure_room(most, for_added + 1)) return answer(ResultCode::kNotStored);
+  const uint32_t for_old = takes_over ? 1 : pieces.pages_needed(value_length(item(old)));
+  if (!ensure_room(most, for_added + for_old)) return answer(ResultCode::kNotStored);
   old = index_.find(op.key, op.hash);
   if (!old) return answer(ResultCode::kNotStored);
   Item& before = item(old);
   const auto put_old = [&] {
-    if (before.has(kLarge)) {
+    if (takes_over) {
       pieces.take_over(before);
       disown(old.ref());
-    } else {
-      pieces.write(before.inline_bytes());
+      return;
     }
+    const uint32_t length = value_length(before);
+    for (uint32_t at = 0; at < length;) {
+      const std::string_view piece = piece_at(pages_, before, at);
+      pieces.write(piece);
+      at += static_cast<uint32_t>(piece.size());
+    }
+    work_.bytes(length);
   };
   const auto put_added = [&] {
     if (upload != nullptr) {
@@ -313,7 +324,8 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
   return stored(ref);
 }
 
-// The item's pages and chunks have gone over to another list; it is about to be replaced.
+// The item's pages and chunks have gone over to another list; it is about to be replaced. Who has it pinned finds that
+// its length is another.
 void Store::disown(ItemRef ref) {
   Item& it = item(ref);
   count_out(it);

@@ -319,18 +319,21 @@ class Store::Pin {
 
   explicit operator bool() const { return store_ != nullptr; }
   void release();
-  uint32_t length() const;
+  uint32_t length() const { return length_; }
   uint64_t version() const { return version_; }
   uint32_t client_flags() const;
-  // What a kChunk op of this version answers, even if the key has another value by now.
+  // What a kChunk op of this version answers, even if the key has another value by now. kChanged: a value of more than
+  // 1 MiB has been appended to.
   op::Result chunk(uint32_t offset, uint32_t length) const;
 
  private:
   friend class Store;
-  Pin(Store* store, ItemRef ref, uint64_t version) : store_(store), ref_(ref), version_(version) {}
+  Pin(Store* store, ItemRef ref, uint64_t version, uint32_t length)
+      : store_(store), ref_(ref), version_(version), length_(length) {}
   Store* store_ = nullptr;
   ItemRef ref_ = {};
   uint64_t version_ = 0;
+  uint32_t length_ = 0;
 };
 
 // Move-only; must end before its store does. Ends on the store's thread, or when that thread is gone.

@@ -167,6 +167,31 @@ TEST_CASE("a pinned number is left alone by incr, a pinned text by append") {
   CHECK(h.get("n") == "110");
 }
 
+TEST_CASE("a large value that is being read can be appended and prepended to; the reader goes on reading what it was") {
+  Harness h(small_store(64u << 20, 8u << 20));
+  for (const size_t length : {20'000u, 300'000u, 1'000'000u}) {
+    const std::string value = pattern(length);
+    h.set("a", value);
+    Store::Pin pin = h.store->pin("a", op::hash_key("a", h.config.hash_seed));
+    CHECK(h.store_as(op::SetMode::kAppend, "a", "more") == ResultCode::kStored);
+    CHECK(Harness::pinned_value(pin) == value);
+    h.check();
+    Store::Pin second = h.store->pin("a", op::hash_key("a", h.config.hash_seed));
+    CHECK(h.store->commit(upload(h, "a", value), commit_of(h, "a", op::SetMode::kPrepend)).code == ResultCode::kStored);
+    CHECK(Harness::pinned_value(second) == value + "more");
+    CHECK(h.get("a") == value + value + "more");
+    h.check();
+  }
+  const std::string value = pattern(3'000'000);
+  CHECK(h.store->commit(upload(h, "a", value), commit_of(h, "a")).code == ResultCode::kStored);
+  Store::Pin pin = h.store->pin("a", op::hash_key("a", h.config.hash_seed));
+  CHECK(h.store_as(op::SetMode::kAppend, "a", "more") == ResultCode::kStored);
+  CHECK(pin.chunk(0, 10).code == ResultCode::kChanged);  // too much to be copied
+  h.check();
+  pin.release();
+  CHECK(h.get("a") == value + "more");
+}
+
 TEST_CASE("pins together hold an eighth of the memory, or one of the largest items") {
   Harness h(small_store());
   const std::string value(40'000, 'v');
