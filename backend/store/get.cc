@@ -30,6 +30,14 @@ std::string_view Store::view(const Item& item, uint32_t offset, uint32_t length)
   return {gathered_.get(), length};
 }
 
+// What a get answers of the value: its first piece, but at least a chunk's worth. A value that grew by small prepends
+// begins with a small piece.
+std::string_view Store::beginning(const Item& item) {
+  const std::string_view piece = piece_at(pages_, item, 0);
+  if (piece.size() >= kChunkSize || !item.has(kLarge)) return piece;
+  return view(item, 0, static_cast<uint32_t>(kChunkSize));
+}
+
 // memcached counts a key of gat or touch as a touch, and only as that.
 op::Result Store::get(const op::Op& op) {
   if ((op.options & op::kPeek) != 0) return look(op);
@@ -49,7 +57,7 @@ op::Result Store::get(const op::Op& op) {
   if ((op.options & op::kCompareCas) != 0 && op.cas == cas_of(it)) {
     result.total_length = 0;
   } else if ((op.options & op::kNoValue) == 0) {
-    result.value = piece_at(pages_, it, 0);
+    result.value = beginning(it);
   }
   return result;
 }
@@ -61,7 +69,7 @@ op::Result Store::look(const op::Op& op) {
   op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
   add_meta(op, item(slot), result);
   if (item(slot).has(kStale)) result.marks |= op::kStale;
-  if ((op.options & op::kNoValue) == 0) result.value = piece_at(pages_, item(slot), 0);
+  if ((op.options & op::kNoValue) == 0) result.value = beginning(item(slot));
   return result;
 }
 

@@ -207,6 +207,7 @@ class Store {
   int64_t ttl_of(const Item& item) const;
   void before_access(const op::Op& op, Item& item, op::Result& result) const;
   std::string_view view(const Item& item, uint32_t offset, uint32_t length);
+  std::string_view beginning(const Item& item);
   bool touch(Slot& slot, const op::Op& op);
 
   // set.cc

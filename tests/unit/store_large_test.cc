@@ -131,6 +131,20 @@ TEST_CASE("chunks are of one version; a changed, deleted, expired item shows") {
   CHECK(h.run(chunk).code == ResultCode::kChanged);
 }
 
+TEST_CASE("a get of a large value answers 4 KiB of it or more, however it has grown") {
+  Harness h;
+  std::string value = pattern(100'000);
+  h.set("a", value);
+  for (const char* part : {"few", "more"}) {
+    CHECK(h.store_as(op::SetMode::kPrepend, "a", part) == ResultCode::kStored);
+    value.insert(0, part);
+    const op::Result got = h.gets("a");
+    CHECK(got.value.size() >= 4096);
+    CHECK(got.value == std::string_view(value).substr(0, got.value.size()));
+    CHECK(h.whole_value("a", got) == value);
+  }
+}
+
 TEST_CASE("a pinned version stays readable through overwriting, deleting and eviction") {
   Harness h(small_store());
   const std::string value = pattern(50'000);
