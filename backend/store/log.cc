@@ -8,7 +8,7 @@ namespace egret::store {
 
 namespace {
 constexpr int kSparseLookedAt = 8;  // of the sparse pages, for the one with least alive
-constexpr uint32_t kPinnedPassedOver = 16;
+constexpr uint32_t kPinnedPassedOver = 128;
 }  // namespace
 
 Log::Log(std::byte* arena, Pages& pages, uint32_t sparse_percent)
@@ -45,11 +45,7 @@ bool Log::seal(Queue queue, uint32_t now) {
   PageInfo& info = pages_.info(page);
   at.head = kNoPage;
   info.sealed_second = now;
-  info.previous = at.youngest;
-  info.next = kNoPage;
-  (at.youngest != kNoPage ? pages_.info(at.youngest).next : at.oldest) = page;
-  at.youngest = page;
-  ++at.sealed;
+  attach_youngest(page);
   after_death(page);
   return true;
 }
@@ -111,13 +107,27 @@ void Log::pin(ItemRef ref) {
 
 // --- Queues
 
-void Log::unlink(PageNumber page) {
+void Log::attach_youngest(PageNumber page) {
+  PageInfo& info = pages_.info(page);
+  QueueState& at = queue_state(page);
+  info.previous = at.youngest;
+  info.next = kNoPage;
+  (at.youngest != kNoPage ? pages_.info(at.youngest).next : at.oldest) = page;
+  at.youngest = page;
+  ++at.sealed;
+}
+
+void Log::detach(PageNumber page) {
   const PageInfo& info = pages_.info(page);
   QueueState& at = queue_state(page);
   (info.previous != kNoPage ? pages_.info(info.previous).next : at.oldest) = info.next;
   (info.next != kNoPage ? pages_.info(info.next).previous : at.youngest) = info.previous;
   --at.sealed;
-  if (info.is_sparse) unlink_sparse(page);
+}
+
+void Log::unlink(PageNumber page) {
+  detach(page);
+  if (pages_.info(page).is_sparse) unlink_sparse(page);
 }
 
 void Log::link_sparse(PageNumber page) {
@@ -157,11 +167,14 @@ PageNumber Log::sparsest() {
   return best;
 }
 
+// Pinned ones become the youngest, so that however many there are, whoever asks next comes to what lies behind them.
 PageNumber Log::oldest(Queue queue) {
-  PageNumber page = this->queue(queue).oldest;
-  for (uint32_t i = 0; i < kPinnedPassedOver && page != kNoPage; ++i) {
+  QueueState& at = state_.queues[static_cast<size_t>(queue)];
+  for (uint32_t i = 0; i < kPinnedPassedOver && at.oldest != kNoPage; ++i) {
+    const PageNumber page = at.oldest;
     if (pages_.info(page).pins == 0) return page;
-    page = pages_.info(page).next;
+    detach(page);
+    attach_youngest(page);
   }
   return kNoPage;
 }

@@ -88,6 +88,8 @@ class Log {
     return uint64_t{info.live} * 100 < uint64_t{info.used} * sparse_percent_;
   }
   void after_death(PageNumber page);
+  void attach_youngest(PageNumber page);
+  void detach(PageNumber page);
   void unlink(PageNumber page);
   void link_sparse(PageNumber page);
   void unlink_sparse(PageNumber page);

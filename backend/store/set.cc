@@ -1,4 +1,5 @@
 // Set in all its modes, and Commit, which is a set of an uploaded value.
+#include <algorithm>
 #include <cstring>
 
 #include "op/item_size.h"
@@ -116,10 +117,11 @@ void Store::write(const Draft& draft, ItemRef ref) {
   it.set_given_cas(draft.given_cas);
   copy(it.key_data(), draft.key);
   if (draft.is_large()) {
-    const uint64_t before = draft.pieces->chunks();
+    const uint64_t taken_over = draft.pieces->taken_over();
     draft.pieces->list(it.inline_data());
-    log_.add_weight(ref, large_head(it).chunks * kChunkSize);
-    counters_[StatId::kInsertedBytes] += before * kChunkSize;
+    const uint64_t chunks = large_head(it).chunks;
+    log_.add_weight(ref, chunks * kChunkSize);
+    counters_[StatId::kInsertedBytes] += (chunks - std::min(chunks, taken_over)) * kChunkSize;
   } else if (draft.pieces != nullptr) {
     draft.pieces->copy_out(it.inline_data());
     draft.pieces->clear();
@@ -275,7 +277,9 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
   if (extents > kMaxExtents) return answer(ResultCode::kNotStored);
   const bool takes_over = item(old).has(kLarge) && (!item(old).has(kPinned) || value_length(item(old)) > kMostCopied);
   Pieces pieces(pages_);
-  pieces.expect(value_length(item(old)) + added);
+  // What is put in front is a beginning by itself: it must not be given a page because of the length of what follows.
+  const bool appends = op.mode == SetMode::kAppend;
+  pieces.expect(appends ? value_length(item(old)) + added : added);
   // A record with the list and a tail; what is added; and chunks for the old value, or its tail.
   const uint32_t most =
       Item::units_for(op.key.size(), kLayoutBits, sizeof(LargeHead) + extents * sizeof(Extent) + kChunkSize);
@@ -307,7 +311,7 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
       debt_ += static_cast<uint32_t>(added / kUnit);
     }
   };
-  if (op.mode == SetMode::kAppend) {
+  if (appends) {
     put_old();
     put_added();
   } else {

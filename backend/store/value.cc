@@ -87,6 +87,7 @@ void Pieces::swap(Pieces& other) noexcept {
   std::swap(extents_, other.extents_);
   std::swap(length_, other.length_);
   std::swap(chunks_, other.chunks_);
+  std::swap(taken_over_, other.taken_over_);
   std::swap(expected_, other.expected_);
 }
 
@@ -170,6 +171,7 @@ void Pieces::take_over(const Item& item) {
   for (uint32_t i = 0; i < head.extents; ++i) theirs.extents_.push_back(extent_of(item, i));
   theirs.length_ = head.extents == 0 ? 0 : end_of(theirs.extents_.back());
   theirs.chunks_ = head.chunks;
+  taken_over_ = head.chunks;
   const std::string_view tail = item.inline_bytes().substr(sizeof head + head.extents * sizeof(Extent));
   join(std::move(theirs));
   write(tail);

@@ -81,6 +81,8 @@ class Pieces {
 
   uint32_t length() const { return length_; }
   uint32_t chunks() const { return chunks_; }
+  // How many of them were a large item's before.
+  uint32_t taken_over() const { return taken_over_; }
   size_t extents() const { return extents_.size(); }
   // As inline bytes of a record: their number; and writing them, whereupon the record owns what they list.
   uint64_t listed_size() const;
@@ -104,6 +106,7 @@ class Pieces {
   std::vector<Extent> extents_;
   uint32_t length_ = 0;
   uint32_t chunks_ = 0;
+  uint32_t taken_over_ = 0;
   uint32_t expected_ = 0;
 };
 
