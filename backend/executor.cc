@@ -59,7 +59,9 @@ base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions
                                     .hash_seed = options.hash_seed,
                                     .clock = &clock,
                                     .cas_stride = options.partitions,
-                                    .cas_offset = options.partition});
+                                    .cas_offset = options.partition,
+                                    .populate = options.populate,
+                                    .warm_path = options.warm_file});
   if (!made) return base::Status::error("partition " + std::to_string(options.partition) + ": " + made.message());
   return std::make_unique<Executor>(options, clock, std::move(made.value()));
 }
@@ -79,6 +81,19 @@ void Executor::begin_round() {
   now_ns_ = clock_.now_ns();
   store_->begin_pass(now_ns_);
   if (now_ns_ >= next_overdue_ns_) drop_overdue();
+}
+
+bool Executor::idle_step() {
+  begin_round();
+  return store_->idle_step();
+}
+
+uint64_t Executor::upkeep_in_ns() const {
+  uint64_t soonest = UINT64_MAX;
+  if (const uint32_t seconds = store_->upkeep_in_seconds(); seconds != store::Store::kNever)
+    soonest = uint64_t{seconds} * 1'000'000'000;
+  if (next_overdue_ns_ != UINT64_MAX) soonest = std::min(soonest, next_overdue_ns_ - std::min(next_overdue_ns_, now_ns_));
+  return soonest;
 }
 
 void Executor::prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes) {

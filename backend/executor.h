@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -26,6 +27,8 @@ struct ExecutorOptions {
   uint32_t item_size_max = 0;
   bool evict = true;
   uint64_t hash_seed = 0;
+  bool populate = false;
+  std::string warm_file = {};  // StoreConfig::warm_path
 };
 
 class Executor final : public rpc::OpHandler {
@@ -39,6 +42,12 @@ class Executor final : public rpc::OpHandler {
   void locate() override;
   op::Result execute(size_t index) override;
   void lane_dropped(rpc::LaneId lane) override;
+
+  // A bounded step of what waits for idle moments. False: nothing does at present.
+  bool idle_step();
+  // Until idle_step() has something to do again, if nothing else happens; UINT64_MAX: it will not.
+  uint64_t upkeep_in_ns() const;
+  const store::Store& store() const { return *store_; }
 
   static constexpr uint64_t kUploadIdleNs = 30'000'000'000;  // an upload without a new part for this long is dropped
   static constexpr uint64_t kPinNs = 1'000'000'000;          // a pinned version is kept this long

@@ -69,11 +69,11 @@ base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) 
       {.bytes = config.memory_limit / kPageSize * kPageSize, .populate = config.populate, .path = config.warm_path});
   if (!arena) return arena.status();
   const Layout layout(arena.value().size());
-  std::string note;
+  std::string why_empty;
   const Superblock* kept = nullptr;
-  if (arena.value().is_file()) kept = kept_superblock(config, arena.value(), &note);
+  if (arena.value().is_file()) kept = claim_file(config, arena.value(), layout, &why_empty);
   std::unique_ptr<Store> store(new Store(config, std::move(arena.value()), layout, kept));
-  store->warm_note_ = std::move(note);
+  store->empty_because_ = std::move(why_empty);
   return store;
 }
 
@@ -100,7 +100,6 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
   if (kept != nullptr) restore(*kept);
   begin_pass();
   start_second_ = now_;
-  if (arena_.is_file()) mark_in_use();
   owner_.release();
 }
 
@@ -121,7 +120,7 @@ bool Store::idle_step() {
   EGRET_ASSERT_OWNER(owner_);
   const bool swept = sweep_some();
   const bool reclaimed = pages_.free_count() < free_target_ && reclaim(kIdleReclaim) > 0;
-  end_step();
+  if (swept || reclaimed) end_step();
   return swept || reclaimed;
 }
 
