@@ -275,9 +275,29 @@ void Executor::append_process_stats() {
 }
 
 Result Executor::admin(const Op& op) {
-  if (op.group != static_cast<uint8_t>(op::AdminVerb::kResetStats)) return answer(ResultCode::kUnsupported);
-  store_->reset_stats();
-  return answer(ResultCode::kOk);
+  switch (static_cast<op::AdminVerb>(op.group)) {
+    case op::AdminVerb::kResetStats:
+      store_->reset_stats();
+      return answer(ResultCode::kOk);
+    case op::AdminVerb::kCheck:
+      return check();
+  }
+  return answer(ResultCode::kUnsupported);
+}
+
+// Reads all of the store, so nobody can ask it of a build that is meant to serve.
+Result Executor::check() {
+#ifdef EGRET_CHECKS
+  complaint_.clear();
+  if (store_->check_invariants(&complaint_)) complaint_.clear();
+  complaint_.resize(std::min(complaint_.size(), kMaxComplaint));
+  Result result = answer(ResultCode::kOk);
+  result.value = complaint_;
+  result.total_length = static_cast<uint32_t>(complaint_.size());
+  return result;
+#else
+  return answer(ResultCode::kUnsupported);
+#endif
 }
 
 }  // namespace egret::backend

@@ -53,6 +53,7 @@ class Executor final : public rpc::OpHandler {
   static constexpr uint64_t kPinNs = 1'000'000'000;          // a pinned version is kept this long
   static constexpr size_t kMaxPinsPerLane = 64;              // the oldest makes room
   static constexpr size_t kMaxUploadsPerLane = 64;
+  static constexpr size_t kMaxComplaint = 200;  // bytes: fits the smallest slot with room to spare
 
  private:
   struct Upload;
@@ -68,6 +69,7 @@ class Executor final : public rpc::OpHandler {
   op::Result stats_page(size_t first) const;
   void append_process_stats();
   op::Result admin(const op::Op& op);
+  op::Result check();
   Upload* find_upload(LaneState& lane, const op::Op& op);
   void drop_overdue();
 
@@ -82,6 +84,7 @@ class Executor final : public rpc::OpHandler {
   std::span<op::Op> ops_;
   std::span<const rpc::LaneId> op_lanes_;
   std::vector<op::StatRow> stat_rows_;
+  std::string complaint_;  // of the last check
 };
 
 }  // namespace egret::backend

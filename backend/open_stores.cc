@@ -29,6 +29,39 @@ ExecutorOptions options_of(const Config& config, uint64_t hash_seed, uint32_t pa
           .warm_file = config.warm_restart.empty() ? "" : warm_file(config.warm_restart, partition)};
 }
 
+bool exists(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+// "transparent huge pages (98 % of it)".
+std::string pages_text(const Config& config, const Executors& executors) {
+  const store::Backing backing = executors.front()->store().backing();
+  std::string text = store::to_string(backing);
+  if (!config.populate || backing != store::Backing::kTransparentHugePages) return text;
+  uint64_t huge = 0;
+  for (const auto& executor : executors) huge += executor->store().huge_bytes();
+  return text + " (" + std::to_string(huge * 100 / config.memory) + " % of it)";
+}
+
+void log_warm_restart(const Config& config, const KeptSeed& kept, const Executors& executors) {
+  uint64_t items = 0;
+  std::string why_empty = kept.why_not;
+  for (uint32_t partition = 0; partition < executors.size(); ++partition) {
+    const store::Store& store = executors[partition]->store();
+    items += store.item_count();
+    if (why_empty.empty() && !store.empty_because().empty())
+      why_empty = warm_file(config.warm_restart, partition) + ": " + store.empty_because();
+  }
+  if (why_empty.empty()) {
+    base::log_info("warm restart: {} items kept", items);
+  } else if (kept.is_first_run) {
+    base::log_info("warm restart: started empty: {}", why_empty);
+  } else {
+    base::log_warning("warm restart: {}: {}", items == 0 ? "started empty" : "a partition started empty", why_empty);
+  }
+}
+
 }  // namespace
 
 std::string warm_file(const std::string& path, uint32_t partition) {
@@ -43,9 +76,10 @@ KeptSeed find_kept_seed(const Config& config) {
   for (uint32_t partition = 0; partition < config.partitions; ++partition) {
     const std::string path = warm_file(config.warm_restart, partition);
     const auto seed = store::Store::kept_hash_seed(path);
-    if (!seed) return {.hash_seed = std::nullopt, .why_not = path + ": " + seed.message()};
+    if (!seed && all.hash_seed && !exists(path)) return {.why_not = path + " is missing: partitions has changed"};
+    if (!seed) return {.why_not = path + ": " + seed.message(), .is_first_run = partition == 0 && !exists(path)};
     if (all.hash_seed && seed.value() != *all.hash_seed)
-      return {.hash_seed = std::nullopt, .why_not = path + ": the file is of another run than those before it"};
+      return {.why_not = path + ": the file is of another run than those before it"};
     all.hash_seed = seed.value();
   }
   return all;
@@ -73,27 +107,9 @@ Expected<Executors> open_stores(const Config& config, uint64_t hash_seed, const 
 }
 
 void log_stores(const Config& config, const KeptSeed& kept, const Executors& executors) {
-  uint64_t items = 0;
-  uint64_t huge = 0;
-  std::string why_empty = kept.why_not;
-  for (uint32_t partition = 0; partition < executors.size(); ++partition) {
-    const store::Store& store = executors[partition]->store();
-    items += store.item_count();
-    huge += store.huge_bytes();
-    if (why_empty.empty() && !store.empty_because().empty())
-      why_empty = warm_file(config.warm_restart, partition) + ": " + store.empty_because();
-  }
-  base::log_info("memory: {} in {} partitions, {}, in {}; {} % of it in huge pages at present",
-                 base::size_text(config.memory), executors.size(), config.populate ? "all resident" : "not resident yet",
-                 to_string(executors.front()->store().backing()), huge * 100 / config.memory);
-  if (config.warm_restart.empty()) return;
-  if (why_empty.empty()) {
-    base::log_info("warm restart: {} items kept", items);
-  } else if (items == 0) {
-    base::log_warning("warm restart: started empty: {}", why_empty);
-  } else {
-    base::log_warning("warm restart: {} items kept, but a partition started empty: {}", items, why_empty);
-  }
+  base::log_info("memory: {}, {}, in {}", base::size_text(config.memory),
+                 config.populate ? "all of it resident" : "resident as it is used", pages_text(config, executors));
+  if (!config.warm_restart.empty()) log_warm_restart(config, kept, executors);
 }
 
 }  // namespace egret::backend

@@ -43,7 +43,7 @@ const char* to_string(Backing backing) {
     case Backing::kTransparentHugePages:
       return "transparent huge pages";
     case Backing::kSmallPages:
-      return "pages of 4 KiB (the host offers no huge ones)";
+      return "pages of 4 KiB (no huge ones were to be had)";
   }
   return "unknown";
 }
