@@ -162,12 +162,14 @@ Status parse_uids(const Options& options, std::vector<uint32_t>& uids) {
 
 Status check_memory(const Options& options, const Config& config) {
   const uint64_t each = config.memory / config.partitions;
-  const std::string shares =
-      config.partitions == 1 ? "" : ": " + std::to_string(config.partitions) + " partitions have " + size_text(each) + " each";
+  const std::string shares = config.partitions == 1 ? ""
+                                                    : ": " + std::to_string(config.partitions) + " partitions have " +
+                                                          size_text(each) + " each";
   if (each < store::least_memory(config.item_size_max))
     return options.error("memory", "too small" + shares + "; " + store::least_memory_text(config.item_size_max));
   if (config.memory > store::kMaxMemory * config.partitions)
-    return options.error("memory", "too large" + shares + "; a partition takes at most " + size_text(store::kMaxMemory));
+    return options.error("memory",
+                         "too large" + shares + "; a partition takes at most " + size_text(store::kMaxMemory));
   return Status::ok();
 }
 

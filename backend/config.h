@@ -21,8 +21,8 @@ struct Config {
   bool evict = true;
   bool populate = true;
   std::string warm_restart;  // a directory, or where to put files; empty: none
-  uint32_t partitions = 0;  // resolved, at least 1
-  bool pin = false;         // resolved
+  uint32_t partitions = 0;   // resolved, at least 1
+  bool pin = false;          // resolved
   uint32_t window = 0;
   uint32_t request_slot_size = 0;
   uint32_t response_slot_size = 0;

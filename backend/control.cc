@@ -86,9 +86,6 @@ Control::EventPtr Control::watch(int fd, short what, void (*callback)(int, short
 }
 
 Status Control::listen() {
-  // From here on these end run(), and nothing else: what comes before it may take seconds, and must be undone in order.
-  const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Control*>(self)->base_.get()); };
-  for (const int signal : {SIGTERM, SIGINT}) events_.push_back(watch(signal, EV_SIGNAL | EV_PERSIST, stop, this));
   for (const std::string& address : config_.listen) {
     auto listener = transport::listen(address, {.allowed_uids = config_.allowed_uids});
     if (!listener) return listener.status();
@@ -99,6 +96,8 @@ Status Control::listen() {
 }
 
 void Control::run() {
+  const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Control*>(self)->base_.get()); };
+  for (const int signal : {SIGTERM, SIGINT}) events_.push_back(watch(signal, EV_SIGNAL | EV_PERSIST, stop, this));
   events_.push_back(watch(
       mail_.wake_fd(node_), EV_READ | EV_PERSIST | EV_ET,
       [](int, short, void* self) { static_cast<Control*>(self)->on_mail(); }, this));

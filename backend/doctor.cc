@@ -100,12 +100,13 @@ void check_warm_restart(const Config& config, Findings& findings) {
   const uint64_t room = static_cast<uint64_t>(system.f_bavail) * static_cast<uint64_t>(system.f_bsize);
   const uint64_t had = bytes_of_warm_files(config);
   if (system.f_blocks != 0 && room + had < config.memory) {
-    findings.fail("warm_restart",
-                  folder + " has room for " + base::size_text(room + had) + " of " + base::size_text(config.memory) +
-                      " (memory)",
-                  "mount -o remount,size=" + base::size_text(config.memory) + " or more, or give less memory");
+    findings.fail(
+        "warm_restart",
+        folder + " has room for " + base::size_text(room + had) + " of " + base::size_text(config.memory) + " (memory)",
+        "mount -o remount,size=" + base::size_text(config.memory) + " or more, or give less memory");
   } else if (is_tmpfs && mount_options(status.st_dev).find("huge=") == std::string::npos) {
-    findings.ok("warm_restart", folder + " is a tmpfs of small pages; mounted with huge=advise it would have huge ones");
+    findings.ok("warm_restart",
+                folder + " is a tmpfs of small pages; mounted with huge=advise it would have huge ones");
   } else {
     findings.ok("warm_restart", folder + " has room and huge pages");
   }

@@ -16,8 +16,8 @@ base::Findings examine(const Config& config);
 
 // What the kernel says of huge pages.
 struct HugePages {
-  uint64_t free = 0;                // explicit ones of 2 MiB
-  bool makes_transparent = false;   // where a process advises it to
+  uint64_t free = 0;               // explicit ones of 2 MiB
+  bool makes_transparent = false;  // where a process advises it to
 };
 HugePages look_at_huge_pages();
 // Whether a store of so much memory will have some.

@@ -92,7 +92,8 @@ uint64_t Executor::upkeep_in_ns() const {
   uint64_t soonest = UINT64_MAX;
   if (const uint32_t seconds = store_->upkeep_in_seconds(); seconds != store::Store::kNever)
     soonest = uint64_t{seconds} * 1'000'000'000;
-  if (next_overdue_ns_ != UINT64_MAX) soonest = std::min(soonest, next_overdue_ns_ - std::min(next_overdue_ns_, now_ns_));
+  if (next_overdue_ns_ != UINT64_MAX)
+    soonest = std::min(soonest, next_overdue_ns_ - std::min(next_overdue_ns_, now_ns_));
   return soonest;
 }
 

@@ -76,8 +76,12 @@ KeptSeed find_kept_seed(const Config& config) {
   for (uint32_t partition = 0; partition < config.partitions; ++partition) {
     const std::string path = warm_file(config.warm_restart, partition);
     const auto seed = store::Store::kept_hash_seed(path);
-    if (!seed && all.hash_seed && !exists(path)) return {.hash_seed = std::nullopt, .why_not = path + " is missing: partitions has changed"};
-    if (!seed) return {.hash_seed = std::nullopt, .why_not = path + ": " + seed.message(), .is_first_run = partition == 0 && !exists(path)};
+    if (!seed && all.hash_seed && !exists(path))
+      return {.hash_seed = std::nullopt, .why_not = path + " is missing: partitions has changed"};
+    if (!seed)
+      return {.hash_seed = std::nullopt,
+              .why_not = path + ": " + seed.message(),
+              .is_first_run = partition == 0 && !exists(path)};
     if (all.hash_seed && seed.value() != *all.hash_seed)
       return {.hash_seed = std::nullopt, .why_not = path + ": the file is of another run than those before it"};
     all.hash_seed = seed.value();

@@ -25,7 +25,7 @@ namespace egret::backend {
 struct KeptSeed {
   std::optional<uint64_t> hash_seed = {};  // none: the stores start empty ...
   std::string why_not = {};                // ... because of this; empty without `warm_restart`
-  bool is_first_run = false;          // there are no files yet
+  bool is_first_run = false;               // there are no files yet
 };
 KeptSeed find_kept_seed(const Config& config);
 

@@ -21,7 +21,7 @@ constexpr size_t kRingBatch = 16;
 constexpr size_t kHomesPerRound = 16;            // endpoints asked for rings in a round; before sleeping all are
 constexpr uint32_t kRoundsBetweenProbes = 1024;  // of a thread that never sleeps
 constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // of those that end by themselves
-constexpr uint32_t kLettersPerRound = 64;        // so that mail never keeps requests waiting
+constexpr uint32_t kLettersPerRound = 64;                // so that mail never keeps requests waiting
 }  // namespace
 
 Partition::Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,

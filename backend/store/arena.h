@@ -10,8 +10,8 @@
 
 namespace egret::store {
 
-// What the kernel gave: explicit huge pages, pages that it makes huge by itself (madvise), or neither. Of memory that is
-// not populated yet: what it may give.
+// What the kernel gave: explicit huge pages, pages that it makes huge by itself (madvise), or neither. Of memory that
+// is not populated yet: what it may give.
 enum class Backing : uint8_t { kHugePages, kTransparentHugePages, kSmallPages };
 const char* to_string(Backing backing);
 

@@ -71,7 +71,7 @@ base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) 
   const Layout layout(arena.value().size());
   std::string why_empty;
   const Superblock* kept = nullptr;
-  if (arena.value().is_file()) kept = claim_file(config, arena.value(), layout, &why_empty);
+  if (arena.value().is_file()) kept = open_file(config, arena.value(), layout, &why_empty);
   std::unique_ptr<Store> store(new Store(config, std::move(arena.value()), layout, kept));
   store->empty_because_ = std::move(why_empty);
   return store;
@@ -97,19 +97,24 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
   const uint32_t usable = layout.pages - layout.fixed;
   reserve_ = usable >= 64 ? 2 : 1;
   free_target_ = reserve_ + std::clamp(usable / 256, 2u, 16u);
-  if (kept != nullptr) restore(*kept);
-  begin_pass();
+  if (kept != nullptr) {
+    restore(*kept);
+    now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
+  } else {
+    begin_pass();
+  }
   start_second_ = now_;
   owner_.release();
 }
 
 Store::~Store() {
   EGRET_DCHECK(pinned_bytes_ == 0 && upload_bytes_ == 0);
-  if (arena_.is_file()) save();
+  if (arena_.is_file() && !is_untouched_) save();
 }
 
 void Store::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
+  if (is_untouched_) mark_in_use();
   now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
   if (flush_second_ != 0 && now_ >= flush_second_) fire_flush();
   sweep_some();

@@ -269,10 +269,11 @@ class Store {
   static uint64_t checksum_of(const Superblock& block);
   static const char* unusable_because(const Superblock& block);
   static const char* unfit_because(const Superblock& block, const StoreConfig& config, const Arena& arena);
-  // What a file holds that can be taken up; null: start empty. From now on the file is in use.
-  static const Superblock* claim_file(const StoreConfig& config, const Arena& arena, const Layout& layout,
-                                      std::string* why_empty);
+  // What a file holds that can be taken up. Null: start empty; the file is in use from then on.
+  static const Superblock* open_file(const StoreConfig& config, const Arena& arena, const Layout& layout,
+                                     std::string* why_empty);
   void restore(const Superblock& kept);
+  void mark_in_use();
   void save();
 
   const StoreConfig config_;
@@ -309,6 +310,7 @@ class Store {
   std::vector<PinEntry> pins_;
   std::unique_ptr<char[]> gathered_;  // kMaxChunk bytes: a chunk whose bytes lie in several pieces
   std::span<const op::Op> batch_;
+  bool is_untouched_ = false;  // in a file that says "clean", and nothing of it has changed yet
   std::string empty_because_;
 };
 

@@ -1,8 +1,11 @@
 // Warm restart: a store whose arena is a file goes on where it was left.
 //
-//   create() ─▶ file is there and its superblock says "clean", and is ours ─▶ everything is as it was, at once
-//            └▶ else: empty                      ─▶ "in use" is written ─▶ ... ─▶ ~Store(): state, checksum, "clean"
+//   create() ─▶ file is there and its superblock says "clean", and is ours ─▶ everything is as it was, at once ─┐
+//            └▶ else: empty, "in use"                                                                             │
+//   ... ◀─ the first begin_pass(): "in use" ◀───────────────────────────────────────────────────────────────────────┘
+//    └▶ ~Store(): state, checksum, "clean"
 //
+// A process that ends while its stores are being opened, which may take a minute, leaves what was kept as it was.
 // A process that was killed leaves "in use": what it was doing is unknown, so the store starts empty, and says so.
 // Times are of the wall clock, so the time that passed between counts for expiry.
 #include <atomic>
@@ -47,8 +50,8 @@ const char* Store::unfit_because(const Superblock& block, const StoreConfig& con
   return nullptr;
 }
 
-const Store::Superblock* Store::claim_file(const StoreConfig& config, const Arena& arena, const Layout& layout,
-                                           std::string* why_empty) {
+const Store::Superblock* Store::open_file(const StoreConfig& config, const Arena& arena, const Layout& layout,
+                                          std::string* why_empty) {
   auto* const block = reinterpret_cast<Superblock*>(arena.data());
   const char* why = nullptr;
   if (arena.file_was() == FileWas::kOfAnotherSize) {
@@ -57,17 +60,24 @@ const Store::Superblock* Store::claim_file(const StoreConfig& config, const Aren
     why = unusable_because(*block);
     if (why == nullptr) why = unfit_because(*block, config, arena);
   }
-  if (why != nullptr) {
-    *why_empty = why;
-    // Pages are used as they are, but what is fixed must begin as zeros.
-    std::memset(static_cast<void*>(arena.data()), 0, layout.fixed * kPageSize);
-    block->magic = Superblock::kMagic;
-    block->layout_version = Superblock::kLayoutVersion;
-  }
-  // Before anything else in the file changes: a kill from here on must not leave it looking clean.
+  if (why == nullptr) return block;
+  *why_empty = why;
   block->state = Superblock::State::kInUse;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return why == nullptr ? block : nullptr;
+  // Pages are used as they are, but what is fixed must begin as zeros; the superblock does last.
+  std::memset(static_cast<void*>(arena.data() + sizeof *block), 0, layout.fixed * kPageSize - sizeof *block);
+  *block = {};
+  block->magic = Superblock::kMagic;
+  block->layout_version = Superblock::kLayoutVersion;
+  block->state = Superblock::State::kInUse;
+  return nullptr;
+}
+
+// Before anything in the file changes: a kill from then on must not leave it looking clean.
+void Store::mark_in_use() {
+  is_untouched_ = false;
+  reinterpret_cast<Superblock*>(arena_.data())->state = Superblock::State::kInUse;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 base::Expected<uint64_t> Store::kept_hash_seed(const std::string& path) {
@@ -85,6 +95,7 @@ base::Expected<uint64_t> Store::kept_hash_seed(const std::string& path) {
 }
 
 void Store::restore(const Superblock& kept) {
+  is_untouched_ = true;
   version_ = kept.version;
   flushed_before_ = kept.flushed_before;
   flush_second_ = kept.flush_second;

@@ -55,7 +55,8 @@ TEST_CASE("partitions: one for each 64 MiB, at most half of the CPUs, each with 
   CHECK(config_of({"partitions=3"}).partitions == 3);
   const std::string error = error_of({"memory=4MiB", "partitions=3"});
   CHECK(error ==
-        "--set memory=4MiB: memory: too small: 3 partitions have 1398101B each; items of up to 1MiB need 2MiB: twice that "
+        "--set memory=4MiB: memory: too small: 3 partitions have 1398101B each; items of up to 1MiB need 2MiB: twice "
+        "that "
         "size, or that and 512KiB if it is more, and at least 1MiB");
 }
 

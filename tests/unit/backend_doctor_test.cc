@@ -36,7 +36,8 @@ TEST_CASE("explicit huge pages are counted against what all partitions need, eac
         "ok   huge pages: 34 explicit ones are free, memory is 34");
   CHECK(said({.free = 33, .makes_transparent = true}, config) ==
         "ok   huge pages: transparent ones (33 explicit ones are free, memory is 34)");
-  CHECK(said({.free = 33, .makes_transparent = false}, config).starts_with("warn huge pages: 33 explicit ones are free"));
+  CHECK(
+      said({.free = 33, .makes_transparent = false}, config).starts_with("warn huge pages: 33 explicit ones are free"));
   CHECK(said({.free = 33, .makes_transparent = false}, config).find("vm.nr_hugepages=34") != std::string::npos);
 }
 

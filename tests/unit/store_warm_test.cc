@@ -31,7 +31,9 @@ std::string key_of(uint64_t number) {
 
 // A file name of its own on a tmpfs; the file goes with it.
 struct WarmFile {
-  WarmFile() : path("/dev/shm/egret-warm-test." + std::to_string(::getpid()) + "." + std::to_string(++made)) { remove(); }
+  WarmFile() : path("/dev/shm/egret-warm-test." + std::to_string(::getpid()) + "." + std::to_string(++made)) {
+    remove();
+  }
   ~WarmFile() { remove(); }
   void remove() const { std::remove(path.c_str()); }
   void write_at(uint64_t offset, std::string_view bytes) const {
@@ -61,6 +63,8 @@ struct WarmHarness : Harness {
     auto made = Store::create(config);
     REQUIRE_MESSAGE(made.is_ok(), made.message());
     store = std::move(made.value());
+    check();
+    store->begin_pass();
     check();
   }
   void restart(uint64_t seconds = 0) {
@@ -128,7 +132,8 @@ TEST_CASE("everything is kept, over several restarts in the middle of evicting a
   WarmFile file;
   WarmHarness h(config_in(file));
   std::mt19937_64 random(11);
-  std::vector<std::string> values = {"", "v", std::string(100, 's'), std::string(9'000, 'm'), std::string(300'000, 'l')};
+  std::vector<std::string> values = {"", "v", std::string(100, 's'), std::string(9'000, 'm'),
+                                     std::string(300'000, 'l')};
   for (int turn = 0; turn < 6; ++turn) {
     for (int i = 0; i < 20'000; ++i) {
       const std::string key = key_of(random() % 40'000);
@@ -244,6 +249,7 @@ TEST_CASE("a store that was not stopped is not taken up") {
     its.clock = &clock;
     its.hash_seed = 12345;
     const auto made = Store::create(its);
+    made.value()->begin_pass();
     std::raise(made.is_ok() && made.value()->item_count() == 1 ? SIGKILL : SIGTERM);
   }
   int status = 0;
@@ -252,6 +258,25 @@ TEST_CASE("a store that was not stopped is not taken up") {
   CHECK(Store::kept_hash_seed(file.path).status().message() == "the process before was killed, not stopped");
   CHECK(reason(config) == "the process before was killed, not stopped");
   CHECK(Store::kept_hash_seed(file.path).is_ok());  // that one was stopped
+}
+
+TEST_CASE("a store that was opened and not used yet is still kept, however its process ends") {
+  WarmFile file;
+  const StoreConfig config = config_in(file);
+  leave_store(config);
+  base::ManualClock clock;
+  StoreConfig its = config;
+  its.clock = &clock;
+  its.hash_seed = 12345;
+  {
+    const auto made = Store::create(its);
+    REQUIRE(made.is_ok());
+    CHECK(made.value()->item_count() == 1);
+    CHECK(Store::kept_hash_seed(file.path).is_ok());
+    made.value()->begin_pass();
+    CHECK_FALSE(Store::kept_hash_seed(file.path).is_ok());
+  }
+  CHECK(Store::kept_hash_seed(file.path).is_ok());
 }
 
 TEST_CASE("other options: the store starts empty and names the one that has changed") {
