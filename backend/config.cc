@@ -1,10 +1,17 @@
 #include "backend/config.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "store/store.h"
 #include "transport/address.h"
 #include "wire/slot.h"
 
@@ -13,6 +20,7 @@ namespace egret::backend {
 using base::OptionRow;
 using base::Options;
 using base::OptionType;
+using base::size_text;
 using base::Status;
 
 namespace {
@@ -45,6 +53,17 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kFlag,
      .default_value = "true",
      .help = "Whether old items make room for new ones; if not, storing answers 'out of memory' when memory is full."},
+    {.name = "populate",
+     .type = OptionType::kFlag,
+     .default_value = "true",
+     .help = "Whether all of `memory` is made resident before anything is served, so that nobody waits for it later."},
+    {.name = "warm_restart",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "Where to keep the items over a stop and a start: a directory, or the name that files begin with, on a "
+             "tmpfs or hugetlbfs that holds `memory` bytes. A killed process, or other memory, item_size_max, evict or "
+             "partitions: starts empty. Empty: memory that ends with the process.",
+     .max = base::kMaxTextBytes},
     {.name = "partitions",
      .type = OptionType::kInteger,
      .default_value = "0",
@@ -125,7 +144,7 @@ constexpr OptionRow kTable[] = {
 
 uint32_t auto_partitions(uint64_t memory, uint32_t item_size_max, uint32_t cpus) {
   const uint64_t wanted = std::clamp<uint64_t>(memory / kMemoryPerPartition, 1, std::max(1u, cpus / 2));
-  const uint64_t roomy = std::max<uint64_t>(1, memory / (uint64_t{2} * item_size_max));
+  const uint64_t roomy = std::max<uint64_t>(1, memory / store::least_memory(item_size_max));
   return static_cast<uint32_t>(std::min({wanted, roomy, uint64_t{wire::kMaxLanes}}));
 }
 
@@ -137,6 +156,37 @@ Status parse_uids(const Options& options, std::vector<uint32_t>& uids) {
       return options.error("allowed_uids", "expected numeric user ids, got \"" + text + "\"");
     }
     uids.push_back(uid);
+  }
+  return Status::ok();
+}
+
+Status check_memory(const Options& options, const Config& config) {
+  const uint64_t each = config.memory / config.partitions;
+  const std::string shares = config.partitions == 1 ? ""
+                                                    : ": " + std::to_string(config.partitions) + " partitions have " +
+                                                          size_text(each) + " each";
+  if (each < store::least_memory(config.item_size_max))
+    return options.error("memory", "too small" + shares + "; " + store::least_memory_text(config.item_size_max));
+  if (config.memory > store::kMaxMemory * config.partitions)
+    return options.error("memory",
+                         "too large" + shares + "; a partition takes at most " + size_text(store::kMaxMemory));
+  return Status::ok();
+}
+
+// Of what can be seen now. That the files themselves can be had shows when they are opened.
+Status check_warm_restart(const Options& options) {
+  const std::string& path = options.text("warm_restart");
+  if (path.empty()) return Status::ok();
+  const auto is_folder = [](const std::string& name) {
+    struct stat status {};
+    return ::stat(name.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  };
+  const size_t slash = path.rfind('/');
+  const std::string above = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  const std::string& folder = is_folder(path) ? path : above;
+  if (!is_folder(folder)) return options.error("warm_restart", "there is no directory " + folder);
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return options.error("warm_restart", Status::system_error("files cannot be made in " + folder, errno).message());
   }
   return Status::ok();
 }
@@ -170,11 +220,10 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.evict = options.flag("evict");
   config.partitions = static_cast<uint32_t>(options.integer("partitions"));
   if (config.partitions == 0) config.partitions = auto_partitions(config.memory, config.item_size_max, cpus);
-  if (config.memory / config.partitions < uint64_t{2} * config.item_size_max) {
-    return options.error("memory", "too small: each of " + std::to_string(config.partitions) +
-                                       " partitions needs twice item_size_max, " +
-                                       std::to_string(uint64_t{2} * config.item_size_max) + " bytes");
-  }
+  if (Status good = check_memory(options, config); !good) return good;
+  config.populate = options.flag("populate");
+  config.warm_restart = options.text("warm_restart");
+  if (Status good = check_warm_restart(options); !good) return good;
   const std::string& pin = options.text("pin");
   // A proxy worker per partition is the least that shares the machine with us in the embedded default.
   const bool roomy = cpus >= 2 * config.partitions + 1;

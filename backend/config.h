@@ -19,8 +19,10 @@ struct Config {
   uint64_t memory = 0;  // of all partitions' stores together, bytes
   uint32_t item_size_max = 0;
   bool evict = true;
-  uint32_t partitions = 0;  // resolved, at least 1
-  bool pin = false;         // resolved
+  bool populate = true;
+  std::string warm_restart;  // a directory, or where to put files; empty: none
+  uint32_t partitions = 0;   // resolved, at least 1
+  bool pin = false;          // resolved
   uint32_t window = 0;
   uint32_t request_slot_size = 0;
   uint32_t response_slot_size = 0;

@@ -1,8 +1,16 @@
 #include "backend/doctor.h"
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 #include <string>
 
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include "backend/open_stores.h"
 #include "base/text.h"
 #include "transport/doctor.h"
 
@@ -14,6 +22,7 @@ namespace {
 
 constexpr uint64_t kDescriptorsPerSession = 4;
 constexpr uint64_t kOtherDescriptors = 256;
+constexpr uint64_t kHugePage = 2u << 20;
 
 bool listens_on_rdma(const Config& config) {
   return std::ranges::any_of(config.listen, transport::is_rdma);
@@ -49,13 +58,96 @@ void check_rdma(const Config& config, Findings& findings) {
                         findings);
 }
 
+// The mount options of the file system with that device number, as /proc/self/mountinfo has them.
+std::string mount_options(dev_t device) {
+  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string id;
+    std::string parent;
+    std::string its_number;
+    fields >> id >> parent >> its_number;
+    if (its_number == number) return line.substr(line.rfind(' ') + 1);
+  }
+  return {};
+}
+
+// Bytes that files of a run before have taken there.
+uint64_t bytes_of_warm_files(const Config& config) {
+  uint64_t bytes = 0;
+  for (uint32_t partition = 0; partition < config.partitions; ++partition) {
+    struct stat status {};
+    if (::stat(warm_file(config.warm_restart, partition).c_str(), &status) == 0)
+      bytes += static_cast<uint64_t>(status.st_blocks) * 512;
+  }
+  return bytes;
+}
+
+void check_warm_restart(const Config& config, Findings& findings) {
+  if (config.warm_restart.empty()) return;
+  const std::string first = warm_file(config.warm_restart, 0);
+  const std::string folder = first.find('/') == std::string::npos ? "." : first.substr(0, first.rfind('/') + 1);
+  struct statfs system {};
+  struct stat status {};
+  if (::statfs(folder.c_str(), &system) != 0 || ::stat(folder.c_str(), &status) != 0) return;  // as config.cc has said
+  const bool is_tmpfs = system.f_type == TMPFS_MAGIC;
+  if (!is_tmpfs && system.f_type != HUGETLBFS_MAGIC) {
+    findings.warn("warm_restart", folder + " is neither a tmpfs nor a hugetlbfs: all of memory will be written to disk",
+                  "use one, such as /dev/shm");
+    return;
+  }
+  const uint64_t room = static_cast<uint64_t>(system.f_bavail) * static_cast<uint64_t>(system.f_bsize);
+  const uint64_t had = bytes_of_warm_files(config);
+  if (system.f_blocks != 0 && room + had < config.memory) {
+    findings.fail(
+        "warm_restart",
+        folder + " has room for " + base::size_text(room + had) + " of " + base::size_text(config.memory) + " (memory)",
+        "mount -o remount,size=" + base::size_text(config.memory) + " or more, or give less memory");
+  } else if (is_tmpfs && mount_options(status.st_dev).find("huge=") == std::string::npos) {
+    findings.ok("warm_restart",
+                folder + " is a tmpfs of small pages; mounted with huge=advise it would have huge ones");
+  } else {
+    findings.ok("warm_restart", folder + " has room and huge pages");
+  }
+}
+
 }  // namespace
+
+HugePages look_at_huge_pages() {
+  HugePages offered;
+  std::ifstream("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") >> offered.free;
+  std::string choice;
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::getline(file, choice);
+  offered.makes_transparent =
+      choice.find("[always]") != std::string::npos || choice.find("[madvise]") != std::string::npos;
+  return offered;
+}
+
+void check_huge_pages(const HugePages& offered, const Config& config, Findings& findings) {
+  if (!config.warm_restart.empty()) return;  // a matter of where its files are
+  const uint64_t each = (config.memory + config.partitions - 1) / config.partitions;
+  const uint64_t needed = (each + kHugePage - 1) / kHugePage * config.partitions;
+  const std::string explicit_ones =
+      std::to_string(offered.free) + " explicit ones are free, memory is " + std::to_string(needed);
+  if (offered.free >= needed) {
+    findings.ok("huge pages", explicit_ones);
+  } else if (offered.makes_transparent) {
+    findings.ok("huge pages", "transparent ones (" + explicit_ones + ")");
+  } else {
+    findings.warn("huge pages", explicit_ones + ", and the kernel makes no transparent ones: gets will be slower",
+                  "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or sysctl vm.nr_hugepages=" +
+                      std::to_string(needed));
+  }
+}
 
 Findings check_start(const Config& config) {
   Findings findings;
   check_files(config, findings);
   check_secret(config, findings);
   if (listens_on_rdma(config)) check_rdma(config, findings);
+  check_warm_restart(config, findings);
   return findings;
 }
 
@@ -64,6 +156,8 @@ Findings examine(const Config& config) {
   check_files(config, findings);
   check_secret(config, findings);
   check_rdma(config, findings);
+  check_huge_pages(look_at_huge_pages(), config, findings);
+  check_warm_restart(config, findings);
   for (const std::string& address : config.listen) transport::check_listen(address, findings);
   return findings;
 }

@@ -59,7 +59,9 @@ base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions
                                     .hash_seed = options.hash_seed,
                                     .clock = &clock,
                                     .cas_stride = options.partitions,
-                                    .cas_offset = options.partition});
+                                    .cas_offset = options.partition,
+                                    .populate = options.populate,
+                                    .warm_path = options.warm_file});
   if (!made) return base::Status::error("partition " + std::to_string(options.partition) + ": " + made.message());
   return std::make_unique<Executor>(options, clock, std::move(made.value()));
 }
@@ -79,6 +81,20 @@ void Executor::begin_round() {
   now_ns_ = clock_.now_ns();
   store_->begin_pass(now_ns_);
   if (now_ns_ >= next_overdue_ns_) drop_overdue();
+}
+
+bool Executor::idle_step() {
+  begin_round();
+  return store_->idle_step();
+}
+
+uint64_t Executor::upkeep_in_ns() const {
+  uint64_t soonest = UINT64_MAX;
+  if (const uint32_t seconds = store_->upkeep_in_seconds(); seconds != store::Store::kNever)
+    soonest = uint64_t{seconds} * 1'000'000'000;
+  if (next_overdue_ns_ != UINT64_MAX)
+    soonest = std::min(soonest, next_overdue_ns_ - std::min(next_overdue_ns_, now_ns_));
+  return soonest;
 }
 
 void Executor::prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes) {
@@ -260,9 +276,29 @@ void Executor::append_process_stats() {
 }
 
 Result Executor::admin(const Op& op) {
-  if (op.group != static_cast<uint8_t>(op::AdminVerb::kResetStats)) return answer(ResultCode::kUnsupported);
-  store_->reset_stats();
-  return answer(ResultCode::kOk);
+  switch (static_cast<op::AdminVerb>(op.group)) {
+    case op::AdminVerb::kResetStats:
+      store_->reset_stats();
+      return answer(ResultCode::kOk);
+    case op::AdminVerb::kCheck:
+      return check();
+  }
+  return answer(ResultCode::kUnsupported);
+}
+
+// Reads all of the store, so nobody can ask it of a build that is meant to serve.
+Result Executor::check() {
+#ifdef EGRET_CHECKS
+  complaint_.clear();
+  if (store_->check_invariants(&complaint_)) complaint_.clear();
+  complaint_.resize(std::min(complaint_.size(), kMaxComplaint));
+  Result result = answer(ResultCode::kOk);
+  result.value = complaint_;
+  result.total_length = static_cast<uint32_t>(complaint_.size());
+  return result;
+#else
+  return answer(ResultCode::kUnsupported);
+#endif
 }
 
 }  // namespace egret::backend

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -26,6 +27,8 @@ struct ExecutorOptions {
   uint32_t item_size_max = 0;
   bool evict = true;
   uint64_t hash_seed = 0;
+  bool populate = false;
+  std::string warm_file = {};  // StoreConfig::warm_path
 };
 
 class Executor final : public rpc::OpHandler {
@@ -40,10 +43,17 @@ class Executor final : public rpc::OpHandler {
   op::Result execute(size_t index) override;
   void lane_dropped(rpc::LaneId lane) override;
 
+  // A bounded step of what waits for idle moments. False: nothing does at present.
+  bool idle_step();
+  // Until idle_step() has something to do again, if nothing else happens; UINT64_MAX: it will not.
+  uint64_t upkeep_in_ns() const;
+  const store::Store& store() const { return *store_; }
+
   static constexpr uint64_t kUploadIdleNs = 30'000'000'000;  // an upload without a new part for this long is dropped
   static constexpr uint64_t kPinNs = 1'000'000'000;          // a pinned version is kept this long
   static constexpr size_t kMaxPinsPerLane = 64;              // the oldest makes room
   static constexpr size_t kMaxUploadsPerLane = 64;
+  static constexpr size_t kMaxComplaint = 200;  // bytes: fits the smallest slot with room to spare
 
  private:
   struct Upload;
@@ -59,6 +69,7 @@ class Executor final : public rpc::OpHandler {
   op::Result stats_page(size_t first) const;
   void append_process_stats();
   op::Result admin(const op::Op& op);
+  op::Result check();
   Upload* find_upload(LaneState& lane, const op::Op& op);
   void drop_overdue();
 
@@ -73,6 +84,7 @@ class Executor final : public rpc::OpHandler {
   std::span<op::Op> ops_;
   std::span<const rpc::LaneId> op_lanes_;
   std::vector<op::StatRow> stat_rows_;
+  std::string complaint_;  // of the last check
 };
 
 }  // namespace egret::backend

@@ -9,8 +9,8 @@
 #include "backend/config.h"
 #include "backend/control.h"
 #include "backend/doctor.h"
-#include "backend/executor.h"
 #include "backend/mail.h"
+#include "backend/open_stores.h"
 #include "backend/partition.h"
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -31,39 +31,35 @@ base::Findings doctor(const base::Options& options) {
 int serve(const Config& config) {
   base::log_problems(check_start(config));
   const base::SystemClock clock;
-  const Identity identity{.epoch = random_u64(), .hash_seed = random_u64()};
+  const KeptSeed kept = find_kept_seed(config);
+  const Identity identity{.epoch = random_u64(), .hash_seed = kept.hash_seed.value_or(random_u64())};
   PostOffice mail(config.partitions + 1);
   Control control(config, identity, mail);
   if (base::Status listening = control.listen(); !listening) {
     std::fprintf(stderr, "egret-backend: %s\n", listening.message().c_str());
     return 1;
   }
+  auto executors = open_stores(config, identity.hash_seed, clock);
+  if (!executors) {
+    std::fprintf(stderr, "egret-backend: %s\n", executors.message().c_str());
+    return 1;
+  }
+  log_stores(config, kept, executors.value());
   const std::vector<int> cpus = base::allowed_cpus();
   std::vector<std::unique_ptr<Partition>> partitions;
   for (uint32_t number = 0; number < config.partitions; ++number) {
-    auto executor = Executor::create(
-        {.partition = number,
-         .partitions = config.partitions,
-         .memory = config.memory / config.partitions + (number < config.memory % config.partitions ? 1 : 0),
-         .item_size_max = config.item_size_max,
-         .evict = config.evict,
-         .hash_seed = identity.hash_seed},
-        clock);
-    if (!executor) {
-      std::fprintf(stderr, "egret-backend: %s\n", executor.message().c_str());
-      return 1;
-    }
     const PartitionOptions options{.number = number,
                                    .cpu = config.pin ? cpus[number % cpus.size()] : -1,
                                    .lane_idle_ns = config.lane_idle_ns,
                                    .far_lane_idle_ns = config.far_lane_idle_ns,
                                    .park_always = config.park_always};
-    partitions.push_back(std::make_unique<Partition>(options, clock, mail, std::move(executor.value())));
+    partitions.push_back(std::make_unique<Partition>(options, clock, mail, std::move(executors.value()[number])));
   }
   for (auto& partition : partitions) partition->start();
   base::log_info("serving: {} partitions of {} bytes", config.partitions, config.memory / config.partitions);
   control.run();
   for (auto& partition : partitions) partition->join();
+  partitions.clear();  // uploads and pins end, then each store is kept if it has a file
   base::log_info("stopped");
   return 0;
 }

@@ -20,7 +20,8 @@ constexpr uint32_t kRoundsBetweenParks = 32;  // empty rounds between two looks 
 constexpr size_t kRingBatch = 16;
 constexpr size_t kHomesPerRound = 16;            // endpoints asked for rings in a round; before sleeping all are
 constexpr uint32_t kRoundsBetweenProbes = 1024;  // of a thread that never sleeps
-constexpr uint32_t kLettersPerRound = 64;        // so that mail never keeps requests waiting
+constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // of those that end by themselves
+constexpr uint32_t kLettersPerRound = 64;                // so that mail never keeps requests waiting
 }  // namespace
 
 Partition::Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
@@ -214,18 +215,18 @@ void Partition::tell_control(Letter::Kind kind, uint64_t session_id) {
   mail_.send(options_.number, control_, letter);
 }
 
-// Nothing to do in this round. Lanes that have been idle long enough fall asleep; without an awake lane the thread
-// does, too.
+// Nothing to do in this round. Lanes that have been idle long enough fall asleep; without an awake lane the store's
+// upkeep has its turn, a step a round, and when that has nothing to do the thread sleeps, too.
 void Partition::rest() {
   if (options_.park_always) {
     poller_.park(true);
   } else if (++empty_rounds_ % kRoundsBetweenParks == 0) {
     poller_.park();
   }
-  if (poller_.awake_lanes() == 0) {
-    sleep();
-  } else {
+  if (poller_.awake_lanes() > 0) {
     base::cpu_relax();
+  } else if (!executor_->idle_step()) {
+    sleep();
   }
 }
 
@@ -235,9 +236,15 @@ void Partition::sleep() {
   for (const HomeEndpoint& home : homes_) home.endpoint->arm();
   if (hear_rings(homes_.size()) || mail_.resend(options_.number) || !mail_.prepare_sleep(options_.number)) return;
   std::array<epoll_event, 8> events{};
-  ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-               silent_homes_ > 0 ? static_cast<int>(transport::kKeepAliveNs / 1'000'000) : -1);
+  ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
   mail_.awake(options_.number);
+}
+
+// How long to sleep if nothing happens; -1: for ever. Rounded up: what is due must be so on waking.
+int Partition::patience_ms() const {
+  uint64_t ns = executor_->upkeep_in_ns();
+  if (silent_homes_ > 0) ns = std::min(ns, transport::kKeepAliveNs);
+  return ns >= kLongestSleepNs ? -1 : static_cast<int>(ns / 1'000'000 + 1);
 }
 
 void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {

@@ -63,6 +63,7 @@ class Partition final : private rpc::DeliveryRelay {
   void tell_control(Letter::Kind kind, uint64_t session_id);
   void rest();
   void sleep();
+  int patience_ms() const;
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
 
   const PartitionOptions options_;

@@ -331,6 +331,10 @@ bool Dispatcher::on_stats() {
       op.code = OpCode::kAdmin;
       op.group = static_cast<uint8_t>(op::AdminVerb::kResetStats);
       return start_fan_out(op);
+    case memcache::StatsTopic::kCheck:
+      op.code = OpCode::kAdmin;
+      op.group = static_cast<uint8_t>(op::AdminVerb::kCheck);
+      return start_fan_out(op);
     case memcache::StatsTopic::kGeneral:
     case memcache::StatsTopic::kSettings:
       op.code = OpCode::kStats;
@@ -365,6 +369,10 @@ void Dispatcher::on_fan_out(const FanOut& fan_out) {
   observer_.on_resumable();
   const std::string_view failure = failure_line(fan_out.failure());
   if (command_.kind == CommandKind::kFlushAll) return answer(failure.empty() ? memcache::kOk : failure);
+  if (stats_topic_ == memcache::StatsTopic::kCheck) {
+    if (fan_out.failure() == ResultCode::kUnsupported) return replies_.push_text(memcache::kErrorLine);
+    return replies_.push_text(failure.empty() ? check_report(fan_out.answers()) : failure);
+  }
   // `stats` alone has something to say when no backend answers.
   const bool is_general = stats_topic_ == memcache::StatsTopic::kGeneral;
   const bool is_reset = stats_topic_ == memcache::StatsTopic::kReset;

@@ -102,6 +102,12 @@ void FanOut::Part::on_result(const Result& result) {
 
 void FanOut::on_part(Part& part, const Result& result) {
   if (result.code != ResultCode::kOk) return give_up(part, result.code);
+  if (op_.code == op::OpCode::kAdmin) {
+    part.answer = result.value;
+    if (result.is_partial()) part.answer += "...";
+    --unanswered_;
+    return;
+  }
   Share& share = *part.share;
   const bool of_classes = op_.group == static_cast<uint8_t>(op::StatGroup::kSizeClasses);
   const uint64_t next = of_classes ? add_class_rows(part, result.value) : add_rows(part, result.value);
@@ -183,6 +189,14 @@ ClassStats FanOut::class_stats() const {
         value = merged(merge_of(static_cast<op::ClassField>(field)), value, share.classes[size_class][field]);
       }
     }
+  }
+  return all;
+}
+
+std::vector<std::string> FanOut::answers() const {
+  std::vector<std::string> all;
+  for (const Share& share : shares_) {
+    for (const Part& part : share.parts) all.push_back(part.answer);
   }
   return all;
 }

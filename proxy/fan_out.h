@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "op/op.h"
@@ -51,6 +52,8 @@ class FanOut final {
   uint64_t stat(op::StatId id) const;
   // Likewise those of all size classes; empty unless group kSizeClasses was asked for.
   ClassStats class_stats() const;
+  // AdminVerb::kCheck: what each partition said, those of the first backend first.
+  std::vector<std::string> answers() const;
 
  private:
   struct Share;
@@ -59,6 +62,7 @@ class FanOut final {
     Share* share = nullptr;
     uint32_t lane = 0;
     uint64_t cursor = 0;  // stats: where the next page begins
+    std::string answer;   // admin: what it said
     void on_result(const op::Result& result) override;
   };
   // One backend's.

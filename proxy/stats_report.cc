@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "memcache/reply.h"
 
 namespace egret::proxy {
@@ -201,6 +202,15 @@ std::string general_report(const StatsSource& source, const FanOut& store) {
 std::string lanes_report(const StatsSource& source) {
   std::string text;
   for (size_t backend = 0; backend < source.config->backends.size(); ++backend) add_lanes(text, source, backend);
+  return text.append(memcache::kEnd);
+}
+
+std::string check_report(const std::vector<std::string>& complaints) {
+  std::string text;
+  for (size_t i = 0; i < complaints.size(); ++i) {
+    const std::string said = complaints[i].empty() ? "ok" : base::one_line(complaints[i]);
+    text += "STAT partition_" + std::to_string(i) + " " + said + "\r\n";
+  }
   return text.append(memcache::kEnd);
 }
 

@@ -32,6 +32,8 @@ std::string general_report(const StatsSource& source, const FanOut& store);
 std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory, bool evicts);
 // `stats egret`: every lane of every backend, added up over workers; rows as lane_metrics() names them.
 std::string lanes_report(const StatsSource& source);
+// `stats egret check`: each partition, "ok" or what is wrong with its store.
+std::string check_report(const std::vector<std::string>& complaints);
 // Those rows and what they mean, as GitHub's Markdown, for the README.
 std::string lane_metrics_markdown();
 // Starts this proxy's counters anew.

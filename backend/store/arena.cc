@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <string>
+#include <string_view>
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -41,7 +43,7 @@ const char* to_string(Backing backing) {
     case Backing::kTransparentHugePages:
       return "transparent huge pages";
     case Backing::kSmallPages:
-      return "pages of 4 KiB (the host offers no huge ones)";
+      return "pages of 4 KiB (no huge ones were to be had)";
   }
   return "unknown";
 }
@@ -52,6 +54,9 @@ base::Expected<Arena> Arena::reserve(const ArenaOptions& options) {
   base::Status mapped = options.path.empty() ? arena.map_anonymous() : arena.map_file(options.path);
   if (mapped && options.populate) mapped = arena.populate();
   if (!mapped) return mapped;
+  // Advice is not always taken: a tmpfs has a setting of its own, and memory may be in pieces.
+  if (options.populate && arena.backing_ == Backing::kTransparentHugePages && arena.huge_bytes() == 0)
+    arena.backing_ = Backing::kSmallPages;
   return arena;
 }
 
@@ -84,16 +89,18 @@ base::Status Arena::map_file(const std::string& path) {
   const auto failed = [&](const char* what) {
     return base::Status::system_error("warm_restart: " + std::string(what) + " " + path, errno);
   };
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
   if (descriptor_ < 0) return failed("cannot open");
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) return failed("another process holds");
   struct statfs system {};
   struct stat status {};
   if (::fstatfs(descriptor_, &system) != 0 || ::fstat(descriptor_, &status) != 0) return failed("cannot examine");
+  if (!S_ISREG(status.st_mode)) return base::Status::error("warm_restart: " + path + " is not a regular file");
   const bool is_huge = system.f_type == HUGETLBFS_MAGIC;
   mapped_ = is_huge ? rounded_up(size_, static_cast<uint64_t>(system.f_bsize)) : size_;
-  was_there_ = static_cast<uint64_t>(status.st_size) == mapped_;
-  if (!was_there_ && (::ftruncate(descriptor_, 0) != 0 || ::ftruncate(descriptor_, static_cast<off_t>(mapped_)) != 0))
+  const bool fits = static_cast<uint64_t>(status.st_size) == mapped_;
+  file_was_ = fits ? FileWas::kOfThisSize : status.st_size > 0 ? FileWas::kOfAnotherSize : FileWas::kMissing;
+  if (!fits && (::ftruncate(descriptor_, 0) != 0 || ::ftruncate(descriptor_, static_cast<off_t>(mapped_)) != 0))
     return failed("cannot resize");
   // Room is taken now: a file system that fills up later would end the process.
   if (const int error = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(mapped_)); error != 0) {
@@ -131,6 +138,27 @@ base::Status Arena::populate() {
   return base::Status::ok();
 }
 
+uint64_t Arena::huge_bytes() const {
+  if (backing_ == Backing::kHugePages) return size_;
+  std::ifstream maps("/proc/self/smaps");
+  const auto first = reinterpret_cast<uintptr_t>(data_);
+  bool is_ours = false;
+  uint64_t kib = 0;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long start = 0;
+    unsigned long end = 0;
+    unsigned long count = 0;
+    char name[32];
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &start, &end) == 2) {
+      is_ours = start >= first && start < first + size_;
+    } else if (is_ours && std::sscanf(line.c_str(), "%31[^:]: %lu kB", name, &count) == 2) {
+      const std::string_view field(name);
+      if (field == "AnonHugePages" || field == "ShmemPmdMapped" || field == "FilePmdMapped") kib += count;
+    }
+  }
+  return kib * 1024;
+}
+
 Arena::Arena(Arena&& other) noexcept
     : mapping_(std::exchange(other.mapping_, nullptr)),
       mapped_(other.mapped_),
@@ -138,7 +166,7 @@ Arena::Arena(Arena&& other) noexcept
       size_(other.size_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       backing_(other.backing_),
-      was_there_(other.was_there_) {}
+      file_was_(other.file_was_) {}
 
 Arena::~Arena() {
   if (mapping_ != nullptr) munmap(mapping_, mapped_);

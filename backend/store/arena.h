@@ -10,9 +10,13 @@
 
 namespace egret::store {
 
-// What the kernel gave: explicit huge pages, pages that it may make huge by itself (madvise), or neither.
+// What the kernel gave: explicit huge pages, pages that it makes huge by itself (madvise), or neither. Of memory that
+// is not populated yet: what it may give.
 enum class Backing : uint8_t { kHugePages, kTransparentHugePages, kSmallPages };
 const char* to_string(Backing backing);
+
+// How reserve() found the file. Of this size: what is in it is still there, and may be a store's.
+enum class FileWas : uint8_t { kMissing, kOfThisSize, kOfAnotherSize };
 
 struct ArenaOptions {
   uint64_t bytes = 0;     // rounded down to whole pages of 4 KiB
@@ -22,8 +26,8 @@ struct ArenaOptions {
 
 class Arena {
  public:
-  // Zeroed unless the file was there before, aligned to 2 MiB. Errors: no such memory, a file that is locked by another
-  // process or cannot be had.
+  // Zeroed unless the file was there before and had this size; anonymous memory is aligned to 2 MiB. Errors: no such
+  // memory, a file that is locked by another process or cannot be had.
   static base::Expected<Arena> reserve(const ArenaOptions& options);
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&&) = delete;
@@ -33,8 +37,9 @@ class Arena {
   uint64_t size() const { return size_; }
   Backing backing() const { return backing_; }
   bool is_file() const { return descriptor_ >= 0; }
-  // The file had this size already, so what is in it may be a store's.
-  bool was_there() const { return was_there_; }
+  FileWas file_was() const { return file_was_; }
+  // Of what is resident, how much lies in huge pages, as the kernel counts it. Cold path.
+  uint64_t huge_bytes() const;
 
  private:
   Arena() = default;
@@ -48,7 +53,7 @@ class Arena {
   uint64_t size_ = 0;
   int descriptor_ = -1;
   Backing backing_ = Backing::kSmallPages;
-  bool was_there_ = false;
+  FileWas file_was_ = FileWas::kMissing;
 };
 
 }  // namespace egret::store

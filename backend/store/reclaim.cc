@@ -80,7 +80,9 @@ uint32_t Store::reclaim(uint32_t units) {
   uint32_t done = 0;
   while (done < units && pages_.free_count() < free_target_) {
     if (log_.draining() == kNoPage && !begin_drain(false)) break;
-    done += drain_group(false, free_target_);
+    const uint32_t passed = drain_group(false, free_target_);
+    if (passed == 0) break;
+    done += passed;
   }
   return done;
 }

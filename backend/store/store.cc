@@ -74,11 +74,11 @@ base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) 
       {.bytes = config.memory_limit / kPageSize * kPageSize, .populate = config.populate, .path = config.warm_path});
   if (!arena) return arena.status();
   const Layout layout(arena.value().size());
-  std::string note;
+  std::string why_empty;
   const Superblock* kept = nullptr;
-  if (arena.value().is_file()) kept = kept_superblock(config, arena.value(), &note);
+  if (arena.value().is_file()) kept = open_file(config, arena.value(), layout, &why_empty);
   std::unique_ptr<Store> store(new Store(config, std::move(arena.value()), layout, kept));
-  store->warm_note_ = std::move(note);
+  store->empty_because_ = std::move(why_empty);
   return store;
 }
 
@@ -102,20 +102,24 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
   const uint32_t usable = layout.pages - layout.fixed;
   reserve_ = usable >= 64 ? 2 : 1;
   free_target_ = reserve_ + std::clamp(usable / 256, 2u, 16u);
-  if (kept != nullptr) restore(*kept);
-  begin_pass();
+  if (kept != nullptr) {
+    restore(*kept);
+    now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
+  } else {
+    begin_pass();
+  }
   start_second_ = now_;
-  if (arena_.is_file()) mark_in_use();
   owner_.release();
 }
 
 Store::~Store() {
   EGRET_DCHECK(pinned_bytes_ == 0 && upload_bytes_ == 0);
-  if (arena_.is_file()) save();
+  if (arena_.is_file() && !is_untouched_) save();
 }
 
 void Store::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
+  if (is_untouched_) mark_in_use();
   now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
   if (flush_second_ != 0 && now_ >= flush_second_) fire_flush();
   sweep_some();
@@ -126,7 +130,7 @@ bool Store::idle_step() {
   EGRET_ASSERT_OWNER(owner_);
   const bool swept = sweep_some();
   const bool reclaimed = pages_.free_count() < free_target_ && reclaim(kIdleReclaim) > 0;
-  end_step();
+  if (swept || reclaimed) end_step();
   return swept || reclaimed;
 }
 

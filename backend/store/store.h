@@ -73,8 +73,9 @@ class Store {
   struct Reservation;
 
   static base::Expected<std::unique_ptr<Store>> create(const StoreConfig& config);
-  // The hash seed of the store in that file, if a clean stop left one: create() takes it up only under the same seed.
-  static std::optional<uint64_t> kept_hash_seed(const std::string& path);
+  // The hash seed of the store in that file, if a clean stop left one (else why not): create() takes it up only under
+  // the same seed.
+  static base::Expected<uint64_t> kept_hash_seed(const std::string& path);
   // Saves itself if it has a file. Uploads and pins must have ended.
   ~Store();
   Store(const Store&) = delete;
@@ -94,6 +95,9 @@ class Store {
   // A bounded step of what waits for idle moments (pages to be freed, items to be swept). False: nothing does at
   // present.
   bool idle_step();
+  // Seconds until idle_step() has something to do again, if nothing else happens; kNever: it will not.
+  uint32_t upkeep_in_seconds() const;
+  static constexpr uint32_t kNever = UINT32_MAX;
 
   // A batch: at most kMaxBatch ops, each with its hash filled in. The span must stay valid until the last execute().
   void prepare(std::span<const op::Op> ops);
@@ -132,8 +136,9 @@ class Store {
   // Bytes of the arena that are in use, in whole pages; never more than memory_limit.
   uint64_t memory_used() const { return (pages_.size() - pages_.free_count()) * kPageSize; }
   Backing backing() const { return arena_.backing(); }
-  // What became of the file: "12 items kept", "started empty: ..."; empty without one.
-  const std::string& warm_note() const { return warm_note_; }
+  uint64_t huge_bytes() const { return arena_.huge_bytes(); }
+  // Why what was in the file was not taken up; empty if it was, or without a file.
+  const std::string& empty_because() const { return empty_because_; }
 
   // The checker (check.cc): every item is reachable and filed under its own hash and tag, records tile their pages,
   // what large values hold is what is taken, accounting is exact, used <= limit. Reads everything. Says why not.
@@ -264,8 +269,11 @@ class Store {
 
   // warm.cc
   static uint64_t checksum_of(const Superblock& block);
-  static const Superblock* kept_superblock(const StoreConfig& config, const Arena& arena, std::string* note);
-  Superblock& superblock() const;
+  static const char* unusable_because(const Superblock& block);
+  static const char* unfit_because(const Superblock& block, const StoreConfig& config, const Arena& arena);
+  // What a file holds that can be taken up. Null: start empty; the file is in use from then on.
+  static const Superblock* open_file(const StoreConfig& config, const Arena& arena, const Layout& layout,
+                                     std::string* why_empty);
   void restore(const Superblock& kept);
   void mark_in_use();
   void save();
@@ -307,7 +315,8 @@ class Store {
   std::array<Slot, kMaxBatch> guesses_;  // where locate() believes the batch's items to be ...
   uint64_t guessed_at_ = 0;              // ... as long as the index has not changed since
   Slot guess_;                           // of the op that is being executed
-  std::string warm_note_;
+  bool is_untouched_ = false;  // in a file that says "clean", and nothing of it has changed yet
+  std::string empty_because_;
 };
 
 // Move-only; must end before its store does. Ends on the store's thread, or when that thread is gone.

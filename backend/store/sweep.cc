@@ -41,6 +41,18 @@ bool Store::sweep_some() {
   return true;
 }
 
+uint32_t Store::upkeep_in_seconds() const {
+  if (sweep_at_ != 0 || flush_unswept_) return 0;
+  uint32_t soonest = kNever;
+  if (expiring_items_ > 0) {
+    const uint32_t since = now_ - sweep_second_;
+    soonest = since < kTurnSeconds ? kTurnSeconds - since : 0;
+  }
+  // One that fires in this second has done so when it is over.
+  if (flush_second_ != 0) soonest = std::min(soonest, flush_second_ > now_ ? flush_second_ - now_ : 1);
+  return soonest;
+}
+
 void Store::sweep_bucket(uint32_t number) {
   index_.visit_bucket(number, [this](Slot slot) {
     if (!slot.expires() && !sweeps_flushed_) return false;

@@ -1,12 +1,21 @@
 // Warm restart: a store whose arena is a file goes on where it was left.
 //
-//   create() ─▶ file is there and its superblock says "clean", and is ours ─▶ everything is as it was, at once
-//            └▶ else: empty                      ─▶ "in use" is written ─▶ ... ─▶ ~Store(): state, checksum, "clean"
+//   create() ─▶ file is there and its superblock says "clean", and is ours ─▶ everything is as it was, at once ─┐
+//            └▶ else: empty, "in use"                                                                             │
+//   ... ◀─ the first begin_pass(): "in use" ◀───────────────────────────────────────────────────────────────────────┘
+//    └▶ ~Store(): state, checksum, "clean"
 //
+// A process that ends while its stores are being opened, which may take a minute, leaves what was kept as it was.
 // A process that was killed leaves "in use": what it was doing is unknown, so the store starts empty, and says so.
 // Times are of the wall clock, so the time that passed between counts for expiry.
+#include <atomic>
+#include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/unique_fd.h"
 #include "op/hash.h"
 #include "store/store.h"
 #include "store/superblock.h"
@@ -17,56 +26,82 @@ namespace {
 using op::StatId;
 }
 
-Store::Superblock& Store::superblock() const {
-  return *reinterpret_cast<Superblock*>(arena_.data());
-}
-
 uint64_t Store::checksum_of(const Superblock& block) {
   const size_t from = offsetof(Superblock, memory);
   return op::hash_key({reinterpret_cast<const char*>(&block) + from, sizeof block - from}, Superblock::kMagic);
 }
 
-const Store::Superblock* Store::kept_superblock(const StoreConfig& config, const Arena& arena, std::string* note) {
-  const auto* kept = reinterpret_cast<const Superblock*>(arena.data());
-  const auto why_not = [&]() -> const char* {
-    if (!arena.was_there() || kept->magic == 0) return "a new file";
-    if (kept->magic != Superblock::kMagic) return "the file is not a store's";
-    if (kept->layout_version != Superblock::kLayoutVersion) return "the file is of another version";
-    if (kept->state != Superblock::State::kClean) return "the last process was not stopped, but killed";
-    if (kept->checksum != checksum_of(*kept)) return "the file is damaged";
-    if (kept->memory != arena.size() || kept->item_size_max != config.item_size_max ||
-        kept->evict != (config.evict ? 1u : 0u) || kept->hash_seed != config.hash_seed ||
-        kept->cas_stride != config.cas_stride || kept->cas_offset != config.cas_offset) {
-      return "it was kept under other options";
-    }
-    return nullptr;
-  };
-  if (const char* why = why_not(); why != nullptr) {
-    *note = std::string("started empty: ") + why;
-    return nullptr;
-  }
-  *note = std::to_string(kept->items) + " items kept";
-  return kept;
+// Whatever the options.
+const char* Store::unusable_because(const Superblock& block) {
+  if (block.magic == 0) return "the file is new";
+  if (block.magic != Superblock::kMagic) return "the file is not a store's";
+  if (block.layout_version != Superblock::kLayoutVersion) return "the file is another version's";
+  if (block.state != Superblock::State::kClean) return "the process before was killed, not stopped";
+  if (block.checksum != checksum_of(block)) return "the file is damaged";
+  return nullptr;
 }
 
-std::optional<uint64_t> Store::kept_hash_seed(const std::string& path) {
+const char* Store::unfit_because(const Superblock& block, const StoreConfig& config, const Arena& arena) {
+  if (block.memory != arena.size()) return "memory has changed";
+  if (block.item_size_max != config.item_size_max) return "item_size_max has changed";
+  if (block.evict != (config.evict ? 1u : 0u)) return "evict has changed";
+  if (block.cas_stride != config.cas_stride || block.cas_offset != config.cas_offset) return "partitions has changed";
+  if (block.hash_seed != config.hash_seed) return "the hash seed has changed";
+  return nullptr;
+}
+
+const Store::Superblock* Store::open_file(const StoreConfig& config, const Arena& arena, const Layout& layout,
+                                          std::string* why_empty) {
+  auto* const block = reinterpret_cast<Superblock*>(arena.data());
+  const char* why = nullptr;
+  if (arena.file_was() == FileWas::kOfAnotherSize) {
+    why = "the file has another size: memory or partitions has changed";
+  } else {
+    why = unusable_because(*block);
+    if (why == nullptr) why = unfit_because(*block, config, arena);
+  }
+  if (why == nullptr) return block;
+  *why_empty = why;
+  block->state = Superblock::State::kInUse;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // Pages are used as they are, but what is fixed must begin as zeros; the superblock does last.
+  std::memset(static_cast<void*>(arena.data() + sizeof *block), 0, layout.fixed * kPageSize - sizeof *block);
+  *block = {};
+  block->magic = Superblock::kMagic;
+  block->layout_version = Superblock::kLayoutVersion;
+  block->state = Superblock::State::kInUse;
+  return nullptr;
+}
+
+// Before anything in the file changes: a kill from then on must not leave it looking clean.
+void Store::mark_in_use() {
+  is_untouched_ = false;
+  reinterpret_cast<Superblock*>(arena_.data())->state = Superblock::State::kInUse;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+base::Expected<uint64_t> Store::kept_hash_seed(const std::string& path) {
+  // Not blocking: it may be a pipe, which create() will refuse.
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file.is_open()) {
+    if (errno == ENOENT) return base::Status::error("the file is new");
+    return base::Status::system_error("cannot open " + path, errno);
+  }
   Superblock block{};
-  FILE* const file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) return std::nullopt;
-  const bool whole = std::fread(&block, sizeof block, 1, file) == 1;
-  std::fclose(file);
-  const bool is_good = whole && block.magic == Superblock::kMagic &&
-                       block.layout_version == Superblock::kLayoutVersion && block.state == Superblock::State::kClean &&
-                       block.checksum == checksum_of(block);
-  return is_good ? std::optional(block.hash_seed) : std::nullopt;
+  if (::read(file.get(), &block, sizeof block) != static_cast<ssize_t>(sizeof block))
+    return base::Status::error("the file is not a store's");
+  if (const char* why = unusable_because(block); why != nullptr) return base::Status::error(why);
+  return block.hash_seed;
 }
 
 void Store::restore(const Superblock& kept) {
+  is_untouched_ = true;
   version_ = kept.version;
   flushed_before_ = kept.flushed_before;
   flush_second_ = kept.flush_second;
   expiring_items_ = kept.expiring_items;
   flush_unswept_ = flushed_before_ != 0;
+  ghosts_.fit(kept.items);
   counters_[StatId::kBytes] = kept.bytes;
   counters_[StatId::kCurrItems] = kept.items;
   for (size_t i = 0; i < op::kSizeClasses; ++i) {
@@ -75,16 +110,9 @@ void Store::restore(const Superblock& kept) {
   }
 }
 
-void Store::mark_in_use() {
-  Superblock& block = superblock();
-  block.magic = Superblock::kMagic;
-  block.layout_version = Superblock::kLayoutVersion;
-  block.state = Superblock::State::kInUse;
-}
-
 void Store::save() {
   if (log_.draining() != kNoPage) log_.stop_drain();
-  Superblock& block = superblock();
+  auto& block = *reinterpret_cast<Superblock*>(arena_.data());
   block.memory = arena_.size();
   block.hash_seed = config_.hash_seed;
   block.cas_stride = config_.cas_stride;
@@ -104,6 +132,7 @@ void Store::save() {
   for (size_t i = 0; i < op::kSizeClasses; ++i)
     block.classes[i] = {counters_.classes[i].number, counters_.classes[i].bytes};
   block.checksum = checksum_of(block);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // "clean" is the last thing to be there
   block.state = Superblock::State::kClean;
 }
 

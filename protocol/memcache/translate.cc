@@ -149,6 +149,8 @@ StatsRequest stats_request(const Command& command) {
   const std::string_view topic = command.arguments[0];
   if (topic == "reset") return {StatsTopic::kReset, {}};
   if (topic == "settings") return {StatsTopic::kSettings, {}};
+  if (topic == "egret" && command.argument_count > 1 && command.arguments[1] == "check")
+    return {StatsTopic::kCheck, {}};
   if (topic == "egret") return {StatsTopic::kEgret, {}};
   if (topic == "items") return {StatsTopic::kItems, {}};
   if (topic == "slabs") return {StatsTopic::kSlabs, {}};

@@ -35,6 +35,7 @@ enum class StatsTopic : uint8_t {
   kReset,      // stats reset: answers kResetLine
   kSettings,   // stats settings
   kEgret,      // stats egret: no name of memcached's, but of the server that stands in for it
+  kCheck,      // stats egret check: for tests; a backend that is no checked build answers kErrorLine
   kItems,      // stats items
   kSlabs,      // stats slabs
   kSizes,      // stats sizes

@@ -35,7 +35,10 @@ enum class OpCode : uint8_t {
 enum class SetMode : uint8_t { kSet = 0, kAdd = 1, kReplace = 2, kAppend = 3, kPrepend = 4 };
 inline constexpr uint8_t kSetModes = 5;
 
-enum class AdminVerb : uint8_t { kResetStats = 1 };
+enum class AdminVerb : uint8_t {
+  kResetStats = 1,
+  kCheck = 2,  // for tests: examine the whole store; `value` says what is wrong, empty: nothing. In checked builds only
+};
 
 // Option bits, one namespace for all ops. Wire format.
 enum OpOptions : uint16_t {

@@ -247,7 +247,7 @@ class Egret:
     def __init__(self, backend=None, proxy=None, proxies=1, start=True, defaults=False):
         self.directory = scratch_directory()
         self.backend_address = new_backend_address(self.directory, "backend")
-        self.backend_options = {} if defaults else {"memory": "1GiB", **self.SMALL}
+        self.backend_options = {} if defaults else {"memory": "1GiB", "populate": "false", **self.SMALL}
         self.backend_options.update(backend or {})
         self.proxy_options = {} if defaults else {"max_connections": 16384, **self.PROXY}
         self.proxy_options.update(proxy or {})

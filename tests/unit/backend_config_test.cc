@@ -6,7 +6,10 @@
 #include <doctest/doctest.h>
 
 #include "backend/config.h"
+#include "backend/open_stores.h"
+#include "base/clock.h"
 #include "base/cpu.h"
+#include "store/store.h"
 
 using namespace egret::backend;
 using egret::base::Options;
@@ -51,8 +54,44 @@ TEST_CASE("partitions: one for each 64 MiB, at most half of the CPUs, each with 
   CHECK(config_of({"memory=128MiB", "item_size_max=64MiB"}).partitions == 1);
   CHECK(config_of({"partitions=3"}).partitions == 3);
   const std::string error = error_of({"memory=4MiB", "partitions=3"});
-  CHECK(error.find("memory: ") != std::string::npos);
-  CHECK(error.find("each of 3 partitions needs twice item_size_max, 2097152 bytes") != std::string::npos);
+  CHECK(error ==
+        "--set memory=4MiB: memory: too small: 3 partitions have 1398101B each; items of up to 1MiB need 2MiB: twice "
+        "that "
+        "size, or that and 512KiB if it is more, and at least 1MiB");
+}
+
+TEST_CASE("the least memory that is accepted is enough for a store, and a byte less is refused") {
+  const egret::base::ManualClock clock;
+  for (const uint64_t item_size_max : {uint64_t{1} << 10, uint64_t{100} << 10, uint64_t{512} << 10, uint64_t{700'000},
+                                       uint64_t{1} << 20, uint64_t{3} << 20}) {
+    CAPTURE(item_size_max);
+    const std::string item = "item_size_max=" + std::to_string(item_size_max);
+    const uint64_t least = egret::store::least_memory(static_cast<uint32_t>(item_size_max));
+    for (const uint32_t partitions : {1u, 3u}) {
+      const std::string memory = "memory=" + std::to_string(least * partitions);
+      const Config config = config_of({item, memory, "partitions=" + std::to_string(partitions)});
+      CHECK(open_stores(config, 1, clock).is_ok());
+      CHECK_FALSE(error_of({item, memory, "partitions=" + std::to_string(partitions + 1)}).empty());
+    }
+    if (least > 1 << 20) CHECK_FALSE(error_of({item, "memory=" + std::to_string(least - 1)}).empty());
+    CHECK(config_of({item, "memory=" + std::to_string(least)}).partitions == 1);
+  }
+  CHECK(error_of({"memory=300GiB", "partitions=1"}).find("memory: too large; a partition takes at most 256GiB") !=
+        std::string::npos);
+  CHECK(config_of({"memory=256GiB", "partitions=1"}).partitions == 1);
+}
+
+TEST_CASE("what is kept over a restart goes to a directory that is there, or to files named alike") {
+  CHECK(config_of({}).warm_restart.empty());
+  CHECK(config_of({}).populate);
+  CHECK_FALSE(config_of({"populate=no"}).populate);
+  CHECK(config_of({"warm_restart=/tmp"}).warm_restart == "/tmp");
+  CHECK(config_of({"warm_restart=/tmp/egret"}).warm_restart == "/tmp/egret");
+  CHECK(warm_file("/tmp", 3) == "/tmp/partition-3");
+  CHECK(warm_file("/tmp/egret-none", 0) == "/tmp/egret-none.0");
+  CHECK(error_of({"warm_restart=/none/egret"}) ==
+        "--set warm_restart=/none/egret: warm_restart: there is no directory /none");
+  CHECK(error_of({"warm_restart=/none/"}).find("there is no directory /none") != std::string::npos);
 }
 
 TEST_CASE("slots that no region can be made of are refused with the arithmetic") {

@@ -322,6 +322,48 @@ TEST_SUITE("statistics") {
     CHECK(stat(partition, StatId::kCurrItems) == 1);
   }
 
+  TEST_CASE("the checker says nothing of a sound store, in checked builds; others do not know it") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", "v"));
+    Op check = make(OpCode::kAdmin);
+    check.group = static_cast<uint8_t>(AdminVerb::kCheck);
+    const Result result = partition.run(check);
+#ifdef EGRET_CHECKS
+    CHECK(result.code == ResultCode::kOk);
+    CHECK(result.value.empty());
+#else
+    CHECK(result.code == ResultCode::kUnsupported);
+#endif
+    check.group = 99;
+    CHECK(partition.code(check) == ResultCode::kUnsupported);
+  }
+
+  TEST_CASE("an idle partition says when it has something to do, and does it") {
+    Partition partition;
+    CHECK_FALSE(partition.executor->idle_step());
+    CHECK(partition.executor->upkeep_in_ns() == UINT64_MAX);
+    Op set = make(OpCode::kSet, "key", "v");
+    set.exptime = 30;
+    partition.run(set);
+    CHECK(partition.run(part(1, 0, 9, "1234")).code == ResultCode::kOk);
+    while (partition.executor->idle_step()) {
+    }
+    uint64_t passed = 0;
+    while (stat(partition, StatId::kCurrItems) > 0) {
+      const uint64_t wait = partition.executor->upkeep_in_ns();
+      REQUIRE(wait > 0);
+      REQUIRE(wait <= 30'000'000'000);
+      partition.clock.advance_ns(wait);
+      passed += wait;
+      REQUIRE(passed <= 60'000'000'000);
+      while (partition.executor->idle_step()) {
+      }
+    }
+    // The upload's end, too, was waited for.
+    CHECK(partition.code(part(1, 4, 9, "56789")) == ResultCode::kNoUpload);
+    CHECK(partition.executor->upkeep_in_ns() == UINT64_MAX);
+  }
+
   TEST_CASE("size classes are told in the order of their ids, and a page goes on behind the last id") {
     Partition partition;
     for (const size_t length : {10, 100, 1000, 10'000}) {

@@ -101,6 +101,8 @@ TEST_CASE("stats sub-commands are memcached's, and one of our own") {
   CHECK(stats({"reset"}).topic == StatsTopic::kReset);
   CHECK(stats({"settings", "ignored"}).topic == StatsTopic::kSettings);
   CHECK(stats({"egret"}).topic == StatsTopic::kEgret);
+  CHECK(stats({"egret", "else"}).topic == StatsTopic::kEgret);
+  CHECK(stats({"egret", "check"}).topic == StatsTopic::kCheck);
   CHECK(stats({"items"}).topic == StatsTopic::kItems);
   CHECK(stats({"slabs"}).topic == StatsTopic::kSlabs);
   CHECK(stats({"sizes"}).topic == StatsTopic::kSizes);

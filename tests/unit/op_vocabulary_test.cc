@@ -24,6 +24,7 @@ TEST_CASE("numbers that are on the wire never change") {
   CHECK(static_cast<int>(StatId::kItemSizeMax) == 35);
   CHECK(static_cast<int>(StatId::kEvicts) == 36);
   CHECK(static_cast<int>(AdminVerb::kResetStats) == 1);
+  CHECK(static_cast<int>(AdminVerb::kCheck) == 2);
 }
 
 TEST_CASE("every code has a name of its own, and any other byte has one, too") {

@@ -1,0 +1,119 @@
+#include "backend/open_stores.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace egret::backend {
+
+using base::Expected;
+
+namespace {
+
+ExecutorOptions options_of(const Config& config, uint64_t hash_seed, uint32_t partition) {
+  const uint64_t memory = config.memory / config.partitions;
+  return {.partition = partition,
+          .partitions = config.partitions,
+          .memory = memory + (partition < config.memory % config.partitions ? 1 : 0),
+          .item_size_max = config.item_size_max,
+          .evict = config.evict,
+          .hash_seed = hash_seed,
+          .populate = config.populate,
+          .warm_file = config.warm_restart.empty() ? "" : warm_file(config.warm_restart, partition)};
+}
+
+bool exists(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+// "transparent huge pages (98 % of it)".
+std::string pages_text(const Config& config, const Executors& executors) {
+  const store::Backing backing = executors.front()->store().backing();
+  std::string text = store::to_string(backing);
+  if (!config.populate || backing != store::Backing::kTransparentHugePages) return text;
+  uint64_t huge = 0;
+  for (const auto& executor : executors) huge += executor->store().huge_bytes();
+  return text + " (" + std::to_string(huge * 100 / config.memory) + " % of it)";
+}
+
+void log_warm_restart(const Config& config, const KeptSeed& kept, const Executors& executors) {
+  uint64_t items = 0;
+  std::string why_empty = kept.why_not;
+  for (uint32_t partition = 0; partition < executors.size(); ++partition) {
+    const store::Store& store = executors[partition]->store();
+    items += store.item_count();
+    if (why_empty.empty() && !store.empty_because().empty())
+      why_empty = warm_file(config.warm_restart, partition) + ": " + store.empty_because();
+  }
+  if (why_empty.empty()) {
+    base::log_info("warm restart: {} items kept", items);
+  } else if (kept.is_first_run) {
+    base::log_info("warm restart: started empty: {}", why_empty);
+  } else {
+    base::log_warning("warm restart: {}: {}", items == 0 ? "started empty" : "a partition started empty", why_empty);
+  }
+}
+
+}  // namespace
+
+std::string warm_file(const std::string& path, uint32_t partition) {
+  struct stat status {};
+  const bool is_folder = ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  return path + (is_folder ? "/partition-" : ".") + std::to_string(partition);
+}
+
+KeptSeed find_kept_seed(const Config& config) {
+  if (config.warm_restart.empty()) return {};
+  KeptSeed all;
+  for (uint32_t partition = 0; partition < config.partitions; ++partition) {
+    const std::string path = warm_file(config.warm_restart, partition);
+    const auto seed = store::Store::kept_hash_seed(path);
+    if (!seed && all.hash_seed && !exists(path))
+      return {.hash_seed = std::nullopt, .why_not = path + " is missing: partitions has changed"};
+    if (!seed)
+      return {.hash_seed = std::nullopt,
+              .why_not = path + ": " + seed.message(),
+              .is_first_run = partition == 0 && !exists(path)};
+    if (all.hash_seed && seed.value() != *all.hash_seed)
+      return {.hash_seed = std::nullopt, .why_not = path + ": the file is of another run than those before it"};
+    all.hash_seed = seed.value();
+  }
+  return all;
+}
+
+Expected<Executors> open_stores(const Config& config, uint64_t hash_seed, const base::Clock& clock) {
+  std::vector<std::optional<Expected<std::unique_ptr<Executor>>>> opened(config.partitions);
+  std::atomic<uint32_t> next{0};
+  const auto work = [&] {
+    for (uint32_t number = next++; number < config.partitions; number = next++) {
+      opened[number].emplace(Executor::create(options_of(config, hash_seed, number), clock));
+    }
+  };
+  std::vector<std::thread> helpers(std::min<size_t>(config.partitions, base::allowed_cpus().size()) - 1);
+  for (std::thread& helper : helpers) helper = std::thread(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+
+  Executors executors;
+  for (auto& each : opened) {
+    if (!*each) return each->status();
+    executors.push_back(std::move(each->value()));
+  }
+  return executors;
+}
+
+void log_stores(const Config& config, const KeptSeed& kept, const Executors& executors) {
+  base::log_info("memory: {}, {}, in {}", base::size_text(config.memory),
+                 config.populate ? "all of it resident" : "resident as it is used", pages_text(config, executors));
+  if (!config.warm_restart.empty()) log_warm_restart(config, kept, executors);
+}
+
+}  // namespace egret::backend
