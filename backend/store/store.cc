@@ -97,7 +97,11 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
   const uint32_t usable = layout.pages - layout.fixed;
   reserve_ = usable >= 64 ? 2 : 1;
   free_target_ = reserve_ + std::clamp(usable / 256, 2u, 16u);
-  if (kept != nullptr) restore(*kept);
+  if (kept != nullptr) {
+    restore(*kept);
+  } else if (arena_.was_there()) {
+    ghosts_.clear();  // whoever wrote this file, they may be anything
+  }
   begin_pass();
   start_second_ = now_;
   if (arena_.is_file()) mark_in_use();
