@@ -188,3 +188,8 @@ TEST_CASE("settings are those of this proxy and its backend") {
   CHECK(rows.at("evictions") == "on");
   CHECK(rows_of(settings_report(proxy.source, 1 << 20, 64 << 20, false)).at("evictions") == "off");
 }
+
+TEST_CASE("stats egret check: a row for each partition, ok or its complaint, on one line") {
+  CHECK(egret::proxy::check_report({"", "page 3: bad\r\nEND", ""}) ==
+        "STAT partition_0 ok\r\nSTAT partition_1 page 3: bad\\r\\nEND\r\nSTAT partition_2 ok\r\nEND\r\n");
+}
