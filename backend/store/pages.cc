@@ -6,7 +6,10 @@ namespace egret::store {
 
 namespace {
 constexpr uint32_t kAllChunks = (1u << kChunksPerPage) - 1;
-}
+constexpr int kDenseChunks = 14;         // of a page: it is not worth emptying
+constexpr uint32_t kChunksToSpare = 64;  // are never too many
+constexpr int kDenserLookedAt = 8;
+}  // namespace
 
 Pages::Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fixed)
     : arena_(arena), table_(table), pages_(pages), fixed_(fixed), state_{} {
@@ -71,9 +74,14 @@ uint64_t Pages::take_chunk() {
     if (page == kNoPage) return 0;
     link_chunks(page);
   }
+  return take_chunk_of(page);
+}
+
+uint64_t Pages::take_chunk_of(PageNumber page) {
   PageInfo& at = table_[page];
   const auto chunk = static_cast<uint32_t>(std::countr_one(at.used));
   at.used |= 1u << chunk;
+  ++state_.chunks_taken;
   if (at.used == kAllChunks) unlink_chunks(page);
   return uint64_t{page} * kChunksPerPage + chunk;
 }
@@ -85,9 +93,32 @@ void Pages::give_chunk(uint64_t chunk) {
   EGRET_DCHECK(at.use == PageUse::kChunks && (at.used & bit) != 0);
   if (at.used == kAllChunks) link_chunks(page);
   at.used &= ~bit;
+  --state_.chunks_taken;
   if (at.used != 0) return;
   unlink_chunks(page);
   give(page);
+}
+
+bool Pages::wastes_chunks() const {
+  const uint32_t all = count(PageUse::kChunks) * kChunksPerPage;
+  const uint32_t spare = all - state_.chunks_taken;
+  return spare > kChunksToSpare && spare > all / 8;
+}
+
+// From the emptier page to the fuller one, always: so that there are ever more full ones and empty ones.
+uint64_t Pages::take_denser_chunk(uint64_t chunk) {
+  const auto from = static_cast<PageNumber>(chunk / kChunksPerPage);
+  int most = std::popcount(table_[from].used);
+  if (most >= kDenseChunks) return 0;
+  PageNumber best = kNoPage;
+  PageNumber page = state_.chunks_head;
+  for (int i = 0; i < kDenserLookedAt && page != kNoPage; ++i, page = table_[page].next) {
+    const int taken = std::popcount(table_[page].used);
+    if (page == from || taken < most) continue;
+    most = taken;
+    best = page;
+  }
+  return best != kNoPage ? take_chunk_of(best) : 0;
 }
 
 bool Pages::check(std::string* why) const {
@@ -109,6 +140,7 @@ bool Pages::check(std::string* why) const {
   if (free != state_.free_count || free != state_.counts[static_cast<size_t>(PageUse::kFree)])
     return *why = "a free page is on no list", false;
   uint32_t with_room = 0;
+  uint32_t taken = 0;
   PageNumber previous = kNoPage;
   for (PageNumber page = state_.chunks_head; page != kNoPage; page = table_[page].next) {
     const PageInfo& at = table_[page];
@@ -118,8 +150,11 @@ bool Pages::check(std::string* why) const {
     previous = page;
   }
   for (PageNumber page = fixed_; page < state_.fresh; ++page) {
-    if (table_[page].use == PageUse::kChunks && table_[page].used != kAllChunks) --with_room;
+    if (table_[page].use != PageUse::kChunks) continue;
+    if (table_[page].used != kAllChunks) --with_room;
+    taken += static_cast<uint32_t>(std::popcount(table_[page].used));
   }
+  if (taken != state_.chunks_taken) return *why = "chunks are miscounted", false;
   return with_room == 0 || (*why = "a page with chunks to spare is on no list", false);
 }
 

@@ -52,6 +52,7 @@ class Pages {
     PageNumber free_head;
     uint32_t free_count;
     PageNumber chunks_head;  // pages with a chunk to spare
+    uint32_t chunks_taken;
     std::array<uint32_t, kPageUses> counts;
   };
 
@@ -68,6 +69,10 @@ class Pages {
   // A chunk is named by the arena's bytes before it, in chunks. 0: there is neither a chunk nor a free page.
   uint64_t take_chunk();
   void give_chunk(uint64_t chunk);
+  // Another chunk for what is in this one, in a page of which as much or more is taken. 0: it is well where it is.
+  uint64_t take_denser_chunk(uint64_t chunk);
+  // So many chunks are to spare that those taken had better be put together.
+  bool wastes_chunks() const;
   // Whether take_chunk() would have to take a page.
   bool has_chunk() const { return state_.chunks_head != kNoPage; }
 
@@ -85,6 +90,7 @@ class Pages {
   uint32_t& counted(PageUse use) { return state_.counts[static_cast<size_t>(use)]; }
   void link_chunks(PageNumber page);
   void unlink_chunks(PageNumber page);
+  uint64_t take_chunk_of(PageNumber page);
 
   std::byte* arena_;
   PageInfo* table_;

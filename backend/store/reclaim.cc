@@ -6,6 +6,9 @@
 //   what is drained first: pages without anything alive (they are free at once, log.cc) ─▶ sparse pages (compaction) ─▶
 //   the oldest page of the small queue while that has more than its share (kSmallShare), else of the main queue
 //
+// Chunks of large values do not lie in the log, and what outlives its neighbours leaves their pages mostly empty. While
+// too many are to spare, every second page is drained only to put its items' chunks together (gather_chunks).
+//
 // A record of the page that is drained is dead, or expired or flushed (dropped), or alive: of a sparse page, it moves
 // to the head of its queue; of the small queue, read twice or more, to main, else it is evicted and leaves a ghost; of
 // the main queue, read since it came there, to main's head with one read less, else it is evicted.
@@ -101,6 +104,12 @@ bool Store::force_drain(uint32_t wanted_free) {
 
 bool Store::begin_drain(bool hard) {
   PageNumber page = hard ? kNoPage : log_.sparsest();
+  const bool may_gather = work_.has_time() && (!hard || work_.has_pages());
+  gathered_last_ = page == kNoPage && !gathered_last_ && may_gather && pages_.wastes_chunks();
+  if (gathered_last_) {
+    page = log_.oldest(Queue::kMain);
+    if (page == kNoPage) page = log_.oldest(Queue::kSmall);
+  }
   compacts_ = page != kNoPage;
   if (page == kNoPage && config_.evict) {
     const uint64_t small = log_.queue(Queue::kSmall).weight;
@@ -185,6 +194,7 @@ bool Store::keep(Slot slot, Queue queue, uint32_t frequency) {
     const uint64_t outside = large_head(item(to)).chunks * kChunkSize;
     log_.take_weight(from, outside);
     log_.add_weight(to, outside);
+    if (pages_.wastes_chunks()) gather_chunks(item(to));
   }
   slot.set_ref(to);
   slot.set_frequency(frequency);
@@ -192,6 +202,23 @@ bool Store::keep(Slot slot, Queue queue, uint32_t frequency) {
   work_.bytes(units * kUnit);
   counters_[StatId::kCopiedBytes] += units * kUnit;
   return true;
+}
+
+// Moves chunks to fuller pages, so that emptier ones become free; as many as the step has time for.
+void Store::gather_chunks(Item& item) {
+  const uint32_t extents = large_head(item).extents;
+  for (uint32_t i = 0; i < extents && work_.has_time(); ++i) {
+    const Extent extent = extent_of(item, i);
+    const uint64_t from = first_chunk(extent);
+    if (pages_.info(static_cast<PageNumber>(from / kChunksPerPage)).use != PageUse::kChunks) continue;
+    const uint64_t to = pages_.take_denser_chunk(from);
+    if (to == 0) continue;
+    std::memcpy(pages_.chunk_data(to), pages_.chunk_data(from), kChunkSize);
+    set_extent(item, i, to << kEndBits | end_of(extent));
+    pages_.give_chunk(from);
+    work_.bytes(kChunkSize);
+    counters_[StatId::kCopiedBytes] += kChunkSize;
+  }
 }
 
 void Store::evict(Slot slot, uint64_t hash, Queue queue) {

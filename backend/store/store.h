@@ -252,6 +252,7 @@ class Store {
   uint32_t drain_group(bool hard, uint32_t wanted_free);
   bool settle(ItemRef ref, uint64_t hash, bool hard);
   bool keep(Slot slot, Queue queue, uint32_t frequency);
+  void gather_chunks(Item& item);
   void evict(Slot slot, uint64_t hash, Queue queue);
   void reclaim_dead(Slot slot, uint64_t hash);
 
@@ -300,7 +301,8 @@ class Store {
   uint32_t free_target_;         // free pages that reclaiming works for
   uint32_t debt_ = 0;            // units written since it last worked
   uint32_t drain_at_ = 0;        // units of the page being drained that are done
-  bool compacts_ = false;        // whether it is drained for being sparse
+  bool compacts_ = false;        // whether all that is alive in it stays
+  bool gathered_last_ = false;   // whether the page before was drained for the sake of chunks
   uint32_t sweep_at_ = 0;        // the next bucket to sweep
   uint32_t sweep_second_ = 0;    // when this turn began
   bool sweeps_flushed_ = false;  // this turn looks at every item, since there has been a flush

@@ -43,6 +43,10 @@ Extent extent_of(const Item& item, size_t number) {
   return extent;
 }
 
+void set_extent(Item& item, size_t number, Extent extent) {
+  std::memcpy(item.inline_data() + sizeof(LargeHead) + number * sizeof(Extent), &extent, sizeof extent);
+}
+
 std::string_view piece_at(const Pages& pages, const Item& item, uint32_t offset) {
   if (!item.has(kLarge)) return item.inline_bytes().substr(offset);
   const uint32_t extents = large_head(item).extents;

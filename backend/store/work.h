@@ -22,6 +22,9 @@ class StepWork {
   void brings(uint64_t pages) { limit_ += pages * kLimit; }
   uint64_t ns() const { return ns_; }
   bool is_within_limit() const { return ns_ <= limit_; }
+  // Whether there is time for what could also wait.
+  bool has_time() const { return ns_ < limit_ / 4; }
+  bool has_pages() const { return limit_ > kLimit; }
   void reset() {
     ns_ = 0;
     limit_ = kLimit;

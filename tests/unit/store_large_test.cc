@@ -206,6 +206,21 @@ TEST_CASE("a large value that is being read can be appended and prepended to; th
   CHECK(h.get("a") == value + "more");
 }
 
+TEST_CASE(
+    "a pinned short value is left alone by a set, an append and a delete of the value that would fit in its place") {
+  Harness h;
+  h.set("a", "value");
+  Store::Pin pin = h.store->pin("a", op::hash_key("a", h.config.hash_seed));
+  CHECK(h.set("a", "other") == ResultCode::kStored);
+  CHECK(Harness::pinned_value(pin) == "value");
+  pin = h.store->pin("a", op::hash_key("a", h.config.hash_seed));
+  op::Op drop = h.make(op::OpCode::kDelete, "a");
+  drop.options = op::kDropValue;
+  CHECK(h.run(drop).code == ResultCode::kDeleted);
+  CHECK(Harness::pinned_value(pin) == "other");
+  CHECK(h.get("a").empty());
+}
+
 TEST_CASE("pins together hold an eighth of the memory, or one of the largest items") {
   Harness h(small_store());
   const std::string value(40'000, 'v');

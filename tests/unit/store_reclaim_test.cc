@@ -233,6 +233,29 @@ TEST_CASE("a pin of a dead client leaves nothing behind") {
   h.check();
 }
 
+TEST_CASE("what an append extends may have to move, or to go, to make room for it") {
+  Harness h(small_store(kMinMemory, 256u << 10));
+  std::mt19937_64 random(1);
+  std::vector<std::string> values(12);
+  uint64_t gone = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const uint64_t which = random() % values.size();
+    const std::string key = key_of("a", which);
+    const std::string part(random() % 30'000, static_cast<char>('a' + i % 26));
+    if (h.store_as(SetMode::kAppend, key, part) == ResultCode::kStored) {
+      values[which] += part;
+    } else {
+      ++gone;
+      if (h.set(key, part) != ResultCode::kStored) continue;
+      values[which] = part;
+    }
+    const std::string got = h.get(key);
+    REQUIRE((got == values[which] || got == "-"));
+    if (i % 16 == 0) h.check();
+  }
+  CHECK(gone > 1'000);
+}
+
 // --- Without eviction
 
 TEST_CASE("without eviction all that was deleted can be used again, wherever it lay") {
