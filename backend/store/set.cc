@@ -273,7 +273,7 @@ op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
 op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
   const auto added = static_cast<uint32_t>(upload != nullptr ? upload->total_length() : op.value.size());
   const size_t extents = (item(old).has(kLarge) ? large_head(item(old)).extents : 2) +
-                         (upload != nullptr ? upload->extents() : added / kChunkSize) + 3;
+                         (upload != nullptr && added > kPageSize ? upload->extents() : added / kChunkSize) + 3;
   if (extents > kMaxExtents) return answer(ResultCode::kNotStored);
   const bool takes_over = item(old).has(kLarge) && (!item(old).has(kPinned) || value_length(item(old)) > kMostCopied);
   Pieces pieces(pages_);
@@ -283,7 +283,9 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
   // A record with the list and a tail; what is added; and chunks for the old value, or its tail.
   const uint32_t most =
       Item::units_for(op.key.size(), kLayoutBits, sizeof(LargeHead) + extents * sizeof(Extent) + kChunkSize);
-  const uint32_t for_added = upload != nullptr ? 0 : pieces.pages_needed(added);
+  // A short upload is copied behind what is there: its own chunks would leave the one before them partly filled.
+  const bool copies = upload == nullptr || (appends && added <= kPageSize);
+  const uint32_t for_added = copies ? pieces.pages_needed(added) : 0;
   const uint32_t for_old = takes_over ? 1 : pieces.pages_needed(value_length(item(old)));
   if (!ensure_room(most, for_added + for_old)) return answer(ResultCode::kNotStored);
   old = index_.find(op.key, op.hash);
@@ -304,12 +306,13 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
     work_.bytes(length);
   };
   const auto put_added = [&] {
+    if (!copies) return pieces.join(upload->take_pieces());
     if (upload != nullptr) {
-      pieces.join(upload->take_pieces());
+      pieces.write(upload->take_pieces());
     } else {
       pieces.write(op.value);
-      debt_ += static_cast<uint32_t>(added / kUnit);
     }
+    debt_ += static_cast<uint32_t>(added / kUnit);
   };
   if (appends) {
     put_old();

@@ -187,6 +187,7 @@ op::Result Store::dispatch(const op::Op& op) {
 }
 
 op::Result Store::perform(const op::Op& op) {
+  EGRET_DCHECK(!is_untouched_);  // begin_pass() comes first
   if (op.code == op::OpCode::kFlush) return flush(op);
   if (op.key.empty() || op.key.size() > op::kMaxKeyLength) return answer(op::ResultCode::kInvalid);
   EGRET_DCHECK(op.hash == op::hash_key(op.key, config_.hash_seed));

@@ -317,7 +317,7 @@ class Store {
   std::array<Slot, kMaxBatch> guesses_;  // where locate() believes the batch's items to be ...
   uint64_t guessed_at_ = 0;              // ... as long as the index has not changed since
   Slot guess_;                           // of the op that is being executed
-  bool is_untouched_ = false;  // in a file that says "clean", and nothing of it has changed yet
+  bool is_untouched_ = false;            // in a file that says "clean", and nothing of it has changed yet
   std::string empty_because_;
 };
 

@@ -149,6 +149,15 @@ void Pieces::write(std::string_view bytes) {
   }
 }
 
+void Pieces::write(const Pieces& other) {
+  uint32_t start = 0;
+  for (const Extent extent : other.extents_) {
+    write(std::string_view(reinterpret_cast<const char*>(pages_->chunk_data(first_chunk(extent))),
+                           end_of(extent) - start));
+    start = end_of(extent);
+  }
+}
+
 // A first chunk that fits behind what is here already is copied there, so that many small prepends share chunks.
 void Pieces::join(Pieces&& other) {
   size_t from = 0;

@@ -75,6 +75,7 @@ class Pieces {
   // The pages that must be free for write() of so many more bytes to succeed.
   uint32_t pages_needed(uint32_t bytes) const;
   void write(std::string_view bytes);
+  void write(const Pieces& other);
   // Takes over all of `other`.
   void join(Pieces&& other);
   // Takes over a large item's extents, which it has no more, and copies its tail.

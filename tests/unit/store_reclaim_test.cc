@@ -187,6 +187,23 @@ TEST_CASE("append and prepend to a large value copy what is added and little mor
   }
 }
 
+TEST_CASE("a large value that grows by uploaded appends takes up little more than its length") {
+  Harness h(small_store(64 * kMiB, 16 * kMiB));
+  std::string value(20'000, 'v');
+  h.set("a", value);
+  op::Op append = h.make(op::OpCode::kCommit, "a");
+  append.mode = SetMode::kAppend;
+  for (int i = 0; i < 800; ++i) {
+    const std::string part(10'000, static_cast<char>('a' + i % 26));
+    auto reserved = h.store->reserve("a", append.hash, static_cast<uint32_t>(part.size()));
+    REQUIRE(reserved.upload.write(0, part) == ResultCode::kOk);
+    REQUIRE(h.store->commit(std::move(reserved.upload), append).code == ResultCode::kStored);
+    value += part;
+  }
+  CHECK(h.get("a") == value);
+  CHECK(h.store->memory_used() < value.size() + 2 * kMiB);
+}
+
 TEST_CASE("a pinned item is neither moved nor freed while all around it is drained, and then it is") {
   Harness h(small_store(4 * kMiB));
   const std::string value(3'000, 'p');
