@@ -15,6 +15,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace egret::store {
@@ -130,6 +131,7 @@ base::Status Arena::populate() {
                                       errno);
   }
 #endif
+  EGRET_CHECK(data_ != nullptr);
   // A kernel before 5.14: write what is there.
   for (uint64_t offset = 0; offset < size_; offset += kPage) {
     volatile std::byte* const at = data_ + offset;

@@ -86,7 +86,8 @@ op::Result Store::create_number(const op::Op& op) {
   number.number = op.initial;
   number.version = result.version;
   number.cas = result.cas;
-  if ((op.options & op::kWantMeta) != 0) number.ttl = ttl_of(item(index_.find(op.key, op.hash)));
+  const uint32_t deadline = deadline_of(op.vivify_exptime);
+  if ((op.options & op::kWantMeta) != 0) number.ttl = deadline == 0 ? -1 : int64_t{deadline} - now_;
   return number;
 }
 

@@ -18,7 +18,7 @@
 namespace egret::store {
 
 // A larger value's parts lie outside the log, so that no page of it is left half empty.
-inline constexpr uint64_t kMaxInline = kPageSize / 8;
+inline constexpr uint64_t kMaxInline = kPageSize / 16;
 
 // Names a record: units from the arena's start. 0 is none.
 struct ItemRef {

@@ -104,8 +104,8 @@ Bits Store::Draft::layout() const {
 }
 
 uint64_t Store::Draft::inline_length() const {
-  if (is_large()) return pieces->listed_size();
-  return pieces != nullptr ? pieces->length() : first.size() + second.size();
+  if (pieces == nullptr) return first.size() + second.size();
+  return is_large() ? pieces->listed_size() : pieces->length();
 }
 
 void Store::write(const Draft& draft, ItemRef ref) {
@@ -116,17 +116,17 @@ void Store::write(const Draft& draft, ItemRef ref) {
   if ((layout & kHasFlags) != 0) it.set_client_flags(draft.client_flags);
   it.set_given_cas(draft.given_cas);
   copy(it.key_data(), draft.key);
-  if (draft.is_large()) {
+  if (draft.pieces == nullptr) {
+    copy(copy(it.inline_data(), draft.first), draft.second);
+  } else if (draft.is_large()) {
     const uint64_t taken_over = draft.pieces->taken_over();
     draft.pieces->list(it.inline_data());
     const uint64_t chunks = large_head(it).chunks;
     log_.add_weight(ref, chunks * kChunkSize);
     counters_[StatId::kInsertedBytes] += (chunks - std::min(chunks, taken_over)) * kChunkSize;
-  } else if (draft.pieces != nullptr) {
+  } else {
     draft.pieces->copy_out(it.inline_data());
     draft.pieces->clear();
-  } else {
-    copy(copy(it.inline_data(), draft.first), draft.second);
   }
   counters_[StatId::kInsertedBytes] += it.units() * kUnit;
   ++counters_[StatId::kTotalItems];
@@ -230,7 +230,9 @@ op::Result Store::replace_value(const op::Op& op, Slot old, Upload* upload, Bits
   return ref ? stored(ref) : no_room();
 }
 
-op::Result Store::no_room() const {
+// What has expired may be all that is in the way: it is looked for at once, and not at the next turn.
+op::Result Store::no_room() {
+  if (expiring_items_ > 0) sweep_second_ = 0;
   return answer(ResultCode::kOutOfMemory);
 }
 

@@ -222,7 +222,7 @@ class Store {
   op::Result extend_value(const op::Op& op, Slot old, Upload* upload);
   op::Result extend_large(const op::Op& op, Slot old, Upload* upload);
   op::Result stored(ItemRef ref);
-  op::Result no_room() const;
+  op::Result no_room();
   void disown(ItemRef ref);
   bool is_too_large(std::string_view key, uint32_t client_flags, uint64_t value_length) const;
   bool overwrite(const Draft& draft, Slot old);
