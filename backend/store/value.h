@@ -95,7 +95,7 @@ class Pieces {
  private:
   void swap(Pieces& other) noexcept;
   bool is_page(Extent extent) const;
-  uint32_t capacity(Extent extent) const { return is_page(extent) ? kPageSize : kChunkSize; }
+  uint32_t capacity(Extent extent) const { return static_cast<uint32_t>(is_page(extent) ? kPageSize : kChunkSize); }
   uint32_t start_of_last() const { return extents_.size() < 2 ? 0 : end_of(extents_[extents_.size() - 2]); }
   uint32_t filled_of_last() const { return length_ - start_of_last(); }
   uint32_t room_of_last() const { return extents_.empty() ? 0 : capacity(extents_.back()) - filled_of_last(); }
