@@ -59,7 +59,8 @@ constexpr std::array<Case, 5> kLargeCases{{
 constexpr std::array<Case, 1> kFullLargeCases{{{"1 KiB: insert, evicting, batch of 32", Mix::kInsert, 32}}};
 
 uint64_t memory_for(uint64_t items, uint32_t value_size) {
-  const uint64_t bytes = std::max(items * (kKeyLength + value_size + kOverhead), kLeastMemory);
+  constexpr uint64_t kPagesBegunOrFree = 1u << 20;
+  const uint64_t bytes = std::max(items * (kKeyLength + value_size + kOverhead), kLeastMemory) + kPagesBegunOrFree;
   return (bytes + (1u << 20) - 1) >> 20 << 20;
 }
 
