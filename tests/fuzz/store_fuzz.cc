@@ -158,10 +158,40 @@ class Run {
     op.exptime = static_cast<int64_t>(input_.byte() % 4) - 1;
     const op::Result got = store_->execute_one(op);
     Entry* entry = find(key_);
+    if (touches && got.code == ResultCode::kOutOfMemory) return;  // no room for an exptime
     require((got.code == ResultCode::kHit) == (entry != nullptr), "hit or miss");
     if (entry == nullptr) return;
-    require(got.value == entry->value && got.client_flags == entry->flags, "another value");
+    require(got.client_flags == entry->flags && got.total_length == entry->value.size(), "another item");
+    if (!touches || op.exptime >= 0) require(whole(got) == entry->value, "another value");
     if (touches) entry->deadline = deadline(op.exptime);
+  }
+
+  // What a get has answered, and the rest of it by chunks.
+  std::string whole(const op::Result& got) {
+    std::string value(got.value);
+    while (value.size() < got.total_length) {
+      op::Op chunk;
+      chunk.code = op::OpCode::kChunk;
+      chunk.key = key_;
+      chunk.hash = op::hash_key(key_, 0);
+      chunk.version = got.version;
+      chunk.offset = static_cast<uint32_t>(value.size());
+      chunk.length = got.total_length;
+      const op::Result part = store_->execute_one(chunk);
+      require(part.code == ResultCode::kHit && !part.value.empty(), "a version is gone");
+      value += part.value;
+    }
+    return value;
+  }
+
+  static std::string pinned(const store::Store::Pin& pin) {
+    std::string value;
+    while (value.size() < pin.length()) {
+      const op::Result part = pin.chunk(static_cast<uint32_t>(value.size()), pin.length());
+      require(part.code == ResultCode::kHit && !part.value.empty(), "a pinned version is gone");
+      value += part.value;
+    }
+    return value;
   }
 
   void erase() {
@@ -194,7 +224,7 @@ class Run {
   void pin() {
     if (pins_.size() == 3) {
       const size_t which = input_.byte() % 3;
-      require(pins_[which].pin.value() == pins_[which].value, "a pinned value changed");
+      require(pinned(pins_[which].pin) == pins_[which].value, "a pinned value changed");
       pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(which));
       return;
     }
@@ -203,7 +233,7 @@ class Run {
     const Entry* entry = find(key_);
     require(!pin || entry != nullptr, "a pin of nothing");
     if (!pin) return;
-    require(pin.value() == entry->value, "a pin of another value");
+    require(pinned(pin) == entry->value, "a pin of another value");
     pins_.push_back({std::move(pin), entry->value});
   }
 
@@ -212,9 +242,12 @@ class Run {
     auto reserved = store_->reserve(op.key, op.hash, static_cast<uint32_t>(op.value.size()));
     if (reserved.code != ResultCode::kOk) return;
     const size_t cut = input_.byte() % (op.value.size() + 1);
-    require(reserved.upload.write(0, op.value.substr(0, cut)), "the first part");
-    if (input_.byte() % 4 == 0) return;
-    require(reserved.upload.write(static_cast<uint32_t>(cut), op.value.substr(cut)), "the second part");
+    const ResultCode first = reserved.upload.write(0, op.value.substr(0, cut));
+    require(first == ResultCode::kOk || first == ResultCode::kOutOfMemory, "the first part");
+    if (first != ResultCode::kOk || input_.byte() % 4 == 0) return;
+    const ResultCode second = reserved.upload.write(static_cast<uint32_t>(cut), op.value.substr(cut));
+    require(second == ResultCode::kOk || second == ResultCode::kOutOfMemory, "the second part");
+    if (second != ResultCode::kOk) return;
     compare_set(op, store_->commit(std::move(reserved.upload), op).code);
   }
 
