@@ -1,10 +1,6 @@
-"""Clients as applications use them: pymemcache, pylibmc, libmemcached's own test program, and npm's memcached."""
+"""pymemcache and pylibmc in depth: every call, every size, over TCP and a Unix socket. (All other clients: test_real_clients.py.)"""
 
 import os
-import pathlib
-import shutil
-import subprocess
-import tempfile
 import threading
 
 import pylibmc
@@ -14,7 +10,6 @@ from pymemcache.client.base import Client, PooledClient
 
 from servers import SLACK
 
-HERE = pathlib.Path(__file__).resolve().parent
 SIZES = [0, 1, 100, 4000, 4096, 5000, 100_000, 1_000_000]
 
 
@@ -147,39 +142,3 @@ def test_pylibmc_sizes(address):
     assert client.get_multi(list(values)) == values
     with pytest.raises(pylibmc.Error):
         client.set("lib-large", os.urandom(1 << 20))
-
-
-# libmemcached's conformance program
-
-def test_memccapable(subject):
-    host, port = subject.address
-    run = subprocess.run(["memccapable", "-h", host, "-p", str(port), "-a", "-t", str(int(10 * SLACK))], capture_output=True, text=True,
-                         timeout=120 * SLACK, check=False)
-    failed = [line for line in run.stdout.splitlines() if "[pass]" not in line and line.startswith("ascii")]
-    assert run.returncode == 0 and not failed, run.stdout + run.stderr
-    assert run.stdout.count("[pass]") >= 27, run.stdout
-
-
-# npm's memcached
-
-@pytest.fixture(scope="module")
-def node_directory():
-    """The client installed below the build directory; nothing is written to the source tree."""
-    base = os.environ.get("EGRET_WORK")
-    directory = pathlib.Path(base) / "node" if base else pathlib.Path(tempfile.mkdtemp(prefix="egret-node."))
-    directory.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "client.js"):
-        shutil.copy(HERE / "node" / name, directory / name)
-    if not (directory / "node_modules" / "memcached").exists():
-        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], cwd=directory, check=True,
-                       timeout=300)
-    yield directory
-    if not base:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def test_npm_memcached(subject, node_directory):
-    host, port = subject.address
-    run = subprocess.run(["node", "client.js", f"{host}:{port}"], cwd=node_directory, capture_output=True, text=True, timeout=120 * SLACK,
-                         check=False)
-    assert run.returncode == 0, run.stdout + run.stderr

@@ -1,0 +1,77 @@
+"""Clients as applications use them, each a script of clients/ with a table row here: it sets, gets, gets many, compares and
+swaps, counts, touches, deletes and moves 900 KiB, prints `pass` or `FAIL` for each, and exits with 1 if one failed.
+
+A client that is not installed fails its test: tests/packages/test.txt says what testing needs.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from servers import SLACK
+
+CLIENTS = pathlib.Path(__file__).resolve().parent / "clients"
+
+# name, command line before HOST PORT, the script, arguments after them
+SCRIPTS = [
+    ("pymemcache", ["/usr/bin/python3"], "pymemcache_client.py", []),
+    ("python-memcache", ["/usr/bin/python3"], "python_memcache.py", []),
+    ("pylibmc, text", ["/usr/bin/python3"], "pylibmc_client.py", ["text"]),
+    ("php-memcached, text", ["php"], "php_memcached.php", ["text"]),
+    ("Cache::Memcached", ["perl"], "cache_memcached.pl", ["plain"]),
+    ("Cache::Memcached::Fast", ["perl"], "cache_memcached.pl", ["fast"]),
+    ("libmemcached's tools, text", ["bash"], "libmemcached_tools.sh", ["text"]),
+]
+
+
+def run(argv, directory=None):
+    """Its output; fails with all of it when a check failed or none was made."""
+    done = subprocess.run(list(map(str, argv)), cwd=directory, capture_output=True, text=True, timeout=120 * SLACK, check=False)
+    assert done.returncode == 0 and "FAIL" not in done.stdout, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("interpreter, script, arguments", [row[1:] for row in SCRIPTS], ids=[row[0] for row in SCRIPTS])
+def test_client(subject, interpreter, script, arguments):
+    host, port = subject.address
+    assert run([*interpreter, CLIENTS / script, host, port, *arguments]).count("pass") >= 7
+
+
+# npm's clients
+
+@pytest.fixture(scope="module")
+def node_directory():
+    """The clients installed below the build directory; nothing is written to the source tree."""
+    base = os.environ.get("EGRET_WORK")
+    directory = pathlib.Path(base) / "node" if base else pathlib.Path(tempfile.mkdtemp(prefix="egret-node."))
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "npm_memcached.js", "memjs_client.js"):
+        shutil.copy(CLIENTS / name, directory / name)
+    if not all((directory / "node_modules" / name).exists() for name in ("memcached", "memjs")):
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], cwd=directory, check=True,
+                       timeout=300)
+    yield directory
+    if not base:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.mark.parametrize("script", ["npm_memcached.js"])
+def test_npm_client(subject, node_directory, script):
+    host, port = subject.address
+    assert run(["node", script, f"{host}:{port}"], node_directory).count("pass") >= 8
+
+
+# libmemcached's conformance program
+
+@pytest.mark.parametrize("protocol, least", [("-a", 27)])
+def test_memccapable(subject, protocol, least):
+    host, port = subject.address
+    done = subprocess.run(["memccapable", "-h", host, "-p", str(port), protocol, "-t", str(int(10 * SLACK))], capture_output=True, text=True,
+                          timeout=120 * SLACK, check=False)
+    tests = [line for line in done.stdout.splitlines() if line.startswith(("ascii", "binary"))]
+    failed = [line for line in tests if "[pass]" not in line]
+    assert done.returncode == 0 and not failed and len(tests) >= least, done.stdout + done.stderr
