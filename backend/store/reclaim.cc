@@ -24,7 +24,7 @@ using op::StatId;
 
 namespace {
 constexpr size_t kGroup = 16;             // records whose buckets are prefetched together
-constexpr uint32_t kSmallShare = 10;      // the small queue may have one part in so many
+constexpr uint32_t kSmallShare = 20;      // the small queue may have one part in so many
 constexpr uint32_t kLeastPaid = 64;       // units to look at for each debt, at least ...
 constexpr uint32_t kMostPaid = 6 * 1024;  // ... and at most, so that a step stays short
 constexpr uint32_t kForcedDrains = 2;     // for an op's record, and so many again for each page that its value brings
@@ -120,7 +120,7 @@ bool Store::begin_drain(bool hard) {
     for (const Queue queue : order) {
       page = log_.oldest(queue);
       // A queue that consists of its head: large values may be most of what there is.
-      if (page == kNoPage && log_.seal(queue, now_)) page = log_.oldest(queue);
+      if (page == kNoPage && log_.seal(queue)) page = log_.oldest(queue);
       if (page != kNoPage) break;
     }
   }
@@ -187,7 +187,7 @@ bool Store::settle(ItemRef ref, uint64_t hash, bool hard) {
 bool Store::keep(Slot slot, Queue queue, uint32_t frequency) {
   const ItemRef from = slot.ref();
   const uint32_t units = item(from).units();
-  const ItemRef to = log_.append(queue, units, now_);
+  const ItemRef to = log_.append(queue, units);
   if (!to) return false;
   std::memcpy(static_cast<void*>(&item(to)), static_cast<const void*>(&item(from)), units * kUnit);
   if (item(to).has(kLarge)) {
