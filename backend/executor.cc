@@ -190,7 +190,7 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
     // Only a first part may open one: the rest of an upload that was dropped is not a new one.
     if (op.offset != 0) return answer(ResultCode::kNoUpload);
     if (lane.uploads.size() >= kMaxUploadsPerLane) return answer(ResultCode::kOutOfMemory);
-    auto reserved = store_->reserve(op.key, op.hash, op.length);
+    auto reserved = store_->reserve(op.key, op.length);
     lane.uploads.push_back({op.upload_id, std::move(reserved.upload), reserved.code, now_ns_});
     upload = &lane.uploads.back();
     next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kUploadIdleNs);

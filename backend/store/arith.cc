@@ -28,11 +28,11 @@ op::Result Store::arith(const op::Op& op) {
   const uint64_t number = decrements ? *before - std::min(*before, op.delta) : *before + op.delta;
   ++counters_[decrements ? StatId::kDecrHits : StatId::kIncrHits];
   slot.note_read();
-  if (!write_number(op, slot, number)) return answer(ResultCode::kOutOfMemory);
+  if (!write_number(op, slot, number)) return no_room();
   slot = index_.find(op.key, op.hash);
   op::Result result = number_result(number, item(slot));
   if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(item(slot));
-  if ((op.options & op::kTouch) != 0 && !touch(slot, op)) return answer(ResultCode::kOutOfMemory);
+  if ((op.options & op::kTouch) != 0 && !touch(slot, op)) return no_room();
   return result;
 }
 

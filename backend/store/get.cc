@@ -51,7 +51,7 @@ op::Result Store::get(const op::Op& op) {
   op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
   if ((op.options & kMetaOptions) != 0) before_access(op, item(slot), result);
   slot.note_read();
-  if (touches && !touch(slot, op)) return answer(ResultCode::kOutOfMemory);
+  if (touches && !touch(slot, op)) return no_room();
   Item& it = item(slot);
   it.note_read(now_);
   if ((op.options & op::kCompareCas) != 0 && op.cas == cas_of(it)) {
@@ -106,7 +106,7 @@ op::Result Store::vivify(const op::Op& op) {
   const ItemRef ref =
       place({.key = op.key, .deadline = deadline_of(op.vivify_exptime), .given_cas = given_cas, .marks = kTokenSent},
             op.hash);
-  if (!ref) return answer(ResultCode::kOutOfMemory);
+  if (!ref) return no_room();
   op::Result result = hit(item(ref), (op.options & op::kWantCas) != 0);
   result.marks = op::kWon;
   if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(item(ref));
@@ -160,9 +160,9 @@ op::Result Store::invalidate(const op::Op& op, Slot slot) {
   const std::optional<uint64_t> given_cas = given_cas_of(op);
   if (given_cas && !item(slot).has(kHasCas)) {
     slot = relay(slot, op.hash, kHasCas);
-    if (!slot) return answer(ResultCode::kOutOfMemory);
+    if (!slot) return no_room();
   }
-  if ((op.options & op::kTouch) != 0 && !touch(slot, op)) return answer(ResultCode::kOutOfMemory);
+  if ((op.options & op::kTouch) != 0 && !touch(slot, op)) return no_room();
   Item& it = item(slot);
   it.clear_bits(kTokenSent);
   it.set_bits(kStale);
@@ -178,7 +178,7 @@ op::Result Store::drop_value(const op::Op& op, Slot slot) {
                     .deadline = deadline,
                     .given_cas = given_cas_of(op),
                     .marks = static_cast<Bits>(invalidates ? kStale : 0)};
-  if (!overwrite(empty, slot) && !place(empty, op.hash)) return answer(ResultCode::kOutOfMemory);
+  if (!overwrite(empty, slot) && !place(empty, op.hash)) return no_room();
   return answer(ResultCode::kDeleted);
 }
 

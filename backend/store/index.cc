@@ -21,16 +21,18 @@ void prefetch_record(const Item& item) {
 }
 }  // namespace
 
-Index::Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed)
-    : arena_(arena), pages_(pages), directory_(directory), hash_seed_(hash_seed), state_{} {
+Index::Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed, const State* kept)
+    : arena_(arena),
+      pages_(pages),
+      directory_(directory),
+      hash_seed_(hash_seed),
+      state_(kept != nullptr ? *kept : State{}) {
   static_assert(1u << kFirstLevel == kLinesPerPage);
+  if (kept != nullptr) return;
   state_.level = kFirstLevel;
   directory_[0] = take_page();
   EGRET_CHECK(directory_[0] != kNoPage);
 }
-
-Index::Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed, const State& state)
-    : arena_(arena), pages_(pages), directory_(directory), hash_seed_(hash_seed), state_(state) {}
 
 uint64_t Index::hash_of(const Item& item) const {
   return op::hash_key(item.key(), hash_seed_);

@@ -71,9 +71,8 @@ class Index {
     uint64_t overflow_lines;  // in chains
   };
 
-  // `directory` has room for one entry per page of the arena. A new one takes a page at once.
-  Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed);
-  Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed, const State& state);
+  // `directory` has room for one entry per page of the arena. `kept` as for Pages; a new one takes a page at once.
+  Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed, const State* kept);
   const State& state() const { return state_; }
 
   void prefetch(uint64_t hash) const { __builtin_prefetch(&bucket_of(hash), 1); }

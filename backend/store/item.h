@@ -1,10 +1,10 @@
 // A record of the log: an item, or what is left of one. Eight-byte aligned, sized in units of eight bytes.
 //
 //   item:  [ head 16 B | exptime 4 B | client flags 4 B | CAS 8 B | key | inline bytes | up to 7 B of slack ]
-//   dead:  [ its units << 8 | whatever was there ]                        (the three fields are there if their bit is
-//   set)
+//   dead:  [ its units << 8 | whatever was there ]
 //
-// The inline bytes are the value; of a large item (kLarge, see value.h) they are the list of where its parts are.
+// Exptime, client flags and CAS are there if their bit is set. The inline bytes are the value; of a large item (kLarge,
+// see value.h) they are the list of where its parts are.
 #pragma once
 
 #include <cstddef>

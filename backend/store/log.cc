@@ -11,22 +11,19 @@ constexpr int kSparseLookedAt = 8;  // of the sparse pages, for the one with lea
 constexpr uint32_t kPinnedPassedOver = 128;
 }  // namespace
 
-Log::Log(std::byte* arena, Pages& pages, uint32_t sparse_percent)
-    : arena_(arena), pages_(pages), sparse_percent_(sparse_percent), state_{} {}
-
-Log::Log(std::byte* arena, Pages& pages, uint32_t sparse_percent, const State& state)
-    : arena_(arena), pages_(pages), sparse_percent_(sparse_percent), state_(state) {}
+Log::Log(std::byte* arena, Pages& pages, uint32_t sparse_percent, const State* kept)
+    : arena_(arena), pages_(pages), sparse_percent_(sparse_percent), state_(kept != nullptr ? *kept : State{}) {}
 
 bool Log::has_room(Queue queue, uint32_t units) const {
   const PageNumber head = this->queue(queue).head;
   return head != kNoPage && pages_.info(head).used + units <= kUnitsPerPage;
 }
 
-ItemRef Log::append(Queue queue, uint32_t units, uint32_t now) {
+ItemRef Log::append(Queue queue, uint32_t units) {
   QueueState& at = state_.queues[static_cast<size_t>(queue)];
   if (!has_room(queue, units)) {
     if (pages_.free_count() == 0) return {};
-    seal(queue, now);
+    seal(queue);
     at.head = pages_.take(queue == Queue::kMain ? PageUse::kMain : PageUse::kSmall);
   }
   PageInfo& info = pages_.info(at.head);
@@ -38,13 +35,11 @@ ItemRef Log::append(Queue queue, uint32_t units, uint32_t now) {
   return ref;
 }
 
-bool Log::seal(Queue queue, uint32_t now) {
+bool Log::seal(Queue queue) {
   QueueState& at = state_.queues[static_cast<size_t>(queue)];
   const PageNumber page = at.head;
   if (page == kNoPage || pages_.info(page).used == 0) return false;
-  PageInfo& info = pages_.info(page);
   at.head = kNoPage;
-  info.sealed_second = now;
   attach_youngest(page);
   after_death(page);
   return true;

@@ -37,14 +37,14 @@ class Log {
   };
 
   // A page is sparse when less than `sparse_percent` of what was written in it is alive.
-  Log(std::byte* arena, Pages& pages, uint32_t sparse_percent);
-  Log(std::byte* arena, Pages& pages, uint32_t sparse_percent, const State& state);
+  // `kept` as for Pages.
+  Log(std::byte* arena, Pages& pages, uint32_t sparse_percent, const State* kept);
   const State& state() const { return state_; }
 
   bool has_room(Queue queue, uint32_t units) const;
   // A record at the queue's head; takes a page if the head is full. Its contents are undefined and it counts as alive.
   // None: no page was free.
-  ItemRef append(Queue queue, uint32_t units, uint32_t now);
+  ItemRef append(Queue queue, uint32_t units);
   // It is alive no more. Gives its page back if it was the last.
   void kill(ItemRef ref);
   // What it has beyond `units` is dead.
@@ -68,7 +68,7 @@ class Log {
   PageNumber sparsest();
   PageNumber oldest(Queue queue);
   // Ends the head, so that it can be drained. False: there is nothing in it.
-  bool seal(Queue queue, uint32_t now);
+  bool seal(Queue queue);
   void begin_drain(PageNumber page);
   // The page goes back into its queue, as the oldest.
   void stop_drain();

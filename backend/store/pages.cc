@@ -11,17 +11,15 @@ constexpr uint32_t kChunksToSpare = 64;  // are never too many
 constexpr int kDenserLookedAt = 8;
 }  // namespace
 
-Pages::Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fixed)
-    : arena_(arena), table_(table), pages_(pages), fixed_(fixed), state_{} {
+Pages::Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fixed, const State* kept)
+    : arena_(arena), table_(table), pages_(pages), fixed_(fixed), state_(kept != nullptr ? *kept : State{}) {
+  if (kept != nullptr) return;
   std::memset(static_cast<void*>(table), 0, sizeof(PageInfo) * pages);  // kFixed
   state_.fresh = fixed;
   state_.free_count = pages - fixed;
   counted(PageUse::kFixed) = fixed;
   counted(PageUse::kFree) = state_.free_count;
 }
-
-Pages::Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fixed, const State& state)
-    : arena_(arena), table_(table), pages_(pages), fixed_(fixed), state_(state) {}
 
 PageNumber Pages::take(PageUse use) {
   PageNumber page = state_.free_head;

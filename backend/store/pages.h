@@ -30,7 +30,7 @@ enum class PageUse : uint8_t { kFixed, kFree, kIndex, kSmall, kMain, kLarge, kCh
 inline constexpr size_t kPageUses = 7;
 
 // Lives in the arena. Which fields mean something depends on the use.
-struct PageInfo {
+struct alignas(32) PageInfo {
   PageNumber next;      // free: the next free one. Log: the next younger one of its queue. Chunks: the next with room
   PageNumber previous;  // log, chunks
   PageNumber sparse_next;  // log: the list of pages worth compacting
@@ -38,9 +38,8 @@ struct PageInfo {
   uint32_t used;  // log: units written. Chunks: a bit for each that is taken
   uint32_t live;  // log: units of what is alive
   PageUse use;
-  bool is_sparse;          // log: on that list
-  uint16_t pins;           // log: records that must stay where they are
-  uint32_t sealed_second;  // log: when it was full
+  bool is_sparse;  // log: on that list
+  uint16_t pins;   // log: records that must stay where they are
 };
 static_assert(sizeof(PageInfo) == 32);
 
@@ -56,10 +55,9 @@ class Pages {
     std::array<uint32_t, kPageUses> counts;
   };
 
-  // `table` has room for an entry a page. `fixed` pages are not to be given out. A new one:
-  Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fixed);
-  // One that goes on where another ended.
-  Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fixed, const State& state);
+  // `table` has room for an entry a page. `fixed` pages are not to be given out. Goes on where another ended, of which
+  // `kept` is the state; null: everything is new.
+  Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fixed, const State* kept);
   const State& state() const { return state_; }
 
   // A page for that use, its info cleared but for the use; its contents are whatever was there. kNoPage: none is free.

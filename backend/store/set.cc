@@ -156,7 +156,7 @@ ItemRef Store::place(const Draft& draft, uint64_t hash) {
     queue = Queue::kMain;
     ++counters_[StatId::kGhostHits];
   }
-  const ItemRef ref = log_.append(queue, units, now_);
+  const ItemRef ref = log_.append(queue, units);
   EGRET_CHECK(bool{ref});
   debt_ += units;
   write(draft, ref);
@@ -185,7 +185,7 @@ Slot Store::relay(Slot slot, uint64_t hash, Bits field) {
   slot = index_.find(named, hash);
   if (!slot) return Slot{};
   const ItemRef from = slot.ref();
-  const ItemRef to = log_.append(log_.queue_of(from), units, now_);
+  const ItemRef to = log_.append(log_.queue_of(from), units);
   EGRET_CHECK(bool{to});
   debt_ += units;
   const Item& before = item(from);

@@ -2,7 +2,6 @@
 #include "store/store.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "base/text.h"
@@ -85,17 +84,11 @@ base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) 
 Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const Superblock* kept)
     : config_(config),
       arena_(std::move(arena)),
-      pages_(kept != nullptr ? Pages(arena_.data(), reinterpret_cast<PageInfo*>(arena_.data() + layout.table),
-                                     layout.pages, layout.fixed, kept->pages)
-                             : Pages(arena_.data(), reinterpret_cast<PageInfo*>(arena_.data() + layout.table),
-                                     layout.pages, layout.fixed)),
-      index_(kept != nullptr
-                 ? Index(arena_.data(), pages_, reinterpret_cast<PageNumber*>(arena_.data() + layout.directory),
-                         config.hash_seed, kept->index)
-                 : Index(arena_.data(), pages_, reinterpret_cast<PageNumber*>(arena_.data() + layout.directory),
-                         config.hash_seed)),
-      log_(kept != nullptr ? Log(arena_.data(), pages_, sparse_percent(config), kept->log)
-                           : Log(arena_.data(), pages_, sparse_percent(config))),
+      pages_(arena_.data(), reinterpret_cast<PageInfo*>(arena_.data() + layout.table), layout.pages, layout.fixed,
+             kept != nullptr ? &kept->pages : nullptr),
+      index_(arena_.data(), pages_, reinterpret_cast<PageNumber*>(arena_.data() + layout.directory), config.hash_seed,
+             kept != nullptr ? &kept->index : nullptr),
+      log_(arena_.data(), pages_, sparse_percent(config), kept != nullptr ? &kept->log : nullptr),
       ghosts_(arena_.data() + layout.ghosts, layout.ghost_lines),
       version_(config.first_version),
       gathered_(new char[kMaxChunk]) {

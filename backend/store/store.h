@@ -115,7 +115,7 @@ class Store {
   // All uploads together hold at most max(1/8 of the memory limit, one item of item_size_max).
   // kOk: the upload is open. kTooLarge, kOutOfMemory: it is not; call refuse_set() when the client's Commit comes (or
   // at once, if the op says how it was meant), since a failed plain set also removes the old item.
-  Reservation reserve(std::string_view key, uint64_t hash, uint32_t total_length);
+  Reservation reserve(std::string_view key, uint32_t total_length);
   // Judges the op now, as a kSet of the uploaded value: mode, CAS, flags and exptime come from `commit`. Its key must
   // be the one that was reserved. Always consumes the upload. kNoUpload: parts are missing.
   op::Result commit(Upload&& upload, const op::Op& commit);
@@ -190,7 +190,6 @@ class Store {
   op::Result perform(const op::Op& op);
   void end_step();
   uint64_t large_budget() const;
-  Counters::Class& class_of(const Item& item) { return counters_.classes[op::size_class_of(item_bytes(item))]; }
   void count_in(const Item& item);
   void count_out(const Item& item);
   void remove(Slot slot, uint64_t hash);

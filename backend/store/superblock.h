@@ -28,7 +28,7 @@ struct Store::Layout {
 // Plain data, written when the store ends, valid only if `state` says so. All numbers as this machine has them.
 struct Store::Superblock {
   static constexpr uint64_t kMagic = 0x31'45'52'4f'54'53'54'45;  // "ETSTORE1"
-  static constexpr uint32_t kLayoutVersion = 2;
+  static constexpr uint32_t kLayoutVersion = 3;
   enum class State : uint32_t { kNothing = 0, kInUse = 1, kClean = 2 };
 
   uint64_t magic;
@@ -47,7 +47,6 @@ struct Store::Superblock {
   uint64_t flushed_before;
   uint64_t expiring_items;
   uint32_t flush_second;
-  uint32_t saved_second;
   Pages::State pages;
   Index::State index;
   Log::State log;

@@ -18,9 +18,8 @@ uint64_t Store::large_budget() const {
   return std::max(config_.memory_limit / 8, rounded_to_chunks(config_.item_size_max) + kPageSize);
 }
 
-Store::Reservation Store::reserve(std::string_view key, uint64_t hash, uint32_t total_length) {
+Store::Reservation Store::reserve(std::string_view key, uint32_t total_length) {
   EGRET_ASSERT_OWNER(owner_);
-  (void)hash;
   if (key.empty() || key.size() > op::kMaxKeyLength) return {ResultCode::kInvalid, {}};
   if (is_too_large(key, 0, total_length)) return {ResultCode::kTooLarge, {}};
   const uint64_t bytes = std::max(rounded_to_chunks(total_length), kChunkSize);

@@ -1,12 +1,11 @@
 // Values too large for the log (over kMaxInline): their parts lie in pages and chunks, the list of them in the record.
 //
 //   inline bytes of a large item:  [ LargeHead 16 B | extents, 8 B each | tail: the value's last bytes, under 4 KiB ]
-//   extent:                        [ first chunk 36 bits | end 28 bits ]  a whole page, or one chunk; `end` is the
-//   value's
-//                                                                         offset where the extent ends
+//   extent:                        [ first chunk 36 bits | end 28 bits ]  a whole page, or one chunk
 //
-// An extent may be partly filled, so that append and prepend put lists together instead of copying values. `Pieces` is
-// such a list before it is a record's: an upload under way, or a value being put together. Thread: the store's owner's.
+// `end` is the offset in the value where the extent ends. An extent may be partly filled, so that append and prepend
+// put lists together instead of copying values. `Pieces` is such a list before it is a record's: an upload under way,
+// or a value being put together. Thread: the store's owner's.
 #pragma once
 
 #include <cstdint>

@@ -123,7 +123,6 @@ void Store::save() {
   block.flushed_before = flushed_before_;
   block.expiring_items = expiring_items_;
   block.flush_second = flush_second_;
-  block.saved_second = now_;
   block.pages = pages_.state();
   block.index = index_.state();
   block.log = log_.state();

@@ -239,7 +239,7 @@ class Run {
 
   void upload() {
     const op::Op op = make_set();
-    auto reserved = store_->reserve(op.key, op.hash, static_cast<uint32_t>(op.value.size()));
+    auto reserved = store_->reserve(op.key, static_cast<uint32_t>(op.value.size()));
     if (reserved.code != ResultCode::kOk) return;
     const size_t cut = input_.byte() % (op.value.size() + 1);
     const ResultCode first = reserved.upload.write(0, op.value.substr(0, cut));

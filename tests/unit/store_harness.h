@@ -142,6 +142,10 @@ inline StoreConfig small_store(uint64_t memory = kMinMemory, uint32_t item_size_
   return config;
 }
 
+inline std::string key_of(uint64_t number) {
+  return "key-" + std::to_string(number);
+}
+
 }  // namespace egret::store
 
 // For doctest's messages.

@@ -16,7 +16,7 @@ std::string pattern(size_t length) {
 }
 
 Store::Upload upload(Harness& h, std::string_view key, std::string_view value) {
-  auto reserved = h.store->reserve(key, op::hash_key(key, h.config.hash_seed), static_cast<uint32_t>(value.size()));
+  auto reserved = h.store->reserve(key, static_cast<uint32_t>(value.size()));
   REQUIRE(reserved.code == ResultCode::kOk);
   for (size_t offset = 0; offset < value.size(); offset += 3000) {
     REQUIRE(reserved.upload.write(static_cast<uint32_t>(offset), value.substr(offset, 3000)) == ResultCode::kOk);
@@ -63,7 +63,7 @@ TEST_CASE("a commit is judged by mode and CAS, like a set") {
 
 TEST_CASE("parts come in order, without gaps, and all of them") {
   Harness h;
-  auto reserved = h.store->reserve("a", 0, 10);
+  auto reserved = h.store->reserve("a", 10);
   CHECK(reserved.upload.write(1, "x") == ResultCode::kInvalid);
   CHECK(reserved.upload.write(0, "01234") == ResultCode::kOk);
   CHECK(reserved.upload.write(0, "01234") == ResultCode::kInvalid);
@@ -81,7 +81,7 @@ TEST_CASE("uploads together hold an eighth of the memory; a dropped one gives it
   {
     std::vector<Store::Upload> open;
     while (true) {
-      auto reserved = h.store->reserve("a", 0, 200'000);
+      auto reserved = h.store->reserve("a", 200'000);
       if (reserved.code != ResultCode::kOk) {
         CHECK(reserved.code == ResultCode::kOutOfMemory);
         break;
@@ -90,8 +90,8 @@ TEST_CASE("uploads together hold an eighth of the memory; a dropped one gives it
     }
     CHECK(open.size() == 5);
     open.pop_back();
-    CHECK(h.store->reserve("a", 0, 200'000).code == ResultCode::kOk);
-    CHECK(h.store->reserve("a", 0, 300'000).code == ResultCode::kTooLarge);
+    CHECK(h.store->reserve("a", 200'000).code == ResultCode::kOk);
+    CHECK(h.store->reserve("a", 300'000).code == ResultCode::kTooLarge);
     h.check();
   }
   CHECK(h.store->memory_used() == before);

@@ -14,10 +14,6 @@ using op::ResultCode;
 using op::StatId;
 
 namespace {
-std::string key_of(uint64_t number) {
-  return "key-" + std::to_string(number);
-}
-
 uint64_t resident_bytes() {
   long pages = 0;
   FILE* file = std::fopen("/proc/self/statm", "r");

@@ -436,7 +436,7 @@ TEST_CASE("an uploaded value may be given a CAS, and be stored as stale") {
   h.set("a", "one", 100);
   const uint64_t old_cas = h.cas_of("a");
   h.invalidate("a");
-  auto reserved = h.store->reserve("a", h.make(op::OpCode::kGet, "a").hash, 10'000);
+  auto reserved = h.store->reserve("a", 10'000);
   REQUIRE(reserved.code == ResultCode::kOk);
   REQUIRE(reserved.upload.write(0, std::string(10'000, 'v')) == ResultCode::kOk);
   op::Op commit = h.make(op::OpCode::kCommit, "a");

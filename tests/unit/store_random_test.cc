@@ -369,7 +369,7 @@ class RandomLife {
     if (senders_.size() >= 4) return;
     Sender sender{.key = random_key(), .value = random_body(), .upload = {}};
     const auto length = static_cast<uint32_t>(sender.value.size());
-    auto reserved = h_.store->reserve(sender.key, h_.make(op::OpCode::kSet, sender.key).hash, length);
+    auto reserved = h_.store->reserve(sender.key, length);
     if (reserved.code != ResultCode::kOk) {
       if (reserved.code == ResultCode::kOutOfMemory) return is_out_of_memory();
       REQUIRE(reserved.code == ResultCode::kTooLarge);

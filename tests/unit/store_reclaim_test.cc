@@ -195,7 +195,7 @@ TEST_CASE("a large value that grows by uploaded appends takes up little more tha
   append.mode = SetMode::kAppend;
   for (int i = 0; i < 800; ++i) {
     const std::string part(10'000, static_cast<char>('a' + i % 26));
-    auto reserved = h.store->reserve("a", append.hash, static_cast<uint32_t>(part.size()));
+    auto reserved = h.store->reserve("a", static_cast<uint32_t>(part.size()));
     REQUIRE(reserved.upload.write(0, part) == ResultCode::kOk);
     REQUIRE(h.store->commit(std::move(reserved.upload), append).code == ResultCode::kStored);
     value += part;
@@ -378,7 +378,7 @@ TEST_CASE("no step does too much: a value of 128 MiB is uploaded where small one
   for (uint64_t i = 0; i < 100'000; ++i) h.set(key_of("a", i), std::string(5'000, 'v'));
   const std::string part(32u << 10, 'p');
   for (int round = 0; round < 4; ++round) {
-    auto reserved = h.store->reserve("large", hash_of(h, "large"), 120 * kMiB);
+    auto reserved = h.store->reserve("large", 120 * kMiB);
     REQUIRE(reserved.code == ResultCode::kOk);
     for (uint32_t at = 0; at < 120 * kMiB; at += static_cast<uint32_t>(part.size()))
       REQUIRE(reserved.upload.write(at, part) == ResultCode::kOk);

@@ -11,10 +11,6 @@ using op::ResultCode;
 using op::StatId;
 
 namespace {
-std::string key_of(uint64_t number) {
-  return "key-" + std::to_string(number);
-}
-
 // Steps until there is nothing to do, as a partition does before it sleeps. Bounded, since it must come to an end.
 uint32_t upkeep(Harness& h) {
   uint32_t steps = 0;

@@ -25,10 +25,6 @@ namespace {
 
 constexpr uint64_t kMemory = 8u << 20;
 
-std::string key_of(uint64_t number) {
-  return "key-" + std::to_string(number);
-}
-
 // A file name of its own on a tmpfs; the file goes with it.
 struct WarmFile {
   WarmFile() : path("/dev/shm/egret-warm-test." + std::to_string(::getpid()) + "." + std::to_string(++made)) {
@@ -227,7 +223,7 @@ TEST_CASE("an upload or a pin that was open leaves nothing behind") {
     auto pin = h.store->pin("pinned", op::hash_key("pinned", h.config.hash_seed));
     REQUIRE(bool{pin});
     h.erase("pinned");
-    auto reserved = h.store->reserve("up", op::hash_key("up", h.config.hash_seed), 500'000);
+    auto reserved = h.store->reserve("up", 500'000);
     REQUIRE(reserved.code == ResultCode::kOk);
     CHECK(reserved.upload.write(0, std::string(300'000, 'u')) == ResultCode::kOk);
   }

@@ -251,9 +251,8 @@ class Steps {
     if (!upload_) {
       large_key_ = rng_.below(kLargeKeys);
       large_text_ = key_text(large_key_ + (uint64_t{1} << 41));
-      const uint64_t hash = op::hash_key(view(large_text_), kHashSeed);
       time(kReserve, [&] {
-        auto reserved = store_->reserve(view(large_text_), hash, kLargeValue);
+        auto reserved = store_->reserve(view(large_text_), kLargeValue);
         if (reserved.code == ResultCode::kOk) upload_ = std::move(reserved.upload);
       });
     } else if (!upload_.is_complete()) {
