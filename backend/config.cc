@@ -57,6 +57,11 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kFlag,
      .default_value = "true",
      .help = "Whether all of `memory` is made resident before anything is served, so that nobody waits for it later."},
+    {.name = "lock_memory",
+     .type = OptionType::kFlag,
+     .default_value = "false",
+     .help =
+         "Whether what is resident of it at the start is kept from being swapped out (LimitMEMLOCK must allow it)."},
     {.name = "warm_restart",
      .type = OptionType::kText,
      .default_value = "",
@@ -222,6 +227,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (config.partitions == 0) config.partitions = auto_partitions(config.memory, config.item_size_max, cpus);
   if (Status good = check_memory(options, config); !good) return good;
   config.populate = options.flag("populate");
+  config.lock_memory = options.flag("lock_memory");
   config.warm_restart = options.text("warm_restart");
   if (Status good = check_warm_restart(options); !good) return good;
   const std::string& pin = options.text("pin");

@@ -20,6 +20,7 @@ struct Config {
   uint32_t item_size_max = 0;
   bool evict = true;
   bool populate = true;
+  bool lock_memory = false;
   std::string warm_restart;  // a directory, or where to put files; empty: none
   uint32_t partitions = 0;   // resolved, at least 1
   bool pin = false;          // resolved

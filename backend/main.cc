@@ -1,10 +1,13 @@
 // egret-backend: a partitioned key-value store served through slots.
 //
 //   main: options → store per partition → partition threads → control loop (this thread) → stop
+#include <cerrno>
 #include <csignal>
-#include <cstdio>
+#include <cstring>
 #include <memory>
 #include <vector>
+
+#include <sys/mman.h>
 
 #include "backend/config.h"
 #include "backend/control.h"
@@ -15,6 +18,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/program.h"
 
 namespace egret::backend {
@@ -36,15 +40,16 @@ int serve(const Config& config) {
   PostOffice mail(config.partitions + 1);
   Control control(config, identity, mail);
   if (base::Status listening = control.listen(); !listening) {
-    std::fprintf(stderr, "egret-backend: %s\n", listening.message().c_str());
-    return 1;
+    return base::fail_start("egret-backend", listening.message());
   }
   auto executors = open_stores(config, identity.hash_seed, clock);
   if (!executors) {
-    std::fprintf(stderr, "egret-backend: %s\n", executors.message().c_str());
-    return 1;
+    return base::fail_start("egret-backend", executors.message());
   }
   log_stores(config, kept, executors.value());
+  if (config.lock_memory && ::mlockall(MCL_CURRENT) != 0) {
+    base::log_warning("lock_memory: memory may be swapped out: {}", std::strerror(errno));
+  }
   const std::vector<int> cpus = base::allowed_cpus();
   std::vector<std::unique_ptr<Partition>> partitions;
   for (uint32_t number = 0; number < config.partitions; ++number) {
@@ -57,6 +62,7 @@ int serve(const Config& config) {
   }
   for (auto& partition : partitions) partition->start();
   base::log_info("serving: {} partitions of {} bytes", config.partitions, config.memory / config.partitions);
+  base::notify_supervisor(std::string(base::kNotifyReady));
   control.run();
   for (auto& partition : partitions) partition->join();
   partitions.clear();  // uploads and pins end, then each store is kept if it has a file

@@ -26,7 +26,7 @@ constexpr OptionRow kTable[] = {
     {.name = "listen",
      .type = OptionType::kList,
      .default_value = "tcp:127.0.0.1:11211",
-     .help = "Where memcached clients connect: tcp:HOST:PORT (IPv6 in brackets), unix:PATH.",
+     .help = "Where memcached clients connect: tcp:HOST:PORT (IPv6 in brackets; HOST *: every address), unix:PATH.",
      .min = 1,
      .max = 16},
     {.name = "unix_mode",
@@ -73,6 +73,12 @@ constexpr OptionRow kTable[] = {
      .help = "Client connections at once; more are told 'ERROR Too many open connections' and closed.",
      .min = 1,
      .max = 1'000'000},
+    {.name = "backlog",
+     .type = OptionType::kInteger,
+     .default_value = "1024",
+     .help = "Client connections that may wait to be accepted, as memcached's -b; the system may allow fewer.",
+     .min = 1,
+     .max = 65535},
     {.name = "window",
      .type = OptionType::kInteger,
      .default_value = "32",
@@ -278,6 +284,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   const bool roomy = cpus >= 4 * config.workers;
   config.pin = pin == "on" || (pin == "auto" && roomy);
   config.max_connections = static_cast<uint32_t>(options.integer("max_connections"));
+  config.backlog = static_cast<uint32_t>(options.integer("backlog"));
   config.large_value_memory = options.size("large_value_memory");
   if (const std::string& path = options.text("secret_file"); !path.empty()) {
     auto secret = base::read_secret(path);

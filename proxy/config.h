@@ -17,7 +17,7 @@ std::span<const base::OptionRow> option_table();
 
 struct ListenAddress {
   bool is_unix = false;
-  std::string host;  // or the path
+  std::string host;  // or the path; "*": every address
   uint16_t port = 0;
 };
 
@@ -39,6 +39,7 @@ struct Config {
   uint32_t workers = 0;  // resolved, at least 1
   bool pin = false;      // resolved
   uint32_t max_connections = 0;
+  uint32_t backlog = 0;
   uint64_t large_value_memory = 0;  // over all workers
   rpc::SessionOptions session;      // address and worker_id are filled in per session
   std::string log_level;

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "memcache/reply.h"
 
 namespace egret::proxy {
@@ -24,19 +25,18 @@ using base::Status;
 using base::UniqueFd;
 
 namespace {
-constexpr int kBacklog = 1024;
 constexpr int kAcceptsPerEvent = 64;
 constexpr timeval kAcceptPause{0, 100'000};  // when there are no descriptors left
 constexpr int kSettleMilliseconds = 500;     // how long clients wait for the first sessions, at most
 
 // Not open: errno says why.
-UniqueFd listening_socket(const addrinfo& at) {
+UniqueFd listening_socket(const addrinfo& at, int backlog) {
   UniqueFd socket(::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return {};
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (at.ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-  if (::bind(socket.get(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) return socket;
+  if (::bind(socket.get(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.get(), backlog) == 0) return socket;
   const int error = errno;
   socket.reset();
   errno = error;
@@ -88,13 +88,14 @@ Status Frontend::listen_tcp(const ListenAddress& address) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  const char* const host = address.host == "*" ? nullptr : address.host.c_str();  // "*": every address, IPv6's too
+  const int error = ::getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found);
   if (error != 0) return Status::error("cannot listen on " + name + ": " + ::gai_strerror(error));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
   const size_t before = listeners_.size();
   int absent = 0;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    UniqueFd socket = listening_socket(*at);
+    UniqueFd socket = listening_socket(*at, static_cast<int>(config_.backlog));
     if (socket.is_open()) {
       add(std::move(socket), address);
     } else if (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL) {
@@ -129,7 +130,8 @@ Status Frontend::listen_unix(const ListenAddress& address) {
   const int error = errno;
   ::umask(old_mask);
   if (!bound) return Status::system_error("cannot listen on " + name, error);
-  if (::listen(socket.get(), kBacklog) < 0) return Status::system_error("cannot listen on " + name, errno);
+  if (::listen(socket.get(), static_cast<int>(config_.backlog)) < 0)
+    return Status::system_error("cannot listen on " + name, errno);
   add(std::move(socket), address);
   return Status::ok();
 }
@@ -173,8 +175,29 @@ void Frontend::run() {
                    listener->address.is_unix ? listener->address.host
                                              : listener->address.host + ":" + std::to_string(listener->address.port));
   }
+  base::notify_supervisor(ready_notice());
   event_base_dispatch(base_.get());
   for (const auto& listener : listeners_) close(*listener);
+}
+
+// A port may have been chosen by the kernel: it is told as it is.
+std::string Frontend::ready_notice() const {
+  std::string notice(base::kNotifyReady);
+  for (const auto& listener : listeners_) {
+    sockaddr_storage bound{};
+    socklen_t length = sizeof bound;
+    char host[NI_MAXHOST];
+    char port[NI_MAXSERV];
+    if (::getsockname(listener->socket.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) continue;
+    if (bound.ss_family == AF_UNIX ||
+        ::getnameinfo(reinterpret_cast<const sockaddr*>(&bound), length, host, sizeof host, port, sizeof port,
+                      NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+      continue;
+    }
+    const std::string shown = bound.ss_family == AF_INET6 ? "[" + std::string(host) + "]" : std::string(host);
+    notice.append("\n").append(base::kNotifyListening).append("tcp:" + shown + ":" + port);
+  }
+  return notice;
 }
 
 void Frontend::on_acceptable(Listener& listener) {

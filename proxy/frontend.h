@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -43,6 +44,7 @@ class Frontend {
   void add(base::UniqueFd socket, const ListenAddress& address);
   static void close(Listener& listener);
   void wait_for_backends();
+  std::string ready_notice() const;
   void on_acceptable(Listener& listener);
   void rest_from_accepting();
   void refuse(base::UniqueFd socket);

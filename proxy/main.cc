@@ -2,12 +2,12 @@
 //
 //   main: options → workers (each with its sessions) → frontend loop (this thread) → drain → stop
 #include <csignal>
-#include <cstdio>
 #include <memory>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/program.h"
 #include "proxy/config.h"
 #include "proxy/doctor.h"
@@ -65,8 +65,7 @@ int serve(Config config) {
   std::vector<std::unique_ptr<Worker>> workers;
   Frontend frontend(config, stats, workers);
   if (base::Status listening = frontend.listen(); !listening) {
-    std::fprintf(stderr, "egret-proxy: %s\n", listening.message().c_str());
-    return 1;
+    return base::fail_start("egret-proxy", listening.message(), base::kNotifyCannotListen);
   }
   for (uint32_t number = 0; number < config.workers; ++number) {
     workers.push_back(std::make_unique<Worker>(config, number, clock, stats));

@@ -233,7 +233,7 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
       domain_socket = address.host;
     } else if (port == "0") {
       port = number(address.port);
-      inter = address.host;
+      inter = address.host == "*" ? "NULL" : address.host;
     }
   }
   std::string text;
@@ -252,7 +252,7 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   add_row(text, "stat_key_prefix", ":");
   add_row(text, "detail_enabled", "no");
   add_row(text, "cas_enabled", "yes");
-  add_row(text, "tcp_backlog", "1024");
+  add_row(text, "tcp_backlog", number(config.backlog));
   add_row(text, "binding_protocol", "ascii");
   add_row(text, "auth_enabled_sasl", "no");
   add_row(text, "auth_enabled_ascii", "no");

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/notify.h"
 #include "base/text.h"
 
 #ifndef EGRET_VERSION
@@ -31,9 +32,10 @@ void print(const std::string& text) {
 }
 
 ProgramStart failed(const ProgramInfo& info, const std::string& message) {
-  const std::string line = std::string(info.name) + ": " + one_line(message);
-  std::fprintf(stderr, "%s\n", line.c_str());
-  return {.options = std::nullopt, .exit_status = 1, .config_file = std::nullopt, .set_arguments = {}};
+  return {.options = std::nullopt,
+          .exit_status = fail_start(info.name, one_line(message)),
+          .config_file = std::nullopt,
+          .set_arguments = {}};
 }
 
 std::string help(const ProgramInfo& info) {
@@ -64,6 +66,13 @@ void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {
 }
 
 }  // namespace
+
+int fail_start(std::string_view program, const std::string& message, std::string_view notice) {
+  const std::string line = std::string(program) + ": " + message;
+  std::fprintf(stderr, "%s\n", line.c_str());
+  notify_supervisor(std::string(kNotifyStatus) + line + "\n" + std::string(notice));
+  return 1;
+}
 
 ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv) {
   CLI::App app;

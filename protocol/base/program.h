@@ -40,6 +40,10 @@ struct ProgramStart {
 // one line on stderr ("egret-proxy: conf/egret-proxy.yaml:12: workers: expected ..."), status 1.
 ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv);
 
+// Says why `program` cannot start, on stderr and to whoever started it (base/notify.h), with that notice. Returns the
+// exit status, 1.
+int fail_start(std::string_view program, const std::string& message, std::string_view notice = {});
+
 // Raises the limit of open files to `needed`, as far as this process may. Returns the limit that then holds.
 uint64_t raise_descriptor_limit(uint64_t needed);
 

@@ -3,6 +3,7 @@
 
 Between `<!-- options:egret-proxy -->` and `<!-- /options -->` the README holds the output of `egret-proxy --help-markdown`;
 between `<!-- metrics:egret-proxy -->` and `<!-- /metrics -->` that of `egret-proxy --help-metrics`.
+between `<!-- flags:egret-memcached -->` and `<!-- /flags -->` proxy/memcached/README.md holds that of `egret-memcached --help-markdown`.
 conf/egret-proxy.yaml is that of `egret-proxy --help-yaml`, and passes `--check-config`, also with every line uncommented.
 --update writes both anew.
 """
@@ -30,19 +31,19 @@ def expect(path, text):
         wrong.append(f"{path.relative_to(ROOT)} is not up to date: tests/lint/option_docs.py {BUILD} --update")
 
 
-def with_block(text, kind, program, block):
-    """`text` with what stands between the two marks replaced."""
+def with_block(readme, text, kind, program, block):
+    """`text`, which is readme's, with what stands between the two marks replaced."""
     marked = f"<!-- {kind}:{program} -->\n{block}<!-- /{kind} -->"
     text, found = re.subn(rf"<!-- {kind}:{program} -->.*?<!-- /{kind} -->", lambda _: marked, text, flags=re.S)
     if found != 1:
-        wrong.append(f"README.md: {found} places for the {kind} of {program}, expected one")
+        wrong.append(f"{readme.relative_to(ROOT)}: {found} places for the {kind} of {program}, expected one")
     return text
 
 
 readme = ROOT / "README.md"
-text = with_block(readme.read_text(), "metrics", "egret-proxy", output("egret-proxy", "--help-metrics"))
+text = with_block(readme, readme.read_text(), "metrics", "egret-proxy", output("egret-proxy", "--help-metrics"))
 for program in ("egret-proxy", "egret-backend"):
-    text = with_block(text, "options", program, output(program, "--help-markdown"))
+    text = with_block(readme, text, "options", program, output(program, "--help-markdown"))
     conf = ROOT / "conf" / f"{program}.yaml"
     expect(conf, output(program, "--help-yaml"))
     output(program, "--check-config", "--config", conf)
@@ -51,6 +52,8 @@ for program in ("egret-proxy", "egret-backend"):
         every.flush()
         output(program, "--check-config", "--config", every.name)
 expect(readme, text)
+front = ROOT / "proxy" / "memcached" / "README.md"
+expect(front, with_block(front, front.read_text(), "flags", "egret-memcached", output("egret-memcached", "--help-markdown")))
 
 print("\n".join(wrong) or "the documents of options and metrics are up to date")
 sys.exit(1 if wrong else 0)

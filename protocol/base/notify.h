@@ -1,0 +1,19 @@
+// Tells whoever started this process how it is, by sd_notify's protocol: one datagram of NAME=VALUE lines to the socket
+// that NOTIFY_SOCKET names. systemd listens there (Type=notify), and so does egret-memcached. Without it: nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace egret::base {
+
+// Of the lines that egret-memcached reads and systemd does not know.
+inline constexpr std::string_view kNotifyReady = "READY=1";
+inline constexpr std::string_view kNotifyStatus = "STATUS=";
+inline constexpr std::string_view kNotifyListening = "X_EGRET_LISTENING=";      // tcp:ADDRESS:PORT as bound; many
+inline constexpr std::string_view kNotifyCannotListen = "X_EGRET_NO_LISTEN=1";  // with a STATUS
+
+// Best effort; any thread.
+void notify_supervisor(const std::string& lines);
+
+}  // namespace egret::base

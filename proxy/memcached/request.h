@@ -1,0 +1,56 @@
+// What a command line of memcached asks for, before it is decided what the daemons are told.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace egret::memcached {
+
+// sysexits.h's, where memcached ends with them.
+inline constexpr int kFailure = 1;
+inline constexpr int kUsage = 64;   // EX_USAGE
+inline constexpr int kNoUser = 67;  // EX_NOUSER
+inline constexpr int kSystem = 71;  // EX_OSERR
+
+// Why it does not start, and with which status it ends.
+struct Refusal {
+  std::string message;
+  int status = kFailure;
+};
+
+enum class Action : uint8_t { kServe, kHelp, kHelpMarkdown, kVersion, kLicense };
+
+using DaemonOptions = std::map<std::string, std::string>;
+
+struct Request {
+  Action action = Action::kServe;
+  DaemonOptions proxy;
+  DaemonOptions backend;
+  std::vector<std::string> ignored;  // flags without a meaning here, as they were given
+
+  // Where clients connect: plan.cc puts these together.
+  int64_t port = 11211;  // 0: none, -1: any that is free
+  std::vector<std::string> interfaces;
+  std::string unix_socket;
+  bool tls = false;
+
+  // Who may, and in which dialect.
+  bool sasl = false;
+  std::string auth_file;
+  std::optional<std::string> protocol;
+
+  uint64_t memory = 64u << 20;        // bytes
+  uint64_t item_size_max = 1u << 20;  // bytes
+
+  // What the launcher itself does.
+  int verbosity = 0;
+  bool daemon = false;
+  bool core_dumps = false;
+  std::string user;
+  std::string pid_file;
+};
+
+}  // namespace egret::memcached
