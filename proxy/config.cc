@@ -142,6 +142,17 @@ constexpr OptionRow kTable[] = {
              "backend's response_slot_size.",
      .min = kFetchStep,
      .max = wire::kMaxSlotSize},
+    {.name = "main_pid",
+     .type = OptionType::kInteger,
+     .default_value = "0",
+     .help =
+         "The process that `stats` calls pid; egret-memcached, which ends both daemons with itself, puts its own here. "
+         "0: this one."},
+    {.name = "told_settings",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "Rows NAME=VALUE for `stats settings`: what egret-memcached was told by flags that have no meaning here.",
+     .max = 64},
     {.name = "log_level",
      .type = OptionType::kChoice,
      .default_value = "info",
@@ -298,6 +309,8 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.session.spin_ns = options.duration_ns("spin");
   if (config.session.spin_ns == 0) config.session.spin_ns = roomy ? 20'000 : 2'000;
   if (Status good = parse_fetch(options, config.session.fetch); !good) return good;
+  config.main_pid = static_cast<int>(options.integer("main_pid"));
+  config.told_settings = options.list("told_settings");
   config.log_level = options.text("log_level");
   return config;
 }

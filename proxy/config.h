@@ -40,8 +40,10 @@ struct Config {
   bool pin = false;      // resolved
   uint32_t max_connections = 0;
   uint32_t backlog = 0;
-  uint64_t large_value_memory = 0;  // over all workers
-  rpc::SessionOptions session;      // address and worker_id are filled in per session
+  uint64_t large_value_memory = 0;         // over all workers
+  rpc::SessionOptions session;             // address and worker_id are filled in per session
+  int main_pid = 0;                        // 0: ours
+  std::vector<std::string> told_settings;  // "NAME=VALUE"
   std::string log_level;
 };
 

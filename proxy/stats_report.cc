@@ -75,7 +75,11 @@ struct Row {
 // memcached's names in memcached's order; rows of what Egret has not (slabs, LRU moves, extstore) are left out; those
 // whose name starts with egret_ are ours.
 constexpr Row kGeneral[] = {
-    {"pid", [](const Source&) { return number(static_cast<uint64_t>(::getpid())); }},
+    {"pid",
+     [](const Source& s) {
+       const int main = s.proxy.config->main_pid;
+       return number(static_cast<uint64_t>(main != 0 ? main : ::getpid()));
+     }},
     {"uptime", [](const Source& s) { return number((s.proxy.clock->now_ns() - s.proxy.start_ns) / 1'000'000'000); }},
     {"time", [](const Source& s) { return number(static_cast<uint64_t>(s.proxy.clock->unix_seconds())); }},
     {"version", [](const Source&) { return std::string(kMemcachedVersion); }},
@@ -223,6 +227,18 @@ std::string lane_metrics_markdown() {
   return text;
 }
 
+namespace {
+
+// Changes the row, or adds it.
+void set_row(std::string& text, const std::string& name, const std::string& value) {
+  const std::string head = "STAT " + name + " ";
+  const size_t at = text.find(head);
+  if (at == std::string::npos) return add_row(text, name, value);
+  text.replace(at + head.size(), text.find("\r\n", at) - at - head.size(), value);
+}
+
+}  // namespace
+
 std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory, bool evicts) {
   const Config& config = *source.config;
   std::string port = "0";
@@ -264,6 +280,10 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   add_row(text, "idle_timeout", "0");
   add_row(text, "track_sizes", "yes");
   add_row(text, "ssl_enabled", "no");
+  for (const std::string& told : config.told_settings) {
+    const size_t equals = told.find('=');
+    if (equals != std::string::npos) set_row(text, told.substr(0, equals), told.substr(equals + 1));
+  }
   return text.append(memcache::kEnd);
 }
 

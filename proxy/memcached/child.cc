@@ -54,7 +54,7 @@ base::Expected<Program> Program::find(const std::string& name) {
   for (const std::string& folder : places()) {
     Program program;
     program.name_ = name;
-    program.path_ = std::filesystem::absolute(folder + "/" + name).string();
+    program.path_ = std::filesystem::absolute(std::filesystem::path(folder) / name).string();
     if (::access(program.path_.c_str(), X_OK) != 0) continue;
     program.file_.reset(::open(program.path_.c_str(), O_PATH | O_CLOEXEC));
     if (program.file_.is_open()) return program;

@@ -74,6 +74,7 @@ MaybeRefusal take(Request& request, const Flag& flag, const std::string& value) 
     case Fate::kApplied:
       return flag.apply(request, value);
     case Fate::kIgnored:
+      if (!flag.option.empty()) request.told[std::string(flag.option)] = setting_of(flag, value);
       request.ignored.push_back(flag.is_extended ? "-o " + std::string(flag.name) : std::string("-") + flag.letter);
       return {};
     case Fate::kRefused:

@@ -42,7 +42,7 @@ struct Flag {
   double max = 0;
   Fate fate = Fate::kApplied;
   Daemon daemon = Daemon::kProxy;
-  std::string_view option{};
+  std::string_view option{};        // kIgnored: the row of `stats settings` that shows what was given
   std::string_view setting = "{}";  // the option's value: {} is what was given; if that indexes a list, "none|request"
   std::string_view becomes{};       // for the README, where `option` does not say it
   std::string_view help{};

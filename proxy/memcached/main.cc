@@ -6,8 +6,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 #include <variant>
+
+#include <unistd.h>
 
 #include "base/notify.h"
 #include "base/text.h"
@@ -69,6 +72,8 @@ int launch(const Request& request, const Plan& plan, Program backend, Program pr
     if (background->is_parent()) return background->wait_for_child();
   }
   block_signals();
+  DaemonOptions proxy_options = plan.proxy;
+  proxy_options["main_pid"] = std::to_string(::getpid());
   PidFile pid_file;
   const auto on_ready = [&](const std::vector<std::string>& listening) {
     if (!port_file.empty()) write_port_file(port_file, listening);
@@ -77,7 +82,7 @@ int launch(const Request& request, const Plan& plan, Program backend, Program pr
     if (background) background->report_ready();
   };
   Launcher launcher({.backend_arguments = set_arguments(plan.backend),
-                     .proxy_arguments = set_arguments(plan.proxy),
+                     .proxy_arguments = set_arguments(proxy_options),
                      .silent = request.daemon && request.verbosity == 0,
                      .where = plan.where},
                     std::move(backend), std::move(proxy), on_ready);
@@ -110,5 +115,10 @@ int run(int argc, char** argv) {
 }  // namespace egret::memcached
 
 int main(int argc, char** argv) {
-  return egret::memcached::run(argc, argv);
+  try {
+    return egret::memcached::run(argc, argv);
+  } catch (const std::exception& problem) {  // no memory, no working directory
+    std::fprintf(stderr, "egret-memcached: %s\n", problem.what());
+    return egret::memcached::kFailure;
+  }
 }

@@ -185,6 +185,11 @@ std::variant<Plan, Refusal> make_plan(const Request& request, const std::string&
   }
   plan_memory(request, plan);
   plan_log(request, plan);
+  std::string told;
+  for (const auto& [row, value] : request.told) {
+    told.append(told.empty() ? "" : ",").append(row).append("=").append(value);
+  }
+  if (!told.empty()) plan.proxy["told_settings"] = told;
   std::string ignored;
   for (const std::string& flag : request.ignored) ignored.append(ignored.empty() ? "" : ", ").append(flag);
   if (!ignored.empty()) plan.notes.push_back("without a meaning here: " + ignored);
@@ -195,7 +200,7 @@ std::vector<std::string> set_arguments(const DaemonOptions& options) {
   std::vector<std::string> arguments;
   for (const auto& [name, value] : options) {
     arguments.emplace_back("--set");
-    arguments.push_back(name + "=" + value);
+    arguments.push_back(std::string(name).append("=").append(value));
   }
   return arguments;
 }

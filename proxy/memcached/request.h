@@ -29,7 +29,8 @@ struct Request {
   Action action = Action::kServe;
   DaemonOptions proxy;
   DaemonOptions backend;
-  std::vector<std::string> ignored;  // flags without a meaning here, as they were given
+  std::vector<std::string> ignored;  // flags without a meaning here
+  DaemonOptions told;                // what they said, as rows of `stats settings`
 
   // Where clients connect: plan.cc puts these together.
   int64_t port = 11211;  // 0: none, -1: any that is free

@@ -166,7 +166,9 @@ def test_what_has_no_meaning_is_named_in_one_line(front):
      {"maxbytes": "104857600", "maxconns": "77", "num_threads": "2", "item_size_max": "2097152", "evictions": "off"}),
     (["--memory-limit=32", "--conn-limit", "50", "--threads=3", "--max-item-size=512k", "--disable-evictions", "--listen-backlog=99"],
      {"maxbytes": "33554432", "maxconns": "50", "num_threads": "3", "item_size_max": "524288", "evictions": "off", "tcp_backlog": "99"}),
-], ids=["defaults", "short", "long"])
+    (["-C", "-R", "33", "-n", "64", "-o", "hashpower=17,hot_lru_pct=11"],
+     {"cas_enabled": "no", "reqs_per_event": "33", "chunk_size": "64", "hashpower_init": "17", "hot_lru_pct": "11"}),
+], ids=["defaults", "short", "long", "ignored"])
 def test_settings_show_the_flags_as_memcached_shows_them(front, flags, rows):
     shown = stats_of(front(*flags).address, b"settings")
     assert {name: shown[name] for name in rows} == rows
@@ -284,6 +286,7 @@ def test_the_pid_file(front, directory):
     server.ports()
     wait_for(path.exists, "the pid file")
     assert path.read_text() == f"{server.pid}\n"
+    assert stats_of(server.address)["pid"] == str(server.pid)
     assert server.stop() == 0 and not path.exists()
     path.write_text(f"{os.getpid()}\n")
     server = front("-P", path)

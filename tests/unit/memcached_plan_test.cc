@@ -71,7 +71,7 @@ TEST_CASE("the table is one that getopt can be made of") {
     CHECK(names.insert((flag.is_extended ? "-o " : "--") + std::string(flag.name.empty() ? "D" : flag.name)).second);
     if (flag.letter != '\0') CHECK(letters.insert(flag.letter).second);
     CHECK((flag.fate == Fate::kApplied) == (flag.apply != nullptr));
-    CHECK((flag.fate == Fate::kOption) == !flag.option.empty());
+    CHECK((flag.fate != Fate::kOption || !flag.option.empty()));
     CHECK((!flag.help.empty() || flag.is_hidden));
     CHECK(help_markdown().find("`" + shown(flag) + "`") != std::string::npos);
     CHECK((flag.is_hidden ||
@@ -136,6 +136,7 @@ TEST_CASE("TLS") {
   CHECK(plan.proxy.at("tls_verify") == "require");
   CHECK(plan.proxy.at("tls_min_version") == "1.3");
   CHECK(plan.proxy.at("tls_ciphers") == "A:B");
+  CHECK(plan_of({"-o", "ssl_session_cache"}).proxy.at("tls_session_cache") == "true");
   CHECK(refused({"-Z"}) == kUsage);
   CHECK(refused({"-Z", "-p", "0", "-s", "/x"}) == kUsage);
   CHECK(refused({"-o", "ssl_verify_mode=4"}) == kFailure);
@@ -185,6 +186,9 @@ TEST_CASE("memory and items") {
 TEST_CASE("what has no meaning here is named, once for all; what would be missed is refused") {
   CHECK(notes_of({"-C", "-R", "5", "-o", "modern,hashpower=20", "-f", "1.1"}) ==
         "without a meaning here: -C, -R, -o modern, -o hashpower, -f\n");
+  CHECK(plan_of({"-C", "-R", "5", "-o", "hashpower=20"}).proxy.at("told_settings") ==
+        "cas_enabled=no,hashpower_init=20,reqs_per_event=5");
+  CHECK_FALSE(plan_of({}).proxy.contains("told_settings"));
   CHECK(notes_of({"-t", "100"}).find("-t above 64") != std::string::npos);
   CHECK(plan_of({"-t", "100"}).proxy.at("workers") == "64");
   CHECK(notes_of({"-U", "0", "-o", "maxconns_fast"}).empty());
