@@ -26,7 +26,8 @@ constexpr OptionRow kTable[] = {
     {.name = "listen",
      .type = OptionType::kList,
      .default_value = "tcp:127.0.0.1:11211",
-     .help = "Where memcached clients connect: tcp:HOST:PORT (IPv6 in brackets; HOST *: every address), unix:PATH.",
+     .help = "Where memcached clients connect: tcp:HOST:PORT (IPv6 in brackets; HOST *: every address), "
+             "tls:HOST:PORT, unix:PATH.",
      .min = 1,
      .max = 16},
     {.name = "unix_mode",
@@ -70,7 +71,8 @@ constexpr OptionRow kTable[] = {
     {.name = "max_connections",
      .type = OptionType::kInteger,
      .default_value = "4096",
-     .help = "Client connections at once; more are told 'ERROR Too many open connections' and closed.",
+     .help = "Client connections at once; more are told 'ERROR Too many open connections' and closed, or wait: see "
+             "maxconns_fast.",
      .min = 1,
      .max = 1'000'000},
     {.name = "backlog",
@@ -79,6 +81,53 @@ constexpr OptionRow kTable[] = {
      .help = "Client connections that may wait to be accepted, as memcached's -b; the system may allow fewer.",
      .min = 1,
      .max = 65535},
+    {.name = "maxconns_fast",
+     .type = OptionType::kFlag,
+     .default_value = "true",
+     .help = "Whether connections above max_connections are refused at once. If not, none is accepted until one "
+             "leaves."},
+    {.name = "idle_timeout",
+     .type = OptionType::kDuration,
+     .default_value = "0",
+     .help = "A client that has sent nothing (nor read what it was sent) for this long is disconnected; not on Unix "
+             "sockets. 0: never.",
+     .max = 366 * 24 * 3600 * kSecond},
+    {.name = "tls_certificate",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "PEM file with the certificate that tls: addresses show, and the chain that signed it. Read again on "
+             "SIGHUP.",
+     .max = base::kMaxTextBytes},
+    {.name = "tls_key",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "PEM file with its private key, without a passphrase. Empty: the key is in tls_certificate.",
+     .max = base::kMaxTextBytes},
+    {.name = "tls_ca_certificate",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "PEM file with the authorities whose client certificates are accepted.",
+     .max = base::kMaxTextBytes},
+    {.name = "tls_verify",
+     .type = OptionType::kChoice,
+     .default_value = "none",
+     .help = "Client certificates. request: one that is shown must be good. require: one must be shown. once: as "
+             "require. memcached's ssl_verify_mode 0 to 3.",
+     .choices = "none|request|require|once"},
+    {.name = "tls_ciphers",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "Ciphers up to TLS 1.2, as `openssl ciphers` takes them. Empty: OpenSSL's choice.",
+     .max = base::kMaxTextBytes},
+    {.name = "tls_min_version",
+     .type = OptionType::kChoice,
+     .default_value = "1.2",
+     .help = "Oldest TLS that is spoken.",
+     .choices = "1.0|1.1|1.2|1.3"},
+    {.name = "tls_session_cache",
+     .type = OptionType::kFlag,
+     .default_value = "false",
+     .help = "Whether TLS sessions are kept here, too. Clients resume theirs by tickets in any case."},
     {.name = "window",
      .type = OptionType::kInteger,
      .default_value = "32",
@@ -176,14 +225,37 @@ Status parse_listen(const Options& options, std::vector<ListenAddress>& listen) 
   for (const std::string& text : options.list("listen")) {
     ListenAddress address;
     if (text.starts_with("unix:") && text.size() > 5) {
-      address.is_unix = true;
+      address.kind = ListenAddress::Kind::kUnix;
       address.host = text.substr(5);
-    } else if (!text.starts_with("tcp:") || !parse_tcp(std::string_view(text).substr(4), address)) {
-      return options.error("listen", "expected tcp:HOST:PORT or unix:PATH, got \"" + text + "\"");
+    } else {
+      const bool is_tls = text.starts_with("tls:");
+      if (is_tls) address.kind = ListenAddress::Kind::kTls;
+      if ((!is_tls && !text.starts_with("tcp:")) || !parse_tcp(std::string_view(text).substr(4), address)) {
+        return options.error("listen", "expected tcp:HOST:PORT, tls:HOST:PORT or unix:PATH, got \"" + text + "\"");
+      }
     }
     listen.push_back(address);
   }
   return Status::ok();
+}
+
+// Files are looked at only if somebody will need them.
+Status parse_tls(const Options& options, Config& config) {
+  TlsOptions& tls = config.tls;
+  tls.certificate = options.text("tls_certificate");
+  tls.key = options.text("tls_key");
+  tls.ca_certificate = options.text("tls_ca_certificate");
+  tls.ciphers = options.text("tls_ciphers");
+  tls.session_cache = options.flag("tls_session_cache");
+  const std::string& verify = options.text("tls_verify");
+  tls.verify = verify == "request"   ? TlsVerify::kRequest
+               : verify == "require" ? TlsVerify::kRequire
+               : verify == "once"    ? TlsVerify::kOnce
+                                     : TlsVerify::kNone;
+  tls.min_version = static_cast<uint8_t>(options.text("tls_min_version").back() - '0');
+  if (!config.has_tls()) return Status::ok();
+  const TlsContext loaded = load_tls(tls);
+  return loaded.is_ok() ? Status::ok() : options.error(loaded.option, loaded.fault);
 }
 
 // "shm:/run/x" is named "/run/x", "rdma:[::1]:7000" is named as libmemcached names that server: "::1:7000".
@@ -279,6 +351,16 @@ KetamaRing ring_of(std::span<const Backend> backends) {
   return KetamaRing(servers);
 }
 
+std::string ListenAddress::to_string() const {
+  if (is_unix()) return "unix:" + host;
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return std::string(is_tls() ? "tls:" : "tcp:") + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+bool Config::has_tls() const {
+  return std::ranges::any_of(listen, &ListenAddress::is_tls);
+}
+
 base::Expected<Config> resolve_config(const Options& options) {
   Config config;
   if (Status good = parse_listen(options, config.listen); !good) return good;
@@ -296,6 +378,9 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.pin = pin == "on" || (pin == "auto" && roomy);
   config.max_connections = static_cast<uint32_t>(options.integer("max_connections"));
   config.backlog = static_cast<uint32_t>(options.integer("backlog"));
+  config.maxconns_fast = options.flag("maxconns_fast");
+  config.idle_timeout_ns = options.duration_ns("idle_timeout");
+  if (Status good = parse_tls(options, config); !good) return good;
   config.large_value_memory = options.size("large_value_memory");
   if (const std::string& path = options.text("secret_file"); !path.empty()) {
     auto secret = base::read_secret(path);

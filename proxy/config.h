@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "proxy/ketama.h"
+#include "proxy/tls.h"
 #include "rpc/client_session.h"
 
 namespace egret::proxy {
@@ -16,9 +17,15 @@ namespace egret::proxy {
 std::span<const base::OptionRow> option_table();
 
 struct ListenAddress {
-  bool is_unix = false;
+  enum class Kind : uint8_t { kTcp, kTls, kUnix };
+  Kind kind = Kind::kTcp;
   std::string host;  // or the path; "*": every address
   uint16_t port = 0;
+
+  bool is_unix() const { return kind == Kind::kUnix; }
+  bool is_tls() const { return kind == Kind::kTls; }
+  // As it is written: "tls:[::1]:11211".
+  std::string to_string() const;
 };
 
 inline constexpr size_t kMaxBackends = 64;
@@ -40,11 +47,16 @@ struct Config {
   bool pin = false;      // resolved
   uint32_t max_connections = 0;
   uint32_t backlog = 0;
+  bool maxconns_fast = true;
+  uint64_t idle_timeout_ns = 0;            // 0: none
+  TlsOptions tls;                          // of the tls: addresses
   uint64_t large_value_memory = 0;         // over all workers
   rpc::SessionOptions session;             // address and worker_id are filled in per session
   int main_pid = 0;                        // 0: ours
   std::vector<std::string> told_settings;  // "NAME=VALUE"
   std::string log_level;
+
+  bool has_tls() const;
 };
 
 // The keys' spread over them.

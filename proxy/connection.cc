@@ -1,11 +1,9 @@
 #include "proxy/connection.h"
 
-#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <event2/event.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/check.h"
 
@@ -19,23 +17,30 @@ void Connection::EventDeleter::operator()(event* e) const {
   event_free(e);
 }
 
-Connection::Connection(ConnectionHost& host, base::UniqueFd socket)
+Connection::Connection(ConnectionHost& host, NewClient client)
     : host_(host),
-      socket_(std::move(socket)),
+      socket_(std::move(client.socket)),
+      may_idle_(client.may_idle),
       output_(*host.output_blocks),
       replies_(*host.replies, output_, *host.large_values, *this),
       dispatcher_(host.limits, *host.router, replies_, output_, *host.stats_source, *host.collected_values,
                   host.next_upload_id, *this),
-      readable_(event_new(host.events, socket_.get(), EV_READ | EV_PERSIST, on_readable, this)) {
+      readable_(event_new(host.events, socket_->fd(), EV_READ | EV_PERSIST, on_readable, this)) {
   EGRET_CHECK(readable_ != nullptr && event_add(readable_.get(), nullptr) == 0);
   host_.stats->curr_connections.add(1);
   host_.stats->total_connections.add(1);
+  record_.fd = socket_->fd();
+  record_.peer = std::move(client.peer);
+  record_.listen = std::move(client.listen);
+  record_.last_active_ns = host_.pass_ns;
+  host_.stats->connections.add(record_);
 }
 
 Connection::~Connection() {
+  host_.stats->connections.remove(record_);
   if (rest_ != nullptr) host_.input_blocks->give(std::move(rest_));
   host_.stats->curr_connections.sub(1);
-  host_.stats_source->open_connections.fetch_sub(1, std::memory_order_relaxed);
+  host_.stats_source->gate.leave();
 }
 
 // --- in
@@ -58,28 +63,38 @@ void Connection::read() {
     break;
   }
   after_feed();
+  look_for_held_input();
+}
+
+// No event of the descriptor tells of bytes that are in the socket already; this makes one, for the next pass.
+void Connection::look_for_held_input() {
+  if (reading_ && may_read() && socket_->holds_input()) event_active(readable_.get(), EV_READ, 0);
 }
 
 // True when the socket may have more.
 bool Connection::read_once() {
   const size_t capacity = host_.input_blocks->block_size();
   char* const buffer = rest_ != nullptr ? rest_.get() : host_.scratch;
-  const ssize_t got = ::recv(socket_.get(), buffer + rest_size_, capacity - rest_size_, 0);
-  if (got < 0) {
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) die();
+  const ClientSocket::Transfer got = socket_->receive(buffer + rest_size_, capacity - rest_size_);
+  if (got.io != Io::kDone) {
+    if (got.io == Io::kFailed) die();
+    if (got.io == Io::kEnd) drain();
+    if (got.io == Io::kWantWrite) {
+      pause_reading();
+      reading_waits_ = true;
+      retry_when(got.io);
+    }
     return false;
   }
-  if (got == 0) {
-    drain();
-    return false;
-  }
-  host_.stats->bytes_read.add(static_cast<uint64_t>(got));
-  const size_t size = rest_size_ + static_cast<size_t>(got);
+  host_.stats->bytes_read.add(got.bytes);
+  record_.last_active_ns.store(host_.pass_ns, std::memory_order_relaxed);
+  const size_t size = rest_size_ + got.bytes;
   feed(std::string_view(buffer, size));
   return size == capacity;
 }
 
 void Connection::feed(std::string_view input) {
+  record_.state.store(ConnectionState::kCommand, std::memory_order_relaxed);
   keep_rest(input.substr(dispatcher_.feed(input)));
 }
 
@@ -104,6 +119,7 @@ void Connection::resume_reading() {
   if (reading_ || !may_read()) return;
   reading_ = true;
   event_add(readable_.get(), nullptr);
+  look_for_held_input();
 }
 
 // What held a command back may be over.
@@ -128,32 +144,66 @@ void Connection::on_progress() {
 void Connection::after_feed() {
   if (dispatcher_.is_closing()) drain();
   die_if_drained();
+  show_state();
+}
+
+// Of a command whose value has not come whole.
+bool Connection::holds_a_line() const {
+  return rest_size_ > 0 && std::memchr(rest_.get(), '\n', rest_size_) != nullptr;
+}
+
+// For `stats conns`.
+void Connection::show_state() {
+  ConnectionState state = ConnectionState::kReading;
+  if (!may_read()) {
+    state = ConnectionState::kClosing;
+  } else if (!output_.empty()) {
+    state = ConnectionState::kWriting;
+  } else if (!dispatcher_.is_idle()) {
+    state = ConnectionState::kWaiting;
+  } else if (dispatcher_.is_in_value() || holds_a_line()) {
+    state = ConnectionState::kValue;
+  }
+  record_.state.store(state, std::memory_order_relaxed);
 }
 
 // --- out
 // -----------------------------------------------------------------------------------------------------------------
 
 void Connection::send_output() {
-  if (state_ == State::kDead || writable_awaited_) return;
+  if (state_ == State::kDead || sending_waits_) return;
   const size_t before = output_.size();
-  const OutputQueue::Sent sent = output_.send(socket_.get());
-  host_.stats->bytes_written.add(before - output_.size());
-  if (sent == OutputQueue::Sent::kFailed) return die();
-  if (sent == OutputQueue::Sent::kSome) {
-    if (writable_ == nullptr) writable_.reset(event_new(host_.events, socket_.get(), EV_WRITE, on_writable, this));
-    EGRET_CHECK(writable_ != nullptr && event_add(writable_.get(), nullptr) == 0);
-    writable_awaited_ = true;
+  const Io io = output_.send(*socket_);
+  const size_t sent = before - output_.size();
+  host_.stats->bytes_written.add(sent);
+  if (sent > 0) record_.last_active_ns.store(host_.pass_ns, std::memory_order_relaxed);
+  if (io == Io::kFailed) return die();
+  if (io != Io::kDone) {
+    sending_waits_ = true;
+    retry_when(io);
   }
   replies_.on_drained();
   on_progress();
   die_if_drained();
+  show_state();
 }
 
-void Connection::on_writable(int, short, void* self) {
+void Connection::retry_when(Io io) {
+  const short what = io == Io::kWantRead ? EV_READ : EV_WRITE;
+  if (retry_ == nullptr || event_get_events(retry_.get()) != what) {
+    retry_.reset(event_new(host_.events, socket_->fd(), what, on_retry, this));
+  }
+  EGRET_CHECK(retry_ != nullptr && event_add(retry_.get(), nullptr) == 0);
+}
+
+void Connection::on_retry(int, short, void* self) {
   auto& connection = *static_cast<Connection*>(self);
   connection.host_.begin_pass();
-  connection.writable_awaited_ = false;
+  connection.sending_waits_ = false;
   connection.send_output();
+  if (!std::exchange(connection.reading_waits_, false)) return;
+  connection.resume_reading();
+  connection.read();
 }
 
 // --- the end
@@ -176,14 +226,35 @@ void Connection::drain() {
 void Connection::die_if_drained() {
   if (state_ != State::kDraining) return;
   const bool more_to_do = dispatcher_.is_blocked() && !dispatcher_.is_closing();
-  if (dispatcher_.is_idle() && output_.empty() && !more_to_do) die();
+  if (!dispatcher_.is_idle() || !output_.empty() || more_to_do) return;
+  socket_->say_goodbye();
+  die();
+}
+
+// Whoever waits for an answer is not idle; whoever does not take the answers it was given is.
+uint64_t Connection::patience_ends_ns() const {
+  const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
+  if (state_ == State::kDead) return kNever;
+  if (!socket_->is_ready()) return last_ns + host_.patience.handshake_ns;
+  if (may_idle_ || host_.patience.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty())) return kNever;
+  return last_ns + host_.patience.idle_ns;
+}
+
+void Connection::lose_patience() {
+  if (socket_->is_ready()) {
+    host_.stats->idle_kicks.add(1);
+    socket_->say_goodbye();
+  } else {
+    socket_->tell_too_late();
+  }
+  die();
 }
 
 void Connection::die() {
   if (state_ == State::kDead) return;
   state_ = State::kDead;
   readable_.reset();
-  writable_.reset();
+  retry_.reset();
   host_.has_died(*this);
 }
 

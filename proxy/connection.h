@@ -1,19 +1,21 @@
-// One client's socket: reads into the worker's scratch memory, hands bytes to the Dispatcher, sends what the ReplyQueue
-// produced. What is left over (half a command, or a command that must wait) is kept in a borrowed block, so an idle
-// connection holds none.
+// One client: reads its socket into the worker's scratch memory, hands bytes to the Dispatcher, sends what the
+// ReplyQueue produced. What is left over (half a command, or a command that must wait) is kept in a borrowed block, so
+// an idle connection holds none.
 //
 //   kOpen ─ client's end, quit, error ──────▶ kDraining (no more reading; what is under way is answered) ─▶ kDead
 //     └─ worker stops ─▶ kLastCall ─ read to the end ─▲
-//                                 write failed, worker stops late ──────────────────────────────────────▶ kDead
+//                       write failed, out of patience, worker stops late ──────────────────────────────────▶ kDead
 //
 // Thread: the worker's. The worker destroys dead connections at the end of a pass, never from within a call of theirs.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "proxy/client_socket.h"
+#include "proxy/connection_table.h"
 #include "proxy/dispatcher.h"
 #include "proxy/output_queue.h"
 #include "proxy/proxy_stats.h"
@@ -25,6 +27,20 @@ struct event_base;
 namespace egret::proxy {
 
 class Connection;
+
+// A client that was accepted, on its way to its worker.
+struct NewClient {
+  std::unique_ptr<ClientSocket> socket;
+  std::string peer;  // as address_text()
+  std::string listen;
+  bool may_idle = false;  // idle_timeout is not for it
+};
+
+// How long connections may take; 0: for ever.
+struct Patience {
+  uint64_t idle_ns = 0;       // between two signs of life
+  uint64_t handshake_ns = 0;  // until the socket is ready
+};
 
 // What connections share: their worker's.
 struct ConnectionHost {
@@ -43,6 +59,8 @@ struct ConnectionHost {
   const StatsSource* stats_source = nullptr;
   WorkerStats* stats = nullptr;
   char* scratch = nullptr;  // as large as an input block
+  uint64_t pass_ns = 0;     // when this pass began
+  Patience patience;
   uint32_t next_upload_id = 1;
   memcache::Limits limits;
 
@@ -52,7 +70,7 @@ struct ConnectionHost {
 
 class Connection final : private ReplyObserver, private DispatchObserver {
  public:
-  Connection(ConnectionHost& host, base::UniqueFd socket);
+  Connection(ConnectionHost& host, NewClient client);
   ~Connection();
 
   // The passes, called by the worker.
@@ -61,6 +79,10 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   // The worker stops: what the client has sent up to now is still read and answered, then the connection dies.
   void last_call();
   bool is_dead() const { return state_ == State::kDead; }
+  // When to lose patience with this client if it goes on as it does; kNever: not at all.
+  static constexpr uint64_t kNever = UINT64_MAX;
+  uint64_t patience_ends_ns() const;
+  void lose_patience();
 
   // Where the worker keeps it in its lists of this pass.
   bool listed_for_output = false;
@@ -75,12 +97,16 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   using EventPtr = std::unique_ptr<event, EventDeleter>;
 
   static void on_readable(int, short, void* self);
-  static void on_writable(int, short, void* self);
+  static void on_retry(int, short, void* self);
   // Reads no more; dies when what is under way has been answered and sent.
   void drain();
   bool may_read() const { return state_ == State::kOpen || state_ == State::kLastCall; }
   void read();
   bool read_once();
+  void retry_when(Io io);
+  void look_for_held_input();
+  bool holds_a_line() const;
+  void show_state();
   void keep_rest(std::string_view rest);
   void feed(std::string_view input);
   void pause_reading();
@@ -93,17 +119,20 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   void on_resumable() override { host_.may_resume(*this); }
 
   ConnectionHost& host_;
-  base::UniqueFd socket_;
+  std::unique_ptr<ClientSocket> socket_;
+  const bool may_idle_;
   State state_ = State::kOpen;
   bool reading_ = true;
-  bool writable_awaited_ = false;
+  bool sending_waits_ = false;  // for retry_
+  bool reading_waits_ = false;
   OutputQueue output_;
   ReplyQueue replies_;
   Dispatcher dispatcher_;
   std::unique_ptr<char[]> rest_;  // unconsumed input; null when there is none
   size_t rest_size_ = 0;
   EventPtr readable_;
-  EventPtr writable_;
+  EventPtr retry_;  // what the socket asked for in order to go on; mostly that it be writable
+  ConnectionRecord record_;
 };
 
 }  // namespace egret::proxy

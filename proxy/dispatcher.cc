@@ -354,6 +354,8 @@ bool Dispatcher::on_stats() {
                                                                                         : memcache::kOk);
       return true;
     case memcache::StatsTopic::kConns:
+      replies_.push_text(connections_report(stats_));
+      return true;
     case memcache::StatsTopic::kCachedump:
       replies_.push_text(memcache::kEnd);
       return true;

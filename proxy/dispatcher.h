@@ -44,6 +44,8 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
   bool is_blocked() const { return held_ || waiting_for_room_ || fan_out_ != nullptr; }
   // The client said goodbye or must go: close when everything is answered and sent.
   bool is_closing() const { return closing_; }
+  // A large value is being received.
+  bool is_in_value() const { return upload_ != nullptr; }
   // Nothing is under way.
   bool is_idle() const { return replies_.empty() && fan_out_ == nullptr; }
 

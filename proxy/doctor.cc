@@ -90,7 +90,7 @@ void check_backend(const Config& config, const std::string& address, Findings& f
 // ---------------------------------------------------------------------------------------------------
 
 void check_tcp(const ListenAddress& address, Findings& findings) {
-  const std::string subject = "listen tcp:" + address.host + ":" + std::to_string(address.port);
+  const std::string subject = "listen " + address.to_string();
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
@@ -119,7 +119,7 @@ void check_tcp(const ListenAddress& address, Findings& findings) {
 
 void check_listen(const Config& config, Findings& findings) {
   for (const ListenAddress& address : config.listen) {
-    if (address.is_unix) {
+    if (address.is_unix()) {
       base::check_socket_path("listen unix:" + address.host, address.host, SOCK_STREAM, findings);
     } else {
       check_tcp(address, findings);
@@ -147,6 +147,15 @@ void check_secret(const Config& config, Findings& findings) {
   }
 }
 
+// That the files are good for TLS, the configuration's own check has seen to.
+void check_tls(const Config& config, Findings& findings) {
+  if (!config.has_tls()) return;
+  const TlsContext loaded = load_tls(config.tls);
+  if (!loaded.is_ok()) return findings.fail(std::string(loaded.option), loaded.fault, "name files that are good");
+  if (loaded.warning.empty()) return findings.ok("tls_certificate", loaded.summary);
+  findings.warn("tls_certificate", loaded.warning, "renew it; SIGHUP has it read again");
+}
+
 void check_rdma(const Config& config, Findings& findings) {
   const uint64_t backends = rdma_backends(config);
   transport::check_rdma(
@@ -163,6 +172,7 @@ void check_rdma(const Config& config, Findings& findings) {
 Findings check_start(const Config& config) {
   Findings findings;
   check_secret(config, findings);
+  check_tls(config, findings);
   if (rdma_backends(config) > 0) check_rdma(config, findings);
   return findings;
 }
@@ -174,6 +184,7 @@ Findings examine(const Config& config) {
       std::to_string(config.max_connections) + " clients (max_connections) + " + std::to_string(kOtherDescriptors),
       findings);
   check_secret(config, findings);
+  check_tls(config, findings);
   check_rdma(config, findings);
   check_listen(config, findings);
   for (const Backend& backend : config.backends) check_backend(config, backend.address, findings);

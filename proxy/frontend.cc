@@ -54,12 +54,12 @@ void Frontend::EventDeleter::operator()(event_base* base) const {
 Frontend::Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers)
     : config_(config), stats_(stats), workers_(workers), base_(event_base_new()) {
   EGRET_CHECK(base_ != nullptr);
-  accept_again_.reset(event_new(
-      base_.get(), -1, 0,
-      [](int, short, void* self) {
-        for (auto& listener : static_cast<Frontend*>(self)->listeners_) event_add(listener->acceptable.get(), nullptr);
-      },
-      this));
+  rested_.reset(event_new(
+      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Frontend*>(self)->accept_again(); }, this));
+  has_room_.reset(event_new(
+      base_.get(), stats.gate.fd(), EV_READ,
+      [](int, short, void* self) { static_cast<Frontend*>(self)->accept_again(); }, this));
+  EGRET_CHECK(rested_ != nullptr && has_room_ != nullptr);
 }
 
 Frontend::~Frontend() {
@@ -69,21 +69,21 @@ Frontend::~Frontend() {
 // The name goes first and while the socket still listens: afterwards another proxy may have bound the same name.
 void Frontend::close(Listener& listener) {
   if (!listener.socket.is_open()) return;
-  if (listener.address.is_unix) ::unlink(listener.address.host.c_str());
+  if (listener.address.is_unix()) ::unlink(listener.address.host.c_str());
   listener.acceptable.reset();
   listener.socket.reset();
 }
 
 Status Frontend::listen() {
   for (const ListenAddress& address : config_.listen) {
-    Status listening = address.is_unix ? listen_unix(address) : listen_tcp(address);
+    Status listening = address.is_unix() ? listen_unix(address) : listen_tcp(address);
     if (!listening) return listening;
   }
   return Status::ok();
 }
 
 Status Frontend::listen_tcp(const ListenAddress& address) {
-  const std::string name = "tcp:" + address.host + ":" + std::to_string(address.port);
+  const std::string name = address.to_string();
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
@@ -108,7 +108,7 @@ Status Frontend::listen_tcp(const ListenAddress& address) {
 }
 
 Status Frontend::listen_unix(const ListenAddress& address) {
-  const std::string name = "unix:" + address.host;
+  const std::string name = address.to_string();
   sockaddr_un at{};
   at.sun_family = AF_UNIX;
   if (address.host.size() >= sizeof at.sun_path) return Status::error(name + ": the path is too long");
@@ -163,17 +163,18 @@ void Frontend::wait_for_backends() {
 }
 
 void Frontend::run() {
-  const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Frontend*>(self)->base_.get()); };
-  for (const int signal : {SIGTERM, SIGINT}) {
-    signals_.emplace_back(event_new(base_.get(), signal, EV_SIGNAL | EV_PERSIST, stop, this));
+  const auto on_signal = [this](int number, void (*act)(int, short, void*)) {
+    signals_.emplace_back(event_new(base_.get(), number, EV_SIGNAL | EV_PERSIST, act, this));
     EGRET_CHECK(signals_.back() != nullptr && event_add(signals_.back().get(), nullptr) == 0);
-  }
+  };
+  const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Frontend*>(self)->base_.get()); };
+  on_signal(SIGTERM, stop);
+  on_signal(SIGINT, stop);
+  on_signal(SIGHUP, [](int, short, void* self) { static_cast<Frontend*>(self)->reload(); });
   wait_for_backends();
   for (const auto& listener : listeners_) {
     event_add(listener->acceptable.get(), nullptr);
-    base::log_info("listening on {}{}", listener->address.is_unix ? "unix:" : "tcp:",
-                   listener->address.is_unix ? listener->address.host
-                                             : listener->address.host + ":" + std::to_string(listener->address.port));
+    base::log_info("listening on {}", listener->address.to_string());
   }
   base::notify_supervisor(ready_notice());
   event_base_dispatch(base_.get());
@@ -200,37 +201,92 @@ std::string Frontend::ready_notice() const {
   return notice;
 }
 
+// SIGHUP.
+void Frontend::reload() {
+  // It says itself how that went.
+  if (stats_.tls != nullptr) static_cast<void>(stats_.tls->refresh());
+}
+
+std::vector<ListenerRecord> Frontend::listener_records() const {
+  std::vector<ListenerRecord> records;
+  for (const auto& listener : listeners_) {
+    records.push_back({listener->socket.get(), local_address_text(listener->socket.get())});
+  }
+  return records;
+}
+
+// --- accepting
+// -----------------------------------------------------------------------------------------------------------
+
 void Frontend::on_acceptable(Listener& listener) {
   for (int i = 0; i < kAcceptsPerEvent; ++i) {
+    const bool has_room = stats_.gate.has_room(config_.max_connections);
+    if (!has_room && !config_.maxconns_fast) return wait_for_room();
     UniqueFd client(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!client.is_open()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) rest_from_accepting();
       return;
     }
-    if (stats_.open_connections.load(std::memory_order_relaxed) >= config_.max_connections) {
-      refuse(std::move(client));
-      continue;
+    if (has_room) {
+      give_to_worker(std::move(client), listener);
+    } else {
+      refuse(std::move(client), listener);
     }
-    if (!listener.address.is_unix) {
-      const int on = 1;
-      ::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      ::setsockopt(client.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    }
-    stats_.open_connections.fetch_add(1, std::memory_order_relaxed);
-    workers_[next_worker_++ % workers_.size()]->give(std::move(client));
   }
+}
+
+void Frontend::give_to_worker(UniqueFd socket, const Listener& listener) {
+  const bool is_unix = listener.address.is_unix();
+  if (!is_unix) {
+    const int on = 1;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  }
+  const size_t worker = next_worker_++ % workers_.size();
+  NewClient client;
+  client.peer = peer_address_text(socket.get());
+  client.listen = local_address_text(socket.get());
+  client.may_idle = is_unix;
+  if (listener.address.is_tls()) {
+    client.socket = stats_.tls->accept(std::move(socket), client.peer, stats_.workers[worker]->tls);
+  } else {
+    client.socket = std::make_unique<PlainSocket>(std::move(socket));
+  }
+  stats_.gate.enter();
+  workers_[worker]->give(std::move(client));
+}
+
+void Frontend::stop_accepting() {
+  for (const auto& listener : listeners_) event_del(listener->acceptable.get());
+  stats_.accepts.is_disabled.set(1);
+  stats_.accepts.disabled.add(1);
+  disabled_since_ns_ = stats_.clock->now_ns();
+}
+
+void Frontend::accept_again() {
+  stats_.gate.take_notice();
+  stats_.accepts.is_disabled.set(0);
+  stats_.accepts.disabled_us.add((stats_.clock->now_ns() - disabled_since_ns_) / 1000);
+  for (const auto& listener : listeners_) event_add(listener->acceptable.get(), nullptr);
 }
 
 void Frontend::rest_from_accepting() {
   static base::LogLimit limit;
   base::log_limited(limit, base::LogLevel::kWarning,
                     "no descriptors left for new clients: raise the limit of open files");
-  for (const auto& listener : listeners_) event_del(listener->acceptable.get());
-  event_add(accept_again_.get(), &kAcceptPause);
+  stop_accepting();
+  event_add(rested_.get(), &kAcceptPause);
 }
 
-void Frontend::refuse(UniqueFd socket) {
-  stats_.rejected_connections.add(1);
+void Frontend::wait_for_room() {
+  if (!stats_.gate.wait_for_room(config_.max_connections)) return;  // the listener is still readable
+  stop_accepting();
+  event_add(has_room_.get(), nullptr);
+}
+
+void Frontend::refuse(UniqueFd socket, const Listener& listener) {
+  stats_.accepts.rejected_connections.add(1);
+  if (listener.address.is_tls()) return;  // it could not read it
   const std::string_view line = memcache::kTooManyConnections;
   // Best effort, as memcached's.
   [[maybe_unused]] const ssize_t sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,5 +1,6 @@
-// The proxy's control thread: listens for clients, gives each to a worker in turn, refuses those above the limit, and
-// stops everything when told to. Runs a libevent loop on the thread that calls run().
+// The proxy's control thread: listens for clients, gives each to a worker in turn, refuses those above the limit or
+// accepts none until there is room, reads certificates anew on SIGHUP, and stops everything when told to. Runs a
+// libevent loop on the thread that calls run().
 #pragma once
 
 #include <memory>
@@ -23,6 +24,8 @@ class Frontend {
   ~Frontend();
 
   base::Status listen();
+  // What it listens on, for `stats conns`.
+  std::vector<ListenerRecord> listener_records() const;
   // Serves until SIGTERM or SIGINT; then closes its listeners and returns.
   void run();
 
@@ -46,8 +49,13 @@ class Frontend {
   void wait_for_backends();
   std::string ready_notice() const;
   void on_acceptable(Listener& listener);
+  void give_to_worker(base::UniqueFd socket, const Listener& listener);
+  void stop_accepting();
+  void accept_again();
   void rest_from_accepting();
-  void refuse(base::UniqueFd socket);
+  void wait_for_room();
+  void refuse(base::UniqueFd socket, const Listener& listener);
+  void reload();
 
   const Config& config_;
   const StatsSource& stats_;
@@ -55,7 +63,9 @@ class Frontend {
   std::unique_ptr<event_base, EventDeleter> base_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<EventPtr> signals_;
-  EventPtr accept_again_;
+  EventPtr rested_;    // pending while there were no descriptors left
+  EventPtr has_room_;  // pending while max_connections are there
+  uint64_t disabled_since_ns_ = 0;
   size_t next_worker_ = 0;
 };
 

@@ -3,6 +3,8 @@
 //   main: options → workers (each with its sessions) → frontend loop (this thread) → drain → stop
 #include <csignal>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -62,11 +64,22 @@ int serve(Config config) {
   stats.clock = &clock;
   stats.start_ns = clock.now_ns();
   for (uint32_t number = 0; number < config.workers; ++number) stats.workers.push_back(std::make_unique<WorkerStats>());
+  std::optional<TlsServer> tls;
+  if (config.has_tls()) {
+    TlsContext loaded = load_tls(config.tls);
+    if (!loaded.is_ok()) {  // since it was checked
+      std::fprintf(stderr, "egret-proxy: %.*s: %s\n", static_cast<int>(loaded.option.size()), loaded.option.data(),
+                   loaded.fault.c_str());
+      return 1;
+    }
+    stats.tls = &tls.emplace(config.tls, std::move(loaded), clock);
+  }
   std::vector<std::unique_ptr<Worker>> workers;
   Frontend frontend(config, stats, workers);
   if (base::Status listening = frontend.listen(); !listening) {
     return base::fail_start("egret-proxy", listening.message(), base::kNotifyCannotListen);
   }
+  stats.listeners = frontend.listener_records();
   for (uint32_t number = 0; number < config.workers; ++number) {
     workers.push_back(std::make_unique<Worker>(config, number, clock, stats));
   }

@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-
-#include <sys/uio.h>
 
 #include "base/check.h"
 
 namespace egret::proxy {
 
 namespace {
-constexpr size_t kMaxVectors = 64;  // pieces that one writev takes
+constexpr size_t kMaxVectors = 64;  // pieces that one send takes
 }  // namespace
 
 std::unique_ptr<char[]> BlockPool::take() {
@@ -59,26 +56,20 @@ void OutputQueue::append_owned(std::unique_ptr<char[]> bytes, size_t length) {
   size_ += length;
 }
 
-OutputQueue::Sent OutputQueue::send(int fd) {
+Io OutputQueue::send(ClientSocket& socket) {
   while (size_ > 0) {
     std::array<iovec, kMaxVectors> vectors;
     size_t count = 0;
-    size_t offered = 0;
     for (const Piece& piece : pieces_) {
       if (count == kMaxVectors) break;
       if (piece.begin == piece.end) continue;
       vectors[count++] = {piece.bytes.get() + piece.begin, piece.end - piece.begin};
-      offered += piece.end - piece.begin;
     }
-    const ssize_t sent = ::writev(fd, vectors.data(), static_cast<int>(count));
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      return errno == EAGAIN || errno == EWOULDBLOCK ? Sent::kSome : Sent::kFailed;
-    }
-    drop(static_cast<size_t>(sent));
-    if (static_cast<size_t>(sent) < offered) return Sent::kSome;
+    const ClientSocket::Transfer sent = socket.send({vectors.data(), count});
+    drop(sent.bytes);
+    if (sent.io != Io::kDone) return sent.io;
   }
-  return Sent::kAll;
+  return Io::kDone;
 }
 
 void OutputQueue::drop(size_t length) {

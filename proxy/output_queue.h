@@ -1,5 +1,5 @@
 // Bytes on their way to one client. Small answers are written side by side into blocks from the worker's pool; a large
-// value travels as the buffer it was put together in. One writev sends as much as the socket takes. Thread: the
+// value travels as the buffer it was put together in. One send takes as much as the socket does. Thread: the
 // worker's. Memory: bounded by whoever stops producing at size() (see Connection).
 #pragma once
 
@@ -8,6 +8,8 @@
 #include <memory>
 #include <string_view>
 #include <vector>
+
+#include "proxy/client_socket.h"
 
 namespace egret::proxy {
 
@@ -43,9 +45,8 @@ class OutputQueue {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
-  enum class Sent { kAll, kSome, kFailed };
-  // Writes to the socket what it takes at once.
-  Sent send(int fd);
+  // Sends what the socket takes at once. kDone: all of it; kWantRead, kWantWrite: the rest then; kFailed.
+  Io send(ClientSocket& socket);
 
  private:
   struct Piece {

@@ -1,25 +1,40 @@
 // Counters of this proxy's client side. Each worker writes its own; any thread reads and adds up.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "base/counter.h"
+#include "proxy/connection_table.h"
 #include "rpc/lane_counters.h"
 
 namespace egret::proxy {
 
 using base::Counter;
 
-// Client connections that are open, accepted but not yet taken over by a worker included.
-using OpenConnections = std::atomic<uint32_t>;
+// Of clients that speak TLS.
+struct TlsCounters {
+  Counter new_sessions;      // handshakes that did not resume an earlier session
+  Counter handshake_errors;  // clients that did not get through it
+  Counter protocol_errors;   // those that broke the protocol afterwards
+};
+
+// Of whoever accepts them.
+struct AcceptCounters {
+  Counter rejected_connections;
+  Counter disabled;     // how often no more were accepted for a while
+  Counter disabled_us;  // and for how long, those whiles that are over
+  base::Gauge is_disabled;
+};
 
 struct alignas(64) WorkerStats {
   Counter curr_connections;
   Counter total_connections;
   Counter bytes_read;
   Counter bytes_written;
+  Counter idle_kicks;
+  TlsCounters tls;
+  ConnectionTable connections;
   // Of this worker's sessions, by backend. The worker fills it in before it starts, and outlives all that read it.
   std::vector<rpc::SessionCounters*> sessions;
 };

@@ -17,6 +17,8 @@ using op::StatId;
 
 namespace {
 
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
 // What a row's value is computed from.
 struct Source {
   const StatsSource& proxy;
@@ -26,6 +28,11 @@ struct Source {
   uint64_t sum(Counter WorkerStats::*counter) const {
     uint64_t total = 0;
     for (const auto& worker : proxy.workers) total += ((*worker).*counter).get();
+    return total;
+  }
+  uint64_t tls_since_reset(Counter TlsCounters::*counter) const {
+    uint64_t total = 0;
+    for (const auto& worker : proxy.workers) total += (worker->tls.*counter).since_mark();
     return total;
   }
   uint64_t since_reset(Counter WorkerStats::*counter) const {
@@ -90,7 +97,7 @@ constexpr Row kGeneral[] = {
     {"max_connections", [](const Source& s) { return number(s.proxy.config->max_connections); }},
     EGRET_WORKER_ROW("curr_connections", curr_connections),
     EGRET_WORKER_SINCE_RESET_ROW("total_connections", total_connections),
-    {"rejected_connections", [](const Source& s) { return number(s.proxy.rejected_connections.since_mark()); }},
+    {"rejected_connections", [](const Source& s) { return number(s.proxy.accepts.rejected_connections.since_mark()); }},
     EGRET_WORKER_ROW("connection_structures", curr_connections),
     EGRET_STORE_ROW("cmd_get", kCmdGet),
     EGRET_STORE_ROW("cmd_set", kCmdSet),
@@ -116,12 +123,13 @@ constexpr Row kGeneral[] = {
     EGRET_STORE_ROW("store_no_memory", kStoreNoMemory),
     {"auth_cmds", [](const Source&) { return number(0); }},
     {"auth_errors", [](const Source&) { return number(0); }},
+    EGRET_WORKER_SINCE_RESET_ROW("idle_kicks", idle_kicks),
     EGRET_WORKER_SINCE_RESET_ROW("bytes_read", bytes_read),
     EGRET_WORKER_SINCE_RESET_ROW("bytes_written", bytes_written),
     EGRET_STORE_ROW("limit_maxbytes", kLimitMaxbytes),
-    {"accepting_conns", [](const Source&) { return number(1); }},
-    {"listen_disabled_num", [](const Source&) { return number(0); }},
-    {"time_in_listen_disabled_us", [](const Source&) { return number(0); }},
+    {"accepting_conns", [](const Source& s) { return number(1 - s.proxy.accepts.is_disabled.get()); }},
+    {"listen_disabled_num", [](const Source& s) { return number(s.proxy.accepts.disabled.since_mark()); }},
+    {"time_in_listen_disabled_us", [](const Source& s) { return number(s.proxy.accepts.disabled_us.since_mark()); }},
     {"threads", [](const Source& s) { return number(s.proxy.workers.size()); }},
     {"conn_yields", [](const Source&) { return number(0); }},
     {"hash_is_expanding", [](const Source&) { return number(0); }},
@@ -133,12 +141,26 @@ constexpr Row kGeneral[] = {
     EGRET_STORE_ROW("evicted_unfetched", kEvictedUnfetched),
     EGRET_STORE_ROW("evictions", kEvictions),
     EGRET_STORE_ROW("reclaimed", kReclaimed),
+    {"ssl_new_sessions", [](const Source& s) { return number(s.tls_since_reset(&TlsCounters::new_sessions)); }},
+    {"ssl_handshake_errors", [](const Source& s) { return number(s.tls_since_reset(&TlsCounters::handshake_errors)); }},
+    {"ssl_proto_errors", [](const Source& s) { return number(s.tls_since_reset(&TlsCounters::protocol_errors)); }},
+    {"time_since_server_cert_refresh", [](const Source& s) { return number(s.proxy.tls->seconds_since_refresh()); }},
     {"egret_backends", [](const Source& s) { return number(s.store.backends()); }},
     {"egret_backends_up", [](const Source& s) { return number(s.store.backends_up()); }},
     EGRET_STORE_ROW("egret_backend_pid", kPid),
     EGRET_STORE_ROW("egret_backend_uptime", kUptime),
     {"egret_deliveries", [](const Source& s) { return number(s.deliveries()); }},
 };
+
+// As memcached, those of what is switched off are left out.
+bool has_row(const StatsSource& source, std::string_view name) {
+  const Config& config = *source.config;
+  if (name == "rejected_connections") return config.maxconns_fast;
+  if (name == "idle_kicks") return config.idle_timeout_ns != 0;
+  if (name == "ssl_new_sessions") return source.tls != nullptr && config.tls.session_cache;
+  if (name.starts_with("ssl_") || name == "time_since_server_cert_refresh") return source.tls != nullptr;
+  return true;
+}
 
 // The store's inner life, of which memcached has no counterpart: rows of op::stat_table() from here on, under its
 // names.
@@ -153,6 +175,25 @@ void add_row(std::string& text, std::string_view name, std::string_view value) {
   text.resize(begin + memcache::max_stat(name.size(), value.size()));
   char* end = memcache::write_stat(text.data() + begin, name, value);
   text.resize(static_cast<size_t>(end - text.data()));
+}
+
+// As memcached's, and as the unset ones of a memcached without TLS.
+void add_tls_settings(std::string& text, const Config& config) {
+  const TlsOptions& tls = config.tls;
+  const auto or_else = [](const std::string& value, std::string_view unset) {
+    return value.empty() ? std::string(unset) : value;
+  };
+  add_row(text, "ssl_enabled", config.has_tls() ? "yes" : "no");
+  add_row(text, "ssl_chain_cert", or_else(tls.certificate, "(null)"));
+  add_row(text, "ssl_key", or_else(tls.key, "(null)"));
+  add_row(text, "ssl_verify_mode", number(static_cast<uint64_t>(tls.verify_flags())));
+  add_row(text, "ssl_keyformat", "1");  // PEM
+  add_row(text, "ssl_ciphers", or_else(tls.ciphers, "NULL"));
+  add_row(text, "ssl_ca_cert", or_else(tls.ca_certificate, "NULL"));
+  add_row(text, "ssl_wbuf_size", "16384");
+  add_row(text, "ssl_session_cache", tls.session_cache ? "yes" : "no");
+  add_row(text, "ssl_kernel_tls", "no");
+  add_row(text, "ssl_min_version", "tlsv1." + number(tls.min_version));
 }
 
 // The sums of all lanes that have a row of their own here; metrics that follow each other may share one.
@@ -195,7 +236,9 @@ std::string general_report(const StatsSource& source, const FanOut& store) {
   Source from{source, store};
   ::getrusage(RUSAGE_SELF, &from.usage);
   std::string text;
-  for (const Row& row : kGeneral) add_row(text, row.name, row.value(from));
+  for (const Row& row : kGeneral) {
+    if (has_row(source, row.name)) add_row(text, row.name, row.value(from));
+  }
   for (const op::StatInfo& info : op::stat_table()) {
     if (info.id >= kFirstInnerRow) add_row(text, "egret_" + std::string(info.name), number(store.stat(info.id)));
   }
@@ -245,7 +288,7 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   std::string inter = "NULL";
   std::string domain_socket = "NULL";
   for (const ListenAddress& address : config.listen) {
-    if (address.is_unix) {
+    if (address.is_unix()) {
       domain_socket = address.host;
     } else if (port == "0") {
       port = number(address.port);
@@ -273,13 +316,13 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   add_row(text, "auth_enabled_sasl", "no");
   add_row(text, "auth_enabled_ascii", "no");
   add_row(text, "item_size_max", number(item_size_max));
-  add_row(text, "maxconns_fast", "yes");
+  add_row(text, "maxconns_fast", config.maxconns_fast ? "yes" : "no");
   add_row(text, "flush_enabled", "yes");
   add_row(text, "dump_enabled", "no");
   add_row(text, "hash_algorithm", "xxh3");
-  add_row(text, "idle_timeout", "0");
+  add_row(text, "idle_timeout", number((config.idle_timeout_ns + kSecondNs - 1) / kSecondNs));
   add_row(text, "track_sizes", "yes");
-  add_row(text, "ssl_enabled", "no");
+  add_tls_settings(text, config);
   for (const std::string& told : config.told_settings) {
     const size_t equals = told.find('=');
     if (equals != std::string::npos) set_row(text, told.substr(0, equals), told.substr(equals + 1));
@@ -288,9 +331,14 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
 }
 
 void reset_stats(const StatsSource& source) {
-  source.rejected_connections.mark();
+  AcceptCounters& accepts = source.accepts;
+  for (Counter* counter : {&accepts.rejected_connections, &accepts.disabled, &accepts.disabled_us}) counter->mark();
   for (const auto& worker : source.workers) {
-    for (Counter* counter : {&worker->total_connections, &worker->bytes_read, &worker->bytes_written}) counter->mark();
+    for (Counter* counter :
+         {&worker->total_connections, &worker->bytes_read, &worker->bytes_written, &worker->idle_kicks,
+          &worker->tls.new_sessions, &worker->tls.handshake_errors, &worker->tls.protocol_errors}) {
+      counter->mark();
+    }
     for (rpc::SessionCounters* session : worker->sessions) session->mark();
   }
 }

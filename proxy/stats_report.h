@@ -9,8 +9,11 @@
 
 #include "base/clock.h"
 #include "proxy/config.h"
+#include "proxy/connection_gate.h"
+#include "proxy/connection_table.h"
 #include "proxy/fan_out.h"
 #include "proxy/proxy_stats.h"
+#include "proxy/tls.h"
 
 namespace egret::proxy {
 
@@ -23,8 +26,10 @@ struct StatsSource {
   const base::Clock* clock = nullptr;
   uint64_t start_ns = 0;
   std::vector<std::unique_ptr<WorkerStats>> workers;
-  mutable Counter rejected_connections;
-  mutable OpenConnections open_connections{0};
+  std::vector<ListenerRecord> listeners;
+  mutable AcceptCounters accepts;
+  mutable ConnectionGate gate;
+  TlsServer* tls = nullptr;  // null: nobody speaks it
 };
 
 // Each ends with END.

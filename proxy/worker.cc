@@ -25,6 +25,11 @@ namespace {
 constexpr size_t kInputBlock = 64 * 1024;
 constexpr timeval kKeepAlive{0, static_cast<suseconds_t>(transport::kKeepAliveNs / 1000)};
 constexpr timeval kReturnMemoryAfter{1, 0};
+constexpr uint64_t kHandshakeNs = 10'000'000'000;  // what clients get for what comes before their first byte
+// Connections are looked through no more often than this part of idle_timeout: which it may be exceeded by.
+constexpr uint64_t kPatienceParts = 8;
+constexpr uint64_t kMaxPatienceStep = 1'000'000'000;
+constexpr uint64_t kMinPatienceStep = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr timeval kTick{0, static_cast<suseconds_t>(ClientSession::kTickNs / 1000)};
 // A slot's room for a value is its size less the headers and the longest key.
@@ -68,6 +73,8 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
   stats = source.workers[number].get();
   scratch = scratch_memory_.get();
   limits.inline_value = kInlineValue;
+  patience.idle_ns = config.idle_timeout_ns;
+  patience.handshake_ns = patience.idle_ns == 0 ? kHandshakeNs : std::min(kHandshakeNs, patience.idle_ns);
   EGRET_CHECK(memcache::TextParser::min_buffer(limits) <= kInputBlock);
   inbox_event_.reset(event_new(
       events, wake_.get(), EV_READ | EV_PERSIST | EV_ET,
@@ -78,8 +85,10 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
       base_.get(), -1, 0, [](int, short, void* self) { static_cast<Worker*>(self)->return_memory(); }, this));
   keep_alive_.reset(event_new(
       events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_keep_alive(); }, this));
-  EGRET_CHECK(keep_alive_ != nullptr && return_memory_ != nullptr && inbox_event_ != nullptr && tick_ != nullptr &&
-              event_add(inbox_event_.get(), nullptr) == 0);
+  patience_event_.reset(event_new(
+      events, -1, 0, [](int, short, void* self) { static_cast<Worker*>(self)->on_patience(); }, this));
+  EGRET_CHECK(patience_event_ != nullptr && keep_alive_ != nullptr && return_memory_ != nullptr &&
+              inbox_event_ != nullptr && tick_ != nullptr && event_add(inbox_event_.get(), nullptr) == 0);
   for (const Backend& backend : config.backends) add_session(backend);
 }
 
@@ -160,6 +169,7 @@ bool Worker::may_block() {
 void Worker::begin_pass() {
   if (pass_begun_) return;
   pass_begun_ = true;
+  pass_ns = clock_.now_ns();
   for (const auto& session : router_storage_.sessions()) session->begin_pass();
 }
 
@@ -254,6 +264,37 @@ bool Worker::needs_tick() const {
   return needed;
 }
 
+// --- clients that take too long
+// ------------------------------------------------------------------------------------------
+
+// No connection has a timer of its own, and none is touched when it is used: now and then all are looked through.
+void Worker::look_after(uint64_t ends_ns) {
+  if (ends_ns >= patience_ends_ns_) return;
+  patience_ends_ns_ = ends_ns;
+  const uint64_t now_ns = clock_.now_ns();
+  const uint64_t wait_us = ends_ns > now_ns ? (ends_ns - now_ns) / 1000 + 1 : 1;
+  const timeval wait{static_cast<time_t>(wait_us / 1'000'000), static_cast<suseconds_t>(wait_us % 1'000'000)};
+  event_add(patience_event_.get(), &wait);
+}
+
+void Worker::on_patience() {
+  begin_pass();
+  uint64_t next_ns = Connection::kNever;
+  for (const auto& connection : connections_) {
+    const uint64_t ends_ns = connection->patience_ends_ns();
+    if (ends_ns <= pass_ns) {
+      connection->lose_patience();
+    } else {
+      next_ns = std::min(next_ns, ends_ns);
+    }
+  }
+  // One that waits for its answer is not idle, but may be when it has it.
+  if (patience.idle_ns != 0 && !connections_.empty()) next_ns = std::min(next_ns, pass_ns + patience.idle_ns);
+  const uint64_t step_ns = std::clamp(patience.handshake_ns / kPatienceParts, kMinPatienceStep, kMaxPatienceStep);
+  patience_ends_ns_ = Connection::kNever;
+  if (next_ns != Connection::kNever) look_after(std::max(next_ns, pass_ns + step_ns));
+}
+
 // --- what connections tell
 // -----------------------------------------------------------------------------------------------
 
@@ -318,10 +359,10 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
 // --- inbox and end
 // -------------------------------------------------------------------------------------------------------
 
-void Worker::give(base::UniqueFd socket) {
+void Worker::give(NewClient client) {
   {
     const std::lock_guard lock(inbox_mutex_);
-    inbox_sockets_.push_back(std::move(socket));
+    inbox_clients_.push_back(std::move(client));
   }
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
@@ -337,26 +378,26 @@ void Worker::stop(uint64_t patience_ns) {
 }
 
 void Worker::read_inbox() {
-  std::vector<base::UniqueFd> sockets;
-  uint64_t patience = 0;
+  begin_pass();
+  std::vector<NewClient> clients;
+  uint64_t patience_ns = 0;
   {
     const std::lock_guard lock(inbox_mutex_);
-    sockets.swap(inbox_sockets_);
-    patience = inbox_stop_ns_;
+    clients.swap(inbox_clients_);
+    patience_ns = inbox_stop_ns_;
   }
-  for (base::UniqueFd& socket : sockets) {
-    if (stop_deadline_ns_ != 0) {
-      stats_source->open_connections.fetch_sub(1, std::memory_order_relaxed);
-      continue;
-    }
-    connections_.push_back(std::make_unique<Connection>(*this, std::move(socket)));
-    connections_.back()->index = connections_.size() - 1;
-  }
-  if (patience != 0 && stop_deadline_ns_ == 0) {
-    stop_deadline_ns_ = clock_.now_ns() + patience;
-    begin_pass();
+  for (NewClient& client : clients) take_in(std::move(client));
+  if (patience_ns != 0 && stop_deadline_ns_ == 0) {
+    stop_deadline_ns_ = clock_.now_ns() + patience_ns;
     last_call();
   }
+}
+
+void Worker::take_in(NewClient client) {
+  if (stop_deadline_ns_ != 0) return stats_source->gate.leave();
+  connections_.push_back(std::make_unique<Connection>(*this, std::move(client)));
+  connections_.back()->index = connections_.size() - 1;
+  look_after(connections_.back()->patience_ends_ns());
 }
 
 void Worker::last_call() {

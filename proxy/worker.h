@@ -31,7 +31,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
 
   void start();
   // Any thread: a client for this worker.
-  void give(base::UniqueFd socket);
+  void give(NewClient client);
   // Any thread: answer what is in flight, at most `patience_ns`, then end.
   void stop(uint64_t patience_ns);
   void join();
@@ -64,6 +64,9 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   void on_tick();
   void on_keep_alive();
   bool needs_tick() const;
+  void take_in(NewClient client);
+  void look_after(uint64_t ends_ns);
+  void on_patience();
   void read_inbox();
   void last_call();
   bool is_finished();
@@ -92,8 +95,10 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   ByteBudget set_budget_;
   std::vector<SessionEvents> session_events_;
   EventPtr tick_;
-  EventPtr keep_alive_;     // pending while a session needs it
-  EventPtr return_memory_;  // pending for a while after connections were destroyed
+  EventPtr keep_alive_;                             // pending while a session needs it
+  EventPtr patience_event_;                         // pending while a client may run out of it
+  uint64_t patience_ends_ns_ = Connection::kNever;  // when it goes off
+  EventPtr return_memory_;                          // pending for a while after connections were destroyed
   EventPtr inbox_event_;
   bool pass_begun_ = false;
   bool ticking_ = false;
@@ -107,7 +112,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   // The inbox: other threads put things in, under the mutex, and wake us.
   base::UniqueFd wake_;
   std::mutex inbox_mutex_;
-  std::vector<base::UniqueFd> inbox_sockets_;
+  std::vector<NewClient> inbox_clients_;
   uint64_t inbox_stop_ns_ = 0;  // patience; 0: go on
   uint64_t stop_deadline_ns_ = 0;
   std::atomic<bool> settled_{false};

@@ -34,7 +34,7 @@ std::string error_of(const std::string& setting) {
 TEST_CASE("the defaults are memcached's address and the backend of this host") {
   const Config config = config_of({});
   REQUIRE(config.listen.size() == 1);
-  CHECK_FALSE(config.listen[0].is_unix);
+  CHECK_FALSE(config.listen[0].is_unix());
   CHECK(config.listen[0].host == "127.0.0.1");
   CHECK(config.listen[0].port == 11211);
   REQUIRE(config.backends.size() == 1);
@@ -80,16 +80,31 @@ TEST_CASE("addresses of every form") {
   CHECK(config.listen[1].port == 65535);
   CHECK(config.listen[2].host == "localhost");
   CHECK(config.listen[2].port == 0);
-  CHECK(config.listen[3].is_unix);
+  CHECK(config.listen[3].is_unix());
   CHECK(config.listen[3].host == "/run/a b");
+}
+
+TEST_CASE("an address is written as it was given") {
+  for (const char* text : {"tcp:0.0.0.0:1", "tcp:[::1]:65535", "tcp:localhost:0", "unix:/run/a b"}) {
+    CHECK(config_of({"listen=" + std::string(text)}).listen[0].to_string() == text);
+  }
+}
+
+TEST_CASE("limits on connections: none refused, none idle, unless it is said") {
+  CHECK(config_of({}).maxconns_fast);
+  CHECK(config_of({}).idle_timeout_ns == 0);
+  const Config config = config_of({"maxconns_fast=off", "idle_timeout=5m"});
+  CHECK_FALSE(config.maxconns_fast);
+  CHECK(config.idle_timeout_ns == 300'000'000'000);
 }
 
 TEST_CASE("what is no address is refused, with what one looks like") {
   for (const char* bad : {"127.0.0.1:11211", "tcp:", "tcp:11211", "tcp::11211", "tcp:host", "tcp:host:", "tcp:host:x",
-                          "tcp:host:65536", "tcp:host:-1", "tcp:host:1x", "tcp:host: 1", "unix:", "udp:host:1"}) {
+                          "tcp:host:65536", "tcp:host:-1", "tcp:host:1x", "tcp:host: 1", "unix:", "udp:host:1",
+                          "tls:", "tls:host", "tls:host:65536", "tlstcp:host:1"}) {
     CAPTURE(bad);
-    CHECK(error_of("listen=" + std::string(bad)).find("listen: expected tcp:HOST:PORT or unix:PATH, got \"") !=
-          std::string::npos);
+    CHECK(error_of("listen=" + std::string(bad))
+              .find("listen: expected tcp:HOST:PORT, tls:HOST:PORT or unix:PATH, got \"") != std::string::npos);
   }
   CHECK(error_of("backends=tcp:host:1").find("backends: ") != std::string::npos);
   CHECK(error_of("unix_mode=0789").find("unix_mode: expected an octal mode") != std::string::npos);

@@ -1,6 +1,7 @@
 // Bytes on their way to a client: all of them, in order, however the socket takes them.
 #include <csignal>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 
@@ -21,7 +22,7 @@ struct Sockets {
   Sockets() {
     int fds[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
-    server.reset(fds[0]);
+    server = std::make_unique<PlainSocket>(UniqueFd(fds[0]));
     client.reset(fds[1]);
   }
   std::string received() const {
@@ -31,7 +32,8 @@ struct Sockets {
       all.append(buffer, static_cast<size_t>(got));
     return all;
   }
-  UniqueFd server, client;
+  std::unique_ptr<PlainSocket> server;
+  UniqueFd client;
 };
 
 std::string counted(size_t size) {
@@ -53,7 +55,7 @@ TEST_CASE("small answers and large buffers leave in the order they came in") {
   OutputQueue queue(pool);
   const Sockets sockets;
   CHECK(queue.empty());
-  CHECK(queue.send(sockets.server.get()) == OutputQueue::Sent::kAll);
+  CHECK(queue.send(*sockets.server) == Io::kDone);
   queue.append("one ");
   char* room = queue.reserve(100);
   std::memcpy(room, "two ", 4);
@@ -61,7 +63,7 @@ TEST_CASE("small answers and large buffers leave in the order they came in") {
   queue.append_owned(owned("three "), 6);
   queue.append("four");
   CHECK(queue.size() == 18);
-  CHECK(queue.send(sockets.server.get()) == OutputQueue::Sent::kAll);
+  CHECK(queue.send(*sockets.server) == Io::kDone);
   CHECK(queue.empty());
   CHECK(sockets.received() == "one two three four");
 }
@@ -73,12 +75,12 @@ TEST_CASE("what is reserved but not committed is not sent") {
   queue.reserve(OutputQueue::kBlockSize);
   queue.commit(0);
   CHECK(queue.empty());
-  CHECK(queue.send(sockets.server.get()) == OutputQueue::Sent::kAll);
+  CHECK(queue.send(*sockets.server) == Io::kDone);
   queue.append("x");
   queue.reserve(OutputQueue::kBlockSize);  // does not fit behind: a new block
   queue.commit(0);
   queue.append("y");
-  CHECK(queue.send(sockets.server.get()) == OutputQueue::Sent::kAll);
+  CHECK(queue.send(*sockets.server) == Io::kDone);
   CHECK(sockets.received() == "xy");
 }
 
@@ -90,7 +92,7 @@ TEST_CASE("an answer longer than a block is spread over blocks") {
   queue.append(text);
   CHECK(queue.size() == text.size());
   std::string received;
-  while (queue.send(sockets.server.get()) == OutputQueue::Sent::kSome) received += sockets.received();
+  while (queue.send(*sockets.server) == Io::kWantWrite) received += sockets.received();
   CHECK(received + sockets.received() == text);
 }
 
@@ -109,11 +111,11 @@ TEST_CASE("a client that reads late gets everything, in whatever pieces the sock
       queue.append(text);
     }
     expected += text;
-    if (random() % 3 == 0) CHECK(queue.send(sockets.server.get()) != OutputQueue::Sent::kFailed);
+    if (random() % 3 == 0) CHECK(queue.send(*sockets.server) != Io::kFailed);
     if (random() % 10 == 0) received += sockets.received();
     CHECK(queue.size() <= expected.size() - received.size());
   }
-  while (queue.send(sockets.server.get()) == OutputQueue::Sent::kSome) received += sockets.received();
+  while (queue.send(*sockets.server) == Io::kWantWrite) received += sockets.received();
   received += sockets.received();
   CHECK(queue.empty());
   CHECK((received == expected));
@@ -126,7 +128,7 @@ TEST_CASE("a client that is gone makes sending fail, once nothing can be sent an
   ::signal(SIGPIPE, SIG_IGN);
   sockets.client.reset();
   queue.append("text");
-  CHECK(queue.send(sockets.server.get()) == OutputQueue::Sent::kFailed);
+  CHECK(queue.send(*sockets.server) == Io::kFailed);
   CHECK(queue.size() == 4);
 }
 
@@ -145,6 +147,6 @@ TEST_CASE("blocks go back to the pool, which keeps a limited number") {
   }
   OutputQueue queue(shared);
   queue.append("x");
-  CHECK(queue.send(sockets.server.get()) == OutputQueue::Sent::kAll);
+  CHECK(queue.send(*sockets.server) == Io::kDone);
   CHECK(sockets.received() == "x");
 }

@@ -49,12 +49,12 @@ struct Client final : ReplyObserver {
   std::string sent() {
     int fds[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
-    const egret::base::UniqueFd in(fds[0]);
+    PlainSocket in{egret::base::UniqueFd(fds[0])};
     const egret::base::UniqueFd out(fds[1]);
     std::string all;
     char buffer[4096];
-    for (auto state = OutputQueue::Sent::kSome; state == OutputQueue::Sent::kSome;) {
-      state = output.send(in.get());
+    for (Io state = Io::kWantWrite; state == Io::kWantWrite;) {
+      state = output.send(in);
       for (ssize_t got = 0; (got = ::read(out.get(), buffer, sizeof buffer)) > 0;)
         all.append(buffer, static_cast<size_t>(got));
     }

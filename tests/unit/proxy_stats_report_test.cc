@@ -107,7 +107,7 @@ TEST_CASE("counters are added up over workers; a reset starts those anew that me
     worker->sessions[0]->lane(1).fetches.add(3);
     worker->sessions[1]->lane(0).fetches.add(4);
   }
-  proxy.source.rejected_connections.add(3);
+  proxy.source.accepts.rejected_connections.add(3);
   auto rows = general(proxy.source);
   CHECK(rows.at("curr_connections") == "8");
   CHECK(rows.at("total_connections") == "20");
@@ -122,6 +122,62 @@ TEST_CASE("counters are added up over workers; a reset starts those anew that me
   CHECK(rows.at("bytes_read") == "1");
   CHECK(rows.at("egret_fetches") == "0");
   CHECK(rows.at("rejected_connections") == "0");
+}
+
+TEST_CASE("rows of what is switched off are left out, as memcached's") {
+  Proxy proxy;
+  proxy.source.workers[0]->idle_kicks.add(2);
+  proxy.source.accepts.disabled.add(7);
+  proxy.source.accepts.disabled_us.add(70);
+  auto rows = general(proxy.source);
+  for (const char* name : {"idle_kicks", "ssl_new_sessions", "ssl_handshake_errors", "ssl_proto_errors"}) {
+    CAPTURE(name);
+    CHECK_FALSE(rows.contains(name));
+  }
+  CHECK(rows.contains("rejected_connections"));
+  CHECK(rows.at("accepting_conns") == "1");
+  CHECK(rows.at("listen_disabled_num") == "7");
+  CHECK(rows.at("time_in_listen_disabled_us") == "70");
+  proxy.config.maxconns_fast = false;
+  proxy.config.idle_timeout_ns = 1;
+  proxy.source.accepts.is_disabled.set(1);
+  rows = general(proxy.source);
+  CHECK(rows.at("idle_kicks") == "2");
+  CHECK(rows.at("accepting_conns") == "0");
+  CHECK_FALSE(rows.contains("rejected_connections"));
+  reset_stats(proxy.source);
+  rows = general(proxy.source);
+  CHECK(rows.at("idle_kicks") == "0");
+  CHECK(rows.at("listen_disabled_num") == "0");
+  CHECK(rows.at("time_in_listen_disabled_us") == "0");
+  CHECK(rows.at("accepting_conns") == "0");
+}
+
+TEST_CASE("stats conns: listeners and connections of all workers, by descriptor, under memcached's names") {
+  Proxy proxy;
+  proxy.source.listeners = {{5, "tcp:1.2.3.4:5"}};
+  ConnectionRecord one, two, gone;
+  one.fd = 9;
+  one.peer = "tcp:9.9.9.9:9";
+  one.listen = "tcp:1.2.3.4:5";
+  one.state = ConnectionState::kValue;
+  one.last_active_ns = proxy.clock.now_ns();
+  two.fd = 7;
+  two.peer = "unix:<AF 1>";
+  two.listen = "unix:/x";
+  gone.fd = 8;
+  proxy.source.workers[0]->connections.add(gone);
+  proxy.source.workers[0]->connections.add(one);
+  proxy.source.workers[1]->connections.add(two);
+  proxy.source.workers[0]->connections.remove(gone);
+  proxy.clock.advance_seconds(3);
+  two.last_active_ns = proxy.clock.now_ns();
+  CHECK(connections_report(proxy.source) ==
+        "STAT 5:addr tcp:1.2.3.4:5\r\nSTAT 5:state conn_listening\r\nSTAT 5:secs_since_last_cmd 3\r\n"
+        "STAT 7:addr unix:<AF 1>\r\nSTAT 7:listen_addr unix:/x\r\nSTAT 7:state conn_new_cmd\r\n"
+        "STAT 7:secs_since_last_cmd 0\r\n"
+        "STAT 9:addr tcp:9.9.9.9:9\r\nSTAT 9:listen_addr tcp:1.2.3.4:5\r\nSTAT 9:state conn_nread\r\n"
+        "STAT 9:secs_since_last_cmd 3\r\nEND\r\n");
 }
 
 TEST_CASE("the lanes' sums are in the general report, each once, and a reset starts them anew") {

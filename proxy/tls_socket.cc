@@ -1,0 +1,134 @@
+#include "proxy/tls_socket.h"
+
+#include <utility>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace egret::proxy {
+
+// OpenSSL leaves its errors in a queue of the thread, and takes what it finds there for its own: every path that fails
+// leaves the queue empty.
+
+void TlsSocket::Free::operator()(ssl_st* ssl) const {
+  SSL_free(ssl);
+}
+
+TlsSocket::TlsSocket(base::UniqueFd fd, ssl_st* ssl, std::string peer, TlsCounters& counters)
+    : ClientSocket(std::move(fd)), ssl_(ssl), peer_(std::move(peer)), counters_(counters) {
+  EGRET_CHECK(SSL_set_fd(ssl, this->fd()) == 1);
+  SSL_set_accept_state(ssl);
+}
+
+// Record after record, until the buffer is full or the descriptor has no more.
+ClientSocket::Transfer TlsSocket::receive(char* buffer, size_t capacity) {
+  holds_input_ = false;
+  size_t total = 0;
+  Io io = Io::kDone;
+  while (total < capacity && io == Io::kDone) {
+    size_t got = 0;
+    const int result = SSL_read_ex(ssl_.get(), buffer + total, capacity - total, &got);
+    if (!is_ready_ && SSL_is_init_finished(ssl_.get())) {
+      is_ready_ = true;
+      if (!SSL_session_reused(ssl_.get())) counters_.new_sessions.add(1);
+    }
+    if (result == 1) {
+      total += got;
+    } else {
+      io = outcome(result);
+    }
+  }
+  if (total == 0) return {io};
+  // The rest of a record, or an end that the next call tells of.
+  holds_input_ = io == Io::kDone ? SSL_has_pending(ssl_.get()) == 1 : io != Io::kWantRead;
+  return {Io::kDone, total};
+}
+
+ClientSocket::Transfer TlsSocket::send(std::span<const iovec> pieces) {
+  size_t total = 0;
+  for (const iovec& piece : pieces) {
+    size_t done = 0;
+    while (done < piece.iov_len) {
+      size_t sent = 0;
+      const int result =
+          SSL_write_ex(ssl_.get(), static_cast<const char*>(piece.iov_base) + done, piece.iov_len - done, &sent);
+      if (result != 1) {
+        const Io io = outcome(result);
+        return {io == Io::kEnd ? Io::kFailed : io, total};
+      }
+      done += sent;
+      total += sent;
+    }
+  }
+  return {Io::kDone, total};
+}
+
+Io TlsSocket::outcome(int result) {
+  switch (SSL_get_error(ssl_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      return Io::kWantRead;
+    case SSL_ERROR_WANT_WRITE:
+      return Io::kWantWrite;
+    case SSL_ERROR_ZERO_RETURN:
+      return is_ready_ ? Io::kEnd : fail();
+    default:
+      return fail();
+  }
+}
+
+// Whose connection just breaks is counted if it was in the handshake, and is no news; the others have a line.
+Io TlsSocket::fail() {
+  const bool is_protocol = ERR_peek_error() != 0;
+  const std::string why = is_protocol ? reason() : "";
+  ERR_clear_error();
+  if (std::exchange(has_failed_, true)) return Io::kFailed;
+  if (is_protocol) {
+    turn_away(why);
+  } else if (!is_ready_ && BIO_number_read(SSL_get_rbio(ssl_.get())) > 0) {
+    counters_.handshake_errors.add(1);
+  }
+  return Io::kFailed;
+}
+
+void TlsSocket::turn_away(std::string_view why) {
+  static base::LogLimit limit;
+  (is_ready_ ? counters_.protocol_errors : counters_.handshake_errors).add(1);
+  base::log_limited(limit, base::LogLevel::kWarning, "tls: {} with client {} failed: {}",
+                    is_ready_ ? "connection" : "handshake", peer_, why);
+}
+
+std::string TlsSocket::reason() const {
+  const unsigned long error = ERR_peek_error();
+  if (ERR_GET_LIB(error) == ERR_LIB_SSL) {
+    switch (ERR_GET_REASON(error)) {
+      case SSL_R_CERTIFICATE_VERIFY_FAILED:
+        return std::string("its certificate is refused: ") +
+               X509_verify_cert_error_string(SSL_get_verify_result(ssl_.get()));
+      case SSL_R_HTTP_REQUEST:
+      case SSL_R_HTTPS_PROXY_REQUEST:
+      case SSL_R_WRONG_VERSION_NUMBER:
+        if (!is_ready_) return "it does not speak TLS";
+        break;
+      default:
+        break;
+    }
+  }
+  const char* const text = ERR_reason_error_string(error);
+  return text != nullptr ? text : "unknown error";
+}
+
+void TlsSocket::say_goodbye() {
+  if (!is_ready_ || has_failed_) return;
+  SSL_shutdown(ssl_.get());  // a record if there is room for it; the client's own is not waited for
+  ERR_clear_error();
+}
+
+void TlsSocket::tell_too_late() {
+  turn_away("it took too long");
+  has_failed_ = true;
+}
+
+}  // namespace egret::proxy

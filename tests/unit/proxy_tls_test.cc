@@ -1,0 +1,205 @@
+// The files of TLS: which are good, and what is said of those that are not.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <openssl/ec.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include "proxy/config.h"
+#include "proxy/tls.h"
+
+using namespace egret::proxy;
+using egret::base::Options;
+
+namespace {
+
+struct Freed {
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(FILE* file) const { std::fclose(file); }
+};
+
+// A folder with a key and its certificate: one.key, one.pem; and so on for other names.
+struct Folder {
+  Folder() {
+    char name[] = "/tmp/egret-tls-XXXXXX";
+    REQUIRE(::mkdtemp(name) != nullptr);
+    path = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string at(const std::string& name) const { return path + "/" + name; }
+
+  void make(const std::string& name, long valid_from = -60, long valid_to = 3600, const char* passphrase = nullptr) {
+    const std::unique_ptr<EVP_PKEY, Freed> key(EVP_EC_gen("P-256"));
+    const std::unique_ptr<X509, Freed> certificate(X509_new());
+    X509* const x509 = certificate.get();
+    X509_set_version(x509, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(x509), ++serial);
+    X509_gmtime_adj(X509_getm_notBefore(x509), valid_from);
+    X509_gmtime_adj(X509_getm_notAfter(x509), valid_to);
+    X509_NAME* const subject = X509_get_subject_name(x509);
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("egret"), -1, -1, 0);
+    X509_set_issuer_name(x509, subject);
+    X509_set_pubkey(x509, key.get());
+    REQUIRE(X509_sign(x509, key.get(), EVP_sha256()) > 0);
+    const std::unique_ptr<FILE, Freed> pem(std::fopen(at(name + ".pem").c_str(), "w"));
+    REQUIRE(PEM_write_X509(pem.get(), x509) == 1);
+    const std::unique_ptr<FILE, Freed> secret(std::fopen(at(name + ".key").c_str(), "w"));
+    REQUIRE(PEM_write_PrivateKey(secret.get(), key.get(), passphrase != nullptr ? EVP_aes_128_cbc() : nullptr, nullptr,
+                                 0, nullptr, const_cast<char*>(passphrase)) == 1);
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(at(name)) << text;
+    return at(name);
+  }
+  TlsOptions options(const std::string& name) const {
+    TlsOptions options;
+    options.certificate = at(name + ".pem");
+    options.key = at(name + ".key");
+    return options;
+  }
+
+  std::string path;
+  long serial = 0x41;
+};
+
+// "option: what", or nothing when all is well.
+std::string fault_of(const TlsOptions& options) {
+  const TlsContext loaded = load_tls(options);
+  return loaded.is_ok() ? "" : std::string(loaded.option) + ": " + loaded.fault;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a certificate and its key, in two files or in one") {
+  Folder folder;
+  folder.make("one");
+  const TlsContext loaded = load_tls(folder.options("one"));
+  REQUIRE(loaded.is_ok());
+  CHECK(has(loaded.summary, "serial number 42, valid until "));
+  CHECK(loaded.warning == "");
+  std::string both;
+  for (const char* name : {"one.key", "one.pem"}) {
+    std::ifstream file(folder.at(name));
+    both.append(std::istreambuf_iterator<char>(file), {});
+  }
+  TlsOptions options;
+  options.certificate = folder.write("both.pem", both);
+  CHECK(fault_of(options) == "");
+}
+
+TEST_CASE("a certificate out of its time is used, and warned of") {
+  Folder folder;
+  folder.make("old", -7200, -3600);
+  folder.make("early", 3600, 7200);
+  const TlsContext old = load_tls(folder.options("old"));
+  REQUIRE(old.is_ok());
+  CHECK(has(old.warning, "the certificate expired on "));
+  const TlsContext early = load_tls(folder.options("early"));
+  REQUIRE(early.is_ok());
+  CHECK(has(early.warning, "the certificate is not valid before "));
+}
+
+TEST_CASE("what is wrong with a file is said of the option that names it") {
+  Folder folder;
+  folder.make("one");
+  folder.make("two");
+  folder.make("locked", -60, 3600, "opensesame");
+  TlsOptions options;
+  CHECK(fault_of(options) == "tls_certificate: a tls: address in `listen` needs one");
+  options = folder.options("one");
+  options.certificate = "/no/such";
+  CHECK(fault_of(options) == "tls_certificate: \"/no/such\": No such file or directory");
+  options.certificate = folder.write("empty", "");
+  CHECK(fault_of(options) == "tls_certificate: \"" + options.certificate + "\": no start line");
+  options.certificate = folder.path;
+  CHECK(has(fault_of(options), "tls_certificate: "));
+  options = folder.options("one");
+  options.key = "/no/such";
+  CHECK(fault_of(options) == "tls_key: \"/no/such\": No such file or directory");
+  options.key = "";  // in a file that holds none
+  CHECK(has(fault_of(options), "tls_key: "));
+  options.key = folder.at("two.key");
+  CHECK(fault_of(options) == "tls_key: \"" + options.key + "\": key values mismatch");
+  options = folder.options("locked");
+  CHECK(has(fault_of(options), "tls_key: "));  // at once: nobody is asked for the passphrase
+  options = folder.options("one");
+  options.ciphers = "NOSUCH:NEITHER";
+  CHECK(fault_of(options) == "tls_ciphers: OpenSSL knows no cipher in \"NOSUCH:NEITHER\"");
+  options.ciphers = "ECDHE+AESGCM";
+  CHECK(fault_of(options) == "");
+}
+
+TEST_CASE("clients' certificates are verified against an authority that must be named") {
+  Folder folder;
+  folder.make("one");
+  TlsOptions options = folder.options("one");
+  for (const TlsVerify verify : {TlsVerify::kRequest, TlsVerify::kRequire, TlsVerify::kOnce}) {
+    options.verify = verify;
+    options.ca_certificate = "";
+    CHECK(fault_of(options) == "tls_verify: needs a tls_ca_certificate to verify against");
+    options.ca_certificate = folder.at("one.pem");
+    CHECK(fault_of(options) == "");
+  }
+  options.ca_certificate = "/no/such";
+  CHECK(fault_of(options) == "tls_ca_certificate: \"/no/such\": No such file or directory");
+  options.ca_certificate = folder.write("junk", "junk");
+  CHECK(has(fault_of(options), "tls_ca_certificate: "));
+}
+
+TEST_CASE("the flags that memcached shows for each way of verifying") {
+  TlsOptions options;
+  CHECK(options.verify_flags() == SSL_VERIFY_NONE);
+  options.verify = TlsVerify::kRequest;
+  CHECK(options.verify_flags() == 1);
+  options.verify = TlsVerify::kRequire;
+  CHECK(options.verify_flags() == 3);
+  options.verify = TlsVerify::kOnce;
+  CHECK(options.verify_flags() == 7);
+}
+
+TEST_CASE("files are checked with the configuration, if an address needs them") {
+  Folder folder;
+  folder.make("one");
+  const auto error_of = [](const std::vector<std::string>& settings) -> std::string {
+    auto options = Options::load(option_table(), std::nullopt, settings);
+    REQUIRE_MESSAGE(options.is_ok(), options.status().message());
+    auto config = resolve_config(options.value());
+    return config ? "" : config.message();
+  };
+  CHECK(error_of({"listen=tls:[::1]:1"}) == "tls_certificate: a tls: address in `listen` needs one");
+  CHECK(error_of({"tls_certificate=/no/such"}) == "");
+  CHECK(error_of({"listen=tcp:h:1,tls:h:2", "tls_certificate=/no/such"}) ==
+        "--set tls_certificate=/no/such: tls_certificate: \"/no/such\": No such file or directory");
+  CHECK(error_of({"listen=tls:h:2", "tls_certificate=" + folder.at("one.pem"), "tls_key=" + folder.at("one.key"),
+                  "tls_min_version=1.3"}) == "");
+}
+
+TEST_CASE("a refresh takes new files if they are good, and leaves all as it was if they are not") {
+  Folder folder;
+  folder.make("one");
+  const TlsOptions options = folder.options("one");
+  egret::base::ManualClock clock;
+  TlsServer server(options, load_tls(options), clock);
+  clock.advance_seconds(5);
+  CHECK(server.seconds_since_refresh() == 5);
+  folder.write("one.key", "junk");
+  const auto failed = server.refresh();
+  CHECK_FALSE(failed.is_ok());
+  CHECK(has(failed.message(), "tls_key: "));
+  CHECK(server.seconds_since_refresh() == 5);
+  folder.make("one");
+  CHECK(server.refresh().is_ok());
+  CHECK(server.seconds_since_refresh() == 0);
+}
