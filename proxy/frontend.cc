@@ -185,18 +185,7 @@ void Frontend::run() {
 std::string Frontend::ready_notice() const {
   std::string notice(base::kNotifyReady);
   for (const auto& listener : listeners_) {
-    sockaddr_storage bound{};
-    socklen_t length = sizeof bound;
-    char host[NI_MAXHOST];
-    char port[NI_MAXSERV];
-    if (::getsockname(listener->socket.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) continue;
-    if (bound.ss_family == AF_UNIX ||
-        ::getnameinfo(reinterpret_cast<const sockaddr*>(&bound), length, host, sizeof host, port, sizeof port,
-                      NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-      continue;
-    }
-    const std::string shown = bound.ss_family == AF_INET6 ? "[" + std::string(host) + "]" : std::string(host);
-    notice.append("\n").append(base::kNotifyListening).append("tcp:" + shown + ":" + port);
+    notice.append("\n").append(base::kNotifyListening).append(local_address_text(listener->socket.get()));
   }
   return notice;
 }

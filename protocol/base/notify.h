@@ -10,7 +10,8 @@ namespace egret::base {
 // Of the lines that egret-memcached reads and systemd does not know.
 inline constexpr std::string_view kNotifyReady = "READY=1";
 inline constexpr std::string_view kNotifyStatus = "STATUS=";
-inline constexpr std::string_view kNotifyListening = "X_EGRET_LISTENING=";      // tcp:ADDRESS:PORT as bound; many
+inline constexpr std::string_view kNotifyListening =
+    "X_EGRET_LISTENING=";  // as bound, many: tcp:127.0.0.1:1, tcp6:[::1]:1, unix:/x
 inline constexpr std::string_view kNotifyCannotListen = "X_EGRET_NO_LISTEN=1";  // with a STATUS
 
 // Best effort; any thread.

@@ -32,8 +32,13 @@ pid_t pid_in(const std::string& path) {
 void write_port_file(const std::string& path, const std::vector<std::string>& listening) {
   std::string text;
   for (const std::string& address : listening) {
-    const char* const family = address.find('[') == std::string::npos ? "INET" : "INET6";
-    text.append("TCP ").append(family).append(": ").append(address.substr(address.rfind(':') + 1)).append("\n");
+    const std::string kind = address.substr(0, address.find(':'));
+    if (kind != "tcp" && kind != "tcp6") continue;
+    text.append("TCP ")
+        .append(kind == "tcp" ? "INET" : "INET6")
+        .append(": ")
+        .append(address.substr(address.rfind(':') + 1))
+        .append("\n");
   }
   write_whole(path, path + ".lck", text);
 }

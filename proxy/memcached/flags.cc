@@ -244,6 +244,7 @@ constexpr Flag kTable[] = {
      .help = "keep items over a stop and a start in files whose names begin so; use only in ram disks",
      .apply = [](Request& request, const std::string& value) -> MaybeRefusal {
        request.backend["warm_restart"] = absolute(value);
+       request.told["memory_file"] = value;
        return {};
      }},
     {.letter = 'k',

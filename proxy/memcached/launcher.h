@@ -26,7 +26,7 @@ struct LaunchOptions {
 
 class Launcher {
  public:
-  // on_ready: with every TCP address listened on, "tcp:127.0.0.1:11211".
+  // on_ready: with every address listened on, as base/notify.h has them.
   Launcher(LaunchOptions options, Program backend, Program proxy,
            std::function<void(const std::vector<std::string>&)> on_ready);
 

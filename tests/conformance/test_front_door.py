@@ -7,6 +7,7 @@ import pwd
 import shutil
 import signal
 import socket
+import ssl
 import stat
 import subprocess
 import time
@@ -237,6 +238,51 @@ def test_a_port_in_use_is_one_line_and_memcacheds_status():
             assert egret.returncode == 71 and port in egret.stderr and "in use" in egret.stderr, egret.stderr
         memcached = run("memcached", *AS_ROOT, "-l", "127.0.0.1", "-p", port)
         assert memcached.returncode == 71
+
+
+@pytest.fixture
+def certificate(directory):
+    """Certificate and key."""
+    paths = directory / "certificate.pem", directory / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=egret", "-days", "2",
+                    "-out", paths[0], "-keyout", paths[1]], check=True, capture_output=True)
+    return paths
+
+
+def ask_over_tls(address, request):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with connect(address, 5) as plain, context.wrap_socket(plain) as sock:
+        sock.sendall(request)
+        return sock.recv(1000), sock.version()
+
+
+def test_tls_but_for_an_address_without(front, certificate):
+    tls, plain = free_port(), free_port()
+    server = front("-Z", "-o", f"ssl_chain_cert={certificate[0]},ssl_key={certificate[1]},ssl_min_version=3",
+                   where=("-l", f"notls:127.0.0.1:{plain},127.0.0.1:{tls}"))
+    server.ports()
+    answer, version = ask_over_tls(("127.0.0.1", tls), b"version\r\n")
+    assert answer.startswith(b"VERSION") and version == "TLSv1.3"
+    assert ask(("127.0.0.1", plain), b"version\r\n").startswith(b"VERSION")
+    assert stats_of(("127.0.0.1", plain), b"settings")["ssl_enabled"] == "yes"
+    server.signal(signal.SIGHUP)  # the certificate is read again, and everything goes on
+    assert ask_over_tls(("127.0.0.1", tls), b"version\r\n")[0].startswith(b"VERSION")
+    server.check_alive()
+
+
+def test_an_idle_client_is_dropped(front):
+    server = front("-o", "idle_timeout=1")
+    with connect(server.address, 20) as sock:
+        assert sock.recv(10) == b""
+    assert stats_of(server.address)["idle_kicks"] == "1"
+    assert stats_of(server.address, b"settings")["idle_timeout"] == "1"
+
+
+def test_connections_above_the_limit_wait_if_they_are_told_to(front):
+    server = front("-c", "3", "-o", "no_maxconns_fast")
+    server.ports()
+    assert stats_of(server.address, b"settings")["maxconns_fast"] == "no"
 
 
 # --- the process
