@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "proxy/credentials.h"
 #include "transport/address.h"
 #include "wire/slot.h"
 
@@ -128,6 +129,23 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kFlag,
      .default_value = "false",
      .help = "Whether TLS sessions are kept here, too. Clients resume theirs by tickets in any case."},
+    {.name = "protocol",
+     .type = OptionType::kChoice,
+     .default_value = "auto",
+     .help =
+         "What clients may speak, as memcached's -B: text (meta commands included), binary, or whichever they begin "
+         "with.",
+     .choices = "auto|ascii|binary"},
+    {.name = "auth_file",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "File of users, USER:PASSWORD a line, as memcached's -Y: clients must authenticate, by memcached's ASCII "
+             "authentication or by SASL PLAIN in the binary protocol. Read again on SIGHUP. Empty: no authentication.",
+     .max = base::kMaxTextBytes},
+    {.name = "allow_flush",
+     .type = OptionType::kFlag,
+     .default_value = "true",
+     .help = "Whether clients may flush_all; memcached's -F turns it off."},
     {.name = "window",
      .type = OptionType::kInteger,
      .default_value = "32",
@@ -381,6 +399,15 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.maxconns_fast = options.flag("maxconns_fast");
   config.idle_timeout_ns = options.duration_ns("idle_timeout");
   if (Status good = parse_tls(options, config); !good) return good;
+  const std::string& protocol = options.text("protocol");
+  config.protocol = protocol == "ascii"    ? memcache::Protocol::kText
+                    : protocol == "binary" ? memcache::Protocol::kBinary
+                                           : memcache::Protocol::kAuto;
+  if (const std::string& path = options.text("auth_file"); !path.empty()) {
+    config.credentials = std::make_shared<Credentials>(path);
+    if (Status read = config.credentials->load(); !read) return options.error("auth_file", read.message());
+  }
+  config.allow_flush = options.flag("allow_flush");
   config.large_value_memory = options.size("large_value_memory");
   if (const std::string& path = options.text("secret_file"); !path.empty()) {
     auto secret = base::read_secret(path);

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/options.h"
 #include "base/status.h"
+#include "memcache/client_parser.h"
 #include "proxy/ketama.h"
 #include "proxy/tls.h"
 #include "rpc/client_session.h"
@@ -39,6 +41,8 @@ struct Backend {
   uint32_t weight = 1;  // 1 to kMaxWeight
 };
 
+class Credentials;
+
 struct Config {
   std::vector<ListenAddress> listen;
   std::string unix_mode;
@@ -48,8 +52,11 @@ struct Config {
   uint32_t max_connections = 0;
   uint32_t backlog = 0;
   bool maxconns_fast = true;
-  uint64_t idle_timeout_ns = 0;            // 0: none
-  TlsOptions tls;                          // of the tls: addresses
+  uint64_t idle_timeout_ns = 0;  // 0: none
+  TlsOptions tls;                // of the tls: addresses
+  memcache::Protocol protocol = memcache::Protocol::kAuto;
+  std::shared_ptr<Credentials> credentials;  // null: clients need not say who they are
+  bool allow_flush = true;
   uint64_t large_value_memory = 0;         // over all workers
   rpc::SessionOptions session;             // address and worker_id are filled in per session
   int main_pid = 0;                        // 0: ours

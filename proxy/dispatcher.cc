@@ -5,7 +5,6 @@
 #include "memcache/reply.h"
 #include "memcache/translate.h"
 #include "op/item_size.h"
-#include "proxy/class_report.h"
 
 namespace egret::proxy {
 
@@ -14,27 +13,29 @@ using memcache::CommandKind;
 using memcache::Event;
 using op::Op;
 using op::OpCode;
+using op::Result;
 using op::ResultCode;
 
 namespace {
-constexpr size_t kWorthSending =
-    8192;  // a streamed value is not sent in parts smaller than this or a slot, but its last
+// A streamed value is not sent in parts smaller than this or a slot, but its last.
+constexpr size_t kWorthSending = 8192;
 
-// Empty for kOk.
-std::string_view failure_line(ResultCode code) {
-  if (code == ResultCode::kOk) return {};
-  return code == ResultCode::kTimedOut ? memcache::kBackendTimedOut : memcache::kBackendUnavailable;
+// Whether a get of the same key that came before must be over first.
+bool changes_something(const Op& op) {
+  constexpr uint16_t kHarmless = op::kWantCas | op::kWantMeta | op::kPeek | op::kNoBump | op::kCompareCas;
+  return op.code != OpCode::kGet || (op.options & ~kHarmless) != 0;
 }
 }  // namespace
 
 Dispatcher::Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
-                       const StatsSource& stats, ByteBudget& collected_values, uint32_t& next_upload_id,
-                       DispatchObserver& observer)
-    : parser_(limits),
+                       const StatsSource& stats, WorkerStats& counters, ByteBudget& collected_values,
+                       uint32_t& next_upload_id, DispatchObserver& observer)
+    : parser_(limits, stats.config->protocol, stats.config->credentials != nullptr),
       router_(router),
       replies_(replies),
       output_(output),
       stats_(stats),
+      counters_(counters),
       collected_values_(collected_values),
       next_upload_id_(next_upload_id),
       observer_(observer) {}
@@ -92,11 +93,13 @@ void Dispatcher::rebase(const char* base) {
   const ptrdiff_t moved = base - held_base_;
   held_base_ = base;
   if (moved == 0) return;
-  const auto shift = [moved](std::string_view& view) {
-    if (!view.empty()) view = std::string_view(view.data() + moved, view.size());
+  const auto shift = [this, moved](std::string_view& view) {
+    const bool is_own = view.data() >= command_.own && view.data() < command_.own + Command::kOwnBytes;
+    if (!view.empty() && !is_own) view = std::string_view(view.data() + moved, view.size());
   };
   shift(command_.key);
   shift(command_.value);
+  shift(command_.echo);
   for (uint8_t i = 0; i < command_.argument_count && i < Command::kMaxArguments; ++i) shift(command_.arguments[i]);
 }
 
@@ -118,11 +121,11 @@ bool Dispatcher::act() {
     case Event::kValueEnd:
       return on_value_end();
     case Event::kError:
-      replies_.push_text(command_.error);
+      replies_.push_bytes(command_.error);
       if (++command_number_ == 0) command_number_ = 1;
       return true;
     case Event::kClose:
-      if (!command_.error.empty()) replies_.push_text(command_.error);
+      if (!command_.error.empty()) replies_.push_bytes(command_.error);
       closing_ = true;
       return true;
     case Event::kNeedMore:
@@ -136,22 +139,24 @@ bool Dispatcher::act() {
 
 bool Dispatcher::on_key() {
   const Target target = router_.route(command_.key);
+  const bool is_classic = command_.dialect == memcache::Dialect::kClassic;
   if (target.session == nullptr) {
-    replies_.push_failure(memcache::kBackendUnavailable, command_number_);
+    if (is_classic) {
+      replies_.push_failure(memcache::kBackendUnavailable, command_number_);
+    } else {
+      answer(ResultCode::kSessionLost);
+    }
     return true;
   }
   Op op = memcache::to_op(command_);
   op.hash = target.hash;
-  const bool may_expire_it = (op.options & op::kTouch) != 0;
-  if (replies_.must_wait(target.hash, may_expire_it)) return false;
-  Reply* reply = replies_.make();
-  reply->kind = command_.kind;
-  reply->is_key = true;
+  if (replies_.must_wait(target.hash, changes_something(op))) return false;
   // A value that is being touched may be gone before its chunks are asked for.
   if (op.options & op::kTouch) op.options |= op::kPin;
-  reply->get_options = op.options;
+  Reply* reply = new_reply(op.options);
+  reply->is_key = true;
   reply->get_exptime = op.exptime;
-  reply->command = command_number_;
+  if (is_classic) reply->command = command_number_;
   reply->hash = target.hash;
   reply->session = target.session;
   return append(target, op, reply);
@@ -161,38 +166,21 @@ bool Dispatcher::on_key() {
 // ------------------------------------------------------------------------------------------------------------
 
 bool Dispatcher::on_command() {
-  switch (command_.kind) {
-    case CommandKind::kVersion: {
-      static const std::string version = "VERSION " + std::string(kMemcachedVersion) + "\r\n";
-      replies_.push_text(version);
-      return true;
-    }
-    case CommandKind::kVerbosity:
-      answer(memcache::kOk);
-      return true;
-    case CommandKind::kQuit:
-      closing_ = true;
-      return true;
-    case CommandKind::kFlushAll:
-      return on_flush();
-    case CommandKind::kStats:
-      return on_stats();
-    default:
-      return on_store_command();
-  }
+  if (memcache::needs_store(command_.kind) && command_.kind != CommandKind::kFlushAll) return on_store_command();
+  return on_control();
 }
 
 bool Dispatcher::on_store_command() {
   if (upload_ != nullptr) return send_whole_value();
   const Target target = router_.route(command_.key);
   if (target.session == nullptr) {
-    answer(memcache::kBackendUnavailable);
+    answer(ResultCode::kSessionLost);
     return true;
   }
-  if (replies_.must_wait(target.hash, true)) return false;
   Op op = memcache::to_op(command_);
   op.hash = target.hash;
-  if (target.session->lane_of(target.hash).fits(op)) return append(target, op, line_reply());
+  if (replies_.must_wait(target.hash, changes_something(op))) return false;
+  if (target.session->lane_of(target.hash).fits(op)) return append(target, op, new_reply(op.options));
   upload_ = new ValueUpload(*target.session, op, static_cast<uint32_t>(op.value.size()), next_upload_id_++);
   return send_whole_value();
 }
@@ -204,10 +192,9 @@ bool Dispatcher::send_whole_value() {
   return commit_upload();
 }
 
-Reply* Dispatcher::line_reply() {
+Reply* Dispatcher::new_reply(uint16_t options) {
   Reply* reply = replies_.make();
-  reply->kind = command_.kind;
-  reply->noreply = command_.noreply;
+  memcache::ask(command_, options, reply->question);
   return reply;
 }
 
@@ -221,8 +208,14 @@ bool Dispatcher::append(const Target& target, const Op& op, Reply* reply) {
   return true;
 }
 
-void Dispatcher::answer(std::string_view line) {
-  if (!command_.noreply) replies_.push_text(line);
+// The command is answered as if its op had this result.
+void Dispatcher::answer(ResultCode code) {
+  Op op = memcache::to_op(command_);
+  Reply* reply = new_reply(op.options);
+  reply->key = command_.key;
+  Result result;
+  result.code = code;
+  replies_.push_answered(reply, result);
 }
 
 bool Dispatcher::hold_for_credit(rpc::ClientSession& session) {
@@ -243,7 +236,7 @@ bool Dispatcher::on_value_begin() {
   if (upload_ != nullptr) return refuse_too_large();
   const Target target = router_.route(command_.key);
   if (target.session == nullptr) {
-    answer(memcache::kBackendUnavailable);
+    answer(ResultCode::kSessionLost);
     parser_.swallow_value();
     return true;
   }
@@ -281,7 +274,7 @@ bool Dispatcher::on_value_end() {
   if (!command_.terminator_ok) {
     upload_->abandon();
     upload_ = nullptr;
-    answer(memcache::kBadDataChunk);
+    if (!command_.noreply) replies_.push_text(memcache::kBadDataChunk);
     return true;
   }
   if (upload_->is_collecting() && !upload_->send_collected()) return hold_for_credit(upload_->session());
@@ -292,10 +285,10 @@ bool Dispatcher::commit_upload() {
   if (upload_->failure() != ResultCode::kOk) {
     upload_->abandon();
     upload_ = nullptr;
-    answer(memcache::kBackendUnavailable);
+    answer(ResultCode::kSessionLost);
     return true;
   }
-  Reply* reply = line_reply();
+  Reply* reply = new_reply(upload_->store().options);
   if (!upload_->commit(reply)) {
     replies_.discard(reply);
     return hold_for_credit(upload_->session());
@@ -304,98 +297,6 @@ bool Dispatcher::commit_upload() {
   upload_->release();
   upload_ = nullptr;
   return true;
-}
-
-// --- barriers
-// ------------------------------------------------------------------------------------------------------------
-
-// Sent when everything before is answered; nothing after is read until they are.
-bool Dispatcher::on_flush() {
-  if (!replies_.empty()) return false;
-  return start_fan_out(memcache::to_op(command_));
-}
-
-bool Dispatcher::start_fan_out(const Op& op) {
-  fan_out_ = new FanOut(router_, op, *this);
-  fan_out_->start();
-  return true;
-}
-
-bool Dispatcher::on_stats() {
-  if (!replies_.empty()) return false;
-  const memcache::StatsRequest request = memcache::stats_request(command_);
-  stats_topic_ = request.topic;
-  Op op;
-  switch (request.topic) {
-    case memcache::StatsTopic::kReset:
-      op.code = OpCode::kAdmin;
-      op.group = static_cast<uint8_t>(op::AdminVerb::kResetStats);
-      return start_fan_out(op);
-    case memcache::StatsTopic::kCheck:
-      op.code = OpCode::kAdmin;
-      op.group = static_cast<uint8_t>(op::AdminVerb::kCheck);
-      return start_fan_out(op);
-    case memcache::StatsTopic::kGeneral:
-    case memcache::StatsTopic::kSettings:
-      op.code = OpCode::kStats;
-      op.group = static_cast<uint8_t>(op::StatGroup::kGeneral);
-      return start_fan_out(op);
-    case memcache::StatsTopic::kItems:
-    case memcache::StatsTopic::kSlabs:
-    case memcache::StatsTopic::kSizes:
-      op.code = OpCode::kStats;
-      op.group = static_cast<uint8_t>(op::StatGroup::kSizeClasses);
-      return start_fan_out(op);
-    case memcache::StatsTopic::kEgret:
-      replies_.push_text(lanes_report(stats_));
-      return true;
-    case memcache::StatsTopic::kDetail:
-      replies_.push_text(command_.argument_count > 1 && command_.arguments[1] == "dump" ? memcache::kEnd
-                                                                                        : memcache::kOk);
-      return true;
-    case memcache::StatsTopic::kConns:
-      replies_.push_text(connections_report(stats_));
-      return true;
-    case memcache::StatsTopic::kCachedump:
-      replies_.push_text(memcache::kEnd);
-      return true;
-    case memcache::StatsTopic::kUnknown:
-      replies_.push_text(request.error);
-      return true;
-  }
-  return true;
-}
-
-void Dispatcher::on_fan_out(const FanOut& fan_out) {
-  fan_out_ = nullptr;
-  observer_.on_resumable();
-  const std::string_view failure = failure_line(fan_out.failure());
-  if (command_.kind == CommandKind::kFlushAll) return answer(failure.empty() ? memcache::kOk : failure);
-  if (stats_topic_ == memcache::StatsTopic::kCheck) {
-    if (fan_out.failure() == ResultCode::kUnsupported) return replies_.push_text(memcache::kErrorLine);
-    return replies_.push_text(failure.empty() ? check_report(fan_out.answers()) : failure);
-  }
-  // `stats` alone has something to say when no backend answers.
-  const bool is_general = stats_topic_ == memcache::StatsTopic::kGeneral;
-  const bool is_reset = stats_topic_ == memcache::StatsTopic::kReset;
-  if (fan_out.backends_up() == 0 && !is_general && !is_reset) return replies_.push_text(failure);
-  switch (stats_topic_) {
-    case memcache::StatsTopic::kReset:
-      reset_stats(stats_);
-      return answer(failure.empty() ? memcache::kResetLine : failure);
-    case memcache::StatsTopic::kSettings:
-      return replies_.push_text(settings_report(stats_, fan_out.stat(op::StatId::kItemSizeMax),
-                                                fan_out.stat(op::StatId::kLimitMaxbytes),
-                                                fan_out.stat(op::StatId::kEvicts) != 0));
-    case memcache::StatsTopic::kItems:
-      return replies_.push_text(items_report(fan_out.class_stats()));
-    case memcache::StatsTopic::kSlabs:
-      return replies_.push_text(slabs_report(fan_out.class_stats()));
-    case memcache::StatsTopic::kSizes:
-      return replies_.push_text(sizes_report(fan_out.class_stats()));
-    default:
-      return replies_.push_text(general_report(stats_, fan_out));
-  }
 }
 
 }  // namespace egret::proxy

@@ -1,7 +1,7 @@
 // What a client's commands amount to: takes the parser's events of one connection and makes ops, places in the answers,
 // uploads and fan-outs of them.
 //
-//   bytes ─▶ TextParser ─▶ event ─▶ act: route ─▶ lane.append ─▶ Reply in the queue
+//   bytes ─▶ ClientParser ─▶ event ─▶ act: route ─▶ lane.append ─▶ Reply in the queue
 //                                    │ no credit, a key that must wait, a barrier: the command is held and asked again
 //                                    later
 //
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "memcache/text_parser.h"
+#include "memcache/client_parser.h"
 #include "memcache/translate.h"
 #include "proxy/fan_out.h"
 #include "proxy/output_queue.h"
@@ -34,7 +34,7 @@ class DispatchObserver {
 class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
  public:
   Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
-             const StatsSource& stats, ByteBudget& collected_values, uint32_t& next_upload_id,
+             const StatsSource& stats, WorkerStats& counters, ByteBudget& collected_values, uint32_t& next_upload_id,
              DispatchObserver& observer);
   ~Dispatcher();
 
@@ -62,23 +62,34 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
   bool refuse_too_large();
   bool on_value_part();
   bool on_value_end();
+  // dispatcher_control.cc
+  bool on_control();
+  void answer_version();
+  void answer_packet(memcache::binary::Status status, std::string_view body);
+  void refuse(memcache::binary::Status status);
+  void authenticate();
+  void on_sasl();
+  bool judge(bool known);
   bool on_flush();
   bool on_stats();
+  void answer_report(std::string_view text);
+  std::string report_on(const FanOut& fan_out);
   bool start_fan_out(const op::Op& op);
   void on_fan_out(const FanOut& fan_out) override;
   bool append(const Target& target, const op::Op& op, Reply* reply);
   bool commit_upload();
-  Reply* line_reply();
-  void answer(std::string_view line);
+  Reply* new_reply(uint16_t options);
+  void answer(op::ResultCode code);
   bool hold_for_credit(rpc::ClientSession& session);
   void on_credit() override;
   void rebase(const char* base);
 
-  memcache::TextParser parser_;
+  memcache::ClientParser parser_;
   Router& router_;
   ReplyQueue& replies_;
   OutputQueue& output_;
   const StatsSource& stats_;
+  WorkerStats& counters_;
   ByteBudget& collected_values_;
   uint32_t& next_upload_id_;
   DispatchObserver& observer_;
@@ -89,6 +100,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
   const char* held_base_ = nullptr;  // where the input lay that command_ views
   bool waiting_for_room_ = false;
   bool closing_ = false;
+  bool sasl_started_ = false;                     // an empty first message was answered
   uint32_t command_number_ = 1;                   // of the retrieval being read; never 0
   rpc::ClientSession* credit_session_ = nullptr;  // where on_credit() is awaited
   ValueUpload* upload_ = nullptr;

@@ -35,6 +35,8 @@ struct alignas(64) WorkerStats {
   Counter idle_kicks;
   TlsCounters tls;
   ConnectionTable connections;
+  Counter auth_cmds;
+  Counter auth_errors;
   // Of this worker's sessions, by backend. The worker fills it in before it starts, and outlives all that read it.
   std::vector<rpc::SessionCounters*> sessions;
 };

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "memcache/reply.h"
-#include "memcache/translate.h"
 
 namespace egret::proxy {
 
@@ -14,12 +13,22 @@ using op::Result;
 using op::ResultCode;
 
 namespace {
+// What the first answer has settled already when a large value has to be asked for again.
+constexpr uint16_t kOnlyOnce = op::kVivify | op::kRecache | op::kExplicitCas | op::kCompareCas;
+
 constexpr size_t kMaxKeptStash = 4096;    // a rendered answer's memory is kept for the next one up to this size
 constexpr size_t kMaxUnread = 64 * 1024;  // bytes that wait for the client before a further large value is put together
 
 Result without_value(Result result) {
   result.value = {};
   return result;
+}
+
+// What an item says of itself before an access is what it said first, however often its value had to be asked for.
+void keep_first_impression(const Result& first, Result& result) {
+  result.marks = first.marks;
+  result.last_access = first.last_access;
+  result.ttl = first.ttl;
 }
 }  // namespace
 
@@ -47,9 +56,10 @@ void ReplyPool::give(Reply* reply) {
   reply->queue_ = nullptr;
   reply->next_ = nullptr;
   reply->state_ = Reply::State::kWaiting;
-  reply->noreply = reply->is_key = reply->started_ = reply->failed_ = false;
+  reply->is_key = reply->started_ = reply->failed_ = false;
   reply->command = 0;
   reply->hash = 0;
+  reply->key = {};
   reply->text = {};
   reply->value_.reset();
   reply->large_.reset();
@@ -137,6 +147,24 @@ void ReplyQueue::push_text(std::string_view text, uint32_t command) {
   push(reply);
 }
 
+void ReplyQueue::push_bytes(std::string_view bytes) {
+  if (head_ == nullptr) {
+    output_.append(bytes);
+    observer_.on_output();
+    return;
+  }
+  Reply* reply = make();
+  reply->state_ = Reply::State::kReady;
+  reply->stash_.assign(bytes);
+  push(reply);
+}
+
+void ReplyQueue::push_answered(Reply* reply, const Result& result) {
+  reply->is_key = false;
+  push(reply);
+  on_result(*reply, result);
+}
+
 void ReplyQueue::push_failure(std::string_view line, uint32_t command) {
   Reply* reply = make();
   reply->command = command;
@@ -156,14 +184,13 @@ bool ReplyQueue::must_wait(uint64_t hash, bool is_change) const {
 
 void ReplyQueue::on_result(Reply& reply, const Result& result) {
   if (reply.is_key) return on_key_result(reply, result);
-  memcache::ReplyScratch scratch;
-  if (reply.text.empty()) emit(reply, memcache::reply_line(reply.kind, reply.noreply, result, scratch));
+  if (reply.text.empty()) write_line(reply, result);
   answered(reply);
 }
 
 void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
   --waiting_keys_;
-  if (result.code == ResultCode::kHit) {
+  if (memcache::has_value(reply.question, result)) {
     if (!result.is_partial()) {
       write_value(reply, result);
       return answered(reply);
@@ -176,8 +203,14 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
       reply.partial_.value = {};  // it is read again when it is this one's turn
     return;
   }
-  if (const std::string_view line = memcache::retrieval_error(result); !line.empty()) fail_command(reply, line);
+  write_no_value(reply, result);
   answered(reply);
+}
+
+// A read that found no value, or failed.
+void ReplyQueue::write_no_value(Reply& reply, const Result& result) {
+  if (!reply.question.is_classic()) return write_line(reply, result);
+  if (const std::string_view line = memcache::retrieval_error(result); !line.empty()) fail_command(reply, line);
 }
 
 // The line stands for all of the retrieval that has not been sent yet, END included.
@@ -186,37 +219,34 @@ void ReplyQueue::fail_command(Reply& reply, std::string_view line) {
   reply.text = line;
 }
 
-void ReplyQueue::write_value(Reply& reply, const Result& result) {
-  const uint64_t* cas = (reply.get_options & op::kWantCas) ? &result.cas : nullptr;
-  const size_t bound = memcache::max_value_header(reply.key.size()) + result.value.size() + memcache::kCrLf.size();
-  char* begin = nullptr;
-  const bool direct = &reply == head_ && bound <= OutputQueue::kBlockSize && reply.command != failed_command_;
-  if (direct) {
-    begin = output_.reserve(bound);
-  } else {
-    reply.stash_.resize(bound);
-    begin = reply.stash_.data();
-  }
-  char* end = memcache::write_value_header(begin, reply.key, result.client_flags,
-                                           static_cast<uint32_t>(result.value.size()), cas);
-  std::memcpy(end, result.value.data(), result.value.size());
-  end = memcache::write_text(end + result.value.size(), memcache::kCrLf);
-  if (direct) {
-    output_.commit(static_cast<size_t>(end - begin));
-    observer_.on_output();
-  } else {
-    reply.stash_.resize(static_cast<size_t>(end - begin));
-  }
+// Memory for an answer: the output's if it is this one's turn, else the reply's own. written() says how much it was.
+char* ReplyQueue::room_for(Reply& reply, size_t bound) {
+  const bool is_left_out = reply.command != 0 && reply.command == failed_command_;
+  in_output_ = &reply == head_ && bound <= OutputQueue::kBlockSize && !is_left_out;
+  if (in_output_) return room_ = output_.reserve(bound);
+  reply.stash_.resize(bound);
+  return room_ = reply.stash_.data();
 }
 
-void ReplyQueue::emit(Reply& reply, std::string_view bytes) {
-  if (bytes.empty()) return;
-  if (&reply == head_) {
-    output_.append(bytes);
-    observer_.on_output();
-  } else {
-    reply.stash_.assign(bytes);
-  }
+void ReplyQueue::written(Reply& reply, const char* end) {
+  const auto length = static_cast<size_t>(end - room_);
+  if (!in_output_) return reply.stash_.resize(length);
+  output_.commit(length);
+  if (length > 0) observer_.on_output();
+}
+
+void ReplyQueue::write_value(Reply& reply, const Result& result) {
+  const std::string_view tail = memcache::tail(reply.question);
+  const size_t head = memcache::max_head(reply.question, reply.key.size());
+  char* end = room_for(reply, head + result.value.size() + tail.size());
+  end = memcache::write_head(end, reply.question, reply.key, result, static_cast<uint32_t>(result.value.size()));
+  std::memcpy(end, result.value.data(), result.value.size());
+  written(reply, memcache::write_text(end + result.value.size(), tail));
+}
+
+void ReplyQueue::write_line(Reply& reply, const Result& result) {
+  char* const out = room_for(reply, memcache::max_answer(reply.question, reply.key.size()));
+  written(reply, memcache::write_answer(out, reply.question, reply.key, result));
 }
 
 void ReplyQueue::answered(Reply& reply) {
@@ -240,7 +270,7 @@ void ReplyQueue::write_ready(Reply& reply) {
   output_.append(reply.stash_);
   if (reply.value_ != nullptr) {
     output_.append_owned(std::move(reply.value_), reply.value_length_);
-    output_.append(memcache::kCrLf);
+    output_.append(memcache::tail(reply.question));
   }
   output_.append(reply.text);
   observer_.on_output();
@@ -262,7 +292,7 @@ void ReplyQueue::begin_large(Reply& reply, std::string_view key) {
   reply.state_ = Reply::State::kLarge;
   op::Op get;
   get.code = op::OpCode::kGet;
-  get.options = reply.get_options;
+  get.options = reply.question.options & ~kOnlyOnce;
   get.exptime = reply.get_exptime;
   get.key = key;
   get.hash = reply.hash;
@@ -310,20 +340,20 @@ void ReplyQueue::go_on() {
 }
 
 void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
-  const Result result = get.result();
+  Result result = get.result();
   --large_;
   if (get.restarts() > 0) ask_again_behind(reply, get.key());
   reply.started_ = false;
   if (result.code == ResultCode::kHit) {
-    const uint64_t* cas = (reply.get_options & op::kWantCas) ? &result.cas : nullptr;
-    reply.stash_.resize(memcache::max_value_header(get.key().size()));
-    char* end = memcache::write_value_header(reply.stash_.data(), get.key(), result.client_flags,
-                                             static_cast<uint32_t>(result.value.size()), cas);
-    reply.stash_.resize(static_cast<size_t>(end - reply.stash_.data()));
+    if (reply.partial_.code == ResultCode::kHit) keep_first_impression(reply.partial_, result);
+    reply.stash_.resize(memcache::max_head(reply.question, get.key().size()));
     reply.value_length_ = static_cast<uint32_t>(result.value.size());
+    const char* end = memcache::write_head(reply.stash_.data(), reply.question, get.key(), result, reply.value_length_);
+    reply.stash_.resize(static_cast<size_t>(end - reply.stash_.data()));
     reply.value_ = get.take_value();
-  } else if (const std::string_view line = memcache::retrieval_error(result); !line.empty()) {
-    fail_command(reply, line);
+  } else {
+    reply.key = get.key();
+    write_no_value(reply, result);
   }
   const uint64_t taken = std::exchange(budget_taken_, 0);
   answered(reply);  // `get` is gone afterwards

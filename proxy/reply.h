@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "memcache/command.h"
+#include "memcache/answer.h"
 #include "op/op.h"
 #include "proxy/output_queue.h"
 #include "rpc/client_lane.h"
@@ -47,15 +47,13 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   void on_large_get(rpc::LargeGet& get) override;
 
   // Set by whoever makes the place.
-  memcache::CommandKind kind = memcache::CommandKind::kQuit;
-  bool noreply = false;
-  bool is_key = false;       // one key of a retrieval
-  uint16_t get_options = 0;  // of the key's op
-  int64_t get_exptime = 0;
-  uint32_t command = 0;   // keys and END of one retrieval have the same
-  uint64_t hash = 0;      // of the key, if it has one
-  std::string_view key;   // of a retrieval; lies in the request slot while kWaiting
-  std::string_view text;  // static: the answer, whatever the result will be
+  memcache::Question question;
+  bool is_key = false;      // may be answered by a value
+  int64_t get_exptime = 0;  // of the key's op
+  uint32_t command = 0;     // keys and END of one classic retrieval have the same; 0: what is answered stands alone
+  uint64_t hash = 0;        // of the key, if it has one
+  std::string_view key;     // of the op; lies in the request slot while kWaiting
+  std::string_view text;    // static: the answer, whatever the result will be
   rpc::ClientSession* session = nullptr;
 
  private:
@@ -112,7 +110,10 @@ class ReplyQueue {
   void push(Reply* reply);
   void discard(Reply* reply) { pool_.give(reply); }
   // A place whose answer is known: written at once if nothing is before it.
-  void push_text(std::string_view text, uint32_t command = 0);
+  void push_text(std::string_view text, uint32_t command = 0);  // static text
+  void push_bytes(std::string_view bytes);                      // copied
+  // A filled-in place whose op needs no asking: answered as by this result.
+  void push_answered(Reply* reply, const op::Result& result);
   // A key that cannot be asked for: the line stands for what is left of its retrieval.
   void push_failure(std::string_view line, uint32_t command);
 
@@ -130,8 +131,12 @@ class ReplyQueue {
 
   void on_result(Reply& reply, const op::Result& result);
   void on_key_result(Reply& reply, const op::Result& result);
+  void write_no_value(Reply& reply, const op::Result& result);
   void on_large_done(Reply& reply, rpc::LargeGet& get);
   void write_value(Reply& reply, const op::Result& result);
+  void write_line(Reply& reply, const op::Result& result);
+  char* room_for(Reply& reply, size_t bound);
+  void written(Reply& reply, const char* end);
   void fail_command(Reply& reply, std::string_view line);
   void answered(Reply& reply);
   void advance();
@@ -141,7 +146,6 @@ class ReplyQueue {
   void go_on();
   void start_large(Reply& reply);
   void pop();
-  void emit(Reply& reply, std::string_view bytes);
 
   ReplyPool& pool_;
   OutputQueue& output_;
@@ -154,6 +158,8 @@ class ReplyQueue {
   uint32_t large_ = 0;           // places in state kLarge
   uint32_t failed_command_ = 0;  // the retrieval that was answered by an error line: the rest of it is left out
   uint64_t budget_taken_ = 0;
+  char* room_ = nullptr;    // see room_for()
+  bool in_output_ = false;  // it is the output's, not the reply's stash
   bool waits_for_budget_ = false;
 };
 

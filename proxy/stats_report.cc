@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "memcache/reply.h"
+#include "proxy/credentials.h"
 
 namespace egret::proxy {
 
@@ -55,6 +56,22 @@ std::string seconds(const timeval& own, uint64_t backend_usec) {
   char text[40];
   std::snprintf(text, sizeof text, "%lu.%06lu", usec / 1'000'000, usec % 1'000'000);
   return text;
+}
+
+std::string_view yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+std::string_view binding_protocol(memcache::Protocol protocol) {
+  switch (protocol) {
+    case memcache::Protocol::kText:
+      return "ascii";
+    case memcache::Protocol::kBinary:
+      return "binary";
+    case memcache::Protocol::kAuto:
+      break;
+  }
+  return "auto-negotiate";
 }
 
 std::string number(uint64_t value) {
@@ -121,8 +138,8 @@ constexpr Row kGeneral[] = {
     EGRET_STORE_ROW("touch_misses", kTouchMisses),
     EGRET_STORE_ROW("store_too_large", kStoreTooLarge),
     EGRET_STORE_ROW("store_no_memory", kStoreNoMemory),
-    {"auth_cmds", [](const Source&) { return number(0); }},
-    {"auth_errors", [](const Source&) { return number(0); }},
+    EGRET_WORKER_SINCE_RESET_ROW("auth_cmds", auth_cmds),
+    EGRET_WORKER_SINCE_RESET_ROW("auth_errors", auth_errors),
     EGRET_WORKER_SINCE_RESET_ROW("idle_kicks", idle_kicks),
     EGRET_WORKER_SINCE_RESET_ROW("bytes_read", bytes_read),
     EGRET_WORKER_SINCE_RESET_ROW("bytes_written", bytes_written),
@@ -312,12 +329,12 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   add_row(text, "detail_enabled", "no");
   add_row(text, "cas_enabled", "yes");
   add_row(text, "tcp_backlog", number(config.backlog));
-  add_row(text, "binding_protocol", "ascii");
-  add_row(text, "auth_enabled_sasl", "no");
-  add_row(text, "auth_enabled_ascii", "no");
+  add_row(text, "binding_protocol", binding_protocol(config.protocol));
+  add_row(text, "auth_enabled_sasl", yes_or_no(config.credentials != nullptr));
+  add_row(text, "auth_enabled_ascii", config.credentials != nullptr ? config.credentials->path() : "no");
   add_row(text, "item_size_max", number(item_size_max));
-  add_row(text, "maxconns_fast", config.maxconns_fast ? "yes" : "no");
-  add_row(text, "flush_enabled", "yes");
+  add_row(text, "maxconns_fast", yes_or_no(config.maxconns_fast));
+  add_row(text, "flush_enabled", yes_or_no(config.allow_flush));
   add_row(text, "dump_enabled", "no");
   add_row(text, "hash_algorithm", "xxh3");
   add_row(text, "idle_timeout", number((config.idle_timeout_ns + kSecondNs - 1) / kSecondNs));
@@ -334,9 +351,9 @@ void reset_stats(const StatsSource& source) {
   AcceptCounters& accepts = source.accepts;
   for (Counter* counter : {&accepts.rejected_connections, &accepts.disabled, &accepts.disabled_us}) counter->mark();
   for (const auto& worker : source.workers) {
-    for (Counter* counter :
-         {&worker->total_connections, &worker->bytes_read, &worker->bytes_written, &worker->idle_kicks,
-          &worker->tls.new_sessions, &worker->tls.handshake_errors, &worker->tls.protocol_errors}) {
+    for (Counter* counter : {&worker->total_connections, &worker->bytes_read, &worker->bytes_written,
+                             &worker->idle_kicks, &worker->auth_cmds, &worker->auth_errors, &worker->tls.new_sessions,
+                             &worker->tls.handshake_errors, &worker->tls.protocol_errors}) {
       counter->mark();
     }
     for (rpc::SessionCounters* session : worker->sessions) session->mark();

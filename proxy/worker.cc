@@ -75,7 +75,7 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
   limits.inline_value = kInlineValue;
   patience.idle_ns = config.idle_timeout_ns;
   patience.handshake_ns = patience.idle_ns == 0 ? kHandshakeNs : std::min(kHandshakeNs, patience.idle_ns);
-  EGRET_CHECK(memcache::TextParser::min_buffer(limits) <= kInputBlock);
+  EGRET_CHECK(memcache::ClientParser::min_buffer(limits) <= kInputBlock);
   inbox_event_.reset(event_new(
       events, wake_.get(), EV_READ | EV_PERSIST | EV_ET,
       [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));

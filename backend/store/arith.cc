@@ -33,6 +33,7 @@ op::Result Store::arith(const op::Op& op) {
   op::Result result = number_result(number, item(slot));
   if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(item(slot));
   if ((op.options & op::kTouch) != 0 && !touch(slot, op)) return no_room();
+  if ((op.options & op::kNewTtl) != 0) result.ttl = ttl_of(item(slot));
   return result;
 }
 

@@ -50,10 +50,12 @@ op::Result Store::get(const op::Op& op) {
   if (!slot) return hits ? vivify(op) : answer(ResultCode::kMiss);
   op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
   if ((op.options & kMetaOptions) != 0) before_access(op, item(slot), result);
-  slot.note_read();
+  const bool bumps = (op.options & op::kNoBump) == 0;
+  if (bumps) slot.note_read();
   if (touches && !touch(slot, op)) return no_room();
   Item& it = item(slot);
-  it.note_read(now_);
+  if ((op.options & op::kNewTtl) != 0) result.ttl = ttl_of(it);
+  if (bumps) it.note_read(now_);
   if ((op.options & op::kCompareCas) != 0 && op.cas == cas_of(it)) {
     result.total_length = 0;
   } else if ((op.options & op::kNoValue) == 0) {

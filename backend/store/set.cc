@@ -91,6 +91,7 @@ op::Result Store::stored(ItemRef ref) {
   op::Result result = answer(ResultCode::kStored);
   result.version = item(ref).version();
   result.cas = cas_of(item(ref));
+  result.number = value_length(item(ref));
   return result;
 }
 

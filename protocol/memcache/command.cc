@@ -42,6 +42,26 @@ const char* to_string(CommandKind kind) {
       return "verbosity";
     case CommandKind::kStats:
       return "stats";
+    case CommandKind::kMetaGet:
+      return "mg";
+    case CommandKind::kMetaSet:
+      return "ms";
+    case CommandKind::kMetaDelete:
+      return "md";
+    case CommandKind::kMetaArith:
+      return "ma";
+    case CommandKind::kMetaDebug:
+      return "me";
+    case CommandKind::kNoop:
+      return "noop";
+    case CommandKind::kSaslMechanisms:
+      return "sasl mechanisms";
+    case CommandKind::kSaslStart:
+      return "sasl start";
+    case CommandKind::kSaslStep:
+      return "sasl step";
+    case CommandKind::kAuthenticate:
+      return "authenticate";
     case CommandKind::kQuit:
       return "quit";
   }

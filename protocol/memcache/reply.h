@@ -11,6 +11,7 @@
 namespace egret::memcache {
 
 // --- Fixed lines
+inline constexpr std::string_view kMetaNoop = "MN\r\n";
 inline constexpr std::string_view kStored = "STORED\r\n";
 inline constexpr std::string_view kNotStored = "NOT_STORED\r\n";
 inline constexpr std::string_view kExists = "EXISTS\r\n";
@@ -33,6 +34,23 @@ inline constexpr std::string_view kBadDelete =
     "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 inline constexpr std::string_view kNonNumeric = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 inline constexpr std::string_view kStatsDetailUsage = "CLIENT_ERROR usage: stats detail on|off|dump\r\n";
+inline constexpr std::string_view kBadToken = "CLIENT_ERROR bad token in command line format\r\n";
+inline constexpr std::string_view kDuplicateFlag = "CLIENT_ERROR duplicate flag\r\n";
+inline constexpr std::string_view kInvalidFlag = "CLIENT_ERROR invalid flag\r\n";
+inline constexpr std::string_view kInvalidOrDuplicateFlag = "CLIENT_ERROR invalid or duplicate flag\r\n";
+inline constexpr std::string_view kFlagsAreTooLong = "CLIENT_ERROR options flags are too long\r\n";
+inline constexpr std::string_view kFlagsTooLong = "CLIENT_ERROR options flags too long\r\n";
+inline constexpr std::string_view kOpaqueTooLong = "CLIENT_ERROR opaque token too long\r\n";
+inline constexpr std::string_view kBadKeyEncoding = "CLIENT_ERROR error decoding key\r\n";
+inline constexpr std::string_view kBadInitial = "CLIENT_ERROR invalid numeric initial value\r\n";
+inline constexpr std::string_view kBadDeltaValue = "CLIENT_ERROR invalid numeric delta value\r\n";
+inline constexpr std::string_view kBadSetMode = "CLIENT_ERROR invalid mode for ms M token\r\n";
+inline constexpr std::string_view kBadArithmeticMode = "CLIENT_ERROR invalid mode for ma M token\r\n";
+inline constexpr std::string_view kUnauthenticated = "CLIENT_ERROR unauthenticated\r\n";
+inline constexpr std::string_view kAuthFailure = "CLIENT_ERROR authentication failure\r\n";
+inline constexpr std::string_view kBadTermination = "CLIENT_ERROR bad command line termination\r\n";
+inline constexpr std::string_view kBadAuthToken = "CLIENT_ERROR bad authentication token format\r\n";
+inline constexpr std::string_view kFlushNotAllowed = "CLIENT_ERROR flush_all not allowed\r\n";
 inline constexpr std::string_view kShutdownNotEnabled = "ERROR: shutdown not enabled\r\n";
 
 // Lines that tell of the server.

@@ -7,71 +7,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "memcache/line.h"
+#include "memcache/meta_command.h"
 #include "memcache/number.h"
 #include "memcache/reply.h"
 
 namespace egret::memcache {
 
-// A command line that is wholly in the input, and its words once dispatch() has cut it.
-struct Line {
-  static constexpr size_t kMaxWords = 23;  // memcached sees no further words of a line (but for keys)
-
-  struct Word {
-    const char* data;
-    size_t size;
-    std::string_view view() const { return {data, size}; }
-  };
-
-  std::string_view input;  // all of it: the value of a storage command follows the line
-  size_t length;           // of the text, line end excluded
-  size_t total;            // line end included
-  size_t count;            // words, of which the first is the command word
-  Word words[kMaxWords];
-
-  std::string_view word(size_t i) const { return words[i].view(); }
-  std::string_view last() const { return words[count - 1].view(); }
-  bool noreply() const { return last() == "noreply"; }
-};
-
 namespace {
-
-// Words are ended by a space. So is, in memcached's eyes, the line by a NUL, but that is the rarer case.
-bool ends_word(char c) {
-  return c == ' ' || c == '\0' || c == '\n';
-}
-
-const char* skip_spaces(const char* p, const char* end) {
-  while (p < end && *p == ' ') ++p;
-  return p;
-}
-
-const char* find_word_end(const char* p, const char* end) {
-  // Nothing above a space ends a word, so that most bytes cost one comparison.
-  while (p < end && (static_cast<unsigned char>(*p) > ' ' || !ends_word(*p))) ++p;
-  return p;
-}
-
-void cut_words(Line& line) {
-  const char* p = line.input.data();
-  const char* const end = p + line.length;
-  line.count = 0;
-  while (line.count < Line::kMaxWords) {
-    p = skip_spaces(p, end);
-    if (p == end || *p == '\0') break;
-    const char* const word_end = find_word_end(p, end);
-    line.words[line.count++] = {p, static_cast<size_t>(word_end - p)};
-    p = word_end;
-  }
-}
-
-// Up to eight characters as a number, so that command words can be compared and switched on in one go.
-constexpr uint64_t pack(std::string_view word) {
-  uint64_t packed = 0;
-  for (size_t i = 0; i < word.size() && i < 8; ++i) {
-    packed |= static_cast<uint64_t>(static_cast<unsigned char>(word[i])) << (8 * i);
-  }
-  return packed;
-}
 
 bool retrieval_kind(std::string_view word, CommandKind& kind) {
   if (word.size() < 3 || word.size() > 4) return false;
@@ -194,6 +137,8 @@ Step TextParser::line(std::string_view input, Command& out) {
   const void* found = window > searched_ ? std::memchr(begin + searched_, '\n', window - searched_) : nullptr;
   if (found == nullptr) return unfinished_line(input, out);
 
+  out.dialect = Dialect::kClassic;
+  out.quiet = false;
   Line line;
   line.input = input;
   line.length = static_cast<size_t>(static_cast<const char*>(found) - begin);
@@ -226,8 +171,6 @@ Step TextParser::unfinished_line(std::string_view input, Command& out) {
   return {Event::kNeedMore, static_cast<size_t>(word_end - input.data())};
 }
 
-// Commands of later issues (the meta commands, lru_crawler, watch, slabs, cache_memlimit) have their place here; until
-// then they are unknown.
 Step TextParser::dispatch(Line& line, Command& out) {
   if (line.count == 0 || line.words[0].size < 2) return fail(kErrorLine, false, line.total, out);
   const std::string_view word = line.word(0);
@@ -272,8 +215,15 @@ Step TextParser::dispatch(Line& line, Command& out) {
       return plain(line, CommandKind::kVersion, out);
     case pack("quit"):
       return plain(line, CommandKind::kQuit, out);
+    case pack("mg"):
     case pack("ms"):
-      return meta_set(line, out);
+    case pack("md"):
+    case pack("ma"):
+    case pack("me"):
+      return meta(line, out);
+    case pack("mn"):
+      out.dialect = Dialect::kMeta;
+      return plain(line, CommandKind::kNoop, out);
     case pack("shutdown"):
       return fail(kShutdownNotEnabled, false, line.total, out);
     default:
@@ -312,6 +262,11 @@ Step TextParser::storage(const Line& line, CommandKind kind, Command& out) {
   out.key = line.word(1);
   out.exptime = exptime;
   out.value_length = static_cast<uint32_t>(length);
+  return value_of(line, out);
+}
+
+// What follows the line of a storage command.
+Step TextParser::value_of(const Line& line, Command& out) {
   if (out.value_length <= limits_.inline_value) return stored_value(line, out);
   left_ = out.value_length;
   done(Event::kNeedMore, 0);
@@ -405,17 +360,20 @@ Step TextParser::stats(const Line& line, Command& out) {
   return plain(line, CommandKind::kStats, out);
 }
 
-// Not known yet, but its value must not be taken for commands.
-Step TextParser::meta_set(const Line& line, Command& out) {
-  int32_t length = 0;
-  const bool swallow = line.count >= 3 && line.words[1].size <= kMaxKeyLength && parse_i32(line.word(2), length) &&
-                       length >= 0 && length <= INT32_MAX - 2;
-  const Step failed = fail(kErrorLine, false, line.total, out);
-  if (swallow) {
-    left_ = static_cast<size_t>(length) + 2;
-    state_ = State::kSwallow;
+// A line whose flags are wrong has a value all the same, which must not be taken for commands.
+Step TextParser::meta(const Line& line, Command& out) {
+  const MetaLine parsed = parse_meta(line, out);
+  if (!parsed.error.empty()) {
+    const Step failed = fail(parsed.error, false, line.total, out);
+    if (parsed.has_value_length) {
+      left_ = size_t{out.value_length} + 2;
+      state_ = State::kSwallow;
+    }
+    return failed;
   }
-  return failed;
+  if (out.kind == CommandKind::kMetaSet) return value_of(line, out);
+  const bool reads_value = out.kind == CommandKind::kMetaGet && (out.options & op::kNoValue) == 0;
+  return done(reads_value ? Event::kKey : Event::kCommand, line.total);
 }
 
 // memcached hangs up on a web browser, unless the first letter of its word made it look among its own commands.
@@ -454,6 +412,7 @@ Step TextParser::keys(std::string_view input, Command& out) {
   if (!next.word.empty()) {
     seen_word_ = true;
     out.kind = kind_;
+    out.dialect = Dialect::kClassic;
     out.noreply = false;
     out.key = next.word;
     out.exptime = exptime_;

@@ -1,4 +1,4 @@
-// The classic text protocol, as memcached 1.6.18 reads it: see README.md for the rules that surprise.
+// The text protocol, classic and meta commands, as memcached 1.6 reads it: see README.md for the rules that surprise.
 #pragma once
 
 #include <cstddef>
@@ -55,6 +55,7 @@ class TextParser {
   Step dispatch(Line& line, Command& out);
   Step retrieval(const Line& line, CommandKind kind, size_t word_end, Command& out);
   Step storage(const Line& line, CommandKind kind, Command& out);
+  Step value_of(const Line& line, Command& out);
   Step stored_value(const Line& line, Command& out);
   Step arithmetic(const Line& line, CommandKind kind, Command& out);
   Step remove(const Line& line, Command& out);
@@ -62,7 +63,7 @@ class TextParser {
   Step flush_all(const Line& line, Command& out);
   Step verbosity(const Line& line, Command& out);
   Step stats(const Line& line, Command& out);
-  Step meta_set(const Line& line, Command& out);
+  Step meta(const Line& line, Command& out);
   Step unknown(const Line& line, Command& out);
 
   // Ends of a command: the line (and what `consumed` says beyond it) is used up.

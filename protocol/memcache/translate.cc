@@ -1,5 +1,7 @@
 #include "memcache/translate.h"
 
+#include "memcache/reply.h"
+
 namespace egret::memcache {
 namespace {
 
@@ -33,9 +35,38 @@ op::Op arithmetic(const Command& command, uint16_t options) {
   return result;
 }
 
-std::string_view out_of_memory_line(CommandKind kind) {
-  if (is_storage(kind)) return kOutOfMemoryStoring;
-  return is_retrieval(kind) ? kOutOfMemoryGet : kOutOfMemory;
+// Meta and binary commands come with everything an op says.
+op::Op spelled_out(const Command& command) {
+  op::Op result = keyed(op::OpCode::kGet, command, command.options);
+  result.exptime = command.exptime;
+  result.vivify_exptime = command.vivify_exptime;
+  result.recache_below = command.recache_below;
+  result.cas = command.cas;
+  result.new_cas = command.new_cas;
+  switch (command.kind) {
+    case CommandKind::kIncr:
+    case CommandKind::kDecr:
+    case CommandKind::kMetaArith:
+      result.code = op::OpCode::kArith;
+      result.delta = command.delta;
+      result.initial = command.initial;
+      break;
+    case CommandKind::kDelete:
+    case CommandKind::kMetaDelete:
+      result.code = op::OpCode::kDelete;
+      break;
+    case CommandKind::kFlushAll:
+      result.code = op::OpCode::kFlush;
+      result.key = {};
+      break;
+    default:
+      if (!is_storage(command.kind)) break;
+      result.code = op::OpCode::kSet;
+      result.mode = command.mode;
+      result.client_flags = command.client_flags;
+      result.value = command.value;
+  }
+  return result;
 }
 
 }  // namespace
@@ -45,6 +76,7 @@ bool needs_store(CommandKind kind) {
 }
 
 op::Op to_op(const Command& command) {
+  if (command.dialect != Dialect::kClassic) return spelled_out(command);
   switch (command.kind) {
     case CommandKind::kGet:
       return read(command, 0);
@@ -80,68 +112,10 @@ op::Op to_op(const Command& command) {
       result.exptime = command.exptime;
       return result;
     }
-    case CommandKind::kVersion:
-    case CommandKind::kVerbosity:
-    case CommandKind::kStats:
-    case CommandKind::kQuit:
-      break;
+    default:
+      break;  // no op, or of another dialect
   }
   return {};
-}
-
-std::string_view reply_line(CommandKind kind, bool noreply, const op::Result& result, ReplyScratch& scratch) {
-  if (noreply) return {};
-  switch (result.code) {
-    case op::ResultCode::kOk:
-      return kOk;
-    case op::ResultCode::kHit:
-      return kTouched;
-    case op::ResultCode::kMiss:
-      return kNotFound;
-    case op::ResultCode::kStored:
-      return kStored;
-    case op::ResultCode::kNotStored:
-      return kNotStored;
-    case op::ResultCode::kExists:
-      return kExists;
-    case op::ResultCode::kDeleted:
-      return kDeleted;
-    case op::ResultCode::kNumber:
-      return {scratch.bytes, static_cast<size_t>(write_number(scratch.bytes, result.number) - scratch.bytes)};
-    case op::ResultCode::kNonNumeric:
-      return kNonNumeric;
-    case op::ResultCode::kTooLarge:
-      return kTooLarge;
-    case op::ResultCode::kOutOfMemory:
-      return out_of_memory_line(kind);
-    case op::ResultCode::kSessionLost:
-      return kBackendUnavailable;
-    case op::ResultCode::kTimedOut:
-      return kBackendTimedOut;
-    case op::ResultCode::kChanged:
-    case op::ResultCode::kNoUpload:
-    case op::ResultCode::kUnsupported:
-    case op::ResultCode::kInvalid:
-    case op::ResultCode::kWrongPartition:
-      break;
-  }
-  return kBackendRefused;
-}
-
-std::string_view retrieval_error(const op::Result& result) {
-  switch (result.code) {
-    case op::ResultCode::kHit:
-    case op::ResultCode::kMiss:
-      return {};
-    case op::ResultCode::kOutOfMemory:
-      return kOutOfMemoryGet;
-    case op::ResultCode::kSessionLost:
-      return kBackendUnavailable;
-    case op::ResultCode::kTimedOut:
-      return kBackendTimedOut;
-    default:
-      return kBackendRefused;
-  }
 }
 
 StatsRequest stats_request(const Command& command) {

@@ -1,10 +1,9 @@
-// Between what the client said and the op vocabulary, both ways: a Command becomes an Op, a Result becomes a line.
+// From what the client said to the op vocabulary: a Command becomes an Op. The way back is answer.h.
 #pragma once
 
 #include <string_view>
 
 #include "memcache/command.h"
-#include "memcache/reply.h"
 #include "op/op.h"
 
 namespace egret::memcache {
@@ -17,17 +16,6 @@ bool needs_store(CommandKind kind);
 // the command's. `hash` is left to the router. For a value that is streamed, set `value` (or make an upload of it)
 // afterwards.
 op::Op to_op(const Command& command);
-
-// The whole answer to a command that needs the store and is no retrieval. Empty if the client wants none (noreply). The
-// line is static, or lies in `scratch`.
-struct ReplyScratch {
-  char bytes[kMaxNumberLine];
-};
-std::string_view reply_line(CommandKind kind, bool noreply, const op::Result& result, ReplyScratch& scratch);
-
-// What a retrieval answers for a result that is neither hit nor miss: one line in the place of everything, END
-// included. Empty for a hit and for a miss.
-std::string_view retrieval_error(const op::Result& result);
 
 // What a `stats` command asks for. Names that are neither memcached's nor kEgret's answer kErrorLine.
 enum class StatsTopic : uint8_t {

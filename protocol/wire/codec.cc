@@ -34,16 +34,17 @@ constexpr std::array<OpShape, 14> kShapes = [] {
   using namespace op;
   std::array<OpShape, 14> shapes{};
   const auto set = [&](OpCode code, OpShape shape) { shapes[static_cast<size_t>(code)] = shape; };
-  set(OpCode::kGet,
-      {true, true, false, 0,
-       kCompareCas | kTouch | kNoValue | kWantCas | kPin | kExplicitCas | kVivify | kRecache | kWantMeta | kPeek});
-  set(OpCode::kSet, {true, true, true, 16, kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate});
+  set(OpCode::kGet, {true, true, false, 0,
+                     kCompareCas | kTouch | kNoValue | kWantCas | kPin | kExplicitCas | kVivify | kRecache | kWantMeta |
+                         kPeek | kNewTtl | kNoBump});
+  constexpr uint16_t kStoring = kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate | kWantMeta;
+  set(OpCode::kSet, {true, true, true, 16, kStoring});
   set(OpCode::kDelete, {true, true, false, 0, kCompareCas | kTouch | kExplicitCas | kInvalidate | kDropValue});
-  set(OpCode::kArith,
-      {true, true, false, 8, kCompareCas | kTouch | kWantCas | kDecrement | kCreate | kExplicitCas | kWantMeta});
+  set(OpCode::kArith, {true, true, false, 8,
+                       kCompareCas | kTouch | kWantCas | kDecrement | kCreate | kExplicitCas | kWantMeta | kNewTtl});
   set(OpCode::kChunk, {true, true, false, 16, kPin});
   set(OpCode::kUpload, {true, true, true, 12, 0});
-  set(OpCode::kCommit, {true, true, false, 20, kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate});
+  set(OpCode::kCommit, {true, true, false, 20, kStoring});
   set(OpCode::kAbort, {true, true, false, 4, 0});
   set(OpCode::kFlush, {true, false, false, 8, 0});
   set(OpCode::kStats, {true, false, false, 12, 0});
@@ -303,7 +304,7 @@ size_t min_result_size(const Op& op) {
       return kResultHead + 4 + 12;
     case OpCode::kSet:
     case OpCode::kCommit:
-      return kResultHead + cas;
+      return kResultHead + cas + ((op.options & op::kWantMeta) ? 8 : 0);
     case OpCode::kArith:
       return kResultHead + cas + 8 + meta;
     case OpCode::kStats:
@@ -319,14 +320,15 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
   const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
   const bool stats = op.code == OpCode::kStats;
   const bool number = result.code == ResultCode::kNumber && op.code == OpCode::kArith;
+  const bool stored = result.code == ResultCode::kStored && (op.code == OpCode::kSet || op.code == OpCode::kCommit);
   const uint16_t wants = op.options & shape_of(op.code).allowed_options;
   size_t value_room = room - min_result_size(op) + (stats ? kMinStatsValue : 0);
   if (stats) value_room -= value_room % sizeof(op::StatRow);  // whole rows only
   const std::string_view value = result.value.substr(0, value_room);
   if (hit && result.client_flags != 0) fields |= kHasFlags;
-  if ((wants & op::kWantCas) && (hit || number || result.code == ResultCode::kStored)) fields |= kHasCas;
+  if ((wants & op::kWantCas) && (hit || number || stored)) fields |= kHasCas;
   if ((hit || stats) && value.size() < result.total_length) fields |= kHasVersion;
-  if (number) fields |= kHasNumber;
+  if (number || (stored && (wants & op::kWantMeta))) fields |= kHasNumber;
   if ((wants & op::kWantMeta) && (hit || number)) fields |= kHasMeta;
   FieldWriter out(to);
   out.put(static_cast<uint8_t>(result.code));

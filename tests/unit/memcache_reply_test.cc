@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "memcache/answer.h"
 #include "memcache/reply.h"
-#include "memcache/translate.h"
 
 namespace {
 
@@ -31,8 +31,14 @@ std::string answer(CommandKind kind, op::ResultCode code, bool noreply = false) 
   op::Result result;
   result.code = code;
   result.number = 42;
-  ReplyScratch scratch;
-  return std::string(reply_line(kind, noreply, result, scratch));
+  Command command;
+  command.kind = kind;
+  command.noreply = noreply;
+  Question question;
+  ask(command, 0, question);
+  std::string text(max_answer(question, 0), '?');
+  text.resize(static_cast<size_t>(write_answer(text.data(), question, {}, result) - text.data()));
+  return text;
 }
 
 }  // namespace

@@ -277,8 +277,8 @@ TEST_CASE("swallowing may begin in the middle of a value, and at its very end") 
 }
 
 TEST_CASE("the value of an ms, which is not known yet, is not taken for commands") {
-  CHECK(parse("ms a 9\r\nflush_all\r\nget b\r\n") == Events{"ERROR", "get b", "end get"});
-  CHECK(parse("ms a S9\r\nflush_all\r\n") == Events{"ERROR", "flush_all exptime 0"});
+  CHECK(parse("ms a 9 y\r\nflush_all\r\nget b\r\n") == Events{"CLIENT_ERROR invalid flag", "get b", "end get"});
+  CHECK(parse("ms a S9\r\nflush_all\r\n") == Events{"CLIENT_ERROR bad command line format", "flush_all exptime 0"});
 }
 
 TEST_CASE("a multiget may be longer than any buffer") {

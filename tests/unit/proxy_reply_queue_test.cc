@@ -30,18 +30,18 @@ struct Client final : ReplyObserver {
 
   Reply* command(CommandKind kind) {
     Reply* reply = queue->make();
-    reply->kind = kind;
+    reply->question.kind = kind;
     queue->push(reply);
     return reply;
   }
   Reply* key(std::string_view name, uint32_t number, uint64_t hash = 0, uint16_t options = 0) {
     Reply* reply = queue->make();
-    reply->kind = CommandKind::kGet;
+    reply->question.kind = CommandKind::kGet;
     reply->is_key = true;
     reply->key = name;
     reply->command = number;
     reply->hash = hash;
-    reply->get_options = options;
+    reply->question.options = options;
     queue->push(reply);
     return reply;
   }
@@ -172,8 +172,8 @@ TEST_CASE("text is written at once when nothing is before it") {
 TEST_CASE("noreply is silent, and keeps its place all the same") {
   Client client;
   Reply* silent = client.queue->make();
-  silent->kind = CommandKind::kSet;
-  silent->noreply = true;
+  silent->question.kind = CommandKind::kSet;
+  silent->question.noreply = true;
   client.queue->push(silent);
   Reply* next = client.command(CommandKind::kSet);
   next->on_result(make(ResultCode::kStored));

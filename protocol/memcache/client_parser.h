@@ -1,0 +1,65 @@
+// The parser of a connection: which dialect it is shows in its first byte, and stays.
+//
+//   first byte 0x80 ─▶ BinaryParser        else ─▶ (AuthParser, until the client has said who it is) ─▶ TextParser
+#pragma once
+
+#include <algorithm>
+
+#include "memcache/auth_parser.h"
+#include "memcache/binary_parser.h"
+#include "memcache/parser.h"
+#include "memcache/text_parser.h"
+
+namespace egret::memcache {
+
+// What a listener speaks.
+enum class Protocol : uint8_t { kAuto, kText, kBinary };
+
+class ClientParser {
+ public:
+  ClientParser(const Limits& limits, Protocol protocol, bool must_authenticate)
+      : text_(limits), binary_(limits), auth_(limits), must_authenticate_(must_authenticate) {
+    if (protocol == Protocol::kText) language_ = Language::kText;
+    if (protocol == Protocol::kBinary) language_ = Language::kBinary;
+    binary_.require_authentication(must_authenticate);
+  }
+  explicit ClientParser(const Limits& limits) : ClientParser(limits, Protocol::kAuto, false) {}
+
+  static size_t min_buffer(const Limits& limits) {
+    return std::max({TextParser::min_buffer(limits), BinaryParser::min_buffer(limits), AuthParser::min_buffer(limits)});
+  }
+
+  Step next(std::string_view input, Command& out) noexcept {
+    if (language_ == Language::kUnknown) {
+      if (input.empty()) return {Event::kNeedMore, 0};
+      language_ = input[0] == binary::kRequestMagic ? Language::kBinary : Language::kText;
+    }
+    if (language_ == Language::kBinary) return binary_.next(input, out);
+    return must_authenticate_ ? auth_.next(input, out) : text_.next(input, out);
+  }
+
+  void swallow_value() {
+    if (language_ == Language::kBinary) return binary_.swallow_value();
+    text_.swallow_value();
+  }
+
+  // The client has said who it is.
+  void set_authenticated() {
+    must_authenticate_ = false;
+    binary_.require_authentication(false);
+  }
+  bool is_binary() const { return language_ == Language::kBinary; }
+
+ private:
+  enum class Language : uint8_t { kUnknown, kText, kBinary };
+
+  TextParser text_;
+  BinaryParser binary_;
+  AuthParser auth_;
+  Language language_ = Language::kUnknown;
+  bool must_authenticate_;
+};
+
+static_assert(DialectParser<ClientParser>);
+
+}  // namespace egret::memcache

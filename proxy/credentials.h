@@ -1,0 +1,40 @@
+// The users that may speak to this proxy, read from a file in memcached's form: USER:PASSWORD a line.
+//
+// Thread: load() by the control thread, the others by any worker.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace egret::proxy {
+
+class Credentials {
+ public:
+  explicit Credentials(std::string path) : path_(std::move(path)) {}
+
+  // Reads the file; a file that is wrong changes nothing.
+  base::Status load();
+
+  bool know(std::string_view user, std::string_view password) const;
+  // What a client says in SASL PLAIN (RFC 4616): [authorization id] NUL user NUL password.
+  bool know_plain(std::string_view message) const;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  struct User {
+    std::string name;
+    std::string password;
+  };
+  using Users = std::vector<User>;
+
+  const std::string path_;
+  std::atomic<std::shared_ptr<const Users>> users_{std::make_shared<const Users>()};
+};
+
+}  // namespace egret::proxy
