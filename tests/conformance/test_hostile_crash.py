@@ -359,8 +359,8 @@ def test_a_pipeline_that_was_sent_before_the_signal_is_answered_to_its_end():
         server.stop()
 
 
-def test_a_proxy_that_ends_leaves_the_socket_of_its_successor_alone():
-    """The old one still answers a client when the new one has bound the same Unix socket."""
+def succession():
+    """A proxy that is told to stop while a request is in flight, and one that takes its place before it has. True: it did come before."""
     server = start_subject()
     try:
         path = server.unix_address()
@@ -373,15 +373,21 @@ def test_a_proxy_that_ends_leaves_the_socket_of_its_successor_alone():
         wait_for(lambda: not os.path.exists(path), "the old proxy to stop listening")
         server.start_proxy(0)
         wait_for(lambda: os.path.exists(path), "the new proxy to listen")
-        assert old.is_alive() or SLACK > 1, "the old proxy ended too early for this test"
+        overlapped = old.is_alive()
         assert old.wait() == 0
         server.backend.signal(signal.SIGCONT)
         assert server.wait_ready(0)
         assert ask(path, b"version\r\n").startswith(b"VERSION")
         slow.close()
+        return overlapped
     finally:
         server.backend.signal(signal.SIGCONT)
         server.stop()
+
+
+def test_a_proxy_that_ends_leaves_the_socket_of_its_successor_alone():
+    """The old one still answers a client when the new one has bound the same Unix socket; on a busy host, not at the first try."""
+    assert any(succession() for _ in range(10)), "the old proxy always ended before the new one listened"
 
 
 def test_sockets_left_behind_do_not_hinder_a_new_start():

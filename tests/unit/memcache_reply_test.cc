@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include "memcache/answer.h"
 #include "memcache/reply.h"
 
 namespace {
@@ -25,20 +24,6 @@ std::string value_header(std::string_view key, uint32_t flags, uint32_t length, 
 std::string number(uint64_t value) {
   char out[kMaxNumberLine];
   return std::string(out, write_number(out, value));
-}
-
-std::string answer(CommandKind kind, op::ResultCode code, bool noreply = false) {
-  op::Result result;
-  result.code = code;
-  result.number = 42;
-  Command command;
-  command.kind = kind;
-  command.noreply = noreply;
-  Question question;
-  ask(command, 0, question);
-  std::string text(max_answer(question, 0), '?');
-  text.resize(static_cast<size_t>(write_answer(text.data(), question, {}, result) - text.data()));
-  return text;
 }
 
 }  // namespace
@@ -68,47 +53,4 @@ TEST_CASE("numbers, rows and the version") {
   CHECK(std::string(out, write_stat(out, "version", std::string_view("1.6.18"))) == "STAT version 1.6.18\r\n");
   CHECK(std::string(out, write_stat(out, "empty", std::string_view())) == "STAT empty \r\n");
   CHECK(std::string(out, write_version(out, "1.6.18")) == "VERSION 1.6.18\r\n");
-}
-
-TEST_CASE("every result has its line") {
-  using enum op::ResultCode;
-  CHECK(answer(CommandKind::kSet, op::ResultCode::kStored) == "STORED\r\n");
-  CHECK(answer(CommandKind::kAdd, op::ResultCode::kNotStored) == "NOT_STORED\r\n");
-  CHECK(answer(CommandKind::kCas, op::ResultCode::kExists) == "EXISTS\r\n");
-  CHECK(answer(CommandKind::kCas, kMiss) == "NOT_FOUND\r\n");
-  CHECK(answer(CommandKind::kSet, op::ResultCode::kTooLarge) == "SERVER_ERROR object too large for cache\r\n");
-  CHECK(answer(CommandKind::kSet, op::ResultCode::kOutOfMemory) == "SERVER_ERROR out of memory storing object\r\n");
-  CHECK(answer(CommandKind::kIncr, kNumber) == "42\r\n");
-  CHECK(answer(CommandKind::kDecr, kMiss) == "NOT_FOUND\r\n");
-  CHECK(answer(CommandKind::kIncr, op::ResultCode::kNonNumeric) ==
-        "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
-  CHECK(answer(CommandKind::kIncr, op::ResultCode::kOutOfMemory) == "SERVER_ERROR out of memory\r\n");
-  CHECK(answer(CommandKind::kDelete, op::ResultCode::kDeleted) == "DELETED\r\n");
-  CHECK(answer(CommandKind::kDelete, kMiss) == "NOT_FOUND\r\n");
-  CHECK(answer(CommandKind::kTouch, kHit) == "TOUCHED\r\n");
-  CHECK(answer(CommandKind::kTouch, kMiss) == "NOT_FOUND\r\n");
-  CHECK(answer(CommandKind::kFlushAll, op::ResultCode::kOk) == "OK\r\n");
-  CHECK(answer(CommandKind::kSet, kSessionLost) == "SERVER_ERROR backend unavailable\r\n");
-  CHECK(answer(CommandKind::kSet, kTimedOut) == "SERVER_ERROR backend timed out\r\n");
-  CHECK(answer(CommandKind::kSet, kUnsupported) == "SERVER_ERROR backend refused the request\r\n");
-}
-
-TEST_CASE("noreply hides success, failure and error alike") {
-  for (const auto code :
-       {op::ResultCode::kStored, op::ResultCode::kMiss, op::ResultCode::kTooLarge, op::ResultCode::kSessionLost}) {
-    CHECK(answer(CommandKind::kSet, code, true).empty());
-  }
-}
-
-TEST_CASE("a retrieval that cannot be answered says so in one line") {
-  op::Result result;
-  const auto line = [&](op::ResultCode code) {
-    result.code = code;
-    return retrieval_error(result);
-  };
-  CHECK(line(op::ResultCode::kHit).empty());
-  CHECK(line(op::ResultCode::kMiss).empty());
-  CHECK(line(op::ResultCode::kSessionLost) == "SERVER_ERROR backend unavailable\r\n");
-  CHECK(line(op::ResultCode::kTimedOut) == "SERVER_ERROR backend timed out\r\n");
-  CHECK(line(op::ResultCode::kOutOfMemory) == "SERVER_ERROR out of memory writing get response\r\n");
 }

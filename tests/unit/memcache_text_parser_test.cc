@@ -86,30 +86,9 @@ TEST_CASE("a line ends with \\n, with or without \\r; a NUL hides the rest of it
 }
 
 TEST_CASE("unknown, empty and upper-case words are an ERROR") {
-  for (const char* line : {"",
-                           " ",
-                           "a",
-                           "\r",
-                           "ab",
-                           "GET a",
-                           "Set a 0 0 1",
-                           "getx a",
-                           "flush_al",
-                           "flush_all1",
-                           "verbosityx",
-                           "mn",
-                           "mg a v",
-                           "md a",
-                           "ma a",
-                           "me a",
-                           "lru_crawler enable",
-                           "watch",
-                           "slabs reassign 1 2",
-                           "cache_memlimit 64",
-                           "lru mode flat",
-                           "extstore x",
-                           "misbehave",
-                           "noreply"}) {
+  for (const char* line : {"", " ", "a", "\r", "ab", "GET a", "Set a 0 0 1", "getx a", "flush_al", "flush_all1",
+                           "verbosityx", "lru_crawler enable", "watch", "slabs reassign 1 2", "cache_memlimit 64",
+                           "lru mode flat", "extstore x", "misbehave", "noreply"}) {
     CHECK_MESSAGE(parse_line(line) == "ERROR", line);
   }
   CHECK(parse_line("shutdown") == "ERROR: shutdown not enabled");
@@ -276,7 +255,7 @@ TEST_CASE("swallowing may begin in the middle of a value, and at its very end") 
   }
 }
 
-TEST_CASE("the value of an ms, which is not known yet, is not taken for commands") {
+TEST_CASE("the value of an ms whose line is wrong is not taken for commands, as long as its length is known") {
   CHECK(parse("ms a 9 y\r\nflush_all\r\nget b\r\n") == Events{"CLIENT_ERROR invalid flag", "get b", "end get"});
   CHECK(parse("ms a S9\r\nflush_all\r\n") == Events{"CLIENT_ERROR bad command line format", "flush_all exptime 0"});
 }
@@ -369,6 +348,9 @@ const std::vector<std::string>& streams() {
       "flush_all\r\nflush_all 5 noreply\r\nflush_all x\r\n",
       "version\r\nverbosity 1\r\nstats\r\nstats settings\r\nquit\r\n",
       "ms a 9\r\nflush_all\r\nget b\r\n",
+      "ms YWJj 3 b c F7 T30 k O1\r\nabc\r\nms a 3 y\r\nabc\r\nms a 3\r\nabcXYmn\r\n",
+      "mg a v s f t Oxyz\r\nmg YWJj b k\r\nmg YQ b k\r\nmg\r\nmn\r\n",
+      "md a I T30\r\nma n N0 J13 D2 MD v\r\nme a\r\n",
       "\r\n\r\n \r\nx\r\nxx\r\n",
       "get a\0b c\r\nget \0\r\ngat 1\0 a\r\n"s,
       "GET / HTTP/1.1\r\nversion\r\n",

@@ -1,0 +1,76 @@
+// The file of users.
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "proxy/credentials.h"
+
+namespace {
+
+using egret::proxy::Credentials;
+
+// A file that is gone with the test.
+struct File {
+  explicit File(const std::string& text) : path("/tmp/egret-credentials-" + std::to_string(::getpid())) { write(text); }
+  ~File() { std::remove(path.c_str()); }
+  void write(const std::string& text) const { std::ofstream(path) << text; }
+  const std::string path;
+};
+
+std::string complaint(const std::string& text) {
+  const File file(text);
+  Credentials credentials(file.path);
+  const std::string message = credentials.load().message();
+  return message.substr(std::min(message.size(), file.path.size()));
+}
+
+}  // namespace
+
+TEST_CASE("a user is known by name and password, both whole") {
+  const File file("foo:bar\nme:pass:word\r\n\n");
+  Credentials credentials(file.path);
+  REQUIRE(credentials.load());
+  CHECK(credentials.know("foo", "bar"));
+  CHECK(credentials.know("me", "pass:word"));
+  CHECK_FALSE(credentials.know("foo", "ba"));
+  CHECK_FALSE(credentials.know("foo", "barr"));
+  CHECK_FALSE(credentials.know("foo", "pass:word"));
+  CHECK_FALSE(credentials.know("fo", "bar"));
+  CHECK_FALSE(credentials.know("", ""));
+}
+
+TEST_CASE("SASL PLAIN: authorization id, user, password") {
+  using namespace std::string_literals;
+  const File file("foo:bar\n");
+  Credentials credentials(file.path);
+  REQUIRE(credentials.load());
+  CHECK(credentials.know_plain("\0foo\0bar"s));
+  CHECK(credentials.know_plain("whoever\0foo\0bar"s));
+  for (const std::string& message : {""s, "foo"s, "\0foo"s, "\0foo\0"s, "foo\0bar"s, "\0foo\0bar\0"s, "\0\0"s}) {
+    CHECK_FALSE(credentials.know_plain(message));
+  }
+}
+
+TEST_CASE("a file that is wrong is refused, and what was known stays known") {
+  CHECK(complaint("foo\n") == ", line 1: expected USER:PASSWORD");
+  CHECK(complaint("a:b\n:c\n") == ", line 2: expected USER:PASSWORD");
+  CHECK(complaint("a:\n") == ", line 1: expected USER:PASSWORD");
+  CHECK(complaint("") == ": no users");
+  CHECK(complaint(std::string(70000, 'x') + ":y\n") == ": more than 65536 bytes");
+  Credentials absent("/nonexistent/file");
+  CHECK(absent.load().message() == "cannot read /nonexistent/file: No such file or directory");
+
+  const File file("foo:bar\n");
+  Credentials credentials(file.path);
+  REQUIRE(credentials.load());
+  file.write("nonsense\n");
+  CHECK_FALSE(credentials.load());
+  CHECK(credentials.know("foo", "bar"));
+  file.write("new:one\n");
+  CHECK(credentials.load());
+  CHECK(credentials.know("new", "one"));
+  CHECK_FALSE(credentials.know("foo", "bar"));
+}
