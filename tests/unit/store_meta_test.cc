@@ -575,6 +575,53 @@ TEST_CASE("arith that creates takes the exptime for that, and only then") {
   CHECK(h.get("n") == "-");
 }
 
+TEST_CASE("who asks for the new time left is told that") {
+  Meta h;
+  h.set("n", "5", 100);
+  op::Op incr = h.make(op::OpCode::kArith, "n");
+  incr.options = op::kTouch | op::kWantMeta | op::kNewTtl;
+  incr.exptime = 30;
+  CHECK(h.run(incr).ttl == 30);
+  op::Op get = h.make(op::OpCode::kGet, "n");
+  get.options = op::kTouch | op::kWantMeta | op::kNewTtl;
+  get.exptime = 60;
+  CHECK(h.run(get).ttl == 60);
+  get.exptime = 0;
+  CHECK(h.run(get).ttl == -1);
+}
+
+TEST_CASE("a read that is no access leaves last access and fetched as they were") {
+  Meta h;
+  h.set("a", "value", 0);
+  h.pass_seconds(5);
+  op::Op get = h.make(op::OpCode::kGet, "a");
+  get.options = op::kWantMeta | op::kNoBump;
+  for (int i = 0; i < 2; ++i) {
+    const op::Result seen = h.run(get);
+    CHECK(seen.value == "value");
+    CHECK((seen.marks & op::kFetched) == 0);
+    CHECK(seen.last_access == 5);
+  }
+  get.options = op::kWantMeta;
+  h.run(get);
+  const op::Result after = h.run(get);
+  CHECK((after.marks & op::kFetched) != 0);
+  CHECK(after.last_access == 0);
+}
+
+TEST_CASE("a change tells how long the value is now") {
+  Meta h;
+  op::Op set = h.make(op::OpCode::kSet, "a");
+  set.options = op::kWantMeta;
+  set.value = "12345";
+  CHECK(h.run(set).number == 5);
+  set.mode = op::SetMode::kAppend;
+  CHECK(h.run(set).number == 10);
+  const std::string large(10'000, 'v');
+  set.value = large;
+  CHECK(h.run(set).number == 10'010);
+}
+
 // --- batches --------------------------------------------------------------------------------------------------------
 
 TEST_CASE("of two readers in one batch one wins") {

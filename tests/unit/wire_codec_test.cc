@@ -393,6 +393,13 @@ TEST_SUITE("results") {
     const Op incr = make_op(OpCode::kArith, "k", [](Op& o) { o.options = kWantMeta; });
     REQUIRE(read_result(encoded_result(incr, number, 100), back));
     CHECK(same(back, number));
+    Result stored = make_result(ResultCode::kStored);
+    stored.number = 70'000;
+    const Op set = make_op(OpCode::kSet, "k", [](Op& o) { o.options = kWantMeta; });
+    REQUIRE(read_result(encoded_result(set, stored, 100), back));
+    CHECK(back.number == 70'000);
+    REQUIRE(read_result(encoded_result(make_op(OpCode::kSet, "k"), stored, 100), back));
+    CHECK(back.number == 0);
     // A miss, or an op that cannot ask, says nothing.
     hit.code = ResultCode::kMiss;
     hit.value = {};

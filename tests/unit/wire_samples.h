@@ -50,7 +50,8 @@ inline std::vector<OpSample> op_samples() {
       {"get of everything",
        make_op(OpCode::kGet, "key",
                [](Op& o) {
-                 o.options = kCompareCas | kTouch | kWantCas | kExplicitCas | kVivify | kRecache | kWantMeta;
+                 o.options = kCompareCas | kTouch | kWantCas | kExplicitCas | kVivify | kRecache | kWantMeta | kNewTtl |
+                             kNoBump;
                  o.cas = kCas, o.exptime = kExptime, o.new_cas = kNewCas, o.vivify_exptime = kVivifyExptime;
                  o.recache_below = kRecacheBelow;
                }),
@@ -64,6 +65,7 @@ inline std::vector<OpSample> op_samples() {
                [](Op& o) { o.client_flags = 0x3132'3334, o.exptime = kExptime, o.value = binary_value; }),
        16, 8},
       {"set of nothing", make_op(OpCode::kSet, "key"), 16, 8},
+      {"set that asks for the length", make_op(OpCode::kSet, "key", [](Op& o) { o.options = kWantMeta; }), 16, 16},
       {"prepend", make_op(OpCode::kSet, "key", [](Op& o) { o.mode = SetMode::kPrepend, o.value = "v"; }), 16, 8},
       {"cas",
        make_op(OpCode::kSet, "key",
@@ -106,7 +108,7 @@ inline std::vector<OpSample> op_samples() {
       {"incr of everything",
        make_op(OpCode::kArith, "key",
                [](Op& o) {
-                 o.options = kTouch | kCreate | kWantCas | kCompareCas | kExplicitCas | kWantMeta;
+                 o.options = kTouch | kCreate | kWantCas | kCompareCas | kExplicitCas | kWantMeta | kNewTtl;
                  o.delta = 7, o.cas = kCas, o.initial = 0x5152'5354'5556'5758, o.vivify_exptime = kVivifyExptime;
                  o.exptime = kExptime, o.new_cas = kNewCas;
                }),
@@ -126,6 +128,8 @@ inline std::vector<OpSample> op_samples() {
                  o.exptime = kExptime;
                }),
        20, 8},
+      {"commit that asks for the length", make_op(OpCode::kCommit, "key", [](Op& o) { o.options = kWantMeta; }), 20,
+       16},
       {"commit with CAS",
        make_op(OpCode::kCommit, "key", [](Op& o) { o.options = kCompareCas | kWantCas, o.cas = kCas; }), 28, 16},
       {"commit as stale, creating",
