@@ -55,6 +55,7 @@ MaybeRefusal check_value(const Flag& flag, const std::string& value) {
 }
 
 std::string setting_of(const Flag& flag, const std::string& value) {
+  if (flag.setting == kKilobytes) return std::to_string(std::stoll(value) * 1024);
   if (flag.setting.find('|') != std::string_view::npos) {
     return base::split(flag.setting, '|').at(std::stoul(value));
   }

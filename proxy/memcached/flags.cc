@@ -33,7 +33,7 @@ MaybeRefusal parse_item_size(const std::string& text, uint64_t& bytes) {
 
 // The row of something that memcached's slabs, LRUs, hash table, crawlers or buffers need, and Egret has not.
 constexpr Flag ignored(std::string_view name, std::string_view help, Value value = Value::kNone, double min = 0,
-                       double max = 0, std::string_view settings_row = "") {
+                       double max = 0, std::string_view settings_row = "", std::string_view setting = "{}") {
   return {.name = name,
           .is_extended = true,
           .value = value,
@@ -42,6 +42,7 @@ constexpr Flag ignored(std::string_view name, std::string_view help, Value value
           .max = max,
           .fate = Fate::kIgnored,
           .option = settings_row,
+          .setting = setting,
           .help = help};
 }
 
@@ -172,7 +173,7 @@ constexpr Flag kTable[] = {
      .becomes = "`log_level` of both: warning, with -v info, with -vv debug",
      .help = "verbose: say what happens (-vv, -vvv: more)",
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
-       ++request.verbosity;
+       request.told["verbosity"] = std::to_string(++request.verbosity);
        return {};
      }},
     {.letter = 'h',
@@ -435,7 +436,8 @@ constexpr Flag kTable[] = {
        if (value == "1" || value == "PEM" || value == "pem") return {};
        return Refusal{"ssl_keyformat: only PEM (1) is read"};
      }},
-    ignored("ssl_wbuf_size", "size in kilobytes of per-connection SSL output buffer", Value::kWhole, 0, kAny),
+    ignored("ssl_wbuf_size", "size in kilobytes of per-connection SSL output buffer", Value::kWhole, 0, kAny,
+            "ssl_wbuf_size", kKilobytes),
     {.name = "ssl_session_cache",
      .is_extended = true,
      .fate = Fate::kOption,
@@ -520,8 +522,10 @@ constexpr Flag kTable[] = {
     ignored("warm_max_factor", "items idle > cold lru age * this drop from warm", Value::kReal, 0, kAny),
     ignored("temporary_ttl", "TTL's below get separate LRU", Value::kWhole, kNoFloor, kAny),
     ignored("track_sizes", "enable 'stats sizes', which is always there"),
-    ignored("watcher_logbuf_size", "size in kilobytes of per-watcher write buffer", Value::kWhole, 0, kAny),
-    ignored("worker_logbuf_size", "size in kilobytes of per-worker-thread buffer", Value::kWhole, 0, kAny),
+    ignored("watcher_logbuf_size", "size in kilobytes of per-watcher write buffer", Value::kWhole, 0, kAny,
+            "watcher_logbuf_size", kKilobytes),
+    ignored("worker_logbuf_size", "size in kilobytes of per-worker-thread buffer", Value::kWhole, 0, kAny,
+            "worker_logbuf_size", kKilobytes),
     ignored("read_buf_mem_limit", "limit in megabytes for connection read buffers", Value::kWhole, 0, kAny),
     ignored("read_obj_mem_limit", "the same, as it was called once", Value::kOptionalText),
     ignored("resp_obj_mem_limit", "limit of response objects", Value::kOptionalText),

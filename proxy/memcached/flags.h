@@ -32,6 +32,8 @@ enum class Fate : uint8_t {
 
 enum class Daemon : uint8_t { kProxy, kBackend };
 
+inline constexpr std::string_view kKilobytes = "{} * 1024";  // a setting in bytes
+
 struct Flag {
   char letter = '\0';       // '\0': only a long form
   std::string_view name{};  // without its dashes

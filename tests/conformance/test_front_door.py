@@ -167,8 +167,8 @@ def test_what_has_no_meaning_is_named_in_one_line(front):
      {"maxbytes": "104857600", "maxconns": "77", "num_threads": "2", "item_size_max": "2097152", "evictions": "off"}),
     (["--memory-limit=32", "--conn-limit", "50", "--threads=3", "--max-item-size=512k", "--disable-evictions", "--listen-backlog=99"],
      {"maxbytes": "33554432", "maxconns": "50", "num_threads": "3", "item_size_max": "524288", "evictions": "off", "tcp_backlog": "99"}),
-    (["-C", "-R", "33", "-n", "64", "-o", "hashpower=17,hot_lru_pct=11"],
-     {"cas_enabled": "no", "reqs_per_event": "33", "chunk_size": "64", "hashpower_init": "17", "hot_lru_pct": "11"}),
+    (["-vv", "-C", "-R", "33", "-n", "64", "-o", "hashpower=17,hot_lru_pct=11"],
+     {"verbosity": "2", "cas_enabled": "no", "reqs_per_event": "33", "chunk_size": "64", "hashpower_init": "17", "hot_lru_pct": "11"}),
 ], ids=["defaults", "short", "long", "ignored"])
 def test_settings_show_the_flags_as_memcached_shows_them(front, flags, rows):
     shown = stats_of(front(*flags).address, b"settings")

@@ -188,6 +188,7 @@ TEST_CASE("what has no meaning here is named, once for all; what would be missed
         "without a meaning here: -C, -R, -o modern, -o hashpower, -f\n");
   CHECK(plan_of({"-C", "-R", "5", "-o", "hashpower=20"}).proxy.at("told_settings") ==
         "cas_enabled=no,hashpower_init=20,reqs_per_event=5");
+  CHECK(plan_of({"-o", "watcher_logbuf_size=8"}).proxy.at("told_settings") == "watcher_logbuf_size=8192");
   CHECK_FALSE(plan_of({}).proxy.contains("told_settings"));
   CHECK(notes_of({"-t", "100"}).find("-t above 64") != std::string::npos);
   CHECK(plan_of({"-t", "100"}).proxy.at("workers") == "64");
