@@ -23,18 +23,22 @@ TlsSocket::TlsSocket(base::UniqueFd fd, ssl_st* ssl, std::string peer, TlsCounte
   SSL_set_accept_state(ssl);
 }
 
+Io TlsSocket::shake_hands() {
+  const int result = SSL_do_handshake(ssl_.get());
+  if (result != 1) return outcome(result);
+  is_ready_ = true;
+  if (!SSL_session_reused(ssl_.get())) counters_.new_sessions.add(1);
+  return Io::kDone;
+}
+
 // Record after record, until the buffer is full or the descriptor has no more.
 ClientSocket::Transfer TlsSocket::receive(char* buffer, size_t capacity) {
   holds_input_ = false;
   size_t total = 0;
-  Io io = Io::kDone;
+  Io io = is_ready_ ? Io::kDone : shake_hands();
   while (total < capacity && io == Io::kDone) {
     size_t got = 0;
     const int result = SSL_read_ex(ssl_.get(), buffer + total, capacity - total, &got);
-    if (!is_ready_ && SSL_is_init_finished(ssl_.get())) {
-      is_ready_ = true;
-      if (!SSL_session_reused(ssl_.get())) counters_.new_sessions.add(1);
-    }
     if (result == 1) {
       total += got;
     } else {
@@ -94,10 +98,11 @@ Io TlsSocket::fail() {
 }
 
 void TlsSocket::turn_away(std::string_view why) {
-  static base::LogLimit limit;
+  static base::LogLimit handshake_limit;
+  static base::LogLimit connection_limit;  // of its own: strangers at the door do not hide what happens inside
   (is_ready_ ? counters_.protocol_errors : counters_.handshake_errors).add(1);
-  base::log_limited(limit, base::LogLevel::kWarning, "tls: {} with client {} failed: {}",
-                    is_ready_ ? "connection" : "handshake", peer_, why);
+  base::log_limited(is_ready_ ? connection_limit : handshake_limit, base::LogLevel::kWarning,
+                    "tls: {} with client {} failed: {}", is_ready_ ? "connection" : "handshake", peer_, why);
 }
 
 std::string TlsSocket::reason() const {

@@ -29,6 +29,7 @@ class TlsSocket final : public ClientSocket {
   struct Free {
     void operator()(ssl_st* ssl) const;
   };
+  Io shake_hands();
   Io outcome(int result);
   Io fail();
   void turn_away(std::string_view why);

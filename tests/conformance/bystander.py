@@ -21,9 +21,12 @@ class Bystander:
         self.thread.start()
         return self
 
+    def connect(self):
+        return connect(self.address)
+
     def _work(self):
         try:
-            with connect(self.address) as sock:
+            with self.connect() as sock:
                 lines = sock.makefile("rb")
                 while not self.stopping.is_set() or self.turns < 20:
                     value = b"%d" % self.turns * 50

@@ -12,6 +12,7 @@ import ctypes
 import itertools
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -153,6 +154,11 @@ class Daemon:
                 return int(line.split()[1]) * 1024
         raise AssertionError("no VmRSS")
 
+    def wakeups(self):
+        """How often threads of it have gone to sleep. The same again: not one has woken meanwhile."""
+        return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.M)[1])
+                   for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir())
+
     def open_files(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
@@ -282,10 +288,12 @@ class Egret:
 
     # The proxies
     def proxy_argv(self, index):
-        host, port = self.addresses[index]
-        listen = f"tcp:{host}:{port},unix:{self._unix_path(index)}"
-        options = {"listen": listen, "backends": self.backends_of_proxy(index), **self.proxy_options}
+        options = {"listen": self.listen_of_proxy(index), "backends": self.backends_of_proxy(index), **self.proxy_options}
         return self.argv("egret-proxy", options)
+
+    def listen_of_proxy(self, index):
+        host, port = self.addresses[index]
+        return f"tcp:{host}:{port},unix:{self._unix_path(index)}"
 
     def backends_of_proxy(self, _index):
         return self.backend_address
