@@ -100,8 +100,8 @@ int TlsOptions::verify_flags() const {
   return kFlags[static_cast<size_t>(verify)];
 }
 
-void TlsContext::Free::operator()(ssl_ctx_st* context) const {
-  SSL_CTX_free(context);
+void TlsContext::Free::operator()(ssl_ctx_st* held) const {
+  SSL_CTX_free(held);
 }
 
 TlsContext load_tls(const TlsOptions& options) {

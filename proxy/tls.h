@@ -44,7 +44,7 @@ struct TlsOptions {
 // What the files of TlsOptions amount to, or which of them is at fault.
 struct TlsContext {
   struct Free {
-    void operator()(ssl_ctx_st* context) const;
+    void operator()(ssl_ctx_st* held) const;
   };
   std::unique_ptr<ssl_ctx_st, Free> context;  // null: `fault` says why
   std::string_view option;                    // the option that is to blame

@@ -156,6 +156,30 @@ def test_many_records_at_once(server):
 
 
 @BOTH
+def test_input_that_waits_inside_is_not_forgotten(server, version):
+    """Commands beyond the proxy's buffer, held back because there are too many: when their turn comes, nothing more
+    arrives that would make anybody look."""
+    for size in range(60_000, 90_000, 1000):
+        with connect(server.tls_address) as sock:
+            hand = Handshake(client_context(newest=version)).finish(sock)
+            line = b"get" + b" a" * 1000 + b"\r\n"
+            # The first record is a small one, so that the buffer ends inside another.
+            sealed = hand.seal(line * 3) + hand.seal(line * (size // len(line) - 3) + b"get b\r\nversion\r\n")
+            server.proxies[0].signal(signal.SIGSTOP)  # so that all of it is there when it looks
+            try:
+                sock.sendall(sealed)
+            finally:
+                server.proxies[0].signal(signal.SIGCONT)
+            answer = b""
+            while not answer.endswith(b"VERSION 1.6.18\r\n"):
+                try:
+                    answer += hand.tls.read(65536)
+                except ssl.SSLWantReadError:
+                    hand.incoming.write(sock.recv(65536))
+            assert answer == b"END\r\n" * (size // len(line) + 1) + b"VERSION 1.6.18\r\n"
+
+
+@BOTH
 def test_values_of_all_sizes(server, version):
     with connect_tls(server.tls_address, client_context(newest=version)) as sock:
         for size in [0, 1, 4095, 4096, 16_383, 16_384, 16_385, 65_536, 300_000, 1_048_000]:

@@ -60,6 +60,7 @@ def client_context(authority=None, certificate=None, newest=None, oldest=None):
     """What a client trusts, shows and speaks."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
+    context.options &= ~0x80  # SSL_OP_IGNORE_UNEXPECTED_EOF, Python's default: an end without a goodbye is an error here
     context.verify_mode = ssl.CERT_REQUIRED if authority else ssl.CERT_NONE
     if authority:
         context.load_verify_locations(str(authority.path))
@@ -73,7 +74,7 @@ def client_context(authority=None, certificate=None, newest=None, oldest=None):
 
 
 def connect_tls(address, context=None, timeout=30.0, session=None):
-    """A connected socket on which TLS is spoken. An end without a goodbye is an error to it."""
+    """A connected socket on which TLS is spoken."""
     raw = connect(address, timeout)
     try:
         return (context or client_context()).wrap_socket(raw, session=session, suppress_ragged_eofs=False)

@@ -1,74 +1,19 @@
 // The files of TLS: which are good, and what is said of those that are not.
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <openssl/ec.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 
 #include "proxy/config.h"
 #include "proxy/tls.h"
+#include "tls_files.h"
 
 using namespace egret::proxy;
 using egret::base::Options;
 
 namespace {
-
-struct Freed {
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-  void operator()(FILE* file) const { std::fclose(file); }
-};
-
-// A folder with a key and its certificate: one.key, one.pem; and so on for other names.
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/egret-tls-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string at(const std::string& name) const { return path + "/" + name; }
-
-  void make(const std::string& name, long valid_from = -60, long valid_to = 3600, const char* passphrase = nullptr) {
-    const std::unique_ptr<EVP_PKEY, Freed> key(EVP_EC_gen("P-256"));
-    const std::unique_ptr<X509, Freed> certificate(X509_new());
-    X509* const x509 = certificate.get();
-    X509_set_version(x509, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(x509), ++serial);
-    X509_gmtime_adj(X509_getm_notBefore(x509), valid_from);
-    X509_gmtime_adj(X509_getm_notAfter(x509), valid_to);
-    X509_NAME* const subject = X509_get_subject_name(x509);
-    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("egret"), -1, -1, 0);
-    X509_set_issuer_name(x509, subject);
-    X509_set_pubkey(x509, key.get());
-    REQUIRE(X509_sign(x509, key.get(), EVP_sha256()) > 0);
-    const std::unique_ptr<FILE, Freed> pem(std::fopen(at(name + ".pem").c_str(), "w"));
-    REQUIRE(PEM_write_X509(pem.get(), x509) == 1);
-    const std::unique_ptr<FILE, Freed> secret(std::fopen(at(name + ".key").c_str(), "w"));
-    REQUIRE(PEM_write_PrivateKey(secret.get(), key.get(), passphrase != nullptr ? EVP_aes_128_cbc() : nullptr, nullptr,
-                                 0, nullptr, const_cast<char*>(passphrase)) == 1);
-  }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(at(name)) << text;
-    return at(name);
-  }
-  TlsOptions options(const std::string& name) const {
-    TlsOptions options;
-    options.certificate = at(name + ".pem");
-    options.key = at(name + ".key");
-    return options;
-  }
-
-  std::string path;
-  long serial = 0x41;
-};
 
 // "option: what", or nothing when all is well.
 std::string fault_of(const TlsOptions& options) {
@@ -83,7 +28,7 @@ bool has(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("a certificate and its key, in two files or in one") {
-  Folder folder;
+  TlsFiles folder;
   folder.make("one");
   const TlsContext loaded = load_tls(folder.options("one"));
   REQUIRE(loaded.is_ok());
@@ -100,7 +45,7 @@ TEST_CASE("a certificate and its key, in two files or in one") {
 }
 
 TEST_CASE("a certificate out of its time is used, and warned of") {
-  Folder folder;
+  TlsFiles folder;
   folder.make("old", -7200, -3600);
   folder.make("early", 3600, 7200);
   const TlsContext old = load_tls(folder.options("old"));
@@ -112,7 +57,7 @@ TEST_CASE("a certificate out of its time is used, and warned of") {
 }
 
 TEST_CASE("what is wrong with a file is said of the option that names it") {
-  Folder folder;
+  TlsFiles folder;
   folder.make("one");
   folder.make("two");
   folder.make("locked", -60, 3600, "opensesame");
@@ -142,7 +87,7 @@ TEST_CASE("what is wrong with a file is said of the option that names it") {
 }
 
 TEST_CASE("clients' certificates are verified against an authority that must be named") {
-  Folder folder;
+  TlsFiles folder;
   folder.make("one");
   TlsOptions options = folder.options("one");
   for (const TlsVerify verify : {TlsVerify::kRequest, TlsVerify::kRequire, TlsVerify::kOnce}) {
@@ -170,7 +115,7 @@ TEST_CASE("the flags that memcached shows for each way of verifying") {
 }
 
 TEST_CASE("files are checked with the configuration, if an address needs them") {
-  Folder folder;
+  TlsFiles folder;
   folder.make("one");
   const auto error_of = [](const std::vector<std::string>& settings) -> std::string {
     auto options = Options::load(option_table(), std::nullopt, settings);
@@ -187,7 +132,7 @@ TEST_CASE("files are checked with the configuration, if an address needs them") 
 }
 
 TEST_CASE("a refresh takes new files if they are good, and leaves all as it was if they are not") {
-  Folder folder;
+  TlsFiles folder;
   folder.make("one");
   const TlsOptions options = folder.options("one");
   egret::base::ManualClock clock;
