@@ -1,6 +1,7 @@
 """egret-memcached takes memcached's flags, and does with them what memcached does: both are run with the same ones."""
 
 import ctypes
+import itertools
 import os
 import pathlib
 import pwd
@@ -9,6 +10,7 @@ import signal
 import socket
 import ssl
 import stat
+import struct
 import subprocess
 import time
 
@@ -18,6 +20,7 @@ from servers import SLACK, SUT, Daemon, ask, connect, egret_binary, free_port, s
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="egret-memcached's own")
 
+SERIAL = itertools.count()
 AS_ROOT = ["-u", "root"] if os.geteuid() == 0 else []
 
 
@@ -32,13 +35,10 @@ class Front(Daemon):
     """A running egret-memcached on a port of its own choice, or on what `flags` say."""
 
     def __init__(self, directory, *flags, where=("-l", "127.0.0.1", "-p", "-1"), environment=None):
-        self.ports_path = directory / "ports"
-        self.ports_path.unlink(missing_ok=True)
-        os.environ["MEMCACHED_PORT_FILENAME"] = str(self.ports_path)
-        try:
-            super().__init__([egret_binary("egret-memcached"), *AS_ROOT, *where, *flags], directory, "egret-memcached")
-        finally:
-            del os.environ["MEMCACHED_PORT_FILENAME"]
+        self.ports_path = directory / f"ports.{next(SERIAL)}"
+        variables = {"MEMCACHED_PORT_FILENAME": self.ports_path, **(environment or {})}
+        words = [egret_binary("egret-memcached"), *AS_ROOT, *where, *flags]
+        super().__init__(["env", *(f"{name}={value}" for name, value in variables.items()), *words], directory, "egret-memcached")
 
     def ports(self):
         """As memcached's test library reads them: (family, port) of each line."""
@@ -283,6 +283,68 @@ def test_connections_above_the_limit_wait_if_they_are_told_to(front):
     server = front("-c", "3", "-o", "no_maxconns_fast")
     server.ports()
     assert stats_of(server.address, b"settings")["maxconns_fast"] == "no"
+
+
+def binary_request(opcode, key=b"", value=b""):
+    return struct.pack(">BBHBBHIIQ", 0x80, opcode, len(key), 0, 0, 0, len(key) + len(value), 7, 0) + key + value
+
+
+def binary_status(address, *requests):
+    """The status of the answer to the last of them."""
+    with connect(address, 10) as sock, sock.makefile("rb") as answers:
+        for request in requests:
+            sock.sendall(request)
+            head = struct.unpack(">BBHBBHIIQ", answers.read(24))
+            answers.read(head[6])
+        return head[5]
+
+
+BINARY_VERSION = binary_request(0x0b)
+SASL_PLAIN = binary_request(0x21, b"PLAIN", b"\0someone\0secret")
+NEEDS_AUTHENTICATION = 0x20
+
+
+@pytest.fixture
+def passwords(directory):
+    path = directory / "passwords"
+    path.write_text("someone:secret\n")
+    return path
+
+
+@pytest.mark.parametrize("name", ["ascii", "binary", "auto"])
+def test_the_dialect(front, name):
+    server = front("-B", name)
+    shown = {"ascii": "ascii", "binary": "binary", "auto": "auto-negotiate"}
+    if name == "binary":
+        assert ask(server.address, b"version\r\n", timeout=5) == b""  # closed
+    else:
+        assert stats_of(server.address, b"settings")["binding_protocol"] == shown[name]
+    if name != "ascii":
+        assert binary_status(server.address, BINARY_VERSION) == 0
+
+
+def test_text_clients_authenticate(front, passwords):
+    address = front("-Y", passwords).address
+    assert ask(address, b"get a\r\n") == b"CLIENT_ERROR unauthenticated\r\n"
+    with connect(address, 10) as sock, sock.makefile("rb") as answers:
+        sock.sendall(b"set auth 0 0 14\r\nsomeone secret\r\nget a\r\n")
+        assert [answers.readline(), answers.readline()] == [b"STORED\r\n", b"END\r\n"]
+
+
+def test_binary_clients_authenticate_by_sasl(front, passwords):
+    get = binary_request(0x00, b"a")
+    by_variable = front("-S", environment={"MEMCACHED_SASL_PWDB": str(passwords)})
+    by_flag = front("-S", "-Y", passwords)
+    for server in (by_variable, by_flag):
+        assert binary_status(server.address, get) == NEEDS_AUTHENTICATION
+        assert binary_status(server.address, SASL_PLAIN, get) == 1  # not found
+    assert ask(by_variable.address, b"version\r\n", timeout=5) == b""
+
+
+def test_flush_all_can_be_forbidden(front):
+    address = front("-F").address
+    assert ask(address, b"flush_all\r\n") == b"CLIENT_ERROR flush_all not allowed\r\n"
+    assert stats_of(address, b"settings")["flush_enabled"] == "no"
 
 
 # --- the process
