@@ -108,5 +108,6 @@ int main(int argc, char** argv) {
   const proxy::Config config = proxy::resolve_config(*start.options).value();
   base::setup_logging("egret-proxy", base::log_level_of(config.log_level));
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
   return proxy::serve(config);
 }

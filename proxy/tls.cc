@@ -81,7 +81,10 @@ void set_fixed_rules(SSL_CTX* context) {
   SSL_CTX_clear_options(context, SSL_OP_ENABLE_KTLS);
   SSL_CTX_set_mode(context,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_read_ahead(context, 1);
+  // SSL_read ends at every record, so that nobody keeps a worker in it by records that bring no bytes; and what it left
+  // in the descriptor, an event tells of.
+  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
+  SSL_CTX_set_read_ahead(context, 0);
   SSL_CTX_set_default_passwd_cb(context, no_passphrase);
 }
 

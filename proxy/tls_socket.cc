@@ -10,6 +10,10 @@
 
 namespace egret::proxy {
 
+namespace {
+constexpr int kRecordsPerReceive = 32;  // twice what fills a worker's buffer; a client may send smaller ones
+}  // namespace
+
 // OpenSSL leaves its errors in a queue of the thread, and takes what it finds there for its own: every path that fails
 // leaves the queue empty.
 
@@ -31,12 +35,12 @@ Io TlsSocket::shake_hands() {
   return Io::kDone;
 }
 
-// Record after record, until the buffer is full or the descriptor has no more.
+// Record after record, until the buffer is full, the descriptor has no more, or it is others' turn.
 ClientSocket::Transfer TlsSocket::receive(char* buffer, size_t capacity) {
   holds_input_ = false;
   size_t total = 0;
   Io io = is_ready_ ? Io::kDone : shake_hands();
-  while (total < capacity && io == Io::kDone) {
+  for (int records = 0; records < kRecordsPerReceive && total < capacity && io == Io::kDone; ++records) {
     size_t got = 0;
     const int result = SSL_read_ex(ssl_.get(), buffer + total, capacity - total, &got);
     if (result == 1) {
