@@ -11,6 +11,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -171,6 +172,34 @@ TEST_CASE("output that is left over may move, and more may follow it") {
   heard += ends.client_hears();
   CHECK(stops > 3);
   CHECK(heard == text);
+}
+
+TEST_CASE("one call takes a bounded number of records, however many there are") {
+  Ends ends;
+  ends.shake_hands();
+  char buffer[1000];
+  const auto left_on_the_wire = [&] {
+    int bytes = 0;
+    REQUIRE(::ioctl(ends.server->fd(), FIONREAD, &bytes) == 0);
+    return bytes;
+  };
+  // Records of a byte.
+  for (int i = 0; i < 150; ++i) ends.client_sends("x");
+  size_t got = ends.server->receive(buffer, sizeof buffer).bytes;
+  CHECK(got <= 64);
+  CHECK(left_on_the_wire() > 0);
+  while (got < 150) got += ends.server->receive(buffer, sizeof buffer).bytes;
+  // Records that bring none: new keys.
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE(SSL_key_update(ends.client.get(), SSL_KEY_UPDATE_REQUESTED) == 1);
+    REQUIRE(SSL_do_handshake(ends.client.get()) == 1);
+  }
+  ends.client_sends("y");
+  CHECK(ends.server->receive(buffer, sizeof buffer).io == Io::kWantRead);
+  CHECK(left_on_the_wire() > 0);
+  ClientSocket::Transfer end{Io::kWantRead};
+  for (int calls = 0; calls < 200 && end.bytes == 0; ++calls) end = ends.server->receive(buffer, sizeof buffer);
+  CHECK(std::string(buffer, end.bytes) == "y");
 }
 
 TEST_CASE("whoever speaks no TLS has failed, once, and so has one whose record was changed") {
