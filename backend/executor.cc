@@ -1,6 +1,7 @@
 #include "backend/executor.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -137,7 +138,7 @@ Result Executor::execute(size_t index) {
     case OpCode::kPing:
       return answer(ResultCode::kOk);
     case OpCode::kIterate:
-      break;
+      return store_->iterate(op);
   }
   return answer(ResultCode::kUnsupported);
 }
@@ -282,8 +283,17 @@ Result Executor::admin(const Op& op) {
       return answer(ResultCode::kOk);
     case op::AdminVerb::kCheck:
       return check();
+    case op::AdminVerb::kMemoryLimit:
+      return answer(set_memory_limit(op.value));
   }
   return answer(ResultCode::kUnsupported);
+}
+
+ResultCode Executor::set_memory_limit(std::string_view bytes) {
+  uint64_t whole = 0;
+  if (bytes.size() != sizeof whole) return ResultCode::kInvalid;
+  std::memcpy(&whole, bytes.data(), sizeof whole);
+  return store_->set_memory_limit(share_of(whole, options_.partition, options_.partitions));
 }
 
 // Reads all of the store, so nobody can ask it of a build that is meant to serve.

@@ -31,6 +31,11 @@ struct ExecutorOptions {
   std::string warm_file = {};  // StoreConfig::warm_path
 };
 
+// A partition's part of what a whole backend has; the first few have a byte more.
+inline uint64_t share_of(uint64_t whole, uint32_t partition, uint32_t partitions) {
+  return whole / partitions + (partition < whole % partitions ? 1 : 0);
+}
+
 class Executor final : public rpc::OpHandler {
  public:
   static base::Expected<std::unique_ptr<Executor>> create(const ExecutorOptions& options, const base::Clock& clock);
@@ -69,6 +74,7 @@ class Executor final : public rpc::OpHandler {
   op::Result stats_page(size_t first) const;
   void append_process_stats();
   op::Result admin(const op::Op& op);
+  op::ResultCode set_memory_limit(std::string_view bytes);
   op::Result check();
   Upload* find_upload(LaneState& lane, const op::Op& op);
   void drop_overdue();

@@ -18,10 +18,9 @@ using base::Expected;
 namespace {
 
 ExecutorOptions options_of(const Config& config, uint64_t hash_seed, uint32_t partition) {
-  const uint64_t memory = config.memory / config.partitions;
   return {.partition = partition,
           .partitions = config.partitions,
-          .memory = memory + (partition < config.memory % config.partitions ? 1 : 0),
+          .memory = share_of(config.memory, partition, config.partitions),
           .item_size_max = config.item_size_max,
           .evict = config.evict,
           .hash_seed = hash_seed,

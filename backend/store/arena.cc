@@ -51,16 +51,14 @@ const char* to_string(Backing backing) {
 base::Expected<Arena> Arena::reserve(const ArenaOptions& options) {
   Arena arena;
   arena.size_ = options.bytes & ~(kPage - 1);
-  base::Status mapped = options.path.empty() ? arena.map_anonymous() : arena.map_file(options.path);
-  if (mapped && options.populate) mapped = arena.populate();
+  const base::Status mapped = options.path.empty()
+                                  ? arena.map_anonymous(std::max(options.addresses, options.bytes) & ~(kPage - 1))
+                                  : arena.map_file(options.path);
   if (!mapped) return mapped;
-  // Advice is not always taken: a tmpfs has a setting of its own, and memory may be in pieces.
-  if (options.populate && arena.backing_ == Backing::kTransparentHugePages && arena.huge_bytes() == 0)
-    arena.backing_ = Backing::kSmallPages;
   return arena;
 }
 
-base::Status Arena::map_anonymous() {
+base::Status Arena::map_anonymous(uint64_t addresses) {
   // Explicit huge pages are taken whole, from those set aside for it: with NORESERVE a lack of them would show as a
   // SIGBUS later.
   mapped_ = rounded_up(size_, kHugePage);
@@ -71,9 +69,15 @@ base::Status Arena::map_anonymous() {
   if (mapping != MAP_FAILED) {
     backing_ = Backing::kHugePages;
   } else {
-    mapped_ = size_ + kHugePage;
-    mapping = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping == MAP_FAILED)
+    const auto map = [&](uint64_t size) {
+      mapped_ = size + kHugePage;
+      mapping = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      return mapping != MAP_FAILED;
+    };
+    // A system that does not overcommit, or a limit of addresses, may refuse more than is needed.
+    if (map(addresses)) {
+      size_ = addresses;
+    } else if (!map(size_))
       return base::Status::system_error("cannot reserve " + base::size_text(mapped_) + " for the store", errno);
   }
   mapping_ = mapping;
@@ -122,21 +126,49 @@ base::Status Arena::map_file(const std::string& path) {
 }
 
 // A page that is not resident costs its first user a fault of microseconds, or of much more where memory is short.
-base::Status Arena::populate() {
+base::Status Arena::populate(std::span<const Stretch> stretches) {
+  for (const Stretch& stretch : stretches) {
+    if (const base::Status done = populate(stretch); !done) return done;
+  }
+  // Advice is not always taken: a tmpfs has a setting of its own, and memory may be in pieces.
+  if (backing_ == Backing::kTransparentHugePages && huge_bytes() == 0) backing_ = Backing::kSmallPages;
+  return base::Status::ok();
+}
+
+base::Status Arena::populate(Stretch stretch) {
+  const uint64_t begin = stretch.begin & ~(kPage - 1);
+  const uint64_t length = std::min(rounded_up(stretch.end, kPage), size_) - begin;
 #ifdef MADV_POPULATE_WRITE
-  if (madvise(data_, size_, MADV_POPULATE_WRITE) == 0) return base::Status::ok();
+  if (madvise(data_ + begin, length, MADV_POPULATE_WRITE) == 0) return base::Status::ok();
   if (errno != EINVAL) {
-    return base::Status::system_error("cannot have " + base::size_text(size_) + " of memory resident for the store",
+    return base::Status::system_error("cannot have " + base::size_text(length) + " of memory resident for the store",
                                       errno);
   }
 #endif
   EGRET_CHECK(data_ != nullptr);
   // A kernel before 5.14: write what is there.
-  for (uint64_t offset = 0; offset < size_; offset += kPage) {
+  for (uint64_t offset = begin; offset < begin + length; offset += kPage) {
     volatile std::byte* const at = data_ + offset;
     *at = *at;
   }
   return base::Status::ok();
+}
+
+void Arena::release(uint64_t offset, uint64_t length) {
+  if (is_file()) {
+    (void)::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                      static_cast<off_t>(length));
+  } else {
+    (void)madvise(data_ + offset, length, MADV_DONTNEED);
+  }
+}
+
+bool Arena::take_back(uint64_t offset, uint64_t length) {
+  return !is_file() || ::posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(length)) == 0;
+}
+
+void Arena::keep_huge(bool keep) {
+  if (backing_ == Backing::kTransparentHugePages) (void)madvise(data_, size_, keep ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 uint64_t Arena::huge_bytes() const {

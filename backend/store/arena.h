@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -19,9 +20,9 @@ const char* to_string(Backing backing);
 enum class FileWas : uint8_t { kMissing, kOfThisSize, kOfAnotherSize };
 
 struct ArenaOptions {
-  uint64_t bytes = 0;     // rounded down to whole pages of 4 KiB
-  bool populate = false;  // have every page resident before it is used, rather than when it is first touched
-  std::string path;       // a file on tmpfs or hugetlbfs to keep it in; empty: anonymous memory
+  uint64_t bytes = 0;      // rounded down to whole pages of 4 KiB
+  uint64_t addresses = 0;  // that it had better have, for memory to be used later; likewise
+  std::string path;        // a file on tmpfs or hugetlbfs to keep it in; empty: anonymous memory
 };
 
 class Arena {
@@ -33,7 +34,21 @@ class Arena {
   Arena& operator=(Arena&&) = delete;
   ~Arena();
 
+  // Has these stretches (byte offsets) resident before they are used, rather than when they are first touched.
+  struct Stretch {
+    uint64_t begin;
+    uint64_t end;
+  };
+  base::Status populate(std::span<const Stretch> stretches);
+  // Gives the memory of whole pages of 4 KiB back to the system, if it lies in such; what was in it is gone.
+  void release(uint64_t offset, uint64_t length);
+  // They are to be used again. False: a file system has no room for them any more.
+  bool take_back(uint64_t offset, uint64_t length);
+  // Whether the kernel may (again) put huge pages where there are gaps.
+  void keep_huge(bool keep);
+
   std::byte* data() const { return data_; }
+  // `addresses`, if they were to be had, else `bytes`. Explicit huge pages and files have no more.
   uint64_t size() const { return size_; }
   Backing backing() const { return backing_; }
   bool is_file() const { return descriptor_ >= 0; }
@@ -43,9 +58,9 @@ class Arena {
 
  private:
   Arena() = default;
-  base::Status map_anonymous();
+  base::Status map_anonymous(uint64_t addresses);
   base::Status map_file(const std::string& path);
-  base::Status populate();
+  base::Status populate(Stretch stretch);
 
   void* mapping_ = nullptr;
   uint64_t mapped_ = 0;

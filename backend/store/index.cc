@@ -63,6 +63,20 @@ void Index::prefetch_overflow_item(uint64_t hash, Slot* slot) const {
   }
 }
 
+void Index::prefetch_items(uint32_t number) const {
+  for (const uint64_t slot : bucket(number).slots) {
+    if (slot != 0) prefetch_record(item(location(slot)));
+  }
+}
+
+uint64_t Index::position_of(uint64_t hash) {
+  const auto swap = [&](uint64_t mask, int by) { hash = (hash >> by & mask) | (hash & mask) << by; };
+  swap(0x5555'5555'5555'5555, 1);
+  swap(0x3333'3333'3333'3333, 2);
+  swap(0x0f0f'0f0f'0f0f'0f0f, 4);
+  return __builtin_bswap64(hash);
+}
+
 // --- Lines
 
 PageNumber Index::take_page() {

@@ -102,6 +102,18 @@ class Index {
   void visit_bucket(uint32_t number, Visit visit);
   uint32_t bucket_count() const { return (1u << state_.level) + state_.split; }
   void prefetch_bucket(uint32_t number) const { __builtin_prefetch(&bucket(number)); }
+  void prefetch_items(uint32_t number) const;
+
+  // --- A walk in an order that growth does not change: by position, the hash with its bits reversed. The items of a
+  // bucket are those from some position on, and before the position where another bucket begins; a split parts that
+  // stretch in two.
+  static uint64_t position_of(uint64_t hash);
+  uint32_t bucket_at(uint64_t position) const { return bucket_number(position_of(position)); }
+  // Where the stretch after that of bucket_at(position) begins; 0: that was the last.
+  uint64_t position_behind(uint64_t position) const {
+    const uint32_t shift = 64 - level_of(bucket_at(position));
+    return ((position >> shift) + 1) << shift;
+  }
 
   uint64_t item_count() const { return state_.items; }
   uint64_t hash_of(const Item& item) const;

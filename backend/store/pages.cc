@@ -21,16 +21,19 @@ Pages::Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fix
   counted(PageUse::kFree) = state_.free_count;
 }
 
-PageNumber Pages::take(PageUse use) {
-  PageNumber page = state_.free_head;
-  if (page != kNoPage) {
-    state_.free_head = table_[page].next;
-  } else if (state_.fresh < pages_) {
-    page = state_.fresh++;
-  } else {
-    return kNoPage;
-  }
+// Used ones first: their memory is there.
+PageNumber Pages::pop_free() {
+  if (state_.free_count == 0) return kNoPage;
   --state_.free_count;
+  const PageNumber page = state_.free_head;
+  if (page == kNoPage) return state_.fresh++;
+  state_.free_head = table_[page].next;
+  return page;
+}
+
+PageNumber Pages::take(PageUse use) {
+  const PageNumber page = pop_free();
+  if (page == kNoPage) return kNoPage;
   --counted(PageUse::kFree);
   ++counted(use);
   table_[page] = PageInfo{};
@@ -47,6 +50,31 @@ void Pages::give(PageNumber page) {
   table_[page].use = PageUse::kFree;
   table_[page].next = state_.free_head;
   state_.free_head = page;
+}
+
+PageNumber Pages::withhold() {
+  const PageNumber page = pop_free();
+  table_[page] = PageInfo{};
+  table_[page].use = PageUse::kFree;
+  table_[page].next = withheld_head_;
+  withheld_head_ = page;
+  ++withheld_;
+  return page;
+}
+
+void Pages::take_back() {
+  const PageNumber page = withheld_head_;
+  withheld_head_ = table_[page].next;
+  --withheld_;
+  table_[page].next = state_.free_head;
+  state_.free_head = page;
+  ++state_.free_count;
+}
+
+void Pages::extend(PageNumber pages) {
+  pages_ += pages;
+  state_.free_count += pages;
+  counted(PageUse::kFree) += pages;
 }
 
 // --- Chunks. A page with room is on the list, a full one is not, an empty one is given back.
@@ -135,7 +163,13 @@ bool Pages::check(std::string* why) const {
       return *why = "the list of free pages is broken", false;
     ++free;
   }
-  if (free != state_.free_count || free != state_.counts[static_cast<size_t>(PageUse::kFree)])
+  uint32_t withheld = 0;
+  for (PageNumber page = withheld_head_; page != kNoPage; page = table_[page].next) {
+    if (page >= state_.fresh || table_[page].use != PageUse::kFree || ++withheld > pages_)
+      return *why = "the list of withheld pages is broken", false;
+  }
+  if (withheld != withheld_) return *why = "withheld pages are miscounted", false;
+  if (free != state_.free_count || free + withheld != state_.counts[static_cast<size_t>(PageUse::kFree)])
     return *why = "a free page is on no list", false;
   uint32_t with_room = 0;
   uint32_t taken = 0;

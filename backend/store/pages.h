@@ -64,6 +64,15 @@ class Pages {
   PageNumber take(PageUse use);
   void give(PageNumber page);
 
+  // --- Pages that are free and must stay so. They are known to the table as free ones. Withholding wants a free page;
+  // taking back, a withheld one.
+  PageNumber withhold();
+  PageNumber first_withheld() const { return withheld_head_; }
+  void take_back();
+  uint32_t withheld() const { return withheld_; }
+  // So many more, never used before, behind the last. The table must have room for them.
+  void extend(PageNumber pages);
+
   // A chunk is named by the arena's bytes before it, in chunks. 0: there is neither a chunk nor a free page.
   uint64_t take_chunk();
   void give_chunk(uint64_t chunk);
@@ -86,6 +95,7 @@ class Pages {
 
  private:
   uint32_t& counted(PageUse use) { return state_.counts[static_cast<size_t>(use)]; }
+  PageNumber pop_free();
   void link_chunks(PageNumber page);
   void unlink_chunks(PageNumber page);
   uint64_t take_chunk_of(PageNumber page);
@@ -95,6 +105,8 @@ class Pages {
   PageNumber pages_;
   PageNumber fixed_;
   State state_;
+  PageNumber withheld_head_ = kNoPage;
+  uint32_t withheld_ = 0;
 };
 
 }  // namespace egret::store

@@ -234,6 +234,8 @@ void Store::evict(Slot slot, uint64_t hash, Queue queue) {
   } else if (slot.frequency() > 1) {
     ++its.evicted_active;
   }
+  if (evictions_.is_watched()) [[unlikely]]
+    evictions_.add(record_of(it), it.key());
   if (queue == Queue::kSmall) ghosts_.add(hash);
   remove(slot, hash);
 }

@@ -19,7 +19,7 @@ void Store::append_stats(std::vector<op::StatRow>& rows) const {
       case StatId::kSystemUsec:
         continue;  // the process's, not the store's
       case StatId::kLimitMaxbytes:
-        value = config_.memory_limit;
+        value = limit_;
         break;
       case StatId::kItemSizeMax:
         value = config_.item_size_max;

@@ -15,20 +15,13 @@ using op::StatId;
 
 namespace {
 constexpr int64_t kThirtyDays = 2'592'000;  // longer exptimes are points in time
-constexpr uint64_t kGhostShare = 64;        // one byte in so many goes to ghosts: about 0.6 of them to an item of 80 B
+constexpr PageNumber kMostGrowth = 16;      // times the limit at the start
 
 constexpr uint32_t kIdleReclaim = 2048;  // units
 
 constexpr uint64_t kLine = 64;
 constexpr uint64_t kMostPrefetched = 2048;  // of an item
 constexpr size_t kLookAhead = 2;            // ops
-
-// Pages that every store needs: a fixed one, the index's first, two heads, two to reclaim with, and two to spare.
-constexpr uint64_t kLeastPages = 8;
-
-uint64_t rounded_up(uint64_t value, uint64_t step) {
-  return (value + step - 1) / step * step;
-}
 
 // Pages with less alive are compacted before anything is evicted. Where nothing may be, every dead byte is worth
 // having.
@@ -47,17 +40,6 @@ std::string least_memory_text(uint32_t item_size_max) {
          " if it is more, and at least " + base::size_text(kMinMemory);
 }
 
-Store::Layout::Layout(uint64_t size)
-    : pages(static_cast<PageNumber>(size / kPageSize)),
-      table(rounded_up(sizeof(Superblock), 64)),
-      directory(table + uint64_t{pages} * sizeof(PageInfo)),
-      ghosts(rounded_up(directory + uint64_t{pages} * sizeof(PageNumber), Ghosts::kLine)) {
-  const uint64_t wanted = ghosts + size / kGhostShare / Ghosts::kLine * Ghosts::kLine;
-  fixed = static_cast<PageNumber>((wanted + kPageSize / 2) / kPageSize);
-  fixed = std::max(fixed, static_cast<PageNumber>(ghosts / kPageSize + 1));
-  ghost_lines = static_cast<uint32_t>((fixed * kPageSize - ghosts) / Ghosts::kLine);
-}
-
 base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) {
   EGRET_CHECK(config.clock != nullptr);
   EGRET_CHECK(config.cas_stride > 0 && config.cas_offset < config.cas_stride && config.first_version > 0);
@@ -69,10 +51,21 @@ base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) 
     return base::Status::error("a partition's memory of " + base::size_text(config.memory_limit) +
                                " is too large: at most " + base::size_text(kMaxMemory) + "; use more partitions");
   }
-  auto arena = Arena::reserve(
-      {.bytes = config.memory_limit / kPageSize * kPageSize, .populate = config.populate, .path = config.warm_path});
+  const auto start = static_cast<PageNumber>(config.memory_limit / kPageSize);
+  const auto most = static_cast<PageNumber>(std::min<uint64_t>(uint64_t{start} * kMostGrowth, kMaxPages - 4096));
+  const Layout fixed_size(start, start, sizeof(Superblock));
+  const Layout growing(start, std::max(start, most), sizeof(Superblock));
+  auto arena =
+      Arena::reserve({.bytes = fixed_size.addresses(), .addresses = growing.addresses(), .path = config.warm_path});
   if (!arena) return arena.status();
-  const Layout layout(arena.value().size());
+  const Layout& layout = arena.value().size() == growing.addresses() ? growing : fixed_size;
+  if (config.populate) {
+    const base::Status populated =
+        arena.value().populate({{{0, layout.table + start * sizeof(PageInfo)},
+                                 {layout.directory, layout.directory + start * sizeof(PageNumber)},
+                                 {layout.ghosts, layout.pages * kPageSize}}});
+    if (!populated) return populated;
+  }
   std::string why_empty;
   const Superblock* kept = nullptr;
   if (arena.value().is_file()) kept = open_file(config, arena.value(), layout, &why_empty);
@@ -83,18 +76,19 @@ base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) 
 
 Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const Superblock* kept)
     : config_(config),
+      layout_(layout),
       arena_(std::move(arena)),
       pages_(arena_.data(), reinterpret_cast<PageInfo*>(arena_.data() + layout.table), layout.pages, layout.fixed,
              kept != nullptr ? &kept->pages : nullptr),
       index_(arena_.data(), pages_, reinterpret_cast<PageNumber*>(arena_.data() + layout.directory), config.hash_seed,
              kept != nullptr ? &kept->index : nullptr),
       log_(arena_.data(), pages_, sparse_percent(config), kept != nullptr ? &kept->log : nullptr),
-      ghosts_(arena_.data() + layout.ghosts, layout.ghost_lines),
+      ghosts_(arena_.data() + layout.ghosts, static_cast<uint32_t>(layout.ghost_lines)),
       version_(config.first_version),
+      limit_(config.memory_limit),
+      pages_counted_(layout.start),
       gathered_(new char[kMaxChunk]) {
-  const uint32_t usable = layout.pages - layout.fixed;
-  reserve_ = usable >= 64 ? 2 : 1;
-  free_target_ = reserve_ + std::clamp(usable / 256, 2u, 16u);
+  choose_targets();
   if (kept != nullptr) {
     restore(*kept);
     now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
@@ -115,16 +109,19 @@ void Store::begin_pass() {
   if (is_untouched_) mark_in_use();
   now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
   if (flush_second_ != 0 && now_ >= flush_second_) fire_flush();
+  if (evictions_.is_watched()) evictions_.forget_if_over(now_);
   sweep_some();
+  adjust_some();
   end_step();
 }
 
 bool Store::idle_step() {
   EGRET_ASSERT_OWNER(owner_);
   const bool swept = sweep_some();
+  const bool adjusted = adjust_some();
   const bool reclaimed = pages_.free_count() < free_target_ && reclaim(kIdleReclaim) > 0;
-  if (swept || reclaimed) end_step();
-  return swept || reclaimed;
+  if (swept || adjusted || reclaimed) end_step();
+  return swept || adjusted || reclaimed;
 }
 
 void Store::prepare(std::span<const op::Op> ops) {

@@ -8,7 +8,7 @@
 //   Pages (pages.h): one arena of 64 KiB pages              check.cc: the checker              warm.cc: restarts
 //
 // It knows neither slots nor memcached text. Thread: one, the partition's own, for everything, create() included or
-// not. Memory: one arena of `memory_limit` bytes, in which all of it lives, so the limit is exact. Nothing on the data
+// not. Memory: one arena, in which all of it lives, so the limit is exact. Nothing on the data
 // path locks or allocates from the heap, but for the lists of large values that are being stored. No call does more
 // than a bounded amount of work (work.h). Errors: results say what happened (op::ResultCode); only create() can fail
 // otherwise.
@@ -28,12 +28,15 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "op/op.h"
+#include "op/records.h"
 #include "op/stats.h"
 #include "store/arena.h"
 #include "store/counters.h"
+#include "store/evictions.h"
 #include "store/ghosts.h"
 #include "store/index.h"
 #include "store/item.h"
+#include "store/layout.h"
 #include "store/log.h"
 #include "store/pages.h"
 #include "store/value.h"
@@ -44,7 +47,8 @@ namespace egret::store {
 inline constexpr size_t kMaxBatch = 32;
 
 struct StoreConfig {
-  uint64_t memory_limit = 64u << 20;   // bytes, index and overhead included; at least least_memory(item_size_max)
+  uint64_t memory_limit =
+      64u << 20;  // at the start; bytes, index and overhead included; at least least_memory(item_size_max)
   uint32_t item_size_max = 1u << 20;   // as memcached counts an item (op::memcached_item_size)
   bool evict = true;                   // false: answer kOutOfMemory when full, like memcached -M
   uint64_t hash_seed = 0;              // every op's hash must be op::hash_key(key, hash_seed)
@@ -61,7 +65,7 @@ struct StoreConfig {
 };
 
 inline constexpr uint64_t kMinMemory = 1u << 20;
-inline constexpr uint64_t kMaxMemory = kPageSize << 22;  // 256 GiB: what 32-bit numbers of 64-byte lines reach
+inline constexpr uint64_t kMaxMemory = kPageSize * kMaxPages;
 // What a store for such items needs at least, and why, in words.
 uint64_t least_memory(uint32_t item_size_max);
 std::string least_memory_text(uint32_t item_size_max);
@@ -126,6 +130,9 @@ class Store {
   // item, or if all pins together would hold more than max(1/8 of the memory limit, one item of item_size_max).
   Pin pin(std::string_view key, uint64_t hash);
 
+  // A page of records: what a kIterate op asks for. Result.value views the store's memory until the next call of it.
+  op::Result iterate(const op::Op& op);
+
   // --- Statistics
   // Appends a row for every counter that the store keeps, in the order of StatId.
   void append_stats(std::vector<op::StatRow>& rows) const;
@@ -133,19 +140,29 @@ class Store {
   void append_class_stats(std::vector<op::StatRow>& rows) const;
   void reset_stats();
   uint64_t item_count() const { return counters_[op::StatId::kCurrItems]; }
-  // Bytes of the arena that are in use, in whole pages; never more than memory_limit.
-  uint64_t memory_used() const { return (pages_.size() - pages_.free_count()) * kPageSize; }
+  // Bytes of the arena that are in use, in whole pages; never more than the limit, unless that has just been lowered.
+  uint64_t memory_used() const {
+    const uint64_t not_used = uint64_t{pages_.free_count()} + pages_.withheld() + uncounted_pages();
+    return (pages_.size() - not_used) * kPageSize;
+  }
   Backing backing() const { return arena_.backing(); }
   uint64_t huge_bytes() const { return arena_.huge_bytes(); }
   // Why what was in the file was not taken up; empty if it was, or without a file.
   const std::string& empty_because() const { return empty_because_; }
+
+  // --- The limit (limit.cc)
+  // Takes effect in steps, of begin_pass() and idle_step(); memory_limit() says it at once. kOutOfMemory: it is not
+  // within least_limit() .. most_limit().
+  op::ResultCode set_memory_limit(uint64_t bytes);
+  uint64_t memory_limit() const { return limit_; }
+  uint64_t least_limit() const;
+  uint64_t most_limit() const;
 
   // The checker (check.cc): every item is reachable and filed under its own hash and tag, records tile their pages,
   // what large values hold is what is taken, accounting is exact, used <= limit. Reads everything. Says why not.
   bool check_invariants(std::string* why);
 
  private:
-  struct Layout;
   struct Superblock;
   // What a record is to be made of. The value is `first` and `second` one after the other, or, if there are any, what
   // `pieces` hold.
@@ -259,6 +276,17 @@ class Store {
   bool sweep_some();
   void sweep_bucket(uint32_t number);
 
+  // limit.cc
+  uint32_t uncounted_pages() const { return layout_.fixed - layout_.fixed_of(pages_counted_); }
+  void choose_targets();
+  bool adjust_some();
+  void take_back(uint32_t pages);
+
+  // walk.cc
+  uint64_t walk_items(uint64_t position, uint8_t size_class);
+  uint64_t walk_bucket(uint64_t position, uint8_t size_class);
+  op::RecordHead record_of(const Item& item) const;
+
   // pins.cc
   PinEntry* find_pin(ItemRef ref);
   void end_pin(ItemRef ref);
@@ -279,6 +307,7 @@ class Store {
   void save();
 
   const StoreConfig config_;
+  const Layout layout_;
   base::OwnerThread owner_;
   Arena arena_;
   Pages pages_;
@@ -296,6 +325,9 @@ class Store {
   uint32_t start_second_;
   uint64_t expiring_items_ = 0;
 
+  uint64_t limit_;               // bytes
+  PageNumber pages_counted_;     // of the highest limit so far
+  uint32_t to_withhold_ = 0;     // of these; see limit.cc
   uint32_t reserve_;             // free pages that only reclaiming may take
   uint32_t free_target_;         // free pages that reclaiming works for
   uint32_t debt_ = 0;            // units written since it last worked
@@ -316,7 +348,14 @@ class Store {
   std::array<Slot, kMaxBatch> guesses_;  // where locate() believes the batch's items to be ...
   uint64_t guessed_at_ = 0;              // ... as long as the index has not changed since
   Slot guess_;                           // of the op that is being executed
-  bool is_untouched_ = false;            // in a file that says "clean", and nothing of it has changed yet
+  Evictions evictions_;
+  struct Found {
+    uint64_t position;
+    ItemRef ref;
+  };
+  std::vector<Found> found_;   // in the bucket that a walk is at
+  std::string page_;           // of records, the last
+  bool is_untouched_ = false;  // in a file that says "clean", and nothing of it has changed yet
   std::string empty_because_;
 };
 

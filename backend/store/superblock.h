@@ -1,6 +1,4 @@
-// The fixed parts of the arena, and what a warm restart finds in the first of them.
-//
-//   [ Superblock | page table | directory of the index | ghosts ]  rounded up to whole pages
+// What a warm restart finds at the start of the arena.
 #pragma once
 
 #include <array>
@@ -13,17 +11,6 @@
 #include "store/store.h"
 
 namespace egret::store {
-
-struct Store::Layout {
-  explicit Layout(uint64_t size);
-
-  PageNumber pages;  // in all
-  PageNumber fixed;  // of these
-  uint64_t table;    // byte offsets
-  uint64_t directory;
-  uint64_t ghosts;
-  uint32_t ghost_lines;
-};
 
 // Plain data, written when the store ends, valid only if `state` says so. All numbers as this machine has them.
 struct Store::Superblock {

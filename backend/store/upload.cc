@@ -15,7 +15,7 @@ uint64_t rounded_to_chunks(uint64_t bytes) {
 }  // namespace
 
 uint64_t Store::large_budget() const {
-  return std::max(config_.memory_limit / 8, rounded_to_chunks(config_.item_size_max) + kPageSize);
+  return std::max(limit_ / 8, rounded_to_chunks(config_.item_size_max) + kPageSize);
 }
 
 Store::Reservation Store::reserve(std::string_view key, uint32_t total_length) {

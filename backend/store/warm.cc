@@ -112,6 +112,7 @@ void Store::restore(const Superblock& kept) {
 
 void Store::save() {
   if (log_.draining() != kNoPage) log_.stop_drain();
+  while (pages_.withheld() > 0) pages_.take_back();  // a limit that was changed lasts as long as the process
   auto& block = *reinterpret_cast<Superblock*>(arena_.data());
   block.memory = arena_.size();
   block.hash_seed = config_.hash_seed;

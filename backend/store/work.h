@@ -10,15 +10,17 @@ class StepWork {
  public:
   static constexpr uint64_t kLimit = 64'000;  // ns, for a step and for each page of its own that an op brings
 
-  static constexpr uint64_t kRecord = 16;     // a record looked at or dropped, in a prefetched group
-  static constexpr uint64_t kBucket = 4;      // a bucket swept, in order
-  static constexpr uint64_t kExtent = 8;      // a page or chunk given back
-  static constexpr uint64_t kBytesPerNs = 8;  // copied
+  static constexpr uint64_t kRecord = 16;       // a record looked at or dropped, in a prefetched group
+  static constexpr uint64_t kBucket = 4;        // a bucket swept, in order
+  static constexpr uint64_t kExtent = 8;        // a page or chunk given back
+  static constexpr uint64_t kBytesPerNs = 8;    // copied
+  static constexpr uint64_t kReleased = 4'000;  // a page of 64 KiB given back to the system
 
   void records(uint64_t count) { ns_ += count * kRecord; }
   void buckets(uint64_t count) { ns_ += count * kBucket; }
   void extents(uint64_t count) { ns_ += count * kExtent; }
   void bytes(uint64_t count) { ns_ += count / kBytesPerNs; }
+  void released() { ns_ += kReleased; }
   void brings(uint64_t pages) { limit_ += pages * kLimit; }
   uint64_t ns() const { return ns_; }
   bool is_within_limit() const { return ns_ <= limit_; }

@@ -27,6 +27,7 @@ enum class OpCode : uint8_t {
   // The counters of group `group`, from row `version` on (of kSizeClasses: from id `version` on); as many as fit,
   // total_length says how many there are.
   kStats = 10,
+  // A page of records (op/records.h) of source `group`, from the cursor `version` on; the result's version is the next.
   kIterate = 11,
   kAdmin = 12,  // `group` says what: AdminVerb
   kPing = 13,
@@ -38,6 +39,9 @@ inline constexpr uint8_t kSetModes = 5;
 enum class AdminVerb : uint8_t {
   kResetStats = 1,
   kCheck = 2,  // for tests: examine the whole store; `value` says what is wrong, empty: nothing. In checked builds only
+  // `value`: a number (8 bytes, little-endian) of bytes, which becomes the memory limit of the whole backend.
+  // kOutOfMemory: it cannot.
+  kMemoryLimit = 3,
 };
 
 // Option bits, one namespace for all ops. Wire format.
@@ -78,7 +82,8 @@ struct Op {
   OpCode code = OpCode::kPing;
   SetMode mode = SetMode::kSet;
   uint16_t options = 0;        // OpOptions
-  uint8_t group = 0;           // stats group, admin verb
+  uint8_t group = 0;           // stats group, admin verb, iterate: RecordSource
+  uint8_t size_class = 255;    // iterate: only items of this one; kAnySizeClass (op/records.h): all
   uint32_t client_flags = 0;   // set, commit
   int64_t exptime = 0;         // as the client gave it: only the backend's clock interprets it
   int64_t vivify_exptime = 0;  // kVivify, kCreate: as exptime
@@ -87,12 +92,12 @@ struct Op {
   uint64_t new_cas = 0;  // kExplicitCas; 0 is one
   uint64_t delta = 0;
   uint64_t initial = 0;
-  uint64_t version = 0;    // chunk: internal version; stats: cursor
+  uint64_t version = 0;    // chunk: internal version; stats, iterate: cursor
   uint32_t upload_id = 0;  // upload, commit, abort: chosen by the client, unique on its lane among live uploads
   uint32_t offset = 0;     // chunk, upload
   uint32_t length = 0;     // chunk: bytes wanted; upload: the whole value's
-  std::string_view key;    // 1..250 bytes, except for flush, stats, admin and ping, which have none
-  std::string_view value;  // set: the value; upload: this part
+  std::string_view key;    // 1..250 bytes, except for flush, stats, iterate, admin and ping, which have none
+  std::string_view value;  // set: the value; upload: this part; admin: what the verb needs
   uint64_t hash = 0;       // not on the wire: hash_key(key), by whoever routes or checks the op
 };
 
@@ -101,7 +106,7 @@ inline constexpr uint32_t kMaxValueLength = 128u << 20;
 
 // Values are wire format: never renumber.
 enum class ResultCode : uint8_t {
-  kOk = 0,    // flush, admin, ping, stats, abort, an upload's part
+  kOk = 0,    // flush, admin, ping, stats, iterate, abort, an upload's part
   kHit = 1,   // get, chunk: the value (or what fits of it), flags, CAS
   kMiss = 2,  // get, delete, arith, a cas on nothing: no such item
   kStored = 3,
@@ -128,13 +133,14 @@ struct Result {
   uint32_t client_flags = 0;  // hit
   uint32_t total_length = 0;  // hit, stats: the whole value's length; value.size() may be less
   uint64_t cas = 0;           // hit with kWantCas, stored
-  uint64_t version = 0;       // hit: the item's internal version, for chunks
-  uint64_t number = 0;        // kNumber; stored with kWantMeta: the length of the value that the item has now
+  uint64_t version = 0;       // hit: the item's internal version, for chunks; iterate: the next cursor
+  // kNumber; stored with kWantMeta: the length of the value that the item has now; iterate: how many records are lost
+  uint64_t number = 0;
   // Of a hit, ttl of a kNumber too; with kWantMeta, else 0: a classic get is neither told of a token nor takes it.
   uint8_t marks = 0;         // ResultMarks
   uint32_t last_access = 0;  // seconds ago
   int64_t ttl = 0;           // seconds left; -1: for ever
-  std::string_view value;    // hit; stats: rows (op/stats.h)
+  std::string_view value;    // hit; stats: rows (op/stats.h); iterate: records (op/records.h)
 
   bool is_partial() const { return value.size() < total_length; }
 };

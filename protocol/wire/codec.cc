@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 
+#include "op/records.h"
 #include "op/stats.h"
 #include "wire/bytes.h"
 
@@ -28,6 +29,8 @@ constexpr size_t kOpHead = 8;      // code, key length, options, value length
 constexpr size_t kResultHead = 8;  // code, fields, marks, 0, value length
 constexpr size_t kMetaSize = 12;   // ttl, last access
 constexpr size_t kMinStatsValue = 256;
+constexpr size_t kMinRecordsValue = 320;  // any one record fits
+static_assert(kMinRecordsValue >= op::kMaxRecord);
 
 // By code; a code that is not here is one of a newer version.
 constexpr std::array<OpShape, 14> kShapes = [] {
@@ -48,7 +51,8 @@ constexpr std::array<OpShape, 14> kShapes = [] {
   set(OpCode::kAbort, {true, true, false, 4, 0});
   set(OpCode::kFlush, {true, false, false, 8, 0});
   set(OpCode::kStats, {true, false, false, 12, 0});
-  set(OpCode::kAdmin, {true, false, false, 4, 0});
+  set(OpCode::kIterate, {true, false, false, 16, 0});
+  set(OpCode::kAdmin, {true, false, true, 4, 0});
   set(OpCode::kPing, {true, false, false, 0, 0});
   return shapes;
 }();
@@ -140,9 +144,13 @@ void put_fields(FieldWriter& out, const Op& op) {
     case OpCode::kAdmin:
       out.put(uint32_t{op.group});
       break;
+    case OpCode::kIterate:
+      out.put(uint32_t{op.group});
+      out.put(uint32_t{op.size_class});
+      out.put(op.version);
+      break;
     case OpCode::kGet:
     case OpCode::kDelete:
-    case OpCode::kIterate:
     case OpCode::kPing:
       break;
   }
@@ -153,6 +161,7 @@ void put_fields(FieldWriter& out, const Op& op) {
 DecodeError get_fields(FieldReader& in, Op& op) {
   uint32_t mode = 0;
   uint32_t group = 0;
+  uint32_t size_class = op::kAnySizeClass;
   switch (op.code) {
     case OpCode::kSet:
       op.client_flags = in.get<uint32_t>();
@@ -191,16 +200,21 @@ DecodeError get_fields(FieldReader& in, Op& op) {
     case OpCode::kAdmin:
       group = in.get<uint32_t>();
       break;
+    case OpCode::kIterate:
+      group = in.get<uint32_t>();
+      size_class = in.get<uint32_t>();
+      op.version = in.get<uint64_t>();
+      break;
     case OpCode::kGet:
     case OpCode::kDelete:
-    case OpCode::kIterate:
     case OpCode::kPing:
       break;
   }
   get_option_fields(in, op);
-  if (mode >= op::kSetModes || group > 255) return DecodeError::kBadEnum;
+  if (mode >= op::kSetModes || group > 255 || size_class > 255) return DecodeError::kBadEnum;
   op.mode = static_cast<op::SetMode>(mode);
   op.group = static_cast<uint8_t>(group);
+  op.size_class = static_cast<uint8_t>(size_class);
   return in.ok() ? DecodeError::kNone : DecodeError::kTruncated;
 }
 
@@ -309,45 +323,74 @@ size_t min_result_size(const Op& op) {
       return kResultHead + cas + 8 + meta;
     case OpCode::kStats:
       return kResultHead + 12 + kMinStatsValue;
+    case OpCode::kIterate:
+      return kResultHead + 12 + 8 + kMinRecordsValue;
     default:
       return kResultHead;
   }
 }
 
-std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result& result) {
-  uint8_t fields = 0;
-  // Only what min_result_size() has reserved for this op is written, whatever the result holds.
+namespace {
+// What of a result's value fits in `room` bytes: any bytes of an item's, whole rows, whole records.
+struct Cut {
+  std::string_view value;
+  uint64_t version;     // a client goes on with this
+  uint64_t whole_size;  // what it is told of
+};
+Cut cut_value(const Op& op, const Result& result, size_t room) {
+  if (op.code == OpCode::kIterate) {
+    const op::RecordPage page = op::cut_records(result.value, result.version, room);
+    return {page.records, page.cursor, page.records.size()};
+  }
+  if (op.code == OpCode::kStats) room -= room % sizeof(op::StatRow);
+  return {result.value.substr(0, room), result.version, result.total_length};
+}
+
+// What min_result_size() has reserved for values.
+size_t reserved_for_value(OpCode code) {
+  return code == OpCode::kStats ? kMinStatsValue : code == OpCode::kIterate ? kMinRecordsValue : 0;
+}
+
+// Only what min_result_size() has reserved for this op, whatever the result holds.
+uint8_t fields_of(const Op& op, const Result& result, const Cut& cut) {
   const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
   const bool stats = op.code == OpCode::kStats;
+  const bool page = op.code == OpCode::kIterate && result.code == ResultCode::kOk;
   const bool number = result.code == ResultCode::kNumber && op.code == OpCode::kArith;
   const bool stored = result.code == ResultCode::kStored && (op.code == OpCode::kSet || op.code == OpCode::kCommit);
   const uint16_t wants = op.options & shape_of(op.code).allowed_options;
-  size_t value_room = room - min_result_size(op) + (stats ? kMinStatsValue : 0);
-  if (stats) value_room -= value_room % sizeof(op::StatRow);  // whole rows only
-  const std::string_view value = result.value.substr(0, value_room);
+  uint8_t fields = 0;
   if (hit && result.client_flags != 0) fields |= kHasFlags;
   if ((wants & op::kWantCas) && (hit || number || stored)) fields |= kHasCas;
-  if ((hit || stats) && value.size() < result.total_length) fields |= kHasVersion;
-  if (number || (stored && (wants & op::kWantMeta))) fields |= kHasNumber;
+  if (page || ((hit || stats) && cut.value.size() < cut.whole_size)) fields |= kHasVersion;
+  if (number || page || (stored && (wants & op::kWantMeta))) fields |= kHasNumber;
   if ((wants & op::kWantMeta) && (hit || number)) fields |= kHasMeta;
+  return fields;
+}
+}  // namespace
+
+std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result& result) {
+  const Cut cut = cut_value(op, result, room - min_result_size(op) + reserved_for_value(op.code));
+  const uint8_t fields = fields_of(op, result, cut);
+  const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
   FieldWriter out(to);
   out.put(static_cast<uint8_t>(result.code));
   out.put(fields);
   out.put(static_cast<uint8_t>(hit ? result.marks & kAllMarks : 0));
   out.put(uint8_t{0});
-  out.put(static_cast<uint32_t>(value.size()));
+  out.put(static_cast<uint32_t>(cut.value.size()));
   if (fields & kHasFlags) out.put(result.client_flags);
   if (fields & kHasCas) out.put(result.cas);
   if (fields & kHasVersion) {
-    out.put(result.version);
-    out.put(result.total_length);
+    out.put(cut.version);
+    out.put(static_cast<uint32_t>(cut.whole_size));
   }
   if (fields & kHasNumber) out.put(result.number);
   if (fields & kHasMeta) {
     out.put(result.ttl);
     out.put(result.last_access);
   }
-  out.put_bytes(value);
+  out.put_bytes(cut.value);
   return out.at();
 }
 

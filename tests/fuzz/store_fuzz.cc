@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "op/hash.h"
+#include "op/records.h"
 #include "store/number.h"
 #include "store/store.h"
 
@@ -261,7 +262,43 @@ class Run {
     } else if (what % 2 == 0) {
       clock_.advance_seconds(what % 5);
       store_->begin_pass();
+    } else if (what % 16 == 1) {
+      walk();
+    } else if (what % 16 == 3) {
+      store_->set_memory_limit((1 + input_.byte() % 8u) * store::kMinMemory / 2);
+      store_->idle_step();
     }
+  }
+
+  // Tells of what the map has, and of each once.
+  void walk() {
+    op::Op op;
+    op.code = op::OpCode::kIterate;
+    std::map<std::string, uint32_t> seen;
+    for (int pages = 0; op.version != op::kWalkOver; ++pages) {
+      require(pages < 10'000, "a walk does not end");
+      const op::Result page = store_->iterate(op);
+      const op::RecordPage cut = op::cut_records(page.value, page.version, op::kMaxRecord);
+      std::string_view left = cut.records;
+      for (op::Record record; op::take_record(left, record);) {
+        require(seen.emplace(record.key, record.head.value_length).second, "an item is told of twice");
+      }
+      require(left.empty(), "a record is none");
+      op.version = cut.cursor;
+    }
+    size_t live = 0;
+    for (int number = 0; number < 24; ++number) {
+      for (const size_t padding : {0u, 8u, 16u}) {
+        std::string key = "k" + std::to_string(number);
+        key.resize(key.size() + padding, '-');
+        const Entry* entry = find(key);
+        if (entry == nullptr) continue;
+        ++live;
+        const auto at = seen.find(key);
+        require(at != seen.end() && at->second == entry->value.size(), "an item is not told of, or wrongly");
+      }
+    }
+    require(live == seen.size(), "what is gone is told of");
   }
 
   void check() {

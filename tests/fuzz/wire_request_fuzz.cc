@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "input.h"
+#include "op/records.h"
 #include "op/stats.h"
 #include "rpc/slot_poller.h"
 #include "wire/bytes.h"
@@ -129,13 +130,25 @@ class FakeHandler final : public rpc::OpHandler {
         result.value = std::string_view(value_).substr(0, 40 * sizeof(op::StatRow));
         result.total_length = static_cast<uint32_t>(result.value.size());
         break;
+      case op::OpCode::kIterate:
+        result.code = op::ResultCode::kOk;
+        result.value = records_;
+        result.total_length = static_cast<uint32_t>(records_.size());
+        break;
       default:
         break;
     }
     return result;
   }
 
+  static std::string some_records() {
+    std::string records;
+    for (size_t i = 1; i < 20; ++i) op::append_record(records, {}, std::string(i * 13, 'k'));
+    return records;
+  }
+
   const std::string value_;
+  const std::string records_ = some_records();
   std::span<Op> batch_;
   size_t next_ = 0;
   bool round_begun_ = false;

@@ -152,10 +152,11 @@ class Script {
 
   void append() {
     Op op;
-    static constexpr op::OpCode kCodes[] = {op::OpCode::kGet,   op::OpCode::kSet,   op::OpCode::kArith,
-                                            op::OpCode::kChunk, op::OpCode::kStats, op::OpCode::kPing};
+    static constexpr op::OpCode kCodes[] = {op::OpCode::kGet,    op::OpCode::kSet,   op::OpCode::kArith,
+                                            op::OpCode::kChunk,  op::OpCode::kStats, op::OpCode::kPing,
+                                            op::OpCode::kIterate};
     op.code = kCodes[input_.take<uint8_t>() % std::size(kCodes)];
-    const bool has_key = op.code < op::OpCode::kStats;
+    const bool has_key = op.code < op::OpCode::kFlush;
     const auto bytes = input_.bytes(input_.take<uint8_t>() % 250 + 1u);
     const std::string key = "k" + std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size() % 249);
     if (has_key) op.key = key;

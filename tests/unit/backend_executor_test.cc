@@ -9,6 +9,7 @@
 
 #include "backend/executor.h"
 #include "op/hash.h"
+#include "op/records.h"
 
 using namespace egret::backend;
 using namespace egret::op;
@@ -105,7 +106,6 @@ TEST_SUITE("keys") {
   TEST_CASE("ping is answered, what nobody knows is unsupported") {
     Partition partition;
     CHECK(partition.code(make(OpCode::kPing)) == ResultCode::kOk);
-    CHECK(partition.code(make(OpCode::kIterate, "key")) == ResultCode::kUnsupported);
     CHECK(partition.code(make(static_cast<OpCode>(200), "key", "fields")) == ResultCode::kUnsupported);
   }
 }
@@ -320,6 +320,44 @@ TEST_SUITE("statistics") {
     CHECK(partition.code(reset) == ResultCode::kOk);
     CHECK(stat(partition, StatId::kCmdGet) == 0);
     CHECK(stat(partition, StatId::kCurrItems) == 1);
+  }
+
+  TEST_CASE("a partition takes its share of the whole backend's memory limit, and says so") {
+    uint64_t sum = 0;
+    for (uint32_t number = 0; number < 3; ++number) {
+      Partition partition(3, number);
+      Op limit = make(OpCode::kAdmin);
+      limit.group = static_cast<uint8_t>(AdminVerb::kMemoryLimit);
+      CHECK(partition.code(limit) == ResultCode::kInvalid);
+      const auto with = [&](uint64_t bytes) {
+        static uint64_t kept;
+        kept = bytes;
+        limit.value = {reinterpret_cast<const char*>(&kept), sizeof kept};
+        return limit;
+      };
+      CHECK(partition.code(with(25'000'000)) == ResultCode::kOk);
+      sum += stat(partition, StatId::kLimitMaxbytes);
+      CHECK(partition.code(with(1'000)) == ResultCode::kOutOfMemory);
+      limit.value.remove_suffix(1);
+      CHECK(partition.code(limit) == ResultCode::kInvalid);
+    }
+    CHECK(sum == 25'000'000);
+  }
+
+  TEST_CASE("iterate gives what is there, page by page") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", "value"));
+    Op iterate = make(OpCode::kIterate);
+    std::string found;
+    for (int pages = 0; iterate.version != kWalkOver; ++pages) {
+      REQUIRE(pages < 1'000);
+      const Result page = partition.run(iterate);
+      REQUIRE(page.code == ResultCode::kOk);
+      std::string_view records = page.value;
+      for (Record record; take_record(records, record);) found += record.key;
+      iterate.version = page.version;
+    }
+    CHECK(found == "key");
   }
 
   TEST_CASE("the checker says nothing of a sound store, in checked builds; others do not know it") {

@@ -6,6 +6,7 @@
 
 #include "op/item_size.h"
 #include "op/op.h"
+#include "op/records.h"
 #include "op/stats.h"
 
 using namespace egret::op;
@@ -13,6 +14,7 @@ using namespace egret::op;
 TEST_CASE("numbers that are on the wire never change") {
   CHECK(static_cast<int>(OpCode::kGet) == 1);
   CHECK(static_cast<int>(OpCode::kUpload) == 6);
+  CHECK(static_cast<int>(OpCode::kIterate) == 11);
   CHECK(static_cast<int>(OpCode::kPing) == 13);
   CHECK(static_cast<int>(SetMode::kPrepend) == 4);
   CHECK(kSetModes == 5);
@@ -25,6 +27,9 @@ TEST_CASE("numbers that are on the wire never change") {
   CHECK(static_cast<int>(StatId::kEvicts) == 36);
   CHECK(static_cast<int>(AdminVerb::kResetStats) == 1);
   CHECK(static_cast<int>(AdminVerb::kCheck) == 2);
+  CHECK(static_cast<int>(AdminVerb::kMemoryLimit) == 3);
+  CHECK(static_cast<int>(RecordSource::kItems) == 0);
+  CHECK(static_cast<int>(RecordSource::kEvicted) == 1);
 }
 
 TEST_CASE("every code has a name of its own, and any other byte has one, too") {

@@ -369,6 +369,27 @@ TEST_CASE("a file that cannot be had: a clear error") {
   CHECK(h.get("key") == "value");
 }
 
+TEST_CASE("a limit that was lowered lasts until the restart: items stay, and the room is there again") {
+  WarmFile file;
+  WarmHarness h(config_in(file));
+  for (uint64_t i = 0; i < 20'000; ++i) h.set(key_of(i), std::string(500, 'v'));
+  CHECK(h.store->most_limit() == kMemory);
+  REQUIRE(h.store->set_memory_limit(4u << 20) == ResultCode::kOk);
+  while (h.store->idle_step()) {
+  }
+  CHECK(h.store->memory_used() <= 4u << 20);
+  struct stat status {};
+  REQUIRE(::stat(file.path.c_str(), &status) == 0);
+  CHECK(status.st_blocks * 512 <= 5 << 20);  // what the file system has given it
+  const uint64_t items = h.store->item_count();
+  h.restart();
+  CHECK(h.store->item_count() == items);
+  CHECK(h.store->memory_limit() == kMemory);
+  for (uint64_t i = 0; i < 20'000; ++i) h.set(key_of(i), std::string(500, 'v'));
+  CHECK(h.store->item_count() > items * 3 / 2);
+  CHECK(h.store->memory_used() <= kMemory);
+}
+
 TEST_CASE("a store in a file can be resident from the beginning, and is kept all the same") {
   WarmFile file;
   StoreConfig config = config_in(file);

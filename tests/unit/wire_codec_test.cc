@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include "op/records.h"
 #include "op/stats.h"
 #include "wire/bytes.h"
 #include "wire/codec.h"
@@ -183,11 +184,14 @@ TEST_SUITE("ops") {
       poke<uint32_t>(commit, kHead + 8, mode);
       CHECK(decode_one(commit) == DecodeError::kBadEnum);
     }
-    for (const OpCode code : {OpCode::kStats, OpCode::kAdmin}) {
+    for (const OpCode code : {OpCode::kStats, OpCode::kAdmin, OpCode::kIterate}) {
       auto bytes = encoded(make_op(code, ""));
       poke<uint32_t>(bytes, kHead, 256);
       CHECK(decode_one(bytes) == DecodeError::kBadEnum);
     }
+    auto iterate = encoded(make_op(OpCode::kIterate, ""));
+    poke<uint32_t>(iterate, kHead + 4, 256);
+    CHECK(decode_one(iterate) == DecodeError::kBadEnum);
   }
 
   TEST_CASE("a key where none may be, none where there must be one, and one too long are refused") {
@@ -209,7 +213,8 @@ TEST_SUITE("ops") {
   TEST_CASE("value lengths lie in no way that matters") {
     for (const OpSample& sample : op_samples()) {
       CAPTURE(sample.name);
-      const bool may_have = sample.op.code == OpCode::kSet || sample.op.code == OpCode::kUpload;
+      const bool may_have =
+          sample.op.code == OpCode::kSet || sample.op.code == OpCode::kUpload || sample.op.code == OpCode::kAdmin;
       for (const uint32_t length : {1u, 0x7fff'ffffu, 0xffff'ffffu}) {
         auto bytes = encoded(sample.op);
         poke<uint32_t>(bytes, 4, static_cast<uint32_t>(sample.op.value.size()) + length);
@@ -238,7 +243,7 @@ TEST_SUITE("ops") {
   }
 
   TEST_CASE("an op of a code nobody knows yet is kept: code, options, key and value") {
-    for (const unsigned code : {0u, 11u, 14u, 99u, 255u}) {
+    for (const unsigned code : {0u, 14u, 15u, 99u, 255u}) {
       Op unknown = make_op(static_cast<OpCode>(code), "some key", [](Op& o) { o.value = "fields and value"; });
       for (const uint16_t options : {uint16_t{0}, uint16_t{kWantCas}, uint16_t{0xffff}}) {
         auto bytes = encoded(unknown);
@@ -250,7 +255,7 @@ TEST_SUITE("ops") {
         CHECK(back.key == unknown.key);
         CHECK(back.value == unknown.value);
         CHECK(min_result_size(back) >= kHead);
-        CHECK(std::string(to_string(back.code)) == (code == 11 ? "iterate" : "unknown"));
+        CHECK(std::string(to_string(back.code)) == "unknown");
         Op again = back;
         again.key = unknown.key;
         CHECK_MESSAGE(encoded(again) == bytes, "encoding it again yields the same bytes");
@@ -419,6 +424,69 @@ TEST_SUITE("results") {
       CHECK(back.value.size() <= room - 8);
       CHECK(back.total_length == rows.size());
     }
+  }
+
+  TEST_CASE("records are cut between two of them, and the cursor is that of the last which is there") {
+    const Op iterate = make_op(OpCode::kIterate, "");
+    std::string records;
+    for (uint64_t i = 0; i < 8; ++i) {
+      RecordHead head{};
+      head.cursor = 100 + i;
+      append_record(records, head, std::string(i == 3 ? kMaxKeyLength : 20, 'k'));
+    }
+    Result page = make_result(ResultCode::kOk, records);
+    page.version = 1'000;
+    page.number = 7;
+    for (size_t room = min_result_size(iterate); room < min_result_size(iterate) + records.size(); ++room) {
+      Result back;
+      REQUIRE(read_result(encoded_result(iterate, page, room), back));
+      CHECK(back.value.size() <= room - 28);
+      CHECK_FALSE(back.is_partial());
+      CHECK(back.number == 7);
+      uint64_t last = 0;
+      std::string_view left = back.value;
+      for (Record record; take_record(left, record);) last = record.head.cursor;
+      CHECK(left.empty());
+      CHECK(last != 0);
+      CHECK(back.version == (last == 107 ? 1'000 : last));
+      // Not even one more would have fitted.
+      const size_t next = last == 102 ? kMaxRecord : sizeof(RecordHead) + 20;
+      CHECK((last == 107 || back.value.size() + next > room - 28));
+    }
+  }
+
+  TEST_CASE("the end of a walk, or one that found nothing, is told by the cursor") {
+    Result page = make_result(ResultCode::kOk);
+    page.version = kWalkOver;
+    Result back;
+    REQUIRE(read_result(encoded_result(make_op(OpCode::kIterate, ""), page, 348), back));
+    CHECK(same(back, page));
+  }
+
+  TEST_CASE("bytes that are no record end the reading") {
+    std::string good;
+    append_record(good, {}, "key");
+    Record record;
+    std::string_view left = good;
+    REQUIRE(take_record(left, record));
+    CHECK(record.key == "key");
+    CHECK(left.empty());
+    for (size_t length = 0; length < good.size(); ++length) {
+      const std::unique_ptr<char[]> exact(new char[length]);
+      std::copy_n(good.data(), length, exact.get());
+      left = {exact.get(), length};
+      CHECK_FALSE(take_record(left, record));
+    }
+    for (const unsigned key_length : {0u, 4u, 251u, 255u}) {
+      std::string bad = good;
+      bad[38] = static_cast<char>(key_length);
+      left = bad;
+      CHECK_FALSE(take_record(left, record));
+    }
+    std::string bad = good;
+    bad[39] = 1;
+    left = bad;
+    CHECK_FALSE(take_record(left, record));
   }
 
   TEST_CASE("a result cut anywhere is refused") {

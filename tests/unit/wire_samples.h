@@ -142,7 +142,11 @@ inline std::vector<OpSample> op_samples() {
       {"abort", make_op(OpCode::kAbort, "key", [](Op& o) { o.upload_id = 0x0102'0304; }), 4, 8},
       {"flush", make_op(OpCode::kFlush, "", [](Op& o) { o.exptime = kExptime; }), 8, 8},
       {"stats", make_op(OpCode::kStats, "", [](Op& o) { o.group = 255, o.version = kCas; }), 12, 276},
+      {"iterate", make_op(OpCode::kIterate, "", [](Op& o) { o.group = 254, o.size_class = 253, o.version = kCas; }), 16,
+       348},
       {"admin", make_op(OpCode::kAdmin, "", [](Op& o) { o.group = 1; }), 4, 8},
+      {"admin with what it needs", make_op(OpCode::kAdmin, "", [](Op& o) { o.group = 3, o.value = binary_value; }), 4,
+       8},
       {"ping", make_op(OpCode::kPing, ""), 0, 8},
   };
 }
@@ -150,10 +154,11 @@ inline std::vector<OpSample> op_samples() {
 // All that is on the wire; the hash is not.
 inline bool same(const op::Op& a, const op::Op& b) {
   return a.code == b.code && a.mode == b.mode && a.options == b.options && a.group == b.group &&
-         a.client_flags == b.client_flags && a.exptime == b.exptime && a.vivify_exptime == b.vivify_exptime &&
-         a.recache_below == b.recache_below && a.new_cas == b.new_cas && a.cas == b.cas && a.delta == b.delta &&
-         a.initial == b.initial && a.version == b.version && a.upload_id == b.upload_id && a.offset == b.offset &&
-         a.length == b.length && a.key == b.key && a.value == b.value;
+         a.size_class == b.size_class && a.client_flags == b.client_flags && a.exptime == b.exptime &&
+         a.vivify_exptime == b.vivify_exptime && a.recache_below == b.recache_below && a.new_cas == b.new_cas &&
+         a.cas == b.cas && a.delta == b.delta && a.initial == b.initial && a.version == b.version &&
+         a.upload_id == b.upload_id && a.offset == b.offset && a.length == b.length && a.key == b.key &&
+         a.value == b.value;
 }
 
 inline bool same(const op::Result& a, const op::Result& b) {
