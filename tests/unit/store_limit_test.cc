@@ -15,10 +15,6 @@ using op::ResultCode;
 using op::StatId;
 
 namespace {
-std::string key_of(uint64_t number) {
-  return "key-" + std::to_string(number);
-}
-
 void settle(Harness& h) {
   for (uint32_t steps = 0; h.store->idle_step(); ++steps) REQUIRE(steps < 100'000);
 }
@@ -144,7 +140,7 @@ TEST_CASE("uploads and pins outlive a limit that falls") {
   h.set("pinned", std::string(200'000, 'p'));
   auto pin = h.store->pin("pinned", h.make(op::OpCode::kGet, "pinned").hash);
   REQUIRE(bool{pin});
-  auto reserved = h.store->reserve("up", h.make(op::OpCode::kGet, "up").hash, 300'000);
+  auto reserved = h.store->reserve("up", 300'000);
   REQUIRE(reserved.code == ResultCode::kOk);
   REQUIRE(reserved.upload.write(0, std::string(200'000, 'u')) == ResultCode::kOk);
   fill(h, 30'000, 600);

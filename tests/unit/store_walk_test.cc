@@ -18,10 +18,6 @@ using op::StatId;
 namespace {
 constexpr uint32_t kWellBehaved = 1 << 20;  // pages; no walk takes so many
 
-std::string key_of(uint64_t number) {
-  return "key-" + std::to_string(number);
-}
-
 op::Op asking(RecordSource source, uint64_t cursor, uint8_t size_class = op::kAnySizeClass) {
   op::Op op;
   op.code = op::OpCode::kIterate;
