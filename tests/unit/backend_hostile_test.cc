@@ -222,9 +222,22 @@ TEST_CASE("figures at the end of their range are answered, whatever they ask for
   }
   CHECK(call(make(OpCode::kStats, "", [](Op& o) { o.group = 255; })) == ResultCode::kUnsupported);
   CHECK(call(make(OpCode::kAdmin, "", [](Op& o) { o.group = 255; })) == ResultCode::kUnsupported);
+  CHECK(call(make(OpCode::kIterate, "", [](Op& o) { o.group = 254; })) == ResultCode::kUnsupported);
+  for (const uint8_t source : {uint8_t{0}, uint8_t{1}}) {
+    for (const uint64_t cursor : {uint64_t{0}, uint64_t{1}, UINT64_MAX - 1, UINT64_MAX}) {
+      for (const uint8_t size_class : {uint8_t{0}, uint8_t{95}, uint8_t{96}, uint8_t{255}}) {
+        CHECK(call(make(OpCode::kIterate, "", [&](Op& o) {
+                o.group = source, o.version = cursor, o.size_class = size_class;
+              })) == ResultCode::kOk);
+      }
+    }
+  }
+  for (const std::string_view amount : {"", "1234567", "\xff\xff\xff\xff\xff\xff\xff\xff", "too long a number"}) {
+    CHECK(call(make(OpCode::kAdmin, "", [&](Op& o) { o.group = 3, o.value = amount; })) != ResultCode::kOk);
+  }
   CHECK(call(make(OpCode::kCommit, "k", [](Op& o) { o.upload_id = kAll; })) != ResultCode::kStored);
   CHECK(call(make(OpCode::kAbort, "k", [](Op& o) { o.upload_id = kAll; })) == ResultCode::kOk);
-  for (const int code : {0, 11, 14, 255}) CHECK(call(make(static_cast<OpCode>(code), "k")) == ResultCode::kUnsupported);
+  for (const int code : {0, 14, 15, 255}) CHECK(call(make(static_cast<OpCode>(code), "k")) == ResultCode::kUnsupported);
   raw.end();
   siege.check_all_is_well();
 }
