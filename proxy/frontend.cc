@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "memcache/reply.h"
+#include "proxy/credentials.h"
 
 namespace egret::proxy {
 
@@ -194,6 +195,12 @@ std::string Frontend::ready_notice() const {
 void Frontend::reload() {
   // It says itself how that went.
   if (stats_.tls != nullptr) static_cast<void>(stats_.tls->refresh());
+  if (config_.credentials == nullptr) return;
+  if (const Status loaded = config_.credentials->load(); loaded) {
+    base::log_info("read {} again", config_.credentials->path());
+  } else {
+    base::log_error("auth_file stays as it was: {}", loaded.message());
+  }
 }
 
 std::vector<ListenerRecord> Frontend::listener_records() const {
