@@ -31,7 +31,7 @@ op::Result Store::flush(const op::Op& op) {
   const int64_t fires = is_absolute ? op.exptime - 1 : now_ + op.exptime - 1;
   if (op.exptime <= 0 || fires < now_) {
     flushed_before_ = ++version_;
-    flush_unswept_ = true;
+    note_unswept_flush();
     return answer(op::ResultCode::kOk);
   }
   if (fires <= UINT32_MAX) flush_second_ = static_cast<uint32_t>(fires);
@@ -40,7 +40,7 @@ op::Result Store::flush(const op::Op& op) {
 }
 
 void Store::fire_flush() {
-  flush_unswept_ = true;
+  note_unswept_flush();
   if (now_ == flush_second_) {
     flushed_before_ = kEverything;
   } else {

@@ -234,6 +234,7 @@ op::Result Store::replace_value(const op::Op& op, Slot old, Upload* upload, Bits
 // What has expired may be all that is in the way: it is looked for at once, and not at the next turn.
 op::Result Store::no_room() {
   if (expiring_items_ > 0) sweep_second_ = 0;
+  flush_sweep_second_ = 0;
   return answer(ResultCode::kOutOfMemory);
 }
 

@@ -267,6 +267,7 @@ void Store::count_out(const Item& item) {
 void Store::set_expires(Slot slot, bool expires) {
   if (expires == slot.expires()) return;
   slot.set_expires(expires);
+  if (expires && expiring_items_ == 0) sweep_second_ = now_;
   expiring_items_ += expires ? 1 : uint64_t(-1);
 }
 

@@ -275,6 +275,7 @@ class Store {
   // sweep.cc
   bool sweep_some();
   void sweep_bucket(uint32_t number);
+  void note_unswept_flush();
 
   // limit.cc
   uint32_t uncounted_pages() const { return layout_.fixed - layout_.fixed_of(pages_counted_); }
@@ -338,6 +339,7 @@ class Store {
   uint32_t sweep_second_ = 0;    // when this turn began
   bool sweeps_flushed_ = false;  // this turn looks at every item, since there has been a flush
   bool flush_unswept_ = false;
+  uint32_t flush_sweep_second_ = 0;  // what a flush has hidden is swept from here on
 
   uint64_t upload_bytes_ = 0;   // promised to uploads
   uint64_t upload_chunks_ = 0;  // taken by them

@@ -11,6 +11,8 @@ using op::StatId;
 
 namespace {
 constexpr uint32_t kTurnSeconds = 20;
+// Who asks for an item right after a flush learns that it was flushed (get_flushed), not only that there is none.
+constexpr uint32_t kFlushGraceSeconds = 2;
 constexpr uint32_t kPassesPerTurn = kTurnSeconds * 200;  // begin_pass() comes every 5 ms at most
 constexpr uint32_t kLeastBuckets = 16;
 constexpr uint32_t kMostBuckets = 512;
@@ -20,10 +22,12 @@ constexpr uint32_t kAhead = 8;  // buckets
 // False: there is nothing to sweep at present.
 bool Store::sweep_some() {
   if (sweep_at_ == 0) {
-    const bool finds = expiring_items_ > 0 || flush_unswept_;
-    if (!finds || (now_ - sweep_second_ < kTurnSeconds && !flush_unswept_)) return false;
+    const bool flush_is_due = flush_unswept_ && now_ >= flush_sweep_second_;
+    const bool turn_is_due = expiring_items_ > 0 && now_ - sweep_second_ >= kTurnSeconds;
+    if (!flush_is_due && !turn_is_due) return false;
     sweep_second_ = now_;
-    sweeps_flushed_ = std::exchange(flush_unswept_, false);
+    sweeps_flushed_ = flush_is_due;
+    if (flush_is_due) flush_unswept_ = false;
   }
   const uint32_t buckets = index_.bucket_count();
   const uint32_t count = std::clamp(buckets / kPassesPerTurn, kLeastBuckets, kMostBuckets);
@@ -42,15 +46,21 @@ bool Store::sweep_some() {
 }
 
 uint32_t Store::upkeep_in_seconds() const {
-  if (sweep_at_ != 0 || flush_unswept_) return 0;
+  if (sweep_at_ != 0) return 0;
   uint32_t soonest = kNever;
+  if (flush_unswept_) soonest = flush_sweep_second_ - std::min(now_, flush_sweep_second_);
   if (expiring_items_ > 0) {
     const uint32_t since = now_ - sweep_second_;
-    soonest = since < kTurnSeconds ? kTurnSeconds - since : 0;
+    soonest = std::min(soonest, since < kTurnSeconds ? kTurnSeconds - since : 0);
   }
   // One that fires in this second has done so when it is over.
   if (flush_second_ != 0) soonest = std::min(soonest, flush_second_ > now_ ? flush_second_ - now_ : 1);
   return soonest;
+}
+
+void Store::note_unswept_flush() {
+  flush_unswept_ = true;
+  flush_sweep_second_ = now_ + kFlushGraceSeconds;
 }
 
 void Store::sweep_bucket(uint32_t number) {

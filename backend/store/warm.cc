@@ -100,7 +100,7 @@ void Store::restore(const Superblock& kept) {
   flushed_before_ = kept.flushed_before;
   flush_second_ = kept.flush_second;
   expiring_items_ = kept.expiring_items;
-  flush_unswept_ = flushed_before_ != 0;
+  if (flushed_before_ != 0) note_unswept_flush();
   ghosts_.fit(kept.items);
   counters_[StatId::kBytes] = kept.bytes;
   counters_[StatId::kCurrItems] = kept.items;

@@ -126,4 +126,17 @@ TEST_CASE("flush, in the second of a firing flush, lets what follows live") {
   CHECK(h.get("a") == "3");
 }
 
+TEST_CASE("who asks right behind a flush or an end of time learns the reason, however idle the store is") {
+  Harness h;
+  h.set("flushed", "v");
+  h.flush_all();
+  h.set("expired", "v", 2'678'400);  // a point in time, long past
+  while (h.store->idle_step()) {
+  }
+  CHECK(h.get("flushed") == "-");
+  CHECK(h.get("expired") == "-");
+  CHECK(h.stat(op::StatId::kGetFlushed) == 1);
+  CHECK(h.stat(op::StatId::kGetExpired) == 1);
+}
+
 }  // namespace egret::store
