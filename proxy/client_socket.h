@@ -45,7 +45,7 @@ class ClientSocket {
   // Sends from the front of `pieces`, `bytes` in all, whatever `io` says. kDone: that was everything. If not, the next
   // call must begin with what this one left over; it may lie elsewhere and more may follow it.
   virtual Transfer send(std::span<const iovec> pieces) = 0;
-  // receive() has something to say that no event of the descriptor will tell of.
+  // receive() may have something to say that no event of the descriptor will tell of.
   virtual bool holds_input() const { return false; }
   // Whether the client has got through what comes before its first byte. If not, it is on probation.
   virtual bool is_ready() const { return true; }

@@ -59,7 +59,7 @@ void Connection::read() {
       break;
     }
     if (read_once()) continue;
-    if (state_ == State::kLastCall && !dispatcher_.is_blocked()) drain();
+    if (state_ == State::kLastCall && !dispatcher_.is_blocked() && !socket_->holds_input()) drain();
     break;
   }
   after_feed();

@@ -50,8 +50,8 @@ ClientSocket::Transfer TlsSocket::receive(char* buffer, size_t capacity) {
     }
   }
   if (total == 0) return {io};
-  // The rest of a record, or an end that the next call tells of.
-  holds_input_ = io == Io::kDone ? SSL_has_pending(ssl_.get()) == 1 : io != Io::kWantRead;
+  // The rest of a record, perhaps more records, or an end that the next call tells of.
+  holds_input_ = io == Io::kDone ? total < capacity || SSL_has_pending(ssl_.get()) == 1 : io != Io::kWantRead;
   return {Io::kDone, total};
 }
 

@@ -288,17 +288,30 @@ def test_a_client_that_closes_its_side_without_goodbye_hears_all_answers(server)
         assert answer == b"STORED\r\nVALUE half 0 2\r\nok\r\nEND\r\n" * 50
 
 
-def test_what_is_under_way_is_answered_when_the_proxy_stops(start):
-    egret = start()
-    with connect_tls(egret.tls_address) as sock:
-        sock.sendall(b"set last 0 0 2\r\nok\r\nget last\r\n" * 200)
-        egret.proxies[0].signal(signal.SIGTERM)
-        answer = b""
-        while piece := sock.recv(65536):
-            answer += piece
-        assert answer == b"STORED\r\nVALUE last 0 2\r\nok\r\nEND\r\n" * 200
-    egret.proxies[0].wait()
-    egret.start_proxy(0)
+@BOTH
+def test_what_was_sent_is_answered_when_the_proxy_stops(start, version):
+    """In one record or in many."""
+    for records in (1, 3000):
+        egret = start()
+        with connect(egret.tls_address) as sock:
+            hand = Handshake(client_context(newest=version)).finish(sock)
+            request = b"set last 0 0 2\r\nok\r\nget last\r\n"
+            sealed = b"".join(hand.seal(request * (3000 // records)) for _ in range(records))
+            egret.proxies[0].signal(signal.SIGSTOP)  # so that all of it is there when it is told to stop
+            sock.sendall(sealed)
+            egret.proxies[0].signal(signal.SIGTERM)
+            egret.proxies[0].signal(signal.SIGCONT)
+            answer = b""
+            while piece := sock.recv(65536):
+                hand.incoming.write(piece)
+                try:
+                    while piece := hand.tls.read(65536):
+                        answer += piece
+                except ssl.SSLWantReadError:
+                    pass
+            assert answer == b"STORED\r\nVALUE last 0 2\r\nok\r\nEND\r\n" * 3000
+        assert egret.proxies[0].wait() == 0
+        egret.start_proxy(0)
 
 
 # Handshakes
