@@ -1,6 +1,7 @@
 """TLS on the proxy's listeners: whoever speaks it right is served as on any other listener, whoever does not is turned
 away, and nobody else notices."""
 
+import itertools
 import os
 import random
 import re
@@ -26,6 +27,9 @@ TLS12, TLS13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 BOTH = pytest.mark.parametrize("version", [TLS12, TLS13], ids=["1.2", "1.3"])
 
 
+_numbers = itertools.count()
+
+
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):
     return tls.Authority(tmp_path_factory.mktemp("tls"))
@@ -46,7 +50,7 @@ def start(authority):
     started = []
 
     def start_one(certificate=None, **proxy):
-        started.append(TlsEgret(*(certificate or authority.issue("server-of-one")), proxy=proxy))
+        started.append(TlsEgret(*(certificate or authority.issue(f"server{next(_numbers)}")), proxy=proxy))
         return started[-1]
     yield start_one
     for egret in started:
