@@ -12,7 +12,7 @@ help:
 	@echo 'make run [LISTEN=127.0.0.1:11211]   build, and serve memcached clients until Ctrl-C'
 	@echo 'make test                           build and run every test'
 	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
-	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-bench'
+	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-memcached, egret-bench'
 	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
 	@echo 'make format | make tidy             clang-format in place | clang-tidy over everything'
 	@echo 'make deps                           only install the packages that building and testing need'
@@ -29,7 +29,7 @@ soak: deps
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
 	@cmake --preset release >/dev/null
-	@cmake --build build/release --target egret-backend egret-proxy egret-bench
+	@cmake --build build/release --target egret-backend egret-proxy egret-memcached egret-bench
 
 deps:
 	@tests/packages/install.sh $(TEST_PACKAGES)

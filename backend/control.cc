@@ -73,6 +73,7 @@ Control::Control(const Config& config, const Identity& identity, PostOffice& mai
       mail_(mail),
       node_(mail.nodes() - 1),
       partitions_(mail.nodes() - 1),
+      watchdog_(partitions_),
       base_(event_base_new()) {
   EGRET_CHECK(base_ != nullptr);
 }
@@ -122,6 +123,13 @@ void Control::run() {
       base_.get(), -1, 0, [](int, short, void* self) { static_cast<Control*>(self)->sweep_silent(); }, this));
   resend_ = EventPtr(event_new(
       base_.get(), -1, 0, [](int, short, void* self) { static_cast<Control*>(self)->on_resend(); }, this));
+  if (watchdog_.is_watched()) {
+    ping_ = EventPtr(event_new(
+        base_.get(), -1, EV_PERSIST, [](int, short, void* self) { static_cast<Control*>(self)->ping_watchdog(); },
+        this));
+    const timeval interval = watchdog_.interval();
+    event_add(ping_.get(), &interval);
+  }
   on_mail();  // anything that came before we listened for it, and arms the wake-up
   event_base_dispatch(base_.get());
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
@@ -389,12 +397,21 @@ void Control::on_mail() {
     while (mail_.receive(node_, letter)) {
       if (letter.kind == Letter::Kind::kDetached) {
         on_detached(letter.lane.session_id);
+      } else if (letter.kind == Letter::Kind::kAlive) {
+        watchdog_.answer(letter.lane.lane);
       } else if (const auto at = sessions_.find(letter.lane.session_id); at != sessions_.end()) {
         close(*at->second, letter.kind == Letter::Kind::kGone ? at->second->endpoint->failure()
                                                               : "the peer wrote a malformed message");
       }
     }
   } while (!mail_.prepare_sleep(node_));
+}
+
+void Control::ping_watchdog() {
+  if (!watchdog_.beat()) return;
+  for (uint32_t partition = 0; partition < partitions_; ++partition) {
+    post(partition, {.kind = Letter::Kind::kCheck, .lane = {}});
+  }
 }
 
 void Control::on_detached(uint64_t session_id) {

@@ -7,7 +7,8 @@
 // With a secret (option secret_file) nothing is made for a peer, no partition hears of it and no other session is
 // touched before it has proved that it holds the secret.
 //
-// Runs a libevent loop on the thread that calls run(); signals end it.
+// Runs a libevent loop on the thread that calls run(); signals end it. From it the watchdog is pinged, while every
+// partition answers letters.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 
 #include "backend/config.h"
 #include "backend/mail.h"
+#include "base/watchdog.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
 
@@ -75,6 +77,7 @@ class Control {
   void on_mail();
   void on_detached(uint64_t session_id);
   void destroy(uint64_t session_id);
+  void ping_watchdog();
   void sweep_silent();
   EventPtr watch(int fd, short what, void (*callback)(int, short, void*), void* argument);
 
@@ -83,11 +86,13 @@ class Control {
   PostOffice& mail_;
   const uint32_t node_;  // ours in the post office
   const uint32_t partitions_;
+  base::Watchdog watchdog_;
   std::unique_ptr<event_base, EventDeleter> base_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<EventPtr> events_;  // mail, signals
   EventPtr sweep_;
   EventPtr resend_;
+  EventPtr ping_;  // if a watchdog waits for us
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint64_t next_session_ = 1;
 };

@@ -39,6 +39,8 @@ struct Letter {
     kGone,      // partition → control: this session's endpoint broke
     kRing,      // home → partition: look at this session's lane
     kDeliver,   // partition → home: push that response slot, as many bytes as UnderWay says by then
+    kCheck,     // control → partition: answered with kAlive
+    kAlive,     // partition → control: that partition's thread goes on; lane.lane says which
     kStop,      // control → partition
   };
   Kind kind = Kind::kStop;

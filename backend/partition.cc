@@ -92,12 +92,16 @@ bool Partition::read_mail() {
       case Letter::Kind::kDeliver:
         deliver(letter);
         break;
+      case Letter::Kind::kCheck:
+        say_alive();
+        break;
       case Letter::Kind::kStop:
         stopping_ = true;
         break;
       case Letter::Kind::kDetached:
       case Letter::Kind::kBroken:
       case Letter::Kind::kGone:
+      case Letter::Kind::kAlive:
         base::check_failed(__FILE__, __LINE__, "a letter for the control thread");
     }
   }
@@ -207,6 +211,12 @@ bool Partition::hear_rings_of(const HomeEndpoint& home) {
 void Partition::report_broken() {
   if (!poller_.has_broken_sessions()) return;
   for (const uint64_t session_id : poller_.take_broken_sessions()) tell_control(Letter::Kind::kBroken, session_id);
+}
+
+void Partition::say_alive() {
+  Letter letter{.kind = Letter::Kind::kAlive, .lane = {}};
+  letter.lane.lane = options_.number;
+  mail_.send(options_.number, control_, letter);
 }
 
 void Partition::tell_control(Letter::Kind kind, uint64_t session_id) {

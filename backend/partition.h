@@ -60,6 +60,7 @@ class Partition final : private rpc::DeliveryRelay {
   bool hear_rings_of(const HomeEndpoint& home);
   void keep_alive();
   void report_broken();
+  void say_alive();
   void tell_control(Letter::Kind kind, uint64_t session_id);
   void rest();
   void sleep();

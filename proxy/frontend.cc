@@ -52,15 +52,19 @@ void Frontend::EventDeleter::operator()(event_base* base) const {
   event_base_free(base);
 }
 
-Frontend::Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers)
-    : config_(config), stats_(stats), workers_(workers), base_(event_base_new()) {
+Frontend::Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers,
+                   base::Watchdog& watchdog)
+    : config_(config), stats_(stats), workers_(workers), watchdog_(watchdog), base_(event_base_new()) {
   EGRET_CHECK(base_ != nullptr);
   rested_.reset(event_new(
       base_.get(), -1, 0, [](int, short, void* self) { static_cast<Frontend*>(self)->accept_again(); }, this));
   has_room_.reset(event_new(
       base_.get(), stats.gate.fd(), EV_READ,
       [](int, short, void* self) { static_cast<Frontend*>(self)->accept_again(); }, this));
-  EGRET_CHECK(rested_ != nullptr && has_room_ != nullptr);
+  ping_.reset(event_new(
+      base_.get(), -1, EV_PERSIST, [](int, short, void* self) { static_cast<Frontend*>(self)->ping_watchdog(); },
+      this));
+  EGRET_CHECK(rested_ != nullptr && has_room_ != nullptr && ping_ != nullptr);
 }
 
 Frontend::~Frontend() {
@@ -178,6 +182,10 @@ void Frontend::run() {
     base::log_info("listening on {}", listener->address.to_string());
   }
   base::notify_supervisor(ready_notice());
+  if (watchdog_.is_watched()) {
+    const timeval interval = watchdog_.interval();
+    event_add(ping_.get(), &interval);
+  }
   event_base_dispatch(base_.get());
   for (const auto& listener : listeners_) close(*listener);
 }
@@ -201,6 +209,11 @@ void Frontend::reload() {
   } else {
     base::log_error("auth_file stays as it was: {}", loaded.message());
   }
+}
+
+void Frontend::ping_watchdog() {
+  if (!watchdog_.beat()) return;
+  for (const auto& worker : workers_) worker->wake();
 }
 
 std::vector<ListenerRecord> Frontend::listener_records() const {

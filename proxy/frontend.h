@@ -1,6 +1,6 @@
 // The proxy's control thread: listens for clients, gives each to a worker in turn, refuses those above the limit or
-// accepts none until there is room, reads certificates anew on SIGHUP, and stops everything when told to. Runs a
-// libevent loop on the thread that calls run().
+// accepts none until there is room, reads certificates anew on SIGHUP, pings the watchdog, and stops everything when
+// told to. Runs a libevent loop on the thread that calls run().
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "base/watchdog.h"
 #include "proxy/config.h"
 #include "proxy/stats_report.h"
 #include "proxy/worker.h"
@@ -20,7 +21,8 @@ namespace egret::proxy {
 
 class Frontend {
  public:
-  Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers);
+  Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers,
+           base::Watchdog& watchdog);
   ~Frontend();
 
   base::Status listen();
@@ -56,15 +58,18 @@ class Frontend {
   void wait_for_room();
   void refuse(base::UniqueFd socket, const Listener& listener);
   void reload();
+  void ping_watchdog();
 
   const Config& config_;
   const StatsSource& stats_;
   std::vector<std::unique_ptr<Worker>>& workers_;
+  base::Watchdog& watchdog_;
   std::unique_ptr<event_base, EventDeleter> base_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<EventPtr> signals_;
   EventPtr rested_;    // pending while there were no descriptors left
   EventPtr has_room_;  // pending while max_connections are there
+  EventPtr ping_;      // pending if a watchdog waits for us
   uint64_t disabled_since_ns_ = 0;
   size_t next_worker_ = 0;
 };

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/program.h"
+#include "base/watchdog.h"
 #include "proxy/config.h"
 #include "proxy/doctor.h"
 #include "proxy/frontend.h"
@@ -75,13 +76,14 @@ int serve(Config config) {
     stats.tls = &tls.emplace(config.tls, std::move(loaded), clock);
   }
   std::vector<std::unique_ptr<Worker>> workers;
-  Frontend frontend(config, stats, workers);
+  base::Watchdog watchdog(config.workers);
+  Frontend frontend(config, stats, workers, watchdog);
   if (base::Status listening = frontend.listen(); !listening) {
     return base::fail_start("egret-proxy", listening.message(), base::kNotifyCannotListen);
   }
   stats.listeners = frontend.listener_records();
   for (uint32_t number = 0; number < config.workers; ++number) {
-    workers.push_back(std::make_unique<Worker>(config, number, clock, stats));
+    workers.push_back(std::make_unique<Worker>(config, number, clock, stats, watchdog));
   }
   for (const auto& worker : workers) worker->start();
   frontend.run();

@@ -49,10 +49,12 @@ void Worker::EventDeleter::operator()(event_base* base) const {
   event_base_free(base);
 }
 
-Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& source)
+Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& source,
+               base::Watchdog& watchdog)
     : config_(config),
       number_(number),
       clock_(clock),
+      watchdog_(watchdog),
       base_(event_base_new()),
       output_pool_(OutputQueue::kBlockSize),
       input_pool_(kInputBlock),
@@ -60,8 +62,8 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
       router_storage_(ring_of(config.backends)),
       get_budget_(config.large_value_memory / config.workers / 2),
       set_budget_(config.large_value_memory / config.workers / 2),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  EGRET_CHECK(base_ != nullptr && wake_.is_open());
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  EGRET_CHECK(base_ != nullptr && wake_fd_.is_open());
   events = base_.get();
   router = &router_storage_;
   replies = &reply_pool_;
@@ -77,7 +79,7 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
   patience.handshake_ns = patience.idle_ns == 0 ? kHandshakeNs : std::min(kHandshakeNs, patience.idle_ns);
   EGRET_CHECK(memcache::ClientParser::min_buffer(limits) <= kInputBlock);
   inbox_event_.reset(event_new(
-      events, wake_.get(), EV_READ | EV_PERSIST | EV_ET,
+      events, wake_fd_.get(), EV_READ | EV_PERSIST | EV_ET,
       [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));
   tick_.reset(event_new(
       events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
@@ -364,8 +366,7 @@ void Worker::give(NewClient client) {
     const std::lock_guard lock(inbox_mutex_);
     inbox_clients_.push_back(std::move(client));
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  wake();
 }
 
 void Worker::stop(uint64_t patience_ns) {
@@ -373,12 +374,17 @@ void Worker::stop(uint64_t patience_ns) {
     const std::lock_guard lock(inbox_mutex_);
     inbox_stop_ns_ = patience_ns;
   }
+  wake();
+}
+
+void Worker::wake() {
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(wake_fd_.get(), &one, sizeof one);
 }
 
 void Worker::read_inbox() {
   begin_pass();
+  watchdog_.answer(number_);
   std::vector<NewClient> clients;
   uint64_t patience_ns = 0;
   {

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/unique_fd.h"
+#include "base/watchdog.h"
 #include "proxy/config.h"
 #include "proxy/connection.h"
 #include "proxy/proxy_stats.h"
@@ -26,7 +27,8 @@ namespace egret::proxy {
 
 class Worker final : public ConnectionHost, public rpc::SessionObserver {
  public:
-  Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& stats_source);
+  Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& stats_source,
+         base::Watchdog& watchdog);
   ~Worker();
 
   void start();
@@ -35,6 +37,8 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   // Any thread: answer what is in flight, at most `patience_ns`, then end.
   void stop(uint64_t patience_ns);
   void join();
+  // Any thread: looks into the inbox, and so answers the watchdog.
+  void wake();
   // Any thread: whether every backend has been reached once.
   bool is_settled() const { return settled_.load(std::memory_order_acquire); }
 
@@ -85,6 +89,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   const uint32_t number_;
   const std::vector<int> cpus_ = base::allowed_cpus();
   const base::Clock& clock_;
+  base::Watchdog& watchdog_;
   std::unique_ptr<event_base, EventDeleter> base_;
   BlockPool output_pool_;
   BlockPool input_pool_;
@@ -110,7 +115,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   std::vector<Connection*> dead_;
 
   // The inbox: other threads put things in, under the mutex, and wake us.
-  base::UniqueFd wake_;
+  base::UniqueFd wake_fd_;
   std::mutex inbox_mutex_;
   std::vector<NewClient> inbox_clients_;
   uint64_t inbox_stop_ns_ = 0;  // patience; 0: go on

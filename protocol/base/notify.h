@@ -14,7 +14,7 @@ inline constexpr std::string_view kNotifyListening =
     "X_EGRET_LISTENING=";  // as bound, many: tcp:127.0.0.1:1, tcp6:[::1]:1, unix:/x
 inline constexpr std::string_view kNotifyCannotListen = "X_EGRET_NO_LISTEN=1";  // with a STATUS
 
-// Best effort; any thread.
+// Best effort; waits for a supervisor that does not read, but for a second at most. Any thread.
 void notify_supervisor(const std::string& lines);
 
 }  // namespace egret::base

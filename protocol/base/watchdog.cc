@@ -1,0 +1,55 @@
+#include "base/watchdog.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "base/notify.h"
+
+namespace egret::base {
+
+namespace {
+
+constexpr uint64_t kBeatsPerPing = 4;
+constexpr uint64_t kMaxMicroseconds = 86'400'000'000;  // a day; more need not be counted
+
+// 0: it is not set, or no number.
+uint64_t number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return 0;
+  const std::string_view view(text);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(view.begin(), view.end(), number);
+  return error == std::errc() && end == view.end() ? number : 0;
+}
+
+// WATCHDOG_PID says whom it is meant for: children inherit the variables.
+uint64_t interval_us() {
+  const uint64_t pid = number_in("WATCHDOG_PID");
+  if (pid != 0 && pid != static_cast<uint64_t>(::getpid())) return 0;
+  return std::min(number_in("WATCHDOG_USEC"), kMaxMicroseconds) / kBeatsPerPing;
+}
+
+}  // namespace
+
+Watchdog::Watchdog(size_t threads) : interval_us_(interval_us()), answered_(threads) {
+  for (auto& each : answered_) each.store(true);  // nobody has been asked yet
+}
+
+timeval Watchdog::interval() const {
+  return {static_cast<time_t>(interval_us_ / 1'000'000), static_cast<suseconds_t>(interval_us_ % 1'000'000)};
+}
+
+bool Watchdog::beat() {
+  const auto has_answered = [](const auto& each) { return each.load(std::memory_order_relaxed); };
+  if (!std::ranges::all_of(answered_, has_answered)) return false;
+  for (auto& each : answered_) each.store(false, std::memory_order_relaxed);
+  notify_supervisor("WATCHDOG=1");
+  return true;
+}
+
+}  // namespace egret::base
