@@ -57,6 +57,9 @@ struct Config {
   memcache::Protocol protocol = memcache::Protocol::kAuto;
   std::shared_ptr<Credentials> credentials;  // null: clients need not say who they are
   bool allow_flush = true;
+  bool allow_watch = true;
+  bool allow_dump = true;
+  bool allow_shutdown = false;
   uint64_t large_value_memory = 0;         // over all workers
   rpc::SessionOptions session;             // address and worker_id are filled in per session
   int main_pid = 0;                        // 0: ours

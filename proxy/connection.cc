@@ -34,9 +34,11 @@ Connection::Connection(ConnectionHost& host, NewClient client)
   record_.listen = std::move(client.listen);
   record_.last_active_ns = host_.pass_ns;
   host_.stats->connections.add(record_);
+  tell_connected(host_.stats_source->admin, record_.peer, record_.fd);
 }
 
 Connection::~Connection() {
+  tell_gone(host_.stats_source->admin, record_.peer, record_.fd, goes_because_);
   host_.stats->connections.remove(record_);
   if (rest_ != nullptr) host_.input_blocks->give(std::move(rest_));
   host_.stats->curr_connections.sub(1);
@@ -78,7 +80,10 @@ bool Connection::read_once() {
   const ClientSocket::Transfer got = socket_->receive(buffer + rest_size_, capacity - rest_size_);
   if (got.io != Io::kDone) {
     if (got.io == Io::kFailed) die();
-    if (got.io == Io::kEnd) drain();
+    if (got.io == Io::kEnd) {
+      goes_because_ = GoneBecause::kNormal;
+      drain();
+    }
     if (got.io == Io::kWantWrite) {
       pause_reading();
       reading_waits_ = true;
@@ -141,8 +146,20 @@ void Connection::on_progress() {
   if (dispatcher_.is_blocked() || !reading_ || state_ == State::kDraining) host_.may_resume(*this);
 }
 
+void Connection::on_observed(const Observed& observed, const op::Result& result) {
+  tell(host_.stats_source->admin, observed, result, record_.fd);
+}
+
+bool Connection::on_watch(uint16_t streams) {
+  watch_ = Watch::begin(host_, host_.stats_source->admin.watch, streams, replies_, output_);
+  return watch_ != nullptr;
+}
+
 void Connection::after_feed() {
-  if (dispatcher_.is_closing()) drain();
+  if (dispatcher_.is_closing()) {
+    if (dispatcher_.was_told_to_close()) goes_because_ = GoneBecause::kNormal;
+    drain();
+  }
   die_if_drained();
   show_state();
 }
@@ -183,6 +200,7 @@ void Connection::send_output() {
     retry_when(io);
   }
   replies_.on_drained();
+  if (watch_ != nullptr) watch_->go_on();
   on_progress();
   die_if_drained();
   show_state();
@@ -212,6 +230,7 @@ void Connection::on_retry(int, short, void* self) {
 void Connection::last_call() {
   if (state_ != State::kOpen) return;
   state_ = State::kLastCall;
+  goes_because_ = GoneBecause::kShutdown;
   // One that is blocked goes on reading when it resumes.
   if (!dispatcher_.is_blocked()) read();
 }
@@ -243,6 +262,7 @@ uint64_t Connection::patience_ends_ns() const {
 void Connection::lose_patience() {
   if (socket_->is_ready()) {
     host_.stats->idle_kicks.add(1);
+    goes_because_ = GoneBecause::kIdle;
     socket_->say_goodbye();
   } else {
     socket_->tell_too_late();

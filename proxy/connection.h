@@ -20,6 +20,7 @@
 #include "proxy/output_queue.h"
 #include "proxy/proxy_stats.h"
 #include "proxy/reply.h"
+#include "proxy/watch.h"
 
 struct event;
 struct event_base;
@@ -116,12 +117,15 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   void die_if_drained();
   void on_output() override { host_.has_output(*this); }
   void on_progress() override;
+  void on_observed(const Observed& observed, const op::Result& result) override;
   void on_resumable() override { host_.may_resume(*this); }
+  bool on_watch(uint16_t streams) override;
 
   ConnectionHost& host_;
   std::unique_ptr<ClientSocket> socket_;
   const bool may_idle_;
   State state_ = State::kOpen;
+  GoneBecause goes_because_ = GoneBecause::kError;  // if it went now
   bool reading_ = true;
   bool sending_waits_ = false;  // for retry_
   bool reading_waits_ = false;
@@ -130,6 +134,7 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   Dispatcher dispatcher_;
   std::unique_ptr<char[]> rest_;  // unconsumed input; null when there is none
   size_t rest_size_ = 0;
+  std::unique_ptr<Watch> watch_;  // the client watches
   EventPtr readable_;
   EventPtr retry_;  // what the socket asked for in order to go on; mostly that it be writable
   ConnectionRecord record_;

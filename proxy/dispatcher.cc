@@ -44,6 +44,9 @@ Dispatcher::~Dispatcher() {
   if (credit_session_ != nullptr) credit_session_->stop_waiting(this);
   if (upload_ != nullptr) upload_->abandon();
   if (fan_out_ != nullptr) fan_out_->orphan();
+  if (dump_ == nullptr) return;
+  stats_.admin.is_dumping = false;
+  dump_->abandon();
 }
 
 // --- the loop over events
@@ -52,7 +55,9 @@ Dispatcher::~Dispatcher() {
 size_t Dispatcher::feed(std::string_view input) {
   size_t used = 0;
   waiting_for_room_ = false;
-  while (!closing_ && fan_out_ == nullptr && credit_session_ == nullptr) {
+  if (dump_ != nullptr) dump_->go_on();
+  while (!closing_ && fan_out_ == nullptr && dump_ == nullptr && credit_session_ == nullptr) {
+    if (watching_) return input.size();
     const std::string_view rest = input.substr(used);
     if (held_) {
       // Goes on whether there is room or not: it may have the upload turn of its lane, for which others wait.
@@ -180,6 +185,7 @@ bool Dispatcher::on_store_command() {
   Op op = memcache::to_op(command_);
   op.hash = target.hash;
   if (replies_.must_wait(target.hash, changes_something(op))) return false;
+  if (op.code == OpCode::kDelete && stats_.admin.observes_items()) op.options |= op::kWantMeta;
   if (target.session->lane_of(target.hash).fits(op)) return append(target, op, new_reply(op.options));
   upload_ = new ValueUpload(*target.session, op, static_cast<uint32_t>(op.value.size()), next_upload_id_++);
   return send_whole_value();
@@ -195,6 +201,8 @@ bool Dispatcher::send_whole_value() {
 Reply* Dispatcher::new_reply(uint16_t options) {
   Reply* reply = replies_.make();
   memcache::ask(command_, options, reply->question);
+  if (stats_.admin.observes_items()) [[unlikely]]
+    reply->observed = note(command_);
   return reply;
 }
 

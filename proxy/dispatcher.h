@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <string_view>
 
+#include "memcache/admin.h"
 #include "memcache/client_parser.h"
 #include "memcache/translate.h"
+#include "proxy/dump.h"
 #include "proxy/fan_out.h"
 #include "proxy/output_queue.h"
 #include "proxy/reply.h"
@@ -26,12 +28,14 @@ namespace egret::proxy {
 class DispatchObserver {
  public:
   virtual void on_resumable() = 0;
+  // The client watches from now on (WatchStream bits). False: there are too many that do.
+  virtual bool on_watch(uint16_t streams) = 0;
 
  protected:
   ~DispatchObserver() = default;
 };
 
-class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
+class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private DumpOwner {
  public:
   Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
              const StatsSource& stats, WorkerStats& counters, ByteBudget& collected_values, uint32_t& next_upload_id,
@@ -41,13 +45,14 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
   // Acts on as much of the input as it can; returns how many bytes it is done with.
   size_t feed(std::string_view input);
   // Commands wait inside (for credit, an order, room in the output): input should not be read meanwhile.
-  bool is_blocked() const { return held_ || waiting_for_room_ || fan_out_ != nullptr; }
+  bool is_blocked() const { return held_ || waiting_for_room_ || fan_out_ != nullptr || dump_ != nullptr; }
   // The client said goodbye or must go: close when everything is answered and sent.
   bool is_closing() const { return closing_; }
+  bool was_told_to_close() const { return told_to_close_; }
   // A large value is being received.
   bool is_in_value() const { return upload_ != nullptr; }
   // Nothing is under way.
-  bool is_idle() const { return replies_.empty() && fan_out_ == nullptr; }
+  bool is_idle() const { return replies_.empty() && fan_out_ == nullptr && dump_ == nullptr; }
 
   static constexpr size_t kMaxPlaces = 1024;        // unanswered places of one connection
   static constexpr size_t kMaxOutput = 256 * 1024;  // bytes that wait for the client to read them
@@ -70,6 +75,17 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
   void authenticate();
   void on_sasl();
   bool judge(bool known);
+  // dispatcher_admin.cc
+  bool on_admin(const memcache::AdminRequest& request);
+  void answer_line(std::string_view line);
+  void begin_dump(const memcache::AdminRequest& request);
+  void on_dump_text(std::string_view text) override;
+  void on_dump_over() override;
+  bool set_memory_limit(uint64_t bytes);
+  void on_limit_set(op::ResultCode failure);
+  std::string_view begin_watch(uint16_t streams);
+  std::string refresh_certificates();
+  void shut_down(const memcache::AdminRequest& request);
   bool on_flush();
   bool on_stats();
   void answer_report(std::string_view text);
@@ -100,11 +116,14 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner {
   const char* held_base_ = nullptr;  // where the input lay that command_ views
   bool waiting_for_room_ = false;
   bool closing_ = false;
+  bool told_to_close_ = false;                    // by quit
   bool sasl_started_ = false;                     // an empty first message was answered
   uint32_t command_number_ = 1;                   // of the retrieval being read; never 0
   rpc::ClientSession* credit_session_ = nullptr;  // where on_credit() is awaited
   ValueUpload* upload_ = nullptr;
   FanOut* fan_out_ = nullptr;
+  Dump* dump_ = nullptr;
+  bool watching_ = false;                                              // what the client still says is of no interest
   memcache::StatsTopic stats_topic_ = memcache::StatsTopic::kGeneral;  // of the fan-out under way
 };
 

@@ -45,7 +45,7 @@ bool Dispatcher::on_control() {
       return true;
     case CommandKind::kQuit:
       if (parser_.is_binary()) answer(ResultCode::kOk);
-      closing_ = true;
+      closing_ = told_to_close_ = true;
       return true;
     case CommandKind::kAuthenticate:
       authenticate();
@@ -57,6 +57,8 @@ bool Dispatcher::on_control() {
       return true;
     case CommandKind::kFlushAll:
       return on_flush();
+    case CommandKind::kAdmin:
+      return on_admin(memcache::parse_admin(command_.echo));
     default:
       return on_stats();
   }
@@ -167,12 +169,16 @@ bool Dispatcher::on_stats() {
       answer_report(lanes_report(stats_));
       return true;
     case memcache::StatsTopic::kDetail:
+      if (!parser_.is_binary()) return on_admin(memcache::parse_detail(command_.arguments[1]));
+      if (command_.arguments[1] != "dump") stats_.admin.prefixes.turn(command_.arguments[1] == "on");
       answer_report(command_.arguments[1] == "dump" ? memcache::kEnd : memcache::kOk);
       return true;
     case memcache::StatsTopic::kConns:
       answer_report(connections_report(stats_));
       return true;
     case memcache::StatsTopic::kCachedump:
+      if (!parser_.is_binary())
+        return on_admin(memcache::parse_cachedump(command_.arguments[1], command_.arguments[2]));
       answer_report(memcache::kEnd);
       return true;
     case memcache::StatsTopic::kUnknown:
@@ -186,6 +192,7 @@ void Dispatcher::on_fan_out(const FanOut& fan_out) {
   fan_out_ = nullptr;
   observer_.on_resumable();
   if (command_.kind == CommandKind::kFlushAll) return answer(fan_out.failure());
+  if (command_.kind == CommandKind::kAdmin) return on_limit_set(fan_out.failure());
   answer_report(report_on(fan_out));
 }
 

@@ -48,7 +48,8 @@ op::StatRow take_row(std::string_view& rows) {
 }  // namespace
 
 FanOut::FanOut(const Router& router, const op::Op& op, FanOutOwner& owner)
-    : owner_(&owner), op_(op), shares_(router.sessions().size()) {
+    : owner_(&owner), op_(op), value_(op.value), shares_(router.sessions().size()) {
+  op_.value = value_;
   for (size_t i = 0; i < shares_.size(); ++i) {
     Share& share = shares_[i];
     share.whole = this;

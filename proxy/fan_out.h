@@ -90,6 +90,7 @@ class FanOut final {
 
   FanOutOwner* owner_;
   op::Op op_;
+  const std::string value_;  // the op's, which may be sent when the owner has gone
   std::vector<Share> shares_;
   size_t unanswered_ = 0;  // parts
 };

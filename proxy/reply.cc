@@ -61,6 +61,7 @@ void ReplyPool::give(Reply* reply) {
   reply->hash = 0;
   reply->key = {};
   reply->text = {};
+  reply->observed.reset();
   reply->value_.reset();
   reply->large_.reset();
   reply->stash_.clear();
@@ -183,6 +184,8 @@ bool ReplyQueue::must_wait(uint64_t hash, bool is_change) const {
 }
 
 void ReplyQueue::on_result(Reply& reply, const Result& result) {
+  if (reply.observed != nullptr) [[unlikely]]
+    observer_.on_observed(*std::exchange(reply.observed, nullptr), result);
   if (reply.is_key) return on_key_result(reply, result);
   if (reply.text.empty()) write_line(reply, result);
   answered(reply);

@@ -16,6 +16,7 @@
 
 #include "memcache/answer.h"
 #include "op/op.h"
+#include "proxy/observe.h"
 #include "proxy/output_queue.h"
 #include "rpc/client_lane.h"
 #include "rpc/large_get.h"
@@ -55,6 +56,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   std::string_view key;     // of the op; lies in the request slot while kWaiting
   std::string_view text;    // static: the answer, whatever the result will be
   rpc::ClientSession* session = nullptr;
+  std::unique_ptr<Observed> observed;  // null: nobody wants to know
 
  private:
   friend class ReplyQueue;
@@ -78,6 +80,9 @@ class ReplyObserver {
  public:
   virtual void on_output() = 0;    // bytes to send
   virtual void on_progress() = 0;  // a place was answered
+  // The first result of a place whose `observed` is there.
+  virtual void on_observed(const Observed& observed, const op::Result& result) = 0;
+
  protected:
   ~ReplyObserver() = default;
 };

@@ -323,10 +323,10 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   add_row(text, "evictions", evicts ? "on" : "off");
   add_row(text, "domain_socket", domain_socket);
   add_row(text, "umask", config.unix_mode[0] == '0' ? config.unix_mode.substr(1) : config.unix_mode);
-  add_row(text, "shutdown_command", "no");
+  add_row(text, "shutdown_command", yes_or_no(config.allow_shutdown));
   add_row(text, "num_threads", number(config.workers));
   add_row(text, "stat_key_prefix", ":");
-  add_row(text, "detail_enabled", "no");
+  add_row(text, "detail_enabled", yes_or_no(source.admin.prefixes.is_on()));
   add_row(text, "cas_enabled", "yes");
   add_row(text, "tcp_backlog", number(config.backlog));
   add_row(text, "binding_protocol", binding_protocol(config.protocol));
@@ -335,7 +335,7 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   add_row(text, "item_size_max", number(item_size_max));
   add_row(text, "maxconns_fast", yes_or_no(config.maxconns_fast));
   add_row(text, "flush_enabled", yes_or_no(config.allow_flush));
-  add_row(text, "dump_enabled", "no");
+  add_row(text, "dump_enabled", yes_or_no(config.allow_dump));
   add_row(text, "hash_algorithm", "xxh3");
   add_row(text, "idle_timeout", number((config.idle_timeout_ns + kSecondNs - 1) / kSecondNs));
   add_row(text, "track_sizes", "yes");
@@ -348,6 +348,7 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
 }
 
 void reset_stats(const StatsSource& source) {
+  source.admin.prefixes.clear();
   AcceptCounters& accepts = source.accepts;
   for (Counter* counter : {&accepts.rejected_connections, &accepts.disabled, &accepts.disabled_us}) counter->mark();
   for (const auto& worker : source.workers) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "proxy/admin_state.h"
 #include "proxy/config.h"
 #include "proxy/connection_gate.h"
 #include "proxy/connection_table.h"
@@ -30,6 +31,7 @@ struct StatsSource {
   mutable AcceptCounters accepts;
   mutable ConnectionGate gate;
   TlsServer* tls = nullptr;  // null: nobody speaks it
+  mutable AdminState admin;
 };
 
 // Each ends with END.

@@ -16,7 +16,7 @@ namespace egret::store {
 
 class Evictions {
  public:
-  static constexpr size_t kEntries = 1024;  // about 300 KiB, outside the store's arena
+  static constexpr size_t kEntries = 4096;  // about 1.2 MiB, outside the store's arena
 
   bool is_watched() const { return !entries_.empty(); }
   // Takes its memory at the first call; the watch lasts until that second.

@@ -153,8 +153,10 @@ op::Result Store::erase(const op::Op& op) {
   if ((op.options & op::kDropValue) != 0) return drop_value(op, slot);
   if ((op.options & op::kInvalidate) != 0) return invalidate(op, slot);
   ++counters_[StatId::kDeleteHits];
+  op::Result result = answer(ResultCode::kDeleted);
+  result.number = value_length(item(slot));
   remove(slot, op.hash);
-  return answer(ResultCode::kDeleted);
+  return result;
 }
 
 // The item stays to be read, as a stale one, until somebody stores it anew.

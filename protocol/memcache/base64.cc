@@ -1,5 +1,6 @@
 #include "memcache/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -40,6 +41,14 @@ size_t decode_base64(std::string_view text, char* out) {
     group = 0;
   }
   return digits == 0 ? static_cast<size_t>(out - begin) : 0;
+}
+
+void append_base64(std::string& to, std::string_view bytes) {
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<size_t>(3, bytes.size()))) {
+    uint32_t group = 0;
+    for (size_t i = 0; i < 3; ++i) group = group << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0);
+    for (size_t i = 0; i < 4; ++i) to += i <= bytes.size() ? kAlphabet[group >> (18 - 6 * i) & 63] : kPad;
+  }
 }
 
 }  // namespace egret::memcache

@@ -42,6 +42,8 @@ const char* to_string(CommandKind kind) {
       return "verbosity";
     case CommandKind::kStats:
       return "stats";
+    case CommandKind::kAdmin:
+      return "admin";
     case CommandKind::kMetaGet:
       return "mg";
     case CommandKind::kMetaSet:

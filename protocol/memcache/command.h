@@ -49,7 +49,8 @@ enum class CommandKind : uint8_t {
   kVersion,
   kVerbosity,
   kStats,
-  kNoop,  // mn; binary: noop
+  kAdmin,  // what admin.h knows: `echo` is the line
+  kNoop,   // mn; binary: noop
   kSaslMechanisms,
   kSaslStart,  // key: the mechanism; value: what the client has to say
   kSaslStep,
@@ -93,7 +94,7 @@ struct Command {
   int64_t recache_below = 0;   // kRecache
   uint64_t new_cas = 0;        // kExplicitCas
   uint64_t initial = 0;        // kCreate
-  // Meta: the key as it was written, and after it the flags: the answer repeats some of it.
+  // Meta: the key as it was written, and after it the flags: the answer repeats some of it. Admin: the line.
   std::string_view echo;
   // Binary.
   uint8_t opcode = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "memcache/admin.h"
 #include "memcache/line.h"
 #include "memcache/meta_command.h"
 #include "memcache/number.h"
@@ -224,8 +225,6 @@ Step TextParser::dispatch(Line& line, Command& out) {
     case pack("mn"):
       out.dialect = Dialect::kMeta;
       return plain(line, CommandKind::kNoop, out);
-    case pack("shutdown"):
-      return fail(kShutdownNotEnabled, false, line.total, out);
     default:
       return unknown(line, out);
   }
@@ -376,10 +375,15 @@ Step TextParser::meta(const Line& line, Command& out) {
   return done(reads_value ? Event::kKey : Event::kCommand, line.total);
 }
 
+// Operators' commands, which are read when their turn comes, and what nobody knows.
 // memcached hangs up on a web browser, unless the first letter of its word made it look among its own commands.
 Step TextParser::unknown(const Line& line, Command& out) {
   constexpr std::string_view kOwnLetters = "gsacidt";
   const std::string_view word = line.word(0);
+  if (is_admin_word(word)) {
+    out.echo = line.from_word(0);
+    return plain(line, CommandKind::kAdmin, out);
+  }
   const bool looked_up = kOwnLetters.find(word[0]) != kOwnLetters.npos || (word[0] == 'm' && word.size() == 2);
   if (!looked_up && line.last().starts_with("HTTP/")) return close(line.total, out);
   return fail(kErrorLine, false, line.total, out);

@@ -62,7 +62,8 @@ enum OpOptions : uint16_t {
   // [I] delete: mark as stale instead; set, commit with kCompareCas: an older CAS stores, but as stale.
   kInvalidate = 1 << 10,
   kDropValue = 1 << 11,  // [x] delete: only the value and the client flags go
-  // [h l t] get, arith (ttl only): answer with the state before this access; [s] set, commit: with the value's length.
+  // [h l t] get, arith (ttl only): answer with the state before this access; [s] set, commit: with the value's length;
+  // delete: with the length of what is gone.
   kWantMeta = 1 << 12,
   kPeek = 1 << 13,    // [me] get: leave no trace: neither last access nor fetched nor counters
   kNewTtl = 1 << 14,  // [T before t] get, arith, with kWantMeta: the ttl answered is the one after this access
@@ -134,7 +135,8 @@ struct Result {
   uint32_t total_length = 0;  // hit, stats: the whole value's length; value.size() may be less
   uint64_t cas = 0;           // hit with kWantCas, stored
   uint64_t version = 0;       // hit: the item's internal version, for chunks; iterate: the next cursor
-  // kNumber; stored with kWantMeta: the length of the value that the item has now; iterate: how many records are lost
+  // kNumber; stored with kWantMeta: the length of the value that the item has now; deleted: had; iterate: how many
+  // records are lost
   uint64_t number = 0;
   // Of a hit, ttl of a kNumber too; with kWantMeta, else 0: a classic get is neither told of a token nor takes it.
   uint8_t marks = 0;         // ResultMarks

@@ -42,7 +42,8 @@ constexpr std::array<OpShape, 14> kShapes = [] {
                          kPeek | kNewTtl | kNoBump});
   constexpr uint16_t kStoring = kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate | kWantMeta;
   set(OpCode::kSet, {true, true, true, 16, kStoring});
-  set(OpCode::kDelete, {true, true, false, 0, kCompareCas | kTouch | kExplicitCas | kInvalidate | kDropValue});
+  set(OpCode::kDelete,
+      {true, true, false, 0, kCompareCas | kTouch | kExplicitCas | kInvalidate | kDropValue | kWantMeta});
   set(OpCode::kArith, {true, true, false, 8,
                        kCompareCas | kTouch | kWantCas | kDecrement | kCreate | kExplicitCas | kWantMeta | kNewTtl});
   set(OpCode::kChunk, {true, true, false, 16, kPin});
@@ -318,6 +319,7 @@ size_t min_result_size(const Op& op) {
       return kResultHead + 4 + 12;
     case OpCode::kSet:
     case OpCode::kCommit:
+    case OpCode::kDelete:
       return kResultHead + cas + ((op.options & op::kWantMeta) ? 8 : 0);
     case OpCode::kArith:
       return kResultHead + cas + 8 + meta;
@@ -363,7 +365,8 @@ uint8_t fields_of(const Op& op, const Result& result, const Cut& cut) {
   if (hit && result.client_flags != 0) fields |= kHasFlags;
   if ((wants & op::kWantCas) && (hit || number || stored)) fields |= kHasCas;
   if (page || ((hit || stats) && cut.value.size() < cut.whole_size)) fields |= kHasVersion;
-  if (number || page || (stored && (wants & op::kWantMeta))) fields |= kHasNumber;
+  const bool counted = stored || (result.code == ResultCode::kDeleted && op.code == OpCode::kDelete);
+  if (number || page || (counted && (wants & op::kWantMeta))) fields |= kHasNumber;
   if ((wants & op::kWantMeta) && (hit || number)) fields |= kHasMeta;
   return fields;
 }

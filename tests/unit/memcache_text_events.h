@@ -184,6 +184,9 @@ class BasicEventLog {
         number(" ", c.argument_count);
         for (const std::string_view argument : c.arguments) text += argument.empty() ? "" : " " + std::string(argument);
         break;
+      case CommandKind::kAdmin:
+        text += " [" + std::string(c.echo) + "]";
+        break;
       default:
         break;
     }

@@ -26,6 +26,9 @@ struct Client final : ReplyObserver {
   Client() : blocks(OutputQueue::kBlockSize), output(blocks), budget(1 << 20) { reopen(); }
   void on_output() override { ++outputs; }
   void on_progress() override { ++progress; }
+  void on_observed(const Observed& observed, const Result& result) override {
+    observed_results.push_back(observed.key + " " + to_string(result.code));
+  }
   void reopen() { queue = std::make_unique<ReplyQueue>(replies, output, budget, *this); }
 
   Reply* command(CommandKind kind) {
@@ -66,6 +69,7 @@ struct Client final : ReplyObserver {
   OutputQueue output;
   LargeValueBudget budget;
   std::unique_ptr<ReplyQueue> queue;
+  std::vector<std::string> observed_results;
   int outputs = 0;
   int progress = 0;
 };
@@ -267,4 +271,24 @@ TEST_CASE("the budget lets one value through however large, and no second that d
   CHECK_FALSE(budget.take(1));
   budget.give(40);
   CHECK(budget.take(1));
+}
+
+TEST_CASE("a result is told of once to who wants to know, and nothing is where nobody does") {
+  Client client;
+  const auto noted = [](std::string_view key) {
+    egret::memcache::Command command;
+    command.kind = CommandKind::kGet;
+    command.key = key;
+    return note(command);
+  };
+  Reply* first = client.key("first", 1);
+  Reply* second = client.key("second", 1);
+  Reply* unseen = client.key("unseen", 1);
+  first->observed = noted("first");
+  second->observed = noted("second");
+  second->on_result(make(ResultCode::kHit));
+  unseen->on_result(make(ResultCode::kHit));
+  CHECK(client.observed_results == std::vector<std::string>{"second hit"});
+  first->on_result(make(ResultCode::kMiss));
+  CHECK(client.observed_results == std::vector<std::string>{"second hit", "first miss"});
 }

@@ -327,4 +327,14 @@ TEST_CASE("a memory limit that cannot hold two of the largest items is refused")
   CHECK(!Store::create(config).is_ok());
 }
 
+TEST_CASE("a delete says how long the value was") {
+  Harness h(small_store(4u << 20));
+  h.set("short", "12345");
+  h.set("long", std::string(50'000, 'v'));
+  h.set("empty", "");
+  CHECK(h.run(h.make(op::OpCode::kDelete, "short")).number == 5);
+  CHECK(h.run(h.make(op::OpCode::kDelete, "long")).number == 50'000);
+  CHECK(h.run(h.make(op::OpCode::kDelete, "empty")).number == 0);
+}
+
 }  // namespace egret::store

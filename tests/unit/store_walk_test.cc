@@ -214,7 +214,8 @@ TEST_CASE("who reads too slowly is told how many are lost, who comes back late s
   uint64_t cursor = 0;
   page(h, RecordSource::kEvicted, cursor);
   const uint64_t before = h.stat(StatId::kEvictions);
-  for (uint64_t i = 0; h.stat(StatId::kEvictions) - before < 3'000; ++i) h.set(key_of(i), std::string(200, 'v'));
+  for (uint64_t i = 0; h.stat(StatId::kEvictions) - before < 3 * Evictions::kEntries; ++i)
+    h.set(key_of(i), std::string(200, 'v'));
   const uint64_t evicted = h.stat(StatId::kEvictions) - before;
   const op::Result late = h.store->iterate(asking(RecordSource::kEvicted, cursor));
   CHECK(late.number == evicted - Evictions::kEntries);

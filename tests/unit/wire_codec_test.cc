@@ -405,6 +405,13 @@ TEST_SUITE("results") {
     CHECK(back.number == 70'000);
     REQUIRE(read_result(encoded_result(make_op(OpCode::kSet, "k"), stored, 100), back));
     CHECK(back.number == 0);
+    Result deleted = make_result(ResultCode::kDeleted);
+    deleted.number = 70'001;
+    const Op erase = make_op(OpCode::kDelete, "k", [](Op& o) { o.options = kWantMeta; });
+    REQUIRE(read_result(encoded_result(erase, deleted, 100), back));
+    CHECK(back.number == 70'001);
+    REQUIRE(read_result(encoded_result(make_op(OpCode::kDelete, "k"), deleted, 100), back));
+    CHECK(back.number == 0);
     // A miss, or an op that cannot ask, says nothing.
     hit.code = ResultCode::kMiss;
     hit.value = {};

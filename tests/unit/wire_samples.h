@@ -87,6 +87,7 @@ inline std::vector<OpSample> op_samples() {
        24, 8},
       {"delete", make_op(OpCode::kDelete, "key"), 0, 8},
       {"delete with CAS", make_op(OpCode::kDelete, "key", [](Op& o) { o.options = kCompareCas, o.cas = kCas; }), 8, 8},
+      {"delete that asks for the length", make_op(OpCode::kDelete, "key", [](Op& o) { o.options = kWantMeta; }), 0, 16},
       {"delete of the value",
        make_op(OpCode::kDelete, "key", [](Op& o) { o.options = kDropValue | kExplicitCas, o.new_cas = kNewCas; }), 8,
        8},

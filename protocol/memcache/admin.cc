@@ -1,0 +1,259 @@
+#include "memcache/admin.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "memcache/line.h"
+#include "memcache/number.h"
+#include "memcache/reply.h"
+
+namespace egret::memcache {
+
+namespace {
+
+constexpr std::string_view kBadClass = "BADCLASS invalid class id\r\n";
+constexpr std::string_view kBadShutdown = "CLIENT_ERROR invalid shutdown mode\r\n";
+constexpr std::string_view kBadSleep = "CLIENT_ERROR sleep must be one second or less\r\n";
+constexpr std::string_view kIllegalClass = "CLIENT_ERROR Illegal slab id\r\n";
+constexpr std::string_view kLimitTooSmall = "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
+constexpr std::string_view kLimitInBytes = "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
+constexpr std::string_view kNoSparePages = "NOSPARE source class has no spare pages\r\n";
+constexpr std::string_view kSameClass = "SAME src and dst class are identical\r\n";
+constexpr std::string_view kBadSlabClass = "BADCLASS invalid src or dst class id\r\n";
+constexpr std::string_view kTooMuchWarm = "ERROR hot and warm pcts must not exceed 80\r\n";
+constexpr std::string_view kBadFactors = "ERROR hot/warm age factors must be greater than 0\r\n";
+
+constexpr uint32_t kMaxSleep = 1'000'000;  // microseconds
+constexpr uint32_t kLeastMegabytes = 8;
+constexpr uint32_t kMostMegabytes = 1'000'000'000;
+constexpr int32_t kSlabClasses = 64;  // memcached's
+
+AdminRequest answering(std::string_view line) {
+  AdminRequest request;
+  request.answer = line;
+  return request;
+}
+
+AdminRequest doing(AdminAction action, std::string_view answer = {}) {
+  AdminRequest request;
+  request.action = action;
+  request.answer = answer;
+  return request;
+}
+
+bool parse_fraction(std::string_view word, double& out) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size()) return false;
+  out = value;
+  return true;
+}
+
+// "all", "hash" or class numbers with commas between them. Empty: one of them is none.
+std::bitset<kShownClasses> parse_classes(std::string_view word) {
+  std::bitset<kShownClasses> classes;
+  if (word == "all" || word == "hash") return classes.set();
+  while (!word.empty()) {
+    const size_t comma = std::min(word.find(','), word.size());
+    const std::string_view one = word.substr(0, comma);
+    word.remove_prefix(std::min(comma + 1, word.size()));
+    uint32_t number = 0;
+    if (one.empty()) continue;
+    if (!parse_u32(one, number) || number == 0 || number >= kShownClasses) return {};
+    classes.set(number);
+  }
+  return classes;
+}
+
+AdminRequest crawl_or_dump(const Line& line, AdminAction action, DumpForm form) {
+  AdminRequest request = doing(action, kOk);
+  request.form = form;
+  request.classes = parse_classes(line.word(2));
+  if (request.classes.none()) {
+    // Checked after whether the crawler is enabled.
+    request.action = AdminAction::kCrawl;
+    request.answer = kBadClass;
+  }
+  return request;
+}
+
+AdminRequest lru_crawler(const Line& line) {
+  if (line.count == 2 && line.word(1) == "enable") return doing(AdminAction::kEnableCrawler);
+  if (line.count == 2 && line.word(1) == "disable") return doing(AdminAction::kDisableCrawler);
+  if (line.count != 3) return answering(kErrorLine);
+  const std::string_view what = line.word(1);
+  if (what == "crawl") return crawl_or_dump(line, AdminAction::kCrawl, DumpForm::kMeta);
+  if (what == "metadump") return crawl_or_dump(line, AdminAction::kDump, DumpForm::kMeta);
+  if (what == "mgdump") return crawl_or_dump(line, AdminAction::kDump, DumpForm::kCommands);
+  uint32_t number = 0;
+  const bool is_number = parse_u32(line.word(2), number);
+  if (what == "tocrawl") return answering(is_number ? kOk : kBadFormat);
+  if (what == "sleep") return answering(!is_number ? kBadFormat : number > kMaxSleep ? kBadSleep : kOk);
+  return answering(kErrorLine);
+}
+
+AdminRequest watch(const Line& line) {
+  constexpr std::array<std::string_view, 5> kSilent{"rawcmds", "sysevents", "proxyreqs", "proxyevents", "proxyuser"};
+  AdminRequest request = doing(AdminAction::kWatch, kOk);
+  for (size_t i = 1; i < line.count; ++i) {
+    const std::string_view word = line.word(i);
+    if (word == "fetchers") {
+      request.streams |= kFetchers;
+    } else if (word == "mutations") {
+      request.streams |= kMutations;
+    } else if (word == "evictions") {
+      request.streams |= kEvictions;
+    } else if (word == "connevents") {
+      request.streams |= kConnectionEvents;
+    } else if (word == "deletions") {
+      request.streams |= kDeletions;
+    } else if (std::find(kSilent.begin(), kSilent.end(), word) == kSilent.end()) {
+      return answering(kErrorLine);
+    }
+  }
+  if (line.count == 1) request.streams = kFetchers;
+  return request;
+}
+
+AdminRequest cache_memlimit(const Line& line) {
+  uint32_t megabytes = 0;
+  if ((line.count != 2 && line.count != 3) || !parse_u32(line.word(1), megabytes)) return answering(kErrorLine);
+  if (megabytes < kLeastMegabytes) return answering(kLimitTooSmall);
+  if (megabytes > kMostMegabytes) return answering(kLimitInBytes);
+  AdminRequest request = doing(AdminAction::kMemoryLimit, kOk);
+  request.bytes = uint64_t{megabytes} << 20;
+  return request;
+}
+
+AdminRequest slabs_reassign(const Line& line) {
+  int32_t from = 0;
+  int32_t to = 0;
+  if (!parse_i32(line.word(2), from) || !parse_i32(line.word(3), to)) return answering(kBadFormat);
+  if (from == to) return answering(kSameClass);
+  const auto exists = [](int32_t number) { return number >= 0 && number < kSlabClasses; };
+  return answering(exists(from) && exists(to) ? kNoSparePages : kBadSlabClass);
+}
+
+AdminRequest slabs(const Line& line) {
+  if (line.count == 4 && line.word(1) == "reassign") return slabs_reassign(line);
+  if (line.count < 3 || line.word(1) != "automove") return answering(kErrorLine);
+  if (line.word(2) == "ratio") {
+    double ratio = 0;
+    return answering(line.count > 3 && parse_fraction(line.word(3), ratio) ? kOk : kErrorLine);
+  }
+  uint32_t level = 0;
+  if (!parse_u32(line.word(2), level)) return answering(kBadFormat);
+  return answering(level <= 2 ? kOk : kErrorLine);
+}
+
+AdminRequest lru_tune(const Line& line) {
+  uint32_t hot = 0;
+  uint32_t warm = 0;
+  double hot_factor = 0;
+  double warm_factor = 0;
+  if (line.count < 6 || !parse_u32(line.word(2), hot) || !parse_u32(line.word(3), warm) ||
+      !parse_fraction(line.word(4), hot_factor) || !parse_fraction(line.word(5), warm_factor)) {
+    return answering(kErrorLine);
+  }
+  if (hot + warm > 80) return answering(kTooMuchWarm);
+  return answering(hot_factor > 0 && warm_factor > 0 ? kOk : kBadFactors);
+}
+
+AdminRequest lru(const Line& line) {
+  if (line.count < 2) return answering(kErrorLine);
+  const std::string_view what = line.word(1);
+  if (what == "tune") return lru_tune(line);
+  if (line.count < 3) return answering(kErrorLine);
+  const std::string_view how = line.word(2);
+  int32_t ttl = 0;
+  const bool valid = what == "mode" ? how == "flat" || how == "segmented" : what == "temp_ttl" && parse_i32(how, ttl);
+  return answering(valid ? kOk : kErrorLine);
+}
+
+AdminRequest extstore(const Line& line) {
+  constexpr std::array<std::string_view, 8> kNumbers{"item_size",     "item_age",   "low_ttl",   "recache_rate",
+                                                     "compact_under", "drop_under", "max_sleep", "drop_unread"};
+  if (line.count < 3) return answering(kErrorLine);
+  const std::string_view what = line.word(1);
+  uint32_t number = 0;
+  uint32_t second = 0;
+  double fraction = 0;
+  bool valid = std::find(kNumbers.begin(), kNumbers.end(), what) != kNumbers.end() && parse_u32(line.word(2), number);
+  if (what == "max_frag") valid = parse_fraction(line.word(2), fraction);
+  if (what == "free_memchunks" && line.count > 3)
+    valid = parse_u32(line.word(2), number) && parse_u32(line.word(3), second) && number < kSlabClasses;
+  return answering(valid ? kOk : kErrorLine);
+}
+
+AdminRequest shutdown(const Line& line) {
+  const bool valid = line.count == 1 || (line.count == 2 && line.word(1) == "graceful");
+  return doing(AdminAction::kShutdown, valid ? std::string_view{} : kBadShutdown);
+}
+
+// Where memcached minds noreply.
+bool may_be_silent(std::string_view word) {
+  return word == "cache_memlimit" || word == "watch" || word == "lru" || word == "extstore" || word == "refresh_certs";
+}
+
+AdminRequest parse(const Line& line) {
+  switch (pack(line.word(0))) {
+    case pack("lru_crawler"):
+      return lru_crawler(line);
+    case pack("watch"):
+      return watch(line);
+    case pack("cache_memlimit"):
+      return cache_memlimit(line);
+    case pack("slabs"):
+      return slabs(line);
+    case pack("lru"):
+      return lru(line);
+    case pack("extstore"):
+      return extstore(line);
+    case pack("shutdown"):
+      return shutdown(line);
+    case pack("refresh_certs"):
+      return doing(AdminAction::kRefreshCertificates, kOk);
+    default:
+      return answering(kErrorLine);
+  }
+}
+
+}  // namespace
+
+bool is_admin_word(std::string_view word) {
+  return word == "lru_crawler" || word == "watch" || word == "cache_memlimit" || word == "slabs" || word == "lru" ||
+         word == "extstore" || word == "shutdown" || word == "refresh_certs";
+}
+
+AdminRequest parse_admin(std::string_view text) {
+  Line line{};
+  line.input = text;
+  line.length = line.total = text.size();
+  cut_words(line);
+  if (line.count == 0 || !is_admin_word(line.word(0))) return answering(kErrorLine);
+  AdminRequest request = parse(line);
+  const bool automove = line.word(0) == "slabs" && line.count > 2 && line.word(1) == "automove";
+  request.noreply = line.noreply() && (may_be_silent(line.word(0)) || automove);
+  return request;
+}
+
+AdminRequest parse_cachedump(std::string_view size_class, std::string_view items) {
+  if (size_class.empty() || items.empty()) return answering(kBadCommandLine);
+  AdminRequest request = doing(AdminAction::kDump);
+  request.form = DumpForm::kItems;
+  uint32_t number = 0;
+  if (!parse_u32(size_class, number) || !parse_u32(items, request.most_items)) return answering(kBadFormat);
+  if (number >= kShownClasses) return answering(kIllegalClass);
+  request.classes.set(number);
+  return request;
+}
+
+AdminRequest parse_detail(std::string_view what) {
+  if (what == "on") return doing(AdminAction::kDetailOn, kOk);
+  if (what == "off") return doing(AdminAction::kDetailOff, kOk);
+  if (what == "dump") return doing(AdminAction::kDetailDump);
+  return answering(kStatsDetailUsage);
+}
+
+}  // namespace egret::memcache

@@ -1,0 +1,77 @@
+// The operator's commands, which are about the server and not about one key: what a line of them asks for. memcached's
+// words and answers; what has no meaning here (slab pages, LRU segments, external storage) is checked, answered as
+// memcached answers it, and changes nothing.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <string_view>
+
+namespace egret::memcache {
+
+// The first word of such a line. `stats cachedump` and `stats detail` are two more: see below.
+bool is_admin_word(std::string_view word);
+
+enum class AdminAction : uint8_t {
+  kAnswer,  // all that there is to do is to say `answer`
+  kEnableCrawler,
+  kDisableCrawler,
+  kCrawl,        // `answer`, if the crawler is enabled
+  kDump,         // `form`, `classes`; if the crawler is enabled, but for kItems
+  kMemoryLimit,  // `bytes`, of all backends together
+  kWatch,        // `streams`
+  kShutdown,
+  kRefreshCertificates,
+  kDetailOn,
+  kDetailOff,
+  kDetailDump,
+};
+
+// How a dump tells of an item.
+enum class DumpForm : uint8_t {
+  kMeta,      // lru_crawler metadump: all there is to say
+  kCommands,  // lru_crawler mgdump: the mg command that reads it
+  kItems,     // stats cachedump: key, length and exptime of those whose keys are text
+};
+
+// Streams of `watch`. Others exist in memcached (sysevents, rawcmds, the proxy's): they are taken, and say nothing.
+enum WatchStream : uint16_t {
+  kFetchers = 1 << 0,
+  kMutations = 1 << 1,
+  kEvictions = 1 << 2,
+  kConnectionEvents = 1 << 3,
+  kDeletions = 1 << 4,
+};
+
+inline constexpr uint32_t kShownClasses = 97;  // size classes as operators see them are numbered from 1
+
+struct AdminRequest {
+  AdminAction action = AdminAction::kAnswer;
+  bool noreply = false;
+  DumpForm form = DumpForm::kMeta;
+  uint16_t streams = 0;     // of WatchStream
+  uint32_t most_items = 0;  // kItems; 0: no limit
+  uint64_t bytes = 0;
+  std::string_view answer;  // static
+  std::bitset<kShownClasses> classes;
+};
+
+// `line`: from the command word on, without its end.
+AdminRequest parse_admin(std::string_view line);
+// `stats cachedump <class> <items>` and `stats detail on|off|dump`, by their words.
+AdminRequest parse_cachedump(std::string_view size_class, std::string_view items);
+AdminRequest parse_detail(std::string_view what);
+
+inline constexpr std::string_view kCrawlerDisabled = "CLIENT_ERROR lru crawler disabled\r\n";
+inline constexpr std::string_view kCrawlerBusy = "BUSY currently processing crawler request\r\n";
+inline constexpr std::string_view kCrawlerRuns = "ERROR failed to start lru crawler thread\r\n";
+inline constexpr std::string_view kCrawlerDoesNotRun = "ERROR failed to stop lru crawler thread\r\n";
+inline constexpr std::string_view kDumpNotAllowed = "ERROR metadump not allowed\r\n";
+inline constexpr std::string_view kCachedumpNotAllowed = "CLIENT_ERROR stats cachedump not allowed\r\n";
+inline constexpr std::string_view kWatchNotAllowed = "CLIENT_ERROR watch commands not allowed\r\n";
+inline constexpr std::string_view kTooManyWatchers = "WATCHER_TOO_MANY log watcher limit reached\r\n";
+inline constexpr std::string_view kMetaEnd = "EN\r\n";
+inline constexpr std::string_view kNoTls = "Error TLS not enabled\r\n";
+inline constexpr std::string_view kLimitImpossible = "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
+
+}  // namespace egret::memcache

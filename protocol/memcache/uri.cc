@@ -1,0 +1,21 @@
+#include "memcache/uri.h"
+
+namespace egret::memcache {
+
+void append_uri_encoded(std::string& to, std::string_view key) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  constexpr std::string_view kPlainMarks = "-._~";
+  for (const char c : key) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_letter = (byte | 0x20) >= 'a' && (byte | 0x20) <= 'z';
+    if (is_letter || (byte >= '0' && byte <= '9') || kPlainMarks.find(c) != kPlainMarks.npos) {
+      to += c;
+    } else {
+      to += '%';
+      to += kDigits[byte >> 4];
+      to += kDigits[byte & 15];
+    }
+  }
+}
+
+}  // namespace egret::memcache

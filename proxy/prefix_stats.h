@@ -1,0 +1,43 @@
+// `stats detail`: what is asked of keys by their prefix, up to the first ':'. Counted only while it is on.
+// Thread: any. Off, it costs one load of a word that does not change.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace egret::proxy {
+
+class PrefixStats {
+ public:
+  static constexpr size_t kMostPrefixes = 100'000;  // further ones are not counted
+
+  bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
+  void turn(bool on) { is_on_.store(on, std::memory_order_relaxed); }
+
+  void count_get(std::string_view key, bool is_hit);
+  void count_set(std::string_view key);
+  void count_delete(std::string_view key);
+  void clear();
+  // Ends with END.
+  std::string report() const;
+
+ private:
+  struct Counts {
+    uint64_t gets = 0;
+    uint64_t hits = 0;
+    uint64_t sets = 0;
+    uint64_t deletes = 0;
+  };
+  // Null: a key without a prefix.
+  Counts* counts_of(std::string_view key);
+
+  std::atomic<bool> is_on_{false};
+  mutable std::mutex mutex_;
+  std::map<std::string, Counts, std::less<>> prefixes_;
+};
+
+}  // namespace egret::proxy

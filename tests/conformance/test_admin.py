@@ -1,0 +1,328 @@
+"""The operator's commands beside a real memcached: dumps, the memory limit, shutdown, and what has no meaning here."""
+
+import re
+import subprocess
+import time
+
+import pytest
+
+import servers
+from dialog import Case, compare, converse
+from servers import ask, connect, stats_of, wait_for
+
+TOOL = "/usr/share/memcached/scripts/memcached-tool"
+
+
+def start(**proxy):
+    if servers.SUT != "egret":
+        return servers.Memcached()
+    return servers.Egret(proxy=proxy)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """A memcached and a subject of this module's own: what is set here others would see."""
+    both = servers.Memcached(), start()
+    yield both
+    for server in both:
+        for daemon in server.daemons():
+            daemon.check_alive()
+        server.stop()
+
+
+@pytest.fixture
+def empty(pair):
+    for server in pair:
+        assert ask(server.address, b"flush_all\r\n") == b"OK\r\n"
+        time.sleep(0)
+    return pair
+
+
+def say(server, *lines):
+    """Each line's answer, up to a line that ends one."""
+    with connect(server.address) as sock:
+        answers = []
+        for line in lines:
+            sock.sendall(line + b"\r\n")
+            answers.append(read_answer(sock))
+        return answers
+
+
+ENDS = re.compile(rb"(END|EN|HD|OK|STORED|DELETED|ERROR[^\n]*|CLIENT_ERROR[^\n]*|SERVER_ERROR[^\n]*|BADCLASS[^\n]*|BUSY[^\n]*|"
+                  rb"MEMLIMIT[^\n]*|NOSPARE[^\n]*|SAME[^\n]*)\r\n\Z")
+
+
+def read_answer(sock):
+    answer = b""
+    while not ENDS.search(answer[-200:]):
+        piece = sock.recv(1 << 16)
+        if not piece:
+            return answer + b"<closed>"
+        answer += piece
+    return answer
+
+
+# --- Lines whose answer is always the same
+
+LINES = [
+    b"lru_crawler", b"lru_crawler x", b"lru_crawler metadump", b"lru_crawler metadump 0", b"lru_crawler metadump x",
+    b"lru_crawler metadump 99", b"lru_crawler metadump 1 2", b"lru_crawler tocrawl 5", b"lru_crawler tocrawl x",
+    b"lru_crawler tocrawl", b"lru_crawler sleep 100", b"lru_crawler sleep 1000001",
+    b"lru_crawler sleep x", b"lru_crawler crawl 99", b"lru_crawler crawl x", b"lru_crawler enable x", b"lru_crawler a b c",
+    b"cache_memlimit", b"cache_memlimit x", b"cache_memlimit 7", b"cache_memlimit 0", b"cache_memlimit 1 2 3",
+    b"cache_memlimit 1000000001", b"cache_memlimit -1", b"cache_memlimit 7 noreply",
+    b"slabs", b"slabs reassign", b"slabs reassign 1", b"slabs reassign 1 1", b"slabs reassign 1 2", b"slabs reassign a b",
+    b"slabs reassign 300 1", b"slabs reassign 1 2 3", b"slabs automove", b"slabs automove 0", b"slabs automove 2",
+    b"slabs automove 3", b"slabs automove x", b"slabs automove ratio", b"slabs automove ratio 0.7",
+    b"slabs automove ratio x", b"slabs automove 1 noreply", b"slabs x y",
+    b"lru", b"lru x", b"lru x y", b"lru tune 10 20 0.1 2.0", b"lru tune 50 40 1 1", b"lru tune 1 1 0 1", b"lru tune 1 2 3",
+    b"lru tune 1 x 0.1 1", b"lru tune 10 20 0.1 2.0 noreply",
+    b"extstore", b"extstore x y", b"extstore item_size 5", b"extstore item_size x", b"extstore max_frag 0.5",
+    b"extstore free_memchunks 1 2", b"extstore free_memchunks 1", b"extstore low_ttl 1 noreply",
+    b"shutdown", b"shutdown graceful", b"shutdown x",
+    b"verbosity", b"verbosity 1", b"verbosity x", b"verbosity 0 noreply", b"verbosity 1 2 3",
+    b"stats cachedump", b"stats cachedump 1", b"stats cachedump a b", b"stats cachedump 200 1", b"stats cachedump 1 x",
+    b"stats cachedump 60 0", b"stats detail", b"stats detail x", b"watch x", b"watch fetchers x",
+]
+
+
+def test_lines_are_answered_as_memcached_answers_them(pair):
+    compare(*pair, [Case(line + b"\r\nmn\r\n") for line in LINES])
+
+
+# --- Dumps
+
+def fill(server, count=40):
+    text = b"".join(b"set dump%d 0 %d %d\r\n%s\r\n" % (n, 1000 * (n % 2), n, b"v" * n) for n in range(count))
+    text += b"set od%d:/~ 7 0 1\r\nx\r\nget dump3\r\n"
+    ((answer, _),) = converse(server.address, [Case(text)])
+    assert answer.startswith(b"STORED\r\n" * (count + 1) + b"VALUE")
+
+
+RECORD = re.compile(rb"key=(\S+) exp=(-1|\d+) la=(\d+) cas=(\d+) fetch=(yes|no) cls=(\d+) size=(\d+)")
+
+
+def records(dump):
+    assert dump.endswith(b"END\r\n")
+    found = {}
+    for line in dump[:-5].splitlines():
+        match = RECORD.fullmatch(line)
+        assert match, line
+        assert match[1] not in found
+        found[match[1]] = match
+    return found
+
+
+@pytest.mark.parametrize("what", [b"all", b"hash"])
+def test_metadump_says_what_memcached_says(empty, what):
+    dumps = []
+    for server in empty:
+        fill(server)
+        dumps.append(records(*say(server, b"lru_crawler metadump " + what)))
+    theirs, ours = dumps
+    assert set(theirs) == set(ours) and len(ours) == 41 and b"od%25d%3A%2F~" in ours
+    for key, wanted in theirs.items():
+        got = ours[key]
+        assert wanted[5] == got[5] and wanted[7] == got[7], (wanted[0], got[0])  # fetch, size
+        assert (wanted[2] == b"-1") == (got[2] == b"-1")
+        assert abs(int(wanted[2]) - int(got[2])) <= 3 and abs(int(wanted[3]) - int(got[3])) <= 3
+    (gets,) = say(empty[1], b"gets dump5")
+    assert gets.split()[4] == ours[b"dump5"][4]
+
+
+def test_metadump_of_classes_tells_of_their_items_only(empty):
+    _, subject = empty
+    fill(subject)
+    everything = records(*say(subject, b"lru_crawler metadump all"))
+    classes = sorted({int(match[6]) for match in everything.values()})
+    assert len(classes) > 1
+    by_items = {int(name.split(":")[1]) for name in stats_of(subject.address, b"items")}
+    assert set(classes) <= by_items
+    for wanted in [classes[:1], classes[-1:], classes[:2]]:
+        some = records(*say(subject, b"lru_crawler metadump " + b",".join(b"%d" % number for number in wanted)))
+        assert set(some) == {key for key, match in everything.items() if int(match[6]) in wanted}
+
+
+def test_mgdump_lists_the_commands_that_read_the_items(empty):
+    """1.6.18 does not know it yet."""
+    _, subject = empty
+    if not subject.is_egret:
+        pytest.skip("newer than this memcached")
+    fill(subject, 10)
+    say(subject, b"ms YQBi 1 b\r\nx")
+    (dump,) = say(subject, b"lru_crawler mgdump all")
+    lines = dump.split(b"\r\n")
+    assert lines[-2:] == [b"EN", b""]
+    assert sorted(lines[:-2]) == sorted([b"mg dump%d" % n for n in range(10)] + [b"mg od%d:/~", b"mg YQBi b"])
+    with connect(subject.address) as sock:
+        sock.sendall(b"".join(line + b" v\r\n" for line in lines[:-2]) + b"mn\r\n")
+        answer = b""
+        while not answer.endswith(b"MN\r\n"):
+            answer += sock.recv(1 << 16)
+        assert answer.count(b"VA ") == 12
+
+
+def test_nothing_expired_or_flushed_is_dumped(empty):
+    for server in empty:
+        say(server, b"set gone 0 -1 1\r\nx", b"set stays 0 0 1\r\nx")
+        assert list(records(*say(server, b"lru_crawler metadump all"))) == [b"stays"]
+        say(server, b"flush_all")
+        assert records(*say(server, b"lru_crawler metadump all")) == {}
+
+
+def test_cachedump(empty):
+    theirs, ours = [], []
+    for server, lists in zip(empty, (theirs, ours)):
+        say(server, b"set one 5 0 3\r\nabc", b"set two 0 100 2\r\nab")
+        number = next(iter(records(*say(server, b"lru_crawler metadump all")).values()))[6]
+        lists += say(server, b"stats cachedump %s 0" % number, b"stats cachedump %s 1" % number)
+    form = re.compile(rb"ITEM (\S+) \[(\d+) b; (\d+) s\]")
+    tables = [{match[1]: match for match in form.finditer(each[0])} for each in (theirs, ours)]
+    # memcached lists what was flushed, too, until somebody comes upon it.
+    assert set(tables[0]) >= set(tables[1]) == {b"one", b"two"}
+    for key in tables[1]:
+        assert tables[0][key][2] == tables[1][key][2] and abs(int(tables[0][key][3]) - int(tables[1][key][3])) <= 3
+    assert tables[1][b"one"][3] == b"0"
+    assert theirs[1].count(b"ITEM") == ours[1].count(b"ITEM") == 1
+    assert ours[0].endswith(b"]\r\nEND\r\n") and ours[1].endswith(b"]\r\nEND\r\n")
+
+
+def test_the_crawler_can_be_switched_off_and_on(pair):
+    for server in pair:
+        assert say(server, b"lru_crawler enable", b"lru_crawler disable", b"lru_crawler metadump all",
+                   b"lru_crawler crawl 1", b"lru_crawler enable", b"lru_crawler metadump all")[:5] == [
+            b"ERROR failed to start lru crawler thread\r\n", b"OK\r\n", b"CLIENT_ERROR lru crawler disabled\r\n",
+            b"CLIENT_ERROR lru crawler disabled\r\n", b"OK\r\n"]
+
+
+def test_a_large_dump_waits_for_its_reader_and_holds_up_nobody(empty):
+    """As many keys as would take tens of megabytes of text: the proxy keeps a few pages of it, whatever the client does."""
+    _, subject = empty
+    count = 200_000
+    for begin in range(0, count, 20_000):
+        text = b"".join(b"set large-dump-of-keys-%07d 0 0 1 noreply\r\nx\r\n" % n for n in range(begin, begin + 20_000))
+        converse(subject.address, [Case(text + b"mn\r\n")])
+    with connect(subject.address) as slow:
+        slow.sendall(b"lru_crawler metadump all\r\nversion\r\n")
+        first = slow.recv(1000)
+        assert first.startswith(b"key=")
+        before = [daemon.rss_bytes() for daemon in subject.daemons()]
+        assert say(subject, b"lru_crawler metadump all") == [b"BUSY currently processing crawler request\r\n"]
+        for n in range(200):
+            assert say(subject, b"set other%d 0 0 1\r\ny" % n) == [b"STORED\r\n"]
+        after = [daemon.rss_bytes() for daemon in subject.daemons()]
+        assert all(b - a < 8 << 20 for a, b in zip(before, after))
+        rest = [first]
+        while not rest[-1].endswith(b"\r\n") or b"VERSION" not in rest[-1]:
+            rest.append(slow.recv(1 << 20))
+            assert rest[-1]
+    dump, _, version = b"".join(rest).rpartition(b"END\r\n")
+    assert version.startswith(b"VERSION")
+    keys = set(re.findall(rb"key=large-dump-of-keys-(\d+)", dump))
+    assert len(keys) == count == dump.count(b"key=large-dump")
+
+
+def test_a_dump_whose_reader_goes_lets_the_next_begin(pair):
+    _, subject = pair
+    with connect(subject.address) as gone:
+        gone.sendall(b"lru_crawler metadump all\r\n")
+        gone.recv(100)
+    wait_for(lambda: say(subject, b"lru_crawler metadump all")[0].endswith(b"END\r\n"), "the next dump")
+
+
+# --- The memory limit
+
+def test_the_memory_limit_follows(pair):
+    for server in pair:
+        before = stats_of(server.address)["limit_maxbytes"]
+        for megabytes in (100, 500, 1500, 64):
+            assert say(server, b"cache_memlimit %d" % megabytes) == [b"OK\r\n"]
+            assert stats_of(server.address)["limit_maxbytes"] == str(megabytes << 20)
+            assert stats_of(server.address, b"settings")["maxbytes"] == str(megabytes << 20)
+        assert say(server, b"cache_memlimit 1024") == [b"OK\r\n"]
+        assert before == stats_of(server.address)["limit_maxbytes"] == str(1 << 30)
+
+
+def test_a_lower_limit_evicts_and_gives_memory_back(pair):
+    _, subject = pair
+    if not subject.is_egret:
+        pytest.skip("memcached evicts later")
+    value = b"v" * 10_000
+    for begin in range(0, 16_000, 2_000):
+        text = b"".join(b"set limit%d 0 0 10000 noreply\r\n%s\r\n" % (n, value) for n in range(begin, begin + 2_000))
+        converse(subject.address, [Case(text + b"mn\r\n")])
+    full = subject.backend.rss_bytes()
+    assert say(subject, b"cache_memlimit 40") == [b"OK\r\n"]
+    wait_for(lambda: int(stats_of(subject.address)["bytes"]) < 40 << 20, "evictions")
+    if servers.SLACK == 1:
+        wait_for(lambda: full - subject.backend.rss_bytes() > 80 << 20, "memory that goes back")
+    answer = ask(subject.address, b"set after 0 0 5\r\nthere\r\n")
+    assert answer == b"STORED\r\n" and ask(subject.address, b"get after\r\n", b"END\r\n").split()[-2] == b"there"
+    assert say(subject, b"cache_memlimit 100000000") == [b"MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n"]
+    assert say(subject, b"cache_memlimit 1024") == [b"OK\r\n"]
+
+
+# --- What may be forbidden
+
+def test_dumps_and_watching_can_be_forbidden():
+    theirs = servers.Memcached("-X", "-W")
+    ours = start(allow_dump="off", allow_watch="off") if servers.SUT == "egret" else servers.Memcached("-X", "-W")
+    try:
+        compare(theirs, ours, [Case(line + b"\r\nmn\r\n") for line in (
+            b"lru_crawler metadump all", b"stats cachedump 1 1", b"watch", b"watch fetchers")])
+        if ours.is_egret:
+            assert stats_of(ours.address, b"settings")["dump_enabled"] == "no"
+    finally:
+        theirs.stop()
+        ours.stop()
+
+
+@pytest.mark.parametrize("line", [b"shutdown", b"shutdown graceful"])
+def test_shutdown_ends_the_process_where_it_is_allowed(line):
+    server = start(allow_shutdown="on") if servers.SUT == "egret" else servers.Memcached("-A")
+    try:
+        assert say(server, b"shutdown now") == [b"CLIENT_ERROR invalid shutdown mode\r\n"]
+        with connect(server.address) as sock:
+            sock.sendall(line + b"\r\n")
+            assert sock.recv(100) == b""
+        daemon = server.proxies[0] if server.is_egret else server.daemon
+        assert daemon.wait() == 0
+    finally:
+        server.stop()
+
+
+# --- stats detail
+
+def test_prefixes_are_counted_as_memcached_counts_them(pair):
+    said = (b"get a:b a:c nop\r\nset a:x 0 0 1\r\n1\r\ndelete a:x\r\ndelete a:x\r\nincr a:x 1\r\ntouch a:b 0\r\n"
+            b"set :x 0 0 1\r\n1\r\nset b:x:y 0 0 1\r\n1\r\nget b:x:y\r\ngets b:x:y\r\ngat 0 b:x:y\r\nadd b:x:y 0 0 1\r\n1\r\n"
+            b"cas b:no 0 0 1 1\r\n1\r\nset plain 0 0 1\r\n1\r\nmn\r\n")
+    dumps = []
+    for server in pair:
+        assert say(server, b"stats detail on") == [b"OK\r\n"]
+        converse(server.address, [Case(said)])
+        (dump,) = say(server, b"stats detail dump")
+        dumps.append(sorted(dump.split(b"\r\n")))
+        assert stats_of(server.address, b"settings")["detail_enabled"] == "yes"
+        assert say(server, b"stats detail off") == [b"OK\r\n"]
+        converse(server.address, [Case(said)])
+        (again,) = say(server, b"stats detail dump")
+        assert sorted(again.split(b"\r\n")) == dumps[-1]
+        ask(server.address, b"stats reset\r\n")
+        assert say(server, b"stats detail dump") == [b"END\r\n"]
+    assert dumps[0] == dumps[1]
+
+
+# --- The tool
+
+def test_memcached_tool_dumps(empty):
+    outputs = []
+    for server in empty:
+        fill(server, 20)
+        done = subprocess.run(["perl", TOOL, "%s:%d" % server.address, "dump"], capture_output=True, timeout=30)
+        assert done.returncode == 0, done.stderr
+        adds = re.findall(rb"add (\S+) (\d+) (\d+) (\d+)\r\n(v*)", done.stdout)
+        outputs.append({key: (flags, exptime != b"0", length, value) for key, flags, exptime, length, value in adds})
+        keys = subprocess.run(["perl", TOOL, "%s:%d" % server.address, "keys"], capture_output=True, timeout=30)
+        assert keys.stdout.count(b"key=") == 21
+    assert outputs[0] == outputs[1] and len(outputs[1]) == 21
