@@ -255,7 +255,8 @@ uint64_t Connection::patience_ends_ns() const {
   const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
   if (state_ == State::kDead) return kNever;
   if (!socket_->is_ready()) return last_ns + host_.patience.handshake_ns;
-  if (may_idle_ || host_.patience.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty())) return kNever;
+  if (may_idle_ || watch_ != nullptr || host_.patience.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty()))
+    return kNever;
   return last_ns + host_.patience.idle_ns;
 }
 
