@@ -5,7 +5,7 @@ MINUTES ?= 60
 BUILD_PACKAGES = tests/packages/build.txt
 TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(wildcard tests/rdma/packages.txt)
 
-.PHONY: help run test soak build deps format tidy install clean
+.PHONY: help run test soak build deb deps format tidy install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
 	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-memcached, egret-bench'
 	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
+	@echo 'make deb                            Debian packages of it: build/release/packages/*.deb'
 	@echo 'make format | make tidy             clang-format in place | clang-tidy over everything'
 	@echo 'make deps                           only install the packages that building and testing need'
 
@@ -30,6 +31,9 @@ build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
 	@cmake --preset release >/dev/null
 	@cmake --build build/release --target egret-backend egret-proxy egret-memcached egret-bench
+
+deb: build
+	@cd build/release && cpack && ls packages/*.deb
 
 deps:
 	@tests/packages/install.sh $(TEST_PACKAGES)

@@ -1,5 +1,5 @@
-# What is installed besides the programs (whose own folders install them): configuration, units, the user. A component
-# is a Debian package: packages.cmake.
+# What is installed besides the programs (whose own folders install them): configuration, units, the user, documents. A
+# component is a Debian package: packages.cmake.
 
 # The units name /usr/local/bin; installed, they name the prefix that the programs are under.
 function(egret_install_unit component name)
@@ -10,10 +10,34 @@ function(egret_install_unit component name)
   install(FILES ${CMAKE_BINARY_DIR}/systemd/${name} DESTINATION lib/systemd/system COMPONENT ${component})
 endfunction()
 
+# egret_install_documents(COMPONENT program.section ...): what documents.py makes of each program.
+function(egret_install_documents component)
+  set(package egret-${component})
+  foreach(page ${ARGN})
+    string(REGEX MATCH "^([a-z-]+)[.]([0-9])$" _ ${page})
+    set(program ${CMAKE_MATCH_1})
+    install(FILES ${documents}/${page}.gz DESTINATION share/man/man${CMAKE_MATCH_2} COMPONENT ${component})
+    install(FILES ${documents}/${program}.bash DESTINATION share/bash-completion/completions RENAME ${program} COMPONENT ${component})
+  endforeach()
+  install(FILES ${documents}/changelog.gz packaging/debian/copyright README.md DESTINATION share/doc/${package} COMPONENT ${component})
+endfunction()
+
+# Made of the programs that were built, when they are installed.
+set(documents ${CMAKE_BINARY_DIR}/documents)
+foreach(component proxy backend tools)
+  install(CODE "execute_process(COMMAND python3 \"${CMAKE_SOURCE_DIR}/packaging/documents.py\" \"${CMAKE_BINARY_DIR}\"
+                                \"${documents}\" \"${EGRET_MAINTAINER}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component})
+endforeach()
+
 foreach(daemon backend proxy)
   install(FILES conf/egret-${daemon}.yaml DESTINATION /etc/egret COMPONENT ${daemon})
   egret_install_unit(${daemon} egret-${daemon}.service)
   install(FILES systemd/egret.sysusers DESTINATION lib/sysusers.d RENAME egret-${daemon}.conf COMPONENT ${daemon})
-  install(FILES README.md systemd/placement.conf DESTINATION share/doc/egret-${daemon} COMPONENT ${daemon})
+  install(FILES systemd/egret.tmpfiles DESTINATION lib/tmpfiles.d RENAME egret-${daemon}.conf COMPONENT ${daemon})
+  install(FILES systemd/placement.conf DESTINATION share/doc/egret-${daemon} COMPONENT ${daemon})
 endforeach()
 egret_install_unit(proxy egret-memcached.service)
+install(FILES conf/egret-memcached.default DESTINATION /etc/default RENAME egret-memcached COMPONENT proxy)
+egret_install_documents(backend egret-backend.8)
+egret_install_documents(proxy egret-proxy.8 egret-memcached.1)
+egret_install_documents(tools egret-bench.1)

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""documents.py PROGRAMS OUT MAINTAINER: man pages and bash completion, from what the programs in PROGRAMS say of themselves, and Debian's
+changelog, from CHANGELOG.md.
+
+    --help, --help-markdown (the option tables) ─▶ OUT/egret-proxy.8 ..., OUT/egret-proxy.bash ...
+
+Nothing of it is written by hand a second time: an option is a row of its daemon's table.
+"""
+import gzip, pathlib, re, subprocess, sys, textwrap, time
+from email.utils import formatdate
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PROGRAMS, OUT, MAINTAINER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+SUMMARIES = {
+    "egret-memcached": "runs Egret as memcached is run",
+    "egret-bench": "drives and measures servers that speak memcached's protocol",
+}
+
+
+def said(program, *arguments):
+    return subprocess.run([PROGRAMS / program, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+# --- what the programs say
+
+
+def table(program):
+    """The rows of --help-markdown: lists of cells, without their marks."""
+    rows = []
+    for line in said(program, "--help-markdown").splitlines()[2:]:
+        cells = re.split(r"(?<!\\)\|", line)[1:-1]
+        rows.append([cell.strip().strip("`").replace("\\|", "|") for cell in cells])
+    return rows
+
+
+def flags(help_text):
+    """Every -x and --long that begins a line of a --help."""
+    found = []
+    for line in re.findall(r"^ *(-[-\w].*)$", help_text, re.M):
+        head = re.split(r"  +", line)[0]
+        found += re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", head)
+    return sorted(set(found))
+
+
+def daemon_parts(program):
+    """Of a daemon's --help: the sentence about it, and the flags with what they do."""
+    text = said(program, "--help")
+    summary = text.split("\n")[0].split(": ", 1)[1]
+    arguments = re.findall(r"^  (--\S+(?: [A-Z=]+)?)  +(.*)$", text.split("\nOptions, ")[0], re.M)
+    return summary, arguments
+
+
+# --- man pages
+
+
+def roff(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+
+
+def page(program, section, summary, synopsis, body, see_also):
+    version = said(program, "--version").split()[-1] if section == 8 else ""
+    return "\n".join([
+        f".TH {program.upper()} {section} \"\" \"Egret {version}\" \"Egret\"", ".SH NAME", f"{roff(program)} \\- {roff(summary)}",
+        ".SH SYNOPSIS", f".B {roff(program)}", roff(synopsis), *body, ".SH SEE ALSO", see_also, ""])
+
+
+def tagged(tag, text):
+    return [".TP", f".B {roff(tag)}", roff(text)]
+
+
+def daemon_page(program):
+    summary, arguments = daemon_parts(program)
+    body = [".SH DESCRIPTION", roff(summary), ".SH ARGUMENTS"]
+    for flag, text in arguments:
+        body += tagged(flag, text)
+    body += [".SH OPTIONS", roff(f"Keys of the file of --config, /etc/egret/{program}.yaml for the unit, or of --set:")]
+    for name, kind, default, text in table(program):
+        body += tagged(name, f"{text} ({kind}; default {default or 'empty'})")
+    body += [".SH SIGNALS", "SIGTERM and SIGINT end it within a second, with status 0."]
+    if program == "egret-proxy":
+        body.append("SIGHUP has it read the files of TLS and auth_file anew.")
+    body += [".SH FILES", f".I /etc/egret/{roff(program)}.yaml", ".br", ".I /run/egret"]
+    others = {"egret-proxy": "egret\\-backend", "egret-backend": "egret\\-proxy"}[program]
+    return page(program, 8, summary.rstrip("."), "[--config FILE] [--set KEY=VALUE]...", body,
+                f".BR {others} (8), egret\\-memcached (1)")
+
+
+def plain_page(program, see_also):
+    body = [".SH DESCRIPTION", ".nf", roff(said(program, "--help").strip()), ".fi"]
+    return page(program, 1, SUMMARIES[program], "[FLAGS]", body, see_also)
+
+
+# --- bash completion
+
+COMPLETION = """# bash completion of {program}, made from its --help.
+_{name}() {{
+  local cur prev words cword
+  _init_completion -n = || return
+  case $prev in
+    --config) _filedir; return ;;
+{sets}  esac
+  COMPREPLY=($(compgen -W '{flags}' -- "$cur"))
+}}
+complete -o default -F _{name} {program}
+"""
+SETS = """    --set)
+      case $cur in
+{values}        *) COMPREPLY=($(compgen -W '{keys}' -- "$cur")); compopt -o nospace ;;
+      esac
+      return ;;
+"""
+
+
+def choices(kind):
+    """The words that a value of this type is one of."""
+    if kind == "true or false":
+        return ["true", "false"]
+    return kind.split(", ") if re.fullmatch(r"[\w.]+(, [\w.]+)+", kind) else []
+
+
+def completion(program, is_daemon):
+    sets, own = "", flags(said(program, "--help"))
+    if is_daemon:
+        rows = table(program)
+        own = sorted({flag.split()[0] for flag, _ in daemon_parts(program)[1]})
+        values = "".join(f"        {name}=*) COMPREPLY=($(compgen -P '{name}=' -W '{' '.join(choices(kind))}' -- \"${{cur#*=}}\")) ;;\n"
+                         for name, kind, *_ in rows if choices(kind))
+        sets = SETS.format(values=values, keys=" ".join(f"{row[0]}=" for row in rows))
+    return COMPLETION.format(program=program, name=program.replace("-", "_"), sets=sets, flags=" ".join(own))
+
+
+# --- the changelog
+
+
+def debian_changelog():
+    entries = re.findall(r"^## (\S+) – (\S+)\n\n(.*?)(?=^## |\Z)", (ROOT / "CHANGELOG.md").read_text(), re.M | re.S)
+    assert entries, "CHANGELOG.md has no entry"
+    text = ""
+    for version, day, body in entries:
+        date = formatdate(time.mktime(time.strptime(day, "%Y-%m-%d")) - time.timezone)
+        points = re.findall(r"^- (.*?)(?=^- |\Z)", body, re.M | re.S)
+        lines = "\n".join(textwrap.fill(" ".join(point.split()), 78, initial_indent="  * ", subsequent_indent="    ") for point in points)
+        text += f"egret ({version}) stable; urgency=medium\n\n{lines}\n\n -- {MAINTAINER}  {date}\n\n"
+    return text
+
+
+def write_compressed(name, text):
+    (OUT / f"{name}.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+OUT.mkdir(parents=True, exist_ok=True)
+for daemon in ("egret-proxy", "egret-backend"):
+    write_compressed(f"{daemon}.8", daemon_page(daemon))
+    (OUT / f"{daemon}.bash").write_text(completion(daemon, True))
+for tool, others in (("egret-memcached", ".BR egret\\-proxy (8), egret\\-backend (8)"), ("egret-bench", ".BR egret\\-proxy (8)")):
+    write_compressed(f"{tool}.1", plain_page(tool, others))
+    (OUT / f"{tool}.bash").write_text(completion(tool, False))
+write_compressed("changelog", debian_changelog())

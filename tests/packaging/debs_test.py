@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""debs_test.py BUILD: the Debian packages are built, please lintian, and are installed, upgraded and purged as they should be.
+
+The parts in a chroot run this file again, as `debs_test.py --in-chroot BUILD CASE` in a mount namespace of its own.
+"""
+import os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NO_OVERLAY = 77
+PACKAGES = ("egret-backend", "egret-proxy", "egret-tools")
+
+
+def run(*command, **more):
+    return subprocess.run(command, capture_output=True, text=True, **more)
+
+
+def must(*command, **more):
+    done = run(*command, **more)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+# --- in the chroot
+
+
+def enter_chroot(debs):
+    """From here on / is an overlay over the system that forgets everything; /debs holds the packages."""
+    must("mount", "--make-rprivate", "/")
+    base = tempfile.mkdtemp(prefix="egret-debs-")  # whoever started us removes it
+    print(base, flush=True)
+    if run("mount", "-t", "tmpfs", "tmpfs", base).returncode != 0:
+        sys.exit(NO_OVERLAY)
+    for name in ("upper", "work", "root"):
+        os.mkdir(f"{base}/{name}")
+    options = f"lowerdir=/,upperdir={base}/upper,workdir={base}/work"
+    if run("mount", "-t", "overlay", "overlay", "-o", options, f"{base}/root").returncode != 0:
+        sys.exit(NO_OVERLAY)
+    root = f"{base}/root"
+    must("mount", "-t", "proc", "proc", f"{root}/proc")
+    must("mount", "--rbind", "/dev", f"{root}/dev")
+    must("mount", "-t", "tmpfs", "tmpfs", f"{root}/run")
+    shutil.copytree(debs, f"{root}/debs")
+    os.chroot(root)
+    os.chdir("/")
+    os.environ.update(DEBIAN_FRONTEND="noninteractive", PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL="C.UTF-8")
+
+
+def install(*debs):
+    # Slim images tell dpkg to leave documents out.
+    must("dpkg", "--path-include=/usr/share/*", "--force-confdef", "-i", *(debs or sorted(map(str, pathlib.Path("/debs").glob("*.deb")))))
+
+
+def case_serves():
+    """Started as the units start them, but for the port and systemd."""
+    install()
+    sys.path.insert(0, str(ROOT / "tests/systemd"))
+    from daemons import Supervised
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        def start(unit, *more):
+            command = re.search(r"^ExecStart=(.*)$", pathlib.Path(f"/usr/lib/systemd/system/{unit}.service").read_text(), re.M)[1].split()
+            assert command[0].startswith("/usr/bin/"), command
+            return Supervised(folder, ["setpriv", "--reuid=egret", "--regid=egret", "--clear-groups", *command, *more])
+        os.umask(0)
+        backend = start("egret-backend")
+        assert backend.notice("READY=1")
+        proxy = start("egret-proxy", "--set", "listen=tcp:127.0.0.1:0")
+        ready = proxy.notice("READY=1")
+        assert ready, "the proxy does not serve"
+        port = re.search(r"X_EGRET_LISTENING=tcp:.*:(\d+)", ready)[1]
+        must("bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'set k 0 0 5\\r\\nhello\\r\\nget k\\r\\nquit\\r\\n' >&3; grep -q ^hello <&3")
+        proxy.close(), backend.close()
+
+
+def case_files():
+    install()
+    for unit in ("egret-backend", "egret-proxy"):
+        assert os.path.islink(f"/etc/systemd/system/multi-user.target.wants/{unit}.service"), unit
+    assert not os.path.lexists("/etc/systemd/system/multi-user.target.wants/egret-memcached.service")
+    for program, section in (("egret-proxy", 8), ("egret-backend", 8), ("egret-memcached", 1), ("egret-bench", 1)):
+        page = f"/usr/share/man/man{section}/{program}.{section}.gz"
+        said = run("man", "-l", "--warnings", page, env=os.environ | {"MANWIDTH": "100"})
+        assert said.returncode == 0 and not said.stderr and program in said.stdout, (page, said.stderr)
+        if section == 8:
+            for row in re.findall(r"^\| `(\w+)`", must(program, "--help-markdown"), re.M):
+                assert re.search(rf"^ +{row}\b", said.stdout, re.M), f"{page} does not tell of {row}"
+    for line, expected in (("egret-proxy --set tls_ver", "tls_verify="), ("egret-proxy --set fetch_mode=re", "fetch_mode=reply"),
+                           ("egret-backend --che", "--check-config"), ("egret-memcached --memory-l", "--memory-limit"), ("egret-bench --spawn-e", "--spawn-egret")):
+        assert completed(line) == [expected], (line, completed(line))
+    must("egret-proxy", "--config", "/etc/egret/egret-proxy.yaml", "--check-config")
+
+
+def completed(line):
+    """What bash offers for the last word of a line."""
+    program = line.split()[0]
+    return must("bash", "-c", f'''. /usr/share/bash-completion/bash_completion
+        . /usr/share/bash-completion/completions/{program}
+        COMP_LINE='{line}' COMP_POINT={len(line)} COMP_WORDS=({line}) COMP_CWORD={len(line.split()) - 1}
+        compopt() {{ :; }}
+        _{program.replace("-", "_")} 2>/dev/null
+        printf '%s\\n' "${{COMPREPLY[@]}}"''').split()
+
+
+def case_upgrade():
+    install()
+    edited, untouched = "/etc/egret/egret-proxy.yaml", "/etc/default/egret-memcached"
+    pathlib.Path(edited).write_text("workers: 3\n")
+    deb = next(pathlib.Path("/debs").glob("egret-proxy_*.deb"))
+    must("dpkg-deb", "-R", str(deb), "/next")
+    control = pathlib.Path("/next/DEBIAN/control")
+    control.write_text(re.sub(r"^Version: .*$", "Version: 99.0", control.read_text(), flags=re.M))
+    for file in (edited, untouched):
+        with open(f"/next{file}", "a") as conffile:
+            conffile.write("# next\n")
+    must("dpkg-deb", "-b", "/next", "/next.deb")
+    install("/next.deb")
+    assert "99.0" in must("dpkg-query", "-W", "egret-proxy")
+    assert pathlib.Path(edited).read_text() == "workers: 3\n"
+    assert pathlib.Path(untouched).read_text().endswith("# next\n")
+
+
+def every_name():
+    """What is in the system, but for caches, backups of the databases and the source tree."""
+    found = must("find", "/etc", "/usr", "/var", "/run", "-path", str(ROOT), "-prune", "-o", "-path", "/var/cache", "-prune", "-o", "-print")
+    return {name for name in found.splitlines() if not re.search(r"^/etc/\.pwd\.lock$|^/etc/\w+-$|^/var/(log|tmp)/|^/var/lib/dpkg/(lock|triggers|[\w-]+-old$)", name)}
+
+
+def case_purge():
+    before = every_name()
+    install()
+    pathlib.Path("/etc/egret/egret-proxy.yaml").write_text("workers: 3\n")
+    must("dpkg", "--purge", "egret-proxy")
+    assert os.path.exists("/run/egret") and "egret" in pathlib.Path("/etc/passwd").read_text(), "the backend still needs them"
+    must("dpkg", "--purge", "egret-backend", "egret-tools")
+    left = every_name() - before
+    assert not left, left
+    for database in ("passwd", "group", "shadow"):
+        assert "egret" not in pathlib.Path(f"/etc/{database}").read_text(), database
+
+
+# --- outside
+
+
+class Debs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="egret-debs-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        must("cpack", "--config", str(BUILD / "CPackConfig.cmake"), "-D", f"CPACK_OUTPUT_FILE_PREFIX={cls.folder.name}", "-B", cls.folder.name, cwd=BUILD)
+        cls.debs = sorted(str(deb) for deb in pathlib.Path(cls.folder.name).glob("*.deb"))
+
+    def test_there_are_three(self):
+        self.assertEqual([pathlib.Path(deb).name.split("_")[0] for deb in self.debs], list(PACKAGES))
+
+    def test_lintian_has_no_complaint(self):
+        done = run("lintian", "--no-cfg", "--allow-root", "--fail-on", "error,warning", *self.debs)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def in_chroot(self, case):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make a chroot")
+        debs = os.path.join(self.folder.name, "debs")
+        os.makedirs(debs, exist_ok=True)
+        for deb in self.debs:
+            shutil.copy(deb, debs)
+        done = run("unshare", "--mount", sys.executable, __file__, "--in-chroot", debs, case)
+        base = done.stdout.split("\n")[0]
+        if os.path.isdir(base):
+            os.rmdir(base)  # where the overlay was, in its own namespace
+        if done.returncode == NO_OVERLAY:
+            self.skipTest("no overlay can be mounted here")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_installed_daemons_serve(self):
+        self.in_chroot("serves")
+
+    def test_everything_is_in_its_place(self):
+        self.in_chroot("files")
+
+    def test_an_upgrade_keeps_what_was_edited(self):
+        self.in_chroot("upgrade")
+
+    def test_a_purge_leaves_nothing(self):
+        self.in_chroot("purge")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--in-chroot":
+        enter_chroot(sys.argv[2])
+        globals()[f"case_{sys.argv[3]}"]()
+    else:
+        BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+        unittest.main()
