@@ -187,7 +187,7 @@ bool Dispatcher::on_store_command() {
   if (replies_.must_wait(target.hash, changes_something(op))) return false;
   if (op.code == OpCode::kDelete && stats_.admin.observes_items()) op.options |= op::kWantMeta;
   if (target.session->lane_of(target.hash).fits(op)) return append(target, op, new_reply(op.options));
-  upload_ = new ValueUpload(*target.session, op, static_cast<uint32_t>(op.value.size()), next_upload_id_++);
+  start_upload(target, op);
   return send_whole_value();
 }
 
@@ -196,6 +196,11 @@ bool Dispatcher::send_whole_value() {
   command_.value.remove_prefix(upload_->send(command_.value));
   if (!command_.value.empty()) return hold_for_credit(upload_->session());
   return commit_upload();
+}
+
+void Dispatcher::start_upload(const Target& target, const Op& op) {
+  upload_ = new ValueUpload(*target.session, op, command_.value_length, next_upload_id_++);
+  memcache::ask(command_, op.options, upload_question_);
 }
 
 Reply* Dispatcher::new_reply(uint16_t options) {
@@ -253,7 +258,7 @@ bool Dispatcher::on_value_begin() {
   op.hash = target.hash;
   op.value = {};
   const uint64_t size = op::memcached_item_size(command_.key.size(), command_.client_flags, command_.value_length);
-  upload_ = new ValueUpload(*target.session, op, command_.value_length, next_upload_id_++);
+  start_upload(target, op);
   if (size > target.session->grant().item_size_max) return refuse_too_large();
   upload_->collect(collected_values_);
   return true;
@@ -293,10 +298,15 @@ bool Dispatcher::commit_upload() {
   if (upload_->failure() != ResultCode::kOk) {
     upload_->abandon();
     upload_ = nullptr;
-    answer(ResultCode::kSessionLost);
+    Result result;
+    result.code = ResultCode::kSessionLost;
+    Reply* reply = replies_.make();
+    reply->question = upload_question_;
+    replies_.push_answered(reply, result);
     return true;
   }
-  Reply* reply = new_reply(upload_->store().options);
+  Reply* reply = replies_.make();
+  reply->question = upload_question_;
   if (!upload_->commit(reply)) {
     replies_.discard(reply);
     return hold_for_credit(upload_->session());

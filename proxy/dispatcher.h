@@ -95,6 +95,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   bool append(const Target& target, const op::Op& op, Reply* reply);
   bool commit_upload();
   Reply* new_reply(uint16_t options);
+  void start_upload(const Target& target, const op::Op& op);
   void answer(op::ResultCode code);
   bool hold_for_credit(rpc::ClientSession& session);
   void on_credit() override;
@@ -121,6 +122,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   uint32_t command_number_ = 1;                   // of the retrieval being read; never 0
   rpc::ClientSession* credit_session_ = nullptr;  // where on_credit() is awaited
   ValueUpload* upload_ = nullptr;
+  memcache::Question upload_question_;  // what the command of upload_ asked: its views die before the value's end
   FanOut* fan_out_ = nullptr;
   Dump* dump_ = nullptr;
   bool watching_ = false;                                              // what the client still says is of no interest
