@@ -56,7 +56,9 @@ bool Credentials::know_plain(std::string_view message) const {
   if (user == message.npos) return false;
   const size_t password = message.find('\0', user + 1);
   if (password == message.npos) return false;
-  return know(message.substr(user + 1, password - user - 1), message.substr(password + 1));
+  const std::string_view name = message.substr(user + 1, password - user - 1);
+  const std::string_view acts_for = message.substr(0, user);
+  return know(name, message.substr(password + 1)) && (acts_for.empty() || acts_for == name);
 }
 
 }  // namespace egret::proxy

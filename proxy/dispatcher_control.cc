@@ -1,5 +1,7 @@
 // The commands that are not about one key: those answered here, and the barriers flush_all and stats, which concern
 // every backend.
+#include <strings.h>
+
 #include "memcache/reply.h"
 #include "proxy/class_report.h"
 #include "proxy/connection_table.h"
@@ -18,7 +20,12 @@ using op::ResultCode;
 namespace {
 
 constexpr std::string_view kSaslMechanism = "PLAIN";
+constexpr size_t kMaxSaslMechanism = 32;  // bytes of a mechanism's name that memcached reads
 constexpr std::string_view kAuthenticated = "Authenticated";
+
+bool is_same_but_for_case(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
 
 // Empty for kOk.
 std::string_view failure_line(ResultCode code) {
@@ -95,13 +102,14 @@ void Dispatcher::authenticate() {
 void Dispatcher::on_sasl() {
   if (stats_.config->credentials == nullptr) return refuse(Status::kUnknownCommand);
   if (command_.kind == CommandKind::kSaslMechanisms) return answer_packet(Status::kOk, kSaslMechanism);
+  if (command_.key.size() > kMaxSaslMechanism) return refuse(Status::kInvalid);
   const bool starts = command_.kind == CommandKind::kSaslStart;
-  const bool may_go_on = command_.key == kSaslMechanism && (starts || sasl_started_);
-  if (may_go_on && starts && command_.value.empty()) {
-    sasl_started_ = true;
-    return answer_packet(Status::kAuthContinue, {});
+  const bool is_plain = is_same_but_for_case(command_.key, kSaslMechanism);
+  if (starts) {
+    sasl_started_ = is_plain && command_.value.empty();
+    if (sasl_started_) return answer_packet(Status::kAuthContinue, {});
   }
-  sasl_started_ = false;
+  const bool may_go_on = is_plain && (starts || sasl_started_);
   if (judge(may_go_on && stats_.config->credentials->know_plain(command_.value))) {
     return answer_packet(Status::kOk, kAuthenticated);
   }

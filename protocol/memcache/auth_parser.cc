@@ -53,13 +53,14 @@ Step AuthParser::token(std::string_view input, size_t line, size_t length, Comma
   const size_t total = line + length + 2;
   if (input.size() < total) return {Event::kNeedMore, 0};
   if (input.substr(total - 2, 2) != kCrLf) return fail(kBadTermination, total, out);
-  const Line words = cut(input.substr(line, length));
-  if (words.count < 2) return fail(kBadAuthToken, total, out);
+  const std::string_view token = input.substr(line, length);
+  const size_t space = token.find(' ');
+  if (space == token.npos) return fail(kBadAuthToken, total, out);
   out.kind = CommandKind::kAuthenticate;
   out.dialect = Dialect::kClassic;
   out.noreply = out.quiet = false;
-  out.key = words.word(0);
-  out.value = words.word(1);
+  out.key = token.substr(0, space);
+  out.value = token.substr(space + 1);  // which may have spaces of its own
   return {Event::kCommand, total};
 }
 

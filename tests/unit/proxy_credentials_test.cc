@@ -48,8 +48,9 @@ TEST_CASE("SASL PLAIN: authorization id, user, password") {
   Credentials credentials(file.path);
   REQUIRE(credentials.load());
   CHECK(credentials.know_plain("\0foo\0bar"s));
-  CHECK(credentials.know_plain("whoever\0foo\0bar"s));
-  for (const std::string& message : {""s, "foo"s, "\0foo"s, "\0foo\0"s, "foo\0bar"s, "\0foo\0bar\0"s, "\0\0"s}) {
+  CHECK(credentials.know_plain("foo\0foo\0bar"s));
+  for (const std::string& message :
+       {""s, "foo"s, "\0foo"s, "\0foo\0"s, "foo\0bar"s, "\0foo\0bar\0"s, "\0\0"s, "whoever\0foo\0bar"s}) {
     CHECK_FALSE(credentials.know_plain(message));
   }
 }
