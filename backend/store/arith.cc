@@ -20,9 +20,9 @@ op::Result Store::arith(const op::Op& op) {
     return answer(ResultCode::kMiss);
   }
   const Item& it = item(slot);
+  const bool is_empty = !it.has(kLarge) && it.inline_length() == 0;  // no number, whatever its CAS
+  if ((op.options & op::kCompareCas) != 0 && !is_empty && op.cas != cas_of(it)) return answer(ResultCode::kExists);
   if (it.has(kLarge)) return answer(ResultCode::kNonNumeric);
-  if ((op.options & op::kCompareCas) != 0 && it.inline_length() != 0 && op.cas != cas_of(it))
-    return answer(ResultCode::kExists);
   const std::optional<uint64_t> before = parse_number(it.inline_bytes());
   if (!before) return answer(ResultCode::kNonNumeric);
   const uint64_t number = decrements ? *before - std::min(*before, op.delta) : *before + op.delta;
@@ -45,7 +45,8 @@ op::Result Store::number_result(uint64_t number, const Item& item) const {
   return result;
 }
 
-// A shorter number is padded with spaces: the value keeps its length. Whatever else the item has stays.
+// A shorter number is padded with spaces: the value keeps its length. Whatever else the item has stays; only a number
+// that needs more bytes is a new item to memcached, which nobody has read and no mark is on.
 bool Store::write_number(const op::Op& op, Slot slot, uint64_t number) {
   char buffer[kMaxDigits];
   const std::string_view digits = write_decimal(number, buffer);
@@ -53,6 +54,8 @@ bool Store::write_number(const op::Op& op, Slot slot, uint64_t number) {
   Item& it = item(slot);
   const size_t length = std::max<size_t>(digits.size(), it.inline_length());
   const bool fits = Item::units_for(op.key.size(), it.bits(), length) == it.units();
+  const bool grows = digits.size() > it.inline_length();
+  constexpr Bits kMarks = kStale | kTokenSent | kFetched;
   if (it.has(kPinned) || !fits || (given_cas && !it.has(kHasCas))) {
     const auto padding = it.inline_bytes().substr(std::min<size_t>(digits.size(), it.inline_length()));
     const std::string spaces(padding.size(), ' ');
@@ -60,7 +63,7 @@ bool Store::write_number(const op::Op& op, Slot slot, uint64_t number) {
                        .deadline = it.exptime(),
                        .client_flags = it.client_flags(),
                        .given_cas = given_cas,
-                       .marks = static_cast<Bits>(it.bits() & (kStale | kTokenSent)),
+                       .marks = static_cast<Bits>(grows ? 0 : it.bits() & kMarks),
                        .first = digits,
                        .second = spaces},
                       op.hash)};
@@ -68,6 +71,7 @@ bool Store::write_number(const op::Op& op, Slot slot, uint64_t number) {
   std::memcpy(it.inline_data(), digits.data(), digits.size());
   std::memset(it.inline_data() + digits.size(), ' ', length - digits.size());
   it.set_inline_length(length);
+  if (grows) it.clear_bits(kMarks);
   it.set_version(version_++);
   it.set_given_cas(given_cas);
   return true;
@@ -87,6 +91,7 @@ op::Result Store::create_number(const op::Op& op) {
   number.number = op.initial;
   number.version = result.version;
   number.cas = result.cas;
+  number.marks = op::kCreated;
   const uint32_t deadline = deadline_of(op.vivify_exptime);
   if ((op.options & op::kWantMeta) != 0) number.ttl = deadline == 0 ? -1 : int64_t{deadline} - now_;
   return number;

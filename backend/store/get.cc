@@ -95,8 +95,8 @@ void Store::before_access(const op::Op& op, Item& item, op::Result& result) cons
     result.marks |= op::kTokenSent;
     return;
   }
-  const bool ends_soon =
-      (op.options & op::kRecache) != 0 && item.exptime() != 0 && int64_t{item.exptime()} - now_ < op.recache_below;
+  const uint32_t exptime = (op.options & op::kTouchFirst) != 0 ? deadline_of(op.exptime) : item.exptime();
+  const bool ends_soon = (op.options & op::kRecache) != 0 && exptime != 0 && int64_t{exptime} - now_ < op.recache_below;
   if (!item.has(kStale) && !ends_soon) return;
   result.marks |= op::kWon;
   item.set_bits(kTokenSent);
@@ -110,8 +110,9 @@ op::Result Store::vivify(const op::Op& op) {
             op.hash);
   if (!ref) return no_room();
   op::Result result = hit(item(ref), (op.options & op::kWantCas) != 0);
-  result.marks = op::kWon;
+  result.marks = op::kWon | op::kCreated;
   if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(item(ref));
+  if ((op.options & op::kNoBump) == 0) item(ref).note_read(now_);
   return result;
 }
 
@@ -177,10 +178,11 @@ op::Result Store::invalidate(const op::Op& op, Slot slot) {
 
 op::Result Store::drop_value(const op::Op& op, Slot slot) {
   const bool invalidates = (op.options & op::kInvalidate) != 0;
-  const uint32_t deadline = (op.options & op::kTouch) != 0 ? deadline_of(op.exptime) : item(slot).exptime();
+  std::optional<uint64_t> given_cas = given_cas_of(op);
+  if (!given_cas && !invalidates) given_cas = cas_of(item(slot));  // it is the same item still
   const Draft empty{.key = op.key,
-                    .deadline = deadline,
-                    .given_cas = given_cas_of(op),
+                    .deadline = (op.options & op::kTouch) != 0 ? deadline_of(op.exptime) : 0,
+                    .given_cas = given_cas,
                     .marks = static_cast<Bits>(invalidates ? kStale : 0)};
   if (!overwrite(empty, slot) && !place(empty, op.hash)) return no_room();
   return answer(ResultCode::kDeleted);

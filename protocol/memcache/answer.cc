@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "memcache/meta_command.h"
+#include "memcache/number.h"
 #include "memcache/reply.h"
 #include "op/item_size.h"
 #include "op/stats.h"
@@ -120,8 +121,19 @@ uint64_t size_now(const Question& question, const Result& result) {
 }
 
 // What one flag of the question has the answer say, if anything. `key` is the key as it was written.
+// What an item that the line has made has left where the line asks: `rest` comes after that, `given` is the last word
+// with a time to live before it, if any.
+int64_t ttl_so_far(Words rest, std::string_view given, const Result& result) {
+  if (given.empty()) return -1;
+  for (std::string_view word = rest.next(); !word.empty(); word = rest.next()) {
+    int32_t ttl = 0;
+    if (word[0] == 'N' || word[0] == 'T') return parse_i32(given.substr(1), ttl) && ttl != 0 ? ttl : -1;
+  }
+  return result.ttl;
+}
+
 char* write_return_flag(char* out, const Question& question, std::string_view word, std::string_view key, bool base64,
-                        const Result& result) {
+                        int64_t ttl, const Result& result) {
   const bool reads = question.kind == CommandKind::kMetaGet;
   const bool sets = question.kind == CommandKind::kMetaSet;
   const bool counts = question.kind == CommandKind::kMetaArith;
@@ -139,7 +151,7 @@ char* write_return_flag(char* out, const Question& question, std::string_view wo
     case 's':
       return (reads && has_item) || sets ? write_flag(out, 's', size_now(question, result)) : out;
     case 't':
-      return (reads || counts) && has_item ? write_ttl(out, result.ttl) : out;
+      return (reads || counts) && has_item ? write_ttl(out, ttl) : out;
     case 'f':
       return reads && has_item ? write_flag(out, 'f', result.client_flags) : out;
     case 'l':
@@ -165,8 +177,12 @@ char* write_return_flags(char* out, const Question& question, const Result& resu
   const std::string_view key = words.next();
   if (question.kind == CommandKind::kMetaSet) words.next();  // the value's length
   const bool base64 = asks_for_base64(question.echo);
+  const bool is_new = (result.marks & op::kCreated) != 0;
+  std::string_view given;
   for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
-    out = write_return_flag(out, question, word, key, base64, result);
+    const int64_t ttl = is_new && word[0] == 't' ? ttl_so_far(words, given, result) : result.ttl;
+    out = write_return_flag(out, question, word, key, base64, ttl, result);
+    if (word[0] == 'N' || word[0] == 'T') given = word;
   }
   if (result.code != ResultCode::kHit) return out;
   if ((result.marks & op::kTokenSent) != 0) out = write_text(out, " Z");
@@ -208,8 +224,7 @@ char* write_debug(char* out, const Question& question, std::string_view key, con
   const uint64_t size = op::memcached_item_size(key.size(), result.client_flags, result.total_length);
   out = write_text(write_text(out, "ME "), Words(question.echo).next());
   out = write_text(out, " exp=");
-  // memcached writes the seconds left with a minus before them.
-  out = result.ttl < 0 ? write_text(out, "-1") : std::to_chars(out, out + kMaxDigits, -result.ttl).ptr;
+  out = result.ttl < 0 ? write_text(out, "-1") : write_digits(out, static_cast<uint64_t>(result.ttl));
   out = write_digits(write_text(out, " la="), result.last_access);
   out = write_digits(write_text(out, " cas="), result.cas);
   out = write_text(out, (result.marks & op::kFetched) != 0 ? " fetch=yes" : " fetch=no");

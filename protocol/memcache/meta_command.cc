@@ -17,7 +17,9 @@ struct Flags {
   bool has_error = false;
   char mode = 0;
   bool base64 = false;
-  bool new_ttl_asked = false;  // t stands after T
+  bool new_ttl_asked = false;    // t stands after T
+  bool recache_is_late = false;  // R stands after T
+  bool ttl_is_last = false;      // T stands after N
   std::bitset<128> seen;
 
   bool has(char flag) const { return seen.test(static_cast<size_t>(flag)); }
@@ -52,12 +54,15 @@ bool read_flag(std::string_view word, Flags& flags, Command& out) {
       break;
     case 'N':
       read_exptime(token, out.vivify_exptime, flags);
+      flags.ttl_is_last = false;
       break;
     case 'T':
       read_exptime(token, out.exptime, flags);
+      flags.ttl_is_last = flags.has('N');
       break;
     case 'R':
       read_exptime(token, out.recache_below, flags);
+      flags.recache_is_late = flags.has('T');
       break;
     case 't':
       flags.new_ttl_asked = flags.has('T');
@@ -75,7 +80,7 @@ bool read_flag(std::string_view word, Flags& flags, Command& out) {
       read_number(token, out.new_cas, kBadToken, flags);
       break;
     case 'M':
-      flags.mode = token.empty() ? '\0' : token[0];
+      flags.mode = token.empty() ? ' ' : token[0];  // what follows the first letter does not matter
       break;
     case 'J':
       read_number(token, out.initial, kBadInitial, flags);
@@ -86,7 +91,6 @@ bool read_flag(std::string_view word, Flags& flags, Command& out) {
     case 'P':
     case 'L':  // hints to a proxy of memcached's
     case 'I':
-    case 'S':
     case 'c':
     case 'f':
     case 'h':
@@ -130,6 +134,7 @@ void read_get(const Flags& flags, Command& out) {
   if (flags.has('N')) options |= op::kVivify;
   if (flags.has('N') && flags.has('E')) options |= op::kExplicitCas;
   if (flags.has('R')) options |= op::kRecache;
+  if (flags.recache_is_late) options |= op::kTouchFirst;
   if (flags.has('u')) options |= op::kNoBump;
   if (flags.new_ttl_asked) options |= op::kNewTtl;
   out.options = options;
@@ -141,24 +146,19 @@ std::string_view read_set(const Flags& flags, Command& out) {
   uint16_t options = op::kWantMeta;
   switch (flags.mode) {
     case 'E':
-    case 'e':
       out.mode = op::SetMode::kAdd;
       break;
     case 'A':
-    case 'a':
       out.mode = op::SetMode::kAppend;
       break;
     case 'P':
-    case 'p':
       out.mode = op::SetMode::kPrepend;
       break;
     case 'R':
-    case 'r':
       out.mode = op::SetMode::kReplace;
       break;
     case 0:
     case 'S':
-    case 's':
       out.mode = op::SetMode::kSet;
       break;
     default:
@@ -166,10 +166,12 @@ std::string_view read_set(const Flags& flags, Command& out) {
   }
   const bool extends = out.mode == op::SetMode::kAppend || out.mode == op::SetMode::kPrepend;
   if (flags.has('c')) options |= op::kWantCas;
-  if (flags.has('C') && out.mode != op::SetMode::kAdd) {
+  // A CAS of 0 is none to what extends a value, and matches nothing else.
+  const bool compares = flags.has('C') && (out.cas != 0 || !extends);
+  if (compares && out.mode != op::SetMode::kAdd) {
     options |= op::kCompareCas;
     if (out.mode == op::SetMode::kReplace) out.mode = op::SetMode::kSet;  // with a CAS they are the same
-    if (flags.has('I') && !extends) options |= op::kInvalidate;
+    if (flags.has('I') && !extends && out.cas != 0) options |= op::kInvalidate;
   }
   if (flags.has('N') && extends) options |= op::kVivify;
   if (flags.has('E')) options |= op::kExplicitCas;
@@ -195,11 +197,9 @@ std::string_view read_arithmetic(const Flags& flags, Command& out) {
   switch (flags.mode) {
     case 0:
     case 'I':
-    case 'i':
     case '+':
       break;
     case 'D':
-    case 'd':
     case '-':
       options |= op::kDecrement;
       break;
@@ -208,7 +208,7 @@ std::string_view read_arithmetic(const Flags& flags, Command& out) {
   }
   if (flags.has('T')) options |= op::kTouch;
   if (flags.has('N')) options |= op::kCreate;
-  if (flags.has('C')) options |= op::kCompareCas;
+  if (flags.has('C') && out.cas != 0) options |= op::kCompareCas;
   if (flags.has('E')) options |= op::kExplicitCas;
   if (flags.new_ttl_asked) options |= op::kNewTtl;
   out.options = options;
@@ -224,6 +224,50 @@ MetaLine parse_debug(const Line& line, Command& out) {
   return {};
 }
 
+// The words between the command word and the flags. Empty, or the line that says what is wrong with them.
+std::string_view read_head(const Line& line, bool sets, Command& out, MetaLine& result) {
+  if (line.count < (sets ? 3 : 2)) return kBadFormat;
+  if (sets) {
+    int32_t length = 0;
+    if (!parse_i32(line.word(2), length) || length < 0 || length > INT32_MAX - 2) return kBadFormat;
+    out.value_length = static_cast<uint32_t>(length);
+    result.has_value_length = true;
+  }
+  if (line.words[1].size > op::kMaxKeyLength) return kBadFormat;
+  out.key = line.word(1);
+  out.echo = line.from_word(1);
+  return {};
+}
+
+void clear_fields(Command& out) {
+  out.mode = op::SetMode::kSet;
+  out.client_flags = 0;
+  out.exptime = out.vivify_exptime = out.recache_below = 0;
+  out.cas = out.new_cas = out.initial = 0;
+  out.delta = 1;
+}
+
+// Empty, or what is wrong with the flags.
+std::string_view read_meaning(char command, const Line& line, Command& out) {
+  if (line.count > kMaxMetaWords) return kFlagsAreTooLong;
+  clear_fields(out);
+  Flags flags = read_flags(line, command == 's' ? 3 : 2, out);
+  if (flags.base64 && !flags.has_error && !decode_key(out)) flags.fail(kBadKeyEncoding);
+  if (flags.has_error) return flags.error;
+  out.quiet = flags.has('q');
+  if (flags.ttl_is_last) out.vivify_exptime = out.exptime;  // what a created item ends with
+  if (command == 's') return read_set(flags, out);
+  if (command == 'a') return read_arithmetic(flags, out);
+  command == 'd' ? read_delete(flags, out) : read_get(flags, out);
+  return {};
+}
+
+// ma has one line for whatever is wrong with its words, but for two.
+std::string_view said_by_arithmetic(std::string_view error) {
+  const bool is_told = error.empty() || error == kOpaqueTooLong || error == kBadArithmeticMode;
+  return is_told ? error : kInvalidOrDuplicateFlag;
+}
+
 }  // namespace
 
 MetaLine parse_meta(const Line& line, Command& out) {
@@ -231,39 +275,14 @@ MetaLine parse_meta(const Line& line, Command& out) {
   out.dialect = Dialect::kMeta;
   out.noreply = false;
   out.quiet = false;
-  if (line.count < 2) return {.error = command == 'e' ? kBadFormat : kErrorLine};
-  if (line.words[1].size > op::kMaxKeyLength) return {.error = kBadFormat};
-  out.key = line.word(1);
-  out.echo = line.from_word(1);
-  if (command == 'e') return parse_debug(line, out);
-
-  const bool sets = command == 's';
   MetaLine result;
-  if (sets && line.count < 3) return {.error = kBadFormat};
-  if (line.count > kMaxMetaWords) return {.error = command == 'g' ? kFlagsAreTooLong : kFlagsTooLong};
-  if (sets) {
-    int32_t length = 0;
-    if (!parse_i32(line.word(2), length) || length < 0 || length > INT32_MAX - 2) return {.error = kBadFormat};
-    out.value_length = static_cast<uint32_t>(length);
-    result.has_value_length = true;
+  result.error = read_head(line, command == 's', out, result);
+  const bool has_key = line.count >= 2;
+  if (result.error.empty()) {
+    if (command == 'e') return parse_debug(line, out);
+    result.error = read_meaning(command, line, out);
   }
-  out.mode = op::SetMode::kSet;
-  out.client_flags = 0;
-  out.exptime = out.vivify_exptime = out.recache_below = 0;
-  out.cas = out.new_cas = out.initial = 0;
-  out.delta = 1;
-  Flags flags = read_flags(line, sets ? 3 : 2, out);
-  if (flags.base64 && !flags.has_error && !decode_key(out)) flags.fail(kBadKeyEncoding);
-  if (flags.has_error) {
-    const bool is_terse = command == 'd' || command == 'a';
-    result.error = is_terse && flags.error != kOpaqueTooLong ? kInvalidOrDuplicateFlag : flags.error;
-    return result;
-  }
-  out.quiet = flags.has('q');
-  if (command == 'g') read_get(flags, out);
-  if (command == 'd') read_delete(flags, out);
-  if (command == 's') result.error = read_set(flags, out);
-  if (command == 'a') result.error = read_arithmetic(flags, out);
+  if (command == 'a' && has_key) result.error = said_by_arithmetic(result.error);
   return result;
 }
 

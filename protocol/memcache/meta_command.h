@@ -19,7 +19,7 @@ struct MetaLine {
 // `line` begins with one of mg, ms, md, ma, me.
 MetaLine parse_meta(const Line& line, Command& out);
 
-inline constexpr size_t kMaxMetaWords = 19;   // of a line, command word included, that memcached puts up with
+inline constexpr size_t kMaxMetaWords = 20;   // of a line, command word included, that memcached puts up with
 inline constexpr size_t kMaxOpaqueWord = 32;  // its O included
 
 }  // namespace egret::memcache

@@ -39,7 +39,6 @@ inline constexpr std::string_view kDuplicateFlag = "CLIENT_ERROR duplicate flag\
 inline constexpr std::string_view kInvalidFlag = "CLIENT_ERROR invalid flag\r\n";
 inline constexpr std::string_view kInvalidOrDuplicateFlag = "CLIENT_ERROR invalid or duplicate flag\r\n";
 inline constexpr std::string_view kFlagsAreTooLong = "CLIENT_ERROR options flags are too long\r\n";
-inline constexpr std::string_view kFlagsTooLong = "CLIENT_ERROR options flags too long\r\n";
 inline constexpr std::string_view kOpaqueTooLong = "CLIENT_ERROR opaque token too long\r\n";
 inline constexpr std::string_view kBadKeyEncoding = "CLIENT_ERROR error decoding key\r\n";
 inline constexpr std::string_view kBadInitial = "CLIENT_ERROR invalid numeric initial value\r\n";

@@ -51,6 +51,7 @@ enum OpOptions : uint16_t {
   kNoValue = 1 << 2,     // get: leave the value out
   kWantCas = 1 << 3,     // answer with the CAS
   kDecrement = 1 << 4,   // arith
+  kTouchFirst = 1 << 4,  // [T before R] get with kTouch and kRecache: the new exptime counts
   kCreate = 1 << 5,      // arith: create with `initial` and `vivify_exptime` when missing
   kPin = 1 << 6,         // get: keep this version for the chunks that follow; chunk: read the pinned version
   // The meta commands' (protocol.txt, "Meta Commands"; their flags in brackets).
@@ -61,7 +62,7 @@ enum OpOptions : uint16_t {
   kRecache = 1 << 9,  // [R] get: who finds less than `recache_below` seconds left, and is the first to, wins
   // [I] delete: mark as stale instead; set, commit with kCompareCas: an older CAS stores, but as stale.
   kInvalidate = 1 << 10,
-  kDropValue = 1 << 11,  // [x] delete: only the value and the client flags go
+  kDropValue = 1 << 11,  // [x] delete: only value, client flags and exptime go
   // [h l t] get, arith (ttl only): answer with the state before this access; [s] set, commit: with the value's length;
   // delete: with the length of what is gone.
   kWantMeta = 1 << 12,
@@ -76,6 +77,7 @@ enum ResultMarks : uint8_t {
   kStale = 1 << 1,      // [X] was invalidated
   kWon = 1 << 2,        // [W] this reader is the one to make it anew
   kTokenSent = 1 << 3,  // [Z] somebody else has been told so before
+  kCreated = 1 << 4,    // [N] this reader has made it; of a number too
 };
 
 // One operation. Fields that its code does not name are ignored.

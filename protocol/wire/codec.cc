@@ -39,7 +39,7 @@ constexpr std::array<OpShape, 14> kShapes = [] {
   const auto set = [&](OpCode code, OpShape shape) { shapes[static_cast<size_t>(code)] = shape; };
   set(OpCode::kGet, {true, true, false, 0,
                      kCompareCas | kTouch | kNoValue | kWantCas | kPin | kExplicitCas | kVivify | kRecache | kWantMeta |
-                         kPeek | kNewTtl | kNoBump});
+                         kPeek | kNewTtl | kNoBump | kTouchFirst});
   constexpr uint16_t kStoring = kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate | kWantMeta;
   set(OpCode::kSet, {true, true, true, 16, kStoring});
   set(OpCode::kDelete,
@@ -257,7 +257,7 @@ enum ResultFields : uint8_t {
   kHasMeta = 16,
   kAllFields = 31
 };
-constexpr uint8_t kAllMarks = op::kFetched | op::kStale | op::kWon | op::kTokenSent;
+constexpr uint8_t kAllMarks = op::kFetched | op::kStale | op::kWon | op::kTokenSent | op::kCreated;
 
 }  // namespace
 
@@ -376,10 +376,11 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
   const Cut cut = cut_value(op, result, room - min_result_size(op) + reserved_for_value(op.code));
   const uint8_t fields = fields_of(op, result, cut);
   const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
+  const bool number = result.code == ResultCode::kNumber && op.code == OpCode::kArith;
   FieldWriter out(to);
   out.put(static_cast<uint8_t>(result.code));
   out.put(fields);
-  out.put(static_cast<uint8_t>(hit ? result.marks & kAllMarks : 0));
+  out.put(static_cast<uint8_t>(hit || number ? result.marks & kAllMarks : 0));
   out.put(uint8_t{0});
   out.put(static_cast<uint32_t>(cut.value.size()));
   if (fields & kHasFlags) out.put(result.client_flags);

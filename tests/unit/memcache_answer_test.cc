@@ -140,6 +140,12 @@ TEST_CASE("mg: the flags come back in the order in which they were asked for") {
   CHECK(meta("mg a v", hit()) == "VA 5\r\nvalue\r\n");
   CHECK(meta("mg a s v t Oabc f k c l h", hit()) == "VA 5 s5 t30 Oabc f5 ka c99 l7 h0\r\nvalue\r\n");
   CHECK(meta("mg a t f q", hit()) == "HD t30 f5\r\n");
+  op::Result made = hit();
+  made.marks = op::kCreated;
+  CHECK(meta("mg a t N30", made) == "HD t-1\r\n");  // the flags are obeyed from left to right
+  CHECK(meta("mg a N30 t", made) == "HD t30\r\n");
+  CHECK(meta("mg a T9 t N30", made) == "HD t9\r\n");
+  CHECK(meta("mg a T0 t N30", made) == "HD t-1\r\n");
   op::Result immortal = hit();
   immortal.ttl = -1;
   immortal.marks = op::kFetched;
@@ -206,7 +212,7 @@ TEST_CASE("ma: the number, if it is wanted") {
 }
 
 TEST_CASE("me: everything known of the item") {
-  CHECK(meta("me a", hit()) == "ME a exp=-30 la=7 cas=99 fetch=no cls=8 size=69\r\n");
+  CHECK(meta("me a", hit()) == "ME a exp=30 la=7 cas=99 fetch=no cls=8 size=69\r\n");
   CHECK(meta("me a", result_of(ResultCode::kMiss)) == "EN\r\n");
 }
 

@@ -44,6 +44,10 @@ TEST_CASE("mg: its flags are options of a get") {
   is("v u", std::string(kGetOptions) + " no-bump");
   is("v C5", " cas=5 want-cas want-meta");
   is("C5", " no-value want-cas want-meta");
+  is("v R60 T30", " exptime=30 want-cas recache=60 want-meta");
+  is("v T30 R60", " exptime=30 want-cas touch-first recache=60 want-meta");
+  is("v N30 T60", " exptime=60 want-cas vivify=60 want-meta");  // a created item ends with what comes last
+  is("v T60 N30", " exptime=60 want-cas vivify=30 want-meta");
   is("v P L9", kGetOptions);
 }
 
@@ -73,7 +77,9 @@ TEST_CASE("ms: its flags are fields of a set") {
   is("MA N30", " vivify=30 want-meta" + plain("append"));
   is("N30", " want-meta" + plain("set"));
   is("MS", " want-meta" + plain("set"));
-  is("Mset", " want-meta" + plain("set"));
+  is("MSET", " want-meta" + plain("set"));
+  is("MP C0", " want-meta" + plain("prepend"));  // 0 is no CAS to what extends a value
+  is("C0 I", " cas=0 want-meta" + plain("set"));
 }
 
 TEST_CASE("ms: a long value is streamed, as any other") {
@@ -106,7 +112,7 @@ TEST_CASE("with b the key is base64") {
   CHECK(parse_line("me YSBi b") == "me key a b no-value want-cas want-meta peek");
   CHECK(parse_line("md YSBi b") == "md key a b");
   CHECK(parse_line("mg YSB b") == "CLIENT_ERROR error decoding key");
-  CHECK(parse_line("md YSB b") == "CLIENT_ERROR invalid or duplicate flag");
+  CHECK(parse_line("md YSB b") == "CLIENT_ERROR error decoding key");
   CHECK(parse_line("me YSB b") == "CLIENT_ERROR bad command line format");
 }
 
@@ -117,10 +123,15 @@ TEST_CASE("flags that are wrong") {
   CHECK(parse_line("mg a Tx") == "CLIENT_ERROR bad token in command line format");
   CHECK(parse_line("mg a T") == "CLIENT_ERROR bad token in command line format");
   CHECK(parse_line("mg a Cx") == "CLIENT_ERROR bad token in command line format");
-  CHECK(parse_line("md a v v") == "CLIENT_ERROR invalid or duplicate flag");
+  CHECK(parse_line("md a v v") == "CLIENT_ERROR duplicate flag");
+  CHECK(parse_line("ma a v v") == "CLIENT_ERROR invalid or duplicate flag");
+  CHECK(parse_line("ms a 2 S2") == "CLIENT_ERROR invalid flag");
   CHECK(parse_line("ma a D") == "CLIENT_ERROR invalid or duplicate flag");
   CHECK(parse_line("ma a MX") == "CLIENT_ERROR invalid mode for ma M token");
   CHECK(parse("ms a 2 MX\r\nhi\r\nmn\r\n") == Events{"CLIENT_ERROR invalid mode for ms M token", "noop"});
+  for (const char* mode : {"M", "Ms", "Mset", "M "})
+    CHECK(parse("ms a 2 " + std::string(mode) + "\r\nhi\r\nmn\r\n") ==
+          Events{"CLIENT_ERROR invalid mode for ms M token", "noop"});
   CHECK(parse("ms a 2 Fx\r\nhi\r\nmn\r\n") == Events{"CLIENT_ERROR bad command line format", "noop"});
   CHECK(parse("ms a 2 q q\r\nhi\r\nmn\r\n") == Events{"CLIENT_ERROR duplicate flag", "noop"});
 }
@@ -133,17 +144,20 @@ TEST_CASE("an opaque has at most 31 bytes") {
 }
 
 TEST_CASE("lines that are wrong as a whole") {
-  for (const char* command : {"mg", "ms", "md", "ma"}) CHECK(parse_line(command) == "ERROR");
-  CHECK(parse_line("me") == "CLIENT_ERROR bad command line format");
+  for (const char* command : {"mg", "ms", "md", "ma", "me"})
+    CHECK(parse_line(command) == "CLIENT_ERROR bad command line format");
   CHECK(parse_line("ms a") == "CLIENT_ERROR bad command line format");
   CHECK(parse_line("ms a x") == "CLIENT_ERROR bad command line format");
   CHECK(parse_line("ms a -1") == "CLIENT_ERROR bad command line format");
   CHECK(parse_line("mg " + kKey250 + "k") == "CLIENT_ERROR bad command line format");
   CHECK(parse_line("mg " + kKey250) == "mg key " + kKey250 + " no-value want-cas want-meta");
-  const std::string flags = " s t f h l c k v q u O P L S1 T1 N1 R1";  // seventeen, and two words before them
+  CHECK(parse("ms " + kKey250 + "k 2\r\nhi\r\nmn\r\n") == Events{"CLIENT_ERROR bad command line format", "noop"});
+  CHECK(parse_line("ma " + kKey250 + "k") == "CLIENT_ERROR invalid or duplicate flag");
+  const std::string flags = " s t f h l c k v q u O P L I T1 N1 R1 F1";  // eighteen, and two words before them
   CHECK(parse_line("mg a" + flags) != "CLIENT_ERROR options flags are too long");
   CHECK(parse_line("mg a" + flags + " C1") == "CLIENT_ERROR options flags are too long");
-  CHECK(parse_line("md a" + flags + " C1") == "CLIENT_ERROR options flags too long");
+  CHECK(parse_line("md a" + flags + " C1") == "CLIENT_ERROR options flags are too long");
+  CHECK(parse_line("ma a" + flags + " C1") == "CLIENT_ERROR invalid or duplicate flag");
 }
 
 TEST_CASE("a value without its line end is dropped, and said to be bad even if the client wants quiet") {

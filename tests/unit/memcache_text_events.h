@@ -131,7 +131,7 @@ class BasicEventLog {
     std::string text;
     for (const auto& [bit, name] : kNames) {
       if ((c.options & bit) == 0) continue;
-      text += std::string(" ") + name;
+      text += std::string(" ") + (bit == op::kTouchFirst && c.kind == CommandKind::kMetaGet ? "touch-first" : name);
       if (bit == op::kCompareCas) text += std::to_string(c.cas);
       if (bit == op::kTouch) text += std::to_string(c.exptime);
       if (bit == op::kCreate) text += std::to_string(c.initial) + "@" + std::to_string(c.vivify_exptime);

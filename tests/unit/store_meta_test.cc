@@ -76,14 +76,14 @@ TEST_CASE("a reader who vivifies a missing item finds it empty, and wins; the ne
   CHECK(first.value.empty());
   CHECK(first.total_length == 0);
   CHECK(first.client_flags == 0);
-  CHECK(first.marks == op::kWon);
+  CHECK(first.marks == (op::kWon | op::kCreated));
   CHECK(first.cas != 0);
   CHECK(h.store->item_count() == 1);
   CHECK(h.stat(StatId::kGetHits) == 1);  // as memcached counts it
   CHECK(h.stat(StatId::kGetMisses) == 0);
   const op::Result second = h.vivify("a", 60);
   CHECK(second.code == ResultCode::kHit);
-  CHECK((second.marks & ~op::kFetched) == op::kTokenSent);
+  CHECK(second.marks == (op::kFetched | op::kTokenSent));  // to make it was to read it
   CHECK(second.cas == first.cas);
   CHECK(second.ttl == 30);  // there was nothing to vivify
   CHECK(h.marks("a") == op::kTokenSent);
@@ -100,7 +100,7 @@ TEST_CASE("what was vivified expires, and can be won again; 0 is for ever, as ev
   CHECK(h.marks("a") == op::kTokenSent);
   h.pass_seconds(1);
   CHECK(h.get("a") == "-");
-  CHECK(h.vivify("a", 10).marks == op::kWon);
+  CHECK(h.vivify("a", 10).marks == (op::kWon | op::kCreated));
   CHECK(h.ttl_of("b") == -1);
 }
 
@@ -281,6 +281,21 @@ TEST_CASE("a stale store may give the CAS") {
   CHECK(h.marks("a") == (op::kStale | op::kWon));
 }
 
+TEST_CASE("an ms that is refused takes what was there away, in every mode; other commands only as a plain set") {
+  for (const SetMode mode : {SetMode::kSet, SetMode::kAdd, SetMode::kReplace, SetMode::kAppend, SetMode::kPrepend}) {
+    Meta h;
+    h.set("a", "v");
+    op::Op set = h.make(op::OpCode::kSet, "a");
+    set.mode = mode;
+    set.options = mode == SetMode::kSet ? op::kCompareCas : 0;
+    h.store->refuse_set(set, ResultCode::kTooLarge);
+    CHECK(h.get("a") == "v");
+    set.options |= op::kWantMeta;
+    h.store->refuse_set(set, ResultCode::kTooLarge);
+    CHECK(h.get("a") == "-");
+  }
+}
+
 // --- recache --------------------------------------------------------------------------------------------------------
 
 TEST_CASE("of those who find too little time left the first wins, once") {
@@ -293,6 +308,14 @@ TEST_CASE("of those who find too little time left the first wins, once") {
   CHECK(h.marks("a") == op::kTokenSent);
   h.set("a", "v", 30);
   h.pass_seconds(20);
+  // A new time to live that comes first counts.
+  h.set("b", "v", 5);
+  const auto first = [](op::Op& o) { o.exptime = 50, o.recache_below = 30; };
+  CHECK(h.marks("b", op::kRecache | op::kTouch | op::kTouchFirst, first) == kNothing);
+  h.set("c", "v");
+  const auto soon = [](op::Op& o) { o.exptime = 20, o.recache_below = 30; };
+  CHECK(h.marks("c", op::kRecache | op::kTouch, soon) == kNothing);
+  CHECK(h.marks("c", op::kRecache | op::kTouch | op::kTouchFirst, soon) == op::kWon);
   CHECK(h.recache("a", 10) == kNothing);
   CHECK(h.recache("a", 11) == op::kWon);
   h.set("for ever", "v");
@@ -324,8 +347,8 @@ TEST_CASE("a delete of the value leaves an empty item without client flags, and 
     CHECK(now.value.empty());
     CHECK(now.total_length == 0);
     CHECK(now.client_flags == 0);
-    CHECK(now.ttl == 100);
-    CHECK(now.cas != before);
+    CHECK(now.ttl == -1);
+    CHECK(now.cas == before);
     CHECK(h.store->item_count() == 1);
     CHECK(h.store_as(SetMode::kAppend, "a", "new") == ResultCode::kStored);
     CHECK(h.get("a") == "new");

@@ -51,7 +51,7 @@ inline std::vector<OpSample> op_samples() {
        make_op(OpCode::kGet, "key",
                [](Op& o) {
                  o.options = kCompareCas | kTouch | kWantCas | kExplicitCas | kVivify | kRecache | kWantMeta | kNewTtl |
-                             kNoBump;
+                             kNoBump | kTouchFirst;
                  o.cas = kCas, o.exptime = kExptime, o.new_cas = kNewCas, o.vivify_exptime = kVivifyExptime;
                  o.recache_below = kRecacheBelow;
                }),
