@@ -173,32 +173,77 @@ def converse(address, cases, pause=0.01, at_once=AT_ONCE, hang_seconds=HANG_SECO
 
 
 _VALUE = re.compile(rb"VALUE ([^ ]+) (\d+) (\d+)(?: (\d+))?\r\n")
+_META = re.compile(rb"(?:VA (\d+)|HD|EX|NS|NF|EN)((?: [^\r\n]+)?)\r\n")
+_META_NUMBER = re.compile(rb"(?<= )([ctl])(-?\d+)(?= |$)")
+_DEBUG = re.compile(rb"ME [^ ]+ exp=(-?\d+) la=(\d+) cas=(\d+) fetch=(?:yes|no) cls=(\d+) size=(\d+)\r\n")
 
 
-def without_cas(answer, of_a_pool=False):
+def seconds(number):
+    """A time to live, or since something, that may have ticked between two servers: in tens, rounded away from zero. Tests use
+    times that are multiples of ten. Of a time in the past memcached has 2^32 less something left, by the server's own age."""
+    value = int(number)
+    if value >= 1 << 31:
+        return b"-1"
+    return b"%d" % (value if value == -1 else -(-value // 10) * 10 if value > 0 else value // 10 * 10)
+
+
+class Renaming:
+    """Numbers that each server deals out for itself (CAS), replaced by their order of appearance; 0 means none and stays. In a
+    pool every backend has its own, so only numbers of the same key are compared there."""
+
+    def __init__(self, of_a_pool=False):
+        self.of_a_pool = of_a_pool
+        self.seen = {}
+
+    def __call__(self, number, key=None):
+        if int(number) == 0:
+            return b"0"
+        return b"#%d" % self.seen.setdefault((int(number), key if self.of_a_pool else None), len(self.seen) + 1)
+
+
+def _meta_line(line, rename):
+    def number(match):
+        if match[1] == b"c":
+            return b"c" + rename(match[2])
+        return match[1] + (b"0" if match[1] == b"l" and int(match[2]) <= 3 else seconds(match[2]))
+
+    return line[0][:line.start(2) - line.start()] + _META_NUMBER.sub(number, line[2]) + b"\r\n"
+
+
+def _debug_line(line, rename):
+    """Sizes and classes are each server's own."""
+    text = line[0]
+    start = line.start()
+    for group, new in reversed([(1, seconds(line[1])), (2, b"0" if int(line[2]) <= 3 else line[2]), (3, rename(line[3])), (4, b"#"), (5, b"#")]):
+        text = text[:line.start(group) - start] + new + text[line.end(group) - start:]
+    return text
+
+
+def without_cas(answer, of_a_pool=False, rename=None):
     """The answer with each CAS number replaced by its place of first appearance: servers number items differently, but
-    two items have equal numbers on one server exactly when they have on the other. Backends of a pool number their items
-    each for itself, so there only numbers of the same key are compared."""
+    two items have equal numbers on one server exactly when they have on the other. In answers to meta commands, times are rounded, too.
+    Another `rename` keeps or changes the numbers otherwise."""
     out = []
     at = 0
-    seen = {}
-    while True:
-        line = _VALUE.match(answer, at)
+    rename = rename or Renaming(of_a_pool)
+    while at < len(answer):
+        length = None
+        if line := _VALUE.match(answer, at):
+            out.append(answer[at:line.start(4)] + rename(line[4], line[1]) + b"\r\n" if line[4] is not None else line[0])
+            length = int(line[3]) + 2
+        elif line := _META.match(answer, at):
+            out.append(_meta_line(line, rename))
+            length = int(line[1]) + 2 if line[1] is not None else 0
+        elif line := _DEBUG.match(answer, at):
+            out.append(_debug_line(line, rename))
         if line:
-            if line[4] is not None:
-                order = seen.setdefault((line[4], line[1] if of_a_pool else None), len(seen) + 1)
-                out.append(answer[at:line.start(4)] + b"#%d\r\n" % order)
-            else:
-                out.append(line[0])
-            end = min(line.end() + int(line[3]) + 2, len(answer))
+            end = min(line.end() + (length or 0), len(answer))
             out.append(answer[line.end():end])
         else:
-            end = answer.find(b"\n", at) + 1
-            if end == 0:
-                out.append(answer[at:])
-                return b"".join(out)
+            end = answer.find(b"\n", at) + 1 or len(answer)
             out.append(answer[at:end])
         at = end
+    return b"".join(out)
 
 
 def _first_difference(left, right):
