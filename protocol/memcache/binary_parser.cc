@@ -212,6 +212,8 @@ Step BinaryParser::step(std::string_view input, Command& out) {
       if (left_ == 0) state_ = State::kPacket;
       return {Event::kNeedMore, dropped};
     }
+    case State::kRefused:
+      return refused(input, out);
     case State::kClosed:
       break;
   }
@@ -227,13 +229,11 @@ Step BinaryParser::packet(std::string_view input, Command& out) {
   }
   if (input.size() < binary::kHead) return {Event::kNeedMore, 0};
   const Packet packet(input.data());
-  if (packet.before_value() > packet.body_length)
-    return fail_and_close(packet, Status::kUnknownCommand, input.size(), out);
-  if (must_authenticate_ && !is_open_to_all(packet.opcode))
-    return fail_and_close(packet, Status::kAuthError, input.size(), out);
-  if (packet.key_length > op::kMaxKeyLength) return fail_and_close(packet, Status::kInvalid, input.size(), out);
+  if (packet.before_value() > packet.body_length) return fail_and_close(packet, Status::kUnknownCommand);
+  if (must_authenticate_ && !is_open_to_all(packet.opcode)) return fail_and_close(packet, Status::kAuthError);
+  if (packet.key_length > op::kMaxKeyLength) return fail_and_close(packet, Status::kInvalid);
   if (!packet.shape.known) return fail(packet, Status::kUnknownCommand, out);
-  if (!packet.fits()) return fail_and_close(packet, Status::kInvalid, input.size(), out);
+  if (!packet.fits()) return fail_and_close(packet, Status::kInvalid);
   return keyed(packet, input, out);
 }
 
@@ -300,10 +300,23 @@ Step BinaryParser::fail(const Packet& packet, Status status, Command& out) {
   return {Event::kError, binary::kHead};
 }
 
-Step BinaryParser::fail_and_close(const Packet& packet, Status status, size_t consumed, Command& out) {
-  fail(packet, status, out);
+Step BinaryParser::fail_and_close(const Packet& packet, Status status) {
+  state_ = State::kRefused;
+  refused_opcode_ = packet.opcode;
+  refused_opaque_ = packet.opaque;
+  refused_status_ = status;
+  left_ = packet.before_value();
+  return {Event::kNeedMore, binary::kHead};
+}
+
+Step BinaryParser::refused(std::string_view input, Command& out) {
+  const size_t dropped = std::min(input.size(), left_);
+  left_ -= dropped;
+  if (left_ > 0) return {Event::kNeedMore, dropped};
+  const char* const end = binary::write_status(out.own, refused_opcode_, refused_opaque_, refused_status_);
+  out.error = {out.own, static_cast<size_t>(end - out.own)};
   state_ = State::kClosed;
-  return {Event::kClose, consumed};
+  return {Event::kClose, input.size()};
 }
 
 }  // namespace egret::memcache

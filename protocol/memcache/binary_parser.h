@@ -31,6 +31,7 @@ class BinaryParser {
     kPacket,   // the first byte of a packet
     kValue,    // in a streamed value; left_ bytes are to come
     kSwallow,  // in bytes that nobody wants
+    kRefused,  // in the key and extras of a packet that ends the connection: who is still sending would not read why
     kClosed,
   };
 
@@ -39,10 +40,14 @@ class BinaryParser {
   Step keyed(const Packet& packet, std::string_view input, Command& out);
   Step value(std::string_view input, Command& out);
   Step fail(const Packet& packet, binary::Status status, Command& out);
-  Step fail_and_close(const Packet& packet, binary::Status status, size_t consumed, Command& out);
+  Step fail_and_close(const Packet& packet, binary::Status status);
+  Step refused(std::string_view input, Command& out);
 
   Limits limits_;
   State state_ = State::kPacket;
+  uint8_t refused_opcode_ = 0;
+  binary::Status refused_status_ = binary::Status::kOk;
+  uint32_t refused_opaque_ = 0;
   bool must_authenticate_ = false;
   size_t left_ = 0;
 };

@@ -167,9 +167,10 @@ TEST_CASE("it does not matter where the bytes are cut") {
   for (const Packet& packet :
        {Packet{Opcode::kGet, "k"}, Packet{Opcode::kSetQ, "k", "hello", kSetExtras}, Packet{Opcode::kNoop},
         Packet{static_cast<Opcode>(0x77), "k", "v"}, Packet{Opcode::kIncrement, "k", "", kCountExtras},
-        Packet{Opcode::kStat, "items"}, Packet{Opcode::kAppend, "k", ""}, Packet{Opcode::kQuit}}) {
+        Packet{Opcode::kStat, "items"}, Packet{Opcode::kAppend, "k", ""}}) {
     stream += packet.bytes();
   }
+  stream += Packet{Opcode::kGet, std::string(300, 'k')}.bytes();  // it says goodbye with its last byte, not before
   for (const Limits limits : {Limits{}, Limits{2, 8192}}) {
     const Events whole = parse(stream, limits);
     for (size_t cut = 0; cut <= stream.size(); ++cut) {
