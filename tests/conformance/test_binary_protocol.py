@@ -205,7 +205,7 @@ def test_wrong_lengths(oracle, subject):
 
 
 def test_lengths_that_lie(oracle, subject):
-    """A key or extras longer than the body. memcached answers when it has that many bytes, so it is given them."""
+    """A key or extras longer than the body: answered when that many bytes are there."""
     cases = []
     for opcode in (GET, GETQ, SET, SETQ, DELETE, INCREMENT, APPEND, STAT, TOUCH, NOOP, VERSION, SASL_AUTH, 0x30):
         for key_length, extras_length, body_length in ((8, 0, 0), (8, 0, 7), (0, 4, 0), (0, 4, 3), (8, 8, 15), (8, 8, 8), (250, 0, 8), (251, 0, 0),
