@@ -58,8 +58,8 @@ class Model {
   uint8_t take_marks(Entry& entry, const op::Op& op) {
     uint8_t marks = entry.token_sent ? op::kTokenSent : 0;
     if (entry.stale) marks |= op::kStale;
-    const bool runs_out =
-        (op.options & op::kRecache) != 0 && entry.deadline != 0 && entry.deadline - now_ < op.recache_below;
+    const int64_t end = (op.options & op::kTouchFirst) != 0 ? deadline(op.exptime) : entry.deadline;
+    const bool runs_out = (op.options & op::kRecache) != 0 && end != 0 && end - now_ < op.recache_below;
     if (!entry.token_sent && (entry.stale || runs_out)) marks |= op::kWon;
     if ((op.options & op::kPeek) != 0) return marks & op::kStale;  // who only looks is not told to win
     if ((marks & op::kWon) != 0) entry.token_sent = true;
@@ -80,9 +80,10 @@ class Model {
       entries_.erase(std::string(op.key));
       return ResultCode::kDeleted;
     }
-    entry->cas.reset();
+    if ((op.options & op::kInvalidate) != 0) entry->cas.reset();
     if ((op.options & op::kExplicitCas) != 0) entry->cas = op.new_cas;
     if ((op.options & op::kDropValue) != 0) {
+      entry->deadline = 0;
       entry->value.clear();
       entry->flags = 0;
       entry->fetched.reset();
@@ -263,6 +264,7 @@ class Differential {
     if (one_in(3)) get.options |= op::kRecache, get.recache_below = static_cast<int64_t>(random_() % 8);
     if (one_in(4)) {
       get.options |= op::kTouch, get.exptime = random_exptime();
+      if ((get.options & op::kRecache) != 0 && one_in(2)) get.options |= op::kTouchFirst;
     } else if (!may_evict_ && one_in(3)) {
       get.options |= op::kVivify, get.vivify_exptime = static_cast<int64_t>(random_() % 6);
     }
@@ -369,10 +371,11 @@ class Differential {
 
   void compare_made(Model::Entry& made, const op::Result& got) const {
     REQUIRE(got.value.empty());
-    REQUIRE(got.marks == op::kWon);
+    REQUIRE(got.marks == (op::kWon | op::kCreated));
     REQUIRE(got.ttl == model_.ttl(made));
     made.cas = got.cas;
-    made.fetched.reset();
+    made.fetched = true;
+    made.accessed = model_.now();
   }
 
   void compare_meta(Model::Entry& entry, const op::Op& op, const op::Result& got) {
