@@ -201,6 +201,7 @@ bool Dispatcher::send_whole_value() {
 void Dispatcher::start_upload(const Target& target, const Op& op) {
   upload_ = new ValueUpload(*target.session, op, command_.value_length, next_upload_id_++);
   memcache::ask(command_, op.options, upload_question_);
+  upload_observed_ = stats_.admin.observes_items() ? note(command_) : nullptr;
 }
 
 Reply* Dispatcher::new_reply(uint16_t options) {
@@ -311,6 +312,7 @@ bool Dispatcher::commit_upload() {
     replies_.discard(reply);
     return hold_for_credit(upload_->session());
   }
+  reply->observed = std::move(upload_observed_);
   replies_.push(reply);
   upload_->release();
   upload_ = nullptr;

@@ -122,7 +122,9 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   uint32_t command_number_ = 1;                   // of the retrieval being read; never 0
   rpc::ClientSession* credit_session_ = nullptr;  // where on_credit() is awaited
   ValueUpload* upload_ = nullptr;
-  memcache::Question upload_question_;  // what the command of upload_ asked: its views die before the value's end
+  // What the command of upload_ asked, and was noted of it: its views die before the value's end.
+  memcache::Question upload_question_;
+  std::unique_ptr<Observed> upload_observed_;
   FanOut* fan_out_ = nullptr;
   Dump* dump_ = nullptr;
   bool watching_ = false;                                              // what the client still says is of no interest

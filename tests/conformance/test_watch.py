@@ -107,6 +107,18 @@ def test_large_values_are_told_of_once(pair):
     assert all(line.endswith(b"size=300000") for line in lines[:2])
 
 
+def test_values_that_are_streamed_are_told_of_by_their_own_keys(pair):
+    """Their commands are long gone from the connection's buffer when the value ends."""
+    _, subject = pair
+    keys = [b"streamed-%d-" % i + b"k" * (i % 200) for i in range(50)]
+    with Watcher(subject, b"mutations") as watcher:
+        pipeline = b"".join(b"set %s 0 0 11000 noreply\r\n%s\r\n" % (key, b"v" * 11_000) for key in keys)
+        converse(subject.address, [Case(pipeline + b"ms the-end 2 O77\r\nhi\r\n")])
+        lines = watcher.lines(count=len(keys) + 1)
+    told = [re.search(rb"key=(\S+)", line).group(1) for line in lines]
+    assert sorted(told) == sorted([*keys, b"the-end"])
+
+
 def test_deletions(pair):
     """Newer than 1.6.18."""
     _, subject = pair
