@@ -9,18 +9,21 @@ namespace egret::bench_store {
 // CPU time of the calling thread, in seconds.
 double cpu_seconds();
 
-// Calls work(), which returns how many ops it has done, until `seconds` of CPU time are over or it has done none. ns
-// per op.
-template <typename Work>
-double ns_per_op(double seconds, Work work) {
-  const double start = cpu_seconds();
+// Calls prepare(), which returns how many ops it has made ready, and work(), which does them, until work() has taken
+// `seconds` of CPU time or there are no more. ns per op of work() alone.
+template <typename Prepare, typename Work>
+double ns_per_op(double seconds, Prepare prepare, Work work) {
+  double taken = 0;
   uint64_t ops = 0;
-  while (true) {
-    const uint64_t done = work();
-    ops += done;
-    const double taken = cpu_seconds() - start;
-    if (taken >= seconds || done == 0) return taken / static_cast<double>(ops) * 1e9;
+  while (taken < seconds) {
+    const uint64_t ready = prepare();
+    if (ready == 0) break;
+    const double start = cpu_seconds();
+    work();
+    taken += cpu_seconds() - start;
+    ops += ready;
   }
+  return taken / static_cast<double>(ops) * 1e9;
 }
 
 // Transparent huge pages off for the whole process, for every mapping made from now on. False: the kernel refused.

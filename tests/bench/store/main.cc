@@ -19,6 +19,7 @@ struct Options {
   bool model = false;
   bool steps = false;
   bool huge = true;
+  std::string only;
   SpeedOptions speed_options;
   ModelOptions model_options;
   StepsOptions steps_options;
@@ -73,7 +74,6 @@ void add_model_options(CLI::App& app, Options& options) {
   add("--requests-per-key", model.requests_per_key, "half of them warm up");
   add("--requests-per-second", model.requests_per_second, "of the clock that expiry goes by");
   add("--ops-per-pass", model.ops_per_pass, "ops to one begin_pass()")->check(CLI::PositiveNumber);
-  add("--only", model.only, "only rows whose name contains this");
   add("--seed", model.seed, "of all random choices");
 }
 
@@ -92,12 +92,15 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_status) {
   CLI::App app("What the store of one partition costs and holds, in one process and thread.", "store-bench");
   try {
     app.add_flag("--json", options.json, "print JSON instead of Markdown");
+    app.add_option("--only", options.only, "only rows of speed or miss ratios whose name contains this");
     app.add_option("--huge", options.huge, "on or off: may this process have transparent huge pages?")
         ->default_str("on");
     add_speed_options(app, options);
     add_model_options(app, options);
     add_steps_options(app, options);
     app.parse(argc, argv);
+    options.speed_options.probes.only = options.only;
+    options.model_options.only = options.only;
   } catch (const CLI::ParseError& error) {
     exit_status = app.exit(error) == 0 ? 0 : 1;
     return false;

@@ -25,10 +25,12 @@ class PeerBench {
   }
 
   double measure(bool sets, double seconds) {
-    const double ns = ns_per_op(seconds, [&] {
-      for (uint64_t i = 0; i < kBlock; ++i) run_one(keys_[at_ + i], sets && i % 20 == 0);
+    const auto draw = [this] {
       at_ = (at_ + kBlock) % keys_.size();
       return kBlock;
+    };
+    const double ns = ns_per_op(seconds, draw, [&] {
+      for (uint64_t i = 0; i < kBlock; ++i) run_one(keys_[at_ + i], sets && i % 20 == 0);
     });
     asm volatile("" : : "r"(response_.data()) : "memory");
     return ns;

@@ -29,7 +29,9 @@ std::vector<std::string> probe_columns(const std::string& control) {
   return {"what", "ns/op", "least", "greatest", "M ops/s", "speed, % of " + control};
 }
 
-void run_probes(const std::vector<Probe>& probes, const Probe& control, const ProbeOptions& options, Table& table) {
+void run_probes(std::vector<Probe> probes, const Probe& control, const ProbeOptions& options, Table& table) {
+  std::erase_if(probes, [&](const Probe& each) { return each.name.find(options.only) == std::string::npos; });
+  if (probes.empty()) return;
   std::vector<double> control_ns;
   std::vector<std::vector<double>> ns(probes.size());
   std::vector<std::vector<double>> ratios(probes.size());

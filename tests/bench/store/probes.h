@@ -19,10 +19,11 @@ struct Probe {
 struct ProbeOptions {
   int rounds = 5;
   double seconds = 0.2;  // of each measurement; the control takes half
+  std::string only;      // probes whose name contains this
 };
 
 // Rows of medians: name, ns/op, least, greatest, M ops/s, control ÷ this in %. The control is the first row.
-void run_probes(const std::vector<Probe>& probes, const Probe& control, const ProbeOptions& options, Table& table);
+void run_probes(std::vector<Probe> probes, const Probe& control, const ProbeOptions& options, Table& table);
 std::vector<std::string> probe_columns(const std::string& control);
 
 }  // namespace egret::bench_store

@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "bench_store/keys.h"
 #include "bench_store/machine.h"
@@ -21,7 +22,7 @@ constexpr uint32_t kLargeValue = 1024;
 
 // Sections of one run: a store that holds everything, the same filled up, and a store of larger values.
 constexpr std::array<Case, 23> kCases{{
-    {"making ops, hashing keys", Mix::kMakeOps, 32},
+    {"hashing keys", Mix::kHash, 32},
     {"100 % get, batch of 64", Mix::kGet, 64},
     {"100 % get, batch of 32", Mix::kGet, 32},
     {"100 % get, batch of 16", Mix::kGet, 16},
@@ -70,7 +71,7 @@ void run_cases(StoreBench& bench, const std::array<Case, kCount>& cases, const P
   for (const Case& each : cases) {
     probes.push_back({each.name, [&bench, &each](double seconds) { return bench.measure(each, seconds); }});
   }
-  run_probes(probes, control, options, table);
+  run_probes(std::move(probes), control, options, table);
 }
 
 // One store: cases while it holds everything, then cases while it evicts.
@@ -85,7 +86,7 @@ Table run_store(const char* name, StoreBench& bench, const std::array<Case, kRoo
   const std::unique_ptr<RawLines> raw = bench.make_control();
   table.notes.push_back("raw2: " + (MemoryMap::now() - before).to_string() + ".");
   const auto measure_raw = [&raw](double seconds) { return raw->measure(seconds); };
-  const Probe least{"raw2 with ops made, keys hashed and compared, values copied",
+  const Probe least{"raw2 with keys hashed and compared, values copied",
                     [&bench, &raw](double seconds) { return bench.measure_least(*raw, seconds); }};
   run_cases(bench, roomy, {"raw2, batch of 32", measure_raw}, {least}, options, table);
   bench.fill_up();

@@ -1,6 +1,7 @@
 #include "bench_store/store_bench.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,7 +15,8 @@ using op::OpCode;
 using op::ResultCode;
 using op::StatId;
 
-constexpr uint64_t kBlock = 1u << 13;  // ops between two looks at the CPU clock
+constexpr uint64_t kBlock = 1u << 11;  // ops made at a time, and between two looks at the CPU clock
+constexpr double kForEver = 1e9;       // s
 constexpr uint64_t kFresh = 1u << 20;  // keys of one measurement of inserts
 constexpr uint64_t kIndexBytes = 14;   // of an item, unless the store tells the size of its index
 constexpr uint64_t kIndexPage = 64u << 10;
@@ -45,35 +47,45 @@ StoreBench::StoreBench(uint64_t items, uint64_t memory, uint32_t value_size)
 
 double StoreBench::measure(const Case& each, double seconds) {
   const bool inserts = each.mix == Mix::kInsert;
-  if (inserts) prepare_fresh(kFresh);
+  if (inserts) draw_fresh(kFresh);
   const std::vector<KeyText>& keys = inserts ? fresh_ : each.zipf ? zipf_ : uniform_;
-  uint64_t& at = inserts ? fresh_at_ : at_;
-  const double ns = ns_per_op(seconds, [&]() -> uint64_t {
-    if (at == keys.size()) return 0;
-    for (uint64_t i = 0; i < kBlock; i += each.batch) run_pass(each, keys.data() + at + i);
+  uint64_t fresh_at = 0;
+  uint64_t& at = inserts ? fresh_at : at_;
+  const auto draw = [&]() -> uint64_t {
+    if (at == keys.size()) {
+      if (inserts) return 0;
+      at = 0;
+    }
+    make_ops(each, std::span(keys).subspan(at, kBlock));
     at += kBlock;
-    if (!inserts) at %= keys.size();
-    return kBlock * (each.mix == Mix::kReplace ? 2 : 1);
-  });
+    return ops_.size();
+  };
+  const double ns = ns_per_op(seconds, draw, [&] { run_ops(each); });
   asm volatile("" : : "r"(sum_));
   return ns;
 }
 
 double StoreBench::measure_least(const RawLines& raw, double seconds) {
-  const double ns = ns_per_op(seconds, [&] {
-    for (uint64_t i = 0; i < kBlock; i += store::kMaxBatch) least_pass(raw, uniform_.data() + at_ + i);
+  const auto draw = [&] {
     at_ = (at_ + kBlock) % uniform_.size();
-    return kBlock;
+    make_ops({"", Mix::kGet, store::kMaxBatch}, std::span(uniform_).subspan(at_, kBlock));
+    return ops_.size();
+  };
+  const double ns = ns_per_op(seconds, draw, [&] {
+    for (uint64_t i = 0; i < kBlock; i += store::kMaxBatch)
+      least_batch(raw, std::span(ops_).subspan(i, store::kMaxBatch));
   });
   asm volatile("" : : "r"(sum_));
   return ns;
 }
 
 void StoreBench::fill_up() {
+  const Case insert{"", Mix::kInsert, store::kMaxBatch};
   while (Stats(*store_)[StatId::kEvictions] == 0) {
     if (next_fresh_ > inserted_most_) fail("the store is full and does not evict");
-    prepare_fresh(kBlock);
-    insert_fresh();
+    draw_fresh(kBlock);
+    make_ops(insert, fresh_);
+    run_ops(insert);
   }
 }
 
@@ -93,112 +105,104 @@ std::vector<std::string> StoreBench::notes() const {
 }
 
 void StoreBench::fill(uint64_t items) {
-  double seconds = 0;
-  while (next_fresh_ < items) {
-    prepare_fresh(std::min(kBlock, items - next_fresh_));
-    const double start = cpu_seconds();
-    insert_fresh();
-    seconds += cpu_seconds() - start;
-  }
-  fill_ns_ = seconds / static_cast<double>(items) * 1e9;
+  const Case insert{"", Mix::kInsert, store::kMaxBatch};
+  const auto draw = [&] {
+    draw_fresh(std::min(kBlock, items - next_fresh_));
+    make_ops(insert, fresh_);
+    return ops_.size();
+  };
+  fill_ns_ = ns_per_op(kForEver, draw, [&] { run_ops(insert); });
 }
 
-void StoreBench::prepare_fresh(uint64_t count) {
+void StoreBench::draw_fresh(uint64_t count) {
   fresh_.resize(count);
   for (KeyText& key : fresh_) key = key_text(next_fresh_++);
-  fresh_at_ = 0;
 }
 
-void StoreBench::insert_fresh() {
-  for (uint64_t i = 0; i < fresh_.size(); i += store::kMaxBatch) {
-    const auto count = static_cast<uint32_t>(std::min<uint64_t>(store::kMaxBatch, fresh_.size() - i));
-    run_pass({"", Mix::kInsert, count}, fresh_.data() + i);
+void StoreBench::make_ops(const Case& each, std::span<const KeyText> keys) {
+  ops_.clear();
+  switch (each.mix) {
+    case Mix::kHash:
+    case Mix::kGet:
+      return add_ops(OpCode::kGet, keys);
+    case Mix::kGet95:
+      add_ops(OpCode::kGet, keys);
+      return make_sets();
+    case Mix::kSet:
+    case Mix::kInsert:
+      return add_ops(OpCode::kSet, keys);
+    case Mix::kIncrement:
+      return add_ops(OpCode::kArith, keys);
+    case Mix::kReplace:
+      for (; !keys.empty(); keys = keys.subspan(each.batch)) {
+        add_ops(OpCode::kDelete, keys.first(each.batch));
+        add_ops(OpCode::kSet, keys.first(each.batch));
+      }
   }
+}
+
+void StoreBench::add_ops(OpCode code, std::span<const KeyText> keys) {
+  for (const KeyText& key : keys) {
+    op::Op& op = ops_.emplace_back();
+    op.code = code;
+    op.key = view(key);
+    op.delta = 1;
+    if (code == OpCode::kSet) op.value = value_;
+  }
+}
+
+// One op in twenty becomes a set.
+void StoreBench::make_sets() {
+  for (; until_set_ < ops_.size(); until_set_ += 20) {
+    ops_[until_set_].code = OpCode::kSet;
+    ops_[until_set_].value = value_;
+  }
+  until_set_ -= ops_.size();
 }
 
 // What the backend does between two polls: one begin_pass() and one batch, or two if it is more than a batch holds.
-void StoreBench::run_pass(const Case& each, const KeyText* keys) {
-  ops_since_clock_ += each.batch;
-  if (ops_since_clock_ >= store::kMaxBatch) {  // a round of polls reads the clock once, whatever the batches are
-    now_ns_ = clock_.now_ns();
-    ops_since_clock_ = 0;
-  }
-  store_->begin_pass(now_ns_);
-  for (uint32_t done = 0; done < each.batch; done += store::kMaxBatch) {
-    run_batch(each, keys + done, static_cast<uint32_t>(std::min<size_t>(each.batch - done, store::kMaxBatch)));
+void StoreBench::run_ops(const Case& each) {
+  const std::span<op::Op> ops(ops_);
+  for (size_t at = 0; at < ops.size(); at += each.batch) {
+    const auto pass = ops.subspan(at, std::min<size_t>(each.batch, ops.size() - at));
+    ops_since_clock_ += each.batch;
+    if (ops_since_clock_ >= store::kMaxBatch) {  // a round of polls reads the clock once, whatever the batches are
+      now_ns_ = clock_.now_ns();
+      ops_since_clock_ = 0;
+    }
+    store_->begin_pass(now_ns_);
+    for (size_t done = 0; done < pass.size(); done += store::kMaxBatch)
+      run_batch(each, pass.subspan(done, std::min(pass.size() - done, store::kMaxBatch)));
   }
 }
 
-void StoreBench::run_batch(const Case& each, const KeyText* keys, uint32_t count) {
-  switch (each.mix) {
-    case Mix::kMakeOps:
-      make_ops(OpCode::kGet, keys, count);
-      for (uint32_t i = 0; i < count; ++i) sum_ += ops_[i].hash;
-      return;
-    case Mix::kGet:
-      make_ops(OpCode::kGet, keys, count);
-      break;
-    case Mix::kGet95:
-      make_ops(OpCode::kGet, keys, count);
-      make_sets(count);
-      break;
-    case Mix::kSet:
-    case Mix::kInsert:
-      make_ops(OpCode::kSet, keys, count);
-      break;
-    case Mix::kReplace:
-      make_ops(OpCode::kDelete, keys, count);
-      execute(each.prefetches, count);
-      make_ops(OpCode::kSet, keys, count);
-      break;
-    case Mix::kIncrement:
-      make_ops(OpCode::kArith, keys, count);
-      break;
+void StoreBench::run_batch(const Case& each, std::span<op::Op> ops) {
+  for (op::Op& op : ops) op.hash = op::hash_key(op.key, kHashSeed);
+  if (each.mix == Mix::kHash) {
+    for (const op::Op& op : ops) sum_ += op.hash;
+  } else if (each.prefetches) {
+    store_->prepare(ops);
+    store_->locate();
+    for (size_t i = 0; i < ops.size(); ++i) take(ops[i].code, store_->execute(i));
+  } else {
+    for (const op::Op& op : ops) take(op.code, store_->execute_one(op));
   }
-  execute(each.prefetches, count);
 }
 
-void StoreBench::least_pass(const RawLines& raw, const KeyText* keys) {
+void StoreBench::least_batch(const RawLines& raw, std::span<op::Op> ops) {
   std::array<const uint64_t*, store::kMaxBatch> lines;
-  make_ops(OpCode::kGet, keys, store::kMaxBatch);
+  for (op::Op& op : ops) op.hash = op::hash_key(op.key, kHashSeed);
   for (size_t i = 0; i < lines.size(); ++i) {
-    lines[i] = raw.index_line(ops_[i].hash);
+    lines[i] = raw.index_line(ops[i].hash);
     __builtin_prefetch(lines[i]);
   }
   for (const uint64_t* line : lines) __builtin_prefetch(raw.item_line(line));
   for (size_t i = 0; i < lines.size(); ++i) {
     const char* item = raw.item_line(lines[i]);
-    sum_ += static_cast<uint64_t>(std::memcmp(item, ops_[i].key.data(), kKeyLength) != 0);
+    sum_ += static_cast<uint64_t>(std::memcmp(item, ops[i].key.data(), kKeyLength) != 0);
     std::memcpy(response_.data(), item + kKeyLength, std::min<size_t>(response_.size(), 64 - kKeyLength));
   }
   asm volatile("" : : "r"(response_.data()) : "memory");
-}
-
-void StoreBench::make_ops(OpCode code, const KeyText* keys, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i) {
-    ops_[i] = make_op(code, view(keys[i]));
-    ops_[i].delta = 1;
-    if (code == OpCode::kSet) ops_[i].value = value_;
-  }
-}
-
-// One op in twenty becomes a set.
-void StoreBench::make_sets(uint32_t count) {
-  for (; until_set_ < count; until_set_ += 20) {
-    ops_[until_set_].code = OpCode::kSet;
-    ops_[until_set_].value = value_;
-  }
-  until_set_ -= count;
-}
-
-void StoreBench::execute(bool prefetches, uint32_t count) {
-  if (prefetches) {
-    store_->prepare({ops_.data(), count});
-    store_->locate();
-    for (uint32_t i = 0; i < count; ++i) take(ops_[i].code, store_->execute(i));
-  } else {
-    for (uint32_t i = 0; i < count; ++i) take(ops_[i].code, store_->execute_one(ops_[i]));
-  }
 }
 
 // Copies a value as if into a response slot.

@@ -1,9 +1,9 @@
 // One store that is measured: filled with numbered keys, then asked in passes as the backend asks it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,7 +16,7 @@
 namespace egret::bench_store {
 
 enum class Mix : uint8_t {
-  kMakeOps,  // the store does nothing
+  kHash,  // the store does nothing
   kGet,
   kGet95,    // 5 % sets of what is there
   kSet,      // of what is there
@@ -38,9 +38,11 @@ class StoreBench {
   // Inserts items 0..items-1. Ends the process if the memory does not hold them all.
   StoreBench(uint64_t items, uint64_t memory, uint32_t value_size);
 
-  // CPU time of an op, in ns. Cases of Mix::kInsert bring keys that were never in the store.
+  // CPU time of an op, in ns: of what a partition does with the ops of a batch once they have been decoded, which is to
+  // hash keys, prepare, locate, execute, and copy values. Cases of Mix::kInsert bring keys that were never in the
+  // store.
   double measure(const Case& each, double seconds);
-  // The least that a batch of gets could do: ops made and hashed, raw2's two lines, a key compared, a value copied.
+  // The least that a batch of gets could do: keys hashed, raw2's two lines, a key compared, a value copied.
   double measure_least(const RawLines& raw, double seconds);
   // Inserts until the store has begun to evict.
   void fill_up();
@@ -53,14 +55,13 @@ class StoreBench {
 
  private:
   void fill(uint64_t items);
-  void prepare_fresh(uint64_t count);
-  void insert_fresh();
-  void run_pass(const Case& each, const KeyText* keys);
-  void run_batch(const Case& each, const KeyText* keys, uint32_t count);
-  void least_pass(const RawLines& raw, const KeyText* keys);
-  void make_ops(op::OpCode code, const KeyText* keys, uint32_t count);
-  void make_sets(uint32_t count);
-  void execute(bool prefetches, uint32_t count);
+  void draw_fresh(uint64_t count);
+  void make_ops(const Case& each, std::span<const KeyText> keys);
+  void add_ops(op::OpCode code, std::span<const KeyText> keys);
+  void make_sets();
+  void run_ops(const Case& each);
+  void run_batch(const Case& each, std::span<op::Op> ops);
+  void least_batch(const RawLines& raw, std::span<op::Op> ops);
   void take(op::OpCode code, const op::Result& result);
 
   const std::vector<KeyText> uniform_;
@@ -72,13 +73,12 @@ class StoreBench {
   std::unique_ptr<store::Store> store_;
   MemoryMap pages_;
   std::vector<KeyText> fresh_;  // for inserts
-  uint64_t fresh_at_ = 0;
-  uint64_t next_fresh_ = 0;  // number of the next key that was never in the store
-  uint64_t at_ = 0;          // the next of uniform_ or zipf_
-  std::array<op::Op, store::kMaxBatch> ops_;
+  uint64_t next_fresh_ = 0;     // number of the next key that was never in the store
+  uint64_t at_ = 0;             // the next of uniform_ or zipf_
+  std::vector<op::Op> ops_;     // what is measured next
   uint64_t now_ns_ = 0;
   uint32_t ops_since_clock_ = store::kMaxBatch;
-  uint32_t until_set_ = 0;
+  size_t until_set_ = 0;
   double fill_ns_ = 0;
   uint64_t sum_ = 0;  // keeps what is read from being optimised away
   uint64_t wrong_ = 0;
