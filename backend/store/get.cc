@@ -13,12 +13,18 @@ namespace {
 constexpr uint16_t kMetaOptions = op::kWantMeta | op::kRecache;  // who asks with one of them may win
 }
 
-op::Result Store::hit(const Item& item, bool with_cas) const {
-  op::Result result = answer(ResultCode::kHit);
+// Says of the item what a hit does.
+inline void Store::describe(const Item& item, bool with_cas, op::Result& result) const {
+  result.code = ResultCode::kHit;
   result.client_flags = item.client_flags();
   result.total_length = value_length(item);
   result.version = item.version();
   if (with_cas) result.cas = cas_of(item);
+}
+
+op::Result Store::hit(const Item& item, bool with_cas) const {
+  op::Result result;
+  describe(item, with_cas, result);
   return result;
 }
 
@@ -32,10 +38,30 @@ std::string_view Store::view(const Item& item, uint32_t offset, uint32_t length)
 
 // What a get answers of the value: its first piece, but at least a chunk's worth. A value that grew by small prepends
 // begins with a small piece.
-std::string_view Store::beginning(const Item& item) {
+inline std::string_view Store::beginning(const Item& item) {
+  if (!item.has(kLarge)) return item.inline_bytes();
   const std::string_view piece = piece_at(pages_, item, 0);
-  if (piece.size() >= kChunkSize || !item.has(kLarge)) return piece;
+  if (piece.size() >= kChunkSize) return piece;
   return view(item, 0, static_cast<uint32_t>(kChunkSize));
+}
+
+// Nothing wanted but the value and perhaps the CAS: that is most of what a cache is asked. There is only one result, so
+// that it is made where the caller wants it.
+op::Result Store::plain_get(const op::Op& op) {
+  op::Result result;
+  ++counters_[StatId::kCmdGet];
+  if (Slot slot = find(op.key, op.hash)) {
+    ++counters_[StatId::kGetHits];
+    Item& it = item(slot);
+    describe(it, (op.options & op::kWantCas) != 0, result);
+    result.value = beginning(it);
+    slot.note_read();
+    it.note_read(now_);
+  } else {
+    ++counters_[StatId::kGetMisses];
+    result.code = ResultCode::kMiss;
+  }
+  return result;
 }
 
 // memcached counts a key of gat or touch as a touch, and only as that.

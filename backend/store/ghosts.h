@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "store/pages.h"
+
 namespace egret::store {
 
 class Ghosts {
@@ -20,7 +22,7 @@ class Ghosts {
     while (used_ * 2 <= count_ && used_ * 2 * kPrints <= items) used_ *= 2;
   }
 
-  void prefetch(uint64_t hash) const { __builtin_prefetch(&line(mixed(hash))); }
+  void prefetch(uint64_t hash) const { prefetch_line(&line(mixed(hash))); }
   void add(uint64_t hash) {
     Line& at = line(mixed(hash));
     at.prints[at.next] = print(mixed(hash));

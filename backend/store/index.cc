@@ -14,10 +14,10 @@ constexpr uint64_t kLoadNumerator = 23;
 constexpr uint64_t kLoadDenominator = 4;
 constexpr uint32_t kMaxLevel = 30;
 
-void prefetch_record(const Item& item) {
-  const auto* start = reinterpret_cast<const char*>(&item);
-  __builtin_prefetch(start);
-  __builtin_prefetch(start + 63);
+// An item's head, key and, if it is short, value. Whether that is one line or two cannot be predicted.
+void prefetch_head(const std::byte* item) {
+  prefetch_line(item);
+  prefetch_line(item + 63);
 }
 }  // namespace
 
@@ -43,29 +43,39 @@ uint32_t Index::level_of(uint32_t bucket) const {
   return is_split ? state_.level + 1 : state_.level;
 }
 
-Index::Guess Index::prefetch_item(uint64_t hash, Slot* slot) const {
-  Bucket& at = bucket_of(hash);
-  if (const uint32_t found = matches(at, tag_of(hash)); found != 0) {
-    *slot = Slot(at.slots + std::countr_zero(found));
-    prefetch_record(item(slot->ref()));
-    return Guess::kMade;
+// What is prefetched is prefetched in loops that do nothing else: a prefetch waits until its address is translated, and
+// only what fits into the processor's window beside it is under way meanwhile.
+void Index::prefetch_buckets(std::span<const op::Op> ops, std::span<Lookup> lookups) const {
+  for (size_t i = 0; i < ops.size(); ++i) {
+    Bucket& bucket = bucket_of(ops[i].hash);
+    lookups[i] = Lookup(bucket, tag_of(ops[i].hash), record({}));
   }
-  if (at.overflow == kNoLine) return Guess::kNone;
-  __builtin_prefetch(&line(at.overflow));
-  return Guess::kOverflow;
+  for (size_t i = 0; i < ops.size(); ++i) prefetch_line(lookups[i].bucket_);
 }
 
-void Index::prefetch_overflow_item(uint64_t hash, Slot* slot) const {
-  Bucket& at = line(bucket_of(hash).overflow);
-  if (const uint32_t found = matches(at, tag_of(hash)); found != 0) {
-    *slot = Slot(at.slots + std::countr_zero(found));
-    prefetch_record(item(slot->ref()));
+void Index::guess_items(std::span<Lookup> lookups) const {
+  uint32_t in_overflow = 0;
+  for (size_t i = 0; i < lookups.size(); ++i) {
+    Lookup& at = lookups[i];
+    at.slot_ = match(*at.bucket_, at.tag_);
+    if (at.slot_) {
+      at.record_ = record(at.slot_.ref());
+    } else if (at.bucket_->overflow != kNoLine) {
+      prefetch_line(&line(at.bucket_->overflow));
+      in_overflow |= 1u << i;
+    }
+  }
+  for (const Lookup& at : lookups) prefetch_head(at.record_);
+  for (; in_overflow != 0; in_overflow &= in_overflow - 1) {
+    Lookup& at = lookups[static_cast<size_t>(std::countr_zero(in_overflow))];
+    at.slot_ = match(line(at.bucket_->overflow), at.tag_);
+    if (at.slot_) prefetch_head(record(at.slot_.ref()));
   }
 }
 
 void Index::prefetch_items(uint32_t number) const {
   for (const uint64_t slot : bucket(number).slots) {
-    if (slot != 0) prefetch_record(item(location(slot)));
+    if (slot != 0) prefetch_head(record(location(slot)));
   }
 }
 
@@ -108,6 +118,19 @@ void Index::give_line(uint32_t number) {
 }
 
 // --- Slots
+
+Slot Index::find(std::string_view key, uint64_t hash) const {
+  const uint32_t tag = tag_of(hash);
+  Bucket* at = &bucket_of(hash);
+  while (true) {
+    for (uint32_t found = matches(*at, tag); found != 0; found &= found - 1) {
+      uint64_t* const slot = at->slots + std::countr_zero(found);
+      if (item(location(*slot)).has_key(key)) return Slot(slot);
+    }
+    if (at->overflow == kNoLine) return {};
+    at = &line(at->overflow);
+  }
+}
 
 Slot Index::find(ItemRef ref, uint64_t hash) const {
   Bucket* at = &bucket_of(hash);

@@ -12,9 +12,15 @@
 
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "op/op.h"
 #include "store/item.h"
 #include "store/pages.h"
 
@@ -75,11 +81,14 @@ class Index {
   Index(std::byte* arena, Pages& pages, PageNumber* directory, uint64_t hash_seed, const State* kept);
   const State& state() const { return state_; }
 
-  void prefetch(uint64_t hash) const { __builtin_prefetch(&bucket_of(hash), 1); }
-  // First guess of where the item is, from the bucket alone: prefetches it. kOverflow: that must be looked at, too.
-  enum class Guess : uint8_t { kMade, kNone, kOverflow };
-  Guess prefetch_item(uint64_t hash, Slot* slot) const;
-  void prefetch_overflow_item(uint64_t hash, Slot* slot) const;
+  void prefetch(uint64_t hash) const { prefetch_line(&bucket_of(hash)); }
+
+  // A batch, whose cache misses are to overlap. Its buckets are prefetched; from what they hold it is then guessed
+  // where the items are, which are prefetched, too.
+  class Lookup;
+  static constexpr size_t kMostLookups = 32;
+  void prefetch_buckets(std::span<const op::Op> ops, std::span<Lookup> lookups) const;
+  void guess_items(std::span<Lookup> lookups) const;
   // Counts what makes slots void: a guess is one as long as this stays the same.
   uint64_t changes() const { return changes_; }
 
@@ -101,7 +110,7 @@ class Index {
   template <typename Visit>
   void visit_bucket(uint32_t number, Visit visit);
   uint32_t bucket_count() const { return (1u << state_.level) + state_.split; }
-  void prefetch_bucket(uint32_t number) const { __builtin_prefetch(&bucket(number)); }
+  void prefetch_bucket(uint32_t number) const { prefetch_line(&bucket(number)); }
   void prefetch_items(uint32_t number) const;
 
   // --- A walk in an order that growth does not change: by position, the hash with its bits reversed. The items of a
@@ -138,43 +147,33 @@ class Index {
   };
 
   // Never 0, so that no empty slot has it.
-  static uint64_t tag_of(uint64_t hash) {
-    const uint64_t bits = hash >> 32 & 0x3fff;
+  static uint32_t tag_of(uint64_t hash) {
+    const auto bits = static_cast<uint32_t>(hash >> 32 & 0x3fff);
     return bits + (bits == 0);
   }
   // A bit for every slot with this tag. Without branches: which slot it is cannot be predicted.
-  static uint32_t matches(const Bucket& bucket, uint64_t tag) {
-    uint32_t found = 0;
-#pragma GCC unroll 7
-    for (uint32_t i = 0; i < kSlots; ++i)
-      found |= static_cast<uint32_t>(bucket.slots[i] >> Slot::kTagShift == tag) << i;
-    return found;
+  static uint32_t matches(const Bucket& bucket, uint32_t tag);
+  // The first of these slots, if any.
+  static Slot match(Bucket& bucket, uint32_t tag) {
+    const uint32_t found = matches(bucket, tag);
+    return found != 0 ? Slot(bucket.slots + std::countr_zero(found)) : Slot{};
   }
-  static ItemRef location(uint64_t slot) {
-    return {slot & Slot::kLocationMask};
-  }
-  static uint32_t hint_base(uint32_t level) {
-    return kFirstLevel + (level - kFirstLevel) / kHintBits * kHintBits;
-  }
+  static ItemRef location(uint64_t slot) { return {slot & Slot::kLocationMask}; }
+  static uint32_t hint_base(uint32_t level) { return kFirstLevel + (level - kFirstLevel) / kHintBits * kHintBits; }
   static uint64_t tag_and_hint(uint64_t hash, uint32_t level) {
-    return tag_of(hash) << Slot::kTagShift | (hash >> hint_base(level) & 0x7f) << Slot::kHintShift;
+    return uint64_t{tag_of(hash)} << Slot::kTagShift | (hash >> hint_base(level) & 0x7f) << Slot::kHintShift;
   }
   static constexpr uint64_t kKeptBySplit = (uint64_t{1} << Slot::kHintShift) - 1;
 
   uint32_t bucket_number(uint64_t hash) const;
   uint32_t level_of(uint32_t bucket) const;  // how many bits of the hash its items share
-  Bucket& line(uint32_t number) const {
-    return *reinterpret_cast<Bucket*>(arena_ + uint64_t{number} * sizeof(Bucket));
-  }
+  Bucket& line(uint32_t number) const { return *reinterpret_cast<Bucket*>(arena_ + uint64_t{number} * sizeof(Bucket)); }
   Bucket& bucket(uint32_t number) const {
     return line(directory_[number / kLinesPerPage] * kLinesPerPage + number % kLinesPerPage);
   }
-  Bucket& bucket_of(uint64_t hash) const {
-    return bucket(bucket_number(hash));
-  }
-  const Item& item(ItemRef ref) const {
-    return *reinterpret_cast<const Item*>(arena_ + ref.unit * kUnit);
-  }
+  Bucket& bucket_of(uint64_t hash) const { return bucket(bucket_number(hash)); }
+  const std::byte* record(ItemRef ref) const { return arena_ + ref.unit * kUnit; }
+  const Item& item(ItemRef ref) const { return *reinterpret_cast<const Item*>(record(ref)); }
   PageNumber take_page();
   uint32_t take_line();  // zeroed; kNoLine if there is none
   void give_line(uint32_t number);
@@ -190,23 +189,47 @@ class Index {
   uint64_t changes_ = 0;
 };
 
+// Where the item of one op of a batch may be.
+class Index::Lookup {
+ public:
+  Lookup() = default;
+  // The guess; none without a slot of that tag.
+  Slot slot() const { return slot_; }
+
+ private:
+  friend class Index;
+  Lookup(Bucket& bucket, uint32_t tag, const std::byte* record) : bucket_(&bucket), tag_(tag), record_(record) {}
+  Bucket* bucket_ = nullptr;
+  uint32_t tag_ = 0;
+  Slot slot_;
+  const std::byte* record_ = nullptr;  // the slot's, or any other: to be prefetched without asking
+};
+
+#ifdef __SSE2__
+inline uint32_t Index::matches(const Bucket& bucket, uint32_t tag) {
+  const auto* const at = reinterpret_cast<const __m128*>(&bucket);
+  constexpr int kHighWords = 0b11'01'11'01;
+  const auto found = [tag](__m128 first, __m128 second) {
+    const __m128i high = _mm_castps_si128(_mm_shuffle_ps(first, second, kHighWords));
+    const __m128i tags = _mm_srli_epi32(high, Slot::kTagShift - 32);
+    return _mm_castsi128_ps(_mm_cmpeq_epi32(tags, _mm_set1_epi32(static_cast<int>(tag))));
+  };
+  const int first = _mm_movemask_ps(found(at[0], at[1]));  // the header's is never found: `unused` is 0
+  const int second = _mm_movemask_ps(found(at[2], at[3]));
+  return static_cast<uint32_t>(first | second << 4) >> 1;
+}
+#else
+inline uint32_t Index::matches(const Bucket& bucket, uint32_t tag) {
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < kSlots; ++i) found |= static_cast<uint32_t>(bucket.slots[i] >> Slot::kTagShift == tag) << i;
+  return found;
+}
+#endif
+
 inline uint32_t Index::bucket_number(uint64_t hash) const {
   const auto low = static_cast<uint32_t>(hash);
   const uint32_t short_number = low & ((1u << state_.level) - 1);
   return short_number >= state_.split ? short_number : low & ((2u << state_.level) - 1);
-}
-
-inline Slot Index::find(std::string_view key, uint64_t hash) const {
-  const uint64_t tag = tag_of(hash);
-  Bucket* at = &bucket_of(hash);
-  while (true) {
-    for (uint32_t found = matches(*at, tag); found != 0; found &= found - 1) {
-      uint64_t* const slot = at->slots + std::countr_zero(found);
-      if (item(location(*slot)).has_key(key)) return Slot(slot);
-    }
-    if (at->overflow == kNoLine) return {};
-    at = &line(at->overflow);
-  }
 }
 
 template <typename Visit>

@@ -69,8 +69,8 @@ class Item {
   static constexpr uint64_t kMaxVersion = (uint64_t{1} << 56) - 1;
 
   static size_t options_size(Bits bits) {
-    return ((bits & kHasExptime) != 0 ? 4u : 0u) + ((bits & kHasFlags) != 0 ? 4u : 0u) +
-           ((bits & kHasCas) != 0 ? 8u : 0u);
+    static_assert(kHasExptime == 1 && kHasFlags == 2 && kHasCas == 4);
+    return (bits & kHasExptime) * 4u + (bits & kHasFlags) * 2u + (bits & kHasCas) * 2u;
   }
   static uint32_t units_for(size_t key_length, Bits bits, uint64_t inline_length) {
     return static_cast<uint32_t>((kHead + options_size(bits) + key_length + inline_length + kUnit - 1) / kUnit);

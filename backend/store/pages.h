@@ -17,6 +17,13 @@
 
 namespace egret::store {
 
+// Has the line of `at` fetched into the caches. The asm is for gcc: a function that only prefetches has no effect to
+// it, and calls of it would be left out.
+inline void prefetch_line(const void* at) {
+  __builtin_prefetch(at);
+  asm volatile("");
+}
+
 inline constexpr uint64_t kPageSize = 64u << 10;
 inline constexpr uint64_t kChunkSize = 4u << 10;
 inline constexpr uint32_t kChunksPerPage = kPageSize / kChunkSize;

@@ -21,7 +21,7 @@ constexpr uint32_t kIdleReclaim = 2048;  // units
 
 constexpr uint64_t kLine = 64;
 constexpr uint64_t kMostPrefetched = 2048;  // of an item
-constexpr size_t kLookAhead = 2;            // ops
+constexpr size_t kLookAhead = 3;            // ops
 
 // Pages with less alive are compacted before anything is evicted. Where nothing may be, every dead byte is worth
 // having.
@@ -128,59 +128,33 @@ void Store::prepare(std::span<const op::Op> ops) {
   EGRET_ASSERT_OWNER(owner_);
   EGRET_DCHECK(ops.size() <= kMaxBatch);
   batch_ = ops;
+  index_.prefetch_buckets(ops, lookups_);
   for (const op::Op& op : ops) {
-    index_.prefetch(op.hash);
     if (op.code == op::OpCode::kSet) ghosts_.prefetch(op.hash);
   }
 }
 
 void Store::locate() {
-  uint32_t in_overflow = 0;
+  static_assert(kMaxBatch <= Index::kMostLookups);
   guessed_at_ = index_.changes();
-  for (size_t i = 0; i < batch_.size(); ++i) {
-    guesses_[i] = Slot{};
-    if (index_.prefetch_item(batch_[i].hash, &guesses_[i]) == Index::Guess::kOverflow) in_overflow |= 1u << i;
-  }
-  for (; in_overflow != 0; in_overflow &= in_overflow - 1) {
-    const auto i = static_cast<size_t>(std::countr_zero(in_overflow));
-    index_.prefetch_overflow_item(batch_[i].hash, &guesses_[i]);
-  }
+  index_.guess_items(std::span(lookups_).first(batch_.size()));
 }
 
 // The head of a later op's item is here by now and says how long it is: the rest of it is fetched, too.
 void Store::prefetch_value(size_t index) const {
-  if (index >= batch_.size() || !guesses_[index] || guessed_at_ != index_.changes()) return;
-  const Item& it = item(guesses_[index]);
+  if (index >= batch_.size() || !lookups_[index].slot() || guessed_at_ != index_.changes()) return;
+  const Item& it = item(lookups_[index].slot());
   const auto* const start = reinterpret_cast<const char*>(&it);
   const uint64_t length = std::min<uint64_t>(it.units() * kUnit, kMostPrefetched);
-  for (uint64_t offset = 2 * kLine; offset < length; offset += kLine) __builtin_prefetch(start + offset);
+  for (uint64_t offset = kLine; offset < length; offset += kLine) prefetch_line(start + offset);
 }
 
-op::Result Store::execute(size_t index) {
-  EGRET_DCHECK(index < batch_.size());
-  prefetch_value(index + kLookAhead);
-  guess_ = guesses_[index];
-  return dispatch(batch_[index]);
-}
-
-op::Result Store::execute_one(const op::Op& op) {
-  EGRET_ASSERT_OWNER(owner_);
-  return dispatch(op);
-}
-
-// What earlier ops have written is made up for before this one: the result of the last may view the log until now.
-op::Result Store::dispatch(const op::Op& op) {
-  if (debt_ != 0) pay_debt();
-  const op::Result result = perform(op);
-  end_step();
-  return result;
-}
-
-op::Result Store::perform(const op::Op& op) {
+inline op::Result Store::perform(const op::Op& op) {
   EGRET_DCHECK(!is_untouched_);  // begin_pass() comes first
   if (op.code == op::OpCode::kFlush) return flush(op);
   if (op.key.empty() || op.key.size() > op::kMaxKeyLength) return answer(op::ResultCode::kInvalid);
   EGRET_DCHECK(op.hash == op::hash_key(op.key, config_.hash_seed));
+  if (is_plain_get(op)) return plain_get(op);
   switch (op.code) {
     case op::OpCode::kGet:
       return get(op);
@@ -211,28 +185,42 @@ void Store::end_step() {
   work_.reset();
 }
 
+// What earlier ops have written is made up for before this one: the result of the last may view the log until now.
+inline op::Result Store::dispatch(const op::Op& op) {
+  if (debt_ != 0) pay_debt();
+  const op::Result result = perform(op);
+  end_step();
+  return result;
+}
+
+// One function, so that a result is made where the caller wants it.
+[[gnu::flatten]] op::Result Store::execute(size_t index) {
+  EGRET_DCHECK(index < batch_.size());
+  prefetch_value(index + kLookAhead);
+  guess_ = lookups_[index].slot();
+  return dispatch(batch_[index]);
+}
+
+op::Result Store::execute_one(const op::Op& op) {
+  EGRET_ASSERT_OWNER(owner_);
+  return dispatch(op);
+}
+
 // --- Finding, living and dying
 
-Slot Store::find(std::string_view key, uint64_t hash) {
-  Slot slot = std::exchange(guess_, Slot{});
-  if (!slot || guessed_at_ != index_.changes() || !item(slot).has_key(key)) slot = index_.find(key, hash);
-  if (!slot) return slot;
-  const Item& it = item(slot);
-  if (is_flushed(it)) {
+void Store::remove_unseen(Slot slot, uint64_t hash) {
+  if (is_flushed(item(slot))) {
     ++counters_[StatId::kGetFlushed];
-  } else if (is_expired(it)) {
+  } else {
     ++counters_[StatId::kGetExpired];
     ++counters_[StatId::kExpired];
-  } else {
-    return slot;
   }
   remove(slot, hash);
-  return Slot{};
 }
 
 Slot Store::peek(std::string_view key, uint64_t hash) const {
   const Slot slot = index_.find(key, hash);
-  return slot && !is_flushed(item(slot)) && !is_expired(item(slot)) ? slot : Slot{};
+  return slot && is_live(item(slot)) ? slot : Slot{};
 }
 
 uint32_t Store::deadline_of(int64_t exptime) const {

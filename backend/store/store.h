@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -195,9 +196,18 @@ class Store {
   Item& item(Slot slot) const { return log_.item(slot.ref()); }
   bool is_expired(const Item& item) const { return item.exptime() != 0 && item.exptime() <= now_; }
   bool is_flushed(const Item& item) const { return item.version() < flushed_before_; }
+  bool is_live(const Item& item) const { return !is_flushed(item) && !is_expired(item); }
   void prefetch_value(size_t index) const;
   // The live item of a key. An expired or flushed one is removed and counted.
-  Slot find(std::string_view key, uint64_t hash);
+  Slot find(std::string_view key, uint64_t hash) {
+    const Slot guess = std::exchange(guess_, Slot{});
+    const bool is_right = guess && guessed_at_ == index_.changes() && item(guess).has_key(key);
+    const Slot slot = is_right ? guess : index_.find(key, hash);
+    if (!slot || is_live(item(slot))) return slot;
+    remove_unseen(slot, hash);
+    return Slot{};
+  }
+  void remove_unseen(Slot slot, uint64_t hash);
   // The live item of a key; nothing changes and nothing is counted.
   Slot peek(std::string_view key, uint64_t hash) const;
   // What `exptime` means now, in seconds since the epoch; 0: never.
@@ -215,6 +225,10 @@ class Store {
   void free_record(ItemRef ref);
 
   // get.cc
+  static bool is_plain_get(const op::Op& op) {
+    return op.code == op::OpCode::kGet && (op.options & ~(op::kWantCas | op::kPin)) == 0;
+  }
+  op::Result plain_get(const op::Op& op);
   op::Result get(const op::Op& op);
   op::Result look(const op::Op& op);
   op::Result vivify(const op::Op& op);
@@ -224,6 +238,7 @@ class Store {
   op::Result invalidate(const op::Op& op, Slot slot);
   op::Result drop_value(const op::Op& op, Slot slot);
   op::Result hit(const Item& item, bool with_cas) const;
+  void describe(const Item& item, bool with_cas, op::Result& result) const;
   void add_meta(const op::Op& op, const Item& item, op::Result& result) const;
   int64_t ttl_of(const Item& item) const;
   void before_access(const op::Op& op, Item& item, op::Result& result) const;
@@ -347,9 +362,9 @@ class Store {
   std::vector<PinEntry> pins_;
   std::unique_ptr<char[]> gathered_;  // kMaxChunk bytes: a chunk whose bytes lie in several pieces
   std::span<const op::Op> batch_;
-  std::array<Slot, kMaxBatch> guesses_;  // where locate() believes the batch's items to be ...
-  uint64_t guessed_at_ = 0;              // ... as long as the index has not changed since
-  Slot guess_;                           // of the op that is being executed
+  std::array<Index::Lookup, kMaxBatch> lookups_;  // where locate() believes the batch's items to be ...
+  uint64_t guessed_at_ = 0;                       // ... as long as the index has not changed since
+  Slot guess_;                                    // of the op that is being executed
   Evictions evictions_;
   struct Found {
     uint64_t position;
