@@ -19,13 +19,13 @@ function(egret_install_documents component)
     install(FILES ${documents}/${page}.gz DESTINATION share/man/man${CMAKE_MATCH_2} COMPONENT ${component})
     install(FILES ${documents}/${program}.bash DESTINATION share/bash-completion/completions RENAME ${program} COMPONENT ${component})
   endforeach()
-  install(FILES ${documents}/changelog.gz packaging/debian/copyright README.md DESTINATION share/doc/${package} COMPONENT ${component})
+  install(FILES ${documents}/changelog.gz conf/packaging/debian/copyright README.md DESTINATION share/doc/${package} COMPONENT ${component})
 endfunction()
 
 # Made of the programs that were built, when they are installed.
 set(documents ${CMAKE_BINARY_DIR}/documents)
 foreach(component proxy backend tools)
-  install(CODE "execute_process(COMMAND python3 \"${CMAKE_SOURCE_DIR}/packaging/documents.py\" \"${CMAKE_BINARY_DIR}\"
+  install(CODE "execute_process(COMMAND python3 \"${CMAKE_SOURCE_DIR}/conf/packaging/documents.py\" \"${CMAKE_BINARY_DIR}\"
                                 \"${documents}\" \"${EGRET_MAINTAINER}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component})
 endforeach()
 

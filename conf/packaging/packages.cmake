@@ -28,7 +28,7 @@ function(egret_package component summary text)
   if(P_UNITS)
     list(JOIN P_UNITS " " UNITS)
     foreach(script postinst prerm postrm)
-      configure_file(${CMAKE_SOURCE_DIR}/packaging/debian/${script}.in ${scripts}/${script} @ONLY FILE_PERMISSIONS
+      configure_file(${CMAKE_SOURCE_DIR}/conf/packaging/debian/${script}.in ${scripts}/${script} @ONLY FILE_PERMISSIONS
                      OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
       list(APPEND extra ${scripts}/${script})
     endforeach()
