@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""containers_test.py BUILD: the files of docker/ are well-formed and say what the daemons take; the health check tells well from ill."""
+import os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(ROOT / "tests/systemd"))
+from daemons import Daemons
+HEALTH_CHECK = ROOT / "docker/healthcheck.sh"
+
+
+def run(*command, **more):
+    done = subprocess.run(command, capture_output=True, text=True, **more)
+    return done.returncode, done.stdout + done.stderr
+
+
+class Files(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="egret-containers-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        here = pathlib.Path(__file__).parent
+        for name in ("package.json", "check.js"):
+            shutil.copy(here / name, cls.folder.name)
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], cwd=cls.folder.name, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def check(self, root, *more):
+        return run("node", "check.js", str(root), *more, cwd=self.folder.name)
+
+    def test_manifests_and_dockerfile_are_well_formed(self):
+        self.assertEqual(self.check(ROOT)[0], 0, self.check(ROOT)[1])
+
+    def test_the_check_finds_what_is_wrong(self):
+        """So that a check which finds nothing is one that looked."""
+        faults = {"kubernetes/proxy.yaml": [("terminationGracePeriodSeconds: 10", "terminationGraceSeconds: 10"), ("containerPort: 11211", "containerPort: many"),
+                                            ("configMap: {name: egret-proxy}", "configMap: {name: another}")],
+                  "Dockerfile": [("WORKDIR", "WORKDIRECTORY")]}
+        for file, changes in faults.items():
+            for before, after in changes:
+                with tempfile.TemporaryDirectory() as copy:
+                    shutil.copytree(ROOT / "docker", f"{copy}/docker")
+                    at = pathlib.Path(copy, "docker", file)
+                    self.assertIn(before, at.read_text())
+                    at.write_text(at.read_text().replace(before, after, 1))
+                    status, said = self.check(copy)
+                    self.assertEqual((status, file.split("/")[-1] in said or "proxy" in said), (1, True), said)
+
+    def test_the_daemons_take_the_configuration_in_the_manifests(self):
+        with tempfile.TemporaryDirectory() as folder:
+            secret = pathlib.Path(folder, "secret")
+            secret.write_text("x" * 32)
+            secret.chmod(0o400)
+            self.check(ROOT, folder)
+            for program in ("egret-backend", "egret-proxy"):
+                status, said = run(BUILD / program, "--config", f"{folder}/{program}.yaml", "--set", f"secret_file={secret}", "--check-config")
+                self.assertEqual(status, 0, said)
+
+    def test_compose_takes_its_files_and_the_daemons_their_commands(self):
+        for file in ("compose.yaml", "compose.rdma.yaml"):
+            status, said = run("docker-compose", "-f", str(ROOT / "docker" / file), "config", env=os.environ | {"BACKEND": "10.0.0.2"})
+            self.assertEqual(status, 0, said)
+            for service in ("backend", "proxy"):
+                section = re.search(rf"^  {service}:\n((?:    .*\n)+)", said, re.M)[1]
+                command = re.search(r"^    command:\n((?:    - .*\n)+)", section, re.M)[1]
+                words = [line.strip()[2:].strip("'\"") for line in command.splitlines()]
+                status, answer = run(BUILD / f"egret-{service}", *words, "--check-config")
+                self.assertEqual(status, 0, f"{file}: {words}: {answer}")
+
+    def test_without_an_address_rdma_is_refused(self):
+        self.assertNotEqual(run("docker-compose", "-f", str(ROOT / "docker/compose.rdma.yaml"), "config")[0], 0)
+
+
+class Health(unittest.TestCase):
+    def check(self, *words):
+        return run(str(HEALTH_CHECK), *map(str, words))[0]
+
+    def test_it_tells_well_from_ill(self):
+        with Daemons(BUILD) as daemons:
+            place = daemons.folder.name
+            where = daemons.address()
+            self.assertEqual((self.check("proxy", *where), self.check("ready", *where), self.check("backend", f"{place}/backend.sock")), (0, 0, 0))
+            daemons.backend.process.kill()
+            daemons.backend.process.wait()
+            self.assertNotEqual(self.check("ready", *where), 0)
+            self.assertNotEqual(self.check("backend", f"{place}/backend.sock"), 0)
+            self.assertEqual(self.check("proxy", *where), 0)
+        self.assertNotEqual(self.check("proxy", *where), 0)
+        self.assertNotEqual(self.check("neither"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
