@@ -9,7 +9,7 @@ Nothing of it is written by hand a second time: an option is a row of its daemon
 import gzip, pathlib, re, subprocess, sys, textwrap, time
 from email.utils import formatdate
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS, OUT, MAINTAINER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
 SUMMARIES = {
     "egret-memcached": "runs Egret as memcached is run",
