@@ -12,8 +12,10 @@ import tempfile
 
 import pytest
 
+from dialog import Case, converse
 from servers import SLACK
 
+TOOL = "/usr/share/memcached/scripts/memcached-tool"
 CLIENTS = pathlib.Path(__file__).resolve().parent / "clients"
 
 # name, command line before HOST PORT, the script, arguments after them
@@ -79,3 +81,20 @@ def test_memccapable(subject, protocol, least):
     tests = [line for line in done.stdout.splitlines() if line.startswith(("ascii", "binary"))]
     failed = [line for line in tests if "[pass]" not in line]
     assert done.returncode == 0 and not failed and len(tests) >= least, done.stdout + done.stderr
+
+
+# memcached-tool (its other modes: test_stats_classes.py)
+
+def test_memcached_tool_dump(subject):
+    """What it prints is a script that fills another server; played to the same one after a flush, all is as before."""
+    items = {b"dump%d" % n: (n, bytes([65 + n % 26]) * (n * n % 5000)) for n in range(60)}
+    items[b"dump%odd"] = (3, b"a key that is dumped encoded")
+    text = b"flush_all\r\n" + b"".join(b"set %s %d 0 %d\r\n%s\r\n" % (key, flags, len(value), value) for key, (flags, value) in items.items())
+    converse(subject.address, [Case(text)])
+    tool = subprocess.run(["perl", TOOL, "%s:%d" % subject.address, "dump"], capture_output=True, timeout=60 * SLACK, check=False)
+    assert tool.returncode == 0, tool.stderr
+    assert tool.stdout.count(b"add ") == len(items)
+    ((answer, _),) = converse(subject.address, [Case(b"flush_all\r\n" + tool.stdout)])
+    assert answer == b"OK\r\n" + b"STORED\r\n" * len(items)
+    ((answer, _),) = converse(subject.address, [Case(b"".join(b"get %s\r\n" % key for key in items))])
+    assert answer == b"".join(b"VALUE %s %d %d\r\n%s\r\nEND\r\n" % (key, flags, len(value), value) for key, (flags, value) in items.items())
