@@ -189,7 +189,7 @@ def seconds(number):
 
 class Renaming:
     """Numbers that each server deals out for itself (CAS), replaced by their order of appearance; 0 means none and stays. In a
-    pool every backend has its own, so only numbers of the same key are compared there."""
+    pool every backend has its own, so only numbers of the same key are compared there, where the answer has a key."""
 
     def __init__(self, of_a_pool=False):
         self.of_a_pool = of_a_pool
@@ -198,6 +198,8 @@ class Renaming:
     def __call__(self, number, key=None):
         if int(number) == 0:
             return b"0"
+        if self.of_a_pool and key is None:
+            return b"#"
         return b"#%d" % self.seen.setdefault((int(number), key if self.of_a_pool else None), len(self.seen) + 1)
 
 

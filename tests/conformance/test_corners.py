@@ -6,8 +6,11 @@ Answers do not depend on any of them.
 import pytest
 
 import servers
+from test_binary_protocol import test_quiet_pipelines as test_binary_quiet_pipelines  # noqa: F401
+from test_binary_protocol import test_values_of_all_sizes as test_binary_values_of_all_sizes  # noqa: F401
 from test_cas import test_a_dialogue_with_cas, test_one_of_many_wins  # noqa: F401
 from test_cuts import test_large_values_cut_near_their_edges  # noqa: F401
+from test_meta_commands import test_quiet_pipelines, test_stale_win_and_recache, test_values_of_all_sizes  # noqa: F401
 from test_pipelines import (  # noqa: F401
     test_many_clients_say_the_same_at_once,
     test_multigets_of_1_to_500_keys,
