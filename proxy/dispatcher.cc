@@ -185,7 +185,7 @@ bool Dispatcher::on_store_command() {
   Op op = memcache::to_op(command_);
   op.hash = target.hash;
   if (replies_.must_wait(target.hash, changes_something(op))) return false;
-  if (op.code == OpCode::kDelete && stats_.admin.observes_items()) op.options |= op::kWantMeta;
+  want_to_know(op);
   if (target.session->lane_of(target.hash).fits(op)) return append(target, op, new_reply(op.options));
   start_upload(target, op);
   return send_whole_value();
@@ -202,6 +202,13 @@ void Dispatcher::start_upload(const Target& target, const Op& op) {
   upload_ = new ValueUpload(*target.session, op, command_.value_length, next_upload_id_++);
   memcache::ask(command_, op.options, upload_question_);
   upload_observed_ = stats_.admin.observes_items() ? note(command_) : nullptr;
+}
+
+// What is said of a change to those who watch is more than its client asks for.
+void Dispatcher::want_to_know(Op& op) const {
+  if (!stats_.admin.observes_items()) [[likely]]
+    return;
+  if (op.code == OpCode::kSet || op.code == OpCode::kDelete) op.options |= op::kWantMeta;
 }
 
 Reply* Dispatcher::new_reply(uint16_t options) {
@@ -258,6 +265,7 @@ bool Dispatcher::on_value_begin() {
   Op op = memcache::to_op(command_);
   op.hash = target.hash;
   op.value = {};
+  want_to_know(op);
   const uint64_t size = op::memcached_item_size(command_.key.size(), command_.client_flags, command_.value_length);
   start_upload(target, op);
   if (size > target.session->grant().item_size_max) return refuse_too_large();

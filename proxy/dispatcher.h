@@ -77,6 +77,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   bool judge(bool known);
   // dispatcher_admin.cc
   bool on_admin(const memcache::AdminRequest& request);
+  bool is_pipelined(const memcache::AdminRequest& request) const;
   void answer_line(std::string_view line);
   void begin_dump(const memcache::AdminRequest& request);
   void on_dump_text(std::string_view text) override;
@@ -94,6 +95,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   void on_fan_out(const FanOut& fan_out) override;
   bool append(const Target& target, const op::Op& op, Reply* reply);
   bool commit_upload();
+  void want_to_know(op::Op& op) const;
   Reply* new_reply(uint16_t options);
   void start_upload(const Target& target, const op::Op& op);
   void answer(op::ResultCode code);

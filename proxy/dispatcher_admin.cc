@@ -15,6 +15,10 @@ using memcache::DumpForm;
 // In its turn: what was asked before is answered first, and nothing after it is read until it is.
 bool Dispatcher::on_admin(const AdminRequest& request) {
   command_.noreply = request.noreply;
+  if (is_pipelined(request)) {
+    replies_.push_text(request.action == AdminAction::kWatch ? memcache::kWatchPipelined : memcache::kDumpPipelined);
+    return true;
+  }
   if (!replies_.empty()) return false;
   AdminState& state = stats_.admin;
   switch (request.action) {
@@ -54,6 +58,14 @@ bool Dispatcher::on_admin(const AdminRequest& request) {
       return true;
   }
   return true;
+}
+
+// A watch or a crawl right behind other commands is refused by memcached, but for those that it answers at once:
+// retrievals.
+bool Dispatcher::is_pipelined(const AdminRequest& request) const {
+  const bool minds = request.action == AdminAction::kWatch ||
+                     (request.action == AdminAction::kDump && request.form != DumpForm::kItems);
+  return minds && !held_ && (!replies_.ends_in_retrieval() || output_.size() > 0);
 }
 
 void Dispatcher::answer_line(std::string_view line) {

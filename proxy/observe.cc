@@ -81,10 +81,36 @@ uint32_t ttl_of(int64_t exptime) {
 
 // --- Lines
 
+// Whether there was an item when the command came.
+bool found(const Observed& observed, const op::Result& result) {
+  switch (result.code) {
+    case ResultCode::kMiss:
+      return false;
+    case ResultCode::kStored:
+      return (result.marks & op::kCreated) == 0;
+    case ResultCode::kNotStored:
+      return command_of(observed) == "add";
+    default:
+      return true;
+  }
+}
+
+// Of the item that was found; of one that was replaced, its new one: the old is not known here.
+uint64_t length_of(const op::Result& result) {
+  switch (result.code) {
+    case ResultCode::kNumber:
+      return std::to_string(result.number).size();
+    case ResultCode::kStored:
+    case ResultCode::kDeleted:
+      return result.number;
+    default:
+      return result.total_length;
+  }
+}
+
 void tell_fetched(AdminState& state, const Observed& observed, const op::Result& result, int descriptor) {
-  const bool is_found = result.code != ResultCode::kMiss;
-  const uint64_t length =
-      result.code == ResultCode::kNumber ? std::to_string(result.number).size() : result.total_length;
+  const bool is_found = found(observed, result);
+  const uint64_t length = length_of(result);
   std::string text = keyed("item_get", observed.key);
   text.append(is_found ? " status=found" : " status=not_found");
   append_number(text, " clsid=", is_found ? shown_class(observed.key, length) : 0);
@@ -98,9 +124,12 @@ void tell_stored(AdminState& state, const Observed& observed, const op::Result& 
   text.append(" status=").append(status_of(result.code));
   text.append(" cmd=").append(command_of(observed));
   append_number(text, " ttl=", ttl_of(observed.exptime));
+  const uint64_t length = result.code == ResultCode::kStored     ? result.number
+                          : result.code == ResultCode::kTooLarge ? 0
+                                                                 : observed.value_length;
   append_number(text, " clsid=", shown_class(observed.key, observed.value_length));
   append_number(text, " cfd=", descriptor);
-  append_number(text, " size=", result.code == ResultCode::kTooLarge ? 0 : observed.value_length);
+  append_number(text, " size=", static_cast<int64_t>(length));
   state.watch.log(memcache::kMutations, text);
 }
 
@@ -112,18 +141,10 @@ void tell_deleted(AdminState& state, const Observed& observed, const op::Result&
   state.watch.log(memcache::kDeletions, text);
 }
 
-bool is_read(CommandKind kind) {
-  switch (kind) {
-    case CommandKind::kMetaGet:
-    case CommandKind::kMetaDebug:
-    case CommandKind::kTouch:
-    case CommandKind::kIncr:
-    case CommandKind::kDecr:
-    case CommandKind::kMetaArith:
-      return true;
-    default:
-      return memcache::is_retrieval(kind);
-  }
+// memcached looks first what is there, whatever is to be done to it, and tells of that as of a fetch. What found no
+// room is not known to have been there.
+bool tells_of_fetch(ResultCode code) {
+  return code != ResultCode::kTooLarge && code != ResultCode::kOutOfMemory && code != ResultCode::kInvalid;
 }
 
 void count(PrefixStats& prefixes, const Observed& observed, const op::Result& result) {
@@ -161,7 +182,8 @@ void tell(AdminState& state, const Observed& observed, const op::Result& result,
   if (result.code >= ResultCode::kSessionLost) return;  // nobody knows what became of it
   if (state.prefixes.is_on()) count(state.prefixes, observed, result);
   const uint32_t wanted = state.watch.wanted();
-  if ((wanted & memcache::kFetchers) != 0 && is_read(observed.kind)) tell_fetched(state, observed, result, descriptor);
+  if ((wanted & memcache::kFetchers) != 0 && tells_of_fetch(result.code))
+    tell_fetched(state, observed, result, descriptor);
   if ((wanted & memcache::kMutations) != 0 && memcache::is_storage(observed.kind))
     tell_stored(state, observed, result, descriptor);
   if ((wanted & memcache::kDeletions) != 0 && result.code == ResultCode::kDeleted)

@@ -123,6 +123,8 @@ class ReplyQueue {
   void push_failure(std::string_view line, uint32_t command);
 
   bool empty() const { return head_ == nullptr; }
+  // Whether what is answered last is a classic retrieval, or nothing.
+  bool ends_in_retrieval() const { return tail_ == nullptr || tail_->command != 0; }
   size_t size() const { return size_; }
   // Whether an op on this key must wait: a change behind a get that is unanswered (it may turn out large and be read in
   // pieces), any op behind a get that did turn out large.

@@ -335,6 +335,7 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   add_row(text, "item_size_max", number(item_size_max));
   add_row(text, "maxconns_fast", yes_or_no(config.maxconns_fast));
   add_row(text, "flush_enabled", yes_or_no(config.allow_flush));
+  add_row(text, "lru_crawler", yes_or_no(source.admin.crawler_is_enabled));
   add_row(text, "dump_enabled", yes_or_no(config.allow_dump));
   add_row(text, "hash_algorithm", "xxh3");
   add_row(text, "idle_timeout", number((config.idle_timeout_ns + kSecondNs - 1) / kSecondNs));

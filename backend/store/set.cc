@@ -28,6 +28,11 @@ char* copy(char* to, std::string_view from) {
   if (!from.empty()) std::memcpy(to, from.data(), from.size());
   return to + from.size();
 }
+
+op::Result created(op::Result result) {
+  result.marks = op::kCreated;
+  return result;
+}
 }  // namespace
 
 bool Store::is_too_large(std::string_view key, uint32_t client_flags, uint64_t value_length) const {
@@ -68,10 +73,10 @@ op::Result Store::judge_and_store(const op::Op& op, Upload* upload) {
     if (extends(op.mode) && (op.options & op::kVivify) != 0) {
       op::Op made = op;
       made.exptime = op.vivify_exptime;
-      return replace_value(made, old, upload, 0);
+      return created(replace_value(made, old, upload, 0));
     }
     if (op.mode != SetMode::kSet && op.mode != SetMode::kAdd) return answer(ResultCode::kNotStored);
-    return replace_value(op, old, upload, 0);
+    return created(replace_value(op, old, upload, 0));
   }
   if (op.mode == SetMode::kAdd) {
     Slot(old).note_read();  // whoever wanted to add it has use for it

@@ -77,7 +77,7 @@ enum ResultMarks : uint8_t {
   kStale = 1 << 1,      // [X] was invalidated
   kWon = 1 << 2,        // [W] this reader is the one to make it anew
   kTokenSent = 1 << 3,  // [Z] somebody else has been told so before
-  kCreated = 1 << 4,    // [N] this reader has made it; of a number too
+  kCreated = 1 << 4,    // [N] this reader has made it; of a number too, and, with kWantMeta, of what was stored
 };
 
 // One operation. Fields that its code does not name are ignored.

@@ -380,7 +380,8 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
   FieldWriter out(to);
   out.put(static_cast<uint8_t>(result.code));
   out.put(fields);
-  out.put(static_cast<uint8_t>(hit || number ? result.marks & kAllMarks : 0));
+  const bool counted = result.code == ResultCode::kStored && (fields & kHasNumber) != 0;
+  out.put(static_cast<uint8_t>(result.marks & (hit || number ? kAllMarks : counted ? op::kCreated : 0)));
   out.put(uint8_t{0});
   out.put(static_cast<uint32_t>(cut.value.size()));
   if (fields & kHasFlags) out.put(result.client_flags);

@@ -90,6 +90,11 @@ def test_lines_are_answered_as_memcached_answers_them(pair):
     compare(*pair, [Case(line + b"\r\nmn\r\n") for line in LINES])
 
 
+def test_watching_and_dumping_are_not_to_be_pipelined(pair):
+    compare(*pair, [Case(before + line + b"\r\nmn\r\n") for line in (b"lru_crawler metadump all", b"watch")
+                    for before in (b"mg <k> v\r\n", b"version\r\n", b"set <k> 0 0 1\r\nx\r\n")])
+
+
 # --- Dumps
 
 def fill(server, count=40):
@@ -189,6 +194,7 @@ def test_cachedump(empty):
 
 def test_the_crawler_can_be_switched_off_and_on(pair):
     for server in pair:
+        assert stats_of(server.address, b"settings")["lru_crawler"] == "yes"
         assert say(server, b"lru_crawler enable", b"lru_crawler disable", b"lru_crawler metadump all",
                    b"lru_crawler crawl 1", b"lru_crawler enable", b"lru_crawler metadump all")[:5] == [
             b"ERROR failed to start lru crawler thread\r\n", b"OK\r\n", b"CLIENT_ERROR lru crawler disabled\r\n",

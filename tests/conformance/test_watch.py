@@ -66,7 +66,7 @@ MUTATIONS = [
     b"set a 0 0 1\r\n1", b"set a 0 100 1\r\n1", b"add a 0 0 1\r\n1", b"add b 0 7 1\r\n2", b"replace zz 0 0 1\r\n1",
     b"replace a 0 0 2\r\n11", b"cas a 0 0 1 1\r\n4", b"cas nope 0 0 1 1\r\n4", b"ms m1 2\r\nab", b"ms m1 2 T30\r\ncd",
     b"ms m1 1 ME\r\nx", b"set odd/key:%20 0 0 3\r\nabc", b"set noreply 0 0 1 noreply\r\nx",
-    b"set %s 0 0 1\r\nx" % (b"#" * 250), b"set neg 0 -1 1\r\nx",
+    b"set %s 0 0 1\r\nx" % (b"#" * 250), b"append a 0 0 3\r\nxyz", b"set neg 0 -1 1\r\nx",
 ]
 
 
@@ -82,7 +82,9 @@ def test_mutations(pair):
     assert heard[0] == heard[1]
 
 
-FETCHES = [b"get none", b"get there", b"gets there none there", b"gat 100 there", b"touch there 100", b"touch none 1",
+FETCHES = [b"get none", b"get there", b"gets there none there", b"gat 100 there", b"touch there 100", b"set new 0 0 1\r\n1", b"set there 0 0 5\r\nother",
+           b"add newer 0 0 1\r\n1", b"replace none 0 0 1\r\n1", b"cas none 0 0 1 1\r\n1", b"delete new",
+           b"delete none", b"ms there 5\r\nthird", b"ms newest 1\r\nx", b"md newest", b"touch none 1",
            b"incr none 1", b"mg there v", b"mg none v", b"mg there k", b"get odd:key"]
 
 
@@ -103,8 +105,8 @@ def test_large_values_are_told_of_once(pair):
         lines = watcher.lines(until=b"the-end")
     if not subject.is_egret:
         return
-    assert [line.split()[0] for line in lines] == [b"type=item_store", b"type=item_get", b"type=item_get"]
-    assert all(line.endswith(b"size=300000") for line in lines[:2])
+    assert [line.split()[0] for line in lines] == [b"type=item_get", b"type=item_store", b"type=item_get", b"type=item_get"]
+    assert b"not_found" in lines[0] and all(line.endswith(b"size=300000") for line in lines[1:3])
 
 
 def test_values_that_are_streamed_are_told_of_by_their_own_keys(pair):

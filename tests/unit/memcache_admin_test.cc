@@ -121,10 +121,7 @@ TEST_CASE("what has no meaning here is answered as memcached does") {
       {"extstore x y", "ERROR"},
       {"extstore", "ERROR"},
   };
-  for (const auto& [line, answer] : lines) {
-    CAPTURE(line);
-    CHECK(answer_to(line) == answer);
-  }
+  for (const auto& each : lines) CHECK_MESSAGE(answer_to(each.first) == each.second, each.first);
   CHECK(parse_admin("lru mode flat noreply").noreply);
   CHECK(parse_admin("slabs automove 1 noreply").noreply);
   CHECK_FALSE(parse_admin("lru_crawler x noreply").noreply);

@@ -327,6 +327,22 @@ TEST_CASE("a memory limit that cannot hold two of the largest items is refused")
   CHECK(!Store::create(config).is_ok());
 }
 
+TEST_CASE("a set says whether the item is new") {
+  Harness h(small_store(4u << 20));
+  const auto is_new = [&](op::SetMode mode, std::string_view key) {
+    const op::Result result = h.run(h.make_set(key, "v", 0, 0, mode));
+    REQUIRE(result.code == ResultCode::kStored);
+    return (result.marks & op::kCreated) != 0;
+  };
+  CHECK(is_new(op::SetMode::kSet, "a"));
+  CHECK_FALSE(is_new(op::SetMode::kSet, "a"));
+  CHECK_FALSE(is_new(op::SetMode::kReplace, "a"));
+  CHECK_FALSE(is_new(op::SetMode::kAppend, "a"));
+  CHECK(is_new(op::SetMode::kAdd, "b"));
+  h.erase("a");
+  CHECK(is_new(op::SetMode::kSet, "a"));
+}
+
 TEST_CASE("a delete says how long the value was") {
   Harness h(small_store(4u << 20));
   h.set("short", "12345");

@@ -405,6 +405,11 @@ TEST_SUITE("results") {
     CHECK(back.number == 70'000);
     REQUIRE(read_result(encoded_result(make_op(OpCode::kSet, "k"), stored, 100), back));
     CHECK(back.number == 0);
+    stored.marks = 0xff;
+    REQUIRE(read_result(encoded_result(set, stored, 100), back));
+    CHECK(back.marks == kCreated);
+    REQUIRE(read_result(encoded_result(make_op(OpCode::kSet, "k"), stored, 100), back));
+    CHECK(back.marks == 0);
     Result deleted = make_result(ResultCode::kDeleted);
     deleted.number = 70'001;
     const Op erase = make_op(OpCode::kDelete, "k", [](Op& o) { o.options = kWantMeta; });
