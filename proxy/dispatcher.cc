@@ -204,11 +204,13 @@ void Dispatcher::start_upload(const Target& target, const Op& op) {
   upload_observed_ = stats_.admin.observes_items() ? note(command_) : nullptr;
 }
 
-// What is said of a change to those who watch is more than its client asks for.
+// What is said of a change to those who watch is more than its client asks for; what becomes of it is the same.
 void Dispatcher::want_to_know(Op& op) const {
   if (!stats_.admin.observes_items()) [[likely]]
     return;
-  if (op.code == OpCode::kSet || op.code == OpCode::kDelete) op.options |= op::kWantMeta;
+  if (op.code != OpCode::kSet && op.code != OpCode::kDelete) return;
+  const bool is_classic_set = op.code == OpCode::kSet && (op.options & op::kWantMeta) == 0;
+  op.options |= op::kWantMeta | (is_classic_set ? op::kAsClassic : 0);
 }
 
 Reply* Dispatcher::new_reply(uint16_t options) {

@@ -55,7 +55,7 @@ op::Result Store::refuse_set(const op::Op& set, ResultCode why) {
     ++counters_.classes[op::size_class_of(bytes)].out_of_memory;
   }
   // A client that believes in its set must not go on reading the value before it. An ms is one in every mode.
-  if (is_plain_set(set) || (set.options & op::kWantMeta) != 0) {
+  if (is_plain_set(set) || (set.options & (op::kWantMeta | op::kAsClassic)) == op::kWantMeta) {
     if (const Slot old = find(set.key, set.hash)) remove(old, set.hash);
   }
   return answer(why);

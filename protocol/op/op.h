@@ -69,6 +69,9 @@ enum OpOptions : uint16_t {
   kPeek = 1 << 13,    // [me] get: leave no trace: neither last access nor fetched nor counters
   kNewTtl = 1 << 14,  // [T before t] get, arith, with kWantMeta: the ttl answered is the one after this access
   kNoBump = 1 << 15,  // [u] get: is no access: last access, fetched and standing stay
+  // set, commit that want meta: if it is refused, the old item stays where it would behind a classic command. Without,
+  // as behind an ms, it goes in every mode.
+  kAsClassic = 1 << 15,
 };
 
 // What an item says of itself to a reader (Result::marks). Wire format.

@@ -40,7 +40,7 @@ constexpr std::array<OpShape, 14> kShapes = [] {
   set(OpCode::kGet, {true, true, false, 0,
                      kCompareCas | kTouch | kNoValue | kWantCas | kPin | kExplicitCas | kVivify | kRecache | kWantMeta |
                          kPeek | kNewTtl | kNoBump | kTouchFirst});
-  constexpr uint16_t kStoring = kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate | kWantMeta;
+  constexpr uint16_t kStoring = kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate | kWantMeta | kAsClassic;
   set(OpCode::kSet, {true, true, true, 16, kStoring});
   set(OpCode::kDelete,
       {true, true, false, 0, kCompareCas | kTouch | kExplicitCas | kInvalidate | kDropValue | kWantMeta});

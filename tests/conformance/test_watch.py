@@ -121,6 +121,21 @@ def test_values_that_are_streamed_are_told_of_by_their_own_keys(pair):
     assert sorted(told) == sorted([*keys, b"the-end"])
 
 
+def test_watching_changes_nothing(pair):
+    """A value too large is refused, and takes the old one with it only where it does so unwatched."""
+    large = b"%s 0 0 2000000%s\r\n" + b"v" * 2_000_000 + b"\r\n"
+    heard = []
+    for server in pair:
+        with Watcher(server, b"mutations fetchers"):
+            for name in (b"kept", b"gone"):
+                converse(server.address, [Case(b"set %s 0 0 3\r\nold\r\n" % name)])
+            heard.append([converse(server.address, [Case(request)]) for request in (
+                large % (b"add kept", b""), large % (b"replace kept", b""), large % (b"cas kept", b" 1"), large % (b"set gone", b""),
+                b"get kept gone\r\n")])
+    assert heard[0] == heard[1]
+    assert b"old" in str(heard[1][-1]).encode()
+
+
 def test_deletions(pair):
     """Newer than 1.6.18."""
     _, subject = pair

@@ -268,7 +268,7 @@ TEST_CASE(
   for (size_t i = 0; i < 4; ++i) {
     check(0, [i](std::byte* slot) { slot[offsetof(wire::ResponseHeader, reserved1) + i] = std::byte{0x80}; });
   }
-  check(1, [&](std::byte* slot) { slot[body + result + 2] = std::byte{0x10}; });  // a mark that is none
+  check(1, [&](std::byte* slot) { slot[body + result + 2] = std::byte{0x20}; });  // a mark that is none
   check(2, [&](std::byte* slot) { slot[body + 2 * result + 3] = std::byte{1}; });
   check(2, [&](std::byte* slot) {
     wire::FieldWriter(slot + offsetof(wire::ResponseHeader, length)).put(static_cast<uint32_t>(3 * result + 1));

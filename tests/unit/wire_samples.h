@@ -66,6 +66,7 @@ inline std::vector<OpSample> op_samples() {
        16, 8},
       {"set of nothing", make_op(OpCode::kSet, "key"), 16, 8},
       {"set that asks for the length", make_op(OpCode::kSet, "key", [](Op& o) { o.options = kWantMeta; }), 16, 16},
+      {"set that is watched", make_op(OpCode::kSet, "key", [](Op& o) { o.options = kWantMeta | kAsClassic; }), 16, 16},
       {"prepend", make_op(OpCode::kSet, "key", [](Op& o) { o.mode = SetMode::kPrepend, o.value = "v"; }), 16, 8},
       {"cas",
        make_op(OpCode::kSet, "key",
@@ -129,6 +130,8 @@ inline std::vector<OpSample> op_samples() {
                  o.exptime = kExptime;
                }),
        20, 8},
+      {"commit that is watched", make_op(OpCode::kCommit, "key", [](Op& o) { o.options = kWantMeta | kAsClassic; }), 20,
+       16},
       {"commit that asks for the length", make_op(OpCode::kCommit, "key", [](Op& o) { o.options = kWantMeta; }), 20,
        16},
       {"commit with CAS",
