@@ -112,9 +112,13 @@ def stats_of_settings(sock):
 
 
 def test_a_crowd_passes_through_a_slow_door(egret_only, start):
-    """200 clients at a limit of 20: each is served in the end, none is refused."""
+    """200 clients at a limit of 20: each is served in the end, none is refused. Twenty that stay hold the door shut at first."""
     server = start(fast=False)[1]
     failures = []
+    inside = [connect(server.address) for _ in range(20)]
+    for sock in inside:
+        sock.sendall(b"version\r\n")
+        read_until(sock, b"\r\n")
 
     def visit(number):
         try:
@@ -130,6 +134,9 @@ def test_a_crowd_passes_through_a_slow_door(egret_only, start):
     threads = [threading.Thread(target=visit, args=(number,)) for number in range(200)]
     for thread in threads:
         thread.start()
+    wait_for(lambda: stats_on(inside[0])["accepting_conns"] == "0", "the door to be shut")
+    for sock in inside:
+        sock.close()
     for thread in threads:
         thread.join()
     assert not failures, failures[:3]
