@@ -1,4 +1,5 @@
 // Numbers that one thread writes and any thread reads.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 

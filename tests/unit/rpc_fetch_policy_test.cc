@@ -1,4 +1,6 @@
 // When a lane fetches and when it waits to be told; how much it fetches.
+#include <initializer_list>
+
 #include <doctest/doctest.h>
 
 #include "rpc/fetch_policy.h"
