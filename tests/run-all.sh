@@ -13,10 +13,10 @@ if [[ ${1-} == --soak ]]; then
   export EGRET_SOAK_SECONDS=${EGRET_SOAK_SECONDS:-$((seconds / 10))} EGRET_SIM_SEEDS=${EGRET_SIM_SEEDS:-$((seconds * 10))}
 fi
 
-# build PRESET: configures and builds; a failure counts as a failed test.
+# build PRESET [TARGET]: configures and builds; a failure counts as a failed test.
 build() {
   echo "=== $1: build"
-  if cmake --preset "$1" -DEGRET_FUZZ_SECONDS="$fuzz_seconds" >"build/$1.configure.log" 2>&1 && cmake --build --preset "$1" >"build/$1.build.log" 2>&1; then
+  if cmake --preset "$1" -DEGRET_FUZZ_SECONDS="$fuzz_seconds" >"build/$1.configure.log" 2>&1 && cmake --build --preset "$1" ${2:+--target "$2"} >"build/$1.build.log" 2>&1; then
     return 0
   fi
   tail -n 60 "build/$1.configure.log" "build/$1.build.log" 2>/dev/null
@@ -47,7 +47,7 @@ PY
 mkdir -p build
 # clang-tidy takes minutes: make tidy. bench_smoke finds itself free ports, which somebody else may take: it may try twice.
 build release && check release -E '^(lint_tidy|bench_smoke)$' && check release -R '^bench_smoke$' --repeat until-pass:2
-build asan && check asan -L '^(unit|sim|fuzz|hostile)$'
-build tsan && check tsan -L '^(unit|sim)$' && EGRET_SLACK=4 check tsan -R '^conformance_many_clients$'
+build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$'
+build tsan sanitized && check tsan -L '^(unit|sim)$' && EGRET_SLACK=4 check tsan -R '^conformance_many_clients$'
 echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt
 ((failed == 0 && passed > 0))
