@@ -1,7 +1,6 @@
 #include "proxy/reply.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -243,8 +242,7 @@ void ReplyQueue::write_value(Reply& reply, const Result& result) {
   const size_t head = memcache::max_head(reply.question, reply.key.size());
   char* end = room_for(reply, head + result.value.size() + tail.size());
   end = memcache::write_head(end, reply.question, reply.key, result, static_cast<uint32_t>(result.value.size()));
-  std::memcpy(end, result.value.data(), result.value.size());
-  written(reply, memcache::write_text(end + result.value.size(), tail));
+  written(reply, memcache::write_text(memcache::write_text(end, result.value), tail));
 }
 
 void ReplyQueue::write_line(Reply& reply, const Result& result) {
