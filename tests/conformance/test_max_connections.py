@@ -112,10 +112,10 @@ def stats_of_settings(sock):
 
 
 def test_a_crowd_passes_through_a_slow_door(egret_only, start):
-    """200 clients at a limit of 20: each is served in the end, none is refused. Twenty that stay hold the door shut at first."""
+    """200 clients at a limit of 50: each is served in the end, none is refused. Fifty that stay hold the door shut at first."""
     server = start(fast=False)[1]
     failures = []
-    inside = [connect(server.address) for _ in range(20)]
+    inside = [connect(server.address) for _ in range(LIMIT)]
     for sock in inside:
         sock.sendall(b"version\r\n")
         read_until(sock, b"\r\n")
