@@ -84,7 +84,7 @@ constexpr std::string_view kSlabCounters[] = {"get_hits",  "cmd_set",  "delete_h
                                               "decr_hits", "cas_hits", "cas_badval",  "touch_hits"};
 
 void add_slab(std::string& text, uint32_t size_class, uint64_t number, const Slab& slab) {
-  const std::string prefix = std::to_string(size_class + 1) + ":";
+  const std::string prefix = std::to_string(op::shown_class(size_class)) + ":";
   add_row(text, prefix + "chunk_size", slab.chunk_size);
   add_row(text, prefix + "chunks_per_page", slab.chunks_per_page);
   add_row(text, prefix + "total_pages", slab.pages);
@@ -102,7 +102,7 @@ std::string items_report(const ClassStats& classes) {
   for (size_t size_class = 0; size_class < classes.size(); ++size_class) {
     const Fields& fields = classes[size_class];
     if (std::ranges::count(fields, 0u) == std::ssize(fields)) continue;
-    const std::string prefix = "items:" + std::to_string(size_class + 1) + ":";
+    const std::string prefix = "items:" + std::to_string(op::shown_class(static_cast<uint32_t>(size_class))) + ":";
     for (const ItemsRow& row : kItemsRows) {
       add_row(text, prefix + std::string(row.name), row.field == ClassField{} ? 0 : field_of(fields, row.field));
     }

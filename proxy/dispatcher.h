@@ -69,6 +69,8 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   bool on_value_end();
   // dispatcher_control.cc
   bool on_control();
+  // What a barrier says when backends failed it; empty for kOk.
+  static std::string_view failure_line(op::ResultCode code);
   void answer_version();
   void answer_packet(memcache::binary::Status status, std::string_view body);
   void refuse(memcache::binary::Status status);

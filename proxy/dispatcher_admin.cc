@@ -110,7 +110,7 @@ bool Dispatcher::set_memory_limit(uint64_t bytes) {
 void Dispatcher::on_limit_set(op::ResultCode failure) {
   if (failure == op::ResultCode::kOk) return answer_line(memcache::kOk);
   if (failure == op::ResultCode::kOutOfMemory) return answer_line(memcache::kLimitImpossible);
-  answer_line(failure == op::ResultCode::kTimedOut ? memcache::kBackendTimedOut : memcache::kBackendUnavailable);
+  answer_line(failure_line(failure));
 }
 
 // --- the rest

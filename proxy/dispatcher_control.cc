@@ -11,7 +11,6 @@
 namespace egret::proxy {
 
 using memcache::CommandKind;
-using memcache::Dialect;
 using memcache::binary::Status;
 using op::Op;
 using op::OpCode;
@@ -27,13 +26,12 @@ bool is_same_but_for_case(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// Empty for kOk.
-std::string_view failure_line(ResultCode code) {
+}  // namespace
+
+std::string_view Dispatcher::failure_line(ResultCode code) {
   if (code == ResultCode::kOk) return {};
   return code == ResultCode::kTimedOut ? memcache::kBackendTimedOut : memcache::kBackendUnavailable;
 }
-
-}  // namespace
 
 bool Dispatcher::on_control() {
   switch (command_.kind) {

@@ -6,6 +6,7 @@
 #include "memcache/reply.h"
 #include "memcache/uri.h"
 #include "op/item_size.h"
+#include "op/stats.h"
 
 namespace egret::proxy {
 
@@ -20,10 +21,6 @@ bool is_binary(std::string_view key) {
   return std::ranges::any_of(key, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
 }
 
-uint32_t shown_class(const op::RecordHead& head) {
-  return head.size_class + 1u;
-}
-
 void append_meta(std::string& text, const op::Record& record) {
   const op::RecordHead& head = record.head;
   const auto number = [&](std::string_view name, uint64_t value) { text.append(name).append(std::to_string(value)); };
@@ -36,7 +33,7 @@ void append_meta(std::string& text, const op::Record& record) {
   number(" la=", head.last_access);
   number(" cas=", head.cas);
   text.append((head.marks & op::kFetched) != 0 ? " fetch=yes" : " fetch=no");
-  number(" cls=", shown_class(head));
+  number(" cls=", op::shown_class(head.size_class));
   number(" size=", op::memcached_item_size(record.key.size(), head.client_flags, head.value_length));
   text.append("\n");
 }
@@ -147,7 +144,7 @@ bool Dump::write_page(std::string_view records) {
 }
 
 bool Dump::is_wanted(const op::Record& record) const {
-  const uint32_t number = shown_class(record.head);
+  const uint32_t number = op::shown_class(record.head.size_class);
   const bool is_in_class = number < memcache::kShownClasses && request_.classes[number];
   return is_in_class && (request_.form != DumpForm::kItems || !is_binary(record.key));
 }

@@ -17,7 +17,7 @@ constexpr int64_t kThirtyDays = 2'592'000;  // longer exptimes are points in tim
 // About the class that the store files such an item under: it may need a few bytes more.
 uint32_t shown_class(std::string_view key, uint64_t value_length) {
   constexpr uint64_t kHead = 16;
-  return op::size_class_of(kHead + key.size() + value_length) + 1;
+  return op::shown_class(op::size_class_of(kHead + key.size() + value_length));
 }
 
 void append_number(std::string& text, std::string_view name, int64_t value) {
@@ -35,24 +35,8 @@ std::string keyed(std::string_view type, std::string_view key) {
 
 std::string_view command_of(const Observed& observed) {
   constexpr std::string_view kByMode[op::kSetModes] = {"set", "add", "replace", "append", "prepend"};
-  switch (observed.kind) {
-    case CommandKind::kSet:
-      return "set";
-    case CommandKind::kAdd:
-      return "add";
-    case CommandKind::kReplace:
-      return "replace";
-    case CommandKind::kAppend:
-      return "append";
-    case CommandKind::kPrepend:
-      return "prepend";
-    case CommandKind::kCas:
-      return "cas";
-    case CommandKind::kMetaSet:
-      return kByMode[static_cast<size_t>(observed.mode)];
-    default:
-      return "null";
-  }
+  if (observed.kind == CommandKind::kMetaSet) return kByMode[static_cast<size_t>(observed.mode)];
+  return memcache::is_storage(observed.kind) ? memcache::to_string(observed.kind) : "null";
 }
 
 std::string_view status_of(ResultCode code) {

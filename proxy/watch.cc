@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "memcache/uri.h"
 #include "op/records.h"
+#include "op/stats.h"
 #include "proxy/connection.h"
 
 namespace egret::proxy {
@@ -22,7 +23,7 @@ std::string eviction_text(const op::Record& record) {
   const int64_t ttl = head.exptime == 0 ? -1 : int64_t{head.exptime} - head.seen;
   text.append(" ttl=").append(std::to_string(ttl));
   text.append(" la=").append(std::to_string(head.seen - std::min(head.seen, head.last_access)));
-  text.append(" clsid=").append(std::to_string(head.size_class + 1));
+  text.append(" clsid=").append(std::to_string(op::shown_class(head.size_class)));
   return text.append(" size=").append(std::to_string(head.value_length));
 }
 

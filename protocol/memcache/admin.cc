@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 #include "memcache/line.h"
 #include "memcache/number.h"
@@ -191,39 +192,36 @@ AdminRequest shutdown(const Line& line) {
   return doing(AdminAction::kShutdown, valid ? std::string_view{} : kBadShutdown);
 }
 
-// Where memcached minds noreply.
-bool may_be_silent(std::string_view word) {
-  return word == "cache_memlimit" || word == "watch" || word == "lru" || word == "extstore" || word == "refresh_certs";
+AdminRequest refresh_certs(const Line&) {
+  return doing(AdminAction::kRefreshCertificates, kOk);
 }
 
-AdminRequest parse(const Line& line) {
-  switch (pack(line.word(0))) {
-    case pack("lru_crawler"):
-      return lru_crawler(line);
-    case pack("watch"):
-      return watch(line);
-    case pack("cache_memlimit"):
-      return cache_memlimit(line);
-    case pack("slabs"):
-      return slabs(line);
-    case pack("lru"):
-      return lru(line);
-    case pack("extstore"):
-      return extstore(line);
-    case pack("shutdown"):
-      return shutdown(line);
-    case pack("refresh_certs"):
-      return doing(AdminAction::kRefreshCertificates, kOk);
-    default:
-      return answering(kErrorLine);
-  }
+struct AdminCommand {
+  std::string_view word;
+  AdminRequest (*parse)(const Line& line);
+  bool may_be_silent;  // memcached minds noreply
+};
+constexpr AdminCommand kCommands[] = {
+    {"lru_crawler", lru_crawler, false},
+    {"watch", watch, true},
+    {"cache_memlimit", cache_memlimit, true},
+    {"slabs", slabs, false},  // but for automove
+    {"lru", lru, true},
+    {"extstore", extstore, true},
+    {"shutdown", shutdown, false},
+    {"refresh_certs", refresh_certs, true},
+};
+
+// Null: none.
+const AdminCommand* command_of(std::string_view word) {
+  const auto* const row = std::ranges::find(kCommands, word, &AdminCommand::word);
+  return row != std::end(kCommands) ? row : nullptr;
 }
 
 }  // namespace
 
 bool is_admin_word(std::string_view word) {
-  return word == "lru_crawler" || word == "watch" || word == "cache_memlimit" || word == "slabs" || word == "lru" ||
-         word == "extstore" || word == "shutdown" || word == "refresh_certs";
+  return command_of(word) != nullptr;
 }
 
 AdminRequest parse_admin(std::string_view text) {
@@ -231,10 +229,11 @@ AdminRequest parse_admin(std::string_view text) {
   line.input = text;
   line.length = line.total = text.size();
   cut_words(line);
-  if (line.count == 0 || !is_admin_word(line.word(0))) return answering(kErrorLine);
-  AdminRequest request = parse(line);
+  const AdminCommand* const command = line.count > 0 ? command_of(line.word(0)) : nullptr;
+  if (command == nullptr) return answering(kErrorLine);
+  AdminRequest request = command->parse(line);
   const bool automove = line.word(0) == "slabs" && line.count > 2 && line.word(1) == "automove";
-  request.noreply = line.noreply() && (may_be_silent(line.word(0)) || automove);
+  request.noreply = line.noreply() && (command->may_be_silent || automove);
   return request;
 }
 

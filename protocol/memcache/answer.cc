@@ -99,6 +99,16 @@ class Words {
   std::string_view rest_;
 };
 
+// Among the words behind the key. The length of an ms's value is no letter.
+bool has_flag(std::string_view echo, char flag) {
+  Words words(echo);
+  words.next();
+  for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
+    if (word[0] == flag) return true;
+  }
+  return false;
+}
+
 char* write_digits(char* out, uint64_t number) {
   return std::to_chars(out, out + kMaxDigits, number).ptr;
 }
@@ -120,7 +130,6 @@ uint64_t size_now(const Question& question, const Result& result) {
   return result.code == ResultCode::kStored ? result.number : question.value_length;
 }
 
-// What one flag of the question has the answer say, if anything. `key` is the key as it was written.
 // What an item that the line has made has left where the line asks: `rest` comes after that, `given` is the last word
 // with a time to live before it, if any.
 int64_t ttl_so_far(Words rest, std::string_view given, const Result& result) {
@@ -132,6 +141,7 @@ int64_t ttl_so_far(Words rest, std::string_view given, const Result& result) {
   return result.ttl;
 }
 
+// What one flag of the question has the answer say, if anything. `key` is the key as it was written.
 char* write_return_flag(char* out, const Question& question, std::string_view word, std::string_view key, bool base64,
                         int64_t ttl, const Result& result) {
   const bool reads = question.kind == CommandKind::kMetaGet;
@@ -163,20 +173,11 @@ char* write_return_flag(char* out, const Question& question, std::string_view wo
   }
 }
 
-bool asks_for_base64(std::string_view echo) {
-  Words words(echo);
-  words.next();
-  for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
-    if (word[0] == 'b') return true;
-  }
-  return false;
-}
-
 char* write_return_flags(char* out, const Question& question, const Result& result) {
   Words words(question.echo);
   const std::string_view key = words.next();
   if (question.kind == CommandKind::kMetaSet) words.next();  // the value's length
-  const bool base64 = asks_for_base64(question.echo);
+  const bool base64 = has_flag(question.echo, 'b');
   const bool is_new = (result.marks & op::kCreated) != 0;
   std::string_view given;
   for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
@@ -341,12 +342,7 @@ bool has_value(const Question& question, const Result& result) {
       break;
   }
   if (question.kind == CommandKind::kMetaArith) {
-    Words words(question.echo);
-    words.next();
-    for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
-      if (word[0] == 'v') return result.code == ResultCode::kNumber;
-    }
-    return false;
+    return result.code == ResultCode::kNumber && has_flag(question.echo, 'v');
   }
   if (result.code != ResultCode::kHit || (question.options & op::kNoValue) != 0) return false;
   const bool known = (question.options & op::kCompareCas) != 0 && result.cas == question.cas;

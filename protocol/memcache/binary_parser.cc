@@ -181,6 +181,11 @@ void cut_arguments(std::string_view key, Command& out) {
   }
 }
 
+void write_error(uint8_t opcode, uint32_t opaque, Status status, Command& out) {
+  const char* const end = binary::write_status(out.own, opcode, opaque, status);
+  out.error = {out.own, static_cast<size_t>(end - out.own)};
+}
+
 }  // namespace
 
 size_t BinaryParser::min_buffer(const Limits& limits) {
@@ -293,8 +298,7 @@ Step BinaryParser::value(std::string_view input, Command& out) {
 }
 
 Step BinaryParser::fail(const Packet& packet, Status status, Command& out) {
-  const char* const end = binary::write_status(out.own, packet.opcode, packet.opaque, status);
-  out.error = {out.own, static_cast<size_t>(end - out.own)};
+  write_error(packet.opcode, packet.opaque, status, out);
   left_ = packet.body_length;
   if (left_ > 0) state_ = State::kSwallow;
   return {Event::kError, binary::kHead};
@@ -313,8 +317,7 @@ Step BinaryParser::refused(std::string_view input, Command& out) {
   const size_t dropped = std::min(input.size(), left_);
   left_ -= dropped;
   if (left_ > 0) return {Event::kNeedMore, dropped};
-  const char* const end = binary::write_status(out.own, refused_opcode_, refused_opaque_, refused_status_);
-  out.error = {out.own, static_cast<size_t>(end - out.own)};
+  write_error(refused_opcode_, refused_opaque_, refused_status_, out);
   state_ = State::kClosed;
   return {Event::kClose, input.size()};
 }

@@ -29,6 +29,10 @@ constexpr uint64_t class_size(uint32_t size_class) {
   const uint32_t power = size_class / 4 + 4;
   return (uint64_t{1} << power) + (uint64_t{size_class % 4 + 1} << (power - 2));
 }
+// The number that operators see: memcached has no class 0.
+constexpr uint32_t shown_class(uint32_t size_class) {
+  return size_class + 1;
+}
 static_assert(class_size(size_class_of(64)) == 64 && class_size(size_class_of(65)) == 80);
 
 // Wire format: never renumber.

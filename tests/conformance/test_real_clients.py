@@ -55,7 +55,7 @@ def node_directory():
     base = os.environ.get("EGRET_WORK")
     directory = pathlib.Path(base) / "node" if base else pathlib.Path(tempfile.mkdtemp(prefix="egret-node."))
     directory.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "npm_memcached.js", "memjs_client.js"):
+    for name in ("package.json", "check.js", "npm_memcached.js", "memjs_client.js"):
         shutil.copy(CLIENTS / name, directory / name)
     if not all((directory / "node_modules" / name).exists() for name in ("memcached", "memjs")):
         subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], cwd=directory, check=True,

@@ -2,19 +2,9 @@
 'use strict';
 const assert = require('assert');
 const memjs = require('memjs');
+const { check, status } = require('./check');
 
 const client = memjs.Client.create(process.argv[2], { timeout: 10, conntimeout: 10, retries: 1 });
-let failed = 0;
-
-async function check(what, body) {
-  try {
-    await body();
-    console.log(`pass  ${what}`);
-  } catch (error) {
-    failed = 1;
-    console.log(`FAIL  ${what}: ${error && error.message ? error.message : error}`);
-  }
-}
 
 const value = async (key) => {
   const found = await client.get(key);
@@ -78,5 +68,5 @@ async function all() {
 
 all().then(() => {
   client.close();
-  process.exit(failed);
+  process.exit(status());
 });

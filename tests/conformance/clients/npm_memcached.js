@@ -4,20 +4,10 @@
 const assert = require('assert');
 const { promisify } = require('util');
 const Memcached = require('memcached');
+const { check, status } = require('./check');
 
 const client = new Memcached(process.argv[2], { timeout: 10000, retries: 0, poolSize: 10, maxValue: 1048576 });
 const call = (name, ...args) => promisify(client[name]).apply(client, args);
-let failed = 0;
-
-async function check(what, body) {
-  try {
-    await body();
-    console.log(`pass  ${what}`);
-  } catch (error) {
-    failed = 1;
-    console.log(`FAIL  ${what}: ${error && error.message ? error.message : error}`);
-  }
-}
 
 async function storage() {
   await check('set and get', async () => {
@@ -108,5 +98,5 @@ async function server() {
 
 storage().then(numbers).then(wide).then(server).then(() => {
   client.end();
-  process.exit(failed);
+  process.exit(status());
 });
