@@ -28,7 +28,9 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kList,
      .default_value = "tcp:127.0.0.1:11211",
      .help = "Where memcached clients connect: tcp:HOST:PORT (IPv6 in brackets; HOST *: every address), "
-             "tls:HOST:PORT, unix:PATH.",
+             "tls:HOST:PORT, unix:PATH. Sockets that systemd passes (egret-proxy.socket) serve the addresses they "
+             "have, and "
+             "stand in for the default.",
      .min = 1,
      .max = 16},
     {.name = "unix_mode",

@@ -3,15 +3,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <thread>
 
 #include <event2/event.h>
-#include <netdb.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -29,20 +25,6 @@ namespace {
 constexpr int kAcceptsPerEvent = 64;
 constexpr timeval kAcceptPause{0, 100'000};  // when there are no descriptors left
 constexpr int kSettleMilliseconds = 500;     // how long clients wait for the first sessions, at most
-
-// Not open: errno says why.
-UniqueFd listening_socket(const addrinfo& at, int backlog) {
-  UniqueFd socket(::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return {};
-  const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (at.ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-  if (::bind(socket.get(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.get(), backlog) == 0) return socket;
-  const int error = errno;
-  socket.reset();
-  errno = error;
-  return {};
-}
 }  // namespace
 
 void Frontend::EventDeleter::operator()(event* e) const {
@@ -68,92 +50,30 @@ Frontend::Frontend(const Config& config, const StatsSource& stats, std::vector<s
 }
 
 Frontend::~Frontend() {
-  for (const auto& listener : listeners_) close(*listener);
+  for (const auto& listener : listeners_) listener->socket.close();
 }
 
-// The name goes first and while the socket still listens: afterwards another proxy may have bound the same name.
-void Frontend::close(Listener& listener) {
-  if (!listener.socket.is_open()) return;
-  if (listener.address.is_unix()) ::unlink(listener.address.host.c_str());
-  listener.acceptable.reset();
-  listener.socket.reset();
-}
-
-Status Frontend::listen() {
-  for (const ListenAddress& address : config_.listen) {
-    Status listening = address.is_unix() ? listen_unix(address) : listen_tcp(address);
-    if (!listening) return listening;
-  }
+Status Frontend::listen(ListenSockets inherited) {
+  const ListenRules rules{config_.unix_mode, static_cast<int>(config_.backlog)};
+  auto opened = open_sockets(config_.listen, rules, inherited);
+  if (!opened) return opened.status();
+  for (ListenSocket& socket : opened.value()) add(std::move(socket));
+  for (ListenSocket& socket : inherited) add(std::move(socket));
   return Status::ok();
 }
 
-Status Frontend::listen_tcp(const ListenAddress& address) {
-  const std::string name = address.to_string();
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const char* const host = address.host == "*" ? nullptr : address.host.c_str();  // "*": every address, IPv6's too
-  const int error = ::getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found);
-  if (error != 0) return Status::error("cannot listen on " + name + ": " + ::gai_strerror(error));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
-  const size_t before = listeners_.size();
-  int absent = 0;
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    UniqueFd socket = listening_socket(*at, static_cast<int>(config_.backlog));
-    if (socket.is_open()) {
-      add(std::move(socket), address);
-    } else if (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL) {
-      absent = errno;  // "localhost" has an IPv6 address where there is no IPv6: one that works is enough
-    } else {
-      return Status::system_error("cannot listen on " + name, errno);
-    }
-  }
-  return listeners_.size() > before ? Status::ok() : Status::system_error("cannot listen on " + name, absent);
-}
-
-Status Frontend::listen_unix(const ListenAddress& address) {
-  const std::string name = address.to_string();
-  sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  if (address.host.size() >= sizeof at.sun_path) return Status::error(name + ": the path is too long");
-  std::memcpy(at.sun_path, address.host.c_str(), address.host.size());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return Status::system_error("cannot listen on " + name, errno);
-  // A socket nobody listens on any more is replaced; one in use, or another kind of file, is not.
-  struct stat info {};
-  if (::lstat(at.sun_path, &info) == 0 && S_ISSOCK(info.st_mode)) {
-    UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 || errno == EAGAIN) {
-      return Status::error("cannot listen on " + name + ": in use by another process");
-    }
-    ::unlink(at.sun_path);
-  }
-  const mode_t mode = static_cast<mode_t>(std::stoul(config_.unix_mode, nullptr, 8));
-  const mode_t old_mask = ::umask(static_cast<mode_t>(~mode & 0777));
-  const bool bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
-  const int error = errno;
-  ::umask(old_mask);
-  if (!bound) return Status::system_error("cannot listen on " + name, error);
-  if (::listen(socket.get(), static_cast<int>(config_.backlog)) < 0)
-    return Status::system_error("cannot listen on " + name, errno);
-  add(std::move(socket), address);
-  return Status::ok();
-}
-
-void Frontend::add(UniqueFd socket, const ListenAddress& address) {
+void Frontend::add(ListenSocket socket) {
   auto listener = std::make_unique<Listener>();
   listener->frontend = this;
-  listener->address = address;
+  listener->socket = std::move(socket);
   listener->acceptable.reset(event_new(
-      base_.get(), socket.get(), EV_READ | EV_PERSIST,
+      base_.get(), listener->socket.fd.get(), EV_READ | EV_PERSIST,
       [](int, short, void* argument) {
         auto* at = static_cast<Listener*>(argument);
         at->frontend->on_acceptable(*at);
       },
       listener.get()));
   EGRET_CHECK(listener->acceptable != nullptr);
-  listener->socket = std::move(socket);
   listeners_.push_back(std::move(listener));
 }
 
@@ -179,7 +99,8 @@ void Frontend::run() {
   wait_for_backends();
   for (const auto& listener : listeners_) {
     event_add(listener->acceptable.get(), nullptr);
-    base::log_info("listening on {}", listener->address.to_string());
+    base::log_info("listening on {}{}", listener->socket.address.to_string(),
+                   listener->socket.is_inherited ? " (inherited)" : "");
   }
   base::notify_supervisor(ready_notice());
   if (watchdog_.is_watched()) {
@@ -187,14 +108,17 @@ void Frontend::run() {
     event_add(ping_.get(), &interval);
   }
   event_base_dispatch(base_.get());
-  for (const auto& listener : listeners_) close(*listener);
+  for (const auto& listener : listeners_) {
+    listener->acceptable.reset();
+    listener->socket.close();
+  }
 }
 
 // A port may have been chosen by the kernel: it is told as it is.
 std::string Frontend::ready_notice() const {
   std::string notice(base::kNotifyReady);
   for (const auto& listener : listeners_) {
-    notice.append("\n").append(base::kNotifyListening).append(local_address_text(listener->socket.get()));
+    notice.append("\n").append(base::kNotifyListening).append(local_address_text(listener->socket.fd.get()));
   }
   return notice;
 }
@@ -219,7 +143,7 @@ void Frontend::ping_watchdog() {
 std::vector<ListenerRecord> Frontend::listener_records() const {
   std::vector<ListenerRecord> records;
   for (const auto& listener : listeners_) {
-    records.push_back({listener->socket.get(), local_address_text(listener->socket.get())});
+    records.push_back({listener->socket.fd.get(), local_address_text(listener->socket.fd.get())});
   }
   return records;
 }
@@ -231,7 +155,7 @@ void Frontend::on_acceptable(Listener& listener) {
   for (int i = 0; i < kAcceptsPerEvent; ++i) {
     const bool has_room = stats_.gate.has_room(config_.max_connections);
     if (!has_room && !config_.maxconns_fast) return wait_for_room();
-    UniqueFd client(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd client(::accept4(listener.socket.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!client.is_open()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) rest_from_accepting();
       return;
@@ -245,7 +169,7 @@ void Frontend::on_acceptable(Listener& listener) {
 }
 
 void Frontend::give_to_worker(UniqueFd socket, const Listener& listener) {
-  const bool is_unix = listener.address.is_unix();
+  const bool is_unix = listener.socket.address.is_unix();
   if (!is_unix) {
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -256,7 +180,7 @@ void Frontend::give_to_worker(UniqueFd socket, const Listener& listener) {
   client.peer = peer_address_text(socket.get());
   client.listen = local_address_text(socket.get());
   client.may_idle = is_unix;
-  if (listener.address.is_tls()) {
+  if (listener.socket.address.is_tls()) {
     client.socket = stats_.tls->accept(std::move(socket), client.peer, stats_.workers[worker]->tls);
   } else {
     client.socket = std::make_unique<PlainSocket>(std::move(socket));
@@ -295,7 +219,7 @@ void Frontend::wait_for_room() {
 
 void Frontend::refuse(UniqueFd socket, const Listener& listener) {
   stats_.accepts.rejected_connections.add(1);
-  if (listener.address.is_tls()) return;  // it could not read it
+  if (listener.socket.address.is_tls()) return;  // it could not read it
   const std::string_view line = memcache::kTooManyConnections;
   // Best effort, as memcached's.
   [[maybe_unused]] const ssize_t sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -11,6 +11,7 @@
 #include "base/unique_fd.h"
 #include "base/watchdog.h"
 #include "proxy/config.h"
+#include "proxy/listen_socket.h"
 #include "proxy/stats_report.h"
 #include "proxy/worker.h"
 
@@ -25,7 +26,8 @@ class Frontend {
            base::Watchdog& watchdog);
   ~Frontend();
 
-  base::Status listen();
+  // On each address of `listen`, and on `inherited` sockets: those take the place of addresses that they serve.
+  base::Status listen(ListenSockets inherited);
   // What it listens on, for `stats conns`.
   std::vector<ListenerRecord> listener_records() const;
   // Serves until SIGTERM or SIGINT; then closes its listeners and returns.
@@ -39,15 +41,11 @@ class Frontend {
   using EventPtr = std::unique_ptr<event, EventDeleter>;
   struct Listener {
     Frontend* frontend = nullptr;
-    base::UniqueFd socket;
-    ListenAddress address;
+    ListenSocket socket;
     EventPtr acceptable;
   };
 
-  base::Status listen_tcp(const ListenAddress& address);
-  base::Status listen_unix(const ListenAddress& address);
-  void add(base::UniqueFd socket, const ListenAddress& address);
-  static void close(Listener& listener);
+  void add(ListenSocket socket);
   void wait_for_backends();
   std::string ready_notice() const;
   void on_acceptable(Listener& listener);

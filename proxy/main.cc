@@ -1,6 +1,7 @@
 // egret-proxy: serves memcached clients of this host from Egret backends.
 //
 //   main: options → workers (each with its sessions) → frontend loop (this thread) → drain → stop
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/inherited.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/program.h"
@@ -15,6 +17,7 @@
 #include "proxy/config.h"
 #include "proxy/doctor.h"
 #include "proxy/frontend.h"
+#include "proxy/listen_socket.h"
 #include "proxy/stats_report.h"
 #include "proxy/worker.h"
 
@@ -55,7 +58,7 @@ void warn_of_empty_shares(const Config& config) {
   }
 }
 
-int serve(Config config) {
+int serve(Config config, ListenSockets inherited) {
   warn_of_empty_shares(config);
   fit_connections(config);
   base::log_problems(check_start(config));
@@ -66,7 +69,9 @@ int serve(Config config) {
   stats.start_ns = clock.now_ns();
   for (uint32_t number = 0; number < config.workers; ++number) stats.workers.push_back(std::make_unique<WorkerStats>());
   std::optional<TlsServer> tls;
-  if (config.has_tls()) {
+  const bool inherits_tls =
+      std::ranges::any_of(inherited, [](const ListenSocket& socket) { return socket.address.is_tls(); });
+  if (config.has_tls() || inherits_tls) {
     TlsContext loaded = load_tls(config.tls);
     if (!loaded.is_ok()) {  // since it was checked
       std::fprintf(stderr, "egret-proxy: %.*s: %s\n", static_cast<int>(loaded.option.size()), loaded.option.data(),
@@ -78,7 +83,7 @@ int serve(Config config) {
   std::vector<std::unique_ptr<Worker>> workers;
   base::Watchdog watchdog(config.workers);
   Frontend frontend(config, stats, workers, watchdog);
-  if (base::Status listening = frontend.listen(); !listening) {
+  if (base::Status listening = frontend.listen(std::move(inherited)); !listening) {
     return base::fail_start("egret-proxy", listening.message(), base::kNotifyCannotListen);
   }
   stats.listeners = frontend.listener_records();
@@ -98,6 +103,7 @@ int serve(Config config) {
 
 int main(int argc, char** argv) {
   using namespace egret;
+  auto inherited = base::take_inherited();
   const base::ProgramStart start =
       base::start_program({.name = "egret-proxy",
                            .summary = "Serves memcached clients of this host from Egret backends.",
@@ -107,9 +113,14 @@ int main(int argc, char** argv) {
                            .metrics_markdown = proxy::lane_metrics_markdown},
                           argc, argv);
   if (!start.options) return start.exit_status;
-  const proxy::Config config = proxy::resolve_config(*start.options).value();
+  if (!inherited) return base::fail_start("egret-proxy", inherited.message(), base::kNotifyCannotListen);
+  auto sockets = proxy::check_inherited(std::move(inherited.value()));
+  if (!sockets) return base::fail_start("egret-proxy", sockets.message(), base::kNotifyCannotListen);
+  proxy::Config config = proxy::resolve_config(*start.options).value();
+  // Whoever passes sockets has said where to listen; the table's own address is for when nobody has.
+  if (!sockets.value().empty() && !start.options->is_given("listen")) config.listen.clear();
   base::setup_logging("egret-proxy", base::log_level_of(config.log_level));
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
-  return proxy::serve(config);
+  return proxy::serve(std::move(config), std::move(sockets.value()));
 }

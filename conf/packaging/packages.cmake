@@ -18,15 +18,18 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
-# egret_package(COMPONENT SUMMARY TEXT [UNITS units ...] [CONFFILES files ...]): the first unit is enabled and started.
+# egret_package(COMPONENT SUMMARY TEXT [STARTED units ...] [UNITS units ...] [CONFFILES files ...]): STARTED are enabled and started,
+# UNITS are there besides.
 function(egret_package component summary text)
-  cmake_parse_arguments(P "" "" "UNITS;CONFFILES" ${ARGN})
+  cmake_parse_arguments(P "" "" "STARTED;UNITS;CONFFILES" ${ARGN})
   string(TOUPPER ${component} upper)
   set(PACKAGE egret-${component})
   set(scripts ${CMAKE_BINARY_DIR}/debian/${component})
   set(extra "")
-  if(P_UNITS)
+  if(P_STARTED)
+    list(JOIN P_STARTED " " STARTED)
     list(JOIN P_UNITS " " UNITS)
+    string(STRIP "${STARTED} ${UNITS}" UNITS)
     foreach(script postinst prerm postrm)
       configure_file(${CMAKE_SOURCE_DIR}/conf/packaging/debian/${script}.in ${scripts}/${script} @ONLY FILE_PERMISSIONS
                      OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
@@ -46,14 +49,15 @@ endfunction()
 
 egret_package(proxy "memcached over RDMA remote fetching: what clients talk to"
   "Applications keep their memcached clients and point them at egret-proxy on\ntheir own host, which turns requests into remote-fetch messages to\negret-backend, through shared memory or RDMA.\negret-memcached takes memcached's own flags and runs both daemons in its place."
-  UNITS egret-proxy.service egret-memcached.service
+  STARTED egret-proxy.socket egret-proxy.service
+  UNITS egret-memcached.service
   CONFFILES /etc/egret/egret-proxy.yaml /etc/default/egret-memcached)
 set(CPACK_DEBIAN_PROXY_PACKAGE_DEPENDS "systemd | systemd-standalone-sysusers, init-system-helpers (>= 1.54~)")
 set(CPACK_DEBIAN_PROXY_PACKAGE_RECOMMENDS "egret-backend, ibverbs-providers")
 
 egret_package(backend "memcached over RDMA remote fetching: the store"
   "The partitioned store behind egret-proxy. Executes what arrives in\nslots of its memory and leaves the results there to be fetched, through shared\nmemory or RDMA; posts nothing on the data path."
-  UNITS egret-backend.service
+  STARTED egret-backend.service
   CONFFILES /etc/egret/egret-backend.yaml)
 set(CPACK_DEBIAN_BACKEND_PACKAGE_DEPENDS "systemd | systemd-standalone-sysusers, init-system-helpers (>= 1.54~)")
 set(CPACK_DEBIAN_BACKEND_PACKAGE_RECOMMENDS "ibverbs-providers")

@@ -16,12 +16,12 @@ def stop(process):
 class Supervised:
     """A daemon, and the datagrams it sends to whoever started it."""
 
-    def __init__(self, folder, command, environment=None):
+    def __init__(self, folder, command, environment=None, **of_popen):
         self.name = os.path.join(folder, f"notify-{len(os.listdir(folder))}")
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(self.name)
         self.process = subprocess.Popen(
-            command, env=os.environ | {"NOTIFY_SOCKET": self.name} | (environment or {}), stdin=subprocess.DEVNULL)
+            command, env=os.environ | {"NOTIFY_SOCKET": self.name} | (environment or {}), stdin=subprocess.DEVNULL, **of_popen)
 
     def notice(self, beginning, seconds=WAIT_SECONDS):
         """The next datagram with such a line; None when none came."""
@@ -39,6 +39,8 @@ class Supervised:
     def close(self):
         stop(self.process)
         self.socket.close()
+        if self.process.stderr:
+            self.process.stderr.close()
 
 
 class Daemons:

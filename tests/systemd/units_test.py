@@ -7,6 +7,7 @@ from daemons import Daemons
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
 UNITS = sorted((ROOT / "systemd").glob("*.service"))
+SOCKETS = sorted((ROOT / "systemd").glob("*.socket"))
 MOST_EXPOSURE = 2.0
 
 
@@ -43,16 +44,17 @@ def allowed_calls(text):
 class Units(unittest.TestCase):
     def test_there_are_units(self):
         self.assertEqual([unit.stem for unit in UNITS], ["egret-backend", "egret-memcached", "egret-proxy"])
+        self.assertEqual([unit.stem for unit in SOCKETS], ["egret-proxy"])
 
     def test_each_is_well_formed(self):
         with tempfile.TemporaryDirectory() as folder:
-            for unit in UNITS:  # as installed from this build; no man page has been installed for it
+            for unit in UNITS + SOCKETS:  # as installed from this build; no man page has been installed for it
                 text = unit.read_text().replace("/usr/local/bin", str(BUILD))
                 pathlib.Path(folder, unit.name).write_text(re.sub("^Documentation=.*\n", "", text, flags=re.M))
             drop_in = pathlib.Path(folder, "egret-backend.service.d")
             drop_in.mkdir()
             (drop_in / "placement.conf").write_text((ROOT / "systemd/placement.conf").read_text())
-            for unit in UNITS:
+            for unit in UNITS + SOCKETS:
                 status, said = run("systemd-analyze", "verify", "--recursive-errors=no", "--man=no", f"{folder}/{unit.name}")
                 ours = [line for line in said.splitlines() if "egret" in line]
                 self.assertEqual((status, ours), (0, []), unit.name)
