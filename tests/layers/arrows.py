@@ -8,7 +8,7 @@ import json, pathlib, re, shlex, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = {"base": "base/status.h", "op": "op/op.h", "memcache": "memcache/command.h", "wire": "wire/slot.h",
-           "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "store": "store/store.h",
+           "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "page": "page/page.h", "store": "store/store.h",
            "proxy": "proxy/config.h", "memcached": "memcached/request.h", "backend": "backend/config.h"}
 PLACES = {"store": "backend/store", "proxy": "proxy", "memcached": "proxy/memcached", "backend": "backend"}
 KNOWS = {"base": {"base"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
