@@ -67,8 +67,9 @@ void Control::EventDeleter::operator()(event_base* base) const {
   event_base_free(base);
 }
 
-Control::Control(const Config& config, const Identity& identity, PostOffice& mail)
+Control::Control(const Config& config, const Identity& identity, PostOffice& mail, base::Reloader& reloader)
     : config_(config),
+      reloader_(reloader),
       identity_(identity),
       mail_(mail),
       node_(mail.nodes() - 1),
@@ -88,10 +89,84 @@ Control::EventPtr Control::watch(int fd, short what, void (*callback)(int, short
 
 Status Control::listen() {
   for (const std::string& address : config_.listen) {
-    auto listener = transport::listen(address, {.allowed_uids = config_.allowed_uids});
-    if (!listener) return listener.status();
-    places_.push_back(std::make_unique<Place>(Place{this, std::move(listener.value()), nullptr, nullptr}));
-    base::log_info("listening on {}", address);
+    auto place = open_place(address, config_);
+    if (!place) return place.status();
+    places_.push_back(std::move(place.value()));
+  }
+  return Status::ok();
+}
+
+base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::string& address, const Config& config) {
+  auto listener = transport::listen(address, {.allowed_uids = config.allowed_uids});
+  if (!listener) return listener.status();
+  base::log_info("listening on {}", address);
+  return std::make_unique<Place>(Place{this, address, std::move(listener.value()), nullptr, nullptr});
+}
+
+void Control::begin_accepting(Place& place) {
+  place.acceptable = watch(
+      place.listener->fd(), EV_READ | EV_PERSIST,
+      [](int, short, void* argument) {
+        auto* at = static_cast<Place*>(argument);
+        at->control->on_accept(*at);
+      },
+      &place);
+  place.again = EventPtr(event_new(
+      base_.get(), -1, 0,
+      [](int, short, void* argument) {
+        auto* at = static_cast<Place*>(argument);
+        event_add(at->acceptable.get(), nullptr);
+        at->control->on_accept(*at);
+      },
+      &place));
+}
+
+// --- SIGHUP
+
+void Control::reload() {
+  reloader_.reload([this](const base::Options& options) { return apply(options); }, reloads_);
+}
+
+// What may fail comes first. Sessions that are open keep what they were granted.
+Status Control::apply(const base::Options& options) {
+  auto resolved = resolve_config(options);
+  if (!resolved) return resolved.status();
+  Config next = std::move(resolved.value());
+  if (Status listening = listen_anew(next); !listening) return options.error("listen", listening.message());
+  for (const auto& place : places_) place->listener->allow(next.allowed_uids);
+  base::set_log_level(base::log_level_of(next.log_level));
+  const bool has_other_memory = next.memory != config_.memory;
+  next.partitions = partitions_;
+  config_ = std::move(next);
+  const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always};
+  for (uint32_t partition = 0; partition < partitions_; ++partition) {
+    post(partition, {.kind = Letter::Kind::kPolling, .lane = {}, .polling = polling});
+    // A limit that clients have set (cache_memlimit) stays, unless the file says another than before.
+    if (has_other_memory) post(partition, {.kind = Letter::Kind::kMemory, .lane = {}, .memory = config_.memory});
+  }
+  return Status::ok();
+}
+
+// New addresses are listened on before old ones are given up: a failure leaves everything as it was.
+Status Control::listen_anew(const Config& next) {
+  const auto is_listed = [](const std::vector<std::string>& list, const std::string& address) {
+    return std::ranges::find(list, address) != list.end();
+  };
+  std::vector<std::unique_ptr<Place>> added;
+  for (const std::string& address : next.listen) {
+    if (is_listed(config_.listen, address)) continue;
+    auto place = open_place(address, next);
+    if (!place) return place.status();
+    added.push_back(std::move(place.value()));
+  }
+  std::erase_if(places_, [&](const auto& place) {
+    if (is_listed(next.listen, place->address)) return false;
+    base::log_info("no longer listening on {}", place->address);
+    return true;
+  });
+  for (auto& place : added) {
+    begin_accepting(*place);
+    places_.push_back(std::move(place));
   }
   return Status::ok();
 }
@@ -102,23 +177,9 @@ void Control::run() {
   events_.push_back(watch(
       mail_.wake_fd(node_), EV_READ | EV_PERSIST | EV_ET,
       [](int, short, void* self) { static_cast<Control*>(self)->on_mail(); }, this));
-  for (auto& place : places_) {
-    place->acceptable = watch(
-        place->listener->fd(), EV_READ | EV_PERSIST,
-        [](int, short, void* argument) {
-          auto* at = static_cast<Place*>(argument);
-          at->control->on_accept(*at);
-        },
-        place.get());
-    place->again = EventPtr(event_new(
-        base_.get(), -1, 0,
-        [](int, short, void* argument) {
-          auto* at = static_cast<Place*>(argument);
-          event_add(at->acceptable.get(), nullptr);
-          at->control->on_accept(*at);
-        },
-        place.get()));
-  }
+  events_.push_back(watch(
+      SIGHUP, EV_SIGNAL | EV_PERSIST, [](int, short, void* self) { static_cast<Control*>(self)->reload(); }, this));
+  for (auto& place : places_) begin_accepting(*place);
   sweep_ = EventPtr(event_new(
       base_.get(), -1, 0, [](int, short, void* self) { static_cast<Control*>(self)->sweep_silent(); }, this));
   resend_ = EventPtr(event_new(
@@ -399,6 +460,10 @@ void Control::on_mail() {
         on_detached(letter.lane.session_id);
       } else if (letter.kind == Letter::Kind::kAlive) {
         watchdog_.answer(letter.lane.lane);
+      } else if (letter.kind == Letter::Kind::kTooMuch) {
+        base::log_warning(
+            "reload: memory of {} bytes takes effect at a restart: a partition cannot have its part of it now",
+            config_.memory);
       } else if (const auto at = sessions_.find(letter.lane.session_id); at != sessions_.end()) {
         close(*at->second, letter.kind == Letter::Kind::kGone ? at->second->endpoint->failure()
                                                               : "the peer wrote a malformed message");

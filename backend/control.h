@@ -7,7 +7,8 @@
 // With a secret (option secret_file) nothing is made for a peer, no partition hears of it and no other session is
 // touched before it has proved that it holds the secret.
 //
-// Runs a libevent loop on the thread that calls run(); signals end it. From it the watchdog is pinged, while every
+// Runs a libevent loop on the thread that calls run(); SIGTERM and SIGINT end it, SIGHUP puts another configuration in
+// force: what partitions must know of it goes to them by mail. From it the watchdog is pinged, while every
 // partition answers letters.
 #pragma once
 
@@ -19,6 +20,7 @@
 
 #include "backend/config.h"
 #include "backend/mail.h"
+#include "base/reload.h"
 #include "base/watchdog.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
@@ -37,7 +39,8 @@ uint64_t random_u64();
 
 class Control {
  public:
-  Control(const Config& config, const Identity& identity, PostOffice& mail);
+  // `config` is what `reloader` has in force.
+  Control(const Config& config, const Identity& identity, PostOffice& mail, base::Reloader& reloader);
   ~Control();
 
   base::Status listen();
@@ -54,6 +57,7 @@ class Control {
 
   struct Place {  // where we listen
     Control* control;
+    std::string address;
     std::unique_ptr<transport::Listener> listener;
     EventPtr acceptable;
     EventPtr again;  // after a pause
@@ -79,9 +83,16 @@ class Control {
   void destroy(uint64_t session_id);
   void ping_watchdog();
   void sweep_silent();
+  base::Expected<std::unique_ptr<Place>> open_place(const std::string& address, const Config& config);
+  void begin_accepting(Place& place);
+  void reload();
+  base::Status apply(const base::Options& options);
+  base::Status listen_anew(const Config& next);
   EventPtr watch(int fd, short what, void (*callback)(int, short, void*), void* argument);
 
-  const Config config_;
+  Config config_;  // in force
+  base::Reloader& reloader_;
+  base::ReloadCounters reloads_;
   const Identity identity_;
   PostOffice& mail_;
   const uint32_t node_;  // ours in the post office

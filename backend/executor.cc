@@ -289,6 +289,10 @@ Result Executor::admin(const Op& op) {
   return answer(ResultCode::kUnsupported);
 }
 
+bool Executor::set_memory(uint64_t whole) {
+  return store_->set_memory_limit(share_of(whole, options_.partition, options_.partitions)) == ResultCode::kOk;
+}
+
 ResultCode Executor::set_memory_limit(std::string_view bytes) {
   uint64_t whole = 0;
   if (bytes.size() != sizeof whole) return ResultCode::kInvalid;

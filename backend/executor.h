@@ -53,6 +53,8 @@ class Executor final : public rpc::OpHandler {
   // Until idle_step() has something to do again, if nothing else happens; UINT64_MAX: it will not.
   uint64_t upkeep_in_ns() const;
   const store::Store& store() const { return *store_; }
+  // The store's limit becomes this partition's share of so many bytes. False: it cannot while it serves.
+  bool set_memory(uint64_t whole);
 
   static constexpr uint64_t kUploadIdleNs = 30'000'000'000;  // an upload without a new part for this long is dropped
   static constexpr uint64_t kPinNs = 1'000'000'000;          // a pinned version is kept this long

@@ -30,6 +30,13 @@ struct UnderWay {
   std::vector<std::atomic<uint32_t>> deliveries;
 };
 
+// When a partition stops polling lanes that have no requests.
+struct PollingRules {
+  uint64_t lane_idle_ns = 0;      // rpc::PollerOptions
+  uint64_t far_lane_idle_ns = 0;  // likewise
+  bool park_always = false;
+};
+
 struct Letter {
   enum class Kind : uint8_t {
     kAttach,    // control → partition: serve this lane
@@ -41,12 +48,17 @@ struct Letter {
     kDeliver,   // partition → home: push that response slot, as many bytes as UnderWay says by then
     kCheck,     // control → partition: answered with kAlive
     kAlive,     // partition → control: that partition's thread goes on; lane.lane says which
+    kPolling,   // control → partition: poll by these rules from now on
+    kMemory,    // control → partition: the store's limit is to be its share of `memory`
+    kTooMuch,   // partition → control: it cannot be while the store serves
     kStop,      // control → partition
   };
   Kind kind = Kind::kStop;
   rpc::LaneBinding lane;
   UnderWay* under_way = nullptr;  // kAttach
   size_t offset = 0;              // kDeliver
+  PollingRules polling{};         // kPolling
+  uint64_t memory = 0;            // kMemory: of the whole backend
 };
 
 class PostOffice {

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/program.h"
+#include "base/reload.h"
 
 namespace egret::backend {
 namespace {
@@ -32,13 +33,13 @@ base::Findings doctor(const base::Options& options) {
   return examine(resolve_config(options).value());
 }
 
-int serve(const Config& config) {
+int serve(const Config& config, base::Reloader& reloader) {
   base::log_problems(check_start(config));
   const base::SystemClock clock;
   const KeptSeed kept = find_kept_seed(config);
   const Identity identity{.epoch = random_u64(), .hash_seed = kept.hash_seed.value_or(random_u64())};
   PostOffice mail(config.partitions + 1);
-  Control control(config, identity, mail);
+  Control control(config, identity, mail, reloader);
   if (base::Status listening = control.listen(); !listening) {
     return base::fail_start("egret-backend", listening.message());
   }
@@ -55,9 +56,9 @@ int serve(const Config& config) {
   for (uint32_t number = 0; number < config.partitions; ++number) {
     const PartitionOptions options{.number = number,
                                    .cpu = config.pin ? cpus[number % cpus.size()] : -1,
-                                   .lane_idle_ns = config.lane_idle_ns,
-                                   .far_lane_idle_ns = config.far_lane_idle_ns,
-                                   .park_always = config.park_always};
+                                   .polling = {.lane_idle_ns = config.lane_idle_ns,
+                                               .far_lane_idle_ns = config.far_lane_idle_ns,
+                                               .park_always = config.park_always}};
     partitions.push_back(std::make_unique<Partition>(options, clock, mail, std::move(executors.value()[number])));
   }
   for (auto& partition : partitions) partition->start();
@@ -86,5 +87,7 @@ int main(int argc, char** argv) {
   const backend::Config config = backend::resolve_config(*start.options).value();
   base::setup_logging("egret-backend", base::log_level_of(config.log_level));
   std::signal(SIGPIPE, SIG_IGN);
-  return backend::serve(config);
+  std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
+  base::Reloader reloader(start.sources, *start.options, backend::check);
+  return backend::serve(config, reloader);
 }

@@ -32,8 +32,8 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
       control_(mail.nodes() - 1),
       executor_(std::move(executor)),
       poller_({.partition = options.number,
-               .lane_idle_ns = options.lane_idle_ns,
-               .far_lane_idle_ns = options.far_lane_idle_ns},
+               .lane_idle_ns = options.polling.lane_idle_ns,
+               .far_lane_idle_ns = options.polling.far_lane_idle_ns},
               clock, *executor_, *this),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   EGRET_CHECK(epoll_.is_open());
@@ -95,6 +95,13 @@ bool Partition::read_mail() {
       case Letter::Kind::kCheck:
         say_alive();
         break;
+      case Letter::Kind::kPolling:
+        options_.polling = letter.polling;
+        poller_.set_idle(letter.polling.lane_idle_ns, letter.polling.far_lane_idle_ns);
+        break;
+      case Letter::Kind::kMemory:
+        if (!executor_->set_memory(letter.memory)) tell_control(Letter::Kind::kTooMuch, 0);
+        break;
       case Letter::Kind::kStop:
         stopping_ = true;
         break;
@@ -102,6 +109,7 @@ bool Partition::read_mail() {
       case Letter::Kind::kBroken:
       case Letter::Kind::kGone:
       case Letter::Kind::kAlive:
+      case Letter::Kind::kTooMuch:
         base::check_failed(__FILE__, __LINE__, "a letter for the control thread");
     }
   }
@@ -228,7 +236,7 @@ void Partition::tell_control(Letter::Kind kind, uint64_t session_id) {
 // Nothing to do in this round. Lanes that have been idle long enough fall asleep; without an awake lane the store's
 // upkeep has its turn, a step a round, and when that has nothing to do the thread sleeps, too.
 void Partition::rest() {
-  if (options_.park_always) {
+  if (options_.polling.park_always) {
     poller_.park(true);
   } else if (++empty_rounds_ % kRoundsBetweenParks == 0) {
     poller_.park();

@@ -21,10 +21,8 @@ namespace egret::backend {
 
 struct PartitionOptions {
   uint32_t number = 0;
-  int cpu = -1;                   // to stay on; -1: anywhere
-  uint64_t lane_idle_ns = 0;      // rpc::PollerOptions
-  uint64_t far_lane_idle_ns = 0;  // likewise
-  bool park_always = false;
+  int cpu = -1;  // to stay on; -1: anywhere
+  PollingRules polling;
 };
 
 class Partition final : private rpc::DeliveryRelay {
@@ -67,7 +65,7 @@ class Partition final : private rpc::DeliveryRelay {
   int patience_ms() const;
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
 
-  const PartitionOptions options_;
+  PartitionOptions options_;
   const base::Clock& clock_;
   PostOffice& mail_;
   const uint32_t control_;  // the control thread's node

@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "proxy/credentials.h"
 #include "transport/address.h"
@@ -19,9 +20,12 @@ using base::Status;
 
 namespace {
 
+constexpr base::AppliedBy kReload = base::AppliedBy::kReload;
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kFetchStep = 64;  // a cache line: what a device reads at once
+constexpr uint64_t kOtherDescriptors = 256;      // besides clients and sessions
+constexpr uint64_t kDescriptorsPerSession = 16;  // its channels, at most
+constexpr int64_t kFetchStep = 64;               // a cache line: what a device reads at once
 
 constexpr OptionRow kTable[] = {
     {.name = "listen",
@@ -32,13 +36,15 @@ constexpr OptionRow kTable[] = {
              "have, and "
              "stand in for the default.",
      .min = 1,
-     .max = 16},
+     .max = 16,
+     .applied_by = kReload},
     {.name = "unix_mode",
      .type = OptionType::kText,
      .default_value = "0700",
      .help = "Access mode of Unix sockets, octal, as memcached's -a.",
      .min = 1,
-     .max = 5},
+     .max = 5,
+     .applied_by = kReload},
     {.name = "backends",
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
@@ -52,7 +58,8 @@ constexpr OptionRow kTable[] = {
      .default_value = "",
      .help = "File with the secret that is proved to the backends, and that they must prove to hold: 16 to 4096 bytes, "
              "the same on both sides, mode 0400. Empty: none.",
-     .max = base::kMaxTextBytes},
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload},
     {.name = "qps_per_session",
      .type = OptionType::kInteger,
      .default_value = "1",
@@ -77,108 +84,127 @@ constexpr OptionRow kTable[] = {
      .help = "Client connections at once; more are told 'ERROR Too many open connections' and closed, or wait: see "
              "maxconns_fast.",
      .min = 1,
-     .max = 1'000'000},
+     .max = 1'000'000,
+     .applied_by = kReload},
     {.name = "backlog",
      .type = OptionType::kInteger,
      .default_value = "1024",
      .help = "Client connections that may wait to be accepted, as memcached's -b; the system may allow fewer.",
      .min = 1,
-     .max = 65535},
+     .max = 65535,
+     .applied_by = kReload},
     {.name = "maxconns_fast",
      .type = OptionType::kFlag,
      .default_value = "true",
      .help = "Whether connections above max_connections are refused at once. If not, none is accepted until one "
-             "leaves."},
+             "leaves.",
+     .applied_by = kReload},
     {.name = "idle_timeout",
      .type = OptionType::kDuration,
      .default_value = "0",
      .help = "A client that has sent nothing (nor read what it was sent) for this long is disconnected; not on Unix "
              "sockets. 0: never.",
-     .max = 366 * 24 * 3600 * kSecond},
+     .max = 366 * 24 * 3600 * kSecond,
+     .applied_by = kReload},
     {.name = "tls_certificate",
      .type = OptionType::kText,
      .default_value = "",
-     .help = "PEM file with the certificate that tls: addresses show, and the chain that signed it. Read again on "
-             "SIGHUP.",
-     .max = base::kMaxTextBytes},
+     .help = "PEM file with the certificate that tls: addresses show, and the chain that signed it.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload},
     {.name = "tls_key",
      .type = OptionType::kText,
      .default_value = "",
      .help = "PEM file with its private key, without a passphrase. Empty: the key is in tls_certificate.",
-     .max = base::kMaxTextBytes},
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload},
     {.name = "tls_ca_certificate",
      .type = OptionType::kText,
      .default_value = "",
      .help = "PEM file with the authorities whose client certificates are accepted.",
-     .max = base::kMaxTextBytes},
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload},
     {.name = "tls_verify",
      .type = OptionType::kChoice,
      .default_value = "none",
      .help = "Client certificates. request: one that is shown must be good. require: one must be shown. once: as "
              "require. memcached's ssl_verify_mode 0 to 3.",
-     .choices = "none|request|require|once"},
+     .choices = "none|request|require|once",
+     .applied_by = kReload},
     {.name = "tls_ciphers",
      .type = OptionType::kText,
      .default_value = "",
      .help = "Ciphers up to TLS 1.2, as `openssl ciphers` takes them. Empty: OpenSSL's choice.",
-     .max = base::kMaxTextBytes},
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload},
     {.name = "tls_min_version",
      .type = OptionType::kChoice,
      .default_value = "1.2",
      .help = "Oldest TLS that is spoken.",
-     .choices = "1.0|1.1|1.2|1.3"},
+     .choices = "1.0|1.1|1.2|1.3",
+     .applied_by = kReload},
     {.name = "tls_session_cache",
      .type = OptionType::kFlag,
      .default_value = "false",
-     .help = "Whether TLS sessions are kept here, too. Clients resume theirs by tickets in any case."},
+     .help = "Whether TLS sessions are kept here, too. Clients resume theirs by tickets in any case.",
+     .applied_by = kReload},
     {.name = "protocol",
      .type = OptionType::kChoice,
      .default_value = "auto",
      .help =
          "What clients may speak, as memcached's -B: text (meta commands included), binary, or whichever they begin "
          "with.",
-     .choices = "auto|ascii|binary"},
+     .choices = "auto|ascii|binary",
+     .applied_by = kReload},
     {.name = "auth_file",
      .type = OptionType::kText,
      .default_value = "",
      .help = "File of users, USER:PASSWORD a line, as memcached's -Y: clients must authenticate, by memcached's ASCII "
-             "authentication or by SASL PLAIN in the binary protocol. Read again on SIGHUP. Empty: no authentication.",
-     .max = base::kMaxTextBytes},
+             "authentication or by SASL PLAIN in the binary protocol. Empty: no authentication.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload},
     {.name = "allow_flush",
      .type = OptionType::kFlag,
      .default_value = "true",
-     .help = "Whether clients may flush_all; memcached's -F turns it off."},
+     .help = "Whether clients may flush_all; memcached's -F turns it off.",
+     .applied_by = kReload},
     {.name = "allow_watch",
      .type = OptionType::kFlag,
      .default_value = "true",
-     .help = "Whether clients may watch what others do; memcached's -W turns it off."},
+     .help = "Whether clients may watch what others do; memcached's -W turns it off.",
+     .applied_by = kReload},
     {.name = "allow_dump",
      .type = OptionType::kFlag,
      .default_value = "true",
-     .help = "Whether clients may list all keys (lru_crawler metadump, stats cachedump); memcached's -X turns it off."},
+     .help = "Whether clients may list all keys (lru_crawler metadump, stats cachedump); memcached's -X turns it off.",
+     .applied_by = kReload},
     {.name = "allow_shutdown",
      .type = OptionType::kFlag,
      .default_value = "false",
-     .help = "Whether clients may stop this proxy by the command shutdown; memcached's -A turns it on."},
+     .help = "Whether clients may stop this proxy by the command shutdown; memcached's -A turns it on.",
+     .applied_by = kReload},
     {.name = "window",
      .type = OptionType::kInteger,
      .default_value = "32",
      .help = "Slots per lane to ask the backend for; it may grant fewer.",
      .min = wire::kMinWindow,
-     .max = wire::kMaxWindow},
+     .max = wire::kMaxWindow,
+     .applied_by = kReload},
     {.name = "op_timeout",
      .type = OptionType::kDuration,
      .default_value = "2s",
      .help =
          "An op without a result for this long is answered with an error; after twice as long the session is renewed.",
      .min = kSecond / 1000,
-     .max = 3600 * kSecond},
+     .max = 3600 * kSecond,
+     .applied_by = kReload},
     {.name = "reconnect_max",
      .type = OptionType::kDuration,
      .default_value = "1s",
      .help = "Longest pause between two attempts to reach a backend; the first is 10ms.",
      .min = kSecond / 100,
-     .max = 3600 * kSecond},
+     .max = 3600 * kSecond,
+     .applied_by = kReload},
     {.name = "large_value_memory",
      .type = OptionType::kSize,
      .default_value = "64MiB",
@@ -186,14 +212,16 @@ constexpr OptionRow kTable[] = {
              "(half), over all "
              "workers.",
      .min = kMiB,
-     .max = int64_t{1} << 40},
+     .max = int64_t{1} << 40,
+     .applied_by = kReload},
     {.name = "spin",
      .type = OptionType::kDuration,
      .default_value = "0",
      .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered. 0: 20us "
              "when there are "
              "CPUs enough for every busy thread, else 2us.",
-     .max = kSecond / 100},
+     .max = kSecond / 100,
+     .applied_by = kReload},
     {.name = "max_refetches",
      .type = OptionType::kInteger,
      .default_value = "5",
@@ -201,7 +229,8 @@ constexpr OptionRow kTable[] = {
              "charged "
              "per 2us waited).",
      .min = 0,
-     .max = 1000},
+     .max = 1000,
+     .applied_by = kReload},
     {.name = "fetch_mode",
      .type = OptionType::kChoice,
      .default_value = "auto",
@@ -209,36 +238,42 @@ constexpr OptionRow kTable[] = {
          "How lanes wait for results. fetch: they fetch, and ask for delivery only before the worker sleeps. reply: "
          "they ask with every request. auto: they fetch until max_refetches says otherwise, and again when the "
          "backend answers quickly.",
-     .choices = "auto|fetch|reply"},
+     .choices = "auto|fetch|reply",
+     .applied_by = kReload},
     {.name = "fetch_min",
      .type = OptionType::kSize,
      .default_value = "256",
      .help = "Least bytes that the first READ of a response takes over rdma (F, learned by lane), a multiple of 64.",
      .min = kFetchStep,
-     .max = wire::kMaxSlotSize},
+     .max = wire::kMaxSlotSize,
+     .applied_by = kReload},
     {.name = "fetch_max",
      .type = OptionType::kSize,
      .default_value = "1KiB",
      .help = "Most bytes of it, a multiple of 64; what a response has beyond costs a second READ. Never more than the "
              "backend's response_slot_size.",
      .min = kFetchStep,
-     .max = wire::kMaxSlotSize},
+     .max = wire::kMaxSlotSize,
+     .applied_by = kReload},
     {.name = "main_pid",
      .type = OptionType::kInteger,
      .default_value = "0",
      .help =
          "The process that `stats` calls pid; egret-memcached, which ends both daemons with itself, puts its own here. "
-         "0: this one."},
+         "0: this one.",
+     .applied_by = kReload},
     {.name = "told_settings",
      .type = OptionType::kList,
      .default_value = "",
      .help = "Rows NAME=VALUE for `stats settings`: what egret-memcached was told by flags that have no meaning here.",
-     .max = 64},
+     .max = 64,
+     .applied_by = kReload},
     {.name = "log_level",
      .type = OptionType::kChoice,
      .default_value = "info",
      .help = "What is logged to stderr.",
-     .choices = base::kLogLevelChoices},
+     .choices = base::kLogLevelChoices,
+     .applied_by = kReload},
 };
 
 // "127.0.0.1:11211", "[::1]:11211", "localhost:11211"
@@ -387,6 +422,17 @@ std::string ListenAddress::to_string() const {
   if (is_unix()) return "unix:" + host;
   const bool is_v6 = host.find(':') != std::string::npos;
   return std::string(is_tls() ? "tls:" : "tcp:") + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+void fit_connections(Config& config) {
+  const uint64_t others = kOtherDescriptors + kDescriptorsPerSession * config.workers * config.backends.size();
+  const uint64_t needed = config.max_connections + others;
+  const uint64_t limit = base::raise_descriptor_limit(needed);
+  if (limit >= needed) return;
+  const uint64_t possible = limit > others ? limit - others : 1;
+  base::log_warning("max_connections lowered from {} to {}: the limit of open files is {} (systemd: LimitNOFILE)",
+                    config.max_connections, possible, limit);
+  config.max_connections = static_cast<uint32_t>(possible);
 }
 
 bool Config::has_tls() const {

@@ -28,6 +28,7 @@ struct ListenAddress {
   bool is_tls() const { return kind == Kind::kTls; }
   // As it is written: "tls:[::1]:11211".
   std::string to_string() const;
+  bool operator==(const ListenAddress&) const = default;
 };
 
 inline constexpr size_t kMaxBackends = 64;
@@ -74,5 +75,9 @@ KetamaRing ring_of(std::span<const Backend> backends);
 
 // Checks what the table cannot and resolves `auto`.
 base::Expected<Config> resolve_config(const base::Options& options);
+
+// As many descriptors as max_connections needs, if we may; else as many connections as there are descriptors, and a
+// line in the log.
+void fit_connections(Config& config);
 
 }  // namespace egret::proxy

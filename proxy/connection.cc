@@ -23,8 +23,8 @@ Connection::Connection(ConnectionHost& host, NewClient client)
       may_idle_(client.may_idle),
       output_(*host.output_blocks),
       replies_(*host.replies, output_, *host.large_values, *this),
-      dispatcher_(host.limits, *host.router, replies_, output_, *host.stats_source, *host.stats, *host.collected_values,
-                  host.next_upload_id, *this),
+      dispatcher_(host.config, host.limits, *host.router, replies_, output_, *host.stats_source, *host.stats,
+                  *host.collected_values, host.next_upload_id, *this),
       readable_(event_new(host.events, socket_->fd(), EV_READ | EV_PERSIST, on_readable, this)) {
   EGRET_CHECK(readable_ != nullptr && event_add(readable_.get(), nullptr) == 0);
   host_.stats->curr_connections.add(1);

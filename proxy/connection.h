@@ -50,6 +50,7 @@ struct ConnectionHost {
   virtual void may_resume(Connection& connection) = 0;
   virtual void has_died(Connection& connection) = 0;
 
+  std::shared_ptr<const Config> config;  // in force; never null
   event_base* events = nullptr;
   Router* router = nullptr;
   ReplyPool* replies = nullptr;

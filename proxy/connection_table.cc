@@ -78,7 +78,8 @@ std::string peer_address_text(int fd) {
 std::string connections_report(const StatsSource& source) {
   const uint64_t now_ns = source.clock->now_ns();
   Rows rows;
-  for (const ListenerRecord& listener : source.listeners) {
+  const auto listeners = source.listeners.get();
+  for (const ListenerRecord& listener : *listeners) {
     add_rows(rows, listener.fd,
              {{"addr", listener.address},
               {"state", "conn_listening"},

@@ -23,7 +23,7 @@ bool same(std::string_view a, std::string_view b) {
 Status Credentials::load() {
   std::ifstream file(path_);
   if (!file) return Status::system_error("cannot read " + path_, errno);
-  auto users = std::make_shared<Users>();
+  Users users;
   size_t bytes = 0;
   size_t number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -36,18 +36,17 @@ Status Credentials::load() {
     if (colon == line.npos || colon == 0 || colon + 1 == line.size()) {
       return Status::error(path_ + ", line " + std::to_string(number) + ": expected USER:PASSWORD");
     }
-    users->push_back({line.substr(0, colon), line.substr(colon + 1)});
+    users.push_back({line.substr(0, colon), line.substr(colon + 1)});
   }
   if (file.bad()) return Status::system_error("cannot read " + path_, errno);
-  if (users->empty()) return Status::error(path_ + ": no users");
-  users_.store(std::move(users));
+  if (users.empty()) return Status::error(path_ + ": no users");
+  users_ = std::move(users);
   return Status::ok();
 }
 
 bool Credentials::know(std::string_view user, std::string_view password) const {
-  const std::shared_ptr<const Users> users = users_.load();
   bool known = false;
-  for (const User& each : *users) known |= same(each.name, user) && same(each.password, password);
+  for (const User& each : users_) known |= same(each.name, user) && same(each.password, password);
   return known;
 }
 

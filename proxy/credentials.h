@@ -1,10 +1,8 @@
 // The users that may speak to this proxy, read from a file in memcached's form: USER:PASSWORD a line.
 //
-// Thread: load() by the control thread, the others by any worker.
+// Thread: load() by one, before others have it; then any.
 #pragma once
 
-#include <atomic>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +32,7 @@ class Credentials {
   using Users = std::vector<User>;
 
   const std::string path_;
-  std::atomic<std::shared_ptr<const Users>> users_{std::make_shared<const Users>()};
+  Users users_;
 };
 
 }  // namespace egret::proxy

@@ -27,10 +27,11 @@ bool changes_something(const Op& op) {
 }
 }  // namespace
 
-Dispatcher::Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
-                       const StatsSource& stats, WorkerStats& counters, ByteBudget& collected_values,
-                       uint32_t& next_upload_id, DispatchObserver& observer)
-    : parser_(limits, stats.config->protocol, stats.config->credentials != nullptr),
+Dispatcher::Dispatcher(const std::shared_ptr<const Config>& config, const memcache::Limits& limits, Router& router,
+                       ReplyQueue& replies, OutputQueue& output, const StatsSource& stats, WorkerStats& counters,
+                       ByteBudget& collected_values, uint32_t& next_upload_id, DispatchObserver& observer)
+    : config_(config),
+      parser_(limits, config->protocol, config->credentials != nullptr),
       router_(router),
       replies_(replies),
       output_(output),

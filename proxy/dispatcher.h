@@ -37,9 +37,10 @@ class DispatchObserver {
 
 class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private DumpOwner {
  public:
-  Dispatcher(const memcache::Limits& limits, Router& router, ReplyQueue& replies, OutputQueue& output,
-             const StatsSource& stats, WorkerStats& counters, ByteBudget& collected_values, uint32_t& next_upload_id,
-             DispatchObserver& observer);
+  // `config`: its worker's, which replaces it at a reload.
+  Dispatcher(const std::shared_ptr<const Config>& config, const memcache::Limits& limits, Router& router,
+             ReplyQueue& replies, OutputQueue& output, const StatsSource& stats, WorkerStats& counters,
+             ByteBudget& collected_values, uint32_t& next_upload_id, DispatchObserver& observer);
   ~Dispatcher();
 
   // Acts on as much of the input as it can; returns how many bytes it is done with.
@@ -105,6 +106,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   void on_credit() override;
   void rebase(const char* base);
 
+  const std::shared_ptr<const Config>& config_;
   memcache::ClientParser parser_;
   Router& router_;
   ReplyQueue& replies_;

@@ -77,7 +77,7 @@ void Dispatcher::answer_line(std::string_view line) {
 void Dispatcher::begin_dump(const AdminRequest& request) {
   const bool is_crawl = request.form != DumpForm::kItems;
   if (is_crawl && !stats_.admin.crawler_is_enabled) return answer_line(memcache::kCrawlerDisabled);
-  if (!stats_.config->allow_dump) {
+  if (!config_->allow_dump) {
     return answer_line(is_crawl ? memcache::kDumpNotAllowed : memcache::kCachedumpNotAllowed);
   }
   if (stats_.admin.is_dumping.exchange(true)) return answer_line(memcache::kCrawlerBusy);
@@ -116,13 +116,13 @@ void Dispatcher::on_limit_set(op::ResultCode failure) {
 // --- the rest
 
 std::string Dispatcher::refresh_certificates() {
-  if (stats_.tls == nullptr) return std::string(memcache::kNoTls);
+  if (!stats_.tls->is_on()) return std::string(memcache::kNoTls);
   const base::Status refreshed = stats_.tls->refresh();
   return refreshed ? std::string(memcache::kOk) : "Error " + refreshed.message() + "\r\n";
 }
 
 std::string_view Dispatcher::begin_watch(uint16_t streams) {
-  if (!stats_.config->allow_watch) return memcache::kWatchNotAllowed;
+  if (!config_->allow_watch) return memcache::kWatchNotAllowed;
   if (!observer_.on_watch(streams)) return memcache::kTooManyWatchers;
   watching_ = true;
   return memcache::kOk;
@@ -130,7 +130,7 @@ std::string_view Dispatcher::begin_watch(uint16_t streams) {
 
 // Both ways: memcached's answers nothing and ends; what others have asked is answered here first.
 void Dispatcher::shut_down(const AdminRequest& request) {
-  if (!stats_.config->allow_shutdown) return answer_line(memcache::kShutdownNotEnabled);
+  if (!config_->allow_shutdown) return answer_line(memcache::kShutdownNotEnabled);
   if (!request.answer.empty()) return answer_line(request.answer);
   closing_ = true;
   ::kill(::getpid(), SIGTERM);

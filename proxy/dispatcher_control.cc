@@ -92,13 +92,16 @@ void Dispatcher::refuse(Status status) {
 
 // memcached's ASCII authentication.
 void Dispatcher::authenticate() {
-  const bool known = judge(stats_.config->credentials->know(command_.key, command_.value));
+  // A reload may have done away with the users that this client was to be one of.
+  const Credentials* const users = config_->credentials.get();
+  const bool known = judge(users == nullptr || users->know(command_.key, command_.value));
   replies_.push_text(known ? memcache::kStored : memcache::kAuthFailure);
 }
 
 // SASL, of which PLAIN is known: in one go, or (as some clients do) with an empty first message.
 void Dispatcher::on_sasl() {
-  if (stats_.config->credentials == nullptr) return refuse(Status::kUnknownCommand);
+  const Credentials* const users = config_->credentials.get();
+  if (users == nullptr && !parser_.must_authenticate()) return refuse(Status::kUnknownCommand);
   if (command_.kind == CommandKind::kSaslMechanisms) return answer_packet(Status::kOk, kSaslMechanism);
   if (command_.key.size() > kMaxSaslMechanism) return refuse(Status::kInvalid);
   const bool starts = command_.kind == CommandKind::kSaslStart;
@@ -108,7 +111,7 @@ void Dispatcher::on_sasl() {
     if (sasl_started_) return answer_packet(Status::kAuthContinue, {});
   }
   const bool may_go_on = is_plain && (starts || sasl_started_);
-  if (judge(may_go_on && stats_.config->credentials->know_plain(command_.value))) {
+  if (judge(may_go_on && (users == nullptr || users->know_plain(command_.value)))) {
     return answer_packet(Status::kOk, kAuthenticated);
   }
   refuse(Status::kAuthError);
@@ -128,7 +131,7 @@ bool Dispatcher::judge(bool known) {
 
 // Sent when everything before is answered; nothing after is read until they are.
 bool Dispatcher::on_flush() {
-  if (!stats_.config->allow_flush) {
+  if (!config_->allow_flush) {
     if (parser_.is_binary()) {
       refuse(Status::kAuthError);
     } else if (!command_.noreply) {

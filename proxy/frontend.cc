@@ -1,5 +1,6 @@
 #include "proxy/frontend.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -34,9 +35,14 @@ void Frontend::EventDeleter::operator()(event_base* base) const {
   event_base_free(base);
 }
 
-Frontend::Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers,
-                   base::Watchdog& watchdog)
-    : config_(config), stats_(stats), workers_(workers), watchdog_(watchdog), base_(event_base_new()) {
+Frontend::Frontend(StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
+                   base::Reloader& reloader)
+    : config_(stats.config.get()),
+      stats_(stats),
+      workers_(workers),
+      watchdog_(watchdog),
+      reloader_(reloader),
+      base_(event_base_new()) {
   EGRET_CHECK(base_ != nullptr);
   rested_.reset(event_new(
       base_.get(), -1, 0, [](int, short, void* self) { static_cast<Frontend*>(self)->accept_again(); }, this));
@@ -54,12 +60,34 @@ Frontend::~Frontend() {
 }
 
 Status Frontend::listen(ListenSockets inherited) {
-  const ListenRules rules{config_.unix_mode, static_cast<int>(config_.backlog)};
-  auto opened = open_sockets(config_.listen, rules, inherited);
-  if (!opened) return opened.status();
-  for (ListenSocket& socket : opened.value()) add(std::move(socket));
-  for (ListenSocket& socket : inherited) add(std::move(socket));
+  Config config = *config_;
+  if (Status listening = listen_on(config, inherited); !listening) return listening;
+  put_in_force(std::move(config));
   return Status::ok();
+}
+
+// Listens where `config` says and where we must, since we inherited it; says in `config` where that is. On failure the
+// sockets of `pool` are served as they were.
+Status Frontend::listen_on(Config& config, ListenSockets& pool) {
+  const ListenRules rules{config.unix_mode, static_cast<int>(config.backlog)};
+  auto opened = open_sockets(config.listen, rules, pool);
+  ListenSockets sockets;
+  if (opened) sockets = std::move(opened.value());
+  for (ListenSocket& left : pool) {
+    if (!opened || left.is_inherited) {
+      sockets.push_back(std::move(left));
+    } else {
+      base::log_info("no longer listening on {}", left.address.to_string());
+      left.close();
+    }
+  }
+  config.listen.clear();
+  for (ListenSocket& socket : sockets) {
+    if (std::ranges::find(config.listen, socket.address) == config.listen.end())
+      config.listen.push_back(socket.address);
+    add(std::move(socket));
+  }
+  return opened.status();
 }
 
 void Frontend::add(ListenSocket socket) {
@@ -75,6 +103,17 @@ void Frontend::add(ListenSocket socket) {
       listener.get()));
   EGRET_CHECK(listener->acceptable != nullptr);
   listeners_.push_back(std::move(listener));
+}
+
+void Frontend::put_in_force(Config config) {
+  stats_.config.set(std::move(config));
+  config_ = stats_.config.get();
+  std::vector<ListenerRecord> records;
+  for (const auto& listener : listeners_) {
+    const int fd = listener->socket.fd.get();
+    records.push_back({fd, local_address_text(fd)});
+  }
+  stats_.listeners.set(std::move(records));
 }
 
 // The first clients should not be told of an error only because the sessions were not up yet.
@@ -97,11 +136,7 @@ void Frontend::run() {
   on_signal(SIGINT, stop);
   on_signal(SIGHUP, [](int, short, void* self) { static_cast<Frontend*>(self)->reload(); });
   wait_for_backends();
-  for (const auto& listener : listeners_) {
-    event_add(listener->acceptable.get(), nullptr);
-    base::log_info("listening on {}{}", listener->socket.address.to_string(),
-                   listener->socket.is_inherited ? " (inherited)" : "");
-  }
+  for (const auto& listener : listeners_) begin_accepting(*listener);
   base::notify_supervisor(ready_notice());
   if (watchdog_.is_watched()) {
     const timeval interval = watchdog_.interval();
@@ -123,16 +158,70 @@ std::string Frontend::ready_notice() const {
   return notice;
 }
 
-// SIGHUP.
+// --- SIGHUP
+// --------------------------------------------------------------------------------------------------------------
+
 void Frontend::reload() {
-  // It says itself how that went.
-  if (stats_.tls != nullptr) static_cast<void>(stats_.tls->refresh());
-  if (config_.credentials == nullptr) return;
-  if (const Status loaded = config_.credentials->load(); loaded) {
-    base::log_info("read {} again", config_.credentials->path());
-  } else {
-    base::log_error("auth_file stays as it was: {}", loaded.message());
+  reloader_.reload([this](const base::Options& options) { return apply(options); }, stats_.reloads);
+}
+
+// What may fail comes first: the files, then the addresses.
+Status Frontend::apply(const base::Options& options) {
+  auto resolved = resolve_config(options);
+  if (!resolved) return resolved.status();
+  Config next = std::move(resolved.value());
+  fit_connections(next);
+  const bool has_inherited = std::ranges::any_of(listeners_, [](const auto& at) { return at->socket.is_inherited; });
+  const bool inherits_tls = std::ranges::any_of(
+      listeners_, [](const auto& at) { return at->socket.is_inherited && at->socket.address.is_tls(); });
+  if (has_inherited && !options.is_given("listen")) next.listen.clear();
+  TlsContext tls;
+  const bool speaks_tls = next.has_tls() || inherits_tls;
+  if (speaks_tls) {
+    tls = load_tls(next.tls);
+    if (!tls.is_ok()) return options.error(tls.option, tls.fault);
   }
+  if (Status listening = listen_anew(options, next); !listening) return options.error("listen", listening.message());
+  if (speaks_tls) {
+    log_anew(tls);
+    stats_.tls->install(next.tls, std::move(tls));
+  } else {
+    stats_.tls->turn_off();
+  }
+  if (next.credentials != nullptr) base::log_info("read {} again", next.credentials->path());
+  base::set_log_level(base::log_level_of(next.log_level));
+  put_in_force(std::move(next));
+  for (const auto& worker : workers_) worker->reload();
+  // There may be room now; if not, this is found out again.
+  if (event_pending(has_room_.get(), EV_READ, nullptr) != 0) {
+    event_del(has_room_.get());
+    accept_again();
+  }
+  return Status::ok();
+}
+
+// Sockets that are still wanted stay as they are: nobody who is connecting is lost.
+Status Frontend::listen_anew(const base::Options& options, Config& next) {
+  if (options.list("listen") == reloader_.in_force().list("listen")) {  // a port may be one that was chosen for us
+    next.listen = config_->listen;
+    for (const auto& listener : listeners_) listener->socket.renew({next.unix_mode, static_cast<int>(next.backlog)});
+    return Status::ok();
+  }
+  ListenSockets pool;
+  std::vector<int> known;
+  for (const auto& listener : listeners_) {
+    known.push_back(listener->socket.fd.get());
+    listener->acceptable.reset();
+    pool.push_back(std::move(listener->socket));
+  }
+  listeners_.clear();
+  Status listening = listen_on(next, pool);
+  for (const auto& listener : listeners_) {
+    const bool is_known = std::ranges::find(known, listener->socket.fd.get()) != known.end();
+    if (is_known && listening) listener->socket.renew({next.unix_mode, static_cast<int>(next.backlog)});
+    begin_accepting(*listener, !is_known);
+  }
+  return listening;
 }
 
 void Frontend::ping_watchdog() {
@@ -140,21 +229,20 @@ void Frontend::ping_watchdog() {
   for (const auto& worker : workers_) worker->wake();
 }
 
-std::vector<ListenerRecord> Frontend::listener_records() const {
-  std::vector<ListenerRecord> records;
-  for (const auto& listener : listeners_) {
-    records.push_back({listener->socket.fd.get(), local_address_text(listener->socket.fd.get())});
-  }
-  return records;
-}
-
 // --- accepting
 // -----------------------------------------------------------------------------------------------------------
 
+void Frontend::begin_accepting(Listener& listener, bool is_news) {
+  if (stats_.accepts.is_disabled.get() == 0) event_add(listener.acceptable.get(), nullptr);
+  if (!is_news) return;
+  base::log_info("listening on {}{}", listener.socket.address.to_string(),
+                 listener.socket.is_inherited ? " (inherited)" : "");
+}
+
 void Frontend::on_acceptable(Listener& listener) {
   for (int i = 0; i < kAcceptsPerEvent; ++i) {
-    const bool has_room = stats_.gate.has_room(config_.max_connections);
-    if (!has_room && !config_.maxconns_fast) return wait_for_room();
+    const bool has_room = stats_.gate.has_room(config_->max_connections);
+    if (!has_room && !config_->maxconns_fast) return wait_for_room();
     UniqueFd client(::accept4(listener.socket.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!client.is_open()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) rest_from_accepting();
@@ -212,7 +300,7 @@ void Frontend::rest_from_accepting() {
 }
 
 void Frontend::wait_for_room() {
-  if (!stats_.gate.wait_for_room(config_.max_connections)) return;  // the listener is still readable
+  if (!stats_.gate.wait_for_room(config_->max_connections)) return;  // the listener is still readable
   stop_accepting();
   event_add(has_room_.get(), nullptr);
 }

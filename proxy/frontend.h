@@ -1,12 +1,13 @@
 // The proxy's control thread: listens for clients, gives each to a worker in turn, refuses those above the limit or
-// accepts none until there is room, reads certificates anew on SIGHUP, pings the watchdog, and stops everything when
-// told to. Runs a libevent loop on the thread that calls run().
+// accepts none until there is room, puts another configuration in force on SIGHUP, pings the watchdog, and stops
+// everything when told to. Runs a libevent loop on the thread that calls run().
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/reload.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "base/watchdog.h"
@@ -22,14 +23,13 @@ namespace egret::proxy {
 
 class Frontend {
  public:
-  Frontend(const Config& config, const StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers,
-           base::Watchdog& watchdog);
+  // `stats` holds the configuration in force, which `reloader` replaces.
+  Frontend(StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
+           base::Reloader& reloader);
   ~Frontend();
 
   // On each address of `listen`, and on `inherited` sockets: those take the place of addresses that they serve.
   base::Status listen(ListenSockets inherited);
-  // What it listens on, for `stats conns`.
-  std::vector<ListenerRecord> listener_records() const;
   // Serves until SIGTERM or SIGINT; then closes its listeners and returns.
   void run();
 
@@ -45,7 +45,11 @@ class Frontend {
     EventPtr acceptable;
   };
 
+  base::Status listen_on(Config& config, ListenSockets& pool);
+  base::Status listen_anew(const base::Options& options, Config& next);
   void add(ListenSocket socket);
+  void put_in_force(Config config);
+  void begin_accepting(Listener& listener, bool is_news = true);
   void wait_for_backends();
   std::string ready_notice() const;
   void on_acceptable(Listener& listener);
@@ -56,12 +60,14 @@ class Frontend {
   void wait_for_room();
   void refuse(base::UniqueFd socket, const Listener& listener);
   void reload();
+  base::Status apply(const base::Options& options);
   void ping_watchdog();
 
-  const Config& config_;
-  const StatsSource& stats_;
+  std::shared_ptr<const Config> config_;  // the one in force
+  StatsSource& stats_;
   std::vector<std::unique_ptr<Worker>>& workers_;
   base::Watchdog& watchdog_;
+  base::Reloader& reloader_;
   std::unique_ptr<event_base, EventDeleter> base_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<EventPtr> signals_;

@@ -93,6 +93,10 @@ std::string fault_of(int fd) {
   return {};
 }
 
+mode_t mode_of(const ListenRules& rules) {
+  return static_cast<mode_t>(std::stoul(rules.unix_mode, nullptr, 8)) & 0777;
+}
+
 // Not open: errno says why.
 UniqueFd listening_socket(const addrinfo& at, int backlog) {
   UniqueFd socket(::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -203,8 +207,7 @@ class Opening {
       }
       ::unlink(at.sun_path);
     }
-    const mode_t mode = static_cast<mode_t>(std::stoul(rules_.unix_mode, nullptr, 8));
-    const mode_t old_mask = ::umask(static_cast<mode_t>(~mode & 0777));
+    const mode_t old_mask = ::umask(static_cast<mode_t>(~mode_of(rules_) & 0777));
     const bool bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
     const int error = errno;
     ::umask(old_mask);
@@ -220,6 +223,12 @@ class Opening {
 };
 
 }  // namespace
+
+void ListenSocket::renew(const ListenRules& rules) const {
+  if (is_inherited) return;
+  ::listen(fd.get(), rules.backlog);
+  if (address.is_unix()) ::chmod(address.host.c_str(), mode_of(rules));
+}
 
 void ListenSocket::close() {
   if (!fd.is_open()) return;

@@ -23,22 +23,24 @@ namespace egret::proxy {
 // What systemd's FileDescriptorName= must say of sockets whose clients speak TLS.
 inline constexpr std::string_view kInheritedTls = "tls";
 
-struct ListenSocket {
-  base::UniqueFd fd;  // listens, and does not block
-  ListenAddress address;
-  bool is_inherited = false;
-
-  // No more clients; a path that we made goes, first and while the socket still listens: afterwards another proxy may
-  // have bound the same name.
-  void close();
-};
-using ListenSockets = std::vector<ListenSocket>;
-
 // What `listen` says besides the addresses.
 struct ListenRules {
   std::string unix_mode;  // octal
   int backlog = 0;
 };
+
+struct ListenSocket {
+  base::UniqueFd fd;  // listens, and does not block
+  ListenAddress address;
+  bool is_inherited = false;
+
+  // Follows other rules from now on; an inherited one those of whoever made it.
+  void renew(const ListenRules& rules) const;
+  // No more clients; a path that we made goes, first and while the socket still listens: afterwards another proxy may
+  // have bound the same name.
+  void close();
+};
+using ListenSockets = std::vector<ListenSocket>;
 
 // The inherited descriptors as listening sockets under the addresses they have; or which of them is none.
 base::Expected<ListenSockets> check_inherited(std::vector<base::InheritedFd> inherited);

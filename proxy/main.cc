@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/program.h"
+#include "base/reload.h"
 #include "base/watchdog.h"
 #include "proxy/config.h"
 #include "proxy/doctor.h"
@@ -24,9 +24,7 @@
 namespace egret::proxy {
 namespace {
 
-constexpr uint64_t kDrainNs = 700'000'000;   // for what is in flight at the end; the whole stop stays under a second
-constexpr uint64_t kOtherDescriptors = 256;  // besides clients and sessions
-constexpr uint64_t kDescriptorsPerSession = 16;  // its channels, at most
+constexpr uint64_t kDrainNs = 700'000'000;  // for what is in flight at the end; the whole stop stays under a second
 
 base::Status check(const base::Options& options) {
   return resolve_config(options).status();
@@ -34,18 +32,6 @@ base::Status check(const base::Options& options) {
 
 base::Findings doctor(const base::Options& options) {
   return examine(resolve_config(options).value());
-}
-
-// As many descriptors as max_connections needs, if we may; else as many connections as there are descriptors.
-void fit_connections(Config& config) {
-  const uint64_t others = kOtherDescriptors + kDescriptorsPerSession * config.workers * config.backends.size();
-  const uint64_t needed = config.max_connections + others;
-  const uint64_t limit = base::raise_descriptor_limit(needed);
-  if (limit >= needed) return;
-  const uint64_t possible = limit > others ? limit - others : 1;
-  base::log_warning("max_connections lowered from {} to {}: the limit of open files is {} (systemd: LimitNOFILE)",
-                    config.max_connections, possible, limit);
-  config.max_connections = static_cast<uint32_t>(possible);
 }
 
 // Legal, and now and then wanted for a while (to drain it); but it should not come as a surprise.
@@ -58,37 +44,42 @@ void warn_of_empty_shares(const Config& config) {
   }
 }
 
-int serve(Config config, ListenSockets inherited) {
+// False: the files have become bad since they were checked.
+bool set_up_tls(TlsServer& tls, const Config& config) {
+  TlsContext loaded = load_tls(config.tls);
+  if (!loaded.is_ok()) {
+    std::fprintf(stderr, "egret-proxy: %.*s: %s\n", static_cast<int>(loaded.option.size()), loaded.option.data(),
+                 loaded.fault.c_str());
+    return false;
+  }
+  tls.install(config.tls, std::move(loaded));
+  return true;
+}
+
+int serve(Config config, ListenSockets inherited, base::Reloader& reloader) {
   warn_of_empty_shares(config);
   fit_connections(config);
   base::log_problems(check_start(config));
   const base::SystemClock clock;
   StatsSource stats;
-  stats.config = &config;
   stats.clock = &clock;
   stats.start_ns = clock.now_ns();
   for (uint32_t number = 0; number < config.workers; ++number) stats.workers.push_back(std::make_unique<WorkerStats>());
-  std::optional<TlsServer> tls;
+  TlsServer tls(clock);
+  stats.tls = &tls;
   const bool inherits_tls =
       std::ranges::any_of(inherited, [](const ListenSocket& socket) { return socket.address.is_tls(); });
-  if (config.has_tls() || inherits_tls) {
-    TlsContext loaded = load_tls(config.tls);
-    if (!loaded.is_ok()) {  // since it was checked
-      std::fprintf(stderr, "egret-proxy: %.*s: %s\n", static_cast<int>(loaded.option.size()), loaded.option.data(),
-                   loaded.fault.c_str());
-      return 1;
-    }
-    stats.tls = &tls.emplace(config.tls, std::move(loaded), clock);
-  }
+  if ((config.has_tls() || inherits_tls) && !set_up_tls(tls, config)) return 1;
+  const uint32_t worker_count = config.workers;
+  stats.config.set(std::move(config));
   std::vector<std::unique_ptr<Worker>> workers;
-  base::Watchdog watchdog(config.workers);
-  Frontend frontend(config, stats, workers, watchdog);
+  base::Watchdog watchdog(worker_count);
+  Frontend frontend(stats, workers, watchdog, reloader);
   if (base::Status listening = frontend.listen(std::move(inherited)); !listening) {
     return base::fail_start("egret-proxy", listening.message(), base::kNotifyCannotListen);
   }
-  stats.listeners = frontend.listener_records();
-  for (uint32_t number = 0; number < config.workers; ++number) {
-    workers.push_back(std::make_unique<Worker>(config, number, clock, stats, watchdog));
+  for (uint32_t number = 0; number < worker_count; ++number) {
+    workers.push_back(std::make_unique<Worker>(number, clock, stats, watchdog));
   }
   for (const auto& worker : workers) worker->start();
   frontend.run();
@@ -122,5 +113,6 @@ int main(int argc, char** argv) {
   base::setup_logging("egret-proxy", base::log_level_of(config.log_level));
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
-  return proxy::serve(std::move(config), std::move(sockets.value()));
+  base::Reloader reloader(start.sources, *start.options, proxy::check);
+  return proxy::serve(std::move(config), std::move(sockets.value()), reloader);
 }

@@ -92,6 +92,8 @@ class ReplyObserver {
 class LargeValueBudget {
  public:
   explicit LargeValueBudget(uint64_t limit) : limit_(limit) {}
+  // What is taken stays taken.
+  void set_limit(uint64_t limit) { limit_ = limit; }
   // One value is always let through, however large.
   bool take(uint64_t bytes);
   void give(uint64_t bytes);
@@ -99,7 +101,7 @@ class LargeValueBudget {
   void stop_waiting(const ReplyQueue* queue);
 
  private:
-  const uint64_t limit_;
+  uint64_t limit_;
   uint64_t used_ = 0;
   std::vector<ReplyQueue*> waiting_;
 };

@@ -101,7 +101,7 @@ struct Row {
 constexpr Row kGeneral[] = {
     {"pid",
      [](const Source& s) {
-       const int main = s.proxy.config->main_pid;
+       const int main = s.proxy.config.get()->main_pid;
        return number(static_cast<uint64_t>(main != 0 ? main : ::getpid()));
      }},
     {"uptime", [](const Source& s) { return number((s.proxy.clock->now_ns() - s.proxy.start_ns) / 1'000'000'000); }},
@@ -111,7 +111,7 @@ constexpr Row kGeneral[] = {
     {"pointer_size", [](const Source&) { return number(8 * sizeof(void*)); }},
     {"rusage_user", [](const Source& s) { return seconds(s.usage.ru_utime, s.store.stat(StatId::kUserUsec)); }},
     {"rusage_system", [](const Source& s) { return seconds(s.usage.ru_stime, s.store.stat(StatId::kSystemUsec)); }},
-    {"max_connections", [](const Source& s) { return number(s.proxy.config->max_connections); }},
+    {"max_connections", [](const Source& s) { return number(s.proxy.config.get()->max_connections); }},
     EGRET_WORKER_ROW("curr_connections", curr_connections),
     EGRET_WORKER_SINCE_RESET_ROW("total_connections", total_connections),
     {"rejected_connections", [](const Source& s) { return number(s.proxy.accepts.rejected_connections.since_mark()); }},
@@ -169,13 +169,18 @@ constexpr Row kGeneral[] = {
     {"egret_deliveries", [](const Source& s) { return number(s.deliveries()); }},
 };
 
+bool speaks_tls(const StatsSource& source) {
+  return source.tls != nullptr && source.tls->is_on();
+}
+
 // As memcached, those of what is switched off are left out.
 bool has_row(const StatsSource& source, std::string_view name) {
-  const Config& config = *source.config;
+  const auto held = source.config.get();
+  const Config& config = *held;
   if (name == "rejected_connections") return config.maxconns_fast;
   if (name == "idle_kicks") return config.idle_timeout_ns != 0;
-  if (name == "ssl_new_sessions") return source.tls != nullptr && config.tls.session_cache;
-  if (name.starts_with("ssl_") || name == "time_since_server_cert_refresh") return source.tls != nullptr;
+  if (name == "ssl_new_sessions") return speaks_tls(source) && config.tls.session_cache;
+  if (name.starts_with("ssl_") || name == "time_since_server_cert_refresh") return speaks_tls(source);
   return true;
 }
 
@@ -230,11 +235,11 @@ void add_lane_totals(std::string& text, const StatsSource& source) {
 }
 
 // The lanes of one backend, over the workers. A worker may know fewer lanes than another: it has not connected yet.
-void add_lanes(std::string& text, const StatsSource& source, size_t backend) {
+void add_lanes(std::string& text, const StatsSource& source, size_t backend, const std::string& address) {
   const std::string prefix = "backend:" + number(backend) + ":";
   uint32_t lanes = 0;
   for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
-  add_row(text, prefix + "address", source.config->backends[backend].address);
+  add_row(text, prefix + "address", address);
   for (uint32_t lane = 0; lane < lanes; ++lane) {
     std::vector<const rpc::LaneCounters*> workers;
     for (const auto& worker : source.workers) {
@@ -265,7 +270,10 @@ std::string general_report(const StatsSource& source, const FanOut& store) {
 
 std::string lanes_report(const StatsSource& source) {
   std::string text;
-  for (size_t backend = 0; backend < source.config->backends.size(); ++backend) add_lanes(text, source, backend);
+  const auto config = source.config.get();
+  for (size_t backend = 0; backend < config->backends.size(); ++backend) {
+    add_lanes(text, source, backend, config->backends[backend].address);
+  }
   return text.append(memcache::kEnd);
 }
 
@@ -300,7 +308,8 @@ void set_row(std::string& text, const std::string& name, const std::string& valu
 }  // namespace
 
 std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory, bool evicts) {
-  const Config& config = *source.config;
+  const auto held = source.config.get();
+  const Config& config = *held;
   std::string port = "0";
   std::string inter = "NULL";
   std::string domain_socket = "NULL";

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/live.h"
+#include "base/reload.h"
 #include "proxy/admin_state.h"
 #include "proxy/config.h"
 #include "proxy/connection_gate.h"
@@ -21,16 +23,18 @@ namespace egret::proxy {
 // The memcached whose behaviour and answers this is; clients look at it to tell what a server can do.
 inline constexpr std::string_view kMemcachedVersion = "1.6.18";
 
-// What the report needs to know of the proxy. Shared by all workers, fixed while they run.
+// What the report needs to know of the proxy. Shared by all workers; what is not Live or a counter is fixed while they
+// run.
 struct StatsSource {
-  const Config* config = nullptr;
+  base::Live<Config> config;  // the one in force
   const base::Clock* clock = nullptr;
   uint64_t start_ns = 0;
   std::vector<std::unique_ptr<WorkerStats>> workers;
-  std::vector<ListenerRecord> listeners;
+  base::Live<std::vector<ListenerRecord>> listeners;
   mutable AcceptCounters accepts;
   mutable ConnectionGate gate;
-  TlsServer* tls = nullptr;  // null: nobody speaks it
+  TlsServer* tls = nullptr;
+  base::ReloadCounters reloads;
   mutable AdminState admin;
 };
 

@@ -143,9 +143,27 @@ TlsContext load_tls(const TlsOptions& options) {
   return loaded;
 }
 
-TlsServer::TlsServer(const TlsOptions& options, TlsContext context, const base::Clock& clock)
-    : options_(options), clock_(clock), context_(std::move(context)), refreshed_ns_(clock.now_ns()) {
-  EGRET_CHECK(context_.is_ok());
+void log_anew(const TlsContext& loaded) {
+  if (loaded.warning.empty()) {
+    base::log_info("tls: certificates read anew: {}", loaded.summary);
+  } else {
+    base::log_warning("tls: certificates read anew: {}: {}", loaded.summary, loaded.warning);
+  }
+}
+
+TlsServer::TlsServer(const base::Clock& clock) : clock_(clock), refreshed_ns_(clock.now_ns()) {}
+
+TlsServer::TlsServer(const TlsOptions& options, TlsContext context, const base::Clock& clock) : TlsServer(clock) {
+  install(options, std::move(context));
+}
+
+void TlsServer::install(const TlsOptions& options, TlsContext context) {
+  EGRET_CHECK(context.is_ok());
+  const std::lock_guard lock(mutex_);
+  options_ = options;
+  std::swap(context_, context);
+  refreshed_ns_ = clock_.now_ns();
+  is_on_ = true;
 }
 
 std::unique_ptr<ClientSocket> TlsServer::accept(base::UniqueFd fd, std::string peer, TlsCounters& counters) {
@@ -159,24 +177,19 @@ std::unique_ptr<ClientSocket> TlsServer::accept(base::UniqueFd fd, std::string p
 }
 
 base::Status TlsServer::refresh() {
-  TlsContext anew = load_tls(options_);
+  TlsOptions options;
+  {
+    const std::lock_guard lock(mutex_);
+    options = options_;
+  }
+  TlsContext anew = load_tls(options);
   if (!anew.is_ok()) {
     const std::string what = std::string(anew.option) + ": " + anew.fault;
     base::log_error("tls: {}; the certificates from before stay in use", what);
     return base::Status::error(what);
   }
-  const std::string summary = anew.summary;
-  const std::string warning = anew.warning;
-  {
-    const std::lock_guard lock(mutex_);
-    context_ = std::move(anew);
-    refreshed_ns_ = clock_.now_ns();
-  }
-  if (warning.empty()) {
-    base::log_info("tls: certificates read anew: {}", summary);
-  } else {
-    base::log_warning("tls: certificates read anew: {}: {}", summary, warning);
-  }
+  log_anew(anew);
+  install(options, std::move(anew));
   return base::Status::ok();
 }
 

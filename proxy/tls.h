@@ -54,11 +54,20 @@ struct TlsContext {
   bool is_ok() const { return context != nullptr; }
 };
 TlsContext load_tls(const TlsOptions& options);
+// The line in the log about files that have been read again.
+void log_anew(const TlsContext& loaded);
 
 class TlsServer {
  public:
-  // `context` is that of the options, as load_tls() made it.
+  // Nobody speaks it.
+  explicit TlsServer(const base::Clock& clock);
   TlsServer(const TlsOptions& options, TlsContext context, const base::Clock& clock);
+
+  // Connections from now on are served with `context`, which is that of the options, as load_tls() made it. Any thread.
+  void install(const TlsOptions& options, TlsContext context);
+  // Whether there are addresses at which it is spoken. Any thread.
+  bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
+  void turn_off() { is_on_.store(false, std::memory_order_relaxed); }
 
   // For a client that connected just now. The socket is for one worker, whose counters those are.
   std::unique_ptr<ClientSocket> accept(base::UniqueFd fd, std::string peer, TlsCounters& counters);
@@ -68,9 +77,10 @@ class TlsServer {
   uint64_t seconds_since_refresh() const;
 
  private:
-  const TlsOptions options_;
   const base::Clock& clock_;
+  std::atomic<bool> is_on_{false};
   std::mutex mutex_;
+  TlsOptions options_;
   TlsContext context_;
   std::atomic<uint64_t> refreshed_ns_;
 };

@@ -25,14 +25,16 @@ class ByteBudget {
  public:
   explicit ByteBudget(uint64_t limit) : limit_(limit) {}
   bool take(uint64_t bytes) {
-    if (bytes > limit_ - used_) return false;
+    if (used_ > limit_ || bytes > limit_ - used_) return false;
     used_ += bytes;
     return true;
   }
   void give(uint64_t bytes) { used_ -= bytes; }
+  // What is taken stays taken.
+  void set_limit(uint64_t limit) { limit_ = limit; }
 
  private:
-  const uint64_t limit_;
+  uint64_t limit_;
   uint64_t used_ = 0;
 };
 

@@ -49,19 +49,17 @@ void Worker::EventDeleter::operator()(event_base* base) const {
   event_base_free(base);
 }
 
-Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& source,
-               base::Watchdog& watchdog)
-    : config_(config),
-      number_(number),
+Worker::Worker(uint32_t number, const base::Clock& clock, const StatsSource& source, base::Watchdog& watchdog)
+    : number_(number),
       clock_(clock),
       watchdog_(watchdog),
       base_(event_base_new()),
       output_pool_(OutputQueue::kBlockSize),
       input_pool_(kInputBlock),
       scratch_memory_(std::make_unique<char[]>(kInputBlock)),
-      router_storage_(ring_of(config.backends)),
-      get_budget_(config.large_value_memory / config.workers / 2),
-      set_budget_(config.large_value_memory / config.workers / 2),
+      router_storage_(ring_of(source.config.get()->backends)),
+      get_budget_(0),
+      set_budget_(0),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   EGRET_CHECK(base_ != nullptr && wake_fd_.is_open());
   events = base_.get();
@@ -75,8 +73,7 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
   stats = source.workers[number].get();
   scratch = scratch_memory_.get();
   limits.inline_value = kInlineValue;
-  patience.idle_ns = config.idle_timeout_ns;
-  patience.handshake_ns = patience.idle_ns == 0 ? kHandshakeNs : std::min(kHandshakeNs, patience.idle_ns);
+  take_config();
   EGRET_CHECK(memcache::ClientParser::min_buffer(limits) <= kInputBlock);
   inbox_event_.reset(event_new(
       events, wake_fd_.get(), EV_READ | EV_PERSIST | EV_ET,
@@ -91,7 +88,17 @@ Worker::Worker(const Config& config, uint32_t number, const base::Clock& clock, 
       events, -1, 0, [](int, short, void* self) { static_cast<Worker*>(self)->on_patience(); }, this));
   EGRET_CHECK(patience_event_ != nullptr && keep_alive_ != nullptr && return_memory_ != nullptr &&
               inbox_event_ != nullptr && tick_ != nullptr && event_add(inbox_event_.get(), nullptr) == 0);
-  for (const Backend& backend : config.backends) add_session(backend);
+  for (const Backend& backend : config->backends) add_session(backend);
+}
+
+// What of the configuration is kept elsewhere than in it.
+void Worker::take_config() {
+  config = stats_source->config.get();
+  patience.idle_ns = config->idle_timeout_ns;
+  patience.handshake_ns = patience.idle_ns == 0 ? kHandshakeNs : std::min(kHandshakeNs, patience.idle_ns);
+  get_budget_.set_limit(config->large_value_memory / config->workers / 2);
+  set_budget_.set_limit(config->large_value_memory / config->workers / 2);
+  for (const auto& session : router_storage_.sessions()) session->set_options(config->session);
 }
 
 Worker::~Worker() {
@@ -99,7 +106,7 @@ Worker::~Worker() {
 }
 
 void Worker::add_session(const Backend& backend) {
-  rpc::SessionOptions options = config_.session;
+  rpc::SessionOptions options = config->session;
   options.address = backend.address;
   options.worker_id = random_u64();
   auto session = std::make_unique<ClientSession>(options, clock_, *this, transport::connect);
@@ -122,7 +129,7 @@ void Worker::join() {
 void Worker::run() {
   pthread_setname_np(pthread_self(), ("worker-" + std::to_string(number_)).c_str());
   // From the last CPU down; the backend on the same host counts from the first up.
-  if (config_.pin) base::pin_this_thread(cpus_[cpus_.size() - 1 - number_ % cpus_.size()]);
+  if (config->pin) base::pin_this_thread(cpus_[cpus_.size() - 1 - number_ % cpus_.size()]);
   unsettled_ = static_cast<uint32_t>(router_storage_.sessions().size());
   for (const auto& session : router_storage_.sessions()) session->start();
   keep_ticking();  // for those that could not connect at once
@@ -369,6 +376,14 @@ void Worker::give(NewClient client) {
   wake();
 }
 
+void Worker::reload() {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    inbox_reload_ = true;
+  }
+  wake();
+}
+
 void Worker::stop(uint64_t patience_ns) {
   {
     const std::lock_guard lock(inbox_mutex_);
@@ -387,10 +402,16 @@ void Worker::read_inbox() {
   watchdog_.answer(number_);
   std::vector<NewClient> clients;
   uint64_t patience_ns = 0;
+  bool is_reload = false;
   {
     const std::lock_guard lock(inbox_mutex_);
     clients.swap(inbox_clients_);
+    is_reload = std::exchange(inbox_reload_, false);
     patience_ns = inbox_stop_ns_;
+  }
+  if (is_reload) {
+    take_config();
+    on_patience();  // which may run out sooner now
   }
   for (NewClient& client : clients) take_in(std::move(client));
   if (patience_ns != 0 && stop_deadline_ns_ == 0) {

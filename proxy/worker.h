@@ -3,7 +3,8 @@
 //   sockets → parse, append │ flush sessions │ fetch results │ hand out credit, resume │ send answers │ bury the dead │
 //   sleep?
 //
-// Nothing is shared with other workers but counters. New connections and the wish to stop come by the inbox.
+// Nothing is shared with other workers but counters. New connections, the news that there is another configuration, and
+// the wish to stop come by the inbox.
 #pragma once
 
 #include <atomic>
@@ -27,13 +28,15 @@ namespace egret::proxy {
 
 class Worker final : public ConnectionHost, public rpc::SessionObserver {
  public:
-  Worker(const Config& config, uint32_t number, const base::Clock& clock, const StatsSource& stats_source,
-         base::Watchdog& watchdog);
+  // Under the configuration that `stats_source` holds.
+  Worker(uint32_t number, const base::Clock& clock, const StatsSource& stats_source, base::Watchdog& watchdog);
   ~Worker();
 
   void start();
   // Any thread: a client for this worker.
   void give(NewClient client);
+  // Any thread: another configuration is in force.
+  void reload();
   // Any thread: answer what is in flight, at most `patience_ns`, then end.
   void stop(uint64_t patience_ns);
   void join();
@@ -69,6 +72,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   void on_keep_alive();
   bool needs_tick() const;
   void take_in(NewClient client);
+  void take_config();
   void look_after(uint64_t ends_ns);
   void on_patience();
   void read_inbox();
@@ -85,7 +89,6 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
   size_t index_of(const rpc::ClientSession& session) const;
 
-  const Config& config_;
   const uint32_t number_;
   const std::vector<int> cpus_ = base::allowed_cpus();
   const base::Clock& clock_;
@@ -118,6 +121,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   base::UniqueFd wake_fd_;
   std::mutex inbox_mutex_;
   std::vector<NewClient> inbox_clients_;
+  bool inbox_reload_ = false;
   uint64_t inbox_stop_ns_ = 0;  // patience; 0: go on
   uint64_t stop_deadline_ns_ = 0;
   std::atomic<bool> settled_{false};

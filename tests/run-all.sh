@@ -1,7 +1,7 @@
 #!/bin/bash
 # run-all.sh [--soak MINUTES]: builds the release, asan and tsan presets and runs their tests. The last line is the sum over all of
 # them, `N passed, N failed[, N skipped]`; the status is not 0 if anything failed, to build included.
-#   release  everything          asan  units, simulation, fuzzers, hostile peers        tsan  units, simulation, many clients
+#   release  everything          asan  units, simulation, fuzzers, hostile peers        tsan  units, simulation, many clients, reloads
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 passed=0 failed=0 skipped=0
@@ -48,6 +48,6 @@ mkdir -p build
 # clang-tidy takes minutes: make tidy. bench_smoke finds itself free ports, which somebody else may take: it may try twice.
 build release && check release -E '^(lint_tidy|bench_smoke)$' && check release -R '^bench_smoke$' --repeat until-pass:2
 build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$'
-build tsan sanitized && check tsan -L '^(unit|sim)$' && EGRET_SLACK=4 check tsan -R '^conformance_many_clients$'
+build tsan sanitized && check tsan -L '^(unit|sim)$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|reload)$'
 echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt
 ((failed == 0 && passed > 0))

@@ -75,11 +75,11 @@ def daemon_page(program):
     for flag, text in arguments:
         body += tagged(flag, text)
     body += [".SH OPTIONS", roff(f"Keys of the file of --config, /etc/egret/{program}.yaml for the unit, or of --set:")]
-    for name, kind, default, text in table(program):
-        body += tagged(name, f"{text} ({kind}; default {default or 'empty'})")
+    for name, kind, default, applied_by, text in table(program):
+        body += tagged(name, f"{text} ({kind}; default {default or 'empty'}; applied by a {applied_by})")
     body += [".SH SIGNALS", "SIGTERM and SIGINT end it within a second, with status 0."]
-    if program == "egret-proxy":
-        body.append("SIGHUP has it read the files of TLS and auth_file anew.")
+    body.append("SIGHUP has it read its options and their files again, and apply those that a reload applies; if anything is wrong, "
+                "it says so and nothing changes.")
     body += [".SH FILES", f".I /etc/egret/{roff(program)}.yaml", ".br", ".I /run/egret"]
     others = {"egret-proxy": "egret\\-backend", "egret-backend": "egret\\-proxy"}[program]
     return page(program, 8, summary.rstrip("."), "[--config FILE] [--set KEY=VALUE]...", body,

@@ -9,6 +9,7 @@ namespace egret::base {
 
 // Of the lines that egret-memcached reads and systemd does not know.
 inline constexpr std::string_view kNotifyReady = "READY=1";
+inline constexpr std::string_view kNotifyReloading = "RELOADING=1";  // with a MONOTONIC_USEC; until READY
 inline constexpr std::string_view kNotifyStatus = "STATUS=";
 inline constexpr std::string_view kNotifyListening =
     "X_EGRET_LISTENING=";  // as bound, many: tcp:127.0.0.1:1, tcp6:[::1]:1, unix:/x

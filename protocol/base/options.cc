@@ -318,6 +318,30 @@ bool Options::is_given(std::string_view name) const {
   return !values_[index_of(name)].place.empty();
 }
 
+bool Options::Value::means_the_same(const Value& other, OptionType type) const {
+  if (type == OptionType::kList) return list == other.list;
+  if (type == OptionType::kText || type == OptionType::kChoice) return text == other.text;
+  return number == other.number;
+}
+
+Options Options::renewed_by(const Options& next, std::vector<std::string_view>& kept) const {
+  Options renewed = next;
+  for (size_t index = 0; index < table_.size(); ++index) {
+    if (table_[index].applied_by == AppliedBy::kReload) continue;
+    if (!values_[index].means_the_same(next.values_[index], table_[index].type)) kept.push_back(table_[index].name);
+    renewed.values_[index] = values_[index];
+  }
+  return renewed;
+}
+
+std::vector<std::string_view> Options::differing_from(const Options& other) const {
+  std::vector<std::string_view> names;
+  for (size_t index = 0; index < table_.size(); ++index) {
+    if (!values_[index].means_the_same(other.values_[index], table_[index].type)) names.push_back(table_[index].name);
+  }
+  return names;
+}
+
 Status Options::error(std::string_view name, std::string_view what) const {
   return Status::error(values_[index_of(name)].place + std::string(name) + ": " + std::string(what));
 }

@@ -37,6 +37,9 @@ enum class OptionType : uint8_t {
   kList,      // texts: a YAML sequence, or one scalar that commas part, as in --set; limits: how many
 };
 
+// What makes a changed value take effect: SIGHUP, or a restart alone.
+enum class AppliedBy : uint8_t { kRestart, kReload };
+
 inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 // Tables are constants that live as long as the program. Designated initialisers read best:
@@ -49,6 +52,7 @@ struct OptionRow {
   int64_t min = 0;
   int64_t max = kNoLimit;
   std::string_view choices{};  // kChoice: "auto|on|off"
+  AppliedBy applied_by = AppliedBy::kRestart;
 };
 
 inline constexpr size_t kMaxConfigBytes = 1u << 20;  // of a YAML file
@@ -82,6 +86,12 @@ class Options {
 
   std::span<const OptionRow> table() const { return table_; }
 
+  // For a reload: `next`, of the same table, but with the values from here of the options that need a restart; `kept`
+  // are those of them that `next` would have changed.
+  Options renewed_by(const Options& next, std::vector<std::string_view>& kept) const;
+  // The options that have another value there.
+  std::vector<std::string_view> differing_from(const Options& other) const;
+
  private:
   friend class OptionsLoader;
   struct Value {
@@ -89,6 +99,9 @@ class Options {
     std::vector<std::string> list;  // kList
     int64_t number = 0;             // kFlag, kInteger, kSize, kDuration
     std::string place;              // "file:12: ", "--set a=b: ", or empty for the default
+
+    // However they are written.
+    bool means_the_same(const Value& other, OptionType type) const;
   };
 
   const Value& value(std::string_view name, std::initializer_list<OptionType> types) const;

@@ -94,6 +94,10 @@ std::string yaml_value(const OptionRow& row) {
   return row.type == OptionType::kText ? quoted(row.default_value, kMaxTextBytes) : std::string(row.default_value);
 }
 
+const char* applied_by_text(const OptionRow& row) {
+  return row.applied_by == AppliedBy::kReload ? "reload" : "restart";
+}
+
 }  // namespace
 
 std::string expectation(const OptionRow& row) {
@@ -126,30 +130,33 @@ std::string help_text(std::span<const OptionRow> table, size_t width) {
   std::string out;
   for (const OptionRow& row : table) {
     out += "  " + std::string(row.name) + " (" + type_text(row) + "; default " +
-           (row.default_value.empty() ? "empty" : std::string(row.default_value)) + ")\n";
+           (row.default_value.empty() ? "empty" : std::string(row.default_value)) + "; applied by a " +
+           applied_by_text(row) + ")\n";
     out += wrapped(row.help, width, "      ");
   }
   return out;
 }
 
 std::string help_markdown(std::span<const OptionRow> table) {
-  std::string out = "| option | type | default | what it does |\n| --- | --- | --- | --- |\n";
+  std::string out = "| option | type | default | applied by | what it does |\n| --- | --- | --- | --- | --- |\n";
   for (const OptionRow& row : table) {
     out += "| `" + std::string(row.name) + "` | " + markdown_cell(type_text(row)) + " | " +
            (row.default_value.empty() ? "" : "`" + markdown_cell(row.default_value) + "`") + " | " +
-           markdown_cell(row.help) + " |\n";
+           applied_by_text(row) + " | " + markdown_cell(row.help) + " |\n";
   }
   return out;
 }
 
 std::string help_yaml(std::string_view program, std::span<const OptionRow> table) {
   const std::string name(program);
-  std::string out = "# The options of " + name + ", each at its default: uncomment a line to change it.\n" +  //
-                    "# To check a file: " + name +
-                    " --check-config --config FILE. On the command line: --set KEY=VALUE.\n" +
-                    "# This file is the output of " + name + " --help-yaml.\n";
+  std::string out =
+      "# The options of " + name + ", each at its default: uncomment a line to change it.\n" + "# `systemctl reload " +
+      name + "` (SIGHUP) applies those that say so, the others need a restart.\n" + "# To check a file: " + name +
+      " --check-config --config FILE. On the command line: --set KEY=VALUE.\n" + "# This file is the output of " +
+      name + " --help-yaml.\n";
   for (const OptionRow& row : table) {
-    const std::string help = std::string(row.help) + " (" + type_text(row) + ")";
+    const std::string help =
+        std::string(row.help) + " (" + type_text(row) + "; applied by a " + applied_by_text(row) + ")";
     out += "\n" + wrapped(help, 120, "# ") + "#" + std::string(row.name) + ": " + yaml_value(row) + "\n";
   }
   return out;

@@ -32,10 +32,7 @@ void print(const std::string& text) {
 }
 
 ProgramStart failed(const ProgramInfo& info, const std::string& message) {
-  return {.options = std::nullopt,
-          .exit_status = fail_start(info.name, one_line(message)),
-          .config_file = std::nullopt,
-          .set_arguments = {}};
+  return {.options = std::nullopt, .exit_status = fail_start(info.name, one_line(message)), .sources = {}};
 }
 
 std::string help(const ProgramInfo& info) {
@@ -94,9 +91,9 @@ ProgramStart start_program(const ProgramInfo& info, int argc, const char* const*
     return start;
   }
 
-  if (app.count("--config") > 0) start.config_file = arguments.config_file;
-  start.set_arguments = arguments.set_arguments;
-  auto options = Options::load(info.table, start.config_file, start.set_arguments);
+  if (app.count("--config") > 0) start.sources.config_file = arguments.config_file;
+  start.sources.set_arguments = arguments.set_arguments;
+  auto options = Options::load(info.table, start.sources.config_file, start.sources.set_arguments);
   if (!options) return failed(info, options.message());
   if (info.check) {
     if (Status status = info.check(options.value()); !status) return failed(info, status.message());

@@ -11,6 +11,7 @@
 
 #include "base/doctor.h"
 #include "base/options.h"
+#include "base/reload.h"
 #include "base/status.h"
 
 namespace egret::base {
@@ -32,8 +33,7 @@ struct ProgramInfo {
 struct ProgramStart {
   std::optional<Options> options;  // none: exit with exit_status, everything is said already
   int exit_status = 0;
-  std::optional<std::string> config_file;
-  std::vector<std::string> set_arguments;
+  OptionSources sources;
 };
 
 // Reads the command line; answers --help, --version, --check-config and --doctor on stdout itself, prints an error as

@@ -48,6 +48,7 @@ class ClientParser {
     must_authenticate_ = false;
     binary_.require_authentication(false);
   }
+  bool must_authenticate() const { return must_authenticate_; }
   bool is_binary() const { return language_ == Language::kBinary; }
 
  private:

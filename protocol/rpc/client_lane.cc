@@ -321,6 +321,13 @@ void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t respon
   show_mode();
 }
 
+void ClientLane::set_fetch(const FetchOptions& fetch) {
+  fetch_ = fetch;
+  policy_.set_options(fetch);
+  counters_.fetch_size.set(fetch_size());
+  show_mode();
+}
+
 void ClientLane::show_mode() {
   const bool replies = policy_.mode() == FetchPolicy::Mode::kReply;
   counters_.mode.set(static_cast<uint64_t>(replies ? LaneMode::kReply : LaneMode::kFetch));

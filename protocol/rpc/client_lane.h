@@ -110,6 +110,8 @@ class ClientLane {
   void fail_all();
 
   const FetchPolicy& policy() const { return policy_; }
+  // How it waits from now on.
+  void set_fetch(const FetchOptions& fetch);
   const LaneCounters& counters() const { return counters_; }
   uint32_t number() const { return lane_; }
 
@@ -156,7 +158,7 @@ class ClientLane {
   transport::ClientEndpoint& endpoint_;
   const uint64_t& now_ns_;  // the session's, of this pass
   FetchPolicy policy_;
-  const FetchOptions fetch_;
+  FetchOptions fetch_;
   std::unique_ptr<Slot[]> slots_;
 
   uint64_t next_seq_ = 1;    // of the open message, or of the next one

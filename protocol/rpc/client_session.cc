@@ -25,6 +25,15 @@ ClientSession::ClientSession(const SessionOptions& options, const base::Clock& c
 
 ClientSession::~ClientSession() = default;
 
+void ClientSession::set_options(SessionOptions options) {
+  options.address = std::move(options_.address);
+  options.worker_id = options_.worker_id;
+  options_ = std::move(options);
+  backoff_ns_ = std::min(backoff_ns_, options_.backoff_max_ns);
+  if (state_ == State::kWaiting) deadline_ns_ = std::min(deadline_ns_, clock_.now_ns() + backoff_ns_);
+  for (auto& lane : lanes_) lane->set_fetch(options_.fetch);
+}
+
 // --- set-up and death
 // ----------------------------------------------------------------------------------------------------
 

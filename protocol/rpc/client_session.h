@@ -97,6 +97,9 @@ class ClientSession {
   int control_fd() const { return endpoint_->control_fd(); }
   int data_fd() const { return endpoint_->data_fd(); }
   const SessionOptions& options() const { return options_; }
+  // But for address and worker_id, which stay. What shapes a session (window, queue pairs, secret) counts from the next
+  // one on, everything else at once.
+  void set_options(SessionOptions options);
   const wire::Grant& grant() const { return grant_; }       // open only
   std::string facts() const { return endpoint_->facts(); }  // open only
 
@@ -144,7 +147,7 @@ class ClientSession {
   void stage_fetches();
   const char* poll_events(bool& progress);
 
-  const SessionOptions options_;
+  SessionOptions options_;
   const base::Clock& clock_;
   SessionObserver& observer_;
   const Connect connect_;

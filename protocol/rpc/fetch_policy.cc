@@ -20,6 +20,11 @@ uint32_t follow(uint32_t average, uint32_t sample) {
 }
 }  // namespace
 
+void FetchPolicy::set_options(const FetchOptions& options) {
+  options_ = options;
+  if (options.mode != FetchMode::kAuto) mode_ = options.mode == FetchMode::kReply ? Mode::kReply : Mode::kFetch;
+}
+
 uint32_t FetchPolicy::fetch_size() const {
   return std::clamp(response_average_, options_.min_fetch, options_.max_fetch);
 }

@@ -39,6 +39,8 @@ class FetchPolicy {
       : options_(options), mode_(options.mode == FetchMode::kReply ? Mode::kReply : Mode::kFetch) {}
 
   Mode mode() const { return mode_; }
+  // From now on; what was learned stays.
+  void set_options(const FetchOptions& options);
   // Over a network: how long after it was sent a message is fetched first, and how long after the last fetch in vain,
   // `waited_ns` after it was sent, again. Learned: as late as makes nearly every first fetch find its result, since a
   // fetch in vain costs both sides' devices as much as one that succeeds.
@@ -62,7 +64,7 @@ class FetchPolicy {
   static constexpr uint32_t kMinPatience = 64;
   static constexpr uint32_t kMaxPatience = 1 << 16;
 
-  const FetchOptions options_;
+  FetchOptions options_;
   Mode mode_;
   uint32_t slow_in_a_row_ = 0;
   uint32_t short_in_a_row_ = 0;

@@ -89,6 +89,11 @@ class SlotPoller {
   // Puts lanes that have been idle long enough (or all, if `all`) to sleep: asleep, fence, one more look. The caller
   // may block when awake_lanes() is 0 afterwards.
   void park(bool all = false);
+  // How long lanes are polled without a request, from now on: PollerOptions.
+  void set_idle(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns) {
+    options_.lane_idle_ns = lane_idle_ns;
+    options_.far_lane_idle_ns = far_lane_idle_ns;
+  }
   // A ring (or a reason to look again): wakes the lane of that session.
   void ring(uint64_t session_id);
 
@@ -121,7 +126,7 @@ class SlotPoller {
   void wake(LaneId id);
   void remove_awake(size_t position);
 
-  const PollerOptions options_;
+  PollerOptions options_;
   const base::Clock& clock_;
   OpHandler& handler_;
   DeliveryRelay& relay_;

@@ -159,6 +159,7 @@ class ShmListener final : public Listener {
     return std::unique_ptr<ServerEndpoint>(std::make_unique<ShmServerEndpoint>(std::move(peer), user, process));
   }
   bool needs_pause() const override { return needs_pause_; }
+  void allow(const std::vector<uint32_t>& uids) override { options_.allowed_uids = uids; }
 
  private:
   bool is_allowed(uid_t uid) const {
@@ -167,7 +168,7 @@ class ShmListener final : public Listener {
   }
   UniqueFd socket_;
   const std::string path_;
-  const ListenOptions options_;
+  ListenOptions options_;
   bool needs_pause_ = false;
 };
 

@@ -151,6 +151,8 @@ class Listener {
   // After an error: it is this host that is short of something, so asking again at once is in vain. Ask after a pause,
   // whether fd() is readable or not.
   virtual bool needs_pause() const = 0;
+  // Who may connect from now on, where the transport knows users: ListenOptions' allowed_uids.
+  virtual void allow(const std::vector<uint32_t>& /*uids*/) {}
 };
 
 }  // namespace egret::transport

@@ -38,7 +38,7 @@ struct Fixture {
     auto executor =
         Executor::create({.partition = number, .partitions = 2, .memory = 8 << 20, .item_size_max = 1 << 20}, clock);
     REQUIRE(executor.is_ok());
-    const PartitionOptions options{.number = number, .lane_idle_ns = kNever, .far_lane_idle_ns = kNever};
+    const PartitionOptions options{.number = number, .polling = {.lane_idle_ns = kNever, .far_lane_idle_ns = kNever}};
     partition = std::make_unique<Partition>(options, clock, mail, std::move(executor.value()));
   }
   void start() {

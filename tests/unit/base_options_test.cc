@@ -262,25 +262,26 @@ TEST_CASE("checks beyond the table blame the place that gave the value") {
 
 TEST_CASE("help shows each option with type, default and wrapped help") {
   const std::string help = help_text(kTable, 80);
-  CHECK(help.find("  workers (integer, 0 to 64; default 0)\n      Threads.\n") != std::string::npos);
-  CHECK(help.find("  slot (size, 512B to 1MiB; default 4KiB)\n") != std::string::npos);
-  CHECK(help.find("  pin (auto, on, off; default auto)\n") != std::string::npos);
-  CHECK(help.find("  uids (list; default empty)\n") != std::string::npos);
+  CHECK(help.find("  workers (integer, 0 to 64; default 0; applied by a restart)\n      Threads.\n") !=
+        std::string::npos);
+  CHECK(help.find("  slot (size, 512B to 1MiB; default 4KiB; applied by a restart)\n") != std::string::npos);
+  CHECK(help.find("  pin (auto, on, off; default auto; applied by a restart)\n") != std::string::npos);
+  CHECK(help.find("  uids (list; default empty; applied by a restart)\n") != std::string::npos);
   const OptionRow long_row{.name = "x", .help = "one two three four five six"};
   CHECK(help_text(std::span(&long_row, 1), 20) ==
-        "  x (text; default empty)\n      one two three\n      four five six\n");
+        "  x (text; default empty; applied by a restart)\n      one two three\n      four five six\n");
 }
 
 TEST_CASE("the Markdown table escapes what would break it") {
   const OptionRow row{.name = "x", .type = OptionType::kText, .default_value = "a|b", .help = "This | that."};
   CHECK(help_markdown(std::span(&row, 1)) ==
-        "| option | type | default | what it does |\n| --- | --- | --- | --- |\n| `x` | text | `a\\|b` | This \\| "
-        "that. |\n");
+        "| option | type | default | applied by | what it does |\n| --- | --- | --- | --- | --- |\n"
+        "| `x` | text | `a\\|b` | restart | This \\| that. |\n");
 }
 
 TEST_CASE("the YAML for conf/ names every option at its default, commented out") {
   const std::string yaml = help_yaml("egret-test", kTable);
-  CHECK(yaml.find("\n# Threads. (integer, 0 to 64)\n#workers: 0\n") != std::string::npos);
+  CHECK(yaml.find("\n# Threads. (integer, 0 to 64; applied by a restart)\n#workers: 0\n") != std::string::npos);
   CHECK(yaml.find("\n#listen: [\"tcp:1\", \"tcp:2\"]\n") != std::string::npos);
   CHECK(parse(yaml));
 
@@ -297,4 +298,49 @@ TEST_CASE("the YAML for conf/ names every option at its default, commented out")
     CHECK(loaded.value().is_given(row.name));
     CHECK(loaded.value().written(row.name) == defaults.written(row.name));
   }
+}
+
+// --- a reload
+
+namespace {
+
+constexpr OptionRow kReloadTable[] = {
+    {.name = "threads", .type = OptionType::kInteger, .default_value = "1", .help = "How many."},
+    {.name = "level",
+     .type = OptionType::kChoice,
+     .default_value = "low",
+     .help = "How much.",
+     .choices = "low|high",
+     .applied_by = AppliedBy::kReload},
+    {.name = "memory", .type = OptionType::kSize, .default_value = "1KiB", .help = "Bytes."},
+    {.name = "users", .type = OptionType::kList, .default_value = "", .help = "Who.", .applied_by = AppliedBy::kReload},
+};
+using Names = std::vector<std::string_view>;
+
+Options of(const std::vector<std::string>& arguments) {
+  auto options = Options::parse(kReloadTable, "", "", arguments);
+  REQUIRE(options.is_ok());
+  return options.value();
+}
+
+}  // namespace
+
+TEST_CASE("a reload renews what it may, keeps what needs a restart, and says which of that would have changed") {
+  const Options before = of({"threads=2", "memory=2KiB"});
+  Names kept;
+  const Options after = before.renewed_by(of({"threads=3", "level=high", "memory=2048", "users=a,b"}), kept);
+  CHECK(after.integer("threads") == 2);
+  CHECK(after.text("level") == "high");
+  CHECK(after.list("users") == std::vector<std::string>{"a", "b"});
+  CHECK(kept == Names{"threads"});
+  CHECK(before.differing_from(after) == Names{"level", "users"});
+  CHECK(after.differing_from(after).empty());
+}
+
+TEST_CASE("whether a value was given is renewed with it") {
+  Names kept;
+  const Options after = of({"threads=2"}).renewed_by(of({"level=low"}), kept);
+  CHECK(after.is_given("threads"));
+  CHECK(after.is_given("level"));
+  CHECK(kept == Names{"threads"});
 }

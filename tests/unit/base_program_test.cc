@@ -85,7 +85,7 @@ TEST_CASE("options come from repeated --set, in either spelling") {
   REQUIRE(outcome.start.options);
   CHECK(outcome.start.options->integer("workers") == 3);
   CHECK(outcome.start.options->list("listen").size() == 2);
-  CHECK(outcome.start.set_arguments == std::vector<std::string>{"workers=3", "listen=a,b"});
+  CHECK(outcome.start.sources.set_arguments == std::vector<std::string>{"workers=3", "listen=a,b"});
   CHECK(outcome.output.empty());
   CHECK(outcome.errors.empty());
 }
@@ -109,7 +109,8 @@ TEST_CASE("--check-config, --version and --help print and end with status 0") {
     CHECK(outcome.output.find(beginning) == 0);
     CHECK(outcome.errors.empty());
   }
-  CHECK(run({"--help"}).output.find("  workers (integer, 0 to 64; default 0)\n") != std::string::npos);
+  CHECK(run({"--help"}).output.find("  workers (integer, 0 to 64; default 0; applied by a restart)\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("what is wrong is one line on stderr and status 1") {

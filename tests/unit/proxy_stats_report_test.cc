@@ -21,7 +21,7 @@ struct Proxy {
         std::vector<std::string>{"listen=unix:/x,tcp:1.2.3.4:5", "workers=2", "backends=shm:/a,rdma:[::1]:2 name=two"});
     REQUIRE(options.is_ok());
     config = resolve_config(options.value()).value();
-    source.config = &config;
+    source.config.set(config);
     source.clock = &clock;
     source.start_ns = clock.now_ns();
     for (int i = 0; i < 2; ++i) {
@@ -140,6 +140,7 @@ TEST_CASE("rows of what is switched off are left out, as memcached's") {
   CHECK(rows.at("time_in_listen_disabled_us") == "70");
   proxy.config.maxconns_fast = false;
   proxy.config.idle_timeout_ns = 1;
+  proxy.source.config.set(proxy.config);
   proxy.source.accepts.is_disabled.set(1);
   rows = general(proxy.source);
   CHECK(rows.at("idle_kicks") == "2");
@@ -155,7 +156,7 @@ TEST_CASE("rows of what is switched off are left out, as memcached's") {
 
 TEST_CASE("stats conns: listeners and connections of all workers, by descriptor, under memcached's names") {
   Proxy proxy;
-  proxy.source.listeners = {{5, "tcp:1.2.3.4:5"}};
+  proxy.source.listeners.set({{5, "tcp:1.2.3.4:5"}});
   ConnectionRecord one, two, gone;
   one.fd = 9;
   one.peer = "tcp:9.9.9.9:9";

@@ -1,0 +1,38 @@
+// A value that is replaced as a whole while other threads read it: each reader has the one that was there when it
+// asked, for as long as it holds it. Cold paths only (a lock, and a reference count that threads share): a thread that
+// needs the value often keeps what it got, and is told by its mail when to get it again.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace egret::base {
+
+template <typename T>
+class Live {
+ public:
+  Live() : value_(std::make_shared<const T>()) {}
+  explicit Live(T value) : value_(std::make_shared<const T>(std::move(value))) {}
+  Live(const Live&) = delete;
+  Live& operator=(const Live&) = delete;
+
+  // Any thread. Never null.
+  std::shared_ptr<const T> get() const {
+    const std::lock_guard lock(mutex_);
+    return value_;
+  }
+  void set(T value) {
+    auto next = std::make_shared<const T>(std::move(value));
+    {
+      const std::lock_guard lock(mutex_);
+      value_.swap(next);
+    }  // the old one goes after the lock
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const T> value_;
+};
+
+}  // namespace egret::base

@@ -1,0 +1,66 @@
+#include "base/reload.h"
+
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/notify.h"
+#include "base/text.h"
+
+namespace egret::base {
+
+namespace {
+
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
+std::string reloading_notice() {
+  return std::string(kNotifyReloading) + "\nMONOTONIC_USEC=" + std::to_string(SystemClock().now_ns() / 1000);
+}
+
+std::string shown(const Options& options, std::string_view name) {
+  return quoted(options.written(name));
+}
+
+}  // namespace
+
+Reloader::Reloader(OptionSources sources, Options in_force, std::function<Status(const Options&)> check)
+    : sources_(std::move(sources)), in_force_(std::move(in_force)), check_(std::move(check)) {}
+
+bool Reloader::reload(const Apply& apply, ReloadCounters& counters) {
+  notify_supervisor(reloading_notice());
+  const Status done = try_to(apply);
+  (done ? counters.succeeded : counters.failed).add(1);
+  std::string status;
+  if (!done) {
+    status = "reload refused, everything stays as it was: " + one_line(done.message());
+    log_error("{}", status);
+  }
+  notify_supervisor(std::string(kNotifyReady) + "\n" + std::string(kNotifyStatus) + status);
+  return done.is_ok();
+}
+
+Status Reloader::try_to(const Apply& apply) {
+  auto loaded = Options::load(in_force_.table(), sources_.config_file, sources_.set_arguments);
+  if (!loaded) return loaded.status();
+  if (Status good = check_(loaded.value()); !good) return good;
+  std::vector<std::string_view> kept;
+  const Options next = in_force_.renewed_by(loaded.value(), kept);
+  // Once more, since what is kept may not go with what is new.
+  if (Status good = kept.empty() ? Status::ok() : check_(next); !good) return good;
+  if (Status applied = apply(next); !applied) return applied;
+  const std::vector<std::string_view> changed = in_force_.differing_from(next);
+  for (const std::string_view name : kept) {
+    log_warning("reload: {} takes effect at a restart: it is {} until then, not {}", name, shown(in_force_, name),
+                shown(loaded.value(), name));
+  }
+  in_force_ = next;
+  log_info("reloaded: {}",
+           changed.empty() ? "no option has changed, files are read again" : "changed: " + joined(changed));
+  return Status::ok();
+}
+
+}  // namespace egret::base

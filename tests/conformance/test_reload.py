@@ -1,0 +1,628 @@
+"""SIGHUP: every row of both option tables, one by one. What the table says of it is what happens: `reload`, and a change
+takes effect while clients go on; `restart`, and a line says so while everything stays as it was."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import socket
+import ssl
+import subprocess
+
+import pytest
+
+import servers
+import tls
+from servers import ask, connect, stats_of, wait_for
+
+pytestmark = pytest.mark.skipif(servers.SUT != "egret", reason="memcached reads no configuration")
+BIG = 3000  # bytes of a value that several fetch sizes are too small for
+
+
+def table(name):
+    """The rows of a daemon's table: option → what applies it."""
+    text = subprocess.run([servers.egret_binary(name), "--help-markdown"], capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"^\| `(\w+)` \| .*? \| (reload|restart) \| ", text, re.M)
+    assert len(rows) == text.count("\n") - 2, text
+    return dict(rows)
+
+
+class Configured:
+    """A daemon whose options are all in one file."""
+
+    def __init__(self, directory, name, options):
+        self.directory, self.name = directory, name
+        self.path = directory / f"{name}.yaml"
+        self.options = dict(options)
+        self.restart()
+
+    def write(self):
+        quoted = (f"{key}: {value if str(value).startswith('[') else repr(str(value))}" for key, value in self.options.items())
+        self.path.write_text("".join(line + "\n" for line in quoted))
+
+    def restart(self):
+        self.write()
+        self.daemon = servers.Daemon([servers.egret_binary(self.name), "--config", self.path], self.directory, self.name)
+
+    def log(self):
+        return self.daemon.log(1_000_000)
+
+    def hup(self, **changes):
+        """Changes the file, sends SIGHUP, and returns what was logged until it was read."""
+        self.options.update(changes)
+        self.write()
+        before = len(self.log())
+        self.daemon.signal(signal.SIGHUP)
+        is_read = lambda: re.search(r"reloaded: |reload refused", self.log()[before:])
+        wait_for(is_read, f"{self.name} to reload {changes}")
+        return self.log()[before:]
+
+    def changed(self, **changes):
+        """hup(), and it must have been applied."""
+        said = self.hup(**changes)
+        assert f"reloaded: changed: {', '.join(changes)}\n" in said and "restart" not in said, said
+
+
+class System:
+    """Both daemons, the proxy on a loopback port and on a Unix socket."""
+
+    def __init__(self, directory, backend=None, proxy=None):
+        self.directory = directory
+        self.where = f"shm:{directory}/backend.sock"
+        self.address = ("127.0.0.1", servers.free_port())
+        self.unix_path = f"{directory}/clients.sock"
+        self.backend = Configured(directory, "egret-backend", {"listen": f"[{self.where}]", "memory": "64MiB", "populate": "false",
+                                                               "partitions": 1, **(backend or {})})
+        self.listen = ["tcp:%s:%d" % self.address, f"unix:{self.unix_path}"]
+        self.proxy = Configured(directory, "egret-proxy", {"listen": self.listed(*self.listen), "backends": f"['{self.where}']",
+                                                           "workers": 2, **(proxy or {})})
+        self.wait_until_served()
+
+    @staticmethod
+    def listed(*values):
+        return "[" + ", ".join(f"'{value}'" for value in values) + "]"
+
+    def wait_until_served(self):
+        def serves():
+            try:
+                return all(ask(self.unix_path, b"get ready\r\n").endswith(b"END\r\n") for _ in range(4))
+            except OSError:
+                return False
+        wait_for(serves, "the proxy to serve")
+
+    def renew_backend(self):
+        """All sessions are new afterwards."""
+        self.backend.daemon.stop()
+        self.backend.restart()
+        self.wait_until_served()
+
+    def settings(self):
+        return stats_of(self.unix_path, b"settings")
+
+    def stop(self):
+        self.proxy.daemon.stop()
+        self.backend.daemon.stop()
+
+
+@pytest.fixture
+def system(tmp_path_factory):
+    with contextlib.ExitStack() as started:
+        def start(backend=None, proxy=None):
+            found = System(servers.scratch_directory(), backend, proxy)
+            started.callback(found.stop)
+            return found
+        yield start
+
+
+# --- egret-proxy: option → what shows that a change has taken effect. Each starts its own system.
+
+def setting(option, row, value, expected, **proxy):
+    """`stats settings` says so."""
+    def prove(start):
+        system = start(proxy=proxy)
+        assert system.settings()[row] != expected
+        system.proxy.changed(**{option: value})
+        wait_for(lambda: system.settings()[row] == expected, f"{row} {expected}")
+    return prove
+
+
+def answer(option, value, request, expected, before=None, **proxy):
+    """A client that was there before is answered otherwise."""
+    def prove(start):
+        system = start(proxy={**proxy, **({option: before} if before else {})})
+        with connect(system.address) as client:
+            def says():
+                client.sendall(request)
+                return client.recv(65536)
+            assert not says().startswith(expected)
+            system.proxy.changed(**{option: value})
+            wait_for(lambda: says().startswith(expected), f"{expected} for {request}")
+    return prove
+
+
+def said(option, value, **proxy):
+    """Of what shows in figures only: that it was applied. Units show the rest."""
+    def prove(start):
+        start(proxy=proxy).proxy.changed(**{option: value})
+    return prove
+
+
+def prove_listen(start):
+    system = start()
+    other = ("127.0.0.1", servers.free_port())
+    with connect(system.address) as early:
+        system.proxy.changed(listen=system.listed("tcp:%s:%d" % other, system.listen[1]))
+        assert ask(other, b"mn\r\n") == b"MN\r\n"
+        with pytest.raises(ConnectionRefusedError):
+            connect(system.address)
+        early.sendall(b"mn\r\n")
+        assert early.recv(64) == b"MN\r\n"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        text = system.proxy.hup(listen=system.listed("tcp:127.0.0.1:%d" % servers.free_port(), "tcp:%s:%d" % taken.getsockname()))
+        assert re.search(r"reload refused.*egret-proxy.yaml:1: listen: cannot listen on tcp:127.0.0.1:\d+: Address already in use", text)
+    assert ask(other, b"mn\r\n") == b"MN\r\n"
+    assert ask(system.unix_path, b"mn\r\n") == b"MN\r\n"
+
+
+def prove_unix_mode(start):
+    system = start()
+    assert os.stat(system.unix_path).st_mode & 0o777 == 0o700
+    system.proxy.changed(unix_mode="0751")
+    assert os.stat(system.unix_path).st_mode & 0o777 == 0o751
+
+
+def prove_secret(start):
+    system = start()
+    secret = system.directory / "secret"
+    secret.write_bytes(b"0123456789abcdef")
+    secret.chmod(0o400)
+    system.proxy.changed(secret_file=secret)
+    system.backend.changed(secret_file=secret)
+    system.renew_backend()  # which serves only who holds it
+    assert ask(system.address, b"get k\r\n") == b"END\r\n"
+
+
+def prove_max_connections(start):
+    system = start(proxy={"maxconns_fast": "true"})
+    with connect(system.address) as first:
+        system.proxy.changed(max_connections=1)
+        with connect(system.address) as second:
+            assert second.recv(100) == b"ERROR Too many open connections\r\n"
+        first.sendall(b"mn\r\n")
+        assert first.recv(100) == b"MN\r\n"
+        system.proxy.changed(max_connections=2)
+        assert ask(system.address, b"mn\r\n") == b"MN\r\n"
+
+
+def prove_maxconns_fast(start):
+    system = start(proxy={"maxconns_fast": "false", "max_connections": 1})
+    def is_one_there():
+        return re.search(r"^STAT curr_connections 1\r$", ask(system.address, b"stats\r\n", end=b"END\r\n").decode(), re.M)
+    wait_for(is_one_there, "no client but us")
+    with connect(system.address) as first, connect(system.address) as second:
+        first.sendall(b"mn\r\n")
+        assert first.recv(100) == b"MN\r\n"
+        second.sendall(b"mn\r\n")  # and waits
+        system.proxy.changed(maxconns_fast="true")
+        assert second.recv(100).startswith(b"ERROR Too many open connections")
+
+
+def prove_idle_timeout(start):
+    system = start()
+    with connect(system.address) as idle:
+        idle.sendall(b"mn\r\n")
+        assert idle.recv(100) == b"MN\r\n"
+        system.proxy.changed(idle_timeout="300ms")
+        assert idle.recv(100) == b""
+
+
+def prove_backlog(start):
+    system = start(proxy={"backlog": 7})
+    def backlog():
+        found = subprocess.run(["ss", "-ltnH", f"sport = :{system.address[1]}"], capture_output=True, text=True, check=True)
+        return int(found.stdout.split()[2])
+    assert backlog() == 7
+    system.proxy.changed(backlog=9)
+    assert backlog() == 9
+
+
+def prove_protocol(start):
+    system = start()
+    with connect(system.address) as early:
+        system.proxy.changed(protocol="binary")
+        early.sendall(b"mn\r\n")
+        assert early.recv(100) == b"MN\r\n"
+    def is_refused():
+        with connect(system.address) as late:
+            late.sendall(b"mn\r\n" + b"x" * 24)
+            return not late.recv(100).startswith(b"MN")
+    wait_for(is_refused, "text to be refused")
+
+
+def prove_auth_file(start):
+    system = start()
+    users = system.directory / "users"
+    users.write_text("anna:secret\n")
+    login = b"set auth 0 0 11\r\nanna secret\r\n"
+    with connect(system.address) as early:
+        system.proxy.changed(auth_file=users)
+        early.sendall(b"mn\r\n")
+        assert early.recv(100) == b"MN\r\n"
+    wait_for(lambda: ask(system.address, b"mn\r\n") == b"CLIENT_ERROR unauthenticated\r\n", "newcomers to be unknown")
+    assert ask(system.address, login) == b"STORED\r\n"
+    with connect(system.address) as waiting:  # to say who it is, when that is no longer asked
+        system.proxy.changed(auth_file="")
+        wait_for(lambda: ask(system.address, b"mn\r\n") == b"MN\r\n", "everybody to be served")
+        waiting.sendall(login)
+        assert waiting.recv(100) == b"STORED\r\n"
+
+
+def prove_op_timeout(start):
+    system = start(proxy={"op_timeout": "1h"})
+    os.kill(system.backend.daemon.pid, signal.SIGSTOP)
+    tasks = list(pathlib.Path(f"/proc/{system.backend.daemon.pid}/task").iterdir())
+    wait_for(lambda: all("\nState:\tT" in (task / "status").read_text() for task in tasks), "the backend to stand still")
+    try:
+        with connect(system.address) as client:
+            client.sendall(b"get k\r\n")
+            system.proxy.changed(op_timeout="100ms")
+            assert client.recv(100).startswith(b"SERVER_ERROR")
+    finally:
+        os.kill(system.backend.daemon.pid, signal.SIGCONT)
+
+
+def prove_reconnect_max(start):
+    system = start(proxy={"reconnect_max": "1h"})
+    system.backend.daemon.stop()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as nobody:
+        nobody.bind(str(system.directory / "backend.sock"))
+        nobody.listen()
+        nobody.settimeout(20 * servers.SLACK)
+        system.proxy.changed(reconnect_max="10ms")
+        for _ in range(50):  # two workers: with pauses that double, this many would take an hour
+            nobody.accept()[0].close()
+
+
+def lane(system, row):
+    return {value for name, value in stats_of(system.unix_path, b"egret").items() if name.endswith(":" + row)}
+
+
+def fetch_size(start, option, value, expected, **proxy):
+    system = start(proxy=proxy)
+    assert ask(system.address, b"set big 0 0 %d\r\n" % BIG + b"x" * BIG + b"\r\n") == b"STORED\r\n"
+    before = lane(system, "fetch_size")
+    system.proxy.changed(**{option: value})
+    for _ in range(64):
+        with connect(system.address) as client:
+            client.sendall(b"get big\r\nmn\r\n" * 8)
+            seen = b""
+            while seen.count(b"MN\r\n") < 8:
+                seen += client.recv(65536)
+    assert lane(system, "fetch_size") == {expected} != before
+
+
+def prove_fetch_mode(start):
+    system = start(proxy={"fetch_mode": "fetch"})
+    assert lane(system, "mode") == {"fetch"}
+    system.proxy.changed(fetch_mode="reply")
+    wait_for(lambda: lane(system, "mode") == {"reply"}, "lanes to ask with every request")
+    assert ask(system.address, b"get k\r\n") == b"END\r\n"
+    system.proxy.changed(fetch_mode="fetch")
+    wait_for(lambda: lane(system, "mode") == {"fetch"}, "lanes to fetch")
+    assert ask(system.address, b"get k\r\n") == b"END\r\n"
+
+
+def prove_window(start):
+    system = start()
+    system.proxy.changed(window=16)
+    before = len(system.proxy.log())
+    system.renew_backend()
+    assert "lanes x 16 slots" in system.proxy.log()[before:]
+
+
+def prove_log_level(start):
+    for name, needs_restart in ("proxy", "workers"), ("backend", "partitions"):
+        daemon = getattr(start(), name)
+        before = len(daemon.log())
+        was = daemon.options[needs_restart]
+        daemon.options.update({"log_level": "warning", needs_restart: 5})
+        daemon.write()
+        daemon.daemon.signal(signal.SIGHUP)
+        wait_for(lambda: f"warning: reload: {needs_restart} takes effect" in daemon.log()[before:], "the warning")
+        text = daemon.hup(log_level="info", **{needs_restart: was})
+        assert "reloaded: changed: log_level\n" in text
+        assert daemon.log()[before:].count("info: reloaded") == 1  # the first one was not told
+
+
+class Tls:
+    """A proxy that speaks TLS, and files for it."""
+
+    def __init__(self, start, **proxy):
+        self.folder = servers.scratch_directory()
+        self.authority = tls.Authority(self.folder, "authority")
+        self.certificate, self.key = self.authority.issue("one", serial=2001)
+        self.address = ("127.0.0.1", servers.free_port())
+        options = {"tls_certificate": self.certificate, "tls_key": self.key, **proxy}
+        self.system = start(proxy=options)
+        self.system.proxy.changed(listen=System.listed(*self.system.listen, "tls:%s:%d" % self.address))
+
+    def speak(self, certificate=None, most=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if certificate:
+            context.load_cert_chain(*certificate)
+        if most:
+            context.maximum_version = most
+        with socket.create_connection(self.address, 10 * servers.SLACK) as raw, context.wrap_socket(raw) as sock:
+            sock.sendall(b"mn\r\n")
+            assert sock.recv(100) == b"MN\r\n"
+            return ssl.DER_cert_to_PEM_cert(sock.getpeercert(binary_form=True)), sock.cipher()
+
+    def refuses(self, **arguments):
+        try:
+            self.speak(**arguments)
+        except (OSError, AssertionError):
+            return True
+        return False
+
+
+def prove_tls_files(start):
+    proxy = Tls(start)
+    first = proxy.speak()[0]
+    certificate, key = proxy.authority.issue("two", serial=2002)
+    text = proxy.system.proxy.hup(tls_certificate=certificate)
+    assert re.search(r"reload refused, .*egret-proxy.yaml:\d+: tls_key: .*key values mismatch", text), text
+    assert proxy.speak()[0] == first
+    text = proxy.system.proxy.hup(tls_key=key)
+    assert "reloaded: changed: tls_certificate, tls_key\n" in text
+    assert proxy.speak()[0] != first
+
+
+def prove_tls_clients(start):
+    proxy = Tls(start)
+    ca = proxy.folder / "clients.pem"
+    ca.write_bytes(proxy.authority.pem)
+    text = proxy.system.proxy.hup(tls_ca_certificate=ca, tls_verify="require")
+    assert "reloaded: changed: tls_ca_certificate, tls_verify\n" in text
+    assert proxy.refuses()
+    proxy.speak(certificate=proxy.authority.issue("client"))
+
+
+def prove_tls_min_version(start):
+    proxy = Tls(start)
+    proxy.speak(most=ssl.TLSVersion.TLSv1_2)
+    proxy.system.proxy.changed(tls_min_version="1.3")
+    assert proxy.refuses(most=ssl.TLSVersion.TLSv1_2)
+    proxy.speak()
+
+
+def prove_tls_ciphers(start):
+    proxy = Tls(start)
+    proxy.system.proxy.changed(tls_ciphers="ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305")
+    assert "CHACHA20" in proxy.speak(most=ssl.TLSVersion.TLSv1_2)[1][0]
+
+
+PROXY = {
+    "listen": prove_listen,
+    "unix_mode": prove_unix_mode,
+    "secret_file": prove_secret,
+    "max_connections": prove_max_connections,
+    "backlog": prove_backlog,
+    "maxconns_fast": prove_maxconns_fast,
+    "idle_timeout": prove_idle_timeout,
+    "tls_certificate": prove_tls_files,
+    "tls_key": prove_tls_files,
+    "tls_ca_certificate": prove_tls_clients,
+    "tls_verify": prove_tls_clients,
+    "tls_ciphers": prove_tls_ciphers,
+    "tls_min_version": prove_tls_min_version,
+    "tls_session_cache": setting("tls_session_cache", "ssl_session_cache", "true", "yes"),
+    "protocol": prove_protocol,
+    "auth_file": prove_auth_file,
+    "allow_flush": answer("allow_flush", "false", b"flush_all\r\n", b"CLIENT_ERROR flush_all not allowed"),
+    "allow_watch": answer("allow_watch", "true", b"watch mutations\r\n", b"OK", before="false"),
+    "allow_dump": answer("allow_dump", "false", b"lru_crawler metadump all\r\n", b"ERROR metadump not allowed"),
+    "allow_shutdown": answer("allow_shutdown", "true", b"shutdown nonsense\r\n", b"CLIENT_ERROR invalid shutdown mode"),
+    "window": prove_window,
+    "op_timeout": prove_op_timeout,
+    "reconnect_max": prove_reconnect_max,
+    "large_value_memory": said("large_value_memory", "32MiB"),
+    "spin": said("spin", "5us"),
+    "max_refetches": said("max_refetches", 7),
+    "fetch_mode": prove_fetch_mode,
+    "fetch_min": lambda start: fetch_size(start, "fetch_min", 2048, "2048", fetch_max=2048),
+    "fetch_max": lambda start: fetch_size(start, "fetch_max", 512, "512"),
+    "main_pid": lambda start: prove_pid(start),
+    "told_settings": setting("told_settings", "hash_algorithm", "['hash_algorithm=told']", "told"),
+    "log_level": prove_log_level,
+}
+PROXY_RESTART = {"backends": "['shm:/nowhere.sock']", "workers": 3, "pin": "on", "qps_per_session": 2}
+
+
+def prove_pid(start):
+    system = start()
+    system.proxy.changed(main_pid=4711)
+    assert stats_of(system.address)["pid"] == "4711"
+
+
+# --- egret-backend
+
+def new_session(option, value, expected):
+    """A proxy that connects from now on has such a session."""
+    def prove(start):
+        system = start()
+        system.backend.changed(**{option: value})
+        before = len(system.proxy.log())
+        system.proxy.daemon.stop()
+        system.proxy.restart()
+        system.wait_until_served()
+        assert re.search(r"session with .*: " + expected, system.proxy.log()), system.proxy.log()[before:]
+    return prove
+
+
+def refused_session(option, expected, **changes):
+    """A proxy that connects from now on is refused, for that reason; those that are there stay."""
+    def prove(start):
+        system = start()
+        if option == "secret_file":
+            secret = system.directory / "secret"
+            secret.write_bytes(b"0123456789abcdef")
+            secret.chmod(0o400)
+            changes[option] = secret
+        system.backend.changed(**changes)
+        late = Configured(system.directory, "egret-proxy", {"listen": "['tcp:127.0.0.1:0']", "backends": f"['{system.where}']"})
+        try:
+            wait_for(lambda: re.search("refused: .*" + expected, late.log()), expected)
+        finally:
+            late.daemon.stop()
+        assert ask(system.address, b"get k\r\n") == b"END\r\n"
+    return prove
+
+
+def backend_said(option, value):
+    def prove(start):
+        system = start()
+        system.backend.changed(**{option: value})
+        assert ask(system.address, b"get k\r\n") == b"END\r\n"
+    return prove
+
+
+def prove_backend_listen(start):
+    system = start()
+    other = f"shm:{system.directory}/other.sock"
+    system.backend.changed(listen=f"['{other}']")
+    assert ask(system.address, b"get k\r\n") == b"END\r\n"  # its session stays
+    assert not (system.directory / "backend.sock").exists()
+    system.proxy.daemon.stop()
+    system.proxy.options["backends"] = f"['{other}']"
+    system.proxy.restart()
+    system.wait_until_served()
+    text = system.backend.hup(listen=f"['{other}', 'shm:/nonexistent/x.sock']")
+    assert re.search(r"reload refused, .*egret-backend.yaml:1: listen: ", text), text
+    assert ask(system.address, b"get k\r\n") == b"END\r\n"
+
+
+def prove_memory(start):
+    system = start()
+    assert stats_of(system.address)["limit_maxbytes"] == str(64 << 20)
+    system.backend.changed(memory="96MiB")
+    wait_for(lambda: stats_of(system.address)["limit_maxbytes"] == str(96 << 20), "the new limit")
+    system.backend.hup(memory="64GiB")  # more than can be had while it serves
+    wait_for(lambda: "memory of 68719476736 bytes takes effect at a restart" in system.backend.log(), "the warning")
+    assert stats_of(system.address)["limit_maxbytes"] == str(96 << 20)
+
+
+def prove_allowed_uids(start):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be somebody else")
+    system = start()
+    system.directory.chmod(0o755)
+    (system.directory / "backend.sock").chmod(0o777)
+    script = ("import os, socket, sys\nos.setuid(65534)\nsock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+              "sock.settimeout(2)\nsock.connect(sys.argv[1])\n"
+              "try:\n    sys.exit(0 if sock.recv(1) else 1)\nexcept TimeoutError:\n    sys.exit(2)\n")
+    def outcome():  # 1: turned away; 2: it may speak
+        return subprocess.run(["/usr/bin/python3", "-c", script, str(system.directory / "backend.sock")]).returncode
+    assert outcome() == 1
+    system.backend.changed(allowed_uids="['65534']")
+    assert outcome() == 2
+
+
+BACKEND = {
+    "listen": prove_backend_listen,
+    "memory": prove_memory,
+    "window": new_session("window", 8, "1 lanes x 8 slots"),
+    "request_slot_size": new_session("request_slot_size", 8192, r"1 lanes x \d+ slots of 8192 \+ 4096"),
+    "response_slot_size": new_session("response_slot_size", 8192, r"1 lanes x \d+ slots of 4096 \+ 8192"),
+    "session_memory": new_session("session_memory", "64KiB", "1 lanes x 7 slots"),
+    "max_sessions": refused_session("max_sessions", "max_sessions = 1", max_sessions=1),
+    "sessions_per_peer": refused_session("sessions_per_peer", "sessions_per_peer = 1", sessions_per_peer=1),
+    "secret_file": refused_session("secret_file", "this backend serves only proxies that hold its secret"),
+    "allowed_uids": prove_allowed_uids,
+    "lane_idle": backend_said("lane_idle", "50us"),
+    "park_always": backend_said("park_always", "true"),
+    "log_level": prove_log_level,
+}
+BACKEND_RESTART = {"item_size_max": "2MiB", "evict": "false", "populate": "true", "lock_memory": "true", "warm_restart": "/dev/shm",
+                   "partitions": 2, "pin": "on"}
+
+
+# --- the tests
+
+def test_the_tables_are_known():
+    for name, reload_rows, restart_rows in ("egret-proxy", PROXY, PROXY_RESTART), ("egret-backend", BACKEND, BACKEND_RESTART):
+        rows = table(name)
+        rows.pop("admin", None)
+        expected = {**dict.fromkeys(reload_rows, "reload"), **dict.fromkeys(restart_rows, "restart")}
+        assert rows == expected, name
+
+
+@pytest.mark.parametrize("option", sorted(PROXY))
+def test_the_proxy_applies(option, system):
+    PROXY[option](system)
+
+
+@pytest.mark.parametrize("option", sorted(BACKEND))
+def test_the_backend_applies(option, system):
+    BACKEND[option](system)
+
+
+@pytest.mark.parametrize("name, changes", [("proxy", PROXY_RESTART), ("backend", BACKEND_RESTART)])
+def test_what_needs_a_restart_is_said_line_by_line(name, changes, system):
+    running = system()
+    daemon = getattr(running, name)
+    for option, value in changes.items():
+        was = daemon.options.get(option)
+        text = daemon.hup(**{option: value})
+        assert len(re.findall(rf"warning: reload: {option} takes effect at a restart: it is .* until then, not ", text)) == 1, text
+        assert text.count("\n") == 2 and "reloaded: no option has changed" in text, text
+        daemon.options.pop(option)
+        if was is not None:
+            daemon.options[option] = was
+    assert ask(running.address, b"get k\r\n") == b"END\r\n"
+
+
+@pytest.mark.parametrize("wrong, complaint", [
+    ("nonsense: 1", "nonsense: unknown option"),
+    ("log_level: loud", "log_level: expected one of"),
+    ("window: [", "egret-.*.yaml:"),
+])
+@pytest.mark.parametrize("name", ["proxy", "backend"])
+def test_a_wrong_file_changes_nothing(name, wrong, complaint, system):
+    running = system()
+    daemon = getattr(running, name)
+    good = daemon.path.read_text()
+    place = good.count("\n") + 2
+    option = "max_connections: 5" if name == "proxy" else "max_sessions: 1"
+    daemon.path.write_text(f"{good}{option}\n{wrong}\n")
+    before = len(daemon.log())
+    daemon.daemon.signal(signal.SIGHUP)
+    wait_for(lambda: "reload refused" in daemon.log()[before:], "the refusal")
+    text = daemon.log()[before:]
+    assert text.count("\n") == 1, text
+    assert re.search(rf"error: reload refused, everything stays as it was: .*{daemon.path.name}:{place}: .*", text) or wrong.endswith("["), text
+    assert re.search(complaint, text), text
+    assert running.settings()["maxconns"] == "4096"
+    assert ask(running.address, b"get k\r\n") == b"END\r\n"
+
+
+def test_clients_go_on_while_both_are_reloaded_again_and_again(system):
+    running = system()
+    with connect(running.address) as client:
+        for number in range(40):
+            running.proxy.options["idle_timeout"] = f"{number % 3}h" if number % 3 else "0"
+            running.proxy.options["fetch_mode"] = ["auto", "fetch", "reply"][number % 3]
+            running.backend.options["lane_idle"] = f"{number % 5 + 1}us"
+            for daemon in running.proxy, running.backend:
+                daemon.write()
+                daemon.daemon.signal(signal.SIGHUP)
+            for key in range(20):
+                client.sendall(b"set k%d 0 0 1\r\nx\r\nget k%d\r\n" % (key, key))
+                seen = b""
+                while not seen.endswith(b"END\r\n"):
+                    seen += client.recv(4096)
+                assert seen == b"STORED\r\nVALUE k%d 0 1\r\nx\r\nEND\r\n" % key
+    assert "refused" not in running.proxy.log() + running.backend.log()
