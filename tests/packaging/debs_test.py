@@ -5,6 +5,8 @@ The parts in a chroot run this file again, as `debs_test.py --in-chroot BUILD CA
 """
 import os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
 
+from higher_version import ADDED_LINE, higher_version
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NO_OVERLAY = 77
 PACKAGES = ("egret-backend", "egret-proxy", "egret-tools")
@@ -105,18 +107,10 @@ def case_upgrade():
     install()
     edited, untouched = "/etc/egret/egret-proxy.yaml", "/etc/default/egret-memcached"
     pathlib.Path(edited).write_text("workers: 3\n")
-    deb = next(pathlib.Path("/debs").glob("egret-proxy_*.deb"))
-    must("dpkg-deb", "-R", str(deb), "/next")
-    control = pathlib.Path("/next/DEBIAN/control")
-    control.write_text(re.sub(r"^Version: .*$", "Version: 99.0", control.read_text(), flags=re.M))
-    for file in (edited, untouched):
-        with open(f"/next{file}", "a") as conffile:
-            conffile.write("# next\n")
-    must("dpkg-deb", "-b", "/next", "/next.deb")
-    install("/next.deb")
+    install(higher_version(next(pathlib.Path("/debs").glob("egret-proxy_*.deb")), "99.0", "/"))
     assert "99.0" in must("dpkg-query", "-W", "egret-proxy")
     assert pathlib.Path(edited).read_text() == "workers: 3\n"
-    assert pathlib.Path(untouched).read_text().endswith("# next\n")
+    assert pathlib.Path(untouched).read_text().endswith(ADDED_LINE)
 
 
 def every_name():

@@ -12,24 +12,6 @@ for port in /sys/class/virtio-ports/vport*; do
   [[ $(<"$port/name") == output ]] && exec >"/dev/${port##*/}" 2>&1 </dev/null
 done
 
-# rxe works in ksoftirqd: at real-time priority it preempts a busy poller at once, not at the next tick.
-for process in /proc/[0-9]*; do
-  case $(cat "$process/comm" 2>/dev/null) in ksoftirqd*) chrt -f -p 1 "${process#/proc/}" ;; esac
-done
-
-# One guest: rxe0 on a dummy device (loopback itself cannot carry it). Two: on the wire between them.
-set_up_rdma() {
-  local device=dummy0
-  ((guests > 1)) && device=$(cd /sys/class/net && ls -d e* | head -n 1)
-  [[ -e /sys/class/net/$device ]] || ip link add dummy0 type dummy
-  ip link set lo up
-  ip link set "$device" mtu 9000
-  echo 0 >"/proc/sys/net/ipv6/conf/$device/accept_dad"
-  ip addr add "10.9.0.$((id + 1))/24" dev "$device"
-  ip link set "$device" up
-  rdma link add rxe0 type rxe netdev "$device"
-}
-
 wait_for_all_guests() {
   touch "/share/ready.$id"
   local tenths
@@ -42,7 +24,7 @@ wait_for_all_guests() {
 
 hostname "egret$id"
 ulimit -l unlimited
-set_up_rdma || echo "guest $id: no rxe0"
+bash /share/soft_roce.sh "$id" "$guests" || echo "guest $id: no rxe0"
 wait_for_all_guests
 export EGRET_GUEST_ID=$id EGRET_GUESTS=$guests EGRET_GUEST_ADDRESS=10.9.0.$((id + 1))
 bash /share/command

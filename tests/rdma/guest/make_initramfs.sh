@@ -1,19 +1,24 @@
 #!/bin/bash
-# make_initramfs.sh KERNEL_DIR VERSION OUT: busybox, initramfs_init.sh as /init, and the modules a guest needs, in the
-# order in which they must be loaded (/modules/order). crc32_generic is there because rdma_rxe fails without it.
+# make_initramfs.sh KERNEL_DIR VERSION OUT ROOT: busybox, initramfs_ROOT.sh as /init, and the modules a guest needs, in the
+# order in which they must be loaded (/modules/order). ROOT is what the guest's root is: host or disk.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 kernel=$(realpath "$1")
 version=$2
 out=$(realpath -m "$3")
-readonly modules=(virtio_pci virtio_net virtio_console virtio_rng crc32_generic 9pnet_virtio 9p overlay
-  dummy rdma_rxe rdma_ucm ib_uverbs)
+root=$4
+# crc32_generic and crc32c_generic: rdma_rxe and ext4 fail without them, and nothing names them.
+modules=(virtio_pci virtio_net virtio_console virtio_rng crc32_generic 9pnet_virtio 9p dummy rdma_rxe rdma_ucm ib_uverbs)
+case $root in
+  host) modules+=(overlay) ;;
+  disk) modules+=(virtio_blk crc32c_generic ext4 autofs4) ;;
+esac
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/{bin,modules,proc,sys,dev}
 cp "$(command -v busybox)" "$work/bin/busybox"
-install -m 755 "$here/initramfs_init.sh" "$work/init"
+install -m 755 "$here/initramfs_$root.sh" "$work/init"
 
 [[ -e $kernel/lib/modules/$version/modules.dep ]] || depmod -b "$kernel" "$version"
 for module in "${modules[@]}"; do

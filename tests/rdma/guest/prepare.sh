@@ -1,10 +1,12 @@
 #!/bin/bash
-# prepare.sh: makes sure that the cache holds a kernel and an initramfs, and prints their two paths, a line each.
+# prepare.sh [host|disk]: makes sure that the cache holds a kernel and an initramfs for guests whose root is the host's (or a
+# disk of their own), and prints their two paths, a line each.
 # Several may run at once. Ends with 77 (skipped) when this machine cannot run guests, saying why.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 source "$here/common.sh"
 readonly lock_seconds=400
+root=${1:-host}
 
 [[ $(uname -m) == x86_64 ]] || skip "guests are x86-64 and this machine is not"
 need_command qemu-system-x86_64 qemu-system-x86
@@ -26,8 +28,8 @@ vmlinux=$cache/vmlinux-$version
 [[ -e $vmlinux ]] || python3 "$here/extract_vmlinux.py" "$kernel/boot/vmlinuz-$version" "$vmlinux"
 
 # Named by what it is made from, so that an edited script is never run with an old image.
-recipe=$(cat "$here/make_initramfs.sh" "$here/initramfs_init.sh" | sha256sum | cut -c 1-12)
-initramfs=$cache/initramfs-$version-$recipe.cpio
-[[ -e $initramfs ]] || "$here/make_initramfs.sh" "$kernel" "$version" "$initramfs"
+recipe=$(cat "$here/make_initramfs.sh" "$here/initramfs_$root.sh" | sha256sum | cut -c 1-12)
+initramfs=$cache/initramfs-$root-$version-$recipe.cpio
+[[ -e $initramfs ]] || "$here/make_initramfs.sh" "$kernel" "$version" "$initramfs" "$root"
 echo "$vmlinux"
 echo "$initramfs"

@@ -102,7 +102,7 @@ guest_status() { # guest_status ID STATUS_OF_QEMU: prints how the guest's comman
   fi
 }
 
-cp "$here/guest_main.sh" "$share/"
+cp "$here/guest_main.sh" "$here/soft_roce.sh" "$share/"
 write_command "$@" >"$share/command"
 for ((id = 0; id < guests; id++)); do
   ((id == 0)) || wait_for_wire

@@ -1,0 +1,118 @@
+"""test_one_host.py: the packages on a booted Debian, as its operator meets them."""
+import re
+
+from hosts import DAEMONS, HostTest
+
+MOST_EXPOSURE = 2.0
+# What apt, dpkg, systemd and man keep of their own.
+OTHERS_FILES = r"^/(proc|sys|dev|run/(systemd|udev|log|mount|dbus)|share|tmp|root)(/|$)|^/var/(cache|log|tmp)/|^/var/lib/(apt|systemd|private)/|" \
+               r"^/var/lib/dpkg/([\w-]+-old|lock|triggers/.*)$|^/etc/(passwd|shadow|group|gshadow|subuid|subgid)-$|^/etc/\.pwd\.lock$|\.pyc$"
+
+
+class OneHost(HostTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.host.must("apt-get -q update")
+        cls.files_before = cls.every_file()
+        cls.users_before = cls.host.must("cat /etc/passwd /etc/group")
+
+    @classmethod
+    def every_file(cls):
+        names = cls.host.must("find / -path /proc -prune -o -path /sys -prune -o -path /share -prune -o -print").splitlines()
+        return {name for name in names if not re.search(OTHERS_FILES, name)}
+
+    def purge(self):
+        self.host.must("apt-get -q purge -y --autoremove egret-backend egret-proxy egret-tools")
+
+    def test_a_fresh_install_serves(self):
+        host = self.host
+        self.purge()
+        since = host.now()
+        host.install(*DAEMONS)
+        host.wait_served()
+        host.use_client()
+        for daemon in DAEMONS:
+            self.assertEqual([host.show(daemon, key) for key in ("ActiveState", "UnitFileState", "Type", "WatchdogUSec", "User", "NRestarts")],
+                             ["active", "enabled", "notify", "30s", "egret", "0"], daemon)
+            self.assertIn("egret", host.must(f"stat -c %U /proc/{host.pid(daemon)}"))
+            self.assertEqual(host.journal(daemon, since, "-p err"), "")
+            said = host.must(f"systemd-analyze security --no-pager {daemon}")
+            self.assertLessEqual(float(re.search(r"Overall exposure level for \S+: ([0-9.]+)", said)[1]), MOST_EXPOSURE)
+        self.assertEqual(host.journal("egret-backend", since, "-p warning"), "")
+
+    def test_tools_documents_and_completion_are_there(self):
+        host = self.host
+        host.install(*DAEMONS, "egret-tools")
+        for page in ("egret-proxy.8", "egret-backend.8", "egret-memcached.1", "egret-bench.1"):
+            name, section = page.split(".")
+            self.assertIn(name, host.must(f"MANWIDTH=100 man -P cat {section} {name}"))
+        for program in ("egret-proxy", "egret-backend", "egret-memcached", "egret-bench"):
+            host.must(f"bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader {program}; complete -p {program}'")
+        host.serving()
+        self.assertIn("requests/s", host.must("egret-bench --help; egret-bench --server 127.0.0.1:11211 --seconds 2 2>&1 || true"))
+
+    def test_a_reload_applies_what_changed(self):
+        host = self.host
+        host.serving()
+        before = host.pid("egret-proxy")
+        since = host.now()
+        host.configure("egret-proxy", "log_level: debug")
+        host.must("systemctl reload egret-proxy")
+        host.use_client()
+        self.assertEqual(host.pid("egret-proxy"), before)
+
+    def test_a_reload_of_a_wrong_file_is_refused(self):
+        host = self.host
+        host.serving()
+        before, since = host.pid("egret-proxy"), host.now()
+        host.configure("egret-proxy", "workers: 1\nlog_level: loud")
+        self.assertNotEqual(host.run("systemctl reload egret-proxy")[0], 0)
+        self.assertRegex(host.journal("egret-proxy", since), r"egret-proxy\.yaml:2.*log_level")
+        self.assertEqual((host.pid("egret-proxy"), host.show("egret-proxy", "ActiveState")), (before, "active"))
+        host.use_client()
+
+    def test_a_killed_daemon_is_back(self):
+        host = self.host
+        host.serving()
+        for killed, other in (DAEMONS, reversed(DAEMONS)):
+            before, untouched = host.pid(killed), host.pid(other)
+            host.must(f"kill -9 {before}")
+            host.wait_for(f"[[ $(systemctl show --value -p MainPID {killed}) != @(0|{before}) ]] && systemctl is-active {killed}", f"{killed} to be back")
+            host.wait_served()
+            host.use_client()
+            self.assertEqual((host.pid(other), host.show(other, "NRestarts")), (untouched, "0"))
+            host.must("systemctl reset-failed")
+
+    def test_the_watchdog_restarts_a_daemon_that_hangs(self):
+        host = self.host
+        host.serving()
+        since = host.now()
+        before = {daemon: host.pid(daemon) for daemon in DAEMONS}
+        host.must(f"kill -STOP {before['egret-backend']} {before['egret-proxy']}")
+        for daemon in DAEMONS:
+            host.wait_for(f"[[ $(systemctl show --value -p MainPID {daemon}) != @(0|{before[daemon]}) ]] && systemctl is-active {daemon}", f"{daemon} to be back")
+            self.assertIn("Watchdog timeout", host.journal(daemon, since))
+        host.wait_served()
+        host.use_client()
+
+    def test_a_removal_keeps_what_was_configured(self):
+        host = self.host
+        host.serving(proxy="workers: 1")
+        host.must("apt-get -q remove -y egret-proxy")
+        self.assertNotEqual(host.run("pgrep -x egret-proxy")[0], 0)
+        self.assertEqual(host.must("cat /etc/egret/egret-proxy.yaml").strip(), "workers: 1")
+        host.must("systemctl is-active egret-backend")
+        host.install("egret-proxy")
+        self.assertEqual(host.must("cat /etc/egret/egret-proxy.yaml").strip(), "workers: 1")
+        host.wait_served()
+
+    def test_a_purge_leaves_nothing(self):
+        host = self.host
+        host.install(*DAEMONS, "egret-tools")
+        host.serving(proxy="workers: 1")
+        self.purge()
+        self.assertEqual(self.every_file() - self.files_before, set())
+        self.assertEqual(self.users_before, host.must("cat /etc/passwd /etc/group"))
+        self.assertEqual(host.must("systemctl list-units --all --plain --no-legend 'egret*'; systemctl list-unit-files --no-legend 'egret*' || true"), "")
+        self.assertNotEqual(host.run("pgrep egret")[0], 0)
