@@ -6,13 +6,14 @@ BUILD_PACKAGES = tests/packages/build.txt
 BOOTED_PACKAGES = tests/rdma/packages.txt tests/booted/packages.txt
 TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(wildcard tests/rdma/packages.txt)
 
-.PHONY: help run test test-booted soak build deb deps format tidy install clean
+.PHONY: help run test test-booted test-containers soak build deb deps format tidy install clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make run [LISTEN=127.0.0.1:11211]   build, and serve memcached clients until Ctrl-C'
 	@echo 'make test                           build and run every test'
 	@echo 'make test-booted                    the Debian packages on booted guests: install, reload, upgrade, purge'
+	@echo 'make test-containers                the images of docker/, built and run without a daemon'
 	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
 	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-memcached, egret-bench'
 	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
@@ -28,7 +29,11 @@ test: deps
 
 test-booted: build
 	@tests/packages/install.sh $(BOOTED_PACKAGES)
-	@exec python3 -m pytest -v tests/booted
+	@exec /usr/bin/python3 -m pytest -v tests/booted
+
+test-containers:
+	@tests/packages/install.sh $(BUILD_PACKAGES) tests/containers/packages.txt
+	@exec /usr/bin/python3 tests/containers/images_test.py
 
 soak: deps
 	@exec tests/run-all.sh --soak "$(MINUTES)"

@@ -99,7 +99,7 @@ class Guest:
 
     def must(self, command, seconds=COMMAND_SECONDS):
         status, output = self.run(command, seconds)
-        assert status == 0, f"{command}: status {status}: {output}"
+        assert status == 0, f"{command}: status {status}: {output}\n{self.run('journalctl -q --no-pager -n 25')[1]}"
         return output
 
     def publish(self, what):

@@ -1,5 +1,5 @@
 """hosts.py: what the tests of this folder do to a booted host, over and over. A test starts with serving(), whatever ran before it."""
-import json, re, time, unittest
+import json, time, unittest
 
 from guest import COMMAND_SECONDS, Guest
 
@@ -24,13 +24,10 @@ class Host(Guest):
     def serving(self, backend="", proxy=""):
         """Both daemons are installed in their first version, started with nothing but these lines in their files, and serve."""
         self.publish("first")
-        self.must("systemctl reset-failed")
-        self.must("test -e /usr/bin/egret-proxy -a -e /usr/bin/egret-backend || test ! -d /etc/egret || rm -r /etc/egret")
-        wanted = [f"{daemon}=0.*" for daemon in DAEMONS]
-        self.install(*wanted)
+        self.install(*(f"{daemon}=0.*" for daemon in DAEMONS))
         self.configure("egret-backend", backend)
         self.configure("egret-proxy", proxy)
-        self.must("systemctl restart egret-backend egret-proxy")
+        self.must("systemctl reset-failed; systemctl restart egret-backend egret-proxy")
         self.wait_served()
 
     def configure(self, daemon, lines):

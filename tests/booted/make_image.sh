@@ -5,7 +5,7 @@
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 source "$here/../rdma/guest/common.sh"
-readonly packages=systemd,systemd-sysv,udev,dbus,kmod,iproute2,rdma-core,ibverbs-utils,procps,man-db,bash-completion,python3,python3-pymemcache
+readonly packages=systemd,systemd-sysv,udev,dbus,kmod,iproute2,rdma-core,ibverbs-providers,ibverbs-utils,procps,man-db,bash-completion,python3,python3-pymemcache
 readonly disk_size=1500M
 readonly seconds=900
 
