@@ -11,9 +11,9 @@ def share_secret(host):
     host.must(f"printf '{SECRET}' | install -m 0400 -o egret -g egret /dev/stdin /etc/egret/secret")
 
 
-def lanes(host):
-    """What the proxy says of its lanes: name → figure."""
-    said = host.must("exec 3<>/dev/tcp/127.0.0.1/11211; printf 'stats egret\\r\\nquit\\r\\n' >&3; cat <&3")
+def stats(host):
+    """What the proxy's `stats` say: name → figure."""
+    said = host.must("exec 3<>/dev/tcp/127.0.0.1/11211; printf 'stats\\r\\nquit\\r\\n' >&3; cat <&3")
     return {words[1]: words[2] for words in (line.split() for line in said.splitlines()) if len(words) == 3}
 
 
@@ -31,7 +31,7 @@ class OneHost(HostTest):
         host.serving(backend=f"listen: [rdma:10.9.0.1:11311]\npartitions: 2\nmemory: 128MiB\n{SECRET_FILE}",
                      proxy=f"backends: [rdma:10.9.0.1:11311]\n{SECRET_FILE}")
         host.use_client()
-        self.assertGreater(int(lanes(host)["egret_rings"]), 0)
+        self.assertGreater(int(stats(host)["egret_rings"]), 0)
         self.assertIn("rxe0 port 1", host.journal("egret-proxy", since))
         self.assertNotIn("shm", host.journal("egret-backend", since))
         # With a lane that has fallen asleep it begins by a ring.
