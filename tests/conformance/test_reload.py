@@ -64,6 +64,15 @@ class Configured:
         assert f"reloaded: changed: {', '.join(changes)}\n" in said and "restart" not in said, said
 
 
+@contextlib.contextmanager
+def served(address, line=b"mn\r\n"):
+    """A client that the proxy has answered already."""
+    with connect(address) as client:
+        client.sendall(line)
+        assert client.recv(100)
+        yield client
+
+
 class System:
     """Both daemons, the proxy on a loopback port and on a Unix socket."""
 
@@ -151,7 +160,7 @@ def said(option, value, **proxy):
 def prove_listen(start):
     system = start()
     other = ("127.0.0.1", servers.free_port())
-    with connect(system.address) as early:
+    with served(system.address) as early:
         system.proxy.changed(listen=system.listed("tcp:%s:%d" % other, system.listen[1]))
         assert ask(other, b"mn\r\n") == b"MN\r\n"
         with pytest.raises(ConnectionRefusedError):
@@ -187,7 +196,7 @@ def prove_secret(start):
 
 def prove_max_connections(start):
     system = start(proxy={"maxconns_fast": "true"})
-    with connect(system.address) as first:
+    with served(system.address) as first:
         system.proxy.changed(max_connections=1)
         with connect(system.address) as second:
             assert second.recv(100) == b"ERROR Too many open connections\r\n"
@@ -231,7 +240,7 @@ def prove_backlog(start):
 
 def prove_protocol(start):
     system = start()
-    with connect(system.address) as early:
+    with served(system.address) as early:
         system.proxy.changed(protocol="binary")
         early.sendall(b"mn\r\n")
         assert early.recv(100) == b"MN\r\n"
@@ -247,13 +256,13 @@ def prove_auth_file(start):
     users = system.directory / "users"
     users.write_text("anna:secret\n")
     login = b"set auth 0 0 11\r\nanna secret\r\n"
-    with connect(system.address) as early:
+    with served(system.address) as early:
         system.proxy.changed(auth_file=users)
         early.sendall(b"mn\r\n")
         assert early.recv(100) == b"MN\r\n"
     wait_for(lambda: ask(system.address, b"mn\r\n") == b"CLIENT_ERROR unauthenticated\r\n", "newcomers to be unknown")
     assert ask(system.address, login) == b"STORED\r\n"
-    with connect(system.address) as waiting:  # to say who it is, when that is no longer asked
+    with served(system.address, b"set auth 0 0 1\r\nx\r\n") as waiting:  # to say who it is, when that is no longer asked
         system.proxy.changed(auth_file="")
         wait_for(lambda: ask(system.address, b"mn\r\n") == b"MN\r\n", "everybody to be served")
         waiting.sendall(login)
