@@ -2,9 +2,29 @@
 
 #include <cerrno>
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 namespace egret::proxy {
+
+void ClientSocket::end_output() const {
+  ::shutdown(fd(), SHUT_WR);
+}
+
+bool ClientSocket::drop_input() const {
+  char dropped[16 * 1024];
+  ssize_t got = 0;
+  do got = ::recv(fd(), dropped, sizeof dropped, MSG_DONTWAIT);
+  while (got > 0 || (got < 0 && errno == EINTR));
+  return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+bool ClientSocket::has_undelivered() const {
+  int unsent = 0;
+  int unread = 0;
+  return (::ioctl(fd(), SIOCOUTQ, &unsent) == 0 && unsent > 0) || (::ioctl(fd(), FIONREAD, &unread) == 0 && unread > 0);
+}
 
 ClientSocket::Transfer PlainSocket::receive(char* buffer, size_t capacity) {
   const ssize_t got = ::recv(fd(), buffer, capacity, 0);

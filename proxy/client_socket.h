@@ -34,6 +34,16 @@ class ClientSocket {
   ClientSocket& operator=(const ClientSocket&) = delete;
 
   int fd() const { return fd_.get(); }
+  // Whether the descriptor is all there is to it: then another process can go on with it.
+  virtual bool is_plain() const { return false; }
+  base::UniqueFd take_fd() { return std::move(fd_); }
+  // The client is told that nothing more will come. It may be told so before it stops sending.
+  void end_output() const;
+  // What it sends after that is dropped. False: it has ended, too.
+  bool drop_input() const;
+  // Whether closing now could take from the client what it has been sent: it has not arrived, or more than was read
+  // came.
+  bool has_undelivered() const;
 
   struct Transfer {
     Io io;
@@ -61,6 +71,7 @@ class ClientSocket {
 class PlainSocket final : public ClientSocket {
  public:
   using ClientSocket::ClientSocket;
+  bool is_plain() const override { return true; }
   Transfer receive(char* buffer, size_t capacity) override;
   Transfer send(std::span<const iovec> pieces) override;
 };

@@ -106,6 +106,13 @@ constexpr OptionRow kTable[] = {
              "sockets. 0: never.",
      .max = 366 * 24 * 3600 * kSecond,
      .applied_by = kReload},
+    {.name = "drain",
+     .type = OptionType::kDuration,
+     .default_value = "5s",
+     .help = "When it is stopped: how long to answer what clients have sent, at most. It ends as soon as that is done.",
+     .min = kSecond / 1000,
+     .max = 3600 * kSecond,
+     .applied_by = kReload},
     {.name = "tls_certificate",
      .type = OptionType::kText,
      .default_value = "",
@@ -458,6 +465,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.backlog = static_cast<uint32_t>(options.integer("backlog"));
   config.maxconns_fast = options.flag("maxconns_fast");
   config.idle_timeout_ns = options.duration_ns("idle_timeout");
+  config.drain_ns = options.duration_ns("drain");
   if (Status good = parse_tls(options, config); !good) return good;
   const std::string& protocol = options.text("protocol");
   config.protocol = protocol == "ascii"    ? memcache::Protocol::kText

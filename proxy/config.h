@@ -54,7 +54,8 @@ struct Config {
   uint32_t backlog = 0;
   bool maxconns_fast = true;
   uint64_t idle_timeout_ns = 0;  // 0: none
-  TlsOptions tls;                // of the tls: addresses
+  uint64_t drain_ns = 0;
+  TlsOptions tls;  // of the tls: addresses
   memcache::Protocol protocol = memcache::Protocol::kAuto;
   std::shared_ptr<Credentials> credentials;  // null: clients need not say who they are
   bool allow_flush = true;

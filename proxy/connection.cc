@@ -10,7 +10,8 @@
 namespace egret::proxy {
 
 namespace {
-constexpr int kReadsPerPass = 4;  // of one connection, so that none starves the others
+constexpr int kReadsPerPass = 4;             // of one connection, so that none starves the others
+constexpr uint64_t kLingerNs = 500'000'000;  // for a client to see the end before its socket is closed
 }  // namespace
 
 void Connection::EventDeleter::operator()(event* e) const {
@@ -32,7 +33,8 @@ Connection::Connection(ConnectionHost& host, NewClient client)
   record_.fd = socket_->fd();
   record_.peer = std::move(client.peer);
   record_.listen = std::move(client.listen);
-  record_.last_active_ns = host_.pass_ns;
+  record_.last_active_ns = client.standing ? client.last_active_ns : host_.pass_ns;
+  if (client.standing) dispatcher_.resume_as(*client.standing);
   host_.stats->connections.add(record_);
   tell_connected(host_.stats_source->admin, record_.peer, record_.fd);
 }
@@ -51,21 +53,24 @@ Connection::~Connection() {
 void Connection::on_readable(int, short, void* self) {
   auto& connection = *static_cast<Connection*>(self);
   connection.host_.begin_pass();
-  connection.read();
+  if (connection.state_ != State::kLingering) return connection.read();
+  if (!connection.socket_->drop_input()) connection.die();
 }
 
 void Connection::read() {
+  bool is_all = false;
   for (int i = 0; i < kReadsPerPass && may_read() && !dispatcher_.is_closing(); ++i) {
     if (dispatcher_.is_blocked() || rest_size_ == host_.input_blocks->block_size()) {
       pause_reading();
       break;
     }
     if (read_once()) continue;
-    if (state_ == State::kLastCall && !dispatcher_.is_blocked() && !socket_->holds_input()) drain();
+    is_all = !socket_->holds_input();
     break;
   }
   after_feed();
   look_for_held_input();
+  if (is_all) leave();
 }
 
 // No event of the descriptor tells of bytes that are in the socket already; this makes one, for the next pass.
@@ -129,7 +134,7 @@ void Connection::resume_reading() {
 
 // What held a command back may be over.
 void Connection::resume() {
-  if (state_ == State::kDead) return;
+  if (state_ == State::kDead || state_ == State::kLingering) return;
   if (rest_size_ > 0) {
     feed(std::string_view(rest_.get(), rest_size_));
   } else {
@@ -143,7 +148,7 @@ void Connection::resume() {
 }
 
 void Connection::on_progress() {
-  if (dispatcher_.is_blocked() || !reading_ || state_ == State::kDraining) host_.may_resume(*this);
+  if (dispatcher_.is_blocked() || !reading_ || state_ != State::kOpen) host_.may_resume(*this);
 }
 
 void Connection::on_observed(const Observed& observed, const op::Result& result) {
@@ -188,11 +193,12 @@ void Connection::show_state() {
 // -----------------------------------------------------------------------------------------------------------------
 
 void Connection::send_output() {
-  if (state_ == State::kDead || sending_waits_) return;
+  if (state_ == State::kDead || state_ == State::kLingering || sending_waits_) return;
   const size_t before = output_.size();
   const Io io = output_.send(*socket_);
   const size_t sent = before - output_.size();
   host_.stats->bytes_written.add(sent);
+  is_last_answered_ |= sent > 0 && state_ != State::kOpen;
   if (sent > 0) record_.last_active_ns.store(host_.pass_ns, std::memory_order_relaxed);
   if (io == Io::kFailed) return die();
   if (io != Io::kDone) {
@@ -247,13 +253,53 @@ void Connection::die_if_drained() {
   const bool more_to_do = dispatcher_.is_blocked() && !dispatcher_.is_closing();
   if (!dispatcher_.is_idle() || !output_.empty() || more_to_do) return;
   socket_->say_goodbye();
+  const bool is_stop = goes_because_ == GoneBecause::kShutdown;
+  if (is_stop && (is_last_answered_ || socket_->has_undelivered())) return linger();
   die();
+}
+
+// Of a client in its last call: what it was asked has been answered, and the answers are out.
+bool Connection::is_at_rest() const {
+  return dispatcher_.is_idle() && !dispatcher_.is_blocked() && output_.empty();
+}
+
+// There was no more to read just now.
+void Connection::leave() {
+  if (state_ != State::kLastCall || !is_at_rest() || hand_over()) return;
+  // The rest of a request is worth waiting for if the client can go on afterwards.
+  const bool is_half = rest_size_ > 0 || !dispatcher_.standing();
+  if (is_half && socket_->is_plain() && watch_ == nullptr && host_.stats_source->handover.is_possible()) return;
+  drain();
+}
+
+bool Connection::hand_over() {
+  const auto standing = dispatcher_.standing();
+  if (!standing || rest_size_ > 0 || !socket_->is_plain() || watch_ != nullptr) return false;
+  Handover& handover = host_.stats_source->handover;
+  if (!handover.take_place()) return false;
+  die();  // its events go while the descriptor is ours
+  handover.put({socket_->take_fd(), *standing, record_.last_active_ns.load(std::memory_order_relaxed)});
+  return true;
+}
+
+void Connection::linger() {
+  state_ = State::kLingering;
+  lingers_until_ns_ = host_.pass_ns + kLingerNs;
+  retry_.reset();
+  socket_->end_output();
+  event_add(readable_.get(), nullptr);
+  if (!socket_->drop_input()) die();
+}
+
+void Connection::hurry(bool is_late) {
+  if (is_late) drain();
+  if (state_ == State::kLingering && host_.pass_ns >= lingers_until_ns_) die();
 }
 
 // Whoever waits for an answer is not idle; whoever does not take the answers it was given is.
 uint64_t Connection::patience_ends_ns() const {
   const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
-  if (state_ == State::kDead) return kNever;
+  if (state_ == State::kDead || state_ == State::kLingering) return kNever;
   if (!socket_->is_ready()) return last_ns + host_.patience.handshake_ns;
   if (may_idle_ || watch_ != nullptr || host_.patience.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty()))
     return kNever;

@@ -3,14 +3,20 @@
 // an idle connection holds none.
 //
 //   kOpen ─ client's end, quit, error ──────▶ kDraining (no more reading; what is under way is answered) ─▶ kDead
-//     └─ worker stops ─▶ kLastCall ─ read to the end ─▲
+//     └─ worker stops ─▶ kLastCall ─ at rest ─▲ or ─▶ handed over ─▶ kDead   └─ stopping ─▶ kLingering ─▶ kDead
 //                       write failed, out of patience, worker stops late ──────────────────────────────────▶ kDead
+//
+// When its worker stops, a client is read and answered until it is at rest: everything is answered, sent, and no more
+// is there. Then it goes over to the next process (handover.h), or is told the end; and so that nothing that it sends
+// meanwhile turns the answers on their way into a reset, its socket is closed only when it has ended, too, or a while
+// later.
 //
 // Thread: the worker's. The worker destroys dead connections at the end of a pass, never from within a call of theirs.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +41,9 @@ struct NewClient {
   std::string peer;  // as address_text()
   std::string listen;
   bool may_idle = false;  // idle_timeout is not for it
+  // Of one that another process has served before.
+  std::optional<memcache::Standing> standing{};
+  uint64_t last_active_ns = 0;
 };
 
 // How long connections may take; 0: for ever.
@@ -78,8 +87,10 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   // The passes, called by the worker.
   void send_output();
   void resume();
-  // The worker stops: what the client has sent up to now is still read and answered, then the connection dies.
+  // The worker stops: the connection is to go as soon as it can.
   void last_call();
+  // Called now and then afterwards. `is_late`: what is not at rest by now is not read any more.
+  void hurry(bool is_late);
   bool is_dead() const { return state_ == State::kDead; }
   // When to lose patience with this client if it goes on as it does; kNever: not at all.
   static constexpr uint64_t kNever = UINT64_MAX;
@@ -92,7 +103,7 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   size_t index = 0;  // in the worker's table
 
  private:
-  enum class State : uint8_t { kOpen, kLastCall, kDraining, kDead };
+  enum class State : uint8_t { kOpen, kLastCall, kDraining, kLingering, kDead };
   struct EventDeleter {
     void operator()(event* e) const;
   };
@@ -116,6 +127,10 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   void after_feed();
   void die();
   void die_if_drained();
+  bool is_at_rest() const;
+  void leave();
+  bool hand_over();
+  void linger();
   void on_output() override { host_.has_output(*this); }
   void on_progress() override;
   void on_observed(const Observed& observed, const op::Result& result) override;
@@ -126,6 +141,8 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   std::unique_ptr<ClientSocket> socket_;
   const bool may_idle_;
   State state_ = State::kOpen;
+  bool is_last_answered_ = false;  // something was sent after the last call
+  uint64_t lingers_until_ns_ = 0;
   GoneBecause goes_because_ = GoneBecause::kError;  // if it went now
   bool reading_ = true;
   bool sending_waits_ = false;  // for retry_

@@ -50,6 +50,11 @@ Dispatcher::~Dispatcher() {
   dump_->abandon();
 }
 
+std::optional<memcache::Standing> Dispatcher::standing() const {
+  const bool is_free = is_idle() && !is_blocked() && !closing_ && !watching_ && !sasl_started_ && upload_ == nullptr;
+  return is_free && parser_.is_between_commands() ? std::optional(parser_.standing()) : std::nullopt;
+}
+
 // --- the loop over events
 // ------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "memcache/admin.h"
@@ -52,6 +53,9 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   bool was_told_to_close() const { return told_to_close_; }
   // A large value is being received.
   bool is_in_value() const { return upload_ != nullptr; }
+  // What it comes to if the client stands between two commands, so that another process may go on with it.
+  std::optional<memcache::Standing> standing() const;
+  void resume_as(const memcache::Standing& standing) { parser_.resume(standing); }
   // Nothing is under way.
   bool is_idle() const { return replies_.empty() && fan_out_ == nullptr && dump_ == nullptr; }
 

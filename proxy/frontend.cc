@@ -136,6 +136,7 @@ void Frontend::run() {
   on_signal(SIGINT, stop);
   on_signal(SIGHUP, [](int, short, void* self) { static_cast<Frontend*>(self)->reload(); });
   wait_for_backends();
+  take_over();
   for (const auto& listener : listeners_) begin_accepting(*listener);
   base::notify_supervisor(ready_notice());
   if (watchdog_.is_watched()) {
@@ -143,10 +144,37 @@ void Frontend::run() {
     event_add(ping_.get(), &interval);
   }
   event_base_dispatch(base_.get());
+  close_listeners();
+}
+
+// Those that have connected are served; sockets that are inherited keep theirs for the next process.
+void Frontend::close_listeners() {
   for (const auto& listener : listeners_) {
+    const uint32_t most = listener->socket.is_inherited ? 0 : config_->backlog;
+    for (uint32_t accepted = 0; accepted < most; accepted += kAcceptsPerEvent) on_acceptable(*listener);
     listener->acceptable.reset();
     listener->socket.close();
   }
+}
+
+// Before anybody new: they were there first.
+void Frontend::take_over() {
+  if (adopted_.empty()) return;
+  base::log_info("{} clients of the process before are taken over", adopted_.size());
+  for (HandedClient& client : adopted_) {
+    sockaddr_storage at{};
+    socklen_t length = sizeof at;
+    ::getsockname(client.socket.get(), reinterpret_cast<sockaddr*>(&at), &length);
+    ListenAddress address;
+    if (at.ss_family == AF_UNIX) address.kind = ListenAddress::Kind::kUnix;
+    if (stats_.gate.has_room(config_->max_connections)) {
+      UniqueFd socket = std::move(client.socket);
+      give_to_worker(std::move(socket), address, &client);
+    } else {
+      refuse(std::move(client.socket), false);
+    }
+  }
+  adopted_.clear();
 }
 
 // A port may have been chosen by the kernel: it is told as it is.
@@ -249,15 +277,15 @@ void Frontend::on_acceptable(Listener& listener) {
       return;
     }
     if (has_room) {
-      give_to_worker(std::move(client), listener);
+      give_to_worker(std::move(client), listener.socket.address);
     } else {
-      refuse(std::move(client), listener);
+      refuse(std::move(client), listener.socket.address.is_tls());
     }
   }
 }
 
-void Frontend::give_to_worker(UniqueFd socket, const Listener& listener) {
-  const bool is_unix = listener.socket.address.is_unix();
+void Frontend::give_to_worker(UniqueFd socket, const ListenAddress& address, const HandedClient* handed) {
+  const bool is_unix = address.is_unix();
   if (!is_unix) {
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -268,7 +296,11 @@ void Frontend::give_to_worker(UniqueFd socket, const Listener& listener) {
   client.peer = peer_address_text(socket.get());
   client.listen = local_address_text(socket.get());
   client.may_idle = is_unix;
-  if (listener.socket.address.is_tls()) {
+  if (handed != nullptr) {
+    client.standing = handed->standing;
+    client.last_active_ns = handed->last_active_ns;
+  }
+  if (address.is_tls()) {
     client.socket = stats_.tls->accept(std::move(socket), client.peer, stats_.workers[worker]->tls);
   } else {
     client.socket = std::make_unique<PlainSocket>(std::move(socket));
@@ -305,9 +337,9 @@ void Frontend::wait_for_room() {
   event_add(has_room_.get(), nullptr);
 }
 
-void Frontend::refuse(UniqueFd socket, const Listener& listener) {
+void Frontend::refuse(UniqueFd socket, bool is_tls) {
   stats_.accepts.rejected_connections.add(1);
-  if (listener.socket.address.is_tls()) return;  // it could not read it
+  if (is_tls) return;  // it could not read it
   const std::string_view line = memcache::kTooManyConnections;
   // Best effort, as memcached's.
   [[maybe_unused]] const ssize_t sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

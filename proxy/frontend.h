@@ -30,6 +30,8 @@ class Frontend {
 
   // On each address of `listen`, and on `inherited` sockets: those take the place of addresses that they serve.
   base::Status listen(ListenSockets inherited);
+  // Clients of the process before this one go on here.
+  void adopt(std::vector<HandedClient> clients) { adopted_ = std::move(clients); }
   // Serves until SIGTERM or SIGINT; then closes its listeners and returns.
   void run();
 
@@ -53,12 +55,14 @@ class Frontend {
   void wait_for_backends();
   std::string ready_notice() const;
   void on_acceptable(Listener& listener);
-  void give_to_worker(base::UniqueFd socket, const Listener& listener);
+  void give_to_worker(base::UniqueFd socket, const ListenAddress& address, const HandedClient* handed = nullptr);
+  void take_over();
+  void close_listeners();
   void stop_accepting();
   void accept_again();
   void rest_from_accepting();
   void wait_for_room();
-  void refuse(base::UniqueFd socket, const Listener& listener);
+  void refuse(base::UniqueFd socket, bool is_tls);
   void reload();
   base::Status apply(const base::Options& options);
   void ping_watchdog();
@@ -76,6 +80,7 @@ class Frontend {
   EventPtr ping_;      // pending if a watchdog waits for us
   uint64_t disabled_since_ns_ = 0;
   size_t next_worker_ = 0;
+  std::vector<HandedClient> adopted_;  // until they are with their workers
 };
 
 }  // namespace egret::proxy

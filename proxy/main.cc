@@ -17,6 +17,7 @@
 #include "proxy/config.h"
 #include "proxy/doctor.h"
 #include "proxy/frontend.h"
+#include "proxy/handover.h"
 #include "proxy/listen_socket.h"
 #include "proxy/stats_report.h"
 #include "proxy/worker.h"
@@ -56,7 +57,7 @@ bool set_up_tls(TlsServer& tls, const Config& config) {
   return true;
 }
 
-int serve(Config config, ListenSockets inherited, base::Reloader& reloader) {
+int serve(Config config, ListenSockets inherited, std::vector<base::InheritedFd> clients, base::Reloader& reloader) {
   warn_of_empty_shares(config);
   fit_connections(config);
   base::log_problems(check_start(config));
@@ -82,9 +83,11 @@ int serve(Config config, ListenSockets inherited, base::Reloader& reloader) {
     workers.push_back(std::make_unique<Worker>(number, clock, stats, watchdog));
   }
   for (const auto& worker : workers) worker->start();
+  frontend.adopt(take_clients(std::move(clients)));
   frontend.run();
-  for (const auto& worker : workers) worker->stop(kDrainNs);
+  for (const auto& worker : workers) worker->stop(stats.config.get()->drain_ns);
   for (const auto& worker : workers) worker->join();
+  if (const size_t gone = stats.handover.send(); gone > 0) base::log_info("{} clients are handed over", gone);
   base::log_info("stopped");
   return 0;
 }
@@ -105,6 +108,7 @@ int main(int argc, char** argv) {
                           argc, argv);
   if (!start.options) return start.exit_status;
   if (!inherited) return base::fail_start("egret-proxy", inherited.message(), base::kNotifyCannotListen);
+  std::vector<base::InheritedFd> clients = proxy::part_clients(inherited.value());
   auto sockets = proxy::check_inherited(std::move(inherited.value()));
   if (!sockets) return base::fail_start("egret-proxy", sockets.message(), base::kNotifyCannotListen);
   proxy::Config config = proxy::resolve_config(*start.options).value();
@@ -114,5 +118,5 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
   base::Reloader reloader(start.sources, *start.options, proxy::check);
-  return proxy::serve(std::move(config), std::move(sockets.value()), reloader);
+  return proxy::serve(std::move(config), std::move(sockets.value()), std::move(clients), reloader);
 }

@@ -15,6 +15,7 @@
 #include "proxy/connection_gate.h"
 #include "proxy/connection_table.h"
 #include "proxy/fan_out.h"
+#include "proxy/handover.h"
 #include "proxy/proxy_stats.h"
 #include "proxy/tls.h"
 
@@ -36,6 +37,7 @@ struct StatsSource {
   TlsServer* tls = nullptr;
   base::ReloadCounters reloads;
   mutable AdminState admin;
+  mutable Handover handover{places_in_store()};
 };
 
 // Each ends with END.

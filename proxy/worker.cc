@@ -252,6 +252,9 @@ void Worker::keep_ticking() {
 void Worker::on_tick() {
   begin_pass();
   for (const auto& session : router_storage_.sessions()) session->tick();
+  if (stop_deadline_ns_ != 0) {
+    for (const auto& connection : connections_) connection->hurry(pass_ns >= stop_reading_ns_);
+  }
   if (needs_tick()) return;
   ticking_ = false;
   event_del(tick_.get());
@@ -415,6 +418,7 @@ void Worker::read_inbox() {
   }
   for (NewClient& client : clients) take_in(std::move(client));
   if (patience_ns != 0 && stop_deadline_ns_ == 0) {
+    stop_reading_ns_ = clock_.now_ns() + patience_ns / 2;
     stop_deadline_ns_ = clock_.now_ns() + patience_ns;
     last_call();
   }

@@ -37,7 +37,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   void give(NewClient client);
   // Any thread: another configuration is in force.
   void reload();
-  // Any thread: answer what is in flight, at most `patience_ns`, then end.
+  // Any thread: answer what clients have sent, at most `patience_ns`, hand over those that can go on, then end.
   void stop(uint64_t patience_ns);
   void join();
   // Any thread: looks into the inbox, and so answers the watchdog.
@@ -124,6 +124,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   bool inbox_reload_ = false;
   uint64_t inbox_stop_ns_ = 0;  // patience; 0: go on
   uint64_t stop_deadline_ns_ = 0;
+  uint64_t stop_reading_ns_ = 0;  // from then on only what has been read is answered
   std::atomic<bool> settled_{false};
   uint32_t unsettled_ = 0;
   std::thread thread_;

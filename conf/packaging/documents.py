@@ -77,7 +77,7 @@ def daemon_page(program):
     body += [".SH OPTIONS", roff(f"Keys of the file of --config, /etc/egret/{program}.yaml for the unit, or of --set:")]
     for name, kind, default, applied_by, text in table(program):
         body += tagged(name, f"{text} ({kind}; default {default or 'empty'}; applied by a {applied_by})")
-    body += [".SH SIGNALS", "SIGTERM and SIGINT end it within a second, with status 0."]
+    body += [".SH SIGNALS", "SIGTERM and SIGINT end it, with status 0."]
     body.append("SIGHUP has it read its options and their files again, and apply those that a reload applies; if anything is wrong, "
                 "it says so and nothing changes.")
     body += [".SH FILES", f".I /etc/egret/{roff(program)}.yaml", ".br", ".I /run/egret"]

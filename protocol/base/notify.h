@@ -2,6 +2,7 @@
 // that NOTIFY_SOCKET names. systemd listens there (Type=notify), and so does egret-memcached. Without it: nothing.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,12 @@ inline constexpr std::string_view kNotifyListening =
     "X_EGRET_LISTENING=";  // as bound, many: tcp:127.0.0.1:1, tcp6:[::1]:1, unix:/x
 inline constexpr std::string_view kNotifyCannotListen = "X_EGRET_NO_LISTEN=1";  // with a STATUS
 
-// Best effort; waits for a supervisor that does not read, but for a second at most. Any thread.
-void notify_supervisor(const std::string& lines);
+// Best effort; waits for a supervisor that does not read, but for a second at most. Any thread. Descriptors, at most
+// 253, travel with the message: FDSTORE=1 has systemd keep them for the next process (inherited.h).
+void notify_supervisor(const std::string& lines, std::span<const int> descriptors = {});
+
+// Waits until the supervisor has acted on all that was sent before, as sd_notify_barrier(3); false: it did not within
+// some seconds.
+bool notify_barrier();
 
 }  // namespace egret::base

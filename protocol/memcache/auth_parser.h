@@ -21,6 +21,8 @@ class AuthParser {
   // Events: kCommand (kAuthenticate), kError, kClose, kNeedMore.
   Step next(std::string_view input, Command& out) noexcept;
   void swallow_value() {}
+  // Whether the next byte is the first of a line.
+  bool is_between_commands() const { return dropped_ == 0; }
 
  private:
   Step token(std::string_view input, size_t line, size_t length, Command& out);

@@ -21,6 +21,8 @@ class BinaryParser {
   static size_t min_buffer(const Limits& limits);
   Step next(std::string_view input, Command& out) noexcept;
   void swallow_value();
+  // Whether the next byte is the first of a packet.
+  bool is_between_commands() const { return state_ == State::kPacket; }
 
   // Until then only SASL and version are answered, and the first other packet ends the connection.
   void require_authentication(bool required) { must_authenticate_ = required; }

@@ -15,6 +15,15 @@ namespace egret::memcache {
 // What a listener speaks.
 enum class Protocol : uint8_t { kAuto, kText, kBinary };
 
+// What a client speaks.
+enum class Language : uint8_t { kUnknown, kText, kBinary };
+
+// All that there is to know of a client between two commands.
+struct Standing {
+  Language language = Language::kUnknown;
+  bool may_speak = true;  // it need not say who it is, or has
+};
+
 class ClientParser {
  public:
   ClientParser(const Limits& limits, Protocol protocol, bool must_authenticate)
@@ -48,12 +57,19 @@ class ClientParser {
     must_authenticate_ = false;
     binary_.require_authentication(false);
   }
+  bool is_between_commands() const {
+    return text_.is_between_commands() && binary_.is_between_commands() && auth_.is_between_commands();
+  }
+  Standing standing() const { return {language_, !must_authenticate_}; }
+  // A client of another process goes on here.
+  void resume(const Standing& standing) {
+    if (standing.language != Language::kUnknown) language_ = standing.language;
+    if (standing.may_speak) set_authenticated();
+  }
   bool must_authenticate() const { return must_authenticate_; }
   bool is_binary() const { return language_ == Language::kBinary; }
 
  private:
-  enum class Language : uint8_t { kUnknown, kText, kBinary };
-
   TextParser text_;
   BinaryParser binary_;
   AuthParser auth_;

@@ -23,6 +23,8 @@ class TextParser {
   Step next(std::string_view input, Command& out) noexcept;
 
   void swallow_value();
+  // Whether the next byte is the first of a command.
+  bool is_between_commands() const { return state_ == State::kLine; }
 
   static constexpr size_t kMaxLine = 2048;      // bytes without a newline that memcached puts up with
   static constexpr size_t kMaxKeyLength = 250;  // as op::kMaxKeyLength

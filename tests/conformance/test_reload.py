@@ -73,6 +73,18 @@ def served(address, line=b"mn\r\n"):
         yield client
 
 
+@contextlib.contextmanager
+def stopped(daemon):
+    """It stands still."""
+    daemon.signal(signal.SIGSTOP)
+    try:
+        tasks = list(pathlib.Path(f"/proc/{daemon.pid}/task").iterdir())
+        wait_for(lambda: all("\nState:\tT" in (task / "status").read_text() for task in tasks), "it to stand still")
+        yield
+    finally:
+        daemon.signal(signal.SIGCONT)
+
+
 class System:
     """Both daemons, the proxy on a loopback port and on a Unix socket."""
 
@@ -228,6 +240,15 @@ def prove_idle_timeout(start):
         assert idle.recv(100) == b""
 
 
+def prove_drain(start):
+    system = start(proxy={"drain": "1h"})
+    with stopped(system.backend.daemon), served(system.address) as client:
+        client.sendall(b"get k\r\n")
+        system.proxy.changed(drain="50ms")
+        system.proxy.daemon.signal(signal.SIGTERM)
+        assert system.proxy.daemon.wait() == 0  # though nobody has answered
+
+
 def prove_backlog(start):
     system = start(proxy={"backlog": 7})
     def backlog():
@@ -271,16 +292,10 @@ def prove_auth_file(start):
 
 def prove_op_timeout(start):
     system = start(proxy={"op_timeout": "1h"})
-    os.kill(system.backend.daemon.pid, signal.SIGSTOP)
-    tasks = list(pathlib.Path(f"/proc/{system.backend.daemon.pid}/task").iterdir())
-    wait_for(lambda: all("\nState:\tT" in (task / "status").read_text() for task in tasks), "the backend to stand still")
-    try:
-        with connect(system.address) as client:
-            client.sendall(b"get k\r\n")
-            system.proxy.changed(op_timeout="100ms")
-            assert client.recv(100).startswith(b"SERVER_ERROR")
-    finally:
-        os.kill(system.backend.daemon.pid, signal.SIGCONT)
+    with stopped(system.backend.daemon), connect(system.address) as client:
+        client.sendall(b"get k\r\n")
+        system.proxy.changed(op_timeout="100ms")
+        assert client.recv(100).startswith(b"SERVER_ERROR")
 
 
 def prove_reconnect_max(start):
@@ -422,6 +437,7 @@ PROXY = {
     "backlog": prove_backlog,
     "maxconns_fast": prove_maxconns_fast,
     "idle_timeout": prove_idle_timeout,
+    "drain": prove_drain,
     "tls_certificate": prove_tls_files,
     "tls_key": prove_tls_files,
     "tls_ca_certificate": prove_tls_clients,
