@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/address.h"
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -153,6 +154,14 @@ constexpr OptionRow kTable[] = {
      .default_value = "false",
      .help = "For tests: fall asleep at every opportunity.",
      .applied_by = kReload},
+    {.name = "admin",
+     .type = OptionType::kText,
+     .default_value = "127.0.0.1:11281",
+     .help =
+         "Where metrics (/metrics, for Prometheus), health (/healthz, /readyz) and a page to look at (/) are served "
+         "over HTTP, to whoever can connect: HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. "
+         "Empty: nowhere.",
+     .max = base::kMaxTextBytes},
     {.name = "log_level",
      .type = OptionType::kChoice,
      .default_value = "info",
@@ -266,6 +275,8 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.far_lane_idle_ns = config.lane_idle_ns;
   if (options.duration_ns("lane_idle") == 0 && cpus > config.partitions) config.far_lane_idle_ns = 1'000'000;
   config.park_always = options.flag("park_always");
+  config.admin = {.address = options.text("admin"), .is_required = options.is_given("admin")};
+  if (Status good = admin::check_option(config.admin); !good) return options.error("admin", good.message());
   config.log_level = options.text("log_level");
   return config;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "admin/address.h"
 #include "base/options.h"
 #include "base/secret.h"
 #include "base/status.h"
@@ -35,6 +36,7 @@ struct Config {
   uint64_t lane_idle_ns = 0;      // resolved: of proxies on this host
   uint64_t far_lane_idle_ns = 0;  // resolved: of proxies elsewhere
   bool park_always = false;
+  admin::AdminOption admin;
   std::string log_level;
 };
 

@@ -47,6 +47,7 @@ struct Control::Session {
   wire::Hello hello;
   wire::Transcript transcript;  // of the handshake, where there is a secret
   uint32_t detaching = 0;       // partitions that have not acknowledged yet
+  uint64_t memory_bytes = 0;    // of its region
   bool survived_sweep = false;
   std::unique_ptr<UnderWay> under_way;  // once it is open
 
@@ -75,7 +76,8 @@ Control::Control(const Config& config, const Identity& identity, PostOffice& mai
       node_(mail.nodes() - 1),
       partitions_(mail.nodes() - 1),
       watchdog_(partitions_),
-      base_(event_base_new()) {
+      base_(event_base_new()),
+      admin_pages_(base_.get(), config_, *this) {
   EGRET_CHECK(base_ != nullptr);
 }
 
@@ -168,7 +170,7 @@ Status Control::listen_anew(const Config& next) {
     begin_accepting(*place);
     places_.push_back(std::move(place));
   }
-  return Status::ok();
+  return admin_pages_.listen();
 }
 
 void Control::run() {
@@ -383,12 +385,14 @@ void Control::grant(Session& session) {
   // The grant goes out first: from then on the endpoint's data functions are its home's.
   if (Status sent = session.endpoint->send_frame(frame, true); !sent) return close(session, sent.message());
   session.state = Session::State::kOpen;
+  session.memory_bytes = shape.request_bytes + shape.response_bytes + shape.reply_bytes;
   session.under_way = std::make_unique<UnderWay>(size_t{granted.layout.lanes} * granted.layout.window);
   const auto home = static_cast<uint32_t>(session.id % partitions_);
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     const rpc::LaneBinding lane{session.id, partition, home, session.endpoint.get(), granted.layout, granted.nonce};
     post(partition, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
+  ++counted_.opened;
   base::log_info("session {} open: {}, home partition {}, {}, {}", session.id, session.endpoint->peer(), home,
                  granted.layout.to_string(), session.endpoint->facts());
 }
@@ -401,6 +405,7 @@ void Control::refuse(Session& session, const std::string& reason) {
   static base::LogLimit limit;
   base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) refused: {}", session.id,
                     session.endpoint->peer(), reason);
+  ++counted_.refused;
   session.state = Session::State::kRefused;
   session.refused = EventPtr(event_new(
       base_.get(), -1, 0,
@@ -464,7 +469,10 @@ void Control::on_mail() {
         base::log_warning(
             "reload: memory of {} bytes takes effect at a restart: a partition cannot have its part of it now",
             config_.memory);
+      } else if (letter.kind == Letter::Kind::kReported) {
+        admin_pages_.on_report(letter.lane.lane);
       } else if (const auto at = sessions_.find(letter.lane.session_id); at != sessions_.end()) {
+        if (letter.kind == Letter::Kind::kBroken) ++counted_.broken;
         close(*at->second, letter.kind == Letter::Kind::kGone ? at->second->endpoint->failure()
                                                               : "the peer wrote a malformed message");
       }
@@ -477,6 +485,22 @@ void Control::ping_watchdog() {
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     post(partition, {.kind = Letter::Kind::kCheck, .lane = {}});
   }
+}
+
+void Control::inquire(uint32_t partition, PartitionReport& report) {
+  post(partition, {.kind = Letter::Kind::kInquire, .lane = {}, .report = &report});
+}
+
+SessionFigures Control::session_figures() const {
+  SessionFigures figures = counted_;
+  figures.max_sessions = config_.max_sessions;
+  for (const auto& [id, session] : sessions_) {
+    if (session->state == Session::State::kOpen) ++figures.open;
+    if (session->state == Session::State::kClosing) ++figures.closing;
+    if (session->is_silent() || session->state == Session::State::kWaiting) ++figures.handshaking;
+    figures.memory_bytes += session->memory_bytes;
+  }
+  return figures;
 }
 
 void Control::on_detached(uint64_t session_id) {

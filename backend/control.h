@@ -9,7 +9,7 @@
 //
 // Runs a libevent loop on the thread that calls run(); SIGTERM and SIGINT end it, SIGHUP puts another configuration in
 // force: what partitions must know of it goes to them by mail. From it the watchdog is pinged, while every
-// partition answers letters.
+// partition answers letters. The admin address is served from it, too.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/admin_pages.h"
 #include "backend/config.h"
 #include "backend/mail.h"
 #include "base/reload.h"
@@ -37,7 +38,7 @@ struct Identity {
 };
 uint64_t random_u64();
 
-class Control {
+class Control final : private AdminPages::Host {
  public:
   // `config` is what `reloader` has in force.
   Control(const Config& config, const Identity& identity, PostOffice& mail, base::Reloader& reloader);
@@ -82,6 +83,8 @@ class Control {
   void on_detached(uint64_t session_id);
   void destroy(uint64_t session_id);
   void ping_watchdog();
+  void inquire(uint32_t partition, PartitionReport& report) override;
+  SessionFigures session_figures() const override;
   void sweep_silent();
   base::Expected<std::unique_ptr<Place>> open_place(const std::string& address, const Config& config);
   void begin_accepting(Place& place);
@@ -106,6 +109,8 @@ class Control {
   EventPtr ping_;  // if a watchdog waits for us
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint64_t next_session_ = 1;
+  SessionFigures counted_;  // those of its members that count
+  AdminPages admin_pages_;
 };
 
 }  // namespace egret::backend

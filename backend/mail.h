@@ -37,6 +37,8 @@ struct PollingRules {
   bool park_always = false;
 };
 
+struct PartitionReport;
+
 struct Letter {
   enum class Kind : uint8_t {
     kAttach,    // control → partition: serve this lane
@@ -51,14 +53,17 @@ struct Letter {
     kPolling,   // control → partition: poll by these rules from now on
     kMemory,    // control → partition: the store's limit is to be its share of `memory`
     kTooMuch,   // partition → control: it cannot be while the store serves
+    kInquire,   // control → partition: fill in `report`; answered with kReported
+    kReported,  // partition → control: lane.lane says which
     kStop,      // control → partition
   };
   Kind kind = Kind::kStop;
   rpc::LaneBinding lane;
-  UnderWay* under_way = nullptr;  // kAttach
-  size_t offset = 0;              // kDeliver
-  PollingRules polling{};         // kPolling
-  uint64_t memory = 0;            // kMemory: of the whole backend
+  UnderWay* under_way = nullptr;      // kAttach
+  PartitionReport* report = nullptr;  // kInquire
+  size_t offset = 0;                  // kDeliver
+  PollingRules polling{};             // kPolling
+  uint64_t memory = 0;                // kMemory: of the whole backend
 };
 
 class PostOffice {

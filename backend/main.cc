@@ -13,6 +13,7 @@
 #include "backend/control.h"
 #include "backend/doctor.h"
 #include "backend/mail.h"
+#include "backend/metrics.h"
 #include "backend/open_stores.h"
 #include "backend/partition.h"
 #include "base/clock.h"
@@ -81,7 +82,8 @@ int main(int argc, char** argv) {
                            .summary = "The store of Egret: executes ops that arrive in slots.",
                            .table = backend::option_table(),
                            .check = backend::check,
-                           .doctor = backend::doctor},
+                           .doctor = backend::doctor,
+                           .metrics_markdown = backend::metrics_markdown},
                           argc, argv);
   if (!start.options) return start.exit_status;
   const backend::Config config = backend::resolve_config(*start.options).value();

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
+#include "backend/report.h"
 #include "base/check.h"
 #include "base/cpu.h"
 
@@ -93,7 +94,10 @@ bool Partition::read_mail() {
         deliver(letter);
         break;
       case Letter::Kind::kCheck:
-        say_alive();
+        answer_control(Letter::Kind::kAlive);
+        break;
+      case Letter::Kind::kInquire:
+        report(*letter.report);
         break;
       case Letter::Kind::kPolling:
         options_.polling = letter.polling;
@@ -110,6 +114,7 @@ bool Partition::read_mail() {
       case Letter::Kind::kGone:
       case Letter::Kind::kAlive:
       case Letter::Kind::kTooMuch:
+      case Letter::Kind::kReported:
         base::check_failed(__FILE__, __LINE__, "a letter for the control thread");
     }
   }
@@ -221,8 +226,17 @@ void Partition::report_broken() {
   for (const uint64_t session_id : poller_.take_broken_sessions()) tell_control(Letter::Kind::kBroken, session_id);
 }
 
-void Partition::say_alive() {
-  Letter letter{.kind = Letter::Kind::kAlive, .lane = {}};
+void Partition::report(PartitionReport& report) {
+  report.store.clear();
+  executor_->store().append_stats(report.store, store::Store::Since::kStart);
+  report.poller = poller_.counters();
+  report.lanes = sessions_.size();
+  report.lanes_awake = poller_.awake_lanes();
+  answer_control(Letter::Kind::kReported);
+}
+
+void Partition::answer_control(Letter::Kind kind) {
+  Letter letter{.kind = kind, .lane = {}};
   letter.lane.lane = options_.number;
   mail_.send(options_.number, control_, letter);
 }

@@ -58,7 +58,8 @@ class Partition final : private rpc::DeliveryRelay {
   bool hear_rings_of(const HomeEndpoint& home);
   void keep_alive();
   void report_broken();
-  void say_alive();
+  void report(PartitionReport& report);
+  void answer_control(Letter::Kind kind);
   void tell_control(Letter::Kind kind, uint64_t session_id);
   void rest();
   void sleep();

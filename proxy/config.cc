@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "admin/address.h"
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/program.h"
@@ -275,6 +276,14 @@ constexpr OptionRow kTable[] = {
      .help = "Rows NAME=VALUE for `stats settings`: what egret-memcached was told by flags that have no meaning here.",
      .max = 64,
      .applied_by = kReload},
+    {.name = "admin",
+     .type = OptionType::kText,
+     .default_value = "127.0.0.1:11280",
+     .help =
+         "Where metrics (/metrics, for Prometheus), health (/healthz, /readyz) and a page to look at (/) are served "
+         "over HTTP, to whoever can connect: HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. "
+         "Empty: nowhere.",
+     .max = base::kMaxTextBytes},
     {.name = "log_level",
      .type = OptionType::kChoice,
      .default_value = "info",
@@ -494,6 +503,8 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (Status good = parse_fetch(options, config.session.fetch); !good) return good;
   config.main_pid = static_cast<int>(options.integer("main_pid"));
   config.told_settings = options.list("told_settings");
+  config.admin = {.address = options.text("admin"), .is_required = options.is_given("admin")};
+  if (Status good = admin::check_option(config.admin); !good) return options.error("admin", good.message());
   config.log_level = options.text("log_level");
   return config;
 }

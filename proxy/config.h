@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "admin/address.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "memcache/client_parser.h"
@@ -66,6 +67,7 @@ struct Config {
   rpc::SessionOptions session;             // address and worker_id are filled in per session
   int main_pid = 0;                        // 0: ours
   std::vector<std::string> told_settings;  // "NAME=VALUE"
+  admin::AdminOption admin;
   std::string log_level;
 
   bool has_tls() const;

@@ -42,7 +42,8 @@ Frontend::Frontend(StatsSource& stats, std::vector<std::unique_ptr<Worker>>& wor
       workers_(workers),
       watchdog_(watchdog),
       reloader_(reloader),
-      base_(event_base_new()) {
+      base_(event_base_new()),
+      admin_pages_(base_.get(), stats, workers, watchdog) {
   EGRET_CHECK(base_ != nullptr);
   rested_.reset(event_new(
       base_.get(), -1, 0, [](int, short, void* self) { static_cast<Frontend*>(self)->accept_again(); }, this));
@@ -63,7 +64,7 @@ Status Frontend::listen(ListenSockets inherited) {
   Config config = *config_;
   if (Status listening = listen_on(config, inherited); !listening) return listening;
   put_in_force(std::move(config));
-  return Status::ok();
+  return admin_pages_.listen();
 }
 
 // Listens where `config` says and where we must, since we inherited it; says in `config` where that is. On failure the

@@ -1,6 +1,6 @@
 // The proxy's control thread: listens for clients, gives each to a worker in turn, refuses those above the limit or
-// accepts none until there is room, puts another configuration in force on SIGHUP, pings the watchdog, and stops
-// everything when told to. Runs a libevent loop on the thread that calls run().
+// accepts none until there is room, puts another configuration in force on SIGHUP, pings the watchdog, serves the admin
+// address, and stops everything when told to. Runs a libevent loop on the thread that calls run().
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "base/watchdog.h"
+#include "proxy/admin_pages.h"
 #include "proxy/config.h"
 #include "proxy/listen_socket.h"
 #include "proxy/stats_report.h"
@@ -73,6 +74,7 @@ class Frontend {
   base::Watchdog& watchdog_;
   base::Reloader& reloader_;
   std::unique_ptr<event_base, EventDeleter> base_;
+  AdminPages admin_pages_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<EventPtr> signals_;
   EventPtr rested_;    // pending while there were no descriptors left

@@ -19,6 +19,7 @@
 #include "proxy/frontend.h"
 #include "proxy/handover.h"
 #include "proxy/listen_socket.h"
+#include "proxy/metrics.h"
 #include "proxy/stats_report.h"
 #include "proxy/worker.h"
 
@@ -104,7 +105,8 @@ int main(int argc, char** argv) {
                            .table = proxy::option_table(),
                            .check = proxy::check,
                            .doctor = proxy::doctor,
-                           .metrics_markdown = proxy::lane_metrics_markdown},
+                           .metrics_markdown = proxy::metrics_markdown,
+                           .stats_markdown = proxy::lane_metrics_markdown},
                           argc, argv);
   if (!start.options) return start.exit_status;
   if (!inherited) return base::fail_start("egret-proxy", inherited.message(), base::kNotifyCannotListen);

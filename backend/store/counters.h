@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "op/stats.h"
 
@@ -25,10 +26,14 @@ struct Counters {
   uint64_t& operator[](op::StatId id) { return values[static_cast<size_t>(id)]; }
   uint64_t operator[](op::StatId id) const { return values[static_cast<size_t>(id)]; }
 
+  // What has been counted since the start, whatever was reset.
+  uint64_t lifetime(op::StatId id) const { return (*this)[id] + before_reset[static_cast<size_t>(id)]; }
+
   // `stats reset`: what says how things are stays, what counts events starts again.
   void reset() {
-    const uint64_t bytes = (*this)[op::StatId::kBytes];
-    const uint64_t items = (*this)[op::StatId::kCurrItems];
+    const uint64_t bytes = std::exchange((*this)[op::StatId::kBytes], 0);
+    const uint64_t items = std::exchange((*this)[op::StatId::kCurrItems], 0);
+    for (size_t i = 0; i < values.size(); ++i) before_reset[i] += values[i];
     values = {};
     (*this)[op::StatId::kBytes] = bytes;
     (*this)[op::StatId::kCurrItems] = items;
@@ -36,6 +41,7 @@ struct Counters {
   }
 
   std::array<uint64_t, static_cast<size_t>(op::StatId::kStepsOver64us) + 1> values{};
+  std::array<uint64_t, static_cast<size_t>(op::StatId::kStepsOver64us) + 1> before_reset{};
   std::array<Class, op::kSizeClasses> classes{};
 };
 

@@ -8,10 +8,10 @@ namespace egret::store {
 using op::ClassField;
 using op::StatId;
 
-void Store::append_stats(std::vector<op::StatRow>& rows) const {
+void Store::append_stats(std::vector<op::StatRow>& rows, Since since) const {
   const auto log_pages = pages_.count(PageUse::kSmall) + pages_.count(PageUse::kMain);
   for (const op::StatInfo& info : op::stat_table()) {
-    uint64_t value = counters_[info.id];
+    uint64_t value = since == Since::kStart ? counters_.lifetime(info.id) : counters_[info.id];
     switch (info.id) {
       case StatId::kUptime:
       case StatId::kPid:

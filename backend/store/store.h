@@ -136,7 +136,9 @@ class Store {
 
   // --- Statistics
   // Appends a row for every counter that the store keeps, in the order of StatId.
-  void append_stats(std::vector<op::StatRow>& rows) const;
+  // kReset: as `stats` shows them; kStart: as if they had never been reset.
+  enum class Since : uint8_t { kReset, kStart };
+  void append_stats(std::vector<op::StatRow>& rows, Since since = Since::kReset) const;
   // Rows of StatGroup::kSizeClasses.
   void append_class_stats(std::vector<op::StatRow>& rows) const;
   void reset_stats();

@@ -25,6 +25,7 @@ struct Arguments {
   bool help_markdown = false;
   bool help_yaml = false;
   bool help_metrics = false;
+  bool help_stats = false;
 };
 
 void print(const std::string& text) {
@@ -60,9 +61,14 @@ void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {
   app.add_flag("--help-markdown", arguments.help_markdown);  // for the README
   app.add_flag("--help-yaml", arguments.help_yaml);          // for conf/
   app.add_flag("--help-metrics", arguments.help_metrics);    // for the README
+  app.add_flag("--help-stats", arguments.help_stats);        // for the README
 }
 
 }  // namespace
+
+std::string_view version() {
+  return EGRET_VERSION;
+}
 
 int fail_start(std::string_view program, const std::string& message, std::string_view notice) {
   const std::string line = std::string(program) + ": " + message;
@@ -82,12 +88,14 @@ ProgramStart start_program(const ProgramInfo& info, int argc, const char* const*
   }
 
   ProgramStart start;
-  if (arguments.help || arguments.version || arguments.help_markdown || arguments.help_yaml || arguments.help_metrics) {
+  if (arguments.help || arguments.version || arguments.help_markdown || arguments.help_yaml || arguments.help_metrics ||
+      arguments.help_stats) {
     if (arguments.help) print(help(info));
     if (arguments.version) print(std::string(info.name) + " " EGRET_VERSION "\n");
     if (arguments.help_markdown) print(help_markdown(info.table));
     if (arguments.help_yaml) print(help_yaml(info.name, info.table));
     if (arguments.help_metrics && info.metrics_markdown != nullptr) print(info.metrics_markdown());
+    if (arguments.help_stats && info.stats_markdown != nullptr) print(info.stats_markdown());
     return start;
   }
 

@@ -25,8 +25,10 @@ struct ProgramInfo {
   std::function<Status(const Options&)> check{};
   // What --doctor finds, under these options, which have passed `check`; empty: there is no --doctor.
   std::function<Findings(const Options&)> doctor{};
-  // What its statistics are called and mean, as GitHub's Markdown, for the README; null: it has none to tell of.
+  // What its metrics, and rows of its `stats`, are called and mean, as GitHub's Markdown, for the README; null: it has
+  // none to tell of.
   std::string (*metrics_markdown)() = nullptr;
+  std::string (*stats_markdown)() = nullptr;
 };
 
 // What main() goes on with. The sources are kept so that a daemon can load its options again.
@@ -39,6 +41,9 @@ struct ProgramStart {
 // Reads the command line; answers --help, --version, --check-config and --doctor on stdout itself, prints an error as
 // one line on stderr ("egret-proxy: conf/egret-proxy.yaml:12: workers: expected ..."), status 1.
 ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv);
+
+// What --version says after the name: "0.1.0".
+std::string_view version();
 
 // Says why `program` cannot start, on stderr and to whoever started it (base/notify.h), with that notice. Returns the
 // exit status, 1.

@@ -36,20 +36,23 @@ uint64_t interval_us() {
 
 }  // namespace
 
-Watchdog::Watchdog(size_t threads) : interval_us_(interval_us()), answered_(threads) {
-  for (auto& each : answered_) each.store(true);  // nobody has been asked yet
-}
+Watchdog::Watchdog(size_t threads) : interval_us_(interval_us()), answered_(threads) {}
 
 timeval Watchdog::interval() const {
   return {static_cast<time_t>(interval_us_ / 1'000'000), static_cast<suseconds_t>(interval_us_ % 1'000'000)};
 }
 
 bool Watchdog::beat() {
-  const auto has_answered = [](const auto& each) { return each.load(std::memory_order_relaxed); };
-  if (!std::ranges::all_of(answered_, has_answered)) return false;
-  for (auto& each : answered_) each.store(false, std::memory_order_relaxed);
+  for (size_t thread = 0; thread < threads(); ++thread) {
+    if (!has_answered(thread, beaten_)) return false;
+  }
+  beaten_ = call();
   notify_supervisor("WATCHDOG=1");
   return true;
+}
+
+uint64_t Watchdog::call() {
+  return calls_.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 }  // namespace egret::base

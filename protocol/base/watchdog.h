@@ -3,6 +3,8 @@
 //
 //   supervising thread: beat() ── all answered? ─▶ WATCHDOG=1 (base/notify.h); asks again, wakes the threads
 //   each other thread:  answer(number), when it is woken, from its loop
+//
+// Whoever else wants to know (/healthz) calls the roll itself, at any time, and does not disturb the beats.
 #pragma once
 
 #include <atomic>
@@ -25,12 +27,22 @@ class Watchdog {
   // Supervising thread. Pings if every thread has answered since the last call, and asks anew; whoever calls wakes them
   // then. False: one has not answered yet.
   bool beat();
+  // Supervising thread: asks every thread anew, and returns the number of this call; whoever calls wakes them then.
+  uint64_t call();
+  bool has_answered(size_t thread, uint64_t call) const {
+    return answered_[thread].load(std::memory_order_relaxed) >= call;
+  }
+  size_t threads() const { return answered_.size(); }
   // Any thread.
-  void answer(size_t thread) { answered_[thread].store(true, std::memory_order_relaxed); }
+  void answer(size_t thread) {
+    answered_[thread].store(calls_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
 
  private:
   const uint64_t interval_us_;  // 0: nobody watches
-  std::vector<std::atomic<bool>> answered_;
+  uint64_t beaten_ = 0;         // the call of the last beat
+  std::atomic<uint64_t> calls_{0};
+  std::vector<std::atomic<uint64_t>> answered_;  // by thread: the latest call that it has answered
 };
 
 }  // namespace egret::base

@@ -134,6 +134,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
         std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_, counters_.lane(i)));
   }
   state_ = State::kOpen;
+  counters_.is_open.set(1);
   opened_ns_ = now_ns_;
   has_served_ = false;
   ++generation_;
@@ -142,6 +143,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
 
 void ClientSession::lose(const std::string& why) {
   const bool was_open = state_ == State::kOpen;
+  counters_.is_open.set(0);
   if (endpoint_ != nullptr) {
     observer_.on_session_lost(*this, why, was_open);
     endpoint_->close();

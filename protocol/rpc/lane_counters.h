@@ -63,6 +63,7 @@ class SessionCounters {
   LaneCounters sum() const;
   void mark();
 
+  base::Gauge is_open;       // 1 while there is a session
   base::Counter deliveries;  // pushes that came: on shm wake-ups, each for all results of a round
 
  private:

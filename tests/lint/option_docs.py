@@ -2,7 +2,8 @@
 """option_docs.py BUILD [--update]: what the README and conf/ say of options and metrics is what the daemons' tables say.
 
 Between `<!-- options:egret-proxy -->` and `<!-- /options -->` the README holds the output of `egret-proxy --help-markdown`;
-between `<!-- metrics:egret-proxy -->` and `<!-- /metrics -->` that of `egret-proxy --help-metrics`.
+between `<!-- metrics:egret-proxy -->` and `<!-- /metrics -->` that of `egret-proxy --help-metrics` (likewise egret-backend's);
+between `<!-- stats:egret-proxy -->` and `<!-- /stats -->` that of `egret-proxy --help-stats`;
 between `<!-- flags:egret-memcached -->` and `<!-- /flags -->` proxy/memcached/README.md holds that of `egret-memcached --help-markdown`.
 conf/egret-proxy.yaml is that of `egret-proxy --help-yaml`, and passes `--check-config`, also with every line uncommented.
 --update writes both anew.
@@ -41,9 +42,10 @@ def with_block(readme, text, kind, program, block):
 
 
 readme = ROOT / "README.md"
-text = with_block(readme, readme.read_text(), "metrics", "egret-proxy", output("egret-proxy", "--help-metrics"))
+text = with_block(readme, readme.read_text(), "stats", "egret-proxy", output("egret-proxy", "--help-stats"))
 for program in ("egret-proxy", "egret-backend"):
     text = with_block(readme, text, "options", program, output(program, "--help-markdown"))
+    text = with_block(readme, text, "metrics", program, output(program, "--help-metrics"))
     conf = ROOT / "conf" / f"{program}.yaml"
     expect(conf, output(program, "--help-yaml"))
     output(program, "--check-config", "--config", conf)

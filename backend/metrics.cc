@@ -1,0 +1,153 @@
+#include "backend/metrics.h"
+
+#include <vector>
+
+#include "admin/process_metrics.h"
+
+namespace egret::backend {
+
+using admin::MetricPage;
+using admin::MetricRow;
+using admin::MetricType;
+using op::StatId;
+
+namespace {
+
+constexpr MetricType kCounter = MetricType::kCounter;
+constexpr MetricType kGauge = MetricType::kGauge;
+
+double figure(uint64_t value) {
+  return static_cast<double>(value);
+}
+
+struct SessionMetric {
+  const char* name;
+  MetricType type;
+  const char* help;
+  uint64_t SessionFigures::*value;
+};
+constexpr SessionMetric kSessionMetrics[] = {
+    {"egret_backend_sessions", kGauge, "Sessions that are open: one for each worker of each proxy.",
+     &SessionFigures::open},
+    {"egret_backend_max_sessions", kGauge, "The most there may be (`max_sessions`).", &SessionFigures::max_sessions},
+    {"egret_backend_handshaking", kGauge, "Connections that are no session yet.", &SessionFigures::handshaking},
+    {"egret_backend_sessions_closing", kGauge, "Sessions that have ended and whose memory is still held.",
+     &SessionFigures::closing},
+    {"egret_backend_session_memory_bytes", kGauge, "Memory of the sessions' slots, outside `memory`.",
+     &SessionFigures::memory_bytes},
+    {"egret_backend_sessions_opened_total", kCounter, "Sessions that were granted.", &SessionFigures::opened},
+    {"egret_backend_sessions_refused_total", kCounter, "Proxies that were refused one; the log says why.",
+     &SessionFigures::refused},
+    {"egret_backend_sessions_broken_total", kCounter, "Sessions ended because their peer wrote what it must not.",
+     &SessionFigures::broken},
+};
+
+struct PollerMetric {
+  const char* name;
+  const char* help;
+  uint64_t rpc::PollerCounters::*value;
+};
+constexpr PollerMetric kPollerMetrics[] = {
+    {"egret_backend_messages_total", "Messages executed.", &rpc::PollerCounters::messages},
+    {"egret_backend_ops_total", "Ops in them.", &rpc::PollerCounters::ops},
+    {"egret_backend_torn_total", "Requests whose checksum did not match when looked at; they were looked at again.",
+     &rpc::PollerCounters::torn},
+    {"egret_backend_malformed_total", "Requests that ended their session.", &rpc::PollerCounters::malformed},
+    {"egret_backend_deliveries_total", "Results that were pushed.", &rpc::PollerCounters::deliveries},
+    {"egret_backend_parks_total", "Lanes that fell asleep.", &rpc::PollerCounters::naps},
+    {"egret_backend_rings_total", "Lanes that were rung awake.", &rpc::PollerCounters::rings},
+};
+
+// The process's own figures are in process_*.
+bool is_of_the_process(StatId id) {
+  return id == StatId::kUptime || id == StatId::kPid || id == StatId::kUserUsec || id == StatId::kSystemUsec;
+}
+
+// What is, rather than what has been.
+bool is_level(StatId id) {
+  switch (id) {
+    case StatId::kBytes:
+    case StatId::kCurrItems:
+    case StatId::kLimitMaxbytes:
+    case StatId::kItemSizeMax:
+    case StatId::kEvicts:
+    case StatId::kSegments:
+    case StatId::kSegmentBytes:
+    case StatId::kLargePages:
+    case StatId::kIndexPages:
+    case StatId::kFreePages:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The row's own name, with what Prometheus wants to see at the end.
+std::string store_name(const op::StatInfo& info) {
+  const std::string name = "egret_backend_" + std::string(info.name);
+  if (info.id == StatId::kItemSizeMax) return name + "_bytes";
+  return is_level(info.id) ? name : name + "_total";
+}
+
+std::string sentence(std::string_view help) {
+  std::string text(help);
+  if (text.front() >= 'a' && text.front() <= 'z') text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  return text + ".";
+}
+
+std::vector<MetricRow> make_table() {
+  std::vector<MetricRow> table = admin::process_metric_rows("egret_backend");
+  for (const SessionMetric& metric : kSessionMetrics) table.push_back({metric.name, metric.type, metric.help});
+  table.push_back({"egret_backend_partitions", kGauge, "Partitions, and threads that execute ops."});
+  table.push_back({"egret_backend_partition_up",
+                   kGauge,
+                   "1 when the partition's thread answered within a second; else its other series are missing.",
+                   {"partition"}});
+  table.push_back({"egret_backend_lanes", kGauge, "Lanes of all sessions with the partition.", {"partition"}});
+  table.push_back(
+      {"egret_backend_lanes_awake", kGauge, "Those it polls; the others would have to ring.", {"partition"}});
+  for (const PollerMetric& metric : kPollerMetrics)
+    table.push_back({metric.name, kCounter, metric.help, {"partition"}});
+  for (const op::StatInfo& info : op::stat_table()) {
+    if (is_of_the_process(info.id)) continue;
+    table.push_back({store_name(info), is_level(info.id) ? kGauge : kCounter, sentence(info.help), {"partition"}});
+  }
+  return table;
+}
+
+void add_partition(MetricPage& page, const std::string& number, const PartitionReport& report) {
+  page.add("egret_backend_lanes", figure(report.lanes), {number});
+  page.add("egret_backend_lanes_awake", figure(report.lanes_awake), {number});
+  for (const PollerMetric& metric : kPollerMetrics)
+    page.add(metric.name, figure(report.poller.*metric.value), {number});
+  for (const op::StatRow& row : report.store) {
+    const op::StatInfo& info = op::stat_table()[row.id - 1];
+    page.add(store_name(info), figure(row.value), {number});
+  }
+}
+
+}  // namespace
+
+std::span<const MetricRow> metric_table() {
+  static const std::vector<MetricRow> table = make_table();
+  return table;
+}
+
+std::string metrics_markdown() {
+  return admin::metrics_markdown(metric_table());
+}
+
+std::string metrics_text(const SessionFigures& sessions, std::span<const PartitionReport* const> reports) {
+  MetricPage page(metric_table());
+  admin::add_process_metrics(page, "egret_backend");
+  for (const SessionMetric& metric : kSessionMetrics) page.add(metric.name, figure(sessions.*metric.value));
+  page.add("egret_backend_partitions", figure(reports.size()));
+  for (size_t partition = 0; partition < reports.size(); ++partition) {
+    const std::string number = std::to_string(partition);
+    page.add("egret_backend_partition_up", reports[partition] != nullptr ? 1 : 0, {number});
+    if (reports[partition] != nullptr) add_partition(page, number, *reports[partition]);
+  }
+  return page.text();
+}
+
+}  // namespace egret::backend

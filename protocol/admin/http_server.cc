@@ -1,0 +1,403 @@
+#include "admin/http_server.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <list>
+#include <map>
+#include <utility>
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <microhttpd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/unique_fd.h"
+
+namespace egret::admin {
+
+using base::Status;
+using base::UniqueFd;
+
+namespace {
+
+constexpr size_t kHardLimit =
+    2 * HttpServer::kMaxConnections;  // those that were told to go, but have not yet, included
+constexpr int kAcceptsPerEvent = 16;
+constexpr timeval kAcceptPause{0, 200'000};  // when there are no descriptors left
+constexpr timeval kSweepEvery{1, 0};
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
+struct EventDeleter {
+  void operator()(event* e) const { event_free(e); }
+};
+using EventPtr = std::unique_ptr<event, EventDeleter>;
+
+bool is_address(const std::string& text) {
+  in6_addr ignored;
+  if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
+    return ::inet_pton(AF_INET6, text.substr(1, text.size() - 2).c_str(), &ignored) == 1;
+  }
+  return ::inet_pton(AF_INET, text.c_str(), &ignored) == 1;
+}
+
+// "127.0.0.1:11280", "localhost", "[::1]:11280": what a name server cannot have been made to say.
+bool is_local_host(const char* header) {
+  std::string host(header);
+  const size_t colon = host.rfind(':');
+  if (colon != std::string::npos && host.find(']', colon) == std::string::npos) host.resize(colon);
+  std::ranges::transform(host, host.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return host == "localhost" || is_address(host);
+}
+
+void log_trouble(void*, const char* format, va_list arguments) {
+  if (!base::is_logged(base::LogLevel::kDebug)) return;
+  char text[256];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  base::log_debug("admin address: {}", text);
+}
+
+MHD_Response* make_response(const Answer& answer, std::string_view policy) {
+  // Copied: the answer may go before its reader has it all.
+  MHD_Response* const response =
+      MHD_create_response_from_buffer(answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
+  EGRET_CHECK(response != nullptr);
+  const std::pair<const char*, std::string> headers[] = {{MHD_HTTP_HEADER_CONTENT_TYPE, answer.content_type},
+                                                         {MHD_HTTP_HEADER_CACHE_CONTROL, "no-store"},
+                                                         {"Content-Security-Policy", std::string(policy)},
+                                                         {"X-Content-Type-Options", "nosniff"},
+                                                         {"Referrer-Policy", "no-referrer"},
+                                                         {"Cross-Origin-Resource-Policy", "same-origin"}};
+  for (const auto& [name, value] : headers) MHD_add_response_header(response, name, value.c_str());
+  if (answer.status == MHD_HTTP_METHOD_NOT_ALLOWED)
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+  return response;
+}
+
+}  // namespace
+
+// One request and its answer. kRead → [kWaiting (its connection is suspended)] → kAnswered
+struct HttpReply::Exchange {
+  enum class State : uint8_t { kRead, kWaiting, kAnswered };
+  State state = State::kRead;
+  MHD_Connection* connection = nullptr;  // null: it has gone, or the server has
+  event* run = nullptr;                  // to be activated when the daemon has something to do again
+  Answer answer;
+  std::string_view policy = kNothingElse;
+};
+
+HttpReply::HttpReply(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+HttpReply::HttpReply(HttpReply&&) noexcept = default;
+HttpReply& HttpReply::operator=(HttpReply&& other) noexcept {
+  std::swap(exchange_, other.exchange_);
+  return *this;
+}
+HttpReply::~HttpReply() {
+  if (exchange_ != nullptr) send({.status = MHD_HTTP_SERVICE_UNAVAILABLE, .body = "not answered\n"});
+}
+
+void HttpReply::send(Answer answer) {
+  const std::shared_ptr<Exchange> exchange = std::move(exchange_);
+  exchange_.reset();
+  if (exchange == nullptr || exchange->state == Exchange::State::kAnswered) return;
+  exchange->answer = std::move(answer);
+  const bool waits = std::exchange(exchange->state, Exchange::State::kAnswered) == Exchange::State::kWaiting;
+  if (!waits || exchange->connection == nullptr) return;
+  MHD_resume_connection(exchange->connection);
+  event_active(exchange->run, EV_TIMEOUT, 0);
+}
+
+struct HttpServer::Impl {
+  using Exchange = HttpReply::Exchange;
+
+  struct Client {
+    int fd = -1;
+    uint64_t since_ns = 0;     // when it came, or was last answered
+    uint64_t deadline_ns = 0;  // for the whole of its next request
+    bool checks_host = false;
+    std::shared_ptr<Exchange> exchange;  // of its latest request
+  };
+  struct Door {
+    Impl* server = nullptr;
+    UniqueFd socket;
+    EventPtr acceptable;
+    bool checks_host = false;
+  };
+  struct Route {
+    Page page;
+    std::function<void(HttpReply)> handler;  // empty: the page
+  };
+
+  Impl(event_base* base, const Patience& patience);
+  ~Impl();
+  EventPtr make_event(int fd, short what, event_callback_fn callback, void* argument) const;
+  Status listen(const std::string& text);
+  void accept_some(Door& door);
+  void rest();
+  void turn_one_out();
+  void run();
+  void sweep();
+  MHD_Result on_request(MHD_Connection* connection, const char* path, const char* method, size_t* upload_size,
+                        void** state);
+  void handle(const std::shared_ptr<Exchange>& exchange, bool checks_host, const char* path);
+  void on_connection(MHD_Connection* connection, void** state, MHD_ConnectionNotificationCode code);
+
+  event_base* const base;
+  const Patience patience;
+  const base::SystemClock clock;
+  MHD_Daemon* daemon = nullptr;
+  EventPtr ready;    // the daemon has something to do
+  EventPtr timeout;  // ... by then
+  EventPtr sweeper;  // pending while there are connections
+  EventPtr rested;   // pending while nothing is accepted
+  std::vector<std::unique_ptr<Door>> doors;
+  std::vector<std::string> unlink_at_end;
+  std::map<std::string, Route, std::less<>> routes;
+  std::list<Client> clients;
+  bool newcomer_checks_host = false;  // of the connection that is being added
+};
+
+// --- set-up and end
+
+HttpServer::Impl::Impl(event_base* event_loop, const Patience& times) : base(event_loop), patience(times) {
+  const auto request = [](void* self, MHD_Connection* connection, const char* path, const char* method, const char*,
+                          const char*, size_t* upload_size, void** state) {
+    return static_cast<Impl*>(self)->on_request(connection, path, method, upload_size, state);
+  };
+  const auto notice = [](void* self, MHD_Connection* connection, void** state, MHD_ConnectionNotificationCode code) {
+    static_cast<Impl*>(self)->on_connection(connection, state, code);
+  };
+  const auto completed = [](void*, MHD_Connection*, void** state, MHD_RequestTerminationCode) {
+    auto* const exchange = static_cast<std::shared_ptr<Exchange>*>(std::exchange(*state, nullptr));
+    if (exchange != nullptr) (*exchange)->connection = nullptr;
+    delete exchange;
+  };
+  daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
+                            nullptr, nullptr, static_cast<MHD_AccessHandlerCallback>(request), this,
+                            MHD_OPTION_EXTERNAL_LOGGER, &log_trouble, nullptr, MHD_OPTION_CONNECTION_LIMIT,
+                            static_cast<unsigned>(kHardLimit), MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxHeaders,
+                            MHD_OPTION_CONNECTION_TIMEOUT, patience.next_request_seconds, MHD_OPTION_NOTIFY_CONNECTION,
+                            static_cast<MHD_NotifyConnectionCallback>(notice), this, MHD_OPTION_NOTIFY_COMPLETED,
+                            static_cast<MHD_RequestCompletedCallback>(completed), this, MHD_OPTION_END);
+  EGRET_CHECK(daemon != nullptr);
+  const int fd = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+  ready = make_event(
+      fd, EV_READ | EV_PERSIST, [](int, short, void* self) { static_cast<Impl*>(self)->run(); }, this);
+  timeout = make_event(
+      -1, 0, [](int, short, void* self) { static_cast<Impl*>(self)->run(); }, this);
+  sweeper = make_event(
+      -1, 0, [](int, short, void* self) { static_cast<Impl*>(self)->sweep(); }, this);
+  rested = make_event(
+      -1, 0,
+      [](int, short, void* self) {
+        for (const auto& door : static_cast<Impl*>(self)->doors) event_add(door->acceptable.get(), nullptr);
+      },
+      this);
+  event_add(ready.get(), nullptr);
+}
+
+HttpServer::Impl::~Impl() {
+  // While it still listens: afterwards another daemon may have bound the same name.
+  for (const std::string& path : unlink_at_end) ::unlink(path.c_str());
+  doors.clear();
+  // The daemon cannot be stopped while a connection is suspended.
+  for (Client& client : clients) {
+    if (client.exchange == nullptr || client.exchange->state != Exchange::State::kWaiting) continue;
+    HttpReply(client.exchange).send({.status = MHD_HTTP_SERVICE_UNAVAILABLE, .body = "stopping\n"});
+  }
+  MHD_run(daemon);
+  MHD_stop_daemon(daemon);
+}
+
+EventPtr HttpServer::Impl::make_event(int fd, short what, event_callback_fn callback, void* argument) const {
+  EventPtr made(event_new(base, fd, what, callback, argument));
+  EGRET_CHECK(made != nullptr);
+  return made;
+}
+
+Status HttpServer::Impl::listen(const std::string& text) {
+  auto address = parse_address(text);
+  if (!address) return address.status();
+  auto sockets = listen_on(address.value());
+  if (!sockets) return sockets.status();
+  for (UniqueFd& socket : sockets.value()) {
+    auto door = std::make_unique<Door>();
+    door->server = this;
+    door->checks_host = is_loopback(socket.get());
+    door->acceptable = make_event(
+        socket.get(), EV_READ | EV_PERSIST,
+        [](int, short, void* at) { static_cast<Door*>(at)->server->accept_some(*static_cast<Door*>(at)); }, door.get());
+    event_add(door->acceptable.get(), nullptr);
+    door->socket = std::move(socket);
+    doors.push_back(std::move(door));
+  }
+  if (address.value().is_unix()) unlink_at_end.push_back(address.value().path);
+  return Status::ok();
+}
+
+// --- connections
+
+void HttpServer::Impl::accept_some(Door& door) {
+  for (int i = 0; i < kAcceptsPerEvent; ++i) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    auto* const at = reinterpret_cast<sockaddr*>(&peer);
+    UniqueFd socket(::accept4(door.socket.get(), at, &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.is_open()) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) rest();
+      break;
+    }
+    if (clients.size() >= kMaxConnections) turn_one_out();
+    newcomer_checks_host = door.checks_host;
+    MHD_add_connection(daemon, socket.release(), at, length);  // closes it if it fails
+  }
+  run();
+}
+
+void HttpServer::Impl::rest() {
+  static base::LogLimit limit;
+  base::log_limited(limit, base::LogLevel::kWarning, "no descriptors left for the admin address");
+  for (const auto& door : doors) event_del(door->acceptable.get());
+  event_add(rested.get(), &kAcceptPause);
+}
+
+// The one that has been without a request for longest, of those that wait for no answer. Its daemon sees it end.
+void HttpServer::Impl::turn_one_out() {
+  Client* oldest = nullptr;
+  for (Client& client : clients) {
+    const bool waits = client.exchange != nullptr && client.exchange->state == Exchange::State::kWaiting;
+    if (waits || client.fd < 0) continue;
+    if (oldest == nullptr || client.since_ns < oldest->since_ns) oldest = &client;
+  }
+  if (oldest == nullptr) return;
+  ::shutdown(oldest->fd, SHUT_RDWR);
+  oldest->fd = -1;
+}
+
+// Lets the daemon do what can be done without waiting, and arranges for it to be called again.
+void HttpServer::Impl::run() {
+  MHD_run(daemon);
+  MHD_UNSIGNED_LONG_LONG milliseconds = 0;
+  if (MHD_get_timeout(daemon, &milliseconds) != MHD_YES) {
+    event_del(timeout.get());
+    return;
+  }
+  const timeval wait{static_cast<time_t>(milliseconds / 1000), static_cast<suseconds_t>(milliseconds % 1000 * 1000)};
+  event_add(timeout.get(), &wait);
+}
+
+// The daemon's own time-out is of silence; this one is of whoever sends a byte now and then.
+void HttpServer::Impl::sweep() {
+  const uint64_t now = clock.now_ns();
+  for (Client& client : clients) {
+    if (client.fd >= 0 && client.deadline_ns <= now) ::shutdown(std::exchange(client.fd, -1), SHUT_RDWR);
+  }
+  if (!clients.empty()) event_add(sweeper.get(), &kSweepEvery);
+}
+
+void HttpServer::Impl::on_connection(MHD_Connection* connection, void** state, MHD_ConnectionNotificationCode code) {
+  if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+    auto* const gone = static_cast<Client*>(std::exchange(*state, nullptr));
+    std::erase_if(clients, [&](const Client& client) { return &client == gone; });
+    return;
+  }
+  const uint64_t now = clock.now_ns();
+  Client& client = clients.emplace_back();
+  client.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+  client.since_ns = now;
+  client.deadline_ns = now + patience.first_request_seconds * kSecondNs;
+  client.checks_host = newcomer_checks_host;
+  *state = &client;
+  if (!event_pending(sweeper.get(), EV_TIMEOUT, nullptr)) event_add(sweeper.get(), &kSweepEvery);
+}
+
+// --- requests
+
+// Called when the headers are there, for each piece of a body, when all is read, and when a suspended one goes on.
+MHD_Result HttpServer::Impl::on_request(MHD_Connection* connection, const char* path, const char* method,
+                                        size_t* upload_size, void** state) {
+  auto* held = static_cast<std::shared_ptr<Exchange>*>(*state);
+  auto& client =
+      *static_cast<Client*>(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
+  if (held == nullptr) {
+    held = new std::shared_ptr<Exchange>(std::make_shared<Exchange>());
+    (*held)->connection = connection;
+    (*held)->run = timeout.get();
+    *state = held;
+    client.exchange = *held;
+    const bool is_plain =
+        std::strcmp(method, MHD_HTTP_METHOD_GET) == 0 || std::strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    if (is_plain) return MHD_YES;
+    HttpReply(*held).send({.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "GET and HEAD only\n"});
+  }
+  Exchange& exchange = **held;
+  if (*upload_size != 0) {
+    *upload_size = 0;  // what a GET has a body for, nobody knows
+    return MHD_YES;
+  }
+  if (exchange.state == Exchange::State::kRead) {
+    handle(*held, client.checks_host, path);
+    if (exchange.state == Exchange::State::kRead) {
+      exchange.state = Exchange::State::kWaiting;
+      return MHD_suspend_connection(connection), MHD_YES;
+    }
+  }
+  client.since_ns = clock.now_ns();
+  client.deadline_ns = client.since_ns + patience.next_request_seconds * kSecondNs;
+  MHD_Response* const response = make_response(exchange.answer, exchange.policy);
+  const MHD_Result queued = MHD_queue_response(connection, exchange.answer.status, response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+void HttpServer::Impl::handle(const std::shared_ptr<Exchange>& exchange, bool checks_host, const char* path) {
+  HttpReply reply(exchange);
+  const char* const host = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+  if (checks_host && host != nullptr && !is_local_host(host)) {
+    return reply.send({.status = MHD_HTTP_FORBIDDEN, .body = "the Host header must be an IP address or localhost\n"});
+  }
+  const auto route = routes.find(std::string_view(path));
+  if (route == routes.end()) return reply.send({.status = MHD_HTTP_NOT_FOUND, .body = "there is nothing here\n"});
+  if (route->second.handler) return route->second.handler(std::move(reply));
+  const Page& page = route->second.page;
+  exchange->policy = page.content_security_policy;
+  reply.send({.body = std::string(page.body), .content_type = std::string(page.content_type)});
+}
+
+// --- the public face
+
+HttpServer::HttpServer(event_base* base, const Patience& patience) : impl_(std::make_unique<Impl>(base, patience)) {}
+HttpServer::~HttpServer() = default;
+
+Status HttpServer::listen(const AdminOption& option) {
+  if (option.address.empty()) return Status::ok();
+  const Status listening = impl_->listen(option.address);
+  if (!listening && option.is_required) return Status::error("admin: " + listening.message());
+  if (!listening) base::log_warning("no metrics and no health are served: {}", listening.message());
+  for (const std::string& address : addresses()) base::log_info("admin address: {}", address);
+  return Status::ok();
+}
+
+std::vector<std::string> HttpServer::addresses() const {
+  std::vector<std::string> texts;
+  for (const auto& door : impl_->doors) texts.push_back(bound_address(door->socket.get()));
+  return texts;
+}
+
+void HttpServer::serve(const std::string& path, const Page& page) {
+  impl_->routes[path] = {.page = page, .handler = {}};
+}
+
+void HttpServer::serve(const std::string& path, std::function<void(HttpReply)> handler) {
+  impl_->routes[path] = {.page = {}, .handler = std::move(handler)};
+}
+
+}  // namespace egret::admin

@@ -1,0 +1,65 @@
+// The metric tables: a row for each metric of a daemon, from which the HELP and TYPE lines of /metrics,
+// `--help-metrics` and the README's tables come; and a page that is filled in row by row.
+//
+//   MetricRow table ─┬─▶ metrics_markdown()                                    the README
+//                    └─▶ MetricPage: add(name, value, label values) ... text()  /metrics
+//
+// No series without a row: add() aborts. Cold path; one thread at a time. prometheus-cpp writes the text.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace egret::admin {
+
+enum class MetricType : uint8_t { kCounter, kGauge, kHistogram };
+
+// Names follow Prometheus' conventions: the unit is the last part (_seconds, _bytes), and counters end in _total.
+struct MetricRow {
+  std::string name;
+  MetricType type = MetricType::kGauge;
+  std::string help;                      // a sentence or two, no line breaks
+  std::vector<std::string> labels = {};  // names
+};
+
+// The table as GitHub's Markdown.
+std::string metrics_markdown(std::span<const MetricRow> table);
+
+// What is said of a histogram: how many there were up to each bound, lower ones included, and all of them.
+struct HistogramFigures {
+  struct Bucket {
+    double up_to = 0;
+    uint64_t count = 0;
+  };
+  std::vector<Bucket> buckets;  // bounds rise
+  uint64_t count = 0;
+  double sum = 0;
+};
+
+class MetricPage {
+ public:
+  // The table outlives the page.
+  explicit MetricPage(std::span<const MetricRow> table);
+  ~MetricPage();
+
+  // `labels` are values, as many as the row has names, in their order. Bytes that are no printable ASCII are escaped.
+  using Labels = std::initializer_list<std::string_view>;
+  void add(std::string_view name, double value, Labels labels = {});
+  void add(std::string_view name, const HistogramFigures& figures, Labels labels = {});
+
+  // Prometheus' text format. Rows nothing was added to are left out.
+  std::string text() const;
+
+  static constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+ private:
+  struct Families;
+  std::unique_ptr<Families> families_;
+};
+
+}  // namespace egret::admin
