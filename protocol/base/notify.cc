@@ -18,7 +18,7 @@ namespace egret::base {
 
 namespace {
 
-constexpr int kBarrierPatienceMs = 5000;
+constexpr int kBarrierPatienceMs = 10'000;
 constexpr size_t kMostDescriptors = 253;  // the kernel's SCM_MAX_FD
 
 // Length 0: nobody wants to know.
