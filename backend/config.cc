@@ -168,6 +168,12 @@ constexpr OptionRow kTable[] = {
      .help = "What is logged to stderr.",
      .choices = base::kLogLevelChoices,
      .applied_by = kReload},
+    {.name = "log_format",
+     .type = OptionType::kChoice,
+     .default_value = "auto",
+     .help = "auto: entries with fields where stderr is systemd's journal, else text. json: a JSON object a line, for "
+             "collectors of containers' logs.",
+     .choices = base::kLogFormatChoices},
 };
 
 uint32_t auto_partitions(uint64_t memory, uint32_t item_size_max, uint32_t cpus) {
@@ -278,6 +284,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.admin = {.address = options.text("admin"), .is_required = options.is_given("admin")};
   if (Status good = admin::check_option(config.admin); !good) return options.error("admin", good.message());
   config.log_level = options.text("log_level");
+  config.log_format = options.text("log_format");
   return config;
 }
 

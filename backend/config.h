@@ -38,6 +38,7 @@ struct Config {
   bool park_always = false;
   admin::AdminOption admin;
   std::string log_level;
+  std::string log_format;
 };
 
 // Checks what the table cannot (one option against another, addresses) and resolves `auto`.

@@ -9,6 +9,7 @@
 #include <event2/event.h>
 #include <sys/random.h>
 
+#include "backend/log_events.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "transport/address.h"
@@ -26,6 +27,7 @@ constexpr timeval kRefusalTravels{0, 100'000};  // a closed queue pair drops wha
 constexpr int64_t kMaxSilent = 64;              // connections that have not said hello, or not proved themselves, yet
 constexpr int64_t kMaxSilentOfOnePeer = 32;     // of these
 constexpr std::chrono::milliseconds kStopAgain{1};
+constexpr uint32_t kComings = 200;  // lines of sessions that open, and that close, in ten seconds
 }  // namespace
 
 uint64_t random_u64() {
@@ -101,7 +103,7 @@ Status Control::listen() {
 base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::string& address, const Config& config) {
   auto listener = transport::listen(address, {.allowed_uids = config.allowed_uids});
   if (!listener) return listener.status();
-  base::log_info("listening on {}", address);
+  base::log(kListening, "listening on {}", base::field("address", address));
   return std::make_unique<Place>(Place{this, address, std::move(listener.value()), nullptr, nullptr});
 }
 
@@ -163,7 +165,7 @@ Status Control::listen_anew(const Config& next) {
   }
   std::erase_if(places_, [&](const auto& place) {
     if (is_listed(next.listen, place->address)) return false;
-    base::log_info("no longer listening on {}", place->address);
+    base::log(kNotListening, "no longer listening on {}", base::field("address", place->address));
     return true;
   });
   for (auto& place : added) {
@@ -206,7 +208,7 @@ void Control::on_accept(Place& place) {
   auto accepted = place.listener->accept();
   if (!accepted) {
     static base::LogLimit limit;
-    base::log_limited(limit, base::LogLevel::kWarning, "{}", accepted.message());
+    base::log_limited(limit, kAcceptFailed, "{}", base::field("why", accepted.message()));
     if (!place.listener->needs_pause()) return;
     event_del(place.acceptable.get());
     event_add(place.again.get(), &kAcceptPause);
@@ -393,18 +395,20 @@ void Control::grant(Session& session) {
     post(partition, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
   ++counted_.opened;
-  base::log_info("session {} open: {}, home partition {}, {}, {}", session.id, session.endpoint->peer(), home,
-                 granted.layout.to_string(), session.endpoint->facts());
+  static base::LogLimit limit(kComings);
+  base::log_limited(limit, kSessionOpen, "session {} open: {}, home partition {}, {}, {}",
+                    base::field("session", session.id), base::field("peer", session.endpoint->peer()), home,
+                    base::field("layout", granted.layout.to_string()), base::field("facts", session.endpoint->facts()));
 }
 
 void Control::refuse(Session& session, const std::string& reason) {
   // Best effort: the peer may be gone.
-  if (!session.endpoint->send_frame(encode(wire::Refusal{reason}), false)) base::log_debug("refusal not sent");
+  static_cast<void>(session.endpoint->send_frame(encode(wire::Refusal{reason}), false));
   if (session.state == Session::State::kOpen) return close(session, "refused: " + reason);
   // A limit of its own, so that connections which merely come and go do not hide what an operator must know.
   static base::LogLimit limit;
-  base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) refused: {}", session.id,
-                    session.endpoint->peer(), reason);
+  base::log_limited(limit, kSessionRefused, "connection {} ({}) refused: {}", base::field("session", session.id),
+                    base::field("peer", session.endpoint->peer()), base::field("why", reason));
   ++counted_.refused;
   session.state = Session::State::kRefused;
   session.refused = EventPtr(event_new(
@@ -422,14 +426,17 @@ void Control::close(Session& session, const std::string& why) {
   if (session.state == Session::State::kRefused) return discard(session);
   if (session.state != Session::State::kOpen) {
     static base::LogLimit limit;
-    base::log_limited(limit, base::LogLevel::kWarning, "connection {} ({}) ended before it became a session: {}",
-                      session.id, session.endpoint->peer(), why);
+    base::log_limited(limit, kConnectionEnded, "connection {} ({}) ended before it became a session: {}",
+                      base::field("session", session.id), base::field("peer", session.endpoint->peer()),
+                      base::field("why", why));
     return discard(session);
   }
   session.state = Session::State::kClosing;
   session.readable.reset();
   session.endpoint->close();
-  base::log_info("session {} closed ({}): {}", session.id, session.endpoint->peer(), why);
+  static base::LogLimit limit(kComings);
+  base::log_limited(limit, kSessionClosed, "session {} closed ({}): {}", base::field("session", session.id),
+                    base::field("peer", session.endpoint->peer()), base::field("why", why));
   session.detaching = partitions_;
   Letter detach{.kind = Letter::Kind::kDetach, .lane = {}};
   detach.lane.session_id = session.id;
@@ -466,9 +473,9 @@ void Control::on_mail() {
       } else if (letter.kind == Letter::Kind::kAlive) {
         watchdog_.answer(letter.lane.lane);
       } else if (letter.kind == Letter::Kind::kTooMuch) {
-        base::log_warning(
-            "reload: memory of {} bytes takes effect at a restart: a partition cannot have its part of it now",
-            config_.memory);
+        base::log(kMemoryNotChanged,
+                  "reload: memory of {} bytes takes effect at a restart: a partition cannot have its part of it now",
+                  base::field("bytes", config_.memory));
       } else if (letter.kind == Letter::Kind::kReported) {
         admin_pages_.on_report(letter.lane.lane);
       } else if (const auto at = sessions_.find(letter.lane.session_id); at != sessions_.end()) {

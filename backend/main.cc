@@ -12,6 +12,7 @@
 #include "backend/config.h"
 #include "backend/control.h"
 #include "backend/doctor.h"
+#include "backend/log_events.h"
 #include "backend/mail.h"
 #include "backend/metrics.h"
 #include "backend/open_stores.h"
@@ -50,7 +51,8 @@ int serve(const Config& config, base::Reloader& reloader) {
   }
   log_stores(config, kept, executors.value());
   if (config.lock_memory && ::mlockall(MCL_CURRENT) != 0) {
-    base::log_warning("lock_memory: memory may be swapped out: {}", std::strerror(errno));
+    base::log(kMemoryNotLocked, "lock_memory: memory may be swapped out: {}",
+              base::field("why", std::string(std::strerror(errno))));
   }
   const std::vector<int> cpus = base::allowed_cpus();
   std::vector<std::unique_ptr<Partition>> partitions;
@@ -63,12 +65,13 @@ int serve(const Config& config, base::Reloader& reloader) {
     partitions.push_back(std::make_unique<Partition>(options, clock, mail, std::move(executors.value()[number])));
   }
   for (auto& partition : partitions) partition->start();
-  base::log_info("serving: {} partitions of {} bytes", config.partitions, config.memory / config.partitions);
+  base::log(kServing, "serving: {} partitions of {} bytes", base::field("partitions", config.partitions),
+            base::field("bytes", config.memory / config.partitions));
   base::notify_supervisor(std::string(base::kNotifyReady));
   control.run();
   for (auto& partition : partitions) partition->join();
   partitions.clear();  // uploads and pins end, then each store is kept if it has a file
-  base::log_info("stopped");
+  base::log(kStopped, "stopped");
   return 0;
 }
 
@@ -83,11 +86,12 @@ int main(int argc, char** argv) {
                            .table = backend::option_table(),
                            .check = backend::check,
                            .doctor = backend::doctor,
-                           .metrics_markdown = backend::metrics_markdown},
+                           .metrics_markdown = backend::metrics_markdown,
+                           .events = backend::log_events()},
                           argc, argv);
   if (!start.options) return start.exit_status;
   const backend::Config config = backend::resolve_config(*start.options).value();
-  base::setup_logging("egret-backend", base::log_level_of(config.log_level));
+  base::setup_logging("egret-backend", base::log_level_of(config.log_level), base::log_format_of(config.log_format));
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
   base::Reloader reloader(start.sources, *start.options, backend::check);

@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 
+#include "backend/log_events.h"
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -53,11 +54,12 @@ void log_warm_restart(const Config& config, const KeptSeed& kept, const Executor
       why_empty = warm_file(config.warm_restart, partition) + ": " + store.empty_because();
   }
   if (why_empty.empty()) {
-    base::log_info("warm restart: {} items kept", items);
+    base::log(kWarmRestart, "warm restart: {} items kept", base::field("items", items));
   } else if (kept.is_first_run) {
-    base::log_info("warm restart: started empty: {}", why_empty);
+    base::log(kWarmRestart, "warm restart: started empty: {}", base::field("why", why_empty));
   } else {
-    base::log_warning("warm restart: {}: {}", items == 0 ? "started empty" : "a partition started empty", why_empty);
+    base::log(kWarmRestartFailed, "warm restart: {}: {}", items == 0 ? "started empty" : "a partition started empty",
+              base::field("why", why_empty));
   }
 }
 
@@ -110,8 +112,9 @@ Expected<Executors> open_stores(const Config& config, uint64_t hash_seed, const 
 }
 
 void log_stores(const Config& config, const KeptSeed& kept, const Executors& executors) {
-  base::log_info("memory: {}, {}, in {}", base::size_text(config.memory),
-                 config.populate ? "all of it resident" : "resident as it is used", pages_text(config, executors));
+  base::log(kMemoryReady, "memory: {}, {}, in {}", base::field("memory", base::size_text(config.memory)),
+            config.populate ? "all of it resident" : "resident as it is used",
+            base::field("pages", pages_text(config, executors)));
   if (!config.warm_restart.empty()) log_warm_restart(config, kept, executors);
 }
 

@@ -9,6 +9,7 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "proxy/credentials.h"
+#include "proxy/log_events.h"
 #include "transport/address.h"
 #include "wire/slot.h"
 
@@ -290,6 +291,12 @@ constexpr OptionRow kTable[] = {
      .help = "What is logged to stderr.",
      .choices = base::kLogLevelChoices,
      .applied_by = kReload},
+    {.name = "log_format",
+     .type = OptionType::kChoice,
+     .default_value = "auto",
+     .help = "auto: entries with fields where stderr is systemd's journal, else text. json: a JSON object a line, for "
+             "collectors of containers' logs.",
+     .choices = base::kLogFormatChoices},
 };
 
 // "127.0.0.1:11211", "[::1]:11211", "localhost:11211"
@@ -446,8 +453,10 @@ void fit_connections(Config& config) {
   const uint64_t limit = base::raise_descriptor_limit(needed);
   if (limit >= needed) return;
   const uint64_t possible = limit > others ? limit - others : 1;
-  base::log_warning("max_connections lowered from {} to {}: the limit of open files is {} (systemd: LimitNOFILE)",
-                    config.max_connections, possible, limit);
+  base::log(kFewDescriptors,
+            "max_connections lowered from {} to {}: the limit of open files is {} (systemd: LimitNOFILE)",
+            base::field("wanted", config.max_connections), base::field("max_connections", possible),
+            base::field("limit", limit));
   config.max_connections = static_cast<uint32_t>(possible);
 }
 
@@ -506,6 +515,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.admin = {.address = options.text("admin"), .is_required = options.is_given("admin")};
   if (Status good = admin::check_option(config.admin); !good) return options.error("admin", good.message());
   config.log_level = options.text("log_level");
+  config.log_format = options.text("log_format");
   return config;
 }
 

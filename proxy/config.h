@@ -69,6 +69,7 @@ struct Config {
   std::vector<std::string> told_settings;  // "NAME=VALUE"
   admin::AdminOption admin;
   std::string log_level;
+  std::string log_format;
 
   bool has_tls() const;
 };

@@ -16,6 +16,7 @@
 #include "base/notify.h"
 #include "memcache/reply.h"
 #include "proxy/credentials.h"
+#include "proxy/log_events.h"
 
 namespace egret::proxy {
 
@@ -78,7 +79,7 @@ Status Frontend::listen_on(Config& config, ListenSockets& pool) {
     if (!opened || left.is_inherited) {
       sockets.push_back(std::move(left));
     } else {
-      base::log_info("no longer listening on {}", left.address.to_string());
+      base::log(kNotListening, "no longer listening on {}", base::field("address", left.address.to_string()));
       left.close();
     }
   }
@@ -161,7 +162,8 @@ void Frontend::close_listeners() {
 // Before anybody new: they were there first.
 void Frontend::take_over() {
   if (adopted_.empty()) return;
-  base::log_info("{} clients of the process before are taken over", adopted_.size());
+  base::log(kClientsTakenOver, "{} clients of the process before are taken over",
+            base::field("clients", adopted_.size()));
   for (HandedClient& client : adopted_) {
     sockaddr_storage at{};
     socklen_t length = sizeof at;
@@ -217,7 +219,9 @@ Status Frontend::apply(const base::Options& options) {
   } else {
     stats_.tls->turn_off();
   }
-  if (next.credentials != nullptr) base::log_info("read {} again", next.credentials->path());
+  if (next.credentials != nullptr) {
+    base::log(kAuthFileRead, "read {} again", base::field("file", next.credentials->path()));
+  }
   base::set_log_level(base::log_level_of(next.log_level));
   put_in_force(std::move(next));
   for (const auto& worker : workers_) worker->reload();
@@ -264,8 +268,8 @@ void Frontend::ping_watchdog() {
 void Frontend::begin_accepting(Listener& listener, bool is_news) {
   if (stats_.accepts.is_disabled.get() == 0) event_add(listener.acceptable.get(), nullptr);
   if (!is_news) return;
-  base::log_info("listening on {}{}", listener.socket.address.to_string(),
-                 listener.socket.is_inherited ? " (inherited)" : "");
+  base::log(kListening, "listening on {}{}", base::field("address", listener.socket.address.to_string()),
+            listener.socket.is_inherited ? " (inherited)" : "");
 }
 
 void Frontend::on_acceptable(Listener& listener) {
@@ -326,8 +330,7 @@ void Frontend::accept_again() {
 
 void Frontend::rest_from_accepting() {
   static base::LogLimit limit;
-  base::log_limited(limit, base::LogLevel::kWarning,
-                    "no descriptors left for new clients: raise the limit of open files");
+  base::log_limited(limit, kNoDescriptors, "no descriptors left for new clients: raise the limit of open files");
   stop_accepting();
   event_add(rested_.get(), &kAcceptPause);
 }

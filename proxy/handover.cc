@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/notify.h"
+#include "proxy/log_events.h"
 
 namespace egret::proxy {
 
@@ -78,8 +79,8 @@ std::vector<HandedClient> take_clients(std::vector<base::InheritedFd> descriptor
   for (const std::string& name : names) base::notify_supervisor("FDSTOREREMOVE=1\nFDNAME=" + name);
   if (!names.empty() && !base::notify_barrier()) {
     // They may still be in the store: serving them now could mean that they are served twice.
-    base::log_warning("the service manager does not answer: {} clients of the process before are closed",
-                      descriptors.size());
+    base::log(kHandoverFailed, "the service manager does not answer: {} clients of the process before are closed",
+              base::field("clients", descriptors.size()));
     return {};
   }
   std::vector<HandedClient> clients;
@@ -126,7 +127,9 @@ size_t Handover::send() {
       rest = rest.subspan(some.size());
     }
   }
-  if (!base::notify_barrier()) base::log_warning("the service manager does not answer: clients may be lost");
+  if (!base::notify_barrier()) {
+    base::log(kHandoverFailed, "the service manager does not answer: clients may be lost");
+  }
   return clients_.size();
 }
 

@@ -19,6 +19,7 @@
 #include "proxy/frontend.h"
 #include "proxy/handover.h"
 #include "proxy/listen_socket.h"
+#include "proxy/log_events.h"
 #include "proxy/metrics.h"
 #include "proxy/stats_report.h"
 #include "proxy/worker.h"
@@ -41,8 +42,9 @@ void warn_of_empty_shares(const Config& config) {
   const KetamaRing ring = ring_of(config.backends);
   for (size_t number = 0; number < config.backends.size(); ++number) {
     if (ring.points_of(number) > 0) continue;
-    base::log_warning("backend {} gets no keys: its weight of {} is too small beside the others'",
-                      config.backends[number].name, config.backends[number].weight);
+    base::log(kEmptyShare, "backend {} gets no keys: its weight of {} is too small beside the others'",
+              base::field("backend", config.backends[number].name),
+              base::field("weight", config.backends[number].weight));
   }
 }
 
@@ -88,8 +90,10 @@ int serve(Config config, ListenSockets inherited, std::vector<base::InheritedFd>
   frontend.run();
   for (const auto& worker : workers) worker->stop(stats.config.get()->drain_ns);
   for (const auto& worker : workers) worker->join();
-  if (const size_t gone = stats.handover.send(); gone > 0) base::log_info("{} clients are handed over", gone);
-  base::log_info("stopped");
+  if (const size_t gone = stats.handover.send(); gone > 0) {
+    base::log(kClientsHandedOver, "{} clients are handed over", base::field("clients", gone));
+  }
+  base::log(kStopped, "stopped");
   return 0;
 }
 
@@ -106,7 +110,8 @@ int main(int argc, char** argv) {
                            .check = proxy::check,
                            .doctor = proxy::doctor,
                            .metrics_markdown = proxy::metrics_markdown,
-                           .stats_markdown = proxy::lane_metrics_markdown},
+                           .stats_markdown = proxy::lane_metrics_markdown,
+                           .events = proxy::log_events()},
                           argc, argv);
   if (!start.options) return start.exit_status;
   if (!inherited) return base::fail_start("egret-proxy", inherited.message(), base::kNotifyCannotListen);
@@ -116,7 +121,7 @@ int main(int argc, char** argv) {
   proxy::Config config = proxy::resolve_config(*start.options).value();
   // Whoever passes sockets has said where to listen; the table's own address is for when nobody has.
   if (!sockets.value().empty() && !start.options->is_given("listen")) config.listen.clear();
-  base::setup_logging("egret-proxy", base::log_level_of(config.log_level));
+  base::setup_logging("egret-proxy", base::log_level_of(config.log_level), base::log_format_of(config.log_format));
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
   base::Reloader reloader(start.sources, *start.options, proxy::check);

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "proxy/log_events.h"
 #include "proxy/tls_socket.h"
 
 namespace egret::proxy {
@@ -145,9 +146,10 @@ TlsContext load_tls(const TlsOptions& options) {
 
 void log_anew(const TlsContext& loaded) {
   if (loaded.warning.empty()) {
-    base::log_info("tls: certificates read anew: {}", loaded.summary);
+    base::log(kCertificatesRead, "tls: certificates read anew: {}", base::field("certificate", loaded.summary));
   } else {
-    base::log_warning("tls: certificates read anew: {}: {}", loaded.summary, loaded.warning);
+    base::log(kCertificatesDoubtful, "tls: certificates read anew: {}: {}", base::field("certificate", loaded.summary),
+              base::field("why", loaded.warning));
   }
 }
 
@@ -185,7 +187,7 @@ base::Status TlsServer::refresh() {
   TlsContext anew = load_tls(options);
   if (!anew.is_ok()) {
     const std::string what = std::string(anew.option) + ": " + anew.fault;
-    base::log_error("tls: {}; the certificates from before stay in use", what);
+    base::log(kCertificatesRefused, "tls: {}; the certificates from before stay in use", base::field("why", what));
     return base::Status::error(what);
   }
   log_anew(anew);

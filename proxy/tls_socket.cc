@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "proxy/log_events.h"
 
 namespace egret::proxy {
 
@@ -105,8 +106,9 @@ void TlsSocket::turn_away(std::string_view why) {
   static base::LogLimit handshake_limit;
   static base::LogLimit connection_limit;  // of its own: strangers at the door do not hide what happens inside
   (is_ready_ ? counters_.protocol_errors : counters_.handshake_errors).add(1);
-  base::log_limited(is_ready_ ? connection_limit : handshake_limit, base::LogLevel::kWarning,
-                    "tls: {} with client {} failed: {}", is_ready_ ? "connection" : "handshake", peer_, why);
+  base::log_limited(is_ready_ ? connection_limit : handshake_limit,
+                    is_ready_ ? kTlsConnectionFailed : kTlsHandshakeFailed, "tls: {} with client {} failed: {}",
+                    is_ready_ ? "connection" : "handshake", base::field("client", peer_), base::field("why", why));
 }
 
 std::string TlsSocket::reason() const {

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "proxy/log_events.h"
 #include "transport/address.h"
 #include "wire/slot.h"
 
@@ -349,8 +350,9 @@ void Worker::on_session_open(ClientSession& session) {
   if (session.needs_keep_alive() && event_pending(keep_alive_.get(), EV_TIMEOUT, nullptr) == 0) {
     event_add(keep_alive_.get(), &kKeepAlive);
   }
-  base::log_info("worker {}: session with {}: {}, {}", number_, session.options().address,
-                 session.grant().layout.to_string(), session.facts());
+  base::log(kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
+            base::field("backend", session.options().address),
+            base::field("layout", session.grant().layout.to_string()), base::field("facts", session.facts()));
   const bool is_first = session.generation() == 1;
   if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
 }
@@ -360,11 +362,13 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   if (stop_deadline_ns_ != 0) return;  // we are leaving, it is no news
   // One for each, shared by the workers: a backend that is down does not keep another's first line back.
   static std::array<base::LogLimit, kMaxBackends> log_limits;
+  const auto worker = base::field("worker", number_);
+  const auto backend = base::field("backend", session.options().address);
   if (was_open) {
-    base::log_warning("worker {}: session with {} lost: {}", number_, session.options().address, why);
+    base::log(kSessionLost, "worker {}: session with {} lost: {}", worker, backend, base::field("why", why));
   } else {
-    base::log_limited(log_limits[index_of(session)], base::LogLevel::kWarning, "worker {}: no session with {}: {}",
-                      number_, session.options().address, why);
+    base::log_limited(log_limits[index_of(session)], kNoSession, "worker {}: no session with {}: {}", worker, backend,
+                      base::field("why", why));
   }
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""documents.py PROGRAMS OUT MAINTAINER: man pages and bash completion, from what the programs in PROGRAMS say of themselves, and Debian's
+"""documents.py PROGRAMS OUT MAINTAINER: man pages, bash completion and the journal's message catalogs, from what the programs in PROGRAMS say of themselves, and Debian's
 changelog, from CHANGELOG.md.
 
-    --help, --help-markdown (the option tables) ─▶ OUT/egret-proxy.8 ..., OUT/egret-proxy.bash ...
+    --help, --help-markdown (the option tables), --help-events ─▶ OUT/egret-proxy.8 ..., OUT/egret-proxy.bash ..., OUT/egret-proxy.catalog ...
 
 Nothing of it is written by hand a second time: an option is a row of its daemon's table.
 """
@@ -24,10 +24,10 @@ def said(program, *arguments):
 # --- what the programs say
 
 
-def table(program):
-    """The rows of --help-markdown: lists of cells, without their marks."""
+def table(program, what="--help-markdown"):
+    """The rows of a table as Markdown: lists of cells, without their marks."""
     rows = []
-    for line in said(program, "--help-markdown").splitlines()[2:]:
+    for line in said(program, what).splitlines()[2:]:
         cells = re.split(r"(?<!\\)\|", line)[1:-1]
         rows.append([cell.strip().strip("`").replace("\\|", "|") for cell in cells])
     return rows
@@ -80,6 +80,9 @@ def daemon_page(program):
     body += [".SH SIGNALS", "SIGTERM and SIGINT end it, with status 0."]
     body.append("SIGHUP has it read its options and their files again, and apply those that a reload applies; if anything is wrong, "
                 "it says so and nothing changes.")
+    body += [".SH LOG", "Each line ends with the name of its event (in the journal: the field EGRET_EVENT; journalctl \\-x explains it, too):"]
+    for name, level, meaning, advice in table(program, "--help-events"):
+        body += tagged(f"{name} ({level})", meaning if advice == "–" else f"{meaning} {advice}")
     body += [".SH FILES", f".I /etc/egret/{roff(program)}.yaml", ".br", ".I /run/egret"]
     others = {"egret-proxy": "egret\\-backend", "egret-backend": "egret\\-proxy"}[program]
     return page(program, 8, summary.rstrip("."), "[--config FILE] [--set KEY=VALUE]...", body,
@@ -153,6 +156,7 @@ OUT.mkdir(parents=True, exist_ok=True)
 for daemon in ("egret-proxy", "egret-backend"):
     write_compressed(f"{daemon}.8", daemon_page(daemon))
     (OUT / f"{daemon}.bash").write_text(completion(daemon, True))
+    (OUT / f"{daemon}.catalog").write_text(said(daemon, "--help-catalog"))
 for tool, others in (("egret-memcached", ".BR egret\\-proxy (8), egret\\-backend (8)"), ("egret-bench", ".BR egret\\-proxy (8)")):
     write_compressed(f"{tool}.1", plain_page(tool, others))
     (OUT / f"{tool}.bash").write_text(completion(tool, False))

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
+#include "admin/log_events.h"
 
 namespace egret::admin {
 
@@ -264,7 +265,7 @@ void HttpServer::Impl::accept_some(Door& door) {
 
 void HttpServer::Impl::rest() {
   static base::LogLimit limit;
-  base::log_limited(limit, base::LogLevel::kWarning, "no descriptors left for the admin address");
+  base::log_limited(limit, kAdminNoDescriptors, "no descriptors left for the admin address");
   for (const auto& door : doors) event_del(door->acceptable.get());
   event_add(rested.get(), &kAcceptPause);
 }
@@ -381,8 +382,12 @@ Status HttpServer::listen(const AdminOption& option) {
   if (option.address.empty()) return Status::ok();
   const Status listening = impl_->listen(option.address);
   if (!listening && option.is_required) return Status::error("admin: " + listening.message());
-  if (!listening) base::log_warning("no metrics and no health are served: {}", listening.message());
-  for (const std::string& address : addresses()) base::log_info("admin address: {}", address);
+  if (!listening) {
+    base::log(kAdminNotListening, "no metrics and no health are served: {}", base::field("why", listening.message()));
+  }
+  for (const std::string& address : addresses()) {
+    base::log(kAdminListening, "admin address: {}", base::field("address", address));
+  }
   return Status::ok();
 }
 

@@ -92,7 +92,7 @@ int print_findings(const Findings& findings) {
 
 void log_problems(const Findings& findings) {
   for (const Finding& finding : findings.all()) {
-    if (finding.verdict != Verdict::kOk) log_warning("{}", text_of(finding));
+    if (finding.verdict != Verdict::kOk) log(kHostProblem, "{}", text_of(finding));
   }
 }
 

@@ -2,18 +2,22 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/journal.h"
 #include "base/text.h"
 
 namespace egret::base {
@@ -46,20 +50,24 @@ bool stderr_is_journal() {
 
 struct Output {
   std::shared_ptr<spdlog::logger> logger;
-  bool is_journal = false;
+  std::string program;
+  LogFormat format = LogFormat::kText;
+  JournalSocket journal{kJournalSocket};  // for kJournal
 };
 
 // Kept to the process's end and past it: other threads may still log through an older one, or while main() returns.
-const Output* make_output(std::string_view program) {
+const Output* make_output(std::string_view program, LogFormat format) {
   static std::mutex mutex;
   static auto* all = new std::vector<std::unique_ptr<Output>>;
   auto output = std::make_unique<Output>();
-  output->is_journal = stderr_is_journal();
+  output->program = program;
+  output->format = format;
+  if (format == LogFormat::kAuto) output->format = stderr_is_journal() ? LogFormat::kJournal : LogFormat::kText;
   output->logger =
       std::make_shared<spdlog::logger>(std::string(program), std::make_shared<spdlog::sinks::stderr_sink_mt>());
   output->logger->set_level(spdlog::level::trace);
   const std::string name = program.empty() ? "" : " %n";
-  output->logger->set_pattern(output->is_journal ? "%v" : "%Y-%m-%d %H:%M:%S.%e" + name + " %l: %v");
+  output->logger->set_pattern(output->format == LogFormat::kText ? "%Y-%m-%d %H:%M:%S.%e" + name + " %l: %v" : "%v");
   const std::lock_guard lock(mutex);
   all->push_back(std::move(output));
   return all->back().get();
@@ -69,14 +77,62 @@ std::atomic<const Output*> current{nullptr};
 
 const Output& output() {
   if (current.load(std::memory_order_acquire) == nullptr) {
-    static const Output* fallback = make_output("");
+    static const Output* fallback = make_output("", LogFormat::kText);
     const Output* none = nullptr;
     current.compare_exchange_strong(none, fallback);
   }
   return *current.load(std::memory_order_acquire);
 }
 
+// Field names of the journal are capitals; ours have a prefix of their own.
+std::string journal_entry(std::string_view name, std::string_view value) {
+  std::string entry = "EGRET_";
+  for (const char c : name) entry += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return entry.append("=").append(value);
+}
+
+// False: the journal has not taken it.
+bool send_to_journal(const Output& out, const LogEvent& event, std::span<const LogField> fields,
+                     std::string_view line) {
+  std::vector<std::string> texts;
+  texts.push_back("MESSAGE=" + std::string(line));
+  texts.push_back("PRIORITY=" + std::string(1, info_of(event.level).journal_prefix[1]));
+  texts.push_back("SYSLOG_IDENTIFIER=" + out.program);
+  texts.push_back("MESSAGE_ID=" + std::string(event.id));
+  texts.push_back(journal_entry("event", event.name));
+  for (const LogField& field : fields) {
+    if (!field.name.empty()) texts.push_back(journal_entry(field.name, one_line(field.value)));
+  }
+  return out.journal.send(texts);
+}
+
+// UTC, to the millisecond; what is no UTF-8 is replaced.
+std::string json_line(const Output& out, const LogEvent& event, std::span<const LogField> fields,
+                      std::string_view line) {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  std::tm broken_down{};
+  ::gmtime_r(&seconds, &broken_down);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &broken_down);
+  nlohmann::ordered_json json;
+  json["time"] = fmt::format("{}.{:03}Z", text.data(), now.time_since_epoch().count() % 1000);
+  json["level"] = info_of(event.level).name;
+  json["program"] = out.program;
+  json["event"] = event.name;
+  json["message"] = line;
+  for (const LogField& field : fields) {
+    if (!field.name.empty()) json[std::string(field.name)] = field.value;
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
+
+LogFormat log_format_of(std::string_view text) {
+  if (text == "json") return LogFormat::kJson;
+  return text == "text" ? LogFormat::kText : LogFormat::kAuto;
+}
 
 LogLevel log_level_of(std::string_view text) {
   for (size_t i = 0; i < kLevels.size(); ++i) {
@@ -85,9 +141,9 @@ LogLevel log_level_of(std::string_view text) {
   return LogLevel::kInfo;
 }
 
-void setup_logging(std::string_view program, LogLevel level) {
+void setup_logging(std::string_view program, LogLevel level, LogFormat format) {
   set_log_level(level);
-  current.store(make_output(program), std::memory_order_release);
+  current.store(make_output(program, format), std::memory_order_release);
 }
 
 void set_log_level(LogLevel level) {
@@ -98,11 +154,22 @@ bool is_logged(LogLevel level) {
   return level >= minimum.load(std::memory_order_relaxed);
 }
 
-void write_log(LogLevel level, fmt::string_view format, fmt::format_args arguments) {
+void write_log(const LogEvent& event, std::span<const LogField> fields, std::string_view message) {
   const Output& out = output();
-  const LevelInfo& info = info_of(level);
-  const std::string line = one_line(fmt::vformat(format, arguments));
-  out.logger->log(info.spdlog_level, "{}{}", out.is_journal ? info.journal_prefix : "", line);
+  const LevelInfo& info = info_of(event.level);
+  const std::string line = one_line(message);
+  switch (out.format) {
+    case LogFormat::kJson:
+      return out.logger->log(info.spdlog_level, "{}", json_line(out, event, fields, line));
+    case LogFormat::kJournal:
+      if (!send_to_journal(out, event, fields, line)) {
+        out.logger->log(info.spdlog_level, "{}{} [{}]", info.journal_prefix, line, event.name);
+      }
+      return;
+    case LogFormat::kAuto:
+    case LogFormat::kText:
+      return out.logger->log(info.spdlog_level, "{} [{}]", line, event.name);
+  }
 }
 
 LogLimit::Verdict LogLimit::admit(uint64_t now_ns) {
@@ -119,10 +186,13 @@ LogLimit::Verdict LogLimit::admit(uint64_t now_ns) {
   return {.passes = true, .withheld = std::exchange(withheld_, 0)};
 }
 
-bool admit_log(LogLimit& limit, LogLevel level) {
+bool admit_log(LogLimit& limit, const LogEvent& event) {
   static const SystemClock clock;
   const LogLimit::Verdict verdict = limit.admit(clock.now_ns());
-  if (verdict.withheld > 0) log(level, "{} messages such as the next were withheld", verdict.withheld);
+  if (verdict.withheld > 0 && is_logged(event.level)) {
+    write_log(kWithheld, std::array{LogField{"withheld", std::to_string(verdict.withheld)}},
+              fmt::format("{} messages such as the next were withheld", verdict.withheld));
+  }
   return verdict.passes;
 }
 

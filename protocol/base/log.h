@@ -1,56 +1,94 @@
-// Logging, for cold paths only: one message is one line on stderr, whatever its parts hold.
+// Logging, for cold paths only: one event is one line on stderr, whatever its parts hold.
 //
-//   base::log_info("session {} from {} opened", id, peer);
+//   base::log(kSessionLost, "session with {} lost: {}", field("backend", address), field("why", why));
 //   static base::LogLimit limit;                                  // anything that a peer can provoke
-//   base::log_limited(limit, LogLevel::kWarning, "refused a frame of {} bytes", size);
+//   base::log_limited(limit, kRefused, "refused a frame of {} bytes", field("bytes", size));
 //
-// Under systemd (stderr is the journal) lines carry the journal's priority prefix and no time; elsewhere date, program
-// and level. A facade over spdlog whose headers stay in log.cc; messages are formatted by fmt. Any thread.
+// What a daemon may say is a table of events: a level, what it means, and what whoever reads it is asked to do. From
+// the table come the README's list and the journal's catalog (`journalctl -x`). Arguments that have a name are fields:
+//
+//   LogFormat::kText     2026-11-21 20:44:01.250 egret-proxy warning: session with shm:/run/b lost: ... [session_lost]
+//   LogFormat::kJson     {"time": "...", "level": "warning", ..., "event": "session_lost", "backend": "shm:/run/b",
+//   ...} LogFormat::kJournal  the text, and EGRET_EVENT=session_lost, EGRET_BACKEND=shm:/run/b as fields of the entry
+//
+// A facade over spdlog and nlohmann's JSON, whose headers stay in log.cc; messages are formatted by fmt.
+// Any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <mutex>
+#include <span>
+#include <string>
 #include <string_view>
+#include <type_traits>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include "base/log_events.h"
 
 namespace egret::base {
-
-enum class LogLevel : uint8_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3 };
 
 // For the option table's row log_level (a kChoice), and from its text to the level; info for anything else.
 inline constexpr std::string_view kLogLevelChoices = "debug|info|warning|error";
 LogLevel log_level_of(std::string_view text);
 
-// Called by main() before other threads start. Without it: level info, no program name.
-void setup_logging(std::string_view program, LogLevel level);
+enum class LogFormat : uint8_t { kAuto, kText, kJson, kJournal };  // kAuto: kJournal where stderr is the journal
+
+// For the row log_format; kAuto for anything else.
+inline constexpr std::string_view kLogFormatChoices = "auto|text|json";
+LogFormat log_format_of(std::string_view text);
+
+// Called by main() before other threads start. Without it: level info, text, no program name.
+void setup_logging(std::string_view program, LogLevel level, LogFormat format = LogFormat::kAuto);
 
 // The level may change at any time (configuration reload).
 void set_log_level(LogLevel level);
 bool is_logged(LogLevel level);
 
+// A named argument of log().
+template <typename T>
+struct LogArgument {
+  std::string_view name;  // lower_case
+  const T& value;
+};
+template <typename T>
+LogArgument<T> field(std::string_view name, const T& value) {
+  return {name, value};
+}
+
+struct LogField {
+  std::string_view name;  // empty: no field, part of the message only
+  std::string value;
+};
+
 // Writes one line, unconditionally. Control characters in it are escaped, so no peer can forge a line.
-void write_log(LogLevel level, fmt::string_view format, fmt::format_args arguments);
+void write_log(const LogEvent& event, std::span<const LogField> fields, std::string_view message);
+
+namespace internal {
+template <typename T>
+struct Named {
+  using Value = T;
+  static const T& value(const T& argument) { return argument; }
+  static std::string_view name(const T&) { return {}; }
+};
+template <typename T>
+struct Named<LogArgument<T>> {
+  using Value = T;
+  static const T& value(const LogArgument<T>& argument) { return argument.value; }
+  static std::string_view name(const LogArgument<T>& argument) { return argument.name; }
+};
+}  // namespace internal
 
 template <typename... T>
-void log(LogLevel level, fmt::format_string<T...> format, T&&... arguments) {
-  if (is_logged(level)) write_log(level, format, fmt::make_format_args(arguments...));
-}
+using LogFormatString = fmt::format_string<const typename internal::Named<T>::Value&...>;
+
 template <typename... T>
-void log_debug(fmt::format_string<T...> format, T&&... arguments) {
-  log(LogLevel::kDebug, format, std::forward<T>(arguments)...);
-}
-template <typename... T>
-void log_info(fmt::format_string<T...> format, T&&... arguments) {
-  log(LogLevel::kInfo, format, std::forward<T>(arguments)...);
-}
-template <typename... T>
-void log_warning(fmt::format_string<T...> format, T&&... arguments) {
-  log(LogLevel::kWarning, format, std::forward<T>(arguments)...);
-}
-template <typename... T>
-void log_error(fmt::format_string<T...> format, T&&... arguments) {
-  log(LogLevel::kError, format, std::forward<T>(arguments)...);
+void log(const LogEvent& event, LogFormatString<T...> format, const T&... arguments) {
+  if (!is_logged(event.level)) return;
+  const std::array<LogField, sizeof...(T)> fields{
+      LogField{internal::Named<T>::name(arguments), fmt::to_string(internal::Named<T>::value(arguments))}...};
+  write_log(event, fields, fmt::format(format, internal::Named<T>::value(arguments)...));
 }
 
 // Lets `burst` messages through in each interval and counts the rest, so that nobody can fill the disk from outside.
@@ -75,12 +113,12 @@ class LogLimit {
   uint64_t withheld_ = 0;
 };
 
-// As admit() with the monotonic clock; also says on its own line how many were withheld.
-bool admit_log(LogLimit& limit, LogLevel level);
+// As admit() with the monotonic clock; also says on a line of its own, kWithheld, how many were withheld.
+bool admit_log(LogLimit& limit, const LogEvent& event);
 
 template <typename... T>
-void log_limited(LogLimit& limit, LogLevel level, fmt::format_string<T...> format, T&&... arguments) {
-  if (is_logged(level) && admit_log(limit, level)) write_log(level, format, fmt::make_format_args(arguments...));
+void log_limited(LogLimit& limit, const LogEvent& event, LogFormatString<T...> format, const T&... arguments) {
+  if (is_logged(event.level) && admit_log(limit, event)) log(event, format, arguments...);
 }
 
 }  // namespace egret::base

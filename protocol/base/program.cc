@@ -26,6 +26,8 @@ struct Arguments {
   bool help_yaml = false;
   bool help_metrics = false;
   bool help_stats = false;
+  bool help_events = false;
+  bool help_catalog = false;
 };
 
 void print(const std::string& text) {
@@ -62,6 +64,23 @@ void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {
   app.add_flag("--help-yaml", arguments.help_yaml);          // for conf/
   app.add_flag("--help-metrics", arguments.help_metrics);    // for the README
   app.add_flag("--help-stats", arguments.help_stats);        // for the README
+  app.add_flag("--help-events", arguments.help_events);      // for the README
+  app.add_flag("--help-catalog", arguments.help_catalog);    // for the journal
+}
+
+// Whether all that was asked for was said.
+bool answer(const ProgramInfo& info, const Arguments& arguments) {
+  std::string text;
+  if (arguments.help) text += help(info);
+  if (arguments.version) text += std::string(info.name) + " " EGRET_VERSION "\n";
+  if (arguments.help_markdown) text += help_markdown(info.table);
+  if (arguments.help_yaml) text += help_yaml(info.name, info.table);
+  if (arguments.help_metrics && info.metrics_markdown != nullptr) text += info.metrics_markdown();
+  if (arguments.help_stats && info.stats_markdown != nullptr) text += info.stats_markdown();
+  if (arguments.help_events) text += events_markdown(info.events);
+  if (arguments.help_catalog) text += events_catalog(info.name, info.events);
+  print(text);
+  return arguments.help_metrics || !text.empty();
 }
 
 }  // namespace
@@ -88,16 +107,7 @@ ProgramStart start_program(const ProgramInfo& info, int argc, const char* const*
   }
 
   ProgramStart start;
-  if (arguments.help || arguments.version || arguments.help_markdown || arguments.help_yaml || arguments.help_metrics ||
-      arguments.help_stats) {
-    if (arguments.help) print(help(info));
-    if (arguments.version) print(std::string(info.name) + " " EGRET_VERSION "\n");
-    if (arguments.help_markdown) print(help_markdown(info.table));
-    if (arguments.help_yaml) print(help_yaml(info.name, info.table));
-    if (arguments.help_metrics && info.metrics_markdown != nullptr) print(info.metrics_markdown());
-    if (arguments.help_stats && info.stats_markdown != nullptr) print(info.stats_markdown());
-    return start;
-  }
+  if (answer(info, arguments)) return start;
 
   if (app.count("--config") > 0) start.sources.config_file = arguments.config_file;
   start.sources.set_arguments = arguments.set_arguments;

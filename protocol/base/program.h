@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/doctor.h"
+#include "base/log_events.h"
 #include "base/options.h"
 #include "base/reload.h"
 #include "base/status.h"
@@ -29,6 +30,8 @@ struct ProgramInfo {
   // none to tell of.
   std::string (*metrics_markdown)() = nullptr;
   std::string (*stats_markdown)() = nullptr;
+  // What it may say in its log.
+  std::span<const LogEvent* const> events{};
 };
 
 // What main() goes on with. The sources are kept so that a daemon can load its options again.

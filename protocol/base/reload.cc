@@ -37,7 +37,7 @@ bool Reloader::reload(const Apply& apply, ReloadCounters& counters) {
   std::string status;
   if (!done) {
     status = "reload refused, everything stays as it was: " + one_line(done.message());
-    log_error("{}", status);
+    log(kReloadRefused, "{}", field("why", status));
   }
   notify_supervisor(std::string(kNotifyReady) + "\n" + std::string(kNotifyStatus) + status);
   return done.is_ok();
@@ -54,12 +54,12 @@ Status Reloader::try_to(const Apply& apply) {
   if (Status applied = apply(next); !applied) return applied;
   const std::vector<std::string_view> changed = in_force_.differing_from(next);
   for (const std::string_view name : kept) {
-    log_warning("reload: {} takes effect at a restart: it is {} until then, not {}", name, shown(in_force_, name),
-                shown(loaded.value(), name));
+    log(kNeedsRestart, "reload: {} takes effect at a restart: it is {} until then, not {}", field("option", name),
+        field("in_force", shown(in_force_, name)), field("wanted", shown(loaded.value(), name)));
   }
   in_force_ = next;
-  log_info("reloaded: {}",
-           changed.empty() ? "no option has changed, files are read again" : "changed: " + joined(changed));
+  log(kReloaded, "reloaded: {}",
+      changed.empty() ? "no option has changed, files are read again" : "changed: " + joined(changed));
   return Status::ok();
 }
 

@@ -4,6 +4,7 @@
 Between `<!-- options:egret-proxy -->` and `<!-- /options -->` the README holds the output of `egret-proxy --help-markdown`;
 between `<!-- metrics:egret-proxy -->` and `<!-- /metrics -->` that of `egret-proxy --help-metrics` (likewise egret-backend's);
 between `<!-- stats:egret-proxy -->` and `<!-- /stats -->` that of `egret-proxy --help-stats`;
+between `<!-- events:egret-proxy -->` and `<!-- /events -->` that of `egret-proxy --help-events`: what the log says.
 between `<!-- flags:egret-memcached -->` and `<!-- /flags -->` proxy/memcached/README.md holds that of `egret-memcached --help-markdown`.
 conf/egret-proxy.yaml is that of `egret-proxy --help-yaml`, and passes `--check-config`, also with every line uncommented.
 --update writes both anew.
@@ -46,6 +47,10 @@ text = with_block(readme, readme.read_text(), "stats", "egret-proxy", output("eg
 for program in ("egret-proxy", "egret-backend"):
     text = with_block(readme, text, "options", program, output(program, "--help-markdown"))
     text = with_block(readme, text, "metrics", program, output(program, "--help-metrics"))
+    text = with_block(readme, text, "events", program, output(program, "--help-events"))
+    ids = re.findall(r"^-- (.*)$", output(program, "--help-catalog"), re.M)
+    if len(set(ids)) != len(ids) or not all(re.fullmatch("[0-9a-f]{32}", number) for number in ids):
+        wrong.append(f"{program} --help-catalog: ids of events are 32 hex digits, each its own")
     conf = ROOT / "conf" / f"{program}.yaml"
     expect(conf, output(program, "--help-yaml"))
     output(program, "--check-config", "--config", conf)

@@ -1,0 +1,62 @@
+// What daemons may say in their logs, as rows: from each come the level and the name of its lines, the README's list,
+// and the journal's message catalog, which `journalctl -x` shows under them.
+//
+//   kSessionLost (a row) ─┬─▶ base::log(kSessionLost, "...", ...)
+//   a daemon's table ─────┴─▶ events_markdown, events_catalog
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace egret::base {
+
+enum class LogLevel : uint8_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3 };
+
+// One thing that a daemon may say: a row of its table, a constant that lives as long as the program.
+struct LogEvent {
+  std::string_view name;  // "session_lost": never changes, since people search for it
+  std::string_view id;    // 32 hex digits, likewise: the journal's MESSAGE_ID, and the catalog's key
+  LogLevel level;
+  std::string_view meaning;   // a sentence or two, no line breaks
+  std::string_view advice{};  // what to do about it; empty: nothing
+};
+
+// Of the library itself: what any daemon may say besides its own.
+inline constexpr LogEvent kWithheld{
+    .name = "withheld",
+    .id = "9df1281affeb4d69b351896a8e1b641c",
+    .level = LogLevel::kWarning,
+    .meaning =
+        "So many lines like the next one were left out since the last: whoever causes them must not fill the disk."};
+inline constexpr LogEvent kHostProblem{
+    .name = "host_problem",
+    .id = "1f83a021e86d44659a5b222ed8bd034f",
+    .level = LogLevel::kWarning,
+    .meaning = "Found at the start, as --doctor finds it: something of this host does not fit the configuration.",
+    .advice = "Do what stands behind the arrow, or see --doctor."};
+inline constexpr LogEvent kReloaded{
+    .name = "reloaded",
+    .id = "5b46d92e658747188be995c8ce5072e2",
+    .level = LogLevel::kInfo,
+    .meaning = "The configuration was read again and is in force; the line names the options that have changed."};
+inline constexpr LogEvent kNeedsRestart{
+    .name = "needs_restart",
+    .id = "a4b44180d541437d8dfd9a10e2f2103e",
+    .level = LogLevel::kWarning,
+    .meaning = "An option was changed in the file that a reload cannot change; the old value stays until a restart.",
+    .advice = "Restart the unit when it suits you."};
+inline constexpr LogEvent kReloadRefused{
+    .name = "reload_refused",
+    .id = "722e02c52ca446b7957b337d247c019a",
+    .level = LogLevel::kError,
+    .meaning = "The configuration was read again and is wrong. All of the old one stays in force.",
+    .advice = "Mend what the line says (file, line and key), and reload again."};
+std::span<const LogEvent* const> base_log_events();
+
+// The table as GitHub's Markdown, for the README, and as a message catalog of `program` for the journal.
+std::string events_markdown(std::span<const LogEvent* const> events);
+std::string events_catalog(std::string_view program, std::span<const LogEvent* const> events);
+
+}  // namespace egret::base
