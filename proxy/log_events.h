@@ -106,19 +106,24 @@ inline constexpr base::LogEvent kNotListening{
     .id = "b34ccfa8b7cb462f913b40172dd07530",
     .level = base::LogLevel::kInfo,
     .meaning = "By a reload this address is given up; clients that are connected stay."};
-inline constexpr base::LogEvent kClientsHandedOver{.name = "clients_handed_over",
-.id = "fa1f13b4abe44d9e8fc006051772bd48",
-.level = base::LogLevel::kInfo,
-.meaning = "The process ends, and leaves the connections of so many clients to the service manager for the next one (a restart); whom nobody takes over is disconnected by it."};
-inline constexpr base::LogEvent kClientsTakenOver{.name = "clients_taken_over",
-.id = "f9f3398368024785ae1a4214994fa2ab",
-.level = base::LogLevel::kInfo,
-.meaning = "So many clients of the process before go on being served, without having noticed."};
-inline constexpr base::LogEvent kHandoverFailed{.name = "handover_failed",
-.id = "bd001cbfe7a540d886a80732e2b80627",
-.level = base::LogLevel::kWarning,
-.meaning = "The service manager does not answer, so clients of the process before are disconnected.",
-.advice = "Nothing; if it repeats, look at systemd itself."};
+inline constexpr base::LogEvent kClientsHandedOver{
+    .name = "clients_handed_over",
+    .id = "fa1f13b4abe44d9e8fc006051772bd48",
+    .level = base::LogLevel::kInfo,
+    .meaning =
+        "The process ends, and leaves the connections of so many clients to the service manager for the next one (a "
+        "restart); whom nobody takes over is disconnected by it."};
+inline constexpr base::LogEvent kClientsTakenOver{
+    .name = "clients_taken_over",
+    .id = "f9f3398368024785ae1a4214994fa2ab",
+    .level = base::LogLevel::kInfo,
+    .meaning = "So many clients of the process before go on being served, without having noticed."};
+inline constexpr base::LogEvent kHandoverFailed{
+    .name = "handover_failed",
+    .id = "bd001cbfe7a540d886a80732e2b80627",
+    .level = base::LogLevel::kWarning,
+    .meaning = "The service manager does not answer, so clients of the process before are disconnected.",
+    .advice = "Nothing; if it repeats, look at systemd itself."};
 
 // All of them, and those of the layers below.
 std::span<const base::LogEvent* const> log_events();

@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/log_events.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
-#include "admin/log_events.h"
 
 namespace egret::admin {
 
@@ -63,7 +63,7 @@ void log_trouble(void*, const char* format, va_list arguments) {
   if (!base::is_logged(base::LogLevel::kDebug)) return;
   char text[256];
   std::vsnprintf(text, sizeof text, format, arguments);
-  base::log_debug("admin address: {}", text);
+  base::log(kAdminHttp, "admin address: {}", text);
 }
 
 MHD_Response* make_response(const Answer& answer, std::string_view policy) {

@@ -5,19 +5,26 @@
 
 namespace egret::admin {
 
-inline constexpr base::LogEvent kAdminListening{.name = "admin_listening",
-.id = "b373034f94b84d5a986dffc0e8e41557",
-.level = base::LogLevel::kInfo,
-.meaning = "Metrics, health and the status page are served at this address."};
-inline constexpr base::LogEvent kAdminNotListening{.name = "admin_not_listening",
-.id = "f0d7d19563a0460587cc785348774d38",
-.level = base::LogLevel::kWarning,
-.meaning = "The admin address that is the default cannot be had, so there are no metrics and no status page.",
-.advice = "Give each daemon of this host its own address by the option admin, or none."};
-inline constexpr base::LogEvent kAdminNoDescriptors{.name = "admin_no_descriptors",
-.id = "e9f0b908edd649ffbf735fdd59da1e49",
-.level = base::LogLevel::kWarning,
-.meaning = "Somebody could not be accepted at the admin address for want of descriptors.",
-.advice = "Raise LimitNOFILE (ulimit -n)."};
+inline constexpr base::LogEvent kAdminListening{
+    .name = "admin_listening",
+    .id = "b373034f94b84d5a986dffc0e8e41557",
+    .level = base::LogLevel::kInfo,
+    .meaning = "Metrics, health and the status page are served at this address."};
+inline constexpr base::LogEvent kAdminNotListening{
+    .name = "admin_not_listening",
+    .id = "f0d7d19563a0460587cc785348774d38",
+    .level = base::LogLevel::kWarning,
+    .meaning = "The admin address that is the default cannot be had, so there are no metrics and no status page.",
+    .advice = "Give each daemon of this host its own address by the option admin, or none."};
+inline constexpr base::LogEvent kAdminNoDescriptors{
+    .name = "admin_no_descriptors",
+    .id = "e9f0b908edd649ffbf735fdd59da1e49",
+    .level = base::LogLevel::kWarning,
+    .meaning = "Somebody could not be accepted at the admin address for want of descriptors.",
+    .advice = "Raise LimitNOFILE (ulimit -n)."};
+inline constexpr base::LogEvent kAdminHttp{.name = "admin_http",
+                                           .id = "8401a745737847ddaa42873d365bf168",
+                                           .level = base::LogLevel::kDebug,
+                                           .meaning = "What the HTTP library says of a client at the admin address."};
 
 }  // namespace egret::admin
