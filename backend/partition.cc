@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -22,7 +24,10 @@ constexpr size_t kRingBatch = 16;
 constexpr size_t kHomesPerRound = 16;            // endpoints asked for rings in a round; before sleeping all are
 constexpr uint32_t kRoundsBetweenProbes = 1024;  // of a thread that never sleeps
 constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // of those that end by themselves
-constexpr uint32_t kLettersPerRound = 64;                // so that mail never keeps requests waiting
+constexpr std::chrono::milliseconds kPauseAtTheEnd{1};
+constexpr uint32_t kQuietAtTheEnd = 3;     // pauses in a row without a request
+constexpr uint32_t kMostAtTheEnd = 1000;   // rounds, for peers that never pause
+constexpr uint32_t kLettersPerRound = 64;  // so that mail never keeps requests waiting
 }  // namespace
 
 Partition::Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
@@ -71,6 +76,17 @@ void Partition::run() {
     } else {
       rest();
     }
+  }
+  finish();
+}
+
+// What peers have sent is answered before they see the end, and results stay a while for them to be fetched.
+void Partition::finish() {
+  for (uint32_t quiet = 0, rounds = 0; quiet < kQuietAtTheEnd && rounds < kMostAtTheEnd; ++rounds) {
+    read_mail();
+    hear_rings(homes_.size());
+    quiet = poller_.poll() > 0 ? 0 : quiet + 1;
+    if (quiet > 0) std::this_thread::sleep_for(kPauseAtTheEnd);
   }
 }
 

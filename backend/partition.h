@@ -61,6 +61,7 @@ class Partition final : private rpc::DeliveryRelay {
   void report(PartitionReport& report);
   void answer_control(Letter::Kind kind);
   void tell_control(Letter::Kind kind, uint64_t session_id);
+  void finish();
   void rest();
   void sleep();
   int patience_ms() const;

@@ -70,7 +70,9 @@ void ClientSession::on_control_ready() {
     std::array<std::byte, wire::kMaxFrame> frame{};
     size_t length = 0;
     if (Status received = endpoint_->receive_frame(frame, length); !received) {
-      lose(received.message());
+      // The memory of a peer that has gone is still here: what it has answered before is answered.
+      if (state_ == State::kOpen && endpoint_->limits().fetch_is_local) fetch();
+      if (endpoint_ != nullptr) lose(received.message());
       return;
     }
     if (length == 0) return;

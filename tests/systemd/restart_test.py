@@ -102,6 +102,14 @@ class Manager:
         self.log.close()
 
 
+def halt(process):
+    """It stands still, all of it, until SIGCONT."""
+    os.kill(process.pid, signal.SIGSTOP)
+    tasks = list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())
+    while not all("\nState:\tT" in (task / "status").read_text() for task in tasks):
+        time.sleep(0.001)
+
+
 class Client:
     def __init__(self, address):
         self.socket = socket.create_connection(address, WAIT_SECONDS)
@@ -146,6 +154,23 @@ class Restart(unittest.TestCase):
         client = Client(manager.address)
         self.addCleanup(client.close)
         return client
+
+
+class Backend(Restart):
+    def test_what_it_was_asked_is_answered_before_it_ends(self):
+        manager = self.manager(0)
+        clients = [self.client(manager) for _ in range(24)]
+        for client in clients:
+            self.assertEqual(client.ask(b"mn\r\n"), b"MN\r\n")
+        halt(self.backend.process)
+        for number, client in enumerate(clients):
+            client.send(b"set k%d 0 0 1\r\nx\r\nget k%d\r\nmn\r\n" % (number, number))
+            time.sleep(0.01)  # the proxy passes it on, in a message of its own
+        self.backend.process.terminate()
+        os.kill(self.backend.process.pid, signal.SIGCONT)
+        for number, client in enumerate(clients):
+            self.assertEqual(client.read(b"MN\r\n"), b"STORED\r\nVALUE k%d 0 1\r\nx\r\nEND\r\nMN\r\n" % number)
+        self.assertEqual(self.backend.process.wait(WAIT_SECONDS), 0)
 
 
 class WithStore(Restart):
@@ -329,7 +354,7 @@ class WithStore(Restart):
 class WithoutStore(Restart):
     def slow_answers(self, manager):
         """A client whose requests are under way when the proxy is told to stop."""
-        os.kill(self.backend.process.pid, signal.SIGSTOP)
+        halt(self.backend.process)
         client = self.client(manager)
         client.send(b"set k 0 0 1\r\nx\r\nget k\r\n")
         return client
@@ -386,7 +411,7 @@ class WithoutStore(Restart):
                                          "--set", f"listen=tcp:127.0.0.1:{port}"])
         self.addCleanup(proxy.close)
         proxy.notice("READY=1")
-        os.kill(proxy.process.pid, signal.SIGSTOP)
+        halt(proxy.process)
         clients = [Client(("127.0.0.1", port)) for _ in range(100)]
         for client in clients:
             self.addCleanup(client.close)

@@ -179,3 +179,18 @@ TEST_CASE("sessions are attached in whatever order their handshakes end, and eac
   }
   f.stop();
 }
+
+TEST_CASE("what was sent before the end is answered") {
+  constexpr uint64_t kMessages = 6;  // a round takes one of a lane
+  Fixture f(kHome);
+  for (uint64_t seq = 1; seq <= kMessages; ++seq) {
+    publish_request(f.endpoint.requests.data(), kHome, seq, rpc::get_of("key"));
+  }
+  f.attach();
+  f.mail.send(kControl, kHome, {.kind = Letter::Kind::kStop, .lane = {}});
+  f.partition->start();
+  f.partition->join();
+  for (uint64_t seq = 1; seq <= kMessages; ++seq) {
+    CHECK(base::observe_word(f.endpoint.responses.data() + kLayout.response_offset(kHome, seq)) == seq);
+  }
+}

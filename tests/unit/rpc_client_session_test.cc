@@ -375,6 +375,22 @@ TEST_CASE("an open session whose peer goes answers everything in flight once, an
   CHECK(f.events == "coLco");
 }
 
+TEST_CASE("what a peer has answered before it went is answered, where its memory outlives it") {
+  Fixture f;
+  f.open();
+  Listener listener;
+  REQUIRE(f.session.lane(1).append(get_of("answered"), &listener));
+  f.session.flush();
+  const std::vector<op::Result> results{hit("value")};
+  put_response(connected->responses.data(), kLayout, 1, 1, results);
+  CHECK(f.session.lane(1).stage_fetches(1) == 1);
+  connected->events.push_back(
+      {.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
+  f.lose();
+  CHECK(f.events == "coL");
+  CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kHit});
+}
+
 TEST_CASE("what a lane counted stays when its session is lost, and the next session's lane goes on counting") {
   Fixture f;
   f.open();
