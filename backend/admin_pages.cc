@@ -37,7 +37,7 @@ AdminPages::AdminPages(event_base* base, const Config& config, Host& host)
   server_.serve("/healthz", [this](HttpReply reply) { ask(Topic::kHealth, std::move(reply)); });
   // The loop that answers this is the one that grants sessions.
   server_.serve("/readyz", [this](HttpReply reply) {
-    reply.send({.body = "ready\n" + std::to_string(host_.session_figures().open) + " sessions are open\n"});
+    reply.send({.body = "ready\n" + std::to_string(host_.figures().open) + " sessions are open\n"});
   });
 }
 
@@ -75,8 +75,7 @@ void AdminPages::answer_all() {
 Answer AdminPages::metrics() const {
   std::vector<const PartitionReport*> reports;
   for (const Partition& partition : partitions_) reports.push_back(partition.has_said ? &partition.report : nullptr);
-  return {.body = metrics_text(host_.session_figures(), reports),
-          .content_type = std::string(admin::MetricPage::kContentType)};
+  return {.body = metrics_text(host_.figures(), reports), .content_type = std::string(admin::MetricPage::kContentType)};
 }
 
 Answer AdminPages::health() const {

@@ -28,7 +28,7 @@ class AdminPages {
    public:
     // Has the partition fill in the report; then on_report() is to be called.
     virtual void inquire(uint32_t partition, PartitionReport& report) = 0;
-    virtual SessionFigures session_figures() const = 0;
+    virtual ControlFigures figures() const = 0;
 
    protected:
     ~Host() = default;

@@ -97,7 +97,7 @@ Status Control::listen() {
     if (!place) return place.status();
     places_.push_back(std::move(place.value()));
   }
-  return Status::ok();
+  return admin_pages_.listen();
 }
 
 base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::string& address, const Config& config) {
@@ -172,7 +172,7 @@ Status Control::listen_anew(const Config& next) {
     begin_accepting(*place);
     places_.push_back(std::move(place));
   }
-  return admin_pages_.listen();
+  return Status::ok();
 }
 
 void Control::run() {
@@ -498,9 +498,11 @@ void Control::inquire(uint32_t partition, PartitionReport& report) {
   post(partition, {.kind = Letter::Kind::kInquire, .lane = {}, .report = &report});
 }
 
-SessionFigures Control::session_figures() const {
-  SessionFigures figures = counted_;
+ControlFigures Control::figures() const {
+  ControlFigures figures = counted_;
   figures.max_sessions = config_.max_sessions;
+  figures.reloads = reloads_.succeeded.get();
+  figures.reload_errors = reloads_.failed.get();
   for (const auto& [id, session] : sessions_) {
     if (session->state == Session::State::kOpen) ++figures.open;
     if (session->state == Session::State::kClosing) ++figures.closing;

@@ -84,7 +84,7 @@ class Control final : private AdminPages::Host {
   void destroy(uint64_t session_id);
   void ping_watchdog();
   void inquire(uint32_t partition, PartitionReport& report) override;
-  SessionFigures session_figures() const override;
+  ControlFigures figures() const override;
   void sweep_silent();
   base::Expected<std::unique_ptr<Place>> open_place(const std::string& address, const Config& config);
   void begin_accepting(Place& place);
@@ -109,7 +109,7 @@ class Control final : private AdminPages::Host {
   EventPtr ping_;  // if a watchdog waits for us
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint64_t next_session_ = 1;
-  SessionFigures counted_;  // those of its members that count
+  ControlFigures counted_;  // those of its members that count
   AdminPages admin_pages_;
 };
 

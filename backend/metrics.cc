@@ -20,26 +20,30 @@ double figure(uint64_t value) {
   return static_cast<double>(value);
 }
 
-struct SessionMetric {
+struct ControlMetric {
   const char* name;
   MetricType type;
   const char* help;
-  uint64_t SessionFigures::*value;
+  uint64_t ControlFigures::*value;
 };
-constexpr SessionMetric kSessionMetrics[] = {
+constexpr ControlMetric kControlMetrics[] = {
     {"egret_backend_sessions", kGauge, "Sessions that are open: one for each worker of each proxy.",
-     &SessionFigures::open},
-    {"egret_backend_max_sessions", kGauge, "The most there may be (`max_sessions`).", &SessionFigures::max_sessions},
-    {"egret_backend_handshaking", kGauge, "Connections that are no session yet.", &SessionFigures::handshaking},
+     &ControlFigures::open},
+    {"egret_backend_max_sessions", kGauge, "The most there may be (`max_sessions`).", &ControlFigures::max_sessions},
+    {"egret_backend_handshaking", kGauge, "Connections that are no session yet.", &ControlFigures::handshaking},
     {"egret_backend_sessions_closing", kGauge, "Sessions that have ended and whose memory is still held.",
-     &SessionFigures::closing},
+     &ControlFigures::closing},
     {"egret_backend_session_memory_bytes", kGauge, "Memory of the sessions' slots, outside `memory`.",
-     &SessionFigures::memory_bytes},
-    {"egret_backend_sessions_opened_total", kCounter, "Sessions that were granted.", &SessionFigures::opened},
+     &ControlFigures::memory_bytes},
+    {"egret_backend_sessions_opened_total", kCounter, "Sessions that were granted.", &ControlFigures::opened},
     {"egret_backend_sessions_refused_total", kCounter, "Proxies that were refused one; the log says why.",
-     &SessionFigures::refused},
+     &ControlFigures::refused},
     {"egret_backend_sessions_broken_total", kCounter, "Sessions ended because their peer wrote what it must not.",
-     &SessionFigures::broken},
+     &ControlFigures::broken},
+    {"egret_backend_reloads_total", kCounter, "Times that SIGHUP put another configuration in force.",
+     &ControlFigures::reloads},
+    {"egret_backend_reload_errors_total", kCounter, "Times that it was refused, and the old one stayed.",
+     &ControlFigures::reload_errors},
 };
 
 struct PollerMetric {
@@ -97,7 +101,7 @@ std::string sentence(std::string_view help) {
 
 std::vector<MetricRow> make_table() {
   std::vector<MetricRow> table = admin::process_metric_rows("egret_backend");
-  for (const SessionMetric& metric : kSessionMetrics) table.push_back({metric.name, metric.type, metric.help});
+  for (const ControlMetric& metric : kControlMetrics) table.push_back({metric.name, metric.type, metric.help});
   table.push_back({"egret_backend_partitions", kGauge, "Partitions, and threads that execute ops."});
   table.push_back({"egret_backend_partition_up",
                    kGauge,
@@ -137,10 +141,10 @@ std::string metrics_markdown() {
   return admin::metrics_markdown(metric_table());
 }
 
-std::string metrics_text(const SessionFigures& sessions, std::span<const PartitionReport* const> reports) {
+std::string metrics_text(const ControlFigures& control, std::span<const PartitionReport* const> reports) {
   MetricPage page(metric_table());
   admin::add_process_metrics(page, "egret_backend");
-  for (const SessionMetric& metric : kSessionMetrics) page.add(metric.name, figure(sessions.*metric.value));
+  for (const ControlMetric& metric : kControlMetrics) page.add(metric.name, figure(control.*metric.value));
   page.add("egret_backend_partitions", figure(reports.size()));
   for (size_t partition = 0; partition < reports.size(); ++partition) {
     const std::string number = std::to_string(partition);

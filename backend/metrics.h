@@ -12,8 +12,8 @@
 
 namespace egret::backend {
 
-// Of sessions and those who wish for one. Counters count from the start.
-struct SessionFigures {
+// What the control thread knows: of sessions, of those who wish for one, and of itself. Counters count from the start.
+struct ControlFigures {
   uint64_t open = 0;
   uint64_t handshaking = 0;  // connections that are no session yet
   uint64_t closing = 0;      // whose memory partitions have not let go of yet
@@ -22,12 +22,14 @@ struct SessionFigures {
   uint64_t opened = 0;
   uint64_t refused = 0;
   uint64_t broken = 0;  // ended because their peer wrote what it must not
+  uint64_t reloads = 0;
+  uint64_t reload_errors = 0;
 };
 
 std::span<const admin::MetricRow> metric_table();
 std::string metrics_markdown();
 
 // `reports[n]` is partition n's; null: it has not answered, and none of its series is there.
-std::string metrics_text(const SessionFigures& sessions, std::span<const PartitionReport* const> reports);
+std::string metrics_text(const ControlFigures& control, std::span<const PartitionReport* const> reports);
 
 }  // namespace egret::backend

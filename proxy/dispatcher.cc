@@ -20,6 +20,28 @@ namespace {
 // A streamed value is not sent in parts smaller than this or a slot, but its last.
 constexpr size_t kWorthSending = 8192;
 
+RequestKind kind_of(CommandKind kind) {
+  switch (kind) {
+    case CommandKind::kGet:
+    case CommandKind::kGets:
+    case CommandKind::kMetaGet:
+      return RequestKind::kGet;
+    case CommandKind::kGat:
+    case CommandKind::kGats:
+    case CommandKind::kTouch:
+      return RequestKind::kTouch;
+    case CommandKind::kDelete:
+    case CommandKind::kMetaDelete:
+      return RequestKind::kDelete;
+    case CommandKind::kIncr:
+    case CommandKind::kDecr:
+    case CommandKind::kMetaArith:
+      return RequestKind::kArith;
+    default:
+      return memcache::is_storage(kind) ? RequestKind::kSet : RequestKind::kOther;
+  }
+}
+
 // Whether a get of the same key that came before must be over first.
 bool changes_something(const Op& op) {
   constexpr uint16_t kHarmless = op::kWantCas | op::kWantMeta | op::kPeek | op::kNoBump | op::kCompareCas;
@@ -84,6 +106,7 @@ size_t Dispatcher::feed(std::string_view input) {
       held_base_ = rest.data();
     }
     held_ = !act();
+    if (!held_) count();
     if (held_) {
       // What a value's part has sent already is done with, although its event is not.
       if (step_.event == Event::kValuePart) {
@@ -112,6 +135,15 @@ void Dispatcher::rebase(const char* base) {
   shift(command_.value);
   shift(command_.echo);
   for (uint8_t i = 0; i < command_.argument_count && i < Command::kMaxArguments; ++i) shift(command_.arguments[i]);
+}
+
+// A request is over and done with, but for its answer.
+void Dispatcher::count() const {
+  const bool ends = step_.event == Event::kCommand || step_.event == Event::kEndOfKeys ||
+                    step_.event == Event::kValueEnd ||
+                    (step_.event == Event::kValueBegin && upload_ == nullptr) ||  // refused
+                    (step_.event == Event::kKey && command_.dialect != memcache::Dialect::kClassic);
+  if (ends) counters_.requests.count[static_cast<size_t>(kind_of(command_.kind))].add();
 }
 
 // Acts on step_ and command_. False: not now; ask again with the same.
@@ -167,7 +199,10 @@ bool Dispatcher::on_key() {
   Reply* reply = new_reply(op.options);
   reply->is_key = true;
   reply->get_exptime = op.exptime;
-  if (is_classic) reply->command = command_number_;
+  if (is_classic) {
+    reply->command = command_number_;
+    reply->asked_ns = 0;  // END's place tells
+  }
   reply->hash = target.hash;
   reply->session = target.session;
   return append(target, op, reply);
@@ -233,6 +268,7 @@ bool Dispatcher::append(const Target& target, const Op& op, Reply* reply) {
     replies_.discard(reply);
     return hold_for_credit(*target.session);
   }
+  reply->is_read = op.code == OpCode::kGet && command_.kind != CommandKind::kTouch;
   replies_.push(reply);
   return true;
 }

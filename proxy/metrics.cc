@@ -1,6 +1,7 @@
 #include "proxy/metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "admin/process_metrics.h"
@@ -17,6 +18,10 @@ namespace {
 constexpr MetricType kCounter = MetricType::kCounter;
 constexpr MetricType kGauge = MetricType::kGauge;
 
+// As RequestKind.
+constexpr std::array<std::string_view, kRequestKinds> kRequestNames = {"get",   "set",   "delete",
+                                                                       "arith", "touch", "other"};
+
 std::string lane_name(const rpc::LaneMetric& metric) {
   return "egret_proxy_lane_" + std::string(metric.name) + "_total";
 }
@@ -28,6 +33,12 @@ double figure(uint64_t value) {
 double sum(const StatsSource& source, Counter WorkerStats::*counter) {
   uint64_t total = 0;
   for (const auto& worker : source.workers) total += ((*worker).*counter).get();
+  return figure(total);
+}
+
+double request_sum(const StatsSource& source, Counter RequestFigures::*counter) {
+  uint64_t total = 0;
+  for (const auto& worker : source.workers) total += (worker->requests.*counter).get();
   return figure(total);
 }
 
@@ -77,6 +88,13 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return figure(s.reloads.succeeded.get()); }},
     {"egret_proxy_reload_errors_total", kCounter, "Times that it was refused, and the old one stayed.",
      [](Source s) { return figure(s.reloads.failed.get()); }},
+    {"egret_proxy_get_hits_total", kCounter, "Keys that were found.",
+     [](Source s) { return request_sum(s, &RequestFigures::get_hits); }},
+    {"egret_proxy_get_misses_total", kCounter, "Keys that were not.",
+     [](Source s) { return request_sum(s, &RequestFigures::get_misses); }},
+    {"egret_proxy_request_errors_total", kCounter,
+     "Answers `SERVER_ERROR`; of a retrieval each key that could not be had.",
+     [](Source s) { return request_sum(s, &RequestFigures::errors); }},
     {"egret_proxy_workers", kGauge, "Worker threads.", [](Source s) { return figure(s.workers.size()); }},
     {"egret_proxy_backends", kGauge, "Backends of the pool.",
      [](Source s) { return figure(s.config.get()->backends.size()); }},
@@ -85,6 +103,18 @@ constexpr ClientMetric kClientMetrics[] = {
 std::vector<MetricRow> make_table() {
   std::vector<MetricRow> table = admin::process_metric_rows("egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) table.push_back({metric.name, metric.type, metric.help});
+  table.push_back({"egret_proxy_requests_total",
+                   kCounter,
+                   "Requests, a retrieval of many keys being one; `touch` includes gat, `other` what is about no key.",
+                   {"command"}});
+  table.push_back(
+      {"egret_proxy_request_seconds", MetricType::kHistogram,
+       "From a request parsed to its answer on its way to the client. What does not wait for a backend is in the "
+       "first bucket."});
+  table.push_back({"egret_proxy_rpc_seconds",
+                   MetricType::kHistogram,
+                   "From a message sent to its response taken in, by which all its ops are answered.",
+                   {"backend"}});
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_deliveries_total",
@@ -136,10 +166,26 @@ void add_lane(MetricPage& page, const StatsSource& source, size_t backend, const
   page.add("egret_proxy_lane_fetch_size_bytes", figure(fetch_size), {name, number});
 }
 
+void add_requests(MetricPage& page, const StatsSource& source) {
+  std::vector<const base::Histogram*> durations;
+  for (const auto& worker : source.workers) durations.push_back(&worker->requests.duration);
+  page.add("egret_proxy_request_seconds", admin::add_up(durations));
+  for (size_t kind = 0; kind < kRequestKinds; ++kind) {
+    uint64_t total = 0;
+    for (const auto& worker : source.workers) total += worker->requests.count[kind].get();
+    page.add("egret_proxy_requests_total", figure(total), {kRequestNames[kind]});
+  }
+}
+
 void add_backend(MetricPage& page, const StatsSource& source, size_t backend, const std::string& name) {
   const size_t sessions = open_sessions(source, backend);
   uint64_t deliveries = 0;
-  for (const auto& worker : source.workers) deliveries += worker->sessions[backend]->deliveries.get();
+  std::vector<const base::Histogram*> durations;
+  for (const auto& worker : source.workers) {
+    deliveries += worker->sessions[backend]->deliveries.get();
+    durations.push_back(&worker->sessions[backend]->duration);
+  }
+  page.add("egret_proxy_rpc_seconds", admin::add_up(durations), {name});
   page.add("egret_proxy_backend_up", sessions == source.workers.size() ? 1 : 0, {name});
   page.add("egret_proxy_backend_sessions", figure(sessions), {name});
   page.add("egret_proxy_deliveries_total", figure(deliveries), {name});
@@ -161,6 +207,7 @@ std::string metrics_text(const StatsSource& source) {
   MetricPage page(metric_table());
   admin::add_process_metrics(page, "egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) page.add(metric.name, metric.value(source));
+  add_requests(page, source);
   const std::shared_ptr<const Config> config = source.config.get();
   for (size_t backend = 0; backend < config->backends.size(); ++backend) {
     add_backend(page, source, backend, config->backends[backend].name);

@@ -1,10 +1,12 @@
 // Counters of this proxy's client side. Each worker writes its own; any thread reads and adds up.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "base/counter.h"
+#include "base/histogram.h"
 #include "proxy/connection_table.h"
 #include "rpc/lane_counters.h"
 
@@ -27,7 +29,21 @@ struct AcceptCounters {
   base::Gauge is_disabled;
 };
 
+// What /metrics tells requests apart by.
+enum class RequestKind : uint8_t { kGet, kSet, kDelete, kArith, kTouch, kOther };
+inline constexpr size_t kRequestKinds = 6;
+
+// Of what clients asked for. Never reset: they are of /metrics alone.
+struct RequestFigures {
+  std::array<Counter, kRequestKinds> count;
+  Counter get_hits;    // keys
+  Counter get_misses;  // likewise
+  Counter errors;
+  base::Histogram duration;  // from parsed to answered, by the clock of the passes
+};
+
 struct alignas(64) WorkerStats {
+  RequestFigures requests;
   Counter curr_connections;
   Counter total_connections;
   Counter bytes_read;

@@ -55,7 +55,7 @@ void ReplyPool::give(Reply* reply) {
   reply->queue_ = nullptr;
   reply->next_ = nullptr;
   reply->state_ = Reply::State::kWaiting;
-  reply->is_key = reply->started_ = reply->failed_ = false;
+  reply->is_key = reply->is_read = reply->started_ = reply->failed_ = false;
   reply->command = 0;
   reply->hash = 0;
   reply->key = {};
@@ -122,6 +122,7 @@ ReplyQueue::~ReplyQueue() {
 Reply* ReplyQueue::make() {
   Reply* reply = pool_.take();
   reply->queue_ = this;
+  reply->asked_ns = pool_.now_ns_;
   return reply;
 }
 
@@ -138,6 +139,7 @@ void ReplyQueue::push_text(std::string_view text, uint32_t command) {
       output_.append(text);
       observer_.on_output();
     }
+    pool_.figures_.duration.record(0);
     return;
   }
   Reply* reply = make();
@@ -154,6 +156,7 @@ void ReplyQueue::push_bytes(std::string_view bytes) {
     return;
   }
   Reply* reply = make();
+  reply->asked_ns = 0;  // it may be a piece of many
   reply->state_ = Reply::State::kReady;
   reply->stash_.assign(bytes);
   push(reply);
@@ -168,6 +171,8 @@ void ReplyQueue::push_answered(Reply* reply, const Result& result) {
 void ReplyQueue::push_failure(std::string_view line, uint32_t command) {
   Reply* reply = make();
   reply->command = command;
+  reply->asked_ns = 0;
+  pool_.figures_.errors.add();
   fail_command(*reply, line);
   push(reply);
   answered(*reply);
@@ -185,9 +190,19 @@ bool ReplyQueue::must_wait(uint64_t hash, bool is_change) const {
 void ReplyQueue::on_result(Reply& reply, const Result& result) {
   if (reply.observed != nullptr) [[unlikely]]
     observer_.on_observed(*std::exchange(reply.observed, nullptr), result);
+  count(reply, result.code);
   if (reply.is_key) return on_key_result(reply, result);
   if (reply.text.empty()) write_line(reply, result);
   answered(reply);
+}
+
+void ReplyQueue::count(const Reply& reply, ResultCode code) {
+  RequestFigures& figures = pool_.figures_;
+  if (code >= ResultCode::kTooLarge) {
+    figures.errors.add();
+  } else if (reply.is_read) {
+    (code == ResultCode::kHit ? figures.get_hits : figures.get_misses).add();
+  }
 }
 
 void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
@@ -282,6 +297,7 @@ void ReplyQueue::pop() {
   head_ = done->next_;
   if (head_ == nullptr) tail_ = nullptr;
   --size_;
+  if (done->asked_ns != 0) pool_.figures_.duration.record(pool_.now_ns_ - done->asked_ns);
   pool_.give(done);
 }
 
@@ -354,6 +370,7 @@ void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
     reply.value_ = get.take_value();
   } else {
     reply.key = get.key();
+    if (result.code >= ResultCode::kTooLarge) pool_.figures_.errors.add();
     write_no_value(reply, result);
   }
   const uint64_t taken = std::exchange(budget_taken_, 0);

@@ -18,6 +18,7 @@
 #include "op/op.h"
 #include "proxy/observe.h"
 #include "proxy/output_queue.h"
+#include "proxy/proxy_stats.h"
 #include "rpc/client_lane.h"
 #include "rpc/large_get.h"
 
@@ -28,7 +29,8 @@ class ReplyQueue;
 
 class ReplyPool {
  public:
-  ReplyPool() = default;
+  // `now_ns` is the worker's, of this pass; the figures are its, too. Both outlive the pool.
+  ReplyPool(const uint64_t& now_ns, RequestFigures& figures) : now_ns_(now_ns), figures_(figures) {}
   ~ReplyPool();
   Reply* take();
   void give(Reply* reply);
@@ -36,6 +38,10 @@ class ReplyPool {
   size_t in_use() const { return in_use_; }
 
  private:
+  friend class ReplyQueue;
+
+  const uint64_t& now_ns_;
+  RequestFigures& figures_;
   std::vector<Reply*> free_;
   size_t in_use_ = 0;
 };
@@ -50,8 +56,10 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   // Set by whoever makes the place.
   memcache::Question question;
   bool is_key = false;      // may be answered by a value
+  bool is_read = false;     // its op is a get
   int64_t get_exptime = 0;  // of the key's op
   uint32_t command = 0;     // keys and END of one classic retrieval have the same; 0: what is answered stands alone
+  uint64_t asked_ns = 0;    // when the request was read that ends with this place; 0: none does
   uint64_t hash = 0;        // of the key, if it has one
   std::string_view key;     // of the op; lies in the request slot while kWaiting
   std::string_view text;    // static: the answer, whatever the result will be
@@ -139,6 +147,7 @@ class ReplyQueue {
   friend class Reply;
 
   void on_result(Reply& reply, const op::Result& result);
+  void count(const Reply& reply, op::ResultCode code);
   void on_key_result(Reply& reply, const op::Result& result);
   void write_no_value(Reply& reply, const op::Result& result);
   void on_large_done(Reply& reply, rpc::LargeGet& get);

@@ -57,6 +57,7 @@ Worker::Worker(uint32_t number, const base::Clock& clock, const StatsSource& sou
       base_(event_base_new()),
       output_pool_(OutputQueue::kBlockSize),
       input_pool_(kInputBlock),
+      reply_pool_(pass_ns, source.workers[number]->requests),
       scratch_memory_(std::make_unique<char[]>(kInputBlock)),
       router_storage_(ring_of(source.config.get()->backends)),
       get_budget_(0),

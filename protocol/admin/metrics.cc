@@ -62,6 +62,19 @@ std::string metrics_markdown(std::span<const MetricRow> table) {
   return text;
 }
 
+HistogramFigures add_up(std::span<const base::Histogram* const> histograms) {
+  using base::Histogram;
+  constexpr double kNanosecond = 1e-9;
+  HistogramFigures figures;
+  for (size_t bucket = 0; bucket < Histogram::kBuckets; ++bucket) {
+    for (const Histogram* histogram : histograms) figures.count += histogram->count(bucket);
+    if (bucket + 1 == Histogram::kBuckets) break;  // the last has no bound
+    figures.buckets.push_back({static_cast<double>(Histogram::upper_bound(bucket)) * kNanosecond, figures.count});
+  }
+  for (const Histogram* histogram : histograms) figures.sum += static_cast<double>(histogram->sum_ns()) * kNanosecond;
+  return figures;
+}
+
 struct MetricPage::Families {
   std::span<const MetricRow> table;
   std::vector<prometheus::MetricFamily> all;  // as the table

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/histogram.h"
+
 namespace egret::admin {
 
 enum class MetricType : uint8_t { kCounter, kGauge, kHistogram };
@@ -40,6 +42,9 @@ struct HistogramFigures {
   uint64_t count = 0;
   double sum = 0;
 };
+
+// Of several writers' histograms together: in seconds.
+HistogramFigures add_up(std::span<const base::Histogram* const> histograms);
 
 class MetricPage {
  public:

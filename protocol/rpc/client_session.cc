@@ -132,8 +132,8 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   if (Status sent = endpoint_->send_frame(encode(wire::Ready{}), true); !sent) return lose(sent.message());
   lanes_.clear();
   for (uint32_t i = 0; i < layout.lanes; ++i) {
-    lanes_.push_back(
-        std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_, counters_.lane(i)));
+    lanes_.push_back(std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_,
+                                                  counters_.lane(i), counters_.duration));
   }
   state_ = State::kOpen;
   counters_.is_open.set(1);

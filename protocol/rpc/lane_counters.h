@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/counter.h"
+#include "base/histogram.h"
 #include "wire/slot.h"
 
 namespace egret::rpc {
@@ -64,6 +65,7 @@ class SessionCounters {
   void mark();
 
   base::Gauge is_open;       // 1 while there is a session
+  base::Histogram duration;  // of messages: from sending to taking in the response, by the clock of the passes
   base::Counter deliveries;  // pushes that came: on shm wake-ups, each for all results of a round
 
  private:

@@ -107,7 +107,7 @@ class Script {
       : input_(input),
         layout_{2, 2 + input.take<uint8_t>() % 7u, 1024, 1024},
         endpoint_(layout_, input.take<uint8_t>() % 2 != 0),
-        lane_(1, layout_, kNonce, rpc::FetchOptions{}, endpoint_, now_ns_, counters_) {}
+        lane_(1, layout_, kNonce, rpc::FetchOptions{}, endpoint_, now_ns_, counters_, durations_) {}
 
   void run() {
     bool alive = true;
@@ -273,6 +273,7 @@ class Script {
   size_t next_ = 0;
   uint64_t some_seq_ = 1;
   rpc::LaneCounters counters_;
+  base::Histogram durations_;
   rpc::ClientLane lane_;
 };
 

@@ -64,7 +64,9 @@ struct Client final : ReplyObserver {
     return all;
   }
 
-  ReplyPool replies;
+  uint64_t now_ns = 1'000'000'000;
+  RequestFigures figures;
+  ReplyPool replies{now_ns, figures};
   BlockPool blocks;
   OutputQueue output;
   LargeValueBudget budget;
@@ -100,6 +102,42 @@ TEST_CASE("a result for the head is answered at once, others when it is their tu
   CHECK(client.queue->empty());
   CHECK(client.progress == 3);
   CHECK(client.replies.in_use() == 0);
+}
+
+TEST_CASE("a request takes from when it was read to when it is its turn; keys of a retrieval are none") {
+  Client client;
+  Reply* first = client.command(CommandKind::kSet);
+  client.now_ns += 1'000'000;
+  Reply* second = client.command(CommandKind::kSet);
+  Reply* key = client.key("key", 1);
+  key->asked_ns = 0;
+  client.queue->push_text(egret::memcache::kEnd, 1);
+  second->on_result(make(ResultCode::kStored));
+  key->on_result(make(ResultCode::kMiss));
+  CHECK(client.figures.duration.sum_ns() == 0);
+  client.now_ns += 1'000'000;
+  first->on_result(make(ResultCode::kStored));
+  using egret::base::Histogram;
+  CHECK(client.figures.duration.count(Histogram::bucket_of(2'000'000)) == 1);  // the first
+  CHECK(client.figures.duration.count(Histogram::bucket_of(1'000'000)) == 2);  // the second, and the retrieval
+  CHECK(client.figures.duration.sum_ns() == 4'000'000);
+}
+
+TEST_CASE("keys that are found and not, and answers that are errors, are counted") {
+  Client client;
+  Reply* hit = client.key("hit", 1);
+  Reply* miss = client.key("miss", 1);
+  for (Reply* read : {hit, miss}) read->is_read = true;
+  Reply* deleted = client.command(CommandKind::kDelete);
+  Reply* lost = client.command(CommandKind::kSet);
+  hit->on_result(make(ResultCode::kHit, "x"));
+  miss->on_result(make(ResultCode::kMiss));
+  deleted->on_result(make(ResultCode::kMiss));
+  lost->on_result(make(ResultCode::kSessionLost));
+  client.queue->push_failure("SERVER_ERROR\r\n", 2);
+  CHECK(client.figures.get_hits.get() == 1);
+  CHECK(client.figures.get_misses.get() == 1);
+  CHECK(client.figures.errors.get() == 2);
 }
 
 TEST_CASE("any order of results gives the same answers") {

@@ -11,7 +11,7 @@ constexpr wire::RegionLayout kLayout{.lanes = 3, .window = 4, .request_slot_size
 
 struct Fixture {
   explicit Fixture(bool local = false, const FetchOptions& fetch = {})
-      : endpoint(kLayout, local), lane(kLane, kLayout, kNonce, fetch, endpoint, now_ns, counters) {}
+      : endpoint(kLayout, local), lane(kLane, kLayout, kNonce, fetch, endpoint, now_ns, counters, durations) {}
 
   // Appends gets and sends them in one message.
   void send(int ops = 1) {
@@ -42,6 +42,7 @@ struct Fixture {
   uint64_t now_ns = 1'000'000'000;
   FakeClientEndpoint endpoint;
   LaneCounters counters;
+  egret::base::Histogram durations;
   ClientLane lane;
   Listener listener;
 };

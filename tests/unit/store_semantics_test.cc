@@ -277,6 +277,33 @@ TEST_CASE("each op moves the counters that memcached moves") {
   }
 }
 
+TEST_CASE("what is counted since the start does not go down at a reset") {
+  Harness h;
+  h.set("k", "v");
+  h.get("k");
+  const auto of_start = [&] {
+    std::vector<op::StatRow> rows;
+    h.store->append_stats(rows, Store::Since::kStart);
+    return rows;
+  };
+  const std::vector<op::StatRow> before = of_start();
+  h.store->reset_stats();
+  h.get("k");
+  h.store->reset_stats();
+  const std::vector<op::StatRow> after = of_start();
+  for (size_t i = 0; i < before.size(); ++i) {
+    CAPTURE(before[i].id);
+    const bool gets = before[i].id == static_cast<uint32_t>(op::StatId::kCmdGet) ||
+                      before[i].id == static_cast<uint32_t>(op::StatId::kGetHits);
+    const bool steps = before[i].id >= static_cast<uint32_t>(op::StatId::kStepsUnder1us);
+    if (steps) {
+      CHECK(after[i].value >= before[i].value);
+    } else {
+      CHECK(after[i].value == before[i].value + (gets ? 1 : 0));
+    }
+  }
+}
+
 TEST_CASE("reset clears what counts events and keeps what says how things are") {
   Harness h;
   h.set("a", "1");

@@ -1,0 +1,116 @@
+// /metrics of the proxy: the table and the page agree, figures are the sums of the workers, a reset does not touch
+// them.
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "proxy/metrics.h"
+
+using namespace egret::proxy;
+namespace admin = egret::admin;
+
+namespace {
+
+struct Proxy {
+  Proxy() {
+    auto options =
+        egret::base::Options::load(option_table(), std::nullopt,
+                                   std::vector<std::string>{"workers=2", "backends=shm:/a name=one,shm:/b name=two"});
+    REQUIRE(options.is_ok());
+    source.config.set(resolve_config(options.value()).value());
+    source.clock = &clock;
+    for (auto& of_worker : sessions) {
+      source.workers.push_back(std::make_unique<WorkerStats>());
+      for (auto& session : of_worker) source.workers.back()->sessions.push_back(&session);
+    }
+  }
+  egret::base::ManualClock clock;
+  egret::rpc::SessionCounters sessions[2][2];  // by worker and backend
+  StatsSource source;
+};
+
+// Series to values, without comments.
+std::map<std::string, std::string> series_of(const std::string& text) {
+  std::map<std::string, std::string> series;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    const size_t space = line.rfind(' ');
+    CHECK_FALSE(series.contains(line.substr(0, space)));
+    series[line.substr(0, space)] = line.substr(space + 1);
+  }
+  return series;
+}
+
+std::set<std::string> told_of(const std::string& text) {
+  std::set<std::string> names;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# TYPE ")) names.insert(line.substr(7, line.find(' ', 7) - 7));
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("every row of the table is on the page once a session has been there, and nothing else is") {
+  Proxy proxy;
+  proxy.sessions[0][0].lane(0);
+  std::set<std::string> rows;
+  for (const admin::MetricRow& row : metric_table()) {
+    CAPTURE(row.name);
+    CHECK(rows.insert(row.name).second);
+    CHECK(row.help.ends_with('.'));
+    CHECK((row.type == admin::MetricType::kCounter) == row.name.ends_with("_total"));
+  }
+  CHECK(told_of(metrics_text(proxy.source)) == rows);
+}
+
+TEST_CASE("figures are those of all workers, by backend and lane") {
+  Proxy proxy;
+  for (int worker = 0; worker < 2; ++worker) {
+    proxy.source.workers[worker]->curr_connections.add(3);
+    proxy.source.workers[worker]->requests.get_hits.add(5);
+    proxy.source.workers[worker]->requests.count[static_cast<size_t>(RequestKind::kSet)].add(7);
+    proxy.source.workers[worker]->requests.duration.record(1'000'000);
+  }
+  proxy.sessions[0][0].is_open.set(1);
+  proxy.sessions[1][0].is_open.set(1);
+  proxy.sessions[0][1].is_open.set(1);
+  proxy.sessions[0][1].lane(1).fetches.add(11);
+  proxy.sessions[1][1].lane(1).fetches.add(13);
+  proxy.sessions[1][1].duration.record(2'000);
+  const auto series = series_of(metrics_text(proxy.source));
+  CHECK(series.at("egret_proxy_connections") == "6");
+  CHECK(series.at("egret_proxy_get_hits_total") == "10");
+  CHECK(series.at("egret_proxy_requests_total{command=\"set\"}") == "14");
+  CHECK(series.at("egret_proxy_request_seconds_count") == "2");
+  CHECK(series.at("egret_proxy_request_seconds_sum") == "0.002");
+  CHECK(series.at("egret_proxy_backend_up{backend=\"one\"}") == "1");
+  CHECK(series.at("egret_proxy_backend_up{backend=\"two\"}") == "0");  // one worker has none
+  CHECK(series.at("egret_proxy_backend_sessions{backend=\"two\"}") == "1");
+  CHECK(series.at("egret_proxy_lane_fetches_total{backend=\"two\",lane=\"1\"}") == "24");
+  CHECK(series.at("egret_proxy_rpc_seconds_count{backend=\"two\"}") == "1");
+  CHECK(series.at("egret_proxy_rpc_seconds_count{backend=\"one\"}") == "0");
+}
+
+TEST_CASE("no counter goes down at a reset of the statistics") {
+  Proxy proxy;
+  proxy.source.workers[0]->total_connections.add(4);
+  proxy.source.workers[0]->bytes_read.add(100);
+  proxy.source.accepts.rejected_connections.add(2);
+  proxy.sessions[0][0].lane(0).messages.add(9);
+  proxy.sessions[0][0].deliveries.add(8);
+  const auto before = series_of(metrics_text(proxy.source));
+  reset_stats(proxy.source);
+  const auto after = series_of(metrics_text(proxy.source));
+  for (const auto& [name, value] : before) {
+    if (!name.starts_with("egret_")) continue;
+    CAPTURE(name);
+    CHECK(after.at(name) == value);
+  }
+}
