@@ -15,7 +15,7 @@ help:
 	@echo 'make test-booted                    the Debian packages on booted guests: install, reload, upgrade, purge'
 	@echo 'make test-containers                the images of docker/, built and run without a daemon'
 	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
-	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-memcached, egret-bench'
+	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-memcached, egret-bench, egret-top'
 	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
 	@echo 'make deb                            Debian packages of it: build/release/packages/*.deb'
 	@echo 'make format | make tidy             clang-format in place | clang-tidy over everything'
@@ -41,7 +41,7 @@ soak: deps
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
 	@cmake --preset release >/dev/null
-	@cmake --build build/release --target egret-backend egret-proxy egret-memcached egret-bench
+	@cmake --build build/release --target egret-backend egret-proxy egret-memcached egret-bench egret-top
 
 deb: build
 	@cd build/release && cpack && ls packages/*.deb

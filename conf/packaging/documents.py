@@ -14,6 +14,7 @@ PROGRAMS, OUT, MAINTAINER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 SUMMARIES = {
     "egret-memcached": "runs Egret as memcached is run",
     "egret-bench": "drives and measures servers that speak memcached's protocol",
+    "egret-top": "shows what egret-proxy and egret-backend do",
 }
 
 
@@ -157,7 +158,8 @@ for daemon in ("egret-proxy", "egret-backend"):
     write_compressed(f"{daemon}.8", daemon_page(daemon))
     (OUT / f"{daemon}.bash").write_text(completion(daemon, True))
     (OUT / f"{daemon}.catalog").write_text(said(daemon, "--help-catalog"))
-for tool, others in (("egret-memcached", ".BR egret\\-proxy (8), egret\\-backend (8)"), ("egret-bench", ".BR egret\\-proxy (8)")):
+for tool, others in (("egret-memcached", ".BR egret\\-proxy (8), egret\\-backend (8)"), ("egret-bench", ".BR egret\\-proxy (8)"),
+                     ("egret-top", ".BR egret\\-proxy (8), egret\\-backend (8)")):
     write_compressed(f"{tool}.1", plain_page(tool, others))
     (OUT / f"{tool}.bash").write_text(completion(tool, False))
 write_compressed("changelog", debian_changelog())

@@ -62,7 +62,7 @@ egret_package(backend "memcached over RDMA remote fetching: the store"
 set(CPACK_DEBIAN_BACKEND_PACKAGE_DEPENDS "systemd | systemd-standalone-sysusers, init-system-helpers (>= 1.54~)")
 set(CPACK_DEBIAN_BACKEND_PACKAGE_RECOMMENDS "ibverbs-providers")
 
-egret_package(tools "memcached over RDMA remote fetching: measuring tools"
-  "egret-bench loads servers that speak memcached's protocol, checks every\nanswer and says what each op cost; it measures RDMA devices, and tells from it\nhow to tune Egret.")
+egret_package(tools "memcached over RDMA remote fetching: tools"
+  "egret-top shows in a terminal what the daemons do, from their metrics.\negret-bench loads servers that speak memcached's protocol, checks every\nanswer and says what each op cost; it measures RDMA devices, and tells from it\nhow to tune Egret.")
 
 include(CPack)

@@ -9,13 +9,13 @@ import json, pathlib, re, shlex, subprocess, sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = {"base": "base/status.h", "admin": "admin/metrics.h", "op": "op/op.h", "memcache": "memcache/command.h", "wire": "wire/slot.h",
            "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "page": "page/page.h", "store": "store/store.h",
-           "proxy": "proxy/config.h", "memcached": "memcached/request.h", "backend": "backend/config.h"}
-PLACES = {"store": "backend/store", "proxy": "proxy", "memcached": "proxy/memcached", "backend": "backend"}
+           "proxy": "proxy/config.h", "memcached": "memcached/request.h", "top": "top/exposition.h", "backend": "backend/config.h"}
+PLACES = {"store": "backend/store", "proxy": "proxy", "memcached": "proxy/memcached", "top": "proxy/top", "backend": "backend"}
 KNOWS = {"base": {"base"}, "admin": {"base", "admin"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
          "store": {"base", "op", "store"}, "transport": {"base", "transport"},
          "rpc": {"base", "op", "wire", "transport", "rpc"},
          "proxy": {"base", "admin", "page", "op", "memcache", "wire", "transport", "rpc", "proxy"},
-         "memcached": {"base", "memcached"},
+         "memcached": {"base", "memcached"}, "top": {"base", "top"},
          "backend": {"base", "admin", "page", "op", "store", "wire", "transport", "rpc", "backend"}}
 
 

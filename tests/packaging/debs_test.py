@@ -79,7 +79,7 @@ def case_files():
     for unit in ("egret-backend", "egret-proxy"):
         assert os.path.islink(f"/etc/systemd/system/multi-user.target.wants/{unit}.service"), unit
     assert not os.path.lexists("/etc/systemd/system/multi-user.target.wants/egret-memcached.service")
-    for program, section in (("egret-proxy", 8), ("egret-backend", 8), ("egret-memcached", 1), ("egret-bench", 1)):
+    for program, section in (("egret-proxy", 8), ("egret-backend", 8), ("egret-memcached", 1), ("egret-bench", 1), ("egret-top", 1)):
         page = f"/usr/share/man/man{section}/{program}.{section}.gz"
         said = run("man", "-l", "--warnings", page, env=os.environ | {"MANWIDTH": "100"})
         assert said.returncode == 0 and not said.stderr and program in said.stdout, (page, said.stderr)
@@ -87,7 +87,7 @@ def case_files():
             for row in re.findall(r"^\| `(\w+)`", must(program, "--help-markdown"), re.M):
                 assert re.search(rf"^ +{row}\b", said.stdout, re.M), f"{page} does not tell of {row}"
     for line, expected in (("egret-proxy --set tls_ver", "tls_verify="), ("egret-proxy --set fetch_mode=re", "fetch_mode=reply"),
-                           ("egret-backend --che", "--check-config"), ("egret-memcached --memory-l", "--memory-limit"), ("egret-bench --spawn-e", "--spawn-egret")):
+                           ("egret-backend --che", "--check-config"), ("egret-memcached --memory-l", "--memory-limit"), ("egret-bench --spawn-e", "--spawn-egret"), ("egret-top --inter", "--interval")):
         assert completed(line) == [expected], (line, completed(line))
     must("egret-proxy", "--config", "/etc/egret/egret-proxy.yaml", "--check-config")
 

@@ -1,0 +1,22 @@
+// The command line of egret-top. Cold path.
+#pragma once
+
+#include <vector>
+
+#include "top/fetch.h"
+
+namespace egret::top {
+
+struct Options {
+  std::vector<Target> targets;
+  bool are_defaults = false;  // nobody named them: those that never answer are left out while another does
+  double interval_s = 1;
+  bool once = false;
+  bool plain = false;
+  bool json = false;
+};
+
+// True: go on. False: exit with `exit_status`; everything is said already.
+bool parse_options(int argc, char** argv, Options& options, int& exit_status);
+
+}  // namespace egret::top
