@@ -18,22 +18,43 @@ const Egret = (() => {
     return Number(text);
   }
 
-  // A line that is none is left out: half of a page is better than no page.
-  function parse_line(line) {
-    const name = NAME.exec(line);
+  // What a sample is called: its name and labels, out of the text before its value; null: it is none.
+  function parse_key(key) {
+    const name = NAME.exec(key);
     if (!name) return null;
     let at = name[0].length;
     const labels = new Map();
-    if (line[at] === "{") {
+    if (key[at] === "{") {
       LABEL.lastIndex = ++at;
-      for (let found; (found = LABEL.exec(line)); at = LABEL.lastIndex) {
+      for (let found; (found = LABEL.exec(key)); at = LABEL.lastIndex) {
         labels.set(found[1], found[2].replace(/\\[n\\"]/g, (escape) => ESCAPES[escape]));
       }
-      while (line[at] === " ") ++at;
-      if (line[at++] !== "}") return null;
+      while (key[at] === " ") ++at;
+      if (key[at++] !== "}") return null;
     }
-    const value = number(line.slice(at).trim().split(/\s+/)[0]);
-    return !Number.isFinite(value) ? null : { name: name[0], key: line.slice(0, at), labels, value };
+    return at === key.length ? { name: name[0], labels } : null;
+  }
+
+  // Series are the same ones every second: each key is parsed once. With many backends that is most of the work.
+  const keys = new Map();
+  function known_key(key) {
+    let found = keys.get(key);
+    if (found === undefined) {
+      if (keys.size > MAX_SAMPLES) keys.clear();
+      keys.set(key, (found = parse_key(key)));
+    }
+    return found;
+  }
+
+  // A line that is none is left out: half of a page is better than no page.
+  function parse_line(line) {
+    const braces = line.lastIndexOf("}") + 1;
+    const end = braces > 0 ? braces : line.search(/[ \t]/);
+    if (end <= 0) return null;
+    const key = line.slice(0, end);
+    const called = known_key(key);
+    const value = number(line.slice(end).trim().split(/\s+/)[0]);
+    return called === null || !Number.isFinite(value) ? null : { name: called.name, key, labels: called.labels, value };
   }
 
   // The series of one answer, by metric name and by the text of their labels.

@@ -141,7 +141,7 @@
     ],
   };
   const LANES = {
-    title: "Lanes", rows: (f) => f.lanes, key: (l) => `${l.lane} ${l.backend}`, folded: true, about: (rows) => [`${rows.length} lanes, ${rows.filter((l) => l.reply_lanes > 0).length} in reply mode`],
+    title: "Lanes", rows: (f) => f.lanes, key: (l) => `${l.lane} ${l.backend}`, folded: true, about: (rows) => [`${rows.length} ${rows.length === 1 ? "lane" : "lanes"}, ${rows.filter((l) => l.reply_lanes > 0).length} in reply mode`],
     columns: [
       column("backend", (l) => l.backend, (name) => name, { word: true }), column("lane", (l) => Number(l.lane), (_, l) => l.lane), ...LANE_COLUMNS,
       column("wants/s", (l) => l.wants, count_text), column("fetch size", (l) => l.fetch_size, bytes_text),
