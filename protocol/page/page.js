@@ -34,7 +34,7 @@
     proxy: [
       { title: "Requests", headline: (f) => count_text(f.requests), unit: "/s", scale: count_text, lines: COMMAND_LINES },
       {
-        title: "Latency", headline: (f) => latency_text(f.p99), unit: "p99", scale: seconds_text, idle: "no requests",
+        title: "Latency", headline: (f) => latency_text(f.p99), unit: "p99", scale: seconds_text, is_log: true, idle: "no requests",
         lines: [
           { name: "p50", line: "a", of: (f) => seconds_of(f.p50), text: (_, f) => latency_text(f.p50) },
           { name: "p99", line: "b", of: (f) => seconds_of(f.p99), text: (_, f) => latency_text(f.p99) },
@@ -83,7 +83,7 @@
       HIT_RATIO,
       {
         title: "Memory", headline: (f) => bytes_text(f.bytes), unit: (f) => `of ${bytes_text(f.limit)}`, scale: bytes_text, most: (f) => f.limit,
-        lines: [{ name: "items'", line: "a", of: (f) => f.bytes, text: bytes_text }],
+        lines: [{ name: "items", line: "a", of: (f) => f.bytes, text: bytes_text }],
         facts: [["full", (f) => of_limit(f.bytes, f.limit)], ["items", (f) => whole_text(f.items)]],
       },
       {
@@ -203,7 +203,17 @@
 
   // --- plots: x from 0 (five minutes ago) to 300, y from 0 (top) to 100
 
-  function path_of(now, most, value_of) {
+  const from_zero = (most) => ({ most, least: null, height: (value) => Math.max(0, value) / most });
+  // Whole powers of ten: what is usual and what is a hundred times slower are both seen.
+  function by_powers(values) {
+    const positive = values.filter((value) => value > 0);
+    if (positive.length === 0) return from_zero(1);
+    const low = Math.floor(Math.log10(positive.reduce((a, b) => Math.min(a, b))));
+    const high = Math.max(low + 1, Math.ceil(Math.log10(positive.reduce((a, b) => Math.max(a, b)))));
+    return { most: 10 ** high, least: 10 ** low, height: (value) => (value > 0 ? Math.max(0, (Math.log10(value) - low) / (high - low)) : 0) };
+  }
+
+  function path_of(now, scale, value_of) {
     const parts = [];
     let last = null;
     for (const { time, figures } of history) {
@@ -213,7 +223,7 @@
         continue;
       }
       const x = ((time - now + SPAN_MS) / SPAN_MS) * 300;
-      const y = 100 - (Math.max(0, value) / most) * 100;
+      const y = 100 - scale.height(value) * 100;
       const joined = last !== null && time - last <= Math.max(GAP_MS, 1.5 * last_asked_every);
       parts.push(`${joined ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}${joined ? "" : "h.01"}`);
       last = time;
@@ -245,8 +255,9 @@
         element("line", { x1: 0, y1: 0, x2: 300, y2: 0 }), element("line", { x1: 0, y1: 100, x2: 300, y2: 100 }),
         this.area, ...[...this.lines].reverse(), this.cursor);
       this.most = element("span", { class: "most" });
+      this.least = element("span", { class: "least" });
       this.empty = element("span", { class: "empty" });
-      this.node = element("figure", { class: "plot" }, this.svg, this.most, this.empty);
+      this.node = element("figure", { class: "plot" }, this.svg, this.most, this.least, this.empty);
       this.restart_lines = [];
       this.node.addEventListener("pointermove", (event) => point_at(event, this.svg));
       this.node.addEventListener("pointerleave", () => point_at(null));
@@ -256,10 +267,12 @@
       const highest = values.reduce((a, b) => Math.max(a, b), 0);
       const fixed = this.panel.most && shown ? this.panel.most(shown) : null;
       const most = Math.max(fixed || 0, fixed && highest <= fixed ? 0 : rounded_up(highest, this.panel.scale === bytes_text ? 1024 : 10)) || 1;
-      const paths = this.panel.lines.map((line) => path_of(now, most, line.of));
+      const scale = this.panel.is_log ? by_powers(values) : from_zero(most);
+      const paths = this.panel.lines.map((line) => path_of(now, scale, line.of));
       paths.forEach((path, at) => set(this.lines[at], "d", path));
-      set(this.area, "d", area_of(paths[0]));
-      say(this.most, values.length && highest + (fixed || 0) > 0 ? this.panel.scale(most) : "");
+      set(this.area, "d", this.panel.is_log ? "" : area_of(paths[0]));
+      say(this.most, values.length && highest + (fixed || 0) > 0 ? this.panel.scale(scale.most) : "");
+      say(this.least, values.length && scale.least !== null ? this.panel.scale(scale.least) : "");
       say(this.empty, values.length ? "" : this.panel.idle && shown && shown.has_rates ? this.panel.idle : "no figures yet");
       set(this.svg, "aria-label", `${this.panel.title}, the last five minutes: ` + (values.length ? `at most ${this.panel.scale(highest)}` : "no figures"));
       this.draw_marks(now);
@@ -387,7 +400,7 @@
     }
     // All sparks of a table have one scale: what is small in one is small in all.
     draw_spark(path, key, now) {
-      set(path, "d", path_of(now, spark_most(now), (f) => f.rows.get(key) ?? null));
+      set(path, "d", path_of(now, from_zero(spark_most(now)), (f) => f.rows.get(key) ?? null));
     }
   }
   let spark_scale = { time: null, most: 1 };

@@ -44,12 +44,13 @@ class OneHost(HostTest):
     def test_tools_documents_and_completion_are_there(self):
         host = self.host
         host.install(*DAEMONS, "egret-tools")
-        for page in ("egret-proxy.8", "egret-backend.8", "egret-memcached.1", "egret-bench.1"):
+        for page in ("egret-proxy.8", "egret-backend.8", "egret-memcached.1", "egret-bench.1", "egret-top.1"):
             name, section = page.split(".")
             self.assertIn(name, host.must(f"MANWIDTH=100 man -P cat {section} {name}"))
-        for program in ("egret-proxy", "egret-backend", "egret-memcached", "egret-bench"):
+        for program in ("egret-proxy", "egret-backend", "egret-memcached", "egret-bench", "egret-top"):
             host.must(f"bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader {program}; complete -p {program}'")
         host.serving()
+        self.assertRegex(host.must("egret-top --once"), r"(?s)egret-proxy 127.0.0.1:11280  up.*egret-backend 127.0.0.1:11281  up")
         self.assertIn("requests/s", host.must("egret-bench --help; egret-bench --server 127.0.0.1:11211 --seconds 2 2>&1 || true"))
 
     def test_a_reload_applies_what_changed(self):

@@ -4,6 +4,7 @@ import json, os, pathlib, re, signal, socket, subprocess, sys, time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from daemons import System
 from metrics import FakeDaemon, backend_text, proxy_text
 from terminal import Terminal
 
@@ -153,6 +154,35 @@ def test_a_terminal_that_knows_nothing_gets_lines(proxy):
     with Terminal([TOP, proxy.address, *FAST], columns=1000, TERM="unheard-of") as terminal:
         terminal.wait_for(f"egret-proxy {proxy.address} up")
         assert b"\x1b" not in terminal.raw
+
+
+# --- real daemons under load
+
+
+def test_every_figure_of_real_daemons_is_known(tmp_path):
+    system = System(tmp_path)
+    try:
+        look = lambda: json.loads(run(system.proxy.admin, system.backend.admin, "--once", "--json").stdout)["daemons"]
+        daemons = look()
+        for _ in range(20):  # until the load is on, after its first sets of all keys
+            if (daemons[0]["get"] or 0) > (daemons[0]["set"] or 0) > 0 and daemons[1]["hits"]:
+                break
+            daemons = look()
+        for daemon in daemons:
+            for part in [daemon, *daemon.get("backends", []), *daemon.get("lanes_of_backends", []), *daemon.get("partitions", [])]:
+                assert [name for name, value in part.items() if value is None] == []
+        proxy, backend = daemons
+        assert (proxy["connections"], proxy["errors"], proxy["backends"][0]["name"], proxy["backends"][0]["up"]) == (20, 0, "cache-a", 1)
+        assert proxy["get"] > proxy["set"] > 0 and 0 < proxy["p50"]["seconds"] <= proxy["p99"]["seconds"]
+        assert backend["sessions"] == 1 and 0 < backend["bytes"] < backend["limit"] == 64 << 20 and backend["items"] > 0
+        system.backend.kill()
+        for _ in range(20):
+            proxy, backend = look()
+            if proxy["backends"][0]["up"] == 0:
+                break
+        assert (proxy["backends"][0]["up"], backend["up"]) == (0, False)
+    finally:
+        system.close()
 
 
 # --- without one
