@@ -14,12 +14,6 @@ namespace {
 
 constexpr int64_t kThirtyDays = 2'592'000;  // longer exptimes are points in time
 
-// About the class that the store files such an item under: it may need a few bytes more.
-uint32_t shown_class(std::string_view key, uint64_t value_length) {
-  constexpr uint64_t kHead = 16;
-  return op::shown_class(op::size_class_of(kHead + key.size() + value_length));
-}
-
 void append_number(std::string& text, std::string_view name, int64_t value) {
   text.append(name).append(std::to_string(value));
 }
@@ -97,7 +91,7 @@ void tell_fetched(AdminState& state, const Observed& observed, const op::Result&
   const uint64_t length = length_of(result);
   std::string text = keyed("item_get", observed.key);
   text.append(is_found ? " status=found" : " status=not_found");
-  append_number(text, " clsid=", is_found ? shown_class(observed.key, length) : 0);
+  append_number(text, " clsid=", is_found ? op::shown_class_of(observed.key.size(), length) : 0);
   append_number(text, " cfd=", descriptor);
   append_number(text, " size=", is_found ? static_cast<int64_t>(length) : 0);
   state.watch.log(memcache::kFetchers, text);
@@ -111,7 +105,7 @@ void tell_stored(AdminState& state, const Observed& observed, const op::Result& 
   const uint64_t length = result.code == ResultCode::kStored     ? result.number
                           : result.code == ResultCode::kTooLarge ? 0
                                                                  : observed.value_length;
-  append_number(text, " clsid=", shown_class(observed.key, observed.value_length));
+  append_number(text, " clsid=", op::shown_class_of(observed.key.size(), observed.value_length));
   append_number(text, " cfd=", descriptor);
   append_number(text, " size=", static_cast<int64_t>(length));
   state.watch.log(memcache::kMutations, text);
@@ -120,7 +114,7 @@ void tell_stored(AdminState& state, const Observed& observed, const op::Result& 
 void tell_deleted(AdminState& state, const Observed& observed, const op::Result& result) {
   std::string text = keyed("deleted", observed.key);
   text.append(observed.kind == CommandKind::kMetaDelete ? " cmd=md" : " cmd=delete");
-  append_number(text, " clsid=", shown_class(observed.key, result.number));
+  append_number(text, " clsid=", op::shown_class_of(observed.key.size(), result.number));
   append_number(text, " size=", static_cast<int64_t>(result.number));
   state.watch.log(memcache::kDeletions, text);
 }

@@ -229,7 +229,7 @@ char* write_debug(char* out, const Question& question, std::string_view key, con
   out = write_digits(write_text(out, " la="), result.last_access);
   out = write_digits(write_text(out, " cas="), result.cas);
   out = write_text(out, (result.marks & op::kFetched) != 0 ? " fetch=yes" : " fetch=no");
-  out = write_digits(write_text(out, " cls="), op::size_class_of(size));
+  out = write_digits(write_text(out, " cls="), op::shown_class_of(key.size(), result.total_length));
   out = write_digits(write_text(out, " size="), size);
   return write_text(out, kCrLf);
 }

@@ -33,6 +33,11 @@ constexpr uint64_t class_size(uint32_t size_class) {
 constexpr uint32_t shown_class(uint32_t size_class) {
   return size_class + 1;
 }
+// Where only these are known: about the class that the store files such an item under; it may need a few bytes more.
+constexpr uint32_t shown_class_of(uint64_t key_length, uint64_t value_length) {
+  constexpr uint64_t kHead = 16;
+  return shown_class(size_class_of(kHead + key_length + value_length));
+}
 static_assert(class_size(size_class_of(64)) == 64 && class_size(size_class_of(65)) == 80);
 
 // Wire format: never renumber.

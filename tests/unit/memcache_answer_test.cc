@@ -212,7 +212,7 @@ TEST_CASE("ma: the number, if it is wanted") {
 }
 
 TEST_CASE("me: everything known of the item") {
-  CHECK(meta("me a", hit()) == "ME a exp=30 la=7 cas=99 fetch=no cls=8 size=69\r\n");
+  CHECK(meta("me a", hit()) == "ME a exp=30 la=7 cas=99 fetch=no cls=4 size=69\r\n");
   CHECK(meta("me a", result_of(ResultCode::kMiss)) == "EN\r\n");
 }
 
