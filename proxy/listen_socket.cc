@@ -171,7 +171,7 @@ class Opening {
     // IPv6 first: an inherited socket may serve both families, and then no other can be bound.
     std::vector<const addrinfo*> wanted;
     for (const addrinfo* at = found; at != nullptr; at = at->ai_next) wanted.push_back(at);
-    std::ranges::stable_partition(wanted, [](const addrinfo* at) { return at->ai_family == AF_INET6; });
+    std::stable_partition(wanted.begin(), wanted.end(), [](const addrinfo* at) { return at->ai_family == AF_INET6; });
     bool any = false;
     int absent = 0;
     for (const addrinfo* at : wanted) {

@@ -77,6 +77,7 @@ Status Child::start(const std::vector<std::string>& arguments, const Surrounding
   if (pid == 0) {
     become_daemon_process(parent, surroundings.silent);
     ::setenv("NOTIFY_SOCKET", surroundings.notify_socket.c_str(), 1);
+    ::unsetenv("FDSTORE");  // of whoever started us: we keep no descriptors
     program_.execute(arguments);
     ::_exit(kCannotRun);
   }
