@@ -154,6 +154,8 @@ void Frontend::close_listeners() {
   for (const auto& listener : listeners_) {
     const uint32_t most = listener->socket.is_inherited ? 0 : config_->backlog;
     for (uint32_t accepted = 0; accepted < most; accepted += kAcceptsPerEvent) on_acceptable(*listener);
+  }
+  for (const auto& listener : listeners_) {
     listener->acceptable.reset();
     listener->socket.close();
   }

@@ -404,13 +404,27 @@ class WithoutStore(Restart):
         time.sleep(0.1)
         self.assertEqual(manager.stop(), 0)
 
-    def test_connections_that_wait_to_be_accepted_are_served(self):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        proxy = Supervised(self.folder, [f"{BUILD}/egret-proxy", "--set", f"backends={self.where}", "--set", "workers=1",
-                                         "--set", f"listen=tcp:127.0.0.1:{port}"])
+    def plain_proxy(self, *options):
+        """One that listens itself, on two ports; the first of them."""
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+            ports = [free.getsockname()[1] for free in (one, other)]
+        sets = ["workers=1", f"backends={self.where}", "listen=" + ",".join(f"tcp:127.0.0.1:{port}" for port in ports), *options]
+        proxy = Supervised(self.folder, [f"{BUILD}/egret-proxy", *(word for option in sets for word in ("--set", option))])
         self.addCleanup(proxy.close)
         proxy.notice("READY=1")
+        return proxy, ports[0]
+
+    def test_connections_for_which_there_is_no_room_do_not_hold_up_the_end(self):
+        proxy, port = self.plain_proxy("max_connections=1", "maxconns_fast=false")
+        served, waiting = (Client(("127.0.0.1", port)) for _ in range(2))
+        self.addCleanup(served.close)
+        self.addCleanup(waiting.close)
+        self.assertEqual(served.ask(b"mn\r\n"), b"MN\r\n")
+        proxy.process.terminate()
+        self.assertEqual(proxy.process.wait(WAIT_SECONDS), 0)
+
+    def test_connections_that_wait_to_be_accepted_are_served(self):
+        proxy, port = self.plain_proxy()
         halt(proxy.process)
         clients = [Client(("127.0.0.1", port)) for _ in range(100)]
         for client in clients:
