@@ -3,7 +3,7 @@
 answer and every value that was not the one set. Writes its totals, as JSON, into the file TOTALS now and then and at its end (SIGTERM).
 
     steady    ask on one connection, one request at a time        pipelined  ask for many at once
-    fleeting  connect, ask once, and leave
+    fleeting  connect, ask once, and leave                        busy       ask again as soon as they are answered
 """
 import json, os, signal, socket, sys, threading, time
 
@@ -21,9 +21,9 @@ class Unanswered(Exception):
 class Client(threading.Thread):
     """One client, and what it met with. Reads answers of set and get only."""
 
-    def __init__(self, number, pipeline=1, requests_per_connection=None):
+    def __init__(self, number, pipeline=1, requests_per_connection=None, pause=PAUSE_SECONDS):
         super().__init__(daemon=True)
-        self.prefix, self.pipeline, self.requests_per_connection = f"load-{number}", pipeline, requests_per_connection
+        self.prefix, self.pipeline, self.requests_per_connection, self.pause = f"load-{number}", pipeline, requests_per_connection, pause
         self.totals = dict.fromkeys(("connects", "refused", "requests", "answers", "unanswered", "errors", "wrong", "misses", "hits", "closed"), 0)
         self.first_fault = ""
         self.turn = 0
@@ -69,7 +69,7 @@ class Client(threading.Thread):
                         self.possible.setdefault(key, set()).add(value)
                 return
             asked += 1
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(self.pause)
 
     def is_closed(self, connection):
         connection.setblocking(False)
@@ -139,7 +139,7 @@ def write_totals(clients, target):
 def main():
     target, seconds = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 1e9
     clients = [Client(0), Client(1), Client(2), Client(3, pipeline=PIPELINE), Client(4, pipeline=PIPELINE),
-               Client(5, requests_per_connection=1), Client(6, requests_per_connection=1)]
+               Client(5, requests_per_connection=1), Client(6, requests_per_connection=1), Client(7, pause=0)]
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     for client in clients:

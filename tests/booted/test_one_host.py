@@ -53,25 +53,33 @@ class OneHost(HostTest):
         self.assertRegex(host.must("egret-top --once"), r"(?s)egret-proxy 127.0.0.1:11280  up.*egret-backend 127.0.0.1:11281  up")
         self.assertIn("requests/s", host.must("egret-bench --help; egret-bench --server 127.0.0.1:11211 --seconds 2 2>&1 || true"))
 
-    def test_a_reload_applies_what_changed(self):
+    def test_a_reload_applies_what_can_change_and_tells_what_cannot(self):
         host = self.host
         host.serving()
-        before = host.pid("egret-proxy")
-        since = host.now()
-        host.configure("egret-proxy", "log_level: debug")
-        host.must("systemctl reload egret-proxy")
+        before, since = [host.pid(daemon) for daemon in DAEMONS], host.now()
+        host.configure("egret-backend", "log_level: debug\npartitions: 2\nmemory: 64MiB")
+        host.configure("egret-proxy", "log_level: debug\nworkers: 2\nlisten: [tcp:127.0.0.1:11211, tcp:127.0.0.1:11311]")
+        for daemon, waits in (("egret-backend", "partitions"), ("egret-proxy", "workers")):
+            host.must(f"systemctl reload {daemon}")
+            host.wait_for(f"journalctl -q -o cat -u {daemon} --since '{since}' | grep '^reloaded: changed: .*log_level'", f"{daemon} to say what changed")
+            self.assertIn(f"reload: {waits} takes effect at a restart", host.journal(daemon, since, "-p warning"))
+        host.wait_for("exec 3<>/dev/tcp/127.0.0.1/11311; printf 'version\\r\\nquit\\r\\n' >&3; grep -q VERSION <&3", "the new address to be served")
         host.use_client()
-        self.assertEqual(host.pid("egret-proxy"), before)
+        self.assertEqual([host.pid(daemon) for daemon in DAEMONS], before)
 
     def test_a_reload_of_a_wrong_file_is_refused(self):
         host = self.host
         host.serving()
-        before, since = host.pid("egret-proxy"), host.now()
-        host.configure("egret-proxy", "workers: 1\nlog_level: loud")
-        self.assertNotEqual(host.run("systemctl reload egret-proxy")[0], 0)
-        self.assertRegex(host.journal("egret-proxy", since), r"egret-proxy\.yaml:2.*log_level")
-        self.assertEqual((host.pid("egret-proxy"), host.show("egret-proxy", "ActiveState")), (before, "active"))
+        before, since = [host.pid(daemon) for daemon in DAEMONS], host.now()
+        for daemon in DAEMONS:
+            host.configure(daemon, "# not an hour of quiet\nlog_level: loud")
+            self.assertNotEqual(host.run(f"systemctl reload {daemon}")[0], 0)
+            self.assertRegex(host.journal(daemon, since), rf"{daemon}\.yaml:2.*log_level")
+            # Whoever sends the signal by hand hears of it, too.
+            host.must(f"systemctl kill -s HUP {daemon}")
+            host.wait_for(f"systemctl show -p StatusText {daemon} | grep 'reload refused.*{daemon}.yaml:2'", f"{daemon} to refuse")
         host.use_client()
+        self.assertEqual([host.pid(daemon) for daemon in DAEMONS], before)
 
     def test_a_killed_daemon_is_back(self):
         host = self.host

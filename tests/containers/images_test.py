@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""images_test.py BUILD: the images of docker/Dockerfile are built by buildah and run by podman, as compose.yaml says, and serve.
+"""images_test.py: the images of docker/Dockerfile are built by buildah and run by podman, as compose.yaml says, and serve.
 
     mmdebstrap ─▶ debian:12, debian:12-slim ─▶ buildah: Dockerfile ─▶ egret-backend, egret-proxy, egret-memcached ─▶ podman run
 
-All of it is kept in BUILD/containers, nothing in this host's own storage. Ports are this host's: containers get no network of their own.
+All of it is kept in build/release/containers (EGRET_BUILD: another build folder), nothing in this host's own storage. Ports are this host's: containers get no network of their own.
 """
-import contextlib, json, os, pathlib, resource, socket, subprocess, sys, time, unittest
+import contextlib, json, os, pathlib, resource, socket, subprocess, time, unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/release"
+BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build/release")).resolve()
 WORK = BUILD / "containers"
 STORAGE = ["--root", str(WORK / "storage"), "--runroot", str(WORK / "run")]
 BASE = "docker.io/library/debian:12"
