@@ -69,7 +69,7 @@ class Load:
 
     def __enter__(self):
         self.file.unlink(missing_ok=True)
-        self.host.must("systemctl stop load 2>/dev/null; systemd-run -q --unit=load --collect python3 /share/load.py /share/load.json")
+        self.host.must("systemctl stop load 2>/dev/null; systemd-run -q --unit=load --collect -p CPUWeight=20 python3 /share/load.py /share/load.json")
         self.let_it_work()
         return self
 

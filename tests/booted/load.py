@@ -9,7 +9,7 @@ import json, os, signal, socket, sys, threading, time
 
 SERVER = ("127.0.0.1", 11211)
 PATIENCE_SECONDS = 120
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.05
 PIPELINE = 8
 KEYS = 8
 
