@@ -255,9 +255,8 @@
         element("line", { x1: 0, y1: 0, x2: 300, y2: 0 }), element("line", { x1: 0, y1: 100, x2: 300, y2: 100 }),
         this.area, ...[...this.lines].reverse(), this.cursor);
       this.most = element("span", { class: "most" });
-      this.least = element("span", { class: "least" });
       this.empty = element("span", { class: "empty" });
-      this.node = element("figure", { class: "plot" }, this.svg, this.most, this.least, this.empty);
+      this.node = element("figure", { class: "plot" }, this.svg, this.most, this.empty);
       this.restart_lines = [];
       this.node.addEventListener("pointermove", (event) => point_at(event, this.svg));
       this.node.addEventListener("pointerleave", () => point_at(null));
@@ -271,8 +270,8 @@
       const paths = this.panel.lines.map((line) => path_of(now, scale, line.of));
       paths.forEach((path, at) => set(this.lines[at], "d", path));
       set(this.area, "d", this.panel.is_log ? "" : area_of(paths[0]));
-      say(this.most, values.length && highest + (fixed || 0) > 0 ? this.panel.scale(scale.most) : "");
-      say(this.least, values.length && scale.least !== null ? this.panel.scale(scale.least) : "");
+      const span = this.panel.scale(scale.most) + (scale.least === null ? "" : ` to ${this.panel.scale(scale.least)}, by powers of ten`);
+      say(this.most, values.length && highest + (fixed || 0) > 0 ? span : "");
       say(this.empty, values.length ? "" : this.panel.idle && shown && shown.has_rates ? this.panel.idle : "no figures yet");
       set(this.svg, "aria-label", `${this.panel.title}, the last five minutes: ` + (values.length ? `at most ${this.panel.scale(highest)}` : "no figures"));
       this.draw_marks(now);

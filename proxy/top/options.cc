@@ -42,7 +42,7 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_status) {
       ->default_str("1s")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"ms", 0.001}, {"s", 1}, {"min", 60}}))
       ->check(CLI::Range(0.1, 3600.0))
-      ->type_name("TIME");
+      ->option_text("TIME (1s)");
   app.add_flag("--once", options.once, "two looks, an interval apart; then the figures, and the end");
   app.add_flag("--plain", options.plain, "lines of text, also on a terminal; with --once the whole picture");
   app.add_flag("--json", options.json, "a JSON object on a line for each interval");

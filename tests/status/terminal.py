@@ -51,7 +51,7 @@ class Terminal:
             data = os.read(self.master, 65536)
             self.raw += data
             self.stream.feed(data)
-            seconds = 0
+            seconds = 0.02  # a picture comes in pieces
 
     @property
     def lines(self):
