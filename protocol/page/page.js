@@ -270,7 +270,7 @@
       const paths = this.panel.lines.map((line) => path_of(now, scale, line.of));
       paths.forEach((path, at) => set(this.lines[at], "d", path));
       set(this.area, "d", this.panel.is_log ? "" : area_of(paths[0]));
-      const span = this.panel.scale(scale.most) + (scale.least === null ? "" : ` to ${this.panel.scale(scale.least)}, by powers of ten`);
+      const span = (scale.least === null ? "" : `${this.panel.scale(scale.least)} to `) + this.panel.scale(scale.most) + (scale.least === null ? "" : ", by powers of ten");
       say(this.most, values.length && highest + (fixed || 0) > 0 ? span : "");
       say(this.empty, values.length ? "" : this.panel.idle && shown && shown.has_rates ? this.panel.idle : "no figures yet");
       set(this.svg, "aria-label", `${this.panel.title}, the last five minutes: ` + (values.length ? `at most ${this.panel.scale(highest)}` : "no figures"));

@@ -68,6 +68,14 @@ class System:
         self.running.append(daemon)
         return daemon
 
+    def mend(self):
+        """What a test that failed has left dead or stopped."""
+        for daemon in self.running:
+            if daemon.process.poll() is None:
+                daemon.kill(signal.SIGCONT)
+            else:
+                daemon.start()
+
     def close(self):
         if hasattr(self, "load"):
             self.load.kill()
