@@ -9,6 +9,11 @@ OTHERS_FILES = r"^/(proc|sys|dev|run/(systemd|udev|log|mount|dbus)|share|tmp|roo
                r"^/var/lib/dpkg/([\w-]+-old|lock|triggers/.*)$|^/etc/(passwd|shadow|group|gshadow|subuid|subgid)-$|^/etc/\.pwd\.lock$|\.pyc$"
 
 
+def get(port, path):
+    """A line of bash that asks an admin address."""
+    return f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
+
+
 class OneHost(HostTest):
     @classmethod
     def setUpClass(cls):
@@ -40,6 +45,9 @@ class OneHost(HostTest):
             said = host.must(f"systemd-analyze security --no-pager {daemon}")
             self.assertLessEqual(float(re.search(r"Overall exposure level for \S+: ([0-9.]+)", said)[1]), MOST_EXPOSURE)
         self.assertEqual(host.journal("egret-backend", since, "-p warning"), "")
+        for port, name in ((11280, "egret_proxy_build_info"), (11281, "egret_backend_build_info")):
+            self.assertIn(" 200 ", host.must(get(port, "/readyz")).splitlines()[0])
+            self.assertIn(name, host.must(get(port, "/metrics")))
 
     def test_tools_documents_and_completion_are_there(self):
         host = self.host

@@ -5,7 +5,7 @@
 
 All of it is kept in build/release/containers (EGRET_BUILD: another build folder), nothing in this host's own storage. Ports are this host's: containers get no network of their own.
 """
-import contextlib, json, os, pathlib, resource, socket, subprocess, time, unittest
+import contextlib, json, os, pathlib, resource, shutil, socket, subprocess, time, unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build/release")).resolve()
@@ -15,13 +15,15 @@ BASE = "docker.io/library/debian:12"
 TARGETS = ("backend", "proxy", "memcached")
 MOST_ABOVE_BASE = 40_000_000
 PATIENCE_SECONDS = 60
+MOST_OF_A_LIMIT = 4096  # podman's own are more than whoever runs this may have
+ENVIRONMENT = os.environ | {"DISABLE_HC_SYSTEMD": "true"}  # health checks are made here, not by timers of a systemd
 # As the official image is made slim.
 SLIM = "rm -rf /usr/share/doc/* /usr/share/man/* /usr/share/info/* /usr/share/locale/* /var/lib/apt/lists/* /var/cache/apt/*; " \
        "for folder in doc man info locale; do echo path-exclude=/usr/share/$folder/*; done >/etc/dpkg/dpkg.cfg.d/slim"
 
 
 def run(*command, **more):
-    return subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    return subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, **more)
 
 
 def must(*command, **more):
@@ -54,6 +56,23 @@ def make_base():
     (WORK / "debian.tar").unlink()
 
 
+def context():
+    """The sources as they are now: who edits while images are built would have each of them built of something else."""
+    tree = WORK / "context"
+    shutil.rmtree(tree, ignore_errors=True)
+    names = must("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines() if (ROOT / ".git").exists() else \
+        [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file() and path.relative_to(ROOT).parts[0] != "build"]
+    for name in filter(lambda name: (ROOT / name).exists(), names):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tree / name)
+    return tree
+
+
+def build(tree, target, *more):
+    buildah("bud", "--isolation", "chroot", "--pull-never", "--layers", "--format", "docker", "--ignorefile", tree / "docker/Dockerfile.dockerignore",
+            "-f", tree / "docker/Dockerfile", *more, "--target", target, "-t", f"egret-{target}", tree)
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -66,20 +85,22 @@ class Images(unittest.TestCase):
         if os.geteuid() != 0:
             raise unittest.SkipTest("only root can make a Debian and run it here")
         make_base()
+        tree = context()
+        # buildah 1.28 cannot mount a stage that it finds in its cache: the stage is an image of its own, built once for all.
+        build(tree, "build")
         for target in TARGETS:
-            buildah("bud", "--isolation", "chroot", "--pull-never", "--layers", "--format", "docker", "--ignorefile",
-                    ROOT / "docker/Dockerfile.dockerignore", "-f", ROOT / "docker/Dockerfile", "--target", target, "-t", f"egret-{target}", ROOT)
+            build(tree, target, "--build-context", "build=container-image://localhost/egret-build")
 
     def setUp(self):
         self.containers = []
         self.volume = podman("volume", "create")
-        self.addCleanup(lambda: podman("volume", "rm", self.volume))
+        self.addCleanup(lambda: podman("volume", "rm", "-f", self.volume))
 
     def start(self, image, *arguments):
         """As compose.yaml starts it: read-only, no capability, /run/egret shared."""
         limits = []
         for name, key in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
-            limits += ["--ulimit", "{0}={1}:{1}".format(name, resource.getrlimit(key)[1])]
+            limits += ["--ulimit", "{0}={1}:{1}".format(name, min(MOST_OF_A_LIMIT, resource.getrlimit(key)[1]))]
         container = podman("run", "-d", "--pull", "never", "--network", "host", "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges",
                            *limits, "-v", f"{self.volume}:/run/egret", image, *arguments)
         self.addCleanup(lambda: podman("rm", "-f", "-t", "1", container))
