@@ -27,7 +27,6 @@
 namespace egret::proxy {
 namespace {
 
-constexpr uint64_t kDrainNs = 700'000'000;  // for what is in flight at the end; the whole stop stays under a second
 
 base::Status check(const base::Options& options) {
   return resolve_config(options).status();
