@@ -39,7 +39,9 @@ class Configured:
 
     def write(self):
         quoted = (f"{key}: {value if str(value).startswith('[') else repr(str(value))}" for key, value in self.options.items())
-        self.path.write_text("".join(line + "\n" for line in quoted))
+        whole = self.path.with_suffix(".new")  # nobody is to read half of it
+        whole.write_text("".join(line + "\n" for line in quoted))
+        whole.rename(self.path)
 
     def restart(self):
         self.write()
@@ -61,7 +63,7 @@ class Configured:
     def changed(self, **changes):
         """hup(), and it must have been applied."""
         said = self.hup(**changes)
-        assert f"reloaded: changed: {', '.join(changes)}\n" in said and "restart" not in said, said
+        assert re.search(rf"reloaded: changed: {', '.join(changes)}( |$)", said, re.M) and "restart" not in said, said
 
 
 @contextlib.contextmanager
@@ -94,10 +96,10 @@ class System:
         self.address = ("127.0.0.1", servers.free_port())
         self.unix_path = f"{directory}/clients.sock"
         self.backend = Configured(directory, "egret-backend", {"listen": f"[{self.where}]", "memory": "64MiB", "populate": "false",
-                                                               "partitions": 1, **(backend or {})})
+                                                               "partitions": 1, "admin": "", **(backend or {})})
         self.listen = ["tcp:%s:%d" % self.address, f"unix:{self.unix_path}"]
         self.proxy = Configured(directory, "egret-proxy", {"listen": self.listed(*self.listen), "backends": f"['{self.where}']",
-                                                           "workers": 2, **(proxy or {})})
+                                                           "workers": 2, "admin": "", **(proxy or {})})
         self.wait_until_served()
 
     @staticmethod
@@ -122,8 +124,9 @@ class System:
         return stats_of(self.unix_path, b"settings")
 
     def stop(self):
-        self.proxy.daemon.stop()
-        self.backend.daemon.stop()
+        for daemon in self.proxy, self.backend:
+            daemon.daemon.stop()
+            assert "Sanitizer" not in daemon.log(), daemon.log()
 
 
 @pytest.fixture
@@ -357,7 +360,7 @@ def prove_log_level(start):
         daemon.daemon.signal(signal.SIGHUP)
         wait_for(lambda: f"warning: reload: {needs_restart} takes effect" in daemon.log()[before:], "the warning")
         text = daemon.hup(log_level="info", **{needs_restart: was})
-        assert "reloaded: changed: log_level\n" in text
+        assert "reloaded: changed: log_level" in text
         assert daemon.log()[before:].count("info: reloaded") == 1  # the first one was not told
 
 
@@ -401,7 +404,7 @@ def prove_tls_files(start):
     assert re.search(r"reload refused, .*egret-proxy.yaml:\d+: tls_key: .*key values mismatch", text), text
     assert proxy.speak()[0] == first
     text = proxy.system.proxy.hup(tls_key=key)
-    assert "reloaded: changed: tls_certificate, tls_key\n" in text
+    assert "reloaded: changed: tls_certificate, tls_key" in text
     assert proxy.speak()[0] != first
 
 
@@ -410,7 +413,7 @@ def prove_tls_clients(start):
     ca = proxy.folder / "clients.pem"
     ca.write_bytes(proxy.authority.pem)
     text = proxy.system.proxy.hup(tls_ca_certificate=ca, tls_verify="require")
-    assert "reloaded: changed: tls_ca_certificate, tls_verify\n" in text
+    assert "reloaded: changed: tls_ca_certificate, tls_verify" in text
     assert proxy.refuses()
     proxy.speak(certificate=proxy.authority.issue("client"))
 
@@ -464,7 +467,7 @@ PROXY = {
     "told_settings": setting("told_settings", "hash_algorithm", "['hash_algorithm=told']", "told"),
     "log_level": prove_log_level,
 }
-PROXY_RESTART = {"backends": "['shm:/nowhere.sock']", "workers": 3, "pin": "on", "qps_per_session": 2}
+PROXY_RESTART = {"backends": "['shm:/nowhere.sock']", "workers": 3, "pin": "on", "qps_per_session": 2, "log_format": "text"}
 
 
 def prove_pid(start):
@@ -572,7 +575,7 @@ BACKEND = {
     "log_level": prove_log_level,
 }
 BACKEND_RESTART = {"item_size_max": "2MiB", "evict": "false", "populate": "true", "lock_memory": "true", "warm_restart": "/dev/shm",
-                   "partitions": 2, "pin": "on"}
+                   "partitions": 2, "pin": "on", "log_format": "text"}
 
 
 # --- the tests
