@@ -27,7 +27,6 @@
 namespace egret::proxy {
 namespace {
 
-
 base::Status check(const base::Options& options) {
   return resolve_config(options).status();
 }

@@ -187,6 +187,28 @@ class Live(unittest.TestCase):
         self.assertEqual(self.client().ask(b"mn\r\n", b"\r\n"), b"MN\r\n")
         self.assertEqual(self.systemd.show("egret-proxy", "ActiveState"), "active")
 
+    def test_the_address_is_changed_in_one_place(self):
+        old, self.port = self.port, free_port()
+        self.systemd.inside("mkdir", "/run/test/units/egret-proxy.socket.d")
+        self.systemd.write("../units/egret-proxy.socket.d/address.conf", f"[Socket]\nListenStream=\nListenStream=127.0.0.1:{self.port}\n")
+        self.systemd.ctl("daemon-reload")
+        self.systemd.ctl("stop", "egret-proxy.socket", "egret-proxy")
+        self.systemd.ctl("start", "egret-proxy.socket", "egret-proxy")
+        self.wait_until_served()
+        with self.assertRaises(ConnectionRefusedError):
+            Client(old)
+
+    def test_without_the_socket_unit_the_proxy_listens_itself(self):
+        self.systemd.ctl("stop", "egret-proxy.socket", "egret-proxy")
+        self.port = free_port()
+        self.systemd.write("egret-proxy.yaml", f"listen: [tcp:127.0.0.1:{self.port}]\n")
+        self.systemd.ctl("start", "egret-proxy")
+        self.wait_until_served()
+        client = self.client()
+        self.assertEqual(client.ask(b"mn\r\n", b"\r\n"), b"MN\r\n")
+        self.systemd.ctl("restart", "egret-proxy")
+        self.assertEqual(client.ask(b"mn\r\n", b"\r\n"), b"MN\r\n")  # it goes over all the same
+
     def test_a_killed_proxy_comes_back_and_refuses_nobody(self):
         pid = self.systemd.show("egret-proxy", "MainPID")
         self.systemd.ctl("kill", "-s", "KILL", "egret-proxy")
