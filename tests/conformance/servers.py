@@ -121,6 +121,12 @@ class Daemon:
     def signal(self, number):
         self.process.send_signal(number)
 
+    def halt(self):
+        """SIGSTOP, and every thread stands still; until SIGCONT."""
+        self.signal(signal.SIGSTOP)
+        tasks = list(pathlib.Path(f"/proc/{self.pid}/task").iterdir())
+        wait_for(lambda: all("\nState:\tT" in (task / "status").read_text() for task in tasks), f"{self.name} to stand still")
+
     def wait(self, timeout=STOP_TIMEOUT):
         return self.process.wait(timeout * SLACK)
 

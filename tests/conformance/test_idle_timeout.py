@@ -123,7 +123,7 @@ def test_whoever_waits_for_an_answer_is_not_idle(egret_only):
         with connect(server.address) as sock:
             sock.sendall(b"set wait 0 0 2\r\nok\r\n")
             assert sock.recv(100) == b"STORED\r\n"
-            server.backend.signal(signal.SIGSTOP)
+            server.backend.halt()
             sock.sendall(b"get wait\r\n")
             assert not is_closed(sock, 2)
             server.backend.signal(signal.SIGCONT)
