@@ -116,6 +116,8 @@ std::vector<MetricRow> make_table() {
                    "From a message sent to its response taken in, by which all its ops are answered.",
                    {"backend"}});
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
+  table.push_back(
+      {"egret_proxy_backend_info", kGauge, "Always 1; `transport` is shm or rdma.", {"backend", "transport"}});
   table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_deliveries_total",
                    kCounter,
@@ -177,7 +179,8 @@ void add_requests(MetricPage& page, const StatsSource& source) {
   }
 }
 
-void add_backend(MetricPage& page, const StatsSource& source, size_t backend, const std::string& name) {
+void add_backend(MetricPage& page, const StatsSource& source, size_t backend, const Backend& its) {
+  const std::string& name = its.name;
   const size_t sessions = open_sessions(source, backend);
   uint64_t deliveries = 0;
   std::vector<const base::Histogram*> durations;
@@ -187,6 +190,7 @@ void add_backend(MetricPage& page, const StatsSource& source, size_t backend, co
   }
   page.add("egret_proxy_rpc_seconds", admin::add_up(durations), {name});
   page.add("egret_proxy_backend_up", sessions == source.workers.size() ? 1 : 0, {name});
+  page.add("egret_proxy_backend_info", 1, {name, its.address.substr(0, its.address.find(':'))});
   page.add("egret_proxy_backend_sessions", figure(sessions), {name});
   page.add("egret_proxy_deliveries_total", figure(deliveries), {name});
   for (uint32_t lane = 0; lane < lanes_of(source, backend); ++lane) add_lane(page, source, backend, name, lane);
@@ -210,7 +214,7 @@ std::string metrics_text(const StatsSource& source) {
   add_requests(page, source);
   const std::shared_ptr<const Config> config = source.config.get();
   for (size_t backend = 0; backend < config->backends.size(); ++backend) {
-    add_backend(page, source, backend, config->backends[backend].name);
+    add_backend(page, source, backend, config->backends[backend]);
   }
   return page.text();
 }

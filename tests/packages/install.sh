@@ -28,12 +28,12 @@ install() {
 }
 
 echo "installing: ${missing[*]}"
-# Debian starts a server when it is installed; the tests want memcached's program, not one on its port.
-quiet_memcached=false
-if [[ " ${missing[*]} " == *" memcached "* && -d /run/systemd/system ]]; then
-  quiet_memcached=true
-  run systemctl mask --runtime memcached.service || true
-fi
+# Debian starts a server when it is installed; the tests want these programs, not a server on their ports.
+quiet=()
+for server in memcached prometheus; do
+  [[ " ${missing[*]} " == *" $server "* && -d /run/systemd/system ]] && quiet+=("$server.service")
+done
+((${#quiet[@]} == 0)) || run systemctl mask --runtime "${quiet[@]}" || true
 status=0
 try_again() {
   local try
@@ -44,9 +44,9 @@ try_again() {
   return 1
 }
 install || try_again || status=$?
-if $quiet_memcached; then
-  run systemctl unmask --runtime memcached.service || true
-  run systemctl disable memcached.service || true
+if ((${#quiet[@]})); then
+  run systemctl unmask --runtime "${quiet[@]}" || true
+  run systemctl disable "${quiet[@]}" || true
 fi
 if ((status != 0)); then
   tail -n 20 "$log" >&2
