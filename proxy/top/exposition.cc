@@ -142,9 +142,9 @@ void SampleSet::add(const Sample& sample) {
 }
 
 const SampleSet::Series& SampleSet::series(std::string_view metric) const {
-  static const Series kNone;
+  static const Series none;
   const auto found = metrics_.find(metric);
-  return found == metrics_.end() ? kNone : found->second;
+  return found == metrics_.end() ? none : found->second;
 }
 
 std::optional<double> SampleSet::sum(std::string_view metric, Match match) const {

@@ -25,20 +25,20 @@ struct FigureLine {
 };
 
 const std::vector<FigureLine>& lines_of(Kind kind) {
-  static const std::vector<FigureLine> kProxy = {
+  static const std::vector<FigureLine> proxy = {
       {"requests", {"requests", "get", "set", "delete", "arith", "touch", "other"}},
       {"latency", {"p50", "p99", "p999", "hit_ratio", "errors"}},
       {"clients", {"connections", "max_connections", "accepted", "rejected", "idle_kicks", "received", "sent"}},
       {"messages", {"messages", "ops_per_message", "refetches_per_message", "torn", "rings", "wants", "timeouts"}},
   };
-  static const std::vector<FigureLine> kBackend = {
+  static const std::vector<FigureLine> backend = {
       {"ops", {"ops", "gets", "sets", "hit_ratio", "misses"}},
       {"memory", {"bytes", "limit", "items", "evictions", "evicted_unfetched", "no_memory"}},
       {"sessions", {"sessions", "max_sessions", "session_memory", "lanes", "awake"}},
       {"messages", {"messages", "ops_per_message"}},
   };
-  static const std::vector<FigureLine> kNone;
-  return kind == Kind::kProxy ? kProxy : kind == Kind::kBackend ? kBackend : kNone;
+  static const std::vector<FigureLine> none;
+  return kind == Kind::kProxy ? proxy : kind == Kind::kBackend ? backend : none;
 }
 
 // --- lines
@@ -147,6 +147,7 @@ std::vector<size_t> shown_rows(std::span<const FigureRow> table, Kind kind) {
 std::vector<const PartFigures*> sorted(const std::vector<PartFigures>& parts, const std::vector<size_t>& rows,
                                        const Choices& choices) {
   std::vector<const PartFigures*> order;
+  order.reserve(parts.size());
   for (const PartFigures& part : parts) order.push_back(&part);
   if (choices.sort_column == 0 || choices.sort_column > rows.size()) {
     if (choices.is_descending) std::ranges::reverse(order);

@@ -101,6 +101,7 @@ std::optional<Quantile> Step::quantile_of(double q, std::string_view metric) con
     if (last != old.end() && bound) counts[*bound] += std::max(0.0, sample->value - last->second->value);
   }
   std::vector<Bucket> buckets;
+  buckets.reserve(counts.size());
   for (const auto& [bound, count] : counts) buckets.push_back({bound, count});
   return quantile(q, buckets);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <clocale>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -40,7 +41,7 @@ void prepare_rescue() {
   std::string sequences;
   for (const char* capability : {"sgr0", "cnorm", "rmkx", "rmcup"}) {
     const char* text = tigetstr(capability);
-    if (text != nullptr && text != reinterpret_cast<char*>(-1)) sequences += text;
+    if (text != nullptr && reinterpret_cast<intptr_t>(text) != -1) sequences += text;
   }
   rescue.length = std::min(sequences.size(), sizeof rescue.sequences);
   std::memcpy(rescue.sequences, sequences.data(), rescue.length);
