@@ -358,6 +358,26 @@ constexpr Flag kTable[] = {
      .option = "maxconns_fast",
      .setting = "off",
      .help = "let new connections wait after limit"},
+    {.name = "egret_admin",
+     .is_extended = true,
+     .value = Value::kText,
+     .value_name = "addr",
+     .becomes = "egret-proxy `admin`; not memcached's. Without it: none",
+     .help = "where the proxy's metrics, health and status page are served (HOST:PORT or unix:PATH; default: nowhere)",
+     .apply = [](Request& request, const std::string& value) -> MaybeRefusal {
+       request.proxy["admin"] = value;
+       return {};
+     }},
+    {.name = "egret_backend_admin",
+     .is_extended = true,
+     .value = Value::kText,
+     .value_name = "addr",
+     .becomes = "egret-backend `admin`; not memcached's. Without it: none",
+     .help = "likewise the backend's",
+     .apply = [](Request& request, const std::string& value) -> MaybeRefusal {
+       request.backend["admin"] = value;
+       return {};
+     }},
     // --- TLS
     {.letter = 'Z',
      .name = "enable-ssl",

@@ -176,7 +176,9 @@ std::variant<Plan, Refusal> make_plan(const Request& request, const std::string&
   Plan plan{.backend = request.backend, .proxy = request.proxy, .notes = {}, .has_tcp = false, .where = {}};
   plan.proxy.try_emplace("max_connections", kDefaultConnections);
   plan.backend.try_emplace("populate", "false");  // memcached is there at once, too
-  plan.backend["sessions_per_peer"] = "0";        // one proxy, with as many workers as -t says
+  plan.proxy.try_emplace("admin", "");            // nobody who runs memcached expects more ports than he named
+  plan.backend.try_emplace("admin", "");
+  plan.backend["sessions_per_peer"] = "0";  // one proxy, with as many workers as -t says
   if (MaybeRefusal wrong = check_sizes(request); wrong) return *wrong;
   if (MaybeRefusal wrong = plan_protocol(request, sasl_file, plan); wrong) return *wrong;
   if (MaybeRefusal wrong = plan_listen(request, plan); wrong) return *wrong;

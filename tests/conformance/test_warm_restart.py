@@ -47,7 +47,7 @@ class Warm(Egret):
 
     def said(self):
         """The backend's line on what it has kept."""
-        return wait_for(lambda: re.search(r"warm restart: (.*)", self.backend.log()), "the line on warm restart")[1]
+        return wait_for(lambda: re.search(r"warm restart: (.*) \[warm_restart(?:_failed)?\]", self.backend.log()), "the line on warm restart")[1]
 
 
 @pytest.fixture
