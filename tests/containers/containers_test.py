@@ -14,6 +14,13 @@ def run(*command, **more):
     return done.returncode, done.stdout + done.stderr
 
 
+def listening(pid):
+    """The loopback addresses that a process listens on."""
+    inodes = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    rows = [row.split() for row in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [f"127.0.0.1:{int(row[1].split(':')[1], 16)}" for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
+
+
 class Files(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -87,6 +94,23 @@ class Health(unittest.TestCase):
             self.assertEqual(self.check("proxy", *where), 0)
         self.assertNotEqual(self.check("proxy", *where), 0)
         self.assertNotEqual(self.check("neither"), 0)
+
+    def test_without_an_address_it_asks_for_the_threads(self):
+        """As the images do: at the admin address."""
+        with Daemons(BUILD, backend_options=("admin=127.0.0.1:0",), proxy_options=("admin=127.0.0.1:0",)) as daemons:
+            admin = {}
+            for name, pid in (("backend", daemons.backend.process.pid), ("proxy", daemons.proxy.process.pid)):
+                admin[name] = next(address for address in listening(pid) if address != ":".join(map(str, daemons.address())))
+            for what, name in (("proxy", "proxy"), ("ready", "proxy"), ("backend", "backend")):
+                self.assertEqual(self.check_at(admin[name], what), 0, what)
+            daemons.backend.process.kill()
+            daemons.backend.process.wait()
+            self.assertNotEqual(self.check_at(admin["backend"], "backend"), 0)
+            self.assertNotEqual(self.check_at(admin["proxy"], "ready"), 0)
+            self.assertEqual(self.check_at(admin["proxy"], "proxy"), 0)
+
+    def check_at(self, admin, what):
+        return run(str(HEALTH_CHECK), what, env=os.environ | {"EGRET_ADMIN": admin})[0]
 
 
 if __name__ == "__main__":
