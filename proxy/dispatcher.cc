@@ -1,6 +1,7 @@
 #include "proxy/dispatcher.h"
 
 #include <algorithm>
+#include <array>
 
 #include "memcache/reply.h"
 #include "memcache/translate.h"
@@ -20,7 +21,7 @@ namespace {
 // A streamed value is not sent in parts smaller than this or a slot, but its last.
 constexpr size_t kWorthSending = 8192;
 
-RequestKind kind_of(CommandKind kind) {
+constexpr RequestKind kind_of(CommandKind kind) {
   switch (kind) {
     case CommandKind::kGet:
     case CommandKind::kGets:
@@ -41,6 +42,12 @@ RequestKind kind_of(CommandKind kind) {
       return memcache::is_storage(kind) ? RequestKind::kSet : RequestKind::kOther;
   }
 }
+
+constexpr auto kRequestKindOf = [] {
+  std::array<uint8_t, static_cast<size_t>(CommandKind::kQuit) + 1> kinds{};
+  for (size_t i = 0; i < kinds.size(); ++i) kinds[i] = static_cast<uint8_t>(kind_of(static_cast<CommandKind>(i)));
+  return kinds;
+}();
 
 // Whether a get of the same key that came before must be over first.
 bool changes_something(const Op& op) {
@@ -106,7 +113,6 @@ size_t Dispatcher::feed(std::string_view input) {
       held_base_ = rest.data();
     }
     held_ = !act();
-    if (!held_) count();
     if (held_) {
       // What a value's part has sent already is done with, although its event is not.
       if (step_.event == Event::kValuePart) {
@@ -137,13 +143,11 @@ void Dispatcher::rebase(const char* base) {
   for (uint8_t i = 0; i < command_.argument_count && i < Command::kMaxArguments; ++i) shift(command_.arguments[i]);
 }
 
-// A request is over and done with, but for its answer.
-void Dispatcher::count() const {
-  const bool ends = step_.event == Event::kCommand || step_.event == Event::kEndOfKeys ||
-                    step_.event == Event::kValueEnd ||
-                    (step_.event == Event::kValueBegin && upload_ == nullptr) ||  // refused
-                    (step_.event == Event::kKey && command_.dialect != memcache::Dialect::kClassic);
-  if (ends) counters_.requests.count[static_cast<size_t>(kind_of(command_.kind))].add();
+// A request is over and done with, but for its answer. Returns `done`: one that is asked again counts when it is acted
+// on.
+bool Dispatcher::counted(bool done) const {
+  if (done) counters_.requests.count[kRequestKindOf[static_cast<size_t>(command_.kind)]].add();
+  return done;
 }
 
 // Acts on step_ and command_. False: not now; ask again with the same.
@@ -154,15 +158,15 @@ bool Dispatcher::act() {
     case Event::kEndOfKeys:
       replies_.push_text(memcache::kEnd, command_number_);
       if (++command_number_ == 0) command_number_ = 1;
-      return true;
+      return counted(true);
     case Event::kCommand:
-      return on_command();
+      return counted(on_command());
     case Event::kValueBegin:
       return on_value_begin();
     case Event::kValuePart:
       return on_value_part();
     case Event::kValueEnd:
-      return on_value_end();
+      return counted(on_value_end());
     case Event::kError:
       replies_.push_bytes(command_.error);
       if (++command_number_ == 0) command_number_ = 1;
@@ -187,6 +191,7 @@ bool Dispatcher::on_key() {
     if (is_classic) {
       replies_.push_failure(memcache::kBackendUnavailable, command_number_);
     } else {
+      counted(true);
       answer(ResultCode::kSessionLost);
     }
     return true;
@@ -205,7 +210,7 @@ bool Dispatcher::on_key() {
   }
   reply->hash = target.hash;
   reply->session = target.session;
-  return append(target, op, reply);
+  return is_classic ? append(target, op, reply) : counted(append(target, op, reply));
 }
 
 // --- commands
@@ -303,7 +308,7 @@ bool Dispatcher::on_value_begin() {
   if (target.session == nullptr) {
     answer(ResultCode::kSessionLost);
     parser_.swallow_value();
-    return true;
+    return counted(true);
   }
   if (replies_.must_wait(target.hash, true)) return false;
   Op op = memcache::to_op(command_);
@@ -323,7 +328,7 @@ bool Dispatcher::refuse_too_large() {
   if (!upload_->announce()) return hold_for_credit(upload_->session());
   if (!commit_upload()) return false;
   parser_.swallow_value();
-  return true;
+  return counted(true);
 }
 
 bool Dispatcher::on_value_part() {

@@ -64,7 +64,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
 
  private:
   bool act();
-  void count() const;
+  bool counted(bool done) const;
   bool on_key();
   bool on_command();
   bool on_store_command();
