@@ -21,6 +21,7 @@ class Upgrade(HostTest):
                 self.upgrade(package)
                 load.let_it_work()
         self.assert_nobody_noticed(load.totals)
+        self.assertEqual(load.totals["closed"], 0, "connections went over to the next process, but for these")
 
     def test_the_proxy_first(self):
         self.check_order(("egret-proxy", "egret-backend"))
