@@ -84,6 +84,8 @@ class Images(unittest.TestCase):
     def setUpClass(cls):
         if os.geteuid() != 0:
             raise unittest.SkipTest("only root can make a Debian and run it here")
+        # Both tools leave the storage mounted on itself, and `make clean` could not remove it.
+        cls.addClassCleanup(lambda: run("umount", "--lazy", WORK / "storage/overlay"))
         make_base()
         tree = context()
         # buildah 1.28 cannot mount a stage that it finds in its cache: the stage is an image of its own, built once for all.
