@@ -299,8 +299,9 @@ TEST_CASE("whoever does not finish a request, however busily, is let go") {
   Client second(server);
   CHECK(status_of(second.answer_to(get("/now"))) == "200");
   second.send("GET /no");
+  int looks = 0;
   CHECK(server.until([&] {
-    half.send_what_is_taken("X: y\r\n");
+    if (++looks % 100 == 0) half.send_what_is_taken("y");  // never silent for long, nor too large
     return half.has_ended() && silent.has_ended() && garbage.has_ended() && second.has_ended();
   }));
 }
