@@ -64,14 +64,14 @@ std::string metrics_markdown(std::span<const MetricRow> table) {
 
 HistogramFigures add_up(std::span<const base::Histogram* const> histograms) {
   using base::Histogram;
-  constexpr double kNanosecond = 1e-9;
+  constexpr double kNanoseconds = 1e9;  // of a second; divided by, decimal bounds stay short
   HistogramFigures figures;
   for (size_t bucket = 0; bucket < Histogram::kBuckets; ++bucket) {
     for (const Histogram* histogram : histograms) figures.count += histogram->count(bucket);
     if (bucket + 1 == Histogram::kBuckets) break;  // the last has no bound
-    figures.buckets.push_back({static_cast<double>(Histogram::upper_bound(bucket)) * kNanosecond, figures.count});
+    figures.buckets.push_back({static_cast<double>(Histogram::upper_bound(bucket)) / kNanoseconds, figures.count});
   }
-  for (const Histogram* histogram : histograms) figures.sum += static_cast<double>(histogram->sum_ns()) * kNanosecond;
+  for (const Histogram* histogram : histograms) figures.sum += static_cast<double>(histogram->sum_ns()) / kNanoseconds;
   return figures;
 }
 

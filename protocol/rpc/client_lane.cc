@@ -24,8 +24,8 @@ constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a 
 }  // namespace
 
 ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
-                       transport::ClientEndpoint& endpoint, const uint64_t& now_ns, LaneCounters& counters,
-                       base::Histogram& durations)
+                       transport::ClientEndpoint& endpoint, const uint64_t& now_ns, const uint64_t& taken_ns,
+                       LaneCounters& counters, base::Histogram& durations)
     : lane_(lane),
       layout_(layout),
       nonce_(nonce),
@@ -35,6 +35,7 @@ ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t
       fetch_(fetch),
       slots_(std::make_unique<Slot[]>(layout.window)),
       counters_(counters),
+      taken_ns_(taken_ns),
       durations_(durations) {
   show_mode();
   counters_.fetch_size.set(fetch_size());
@@ -301,7 +302,7 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
 void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t response_bytes) {
   const FetchPolicy::Mode mode = policy_.mode();
   const uint64_t waited = now_ns_ > done.sent_ns ? now_ns_ - done.sent_ns : 0;
-  durations_.record(waited);
+  durations_.record(taken_ns_ > done.sent_ns ? taken_ns_ - done.sent_ns : 0);
   uint32_t refetches = done.refetches;
   if (endpoint_.limits().fetch_is_local) {
     refetches = static_cast<uint32_t>(std::min<uint64_t>(waited / fetch_.local_refetch_ns, UINT32_MAX));

@@ -37,8 +37,8 @@ class ClientLane {
  public:
   // `counters` and `durations` (of messages) outlive the lane, and may have counted for one before it.
   ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
-             transport::ClientEndpoint& endpoint, const uint64_t& now_ns, LaneCounters& counters,
-             base::Histogram& durations);
+             transport::ClientEndpoint& endpoint, const uint64_t& now_ns, const uint64_t& taken_ns,
+             LaneCounters& counters, base::Histogram& durations);
 
   // Encodes `op` into the open message, opening or sealing messages as needed. False when the window is used up: try
   // again when the lane has got credit back. `key_in_slot`, if asked for, is where the op's key lies until its result
@@ -185,6 +185,7 @@ class ClientLane {
 
   const void* upload_turn_ = nullptr;
   LaneCounters& counters_;
+  const uint64_t& taken_ns_;  // the session's, of when results were last taken in
   base::Histogram& durations_;
 };
 

@@ -133,7 +133,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   lanes_.clear();
   for (uint32_t i = 0; i < layout.lanes; ++i) {
     lanes_.push_back(std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_,
-                                                  counters_.lane(i), counters_.duration));
+                                                  taken_ns_, counters_.lane(i), counters_.duration));
   }
   state_ = State::kOpen;
   counters_.is_open.set(1);
@@ -250,6 +250,7 @@ const char* ClientSession::poll_events(bool& progress) {
   std::array<Event, kEventBatch> events;
   for (size_t count = kEventBatch; count == kEventBatch;) {
     count = endpoint_->poll(events);
+    if (count > 0) taken_ns_ = clock_.now_ns();
     for (const Event& event : std::span(events).first(count)) {
       if (event.kind == Event::Kind::kClosed) {
         failure_ = endpoint_->failure();

@@ -154,6 +154,7 @@ class ClientSession {
 
   State state_ = State::kWaiting;
   uint64_t now_ns_ = 0;       // of this pass
+  uint64_t taken_ns_ = 0;     // when results were last taken in: for how long they took, the pass may be old by then
   uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;
   uint64_t opened_ns_ = 0;

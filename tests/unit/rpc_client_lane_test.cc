@@ -11,7 +11,8 @@ constexpr wire::RegionLayout kLayout{.lanes = 3, .window = 4, .request_slot_size
 
 struct Fixture {
   explicit Fixture(bool local = false, const FetchOptions& fetch = {})
-      : endpoint(kLayout, local), lane(kLane, kLayout, kNonce, fetch, endpoint, now_ns, counters, durations) {}
+      : endpoint(kLayout, local),
+        lane(kLane, kLayout, kNonce, fetch, endpoint, now_ns, taken_ns, counters, durations) {}
 
   // Appends gets and sends them in one message.
   void send(int ops = 1) {
@@ -40,6 +41,7 @@ struct Fixture {
 
   static constexpr uint32_t kLane = 1;
   uint64_t now_ns = 1'000'000'000;
+  uint64_t taken_ns = 0;
   FakeClientEndpoint endpoint;
   LaneCounters counters;
   egret::base::Histogram durations;
@@ -78,6 +80,15 @@ TEST_CASE("ops share a message, in order, under a checksum") {
   CHECK(ops[0].key == "one");
   CHECK(ops[1].key == "two");
   CHECK(second_key == "two");
+}
+
+TEST_CASE("how long a message took counts to when its result was taken in, later than the pass that sent it began") {
+  Fixture f;
+  f.send();
+  f.answer(1);
+  f.taken_ns = f.now_ns + 5'000'000;
+  REQUIRE(f.fetch());
+  CHECK(f.durations.sum_ns() == 5'000'000);
 }
 
 TEST_CASE("a message is sealed when the next op does not fit its slot") {
