@@ -42,7 +42,7 @@ Flavour flavour_of(uint64_t seed) {
 }  // namespace
 
 TEST_CASE("a client that sleeps at every opportunity always wakes") {
-  const Seen seen = run_seeds(3000, [](uint64_t seed) {
+  const Seen seen = run_seeds(5000, [](uint64_t seed) {
     Scenario scenario = lonely_scenario(seed);
     scenario.network.flavour = flavour_of(seed);
     scenario.clients_sleep_always = true;
@@ -54,7 +54,7 @@ TEST_CASE("a client that sleeps at every opportunity always wakes") {
 }
 
 TEST_CASE("a partition that sleeps at every opportunity always wakes") {
-  const Seen seen = run_seeds(3000, [](uint64_t seed) {
+  const Seen seen = run_seeds(5000, [](uint64_t seed) {
     Scenario scenario = lonely_scenario(seed);
     scenario.network.flavour = flavour_of(seed);
     scenario.park_always = true;
@@ -66,7 +66,7 @@ TEST_CASE("a partition that sleeps at every opportunity always wakes") {
 }
 
 TEST_CASE("both sides sleep at every opportunity and always wake") {
-  const Seen seen = run_seeds(3000, [](uint64_t seed) {
+  const Seen seen = run_seeds(5000, [](uint64_t seed) {
     Scenario scenario = lonely_scenario(seed);
     scenario.network.flavour = flavour_of(seed);
     scenario.clients_sleep_always = true;
@@ -91,7 +91,7 @@ TEST_CASE("rings and pushes find their way through a home to and from other part
 }
 
 TEST_CASE("a push that comes before its turn is not waited for a second time") {
-  const Seen seen = run_seeds(3000, [](uint64_t seed) {
+  const Seen seen = run_seeds(5000, [](uint64_t seed) {
     Scenario scenario = any_scenario(seed);
     scenario.clients = 1;
     scenario.layout.lanes = 1;
