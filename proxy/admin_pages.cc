@@ -89,7 +89,6 @@ Answer AdminPages::readiness() const {
     lines += "backend " + config->backends[backend].name + ": " + (open == workers ? "up" : "down") + ", " +
              std::to_string(open) + " of " + std::to_string(workers) + " workers have a session\n";
   }
-  if (draining_) return {.status = kUnavailable, .body = "draining\n" + lines};
   if (!any) return {.status = kUnavailable, .body = "no backend is up\n" + lines};
   return {.body = "ready\n" + lines};
 }

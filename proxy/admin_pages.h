@@ -26,8 +26,6 @@ class AdminPages {
 
   // Where the option `admin` says.
   base::Status listen();
-  // From here on /readyz says no: new clients should go elsewhere.
-  void set_draining() { draining_ = true; }
 
  private:
   struct EventDeleter {
@@ -42,7 +40,6 @@ class AdminPages {
   const StatsSource& stats_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
   base::Watchdog& watchdog_;
-  bool draining_ = false;
   admin::HttpServer server_;
   std::unique_ptr<event, EventDeleter> look_again_;  // pending while somebody waits for the workers' answers
   std::vector<admin::HttpReply> asked_;              // for /healthz, and not answered yet
