@@ -43,3 +43,5 @@ install(FILES conf/egret-memcached.default DESTINATION /etc/default RENAME egret
 egret_install_documents(backend egret-backend.8)
 egret_install_documents(proxy egret-proxy.8 egret-memcached.1)
 egret_install_documents(tools egret-bench.1 egret-top.1)
+install(FILES conf/monitoring/README.md conf/monitoring/prometheus.yml conf/monitoring/egret-rules.yml conf/monitoring/egret-dashboard.json
+        DESTINATION share/doc/egret-tools/monitoring COMPONENT tools)
