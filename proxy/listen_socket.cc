@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include <fcntl.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/listening.h"
 #include "proxy/connection_table.h"
 
 namespace egret::proxy {
@@ -97,20 +97,6 @@ mode_t mode_of(const ListenRules& rules) {
   return static_cast<mode_t>(std::stoul(rules.unix_mode, nullptr, 8)) & 0777;
 }
 
-// Not open: errno says why.
-UniqueFd listening_socket(const addrinfo& at, int backlog) {
-  UniqueFd socket(::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return {};
-  const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (at.ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-  if (::bind(socket.get(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.get(), backlog) == 0) return socket;
-  const int error = errno;
-  socket.reset();
-  errno = error;
-  return {};
-}
-
 // The sockets of one call of open_sockets(): unless it succeeds, those of the pool go back and the others are closed.
 class Opening {
  public:
@@ -160,28 +146,22 @@ class Opening {
 
   Status open_tcp(const ListenAddress& address) {
     const std::string what = "cannot listen on " + address.to_string();
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_PASSIVE;
-    addrinfo* found = nullptr;
-    const char* const host = address.host == "*" ? nullptr : address.host.c_str();  // "*": every address, IPv6's too
-    const int error = ::getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found);
-    if (error != 0) return Status::error(what + ": " + ::gai_strerror(error));
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+    auto found = base::resolve_to_listen(address.host, address.port, what);
+    if (!found) return found.status();
     // IPv6 first: an inherited socket may serve both families, and then no other can be bound.
     std::vector<const addrinfo*> wanted;
-    for (const addrinfo* at = found; at != nullptr; at = at->ai_next) wanted.push_back(at);
+    for (const addrinfo* at = found.value().get(); at != nullptr; at = at->ai_next) wanted.push_back(at);
     std::stable_partition(wanted.begin(), wanted.end(), [](const addrinfo* at) { return at->ai_family == AF_INET6; });
     bool any = false;
     int absent = 0;
     for (const addrinfo* at : wanted) {
       if (find(*at->ai_addr, address)) {
         any = true;
-      } else if (UniqueFd socket = listening_socket(*at, rules_.backlog); socket.is_open()) {
+      } else if (UniqueFd socket = base::listen_at(*at, rules_.backlog); socket.is_open()) {
         add(std::move(socket), address);
         any = true;
-      } else if (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL) {
-        absent = errno;  // "localhost" has an IPv6 address where there is no IPv6: one that works is enough
+      } else if (base::is_absent(errno)) {
+        absent = errno;
       } else {
         return Status::system_error(what, errno);
       }
@@ -192,28 +172,10 @@ class Opening {
   Status open_unix(const ListenAddress& address) {
     const std::string name = address.to_string();
     if (find(address.host, address)) return Status::ok();
-    sockaddr_un at{};
-    at.sun_family = AF_UNIX;
-    if (address.host.size() >= sizeof at.sun_path) return Status::error(name + ": the path is too long");
-    std::memcpy(at.sun_path, address.host.c_str(), address.host.size());
-    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket.is_open()) return Status::system_error("cannot listen on " + name, errno);
-    // A socket nobody listens on any more is replaced; one in use, or another kind of file, is not.
-    struct stat info {};
-    if (::lstat(at.sun_path, &info) == 0 && S_ISSOCK(info.st_mode)) {
-      UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 || errno == EAGAIN) {
-        return Status::error("cannot listen on " + name + ": in use by another process");
-      }
-      ::unlink(at.sun_path);
-    }
-    const mode_t old_mask = ::umask(static_cast<mode_t>(~mode_of(rules_) & 0777));
-    const bool bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
-    const int error = errno;
-    ::umask(old_mask);
-    if (!bound) return Status::system_error("cannot listen on " + name, error);
-    if (::listen(socket.get(), rules_.backlog) < 0) return Status::system_error("cannot listen on " + name, errno);
-    add(std::move(socket), address);
+    if (address.host.size() >= sizeof sockaddr_un::sun_path) return Status::error(name + ": the path is too long");
+    auto socket = base::listen_at_path(address.host, mode_of(rules_), rules_.backlog, "cannot listen on " + name);
+    if (!socket) return socket.status();
+    add(std::move(socket.value()), address);
     return Status::ok();
   }
 

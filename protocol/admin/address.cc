@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/listening.h"
 #include "base/text.h"
 
 namespace egret::admin {
@@ -26,7 +27,6 @@ namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
 constexpr int kBacklog = 64;
-constexpr int kStreamSocket = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 Status malformed(const std::string& text) {
   return Status::error("expected HOST:PORT or unix:PATH, got " + base::quoted(text));
@@ -44,70 +44,31 @@ std::string cannot_listen(const Address& address) {
   return "cannot listen on " + address.to_string();
 }
 
-// Not open: errno says why.
-UniqueFd tcp_socket(const addrinfo& at) {
-  UniqueFd socket(::socket(at.ai_family, kStreamSocket, 0));
-  if (!socket.is_open()) return {};
-  const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (at.ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-  if (::bind(socket.get(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) return socket;
-  const int error = errno;
-  socket.reset();
-  errno = error;
-  return {};
-}
-
 Expected<std::vector<UniqueFd>> listen_tcp(const Address& address) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const char* const host = address.host == "*" ? nullptr : address.host.c_str();
-  const int error = ::getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found);
-  if (error != 0) return Status::error(cannot_listen(address) + ": " + ::gai_strerror(error));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+  const std::string what = cannot_listen(address);
+  auto found = base::resolve_to_listen(address.host, address.port, what);
+  if (!found) return found.status();
   std::vector<UniqueFd> sockets;
   int absent = 0;
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    UniqueFd socket = tcp_socket(*at);
+  for (const addrinfo* at = found.value().get(); at != nullptr; at = at->ai_next) {
+    UniqueFd socket = base::listen_at(*at, kBacklog);
     if (socket.is_open()) {
       sockets.push_back(std::move(socket));
-    } else if (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL) {
-      absent = errno;  // "localhost" has an IPv6 address where there is no IPv6: one that works is enough
+    } else if (base::is_absent(errno)) {
+      absent = errno;
     } else {
-      return Status::system_error(cannot_listen(address), errno);
+      return Status::system_error(what, errno);
     }
   }
-  if (sockets.empty()) return Status::system_error(cannot_listen(address), absent);
+  if (sockets.empty()) return Status::system_error(what, absent);
   return sockets;
 }
 
-// A socket nobody listens on any more is removed; one in use, or another kind of file, is not.
-Status make_way(const sockaddr_un& at) {
-  struct stat info {};
-  if (::lstat(at.sun_path, &info) != 0 || !S_ISSOCK(info.st_mode)) return Status::ok();
-  const UniqueFd probe(::socket(AF_UNIX, kStreamSocket, 0));
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 || errno == EAGAIN) {
-    return Status::error("in use by another process");
-  }
-  ::unlink(at.sun_path);
-  return Status::ok();
-}
-
 Expected<std::vector<UniqueFd>> listen_unix(const Address& address) {
-  sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  std::memcpy(at.sun_path, address.path.c_str(), address.path.size());
-  UniqueFd socket(::socket(AF_UNIX, kStreamSocket, 0));
-  if (!socket.is_open()) return Status::system_error(cannot_listen(address), errno);
-  if (const Status free = make_way(at); !free) return Status::error(cannot_listen(address) + ": " + free.message());
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
-      ::listen(socket.get(), kBacklog) != 0) {
-    return Status::system_error(cannot_listen(address), errno);
-  }
+  auto socket = base::listen_at_path(address.path, std::nullopt, kBacklog, cannot_listen(address));
+  if (!socket) return socket.status();
   std::vector<UniqueFd> sockets;
-  sockets.push_back(std::move(socket));
+  sockets.push_back(std::move(socket.value()));
   return sockets;
 }
 

@@ -1,0 +1,77 @@
+#include "base/listening.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace egret::base {
+
+namespace {
+
+constexpr int kStreamSocket = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+// False: somebody listens there.
+bool make_way(const sockaddr_un& at) {
+  struct stat info {};
+  if (::lstat(at.sun_path, &info) != 0 || !S_ISSOCK(info.st_mode)) return true;
+  const UniqueFd probe(::socket(AF_UNIX, kStreamSocket, 0));
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 || errno == EAGAIN) return false;
+  ::unlink(at.sun_path);
+  return true;
+}
+
+}  // namespace
+
+Expected<AddressList> resolve_to_listen(const std::string& host, uint16_t port, const std::string& what) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const char* const name = host == "*" ? nullptr : host.c_str();
+  const int error = ::getaddrinfo(name, std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) return Status::error(what + ": " + ::gai_strerror(error));
+  return AddressList(found, ::freeaddrinfo);
+}
+
+UniqueFd listen_at(const addrinfo& at, int backlog) {
+  UniqueFd socket(::socket(at.ai_family, kStreamSocket, 0));
+  if (!socket.is_open()) return {};
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (at.ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  if (::bind(socket.get(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(socket.get(), backlog) == 0) return socket;
+  const int error = errno;
+  socket.reset();
+  errno = error;
+  return {};
+}
+
+bool is_absent(int error) {
+  return error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
+}
+
+Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t> mode, int backlog,
+                                  const std::string& what) {
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  EGRET_CHECK(path.size() < sizeof at.sun_path);
+  std::memcpy(at.sun_path, path.c_str(), path.size());
+  UniqueFd socket(::socket(AF_UNIX, kStreamSocket, 0));
+  if (!socket.is_open()) return Status::system_error(what, errno);
+  if (!make_way(at)) return Status::error(what + ": in use by another process");
+  const mode_t old_mask = mode ? ::umask(static_cast<mode_t>(~*mode & 0777)) : 0;
+  const bool bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+  const int error = errno;
+  if (mode) ::umask(old_mask);
+  if (!bound) return Status::system_error(what, error);
+  if (::listen(socket.get(), backlog) < 0) return Status::system_error(what, errno);
+  return socket;
+}
+
+}  // namespace egret::base
