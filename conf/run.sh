@@ -12,7 +12,7 @@ host=${listen%:*}
 host=${host#[} host=${host%]}
 port=${listen##*:}
 start_seconds=30  # for the proxy to answer
-stop_seconds=5    # for a daemon to end, before it is killed
+stop_seconds=10   # for a daemon to end, before it is killed
 
 fail() {
   echo "egret: $*" >&2

@@ -77,7 +77,8 @@ std::vector<size_t> AdminPages::silent_workers() const {
   return silent;
 }
 
-// Ready when new clients are welcome and at least one backend is up: the keys of the others are answered with errors.
+// Ready when new clients are welcome and at least one worker has a session: what it cannot reach is answered with
+// errors.
 Answer AdminPages::readiness() const {
   const std::shared_ptr<const Config> config = stats_.config.get();
   const size_t workers = workers_.size();
@@ -85,7 +86,7 @@ Answer AdminPages::readiness() const {
   bool any = false;
   for (size_t backend = 0; backend < config->backends.size(); ++backend) {
     const size_t open = open_sessions(stats_, backend);
-    any |= open == workers;
+    any |= open > 0;
     lines += "backend " + config->backends[backend].name + ": " + (open == workers ? "up" : "down") + ", " +
              std::to_string(open) + " of " + std::to_string(workers) + " workers have a session\n";
   }

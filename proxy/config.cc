@@ -111,7 +111,8 @@ constexpr OptionRow kTable[] = {
     {.name = "drain",
      .type = OptionType::kDuration,
      .default_value = "5s",
-     .help = "When it is stopped: how long to answer what clients have sent, at most. It ends as soon as that is done.",
+     .help = "When it is stopped: how long to answer what clients have sent, at most. It ends as soon as that is done. "
+             "More than 25s needs a longer TimeoutStopSec in the unit.",
      .min = kSecond / 1000,
      .max = 3600 * kSecond,
      .applied_by = kReload},

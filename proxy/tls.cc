@@ -145,11 +145,13 @@ TlsContext load_tls(const TlsOptions& options) {
 }
 
 void log_anew(const TlsContext& loaded) {
+  static base::LogLimit limit;  // clients can ask for it, too
   if (loaded.warning.empty()) {
-    base::log(kCertificatesRead, "tls: certificates read anew: {}", base::field("certificate", loaded.summary));
+    base::log_limited(limit, kCertificatesRead, "tls: certificates read anew: {}",
+                      base::field("certificate", loaded.summary));
   } else {
-    base::log(kCertificatesDoubtful, "tls: certificates read anew: {}: {}", base::field("certificate", loaded.summary),
-              base::field("why", loaded.warning));
+    base::log_limited(limit, kCertificatesDoubtful, "tls: certificates read anew: {}: {}",
+                      base::field("certificate", loaded.summary), base::field("why", loaded.warning));
   }
 }
 
@@ -187,7 +189,9 @@ base::Status TlsServer::refresh() {
   TlsContext anew = load_tls(options);
   if (!anew.is_ok()) {
     const std::string what = std::string(anew.option) + ": " + anew.fault;
-    base::log(kCertificatesRefused, "tls: {}; the certificates from before stay in use", base::field("why", what));
+    static base::LogLimit limit;  // clients can ask for it, too
+    base::log_limited(limit, kCertificatesRefused, "tls: {}; the certificates from before stay in use",
+                      base::field("why", what));
     return base::Status::error(what);
   }
   log_anew(anew);

@@ -24,6 +24,7 @@ using rpc::ClientSession;
 
 namespace {
 constexpr size_t kInputBlock = 64 * 1024;
+constexpr uint32_t kComings = 200;  // lines of sessions that open, and that are lost, in ten seconds
 constexpr timeval kKeepAlive{0, static_cast<suseconds_t>(transport::kKeepAliveNs / 1000)};
 constexpr timeval kReturnMemoryAfter{1, 0};
 constexpr uint64_t kHandshakeNs = 10'000'000'000;  // what clients get for what comes before their first byte
@@ -352,9 +353,10 @@ void Worker::on_session_open(ClientSession& session) {
   if (session.needs_keep_alive() && event_pending(keep_alive_.get(), EV_TIMEOUT, nullptr) == 0) {
     event_add(keep_alive_.get(), &kKeepAlive);
   }
-  base::log(kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
-            base::field("backend", session.options().address),
-            base::field("layout", session.grant().layout.to_string()), base::field("facts", session.facts()));
+  static base::LogLimit limit(kComings);
+  base::log_limited(limit, kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
+                    base::field("backend", session.options().address),
+                    base::field("layout", session.grant().layout.to_string()), base::field("facts", session.facts()));
   const bool is_first = session.generation() == 1;
   if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
 }
@@ -367,7 +369,9 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   const auto worker = base::field("worker", number_);
   const auto backend = base::field("backend", session.options().address);
   if (was_open) {
-    base::log(kSessionLost, "worker {}: session with {} lost: {}", worker, backend, base::field("why", why));
+    static base::LogLimit limit(kComings);
+    base::log_limited(limit, kSessionLost, "worker {}: session with {} lost: {}", worker, backend,
+                      base::field("why", why));
   } else {
     base::log_limited(log_limits[index_of(session)], kNoSession, "worker {}: no session with {}: {}", worker, backend,
                       base::field("why", why));

@@ -29,7 +29,8 @@ inline constexpr LogEvent kWithheld{
     .id = "9df1281affeb4d69b351896a8e1b641c",
     .level = LogLevel::kWarning,
     .meaning =
-        "So many lines like the next one were left out since the last: whoever causes them must not fill the disk."};
+        "So many lines like the next one were left out since the last: whoever causes them must not fill the disk.",
+    .advice = "Do what the next line advises; what is counted without limit is in /metrics."};
 inline constexpr LogEvent kHostProblem{
     .name = "host_problem",
     .id = "1f83a021e86d44659a5b222ed8bd034f",
