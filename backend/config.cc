@@ -242,7 +242,7 @@ std::span<const OptionRow> option_table() {
   return kTable;
 }
 
-base::Expected<Config> resolve_config(const Options& options) {
+base::Expected<Config> resolve_config(const Options& options, uint32_t partitions) {
   Config config;
   config.listen = options.list("listen");
   for (const std::string& address : config.listen) {
@@ -253,6 +253,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.item_size_max = static_cast<uint32_t>(options.size("item_size_max"));
   config.evict = options.flag("evict");
   config.partitions = static_cast<uint32_t>(options.integer("partitions"));
+  if (partitions != 0) config.partitions = partitions;
   if (config.partitions == 0) config.partitions = auto_partitions(config.memory, config.item_size_max, cpus);
   if (Status good = check_memory(options, config); !good) return good;
   config.populate = options.flag("populate");

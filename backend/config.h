@@ -42,6 +42,7 @@ struct Config {
 };
 
 // Checks what the table cannot (one option against another, addresses) and resolves `auto`.
-base::Expected<Config> resolve_config(const base::Options& options);
+// `partitions`: as many as are running, for a reload; 0: what the options say, or suits this machine.
+base::Expected<Config> resolve_config(const base::Options& options, uint32_t partitions = 0);
 
 }  // namespace egret::backend

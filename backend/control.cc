@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
+#include <utility>
 
 #include <event2/event.h>
 #include <sys/random.h>
@@ -133,14 +134,13 @@ void Control::reload() {
 
 // What may fail comes first. Sessions that are open keep what they were granted.
 Status Control::apply(const base::Options& options) {
-  auto resolved = resolve_config(options);
+  auto resolved = resolve_config(options, partitions_);
   if (!resolved) return resolved.status();
   Config next = std::move(resolved.value());
   if (Status listening = listen_anew(next); !listening) return options.error("listen", listening.message());
   for (const auto& place : places_) place->listener->allow(next.allowed_uids);
   base::set_log_level(base::log_level_of(next.log_level));
-  const bool has_other_memory = next.memory != config_.memory;
-  next.partitions = partitions_;
+  const bool has_other_memory = next.memory != config_.memory || std::exchange(memory_was_refused_, false);
   config_ = std::move(next);
   const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always};
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
@@ -306,6 +306,8 @@ void Control::on_hello(Session& session, std::span<const std::byte> frame) {
 void Control::on_proof(Session& session, std::span<const std::byte> frame) {
   wire::ClientProof answer;
   if (!decode(frame, answer)) return refuse(session, "a malformed proof");
+  // It was challenged before a reload.
+  if (!config_.secret.is_set()) return refuse(session, "this backend's secret was taken away meanwhile: connect again");
   if (!wire::is_equal(answer.proof, session.transcript.client_proof(config_.secret))) {
     return refuse(session, "the proxy's secret is not this backend's: compare both sides' secret_file");
   }
@@ -473,6 +475,7 @@ void Control::on_mail() {
       } else if (letter.kind == Letter::Kind::kAlive) {
         watchdog_.answer(letter.lane.lane);
       } else if (letter.kind == Letter::Kind::kTooMuch) {
+        memory_was_refused_ = true;
         base::log(kMemoryNotChanged,
                   "reload: memory of {} bytes takes effect at a restart: a partition cannot have its part of it now",
                   base::field("bytes", config_.memory));

@@ -96,6 +96,7 @@ class Control final : private AdminPages::Host {
   Config config_;  // in force
   base::Reloader& reloader_;
   base::ReloadCounters reloads_;
+  bool memory_was_refused_ = false;  // by a partition: the next reload tries again
   const Identity identity_;
   PostOffice& mail_;
   const uint32_t node_;  // ours in the post office

@@ -8,16 +8,22 @@
 
 namespace egret::proxy {
 
+namespace {
+constexpr int kMostDrops = 16;
+}  // namespace
+
 void ClientSocket::end_output() const {
   ::shutdown(fd(), SHUT_WR);
 }
 
 bool ClientSocket::drop_input() const {
   char dropped[16 * 1024];
-  ssize_t got = 0;
-  do got = ::recv(fd(), dropped, sizeof dropped, MSG_DONTWAIT);
-  while (got > 0 || (got < 0 && errno == EINTR));
-  return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  // No more at a time: whoever sends faster than we read must not keep us.
+  for (int i = 0; i < kMostDrops; ++i) {
+    const ssize_t got = ::recv(fd(), dropped, sizeof dropped, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EINTR)) return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  }
+  return true;
 }
 
 bool ClientSocket::has_undelivered() const {

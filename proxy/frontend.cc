@@ -203,6 +203,7 @@ Status Frontend::apply(const base::Options& options) {
   auto resolved = resolve_config(options);
   if (!resolved) return resolved.status();
   Config next = std::move(resolved.value());
+  next.workers = static_cast<uint32_t>(workers_.size());  // whatever CPUs there are by now
   fit_connections(next);
   const bool has_inherited = std::ranges::any_of(listeners_, [](const auto& at) { return at->socket.is_inherited; });
   const bool inherits_tls = std::ranges::any_of(

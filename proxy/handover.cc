@@ -45,7 +45,7 @@ bool is_connected(int fd) {
 std::string handover_name(const HandedClient& client) {
   std::string name(kPrefix);
   name += kLanguages[static_cast<size_t>(client.standing.language)];
-  name += client.standing.may_speak ? 'y' : 'n';
+  name += client.standing.has_authenticated ? 'y' : 'n';
   return name + "/" + std::to_string(client.last_active_ns / kSecondNs);
 }
 
@@ -76,8 +76,9 @@ std::vector<base::InheritedFd> part_clients(std::vector<base::InheritedFd>& inhe
 std::vector<HandedClient> take_clients(std::vector<base::InheritedFd> descriptors) {
   std::set<std::string> names;
   for (const base::InheritedFd& each : descriptors) names.insert(each.name);
-  for (const std::string& name : names) base::notify_supervisor("FDSTOREREMOVE=1\nFDNAME=" + name);
-  if (!names.empty() && !base::notify_barrier()) {
+  bool is_told = true;
+  for (const std::string& name : names) is_told &= base::notify_supervisor("FDSTOREREMOVE=1\nFDNAME=" + name);
+  if (!names.empty() && (!is_told || !base::notify_barrier())) {
     // They may still be in the store: serving them now could mean that they are served twice.
     base::log(kHandoverFailed, "the service manager does not answer: {} clients of the process before are closed",
               base::field("clients", descriptors.size()));
@@ -120,17 +121,17 @@ size_t Handover::send() {
   if (clients_.empty()) return 0;
   std::map<std::string, std::vector<int>> by_name;
   for (const HandedClient& client : clients_) by_name[handover_name(client)].push_back(client.socket.get());
+  bool is_told = true;
   for (const auto& [name, sockets] : by_name) {
     for (std::span<const int> rest(sockets); !rest.empty();) {
       const std::span<const int> some = rest.first(std::min(rest.size(), kPerMessage));
-      base::notify_supervisor("FDSTORE=1\nFDNAME=" + name, some);
+      is_told &= base::notify_supervisor("FDSTORE=1\nFDNAME=" + name, some);
       rest = rest.subspan(some.size());
     }
   }
-  if (!base::notify_barrier()) {
-    base::log(kHandoverFailed, "the service manager does not answer: clients may be lost");
-  }
-  return clients_.size();
+  if (is_told && base::notify_barrier()) return clients_.size();
+  base::log(kHandoverFailed, "the service manager does not answer: clients may be lost");
+  return 0;
 }
 
 }  // namespace egret::proxy

@@ -8,7 +8,7 @@
 //   the end of the process ────────────────────────┘                        └─ no restart: closed by systemd
 //
 // What the next process must know of a client is in the name that its descriptor is stored under:
-//   client/<language: u, t or b><y, or n if it must say who it is before it may speak>/<second of its last sign of
+//   client/<language: u, t or b><y if it has said who it is, else n>/<second of its last sign of
 //   life>
 // Many have the same, and go in one message. A descriptor is taken out of the store before a byte of it is read: no two
 // processes can ever serve it, whatever becomes of the first.

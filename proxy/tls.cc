@@ -164,6 +164,7 @@ TlsServer::TlsServer(const TlsOptions& options, TlsContext context, const base::
 void TlsServer::install(const TlsOptions& options, TlsContext context) {
   EGRET_CHECK(context.is_ok());
   const std::lock_guard lock(mutex_);
+  ++generation_;
   options_ = options;
   std::swap(context_, context);
   refreshed_ns_ = clock_.now_ns();
@@ -182,9 +183,11 @@ std::unique_ptr<ClientSocket> TlsServer::accept(base::UniqueFd fd, std::string p
 
 base::Status TlsServer::refresh() {
   TlsOptions options;
+  uint64_t generation = 0;
   {
     const std::lock_guard lock(mutex_);
     options = options_;
+    generation = generation_;
   }
   TlsContext anew = load_tls(options);
   if (!anew.is_ok()) {
@@ -194,8 +197,13 @@ base::Status TlsServer::refresh() {
                       base::field("why", what));
     return base::Status::error(what);
   }
-  log_anew(anew);
-  install(options, std::move(anew));
+  {
+    const std::lock_guard lock(mutex_);
+    if (generation != generation_) return base::Status::ok();  // a reload was faster, and has read them, too
+    std::swap(context_, anew);
+    refreshed_ns_ = clock_.now_ns();
+    log_anew(context_);
+  }
   return base::Status::ok();
 }
 

@@ -80,6 +80,7 @@ class TlsServer {
   const base::Clock& clock_;
   std::atomic<bool> is_on_{false};
   std::mutex mutex_;
+  uint64_t generation_ = 0;  // of what install() was given
   TlsOptions options_;
   TlsContext context_;
   std::atomic<uint64_t> refreshed_ns_;

@@ -21,7 +21,10 @@ bool make_way(const sockaddr_un& at) {
   struct stat info {};
   if (::lstat(at.sun_path, &info) != 0 || !S_ISSOCK(info.st_mode)) return true;
   const UniqueFd probe(::socket(AF_UNIX, kStreamSocket, 0));
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 || errno == EAGAIN) return false;
+  if (!probe.is_open()) return false;
+  // Anything else, as of a socket of another type, says that there is somebody.
+  const bool is_reached = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+  if (is_reached || (errno != ECONNREFUSED && errno != ENOENT)) return false;
   ::unlink(at.sun_path);
   return true;
 }

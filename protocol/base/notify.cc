@@ -33,10 +33,11 @@ socklen_t supervisor_address(sockaddr_un& to) {
 
 }  // namespace
 
-void notify_supervisor(const std::string& lines, std::span<const int> descriptors) {
+bool notify_supervisor(const std::string& lines, std::span<const int> descriptors) {
   sockaddr_un to{};
   const socklen_t length = supervisor_address(to);
-  if (length == 0 || descriptors.size() > kMostDescriptors) return;
+  if (length == 0) return true;
+  if (descriptors.size() > kMostDescriptors) return false;
   const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const timeval patience{1, 0};  // whoever does not read must not halt us for ever
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -56,7 +57,7 @@ void notify_supervisor(const std::string& lines, std::span<const int> descriptor
     rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
     std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
   }
-  ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
+  return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(lines.size());
 }
 
 // The other end of a pipe goes along, which the supervisor closes when it gets to it.
@@ -65,7 +66,7 @@ bool notify_barrier() {
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
   const UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
-  notify_supervisor("BARRIER=1", std::span(ends).subspan(1));
+  if (!notify_supervisor("BARRIER=1", std::span(ends).subspan(1))) return false;
   theirs.reset();
   pollfd closed{ours.get(), 0, 0};
   int ready = 0;

@@ -18,10 +18,11 @@ inline constexpr std::string_view kNotifyCannotListen = "X_EGRET_NO_LISTEN=1";  
 
 // Best effort; waits for a supervisor that does not read, but for a second at most. Any thread. Descriptors, at most
 // 253, travel with the message: FDSTORE=1 has systemd keep them for the next process (inherited.h).
-void notify_supervisor(const std::string& lines, std::span<const int> descriptors = {});
+// False: there is a supervisor, and it has not been told.
+bool notify_supervisor(const std::string& lines, std::span<const int> descriptors = {});
 
 // Waits until the supervisor has acted on all that was sent before, as sd_notify_barrier(3); false: it did not within
-// some seconds.
+// some seconds, or could not be asked.
 bool notify_barrier();
 
 }  // namespace egret::base

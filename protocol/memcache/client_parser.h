@@ -21,7 +21,7 @@ enum class Language : uint8_t { kUnknown, kText, kBinary };
 // All that there is to know of a client between two commands.
 struct Standing {
   Language language = Language::kUnknown;
-  bool may_speak = true;  // it need not say who it is, or has
+  bool has_authenticated = false;  // it has said who it is, to this process or one before
 };
 
 class ClientParser {
@@ -55,16 +55,17 @@ class ClientParser {
   // The client has said who it is.
   void set_authenticated() {
     must_authenticate_ = false;
+    has_authenticated_ = true;
     binary_.require_authentication(false);
   }
   bool is_between_commands() const {
     return text_.is_between_commands() && binary_.is_between_commands() && auth_.is_between_commands();
   }
-  Standing standing() const { return {language_, !must_authenticate_}; }
+  Standing standing() const { return {language_, has_authenticated_}; }
   // A client of another process goes on here.
   void resume(const Standing& standing) {
     if (standing.language != Language::kUnknown) language_ = standing.language;
-    if (standing.may_speak) set_authenticated();
+    if (standing.has_authenticated) set_authenticated();
   }
   bool must_authenticate() const { return must_authenticate_; }
   bool is_binary() const { return language_ == Language::kBinary; }
@@ -75,6 +76,7 @@ class ClientParser {
   AuthParser auth_;
   Language language_ = Language::kUnknown;
   bool must_authenticate_;
+  bool has_authenticated_ = false;
 };
 
 static_assert(DialectParser<ClientParser>);

@@ -242,7 +242,7 @@ class WithStore(Restart):
         self.assertEqual(client.ask(b"mn\r\n"), b"MN\r\n")
         manager.stop()
         [(name, _)] = manager.store
-        self.assertRegex(name, r"^client/ty/\d+$")
+        self.assertRegex(name, r"^client/tn/\d+$")
         self.assertLess(abs(int(name.split("/")[2]) - time.monotonic()), WAIT_SECONDS)
         manager.store = [(f"client/ty/{int(time.monotonic()) - 10}", fd) for _, fd in manager.store]
         manager.start("idle_timeout=3s")

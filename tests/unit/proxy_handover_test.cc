@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "proxy/handover.h"
@@ -18,9 +19,9 @@ using egret::memcache::Standing;
 
 namespace {
 
-HandedClient client(Language language, bool may_speak, uint64_t last_active_ns) {
+HandedClient client(Language language, bool has_authenticated, uint64_t last_active_ns) {
   HandedClient made;
-  made.standing = {language, may_speak};
+  made.standing = {language, has_authenticated};
   made.last_active_ns = last_active_ns;
   return made;
 }
@@ -31,11 +32,11 @@ TEST_CASE("the name says what a client speaks, whether it may, and when it was l
   CHECK(handover_name(client(Language::kText, true, 12'345'678'901'234)) == "client/ty/12345");
   CHECK(handover_name(client(Language::kBinary, false, 0)) == "client/bn/0");
   for (const Language language : {Language::kUnknown, Language::kText, Language::kBinary}) {
-    for (const bool may_speak : {false, true}) {
-      const auto back = parse_handover_name(handover_name(client(language, may_speak, 7'000'000'000)));
+    for (const bool has_authenticated : {false, true}) {
+      const auto back = parse_handover_name(handover_name(client(language, has_authenticated, 7'000'000'000)));
       REQUIRE(back.has_value());
       CHECK(back->standing.language == language);
-      CHECK(back->standing.may_speak == may_speak);
+      CHECK(back->standing.has_authenticated == has_authenticated);
       CHECK(back->last_active_ns == 7'000'000'000);
     }
   }
@@ -87,4 +88,18 @@ TEST_CASE("a place is taken once") {
   CHECK_FALSE(handover.take_place());
   CHECK_FALSE(handover.is_possible());
   CHECK(handover.send() == 0);
+}
+
+TEST_CASE(
+    "clients that the service manager cannot be asked to forget are not served: another process may get them, too") {
+  int ends[2] = {-1, -1};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  const UniqueFd peer(ends[1]);
+  std::vector<InheritedFd> inherited;
+  inherited.push_back({UniqueFd(ends[0]), "client/ty/1"});
+  ::setenv("NOTIFY_SOCKET", "/nobody/listens/here", 1);
+  CHECK(take_clients(std::move(inherited)).empty());
+  ::unsetenv("NOTIFY_SOCKET");
+  char byte = 0;
+  CHECK(::recv(peer.get(), &byte, 1, MSG_DONTWAIT) == 0);  // closed
 }
