@@ -259,9 +259,10 @@ class Egret:
     def __init__(self, backend=None, proxy=None, proxies=1, start=True, defaults=False):
         self.directory = scratch_directory()
         self.backend_address = new_backend_address(self.directory, "backend")
-        self.backend_options = {} if defaults else {"memory": "1GiB", "populate": "false", **self.SMALL}
+        # Tests run side by side: the default address of `admin` would be the first one's.
+        self.backend_options = {"admin": ""} if defaults else {"admin": "", "memory": "1GiB", "populate": "false", **self.SMALL}
         self.backend_options.update(backend or {})
-        self.proxy_options = {} if defaults else {"max_connections": 16384, **self.PROXY}
+        self.proxy_options = {"admin": ""} if defaults else {"admin": "", "max_connections": 16384, **self.PROXY}
         self.proxy_options.update(proxy or {})
         self.backend = None
         self.proxies = []
