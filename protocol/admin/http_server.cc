@@ -35,6 +35,7 @@ constexpr size_t kHardLimit =
 constexpr int kAcceptsPerEvent = 16;
 constexpr timeval kAcceptPause{0, 200'000};  // when there are no descriptors left
 constexpr timeval kSweepEvery{1, 0};
+constexpr std::string_view kStopping = "stopping\n";
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
 struct EventDeleter {
@@ -164,6 +165,7 @@ struct HttpServer::Impl {
   std::map<std::string, Route, std::less<>> routes;
   std::list<Client> clients;
   bool newcomer_checks_host = false;  // of the connection that is being added
+  bool is_ending = false;
 };
 
 // --- set-up and end
@@ -209,10 +211,12 @@ HttpServer::Impl::~Impl() {
   // While it still listens: afterwards another daemon may have bound the same name.
   for (const std::string& path : unlink_at_end) ::unlink(path.c_str());
   doors.clear();
-  // The daemon cannot be stopped while a connection is suspended.
+  // The daemon cannot be stopped while a connection is suspended: those that wait are answered, and nobody may wait
+  // any more, not even for a request that has come together with the one now answered.
+  is_ending = true;
   for (Client& client : clients) {
     if (client.exchange == nullptr || client.exchange->state != Exchange::State::kWaiting) continue;
-    HttpReply(client.exchange).send({.status = MHD_HTTP_SERVICE_UNAVAILABLE, .body = "stopping\n"});
+    HttpReply(client.exchange).send({.status = MHD_HTTP_SERVICE_UNAVAILABLE, .body = std::string(kStopping)});
   }
   MHD_run(daemon);
   MHD_stop_daemon(daemon);
@@ -361,6 +365,7 @@ MHD_Result HttpServer::Impl::on_request(MHD_Connection* connection, const char* 
 
 void HttpServer::Impl::handle(const std::shared_ptr<Exchange>& exchange, bool checks_host, const char* path) {
   HttpReply reply(exchange);
+  if (is_ending) return reply.send({.status = MHD_HTTP_SERVICE_UNAVAILABLE, .body = std::string(kStopping)});
   const char* const host = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
   if (checks_host && host != nullptr && !is_local_host(host)) {
     return reply.send({.status = MHD_HTTP_FORBIDDEN, .body = "the Host header must be an IP address or localhost\n"});

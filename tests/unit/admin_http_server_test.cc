@@ -228,6 +228,19 @@ TEST_CASE("whoever waits when the server ends is told so; an answer after that g
   server.kept.at(0).send({.body = "too late\n"});
 }
 
+TEST_CASE("whoever asks while the server ends is not made to wait") {
+  Server server;
+  Client earlier(server);
+  earlier.send(get("/later") + get("/later"));
+  REQUIRE(server.until([&] { return server.kept.size() == 1; }));
+  Client client(server);
+  CHECK(status_of(client.answer_to(get("/now"))) == "200");
+  client.send(get("/later") + get("/later"));
+  server.http.reset();
+  for (Client* each : {&earlier, &client}) CHECK(server.until([&] { return each->has_ended(); }));
+  CHECK(server.kept.size() == 1);
+}
+
 TEST_CASE("requests in one piece, and byte by byte, are answered alike") {
   Server server;
   Client together(server);
