@@ -64,8 +64,8 @@ def test_delete_and_its_old_time_argument(oracle, subject):
 def test_touch(oracle, subject):
     cases = []
     for before in ([], [b"set <k> 9 0 1", b"a"]):
-        for time in (b"0", b"100", b"-1", b"x", b"1x", b"", b"2592000", b"2592001", b"99999999999999999999", b"1 noreply",
-                     b"1 x", b"1 2 3", b"noreply", b"-1 noreply", b"x noreply"):
+        for time in (b"0", b"100", b"-1", b"x", b"1x", b"", b"2592000", b"2592001", b"99999999999999999999", b"100 noreply",
+                     b"100 x", b"100 2 3", b"noreply", b"-1 noreply", b"x noreply"):
             cases.append(Case(lines(*before, b"touch <k> " + time, b"gets <k>", b"get <k>"), after=b"get <k>\r\n"))
     cases.append(Case(lines(b"touch", b"touch <k>", b"touch  <k>  0 ")))
     compare(oracle, subject, cases)
