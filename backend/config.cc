@@ -11,6 +11,7 @@
 #include "admin/address.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "store/store.h"
 #include "transport/address.h"
@@ -154,26 +155,9 @@ constexpr OptionRow kTable[] = {
      .default_value = "false",
      .help = "For tests: fall asleep at every opportunity.",
      .applied_by = kReload},
-    {.name = "admin",
-     .type = OptionType::kText,
-     .default_value = "127.0.0.1:11281",
-     .help =
-         "Where metrics (/metrics, for Prometheus), health (/healthz, /readyz) and a page to look at (/) are served "
-         "over HTTP, to whoever can connect: HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. "
-         "Empty: nowhere.",
-     .max = base::kMaxTextBytes},
-    {.name = "log_level",
-     .type = OptionType::kChoice,
-     .default_value = "info",
-     .help = "What is logged to stderr.",
-     .choices = base::kLogLevelChoices,
-     .applied_by = kReload},
-    {.name = "log_format",
-     .type = OptionType::kChoice,
-     .default_value = "auto",
-     .help = "auto: entries with fields where stderr is systemd's journal, else text. json: a JSON object a line, for "
-             "collectors of containers' logs.",
-     .choices = base::kLogFormatChoices},
+    admin::option_row("127.0.0.1:11281"),
+    base::kLogLevelRow,
+    base::kLogFormatRow,
 };
 
 uint32_t auto_partitions(uint64_t memory, uint32_t item_size_max, uint32_t cpus) {

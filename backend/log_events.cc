@@ -5,33 +5,14 @@
 namespace egret::backend {
 
 namespace {
-constexpr const base::LogEvent* kEvents[] = {&kListening,
-                                             &kMemoryReady,
-                                             &kMemoryNotLocked,
-                                             &kServing,
-                                             &kStopped,
-                                             &kWarmRestart,
-                                             &kWarmRestartFailed,
-                                             &kAcceptFailed,
-                                             &kSessionOpen,
-                                             &kSessionClosed,
-                                             &kSessionRefused,
-                                             &kConnectionEnded,
-                                             &admin::kAdminListening,
-                                             &admin::kAdminNotListening,
-                                             &admin::kAdminNoDescriptors,
-                                             &admin::kAdminHttp,
-                                             &base::kReloaded,
-                                             &base::kNeedsRestart,
-                                             &base::kReloadRefused,
-                                             &kNotListening,
-                                             &kMemoryNotChanged,
-                                             &base::kHostProblem,
-                                             &base::kWithheld};
+constexpr const base::LogEvent* kEvents[] = {&kListening,    &kMemoryReady,     &kMemoryNotLocked,   &kServing,
+                                             &kStopped,      &kWarmRestart,     &kWarmRestartFailed, &kAcceptFailed,
+                                             &kSessionOpen,  &kSessionClosed,   &kSessionRefused,    &kConnectionEnded,
+                                             &kNotListening, &kMemoryNotChanged};
 }  // namespace
 
-std::span<const base::LogEvent* const> log_events() {
-  return kEvents;
+base::LogEvents log_events() {
+  return base::joined({kEvents, admin::kLogEvents, base::base_log_events()});
 }
 
 }  // namespace egret::backend

@@ -1,8 +1,6 @@
 // What egret-backend may say in its log, a row each (base/log_events.h). Whoever logs names the row.
 #pragma once
 
-#include <span>
-
 #include "base/log_events.h"
 
 namespace egret::backend {
@@ -89,6 +87,6 @@ inline constexpr base::LogEvent kMemoryNotChanged{
     .advice = "Restart the backend (with warm_restart it starts empty, since memory has changed)."};
 
 // All of them, and those of the layers below.
-std::span<const base::LogEvent* const> log_events();
+base::LogEvents log_events();
 
 }  // namespace egret::backend

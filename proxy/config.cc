@@ -278,26 +278,9 @@ constexpr OptionRow kTable[] = {
      .help = "Rows NAME=VALUE for `stats settings`: what egret-memcached was told by flags that have no meaning here.",
      .max = 64,
      .applied_by = kReload},
-    {.name = "admin",
-     .type = OptionType::kText,
-     .default_value = "127.0.0.1:11280",
-     .help =
-         "Where metrics (/metrics, for Prometheus), health (/healthz, /readyz) and a page to look at (/) are served "
-         "over HTTP, to whoever can connect: HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. "
-         "Empty: nowhere.",
-     .max = base::kMaxTextBytes},
-    {.name = "log_level",
-     .type = OptionType::kChoice,
-     .default_value = "info",
-     .help = "What is logged to stderr.",
-     .choices = base::kLogLevelChoices,
-     .applied_by = kReload},
-    {.name = "log_format",
-     .type = OptionType::kChoice,
-     .default_value = "auto",
-     .help = "auto: entries with fields where stderr is systemd's journal, else text. json: a JSON object a line, for "
-             "collectors of containers' logs.",
-     .choices = base::kLogFormatChoices},
+    admin::option_row("127.0.0.1:11280"),
+    base::kLogLevelRow,
+    base::kLogFormatRow,
 };
 
 // "127.0.0.1:11211", "[::1]:11211", "localhost:11211"

@@ -5,38 +5,20 @@
 namespace egret::proxy {
 
 namespace {
-constexpr const base::LogEvent* kEvents[] = {&kListening,
-                                             &kStopped,
-                                             &kSessionOpen,
-                                             &kSessionLost,
-                                             &kNoSession,
-                                             &kFewDescriptors,
-                                             &kNoDescriptors,
-                                             &kEmptyShare,
-                                             &kAuthFileRead,
-                                             &kAuthFileRefused,
-                                             &kCertificatesRead,
-                                             &kCertificatesDoubtful,
-                                             &kCertificatesRefused,
-                                             &kTlsHandshakeFailed,
-                                             &kTlsConnectionFailed,
-                                             &kClientsHandedOver,
-                                             &kClientsTakenOver,
-                                             &kHandoverFailed,
-                                             &admin::kAdminListening,
-                                             &admin::kAdminNotListening,
-                                             &admin::kAdminNoDescriptors,
-                                             &admin::kAdminHttp,
-                                             &base::kReloaded,
-                                             &base::kNeedsRestart,
-                                             &base::kReloadRefused,
-                                             &kNotListening,
-                                             &base::kHostProblem,
-                                             &base::kWithheld};
+constexpr const base::LogEvent* kEvents[] = {&kListening,           &kStopped,
+                                             &kSessionOpen,         &kSessionLost,
+                                             &kNoSession,           &kFewDescriptors,
+                                             &kNoDescriptors,       &kEmptyShare,
+                                             &kAuthFileRead,        &kAuthFileRefused,
+                                             &kCertificatesRead,    &kCertificatesDoubtful,
+                                             &kCertificatesRefused, &kTlsHandshakeFailed,
+                                             &kTlsConnectionFailed, &kClientsHandedOver,
+                                             &kClientsTakenOver,    &kHandoverFailed,
+                                             &kNotListening};
 }  // namespace
 
-std::span<const base::LogEvent* const> log_events() {
-  return kEvents;
+base::LogEvents log_events() {
+  return base::joined({kEvents, admin::kLogEvents, base::base_log_events()});
 }
 
 }  // namespace egret::proxy

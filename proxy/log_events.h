@@ -1,8 +1,6 @@
 // What egret-proxy may say in its log, a row each (base/log_events.h). Whoever logs names the row.
 #pragma once
 
-#include <span>
-
 #include "base/log_events.h"
 
 namespace egret::proxy {
@@ -126,6 +124,6 @@ inline constexpr base::LogEvent kHandoverFailed{
     .advice = "Nothing; if it repeats, look at systemd itself."};
 
 // All of them, and those of the layers below.
-std::span<const base::LogEvent* const> log_events();
+base::LogEvents log_events();
 
 }  // namespace egret::proxy

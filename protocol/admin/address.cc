@@ -1,18 +1,14 @@
 #include "admin/address.h"
 
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <memory>
+#include <utility>
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "base/listening.h"
 #include "base/text.h"
@@ -89,18 +85,11 @@ std::string Address::to_string() const {
 
 Expected<Address> parse_address(const std::string& text) {
   if (text.starts_with(kUnixPrefix)) return parse_unix(text);
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return malformed(text);
+  auto parsed = base::parse_host_port(text);
+  if (!parsed) return malformed(text);
   Address address;
-  address.host = text.substr(0, colon);
-  if (address.host.front() == '[' && address.host.back() == ']') {
-    address.host = address.host.substr(1, address.host.size() - 2);
-  } else if (address.host.find(':') != std::string::npos) {
-    return malformed(text);
-  }
-  const char* const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data() + colon + 1, end, address.port);
-  if (error != std::errc() || last != end || address.host.empty()) return malformed(text);
+  address.host = std::move(parsed->host);
+  address.port = parsed->port;
   return address;
 }
 

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/options.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 
@@ -22,6 +24,18 @@ struct Address {
 
 // "HOST:PORT" (IPv6 in brackets, HOST *: every address) or "unix:PATH".
 base::Expected<Address> parse_address(const std::string& text);
+
+constexpr base::OptionRow option_row(std::string_view default_address) {
+  return {
+      .name = "admin",
+      .type = base::OptionType::kText,
+      .default_value = default_address,
+      .help =
+          "Where metrics (/metrics, for Prometheus), health (/healthz, /readyz) and a page to look at (/) are served "
+          "over HTTP, to whoever can connect: HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. "
+          "Empty: nowhere.",
+      .max = base::kMaxTextBytes};
+}
 
 // The option, as a daemon was given it.
 struct AdminOption {

@@ -1,4 +1,4 @@
-// What a daemon may say in its log of its admin address (base/log_events.h); both daemons' tables name these rows.
+// What a daemon may say in its log of its admin address (base/log_events.h); both daemons' tables take these rows in.
 #pragma once
 
 #include "base/log_events.h"
@@ -26,5 +26,8 @@ inline constexpr base::LogEvent kAdminHttp{.name = "admin_http",
                                            .id = "8401a745737847ddaa42873d365bf168",
                                            .level = base::LogLevel::kDebug,
                                            .meaning = "What the HTTP library says of a client at the admin address."};
+
+inline constexpr const base::LogEvent* kLogEvents[] = {&kAdminListening, &kAdminNotListening, &kAdminNoDescriptors,
+                                                       &kAdminHttp};
 
 }  // namespace egret::admin

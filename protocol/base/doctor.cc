@@ -12,10 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/listening.h"
 #include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 
 namespace egret::base {
 
@@ -52,9 +52,7 @@ int knock(const std::string& path, int type) {
   std::memcpy(address.sun_path, path.data(), path.size());
   if (path[0] == '@') address.sun_path[0] = '\0';
   const size_t length = offsetof(sockaddr_un, sun_path) + path.size() + (path[0] == '@' ? 0 : 1);
-  const UniqueFd probe(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const auto* raw = reinterpret_cast<const sockaddr*>(&address);
-  return ::connect(probe.get(), raw, static_cast<socklen_t>(length)) == 0 ? 0 : errno;
+  return base::knock(address, static_cast<socklen_t>(length), type);
 }
 
 bool check_folder(const std::string& subject, const std::string& folder, Findings& findings) {

@@ -4,8 +4,6 @@
 #include <cstring>
 
 #include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -15,19 +13,6 @@ namespace egret::base {
 namespace {
 
 constexpr int kStreamSocket = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-
-// False: somebody listens there.
-bool make_way(const sockaddr_un& at) {
-  struct stat info {};
-  if (::lstat(at.sun_path, &info) != 0 || !S_ISSOCK(info.st_mode)) return true;
-  const UniqueFd probe(::socket(AF_UNIX, kStreamSocket, 0));
-  if (!probe.is_open()) return false;
-  // Anything else, as of a socket of another type, says that there is somebody.
-  const bool is_reached = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
-  if (is_reached || (errno != ECONNREFUSED && errno != ENOENT)) return false;
-  ::unlink(at.sun_path);
-  return true;
-}
 
 }  // namespace
 
@@ -59,6 +44,24 @@ bool is_absent(int error) {
   return error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
 }
 
+int knock(const sockaddr_un& at, socklen_t length, int type) {
+  const UniqueFd probe(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), length) == 0 ? 0 : errno;
+}
+
+InTheWay clear_the_way(const sockaddr_un& at, socklen_t length, int type) {
+  const bool is_abstract = at.sun_path[0] == '\0';
+  struct stat info {};
+  if (!is_abstract) {
+    if (::lstat(at.sun_path, &info) != 0) return errno == ENOENT ? InTheWay::kNothing : InTheWay::kOther;
+    if (!S_ISSOCK(info.st_mode)) return InTheWay::kOther;
+  }
+  if (const int error = knock(at, length, type); error != ECONNREFUSED && error != ENOENT) return InTheWay::kListener;
+  if (is_abstract) return InTheWay::kOther;
+  ::unlink(at.sun_path);
+  return InTheWay::kNothing;
+}
+
 Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t> mode, int backlog,
                                   const std::string& what) {
   sockaddr_un at{};
@@ -67,7 +70,9 @@ Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t>
   std::memcpy(at.sun_path, path.c_str(), path.size());
   UniqueFd socket(::socket(AF_UNIX, kStreamSocket, 0));
   if (!socket.is_open()) return Status::system_error(what, errno);
-  if (!make_way(at)) return Status::error(what + ": in use by another process");
+  if (clear_the_way(at, sizeof at, SOCK_STREAM) == InTheWay::kListener) {
+    return Status::error(what + ": in use by another process");
+  }
   const mode_t old_mask = mode ? ::umask(static_cast<mode_t>(~*mode & 0777)) : 0;
   const bool bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
   const int error = errno;

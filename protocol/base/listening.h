@@ -8,7 +8,9 @@
 #include <string>
 
 #include <netdb.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -28,8 +30,16 @@ UniqueFd listen_at(const addrinfo& at, int backlog);
 // IPv6, and one that works is enough.
 bool is_absent(int error);
 
-// At that path, which fits a sockaddr_un. A socket that nobody listens on any more is replaced; one in use, or another
-// kind of file, is not. Without `mode` the umask decides who may connect.
+// Whether somebody listens for sockets of that type at a Unix address: 0, or errno of connecting.
+int knock(const sockaddr_un& at, socklen_t length, int type);
+
+// What is in the way of a socket of that type at a Unix address. A socket that nobody listens on any more (its owner
+// was killed) is removed; anything but "refused" means that somebody is there: a full backlog, a socket of another
+// type, no right to know.
+enum class InTheWay : uint8_t { kNothing, kListener, kOther };
+InTheWay clear_the_way(const sockaddr_un& at, socklen_t length, int type);
+
+// At that path, which fits a sockaddr_un; see clear_the_way(). Without `mode` the umask decides who may connect.
 Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t> mode, int backlog,
                                   const std::string& what);
 

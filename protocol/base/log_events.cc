@@ -4,7 +4,7 @@ namespace egret::base {
 
 namespace {
 
-constexpr const LogEvent* kBaseEvents[] = {&kWithheld, &kHostProblem, &kReloaded, &kNeedsRestart, &kReloadRefused};
+constexpr const LogEvent* kBaseEvents[] = {&kReloaded, &kNeedsRestart, &kReloadRefused, &kHostProblem, &kWithheld};
 
 std::string_view level_name(LogLevel level) {
   constexpr std::string_view kNames[] = {"debug", "info", "warning", "error"};
@@ -15,6 +15,12 @@ std::string_view level_name(LogLevel level) {
 
 std::span<const LogEvent* const> base_log_events() {
   return kBaseEvents;
+}
+
+LogEvents joined(std::initializer_list<std::span<const LogEvent* const>> tables) {
+  LogEvents all;
+  for (const auto& table : tables) all.insert(all.end(), table.begin(), table.end());
+  return all;
 }
 
 std::string events_markdown(std::span<const LogEvent* const> events) {

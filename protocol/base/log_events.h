@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace egret::base {
 
@@ -55,6 +57,10 @@ inline constexpr LogEvent kReloadRefused{
     .meaning = "The configuration was read again and is wrong. All of the old one stays in force.",
     .advice = "Mend what the line says (file, line and key), and reload again."};
 std::span<const LogEvent* const> base_log_events();
+
+using LogEvents = std::vector<const LogEvent*>;
+// A daemon's own, and those of the libraries that it is made of.
+LogEvents joined(std::initializer_list<std::span<const LogEvent* const>> tables);
 
 // The table as GitHub's Markdown, for the README, and as a message catalog of `program` for the journal.
 std::string events_markdown(std::span<const LogEvent* const> events);

@@ -10,12 +10,28 @@
 #include <vector>
 
 #include "base/doctor.h"
-#include "base/log_events.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "base/reload.h"
 #include "base/status.h"
 
 namespace egret::base {
+
+// Rows that the table of every daemon has.
+inline constexpr OptionRow kLogLevelRow{.name = "log_level",
+                                        .type = OptionType::kChoice,
+                                        .default_value = "info",
+                                        .help = "What is logged to stderr.",
+                                        .choices = kLogLevelChoices,
+                                        .applied_by = AppliedBy::kReload};
+inline constexpr OptionRow kLogFormatRow{
+    .name = "log_format",
+    .type = OptionType::kChoice,
+    .default_value = "auto",
+    .help =
+        "auto: entries with fields where stderr is systemd's journal, else text. json: a JSON object a line, for "
+        "collectors of containers' logs.",
+    .choices = kLogFormatChoices};
 
 struct ProgramInfo {
   std::string_view name;     // "egret-proxy"
@@ -31,7 +47,7 @@ struct ProgramInfo {
   std::string (*metrics_markdown)() = nullptr;
   std::string (*stats_markdown)() = nullptr;
   // What it may say in its log.
-  std::span<const LogEvent* const> events{};
+  LogEvents events{};
 };
 
 // What main() goes on with. The sources are kept so that a daemon can load its options again.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,5 +31,12 @@ std::string_view trimmed(std::string_view text);
 
 // The trimmed parts of `text`; none if it is empty.
 std::vector<std::string> split(std::string_view text, char separator);
+
+// "1.2.3.4:5", "[::1]:5" or "name:5", without the brackets; nothing for anything else. Port 0 is one.
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+std::optional<HostPort> parse_host_port(std::string_view text);
 
 }  // namespace egret::base

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/listening.h"
 #include "base/slot_copy.h"
 #include "transport/shm.h"
 #include "transport/shm_common.h"
@@ -172,21 +173,6 @@ class ShmListener final : public Listener {
   bool needs_pause_ = false;
 };
 
-// A socket file that nobody listens on any more (its owner was killed) may be replaced; one in use may not.
-Status remove_stale_socket(const std::string& path, const sockaddr_un& address, socklen_t length) {
-  UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // Anything but "refused" means that somebody is there: a full backlog, a socket of another type, no right to know.
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 || errno != ECONNREFUSED) {
-    return Status::error("shm:" + path + " is in use by another process");
-  }
-  struct stat info {};
-  if (path[0] == '@' || ::lstat(path.c_str(), &info) < 0 || !S_ISSOCK(info.st_mode)) {
-    return Status::error("shm:" + path + " is in use and not a socket that could be replaced");
-  }
-  ::unlink(path.c_str());
-  return Status::ok();
-}
-
 }  // namespace
 
 Expected<std::unique_ptr<Listener>> shm_listen(const std::string& path, const ListenOptions& options) {
@@ -198,7 +184,11 @@ Expected<std::unique_ptr<Listener>> shm_listen(const std::string& path, const Li
   const auto* raw = reinterpret_cast<const sockaddr*>(&address);
   if (::bind(socket.get(), raw, length) < 0) {
     if (errno != EADDRINUSE) return Status::system_error("cannot listen on shm:" + path, errno);
-    if (Status removed = remove_stale_socket(path, address, length); !removed) return removed;
+    const base::InTheWay found = base::clear_the_way(address, length, SOCK_SEQPACKET);
+    if (found == base::InTheWay::kListener) return Status::error("shm:" + path + " is in use by another process");
+    if (found == base::InTheWay::kOther) {
+      return Status::error("shm:" + path + " is in use and not a socket that could be replaced");
+    }
     if (::bind(socket.get(), raw, length) < 0) return Status::system_error("cannot listen on shm:" + path, errno);
   }
   // Anybody may knock; credentials decide, before a byte is read.

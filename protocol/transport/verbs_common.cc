@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "base/text.h"
+
 namespace egret::transport::verbs {
 
 using base::Expected;
@@ -107,20 +109,9 @@ Status PinnedMemory::create(ibv_pd* domain, size_t bytes, int access) {
 }
 
 Expected<HostPort> parse_host_port(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  const Status wrong = Status::error("expected rdma:HOST:PORT, got \"rdma:" + text + "\"");
-  if (colon == std::string::npos || colon == 0) return wrong;
-  HostPort parsed{text.substr(0, colon), text.substr(colon + 1)};
-  const bool digits = !parsed.port.empty() && parsed.port.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || parsed.port.size() > 5 || std::stoul(parsed.port) == 0 || std::stoul(parsed.port) > 65535)
-    return wrong;
-  if (parsed.host.front() == '[') {
-    if (parsed.host.size() < 3 || parsed.host.back() != ']') return wrong;
-    parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
-  } else if (parsed.host.find(':') != std::string::npos) {
-    return wrong;  // an IPv6 address needs its brackets
-  }
-  return parsed;
+  auto parsed = base::parse_host_port(text);
+  if (!parsed || parsed->port == 0) return Status::error("expected rdma:HOST:PORT, got \"rdma:" + text + "\"");
+  return HostPort{std::move(parsed->host), std::to_string(parsed->port)};
 }
 
 Expected<AddressInfo> resolve(const HostPort& at, Resolve how) {

@@ -17,7 +17,7 @@ constexpr Match command(std::string_view name) {
 // What a lane, a backend and the whole proxy tell alike.
 // clang-format off
 constexpr FigureRow kLaneRows[] = {
-{"messages", "messages", kRate, Unit::kCount, "egret_proxy_lane_messages_total"},
+  {"messages", "messages", kRate, Unit::kCount, "egret_proxy_lane_messages_total"},
   {"ops_per_message", "ops/msg", kRatio, Unit::kCount, "egret_proxy_lane_ops_total", "egret_proxy_lane_messages_total"},
   {"refetches_per_message", "refetch/msg", kRatio, Unit::kCount, "egret_proxy_lane_refetches_total", "egret_proxy_lane_messages_total"},
   {"torn", "torn", kRate, Unit::kCount, "egret_proxy_lane_torn_total"},
@@ -30,7 +30,7 @@ constexpr FigureRow kLaneRows[] = {
 };
 
 constexpr FigureRow kProcessRows[] = {
-{"cpu", "CPU", kRate, Unit::kShare, "process_cpu_seconds_total"},
+  {"cpu", "CPU", kRate, Unit::kShare, "process_cpu_seconds_total"},
   {"resident", "resident", kSum, Unit::kBytes, "process_resident_memory_bytes"},
   {"descriptors", "files", kSum, Unit::kWhole, "process_open_fds"},
 };
@@ -74,7 +74,7 @@ constexpr FigureRow kLanesOwn[] = {
 
 // What a partition and the whole backend tell alike.
 constexpr FigureRow kPartitions[] = {
-{"ops", "ops", kRate, Unit::kCount, "egret_backend_ops_total"},
+  {"ops", "ops", kRate, Unit::kCount, "egret_backend_ops_total"},
   {"messages", "messages", kRate, Unit::kCount, "egret_backend_messages_total"},
   {"ops_per_message", "ops/msg", kRatio, Unit::kCount, "egret_backend_ops_total", "egret_backend_messages_total"},
   {"hit_ratio", "hit ratio", kShare, Unit::kShare, "egret_backend_get_hits_total", "egret_backend_get_misses_total"},

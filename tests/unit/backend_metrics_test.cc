@@ -8,22 +8,15 @@
 
 #include "backend/metrics.h"
 #include "base/clock.h"
+#include "metrics_text.h"
 #include "store/store.h"
 
 using namespace egret::backend;
 namespace admin = egret::admin;
 namespace op = egret::op;
+using egret::told_of;
 
 namespace {
-
-std::set<std::string> told_of(const std::string& text) {
-  std::set<std::string> names;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("# TYPE ")) names.insert(line.substr(7, line.find(' ', 7) - 7));
-  }
-  return names;
-}
 
 bool has(const std::string& text, const std::string& line) {
   return text.find("\n" + line + "\n") != std::string::npos;

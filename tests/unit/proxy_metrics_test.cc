@@ -8,10 +8,12 @@
 
 #include <doctest/doctest.h>
 
+#include "metrics_text.h"
 #include "proxy/metrics.h"
 
 using namespace egret::proxy;
 namespace admin = egret::admin;
+using egret::told_of;
 
 namespace {
 
@@ -44,15 +46,6 @@ std::map<std::string, std::string> series_of(const std::string& text) {
     series[line.substr(0, space)] = line.substr(space + 1);
   }
   return series;
-}
-
-std::set<std::string> told_of(const std::string& text) {
-  std::set<std::string> names;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("# TYPE ")) names.insert(line.substr(7, line.find(' ', 7) - 7));
-  }
-  return names;
 }
 
 }  // namespace
