@@ -3,8 +3,9 @@
 //   add_get/add_set -> out_ -> flush() -> socket -> receive() -> in_ -> judge: right key? right length? its own
 //   content?
 //
-// At most one batch is in flight: the owner composes the next one when is_idle(). All memory is allocated at
-// construction; the batch limits say how much. Owned and used by one generator thread.
+// What the bytes look like is its heirs' affair (text_connection.h, binary_connection.h). At most one batch is in
+// flight: the owner composes the next one when is_idle(). All memory is allocated at construction; the batch limits say
+// how much. Owned and used by one generator thread.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 
 #include "base/unique_fd.h"
 #include "bench/keyspace.h"
+#include "bench/load_spec.h"
 #include "bench/tally.h"
 
 namespace egret::bench {
@@ -35,8 +37,9 @@ class Connection {
     kLost,     // the connection is of no further use; what was in flight is counted as failed
   };
 
-  // `fd`: connected. `keyspace` and `tally` outlive the connection.
-  Connection(base::UniqueFd fd, const Keyspace& keyspace, const BatchLimits& limits, Tally& tally);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  virtual ~Connection() = default;
 
   int fd() const { return fd_.get(); }
   bool is_idle() const { return answered_ == requests_.size(); }
@@ -45,8 +48,8 @@ class Connection {
 
   // Starts a new batch. Only when idle. `intended_ns`: when the request should be sent; its latency counts from there.
   void begin_batch();
-  void add_get(std::span<const uint32_t> keys, uint64_t intended_ns);
-  void add_set(uint32_t key, uint64_t version, uint64_t intended_ns);
+  virtual void add_get(std::span<const uint32_t> keys, uint64_t intended_ns) = 0;
+  virtual void add_set(uint32_t key, uint64_t version, uint64_t intended_ns) = 0;
 
   Outcome flush();
   Outcome receive();
@@ -54,7 +57,7 @@ class Connection {
   // Counts what is in flight as failed and closes the socket.
   void abandon(std::string_view why);
 
- private:
+ protected:
   struct Request {
     uint64_t intended_ns;
     uint32_t first_key;  // into keys_
@@ -63,39 +66,55 @@ class Connection {
   };
   enum class Step : uint8_t { kAgain, kNeedMore, kLost };
 
-  Step judge_next(uint64_t now_ns);
-  Step judge_set(const Request& request, std::string_view input, uint64_t now_ns);
-  Step judge_get(const Request& request, std::string_view input, uint64_t now_ns);
-  Step judge_value_of_next_key(std::string_view input, size_t header_size);
-  Step judge_unexpected_value(const Request& request, std::string_view input);
-  Step judge_error_line(std::string_view input, uint64_t now_ns);
+  // `fd`: connected. `keyspace` and `tally` outlive the connection. `largest_request`, `largest_answer`: bytes of one
+  // request of the batch, and of what must be in the buffer at once to be judged.
+  Connection(base::UniqueFd fd, const Keyspace& keyspace, const BatchLimits& limits, Tally& tally,
+             size_t largest_request, size_t largest_answer);
+
+  // Judges what `input`, which is not empty, begins with, as (a part of) the answer to current_request(); takes it with
+  // consume().
+  virtual Step judge(std::string_view input, uint64_t now_ns) = 0;
+
+  void add_request(std::span<const uint32_t> keys, bool is_set, uint64_t intended_ns);
+  void append(std::string_view text);
+  void append_value(uint32_t key, uint64_t version);
+
+  const Request& current_request() const { return requests_[answered_]; }
+  uint32_t key_of(const Request& request, uint32_t position) const { return keys_[request.first_key + position]; }
+  void consume(size_t bytes) { in_begin_ += bytes; }
+  void count_value(const char* value, uint32_t key);
   void finish_request(uint64_t now_ns);
   Step lose(std::string_view why);
-  void append(std::string_view text);
 
-  base::UniqueFd fd_;
   const Keyspace& keyspace_;
   Tally& tally_;
   const uint32_t value_size_;
-  const std::string set_suffix_;    // " 0 0 <length>\r\n"
-  const std::string value_suffix_;  // " 0 <length>\r\n"
+  const size_t in_capacity_;
 
   // The batch: requests_[answered_] is the one whose answer comes next; key_cursor_ is how many of its keys are
   // settled.
   std::vector<Request> requests_;
+  uint32_t key_cursor_ = 0;
+
+ private:
+  Step judge_next(uint64_t now_ns);
+
+  base::UniqueFd fd_;
   std::vector<uint32_t> keys_;
   size_t answered_ = 0;
-  uint32_t key_cursor_ = 0;
 
   size_t out_capacity_;
   std::unique_ptr<char[]> out_;
   size_t out_size_ = 0;
   size_t out_written_ = 0;
 
-  size_t in_capacity_;
   std::unique_ptr<char[]> in_;
   size_t in_begin_ = 0;  // judged up to here
   size_t in_end_ = 0;    // received up to here
 };
+
+// A connection that speaks `protocol`; see the constructor above for the rest.
+std::unique_ptr<Connection> make_connection(Protocol protocol, base::UniqueFd fd, const Keyspace& keyspace,
+                                            const BatchLimits& limits, Tally& tally);
 
 }  // namespace egret::bench

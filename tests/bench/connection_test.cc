@@ -24,7 +24,7 @@ struct Fixture {
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data()) == 0);
     server.reset(fds[0]);
     connection =
-        std::make_unique<Connection>(egret::base::UniqueFd(fds[1]), keys, BatchLimits{4, 3, value_size}, tally);
+        make_connection(Protocol::kText, egret::base::UniqueFd(fds[1]), keys, BatchLimits{4, 3, value_size}, tally);
     tally.set_window(0, ~0ULL, false);
   }
 

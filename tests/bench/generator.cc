@@ -45,7 +45,7 @@ base::Status Generator::connect(const Address& address) {
     if (!fd) return fd.status();
     Client client;
     client.connection =
-        std::make_unique<Connection>(std::move(fd.value()), keyspace_, batch_limits(spec_, preload_batch_), tally_);
+        make_connection(spec_.protocol, std::move(fd.value()), keyspace_, batch_limits(spec_, preload_batch_), tally_);
     client.number = number;
     clients_.push_back(std::move(client));
     watch(clients_.back(), EPOLL_CTL_ADD, /*to_write=*/false);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bench/generator.h"
+#include "bench/idle_connections.h"
 #include "bench/monotonic.h"
 #include "bench/process_meter.h"
 
@@ -122,6 +123,8 @@ Status check_spec(const LoadSpec& spec) {
 
 Expected<LoadResult> run_load(const LoadSpec& spec, const Keyspace& keyspace, const Address& address,
                               const std::vector<pid_t>& pids, const std::atomic<bool>& stop) {
+  const auto idle = IdleConnections::open(address, spec.idle_connections);
+  if (!idle) return idle.status();
   std::vector<std::unique_ptr<Generator>> generators;
   for (uint32_t thread = 0; thread < spec.threads; ++thread) {
     generators.push_back(std::make_unique<Generator>(spec, keyspace, thread, stop));
@@ -132,6 +135,10 @@ Expected<LoadResult> run_load(const LoadSpec& spec, const Keyspace& keyspace, co
   if (!costs.after) return costs.after.status();
   LoadResult result = summarise(generators);
   add_costs(costs.after.value() - costs.before.value(), !pids.empty(), result);
+  if (const Status status = idle.value().check(); !status) {
+    ++result.total.errors;
+    if (result.first_error.empty()) result.first_error = status.message();
+  }
   return result;
 }
 

@@ -5,8 +5,12 @@
 
 namespace egret::bench {
 
+enum class Protocol : uint8_t { kText, kBinary };
+
 struct LoadSpec {
-  uint32_t connections = 50;
+  Protocol protocol = Protocol::kText;
+  uint32_t connections = 50;      // those that send
+  uint32_t idle_connections = 0;  // open besides: each has sent one request, long ago
   uint32_t depth = 1;     // requests a connection sends in one write; it sends the next ones when all are answered
   uint32_t multiget = 1;  // keys per get
   uint32_t value_size = 100;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/compare.h"
+#include "bench/duel.h"
 #include "bench/options.h"
 #include "bench/report.h"
 #include "bench_cache/command.h"
@@ -29,7 +29,6 @@ Sides sides_of(const Options& options) {
   sides.peer_command = options.peer;
   sides.peer_memory_mib = options.peer_memory_mib;
   sides.rounds = options.rounds;
-  sides.quiet_cpus = options.quiet_cpus;
   if (!options.spawn.empty()) {
     sides.start_subject = [&options] { return start_memcached(options.spawn, options.peer_memory_mib); };
   } else if (!options.egret.binaries.empty()) {

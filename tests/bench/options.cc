@@ -13,6 +13,12 @@ void add_load_options(CLI::App& app, LoadSpec& load) {
   app.add_option("-d,--depth", load.depth, "requests a connection sends in one write; the next when all are answered")
       ->capture_default_str()
       ->group(group);
+  app.add_option("--idle", load.idle_connections, "connections that are open besides and send nothing")
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag_callback(
+         "--binary", [&load] { load.protocol = Protocol::kBinary; }, "speak the binary protocol instead of text")
+      ->group(group);
   app.add_option("-m,--multiget", load.multiget, "keys per get")->capture_default_str()->group(group);
   app.add_option("-v,--value-size", load.value_size, "bytes per value")->capture_default_str()->group(group);
   app.add_option("-k,--keys", load.keys, "number of different keys")->capture_default_str()->group(group);
@@ -85,10 +91,10 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_status) {
       "egret-bench");
   add_server_options(app, options);
   add_load_options(app, options.load);
-  app.add_option("--rounds", options.rounds, "rounds; with a peer: of both in turn")
+  app.add_option("--rounds", options.rounds.rounds, "rounds; with a peer: of both in turn")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--quiet", options.quiet_cpus,
+  app.add_option("--quiet", options.rounds.quiet_cpus,
                  "run a round again in which others kept more CPUs busy than this, such as 0.3; 0: never")
       ->capture_default_str();
   app.add_flag("--suite", options.suite, "the fixed set of cases, instead of one given by the load options");

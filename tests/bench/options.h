@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/load_spec.h"
+#include "bench/rounds.h"
 #include "bench/server.h"
 
 namespace egret::bench {
@@ -18,8 +19,7 @@ struct Options {
   EgretFiles egret;       // .binaries not empty: Egret's own daemons
   std::string peer;       // a memcached command
   uint64_t peer_memory_mib = 0;
-  uint32_t rounds = 3;
-  double quiet_cpus = 0;
+  RoundsSpec rounds;
   bool suite = false;
   std::vector<std::string> cases;  // of the suite; empty: all
   bool json = false;

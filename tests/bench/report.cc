@@ -140,9 +140,11 @@ std::string side_json(const std::string& name, const std::vector<LoadResult>& ro
 
 std::string spec_json(const LoadSpec& spec) {
   return format(
-             "{\"connections\": %u, \"depth\": %u, \"multiget\": %u, \"value_size\": %u, \"keys\": %u, \"key_size\": "
+             "{\"protocol\": \"%s\", \"connections\": %u, \"idle_connections\": %u, \"depth\": %u, \"multiget\": %u, "
+             "\"value_size\": %u, \"keys\": %u, \"key_size\": "
              "%u, ",
-             spec.connections, spec.depth, spec.multiget, spec.value_size, spec.keys, spec.key_size) +
+             spec.protocol == Protocol::kText ? "text" : "binary", spec.connections, spec.idle_connections, spec.depth,
+             spec.multiget, spec.value_size, spec.keys, spec.key_size) +
          format("\"zipf\": %g, \"read_share\": %g, \"rate\": %g, \"duration_s\": %g, \"warmup_s\": %g, ", spec.zipf,
                 spec.read_share, spec.rate, spec.duration_s, spec.warmup_s) +
          format("\"threads\": %u, \"seed\": %llu}", spec.threads, static_cast<unsigned long long>(spec.seed));

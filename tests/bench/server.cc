@@ -1,11 +1,14 @@
 #include "bench/server.h"
 
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/monotonic.h"
@@ -18,6 +21,8 @@ using base::Expected;
 using base::Status;
 
 constexpr uint64_t kStartTimeoutNs = 60 * kNsPerSecond;  // a backend populates all its memory before it serves
+constexpr double kVersionTimeoutS = 2;
+constexpr const char* kMemcachedConnections = "16384";
 constexpr timespec kStartPoll{0, 20'000'000};
 
 // The end of a daemon's log, which says why it did not start.
@@ -60,17 +65,48 @@ Status add_child(Server& server, const std::vector<std::string>& arguments, cons
   return Status::ok();
 }
 
-// A Server with a temporary folder and a free TCP address.
-Expected<Server> prepare(std::string name) {
+// A Server with a temporary folder and an address where nobody is yet.
+Expected<Server> prepare(std::string name, Door door) {
   Server server;
   server.name = std::move(name);
   auto folder = TemporaryFolder::make();
   if (!folder) return folder.status();
+  server.folders.push_back(std::move(folder.value()));
+  const std::string& path = server.folders.back().path();
+  if (door == Door::kUnix) {
+    ::chmod(path.c_str(), 0777);  // a memcached that was started by root makes its socket as nobody
+    server.address = Address{"", "", path + "/socket"};
+    return server;
+  }
   const auto port = free_loopback_port();
   if (!port) return port.status();
-  server.folders.push_back(std::move(folder.value()));
   server.address = Address{"127.0.0.1", std::to_string(port.value()), ""};
   return server;
+}
+
+std::vector<std::string> words_of(const std::string& command) {
+  std::istringstream stream(command);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::string program_name(const std::vector<std::string>& words) {
+  return std::filesystem::path(words[0]).filename().string();
+}
+
+// twemproxy's form of an address, for listening and for its servers.
+std::string twemproxy_address(const Address& address) {
+  return address.path.empty() ? address.to_string() : address.path;
+}
+
+// A connection is made to the server at the start and kept; a request waits for its answer as long as that takes.
+std::string twemproxy_conf(const Address& listen, const Address& server) {
+  const std::string mode = listen.path.empty() ? "" : " 0777";
+  return "bench:\n  listen: " + twemproxy_address(listen) + mode +
+         "\n  hash: fnv1a_64\n  distribution: ketama\n  auto_eject_hosts: false\n  preconnect: true\n"
+         "  backlog: 1024\n  servers:\n   - " +
+         twemproxy_address(server) + ":1 behind\n";
 }
 
 std::string find_conf(const EgretFiles& files) {
@@ -97,14 +133,37 @@ uint64_t Server::memory_limit_bytes() const {
   return read_stat(address, "limit_maxbytes");
 }
 
-Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib) {
-  std::istringstream words(command);
-  std::vector<std::string> arguments;
-  for (std::string word; words >> word;) arguments.push_back(word);
+std::string Server::version() const {
+  const auto answer = exchange(address, "version\r\n", "\r\n", kVersionTimeoutS);
+  constexpr std::string_view kWord = "VERSION ";
+  if (!answer || !answer.value().starts_with(kWord)) return "";
+  return answer.value().substr(kWord.size(), answer.value().size() - kWord.size() - 2);
+}
+
+bool is_installed(const std::string& command) {
+  const auto words = words_of(command);
+  if (words.empty()) return false;
+  if (words[0].find('/') != std::string::npos) return ::access(words[0].c_str(), X_OK) == 0;
+  const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access((std::filesystem::path(folder) / words[0]).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib, Door door) {
+  std::vector<std::string> arguments = words_of(command);
   if (arguments.empty()) return Status::error("no command for memcached");
-  auto server = prepare(std::filesystem::path(arguments[0]).filename().string());
+  auto server = prepare(program_name(arguments), door);
   if (!server) return server;
-  arguments.insert(arguments.end(), {"-l", "127.0.0.1", "-p", server.value().address.port, "-U", "0"});
+  const Address& address = server.value().address;
+  if (door == Door::kUnix) {
+    arguments.insert(arguments.end(), {"-s", address.path, "-a", "0777"});
+  } else {
+    arguments.insert(arguments.end(), {"-l", address.host, "-p", address.port, "-U", "0"});
+  }
+  arguments.insert(arguments.end(), {"-c", kMemcachedConnections});
   if (::geteuid() == 0) arguments.insert(arguments.end(), {"-u", "nobody"});
   if (memory_mib != 0) arguments.insert(arguments.end(), {"-m", std::to_string(memory_mib)});
   if (Status status = add_child(server.value(), arguments, server.value().folders[0].path() + "/log"); !status)
@@ -113,18 +172,45 @@ Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib
   return server;
 }
 
-Expected<Server> start_egret(const EgretFiles& files) {
-  auto prepared = prepare("Egret");
+Expected<Server> start_twemproxy(const std::string& command, const std::string& memcached, uint64_t memory_mib,
+                                 Door door) {
+  std::vector<std::string> arguments = words_of(command);
+  if (arguments.empty()) return Status::error("no command for twemproxy");
+  auto started = start_memcached(memcached, memory_mib, door);
+  auto prepared = prepare(program_name(arguments), door);
+  const auto stats_port = free_loopback_port();
+  if (!started) return started;
+  if (!prepared) return prepared;
+  if (!stats_port) return stats_port.status();
+  Server server = std::move(started.value());
+  const std::string conf = twemproxy_conf(prepared.value().address, server.address);
+  server.name = prepared.value().name;
+  server.address = prepared.value().address;
+  server.folders.push_back(std::move(prepared.value().folders[0]));
+  const std::string& folder = server.folders.back().path();
+  std::ofstream(folder + "/conf.yml") << conf;
+  arguments.insert(arguments.end(), {"-c", folder + "/conf.yml", "-v", "0", "-o", folder + "/log", "-p",
+                                     folder + "/pid", "-a", "127.0.0.1", "-s", std::to_string(stats_port.value())});
+  if (Status status = add_child(server, arguments, folder + "/output"); !status) return status;
+  if (Status status = wait_for(server); !status) return status;
+  return server;
+}
+
+Expected<Server> start_egret(const EgretFiles& files, Door door) {
+  auto prepared = prepare("Egret", Door::kTcp);
   if (!prepared) return prepared;
   Server& server = prepared.value();
   const std::string folder = server.folders[0].path();
   const std::string conf = find_conf(files);
   const std::string meeting = "shm:" + folder + "/backend.sock";
+  const std::string tcp = "tcp:" + server.address.to_string();
+  const Address socket{"", "", folder + "/proxy.sock"};
+  if (door == Door::kUnix) server.address = socket;
   const auto backend = with_settings(
       {files.binaries + "/egret-backend", "--config", conf + "/egret-backend.yaml", "--set", "listen=" + meeting},
       files.backend_set);
   const auto proxy = with_settings({files.binaries + "/egret-proxy", "--config", conf + "/egret-proxy.yaml", "--set",
-                                    "listen=tcp:" + server.address.to_string(), "--set", "backends=" + meeting},
+                                    "listen=" + tcp + "," + socket.to_string(), "--set", "backends=" + meeting},
                                    files.proxy_set);
   if (Status status = add_child(server, backend, folder + "/backend.log"); !status) return status;
   if (Status status = add_child(server, proxy, folder + "/proxy.log"); !status) return status;

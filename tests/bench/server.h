@@ -1,5 +1,5 @@
-// The servers a run is put on: one that is there already, a memcached, or Egret's two daemons. What is started here is
-// ended when the Server goes.
+// The servers a run is put on: one that is there already, a memcached, a proxy of somebody else's with a memcached
+// behind it, or Egret's two daemons. What is started here is ended when the Server goes.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,25 @@ struct Server {
     while (!children.empty()) children.pop_back();
   }
 
+  // What it says to "version", without the word; empty if it says nothing of the kind.
+  std::string version() const;
+  // The process that clients are connected to; 0 if it is not one of ours.
+  pid_t front() const { return pids.empty() ? 0 : pids.back(); }
   // The memory for items, as its `stats` tell; 0 if they do not.
   uint64_t memory_limit_bytes() const;
 };
 
-// `command`: the program and further arguments, separated by blanks. Added to them: a free port of 127.0.0.1, no UDP,
-// -u nobody for root, and -m (MiB) unless memory_mib is 0.
-base::Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib);
+// How clients reach a server: by a free port of 127.0.0.1, or a socket in a temporary folder of its own.
+enum class Door : uint8_t { kTcp, kUnix };
+
+// `command`: the program and further arguments, separated by blanks. Added to them: its address, no UDP, -u nobody for
+// root, -c for more connections than any run opens, and -m (MiB) unless memory_mib is 0.
+base::Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib, Door door = Door::kTcp);
+
+// twemproxy, of which `command` is as above, and a memcached behind it (.pids: memcached, twemproxy), both by the same
+// kind of door. One pool of one server, ketama, nothing ejected, nothing logged.
+base::Expected<Server> start_twemproxy(const std::string& command, const std::string& memcached, uint64_t memory_mib,
+                                       Door door);
 
 struct EgretFiles {
   std::string binaries;  // the folder of egret-backend and egret-proxy
@@ -45,7 +57,11 @@ struct EgretFiles {
   std::vector<std::string> backend_set;  // KEY=VALUE, passed on as --set
   std::vector<std::string> proxy_set;
 };
-// Backend and proxy on a shared-memory socket in a temporary folder, the proxy on a free port of 127.0.0.1.
-base::Expected<Server> start_egret(const EgretFiles& files);
+// Backend and proxy (.pids in this order) on a shared-memory socket in a temporary folder. The proxy listens at a free
+// port of 127.0.0.1 and on a Unix socket; .address is the one of `door`.
+base::Expected<Server> start_egret(const EgretFiles& files, Door door = Door::kTcp);
+
+// Whether the command's program is there.
+bool is_installed(const std::string& command);
 
 }  // namespace egret::bench

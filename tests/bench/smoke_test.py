@@ -137,10 +137,22 @@ class CountsAgree(unittest.TestCase):
         with Memcached() as server:
             for load in (["-c", "50"], ["-c", "10", "-d", "16"], ["-c", "10", "-m", "50", "-r", "1"],
                          ["-c", "7", "-d", "4", "-m", "3", "--threads", "2", "-r", "0.5", "--zipf", "0.99"],
+                         ["-c", "10", "-d", "4", "--binary"], ["-c", "10", "-m", "20", "-r", "1", "--binary"],
                          ["-v", "0"], ["-v", "1"], ["-v", "102400", "-k", "100", "-d", "3"], ["-r", "0"]):
                 with self.subTest(load=load):
                     figures = self.check(server, *load)
                     self.assertEqual(figures["total"]["misses"], 0)
+
+    def test_idle_connections_are_open_meanwhile(self):
+        with Memcached() as server:
+            run = subprocess.Popen([BENCH, "--connect", server.address, "--idle", "200", "-c", "5", "--rounds", "1", "-t", "1"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            open_at_once = 0
+            while run.poll() is None:
+                open_at_once = max(open_at_once, int(server.stats()["curr_connections"]))
+                time.sleep(0.05)
+            self.assertEqual(run.returncode, 0)
+            self.assertGreaterEqual(open_at_once, 205)
 
     def test_paced_load_keeps_its_rate(self):
         with Memcached() as server:
@@ -184,7 +196,7 @@ class SpawnedServers(unittest.TestCase):
         try:
             self.write_script(folder, "egret-backend", "exec sleep 60")
             self.write_script(folder, "egret-proxy", """
-                for word; do case $word in listen=tcp:127.0.0.1:*) port=${word##*:};; esac; done
+                for word; do case $word in listen=tcp:127.0.0.1:*) port=${word#listen=tcp:127.0.0.1:}; port=${port%%,*};; esac; done
                 exec memcached -l 127.0.0.1 -p $port -U 0 -u nobody""")
             status, out, err = run_bench("--spawn-egret", folder, "--conf", "/the/conf", "--backend-set", "partitions=1",
                                          "--rounds", "1", "-t", "0.2", "-k", "1000", "--json", "--quiet", "64")
@@ -258,6 +270,23 @@ class LiesAreSeen(unittest.TestCase):
 
     def test_error_answer(self):
         self.check(lambda store, keys: b"SERVER_ERROR backend gone\r\n", "SERVER_ERROR backend gone")
+
+    def test_an_idle_connection_that_is_sent_something(self):
+        store = {}
+
+        def answer(words, value):
+            if words[0] == b"set":
+                store[words[1]] = value
+                return b"STORED\r\n"
+            if words[1] == b"egret-bench-is-idle":
+                return b"END\r\nEND\r\n"  # one answer too many
+            return self.item(words[1], store[words[1]]) + b"END\r\n"
+
+        server = FalseServer(answer)
+        status, _, err = run_bench("--connect", server.address, "-c", "2", "--idle", "1", "-k", "10", "-t", "0.1", "--rounds", "1")
+        server.listener.close()
+        self.assertEqual(status, 1, err)
+        self.assertIn("an idle connection was sent something", err)
 
     def test_hanging_up(self):
         self.check(lambda store, keys: None, "closed the connection")

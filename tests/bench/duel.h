@@ -1,5 +1,4 @@
-// One case of load, put on a subject and on a peer in turn, A B A B ..., and what their figures are to each other.
-// Drift of the machine hits both runs of a pair alike, so ratios are taken pair by pair and only then summed up.
+// One case of load, put on a subject and on a peer in turn, A B B A ..., and what their figures are to each other.
 #pragma once
 
 #include <atomic>
@@ -10,6 +9,7 @@
 
 #include "base/status.h"
 #include "bench/load.h"
+#include "bench/rounds.h"
 #include "bench/server.h"
 
 namespace egret::bench {
@@ -20,8 +20,7 @@ struct Sides {
   std::function<base::Expected<Server>()> start_subject;  // empty: only the peer is measured
   std::string peer_command;                               // empty: only the subject is measured
   uint64_t peer_memory_mib = 0;                           // 0: as much as the subject says it has
-  uint32_t rounds = 3;
-  double quiet_cpus = 0;  // a round in which others kept more CPUs busy than this is run again; 0: never
+  RoundsSpec rounds;
 };
 
 struct CaseResult {
@@ -39,17 +38,6 @@ struct CaseResult {
 base::Expected<CaseResult> run_case(const std::string& name, const LoadSpec& spec, const Sides& sides,
                                     const std::atomic<bool>& stop);
 
-using Metric = double LoadResult::*;
-
-double median_of(std::vector<double> values);
-double median_of(const std::vector<LoadResult>& rounds, Metric metric);
-
-// Subject's figure over peer's, pair by pair. All 0 when a side is absent or a figure of the peer is 0.
-struct Ratio {
-  double median = 0;
-  double min = 0;
-  double max = 0;
-};
 Ratio ratio_of(const CaseResult& result, Metric metric);
 
 // The fixed set of cases, of which `base` gives duration, warm-up, threads, seed, key distribution and read share.

@@ -1,4 +1,4 @@
-#include "bench/compare.h"
+#include "bench/duel.h"
 
 #include <doctest/doctest.h>
 
