@@ -62,7 +62,10 @@ class ShmClientEndpoint final : public ClientEndpoint {
     if (Status done = requests_.map(fds_[kRequestFd].get(), request_file_bytes(shape), PROT_READ | PROT_WRITE); !done) {
       return done;
     }
-    return responses_.map(fds_[kResponseFd].get(), shape.response_bytes, PROT_READ);
+    if (Status done = responses_.map(fds_[kResponseFd].get(), shape.response_bytes, PROT_READ); !done) return done;
+    // What is mapped stays mapped, and a session costs three descriptors instead of five.
+    for (const RegionFd mapped : {kRequestFd, kResponseFd}) fds_[mapped].reset();
+    return Status::ok();
   }
   const Limits& limits() const override { return limits_; }
   std::byte* request_image() override { return requests_.data(); }

@@ -12,6 +12,7 @@
 #include "bench/options.h"
 #include "bench/report.h"
 #include "bench_cache/command.h"
+#include "bench_rpc/command.h"
 #include "bench_verbs/command.h"
 
 namespace egret::bench {
@@ -98,8 +99,15 @@ int run_density(int argc, char** argv) {
 int run_growth(int argc, char** argv) {
   return bench_cache::run_growth(argc, argv, g_stop);
 }
-constexpr std::array<Command, 5> kCommands{
-    {{"run", run}, {"verbs", run_verbs}, {"hits", run_hits}, {"density", run_density}, {"growth", run_growth}}};
+int run_rpc(int argc, char** argv) {
+  return bench_rpc::run(argc, argv, g_stop);
+}
+constexpr std::array<Command, 6> kCommands{{{"run", run},
+                                            {"rpc", run_rpc},
+                                            {"verbs", run_verbs},
+                                            {"hits", run_hits},
+                                            {"density", run_density},
+                                            {"growth", run_growth}}};
 
 }  // namespace
 }  // namespace egret::bench

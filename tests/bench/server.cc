@@ -36,12 +36,7 @@ std::string log_tail(const std::string& path) {
 }
 
 std::string why_not(Server& server, const Status& status) {
-  std::string message = server.name + " does not serve: " + status.message();
-  for (ChildProcess& child : server.children) {
-    message += child.has_ended() ? "\n  ended; its log: " : "\n  runs; its log: ";
-    message += log_tail(child.log_path());
-  }
-  return message;
+  return server.name + " does not serve: " + status.message() + logs_of(server);
 }
 
 // Until it answers; not for longer than kStartTimeoutNs, nor when one of its processes has ended.
@@ -129,6 +124,15 @@ std::vector<std::string> with_settings(std::vector<std::string> arguments, const
 
 }  // namespace
 
+std::string logs_of(Server& server) {
+  std::string logs;
+  for (ChildProcess& child : server.children) {
+    logs += child.has_ended() ? "\n  ended; its log: " : "\n  runs; its log: ";
+    logs += log_tail(child.log_path());
+  }
+  return logs;
+}
+
 uint64_t Server::memory_limit_bytes() const {
   return read_stat(address, "limit_maxbytes");
 }
@@ -196,23 +200,32 @@ Expected<Server> start_twemproxy(const std::string& command, const std::string& 
   return server;
 }
 
-Expected<Server> start_egret(const EgretFiles& files, Door door) {
+Expected<Server> start_backend(const EgretFiles& files, std::string& meeting) {
   auto prepared = prepare("Egret", Door::kTcp);
   if (!prepared) return prepared;
   Server& server = prepared.value();
   const std::string folder = server.folders[0].path();
-  const std::string conf = find_conf(files);
-  const std::string meeting = "shm:" + folder + "/backend.sock";
+  meeting = "shm:" + folder + "/backend.sock";
+  const auto backend = with_settings({files.binaries + "/egret-backend", "--config",
+                                      find_conf(files) + "/egret-backend.yaml", "--set", "listen=" + meeting},
+                                     files.backend_set);
+  if (Status status = add_child(server, backend, folder + "/backend.log"); !status) return status;
+  return prepared;
+}
+
+Expected<Server> start_egret(const EgretFiles& files, Door door) {
+  std::string meeting;
+  auto prepared = start_backend(files, meeting);
+  if (!prepared) return prepared;
+  Server& server = prepared.value();
+  const std::string& folder = server.folders[0].path();
   const std::string tcp = "tcp:" + server.address.to_string();
   const Address socket{"", "", folder + "/proxy.sock"};
   if (door == Door::kUnix) server.address = socket;
-  const auto backend = with_settings(
-      {files.binaries + "/egret-backend", "--config", conf + "/egret-backend.yaml", "--set", "listen=" + meeting},
-      files.backend_set);
-  const auto proxy = with_settings({files.binaries + "/egret-proxy", "--config", conf + "/egret-proxy.yaml", "--set",
-                                    "listen=" + tcp + "," + socket.to_string(), "--set", "backends=" + meeting},
-                                   files.proxy_set);
-  if (Status status = add_child(server, backend, folder + "/backend.log"); !status) return status;
+  const auto proxy =
+      with_settings({files.binaries + "/egret-proxy", "--config", find_conf(files) + "/egret-proxy.yaml", "--set",
+                     "listen=" + tcp + "," + socket.to_string(), "--set", "backends=" + meeting},
+                    files.proxy_set);
   if (Status status = add_child(server, proxy, folder + "/proxy.log"); !status) return status;
   if (Status status = wait_for(server); !status) return status;
   return prepared;

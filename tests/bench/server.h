@@ -64,4 +64,9 @@ base::Expected<Server> start_egret(const EgretFiles& files, Door door = Door::kT
 // Whether the command's program is there.
 bool is_installed(const std::string& command);
 
+// The backend alone. It serves, some time from now, sessions at `meeting` ("shm:..."), and nobody at the address.
+base::Expected<Server> start_backend(const EgretFiles& files, std::string& meeting);
+// The end of the log of each of its processes, and whether it has ended: for the message that says what went wrong.
+std::string logs_of(Server& server);
+
 }  // namespace egret::bench

@@ -16,8 +16,6 @@
 namespace egret::bench_store {
 namespace {
 
-constexpr uint64_t kOverhead = 48;  // bytes of memory for each item, beyond its key and value
-constexpr uint64_t kLeastMemory = 8u << 20;
 constexpr uint32_t kLargeValue = 1024;
 
 // Sections of one run: a store that holds everything, the same filled up, and a store of larger values.
@@ -58,12 +56,6 @@ constexpr std::array<Case, 5> kLargeCases{{
     {"1 KiB: set (overwrite), batch of 32", Mix::kSet, 32},
 }};
 constexpr std::array<Case, 1> kFullLargeCases{{{"1 KiB: insert, evicting, batch of 32", Mix::kInsert, 32}}};
-
-uint64_t memory_for(uint64_t items, uint32_t value_size) {
-  constexpr uint64_t kPagesBegunOrFree = 1u << 20;
-  const uint64_t bytes = std::max(items * (kKeyLength + value_size + kOverhead), kLeastMemory) + kPagesBegunOrFree;
-  return (bytes + (1u << 20) - 1) >> 20 << 20;
-}
 
 template <size_t kCount>
 void run_cases(StoreBench& bench, const std::array<Case, kCount>& cases, const Probe& control,

@@ -16,6 +16,10 @@ namespace egret::bench_store {
 
 inline constexpr uint64_t kHashSeed = 4711;
 
+// Bytes of a store that holds so many items of 16 byte keys, and about a tenth more.
+inline constexpr uint64_t kOverhead = 48;  // for each item, beyond its key and value
+uint64_t memory_for(uint64_t items, uint32_t value_size);
+
 // Ends the process with a message when there is no such store. The clock must outlive it.
 std::unique_ptr<store::Store> make_store(uint64_t memory, uint32_t item_size_max, const base::Clock& clock);
 

@@ -1,0 +1,48 @@
+// As many rpc sessions with one backend as are asked for, as so many workers of proxies would have them.
+//
+// Thread: the one that made it. Opening blocks; a session that is lost, refused or not open in time is an error.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "rpc/client_session.h"
+
+namespace egret::bench_rpc {
+
+class Crowd final : private rpc::SessionObserver {
+ public:
+  // `address`: transport/address.h. `window`: slots per lane that each session asks for.
+  Crowd(std::string address, uint32_t window, const base::Clock& clock);
+  ~Crowd();
+
+  // Asked again and again while sessions are being opened; false: give up.
+  using GoesOn = std::function<bool()>;
+  // Opens or closes sessions until there are so many. Gives up after `patience_s` without one more, too.
+  base::Status resize(size_t sessions, double patience_s, const GoesOn& goes_on);
+  size_t size() const { return sessions_.size(); }
+  rpc::ClientSession& at(size_t index) { return *sessions_[index]; }
+  // Ok, or why one of them is no longer open.
+  const base::Status& health() const { return lost_; }
+
+ private:
+  void on_session_connecting(rpc::ClientSession&) override {}
+  void on_session_open(rpc::ClientSession&) override {}
+  void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
+  base::Status wait_until_open(size_t first, double patience_s, const GoesOn& goes_on);
+
+  const std::string address_;
+  const uint32_t window_;
+  const base::Clock& clock_;
+  const uint64_t first_worker_id_;
+  std::vector<std::unique_ptr<rpc::ClientSession>> sessions_;
+  std::string why_;    // the last attempt failed
+  base::Status lost_;  // of one that was open, or was turned away
+};
+
+}  // namespace egret::bench_rpc

@@ -1,0 +1,58 @@
+// What is measured: the store in this process, and the backend's over slots, with different numbers of sessions, in
+// turn.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/server.h"
+
+namespace egret::bench_rpc {
+
+struct MeasureOptions {
+  bench::EgretFiles egret;
+  uint32_t keys = 12'000'000;
+  uint32_t value_size = 32;
+  uint32_t ops_per_set = 20;  // one op of so many is a set; 0: none
+  uint32_t ops_per_message = 0;
+  uint32_t partitions = 1;
+  uint32_t window = 32;
+  std::vector<uint32_t> sessions{1, 16, 256, 1024, 4096};
+  uint32_t turn_ms = 1;  // where sessions are active in turn
+  double seconds = 1;    // of each measurement
+  int rounds = 5;
+  bool measures_store = true;  // in this process, too
+};
+
+// One measurement.
+struct Round {
+  double cpu_ns = 0;   // of the backend's threads, an op
+  double wall_ns = 0;  // an op and partition
+  double client_ns = 0;
+  double waits = 0;  // share of the time in which the client had nothing to do
+  double ops_per_message = 0;
+  double others_busy = 0;  // CPUs that neither the backend nor the client kept busy
+};
+
+// So many sessions, of which one is active: always the same, or each in turn.
+struct Shape {
+  uint32_t sessions = 1;
+  bool in_turn = false;
+  std::vector<Round> rounds{};
+  uint64_t granted = 0;   // bytes of a session's region
+  uint64_t resident = 0;  // bytes by which the backend grew, from no session to so many
+};
+
+struct Outcome {
+  std::vector<double> store_ns;  // CPU time of an op of the store in this process, in each round
+  std::vector<Shape> shapes;     // the first is that of least sessions
+  uint64_t cut = 0;              // gets that are not counted, since their value did not fit the message
+};
+
+// What was measured before an error is in `outcome`, too. `errors` counts wrong answers.
+base::Status measure(const MeasureOptions& options, const std::atomic<bool>& stop, Outcome& outcome, uint64_t& errors);
+
+}  // namespace egret::bench_rpc
