@@ -72,6 +72,10 @@ bool ChildProcess::has_ended() {
   return pid_ < 0;
 }
 
+void ChildProcess::ask_to_end() {
+  if (!has_ended()) ::kill(pid_, SIGTERM);
+}
+
 void ChildProcess::end() {
   if (has_ended()) return;
   ::kill(pid_, SIGTERM);

@@ -12,6 +12,7 @@
 #include "bench/options.h"
 #include "bench/report.h"
 #include "bench_cache/command.h"
+#include "bench_compare/command.h"
 #include "bench_rpc/command.h"
 #include "bench_verbs/command.h"
 
@@ -87,6 +88,9 @@ struct Command {
   std::string_view name;
   int (*run)(int argc, char** argv);  // argv[0] is the command's name
 };
+int run_compare(int argc, char** argv) {
+  return bench_compare::run(argc, argv, g_stop);
+}
 int run_verbs(int argc, char** argv) {
   return bench_verbs::run(argc, argv, g_stop);
 }
@@ -102,8 +106,9 @@ int run_growth(int argc, char** argv) {
 int run_rpc(int argc, char** argv) {
   return bench_rpc::run(argc, argv, g_stop);
 }
-constexpr std::array<Command, 6> kCommands{{{"run", run},
+constexpr std::array<Command, 7> kCommands{{{"run", run},
                                             {"rpc", run_rpc},
+                                            {"compare", run_compare},
                                             {"verbs", run_verbs},
                                             {"hits", run_hits},
                                             {"density", run_density},

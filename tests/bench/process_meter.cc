@@ -120,4 +120,8 @@ Expected<ProcessCost> read_process_cost(const std::vector<pid_t>& pids) {
   return cost;
 }
 
+uint64_t resident_bytes(pid_t pid) {
+  return field_of(read_file("/proc/" + std::to_string(pid) + "/status"), "\nVmRSS:") << 10;
+}
+
 }  // namespace egret::bench

@@ -31,4 +31,7 @@ struct ProcessCost {
 // Reads the sum over `pids` now. Fails when one of them does not exist.
 base::Expected<ProcessCost> read_process_cost(const std::vector<pid_t>& pids);
 
+// Resident bytes of a process; 0 if it does not exist.
+uint64_t resident_bytes(pid_t pid);
+
 }  // namespace egret::bench

@@ -1,5 +1,6 @@
 #include "bench/server.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +24,7 @@ using base::Status;
 
 constexpr uint64_t kStartTimeoutNs = 60 * kNsPerSecond;  // a backend populates all its memory before it serves
 constexpr double kVersionTimeoutS = 2;
-constexpr const char* kMemcachedConnections = "16384";
+constexpr rlim_t kMemcachedConnections = 16384;
 constexpr timespec kStartPoll{0, 20'000'000};
 
 // The end of a daemon's log, which says why it did not start.
@@ -88,6 +90,13 @@ std::vector<std::string> words_of(const std::string& command) {
 
 std::string program_name(const std::vector<std::string>& words) {
   return std::filesystem::path(words[0]).filename().string();
+}
+
+// Without root's rights a memcached does not start if it is asked for more than the system lets it open.
+std::string memcached_connections() {
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  return std::to_string(known ? std::min(limit.rlim_max, kMemcachedConnections) : kMemcachedConnections);
 }
 
 // twemproxy's form of an address, for listening and for its servers.
@@ -167,7 +176,7 @@ Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib
   } else {
     arguments.insert(arguments.end(), {"-l", address.host, "-p", address.port, "-U", "0"});
   }
-  arguments.insert(arguments.end(), {"-c", kMemcachedConnections});
+  arguments.insert(arguments.end(), {"-c", memcached_connections()});
   if (::geteuid() == 0) arguments.insert(arguments.end(), {"-u", "nobody"});
   if (memory_mib != 0) arguments.insert(arguments.end(), {"-m", std::to_string(memory_mib)});
   if (Status status = add_child(server.value(), arguments, server.value().folders[0].path() + "/log"); !status)

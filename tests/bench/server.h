@@ -26,11 +26,15 @@ struct Server {
   Server& operator=(Server&&) = default;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // In reverse order of starting: the proxy before the backend.
   ~Server() {
+    ask_to_end();
     while (!children.empty()) children.pop_back();
   }
 
+  // In reverse order of starting: the proxy before the backend. A memcached takes up to a second.
+  void ask_to_end() {
+    for (auto child = children.rbegin(); child != children.rend(); ++child) child->ask_to_end();
+  }
   // What it says to "version", without the word; empty if it says nothing of the kind.
   std::string version() const;
   // The process that clients are connected to; 0 if it is not one of ours.

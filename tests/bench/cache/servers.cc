@@ -1,10 +1,10 @@
 #include "bench_cache/servers.h"
 
-#include <fstream>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
 
+#include "bench/process_meter.h"
 #include "bench/text_client.h"
 
 namespace egret::bench_cache {
@@ -84,12 +84,7 @@ uint64_t stat(const Stats& stats, const std::string& name) {
 }
 
 uint64_t resident_bytes(const Server& server) {
-  if (server.pids.empty()) return 0;
-  std::ifstream status("/proc/" + std::to_string(server.pids.front()) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmRSS:")) return std::strtoull(line.c_str() + 6, nullptr, 10) << 10;
-  }
-  return 0;
+  return server.pids.empty() ? 0 : bench::resident_bytes(server.pids.front());
 }
 
 }  // namespace egret::bench_cache

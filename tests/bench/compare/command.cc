@@ -1,0 +1,151 @@
+// The way of a comparison:
+//
+//   options -> find_contenders -> measure_row of each row, measure_sweep of each sweep -> Report -> Markdown, JSON
+#include "bench_compare/command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/idle_connections.h"
+#include "bench_compare/contenders.h"
+#include "bench_compare/measure.h"
+#include "bench_compare/report.h"
+#include "bench_compare/rows.h"
+
+namespace egret::bench_compare {
+namespace {
+
+using base::Status;
+
+constexpr double kWarmupShare = 0.25;  // of the duration, so that short runs stay short
+constexpr uint32_t kSweepRounds = 3;   // a curve needs less than a verdict
+
+struct Options {
+  ContenderOptions contenders;
+  bench::RoundsSpec rounds{5, 0};
+  bench::LoadSpec load;
+  bool sweep = false;
+  std::vector<std::string> cases;
+  std::string json_file;
+  std::string markdown_file;
+
+  Options() { load.duration_s = 0.8; }
+};
+
+void add_server_options(CLI::App& app, ContenderOptions& options) {
+  const auto group = "Servers";
+  app.add_option("--spawn-egret", options.egret.binaries, "start DIR/egret-backend and DIR/egret-proxy")
+      ->required()
+      ->group(group);
+  app.add_option("--conf", options.egret.conf,
+                 "folder of their .yaml files (default: conf, DIR/../../conf or /etc/egret)")
+      ->group(group);
+  app.add_option("--backend-set", options.egret.backend_set, "KEY=VALUE passed to egret-backend --set")->group(group);
+  app.add_option("--proxy-set", options.egret.proxy_set, "KEY=VALUE passed to egret-proxy --set")->group(group);
+  app.add_option("--memcached", options.memcached, "command of memcached")->capture_default_str()->group(group);
+  app.add_option("--twemproxy", options.twemproxy, "command of twemproxy")->capture_default_str()->group(group);
+}
+
+bool parse(int argc, char** argv, Options& options, int& exit_status) {
+  CLI::App app(
+      "Starts Egret, memcached, and twemproxy with a memcached behind it, puts the same loads on them in turn, checks "
+      "every\n"
+      "answer, and prints what each op costs beside the goals. A peer that is not installed is left out.\n"
+      "Exit status: 0, or 1 if anything went wrong, be it one answer. Goals that are missed do not count as that.",
+      "egret-bench compare");
+  add_server_options(app, options.contenders);
+  app.add_option("--rounds", options.rounds.rounds, "rounds of all contenders in turn")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("-t,--duration", options.load.duration_s, "seconds of each run")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--quiet", options.rounds.quiet_cpus,
+                 "run a round again in which others kept more CPUs busy than this, such as 0.3; 0: never")
+      ->capture_default_str();
+  app.add_option("--case", options.cases, "only the rows and sweeps whose name contains this (may be repeated)");
+  app.add_flag("--sweep", options.sweep, "measure latency against throughput, too");
+  app.add_option("--json", options.json_file, "write all figures to this file");
+  app.add_option("--markdown", options.markdown_file, "write the tables to this file, not to standard output");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_status = app.exit(error) == 0 ? 0 : 1;
+    return false;
+  }
+  options.load.warmup_s = options.load.duration_s * kWarmupShare;
+  return true;
+}
+
+bool is_wanted(const std::string& name, const std::vector<std::string>& parts) {
+  return parts.empty() || std::any_of(parts.begin(), parts.end(),
+                                      [&name](const auto& part) { return name.find(part) != std::string::npos; });
+}
+
+Status measure_all(const Options& options, const std::atomic<bool>& stop, Report& report) {
+  for (const Row& row : all_rows(options.load)) {
+    if (!is_wanted(row.name, options.cases) || stop.load()) continue;
+    auto result = measure_row(row, report.contenders.present, options.rounds, stop);
+    if (!result) return Status::error(row.name + ": " + result.message());
+    report.rows.push_back(std::move(result.value()));
+  }
+  if (!options.sweep) return Status::ok();
+  bench::RoundsSpec rounds = options.rounds;
+  rounds.rounds = std::min(rounds.rounds, kSweepRounds);
+  for (const Sweep& sweep : all_sweeps(options.load)) {
+    if (!is_wanted(sweep.name, options.cases) || stop.load()) continue;
+    auto result = measure_sweep(sweep, report.contenders.present, rounds, stop);
+    if (!result) return Status::error("sweep, " + sweep.name + ": " + result.message());
+    report.sweeps.push_back(std::move(result.value()));
+  }
+  return Status::ok();
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  return file ? Status::ok() : Status::error("cannot write " + path);
+}
+
+Status write_files(const Options& options, const Report& report) {
+  if (!options.json_file.empty()) {
+    if (Status status = write_file(options.json_file, to_json(report)); !status) return status;
+  }
+  return options.markdown_file.empty() ? Status::ok() : write_file(options.markdown_file, to_markdown(report));
+}
+
+int fail(const std::string& why) {
+  std::fprintf(stderr, "egret-bench compare: %s\n", why.c_str());
+  return 1;
+}
+
+}  // namespace
+
+int run(int argc, char** argv, const std::atomic<bool>& stop) {
+  Options options;
+  int exit_status = 0;
+  if (!parse(argc, argv, options, exit_status)) return exit_status;
+  bench::raise_file_limit();
+  Report report;
+  report.rounds = options.rounds;
+  report.duration_s = options.load.duration_s;
+  auto contenders = find_contenders(options.contenders);
+  if (!contenders) return fail(contenders.message());
+  report.contenders = std::move(contenders.value());
+  for (const std::string& each : report.contenders.left_out) std::fprintf(stderr, "%s\n", each.c_str());
+  const Status measured = measure_all(options, stop, report);
+  if (options.markdown_file.empty()) std::fputs(to_markdown(report).c_str(), stdout);
+  if (!measured) return fail(measured.message());
+  if (stop.load()) return fail("interrupted: the figures are incomplete");
+  if (report.rows.empty() && report.sweeps.empty()) return fail("no row has such a name");
+  if (const Status written = write_files(options, report); !written) return fail(written.message());
+  return report.errors() == 0 ? 0 : fail(std::to_string(report.errors()) + " errors");
+}
+
+}  // namespace egret::bench_compare

@@ -1,0 +1,84 @@
+#include "bench_compare/contenders.h"
+
+#include <ctime>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "bench_compare/rows.h"
+
+namespace egret::bench_compare {
+namespace {
+
+using base::Expected;
+using base::Status;
+using bench::Door;
+using bench::Server;
+
+constexpr int kVersionPolls = 200;
+constexpr timespec kVersionPoll{0, 10'000'000};
+
+// The first thing that looks like a version in what a program prints.
+std::string printed_version(const std::string& program, const std::string& option) {
+  auto folder = bench::TemporaryFolder::make();
+  if (!folder) return "?";
+  const std::string log = folder.value().path() + "/version";
+  auto child = bench::ChildProcess::start({program, option}, log);
+  for (int i = 0; child && !child.value().has_ended() && i < kVersionPolls; ++i) ::nanosleep(&kVersionPoll, nullptr);
+  std::ostringstream text;
+  text << std::ifstream(log).rdbuf();
+  const std::string printed = text.str();
+  std::smatch found;
+  return std::regex_search(printed, found, std::regex(R"(\d+\.\d+[\w.]*)")) ? found.str() : "?";
+}
+
+std::string program_of(const std::string& command) {
+  return command.substr(0, command.find(' '));
+}
+
+std::string not_installed(std::string_view name, const std::string& command) {
+  return std::string(name) + " is left out: " + program_of(command) + " is not installed";
+}
+
+Status add_memcached(const ContenderOptions& options, uint64_t memory_mib, Contenders& contenders) {
+  if (!bench::is_installed(options.memcached)) {
+    contenders.left_out.push_back(not_installed(kMemcached, options.memcached));
+    return Status::ok();
+  }
+  const auto start = [command = options.memcached, memory_mib](Door door) {
+    return bench::start_memcached(command, memory_mib, door);
+  };
+  auto server = start(Door::kTcp);
+  if (!server) return server.status();
+  contenders.present.push_back({std::string(kMemcached), server.value().version(), true, start});
+  return Status::ok();
+}
+
+void add_twemproxy(const ContenderOptions& options, uint64_t memory_mib, Contenders& contenders) {
+  for (const std::string* command : {&options.twemproxy, &options.memcached}) {
+    if (bench::is_installed(*command)) continue;
+    contenders.left_out.push_back(not_installed(kTwemproxy, *command));
+    return;
+  }
+  contenders.present.push_back({std::string(kTwemproxy), printed_version(program_of(options.twemproxy), "--version"),
+                                /*speaks_binary=*/false, [options, memory_mib](Door door) {
+                                  return bench::start_twemproxy(options.twemproxy, options.memcached, memory_mib, door);
+                                }});
+}
+
+}  // namespace
+
+Expected<Contenders> find_contenders(const ContenderOptions& options) {
+  Contenders contenders;
+  const auto start = [egret = options.egret](Door door) { return bench::start_egret(egret, door); };
+  auto server = start(Door::kTcp);
+  if (!server) return server.status();
+  const uint64_t memory_mib = server.value().memory_limit_bytes() >> 20;
+  contenders.present.push_back(
+      {std::string(kEgret), printed_version(options.egret.binaries + "/egret-proxy", "--version"), true, start});
+  if (Status status = add_memcached(options, memory_mib, contenders); !status) return status;
+  add_twemproxy(options, memory_mib, contenders);
+  return contenders;
+}
+
+}  // namespace egret::bench_compare

@@ -1,0 +1,36 @@
+// Who is compared: Egret's two daemons, memcached with one thread, twemproxy with such a memcached behind it. Each can
+// be started as often as there are rows, by either door, all with as much memory as Egret says it has.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/server.h"
+
+namespace egret::bench_compare {
+
+struct ContenderOptions {
+  bench::EgretFiles egret;
+  std::string memcached = "memcached -t 1";
+  std::string twemproxy = "nutcracker";
+};
+
+struct Contender {
+  std::string name;
+  std::string version;
+  bool speaks_binary = true;
+  std::function<base::Expected<bench::Server>(bench::Door)> start;  // main thread only
+};
+
+struct Contenders {
+  std::vector<Contender> present;     // Egret first
+  std::vector<std::string> left_out;  // a line for each that is not installed
+};
+
+// Starts Egret and memcached once, to learn their versions and the memory. Fails when Egret or an installed peer does
+// not serve.
+base::Expected<Contenders> find_contenders(const ContenderOptions& options);
+
+}  // namespace egret::bench_compare

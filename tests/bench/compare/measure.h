@@ -1,0 +1,59 @@
+// A row or a sweep, measured: its servers started afresh, its rounds run in turn, its servers ended.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/rounds.h"
+#include "bench_compare/contenders.h"
+#include "bench_compare/rows.h"
+
+namespace egret::bench_compare {
+
+using Figures = std::map<std::string_view, double>;  // by Figure::key
+
+// One contender's rounds in one row.
+struct Series {
+  std::string contender;
+  std::vector<Figures> rounds;
+
+  std::vector<double> values(Figure figure) const;  // of the rounds that have it
+  double median(Figure figure) const;               // 0 if none has it
+};
+
+struct RowResult {
+  Row row;
+  std::vector<Series> series;
+  uint32_t discarded = 0;
+  uint64_t errors = 0;
+  std::string first_error;
+
+  const Series* find(std::string_view contender) const;  // null if it did not take part
+};
+
+// How Egret did beside a peer, or by itself, round by round. All 0 if that was not measured.
+bench::Ratio ratio_of(const RowResult& result, Figure figure, std::string_view peer);
+
+// Main thread only. The Status is for a row that could not be measured; wrong answers are in .errors.
+base::Expected<RowResult> measure_row(const Row& row, const std::vector<Contender>& contenders,
+                                      const bench::RoundsSpec& rounds, const std::atomic<bool>& stop);
+
+struct SweepPoint {
+  uint32_t connections = 0;
+  RowResult result;
+};
+struct SweepResult {
+  Sweep sweep;
+  std::vector<SweepPoint> points;
+
+  uint64_t errors() const;
+};
+base::Expected<SweepResult> measure_sweep(const Sweep& sweep, const std::vector<Contender>& contenders,
+                                          const bench::RoundsSpec& rounds, const std::atomic<bool>& stop);
+
+}  // namespace egret::bench_compare

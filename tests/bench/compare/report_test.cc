@@ -1,0 +1,96 @@
+// Reports of made-up rounds: ratios, verdicts, and the same figures in both forms.
+#include "bench_compare/report.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace egret;
+using namespace egret::bench_compare;
+
+namespace {
+
+Series series(std::string_view name, std::initializer_list<double> cpu) {
+  Series made{std::string(name), {}};
+  for (const double each : cpu) made.rounds.push_back({{kCpu.key, each}, {kThroughput.key, 1'000'000 / each}});
+  return made;
+}
+
+Report report_of(std::vector<Series> all, std::vector<Goal> goals) {
+  Report report;
+  for (const Series& each : all) report.contenders.present.push_back({each.contender, "1.6.18", true, {}});
+  report.rounds.rounds = 3;
+  report.duration_s = 0.5;
+  RowResult row;
+  row.row.name = "a row";
+  row.row.goals = std::move(goals);
+  row.series = std::move(all);
+  report.rows.push_back(std::move(row));
+  return report;
+}
+
+const Goal kCpuGoal{kCpu, kMemcached, Bound::kAtMost, 1.0};
+
+}  // namespace
+
+TEST_CASE("a goal is met by the median, up to its very target") {
+  CHECK(judge(kCpuGoal, {1.0, 0.5, 3.0}) == Verdict::kMet);
+  CHECK(judge(kCpuGoal, {1.01, 0.5, 3.0}) == Verdict::kMissed);
+  CHECK(judge(kCpuGoal, {}) == Verdict::kNotMeasured);
+  const Goal throughput{kThroughput, kMemcached, Bound::kAtLeast, 1.2};
+  CHECK(judge(throughput, {1.2, 0.5, 3.0}) == Verdict::kMet);
+  CHECK(judge(throughput, {1.19, 0.5, 3.0}) == Verdict::kMissed);
+}
+
+TEST_CASE("ratios are taken round by round, against the peer that is asked for") {
+  const Report report = report_of({series(kEgret, {1, 4, 30}), series(kMemcached, {2, 4, 10})}, {kCpuGoal});
+  const bench::Ratio ratio = ratio_of(report.rows[0], kCpu, kMemcached);
+  CHECK(ratio.median == 1);
+  CHECK(ratio.min == 0.5);
+  CHECK(ratio.max == 3);
+  CHECK(ratio_of(report.rows[0], kCpu, kTwemproxy).median == 0);
+  CHECK(ratio_of(report.rows[0], kP99, kMemcached).median == 0);
+  CHECK(ratio_of(report.rows[0], kCpu, "").median == 4);
+}
+
+TEST_CASE("Markdown has ratio, spread, goal and verdict, and the figures of each contender") {
+  const Report report = report_of({series(kEgret, {1, 2, 3}), series(kMemcached, {4, 4, 4})}, {kCpuGoal});
+  const std::string text = to_markdown(report);
+  CHECK(text.find("Egret 1.6.18, memcached 1.6.18: 3 rounds of 0.5 s") != std::string::npos);
+  CHECK(text.find("| a row | **0.50** (0.25–0.75) ≤ 1 ✓ | **2.00** (1.33–4.00) | – | – |") != std::string::npos);
+  CHECK(text.find("| a row | 2.00 / 4.00 | 500,000 / 250,000 | – | – | – |") != std::string::npos);
+}
+
+TEST_CASE("a missed goal, a later one, and one without a column") {
+  const Goal later{kCpu, kMemcached, Bound::kAtMost, 1.2, 1.0};
+  const Goal own{kMemory, "", Bound::kAtMost, 20};
+  Report report = report_of({series(kEgret, {2}), series(kMemcached, {1})}, {later, own});
+  report.rows[0].series[0].rounds[0][kMemory.key] = 5;
+  const std::string text = to_markdown(report);
+  CHECK(text.find("**2.00** (2.00–2.00) ≤ 1.2, then 1 ✗") != std::string::npos);
+  CHECK(text.find("resident, KiB: **5.00** (5.00–5.00) ≤ 20 ✓") != std::string::npos);
+  CHECK(text.find("resident KiB: 5.00 / – |") != std::string::npos);
+}
+
+TEST_CASE("who is left out is said, and leaves no hole") {
+  Report report = report_of({series(kEgret, {1})}, {kCpuGoal});
+  report.contenders.left_out.push_back("memcached is left out: it is not installed");
+  const std::string text = to_markdown(report);
+  CHECK(text.find("memcached is left out: it is not installed.") != std::string::npos);
+  CHECK(text.find("| a row | – | – | – | – |") != std::string::npos);
+  CHECK(nlohmann::json::parse(to_json(report))["left_out"].size() == 1);
+}
+
+TEST_CASE("JSON has the rounds, their medians, the ratios and the verdicts") {
+  Report report = report_of({series(kEgret, {1, 2, 3}), series(kMemcached, {4, 4, 4})}, {kCpuGoal});
+  report.rows[0].errors = 2;
+  const auto json = nlohmann::json::parse(to_json(report));
+  const auto& row = json["rows"][0];
+  CHECK(row["name"] == "a row");
+  CHECK(row["contenders"]["Egret"]["rounds"].size() == 3);
+  CHECK(row["contenders"]["Egret"]["median"]["cpu_us_per_op"] == 2);
+  CHECK(row["ratios"]["memcached"]["cpu_us_per_op"]["min"] == 0.25);
+  CHECK(row["goals"][0]["at_most"] == 1);
+  CHECK(row["goals"][0]["verdict"] == "met");
+  CHECK(json["errors"] == 2);
+  CHECK(json["depth_16_goals_halved"] == true);
+}

@@ -1,0 +1,160 @@
+#include "bench_compare/rows.h"
+
+#include <array>
+#include <cstdio>
+
+namespace egret::bench_compare {
+namespace {
+
+using bench::Door;
+using bench::LoadSpec;
+
+constexpr double kTwemproxyCpu = 0.6;  // in every row
+constexpr std::array<int, 3> kReference{1, 6, 45};
+constexpr double kOldFactor = 2;             // CPU of an older memcached at depth 16 over that of the reference
+constexpr uint32_t kIdleConnections = 3000;  // for memory; below Egret's max_connections
+
+// A workload of the first part of the table: over TCP and over Unix sockets. Throughput 0: no goal.
+struct Workload {
+  const char* name;
+  uint32_t value_size;
+  uint32_t depth;
+  uint32_t multiget;
+  double rate;
+  double cpu;
+  double cpu_later;
+  double throughput;
+};
+constexpr std::array<Workload, 7> kWorkloads{{
+    {"32 B, depth 1", 32, 1, 1, 0, 1.0, 0, 1.2},
+    {"32 B, depth 16", 32, 16, 1, 0, 0.4, 0, 1.5},
+    {"32 B, multiget of 50", 32, 1, 50, 0, 0.6, 0, 1.3},
+    {"1 KiB, depth 1", 1024, 1, 1, 0, 1.0, 0, 1.1},
+    {"1 KiB, depth 16", 1024, 16, 1, 0, 0.6, 0, 1.1},
+    {"100 KiB, depth 1", 100 * 1024, 1, 1, 0, 1.2, 1.0, 1.0},
+    {"32 B, 20,000 requests/s", 32, 1, 1, 20'000, 1.1, 0, 0},
+}};
+
+// About 20 MB of items at most, so that the smallest memory in use holds them.
+uint32_t keys_for(uint32_t value_size) {
+  if (value_size > 10'000) return 200;
+  return value_size > 500 ? 20'000 : 100'000;
+}
+
+LoadSpec spec_of(const Workload& work, const LoadSpec& base) {
+  LoadSpec load = base;
+  load.connections = 50;
+  load.value_size = work.value_size;
+  load.depth = work.depth;
+  load.multiget = work.multiget;
+  load.rate = work.rate;
+  load.keys = keys_for(work.value_size);
+  load.read_share = work.multiget > 1 ? 1 : 0.9;  // a set among gets of 50 keys is one op in 50: the gets are measured
+  return load;
+}
+
+Goal cpu_goal(double target, double later = 0) {
+  return {kCpu, kMemcached, Bound::kAtMost, target, later};
+}
+Goal twemproxy_goal() {
+  return {kCpu, kTwemproxy, Bound::kAtMost, kTwemproxyCpu};
+}
+Goal throughput_goal(double target) {
+  return {kThroughput, kMemcached, Bound::kAtLeast, target};
+}
+
+Row row_of(const Workload& work, const LoadSpec& base, Door door) {
+  Row row;
+  row.name = std::string(work.name) + (door == Door::kTcp ? ", TCP" : ", Unix");
+  row.door = door;
+  row.load = spec_of(work, base);
+  row.is_deep = work.depth == 16;
+  row.goals = {cpu_goal(work.cpu, work.cpu_later), twemproxy_goal()};
+  if (work.throughput > 0) row.goals.push_back(throughput_goal(work.throughput));
+  if (work.rate > 0) row.goals.push_back({kP99, kMemcached, Bound::kAtMost, 1.0});
+  return row;
+}
+
+Row binary_row(const LoadSpec& base, uint32_t depth, double cpu) {
+  Row row = row_of({"", 32, depth, 1, 0, cpu, 0, 0}, base, Door::kTcp);
+  row.name = "binary, 32 B, depth " + std::to_string(depth) + ", TCP";
+  row.load.protocol = bench::Protocol::kBinary;
+  return row;
+}
+
+Row many_connections_row(const LoadSpec& base) {
+  Row row = row_of({"", 32, 1, 1, 0, 1.0, 0, 1.0}, base, Door::kTcp);
+  row.name = "1,000 connections, 100 active, TCP";
+  row.load.connections = 100;
+  row.load.idle_connections = 900;
+  return row;
+}
+
+Row lone_request_row(const LoadSpec& base) {
+  Row row = row_of(kWorkloads[0], base, Door::kTcp);
+  row.name = "one request on an idle host, TCP";
+  row.load.connections = 1;
+  row.goals = {{kP50, kMemcached, Bound::kAtMost, 1.3}, twemproxy_goal()};
+  return row;
+}
+
+// Twice as long: a time slice is a greater part of a run, so its figures need more of them.
+Row crowded_row(const LoadSpec& base) {
+  Row row = row_of(kWorkloads[0], base, Door::kTcp);
+  row.name = "32 B, depth 1, " + std::to_string(kNeighbours) + " spinning neighbours, TCP";
+  row.kind = Kind::kCrowded;
+  row.load.duration_s *= 2;
+  row.goals = {{kKept, kMemcached, Bound::kAtLeast, 1.0}, twemproxy_goal()};
+  return row;
+}
+
+Row memory_row(const LoadSpec& base) {
+  Row row = row_of(kWorkloads[0], base, Door::kTcp);
+  row.name = "memory of an idle connection, TCP";
+  row.kind = Kind::kIdleMemory;
+  row.load.idle_connections = kIdleConnections;
+  row.goals = {{kMemory, "", Bound::kAtMost, 20}};
+  return row;
+}
+
+}  // namespace
+
+std::vector<Row> all_rows(const LoadSpec& base) {
+  std::vector<Row> rows;
+  for (const Door door : {Door::kTcp, Door::kUnix}) {
+    for (const Workload& work : kWorkloads) rows.push_back(row_of(work, base, door));
+  }
+  rows.push_back(binary_row(base, 1, 1.0));
+  rows.push_back(binary_row(base, 16, 0.4));
+  rows.push_back(many_connections_row(base));
+  rows.push_back(lone_request_row(base));
+  rows.push_back(crowded_row(base));
+  rows.push_back(memory_row(base));
+  return rows;
+}
+
+bool is_older(const std::string& version) {
+  std::array<int, 3> parts{};
+  // NOLINTNEXTLINE(cert-err34-c): three numbers or it is not a version
+  if (std::sscanf(version.c_str(), "%d.%d.%d", &parts[0], &parts[1], &parts[2]) != 3) return false;
+  return parts < kReference;
+}
+
+std::vector<Goal> goals_against(const Row& row, const std::string& memcached_version) {
+  std::vector<Goal> goals = row.goals;
+  if (!row.is_deep || !is_older(memcached_version)) return goals;
+  for (Goal& goal : goals) {
+    if (goal.peer != kMemcached) continue;
+    goal.target = goal.bound == Bound::kAtMost ? goal.target / kOldFactor : goal.target * kOldFactor;
+  }
+  return goals;
+}
+
+std::vector<Sweep> all_sweeps(const LoadSpec& base) {
+  const LoadSpec shallow = spec_of(kWorkloads[0], base);
+  const LoadSpec deep = spec_of(kWorkloads[1], base);
+  return {{"32 B, depth 1, TCP", shallow, {1, 2, 4, 8, 16, 32, 64, 128, 256}},
+          {"32 B, depth 16, TCP", deep, {1, 2, 4, 8, 16, 32, 64}}};
+}
+
+}  // namespace egret::bench_compare

@@ -1,0 +1,81 @@
+// The table of what is compared and what is to be reached: a row is a workload, a door, and its goals. Reports, the
+// JSON and the README's text come from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/load_spec.h"
+#include "bench/server.h"
+
+namespace egret::bench_compare {
+
+inline constexpr std::string_view kEgret = "Egret";
+inline constexpr std::string_view kMemcached = "memcached";
+inline constexpr std::string_view kTwemproxy = "twemproxy";
+
+// What a run says, by name. A figure that a kind of row does not have is absent from its rounds.
+struct Figure {
+  std::string_view key;  // in JSON
+  std::string_view name;
+  std::string_view unit;
+};
+inline constexpr Figure kCpu{"cpu_us_per_op", "CPU", "µs/op"};
+inline constexpr Figure kThroughput{"ops_per_s", "throughput", "ops/s"};
+inline constexpr Figure kP50{"p50_us", "p50", "µs"};
+inline constexpr Figure kP99{"p99_us", "p99", "µs"};
+inline constexpr Figure kKept{"throughput_kept", "throughput kept", ""};  // with neighbours / without them
+inline constexpr Figure kAlone{"ops_per_s_alone", "throughput without them", "ops/s"};
+inline constexpr Figure kMemory{"kib_per_connection", "resident", "KiB"};  // of the process that clients connect to
+inline constexpr Figure kMemoryOfAll{"kib_per_connection_of_all", "resident, all its processes", "KiB"};
+inline constexpr Figure kGenerator{"generator_us_per_op", "generator", "µs/op"};
+inline constexpr Figure kForeign{"foreign_cpu", "other CPUs busy", ""};
+
+enum class Bound : uint8_t { kAtMost, kAtLeast };
+
+struct Goal {
+  Figure figure;
+  std::string_view peer;  // Egret's figure over this contender's, round by round; empty: Egret's figure itself
+  Bound bound = Bound::kAtMost;
+  double target = 1;
+  double later = 0;  // what is to be reached after that; 0: nothing
+};
+
+enum class Kind : uint8_t {
+  kLoad,
+  kCrowded,     // each round with and without spinning neighbours
+  kIdleMemory,  // no load: what idle connections take
+};
+
+struct Row {
+  std::string name;
+  Kind kind = Kind::kLoad;
+  bench::Door door = bench::Door::kTcp;
+  bench::LoadSpec load;
+  std::vector<Goal> goals;
+  bool is_deep = false;  // its goals depend on the memcached: see goals_against
+};
+
+// `base` gives duration, warm-up, seed and threads.
+std::vector<Row> all_rows(const bench::LoadSpec& base);
+
+inline constexpr uint32_t kNeighbours = 6;
+
+// The goals as they are against a memcached of this version. They are given against 1.6.45; an older one costs twice as
+// much at depth 16 (it sends every answer by itself), so there half the CPU, and twice the throughput, is asked for.
+std::vector<Goal> goals_against(const Row& row, const std::string& memcached_version);
+
+// Whether `version`, "1.6.18" or "1.6.45-3", is older than 1.6.45. One that cannot be read is not.
+bool is_older(const std::string& version);
+
+// Closed loop with ever more connections: latency against throughput.
+struct Sweep {
+  std::string name;
+  bench::LoadSpec load;
+  std::vector<uint32_t> connections;
+};
+std::vector<Sweep> all_sweeps(const bench::LoadSpec& base);
+
+}  // namespace egret::bench_compare

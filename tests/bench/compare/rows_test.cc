@@ -1,0 +1,94 @@
+// The table of rows: its loads can be run, and its goals are those that were set.
+#include "bench_compare/rows.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "bench/load.h"
+
+using namespace egret;
+using namespace egret::bench_compare;
+
+namespace {
+
+Row row_named(const std::string& name) {
+  const std::vector<Row> rows = all_rows(bench::LoadSpec{});
+  const auto found = std::find_if(rows.begin(), rows.end(), [&name](const Row& each) { return each.name == name; });
+  REQUIRE_MESSAGE(found != rows.end(), name);
+  return *found;
+}
+
+// 0: there is none.
+double target(const std::vector<Goal>& goals, Figure figure, std::string_view peer) {
+  for (const Goal& each : goals) {
+    if (each.figure.key == figure.key && each.peer == peer) return each.target;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("every row and sweep is a load that can be run, under a name of its own") {
+  std::set<std::string> names;
+  for (const Row& each : all_rows(bench::LoadSpec{})) {
+    CHECK_MESSAGE(bench::check_spec(each.load).is_ok(), each.name);
+    CHECK(names.insert(each.name).second);
+  }
+  for (const Sweep& each : all_sweeps(bench::LoadSpec{})) CHECK(bench::check_spec(each.load).is_ok());
+}
+
+TEST_CASE("each workload is there over TCP and over Unix sockets, with the same goals") {
+  struct Expected {
+    const char* name;
+    double cpu;
+    double throughput;
+  };
+  constexpr std::array<Expected, 7> kExpected{{{"32 B, depth 1", 1.0, 1.2},
+                                               {"32 B, depth 16", 0.4, 1.5},
+                                               {"32 B, multiget of 50", 0.6, 1.3},
+                                               {"1 KiB, depth 1", 1.0, 1.1},
+                                               {"1 KiB, depth 16", 0.6, 1.1},
+                                               {"100 KiB, depth 1", 1.2, 1.0},
+                                               {"32 B, 20,000 requests/s", 1.1, 0}}};
+  for (const Expected& each : kExpected) {
+    for (const char* door : {", TCP", ", Unix"}) {
+      const Row row = row_named(each.name + std::string(door));
+      CAPTURE(row.name);
+      CHECK((row.door == bench::Door::kTcp) == (std::string(door) == ", TCP"));
+      CHECK(target(row.goals, kCpu, kMemcached) == each.cpu);
+      CHECK(target(row.goals, kThroughput, kMemcached) == each.throughput);
+      CHECK(target(row.goals, kCpu, kTwemproxy) == 0.6);
+      CHECK(row.load.connections == 50);
+    }
+  }
+  CHECK(target(row_named("32 B, 20,000 requests/s, TCP").goals, kP99, kMemcached) == 1.0);
+  CHECK(row_named("100 KiB, depth 1, TCP").goals[0].later == 1.0);
+}
+
+TEST_CASE("the other rows and their goals") {
+  CHECK(target(row_named("binary, 32 B, depth 1, TCP").goals, kCpu, kMemcached) == 1.0);
+  CHECK(target(row_named("binary, 32 B, depth 16, TCP").goals, kCpu, kMemcached) == 0.4);
+  const Row many = row_named("1,000 connections, 100 active, TCP");
+  CHECK(many.load.connections + many.load.idle_connections == 1000);
+  CHECK(target(many.goals, kThroughput, kMemcached) == 1.0);
+  const Row lone = row_named("one request on an idle host, TCP");
+  CHECK(lone.load.connections * lone.load.depth == 1);
+  CHECK(target(lone.goals, kP50, kMemcached) == 1.3);
+  CHECK(target(row_named("32 B, depth 1, 6 spinning neighbours, TCP").goals, kKept, kMemcached) == 1.0);
+  CHECK(target(row_named("memory of an idle connection, TCP").goals, kMemory, "") == 20);
+}
+
+TEST_CASE("against a memcached older than 1.6.45 more is asked for at depth 16, and only there") {
+  for (const char* old : {"1.6.18", "1.5.99", "1.6.44_beta"}) CHECK(is_older(old));
+  for (const char* good : {"1.6.45", "1.6.46", "1.7.0", "2.0.0", "", "unknown"}) CHECK_FALSE(is_older(good));
+  const Row deep = row_named("1 KiB, depth 16, Unix");
+  CHECK(target(goals_against(deep, "1.6.18"), kCpu, kMemcached) == 0.3);
+  CHECK(target(goals_against(deep, "1.6.18"), kThroughput, kMemcached) == 2.2);
+  CHECK(target(goals_against(deep, "1.6.18"), kCpu, kTwemproxy) == 0.6);
+  CHECK(target(goals_against(deep, "1.6.45"), kCpu, kMemcached) == 0.6);
+  const Row shallow = row_named("1 KiB, depth 1, Unix");
+  CHECK(target(goals_against(shallow, "1.6.18"), kCpu, kMemcached) == 1.0);
+}

@@ -1,0 +1,210 @@
+"""`egret-bench compare` as a whole: who is started and measured, what is reported, and that lies and losses are errors.
+
+    smoke_test.py PATH-OF-EGRET-BENCH FOLDER-OF-THE-DAEMONS
+"""
+
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+DAEMONS = sys.argv.pop(2)
+BENCH = sys.argv.pop(1)
+
+# Egret's two daemons in a form that nothing can be wrong with: a memcached, and a backend that has nothing to do.
+PROXY = """#!/bin/sh
+for word; do case $word in listen=tcp:127.0.0.1:*) port=${word#listen=tcp:127.0.0.1:}; port=${port%%,*};; esac; done
+exec memcached -l 127.0.0.1 -p $port -U 0 -u nobody
+"""
+BACKEND = "#!/bin/sh\nexec sleep 60\n"
+SPINNING_BACKEND = "#!/bin/sh\nwhile :; do :; done\n"
+
+# Answers a get with LIE, whatever was set.
+LIAR = """#!/usr/bin/env python3
+import socketserver, sys
+class Client(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile:
+            words = line.split()
+            if words[0] == b"set":
+                self.rfile.read(int(words[4]) + 2)
+                self.wfile.write(b"STORED\\r\\n")
+            elif words[0] == b"version":
+                self.wfile.write(b"VERSION 9.9.9\\r\\n")
+            elif words[1].startswith(b"egret-bench"):
+                self.wfile.write(b"END\\r\\n")
+            else:
+                self.wfile.write(LIE)
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = allow_reuse_address = True
+    request_queue_size = 100
+Server(("127.0.0.1", int(sys.argv[sys.argv.index("-p") + 1])), Client).serve_forever()
+"""
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.figures = self.folder / "figures.json"
+
+    def script(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    def fake_egret(self, backend=BACKEND):
+        self.script("egret-backend", backend)
+        self.script("egret-proxy", PROXY)
+        return str(self.folder)
+
+    def run_compare(self, *arguments, egret=DAEMONS, rounds=1, seconds=0.1, **options):
+        done = subprocess.run([BENCH, "compare", "--spawn-egret", egret, "--rounds", str(rounds), "-t", str(seconds), "--json",
+                               self.figures, *arguments], capture_output=True, text=True, timeout=60, **options)
+        report = json.loads(self.figures.read_text()) if self.figures.exists() else None
+        return done, report
+
+
+class Real(Compare):
+    """Egret, memcached and, where it is installed, twemproxy."""
+
+    def check_row(self, row, contenders, rounds):
+        self.assertEqual(list(row["contenders"]), contenders)
+        for measured in row["contenders"].values():
+            self.assertEqual(len(measured["rounds"]), rounds)
+            for figure in ("cpu_us_per_op", "ops_per_s", "p50_us", "p99_us"):
+                values = [each[figure] for each in measured["rounds"]]
+                self.assertGreater(min(values), 0)
+                self.assertAlmostEqual(measured["median"][figure] / statistics.median(values), 1, delta=0.001)
+        for goal in row["goals"]:
+            if goal["against"] not in contenders:
+                self.assertEqual(goal["verdict"], "not measured")
+                continue
+            ratio = goal["measured"]
+            self.assertTrue(0 < ratio["min"] <= ratio["median"] <= ratio["max"])
+            met = ratio["median"] <= goal["at_most"] if "at_most" in goal else ratio["median"] >= goal["at_least"]
+            self.assertEqual(goal["verdict"], "met" if met else "missed")
+
+    def test_two_rows(self):
+        done, report = self.run_compare("--case", "binary, 32 B, depth 1,", "--case", "1 KiB, depth 1, Unix", rounds=2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([row["name"] for row in report["rows"]], ["1 KiB, depth 1, Unix", "binary, 32 B, depth 1, TCP"])
+        self.assertEqual(report["errors"], 0)
+        names = ["Egret", "memcached"] + (["twemproxy"] if shutil.which("nutcracker") else [])
+        self.assertEqual([each["name"] for each in report["contenders"]], names)
+        for each in report["contenders"]:
+            self.assertRegex(each["version"], r"^\d+\.\d+")
+        self.check_row(report["rows"][0], names, 2)
+        self.check_row(report["rows"][1], ["Egret", "memcached"], 2)
+        for row in report["rows"]:
+            self.assertEqual(len(re.findall(rf"^\| {re.escape(row['name'])} \|", done.stdout, re.MULTILINE)), 2)
+
+    def test_the_next_one_begins_in_each_round(self):
+        done, _ = self.run_compare("--twemproxy", "/not/there", "--case", "1 KiB, depth 16, Unix", rounds=3)
+        self.assertEqual(re.findall(r"round (\d), (\w+):", done.stderr),
+                         [("1", "Egret"), ("1", "memcached"), ("2", "memcached"), ("2", "Egret"), ("3", "Egret"), ("3", "memcached")])
+
+    def test_neighbours_and_idle_connections(self):
+        done, report = self.run_compare("--twemproxy", "/not/there", "--case", "neighbours", "--case", "1,000 connections")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        many, crowded = report["rows"]
+        self.assertEqual(many["load"]["connections"] + many["load"]["idle_connections"], 1000)
+        for measured in crowded["contenders"].values():
+            figures = measured["rounds"][0]
+            self.assertAlmostEqual(figures["throughput_kept"] / (figures["ops_per_s"] / figures["ops_per_s_alone"]), 1, delta=0.01)
+
+    def test_memory_with_as_many_connections_as_may_be_open(self):
+        done, report = self.run_compare("--case", "memory", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (800, 800)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        row = report["rows"][0]
+        self.assertEqual(row["load"]["idle_connections"], 500)
+        for measured in row["contenders"].values():
+            self.assertIn("kib_per_connection", measured["median"])
+
+    def test_a_sweep_has_a_point_for_each_number_of_connections(self):
+        done, report = self.run_compare("--sweep", "--twemproxy", "/not/there", "--case", "32 B, depth 16, TCP", seconds=0.05)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        points = report["sweeps"][0]["points"]
+        self.assertEqual([point["connections"] for point in points], sorted({point["connections"] for point in points}))
+        for point in points:
+            self.assertEqual(list(point["contenders"]), ["Egret", "memcached"])
+            for measured in point["contenders"].values():
+                self.assertGreater(measured["median"]["ops_per_s"], 0)
+                self.assertGreaterEqual(measured["median"]["p99_us"], measured["median"]["p50_us"])
+
+
+class LeftOut(Compare):
+    def test_a_peer_that_is_not_installed(self):
+        done, report = self.run_compare("--memcached", "/not/there -t 1", "--case", "1 KiB, depth 1, TCP", "--markdown",
+                                        self.folder / "table.md", egret=self.fake_egret())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("memcached is left out: /not/there is not installed", done.stderr)
+        self.assertEqual([each["name"] for each in report["contenders"]], ["Egret"])
+        self.assertEqual(report["rows"][0]["goals"][0]["verdict"], "not measured")
+        self.assertEqual(done.stdout, "")
+        self.assertIn("memcached is left out", (self.folder / "table.md").read_text())
+
+
+class CpuOfAllProcesses(Compare):
+    def test_a_backend_that_spins_is_counted(self):
+        done, report = self.run_compare("--case", "20,000 requests/s, TCP", "--twemproxy", "/not/there", seconds=0.5,
+                                        egret=self.fake_egret(SPINNING_BACKEND))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(report["rows"][0]["ratios"]["memcached"]["cpu_us_per_op"]["median"], 1.3)
+
+
+class Errors(Compare):
+    def check_lie(self, lie, complaint):
+        liar = self.script("liar", LIAR.replace("LIE", repr(lie)))
+        done, report = self.run_compare("--memcached", liar, "--twemproxy", "/not/there", "--case", "100 KiB, depth 1, TCP",
+                                        egret=self.fake_egret())
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn(complaint, report["rows"][0]["first_error"])
+        self.assertGreater(report["errors"], 0)
+
+    def test_an_error_answer(self):
+        self.check_lie(b"SERVER_ERROR out of luck\r\n", "SERVER_ERROR out of luck")
+
+    def test_a_value_of_the_wrong_length(self):
+        self.check_lie(b"VALUE k000000000000001 0 1\r\nx\r\nEND\r\n", "k000000000000001 0 1")
+
+    def test_a_server_that_does_not_start(self):
+        done, report = self.run_compare("--memcached", "false", "--case", "1 KiB", egret=self.fake_egret())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("does not serve", done.stderr)
+        self.assertIsNone(report)
+
+    def test_a_row_that_does_not_exist(self):
+        done, _ = self.run_compare("--case", "no such row", egret=self.fake_egret())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no row has such a name", done.stderr)
+
+    def test_interrupted_it_ends_its_servers(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number), open(self.folder / "errors", "w") as errors:
+                run = subprocess.Popen([BENCH, "compare", "--spawn-egret", DAEMONS, "--case", "neighbours", "-t", "0.3", "--json",
+                                        self.figures], stdout=subprocess.DEVNULL, stderr=errors,
+                                       env={**os.environ, "TMPDIR": str(self.folder)})
+                children = []
+                while len(children) < 9 and run.poll() is None:  # servers and neighbours
+                    children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+                    time.sleep(0.005)
+                run.send_signal(number)
+                self.assertEqual(run.wait(timeout=30), 1)
+                self.assertFalse([child for child in children if os.path.exists(f"/proc/{child}")])
+                self.assertFalse(list(self.folder.glob("egret-bench.*")))
+                self.assertFalse(self.figures.exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
