@@ -20,4 +20,14 @@ inline void cpu_relax() {
 #endif
 }
 
+// Asks for the cache line of `at`, which another CPU may have, in order to write it. Any address will do.
+inline void prefetch_for_write(const void* at) {
+#if defined(__x86_64__) || defined(__i386__)
+  // What __builtin_prefetch() gives without -mprfchw leaves the line shared, and the first store waits for it.
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
+
 }  // namespace egret::base

@@ -16,45 +16,70 @@ using op::ResultCode;
 
 namespace {
 
-// What follows the fixed head of an op, by its code.
-struct OpShape {
-  bool known = false;
-  bool has_key = false;
-  bool has_value = false;
-  uint8_t extra = 0;             // bytes of fixed fields
-  uint16_t allowed_options = 0;  // any other bit is an error
-};
-
-constexpr size_t kOpHead = 8;      // code, key length, options, value length
 constexpr size_t kResultHead = 8;  // code, fields, marks, 0, value length
 constexpr size_t kMetaSize = 12;   // ttl, last access
 constexpr size_t kMinStatsValue = 256;
 constexpr size_t kMinRecordsValue = 320;  // any one record fits
 static_assert(kMinRecordsValue >= op::kMaxRecord);
 
+// What every op begins with.
+struct OpHead {
+  uint8_t code;
+  uint8_t key_length;
+  uint16_t options;
+  uint32_t value_length;
+};
+static_assert(sizeof(OpHead) == 8 && offsetof(OpHead, options) == 2 && offsetof(OpHead, value_length) == 4);
+constexpr size_t kOpHead = sizeof(OpHead);
+
+// What its result takes at least beyond a value: always, and further with kWantCas and with kWantMeta.
+struct LeastResult {
+  uint16_t always = kResultHead;
+  uint8_t with_cas = 0;
+  uint8_t with_meta = 0;
+};
+
+// What follows the head of an op, by its code.
+struct OpShape {
+  bool known = false;
+  bool has_key = false;
+  bool has_value = false;
+  uint8_t extra = 0;             // bytes of fixed fields
+  uint16_t allowed_options = 0;  // any other bit is an error
+  LeastResult least{};
+};
+
 // By code; a code that is not here is one of a newer version.
 constexpr std::array<OpShape, 14> kShapes = [] {
   using namespace op;
   std::array<OpShape, 14> shapes{};
   const auto set = [&](OpCode code, OpShape shape) { shapes[static_cast<size_t>(code)] = shape; };
+  constexpr LeastResult kHead{};
+  constexpr LeastResult kOfValue{kResultHead + 4 + 12, 8, kMetaSize};  // client flags; version and length, if it is cut
+  constexpr LeastResult kOfChange{kResultHead, 8, 8};
   set(OpCode::kGet, {true, true, false, 0,
                      kCompareCas | kTouch | kNoValue | kWantCas | kPin | kExplicitCas | kVivify | kRecache | kWantMeta |
-                         kPeek | kNewTtl | kNoBump | kTouchFirst});
+                         kPeek | kNewTtl | kNoBump | kTouchFirst,
+                     kOfValue});
   constexpr uint16_t kStoring = kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate | kWantMeta | kAsClassic;
-  set(OpCode::kSet, {true, true, true, 16, kStoring});
+  set(OpCode::kSet, {true, true, true, 16, kStoring, kOfChange});
   set(OpCode::kDelete,
-      {true, true, false, 0, kCompareCas | kTouch | kExplicitCas | kInvalidate | kDropValue | kWantMeta});
-  set(OpCode::kArith, {true, true, false, 8,
-                       kCompareCas | kTouch | kWantCas | kDecrement | kCreate | kExplicitCas | kWantMeta | kNewTtl});
-  set(OpCode::kChunk, {true, true, false, 16, kPin});
-  set(OpCode::kUpload, {true, true, true, 12, 0});
-  set(OpCode::kCommit, {true, true, false, 20, kStoring});
-  set(OpCode::kAbort, {true, true, false, 4, 0});
-  set(OpCode::kFlush, {true, false, false, 8, 0});
-  set(OpCode::kStats, {true, false, false, 12, 0});
-  set(OpCode::kIterate, {true, false, false, 16, 0});
-  set(OpCode::kAdmin, {true, false, true, 4, 0});
-  set(OpCode::kPing, {true, false, false, 0, 0});
+      {true, true, false, 0, kCompareCas | kTouch | kExplicitCas | kInvalidate | kDropValue | kWantMeta, kOfChange});
+  set(OpCode::kArith, {true,
+                       true,
+                       false,
+                       8,
+                       kCompareCas | kTouch | kWantCas | kDecrement | kCreate | kExplicitCas | kWantMeta | kNewTtl,
+                       {kResultHead + 8, 8, kMetaSize}});
+  set(OpCode::kChunk, {true, true, false, 16, kPin, {kOfValue.always, 0, 0}});
+  set(OpCode::kUpload, {true, true, true, 12, 0, kHead});
+  set(OpCode::kCommit, {true, true, false, 20, kStoring, kOfChange});
+  set(OpCode::kAbort, {true, true, false, 4, 0, kHead});
+  set(OpCode::kFlush, {true, false, false, 8, 0, kHead});
+  set(OpCode::kStats, {true, false, false, 12, 0, {kResultHead + 12 + kMinStatsValue, 0, 0}});
+  set(OpCode::kIterate, {true, false, false, 16, 0, {kResultHead + 12 + 8 + kMinRecordsValue, 0, 0}});
+  set(OpCode::kAdmin, {true, false, true, 4, 0, kHead});
+  set(OpCode::kPing, {true, false, false, 0, 0, kHead});
   return shapes;
 }();
 constexpr OpShape kUnknownShape{};
@@ -228,22 +253,23 @@ DecodeError check_lengths(const Op& op) {
 }
 
 DecodeError decode_op(FieldReader& in, Op& op) {
-  op = Op{};
-  const auto code = static_cast<OpCode>(in.get<uint8_t>());
-  const size_t key_length = in.get<uint8_t>();
-  op.code = code;
-  op.options = in.get<uint16_t>();
-  const size_t value_length = in.get<uint32_t>();
+  const auto head = in.get<OpHead>();
   if (!in.ok()) return DecodeError::kTruncated;
-  const OpShape& shape = shape_of(code);
+  op = Op{};
+  op.code = static_cast<OpCode>(head.code);
+  op.options = head.options;
+  const OpShape& shape = shape_of(op.code);
   if (shape.known) {
     if (op.options & ~shape.allowed_options) return DecodeError::kBadEnum;
-    if (shape.has_key != (key_length > 0) || key_length > op::kMaxKeyLength) return DecodeError::kBadKey;
-    if (!shape.has_value && value_length > 0) return DecodeError::kBadLength;
-    if (const DecodeError error = get_fields(in, op); error != DecodeError::kNone) return error;
+    if (shape.has_key != (head.key_length > 0) || head.key_length > op::kMaxKeyLength) return DecodeError::kBadKey;
+    if (!shape.has_value && head.value_length > 0) return DecodeError::kBadLength;
+    // Most ops are gets that have none.
+    if (shape.extra > 0 || (op.options & kOptionsWithFields) != 0) {
+      if (const DecodeError error = get_fields(in, op); error != DecodeError::kNone) return error;
+    }
   }
-  op.key = in.get_bytes(key_length);
-  op.value = in.get_bytes(value_length);
+  op.key = in.get_bytes(head.key_length);
+  op.value = in.get_bytes(head.value_length);
   if (!in.ok()) return DecodeError::kTruncated;
   return check_lengths(op);
 }
@@ -267,10 +293,8 @@ size_t encoded_op_size(const Op& op) {
 
 std::byte* encode_op(std::byte* to, const Op& op) {
   FieldWriter out(to);
-  out.put(static_cast<uint8_t>(op.code));
-  out.put(static_cast<uint8_t>(op.key.size()));
-  out.put(op.options);
-  out.put(static_cast<uint32_t>(op.value.size()));
+  out.put(OpHead{static_cast<uint8_t>(op.code), static_cast<uint8_t>(op.key.size()), op.options,
+                 static_cast<uint32_t>(op.value.size())});
   put_fields(out, op);
   out.put_bytes(op.key);
   out.put_bytes(op.value);
@@ -310,26 +334,10 @@ DecodeError decode_ops(const std::byte* from, size_t length, std::span<Op> ops) 
 }
 
 size_t min_result_size(const Op& op) {
-  const size_t cas = (op.options & op::kWantCas) ? 8 : 0;
-  const size_t meta = (op.options & op::kWantMeta) ? kMetaSize : 0;
-  switch (op.code) {
-    case OpCode::kGet:
-      return kResultHead + 4 + cas + 12 + meta;
-    case OpCode::kChunk:
-      return kResultHead + 4 + 12;
-    case OpCode::kSet:
-    case OpCode::kCommit:
-    case OpCode::kDelete:
-      return kResultHead + cas + ((op.options & op::kWantMeta) ? 8 : 0);
-    case OpCode::kArith:
-      return kResultHead + cas + 8 + meta;
-    case OpCode::kStats:
-      return kResultHead + 12 + kMinStatsValue;
-    case OpCode::kIterate:
-      return kResultHead + 12 + 8 + kMinRecordsValue;
-    default:
-      return kResultHead;
-  }
+  const LeastResult& least = shape_of(op.code).least;
+  const size_t cas = (op.options & op::kWantCas) ? least.with_cas : 0;
+  const size_t meta = (op.options & op::kWantMeta) ? least.with_meta : 0;
+  return least.always + cas + meta;
 }
 
 namespace {
@@ -370,9 +378,28 @@ uint8_t fields_of(const Op& op, const Result& result, const Cut& cut) {
   if ((wants & op::kWantMeta) && (hit || number)) fields |= kHasMeta;
   return fields;
 }
+
+// The whole value of a get that wants nothing else: nearly every result is one.
+bool is_plain_hit(size_t room, const Op& op, const Result& result) {
+  return op.code == OpCode::kGet && op.options == 0 && result.code == ResultCode::kHit && !result.is_partial() &&
+         result.value.size() <= room - kShapes[static_cast<size_t>(OpCode::kGet)].least.always;
+}
+
+// The same bytes as below.
+std::byte* encode_plain_hit(std::byte* to, const Result& result) {
+  const uint8_t fields = result.client_flags != 0 ? kHasFlags : 0;
+  const auto marks = static_cast<uint8_t>(result.marks & kAllMarks);
+  FieldWriter out(to);
+  out.put(static_cast<uint64_t>(ResultCode::kHit) | uint64_t{fields} << 8 | uint64_t{marks} << 16 |
+          uint64_t{result.value.size()} << 32);
+  if (fields != 0) out.put(result.client_flags);
+  out.put_bytes(result.value);
+  return out.at();
+}
 }  // namespace
 
 std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result& result) {
+  if (is_plain_hit(room, op, result)) return encode_plain_hit(to, result);
   const Cut cut = cut_value(op, result, room - min_result_size(op) + reserved_for_value(op.code));
   const uint8_t fields = fields_of(op, result, cut);
   const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
