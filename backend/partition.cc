@@ -19,8 +19,7 @@ namespace egret::backend {
 using transport::Event;
 
 namespace {
-constexpr uint32_t kRoundsBetweenParks = 32;  // empty rounds between two looks at who may sleep
-constexpr size_t kRingBatch = 16;
+constexpr uint32_t kRoundsBetweenParks = 32;     // empty rounds between two looks at who may sleep
 constexpr size_t kHomesPerRound = 16;            // endpoints asked for rings in a round; before sleeping all are
 constexpr uint32_t kRoundsBetweenProbes = 1024;  // of a thread that never sleeps
 constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // of those that end by themselves
@@ -218,10 +217,9 @@ void Partition::keep_alive() {
 }
 
 bool Partition::hear_rings_of(const HomeEndpoint& home) {
-  std::array<Event, kRingBatch> events;
-  const size_t count = home.endpoint->poll(events);
+  const size_t count = home.endpoint->poll(events_);
   bool ours = false;
-  for (const Event& event : std::span(events).first(count)) {
+  for (const Event& event : std::span(events_).first(count)) {
     if (event.kind == Event::Kind::kClosed) tell_control(Letter::Kind::kGone, home.session_id);
     if (event.kind != Event::Kind::kRing || event.lane >= home.lanes) continue;
     if (event.lane == options_.number) {

@@ -5,6 +5,7 @@
 //   request slots of awake lanes                            ┘
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -75,8 +76,9 @@ class Partition final : private rpc::DeliveryRelay {
   rpc::SlotPoller poller_;
   base::UniqueFd epoll_;
   std::vector<HomeEndpoint> homes_;
-  size_t next_home_ = 0;     // where hear_rings() goes on
-  size_t silent_homes_ = 0;  // of homes_, those whose peers' deaths must be probed for
+  size_t next_home_ = 0;                     // where hear_rings() goes on
+  std::array<transport::Event, 16> events_;  // of one of them; here, so that it need not be made for each poll
+  size_t silent_homes_ = 0;                  // of homes_, those whose peers' deaths must be probed for
   uint64_t next_probe_ns_ = 0;
   uint32_t rounds_ = 0;
   std::vector<AttachedSession> sessions_;  // by number

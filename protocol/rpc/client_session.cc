@@ -13,7 +13,6 @@ using transport::Event;
 using wire::FrameType;
 
 namespace {
-constexpr size_t kEventBatch = 64;
 constexpr uint64_t kUsualWaits = 4;
 constexpr uint64_t kMostSpinNs = 2'000'000;
 constexpr uint64_t kMostSessionBytes = 1 << 30;  // as the backend's session_memory
@@ -247,11 +246,10 @@ void ClientSession::stage_fetches() {
 
 // Handles what the endpoint has; says why when the session must end, else null.
 const char* ClientSession::poll_events(bool& progress) {
-  std::array<Event, kEventBatch> events;
-  for (size_t count = kEventBatch; count == kEventBatch;) {
-    count = endpoint_->poll(events);
+  for (size_t count = events_.size(); count == events_.size();) {
+    count = endpoint_->poll(events_);
     if (count > 0) taken_ns_ = clock_.now_ns();
-    for (const Event& event : std::span(events).first(count)) {
+    for (const Event& event : std::span(events_).first(count)) {
       if (event.kind == Event::Kind::kClosed) {
         failure_ = endpoint_->failure();
         return failure_.c_str();

@@ -11,6 +11,7 @@
 // Thread: the worker's. Errors: never thrown; a broken session reports on_session_lost once and tries again by itself.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -169,7 +170,8 @@ class ClientSession {
   std::deque<CreditWaiter*> credit_waiters_;
   size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
   bool credit_came_ = false;
-  std::string failure_;  // why the endpoint broke
+  std::array<transport::Event, 64> events_;  // of one poll; here, so that it need not be made for each
+  std::string failure_;                      // why the endpoint broke
 };
 
 }  // namespace egret::rpc
