@@ -4,9 +4,11 @@ PREFIX ?= /usr/local
 MINUTES ?= 60
 BUILD_PACKAGES = tests/packages/build.txt
 BOOTED_PACKAGES = tests/rdma/packages.txt tests/booted/packages.txt
-TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(wildcard tests/rdma/packages.txt)
+COMPARE_PACKAGES = tests/bench/compare/packages.txt
+FIGURES = tests/bench/figures
+TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(COMPARE_PACKAGES) $(wildcard tests/rdma/packages.txt)
 
-.PHONY: help run test test-booted test-containers soak build deb deps format tidy install clean
+.PHONY: help run test test-booted test-containers soak compare build deb deps format tidy install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +17,7 @@ help:
 	@echo 'make test-booted                    the Debian packages on booted guests: install, reload, upgrade, purge'
 	@echo 'make test-containers                the images of docker/, built and run without a daemon'
 	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
+	@echo 'make compare                        measure Egret beside memcached and twemproxy; writes the figures of README.md'
 	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-memcached, egret-bench, egret-top'
 	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
 	@echo 'make deb                            Debian packages of it: build/release/packages/*.deb'
@@ -37,6 +40,14 @@ test-containers:
 
 soak: deps
 	@exec tests/run-all.sh --soak "$(MINUTES)"
+
+# All of one run, or nothing: the JSON and the tables are written at its end, if every answer was right.
+compare: build
+	@tests/packages/install.sh $(COMPARE_PACKAGES)
+	build/release/egret-bench compare --spawn-egret build/release --sweep --quiet 0.3 --json build/compare.json --markdown build/compare.md
+	build/release/egret-bench plot build/compare.json -o $(FIGURES)
+	@cp build/compare.json $(FIGURES)/compare.json
+	@tests/bench/compare/into_readme.py build/compare.md
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)

@@ -13,6 +13,7 @@
 #include "bench/report.h"
 #include "bench_cache/command.h"
 #include "bench_compare/command.h"
+#include "bench_plot/command.h"
 #include "bench_rpc/command.h"
 #include "bench_verbs/command.h"
 
@@ -106,9 +107,10 @@ int run_growth(int argc, char** argv) {
 int run_rpc(int argc, char** argv) {
   return bench_rpc::run(argc, argv, g_stop);
 }
-constexpr std::array<Command, 7> kCommands{{{"run", run},
+constexpr std::array<Command, 8> kCommands{{{"run", run},
                                             {"rpc", run_rpc},
                                             {"compare", run_compare},
+                                            {"plot", bench_plot::run},
                                             {"verbs", run_verbs},
                                             {"hits", run_hits},
                                             {"density", run_density},

@@ -74,7 +74,7 @@ std::string number_text(double value) {
   if (value < 10) return fmt::format("{:.2f}", value);
   if (value < 100) return fmt::format("{:.1f}", value);
   std::string digits = fmt::format("{:.0f}", value);
-  for (size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, ",");
+  for (size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ',');
   return digits;
 }
 
