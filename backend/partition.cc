@@ -19,9 +19,12 @@ namespace egret::backend {
 using transport::Event;
 
 namespace {
-constexpr uint32_t kRoundsBetweenParks = 32;     // empty rounds between two looks at who may sleep
-constexpr size_t kHomesPerRound = 16;            // endpoints asked for rings in a round; before sleeping all are
-constexpr uint32_t kRoundsBetweenProbes = 1024;  // of a thread that never sleeps
+constexpr uint32_t kRoundsBetweenParks = 32;        // empty rounds between two looks at who may sleep
+constexpr uint32_t kBusyRoundsBetweenParks = 256;   // the same where rounds are never empty
+constexpr size_t kHomesPerRound = 16;               // endpoints asked for rings in a round
+constexpr uint32_t kBusyRoundsBetweenSignals = 16;  // where there are more of them
+constexpr uint32_t kEmptyRoundsBetweenSignals = 128;
+constexpr uint32_t kRoundsBetweenProbes = 1024;          // of a thread that never sleeps
 constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // of those that end by themselves
 constexpr std::chrono::milliseconds kPauseAtTheEnd{1};
 constexpr uint32_t kQuietAtTheEnd = 3;     // pauses in a row without a request
@@ -66,12 +69,13 @@ void Partition::run() {
   if (options_.cpu >= 0) base::pin_this_thread(options_.cpu);
   while (!stopping_) {
     const bool mail = read_mail();
-    const bool rings = hear_rings(kHomesPerRound);
+    const bool rings = hear_rings();
     const bool served = poller_.poll() > 0;
     report_broken();
     if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
     if (mail || rings || served) {
       empty_rounds_ = 0;
+      if (++busy_rounds_ % kBusyRoundsBetweenParks == 0) poller_.park_long_idle();
     } else {
       rest();
     }
@@ -83,7 +87,7 @@ void Partition::run() {
 void Partition::finish() {
   for (uint32_t quiet = 0, rounds = 0; quiet < kQuietAtTheEnd && rounds < kMostAtTheEnd; ++rounds) {
     read_mail();
-    hear_rings(homes_.size());
+    ask(homes_, homes_.size());
     quiet = poller_.poll() > 0 ? 0 : quiet + 1;
     if (quiet > 0) std::this_thread::sleep_for(kPauseAtTheEnd);
   }
@@ -145,25 +149,28 @@ void Partition::attach(const Letter& letter) {
   letter.under_way->rings[options_.number].store(false);  // a ring that overtook this letter: the lane starts awake
 
   if (lane.home != options_.number) return;
-  homes_.push_back({lane.session_id, lane.endpoint, lane.layout.lanes, letter.under_way});
+  const HomeEndpoint home{lane.session_id, lane.endpoint, lane.layout.lanes, letter.under_way};
+  homes_.insert(std::ranges::lower_bound(homes_, lane.session_id, {}, &HomeEndpoint::session_id), home);
+  if (!lane.endpoint->limits().ring_is_wakeup) asked_homes_.push_back(home);
   if (lane.endpoint->limits().needs_keep_alive) ++silent_homes_;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = lane.session_id;
   EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) == 0);
   // Deliveries whose letters overtook this one were not for anybody yet.
   for (size_t slot = 0; slot < letter.under_way->deliveries.size(); ++slot) {
-    deliver_pending(homes_.back(), lane.layout, slot);
+    deliver_pending(home, lane.layout, slot);
   }
 }
 
 void Partition::detach(uint64_t session_id) {
   poller_.detach(session_id);
   std::erase_if(sessions_, [&](const AttachedSession& session) { return session.session_id == session_id; });
-  const auto home = std::ranges::find(homes_, session_id, &HomeEndpoint::session_id);
-  if (home != homes_.end()) {
+  if (const HomeEndpoint* const home = home_of(session_id)) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, home->endpoint->data_fd(), nullptr);
     if (home->endpoint->limits().needs_keep_alive) --silent_homes_;
-    homes_.erase(home);
+    homes_.erase(homes_.begin() + (home - homes_.data()));
+    std::erase_if(asked_homes_, [&](const HomeEndpoint& asked) { return asked.session_id == session_id; });
   }
   tell_control(Letter::Kind::kDetached, session_id);
 }
@@ -178,8 +185,8 @@ void Partition::on_ring(uint64_t session_id) {
 
 // The letter may have been overtaken by the session's end: then its endpoint is no longer ours to touch.
 void Partition::deliver(const Letter& letter) {
-  const auto home = std::ranges::find(homes_, letter.lane.session_id, &HomeEndpoint::session_id);
-  if (home == homes_.end()) return;
+  const HomeEndpoint* const home = home_of(letter.lane.session_id);
+  if (home == nullptr) return;
   // From here on the slot's next delivery sends a new letter; what was published before is what is pushed now.
   const size_t slot = letter.offset / letter.lane.layout.response_slot_size;
   deliver_pending(*home, letter.lane.layout, slot);
@@ -198,12 +205,40 @@ UnderWay* Partition::under_way_of(uint64_t session_id) {
   return at != sessions_.end() && at->session_id == session_id ? at->under_way : nullptr;
 }
 
-// Asks the next so many of the endpoints: with thousands of them, asking each in every round would be most of the work.
-bool Partition::hear_rings(size_t homes) {
+const Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) const {
+  const auto at = std::ranges::lower_bound(homes_, session_id, {}, &HomeEndpoint::session_id);
+  return at != homes_.end() && at->session_id == session_id ? &*at : nullptr;
+}
+
+// A few endpoints are all asked for rings in every round. Asking thousands would be most of the work: those whose rings
+// are signalled are then heard all at once, by a system call every so many rounds, and of the others some are asked.
+bool Partition::hear_rings() {
+  if (homes_.size() <= kHomesPerRound) return ask(homes_, homes_.size());
+  const bool any = ask(asked_homes_, kHomesPerRound);
+  const uint32_t deaf = empty_rounds_ == 0 ? kBusyRoundsBetweenSignals : kEmptyRoundsBetweenSignals;
+  if (asked_homes_.size() == homes_.size() || ++deaf_rounds_ < deaf) return any;
+  return hear_signals(0) || any;
+}
+
+// Waits so long at most for something to be signalled: a ring, a completion, mail.
+bool Partition::hear_signals(int patience_ms) {
+  const int found = ::epoll_wait(epoll_.get(), signals_.data(), static_cast<int>(signals_.size()), patience_ms);
+  const auto count = static_cast<size_t>(std::max(found, 0));
+  deaf_rounds_ = count == signals_.size() ? kEmptyRoundsBetweenSignals : 0;  // there may be more: look again at once
   bool any = false;
-  for (size_t asked = std::min(homes, homes_.size()); asked > 0; --asked) {
-    if (next_home_ >= homes_.size()) next_home_ = 0;
-    any |= hear_rings_of(homes_[next_home_++]);
+  for (const epoll_event& signal : std::span(signals_).first(count)) {
+    const HomeEndpoint* const home = home_of(signal.data.u64);
+    if (home != nullptr) any |= hear_rings_of(*home);
+  }
+  return any;
+}
+
+// Asks the next so many of these for rings.
+bool Partition::ask(const std::vector<HomeEndpoint>& homes, size_t most) {
+  bool any = false;
+  for (size_t asked = std::min(most, homes.size()); asked > 0; --asked) {
+    if (next_home_ >= homes.size()) next_home_ = 0;
+    any |= hear_rings_of(homes[next_home_++]);
   }
   return any;
 }
@@ -276,13 +311,14 @@ void Partition::rest() {
   }
 }
 
-// Asleep is published and the slots were looked at once more (park). Now: arm → rings and mail once more → block.
+// Asleep is published and the slots were looked at once more (park). Now: arm → rings and mail once more → block. What
+// is signalled without being armed keeps us from blocking by itself.
 void Partition::sleep() {
   keep_alive();
-  for (const HomeEndpoint& home : homes_) home.endpoint->arm();
-  if (hear_rings(homes_.size()) || mail_.resend(options_.number) || !mail_.prepare_sleep(options_.number)) return;
-  std::array<epoll_event, 8> events{};
-  ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
+  for (const HomeEndpoint& home : asked_homes_) home.endpoint->arm();
+  if (ask(asked_homes_, asked_homes_.size()) || mail_.resend(options_.number) || !mail_.prepare_sleep(options_.number))
+    return;
+  hear_signals(patience_ms());
   mail_.awake(options_.number);
 }
 

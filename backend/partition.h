@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include <sys/epoll.h>
+
 #include "backend/executor.h"
 #include "backend/mail.h"
 #include "base/clock.h"
@@ -55,8 +57,11 @@ class Partition final : private rpc::DeliveryRelay {
   void deliver(const Letter& letter);
   void deliver_pending(const HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot);
   UnderWay* under_way_of(uint64_t session_id);
-  bool hear_rings(size_t homes);
+  bool hear_rings();
+  bool hear_signals(int patience_ms);
+  bool ask(const std::vector<HomeEndpoint>& homes, size_t most);
   bool hear_rings_of(const HomeEndpoint& home);
+  const HomeEndpoint* home_of(uint64_t session_id) const;
   void keep_alive();
   void report_broken();
   void report(PartitionReport& report);
@@ -75,12 +80,16 @@ class Partition final : private rpc::DeliveryRelay {
   std::unique_ptr<Executor> executor_;
   rpc::SlotPoller poller_;
   base::UniqueFd epoll_;
-  std::vector<HomeEndpoint> homes_;
-  size_t next_home_ = 0;                     // where hear_rings() goes on
-  std::array<transport::Event, 16> events_;  // of one of them; here, so that it need not be made for each poll
+  std::vector<HomeEndpoint> homes_;          // by session
+  std::vector<HomeEndpoint> asked_homes_;    // of these, those that tell of a ring only when they are asked
+  size_t next_home_ = 0;                     // where ask() goes on
+  uint32_t deaf_rounds_ = 0;                 // since hear_signals()
+  std::array<epoll_event, 64> signals_;      // of one such look
+  std::array<transport::Event, 16> events_;  // of one endpoint; here, so that it need not be made for each poll
   size_t silent_homes_ = 0;                  // of homes_, those whose peers' deaths must be probed for
   uint64_t next_probe_ns_ = 0;
   uint32_t rounds_ = 0;
+  uint32_t busy_rounds_ = 0;
   std::vector<AttachedSession> sessions_;  // by number
   uint32_t empty_rounds_ = 0;
   bool stopping_ = false;

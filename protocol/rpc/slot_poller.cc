@@ -18,6 +18,7 @@ using wire::ResponseHeader;
 namespace {
 constexpr size_t kMaxRoundMessages = 16;
 constexpr size_t kMaxLaneMessages = 4;  // of one lane in one round: more would keep the first of them waiting
+constexpr uint64_t kLongIdleNs = 1'000'000;
 // The client has read this slot's last response: a line of it comes back to this CPU a few results before it is
 // written.
 constexpr size_t kWriteAhead = 4 * 64;
@@ -77,6 +78,8 @@ LaneId SlotPoller::attach(const LaneBinding& binding) {
   const auto id = static_cast<LaneId>(free - lanes_.begin());
   if (free == lanes_.end()) lanes_.emplace_back();
   lanes_[id] = std::move(lane);
+  attached_.insert(std::ranges::upper_bound(attached_, binding.session_id, {}, &Attached::session_id),
+                   {binding.session_id, id});
   awake_.reserve(lanes_.size());
   broken_sessions_.reserve(lanes_.size());
   wake(id);
@@ -85,13 +88,14 @@ LaneId SlotPoller::attach(const LaneBinding& binding) {
 
 void SlotPoller::detach(uint64_t session_id) {
   EGRET_ASSERT_OWNER(owner_);
-  for (LaneId id = 0; id < lanes_.size(); ++id) {
-    if (!lanes_[id] || lanes_[id]->binding.session_id != session_id) continue;
-    const auto at = std::ranges::find(awake_, id, &Awake::id);
+  const auto [first, last] = std::ranges::equal_range(attached_, session_id, {}, &Attached::session_id);
+  for (const Attached& gone : std::span(first, last)) {
+    const auto at = std::ranges::find(awake_, gone.id, &Awake::id);
     if (at != awake_.end()) remove_awake(static_cast<size_t>(at - awake_.begin()));
-    handler_.lane_dropped(id);
-    lanes_[id].reset();
+    handler_.lane_dropped(gone.id);
+    lanes_[gone.id].reset();
   }
+  attached_.erase(first, last);
 }
 
 size_t SlotPoller::poll() {
@@ -273,6 +277,15 @@ void SlotPoller::push() {
 }
 
 void SlotPoller::park(bool all) {
+  if (all) return park_idle(0, 0);
+  park_idle(options_.lane_idle_ns, options_.far_lane_idle_ns);
+}
+
+void SlotPoller::park_long_idle() {
+  park_idle(std::max(options_.lane_idle_ns, kLongIdleNs), std::max(options_.far_lane_idle_ns, kLongIdleNs));
+}
+
+void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
   EGRET_ASSERT_OWNER(owner_);
   if (awake_.empty()) return;
   const uint64_t now = clock_.now_ns();
@@ -281,7 +294,7 @@ void SlotPoller::park(bool all) {
   for (size_t i = 0; i + parked < awake_.size();) {
     Lane& lane = *lanes_[awake_[i].id];
     const bool near = lane.binding.endpoint->limits().fetch_is_local;
-    if (!all && now - lane.last_progress_ns < (near ? options_.lane_idle_ns : options_.far_lane_idle_ns)) {
+    if (now - lane.last_progress_ns < (near ? idle_ns : far_idle_ns)) {
       ++i;
       continue;
     }
@@ -305,9 +318,8 @@ void SlotPoller::park(bool all) {
 void SlotPoller::ring(uint64_t session_id) {
   EGRET_ASSERT_OWNER(owner_);
   ++counters_.rings;
-  for (LaneId id = 0; id < lanes_.size(); ++id) {
-    if (lanes_[id] && lanes_[id]->binding.session_id == session_id) wake(id);
-  }
+  const auto [first, last] = std::ranges::equal_range(attached_, session_id, {}, &Attached::session_id);
+  for (const Attached& rung : std::span(first, last)) wake(rung.id);
 }
 
 void SlotPoller::wake(LaneId id) {

@@ -89,6 +89,9 @@ class SlotPoller {
   // Puts lanes that have been idle long enough (or all, if `all`) to sleep: asleep, fence, one more look. The caller
   // may block when awake_lanes() is 0 afterwards.
   void park(bool all = false);
+  // The same for those that have been idle for so long that polling them costs more than a ring, where there is always
+  // something to do.
+  void park_long_idle();
   // How long lanes are polled without a request, from now on: PollerOptions.
   void set_idle(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns) {
     options_.lane_idle_ns = lane_idle_ns;
@@ -106,12 +109,17 @@ class SlotPoller {
  private:
   struct Lane;
   struct Message;
+  struct Attached {
+    uint64_t session_id;
+    LaneId id;
+  };
   struct Awake {
     const std::byte* request;  // the slot where `expected` will appear
     uint64_t expected;
     LaneId id;
   };
 
+  void park_idle(uint64_t idle_ns, uint64_t far_idle_ns);
   void gather(uint64_t now_ns);
   void take_messages(Awake& awake, uint64_t now_ns);
   bool take_message(Awake& awake, uint64_t now_ns);
@@ -133,6 +141,7 @@ class SlotPoller {
   base::OwnerThread owner_;
 
   std::vector<std::unique_ptr<Lane>> lanes_;  // by LaneId; null where free
+  std::vector<Attached> attached_;            // by session
   std::vector<Awake> awake_;                  // dense: what gather() walks
   size_t next_awake_ = 0;                     // where the next round starts, so that no lane starves
 

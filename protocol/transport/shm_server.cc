@@ -56,6 +56,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
   ShmServerEndpoint(UniqueFd socket, std::string user, const std::string& process)
       : socket_(std::move(socket)), peer_group_(std::move(user)), peer_(peer_group_ + " " + process) {
     limits_.deliver_is_wakeup = true;
+    limits_.ring_is_wakeup = true;
     limits_.fetch_is_local = true;
   }
 

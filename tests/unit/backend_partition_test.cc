@@ -4,9 +4,11 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "backend/partition.h"
 #include "base/clock.h"
@@ -32,13 +34,14 @@ constexpr uint64_t kNever = uint64_t{1} << 60;
 // Of a session's two partitions one runs. The other one and the control thread are the test, which reads its mail only
 // when it likes.
 struct Fixture {
-  explicit Fixture(uint32_t number) : running(number), mail(3), endpoint(kLayout, false), under_way(16) {
+  explicit Fixture(uint32_t number, uint64_t idle_ns = kNever)
+      : running(number), mail(3), endpoint(kLayout, false), under_way(16) {
     wakeup.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     endpoint.fd = wakeup.get();
     auto executor =
         Executor::create({.partition = number, .partitions = 2, .memory = 8 << 20, .item_size_max = 1 << 20}, clock);
     REQUIRE(executor.is_ok());
-    const PartitionOptions options{.number = number, .polling = {.lane_idle_ns = kNever, .far_lane_idle_ns = kNever}};
+    const PartitionOptions options{.number = number, .polling = {.lane_idle_ns = idle_ns, .far_lane_idle_ns = idle_ns}};
     partition = std::make_unique<Partition>(options, clock, mail, std::move(executor.value()));
   }
   void start() {
@@ -159,6 +162,76 @@ TEST_CASE("a client that rings for another partition's lane without end has one 
   f.stop();
   CHECK(f.letters(Letter::Kind::kRing) == 1);
   CHECK_FALSE(f.mail.has_outbox(kHome, kOther));
+}
+
+// So many sessions of the home that runs. Each rings for the other partition's lane, which shows as a letter.
+struct Crowd {
+  Crowd(Fixture& fixture, size_t sessions, bool signals) : f(fixture) {
+    for (uint64_t id = 1; id <= sessions; ++id) {
+      Member& member = *members.emplace_back(std::make_unique<Member>());
+      member.endpoint.fd = member.wakeup.get();
+      if (signals) member.endpoint.signal_rings();
+      member.endpoint.on_poll = [&member](std::span<Event> events) -> size_t {
+        ++member.polls;
+        if (!member.rings.exchange(false)) return 0;
+        events[0] = {.kind = Event::Kind::kRing, .lane = kOther, .tag = 0, .bytes = {}};
+        return 1;
+      };
+      const rpc::LaneBinding lane{id, kHome, kHome, &member.endpoint, kLayout, rpc::kNonce};
+      f.mail.send(kControl, kHome, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &member.under_way});
+    }
+  }
+  // The session's ring is heard: its letter comes.
+  bool is_heard(uint64_t id) {
+    Member& member = *members[id - 1];
+    member.rings = true;
+    const uint64_t one = 1;
+    REQUIRE(::write(member.wakeup.get(), &one, sizeof one) == sizeof one);
+    return eventually([&] {
+      Letter letter;
+      return f.mail.receive(kOther, letter) && letter.kind == Letter::Kind::kRing && letter.lane.session_id == id;
+    });
+  }
+
+  struct Member {
+    FakeServerEndpoint endpoint{kLayout, false};
+    base::UniqueFd wakeup{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    UnderWay under_way{16};
+    std::atomic<bool> rings{false};
+    std::atomic<int> polls{0};
+  };
+  Fixture& f;
+  std::vector<std::unique_ptr<Member>> members;
+};
+
+TEST_CASE("of many sessions each is heard when it rings, awake or asleep, signalled or asked for") {
+  for (const bool signals : {true, false}) {
+    for (const uint64_t idle_ns :
+         {kNever, uint64_t{0}}) {  // lanes that stay awake, so that it never sleeps, or sleep at once
+      CAPTURE(signals);
+      CAPTURE(idle_ns);
+      Fixture f(kHome, idle_ns);
+      Crowd crowd(f, 100, signals);
+      f.partition->start();
+      REQUIRE(eventually([&] { return f.mail.is_empty(kControl, kHome); }));
+      for (const uint64_t id : {1, 50, 100, 50}) {
+        crowd.members[id - 1]->under_way.rings[kOther] = false;  // the last one's letter has been read
+        CHECK(crowd.is_heard(id));
+      }
+      f.stop();
+    }
+  }
+}
+
+TEST_CASE("where rings are signalled, sessions that do not ring are not asked") {
+  Fixture f(kHome);
+  Crowd crowd(f, 100, true);
+  f.partition->start();
+  REQUIRE(crowd.is_heard(100));
+  const int before = crowd.members[0]->polls;
+  REQUIRE(crowd.is_heard(50));
+  CHECK(crowd.members[0]->polls == before);
+  f.stop();
 }
 
 TEST_CASE("sessions are attached in whatever order their handshakes end, and each hears its rings") {

@@ -124,6 +124,7 @@ class FakeServerEndpoint final : public transport::ServerEndpoint {
   int data_fd() const override { return fd; }
   void arm() override {}
   void close() override {}
+  void signal_rings() { limits_.ring_is_wakeup = true; }  // from now on each shows at `fd`
 
   Words requests, responses;
   std::vector<Delivery> deliveries;

@@ -309,6 +309,41 @@ TEST_CASE("a lane sleeps when it has been idle for long enough, says so, and wak
   CHECK(f.poller.awake_lanes() == 1);
 }
 
+TEST_CASE("while there is always something to do a lane sleeps only when it has been idle for a millisecond") {
+  Fixture f;
+  f.poller.set_idle(5'000, 5'000);
+  f.attach();
+  f.clock.advance_ns(900'000);
+  f.poller.park_long_idle();
+  CHECK(f.poller.awake_lanes() == 1);
+  f.clock.advance_ns(100'000);
+  f.poller.park_long_idle();
+  CHECK(f.poller.awake_lanes() == 0);
+  f.poller.ring(1);
+  f.poller.set_idle(3'000'000, 3'000'000);
+  f.clock.advance_ns(2'000'000);
+  f.poller.park_long_idle();
+  CHECK(f.poller.awake_lanes() == 1);
+}
+
+TEST_CASE("a ring wakes its own session's lane, whatever order sessions came and went in") {
+  Fixture f;
+  std::vector<std::unique_ptr<FakeServerEndpoint>> endpoints;
+  for (const uint64_t session : {5, 9, 2, 7, 1}) {
+    endpoints.push_back(std::make_unique<FakeServerEndpoint>(kLayout, false));
+    f.attach(session, 0, endpoints.back().get());
+  }
+  f.poller.detach(9);
+  f.poller.park(true);
+  put_request(endpoints[3]->requests.data(), kLayout, 0, 1, std::vector{get_of("seven")});
+  for (const uint64_t other : {9, 5}) f.poller.ring(other);
+  CHECK(f.poller.awake_lanes() == 1);
+  CHECK(f.poller.poll() == 0);
+  f.poller.ring(7);
+  CHECK(f.poller.poll() == 1);
+  CHECK(f.handler.keys == std::vector<std::string>{"seven"});
+}
+
 TEST_CASE("a request that came before its lane fell asleep keeps it awake") {
   Fixture f;
   f.attach();
