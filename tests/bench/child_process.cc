@@ -72,8 +72,8 @@ bool ChildProcess::has_ended() {
   return pid_ < 0;
 }
 
-void ChildProcess::ask_to_end() {
-  if (!has_ended()) ::kill(pid_, SIGTERM);
+void ChildProcess::signal(int number) {
+  if (!has_ended()) ::kill(pid_, number);
 }
 
 void ChildProcess::end() {

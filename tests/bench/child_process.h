@@ -26,7 +26,7 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   const std::string& log_path() const { return log_path_; }
   bool has_ended();
-  void ask_to_end();  // SIGTERM, without waiting: for several that take their time, before each is ended
+  void signal(int number);  // nothing if it has ended
   void end();
 
  private:

@@ -22,6 +22,8 @@ class Neighbours {
   Neighbours& operator=(const Neighbours&) = delete;
   ~Neighbours();
 
+  const std::vector<pid_t>& pids() const { return pids_; }
+
  private:
   Neighbours() = default;
 

@@ -170,6 +170,7 @@ Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib
   if (arguments.empty()) return Status::error("no command for memcached");
   auto server = prepare(program_name(arguments), door);
   if (!server) return server;
+  server.value().keeps_nothing = true;
   const Address& address = server.value().address;
   if (door == Door::kUnix) {
     arguments.insert(arguments.end(), {"-s", address.path, "-a", "0777"});

@@ -2,6 +2,7 @@
 // behind it, or Egret's two daemons. What is started here is ended when the Server goes.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,21 +21,19 @@ struct Server {
   std::vector<pid_t> pids;               // whose cost is measured
   std::vector<TemporaryFolder> folders;  // before the children, so that these end first
   std::vector<ChildProcess> children;
+  bool keeps_nothing = false;  // they may be killed: a memcached takes up to a second to end by itself
 
   Server() = default;
   Server(Server&&) = default;
   Server& operator=(Server&&) = default;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
+  // In reverse order of starting: the proxy before the backend.
   ~Server() {
-    ask_to_end();
+    for (auto child = children.rbegin(); keeps_nothing && child != children.rend(); ++child) child->signal(SIGKILL);
     while (!children.empty()) children.pop_back();
   }
 
-  // In reverse order of starting: the proxy before the backend. A memcached takes up to a second.
-  void ask_to_end() {
-    for (auto child = children.rbegin(); child != children.rend(); ++child) child->ask_to_end();
-  }
   // What it says to "version", without the word; empty if it says nothing of the kind.
   std::string version() const;
   // The process that clients are connected to; 0 if it is not one of ours.

@@ -22,16 +22,6 @@ constexpr uint64_t kSpareFiles = 300;  // of egret-bench itself, and of a server
 struct Field {
   std::vector<Server> servers;
   RowResult result;
-
-  Field() = default;
-  Field(Field&&) = default;
-  Field& operator=(Field&&) = delete;
-  Field(const Field&) = delete;
-  Field& operator=(const Field&) = delete;
-  // All at once: they take their time.
-  ~Field() {
-    for (Server& each : servers) each.ask_to_end();
-  }
 };
 
 Expected<Field> start_field(const Row& row, const std::vector<Contender>& contenders) {

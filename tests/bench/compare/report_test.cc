@@ -66,7 +66,10 @@ TEST_CASE("a missed goal, a later one, and one without a column") {
   Report report = report_of({series(kEgret, {2}), series(kMemcached, {1})}, {later, own});
   report.rows[0].series[0].rounds[0][kMemory.key] = 5;
   const std::string text = to_markdown(report);
-  CHECK(text.find("**2.00** (2.00–2.00) ≤ 1.2, then 1 ✗") != std::string::npos);
+  CHECK(text.find("**2.00** (2.00–2.00) ≤ 1.2 ✗, then 1 ✗") != std::string::npos);
+  report.rows[0].series[0].rounds[0][kCpu.key] = 1.1;
+  CHECK(to_markdown(report).find("≤ 1.2 ✓, then 1 ✗") != std::string::npos);
+  CHECK(nlohmann::json::parse(to_json(report))["rows"][0]["goals"][0]["later_verdict"] == "missed");
   CHECK(text.find("resident, KiB: **5.00** (5.00–5.00) ≤ 20 ✓") != std::string::npos);
   CHECK(text.find("resident KiB: 5.00 / – |") != std::string::npos);
 }

@@ -63,8 +63,9 @@ std::vector<Row> all_rows(const bench::LoadSpec& base);
 
 inline constexpr uint32_t kNeighbours = 6;
 
-// The goals as they are against a memcached of this version. They are given against 1.6.45; an older one costs twice as
-// much at depth 16 (it sends every answer by itself), so there half the CPU, and twice the throughput, is asked for.
+// The goals as they are against a memcached of this version. They are given against 1.6.45; an older one sends every
+// answer of a text pipeline by itself and costs twice as much there, so half the CPU, and twice the throughput, is
+// asked for.
 std::vector<Goal> goals_against(const Row& row, const std::string& memcached_version);
 
 // Whether `version`, "1.6.18" or "1.6.45-3", is older than 1.6.45. One that cannot be read is not.

@@ -81,7 +81,7 @@ TEST_CASE("the other rows and their goals") {
   CHECK(target(row_named("memory of an idle connection, TCP").goals, kMemory, "") == 20);
 }
 
-TEST_CASE("against a memcached older than 1.6.45 more is asked for at depth 16, and only there") {
+TEST_CASE("against a memcached older than 1.6.45 more is asked for at depth 16, and only in text") {
   for (const char* old : {"1.6.18", "1.5.99", "1.6.44_beta"}) CHECK(is_older(old));
   for (const char* good : {"1.6.45", "1.6.46", "1.7.0", "2.0.0", "", "unknown"}) CHECK_FALSE(is_older(good));
   const Row deep = row_named("1 KiB, depth 16, Unix");
@@ -89,6 +89,7 @@ TEST_CASE("against a memcached older than 1.6.45 more is asked for at depth 16, 
   CHECK(target(goals_against(deep, "1.6.18"), kThroughput, kMemcached) == 2.2);
   CHECK(target(goals_against(deep, "1.6.18"), kCpu, kTwemproxy) == 0.6);
   CHECK(target(goals_against(deep, "1.6.45"), kCpu, kMemcached) == 0.6);
+  CHECK(target(goals_against(row_named("binary, 32 B, depth 16, TCP"), "1.6.18"), kCpu, kMemcached) == 0.4);
   const Row shallow = row_named("1 KiB, depth 1, Unix");
   CHECK(target(goals_against(shallow, "1.6.18"), kCpu, kMemcached) == 1.0);
 }

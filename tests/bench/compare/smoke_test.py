@@ -22,6 +22,7 @@ BENCH = sys.argv.pop(1)
 
 # Egret's two daemons in a form that nothing can be wrong with: a memcached, and a backend that has nothing to do.
 PROXY = """#!/bin/sh
+[ "$1" = --version ] && exec echo egret-proxy 0.0.1
 for word; do case $word in listen=tcp:127.0.0.1:*) port=${word#listen=tcp:127.0.0.1:}; port=${port%%,*};; esac; done
 exec memcached -l 127.0.0.1 -p $port -U 0 -u nobody
 """
