@@ -88,14 +88,20 @@ LaneId SlotPoller::attach(const LaneBinding& binding) {
 
 void SlotPoller::detach(uint64_t session_id) {
   EGRET_ASSERT_OWNER(owner_);
-  const auto [first, last] = std::ranges::equal_range(attached_, session_id, {}, &Attached::session_id);
-  for (const Attached& gone : std::span(first, last)) {
+  const auto all_gone = lanes_of(session_id);
+  for (const Attached& gone : all_gone) {
     const auto at = std::ranges::find(awake_, gone.id, &Awake::id);
     if (at != awake_.end()) remove_awake(static_cast<size_t>(at - awake_.begin()));
     handler_.lane_dropped(gone.id);
     lanes_[gone.id].reset();
   }
-  attached_.erase(first, last);
+  const auto first = attached_.begin() + (all_gone.data() - attached_.data());
+  attached_.erase(first, first + static_cast<ptrdiff_t>(all_gone.size()));
+}
+
+std::span<const SlotPoller::Attached> SlotPoller::lanes_of(uint64_t session_id) const {
+  const auto first = std::ranges::lower_bound(attached_, session_id, {}, &Attached::session_id);
+  return {first, std::ranges::upper_bound(attached_, session_id, {}, &Attached::session_id)};
 }
 
 size_t SlotPoller::poll() {
@@ -318,8 +324,7 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
 void SlotPoller::ring(uint64_t session_id) {
   EGRET_ASSERT_OWNER(owner_);
   ++counters_.rings;
-  const auto [first, last] = std::ranges::equal_range(attached_, session_id, {}, &Attached::session_id);
-  for (const Attached& rung : std::span(first, last)) wake(rung.id);
+  for (const Attached& rung : lanes_of(session_id)) wake(rung.id);
 }
 
 void SlotPoller::wake(LaneId id) {
