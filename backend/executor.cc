@@ -98,11 +98,15 @@ uint64_t Executor::upkeep_in_ns() const {
   return soonest;
 }
 
+void Executor::foresee(std::span<Op> ops) {
+  for (Op& op : ops) op.hash = has_key(op.code) ? op::hash_key(op.key, options_.hash_seed) : 0;
+  store_->foresee(ops);
+}
+
 void Executor::prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes) {
   static_assert(kMaxBatch <= store::kMaxBatch);
   ops_ = ops;
   op_lanes_ = lanes;
-  for (Op& op : ops) op.hash = has_key(op.code) ? op::hash_key(op.key, options_.hash_seed) : 0;
   store_->prepare(ops);
 }
 

@@ -1,7 +1,7 @@
 // Executes the ops of one partition against its store: checks that each key is its own, keeps what spans several ops of
 // a lane (uploads, pinned versions), and answers what the store does not know (statistics of the process, admin, ping).
 //
-//   ops of a batch ─ hash, partition check ─▶ Store::prepare, locate ─▶ execute one by one ─▶ Result
+//   ops of a batch ─ hash ─▶ Store::foresee … prepare, locate ─▶ partition check, execute one by one ─▶ Result
 //
 // Thread: the partition's.
 #pragma once
@@ -43,6 +43,7 @@ class Executor final : public rpc::OpHandler {
   ~Executor() override;
 
   void begin_round() override;
+  void foresee(std::span<op::Op> ops) override;
   void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;
   void locate() override;
   op::Result execute(size_t index) override;

@@ -104,6 +104,11 @@ class Store {
   uint32_t upkeep_in_seconds() const;
   static constexpr uint32_t kNever = UINT32_MAX;
 
+  // Ops that will be a batch soon: worth calling while another one is still to be executed. Each with its hash filled
+  // in.
+  void foresee(std::span<const op::Op> ops) const {
+    for (const op::Op& op : ops) index_.prefetch(op.hash);
+  }
   // A batch: at most kMaxBatch ops, each with its hash filled in. The span must stay valid until the last execute().
   void prepare(std::span<const op::Op> ops);
   void locate();

@@ -217,15 +217,21 @@ bool SlotPoller::decode_request(Lane& lane, Message& message) {
   return true;
 }
 
-void SlotPoller::execute_batches() {
-  for (size_t first = 0; first < op_count_; first += OpHandler::kMaxBatch) {
-    execute_batch(first, std::min(OpHandler::kMaxBatch, op_count_ - first));
-  }
+// Empty behind the last one.
+std::span<op::Op> SlotPoller::batch_from(size_t first) {
+  return std::span(ops_).subspan(first, std::min(OpHandler::kMaxBatch, op_count_ - std::min(first, op_count_)));
 }
 
-void SlotPoller::execute_batch(size_t first, size_t count) {
-  handler_.prepare(std::span(ops_).subspan(first, count), std::span(op_lanes_).subspan(first, count));
+void SlotPoller::execute_batches() {
+  handler_.foresee(batch_from(0));
+  for (size_t first = 0; first < op_count_; first += OpHandler::kMaxBatch) execute_batch(first);
+}
+
+void SlotPoller::execute_batch(size_t first) {
+  const size_t count = batch_from(first).size();
+  handler_.prepare(batch_from(first), std::span(op_lanes_).subspan(first, count));
   handler_.locate();
+  if (const auto next = batch_from(first + count); !next.empty()) handler_.foresee(next);
   for (size_t i = 0; i < count; ++i) {
     const op::Op& op = ops_[first + i];
     Message& message = messages_[op_messages_[first + i]];

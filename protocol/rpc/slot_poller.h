@@ -1,7 +1,7 @@
 // The server side of the slots: one SlotPoller per partition thread looks at the next expected request slot of every
 // awake lane, takes what is there, has it executed, and publishes the results where the client will fetch them.
 //
-//   request slot ─ copy ─▶ private copy ─ check, decode ─▶ ops ─▶ OpHandler (prepare, locate, execute) ─▶ response slot
+//   request slot ─ copy ─▶ private copy ─ check, decode ─▶ ops ─▶ OpHandler (foresee … execute) ─▶ response slot
 //                                                                                    publish ─▶ want? ─▶ deliver
 //
 // Thread: the partition's own, for everything. Memory: all of it is allocated when lanes are attached; a poll allocates
@@ -41,6 +41,9 @@ class OpHandler {
   static constexpr size_t kMaxBatch = 32;
   virtual ~OpHandler() = default;
   virtual void begin_round() = 0;
+  // The ops of the batch after the one that is being executed (of a round's first batch: before that): what they will
+  // need may be on its way when their turn comes. Comes before prepare(), once for each op.
+  virtual void foresee(std::span<op::Op> ops) = 0;
   // `lanes[i]` is the lane that `ops[i]` came by. The spans stay valid until the last execute() of the batch.
   virtual void prepare(std::span<op::Op> ops, std::span<const LaneId> lanes) = 0;
   virtual void locate() = 0;
@@ -127,7 +130,8 @@ class SlotPoller {
   bool copy_request(const Lane& lane, const Awake& awake, Message& message);
   bool decode_request(Lane& lane, Message& message);
   void execute_batches();
-  void execute_batch(size_t first, size_t count);
+  std::span<op::Op> batch_from(size_t first);
+  void execute_batch(size_t first);
   void publish();
   void push();
   void note_torn(Lane& lane, uint64_t now_ns);

@@ -81,7 +81,13 @@ class FakeHandler final : public rpc::OpHandler {
  public:
   FakeHandler() : value_(8192, 'v') {}
   void begin_round() override { round_begun_ = true; }
+  void foresee(std::span<Op> ops) override {
+    EGRET_CHECK(!ops.empty() && ops.size() <= kMaxBatch);
+    foreseen_ += ops.size();
+  }
   void prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes) override {
+    EGRET_CHECK(foreseen_ == ops.size());
+    foreseen_ = 0;
     EGRET_CHECK(round_begun_ && next_ == batch_.size());
     EGRET_CHECK(!ops.empty() && ops.size() <= kMaxBatch && ops.size() == lanes.size());
     batch_ = ops;
@@ -103,6 +109,7 @@ class FakeHandler final : public rpc::OpHandler {
   uint64_t executed = 0;
 
  private:
+  size_t foreseen_ = 0;  // and not prepared yet
   Result answer(const Op& op, size_t sum) const {
     Result result;
     result.code = op::ResultCode::kUnsupported;

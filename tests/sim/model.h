@@ -104,6 +104,7 @@ class ModelHandler : public rpc::OpHandler {
 
   virtual void lane_attached(rpc::LaneId lane, uint64_t session_id) { sessions_[lane] = session_id; }
   void begin_round() override { pause_(); }
+  void foresee(std::span<op::Op>) override { pause_(); }
   void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;
   void locate() override;
   op::Result execute(size_t index) override;

@@ -31,6 +31,7 @@ struct Partition {
   }
   Result run(Op op, egret::rpc::LaneId lane = 0) {
     executor->begin_round();
+    executor->foresee({&op, 1});
     executor->prepare({&op, 1}, {&lane, 1});
     executor->locate();
     Result result = executor->execute(0);
@@ -97,6 +98,7 @@ TEST_SUITE("keys") {
                 make(OpCode::kGet, "a")};
     const egret::rpc::LaneId lanes[4] = {0, 1, 2, 3};
     partition.executor->begin_round();
+    partition.executor->foresee(ops);
     partition.executor->prepare(ops, lanes);
     partition.executor->locate();
     const ResultCode expected[] = {ResultCode::kStored, ResultCode::kHit, ResultCode::kDeleted, ResultCode::kMiss};

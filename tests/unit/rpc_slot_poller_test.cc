@@ -1,5 +1,6 @@
 // The server's side of the slots: what it takes, what it executes, what it publishes, whom it wakes.
 #include <atomic>
+#include <deque>
 #include <thread>
 
 #include "base/clock.h"
@@ -19,8 +20,16 @@ constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 8, .request_slot_size
 class EchoHandler final : public OpHandler {
  public:
   void begin_round() override { ++rounds; }
+  void foresee(std::span<op::Op> ops) override {
+    for (const op::Op& op : ops) foreseen.emplace_back(op.key);
+  }
   void prepare(std::span<op::Op> ops, std::span<const LaneId> lanes) override {
     batches.push_back(ops.size());
+    for (const op::Op& op : ops) {
+      REQUIRE_FALSE(foreseen.empty());
+      CHECK(foreseen.front() == op.key);
+      foreseen.pop_front();
+    }
     ops_ = ops;
     CHECK(ops.size() == lanes.size());
   }
@@ -34,6 +43,7 @@ class EchoHandler final : public OpHandler {
   void lane_dropped(LaneId lane) override { dropped.push_back(lane); }
 
   std::vector<std::string> keys;
+  std::deque<std::string> foreseen;  // and not prepared yet
   std::vector<size_t> batches;
   std::vector<LaneId> dropped;
   std::string value;
@@ -155,6 +165,7 @@ TEST_CASE("the response says how long the server took") {
   struct Slow final : OpHandler {
     explicit Slow(base::ManualClock& clock) : clock_(clock) {}
     void begin_round() override {}
+    void foresee(std::span<op::Op>) override {}
     void prepare(std::span<op::Op>, std::span<const LaneId>) override { clock_.advance_ns(1234); }
     void locate() override {}
     op::Result execute(size_t) override { return {}; }
