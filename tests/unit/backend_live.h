@@ -172,6 +172,16 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
         },
         seconds);
   }
+  // Waits until there is a session or it is said why there is none; true: there is none.
+  bool is_refused(double seconds = 20) {
+    eventually(
+        [&] {
+          wait(10);
+          return session_.is_open() || !why_not_.empty();
+        },
+        seconds);
+    return !session_.is_open();
+  }
   rpc::ClientSession& session() { return session_; }
 
   // The result of one op on a key, or on a lane; kTimedOut when none came within five seconds.
