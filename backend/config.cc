@@ -29,6 +29,9 @@ namespace {
 
 constexpr base::AppliedBy kReload = base::AppliedBy::kReload;
 constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kLeastSessionMemory = 16 << 10;
+constexpr uint32_t kLeastDefaultSlot = 4 << 10;
+constexpr int kHalvings = 2;                         // from the largest default slot to the least
 constexpr uint64_t kMemoryPerPartition = 64 * kMiB;  // below this a further partition is not worth its threads
 
 constexpr OptionRow kTable[] = {
@@ -94,24 +97,26 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload},
     {.name = "request_slot_size",
      .type = OptionType::kSize,
-     .default_value = "4KiB",
-     .help = "Size of a request slot, a multiple of 64 bytes.",
-     .min = wire::kMinSlotSize,
+     .default_value = "0",
+     .help = "Size of a request slot, 1KiB or more and a multiple of 64 bytes. 0: 16KiB for proxies on this host, 4KiB "
+             "over rdma.",
      .max = wire::kMaxSlotSize,
      .applied_by = kReload},
     {.name = "response_slot_size",
      .type = OptionType::kSize,
-     .default_value = "4KiB",
-     .help = "Size of a response slot, a multiple of 64 bytes.",
-     .min = wire::kMinSlotSize,
+     .default_value = "0",
+     .help =
+         "Size of a response slot, 1KiB or more and a multiple of 64 bytes. 0: 16KiB for proxies on this host, 4KiB "
+         "over rdma.",
      .max = wire::kMaxSlotSize,
      .applied_by = kReload},
     {.name = "session_memory",
      .type = OptionType::kSize,
-     .default_value = "1MiB",
+     .default_value = "0",
      .help =
-         "Most memory that the slots of one session may take. A session that would need more gets a smaller window.",
-     .min = 16 * 1024,
+         "Most memory that the slots of one session may take, 16KiB or more. A session that would need more gets a "
+         "smaller window. 0: 8MiB for proxies on this host, of which what is used is resident, 1MiB over rdma, which "
+         "is pinned.",
      .max = 1024 * kMiB,
      .applied_by = kReload},
     {.name = "max_sessions",
@@ -147,7 +152,8 @@ constexpr OptionRow kTable[] = {
      .default_value = "0",
      .help =
          "How long a lane is polled without a request before it falls asleep. 0: 1ms when there are CPUs enough for "
-         "every busy thread (over rdma: for every partition), else 5us.",
+         "every busy thread (over rdma: for every partition), else 5us. Lanes of proxies on this host fall asleep at "
+         "once while most of that is in vain.",
      .max = 1'000'000'000,
      .applied_by = kReload},
     {.name = "park_always",
@@ -209,15 +215,41 @@ Status check_warm_restart(const Options& options) {
   return Status::ok();
 }
 
-Status check_slots(const Options& options, const Config& config) {
-  for (const char* name : {"request_slot_size", "response_slot_size"}) {
-    if (options.size(name) % 64 != 0) return options.error(name, "expected a multiple of 64");
+Status parse_slot_size(const Options& options, const char* name, uint32_t& size) {
+  const uint64_t given = options.size(name);
+  if (given == 0) return Status::ok();
+  if (given < wire::kMinSlotSize) return options.error(name, "expected 0, or 1KiB and more");
+  if (given % 64 != 0) return options.error(name, "expected a multiple of 64");
+  size = static_cast<uint32_t>(given);
+  return Status::ok();
+}
+
+// Default slots are smaller where a whole window of them would take too much; a smaller window costs more.
+void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, SessionSize& size) {
+  const auto shrink = [&](const char* name, uint32_t& slot) {
+    if (options.size(name) == 0 && slot > kLeastDefaultSlot) slot /= 2;
+    return slot;
+  };
+  wire::RegionLayout layout = wanted;
+  for (int i = 0; i < kHalvings && layout.bytes() > size.most_memory; ++i) {
+    layout.request_slot_size = shrink("request_slot_size", size.request_slot);
+    layout.response_slot_size = shrink("response_slot_size", size.response_slot);
   }
-  wire::RegionLayout smallest{config.partitions, wire::kMinWindow, config.request_slot_size, config.response_slot_size};
-  const uint64_t needed = smallest.request_bytes() + smallest.response_bytes();
-  if (needed <= config.session_memory) return Status::ok();
+}
+
+// What is given takes the place of the defaults, of either kind of session.
+Status parse_session_size(const Options& options, const Config& config, SessionSize& size) {
+  if (Status good = parse_slot_size(options, "request_slot_size", size.request_slot); !good) return good;
+  if (Status good = parse_slot_size(options, "response_slot_size", size.response_slot); !good) return good;
+  if (const uint64_t given = options.size("session_memory"); given != 0) {
+    if (given < kLeastSessionMemory) return options.error("session_memory", "expected 0, or 16KiB and more");
+    size.most_memory = given;
+  }
+  shrink_defaults(options, {config.partitions, config.window, size.request_slot, size.response_slot}, size);
+  const wire::RegionLayout smallest{config.partitions, wire::kMinWindow, size.request_slot, size.response_slot};
+  if (smallest.bytes() <= size.most_memory) return Status::ok();
   return options.error("session_memory", "too small: the smallest session is " + smallest.to_string() + ", more than " +
-                                             std::to_string(config.session_memory));
+                                             std::to_string(size.most_memory));
 }
 
 }  // namespace
@@ -249,10 +281,9 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   const bool roomy = cpus >= 2 * config.partitions + 1;
   config.pin = pin == "on" || (pin == "auto" && roomy);
   config.window = static_cast<uint32_t>(options.integer("window"));
-  config.request_slot_size = static_cast<uint32_t>(options.size("request_slot_size"));
-  config.response_slot_size = static_cast<uint32_t>(options.size("response_slot_size"));
-  config.session_memory = options.size("session_memory");
-  if (Status good = check_slots(options, config); !good) return good;
+  for (SessionSize* size : {&config.local_session, &config.remote_session}) {
+    if (Status good = parse_session_size(options, config, *size); !good) return good;
+  }
   config.max_sessions = static_cast<uint32_t>(options.integer("max_sessions"));
   config.sessions_per_peer = static_cast<uint32_t>(options.integer("sessions_per_peer"));
   if (const std::string& path = options.text("secret_file"); !path.empty()) {

@@ -15,6 +15,13 @@ namespace egret::backend {
 
 std::span<const base::OptionRow> option_table();
 
+// Of the slots of a session, in bytes.
+struct SessionSize {
+  uint32_t request_slot = 0;
+  uint32_t response_slot = 0;
+  uint64_t most_memory = 0;  // a window that would take more is made smaller
+};
+
 struct Config {
   std::vector<std::string> listen;
   uint64_t memory = 0;  // of all partitions' stores together, bytes
@@ -26,9 +33,10 @@ struct Config {
   uint32_t partitions = 0;   // resolved, at least 1
   bool pin = false;          // resolved
   uint32_t window = 0;
-  uint32_t request_slot_size = 0;
-  uint32_t response_slot_size = 0;
-  uint64_t session_memory = 0;
+  // Large slots carry large values in few messages, and cost a proxy on this host nothing but address space. Over rdma
+  // they are pinned, and a response is fetched by its size anyway.
+  SessionSize local_session{.request_slot = 16 << 10, .response_slot = 16 << 10, .most_memory = 8 << 20};
+  SessionSize remote_session{.request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
   uint32_t max_sessions = 0;
   uint32_t sessions_per_peer = 0;  // 0: no limit
   base::Secret secret;             // none: every peer is served

@@ -356,24 +356,26 @@ void Control::admit(Session& session) {
 
 // The largest window that fits session_memory, at least kMinWindow.
 bool Control::carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const {
-  layout = {partitions_, std::min(config_.window, std::max(session.hello.window, wire::kMinWindow)),
-            config_.request_slot_size, config_.response_slot_size};
-  const auto bytes = [&] { return layout.request_bytes() + layout.response_bytes(); };
-  while (layout.window > wire::kMinWindow && bytes() > config_.session_memory) --layout.window;
-  if (bytes() <= config_.session_memory) return true;
-  refusal = "session_memory is " + std::to_string(config_.session_memory) + " bytes, the smallest session takes " +
+  const SessionSize& size = session.endpoint->limits().fetch_is_local ? config_.local_session : config_.remote_session;
+  layout = {partitions_, std::min(config_.window, std::max(session.hello.window, wire::kMinWindow)), size.request_slot,
+            size.response_slot};
+  while (layout.window > wire::kMinWindow && layout.bytes() > size.most_memory) --layout.window;
+  if (layout.bytes() <= size.most_memory) return true;
+  refusal = "session_memory is " + std::to_string(size.most_memory) + " bytes, the smallest session takes " +
             layout.to_string();
   return false;
 }
 
 void Control::grant(Session& session) {
-  wire::Grant granted{.features = config_.secret.is_set() ? wire::kAuthenticate : 0,
-                      .session_id = session.id,
-                      .nonce = random_u64(),
-                      .epoch = identity_.epoch,
-                      .hash_seed = identity_.hash_seed,
-                      .item_size_max = config_.item_size_max,
-                      .layout = {}};
+  const bool is_ordered = session.endpoint->limits().is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
+  wire::Grant granted{
+      .features = (config_.secret.is_set() ? wire::kAuthenticate : 0) | (is_ordered ? wire::kOrderedMemory : 0),
+      .session_id = session.id,
+      .nonce = random_u64(),
+      .epoch = identity_.epoch,
+      .hash_seed = identity_.hash_seed,
+      .item_size_max = config_.item_size_max,
+      .layout = {}};
   std::string refusal;
   if (!carve(session, granted.layout, refusal)) return refuse(session, refusal);
   const transport::RegionShape shape{.lanes = partitions_,
@@ -393,7 +395,8 @@ void Control::grant(Session& session) {
   session.under_way = std::make_unique<UnderWay>(size_t{granted.layout.lanes} * granted.layout.window);
   const auto home = static_cast<uint32_t>(session.id % partitions_);
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
-    const rpc::LaneBinding lane{session.id, partition, home, session.endpoint.get(), granted.layout, granted.nonce};
+    const rpc::LaneBinding lane{
+        session.id, partition, home, session.endpoint.get(), granted.layout, {granted.nonce, is_ordered}};
     post(partition, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
   ++counted_.opened;

@@ -52,9 +52,9 @@ void check_secret(const Config& config, Findings& findings) {
 void check_rdma(const Config& config, Findings& findings) {
   transport::check_rdma({.is_configured = listens_on_rdma(config),
                          .sessions = config.max_sessions,
-                         .session_bytes = config.session_memory,
+                         .session_bytes = config.remote_session.most_memory,
                          .arithmetic = std::to_string(config.max_sessions) + " sessions (max_sessions) x " +
-                                       base::size_text(config.session_memory) + " (session_memory)"},
+                                       base::size_text(config.remote_session.most_memory) + " (session_memory)"},
                         findings);
 }
 

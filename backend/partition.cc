@@ -74,7 +74,7 @@ void Partition::run() {
     report_broken();
     if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
     if (mail || rings || served) {
-      empty_rounds_ = 0;
+      if (empty_rounds_ > 0) end_wait(served);
       if (++busy_rounds_ % kBusyRoundsBetweenParks == 0) poller_.park_long_idle();
     } else {
       rest();
@@ -296,19 +296,28 @@ void Partition::tell_control(Letter::Kind kind, uint64_t session_id) {
   mail_.send(options_.number, control_, letter);
 }
 
-// Nothing to do in this round. Lanes that have been idle long enough fall asleep; without an awake lane the store's
-// upkeep has its turn, a step a round, and when that has nothing to do the thread sleeps, too.
+// Nothing to do in this round. Lanes that have been idle long enough fall asleep, or at once where polling on has been
+// in vain too often; without an awake lane the store's upkeep has its turn, a step a round, and when that has nothing
+// to do the thread sleeps, too.
 void Partition::rest() {
-  if (options_.polling.park_always) {
-    poller_.park(true);
-  } else if (++empty_rounds_ % kRoundsBetweenParks == 0) {
-    poller_.park();
+  if (poller_.awake_lanes() == 0) {
+    if (!executor_->idle_step()) sleep();
+    return;
   }
+  if (empty_rounds_++ == 0) polls_on_ = spin_judge_.begins() || !poller_.is_awake_for_local_only();
+  const bool at_once = options_.polling.park_always || !polls_on_;
+  if (at_once || empty_rounds_ % kRoundsBetweenParks == 0) poller_.park(at_once);
   if (poller_.awake_lanes() > 0) {
     base::cpu_relax();
-  } else if (!executor_->idle_step()) {
-    sleep();
+  } else {
+    end_wait(false);
   }
+}
+
+// The empty rounds are over: there is something to do (`paid`), or all lanes are asleep.
+void Partition::end_wait(bool paid) {
+  if (polls_on_) spin_judge_.ends(paid);
+  empty_rounds_ = 0;
 }
 
 // Asleep is published and the slots were looked at once more (park). Now: arm → rings and mail once more → block. What

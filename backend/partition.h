@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "rpc/slot_poller.h"
+#include "rpc/spin_judge.h"
 
 namespace egret::backend {
 
@@ -69,6 +70,7 @@ class Partition final : private rpc::DeliveryRelay {
   void tell_control(Letter::Kind kind, uint64_t session_id);
   void finish();
   void rest();
+  void end_wait(bool paid);
   void sleep();
   int patience_ms() const;
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
@@ -92,6 +94,8 @@ class Partition final : private rpc::DeliveryRelay {
   uint32_t busy_rounds_ = 0;
   std::vector<AttachedSession> sessions_;  // by number
   uint32_t empty_rounds_ = 0;
+  rpc::SpinJudge spin_judge_;
+  bool polls_on_ = false;  // through the empty rounds that have begun: local lanes are not put to sleep at once
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -228,8 +228,8 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kDuration,
      .default_value = "0",
      .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered. 0: 20us "
-             "when there are "
-             "CPUs enough for every busy thread, else 2us.",
+             "when there are CPUs enough for every busy thread, else 2us. Of a backend on this host, it sleeps at once "
+             "while most of that is in vain.",
      .max = kSecond / 100,
      .applied_by = kReload},
     {.name = "max_refetches",

@@ -35,7 +35,7 @@ constexpr uint64_t kMinPatienceStep = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr timeval kTick{0, static_cast<suseconds_t>(ClientSession::kTickNs / 1000)};
 // A slot's room for a value is its size less the headers and the longest key.
-constexpr size_t kInlineValue = 4096 - 24 - 32 - 256;
+constexpr size_t kInlineValue = 16384 - 24 - 32 - 256;
 
 uint64_t random_u64() {
   uint64_t value = 0;

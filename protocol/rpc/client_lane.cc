@@ -23,12 +23,12 @@ constexpr uint64_t kLongestWait = 10'000'000;        // what a longer wait count
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
 }  // namespace
 
-ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
-                       transport::ClientEndpoint& endpoint, const uint64_t& now_ns, const uint64_t& taken_ns,
-                       LaneCounters& counters, base::Histogram& durations)
+ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, const wire::Seal& seal,
+                       const FetchOptions& fetch, transport::ClientEndpoint& endpoint, const uint64_t& now_ns,
+                       const uint64_t& taken_ns, LaneCounters& counters, base::Histogram& durations)
     : lane_(lane),
       layout_(layout),
-      nonce_(nonce),
+      seal_(seal),
       endpoint_(endpoint),
       now_ns_(now_ns),
       policy_(fetch),
@@ -123,9 +123,8 @@ void ClientLane::seal() {
   checked.put(length);
   checked.put(sealed.op_count);
   checked.put(uint16_t{0});
-  const size_t covered = sizeof(RequestHeader) - wire::kRequestChecked + length;
   wire::FieldWriter(open_at_ + offsetof(RequestHeader, checksum))
-      .put(wire::message_checksum(open_at_ + wire::kRequestChecked, covered, nonce_, next_seq_));
+      .put(seal_.checksum(open_at_ + wire::kRequestChecked, wire::kRequestHeadChecked, length, next_seq_));
   endpoint_.stage_write(lane_, layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
   counters_.messages.add();
   counters_.ops.add(open_ops_);
@@ -189,8 +188,7 @@ bool ClientLane::check_response(uint64_t seq, const std::byte* at, size_t room, 
   header.get<uint64_t>();  // asleep
   length = header.get<uint32_t>();
   if (length > room - sizeof(ResponseHeader)) return false;
-  const size_t covered = sizeof(ResponseHeader) - wire::kResponseChecked + length;
-  return wire::message_checksum(at + wire::kResponseChecked, covered, nonce_, seq) == checksum;
+  return seal_.checksum(at + wire::kResponseChecked, wire::kResponseHeadChecked, length, seq) == checksum;
 }
 
 bool ClientLane::on_fetched(uint64_t tag) {

@@ -36,7 +36,7 @@ class Waiter {
 class ClientLane {
  public:
   // `counters` and `durations` (of messages) outlive the lane, and may have counted for one before it.
-  ClientLane(uint32_t lane, const wire::RegionLayout& layout, uint64_t nonce, const FetchOptions& fetch,
+  ClientLane(uint32_t lane, const wire::RegionLayout& layout, const wire::Seal& seal, const FetchOptions& fetch,
              transport::ClientEndpoint& endpoint, const uint64_t& now_ns, const uint64_t& taken_ns,
              LaneCounters& counters, base::Histogram& durations);
 
@@ -155,7 +155,7 @@ class ClientLane {
 
   const uint32_t lane_;
   const wire::RegionLayout layout_;
-  const uint64_t nonce_;
+  const wire::Seal seal_;
   transport::ClientEndpoint& endpoint_;
   const uint64_t& now_ns_;  // the session's, of this pass
   FetchPolicy policy_;

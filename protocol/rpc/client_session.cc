@@ -51,16 +51,18 @@ void ClientSession::connect_now() {
   state_ = State::kHandshaking;
   deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
   observer_.on_session_connecting(*this);
-  wire::Hello hello{.worker_id = options_.worker_id, .window = options_.window};
-  if (options_.secret.is_set()) {
-    hello.features = wire::kAuthenticate;
-    hello.nonce = wire::fresh_nonce();
-  }
+  wire::Hello hello{.features = offered(), .worker_id = options_.worker_id, .window = options_.window};
+  if (options_.secret.is_set()) hello.nonce = wire::fresh_nonce();
   const std::vector<std::byte> frame = encode(hello);
   transcript_.clear();
   transcript_.add(frame);
   has_proved_ = false;
   if (Status sent = endpoint_->send_frame(frame, false); !sent) lose(sent.message());
+}
+
+uint64_t ClientSession::offered() const {
+  return (options_.secret.is_set() ? wire::kAuthenticate : 0) |
+         (endpoint_->limits().is_ordered ? wire::kOrderedMemory : 0);
 }
 
 void ClientSession::on_control_ready() {
@@ -103,7 +105,8 @@ void ClientSession::on_challenge(std::span<const std::byte> frame) {
 // Why the backend's grant is not to be trusted, or null. Without a secret every backend is.
 const char* ClientSession::doubt_about(std::span<const std::byte> frame) const {
   const bool claims_proof = (grant_.features & wire::kAuthenticate) != 0;
-  if (!options_.secret.is_set()) return claims_proof ? "a grant with a feature that was not asked for" : nullptr;
+  if ((grant_.features & ~offered()) != 0) return "a grant with a feature that was not asked for";
+  if (!options_.secret.is_set()) return nullptr;
   if (!has_proved_ || !claims_proof) {
     return "the backend does not prove that it holds our secret: set its secret_file, too, or check that it is ours";
   }
@@ -120,7 +123,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   // Its memory is made, and pinned, while clients wait.
   if (layout.window > std::max(options_.window, wire::kMinWindow))
     return lose("a grant of more slots than were asked for");
-  if (layout.request_bytes() + layout.response_bytes() > kMostSessionBytes) {
+  if (layout.bytes() > kMostSessionBytes) {
     return lose("a grant of unreasonable size: " + layout.to_string());
   }
   const transport::RegionShape shape{.lanes = layout.lanes,
@@ -130,9 +133,10 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   if (Status mapped = endpoint_->map_region(shape); !mapped) return lose(mapped.message());
   if (Status sent = endpoint_->send_frame(encode(wire::Ready{}), true); !sent) return lose(sent.message());
   lanes_.clear();
+  const wire::Seal seal{grant_.nonce, (grant_.features & wire::kOrderedMemory) != 0};
   for (uint32_t i = 0; i < layout.lanes; ++i) {
-    lanes_.push_back(std::make_unique<ClientLane>(i, layout, grant_.nonce, options_.fetch, *endpoint_, now_ns_,
-                                                  taken_ns_, counters_.lane(i), counters_.duration));
+    lanes_.push_back(std::make_unique<ClientLane>(i, layout, seal, options_.fetch, *endpoint_, now_ns_, taken_ns_,
+                                                  counters_.lane(i), counters_.duration));
   }
   state_ = State::kOpen;
   counters_.is_open.set(1);
@@ -159,6 +163,7 @@ void ClientSession::lose(const std::string& why) {
   backoff_ns_ = std::min(backoff_ns_ * 2, options_.backoff_max_ns);
   auto lanes = std::move(lanes_);
   lanes_.clear();
+  wait_ = Wait::kIdle;
   // Waiters may ask for new ops here; the session is no longer open, so they are refused.
   for (auto& lane : lanes) lane->fail_all();
   credit_came_ = true;
@@ -262,7 +267,9 @@ const char* ClientSession::poll_events(bool& progress) {
       const bool well_formed =
           event.kind == Event::Kind::kFetched ? lane.on_fetched(event.tag) : lane.on_delivered(event.bytes);
       if (!well_formed) return "a malformed response";
-      if (lane.answered() != before) progress = credit_came_ = has_served_ = true;
+      if (lane.answered() == before) continue;
+      progress = credit_came_ = has_served_ = true;
+      end_wait(true);
     }
   }
   return nullptr;
@@ -286,15 +293,23 @@ bool ClientSession::has_credit() const {
   return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->has_credit(); });
 }
 
-bool ClientSession::should_spin() const {
+bool ClientSession::should_spin() {
+  const bool local = endpoint_->limits().fetch_is_local;
   for (const auto& lane : lanes_) {
     if (lane->outstanding() == 0 || lane->policy().mode() == FetchPolicy::Mode::kReply) continue;
+    if (local && wait_ == Wait::kIdle) wait_ = spin_judge_.begins() ? Wait::kPolled : Wait::kNotPolled;
+    if (wait_ == Wait::kNotPolled) return false;
     // Over a network a result takes a trip at least: sleeping would cost more than waiting a few times the usual.
-    const uint64_t usual =
-        endpoint_->limits().fetch_is_local ? 0 : std::min(lane->usual_wait_ns() * kUsualWaits, kMostSpinNs);
+    const uint64_t usual = local ? 0 : std::min(lane->usual_wait_ns() * kUsualWaits, kMostSpinNs);
     if (now_ns_ - lane->oldest_sent_ns() < std::max(options_.spin_ns, usual)) return true;
   }
   return false;
+}
+
+// What was waited for has come, or nobody has the patience to poll for it any longer.
+void ClientSession::end_wait(bool paid) {
+  if (wait_ == Wait::kPolled) spin_judge_.ends(paid);
+  wait_ = Wait::kIdle;
 }
 
 bool ClientSession::prepare_sleep() {
@@ -309,6 +324,7 @@ bool ClientSession::prepare_sleep() {
   for (auto& lane : lanes_) lane->stage_want();
   endpoint_->arm();
   if (fetch()) return false;
+  end_wait(false);
   return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->will_be_delivered(); });
 }
 

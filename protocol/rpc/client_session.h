@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/secret.h"
 #include "rpc/client_lane.h"
+#include "rpc/spin_judge.h"
 #include "transport/address.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
@@ -126,8 +127,8 @@ class ClientSession {
   bool fetch();
   // Lets those go on who wait for credit, if some came back. Returns whether anybody was called.
   bool hand_out_credit();
-  // Whether the worker should look again soon rather than sleep.
-  bool should_spin() const;
+  // Whether the worker should look again soon rather than sleep. To be asked in every pass before sleeping.
+  bool should_spin();
   // Before sleeping: want, fence, one more fetch. False: do not sleep, since something came in, or the last look has
   // not come back yet (a fetch over a network): go on with passes and ask again.
   bool prepare_sleep();
@@ -139,6 +140,7 @@ class ClientSession {
 
  private:
   void connect_now();
+  uint64_t offered() const;  // features
   void on_frame(std::span<const std::byte> frame);
   void on_challenge(std::span<const std::byte> frame);
   void on_grant(std::span<const std::byte> frame);
@@ -147,6 +149,7 @@ class ClientSession {
   bool has_credit() const;
   void stage_fetches();
   const char* poll_events(bool& progress);
+  void end_wait(bool paid);
 
   SessionOptions options_;
   const base::Clock& clock_;
@@ -170,6 +173,10 @@ class ClientSession {
   std::deque<CreditWaiter*> credit_waiters_;
   size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
   bool credit_came_ = false;
+  // Of a local endpoint: whether the wait for what is outstanding is polled for. kIdle: nothing is waited for.
+  enum class Wait : uint8_t { kIdle, kPolled, kNotPolled };
+  Wait wait_ = Wait::kIdle;
+  SpinJudge spin_judge_;
   std::array<transport::Event, 64> events_;  // of one poll; here, so that it need not be made for each
   std::string failure_;                      // why the endpoint broke
 };

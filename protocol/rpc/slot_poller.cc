@@ -174,11 +174,11 @@ bool SlotPoller::copy_request(const Lane& lane, const Awake& awake, Message& mes
   base::slot_copy(reinterpret_cast<std::byte*>(&header), awake.request, sizeof header);
   if (header.length > lane.binding.layout.request_slot_size - sizeof header) return false;
   // The body is copied behind its part of the header that the checksum covers, so that both are checked in one piece.
-  constexpr size_t kCovered = sizeof(RequestHeader) - wire::kRequestChecked;
+  constexpr size_t kCovered = wire::kRequestHeadChecked;
   std::byte* covered = message.copy.data();
   std::memcpy(covered, reinterpret_cast<const std::byte*>(&header) + wire::kRequestChecked, kCovered);
   base::slot_copy(covered + kCovered, awake.request + sizeof header, header.length);
-  const uint64_t sum = wire::message_checksum(covered, kCovered + header.length, lane.binding.nonce, awake.expected);
+  const uint64_t sum = lane.binding.seal.checksum(covered, kCovered, header.length, awake.expected);
   if (sum != header.checksum) return false;
   message.length = header.length;
   message.op_count = header.op_count;
@@ -255,9 +255,8 @@ void SlotPoller::publish() {
     checked.put(uint8_t{0});
     checked.put(static_cast<uint32_t>(std::min<uint64_t>(processing, UINT32_MAX)));
     checked.put(uint32_t{0});
-    const size_t covered = sizeof(ResponseHeader) - wire::kResponseChecked + length;
-    const uint64_t sum =
-        wire::message_checksum(message.response + wire::kResponseChecked, covered, lane.binding.nonce, message.seq);
+    const uint64_t sum = lane.binding.seal.checksum(message.response + wire::kResponseChecked,
+                                                    wire::kResponseHeadChecked, length, message.seq);
     wire::FieldWriter(message.response + offsetof(ResponseHeader, checksum)).put(sum);
     publish_word(message.response, message.seq);
   }
@@ -325,6 +324,11 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
     ++counters_.naps;
     remove_awake(i);
   }
+}
+
+bool SlotPoller::is_awake_for_local_only() const {
+  return std::ranges::all_of(
+      awake_, [&](const Awake& awake) { return lanes_[awake.id]->binding.endpoint->limits().fetch_is_local; });
 }
 
 void SlotPoller::ring(uint64_t session_id) {

@@ -32,7 +32,7 @@ struct LaneBinding {
   uint32_t home = 0;                              // the partition that owns the endpoint
   transport::ServerEndpoint* endpoint = nullptr;  // outlives the attachment
   wire::RegionLayout layout;
-  uint64_t nonce = 0;
+  wire::Seal seal;
 };
 
 // Who executes ops. Called by the poller, in this order, for batches of up to kMaxBatch ops of one or more lanes.
@@ -104,6 +104,8 @@ class SlotPoller {
   void ring(uint64_t session_id);
 
   size_t awake_lanes() const { return awake_.size(); }
+  // Whether those are all of clients on this host, whose rings cost little.
+  bool is_awake_for_local_only() const;
   const PollerCounters& counters() const { return counters_; }
   // Sessions whose peer misbehaved since the last call; the control thread is to close them.
   bool has_broken_sessions() const { return !broken_sessions_.empty(); }

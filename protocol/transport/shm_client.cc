@@ -39,7 +39,7 @@ Status check_memory(int fd, size_t bytes) {
 class ShmClientEndpoint final : public ClientEndpoint {
  public:
   explicit ShmClientEndpoint(UniqueFd socket) : socket_(std::move(socket)) {
-    limits_ = {.read_depth = kReadDepth, .deliver_is_wakeup = true, .fetch_is_local = true};
+    limits_ = {.read_depth = kReadDepth, .deliver_is_wakeup = true, .is_ordered = true, .fetch_is_local = true};
     reads_.reserve(kReadDepth);
   }
 

@@ -58,6 +58,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
     limits_.deliver_is_wakeup = true;
     limits_.ring_is_wakeup = true;
     limits_.fetch_is_local = true;
+    limits_.is_ordered = true;
   }
 
   int control_fd() const override { return socket_.get(); }

@@ -56,7 +56,8 @@ struct Event {
 struct Limits {
   uint32_t read_depth = 0;  // reads that may be staged and not yet fetched
   bool deliver_is_wakeup =
-      false;  // deliver() carries no bytes and any thread may call it; else only the endpoint's home may
+      false;                // deliver() carries no bytes and any thread may call it; else only the endpoint's home may
+  bool is_ordered = false;  // whoever sees the first word of a write sees all of it, in either direction
   bool fetch_is_local = false;  // a read costs a cache miss, not a trip over the network
   bool ring_is_wakeup = false;  // server: a ring always shows at data_fd(), armed or not; else only poll() tells of it
   bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs

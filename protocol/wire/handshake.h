@@ -42,6 +42,9 @@ static_assert(offsetof(FramePrefix, length) == 12);
 // Feature bits. The client offers them in its hello, the grant confirms those the server uses.
 // The client holds a secret: it proves that, and takes no session from a server that does not.
 inline constexpr uint64_t kAuthenticate = 1;
+// The transport has an order to promise (shared memory): checksums cover heads only. Nothing there can be torn, and
+// half of the work of a large value would be its checksums.
+inline constexpr uint64_t kOrderedMemory = 2;
 
 struct Hello {
   uint64_t features = 0;   // that the client offers

@@ -22,7 +22,7 @@ bool RegionLayout::is_valid() const {
 std::string RegionLayout::to_string() const {
   return std::to_string(lanes) + " lanes x " + std::to_string(window) + " slots of " +
          std::to_string(request_slot_size) + " + " + std::to_string(response_slot_size) +
-         " bytes = " + std::to_string(request_bytes() + response_bytes()) + " bytes";
+         " bytes = " + std::to_string(bytes()) + " bytes";
 }
 
 namespace {

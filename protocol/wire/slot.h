@@ -71,6 +71,7 @@ struct RegionLayout {
   bool is_valid() const;
   size_t request_bytes() const { return lanes * (sizeof(LaneLine) + size_t{window} * request_slot_size); }
   size_t response_bytes() const { return size_t{lanes} * window * response_slot_size; }
+  size_t bytes() const { return request_bytes() + response_bytes(); }
   size_t want_offset(uint32_t lane) const { return lane * sizeof(LaneLine); }
   size_t request_offset(uint32_t lane, uint64_t seq) const {
     return lanes * sizeof(LaneLine) + (size_t{lane} * window + seq % window) * request_slot_size;
@@ -84,6 +85,21 @@ struct RegionLayout {
 // XXH3-64 of `length` bytes from `checked`, seeded with the session's nonce and the seq: a message of another session,
 // of another seq, or torn anywhere does not match.
 uint64_t message_checksum(const std::byte* checked, size_t length, uint64_t nonce, uint64_t seq);
+
+// Bytes of each head that the checksum covers.
+inline constexpr size_t kRequestHeadChecked = sizeof(RequestHeader) - kRequestChecked;
+inline constexpr size_t kResponseHeadChecked = sizeof(ResponseHeader) - kResponseChecked;
+
+// How the messages of one session are sealed, as agreed in its handshake.
+struct Seal {
+  uint64_t nonce = 0;
+  bool heads_only = false;  // kOrderedMemory: whoever sees the seq sees all of the body
+
+  // Of `head` bytes at `checked` and the `body` that follows them.
+  uint64_t checksum(const std::byte* checked, size_t head, size_t body, uint64_t seq) const {
+    return message_checksum(checked, heads_only ? head : head + body, nonce, seq);
+  }
+};
 
 std::string to_string(const RequestHeader& header);
 std::string to_string(const ResponseHeader& header);

@@ -193,7 +193,7 @@ class Script {
                       .home = 0,
                       .endpoint = endpoint_.get(),
                       .layout = layout_,
-                      .nonce = kNonce});
+                      .seal = {.nonce = kNonce, .heads_only = false}});
       expected_[lane] = 1;
     }
   }

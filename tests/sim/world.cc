@@ -293,8 +293,9 @@ void Control::grant(Session& session) {
   session.state = State::kOpen;
   session.nonce = granted.nonce;
   for (uint32_t lane = 0; lane < layout.lanes; ++lane) {
-    world_.partitions[lane]->post({.kind = Partition::Letter::Kind::kAttach,
-                                   .lane = {session.id, lane, home, session.endpoint.get(), layout, granted.nonce}});
+    world_.partitions[lane]->post(
+        {.kind = Partition::Letter::Kind::kAttach,
+         .lane = {session.id, lane, home, session.endpoint.get(), layout, {granted.nonce, false}}});
   }
   if (!session.endpoint->send_frame(encode(granted), true)) close(session.id);
 }

@@ -42,7 +42,12 @@ TEST_CASE("the defaults serve a laptop") {
   CHECK(config.item_size_max == 1 << 20);
   CHECK(config.evict);
   CHECK(config.partitions == 1);
-  CHECK(config.session_memory == 1 << 20);
+  CHECK(config.local_session.request_slot == 16 << 10);
+  CHECK(config.local_session.response_slot == 16 << 10);
+  CHECK(config.local_session.most_memory == 8 << 20);
+  CHECK(config.remote_session.request_slot == 4 << 10);
+  CHECK(config.remote_session.response_slot == 4 << 10);
+  CHECK(config.remote_session.most_memory == 1 << 20);
   CHECK_FALSE(config.park_always);
 }
 
@@ -100,7 +105,23 @@ TEST_CASE("slots that no region can be made of are refused with the arithmetic")
   const std::string error = error_of({"partitions=16", "memory=64MiB", "session_memory=64KiB"});
   CHECK(error.find("session_memory: too small: the smallest session is 16 lanes x 2 slots of 4096 + 4096 bytes") !=
         std::string::npos);
-  CHECK(config_of({"partitions=4", "session_memory=66KiB"}).session_memory == 66 << 10);
+  const Config small = config_of({"partitions=4", "session_memory=66KiB"});
+  CHECK(small.remote_session.most_memory == 66 << 10);
+  CHECK(small.local_session.most_memory == 66 << 10);
+  CHECK(small.local_session.request_slot == 4 << 10);
+  CHECK(small.local_session.response_slot == 4 << 10);
+  CHECK(config_of({"partitions=7", "memory=64MiB"}).local_session.response_slot == 16 << 10);
+  CHECK(config_of({"partitions=9", "memory=64MiB"}).local_session.response_slot == 8 << 10);
+  const Config half = config_of({"partitions=9", "memory=64MiB", "request_slot_size=16KiB"});
+  CHECK(half.local_session.request_slot == 16 << 10);
+  CHECK(half.local_session.response_slot == 8 << 10);
+  const Config given = config_of({"request_slot_size=1KiB", "response_slot_size=8KiB"});
+  for (const SessionSize& size : {given.local_session, given.remote_session}) {
+    CHECK(size.request_slot == 1 << 10);
+    CHECK(size.response_slot == 8 << 10);
+  }
+  CHECK(error_of({"response_slot_size=512"}).find("expected 0, or 1KiB and more") != std::string::npos);
+  CHECK(error_of({"session_memory=1KiB"}).find("expected 0, or 16KiB and more") != std::string::npos);
 }
 
 TEST_CASE("addresses and user ids are looked at before anything starts") {

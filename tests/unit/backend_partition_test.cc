@@ -49,7 +49,7 @@ struct Fixture {
     partition->start();
   }
   void attach() {
-    const rpc::LaneBinding lane{kSession, running, kHome, &endpoint, kLayout, rpc::kNonce};
+    const rpc::LaneBinding lane{kSession, running, kHome, &endpoint, kLayout, {rpc::kNonce, false}};
     mail.send(kControl, running, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &under_way});
   }
   // What it has done by now is all that it does.
@@ -115,7 +115,7 @@ TEST_CASE("a client that wants thousands of results without waiting for any has 
 TEST_CASE("a delivery that was asked for again while it was under way pushes what is in the slot by then, once") {
   Fixture f(kHome);
   const size_t slot = 11;  // lane 1's
-  const rpc::LaneBinding lane{kSession, kOther, kHome, &f.endpoint, kLayout, rpc::kNonce};
+  const rpc::LaneBinding lane{kSession, kOther, kHome, &f.endpoint, kLayout, {rpc::kNonce, false}};
   const Letter deliver{.kind = Letter::Kind::kDeliver, .lane = lane, .offset = slot * kLayout.response_slot_size};
   f.start();
   f.under_way.deliveries[slot] = 60;
@@ -132,7 +132,7 @@ TEST_CASE("a delivery that was asked for again while it was under way pushes wha
 TEST_CASE("a delivery that overtakes its home's attachment is pushed when the home has the session") {
   Fixture f(kHome);
   const size_t slot = 9;
-  const rpc::LaneBinding lane{kSession, kOther, kHome, &f.endpoint, kLayout, rpc::kNonce};
+  const rpc::LaneBinding lane{kSession, kOther, kHome, &f.endpoint, kLayout, {rpc::kNonce, false}};
   f.under_way.deliveries[slot] = 60;
   f.mail.send(kOther, kHome, {.kind = Letter::Kind::kDeliver, .lane = lane, .offset = slot * 1024});
   f.partition->start();
@@ -239,7 +239,7 @@ TEST_CASE("sessions are attached in whatever order their handshakes end, and eac
   Fixture f(kOther);
   FakeServerEndpoint endpoint(kLayout, false);
   UnderWay under_way(16);
-  const rpc::LaneBinding lane{kNewer, kOther, kHome, &endpoint, kLayout, rpc::kNonce};
+  const rpc::LaneBinding lane{kNewer, kOther, kHome, &endpoint, kLayout, {rpc::kNonce, false}};
   f.mail.send(kControl, kOther, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &under_way});
   f.start();
   REQUIRE(eventually([&] { return f.mail.is_empty(kControl, kOther); }));

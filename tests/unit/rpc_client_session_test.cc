@@ -14,13 +14,14 @@ constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 4, .request_slot_size
 FakeClientEndpoint* connected = nullptr;
 bool refuse = false;
 bool is_local = true;
+bool is_ordered = false;
 int connects = 0;
 
 base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string&,
                                                                    const transport::ConnectOptions&) {
   ++connects;
   if (refuse) return base::Status::error("connection refused");
-  auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, is_local);
+  auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, is_local, is_ordered);
   connected = endpoint.get();
   return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
 }
@@ -71,6 +72,7 @@ struct Fixture final : SessionObserver {
   explicit Fixture(const base::Secret& secret = {}) : options(session_options(secret)) {
     refuse = false;
     is_local = true;
+    is_ordered = false;
     connects = 0;
     connected = nullptr;
   }
@@ -105,6 +107,7 @@ struct Fixture final : SessionObserver {
   base::ManualClock clock;
   const SessionOptions options;
   std::string events, why;
+  uint64_t gets_sent = 0;
   ClientSession session{options, clock, *this, connect};
 };
 
@@ -520,4 +523,97 @@ TEST_CASE("a frame after the handshake ends the session: a server has nothing to
   f.send(encode(wire::Refusal{"shutting down"}));
   CHECK(f.why.find("shutting down") != std::string::npos);
   CHECK(f.events == "coL");
+}
+
+TEST_CASE("over ordered memory heads are sealed, where the backend agrees; elsewhere that cannot be agreed") {
+  for (const bool agrees : {true, false}) {
+    Fixture f;
+    f.session.start();
+    wire::Hello hello;
+    REQUIRE(decode(connected->frames_out.at(0), hello));
+    CHECK(hello.features == 0);
+    f.send(encode(wire::Grant{.features = agrees ? wire::kOrderedMemory : 0,
+                              .session_id = 9,
+                              .nonce = kNonce,
+                              .epoch = 1,
+                              .hash_seed = 3,
+                              .item_size_max = 1,
+                              .layout = kLayout}));
+    CHECK(f.session.is_open() == !agrees);  // it was not offered
+  }
+  for (const bool agrees : {true, false}) {
+    Fixture f;
+    is_ordered = true;
+    f.session.start();
+    wire::Hello hello;
+    REQUIRE(decode(connected->frames_out.at(0), hello));
+    CHECK(hello.features == wire::kOrderedMemory);
+    f.send(encode(wire::Grant{.features = agrees ? wire::kOrderedMemory : 0,
+                              .session_id = 9,
+                              .nonce = kNonce,
+                              .epoch = 1,
+                              .hash_seed = 3,
+                              .item_size_max = 1,
+                              .layout = kLayout}));
+    REQUIRE(f.session.is_open());
+    Listener listener;
+    f.session.begin_pass();
+    REQUIRE(f.session.lane(0).append(get_of("key"), &listener));
+    f.session.flush();
+    const auto& write = connected->writes.at(0);
+    const std::byte* const slot = connected->requests.data() + write.offset;
+    const wire::Seal seal{.nonce = kNonce, .heads_only = agrees};
+    uint64_t sum = 0;
+    std::memcpy(&sum, slot + offsetof(wire::RequestHeader, checksum), sizeof sum);
+    CHECK(sum == seal.checksum(slot + wire::kRequestChecked, wire::kRequestHeadChecked,
+                               write.length - sizeof(wire::RequestHeader), 1));
+  }
+}
+
+namespace {
+
+// One get whose answer takes so long, waited for as a worker does. Whether the worker was ever told to go on polling.
+bool polls_for_answer(Fixture& f, uint64_t takes_ns) {
+  ClientLane& lane = f.session.lane(0);
+  Listener listener;
+  f.session.begin_pass();
+  const uint64_t seq = ++f.gets_sent;
+  REQUIRE(lane.append(get_of("k"), &listener));
+  f.session.flush();
+  const uint64_t answered_ns = f.clock.now_ns() + takes_ns;
+  bool polled = false;
+  while (listener.codes.empty()) {
+    f.session.fetch();
+    f.session.begin_pass();
+    if (f.session.should_spin()) {
+      polled = true;
+      f.clock.advance_ns(f.options.spin_ns / 4);
+    } else if (f.session.prepare_sleep()) {
+      f.clock.advance_ns(answered_ns - f.clock.now_ns());  // until it is woken
+    }
+    if (f.clock.now_ns() < answered_ns) continue;
+    const std::vector<op::Result> results{hit("value")};
+    put_response(connected->responses.data(), kLayout, 0, seq, results);
+  }
+  return polled;
+}
+
+}  // namespace
+
+TEST_CASE("a worker that has polled in vain too often sleeps at once, and polls again when answers come soon") {
+  Fixture f;
+  SessionOptions options = f.options;
+  options.fetch.mode = FetchMode::kFetch;  // whatever the policy thinks of it
+  f.session.set_options(options);
+  f.open();
+  connected->completes_reads = true;
+  const uint64_t soon_ns = f.options.spin_ns / 2;
+  const uint64_t late_ns = 3 * f.options.spin_ns;
+  for (int i = 0; i < 10; ++i) CHECK(polls_for_answer(f, soon_ns));
+  for (int i = 0; i < 10; ++i) polls_for_answer(f, late_ns);
+  int polled = 0;
+  for (int i = 0; i < 320; ++i) polled += polls_for_answer(f, late_ns) ? 1 : 0;
+  CHECK(polled == 10);
+  for (int i = 0; i < 320; ++i) polls_for_answer(f, soon_ns);
+  for (int i = 0; i < 10; ++i) CHECK(polls_for_answer(f, soon_ns));
 }

@@ -41,9 +41,9 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
     size_t offset, length;
     uint64_t tag;
   };
-  FakeClientEndpoint(const wire::RegionLayout& layout, bool local)
+  FakeClientEndpoint(const wire::RegionLayout& layout, bool local, bool ordered = false)
       : requests(layout.request_bytes()), responses(layout.response_bytes()) {
-    limits_ = {.read_depth = 16, .deliver_is_wakeup = local, .fetch_is_local = local};
+    limits_ = {.read_depth = 16, .deliver_is_wakeup = local, .is_ordered = ordered, .fetch_is_local = local};
   }
 
   int control_fd() const override { return -1; }
@@ -74,6 +74,9 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   }
   void flush() override { ++flushes; }
   size_t poll(std::span<transport::Event> found) override {
+    for (const Read& read : completes_reads ? std::exchange(reads, {}) : std::vector<Read>()) {
+      events.push_back({.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = read.tag, .bytes = {}});
+    }
     const size_t count = std::min(found.size(), events.size());
     std::copy_n(events.begin(), count, found.begin());
     events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(count));
@@ -91,6 +94,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   std::vector<transport::Event> events;
   std::vector<std::vector<std::byte>> frames_in, frames_out;
   int flushes = 0;
+  bool completes_reads = false;  // in the next poll(), as shared memory does; else the test does
   bool peer_gone = false, refuse_map = false, closed = false;
 
  private:

@@ -57,7 +57,7 @@ struct Fixture : DeliveryRelay {
   explicit Fixture(bool local = false) : endpoint(kLayout, local), poller({.partition = 0}, clock, handler, *this) {}
 
   LaneId attach(uint64_t session = 1, uint32_t home = 0, transport::ServerEndpoint* at = nullptr) {
-    return poller.attach({session, 0, home, at != nullptr ? at : &endpoint, kLayout, kNonce});
+    return poller.attach({session, 0, home, at != nullptr ? at : &endpoint, kLayout, {kNonce, false}});
   }
   void relay(const LaneBinding& lane, size_t, size_t) override { relayed.push_back(lane.session_id); }
   void put(uint64_t seq, std::vector<op::Op> ops, int count = -1, int length = -1, uint16_t flags = 0) {
@@ -173,7 +173,7 @@ TEST_CASE("the response says how long the server took") {
     base::ManualClock& clock_;
   } slow(f.clock);
   SlotPoller poller({.partition = 0}, f.clock, slow, f);
-  poller.attach({1, 0, 0, &f.endpoint, kLayout, kNonce});
+  poller.attach({1, 0, 0, &f.endpoint, kLayout, {kNonce, false}});
   CHECK(poller.poll() == 1);
   uint32_t processing = 0;
   std::memcpy(

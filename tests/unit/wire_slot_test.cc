@@ -117,3 +117,20 @@ TEST_CASE("headers print what one looks for") {
   CHECK(to_string(response) == "response seq 8 length 30 results 2 status 1 processing 1500 ns asleep 9");
   CHECK(RegionLayout{2, 8, 4096, 1024}.to_string() == "2 lanes x 8 slots of 4096 + 1024 bytes = 82048 bytes");
 }
+
+TEST_CASE("a seal covers head and body, or the head only; of this session and this seq in either case") {
+  std::vector<std::byte> bytes(64, std::byte{7});
+  const Seal whole{.nonce = 5, .heads_only = false};
+  const Seal heads{.nonce = 5, .heads_only = true};
+  const uint64_t of_whole = whole.checksum(bytes.data(), 16, 48, 3);
+  const uint64_t of_head = heads.checksum(bytes.data(), 16, 48, 3);
+  CHECK(of_whole == message_checksum(bytes.data(), 64, 5, 3));
+  CHECK(of_head == message_checksum(bytes.data(), 16, 5, 3));
+  bytes[40] = std::byte{8};
+  CHECK(whole.checksum(bytes.data(), 16, 48, 3) != of_whole);
+  CHECK(heads.checksum(bytes.data(), 16, 48, 3) == of_head);
+  bytes[15] = std::byte{8};
+  CHECK(heads.checksum(bytes.data(), 16, 48, 3) != of_head);
+  CHECK(heads.checksum(bytes.data(), 16, 48, 4) !=
+        Seal{.nonce = 6, .heads_only = true}.checksum(bytes.data(), 16, 48, 4));
+}
