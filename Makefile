@@ -5,6 +5,7 @@ MINUTES ?= 60
 BUILD_PACKAGES = tests/packages/build.txt
 BOOTED_PACKAGES = tests/rdma/packages.txt tests/booted/packages.txt
 COMPARE_PACKAGES = tests/bench/compare/packages.txt
+COMPARE_OPTIONS ?= --quiet 0.3
 FIGURES = tests/bench/figures
 TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(COMPARE_PACKAGES) $(wildcard tests/rdma/packages.txt)
 
@@ -44,7 +45,7 @@ soak: deps
 # All of one run, or nothing: the JSON and the tables are written at its end, if every answer was right.
 compare: build
 	@tests/packages/install.sh $(COMPARE_PACKAGES)
-	build/release/egret-bench compare --spawn-egret build/release --sweep --quiet 0.3 --json build/compare.json --markdown build/compare.md
+	build/release/egret-bench compare --spawn-egret build/release --sweep $(COMPARE_OPTIONS) --json build/compare.json --markdown build/compare.md
 	build/release/egret-bench plot build/compare.json -o $(FIGURES)
 	@cp build/compare.json $(FIGURES)/compare.json
 	@tests/bench/compare/into_readme.py build/compare.md

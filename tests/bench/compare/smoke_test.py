@@ -24,7 +24,7 @@ BENCH = sys.argv.pop(1)
 PROXY = """#!/bin/sh
 [ "$1" = --version ] && exec echo egret-proxy 0.0.1
 for word; do case $word in listen=tcp:127.0.0.1:*) port=${word#listen=tcp:127.0.0.1:}; port=${port%%,*};; esac; done
-exec memcached -l 127.0.0.1 -p $port -U 0 -u nobody
+exec memcached -t 1 -l 127.0.0.1 -p $port -U 0 -u nobody
 """
 BACKEND = "#!/bin/sh\nexec sleep 60\n"
 SPINNING_BACKEND = "#!/bin/sh\nwhile :; do :; done\n"
@@ -122,6 +122,7 @@ class Real(Compare):
         self.assertEqual(many["load"]["connections"] + many["load"]["idle_connections"], 1000)
         for measured in crowded["contenders"].values():
             figures = measured["rounds"][0]
+            self.assertNotEqual(figures["ops_per_s"], figures["ops_per_s_alone"])
             self.assertAlmostEqual(figures["throughput_kept"] / (figures["ops_per_s"] / figures["ops_per_s_alone"]), 1, delta=0.01)
 
     def test_memory_with_as_many_connections_as_may_be_open(self):
@@ -161,7 +162,7 @@ class CpuOfAllProcesses(Compare):
         done, report = self.run_compare("--case", "20,000 requests/s, TCP", "--twemproxy", "/not/there", seconds=0.5,
                                         egret=self.fake_egret(SPINNING_BACKEND))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertGreater(report["rows"][0]["ratios"]["memcached"]["cpu_us_per_op"]["median"], 1.3)
+        self.assertGreater(report["rows"][0]["ratios"]["memcached"]["cpu_us_per_op"]["median"], 1.8)
 
 
 class Errors(Compare):
