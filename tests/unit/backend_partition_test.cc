@@ -177,7 +177,7 @@ struct Crowd {
         events[0] = {.kind = Event::Kind::kRing, .lane = kOther, .tag = 0, .bytes = {}};
         return 1;
       };
-      const rpc::LaneBinding lane{id, kHome, kHome, &member.endpoint, kLayout, rpc::kNonce};
+      const rpc::LaneBinding lane{id, kHome, kHome, &member.endpoint, kLayout, {rpc::kNonce, false}};
       f.mail.send(kControl, kHome, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &member.under_way});
     }
   }
