@@ -113,10 +113,8 @@ constexpr OptionRow kTable[] = {
     {.name = "session_memory",
      .type = OptionType::kSize,
      .default_value = "0",
-     .help =
-         "Most memory that the slots of one session may take, 16KiB or more. A session that would need more gets a "
-         "smaller window. 0: 8MiB for proxies on this host, of which what is used is resident, 1MiB over rdma, which "
-         "is pinned.",
+     .help = "Most memory that the slots of one session may take, 16KiB or more. A session that would need more gets a "
+             "smaller window. 0: 8MiB for proxies on this host, 1MiB over rdma, where it is pinned.",
      .max = 1024 * kMiB,
      .applied_by = kReload},
     {.name = "max_sessions",

@@ -33,8 +33,8 @@ struct Config {
   uint32_t partitions = 0;   // resolved, at least 1
   bool pin = false;          // resolved
   uint32_t window = 0;
-  // Large slots carry large values in few messages, and cost a proxy on this host nothing but address space. Over rdma
-  // they are pinned, and a response is fetched by its size anyway.
+  // Large slots carry large values in few messages. Over rdma they are pinned, there may be many more sessions, and a
+  // response is fetched by its size anyway.
   SessionSize local_session{.request_slot = 16 << 10, .response_slot = 16 << 10, .most_memory = 8 << 20};
   SessionSize remote_session{.request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
   uint32_t max_sessions = 0;
