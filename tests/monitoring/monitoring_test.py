@@ -204,6 +204,7 @@ class Scrapes(WithEgret):
         super().setUp()
         self.prometheus = Prometheus(self.folder, {"127.0.0.1:11280": self.egret.proxy_admin, "127.0.0.1:11281": self.egret.backend_admin})
         self.addCleanup(self.prometheus.stop)
+        wait_for(lambda: get(self.prometheus.address, "/-/ready")[0] == 200, "Prometheus to be ready")  # before, its answers are no JSON
 
     def value(self, expression):
         result = self.prometheus.query(expression)

@@ -443,7 +443,7 @@ TEST_CASE("a wish for any window is granted within what the operator allows") {
     REQUIRE(raw.is_open);
     CHECK(raw.grant.layout.window >= wire::kMinWindow);
     CHECK(raw.grant.layout.window <= wire::kMaxWindow);
-    CHECK(raw.grant.layout.request_bytes() + raw.grant.layout.response_bytes() <= 1 << 20);
+    CHECK(raw.grant.layout.bytes() <= 8 << 20);  // session_memory's default
   }
   siege.check_all_is_well();
 }
