@@ -36,16 +36,13 @@ class Generator:
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.last = False  # whether the command just made has to be the round's last
-        self.touched = set()  # the keys it is about
         self.counts = False  # whether it counts up or down
 
     def pick(self, *choices):
         return self.rng.choice(choices)
 
     def key(self, numbers=range(KEYS)):
-        number = self.rng.choice(numbers)
-        self.touched.add(number)
-        return b"{key %d}" % number
+        return b"{key %d}" % self.rng.choice(numbers)
 
     def value(self):
         kind = self.rng.random()
@@ -181,13 +178,14 @@ class Generator:
         read = set()
         for _ in range(self.rng.choice([1, 3, 10, 40])):
             self.last = False
-            self.touched, self.counts = set(), False
+            self.counts = False
             command = getattr(self, dialect)()
+            keys = {int(number) for number in re.findall(rb"\{(?:key|raw) (\d+)\}", command)}
             if newer_memcached.differs(command):
                 continue
-            if self.counts and self.touched & read:
+            if self.counts and keys & read:
                 break
-            read |= self.touched
+            read |= keys
             commands.append(command)
             if self.last:
                 break
