@@ -3,8 +3,8 @@
 // been seen to hold the expected seq (after which an honest peer leaves it alone).
 //
 // Ordering relied on: publish_word() is a release store, observe_word() an acquire load, so whoever observes the word
-// also sees every byte stored before it was published. Across a network no such promise exists; there the checksum
-// decides.
+// also sees every byte stored before it was published. Across a network no such promise exists; there a checksum over
+// the whole message decides.
 #pragma once
 
 #include <atomic>

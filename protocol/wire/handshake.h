@@ -42,8 +42,8 @@ static_assert(offsetof(FramePrefix, length) == 12);
 // Feature bits. The client offers them in its hello, the grant confirms those the server uses.
 // The client holds a secret: it proves that, and takes no session from a server that does not.
 inline constexpr uint64_t kAuthenticate = 1;
-// The transport has an order to promise (shared memory): checksums cover heads only. Nothing there can be torn, and
-// half of the work of a large value would be its checksums.
+// The transport has an order to promise (shared memory): checksums cover heads only. Nothing there can be torn, so over
+// bodies they would find nothing.
 inline constexpr uint64_t kOrderedMemory = 2;
 
 struct Hello {

@@ -12,7 +12,7 @@ namespace egret::wire {
 struct RequestHeader {
   uint64_t
       seq;  // per lane, from 1; a slot holds seq when seq mod window is its index. Becomes visible last where it can
-  uint64_t checksum;  // message_checksum() over everything from `length` to the end of the body
+  uint64_t checksum;  // the Seal's, over everything from `length` to the end of the body, or of the head
   uint32_t length;    // bytes of body
   uint16_t op_count;  // 1..kMaxOpsPerMessage
   uint16_t flags;     // 0 in this version
@@ -29,7 +29,7 @@ enum class MessageStatus : uint8_t {
 // Head of a response, at the start of its slot. The results follow at once.
 struct ResponseHeader {
   uint64_t seq;       // that of the request answered
-  uint64_t checksum;  // message_checksum() over everything from `length` to the end of the body
+  uint64_t checksum;  // the Seal's, over everything from `length` to the end of the body, or of the head
   uint64_t asleep;    // outside the checksum: the next seq this lane expects, when its partition no longer polls for it
   uint32_t length;    // bytes of body
   uint16_t result_count;   // as many as the request had ops

@@ -86,9 +86,14 @@ struct Fixture final : SessionObserver {
     connected->frames_in.push_back(std::move(frame));
     session.on_control_ready();
   }
-  void grant() {
-    send(encode(wire::Grant{
-        .session_id = 9, .nonce = kNonce, .epoch = 1, .hash_seed = 3, .item_size_max = 1, .layout = kLayout}));
+  void grant(uint64_t features = 0) {
+    send(encode(wire::Grant{.features = features,
+                            .session_id = 9,
+                            .nonce = kNonce,
+                            .epoch = 1,
+                            .hash_seed = 3,
+                            .item_size_max = 1,
+                            .layout = kLayout}));
   }
   void open() {
     session.start();
@@ -532,13 +537,7 @@ TEST_CASE("over ordered memory heads are sealed, where the backend agrees; elsew
     wire::Hello hello;
     REQUIRE(decode(connected->frames_out.at(0), hello));
     CHECK(hello.features == 0);
-    f.send(encode(wire::Grant{.features = agrees ? wire::kOrderedMemory : 0,
-                              .session_id = 9,
-                              .nonce = kNonce,
-                              .epoch = 1,
-                              .hash_seed = 3,
-                              .item_size_max = 1,
-                              .layout = kLayout}));
+    f.grant(agrees ? wire::kOrderedMemory : 0);
     CHECK(f.session.is_open() == !agrees);  // it was not offered
   }
   for (const bool agrees : {true, false}) {
@@ -548,13 +547,7 @@ TEST_CASE("over ordered memory heads are sealed, where the backend agrees; elsew
     wire::Hello hello;
     REQUIRE(decode(connected->frames_out.at(0), hello));
     CHECK(hello.features == wire::kOrderedMemory);
-    f.send(encode(wire::Grant{.features = agrees ? wire::kOrderedMemory : 0,
-                              .session_id = 9,
-                              .nonce = kNonce,
-                              .epoch = 1,
-                              .hash_seed = 3,
-                              .item_size_max = 1,
-                              .layout = kLayout}));
+    f.grant(agrees ? wire::kOrderedMemory : 0);
     REQUIRE(f.session.is_open());
     Listener listener;
     f.session.begin_pass();
