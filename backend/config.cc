@@ -86,8 +86,12 @@ constexpr OptionRow kTable[] = {
     {.name = "pin",
      .type = OptionType::kChoice,
      .default_value = "auto",
-     .help = "Whether each partition thread stays on a CPU of its own. auto: only when there are CPUs enough for all.",
-     .choices = "auto|on|off"},
+     .help =
+         "on: each partition thread stays on a CPU of its own. follow: it sits on the CPU of the worker it serves, if "
+         "that is one on this host: the least CPU for each request, and one CPU's throughput for the two. off: the "
+         "scheduler decides. auto: on when there are CPUs enough for all, follow on two CPUs with one partition, else "
+         "off.",
+     .choices = "auto|on|off|follow"},
     {.name = "window",
      .type = OptionType::kInteger,
      .default_value = "32",
@@ -278,6 +282,8 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   // A proxy worker per partition is the least that shares the machine with us in the embedded default.
   const bool roomy = cpus >= 2 * config.partitions + 1;
   config.pin = pin == "on" || (pin == "auto" && roomy);
+  // Where there are more CPUs to use, or more threads to gather in one place, the scheduler spreads them better.
+  config.follow = pin == "follow" || (pin == "auto" && cpus == 2 && config.partitions == 1);
   config.window = static_cast<uint32_t>(options.integer("window"));
   for (SessionSize* size : {&config.local_session, &config.remote_session}) {
     if (Status good = parse_session_size(options, config, *size); !good) return good;

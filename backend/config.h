@@ -32,6 +32,7 @@ struct Config {
   std::string warm_restart;  // a directory, or where to put files; empty: none
   uint32_t partitions = 0;   // resolved, at least 1
   bool pin = false;          // resolved
+  bool follow = false;       // likewise; never with pin
   uint32_t window = 0;
   // Large slots carry large values in few messages. Over rdma they are pinned, there may be many more sessions, and a
   // response is fetched by its size anyway.

@@ -59,6 +59,7 @@ int serve(const Config& config, base::Reloader& reloader) {
   for (uint32_t number = 0; number < config.partitions; ++number) {
     const PartitionOptions options{.number = number,
                                    .cpu = config.pin ? cpus[number % cpus.size()] : -1,
+                                   .follows = config.follow,
                                    .polling = {.lane_idle_ns = config.lane_idle_ns,
                                                .far_lane_idle_ns = config.far_lane_idle_ns,
                                                .park_always = config.park_always}};

@@ -21,6 +21,7 @@ using transport::Event;
 namespace {
 constexpr uint32_t kRoundsBetweenParks = 32;        // empty rounds between two looks at who may sleep
 constexpr uint32_t kBusyRoundsBetweenParks = 256;   // the same where rounds are never empty
+constexpr uint32_t kBusyRoundsBetweenSeats = 16;    // between two looks at where the workers are
 constexpr size_t kHomesPerRound = 16;               // endpoints asked for rings in a round
 constexpr uint32_t kBusyRoundsBetweenSignals = 16;  // where there are more of them
 constexpr uint32_t kEmptyRoundsBetweenSignals = 128;
@@ -43,6 +44,7 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
                .lane_idle_ns = options.polling.lane_idle_ns,
                .far_lane_idle_ns = options.polling.far_lane_idle_ns},
               clock, *executor_, *this),
+      seat_(base::allowed_cpus()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   EGRET_CHECK(epoll_.is_open());
   epoll_event event{};
@@ -76,6 +78,7 @@ void Partition::run() {
     if (mail || rings || served) {
       if (empty_rounds_ > 0) end_wait(served);
       if (++busy_rounds_ % kBusyRoundsBetweenParks == 0) poller_.park_long_idle();
+      if (options_.follows && busy_rounds_ % kBusyRoundsBetweenSeats == 0) seat_.consider(poller_.clients_cpu());
     } else {
       rest();
     }

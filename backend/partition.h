@@ -16,6 +16,7 @@
 
 #include "backend/executor.h"
 #include "backend/mail.h"
+#include "backend/seat.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "rpc/slot_poller.h"
@@ -25,7 +26,8 @@ namespace egret::backend {
 
 struct PartitionOptions {
   uint32_t number = 0;
-  int cpu = -1;  // to stay on; -1: anywhere
+  int cpu = -1;          // to stay on; -1: anywhere
+  bool follows = false;  // sits where the worker is that it serves
   PollingRules polling;
 };
 
@@ -81,6 +83,7 @@ class Partition final : private rpc::DeliveryRelay {
   const uint32_t control_;  // the control thread's node
   std::unique_ptr<Executor> executor_;
   rpc::SlotPoller poller_;
+  Seat seat_;
   base::UniqueFd epoll_;
   std::vector<HomeEndpoint> homes_;          // by session
   std::vector<HomeEndpoint> asked_homes_;    // of these, those that tell of a ring only when they are asked

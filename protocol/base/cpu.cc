@@ -19,9 +19,13 @@ std::vector<int> allowed_cpus() {
 }
 
 void pin_this_thread(int cpu) {
+  let_this_thread_run_on({cpu});
+}
+
+void let_this_thread_run_on(const std::vector<int>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 

@@ -10,6 +10,8 @@ std::vector<int> allowed_cpus();
 
 // Best effort: a thread that cannot be pinned runs anywhere.
 void pin_this_thread(int cpu);
+// Likewise.
+void let_this_thread_run_on(const std::vector<int>& cpus);
 
 // Between two looks of a poll loop.
 inline void cpu_relax() {

@@ -331,6 +331,16 @@ bool SlotPoller::is_awake_for_local_only() const {
       awake_, [&](const Awake& awake) { return lanes_[awake.id]->binding.endpoint->limits().fetch_is_local; });
 }
 
+int SlotPoller::clients_cpu() const {
+  int common = -1;
+  for (const Awake& awake : awake_) {
+    const int cpu = lanes_[awake.id]->binding.endpoint->client_cpu();
+    if (cpu < 0 || (common >= 0 && cpu != common)) return -1;
+    common = cpu;
+  }
+  return common;
+}
+
 void SlotPoller::ring(uint64_t session_id) {
   EGRET_ASSERT_OWNER(owner_);
   ++counters_.rings;

@@ -106,6 +106,8 @@ class SlotPoller {
   size_t awake_lanes() const { return awake_.size(); }
   // Whether those are all of clients on this host, whose rings cost little.
   bool is_awake_for_local_only() const;
+  // The CPU that the clients of all awake lanes run on, as they say; -1: on several, unknown, or no lane is awake.
+  int clients_cpu() const;
   const PollerCounters& counters() const { return counters_; }
   // Sessions whose peer misbehaved since the last call; the control thread is to close them.
   bool has_broken_sessions() const { return !broken_sessions_.empty(); }

@@ -5,7 +5,8 @@
 //   response memory   memfd, sealed likewise and against new writable mappings (F_SEAL_FUTURE_WRITE): the client reads
 //   only to-server event   eventfd: the client's rings to-client event   an epoll descriptor that watches the eventfd
 //   of the server's deliveries (see watcher_of())
-// Behind request memory lie the ring counters: one word that counts all rings, then one per lane. Only the client
+// Behind request memory lie the ring counters: one word that counts all rings (its upper 16 bits: the CPU on which the
+// client runs, plus one), then one per lane. Only the client
 // writes them; the server remembers what it saw last, so no ring is lost and none needs clearing.
 //
 // Writes are stores, reads are loads of the slot itself (nothing is copied), flush() is one full fence. The peer's end

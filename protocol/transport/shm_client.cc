@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -81,7 +82,10 @@ class ShmClientEndpoint final : public ClientEndpoint {
   }
   void flush() override {
     // Orders the published requests before what is read next (asleep, want): the server fences the other way round.
-    if (writes_staged_) base::full_fence();
+    if (writes_staged_) {
+      tell_cpu();
+      base::full_fence();
+    }
     writes_staged_ = false;
   }
   size_t poll(std::span<Event> events) override {
@@ -98,7 +102,8 @@ class ShmClientEndpoint final : public ClientEndpoint {
     std::byte* rings = requests_.data() + ring_offset(shape_);
     std::byte* own = rings + (1 + size_t{lane}) * sizeof(uint64_t);
     base::publish_word(own, base::observe_word(own) + 1);
-    base::publish_word(rings, base::observe_word(rings) + 1);
+    told_cpu_ = ::sched_getcpu();
+    count_rings(base::observe_word(rings) + 1);
     signal_event(fds_[kToServerFd].get());
   }
   int data_fd() const override { return fds_[kToClientFd].get(); }
@@ -110,12 +115,26 @@ class ShmClientEndpoint final : public ClientEndpoint {
   }
 
  private:
+  // Who serves us may want to sit on the same CPU.
+  void tell_cpu() {
+    const int cpu = ::sched_getcpu();
+    if (cpu == told_cpu_) return;
+    told_cpu_ = cpu;
+    count_rings(base::observe_word(requests_.data() + ring_offset(shape_)));
+  }
+  void count_rings(uint64_t count) {
+    const uint64_t cpu = static_cast<uint64_t>(told_cpu_ + 1) << kRingCountBits;
+    const uint64_t counted = count & ((uint64_t{1} << kRingCountBits) - 1);
+    base::publish_word(requests_.data() + ring_offset(shape_), cpu | counted);
+  }
+
   UniqueFd socket_;
   Limits limits_;
   std::array<UniqueFd, kRegionFds> fds_;
   RegionShape shape_;
   Mapping requests_, responses_;
   bool writes_staged_ = false;
+  int told_cpu_ = -1;
   std::vector<Event> reads_;  // staged, not yet handed out from reads_done_ on; never grows past kReadDepth
   size_t reads_done_ = 0;
 };

@@ -35,7 +35,9 @@ class Mapping {
   size_t length_ = 0;
 };
 
-// Ring counters: word 0 counts all rings, word 1 + lane those of the lane.
+// Ring counters: word 0 counts all rings, word 1 + lane those of the lane. The upper bits of word 0 say on which CPU
+// the client runs, plus one; 0: it does not say.
+inline constexpr unsigned kRingCountBits = 48;
 inline size_t ring_offset(const RegionShape& shape) {
   return (shape.request_bytes + 63) / 64 * 64;
 }

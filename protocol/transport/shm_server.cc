@@ -97,6 +97,10 @@ class ShmServerEndpoint final : public ServerEndpoint {
   const std::byte* request_memory() const override { return requests_.data(); }
   std::byte* response_memory() override { return responses_.data(); }
 
+  int client_cpu() const override {
+    return static_cast<int>(base::observe_word(requests_.data() + ring_offset(shape_)) >> kRingCountBits) - 1;
+  }
+
   void deliver(uint32_t, size_t, size_t) override { signal_event(to_client_.get()); }
 
   size_t poll(std::span<Event> events) override {

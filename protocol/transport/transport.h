@@ -132,6 +132,9 @@ class ServerEndpoint : public ControlChannel {
   // partition that owns the lane, read by nobody else on this host but through the client's mapping.
   virtual const std::byte* request_memory() const = 0;
   virtual std::byte* response_memory() = 0;
+  // The CPU on which the client's thread ran when it last flushed or rang, as it says (unchecked: any number); -1: it
+  // does not say, or is on another host.
+  virtual int client_cpu() const { return -1; }
   // Pushes `length` bytes of response memory at `offset` to the client and wakes it.
   virtual void deliver(uint32_t lane, size_t offset, size_t length) = 0;
   virtual size_t poll(std::span<Event> events) = 0;

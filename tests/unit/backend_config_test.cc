@@ -135,7 +135,12 @@ TEST_CASE("addresses and user ids are looked at before anything starts") {
 
 TEST_CASE("pin and lane_idle follow the machine unless told") {
   CHECK(config_of({"pin=on"}).pin);
+  CHECK_FALSE(config_of({"pin=on"}).follow);
   CHECK_FALSE(config_of({"pin=off"}).pin);
+  CHECK_FALSE(config_of({"pin=off"}).follow);
+  CHECK(config_of({"pin=follow", "partitions=3"}).follow);
+  CHECK_FALSE(config_of({"pin=follow"}).pin);
+  CHECK_FALSE_MESSAGE(config_of({"partitions=2"}).follow, "several would gather on one worker's CPU");
   CHECK(config_of({"lane_idle=7ms"}).lane_idle_ns == 7'000'000);
   CHECK(config_of({}).lane_idle_ns > 0);
 }

@@ -1,7 +1,10 @@
 // What partitions tell each other on behalf of one session is bounded, however much its client rings and wants.
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -12,6 +15,7 @@
 
 #include "backend/partition.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/slot_copy.h"
 #include "base/unique_fd.h"
 #include "rpc_fakes.h"
@@ -34,14 +38,15 @@ constexpr uint64_t kNever = uint64_t{1} << 60;
 // Of a session's two partitions one runs. The other one and the control thread are the test, which reads its mail only
 // when it likes.
 struct Fixture {
-  explicit Fixture(uint32_t number, uint64_t idle_ns = kNever)
+  explicit Fixture(uint32_t number, uint64_t idle_ns = kNever, bool follows = false)
       : running(number), mail(3), endpoint(kLayout, false), under_way(16) {
     wakeup.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     endpoint.fd = wakeup.get();
     auto executor =
         Executor::create({.partition = number, .partitions = 2, .memory = 8 << 20, .item_size_max = 1 << 20}, clock);
     REQUIRE(executor.is_ok());
-    const PartitionOptions options{.number = number, .polling = {.lane_idle_ns = idle_ns, .far_lane_idle_ns = idle_ns}};
+    const PartitionOptions options{
+        .number = number, .follows = follows, .polling = {.lane_idle_ns = idle_ns, .far_lane_idle_ns = idle_ns}};
     partition = std::make_unique<Partition>(options, clock, mail, std::move(executor.value()));
   }
   void start() {
@@ -251,6 +256,40 @@ TEST_CASE("sessions are attached in whatever order their handshakes end, and eac
     CHECK(eventually([&] { return !session.second->rings[kOther]; }));
   }
   f.stop();
+}
+
+// Where the thread of that name may run, as the kernel lists it: "0-1"; empty when there is none.
+std::string cpus_of(const std::string& thread) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name, line;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name != thread) continue;
+    std::ifstream status(task.path() / "status");
+    while (std::getline(status, line)) {
+      if (line.starts_with("Cpus_allowed_list:\t")) return line.substr(line.find('\t') + 1);
+    }
+  }
+  return "";
+}
+
+TEST_CASE("a partition that follows sits on its worker's CPU while it serves, one that does not stays free") {
+  for (const bool follows : {true, false}) {
+    CAPTURE(follows);
+    Fixture f(kHome, kNever, follows);
+    const int cpu = base::allowed_cpus().back();
+    f.endpoint.cpu = cpu;
+    f.start();
+    REQUIRE(eventually([&] { return !cpus_of("partition-0").empty(); }));
+    const std::string anywhere = cpus_of("partition-0");
+    const op::Op get = rpc::get_of("key");
+    for (uint64_t seq = 1; seq <= 1000; ++seq) {
+      publish_request(f.endpoint.requests.data(), kHome, seq, get);
+      const std::byte* const response = f.endpoint.responses.data() + kLayout.response_offset(kHome, seq);
+      REQUIRE(eventually([&] { return base::observe_word(response) == seq; }));
+    }
+    CHECK(cpus_of("partition-0") == (follows ? std::to_string(cpu) : anywhere));
+    f.stop();
+  }
 }
 
 TEST_CASE("what was sent before the end is answered") {

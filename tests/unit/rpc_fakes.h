@@ -1,6 +1,7 @@
 // Endpoints without a network, for tests that look at rpc from both sides at once: the test is the other side.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -126,6 +127,7 @@ class FakeServerEndpoint final : public transport::ServerEndpoint {
   void deliver(uint32_t lane, size_t offset, size_t length) override { deliveries.push_back({lane, offset, length}); }
   size_t poll(std::span<transport::Event> events) override { return on_poll ? on_poll(events) : 0; }
   int data_fd() const override { return fd; }
+  int client_cpu() const override { return cpu; }
   void arm() override {}
   void close() override {}
   void signal_rings() { limits_.ring_is_wakeup = true; }  // from now on each shows at `fd`
@@ -134,6 +136,7 @@ class FakeServerEndpoint final : public transport::ServerEndpoint {
   std::vector<Delivery> deliveries;
   std::function<size_t(std::span<transport::Event>)> on_poll;  // what poll() finds; by default nothing
   int fd = -1;                                                 // data_fd()
+  std::atomic<int> cpu{-1};                                    // client_cpu()
 
  private:
   transport::Limits limits_;

@@ -355,6 +355,26 @@ TEST_CASE("a ring wakes its own session's lane, whatever order sessions came and
   CHECK(f.handler.keys == std::vector<std::string>{"seven"});
 }
 
+TEST_CASE("the clients are on one CPU when those of all awake lanes say so") {
+  Fixture f;
+  FakeServerEndpoint other(kLayout, true);
+  CHECK_MESSAGE(f.poller.clients_cpu() == -1, "there are none");
+  f.attach(1);
+  f.attach(2, 0, &other);
+  CHECK_MESSAGE(f.poller.clients_cpu() == -1, "neither says anything");
+  f.endpoint.cpu = 3;
+  CHECK_MESSAGE(f.poller.clients_cpu() == -1, "the other does not say anything");
+  other.cpu = 4;
+  CHECK_MESSAGE(f.poller.clients_cpu() == -1, "they are on two");
+  other.cpu = 3;
+  CHECK(f.poller.clients_cpu() == 3);
+  f.poller.park(true);
+  CHECK_MESSAGE(f.poller.clients_cpu() == -1, "who sleeps does not count");
+  other.cpu = 4;
+  f.poller.ring(2);
+  CHECK(f.poller.clients_cpu() == 4);
+}
+
 TEST_CASE("a request that came before its lane fell asleep keeps it awake") {
   Fixture f;
   f.attach();

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <thread>
 
+#include "base/cpu.h"
 #include "transport_pair.h"
 
 using namespace egret::transport;
@@ -220,6 +221,27 @@ TEST_SUITE("ring and deliver") {
     pair.client->ring(1);
     CHECK(rung_lanes(*pair.server, 1) == Lanes{1});
     CHECK(rung_lanes(*pair.server, 1).empty());
+  }
+
+  TEST_CASE("a client says on which CPU it runs, by flushing a request or ringing, and no ring is lost by that") {
+    Pair pair;
+    pair.open();
+    CHECK_MESSAGE(pair.server->client_cpu() == -1, "it has not said anything yet");
+    std::thread([&] {
+      for (const int cpu : egret::base::allowed_cpus()) {
+        egret::base::pin_this_thread(cpu);
+        pair.client->stage_write(0, 0, sizeof(uint64_t), 1);
+        pair.client->flush();
+        CHECK(pair.server->client_cpu() == cpu);
+        CHECK(rung_lanes(*pair.server).empty());
+      }
+      for (const int cpu : egret::base::allowed_cpus()) {
+        egret::base::pin_this_thread(cpu);
+        pair.client->ring(1);
+        CHECK(pair.server->client_cpu() == cpu);
+        CHECK(rung_lanes(*pair.server) == Lanes{1});
+      }
+    }).join();
   }
 
   TEST_CASE("a ring between the server's last poll and its sleep wakes it") {

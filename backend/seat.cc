@@ -1,0 +1,26 @@
+#include "backend/seat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/cpu.h"
+
+namespace egret::backend {
+
+Seat::Seat(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
+
+void Seat::consider(int cpu) {
+  if (std::ranges::find(cpus_, cpu) == cpus_.end()) cpu = -1;
+  if (cpu == taken_ || cpu != wished_) times_wished_ = 0;
+  wished_ = cpu;
+  if (cpu == taken_ || ++times_wished_ < kSure) return;
+  taken_ = cpu;
+  times_wished_ = 0;
+  if (cpu < 0) {
+    base::let_this_thread_run_on(cpus_);
+  } else {
+    base::pin_this_thread(cpu);
+  }
+}
+
+}  // namespace egret::backend

@@ -1,0 +1,82 @@
+// Where a partition thread sits, as its affinity shows.
+#include <functional>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "backend/seat.h"
+#include "base/cpu.h"
+
+using egret::backend::Seat;
+namespace base = egret::base;
+
+namespace {
+
+using Cpus = std::vector<int>;
+
+void consider(Seat& seat, int cpu, uint32_t times = Seat::kSure) {
+  for (uint32_t i = 0; i < times; ++i) seat.consider(cpu);
+}
+
+// In a thread of its own, so that nobody else is moved.
+void in_thread(const std::function<void(Seat&, const Cpus&)>& work) {
+  const Cpus all = base::allowed_cpus();
+  std::thread([&] {
+    Seat seat(all);
+    work(seat, all);
+  }).join();
+  CHECK(base::allowed_cpus() == all);
+}
+
+}  // namespace
+
+TEST_CASE("a thread may run anywhere until it is sure where those are that it serves") {
+  in_thread([](Seat& seat, const Cpus& all) {
+    consider(seat, all.back(), Seat::kSure - 1);
+    CHECK(base::allowed_cpus() == all);
+    seat.consider(all.back());
+    CHECK(base::allowed_cpus() == Cpus{all.back()});
+  });
+}
+
+TEST_CASE("it follows them") {
+  in_thread([](Seat& seat, const Cpus& all) {
+    for (const int cpu : all) {
+      consider(seat, cpu);
+      CHECK(base::allowed_cpus() == Cpus{cpu});
+    }
+  });
+}
+
+TEST_CASE("one look elsewhere, and any number that disagree, move nobody") {
+  in_thread([](Seat& seat, const Cpus& all) {
+    consider(seat, all.front());
+    for (int i = 0; i < 100; ++i) {
+      consider(seat, i % 2 == 0 ? all.back() : -1, Seat::kSure - 1);
+      CHECK(base::allowed_cpus() == Cpus{all.front()});
+      seat.consider(all.front());
+    }
+    for (int i = 0; i < 100; ++i) seat.consider(i % 2 == 0 ? all.back() : all.front());
+    CHECK(base::allowed_cpus() == Cpus{all.front()});
+  });
+}
+
+TEST_CASE("it may run anywhere again when they are on several CPUs, or do not say") {
+  in_thread([](Seat& seat, const Cpus& all) {
+    consider(seat, all.front());
+    consider(seat, -1);
+    CHECK(base::allowed_cpus() == all);
+  });
+}
+
+TEST_CASE("a CPU that it may not use, or that is none, is none to sit on") {
+  in_thread([](Seat& seat, const Cpus& all) {
+    for (const int cpu : {all.back() + 1, 65534, 1 << 30, -2, -(1 << 30)}) {
+      consider(seat, cpu);
+      CHECK(base::allowed_cpus() == all);
+    }
+    consider(seat, all.front());
+    consider(seat, 65534);
+    CHECK(base::allowed_cpus() == all);
+  });
+}
