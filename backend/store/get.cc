@@ -28,21 +28,24 @@ op::Result Store::hit(const Item& item, bool with_cas) const {
   return result;
 }
 
-// In one piece: a view of the item if its bytes lie together, else a copy.
-std::string_view Store::view(const Item& item, uint32_t offset, uint32_t length) {
-  const std::string_view piece = piece_at(pages_, item, offset);
-  if (piece.size() >= length) return piece.substr(0, length);
-  copy_out(pages_, item, offset, length, gathered_.get());
-  return {gathered_.get(), length};
+// `length` bytes of the value from `offset` on, where they lie: whoever writes them somewhere copies them only once.
+void Store::give(const Item& item, uint32_t offset, uint32_t length, op::Result& result) {
+  result.value = piece_at(pages_, item, offset).substr(0, length);
+  size_t count = 0;
+  for (uint32_t given = static_cast<uint32_t>(result.value.size()); given < length; ++count) {
+    further_[count] = piece_at(pages_, item, offset + given).substr(0, length - given);
+    given += static_cast<uint32_t>(further_[count].size());
+  }
+  result.further = {further_.get(), count};
 }
 
-// What a get answers of the value: its first piece, but at least a chunk's worth. A value that grew by small prepends
-// begins with a small piece.
-inline std::string_view Store::beginning(const Item& item) {
-  if (!item.has(kLarge)) return item.inline_bytes();
-  const std::string_view piece = piece_at(pages_, item, 0);
-  if (piece.size() >= kChunkSize) return piece;
-  return view(item, 0, static_cast<uint32_t>(kChunkSize));
+// What a get answers of the value: all that may fit a slot.
+inline void Store::give_beginning(const Item& item, op::Result& result) {
+  if (!item.has(kLarge)) {
+    result.value = item.inline_bytes();
+  } else {
+    give(item, 0, std::min(result.total_length, kMaxChunk), result);
+  }
 }
 
 // Nothing wanted but the value and perhaps the CAS: that is most of what a cache is asked. There is only one result, so
@@ -54,7 +57,7 @@ op::Result Store::plain_get(const op::Op& op) {
     ++counters_[StatId::kGetHits];
     Item& it = item(slot);
     describe(it, (op.options & op::kWantCas) != 0, result);
-    result.value = beginning(it);
+    give_beginning(it, result);
     slot.note_read();
     it.note_read(now_);
   } else {
@@ -85,7 +88,7 @@ op::Result Store::get(const op::Op& op) {
   if ((op.options & op::kCompareCas) != 0 && op.cas == cas_of(it)) {
     result.total_length = 0;
   } else if ((op.options & op::kNoValue) == 0) {
-    result.value = beginning(it);
+    give_beginning(it, result);
   }
   return result;
 }
@@ -97,7 +100,7 @@ op::Result Store::look(const op::Op& op) {
   op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
   add_meta(op, item(slot), result);
   if (item(slot).has(kStale)) result.marks |= op::kStale;
-  if ((op.options & op::kNoValue) == 0) result.value = beginning(item(slot));
+  if ((op.options & op::kNoValue) == 0) give_beginning(item(slot), result);
   return result;
 }
 
@@ -166,7 +169,7 @@ op::Result Store::chunk_of(const Item& item, uint32_t offset, uint32_t length) {
   const uint32_t whole = value_length(item);
   if (offset > whole) return answer(ResultCode::kInvalid);
   op::Result result = hit(item, true);
-  result.value = view(item, offset, std::min({length, whole - offset, kMaxChunk}));
+  give(item, offset, std::min({length, whole - offset, kMaxChunk}), result);
   return result;
 }
 

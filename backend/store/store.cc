@@ -87,7 +87,7 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
       version_(config.first_version),
       limit_(config.memory_limit),
       pages_counted_(layout.start),
-      gathered_(new char[kMaxChunk]) {
+      further_(std::make_unique<std::string_view[]>(kMaxExtents)) {
   choose_targets();
   if (kept != nullptr) {
     restore(*kept);

@@ -113,9 +113,9 @@ class Store {
   void prepare(std::span<const op::Op> ops);
   void locate();
   // Executes ops[index] of the prepared batch: Get, Set, Delete, Arith, Chunk, Flush; others answer kUnsupported.
-  // Strictly in order, once each (ops that somebody else executes may be left out). Result.value views the store's
-  // memory until the next call of anything that is not const. Of a large value a get gives the first piece only (at
-  // least 4 KiB); a chunk gives what was asked for, up to kMaxChunk.
+  // Strictly in order, once each (ops that somebody else executes may be left out). Its value and further pieces
+  // view the store's memory until the next call of anything that is not const. Of a large value a get gives the first
+  // kMaxChunk bytes; a chunk gives what was asked for, up to kMaxChunk.
   op::Result execute(size_t index);
   // prepare, locate and execute of a single op.
   op::Result execute_one(const op::Op& op);
@@ -249,8 +249,8 @@ class Store {
   void add_meta(const op::Op& op, const Item& item, op::Result& result) const;
   int64_t ttl_of(const Item& item) const;
   void before_access(const op::Op& op, Item& item, op::Result& result) const;
-  std::string_view view(const Item& item, uint32_t offset, uint32_t length);
-  std::string_view beginning(const Item& item);
+  void give(const Item& item, uint32_t offset, uint32_t length, op::Result& result);
+  void give_beginning(const Item& item, op::Result& result);
   bool touch(Slot& slot, const op::Op& op);
 
   // set.cc
@@ -367,7 +367,7 @@ class Store {
   uint64_t upload_chunks_ = 0;  // taken by them
   uint64_t pinned_bytes_ = 0;
   std::vector<PinEntry> pins_;
-  std::unique_ptr<char[]> gathered_;  // kMaxChunk bytes: a chunk whose bytes lie in several pieces
+  std::unique_ptr<std::string_view[]> further_;  // of the last result; as many as a value can have
   std::span<const op::Op> batch_;
   std::array<Index::Lookup, kMaxBatch> lookups_;  // where locate() believes the batch's items to be ...
   uint64_t guessed_at_ = 0;                       // ... as long as the index has not changed since

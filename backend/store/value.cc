@@ -59,16 +59,6 @@ std::string_view piece_at(const Pages& pages, const Item& item, uint32_t offset)
   return {data + (offset - start), end_of(extent) - offset};
 }
 
-void copy_out(const Pages& pages, const Item& item, uint32_t offset, uint32_t length, char* to) {
-  while (length > 0) {
-    const std::string_view piece = piece_at(pages, item, offset).substr(0, length);
-    std::memcpy(to, piece.data(), piece.size());
-    to += piece.size();
-    offset += static_cast<uint32_t>(piece.size());
-    length -= static_cast<uint32_t>(piece.size());
-  }
-}
-
 namespace {
 void give_extent(Pages& pages, Extent extent) {
   if (is_page_at(pages, extent)) {

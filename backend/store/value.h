@@ -50,8 +50,6 @@ inline uint64_t item_bytes(const Item& item) {
 
 // The longest view of the value from `offset` on (<= its length) that lies in one piece.
 std::string_view piece_at(const Pages& pages, const Item& item, uint32_t offset);
-// Copies `length` bytes from `offset` on.
-void copy_out(const Pages& pages, const Item& item, uint32_t offset, uint32_t length, char* to);
 void set_extent(Item& item, size_t number, Extent extent);
 // Gives back the pages and chunks of a large item that is going.
 void free_extents(Pages& pages, const Item& item);

@@ -47,7 +47,7 @@ class OpHandler {
   // `lanes[i]` is the lane that `ops[i]` came by. The spans stay valid until the last execute() of the batch.
   virtual void prepare(std::span<op::Op> ops, std::span<const LaneId> lanes) = 0;
   virtual void locate() = 0;
-  // In order, once each. The result's value is copied into the slot before the next call.
+  // In order, once each. The result's value, all pieces of it, is copied into the slot before the next call.
   virtual op::Result execute(size_t index) = 0;
   virtual void lane_dropped(LaneId lane) = 0;
 };

@@ -1,5 +1,6 @@
 #include "wire/codec.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -341,19 +342,32 @@ size_t min_result_size(const Op& op) {
 }
 
 namespace {
-// What of a result's value fits in `room` bytes: any bytes of an item's, whole rows, whole records.
+// What of a result's value fits: any bytes of an item's, whole rows, whole records.
 struct Cut {
-  std::string_view value;
+  size_t size;          // of the value and its further pieces, from the front
   uint64_t version;     // a client goes on with this
   uint64_t whole_size;  // what it is told of
 };
 Cut cut_value(const Op& op, const Result& result, size_t room) {
   if (op.code == OpCode::kIterate) {
     const op::RecordPage page = op::cut_records(result.value, result.version, room);
-    return {page.records, page.cursor, page.records.size()};
+    return {page.records.size(), page.cursor, page.records.size()};
   }
   if (op.code == OpCode::kStats) room -= room % sizeof(op::StatRow);
-  return {result.value.substr(0, room), result.version, result.total_length};
+  size_t size = result.value.size();
+  for (const std::string_view piece : result.further) size += piece.size();
+  return {std::min(size, room), result.version, result.total_length};
+}
+
+// The first `size` bytes of them.
+void put_pieces(FieldWriter& out, const Result& result, size_t size) {
+  const auto put = [&](std::string_view piece) {
+    piece = piece.substr(0, size);
+    out.put_bytes(piece);
+    size -= piece.size();
+  };
+  put(result.value);
+  for (const std::string_view piece : result.further) put(piece);
 }
 
 // What min_result_size() has reserved for values.
@@ -372,7 +386,7 @@ uint8_t fields_of(const Op& op, const Result& result, const Cut& cut) {
   uint8_t fields = 0;
   if (hit && result.client_flags != 0) fields |= kHasFlags;
   if ((wants & op::kWantCas) && (hit || number || stored)) fields |= kHasCas;
-  if (page || ((hit || stats) && cut.value.size() < cut.whole_size)) fields |= kHasVersion;
+  if (page || ((hit || stats) && cut.size < cut.whole_size)) fields |= kHasVersion;
   const bool counted = stored || (result.code == ResultCode::kDeleted && op.code == OpCode::kDelete);
   if (number || page || (counted && (wants & op::kWantMeta))) fields |= kHasNumber;
   if ((wants & op::kWantMeta) && (hit || number)) fields |= kHasMeta;
@@ -410,7 +424,7 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
   const bool counted = result.code == ResultCode::kStored && (fields & kHasNumber) != 0;
   out.put(static_cast<uint8_t>(result.marks & (hit || number ? kAllMarks : counted ? op::kCreated : 0)));
   out.put(uint8_t{0});
-  out.put(static_cast<uint32_t>(cut.value.size()));
+  out.put(static_cast<uint32_t>(cut.size));
   if (fields & kHasFlags) out.put(result.client_flags);
   if (fields & kHasCas) out.put(result.cas);
   if (fields & kHasVersion) {
@@ -422,7 +436,7 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
     out.put(result.ttl);
     out.put(result.last_access);
   }
-  out.put_bytes(cut.value);
+  put_pieces(out, result, cut.size);
   return out.at();
 }
 

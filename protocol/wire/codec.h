@@ -46,7 +46,8 @@ inline size_t full_result_size(const op::Op& op, size_t value_length) {
   return min_result_size(op) + value_length;
 }
 
-// Writes the result of `op` at `to`, its value cut to what fits in `room` (>= min_result_size(op)). Returns the end.
+// Writes the result of `op` at `to`, its value (with the further pieces behind it) cut to what fits in `room` (>=
+// min_result_size(op)). Returns the end.
 std::byte* encode_result(std::byte* to, size_t room, const op::Op& op, const op::Result& result);
 
 // Decodes results one by one, in place.

@@ -167,9 +167,16 @@ class Run {
     if (touches) entry->deadline = deadline(op.exptime);
   }
 
+  // All that a result holds of a value, however many pieces it lies in.
+  static std::string bytes_of(const op::Result& result) {
+    std::string bytes(result.value);
+    for (const std::string_view piece : result.further) bytes += piece;
+    return bytes;
+  }
+
   // What a get has answered, and the rest of it by chunks.
   std::string whole(const op::Result& got) {
-    std::string value(got.value);
+    std::string value = bytes_of(got);
     while (value.size() < got.total_length) {
       op::Op chunk;
       chunk.code = op::OpCode::kChunk;
@@ -180,7 +187,7 @@ class Run {
       chunk.length = got.total_length;
       const op::Result part = store_->execute_one(chunk);
       require(part.code == ResultCode::kHit && !part.value.empty(), "a version is gone");
-      value += part.value;
+      value += bytes_of(part);
     }
     return value;
   }
@@ -190,7 +197,7 @@ class Run {
     while (value.size() < pin.length()) {
       const op::Result part = pin.chunk(static_cast<uint32_t>(value.size()), pin.length());
       require(part.code == ResultCode::kHit && !part.value.empty(), "a pinned version is gone");
-      value += part.value;
+      value += bytes_of(part);
     }
     return value;
   }

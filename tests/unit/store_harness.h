@@ -14,6 +14,13 @@
 
 namespace egret::store {
 
+// All that a result holds of a value, however many pieces it lies in.
+inline std::string bytes_of(const op::Result& result) {
+  std::string bytes(result.value);
+  for (const std::string_view piece : result.further) bytes += piece;
+  return bytes;
+}
+
 struct Harness {
   explicit Harness(StoreConfig wanted = {}) : config(wanted) {
     config.clock = &clock;
@@ -77,7 +84,7 @@ struct Harness {
   }
   // What a get has answered, and the rest of it, chunk by chunk.
   std::string whole_value(std::string_view key, const op::Result& got) {
-    std::string value(got.value);
+    std::string value = bytes_of(got);
     while (value.size() < got.total_length) {
       op::Op chunk = make(op::OpCode::kChunk, key);
       chunk.version = got.version;
@@ -86,7 +93,7 @@ struct Harness {
       const op::Result part = run(chunk);
       REQUIRE(part.code == op::ResultCode::kHit);
       REQUIRE(!part.value.empty());
-      value += part.value;
+      value += bytes_of(part);
     }
     return value;
   }
@@ -95,7 +102,7 @@ struct Harness {
     while (value.size() < pin.length()) {
       const op::Result part = pin.chunk(static_cast<uint32_t>(value.size()), pin.length());
       REQUIRE(!part.value.empty());
-      value += part.value;
+      value += bytes_of(part);
     }
     return value;
   }

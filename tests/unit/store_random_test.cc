@@ -274,7 +274,7 @@ class RandomLife {
     REQUIRE(got.version == entry->version);
     REQUIRE(got.cas == entry->cas);
     REQUIRE(got.total_length == entry->value.size());
-    REQUIRE(got.value.size() >= std::min<uint64_t>(kChunkSize, got.total_length));
+    REQUIRE(bytes_of(got).size() == std::min<uint64_t>(Store::kMaxChunk, got.total_length));
     REQUIRE(h_.whole_value(key, got) == entry->value);
   }
 
@@ -348,7 +348,7 @@ class RandomLife {
       if (!life_.evicts || life_.is_roomy) REQUIRE((entry == nullptr || entry->version != reader.entry.version));
     } else {
       REQUIRE(got.code == ResultCode::kHit);
-      REQUIRE(got.value == std::string_view(reader.entry.value).substr(reader.offset, length));
+      REQUIRE(bytes_of(got) == std::string_view(reader.entry.value).substr(reader.offset, length));
       reader.offset += length;
       if (reader.offset <= reader.entry.value.size()) return;
       if (reader.pin && !one_in(4)) reader.offset = 0;  // and once more

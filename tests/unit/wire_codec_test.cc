@@ -1,5 +1,6 @@
 // The op and result codec: what is written is read back, and what nobody should have written is refused.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -332,6 +333,23 @@ TEST_SUITE("results") {
         CHECK(back.total_length == value.size());
         CHECK(back.version == (back.is_partial() ? 3 : 0));
         CHECK(back.client_flags == 1);
+      }
+    }
+  }
+
+  TEST_CASE("a value in pieces is written as if it lay together, cut wherever the room ends") {
+    const std::string value = "the first piece, the second and a third";
+    const std::array<std::string_view, 3> further{"the second", "", " and a third"};
+    for (const OpSample& sample : op_samples()) {
+      if (sample.op.code != OpCode::kGet && sample.op.code != OpCode::kChunk) continue;
+      CAPTURE(sample.name);
+      for (size_t room = sample.least_result; room < sample.least_result + value.size() + 5; ++room) {
+        Result whole = make_result(ResultCode::kHit, value);
+        whole.version = 3;
+        Result pieces = whole;
+        pieces.value = "the first piece, ";
+        pieces.further = further;
+        CHECK(encoded_result(sample.op, pieces, room) == encoded_result(sample.op, whole, room));
       }
     }
   }
