@@ -173,10 +173,20 @@ bool Worker::may_block() {
   for (const auto& session : router_storage_.sessions()) {
     if (session->is_open() && session->should_spin()) return false;
   }
+  bool quiet = is_quiet();
+  if (!quiet) {
+    run_passes();
+    quiet = is_quiet();  // what that has answered is often all that there was to wait for
+    if (!quiet) run_passes();
+  }
+  return quiet && with_output_.empty() && resumable_.empty() && dead_.empty();
+}
+
+// Whoever answers from now on wakes us.
+bool Worker::is_quiet() {
   bool quiet = true;
   for (const auto& session : router_storage_.sessions()) quiet &= session->prepare_sleep();
-  if (!quiet) run_passes();
-  return quiet && with_output_.empty() && resumable_.empty() && dead_.empty();
+  return quiet;
 }
 
 void Worker::begin_pass() {

@@ -60,6 +60,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   void add_session(const Backend& backend);
   void wait_for_events();
   bool may_block();
+  bool is_quiet();
   void run_passes();
   void flush_sessions();
   bool fetch_results();
