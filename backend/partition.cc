@@ -21,7 +21,6 @@ using transport::Event;
 namespace {
 constexpr uint32_t kRoundsBetweenParks = 32;        // empty rounds between two looks at who may sleep
 constexpr uint32_t kBusyRoundsBetweenParks = 256;   // the same where rounds are never empty
-constexpr uint32_t kBusyRoundsBetweenSeats = 16;    // between two looks at where the workers are
 constexpr size_t kHomesPerRound = 16;               // endpoints asked for rings in a round
 constexpr uint32_t kBusyRoundsBetweenSignals = 16;  // where there are more of them
 constexpr uint32_t kEmptyRoundsBetweenSignals = 128;
@@ -78,7 +77,6 @@ void Partition::run() {
     if (mail || rings || served) {
       if (empty_rounds_ > 0) end_wait(served);
       if (++busy_rounds_ % kBusyRoundsBetweenParks == 0) poller_.park_long_idle();
-      if (options_.follows && busy_rounds_ % kBusyRoundsBetweenSeats == 0) seat_.consider(poller_.clients_cpu());
     } else {
       rest();
     }
@@ -269,7 +267,10 @@ bool Partition::hear_rings_of(const HomeEndpoint& home) {
     ring.lane.session_id = home.session_id;
     mail_.send(options_.number, event.lane, ring);
   }
-  if (ours) poller_.ring(home.session_id);
+  if (ours) {
+    poller_.ring(home.session_id);
+    if (options_.follows) seat_.heard(poller_.clients_cpu());
+  }
   return count > 0;
 }
 

@@ -2,9 +2,14 @@
 // two take turns, in batches as large as what has come in meanwhile; on two CPUs they wake each other for every few
 // requests, and each of these wake-ups costs as much as several requests.
 //
-//   the workers' CPUs (ServerEndpoint::client_cpu) ─▶ SlotPoller::clients_cpu() ─▶ consider() ─▶ this thread's affinity
+//   a ring ─▶ SlotPoller::clients_cpu(), as the workers say (ServerEndpoint::client_cpu) ─▶ heard() ─▶ this thread's
+//   affinity
 //
-// The scheduler goes on moving the workers, and the thread follows. Owned and used by one thread.
+// The scheduler goes on moving the workers, and the thread follows. Only rings count: a thread that has no time to
+// sleep needs a CPU of its own, and so does one that would have none if it did not share one. Which of the two it is
+// cannot be seen from the seat; so now and then the thread gets up, and comes back if it goes on hearing rings.
+//
+// Owned and used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +19,26 @@ namespace egret::backend {
 
 class Seat {
  public:
-  // In how many looks in a row the same must be seen before the thread moves.
-  static constexpr uint32_t kSure = 8;
+  // How many rings in a row must come from the same place before the thread moves there.
+  static constexpr uint32_t kSure = 64;
+  // How many it hears before it gets up; some seconds of a busy worker's.
+  static constexpr uint32_t kStay = 16 * 1024;
 
   // `cpus`: where the thread may run.
   explicit Seat(std::vector<int> cpus);
 
-  // To be called by the thread itself, now and then while it serves. `cpu`: where all that it serves comes from; -1:
+  // To be called by the thread itself when a ring has woken it. `cpu`: where all that it serves comes from; -1:
   // unknown, or from several, so that the thread is to run anywhere. What is none of its CPUs counts as -1.
-  void consider(int cpu);
+  void heard(int cpu);
 
  private:
+  void move_to(int cpu);
+
   const std::vector<int> cpus_;
   int taken_ = -1;
   int wished_ = -1;
   uint32_t times_wished_ = 0;
+  uint32_t stayed_ = 0;  // rings heard since the last move
 };
 
 }  // namespace egret::backend

@@ -272,21 +272,31 @@ std::string cpus_of(const std::string& thread) {
   return "";
 }
 
-TEST_CASE("a partition that follows sits on its worker's CPU while it serves, one that does not stays free") {
+TEST_CASE("a partition that follows sits where the worker is whose rings wake it, one that does not stays free") {
   for (const bool follows : {true, false}) {
     CAPTURE(follows);
+    std::atomic<uint64_t> rings{0};
     Fixture f(kHome, kNever, follows);
     const int cpu = base::allowed_cpus().back();
     f.endpoint.cpu = cpu;
+    f.endpoint.on_poll = [&](std::span<Event> events) -> size_t {
+      if (rings == 0) return 0;
+      --rings;
+      events[0] = {.kind = Event::Kind::kRing, .lane = kHome, .tag = 0, .bytes = {}};
+      return 1;
+    };
     f.start();
     REQUIRE(eventually([&] { return !cpus_of("partition-0").empty(); }));
     const std::string anywhere = cpus_of("partition-0");
     const op::Op get = rpc::get_of("key");
     for (uint64_t seq = 1; seq <= 1000; ++seq) {
+      if (seq == 900) CHECK_MESSAGE(cpus_of("partition-0") == anywhere, "requests that need no ring move nobody");
+      if (seq >= 900) ++rings;
       publish_request(f.endpoint.requests.data(), kHome, seq, get);
       const std::byte* const response = f.endpoint.responses.data() + kLayout.response_offset(kHome, seq);
       REQUIRE(eventually([&] { return base::observe_word(response) == seq; }));
     }
+    REQUIRE(eventually([&] { return rings == 0; }));
     CHECK(cpus_of("partition-0") == (follows ? std::to_string(cpu) : anywhere));
     f.stop();
   }

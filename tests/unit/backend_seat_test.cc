@@ -14,8 +14,8 @@ namespace {
 
 using Cpus = std::vector<int>;
 
-void consider(Seat& seat, int cpu, uint32_t times = Seat::kSure) {
-  for (uint32_t i = 0; i < times; ++i) seat.consider(cpu);
+void hear(Seat& seat, int cpu, uint32_t times = Seat::kSure) {
+  for (uint32_t i = 0; i < times; ++i) seat.heard(cpu);
 }
 
 // In a thread of its own, so that nobody else is moved.
@@ -32,9 +32,9 @@ void in_thread(const std::function<void(Seat&, const Cpus&)>& work) {
 
 TEST_CASE("a thread may run anywhere until it is sure where those are that it serves") {
   in_thread([](Seat& seat, const Cpus& all) {
-    consider(seat, all.back(), Seat::kSure - 1);
+    hear(seat, all.back(), Seat::kSure - 1);
     CHECK(base::allowed_cpus() == all);
-    seat.consider(all.back());
+    seat.heard(all.back());
     CHECK(base::allowed_cpus() == Cpus{all.back()});
   });
 }
@@ -42,41 +42,55 @@ TEST_CASE("a thread may run anywhere until it is sure where those are that it se
 TEST_CASE("it follows them") {
   in_thread([](Seat& seat, const Cpus& all) {
     for (const int cpu : all) {
-      consider(seat, cpu);
+      hear(seat, cpu);
       CHECK(base::allowed_cpus() == Cpus{cpu});
     }
   });
 }
 
-TEST_CASE("one look elsewhere, and any number that disagree, move nobody") {
+TEST_CASE("a few rings from elsewhere, and any number that disagree, move nobody") {
   in_thread([](Seat& seat, const Cpus& all) {
-    consider(seat, all.front());
+    hear(seat, all.front());
     for (int i = 0; i < 100; ++i) {
-      consider(seat, i % 2 == 0 ? all.back() : -1, Seat::kSure - 1);
+      hear(seat, i % 2 == 0 ? all.back() : -1, Seat::kSure - 1);
       CHECK(base::allowed_cpus() == Cpus{all.front()});
-      seat.consider(all.front());
+      seat.heard(all.front());
     }
-    for (int i = 0; i < 100; ++i) seat.consider(i % 2 == 0 ? all.back() : all.front());
+    for (int i = 0; i < 100; ++i) seat.heard(i % 2 == 0 ? all.back() : all.front());
     CHECK(base::allowed_cpus() == Cpus{all.front()});
   });
 }
 
 TEST_CASE("it may run anywhere again when they are on several CPUs, or do not say") {
   in_thread([](Seat& seat, const Cpus& all) {
-    consider(seat, all.front());
-    consider(seat, -1);
+    hear(seat, all.front());
+    hear(seat, -1);
     CHECK(base::allowed_cpus() == all);
+  });
+}
+
+TEST_CASE("it gets up now and then, and sits down again if it still hears rings") {
+  in_thread([](Seat& seat, const Cpus& all) {
+    hear(seat, all.front());
+    for (int i = 0; i < 3; ++i) {
+      hear(seat, all.front(), Seat::kStay - 1);
+      CHECK(base::allowed_cpus() == Cpus{all.front()});
+      seat.heard(all.front());
+      CHECK_MESSAGE(base::allowed_cpus() == all, "for as long as it hears nothing, it would stay up");
+      hear(seat, all.front(), Seat::kSure - 1);
+      CHECK(base::allowed_cpus() == Cpus{all.front()});
+    }
   });
 }
 
 TEST_CASE("a CPU that it may not use, or that is none, is none to sit on") {
   in_thread([](Seat& seat, const Cpus& all) {
     for (const int cpu : {all.back() + 1, 65534, 1 << 30, -2, -(1 << 30)}) {
-      consider(seat, cpu);
+      hear(seat, cpu);
       CHECK(base::allowed_cpus() == all);
     }
-    consider(seat, all.front());
-    consider(seat, 65534);
+    hear(seat, all.front());
+    hear(seat, 65534);
     CHECK(base::allowed_cpus() == all);
   });
 }
