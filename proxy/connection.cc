@@ -193,7 +193,24 @@ void Connection::show_state() {
 // -----------------------------------------------------------------------------------------------------------------
 
 void Connection::send_output() {
-  if (state_ == State::kDead || state_ == State::kLingering || sending_waits_) return;
+  if (!may_send()) return;
+  send_some();
+  if (state_ == State::kDead) return;
+  replies_.on_drained();
+  if (watch_ != nullptr) watch_->go_on();
+  on_progress();
+  die_if_drained();
+  show_state();
+}
+
+// A slot's bytes are there during this call only; a client that does not take them does not keep others waiting.
+void Connection::on_lent() {
+  if (may_send()) send_some();
+  output_.keep_lent();
+  host_.has_output(*this);
+}
+
+void Connection::send_some() {
   const size_t before = output_.size();
   const Io io = output_.send(*socket_);
   const size_t sent = before - output_.size();
@@ -205,11 +222,6 @@ void Connection::send_output() {
     sending_waits_ = true;
     retry_when(io);
   }
-  replies_.on_drained();
-  if (watch_ != nullptr) watch_->go_on();
-  on_progress();
-  die_if_drained();
-  show_state();
 }
 
 void Connection::retry_when(Io io) {

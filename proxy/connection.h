@@ -113,6 +113,7 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   static void on_retry(int, short, void* self);
   // Reads no more; dies when what is under way has been answered and sent.
   void drain();
+  bool may_send() const { return state_ != State::kDead && state_ != State::kLingering && !sending_waits_; }
   bool may_read() const { return state_ == State::kOpen || state_ == State::kLastCall; }
   void read();
   bool read_once();
@@ -131,7 +132,9 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   void leave();
   bool hand_over();
   void linger();
+  void send_some();
   void on_output() override { host_.has_output(*this); }
+  void on_lent() override;
   void on_progress() override;
   void on_observed(const Observed& observed, const op::Result& result) override;
   void on_resumable() override { host_.may_resume(*this); }

@@ -30,7 +30,9 @@ OutputQueue::~OutputQueue() {
 char* OutputQueue::reserve(size_t length) {
   EGRET_DCHECK(length <= kBlockSize);
   if (pieces_.empty() || pieces_.back().capacity - pieces_.back().end < length) {
-    pieces_.push_back({pool_.take(), kBlockSize, 0, 0, true});
+    auto block = pool_.take();
+    const char* data = block.get();
+    pieces_.push_back({std::move(block), data, kBlockSize, 0, 0, true});
   }
   return pieces_.back().bytes.get() + pieces_.back().end;
 }
@@ -51,9 +53,22 @@ void OutputQueue::append(std::string_view bytes) {
   }
 }
 
-void OutputQueue::append_owned(std::unique_ptr<char[]> bytes, size_t length) {
-  pieces_.push_back({std::move(bytes), length, 0, length, false});
-  size_ += length;
+void OutputQueue::lend(std::string_view bytes) {
+  if (bytes.empty()) return;
+  pieces_.push_back({nullptr, bytes.data(), bytes.size(), 0, bytes.size(), false});
+  size_ += bytes.size();
+}
+
+void OutputQueue::keep_lent() {
+  for (Piece& piece : pieces_) {
+    if (piece.bytes != nullptr) continue;
+    const size_t left = piece.end - piece.begin;
+    piece.bytes = std::make_unique_for_overwrite<char[]>(left);
+    std::memcpy(piece.bytes.get(), piece.data + piece.begin, left);
+    piece.data = piece.bytes.get();
+    piece.begin = 0;
+    piece.end = piece.capacity = left;
+  }
 }
 
 Io OutputQueue::send(ClientSocket& socket) {
@@ -63,7 +78,7 @@ Io OutputQueue::send(ClientSocket& socket) {
     for (const Piece& piece : pieces_) {
       if (count == kMaxVectors) break;
       if (piece.begin == piece.end) continue;
-      vectors[count++] = {piece.bytes.get() + piece.begin, piece.end - piece.begin};
+      vectors[count++] = {const_cast<char*>(piece.data) + piece.begin, piece.end - piece.begin};
     }
     const ClientSocket::Transfer sent = socket.send({vectors.data(), count});
     drop(sent.bytes);

@@ -1,6 +1,6 @@
 // Bytes on their way to one client. Small answers are written side by side into blocks from the worker's pool; a large
-// value travels as the buffer it was put together in. One send takes as much as the socket does. Thread: the
-// worker's. Memory: bounded by whoever stops producing at size() (see Connection).
+// value is sent from where it is, and only what the socket has not taken of it is copied. One send takes as much as the
+// socket does. Thread: the worker's. Memory: bounded by whoever stops producing at size() (see Connection).
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,9 @@ class OutputQueue {
   void commit(size_t length);
   // Any length; copied.
   void append(std::string_view bytes);
-  // The buffer itself; not copied.
-  void append_owned(std::unique_ptr<char[]> bytes, size_t length);
+  // Not copied: to be sent, and what is left of them copied by keep_lent(), before they change or go.
+  void lend(std::string_view bytes);
+  void keep_lent();
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
@@ -50,7 +51,8 @@ class OutputQueue {
 
  private:
   struct Piece {
-    std::unique_ptr<char[]> bytes;
+    std::unique_ptr<char[]> bytes;  // null: they are lent
+    const char* data;
     size_t capacity;
     size_t begin;  // first byte not sent yet
     size_t end;

@@ -15,11 +15,15 @@ namespace {
 // What the first answer has settled already when a large value has to be asked for again.
 constexpr uint16_t kOnlyOnce = op::kVivify | op::kRecache | op::kExplicitCas | op::kCompareCas;
 
-constexpr size_t kMaxKeptStash = 4096;    // a rendered answer's memory is kept for the next one up to this size
+constexpr size_t kMaxKeptStash = 4096;  // a rendered answer's memory is kept for the next one up to this size
+// Bytes of a value that is copied into a block of output, with what stands before and behind it. A larger one is sent
+// from where it is.
+constexpr size_t kMostCopied = OutputQueue::kBlockSize - 1024;
 constexpr size_t kMaxUnread = 64 * 1024;  // bytes that wait for the client before a further large value is put together
 
 Result without_value(Result result) {
   result.value = {};
+  result.further = {};
   return result;
 }
 
@@ -61,7 +65,6 @@ void ReplyPool::give(Reply* reply) {
   reply->key = {};
   reply->text = {};
   reply->observed.reset();
-  reply->value_.reset();
   reply->large_.reset();
   reply->stash_.clear();
   if (reply->stash_.capacity() > kMaxKeptStash) reply->stash_.shrink_to_fit();
@@ -208,7 +211,7 @@ void ReplyQueue::count(const Reply& reply, ResultCode code) {
 void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
   --waiting_keys_;
   if (memcache::has_value(reply.question, result)) {
-    if (!result.is_partial()) {
+    if (!result.is_partial() && result.value.size() <= kMostCopied) {
       write_value(reply, result);
       return answered(reply);
     }
@@ -260,6 +263,17 @@ void ReplyQueue::write_value(Reply& reply, const Result& result) {
   written(reply, memcache::write_text(memcache::write_text(end, result.value), tail));
 }
 
+// Of the head, from where the value is.
+void ReplyQueue::send_value(Reply& reply, std::string_view key, const Result& result) {
+  char* const out = room_for(reply, memcache::max_head(reply.question, key.size()));
+  written(reply, memcache::write_head(out, reply.question, key, result, result.total_length));
+  if (!in_output_) return;  // left out
+  output_.lend(result.value);
+  for (const std::string_view piece : result.further) output_.lend(piece);
+  output_.append(memcache::tail(reply.question));
+  observer_.on_lent();
+}
+
 void ReplyQueue::write_line(Reply& reply, const Result& result) {
   char* const out = room_for(reply, memcache::max_answer(reply.question, reply.key.size()));
   written(reply, memcache::write_answer(out, reply.question, reply.key, result));
@@ -284,10 +298,6 @@ void ReplyQueue::write_ready(Reply& reply) {
   if (reply.command != 0 && reply.command == failed_command_) return;
   if (reply.failed_) failed_command_ = reply.command;
   output_.append(reply.stash_);
-  if (reply.value_ != nullptr) {
-    output_.append_owned(std::move(reply.value_), reply.value_length_);
-    output_.append(memcache::tail(reply.question));
-  }
   output_.append(reply.text);
   observer_.on_output();
 }
@@ -363,11 +373,8 @@ void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
   reply.started_ = false;
   if (result.code == ResultCode::kHit) {
     if (reply.partial_.code == ResultCode::kHit) keep_first_impression(reply.partial_, result);
-    reply.stash_.resize(memcache::max_head(reply.question, get.key().size()));
-    reply.value_length_ = static_cast<uint32_t>(result.value.size());
-    const char* end = memcache::write_head(reply.stash_.data(), reply.question, get.key(), result, reply.value_length_);
-    reply.stash_.resize(static_cast<size_t>(end - reply.stash_.data()));
-    reply.value_ = get.take_value();
+    reply.state_ = Reply::State::kReady;  // it does not begin again when the output has gone
+    send_value(reply, get.key(), result);
   } else {
     reply.key = get.key();
     if (result.code >= ResultCode::kTooLarge) pool_.figures_.errors.add();

@@ -2,7 +2,7 @@
 // read, and answers leave in the order of the places, whatever order the results come in.
 //
 //   Reply: kWaiting ──result──▶ kReady ──at the head of the queue──▶ output
-//              └──partial value──▶ kLarge ──at the head: put together──▶ output
+//              └──large value──▶ kLarge ──at the head: fetched whole, sent from the slots──▶ output
 //
 // A result that comes for the head is written to the output at once; others are kept rendered in the Reply.
 // Memory: Replies come from the worker's pool and go back when answered. Thread: the worker's.
@@ -74,12 +74,10 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   ReplyPool* pool_ = nullptr;
   Reply* next_ = nullptr;
   State state_ = State::kWaiting;
-  bool started_ = false;           // kLarge: being put together
-  bool failed_ = false;            // kReady: `text` stands in for the whole command
-  std::string stash_;              // kReady: rendered
-  op::Result partial_;             // kLarge: what the partial result said
-  std::unique_ptr<char[]> value_;  // kReady: a large value, after the header in stash_
-  uint32_t value_length_ = 0;
+  bool started_ = false;  // kLarge: being put together
+  bool failed_ = false;   // kReady: `text` stands in for the whole command
+  std::string stash_;     // kReady: rendered
+  op::Result partial_;    // kLarge: what the first result said
   std::unique_ptr<rpc::LargeGet> large_;
 };
 
@@ -87,6 +85,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
 class ReplyObserver {
  public:
   virtual void on_output() = 0;    // bytes to send
+  virtual void on_lent() = 0;      // bytes to send in this call: some of them are only lent (OutputQueue::lend)
   virtual void on_progress() = 0;  // a place was answered
   // The first result of a place whose `observed` is there.
   virtual void on_observed(const Observed& observed, const op::Result& result) = 0;
@@ -152,6 +151,7 @@ class ReplyQueue {
   void write_no_value(Reply& reply, const op::Result& result);
   void on_large_done(Reply& reply, rpc::LargeGet& get);
   void write_value(Reply& reply, const op::Result& result);
+  void send_value(Reply& reply, std::string_view key, const op::Result& result);
   void write_line(Reply& reply, const op::Result& result);
   char* room_for(Reply& reply, size_t bound);
   void written(Reply& reply, const char* end);

@@ -149,8 +149,8 @@ struct Result {
   uint32_t last_access = 0;  // seconds ago
   int64_t ttl = 0;           // seconds left; -1: for ever
   std::string_view value;    // hit; stats: rows (op/stats.h); iterate: records (op/records.h)
-  // Of a hit that a store answers: what comes after `value` of the item's bytes where they do not lie together, piece
-  // by piece. None off the wire.
+  // Of a hit: what comes after `value` of the item's bytes where they do not lie together, piece by piece. None off the
+  // wire.
   std::span<const std::string_view> further;
 
   // Whether `value` alone is less than the whole.

@@ -76,6 +76,7 @@ bool ClientLane::open_message() {
   opened.arrived = false;
   opened.read_in_flight = false;  // a read of this slot's last message may still complete; its tag tells
   opened.refetches = 0;
+  opened.holds = 0;
   opened.op_count = 0;
   open_at_ = endpoint_.request_image() + layout_.request_offset(lane_, next_seq_);
   open_end_ = open_at_ + sizeof(RequestHeader);
@@ -274,6 +275,8 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   learn(done, processing_ns, static_cast<uint32_t>(sizeof(ResponseHeader)) + length);
   if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
+  // What was pushed lies in memory that the next push takes.
+  holdable_ = response == endpoint_.response_image() + layout_.response_offset(lane_, seq) ? seq : 0;
   wire::ResultReader results(response + sizeof(ResponseHeader), length);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
@@ -288,12 +291,31 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
     if (result.code == ResultCode::kHit) policy_.on_value(result.total_length);
     done.waiters[i]->on_result(result);
   }
-  done.state = State::kFree;
+  holdable_ = 0;
+  done.state = done.holds > 0 ? State::kHeld : State::kFree;
   done.arrived = false;
   ++oldest_;
+  free_slots();
   // Answers come in order: the next one, if it was looked for in vain, may be there by now.
   if (outstanding() > 0 && slot(oldest_).refetches > 0) slot(oldest_).fetch_ns = now_ns_;
   return true;
+}
+
+uint64_t ClientLane::hold() {
+  if (holdable_ != 0) ++slot(holdable_).holds;
+  return holdable_;
+}
+
+void ClientLane::release(uint64_t held) {
+  Slot& released = slot(held);
+  EGRET_DCHECK(released.holds > 0);
+  if (--released.holds > 0 || released.state != State::kHeld) return;
+  released.state = State::kFree;
+  free_slots();
+}
+
+void ClientLane::free_slots() {
+  while (free_ < oldest_ && slot(free_).state == State::kFree) ++free_;
 }
 
 // What an answered message says about when to fetch the next one, how much of it, and whether to fetch at all.
@@ -369,13 +391,14 @@ void ClientLane::fail_all() {
   if (open_ops_ > 0) slot(next_seq_).op_count = static_cast<uint16_t>(open_ops_);
   const uint64_t end = next_seq_ + (open_ops_ > 0 ? 1 : 0);
   open_ops_ = 0;
+  holdable_ = 0;
   for (uint64_t seq = oldest_; seq < end; ++seq) {
     Slot& lost = slot(seq);
     const State state = lost.state;
     lost.state = State::kFree;
     if (state == State::kSent || state == State::kOpen) answer_all(lost, ResultCode::kSessionLost);
   }
-  oldest_ = next_seq_ = end;
+  oldest_ = next_seq_ = free_ = end;
   counters_.mode.set(static_cast<uint64_t>(LaneMode::kNone));
   counters_.fetch_size.set(0);
 }

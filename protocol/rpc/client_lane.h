@@ -63,6 +63,12 @@ class ClientLane {
     return had;
   }
 
+  // Called from within Waiter::on_result: the bytes of that result's value stay where they are until release() of what
+  // this returns. Their slot counts as used so long, so only who needs no further credit may hold. 0: they cannot stay.
+  // What was held is void when the session is lost.
+  uint64_t hold();
+  void release(uint64_t held);
+
   // Seals the open message, if there is one, and stages it (and, in reply mode, want).
   void seal();
   bool has_open() const { return open_ops_ > 0; }
@@ -101,7 +107,7 @@ class ClientLane {
   // Messages sent and not answered; messages whose waiters have been told kTimedOut count until their slot comes back.
   uint32_t outstanding() const { return static_cast<uint32_t>(next_seq_ - oldest_); }
   uint64_t answered() const { return oldest_; }  // grows with every message answered
-  bool has_credit() const { return outstanding() < layout_.window; }
+  bool has_credit() const { return next_seq_ - free_ < layout_.window; }
   uint64_t oldest_sent_ns() const { return slot(oldest_).sent_ns; }
   // How long results have taken lately, from sending to seeing.
   uint64_t usual_wait_ns() const { return usual_wait_ns_; }
@@ -117,14 +123,16 @@ class ClientLane {
   uint32_t number() const { return lane_; }
 
  private:
-  // A slot's message: kFree → kOpen (being packed) → kSent → kFree; kAbandoned: sent, its waiters told kTimedOut.
-  enum class State : uint8_t { kFree, kOpen, kSent, kAbandoned };
+  // A slot's message: kFree → kOpen (being packed) → kSent → kFree; kAbandoned: sent, its waiters told kTimedOut;
+  // kHeld: answered, and somebody still looks at its bytes.
+  enum class State : uint8_t { kFree, kOpen, kSent, kAbandoned, kHeld };
   struct Slot {
     State state = State::kFree;
     bool read_in_flight = false;
     bool arrived = false;     // whole in the response image, waiting for its turn
     bool after_want = false;  // the read in flight was staged after a want that covers this message
     uint16_t op_count = 0;
+    uint16_t holds = 0;
     uint32_t refetches = 0;
     uint32_t read_bytes = 0;  // that the read in flight takes
     uint64_t sent_ns = 0;
@@ -149,6 +157,7 @@ class ClientLane {
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
   void answer_all(Slot& slot, op::ResultCode code);
+  void free_slots();
   uint32_t fetch_size() const { return std::min(policy_.fetch_size(), layout_.response_slot_size); }
   void learn(const Slot& done, uint64_t processing_ns, uint32_t response_bytes);
   void show_mode();
@@ -164,6 +173,8 @@ class ClientLane {
 
   uint64_t next_seq_ = 1;    // of the open message, or of the next one
   uint64_t oldest_ = 1;      // not yet answered
+  uint64_t free_ = 1;        // the slots of all before it may be used again
+  uint64_t holdable_ = 0;    // whose results are being handed out, if their bytes can stay; else 0
   uint64_t wanted_ = 0;      // last value of want
   uint64_t was_wanted_ = 0;  // ... before it was taken back
   uint64_t pushed_ = 0;      // where a push is only a wake-up: results up to here, as far as they are there, came by it

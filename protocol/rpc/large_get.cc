@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -19,13 +20,12 @@ LargeGet::LargeGet(ClientSession& session, const Op& get, LargeGetOwner& owner)
 }
 
 LargeGet::~LargeGet() {
-  EGRET_CHECK(in_flight_ == 0);
+  EGRET_CHECK(in_flight_ == 0 && held_.count == 0);
   let_go();
 }
 
 void LargeGet::start(const Result& partial) {
   accept_version(partial);
-  ask();
 }
 
 void LargeGet::start_over() {
@@ -33,14 +33,56 @@ void LargeGet::start_over() {
   ask();
 }
 
-// A version to put together: keeps its metadata and first bytes.
-void LargeGet::accept_version(const Result& partial) {
+// A version to get: its metadata and first bytes are here. The rest is asked for at once, since what of a value stays
+// where it is depends on that.
+void LargeGet::accept_version(const Result& first) {
   state_ = State::kChunks;
-  result_ = partial;
-  value_ = std::make_unique_for_overwrite<char[]>(partial.total_length);
-  received_ = requested_ = static_cast<uint32_t>(partial.value.size());
-  if (received_ > 0) std::memcpy(value_.get(), partial.value.data(), received_);
+  result_ = first;
   result_.value = {};
+  received_ = piece_count_ = 0;
+  copied_.reset();
+  requested_ = static_cast<uint32_t>(first.value.size());
+  if (session_.is_open()) ask_chunks();
+  add(first.value, true);
+  if (received_ == result_.total_length) return finish_whole();
+  if (!session_.is_open()) ask();
+}
+
+// The next bytes of the value. They stay where they are if they may, and if all that is left has been asked for.
+void LargeGet::add(std::string_view bytes, bool may_stay) {
+  if (bytes.empty()) return;
+  const bool is_all_asked = requested_ == result_.total_length && held_.count < kMaxHeld;
+  const uint64_t held = may_stay && is_all_asked ? session_.lane_of(get_.hash).hold() : 0;
+  if (held != 0) {
+    held_.messages[held_.count++] = held;
+    pieces_[piece_count_++] = bytes;
+  } else {
+    put_together();
+    std::memcpy(copied_.get() + received_, bytes.data(), bytes.size());
+    pieces_[0] = {copied_.get(), received_ + bytes.size()};
+    piece_count_ = 1;
+  }
+  received_ += static_cast<uint32_t>(bytes.size());
+}
+
+// All that is here becomes one piece, of ours.
+void LargeGet::put_together() {
+  if (copied_ == nullptr) copied_ = std::make_unique_for_overwrite<char[]>(result_.total_length);
+  char* at = copied_.get();
+  for (const std::string_view piece : std::span(pieces_).first(piece_count_)) {
+    if (piece.data() != at) std::memcpy(at, piece.data(), piece.size());
+    at += piece.size();
+  }
+  pieces_[0] = {copied_.get(), received_};
+  piece_count_ = 1;
+  release_held();
+}
+
+void LargeGet::release(ClientSession& session, uint64_t hash, const Held& held) {
+  if (held.count == 0 || !session.is_open()) return;
+  ClientLane& lane = session.lane_of(hash);
+  for (const uint64_t message : std::span(held.messages).first(held.count)) lane.release(message);
+  session.announce_credit();
 }
 
 void LargeGet::ask() {
@@ -100,7 +142,7 @@ void LargeGet::on_result(const Result& result) {
       if (in_flight_ == 0) on_drained();
       return;
     case State::kOver:
-      if (in_flight_ == 0) owner_.on_large_get(*this);
+      if (in_flight_ == 0) tell_owner();
       return;
   }
 }
@@ -113,15 +155,14 @@ void LargeGet::on_chunk(const Result& chunk) {
   if (chunk.code != ResultCode::kHit) return finish_with(chunk.code);
   const uint32_t expected = std::min(result_.total_length - received_, session_.lane_of(get_.hash).max_chunk());
   if (chunk.value.size() > expected) return finish_with(ResultCode::kInvalid);
-  std::memcpy(value_.get() + received_, chunk.value.data(), chunk.value.size());
-  received_ += static_cast<uint32_t>(chunk.value.size());
-  if (received_ == result_.total_length) {
-    result_.value = std::string_view(value_.get(), received_);
-    return finish(result_);
-  }
-  // Less than asked for, perhaps nothing (the message held more than was expected): those under way no longer join on.
-  if (chunk.value.size() < expected) return drain_then(State::kChunks);
-  ask_in_turn();
+  // Less than asked for, perhaps nothing (the message held more than was expected): those under way no longer join on,
+  // and what is missing is still to be asked for.
+  const bool is_short = chunk.value.size() < expected;
+  if (is_short) put_together();
+  if (!is_short) ask_in_turn();
+  add(chunk.value, !is_short);
+  if (received_ == result_.total_length) return finish_whole();
+  if (is_short) drain_then(State::kChunks);
 }
 
 // Those who wait for credit come first: a large value must not keep a lane to itself until it is whole.
@@ -135,6 +176,7 @@ void LargeGet::ask_in_turn() {
 void LargeGet::drain_then(State next) {
   after_drain_ = next;
   state_ = State::kStale;
+  if (next == State::kAgain) release_held();
   if (in_flight_ == 0) on_drained();
 }
 
@@ -145,17 +187,10 @@ void LargeGet::on_drained() {
 }
 
 void LargeGet::on_answer(const Result& answer) {
-  if (answer.code != ResultCode::kHit || !answer.is_partial()) {
-    if (!answer.value.empty()) {
-      value_ = std::make_unique_for_overwrite<char[]>(answer.value.size());
-      std::memcpy(value_.get(), answer.value.data(), answer.value.size());
-    }
-    result_ = answer;
-    result_.value = std::string_view(value_.get(), answer.value.size());
-    return finish(result_);
-  }
-  accept_version(answer);
-  ask();
+  if (answer.code == ResultCode::kHit) return accept_version(answer);
+  Result end = answer;
+  end.value = {};
+  finish(end);
 }
 
 // Nobody calls back and nothing is held any more.
@@ -170,11 +205,27 @@ void LargeGet::finish_with(ResultCode code) {
   finish(result);
 }
 
+void LargeGet::finish_whole() {
+  if (piece_count_ > 0) result_.value = pieces_[0];
+  if (piece_count_ > 1) result_.further = std::span(pieces_).subspan(1, piece_count_ - 1);
+  finish(result_);
+}
+
 void LargeGet::finish(const Result& result) {
   state_ = State::kOver;
   result_ = result;
   let_go();
-  if (in_flight_ == 0) owner_.on_large_get(*this);
+  if (result.code != ResultCode::kHit) release_held();
+  if (in_flight_ == 0) tell_owner();
+}
+
+// The owner may destroy this object; what is held is there until it returns.
+void LargeGet::tell_owner() {
+  const Held held = std::exchange(held_, {});
+  ClientSession& session = session_;
+  const uint64_t hash = get_.hash;
+  owner_.on_large_get(*this);
+  release(session, hash, held);
 }
 
 }  // namespace egret::rpc

@@ -1,16 +1,22 @@
-// A get whose value does not fit a response slot: the whole value is put together from chunks before anybody sees a
-// byte.
+// A get whose value does not fit a response slot, or is too large to be copied about: the whole value is there before
+// anybody sees a byte.
 //
 //   partial result ─▶ chunks of that version, as many at once as the window allows ─▶ whole
 //                         │ changed: start again; from the third restart on the version is pinned on the server
 //
-// One object per large get under way; it is the waiter of its ops. The buffer belongs to it until take_value().
-// Thread: the worker's. It must stay alive until its owner is told (on_large_get), whatever happens.
+// Bytes stay in the slots they were fetched to from the moment when all that is left has been asked for: then nothing
+// waits for those slots, and the owner has the value soon. What comes before that is copied.
+//
+// One object per large get under way; it is the waiter of its ops. Thread: the worker's. It must stay alive until its
+// owner is told (on_large_get), whatever happens.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "op/op.h"
 #include "rpc/client_session.h"
@@ -21,7 +27,8 @@ class LargeGet;
 
 class LargeGetOwner {
  public:
-  // It is over: result() is a hit with the whole value, or whatever ended it. The object may be destroyed in this call.
+  // It is over: result() is a hit with the whole value, or whatever ended it. The value is where it is during this call
+  // only. The object may be destroyed in it.
   virtual void on_large_get(LargeGet& get) = 0;
 
  protected:
@@ -39,14 +46,14 @@ class LargeGet final : private Waiter, private CreditWaiter {
   LargeGet(const LargeGet&) = delete;
   LargeGet& operator=(const LargeGet&) = delete;
 
-  // Begins with the partial result, whose bytes (if any) are the first of the value. Tells the owner later, or at once
-  // if the session has been lost.
+  // Begins with the result of the get, as it is handed out; its bytes (if any) are the first of the value. Tells the
+  // owner later, or at once if that is all of it or the session has been lost.
   void start(const op::Result& partial);
   // Begins by asking the get again.
   void start_over();
 
+  // The value lies in several pieces: `value` and `further`.
   const op::Result& result() const { return result_; }
-  std::unique_ptr<char[]> take_value() { return std::move(value_); }
   const std::string& key() const { return key_; }
   uint64_t hash() const { return get_.hash; }
   uint32_t restarts() const { return restarts_; }
@@ -58,7 +65,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
 
   void on_result(const op::Result& result) override;
   void on_credit() override;
-  void accept_version(const op::Result& partial);
+  void accept_version(const op::Result& first);
   void on_chunk(const op::Result& chunk);
   void on_answer(const op::Result& answer);
   void ask();
@@ -66,18 +73,36 @@ class LargeGet final : private Waiter, private CreditWaiter {
   void ask_in_turn();
   void ask_again();
   void wait_for_credit();
+  void add(std::string_view bytes, bool may_stay);
+  void put_together();
   void drain_then(State next);
   void on_drained();
   void let_go();
   void finish_with(op::ResultCode code);
   void finish(const op::Result& result);
+  void finish_whole();
+  void tell_owner();
+
+  // Those that were in flight when all was asked for, and the one that was being handed out.
+  static constexpr size_t kMaxHeld = kMaxInFlight + 1;
+  // Slots of the lane that must not be used again yet.
+  struct Held {
+    std::array<uint64_t, kMaxHeld> messages;
+    uint32_t count = 0;
+  };
+  static void release(ClientSession& session, uint64_t hash, const Held& held);
+  void release_held() { release(session_, get_.hash, std::exchange(held_, {})); }
 
   ClientSession& session_;
   LargeGetOwner& owner_;
   std::string key_;
   op::Op get_;
   op::Result result_;
-  std::unique_ptr<char[]> value_;
+  std::unique_ptr<char[]> copied_;  // the front of the value, as much as pieces_ do not hold
+  std::array<std::string_view, 1 + kMaxHeld>
+      pieces_;  // of the value, from the front: what is copied, then what is held
+  uint32_t piece_count_ = 0;
+  Held held_;
   State state_ = State::kChunks;
   State after_drain_ = State::kChunks;
   uint32_t received_ = 0;   // bytes at the front of the value

@@ -137,12 +137,14 @@ class Reader final : public rpc::Waiter, public rpc::LargeGetOwner, public rpc::
       ++lost;
       return;
     }
-    if (result.code != ResultCode::kHit || result.value != pattern(result.version, length_of(result.version)) ||
+    std::string value(result.value);
+    for (const std::string_view piece : result.further) value += piece;
+    if (result.code != ResultCode::kHit || value != pattern(result.version, length_of(result.version)) ||
         result.cas != result.version) {
       // A whole value that came at once has no version of its own; its bytes tell.
-      if (result.version == 0 && result.value == pattern(result.cas, length_of(result.cas))) return;
+      if (result.version == 0 && value == pattern(result.cas, length_of(result.cas))) return;
       world_.model.fail(std::string("a large get ended with ") + op::to_string(result.code) + ", version " +
-                        std::to_string(result.version) + ", " + std::to_string(result.value.size()) + " bytes");
+                        std::to_string(result.version) + ", " + std::to_string(value.size()) + " bytes");
     }
   }
 

@@ -42,15 +42,9 @@ std::string counted(size_t size) {
   return text;
 }
 
-std::unique_ptr<char[]> owned(const std::string& text) {
-  auto bytes = std::make_unique<char[]>(text.size());
-  std::memcpy(bytes.get(), text.data(), text.size());
-  return bytes;
-}
-
 }  // namespace
 
-TEST_CASE("small answers and large buffers leave in the order they came in") {
+TEST_CASE("small answers and lent bytes leave in the order they came in") {
   BlockPool pool(OutputQueue::kBlockSize);
   OutputQueue queue(pool);
   const Sockets sockets;
@@ -60,12 +54,34 @@ TEST_CASE("small answers and large buffers leave in the order they came in") {
   char* room = queue.reserve(100);
   std::memcpy(room, "two ", 4);
   queue.commit(4);
-  queue.append_owned(owned("three "), 6);
+  queue.lend("three ");
   queue.append("four");
   CHECK(queue.size() == 18);
   CHECK(queue.send(*sockets.server) == Io::kDone);
   CHECK(queue.empty());
   CHECK(sockets.received() == "one two three four");
+}
+
+TEST_CASE("lent bytes are sent from where they are, and kept where they were not sent") {
+  BlockPool pool(OutputQueue::kBlockSize);
+  OutputQueue queue(pool);
+  const Sockets sockets;
+  const std::string text = counted(1'000'000);
+  std::string lent = text;
+  queue.append("head ");
+  queue.lend(lent);
+  queue.append(" tail");
+  lent.front() = 'A';  // still the lender's
+  CHECK(queue.send(*sockets.server) == Io::kWantWrite);
+  std::string received = sockets.received();
+  CHECK(received.size() > 5);
+  CHECK(received.size() < lent.size());
+  CHECK(received.starts_with("head A"));
+  queue.keep_lent();
+  lent.assign(lent.size(), '!');
+  while (queue.send(*sockets.server) == Io::kWantWrite) received += sockets.received();
+  received += sockets.received();
+  CHECK(received == "head A" + text.substr(1) + " tail");
 }
 
 TEST_CASE("what is reserved but not committed is not sent") {
@@ -106,12 +122,13 @@ TEST_CASE("a client that reads late gets everything, in whatever pieces the sock
   for (int i = 0; i < 2000; ++i) {
     const std::string text = counted(random() % (i % 50 == 0 ? 100'000 : 300));
     if (i % 7 == 0 && !text.empty()) {
-      queue.append_owned(owned(text), text.size());
+      queue.lend(text);
     } else {
       queue.append(text);
     }
     expected += text;
     if (random() % 3 == 0) CHECK(queue.send(*sockets.server) != Io::kFailed);
+    queue.keep_lent();  // `text` goes
     if (random() % 10 == 0) received += sockets.received();
     CHECK(queue.size() <= expected.size() - received.size());
   }

@@ -25,6 +25,7 @@ namespace {
 struct Client final : ReplyObserver {
   Client() : blocks(OutputQueue::kBlockSize), output(blocks), budget(1 << 20) { reopen(); }
   void on_output() override { ++outputs; }
+  void on_lent() override { output.keep_lent(); }
   void on_progress() override { ++progress; }
   void on_observed(const Observed& observed, const Result& result) override {
     observed_results.push_back(observed.key + " " + to_string(result.code));

@@ -143,6 +143,58 @@ TEST_CASE("the window: append is refused when every slot is taken, and welcome w
 
 // --- answers -------------------------------------------------------------------------------------------------------
 
+namespace {
+// Wants the bytes of its result to stay.
+struct Holder final : Waiter {
+  explicit Holder(ClientLane& of) : lane(of) {}
+  void on_result(const op::Result& result) override {
+    held = lane.hold();
+    value = result.value;
+  }
+  ClientLane& lane;
+  uint64_t held = 0;
+  std::string_view value;
+};
+}  // namespace
+
+TEST_CASE("bytes that are held stay: their slot is used again when the last who holds it has released it") {
+  Fixture f;
+  Holder first(f.lane), second(f.lane);
+  CHECK(f.lane.hold() == 0);  // no result is being handed out
+  REQUIRE(f.lane.append(get_of("key"), &first));
+  REQUIRE(f.lane.append(get_of("key"), &second));
+  f.lane.seal();
+  for (uint32_t i = 1; i < kLayout.window; ++i) f.send();
+  f.answer(1, "stays", 2);
+  for (uint64_t seq = 2; seq <= kLayout.window; ++seq) f.answer(seq);
+  while (f.lane.outstanding() > 0) REQUIRE(f.fetch());
+  REQUIRE(first.held != 0);
+  REQUIRE(second.held != 0);
+  CHECK(f.lane.hold() == 0);
+  CHECK(!f.lane.has_credit());
+  CHECK(!f.lane.append(get_of("key"), &f.listener));
+  f.lane.release(first.held);
+  CHECK(!f.lane.append(get_of("key"), &f.listener));
+  CHECK(second.value == "stays");
+  f.lane.release(second.held);
+  for (uint32_t i = 0; i < kLayout.window; ++i) f.send();
+  CHECK(!f.lane.has_credit());
+}
+
+TEST_CASE("bytes that were pushed cannot stay: the next push takes their place") {
+  Fixture f;
+  Holder holder(f.lane);
+  REQUIRE(f.lane.append(get_of("key"), &holder));
+  f.lane.seal();
+  f.answer(1);
+  const std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1);
+  const std::vector<std::byte> pushed(slot, slot + kLayout.response_slot_size);
+  REQUIRE(f.lane.on_delivered(pushed));
+  CHECK(holder.value == "value");
+  CHECK(holder.held == 0);
+  for (uint32_t i = 0; i < kLayout.window; ++i) f.send();
+}
+
 TEST_CASE("results reach their waiters in order, also when responses come in another order") {
   Fixture f;
   f.send(2);
