@@ -31,7 +31,6 @@ constexpr base::AppliedBy kReload = base::AppliedBy::kReload;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kLeastSessionMemory = 16 << 10;
 constexpr uint32_t kLeastDefaultSlot = 4 << 10;
-constexpr int kHalvings = 2;                         // from the largest default slot to the least
 constexpr uint64_t kMemoryPerPartition = 64 * kMiB;  // below this a further partition is not worth its threads
 
 constexpr OptionRow kTable[] = {
@@ -110,7 +109,7 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kSize,
      .default_value = "0",
      .help =
-         "Size of a response slot, 1KiB or more and a multiple of 64 bytes. 0: 16KiB for proxies on this host, 4KiB "
+         "Size of a response slot, 1KiB or more and a multiple of 64 bytes. 0: 52KiB for proxies on this host, 4KiB "
          "over rdma.",
      .max = wire::kMaxSlotSize,
      .applied_by = kReload},
@@ -226,16 +225,21 @@ Status parse_slot_size(const Options& options, const char* name, uint32_t& size)
   return Status::ok();
 }
 
-// Default slots are smaller where a whole window of them would take too much; a smaller window costs more.
+// Default slots are smaller where a whole window of them would take too much; a smaller window costs more. The larger
+// of the two is halved first.
 void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, SessionSize& size) {
-  const auto shrink = [&](const char* name, uint32_t& slot) {
-    if (options.size(name) == 0 && slot > kLeastDefaultSlot) slot /= 2;
-    return slot;
-  };
   wire::RegionLayout layout = wanted;
-  for (int i = 0; i < kHalvings && layout.bytes() > size.most_memory; ++i) {
-    layout.request_slot_size = shrink("request_slot_size", size.request_slot);
-    layout.response_slot_size = shrink("response_slot_size", size.response_slot);
+  const auto spare = [&](const char* name, uint32_t slot) {
+    return options.size(name) == 0 && slot > kLeastDefaultSlot ? slot : 0;
+  };
+  while (layout.bytes() > size.most_memory) {
+    const uint32_t request = spare("request_slot_size", size.request_slot);
+    const uint32_t response = spare("response_slot_size", size.response_slot);
+    if (request == 0 && response == 0) return;
+    uint32_t& larger = response >= request ? size.response_slot : size.request_slot;
+    larger = std::max(larger / 2, kLeastDefaultSlot);
+    layout.request_slot_size = size.request_slot;
+    layout.response_slot_size = size.response_slot;
   }
 }
 

@@ -36,7 +36,8 @@ struct Config {
   uint32_t window = 0;
   // Large slots carry large values in few messages. Over rdma they are pinned, there may be many more sessions, and a
   // response is fetched by its size anyway.
-  SessionSize local_session{.request_slot = 16 << 10, .response_slot = 16 << 10, .most_memory = 8 << 20};
+  // Two response slots hold 100 KiB; and since their size is no power of two, they share the sets of the caches evenly.
+  SessionSize local_session{.request_slot = 16 << 10, .response_slot = 52 << 10, .most_memory = 8 << 20};
   SessionSize remote_session{.request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
   uint32_t max_sessions = 0;
   uint32_t sessions_per_peer = 0;  // 0: no limit

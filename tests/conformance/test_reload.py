@@ -560,7 +560,7 @@ BACKEND = {
     "listen": prove_backend_listen,
     "memory": prove_memory,
     "window": new_session("window", 8, "1 lanes x 8 slots"),
-    "request_slot_size": new_session("request_slot_size", 8192, r"1 lanes x \d+ slots of 8192 \+ 16384"),
+    "request_slot_size": new_session("request_slot_size", 8192, r"1 lanes x \d+ slots of 8192 \+ 53248"),
     "response_slot_size": new_session("response_slot_size", 8192, r"1 lanes x \d+ slots of 16384 \+ 8192"),
     "session_memory": new_session("session_memory", "64KiB", "1 lanes x 7 slots"),
     "max_sessions": refused_session("max_sessions", "max_sessions = 1", max_sessions=1),

@@ -43,7 +43,7 @@ TEST_CASE("the defaults serve a laptop") {
   CHECK(config.evict);
   CHECK(config.partitions == 1);
   CHECK(config.local_session.request_slot == 16 << 10);
-  CHECK(config.local_session.response_slot == 16 << 10);
+  CHECK(config.local_session.response_slot == 52 << 10);
   CHECK(config.local_session.most_memory == 8 << 20);
   CHECK(config.remote_session.request_slot == 4 << 10);
   CHECK(config.remote_session.response_slot == 4 << 10);
@@ -110,11 +110,20 @@ TEST_CASE("slots that no region can be made of are refused with the arithmetic")
   CHECK(small.local_session.most_memory == 66 << 10);
   CHECK(small.local_session.request_slot == 4 << 10);
   CHECK(small.local_session.response_slot == 4 << 10);
-  CHECK(config_of({"partitions=7", "memory=64MiB"}).local_session.response_slot == 16 << 10);
-  CHECK(config_of({"partitions=9", "memory=64MiB"}).local_session.response_slot == 8 << 10);
+  struct Shrunk {
+    const char* partitions;
+    uint32_t request, response;  // KiB
+  };
+  for (const Shrunk& expected : std::initializer_list<Shrunk>{
+           {"partitions=3", 16, 52}, {"partitions=4", 16, 26}, {"partitions=8", 16, 13}, {"partitions=9", 8, 13}}) {
+    CAPTURE(expected.partitions);
+    const Config config = config_of({expected.partitions, "memory=64MiB"});
+    CHECK(config.local_session.request_slot == expected.request << 10);
+    CHECK(config.local_session.response_slot == expected.response << 10);
+  }
   const Config half = config_of({"partitions=9", "memory=64MiB", "request_slot_size=16KiB"});
   CHECK(half.local_session.request_slot == 16 << 10);
-  CHECK(half.local_session.response_slot == 8 << 10);
+  CHECK(half.local_session.response_slot == 6656);
   const Config given = config_of({"request_slot_size=1KiB", "response_slot_size=8KiB"});
   for (const SessionSize& size : {given.local_session, given.remote_session}) {
     CHECK(size.request_slot == 1 << 10);

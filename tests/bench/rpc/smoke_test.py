@@ -33,10 +33,10 @@ class Rpc(unittest.TestCase):
             self.assertGreater(row["CPU ns/op"], 0)
             self.assertLessEqual(row["least"], row["M ops/s of a core, by CPU time"])
             self.assertLessEqual(row["M ops/s of a core, by CPU time"], row["greatest"])
-            # A line for want, and four request and four response slots of 16 KiB.
-            self.assertEqual(row["region KiB"], 128.1)
+            # A line for want, and four request slots of 16 KiB and four response slots of 52 KiB.
+            self.assertEqual(row["region KiB"], 272.1)
         # Response slots are resident from the start.
-        self.assertGreater(rows["70, one"]["backend grew MiB"], 70 * 64 / 1024)
+        self.assertGreater(rows["70, one"]["backend grew MiB"], 70 * 208 / 1024)
         store, slots = found["rates"]["rows"]
         self.assertEqual(store["% of in process"], 100)
         self.assertGreater(slots["% of in process"], 0)
