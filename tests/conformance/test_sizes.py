@@ -1,6 +1,7 @@
 """Values of every size that matters: around a slot and two, large ones, and the border of what an item may be."""
 
 from dialog import Case, compare, converse
+from servers import ask, connect
 
 ITEM_LIMIT = 1 << 20
 
@@ -124,3 +125,25 @@ def test_large_values_in_one_multiget(oracle, subject):
                     for n, (name, size) in enumerate(zip(names, sizes)))
     ask = b"get " + b" ".join(names) + b"\r\n"
     compare(oracle, subject, [Case(text + ask * 3 + b"gets " + b" ".join(reversed(names + names)) + b"\r\nversion\r\n")])
+
+
+def test_large_values_for_clients_that_do_not_read(subject):
+    """They keep nobody else waiting, and find every byte when they do read, whatever was fetched for others meanwhile."""
+    values = [value_of(100_000 + 1000 * n, n) for n in range(30)]
+    answers = [b"VALUE unread%d 0 %d\r\n" % (n, len(value)) + value + b"\r\nEND\r\n" for n, value in enumerate(values)]
+    for n, value in enumerate(values):
+        assert ask(subject.address, b"set unread%d 0 0 %d\r\n" % (n, len(value)) + value + b"\r\n") == b"STORED\r\n"
+    idle = [connect(subject.address) for _ in values]
+    try:
+        for n, sock in enumerate(idle):
+            sock.sendall(b"get unread%d\r\n" % n * 50)
+        for _ in range(10):
+            for n in range(len(values)):
+                assert converse(subject.address, [Case(b"get unread%d\r\n" % n)])[0][0] == answers[n]
+        for n, sock in enumerate(idle):
+            wanted = answers[n] * 50
+            with sock.makefile("rb") as stream:
+                assert stream.read(len(wanted)) == wanted, n
+    finally:
+        for sock in idle:
+            sock.close()
