@@ -76,7 +76,10 @@ void Partition::run() {
     if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
     if (mail || rings || served) {
       if (empty_rounds_ > 0) end_wait(served);
-      if (++busy_rounds_ % kBusyRoundsBetweenParks == 0) poller_.park_long_idle();
+      if (++busy_rounds_ % kBusyRoundsBetweenParks == 0) {
+        poller_.park_long_idle();
+        seat_.does_not_sleep();
+      }
     } else {
       rest();
     }

@@ -11,15 +11,20 @@ Seat::Seat(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
 
 void Seat::heard(int cpu) {
   if (std::ranges::find(cpus_, cpu) == cpus_.end()) cpu = -1;
+  sleepless_ = 0;
   if (taken_ >= 0 && ++stayed_ >= kStay) move_to(-1);
   if (cpu == taken_ || cpu != wished_) times_wished_ = 0;
   wished_ = cpu;
   if (cpu != taken_ && ++times_wished_ >= kSure) move_to(cpu);
 }
 
+void Seat::does_not_sleep() {
+  if (taken_ >= 0 && ++sleepless_ >= kSleepless) move_to(-1);
+}
+
 void Seat::move_to(int cpu) {
   taken_ = cpu;
-  times_wished_ = stayed_ = 0;
+  times_wished_ = stayed_ = sleepless_ = 0;
   if (cpu < 0) {
     base::let_this_thread_run_on(cpus_);
   } else {

@@ -23,6 +23,8 @@ class Seat {
   static constexpr uint32_t kSure = 64;
   // How many it hears before it gets up; some seconds of a busy worker's.
   static constexpr uint32_t kStay = 16 * 1024;
+  // How often in a row it says that it does not sleep before it gets up.
+  static constexpr uint32_t kSleepless = 16;
 
   // `cpus`: where the thread may run.
   explicit Seat(std::vector<int> cpus);
@@ -30,6 +32,8 @@ class Seat {
   // To be called by the thread itself when a ring has woken it. `cpu`: where all that it serves comes from; -1:
   // unknown, or from several, so that the thread is to run anywhere. What is none of its CPUs counts as -1.
   void heard(int cpu);
+  // Likewise, now and then while the thread has always something to do.
+  void does_not_sleep();
 
  private:
   void move_to(int cpu);
@@ -38,7 +42,8 @@ class Seat {
   int taken_ = -1;
   int wished_ = -1;
   uint32_t times_wished_ = 0;
-  uint32_t stayed_ = 0;  // rings heard since the last move
+  uint32_t stayed_ = 0;     // rings heard since the last move
+  uint32_t sleepless_ = 0;  // times it said so since the last ring
 };
 
 }  // namespace egret::backend

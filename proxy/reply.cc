@@ -211,7 +211,8 @@ void ReplyQueue::count(const Reply& reply, ResultCode code) {
 void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
   --waiting_keys_;
   if (memcache::has_value(reply.question, result)) {
-    if (!result.is_partial() && result.value.size() <= kMostCopied) {
+    if (!result.is_partial()) {
+      if (&reply == head_ && result.value.size() > kMostCopied) return send_value(reply, reply.key, result);
       write_value(reply, result);
       return answered(reply);
     }
@@ -263,15 +264,18 @@ void ReplyQueue::write_value(Reply& reply, const Result& result) {
   written(reply, memcache::write_text(memcache::write_text(end, result.value), tail));
 }
 
-// Of the head, from where the value is.
+// Answers the head from where the value is, which must stay there during this call. What is ready behind it goes with
+// it.
 void ReplyQueue::send_value(Reply& reply, std::string_view key, const Result& result) {
   char* const out = room_for(reply, memcache::max_head(reply.question, key.size()));
   written(reply, memcache::write_head(out, reply.question, key, result, result.total_length));
-  if (!in_output_) return;  // left out
+  if (!in_output_) return answered(reply);  // left out
   output_.lend(result.value);
   for (const std::string_view piece : result.further) output_.lend(piece);
   output_.append(memcache::tail(reply.question));
+  answered(reply);
   observer_.on_lent();
+  go_on();  // there may have been too much that was not sent
 }
 
 void ReplyQueue::write_line(Reply& reply, const Result& result) {
@@ -371,17 +375,17 @@ void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
   --large_;
   if (get.restarts() > 0) ask_again_behind(reply, get.key());
   reply.started_ = false;
+  const auto kept = std::move(reply.large_);  // its bytes are sent after its place has gone
+  const uint64_t taken = std::exchange(budget_taken_, 0);
   if (result.code == ResultCode::kHit) {
     if (reply.partial_.code == ResultCode::kHit) keep_first_impression(reply.partial_, result);
-    reply.state_ = Reply::State::kReady;  // it does not begin again when the output has gone
     send_value(reply, get.key(), result);
   } else {
     reply.key = get.key();
     if (result.code >= ResultCode::kTooLarge) pool_.figures_.errors.add();
     write_no_value(reply, result);
+    answered(reply);
   }
-  const uint64_t taken = std::exchange(budget_taken_, 0);
-  answered(reply);  // `get` is gone afterwards
   budget_.give(taken);
 }
 

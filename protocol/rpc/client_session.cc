@@ -314,6 +314,7 @@ void ClientSession::end_wait(bool paid) {
 
 bool ClientSession::prepare_sleep() {
   if (state_ != State::kOpen) return true;
+  flush();  // what sending an answer has let somebody append
   if (outstanding() == 0) {
     // Nothing to wait for but bad news, which a local endpoint tells by its control channel.
     if (endpoint_->limits().fetch_is_local) return true;

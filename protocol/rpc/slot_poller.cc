@@ -22,6 +22,8 @@ constexpr uint64_t kLongIdleNs = 1'000'000;
 // The client has read this slot's last response: a line of it comes back to this CPU a few results before it is
 // written.
 constexpr size_t kWriteAhead = 4 * 64;
+// Of a value that is cut although there would be room, for the sake of what is behind it in its message.
+constexpr size_t kBeginning = 4096;
 constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
 }  // namespace
 
@@ -238,9 +240,18 @@ void SlotPoller::execute_batch(size_t first) {
     base::prefetch_for_write(message.end + kWriteAhead);
     const op::Result result = handler_.execute(i);
     message.reserved -= wire::min_result_size(op);
-    const size_t room = static_cast<size_t>(message.limit - message.end) - message.reserved;
-    message.end = wire::encode_result(message.end, room, op, result);
+    message.end = wire::encode_result(message.end, room_for(message, op, result), op, result);
   }
+}
+
+// What a result may take of its message. One that cannot be whole, or only at the cost of those behind it, begins with
+// so much that the others have room, too.
+size_t SlotPoller::room_for(const Message& message, const op::Op& op, const op::Result& result) {
+  const size_t room = static_cast<size_t>(message.limit - message.end) - message.reserved;
+  const bool is_last = message.reserved == 0;
+  if (is_last || op.code != op::OpCode::kGet || result.total_length <= kBeginning) return room;
+  const size_t least = wire::min_result_size(op);
+  return least + result.total_length <= room / 2 ? room : std::min(room, least + kBeginning);
 }
 
 void SlotPoller::publish() {

@@ -136,6 +136,7 @@ class SlotPoller {
   void execute_batches();
   std::span<op::Op> batch_from(size_t first);
   void execute_batch(size_t first);
+  static size_t room_for(const Message& message, const op::Op& op, const op::Result& result);
   void publish();
   void push();
   void note_torn(Lane& lane, uint64_t now_ns);

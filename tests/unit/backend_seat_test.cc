@@ -83,6 +83,22 @@ TEST_CASE("it gets up now and then, and sits down again if it still hears rings"
   });
 }
 
+TEST_CASE("it gets up when it has no time to sleep any more") {
+  in_thread([](Seat& seat, const Cpus& all) {
+    const auto stay_awake = [&](uint32_t times) {
+      for (uint32_t i = 0; i < times; ++i) seat.does_not_sleep();
+    };
+    stay_awake(Seat::kSleepless);
+    hear(seat, all.front());
+    stay_awake(Seat::kSleepless - 1);
+    seat.heard(all.front());
+    stay_awake(Seat::kSleepless - 1);
+    CHECK_MESSAGE(base::allowed_cpus() == Cpus{all.front()}, "it has slept between");
+    stay_awake(1);
+    CHECK(base::allowed_cpus() == all);
+  });
+}
+
 TEST_CASE("a CPU that it may not use, or that is none, is none to sit on") {
   in_thread([](Seat& seat, const Cpus& all) {
     for (const int cpu : {all.back() + 1, 65534, 1 << 30, -2, -(1 << 30)}) {

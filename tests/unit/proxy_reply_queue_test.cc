@@ -25,7 +25,10 @@ namespace {
 struct Client final : ReplyObserver {
   Client() : blocks(OutputQueue::kBlockSize), output(blocks), budget(1 << 20) { reopen(); }
   void on_output() override { ++outputs; }
-  void on_lent() override { output.keep_lent(); }
+  void on_lent() override {
+    lent.push_back(sent());
+    output.keep_lent();
+  }
   void on_progress() override { ++progress; }
   void on_observed(const Observed& observed, const Result& result) override {
     observed_results.push_back(observed.key + " " + to_string(result.code));
@@ -73,6 +76,7 @@ struct Client final : ReplyObserver {
   LargeValueBudget budget;
   std::unique_ptr<ReplyQueue> queue;
   std::vector<std::string> observed_results;
+  std::vector<std::string> lent;  // what was sent by each on_lent()
   int outputs = 0;
   int progress = 0;
 };
@@ -193,6 +197,36 @@ TEST_CASE("what a result views may go as soon as it was handed over") {
   }
   first->on_result(make(ResultCode::kMiss));
   CHECK(client.sent() == "VALUE b 0 3000\r\n" + std::string(3000, 'x') + "\r\n");
+}
+
+TEST_CASE("a value that came whole is sent from where it is, with all that is ready behind it") {
+  Client client;
+  const std::string large(40'000, 'l');
+  Reply* first = client.key("first", 1);
+  Reply* second = client.key("second", 1);
+  client.queue->push_text(egret::memcache::kEnd, 1);
+  second->on_result(make(ResultCode::kHit, "x"));
+  first->on_result(make(ResultCode::kHit, large));
+  REQUIRE(client.lent.size() == 1);
+  CHECK(client.lent[0] == "VALUE first 0 40000\r\n" + large + "\r\nVALUE second 0 1\r\nx\r\nEND\r\n");
+  CHECK(client.sent() == "");
+  CHECK(client.queue->empty());
+  CHECK(client.replies.in_use() == 0);
+}
+
+TEST_CASE("a value that came whole before its turn is kept, however large, and not asked for again") {
+  Client client;
+  const std::string large(40'000, 'l');
+  Reply* first = client.key("first", 1);
+  Reply* second = client.key("second", 1);
+  client.queue->push_text(egret::memcache::kEnd, 1);
+  {
+    std::string slot = large;
+    second->on_result(make(ResultCode::kHit, slot));
+    slot.assign(slot.size(), '-');
+  }
+  first->on_result(make(ResultCode::kMiss));
+  CHECK(client.sent() == "VALUE second 0 40000\r\n" + large + "\r\nEND\r\n");
 }
 
 TEST_CASE("gets answers flags and CAS, get does not answer CAS") {

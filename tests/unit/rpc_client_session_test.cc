@@ -143,6 +143,21 @@ TEST_CASE("an idle session that is found dead on the way to sleep does not let t
   CHECK(f.events == "coL");
 }
 
+TEST_CASE("what somebody has appended and nobody flushed is sent before the worker sleeps") {
+  for (const bool local : {true, false}) {
+    CAPTURE(local);
+    Fixture f;
+    is_local = local;
+    f.open();
+    Listener listener;
+    REQUIRE(f.session.lane_of(0).append(get_of("k"), &listener));
+    CHECK(f.session.outstanding() == 0);
+    f.session.prepare_sleep();
+    CHECK(f.session.outstanding() == 1);
+    f.lose();
+  }
+}
+
 TEST_CASE("a grant of more slots than were asked for is not accepted") {
   Fixture f;
   f.session.start();

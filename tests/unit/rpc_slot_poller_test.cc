@@ -1,6 +1,7 @@
 // The server's side of the slots: what it takes, what it executes, what it publishes, whom it wakes.
 #include <atomic>
 #include <deque>
+#include <map>
 #include <thread>
 
 #include "base/clock.h"
@@ -36,7 +37,9 @@ class EchoHandler final : public OpHandler {
   void locate() override { ++locates; }
   op::Result execute(size_t index) override {
     keys.emplace_back(ops_[index].key);
-    op::Result result = hit(value.empty() ? ops_[index].key : std::string_view(value));
+    const std::string_view key = ops_[index].key;
+    const auto named = values.find(key);
+    op::Result result = hit(named != values.end() ? named->second : value.empty() ? key : std::string_view(value));
     result.version = 5;
     return result;
   }
@@ -47,6 +50,7 @@ class EchoHandler final : public OpHandler {
   std::vector<size_t> batches;
   std::vector<LaneId> dropped;
   std::string value;
+  std::map<std::string, std::string, std::less<>> values;  // those of these keys
   int rounds = 0, locates = 0;
 
  private:
@@ -156,6 +160,31 @@ TEST_CASE("a value is cut to what fits; the results after it keep their room") {
     CHECK(result.total_length == 5000);
     CHECK(result.version == 5);
   }
+}
+
+TEST_CASE(
+    "a value too large for its message begins with little if others are behind it, with all there is room for if not") {
+  constexpr wire::RegionLayout kRoomy{.lanes = 1, .window = 2, .request_slot_size = 1024, .response_slot_size = 16384};
+  Fixture f;
+  FakeServerEndpoint endpoint(kRoomy, true);
+  f.poller.attach({1, 0, 0, &endpoint, kRoomy, {kNonce, false}});
+  f.handler.values = {{"large", std::string(20'000, 'l')}, {"medium", std::string(6000, 'm')}};
+  f.handler.value = std::string(500, 's');
+  const std::vector<op::Op> ops{get_of("medium"), get_of("large"), get_of("one"), get_of("two"), get_of("large")};
+  put_request(endpoint.requests.data(), kRoomy, 0, 1, ops);
+  REQUIRE(f.poller.poll() == 1);
+  const std::byte* const slot = endpoint.responses.data() + kRoomy.response_offset(0, 1);
+  wire::ResponseHeader header;
+  std::memcpy(&header, slot, sizeof header);
+  wire::ResultReader reader(slot + sizeof header, header.length);
+  std::vector<op::Result> results(5);
+  for (op::Result& result : results) REQUIRE(reader.next(result));
+  CHECK_MESSAGE(results[0].value.size() == 6000, "it fits, and leaves as much to the others");
+  CHECK(results[1].value.size() == 4096);
+  CHECK_FALSE(results[2].is_partial());
+  CHECK_FALSE(results[3].is_partial());
+  CHECK(results[4].is_partial());
+  CHECK_MESSAGE(header.length > 16384 - 100, "the last one takes what is left");
 }
 
 TEST_CASE("the response says how long the server took") {
