@@ -6,7 +6,7 @@
 //
 // A lane is first in, first out: results reach their waiters in the order in which the ops were appended, each exactly
 // once: with a result, with kTimedOut, or with kSessionLost. A slot is used again only when the response to it has been
-// seen. Thread: the worker's. Memory: allocated when the session opens.
+// seen and nobody holds it. Thread: the worker's. Memory: allocated when the session opens.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace egret::rpc {
 // Who is told the result of an op. The waiter must stay alive until then.
 class Waiter {
  public:
-  // `result.value` is valid during the call only. May append further ops.
+  // `result.value` is valid during the call only, or as long as it is held (ClientLane::hold). May append further ops.
   virtual void on_result(const op::Result& result) = 0;
 
  protected:

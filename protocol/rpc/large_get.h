@@ -98,9 +98,9 @@ class LargeGet final : private Waiter, private CreditWaiter {
   std::string key_;
   op::Op get_;
   op::Result result_;
-  std::unique_ptr<char[]> copied_;  // the front of the value, as much as pieces_ do not hold
-  std::array<std::string_view, 1 + kMaxHeld>
-      pieces_;  // of the value, from the front: what is copied, then what is held
+  std::unique_ptr<char[]> copied_;  // the front of the value, as much as is not held
+  // Of the value, from the front: what is copied, then what is held.
+  std::array<std::string_view, 1 + kMaxHeld> pieces_;
   uint32_t piece_count_ = 0;
   Held held_;
   State state_ = State::kChunks;
