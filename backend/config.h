@@ -35,8 +35,8 @@ struct Config {
   bool follow = false;       // likewise; never with pin
   uint32_t window = 0;
   // Large slots carry large values in few messages. Over rdma they are pinned, there may be many more sessions, and a
-  // response is fetched by its size anyway.
-  // Two response slots hold 100 KiB; and since their size is no power of two, they share the sets of the caches evenly.
+  // response is fetched by its size anyway. Two local response slots hold 100 KiB; and since their size is no power of
+  // two, they share the sets of the caches evenly.
   SessionSize local_session{.request_slot = 16 << 10, .response_slot = 52 << 10, .most_memory = 8 << 20};
   SessionSize remote_session{.request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
   uint32_t max_sessions = 0;

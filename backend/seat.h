@@ -5,9 +5,10 @@
 //   a ring ─▶ SlotPoller::clients_cpu(), as the workers say (ServerEndpoint::client_cpu) ─▶ heard() ─▶ this thread's
 //   affinity
 //
-// The scheduler goes on moving the workers, and the thread follows. Only rings count: a thread that has no time to
-// sleep needs a CPU of its own, and so does one that would have none if it did not share one. Which of the two it is
-// cannot be seen from the seat; so now and then the thread gets up, and comes back if it goes on hearing rings.
+// The scheduler goes on moving the workers, and the thread follows. Only rings count, since only who sleeps is rung: a
+// thread that has no time to sleep needs a CPU of its own. But one that sleeps while it shares a CPU might not if it
+// had one to itself, and that cannot be seen from the seat; so now and then the thread gets up, and comes back if it
+// goes on hearing rings.
 //
 // Owned and used by one thread.
 #pragma once
