@@ -4,9 +4,9 @@ PREFIX ?= /usr/local
 MINUTES ?= 60
 BUILD_PACKAGES = tests/packages/build.txt
 BOOTED_PACKAGES = tests/rdma/packages.txt tests/booted/packages.txt
-COMPARE_PACKAGES = tests/bench/compare/packages.txt
+COMPARE_PACKAGES = tools/bench/compare/packages.txt
 COMPARE_OPTIONS ?= --quiet 0.3
-FIGURES = tests/bench/figures
+FIGURES = docs/benchmarks/figures
 TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(COMPARE_PACKAGES) $(wildcard tests/rdma/packages.txt)
 
 .PHONY: help run test test-booted test-containers soak compare build deb deps format tidy install clean
@@ -48,7 +48,7 @@ compare: build
 	build/release/egret-bench compare --spawn-egret build/release --sweep $(COMPARE_OPTIONS) --json build/compare.json --markdown build/compare.md
 	build/release/egret-bench plot build/compare.json -o $(FIGURES)
 	@cp build/compare.json $(FIGURES)/compare.json
-	@tests/bench/compare/into_readme.py build/compare.md
+	@tools/bench/compare/into_readme.py build/compare.md
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)

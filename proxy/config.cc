@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
-#include "proxy/credentials.h"
+#include "proxy/commands/credentials.h"
 #include "proxy/log_events.h"
 #include "transport/address.h"
 #include "wire/slot.h"
@@ -383,8 +383,9 @@ Status parse_backends(const Options& options, std::vector<Backend>& backends) {
     base::Expected<Backend> backend = parse_backend(text);
     if (!backend) return options.error("backends", backend.message());
     // Compared as ketama sees them: two with the same points would leave the second without a key.
-    const std::string_view name = ketama_name(backend.value().name);
-    const auto twin = std::ranges::find(backends, name, [](const Backend& other) { return ketama_name(other.name); });
+    const std::string_view name = pool::ketama_name(backend.value().name);
+    const auto twin =
+        std::ranges::find(backends, name, [](const Backend& other) { return pool::ketama_name(other.name); });
     if (twin != backends.end()) {
       return options.error("backends", "two of them are named " + base::quoted(name) +
                                            ": keys are spread by name, give each its own by name=NAME");
@@ -418,11 +419,11 @@ std::span<const OptionRow> option_table() {
   return kTable;
 }
 
-KetamaRing ring_of(std::span<const Backend> backends) {
-  std::vector<KetamaServer> servers;
+pool::KetamaRing ring_of(std::span<const Backend> backends) {
+  std::vector<pool::KetamaServer> servers;
   servers.reserve(backends.size());
   for (const Backend& backend : backends) servers.push_back({backend.name, backend.weight});
-  return KetamaRing(servers);
+  return pool::KetamaRing(servers);
 }
 
 std::string ListenAddress::to_string() const {

@@ -11,8 +11,8 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "memcache/client_parser.h"
-#include "proxy/ketama.h"
-#include "proxy/tls.h"
+#include "pool/ketama.h"
+#include "proxy/client/tls.h"
 #include "rpc/client_session.h"
 
 namespace egret::proxy {
@@ -75,7 +75,7 @@ struct Config {
 };
 
 // The keys' spread over them.
-KetamaRing ring_of(std::span<const Backend> backends);
+pool::KetamaRing ring_of(std::span<const Backend> backends);
 
 // Checks what the table cannot and resolves `auto`.
 base::Expected<Config> resolve_config(const base::Options& options);

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "memcache/reply.h"
-#include "proxy/credentials.h"
+#include "proxy/commands/credentials.h"
 #include "proxy/log_events.h"
 
 namespace egret::proxy {

@@ -11,10 +11,10 @@
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "base/watchdog.h"
-#include "proxy/admin_pages.h"
+#include "proxy/client/listen_socket.h"
 #include "proxy/config.h"
-#include "proxy/listen_socket.h"
-#include "proxy/stats_report.h"
+#include "proxy/report/admin_pages.h"
+#include "proxy/report/stats_report.h"
 #include "proxy/worker.h"
 
 struct event;

@@ -14,14 +14,14 @@
 #include "base/program.h"
 #include "base/reload.h"
 #include "base/watchdog.h"
+#include "proxy/client/handover.h"
+#include "proxy/client/listen_socket.h"
 #include "proxy/config.h"
 #include "proxy/doctor.h"
 #include "proxy/frontend.h"
-#include "proxy/handover.h"
-#include "proxy/listen_socket.h"
 #include "proxy/log_events.h"
-#include "proxy/metrics.h"
-#include "proxy/stats_report.h"
+#include "proxy/report/metrics.h"
+#include "proxy/report/stats_report.h"
 #include "proxy/worker.h"
 
 namespace egret::proxy {
@@ -37,7 +37,7 @@ base::Findings doctor(const base::Options& options) {
 
 // Legal, and now and then wanted for a while (to drain it); but it should not come as a surprise.
 void warn_of_empty_shares(const Config& config) {
-  const KetamaRing ring = ring_of(config.backends);
+  const pool::KetamaRing ring = ring_of(config.backends);
   for (size_t number = 0; number < config.backends.size(); ++number) {
     if (ring.points_of(number) > 0) continue;
     base::log(kEmptyShare, "backend {} gets no keys: its weight of {} is too small beside the others'",

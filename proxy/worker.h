@@ -18,11 +18,11 @@
 #include "base/cpu.h"
 #include "base/unique_fd.h"
 #include "base/watchdog.h"
+#include "pool/pool.h"
+#include "proxy/client/connection.h"
 #include "proxy/config.h"
-#include "proxy/connection.h"
-#include "proxy/proxy_stats.h"
-#include "proxy/reply.h"
-#include "proxy/router.h"
+#include "proxy/replies/reply.h"
+#include "proxy/report/proxy_stats.h"
 
 namespace egret::proxy {
 
@@ -99,7 +99,7 @@ class Worker final : public ConnectionHost, public rpc::SessionObserver {
   BlockPool input_pool_;
   ReplyPool reply_pool_;
   std::unique_ptr<char[]> scratch_memory_;
-  Router router_storage_;
+  pool::Pool router_storage_;
   LargeValueBudget get_budget_;
   ByteBudget set_budget_;
   std::vector<SessionEvents> session_events_;

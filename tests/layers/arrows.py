@@ -8,13 +8,14 @@ import json, pathlib, re, shlex, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = {"base": "base/status.h", "admin": "admin/metrics.h", "op": "op/op.h", "memcache": "memcache/command.h", "wire": "wire/slot.h",
-           "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "page": "page/page.h", "store": "store/store.h",
+           "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "pool": "pool/pool.h", "page": "page/page.h", "store": "store/store.h",
            "proxy": "proxy/config.h", "memcached": "memcached/request.h", "top": "top/exposition.h", "backend": "backend/config.h"}
-PLACES = {"store": "backend/store", "proxy": "proxy", "memcached": "proxy/memcached", "top": "proxy/top", "backend": "backend"}
+PLACES = {"store": "backend/store", "proxy": "proxy", "memcached": "tools/memcached", "top": "tools/top", "backend": "backend"}
 KNOWS = {"base": {"base"}, "admin": {"base", "admin"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
          "store": {"base", "op", "store"}, "transport": {"base", "transport"},
          "rpc": {"base", "op", "wire", "transport", "rpc"},
-         "proxy": {"base", "admin", "page", "op", "memcache", "wire", "transport", "rpc", "proxy"},
+         "pool": {"base", "op", "wire", "transport", "rpc", "pool"},
+         "proxy": {"base", "admin", "page", "op", "memcache", "wire", "transport", "rpc", "pool", "proxy"},
          "memcached": {"base", "memcached"}, "top": {"base", "top"},
          "backend": {"base", "admin", "page", "op", "store", "wire", "transport", "rpc", "backend"}}
 
@@ -56,7 +57,7 @@ def main():
         for other, header in HEADERS.items():
             if finds(call, header) != (other in knows):
                 wrong.append(f"{layer} {'cannot' if other in knows else 'can'} include {header}")
-    for place in ("protocol", "proxy", "backend"):
+    for place in ("protocol", "proxy", "backend", "tools"):
         for path in (ROOT / place).rglob("*.[ch]*"):
             if re.search(r'#include "[^"]*\.\.', path.read_text()):
                 wrong.append(f"{path.relative_to(ROOT)} includes by a path with '..'")

@@ -5,7 +5,7 @@ Between `<!-- options:egret-proxy -->` and `<!-- /options -->` the README holds 
 between `<!-- metrics:egret-proxy -->` and `<!-- /metrics -->` that of `egret-proxy --help-metrics` (likewise egret-backend's);
 between `<!-- stats:egret-proxy -->` and `<!-- /stats -->` that of `egret-proxy --help-stats`;
 between `<!-- events:egret-proxy -->` and `<!-- /events -->` that of `egret-proxy --help-events`: what the log says.
-between `<!-- flags:egret-memcached -->` and `<!-- /flags -->` proxy/memcached/README.md holds that of `egret-memcached --help-markdown`.
+between `<!-- flags:egret-memcached -->` and `<!-- /flags -->` tools/memcached/README.md holds that of `egret-memcached --help-markdown`.
 conf/egret-proxy.yaml is that of `egret-proxy --help-yaml`, and passes `--check-config`, also with every line uncommented.
 --update writes both anew.
 """

@@ -3,9 +3,9 @@
 import pathlib, re, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACES = ("backend", "proxy", "protocol", "conf", "systemd", "docker", "tests")
+PLACES = ("backend", "proxy", "protocol", "conf", "systemd", "docker", "docs", "tools", "tests")
 # Folders of data, or of parts that the README above them tells of.
-WITHOUT = re.compile(r"^(tests/(fuzz/corpus(/.*)?|conformance/clients|rdma/.+|booted/image|packages)|conf/packaging/debian|docker/.+)$")
+WITHOUT = re.compile(r"^(tests/(bench/.+|fuzz/corpus(/.*)?|conformance/clients|rdma/.+|booted/image|packages)|conf/packaging/debian|docker/.+)$")
 
 files = [pathlib.Path(line) for line in subprocess.run(
     ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True,

@@ -7,7 +7,7 @@ Takes the compile commands of BUILD. A source that was clean is not looked at ag
 import concurrent.futures, hashlib, json, os, pathlib, shlex, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACES = ("protocol", "proxy", "backend")
+PLACES = ("protocol", "proxy", "backend", "tools")
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 CLEAN = BUILD / "tidy"
 

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "proxy/class_report.h"
+#include "proxy/report/class_report.h"
 
 using namespace egret::proxy;
 using egret::op::ClassField;

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 
-#include "proxy/connection_gate.h"
+#include "proxy/client/connection_gate.h"
 
 using egret::proxy::ConnectionGate;
 

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "proxy/credentials.h"
+#include "proxy/commands/credentials.h"
 
 namespace {
 

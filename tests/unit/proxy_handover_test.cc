@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/handover.h"
+#include "proxy/client/handover.h"
 
 using namespace egret::proxy;
 using egret::base::InheritedFd;

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "proxy/listen_socket.h"
+#include "proxy/client/listen_socket.h"
 
 using namespace egret::proxy;
 using egret::base::InheritedFd;

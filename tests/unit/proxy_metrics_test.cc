@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "metrics_text.h"
-#include "proxy/metrics.h"
+#include "proxy/report/metrics.h"
 
 using namespace egret::proxy;
 namespace admin = egret::admin;

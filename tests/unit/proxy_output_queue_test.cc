@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/unique_fd.h"
-#include "proxy/output_queue.h"
+#include "proxy/client/output_queue.h"
 
 using namespace egret::proxy;
 using egret::base::UniqueFd;

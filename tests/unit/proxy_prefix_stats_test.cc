@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "proxy/prefix_stats.h"
+#include "proxy/commands/prefix_stats.h"
 
 using egret::proxy::PrefixStats;
 

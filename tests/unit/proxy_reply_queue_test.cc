@@ -12,7 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "memcache/reply.h"
-#include "proxy/reply.h"
+#include "proxy/replies/reply.h"
 
 using namespace egret::proxy;
 using egret::memcache::CommandKind;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "proxy/fan_out.h"
-#include "proxy/router.h"
+#include "pool/pool.h"
+#include "proxy/commands/fan_out.h"
 #include "rpc_fakes.h"
 
 using namespace egret;
@@ -34,8 +34,8 @@ base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::st
 }
 
 struct Pool final : rpc::SessionObserver {
-  explicit Pool(const std::vector<KetamaServer>& servers) : router(KetamaRing(servers)), names(servers) {
-    for (const KetamaServer& server : servers) {
+  explicit Pool(const std::vector<pool::KetamaServer>& servers) : router(pool::KetamaRing(servers)), names(servers) {
+    for (const pool::KetamaServer& server : servers) {
       rpc::SessionOptions options;
       options.address = server.name;
       router.add(std::make_unique<rpc::ClientSession>(options, clock, *this, connect));
@@ -129,11 +129,11 @@ struct Pool final : rpc::SessionObserver {
   }
 
   base::ManualClock clock;
-  Router router;
-  const std::vector<KetamaServer> names;
+  pool::Pool router;
+  const std::vector<pool::KetamaServer> names;
 };
 
-const std::vector<KetamaServer> kThree{{"a"}, {"b"}, {"c"}};
+const std::vector<pool::KetamaServer> kThree{{"a"}, {"b"}, {"c"}};
 
 // Keeps what it is told in place of the FanOut, which is gone afterwards.
 struct Asker final : FanOutOwner {
@@ -193,11 +193,11 @@ std::string class_rows(const std::vector<ClassRow>& stats) {
 TEST_CASE("a key goes to the backend that ketama says, hashed with that backend's seed") {
   Pool pool(kThree);
   pool.open_all();
-  const KetamaRing ring(kThree);
+  const pool::KetamaRing ring(kThree);
   std::set<rpc::ClientSession*> seen;
   for (int i = 0; i < 100; ++i) {
     const std::string key = std::to_string(i);
-    const Target target = pool.router.route(key);
+    const pool::Route target = pool.router.route(key);
     REQUIRE(target.session == &pool.session(ring.server_of(key)));
     CHECK(target.hash == target.session->hash(key));
     seen.insert(target.session);
@@ -208,7 +208,7 @@ TEST_CASE("a key goes to the backend that ketama says, hashed with that backend'
 TEST_CASE("a backend that is down keeps its keys, and only they fail; it has them again when it is back") {
   Pool pool(kThree);
   pool.open_all();
-  const KetamaRing ring(kThree);
+  const pool::KetamaRing ring(kThree);
   const auto check = [&](std::optional<size_t> down) {
     for (int i = 0; i < 100; ++i) {
       const std::string key = std::to_string(i);

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "proxy/stats_report.h"
+#include "proxy/report/stats_report.h"
 
 using namespace egret::proxy;
 
@@ -59,7 +59,7 @@ std::map<std::string, std::string> rows_of(const std::string& text) {
 }
 
 std::map<std::string, std::string> general(const StatsSource& source) {
-  Router router;
+  pool::Pool router;
   Nobody owner;
   owner.source = &source;
   (new FanOut(router, {}, owner))->start();  // deletes itself

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/tls.h"
+#include "proxy/client/tls.h"
 #include "tls_files.h"
 
 using namespace egret::proxy;

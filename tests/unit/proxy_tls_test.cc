@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 #include <openssl/ssl.h>
 
+#include "proxy/client/tls.h"
 #include "proxy/config.h"
-#include "proxy/tls.h"
 #include "tls_files.h"
 
 using namespace egret::proxy;

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 
-#include "proxy/watch_hub.h"
+#include "proxy/commands/watch_hub.h"
 
 using namespace egret::proxy;
 using namespace egret::memcache;

@@ -13,7 +13,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "proxy/tls.h"
+#include "proxy/client/tls.h"
 
 struct FreeCrypto {
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }

@@ -1,0 +1,47 @@
+// Which backend of the pool a key belongs to, and this worker's session with it. Thread: the worker's.
+//
+//   key ─▶ KetamaRing ─▶ backend ─▶ session ─ open? ─▶ hash with that backend's seed ─▶ lane
+//
+// A backend that cannot be reached keeps its keys: they fail, and are nobody else's meanwhile. If others took them
+// over, what is stored there would be forgotten when it comes back, which would then serve what it knew before; and
+// proxies that see different backends (one link is down) would read and write different copies of a key.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pool/ketama.h"
+#include "rpc/client_session.h"
+
+namespace egret::pool {
+
+// Where an op goes. `session` is null when the key's backend cannot be reached just now.
+struct Route {
+  rpc::ClientSession* session = nullptr;
+  uint64_t hash = 0;
+};
+
+class Pool {
+ public:
+  Pool() = default;
+  explicit Pool(KetamaRing ring) : ring_(std::move(ring)) {}
+  // One for each server of the ring, in its order.
+  void add(std::unique_ptr<rpc::ClientSession> session) { sessions_.push_back(std::move(session)); }
+
+  Route route(std::string_view key) const {
+    rpc::ClientSession* session = sessions_[ring_.server_of(key)].get();
+    if (!session->is_open()) return {};
+    return {session, session->hash(key)};
+  }
+  // Of all backends: for what concerns every one of them (flush_all, stats).
+  const std::vector<std::unique_ptr<rpc::ClientSession>>& sessions() const { return sessions_; }
+
+ private:
+  KetamaRing ring_;
+  std::vector<std::unique_ptr<rpc::ClientSession>> sessions_;
+};
+
+}  // namespace egret::pool

@@ -1,0 +1,340 @@
+#include "proxy/client/connection.h"
+
+#include <cstring>
+#include <utility>
+
+#include <event2/event.h>
+
+#include "base/check.h"
+
+namespace egret::proxy {
+
+namespace {
+constexpr int kReadsPerPass = 4;             // of one connection, so that none starves the others
+constexpr uint64_t kLingerNs = 500'000'000;  // for a client to see the end before its socket is closed
+}  // namespace
+
+void Connection::EventDeleter::operator()(event* e) const {
+  event_free(e);
+}
+
+Connection::Connection(ConnectionHost& host, NewClient client)
+    : host_(host),
+      socket_(std::move(client.socket)),
+      may_idle_(client.may_idle),
+      output_(*host.output_blocks),
+      replies_(*host.replies, output_, *host.large_values, *this),
+      dispatcher_(host.config, host.limits, *host.router, replies_, output_, *host.stats_source, *host.stats,
+                  *host.collected_values, host.next_upload_id, *this),
+      readable_(event_new(host.events, socket_->fd(), EV_READ | EV_PERSIST, on_readable, this)) {
+  EGRET_CHECK(readable_ != nullptr && event_add(readable_.get(), nullptr) == 0);
+  host_.stats->curr_connections.add(1);
+  host_.stats->total_connections.add(1);
+  record_.fd = socket_->fd();
+  record_.peer = std::move(client.peer);
+  record_.listen = std::move(client.listen);
+  record_.last_active_ns = client.standing ? client.last_active_ns : host_.pass_ns;
+  if (client.standing) dispatcher_.resume_as(*client.standing);
+  host_.stats->connections.add(record_);
+  tell_connected(host_.stats_source->admin, record_.peer, record_.fd);
+}
+
+Connection::~Connection() {
+  tell_gone(host_.stats_source->admin, record_.peer, record_.fd, goes_because_);
+  host_.stats->connections.remove(record_);
+  if (rest_ != nullptr) host_.input_blocks->give(std::move(rest_));
+  host_.stats->curr_connections.sub(1);
+  host_.stats_source->gate.leave();
+}
+
+// --- in
+// ------------------------------------------------------------------------------------------------------------------
+
+void Connection::on_readable(int, short, void* self) {
+  auto& connection = *static_cast<Connection*>(self);
+  connection.host_.begin_pass();
+  if (connection.state_ != State::kLingering) return connection.read();
+  if (!connection.socket_->drop_input()) connection.die();
+}
+
+void Connection::read() {
+  bool is_all = false;
+  for (int i = 0; i < kReadsPerPass && may_read() && !dispatcher_.is_closing(); ++i) {
+    if (dispatcher_.is_blocked() || rest_size_ == host_.input_blocks->block_size()) {
+      pause_reading();
+      break;
+    }
+    if (read_once()) continue;
+    is_all = !socket_->holds_input();
+    break;
+  }
+  after_feed();
+  look_for_held_input();
+  if (is_all) leave();
+}
+
+// No event of the descriptor tells of bytes that are in the socket already; this makes one, for the next pass.
+void Connection::look_for_held_input() {
+  if (reading_ && may_read() && socket_->holds_input()) event_active(readable_.get(), EV_READ, 0);
+}
+
+// True when the socket may have more.
+bool Connection::read_once() {
+  const size_t capacity = host_.input_blocks->block_size();
+  char* const buffer = rest_ != nullptr ? rest_.get() : host_.scratch;
+  const ClientSocket::Transfer got = socket_->receive(buffer + rest_size_, capacity - rest_size_);
+  if (got.io != Io::kDone) {
+    if (got.io == Io::kFailed) die();
+    if (got.io == Io::kEnd) {
+      goes_because_ = GoneBecause::kNormal;
+      drain();
+    }
+    if (got.io == Io::kWantWrite) {
+      pause_reading();
+      reading_waits_ = true;
+      retry_when(got.io);
+    }
+    return false;
+  }
+  host_.stats->bytes_read.add(got.bytes);
+  record_.last_active_ns.store(host_.pass_ns, std::memory_order_relaxed);
+  const size_t size = rest_size_ + got.bytes;
+  feed(std::string_view(buffer, size));
+  return size == capacity;
+}
+
+void Connection::feed(std::string_view input) {
+  record_.state.store(ConnectionState::kCommand, std::memory_order_relaxed);
+  keep_rest(input.substr(dispatcher_.feed(input)));
+}
+
+// `rest` is a tail of the scratch memory, or of rest_ itself.
+void Connection::keep_rest(std::string_view rest) {
+  if (rest.empty()) {
+    if (rest_ != nullptr) host_.input_blocks->give(std::move(rest_));
+  } else {
+    if (rest_ == nullptr) rest_ = host_.input_blocks->take();
+    std::memmove(rest_.get(), rest.data(), rest.size());
+  }
+  rest_size_ = rest.size();
+}
+
+void Connection::pause_reading() {
+  if (!reading_) return;
+  reading_ = false;
+  event_del(readable_.get());
+}
+
+void Connection::resume_reading() {
+  if (reading_ || !may_read()) return;
+  reading_ = true;
+  event_add(readable_.get(), nullptr);
+  look_for_held_input();
+}
+
+// What held a command back may be over.
+void Connection::resume() {
+  if (state_ == State::kDead || state_ == State::kLingering) return;
+  if (rest_size_ > 0) {
+    feed(std::string_view(rest_.get(), rest_size_));
+  } else {
+    dispatcher_.feed({});
+  }
+  if (!dispatcher_.is_blocked()) {
+    resume_reading();
+    if (state_ == State::kLastCall) return read();  // perhaps there is nothing more, and no event would say so
+  }
+  after_feed();
+}
+
+void Connection::on_progress() {
+  if (dispatcher_.is_blocked() || !reading_ || state_ != State::kOpen) host_.may_resume(*this);
+}
+
+void Connection::on_observed(const Observed& observed, const op::Result& result) {
+  tell(host_.stats_source->admin, observed, result, record_.fd);
+}
+
+bool Connection::on_watch(uint16_t streams) {
+  watch_ = Watch::begin(host_, host_.stats_source->admin.watch, streams, replies_, output_);
+  return watch_ != nullptr;
+}
+
+void Connection::after_feed() {
+  if (dispatcher_.is_closing()) {
+    if (dispatcher_.was_told_to_close()) goes_because_ = GoneBecause::kNormal;
+    drain();
+  }
+  die_if_drained();
+  show_state();
+}
+
+// Of a command whose value has not come whole.
+bool Connection::holds_a_line() const {
+  return rest_size_ > 0 && std::memchr(rest_.get(), '\n', rest_size_) != nullptr;
+}
+
+// For `stats conns`.
+void Connection::show_state() {
+  ConnectionState state = ConnectionState::kReading;
+  if (!may_read()) {
+    state = ConnectionState::kClosing;
+  } else if (!output_.empty()) {
+    state = ConnectionState::kWriting;
+  } else if (!dispatcher_.is_idle()) {
+    state = ConnectionState::kWaiting;
+  } else if (dispatcher_.is_in_value() || holds_a_line()) {
+    state = ConnectionState::kValue;
+  }
+  record_.state.store(state, std::memory_order_relaxed);
+}
+
+// --- out
+// -----------------------------------------------------------------------------------------------------------------
+
+void Connection::send_output() {
+  if (!may_send()) return;
+  send_some();
+  if (state_ == State::kDead) return;
+  replies_.on_drained();
+  if (watch_ != nullptr) watch_->go_on();
+  on_progress();
+  die_if_drained();
+  show_state();
+}
+
+// A slot's bytes are there during this call only; a client that does not take them does not keep others waiting.
+void Connection::on_lent() {
+  if (may_send()) send_some();
+  output_.keep_lent();
+  host_.has_output(*this);
+}
+
+void Connection::send_some() {
+  const size_t before = output_.size();
+  const Io io = output_.send(*socket_);
+  const size_t sent = before - output_.size();
+  host_.stats->bytes_written.add(sent);
+  is_last_answered_ |= sent > 0 && state_ != State::kOpen;
+  if (sent > 0) record_.last_active_ns.store(host_.pass_ns, std::memory_order_relaxed);
+  if (io == Io::kFailed) return die();
+  if (io != Io::kDone) {
+    sending_waits_ = true;
+    retry_when(io);
+  }
+}
+
+void Connection::retry_when(Io io) {
+  const short what = io == Io::kWantRead ? EV_READ : EV_WRITE;
+  if (retry_ == nullptr || event_get_events(retry_.get()) != what) {
+    retry_.reset(event_new(host_.events, socket_->fd(), what, on_retry, this));
+  }
+  EGRET_CHECK(retry_ != nullptr && event_add(retry_.get(), nullptr) == 0);
+}
+
+void Connection::on_retry(int, short, void* self) {
+  auto& connection = *static_cast<Connection*>(self);
+  connection.host_.begin_pass();
+  connection.sending_waits_ = false;
+  connection.send_output();
+  if (!std::exchange(connection.reading_waits_, false)) return;
+  connection.resume_reading();
+  connection.read();
+}
+
+// --- the end
+// -------------------------------------------------------------------------------------------------------------
+
+void Connection::last_call() {
+  if (state_ != State::kOpen) return;
+  state_ = State::kLastCall;
+  goes_because_ = GoneBecause::kShutdown;
+  // One that is blocked goes on reading when it resumes.
+  if (!dispatcher_.is_blocked()) read();
+}
+
+void Connection::drain() {
+  if (!may_read()) return;
+  state_ = State::kDraining;
+  pause_reading();
+  die_if_drained();
+}
+
+void Connection::die_if_drained() {
+  if (state_ != State::kDraining) return;
+  const bool more_to_do = dispatcher_.is_blocked() && !dispatcher_.is_closing();
+  if (!dispatcher_.is_idle() || !output_.empty() || more_to_do) return;
+  socket_->say_goodbye();
+  const bool is_stop = goes_because_ == GoneBecause::kShutdown;
+  if (is_stop && (is_last_answered_ || socket_->has_undelivered())) return linger();
+  die();
+}
+
+// Of a client in its last call: what it was asked has been answered, and the answers are out.
+bool Connection::is_at_rest() const {
+  return dispatcher_.is_idle() && !dispatcher_.is_blocked() && output_.empty();
+}
+
+// There was no more to read just now.
+void Connection::leave() {
+  if (state_ != State::kLastCall || !is_at_rest() || hand_over()) return;
+  // The rest of a request is worth waiting for if the client can go on afterwards.
+  const bool is_half = rest_size_ > 0 || !dispatcher_.standing();
+  if (is_half && socket_->is_plain() && watch_ == nullptr && host_.stats_source->handover.is_possible()) return;
+  drain();
+}
+
+bool Connection::hand_over() {
+  const auto standing = dispatcher_.standing();
+  if (!standing || rest_size_ > 0 || !socket_->is_plain() || watch_ != nullptr) return false;
+  Handover& handover = host_.stats_source->handover;
+  if (!handover.take_place()) return false;
+  die();  // its events go while the descriptor is ours
+  handover.put({socket_->take_fd(), *standing, record_.last_active_ns.load(std::memory_order_relaxed)});
+  return true;
+}
+
+void Connection::linger() {
+  state_ = State::kLingering;
+  lingers_until_ns_ = host_.pass_ns + kLingerNs;
+  retry_.reset();
+  socket_->end_output();
+  event_add(readable_.get(), nullptr);
+  if (!socket_->drop_input()) die();
+}
+
+void Connection::hurry(bool is_late) {
+  if (is_late) drain();
+  if (state_ == State::kLingering && host_.pass_ns >= lingers_until_ns_) die();
+}
+
+// Whoever waits for an answer is not idle; whoever does not take the answers it was given is.
+uint64_t Connection::patience_ends_ns() const {
+  const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
+  if (state_ == State::kDead || state_ == State::kLingering) return kNever;
+  if (!socket_->is_ready()) return last_ns + host_.patience.handshake_ns;
+  if (may_idle_ || watch_ != nullptr || host_.patience.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty()))
+    return kNever;
+  return last_ns + host_.patience.idle_ns;
+}
+
+void Connection::lose_patience() {
+  if (socket_->is_ready()) {
+    host_.stats->idle_kicks.add(1);
+    goes_because_ = GoneBecause::kIdle;
+    socket_->say_goodbye();
+  } else {
+    socket_->tell_too_late();
+  }
+  die();
+}
+
+void Connection::die() {
+  if (state_ == State::kDead) return;
+  state_ = State::kDead;
+  readable_.reset();
+  retry_.reset();
+  host_.has_died(*this);
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,107 @@
+#include "proxy/client/output_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace egret::proxy {
+
+namespace {
+constexpr size_t kMaxVectors = 64;  // pieces that one send takes
+}  // namespace
+
+std::unique_ptr<char[]> BlockPool::take() {
+  if (free_.empty()) return std::make_unique_for_overwrite<char[]>(block_size_);
+  auto block = std::move(free_.back());
+  free_.pop_back();
+  return block;
+}
+
+void BlockPool::give(std::unique_ptr<char[]> block) {
+  if (free_.size() < kKept) free_.push_back(std::move(block));
+}
+
+OutputQueue::~OutputQueue() {
+  for (Piece& piece : pieces_) release(piece);
+}
+
+char* OutputQueue::reserve(size_t length) {
+  EGRET_DCHECK(length <= kBlockSize);
+  if (pieces_.empty() || pieces_.back().capacity - pieces_.back().end < length) {
+    auto block = pool_.take();
+    const char* data = block.get();
+    pieces_.push_back({std::move(block), data, kBlockSize, 0, 0, true});
+  }
+  return pieces_.back().bytes.get() + pieces_.back().end;
+}
+
+void OutputQueue::commit(size_t length) {
+  pieces_.back().end += length;
+  size_ += length;
+}
+
+void OutputQueue::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (pieces_.empty() || pieces_.back().capacity == pieces_.back().end) reserve(kBlockSize);
+    Piece& last = pieces_.back();
+    const size_t part = std::min(bytes.size(), last.capacity - last.end);
+    std::memcpy(last.bytes.get() + last.end, bytes.data(), part);
+    commit(part);
+    bytes.remove_prefix(part);
+  }
+}
+
+void OutputQueue::lend(std::string_view bytes) {
+  if (bytes.empty()) return;
+  pieces_.push_back({nullptr, bytes.data(), bytes.size(), 0, bytes.size(), false});
+  size_ += bytes.size();
+}
+
+void OutputQueue::keep_lent() {
+  for (Piece& piece : pieces_) {
+    if (piece.bytes != nullptr) continue;
+    const size_t left = piece.end - piece.begin;
+    piece.bytes = std::make_unique_for_overwrite<char[]>(left);
+    std::memcpy(piece.bytes.get(), piece.data + piece.begin, left);
+    piece.data = piece.bytes.get();
+    piece.begin = 0;
+    piece.end = piece.capacity = left;
+  }
+}
+
+Io OutputQueue::send(ClientSocket& socket) {
+  while (size_ > 0) {
+    std::array<iovec, kMaxVectors> vectors;
+    size_t count = 0;
+    for (const Piece& piece : pieces_) {
+      if (count == kMaxVectors) break;
+      if (piece.begin == piece.end) continue;
+      vectors[count++] = {const_cast<char*>(piece.data) + piece.begin, piece.end - piece.begin};
+    }
+    const ClientSocket::Transfer sent = socket.send({vectors.data(), count});
+    drop(sent.bytes);
+    if (sent.io != Io::kDone) return sent.io;
+  }
+  return Io::kDone;
+}
+
+void OutputQueue::drop(size_t length) {
+  size_ -= length;
+  while (!pieces_.empty()) {
+    Piece& first = pieces_.front();
+    const size_t part = std::min(length, first.end - first.begin);
+    first.begin += part;
+    length -= part;
+    if (first.begin < first.end) return;
+    release(first);
+    pieces_.pop_front();
+  }
+}
+
+void OutputQueue::release(Piece& piece) {
+  if (piece.pooled) pool_.give(std::move(piece.bytes));
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,214 @@
+#include "proxy/client/tls.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "proxy/client/tls_socket.h"
+#include "proxy/log_events.h"
+
+namespace egret::proxy {
+
+namespace {
+
+struct Freed {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+  void operator()(BIGNUM* number) const { BN_free(number); }
+  void operator()(char* text) const { OPENSSL_free(text); }
+};
+
+// A key behind a passphrase is refused: there is nobody to ask.
+int no_passphrase(char*, int, int, void*) {
+  return 0;
+}
+
+// "/x/cert.pem: no start line". The oldest error is the one that the others follow from.
+std::string file_fault(const std::string& path) {
+  const char* const reason = ERR_reason_error_string(ERR_peek_error());
+  ERR_clear_error();
+  return base::quoted(path) + ": " + (reason != nullptr ? reason : "OpenSSL cannot use it");
+}
+
+// Said by the system rather than by OpenSSL, whose own words for it are less clear. Empty if it can be read.
+std::string read_fault(const std::string& path) {
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.is_open() ? "" : base::quoted(path) + ": " + std::strerror(errno);
+}
+
+std::string time_text(const ASN1_TIME* time) {
+  const std::unique_ptr<BIO, Freed> text(BIO_new(BIO_s_mem()));
+  if (ASN1_TIME_print(text.get(), time) != 1) return "?";
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(text.get(), &data);
+  return std::string(data, static_cast<size_t>(size));
+}
+
+std::string serial_text(X509* certificate) {
+  const std::unique_ptr<BIGNUM, Freed> number(ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr));
+  const std::unique_ptr<char, Freed> text(BN_bn2hex(number.get()));
+  return text.get();
+}
+
+void describe_certificate(TlsContext& loaded) {
+  X509* const certificate = SSL_CTX_get0_certificate(loaded.context.get());
+  const std::string end = time_text(X509_get0_notAfter(certificate));
+  loaded.summary = "serial number " + serial_text(certificate) + ", valid until " + end;
+  if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0) {
+    loaded.warning = "the certificate expired on " + end;
+  } else if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0) {
+    loaded.warning = "the certificate is not valid before " + time_text(X509_get0_notBefore(certificate));
+  }
+}
+
+TlsContext fault(std::string_view option, std::string what) {
+  TlsContext none;
+  none.option = option;
+  none.fault = std::move(what);
+  return none;
+}
+
+void set_fixed_rules(SSL_CTX* context) {
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                   // Many clients just close: whether a command is whole tells the command.
+                                   SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_clear_options(context, SSL_OP_ENABLE_KTLS);
+  SSL_CTX_set_mode(context,
+                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  // SSL_read ends at every record, so that nobody keeps a worker in it by records that bring no bytes; and what it left
+  // in the descriptor, an event tells of.
+  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
+  SSL_CTX_set_read_ahead(context, 0);
+  SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+}
+
+void set_sessions(SSL_CTX* context, bool cache) {
+  static constexpr unsigned char kName[] = "egret-proxy";  // a session is of use with this server alone
+  SSL_CTX_set_session_id_context(context, kName, sizeof kName - 1);
+  SSL_CTX_set_session_cache_mode(context, cache ? SSL_SESS_CACHE_SERVER : SSL_SESS_CACHE_OFF);
+}
+
+}  // namespace
+
+int TlsOptions::verify_flags() const {
+  static constexpr std::array<int, 4> kFlags = {
+      SSL_VERIFY_NONE, SSL_VERIFY_PEER, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+      SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT | SSL_VERIFY_CLIENT_ONCE};
+  return kFlags[static_cast<size_t>(verify)];
+}
+
+void TlsContext::Free::operator()(ssl_ctx_st* held) const {
+  SSL_CTX_free(held);
+}
+
+TlsContext load_tls(const TlsOptions& options) {
+  ERR_clear_error();
+  TlsContext loaded;
+  loaded.context.reset(SSL_CTX_new(TLS_server_method()));
+  SSL_CTX* const context = loaded.context.get();
+  EGRET_CHECK(context != nullptr);
+  set_fixed_rules(context);
+  set_sessions(context, options.session_cache);
+  EGRET_CHECK(SSL_CTX_set_min_proto_version(context, TLS1_VERSION + options.min_version) == 1);
+  SSL_CTX_set_verify(context, options.verify_flags(), nullptr);
+  if (!options.ciphers.empty() && SSL_CTX_set_cipher_list(context, options.ciphers.c_str()) != 1) {
+    ERR_clear_error();
+    return fault("tls_ciphers", "OpenSSL knows no cipher in " + base::quoted(options.ciphers));
+  }
+  if (options.certificate.empty()) return fault("tls_certificate", "a tls: address in `listen` needs one");
+  if (std::string bad = read_fault(options.certificate); !bad.empty()) return fault("tls_certificate", bad);
+  if (SSL_CTX_use_certificate_chain_file(context, options.certificate.c_str()) != 1) {
+    return fault("tls_certificate", file_fault(options.certificate));
+  }
+  const std::string& key = options.key.empty() ? options.certificate : options.key;
+  if (std::string bad = read_fault(key); !bad.empty()) return fault("tls_key", bad);
+  if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1) {
+    return fault("tls_key", file_fault(key));
+  }
+  if (options.ca_certificate.empty()) {
+    if (options.verify != TlsVerify::kNone) return fault("tls_verify", "needs a tls_ca_certificate to verify against");
+  } else {
+    const std::string& path = options.ca_certificate;
+    if (std::string bad = read_fault(path); !bad.empty()) return fault("tls_ca_certificate", bad);
+    if (SSL_CTX_load_verify_file(context, path.c_str()) != 1) return fault("tls_ca_certificate", file_fault(path));
+    SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(path.c_str()));
+  }
+  describe_certificate(loaded);
+  return loaded;
+}
+
+void log_anew(const TlsContext& loaded) {
+  static base::LogLimit limit;  // clients can ask for it, too
+  if (loaded.warning.empty()) {
+    base::log_limited(limit, kCertificatesRead, "tls: certificates read anew: {}",
+                      base::field("certificate", loaded.summary));
+  } else {
+    base::log_limited(limit, kCertificatesDoubtful, "tls: certificates read anew: {}: {}",
+                      base::field("certificate", loaded.summary), base::field("why", loaded.warning));
+  }
+}
+
+TlsServer::TlsServer(const base::Clock& clock) : clock_(clock), refreshed_ns_(clock.now_ns()) {}
+
+TlsServer::TlsServer(const TlsOptions& options, TlsContext context, const base::Clock& clock) : TlsServer(clock) {
+  install(options, std::move(context));
+}
+
+void TlsServer::install(const TlsOptions& options, TlsContext context) {
+  EGRET_CHECK(context.is_ok());
+  const std::lock_guard lock(mutex_);
+  ++generation_;
+  options_ = options;
+  std::swap(context_, context);
+  refreshed_ns_ = clock_.now_ns();
+  is_on_ = true;
+}
+
+std::unique_ptr<ClientSocket> TlsServer::accept(base::UniqueFd fd, std::string peer, TlsCounters& counters) {
+  SSL* ssl = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    ssl = SSL_new(context_.context.get());  // which keeps the context
+  }
+  EGRET_CHECK(ssl != nullptr);
+  return std::make_unique<TlsSocket>(std::move(fd), ssl, std::move(peer), counters);
+}
+
+base::Status TlsServer::refresh() {
+  TlsOptions options;
+  uint64_t generation = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    options = options_;
+    generation = generation_;
+  }
+  TlsContext anew = load_tls(options);
+  if (!anew.is_ok()) {
+    const std::string what = std::string(anew.option) + ": " + anew.fault;
+    static base::LogLimit limit;  // clients can ask for it, too
+    base::log_limited(limit, kCertificatesRefused, "tls: {}; the certificates from before stay in use",
+                      base::field("why", what));
+    return base::Status::error(what);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (generation != generation_) return base::Status::ok();  // a reload was faster, and has read them, too
+    std::swap(context_, anew);
+    refreshed_ns_ = clock_.now_ns();
+    log_anew(context_);
+  }
+  return base::Status::ok();
+}
+
+uint64_t TlsServer::seconds_since_refresh() const {
+  return (clock_.now_ns() - refreshed_ns_) / 1'000'000'000;
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,145 @@
+#include "proxy/client/tls_socket.h"
+
+#include <utility>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "proxy/log_events.h"
+
+namespace egret::proxy {
+
+namespace {
+constexpr int kRecordsPerReceive = 32;  // twice what fills a worker's buffer; a client may send smaller ones
+}  // namespace
+
+// OpenSSL leaves its errors in a queue of the thread, and takes what it finds there for its own: every path that fails
+// leaves the queue empty.
+
+void TlsSocket::Free::operator()(ssl_st* ssl) const {
+  SSL_free(ssl);
+}
+
+TlsSocket::TlsSocket(base::UniqueFd fd, ssl_st* ssl, std::string peer, TlsCounters& counters)
+    : ClientSocket(std::move(fd)), ssl_(ssl), peer_(std::move(peer)), counters_(counters) {
+  EGRET_CHECK(SSL_set_fd(ssl, this->fd()) == 1);
+  SSL_set_accept_state(ssl);
+}
+
+Io TlsSocket::shake_hands() {
+  const int result = SSL_do_handshake(ssl_.get());
+  if (result != 1) return outcome(result);
+  is_ready_ = true;
+  if (!SSL_session_reused(ssl_.get())) counters_.new_sessions.add(1);
+  return Io::kDone;
+}
+
+// Record after record, until the buffer is full, the descriptor has no more, or it is others' turn.
+ClientSocket::Transfer TlsSocket::receive(char* buffer, size_t capacity) {
+  holds_input_ = false;
+  size_t total = 0;
+  Io io = is_ready_ ? Io::kDone : shake_hands();
+  for (int records = 0; records < kRecordsPerReceive && total < capacity && io == Io::kDone; ++records) {
+    size_t got = 0;
+    const int result = SSL_read_ex(ssl_.get(), buffer + total, capacity - total, &got);
+    if (result == 1) {
+      total += got;
+    } else {
+      io = outcome(result);
+    }
+  }
+  if (total == 0) return {io};
+  // The rest of a record, perhaps more records, or an end that the next call tells of.
+  holds_input_ = io == Io::kDone ? total < capacity || SSL_has_pending(ssl_.get()) == 1 : io != Io::kWantRead;
+  return {Io::kDone, total};
+}
+
+ClientSocket::Transfer TlsSocket::send(std::span<const iovec> pieces) {
+  size_t total = 0;
+  for (const iovec& piece : pieces) {
+    size_t done = 0;
+    while (done < piece.iov_len) {
+      size_t sent = 0;
+      const int result =
+          SSL_write_ex(ssl_.get(), static_cast<const char*>(piece.iov_base) + done, piece.iov_len - done, &sent);
+      if (result != 1) {
+        const Io io = outcome(result);
+        return {io == Io::kEnd ? Io::kFailed : io, total};
+      }
+      done += sent;
+      total += sent;
+    }
+  }
+  return {Io::kDone, total};
+}
+
+Io TlsSocket::outcome(int result) {
+  switch (SSL_get_error(ssl_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      return Io::kWantRead;
+    case SSL_ERROR_WANT_WRITE:
+      return Io::kWantWrite;
+    case SSL_ERROR_ZERO_RETURN:
+      return is_ready_ ? Io::kEnd : fail();
+    default:
+      return fail();
+  }
+}
+
+// Whose connection just breaks is counted if it was in the handshake, and is no news; the others have a line.
+Io TlsSocket::fail() {
+  const bool is_protocol = ERR_peek_error() != 0;
+  const std::string why = is_protocol ? reason() : "";
+  ERR_clear_error();
+  if (std::exchange(has_failed_, true)) return Io::kFailed;
+  if (is_protocol) {
+    turn_away(why);
+  } else if (!is_ready_ && BIO_number_read(SSL_get_rbio(ssl_.get())) > 0) {
+    counters_.handshake_errors.add(1);
+  }
+  return Io::kFailed;
+}
+
+void TlsSocket::turn_away(std::string_view why) {
+  static base::LogLimit handshake_limit;
+  static base::LogLimit connection_limit;  // of its own: strangers at the door do not hide what happens inside
+  (is_ready_ ? counters_.protocol_errors : counters_.handshake_errors).add(1);
+  base::log_limited(is_ready_ ? connection_limit : handshake_limit,
+                    is_ready_ ? kTlsConnectionFailed : kTlsHandshakeFailed, "tls: {} with client {} failed: {}",
+                    is_ready_ ? "connection" : "handshake", base::field("client", peer_), base::field("why", why));
+}
+
+std::string TlsSocket::reason() const {
+  const unsigned long error = ERR_peek_error();
+  if (ERR_GET_LIB(error) == ERR_LIB_SSL) {
+    switch (ERR_GET_REASON(error)) {
+      case SSL_R_CERTIFICATE_VERIFY_FAILED:
+        return std::string("its certificate is refused: ") +
+               X509_verify_cert_error_string(SSL_get_verify_result(ssl_.get()));
+      case SSL_R_HTTP_REQUEST:
+      case SSL_R_HTTPS_PROXY_REQUEST:
+      case SSL_R_WRONG_VERSION_NUMBER:
+        if (!is_ready_) return "it does not speak TLS";
+        break;
+      default:
+        break;
+    }
+  }
+  const char* const text = ERR_reason_error_string(error);
+  return text != nullptr ? text : "unknown error";
+}
+
+void TlsSocket::say_goodbye() {
+  if (!is_ready_ || has_failed_) return;
+  SSL_shutdown(ssl_.get());  // a record if there is room for it; the client's own is not waited for
+  ERR_clear_error();
+}
+
+void TlsSocket::tell_too_late() {
+  turn_away("it took too long");
+  has_failed_ = true;
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,46 @@
+// One client that speaks TLS. The handshake goes on inside receive(), as far as the bytes that have come allow.
+// Thread: its worker's.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "proxy/client/client_socket.h"
+#include "proxy/report/proxy_stats.h"
+
+struct ssl_st;
+
+namespace egret::proxy {
+
+class TlsSocket final : public ClientSocket {
+ public:
+  // Takes over `ssl`, which has no descriptor yet. `peer` is what the log calls the client.
+  TlsSocket(base::UniqueFd fd, ssl_st* ssl, std::string peer, TlsCounters& counters);
+
+  Transfer receive(char* buffer, size_t capacity) override;
+  Transfer send(std::span<const iovec> pieces) override;
+  bool holds_input() const override { return holds_input_; }
+  bool is_ready() const override { return is_ready_; }
+  void say_goodbye() override;
+  void tell_too_late() override;
+
+ private:
+  struct Free {
+    void operator()(ssl_st* ssl) const;
+  };
+  Io shake_hands();
+  Io outcome(int result);
+  Io fail();
+  void turn_away(std::string_view why);
+  std::string reason() const;
+
+  std::unique_ptr<ssl_st, Free> ssl_;
+  const std::string peer_;
+  TlsCounters& counters_;
+  bool is_ready_ = false;  // the handshake is over
+  bool has_failed_ = false;
+  bool holds_input_ = false;
+};
+
+}  // namespace egret::proxy

@@ -1,0 +1,142 @@
+#include "proxy/client/watch.h"
+
+#include <algorithm>
+#include <string>
+
+#include <event2/event.h>
+
+#include "base/check.h"
+#include "memcache/uri.h"
+#include "op/records.h"
+#include "op/stats.h"
+#include "proxy/client/connection.h"
+
+namespace egret::proxy {
+
+namespace {
+
+std::string eviction_text(const op::Record& record) {
+  const op::RecordHead& head = record.head;
+  std::string text = "type=eviction key=";
+  memcache::append_uri_encoded(text, record.key);
+  text.append((head.marks & op::kFetched) != 0 ? " fetch=yes" : " fetch=no");
+  const int64_t ttl = head.exptime == 0 ? -1 : int64_t{head.exptime} - head.seen;
+  text.append(" ttl=").append(std::to_string(ttl));
+  text.append(" la=").append(std::to_string(head.seen - std::min(head.seen, head.last_access)));
+  text.append(" clsid=").append(std::to_string(op::shown_class(head.size_class)));
+  return text.append(" size=").append(std::to_string(head.value_length));
+}
+
+}  // namespace
+
+void Watch::EventDeleter::operator()(event* e) const {
+  event_free(e);
+}
+
+std::unique_ptr<Watch> Watch::begin(ConnectionHost& host, WatchHub& hub, uint16_t streams, ReplyQueue& replies,
+                                    const OutputQueue& output) {
+  std::unique_ptr<Watch> watch(new Watch(host, hub, streams, replies, output));
+  if (!hub.add(watch->watcher_)) return nullptr;
+  if ((streams & memcache::kEvictions) != 0) watch->poll_backends();
+  return watch;
+}
+
+Watch::Watch(ConnectionHost& host, WatchHub& hub, uint16_t streams, ReplyQueue& replies, const OutputQueue& output)
+    : host_(host), hub_(hub), replies_(replies), output_(output), watcher_(streams) {
+  woken_.reset(event_new(
+      host.events, watcher_.wake_fd(), EV_READ | EV_PERSIST | EV_ET,
+      [](int, short, void* self) {
+        auto& watch = *static_cast<Watch*>(self);
+        watch.host_.begin_pass();
+        watch.go_on();
+      },
+      this));
+  EGRET_CHECK(woken_ != nullptr && event_add(woken_.get(), nullptr) == 0);
+  if ((streams & memcache::kEvictions) == 0) return;
+  timer_.reset(event_new(
+      host.events, -1, EV_PERSIST,
+      [](int, short, void* self) {
+        auto& watch = *static_cast<Watch*>(self);
+        watch.host_.begin_pass();
+        watch.poll_backends();
+      },
+      this));
+  constexpr timeval kInterval{0, kPollMs * 1000};
+  EGRET_CHECK(timer_ != nullptr && event_add(timer_.get(), &kInterval) == 0);
+}
+
+Watch::~Watch() {
+  hub_.remove(watcher_);
+  for (EvictionPoll* const poll : polls_) {
+    poll->watch = nullptr;
+    if (!poll->is_asked) delete poll;
+  }
+}
+
+void Watch::go_on() {
+  std::string text;
+  while (output_.size() < kMaxAhead) {
+    text.clear();
+    const bool more = watcher_.take(text, kMaxAhead / 2);
+    if (!text.empty()) replies_.push_bytes(text);
+    if (!more) return;
+  }
+}
+
+// --- The evicted
+
+// Asks every lane that is not being asked; of sessions that are new, too.
+void Watch::poll_backends() {
+  std::erase_if(polls_, [](EvictionPoll* poll) {
+    const bool is_over = !poll->session->is_open() || poll->session->generation() != poll->generation;
+    if (is_over) {
+      poll->watch = nullptr;
+      if (!poll->is_asked) delete poll;
+    }
+    return is_over;
+  });
+  for (const auto& session : host_.router->sessions()) {
+    if (!session->is_open()) continue;
+    const auto is_of_it = [&](const EvictionPoll* poll) { return poll->session == session.get(); };
+    if (std::ranges::any_of(polls_, is_of_it)) continue;
+    for (uint32_t lane = 0; lane < session->lane_count(); ++lane) {
+      auto* const poll = new EvictionPoll;
+      poll->watch = this;
+      poll->session = session.get();
+      poll->generation = session->generation();
+      poll->lane = lane;
+      polls_.push_back(poll);
+    }
+  }
+  for (EvictionPoll* const poll : polls_) poll->ask();
+}
+
+// Without credit it waits for the next time.
+void Watch::EvictionPoll::ask() {
+  if (is_asked) return;
+  op::Op op;
+  op.code = op::OpCode::kIterate;
+  op.group = static_cast<uint8_t>(op::RecordSource::kEvicted);
+  op.version = cursor;
+  is_asked = session->lane(lane).append(op, this);
+}
+
+void Watch::EvictionPoll::on_result(const op::Result& result) {
+  is_asked = false;
+  if (watch == nullptr) {
+    delete this;
+    return;
+  }
+  if (result.code != op::ResultCode::kOk) return;
+  watch->on_evicted(result.value, result.number);
+  const bool may_be_more = !result.value.empty() && result.version > cursor;
+  cursor = result.version;
+  if (may_be_more) ask();
+}
+
+void Watch::on_evicted(std::string_view records, uint64_t lost) {
+  if (lost > 0) watcher_.skip(lost);
+  for (op::Record record; op::take_record(records, record);) watcher_.offer(hub_.line_of(eviction_text(record)));
+}
+
+}  // namespace egret::proxy

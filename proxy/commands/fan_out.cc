@@ -1,0 +1,211 @@
+#include "proxy/commands/fan_out.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace egret::proxy {
+
+using op::Result;
+using op::ResultCode;
+
+namespace {
+constexpr uint32_t kMaxStatId = 4096;  // a backend that names larger ones is newer by far: passed over
+
+// Rows of ids that only the backend knows are added up.
+const op::StatInfo& info_of(uint32_t id) {
+  static constexpr op::StatInfo kUnknown{};
+  const auto table = op::stat_table();
+  const auto row =
+      std::ranges::find(table, id, [](const op::StatInfo& info) { return static_cast<uint32_t>(info.id); });
+  return row != table.end() ? *row : kUnknown;
+}
+
+uint64_t merged(op::StatMerge how, uint64_t so_far, uint64_t value) {
+  switch (how) {
+    case op::StatMerge::kMax:
+      return std::max(so_far, value);
+    case op::StatMerge::kMin:
+      return std::min(so_far, value);
+    case op::StatMerge::kSum:
+      break;
+  }
+  return so_far + value;
+}
+
+// Over partitions and backends alike.
+op::StatMerge merge_of(op::ClassField field) {
+  const bool is_latest = field == op::ClassField::kEvictedTime || field == op::ClassField::kAge;
+  return is_latest ? op::StatMerge::kMax : op::StatMerge::kSum;
+}
+
+op::StatRow take_row(std::string_view& rows) {
+  op::StatRow row{};
+  std::memcpy(&row, rows.data(), sizeof row);
+  rows.remove_prefix(sizeof row);
+  return row;
+}
+}  // namespace
+
+FanOut::FanOut(const pool::Pool& router, const op::Op& op, FanOutOwner& owner)
+    : owner_(&owner), op_(op), value_(op.value), shares_(router.sessions().size()) {
+  op_.value = value_;
+  for (size_t i = 0; i < shares_.size(); ++i) {
+    Share& share = shares_[i];
+    share.whole = this;
+    share.session = router.sessions()[i].get();
+    share.generation = share.session->generation();
+    if (!share.session->is_open()) {
+      share.failure = ResultCode::kSessionLost;
+      continue;
+    }
+    share.parts.resize(share.session->lane_count());
+    for (uint32_t lane = 0; lane < share.parts.size(); ++lane) {
+      share.parts[lane].share = &share;
+      share.parts[lane].lane = lane;
+    }
+    unanswered_ += share.parts.size();
+  }
+}
+
+void FanOut::start() {
+  for (Share& share : shares_) {
+    for (Part& part : share.parts) share.unsent.push_back(&part);
+    send_waiting(share);
+  }
+  finish_if_done();
+}
+
+void FanOut::send_waiting(Share& share) {
+  while (!share.unsent.empty()) {
+    Part& part = *share.unsent.front();
+    if (share.is_lost()) {
+      give_up(part, ResultCode::kSessionLost);
+    } else {
+      op_.version = part.cursor;
+      if (!share.session->lane(part.lane).append(op_, &part)) return share.session->wait_for_credit(&share);
+    }
+    share.unsent.pop_front();
+  }
+}
+
+void FanOut::Share::on_credit() {
+  FanOut& all = *whole;
+  all.send_waiting(*this);
+  all.finish_if_done();  // `this` may be gone
+}
+
+void FanOut::Part::on_result(const Result& result) {
+  FanOut& all = *share->whole;
+  all.on_part(*this, result);
+  all.finish_if_done();
+}
+
+void FanOut::on_part(Part& part, const Result& result) {
+  if (result.code != ResultCode::kOk) return give_up(part, result.code);
+  if (op_.code == op::OpCode::kAdmin) {
+    part.answer = result.value;
+    if (result.is_partial()) part.answer += "...";
+    --unanswered_;
+    return;
+  }
+  Share& share = *part.share;
+  const bool of_classes = op_.group == static_cast<uint8_t>(op::StatGroup::kSizeClasses);
+  const uint64_t next = of_classes ? add_class_rows(part, result.value) : add_rows(part, result.value);
+  // A page that leads nowhere is the last.
+  if (!result.is_partial() || next <= part.cursor) {
+    --unanswered_;
+    return;
+  }
+  part.cursor = next;
+  share.unsent.push_back(&part);
+  if (share.unsent.size() == 1) send_waiting(share);
+}
+
+void FanOut::give_up(Part& part, ResultCode why) {
+  if (part.share->failure == ResultCode::kOk) part.share->failure = why;
+  --unanswered_;
+}
+
+uint64_t FanOut::add_rows(const Part& part, std::string_view rows) {
+  std::vector<uint64_t>& stats = part.share->stats;
+  const uint64_t next = part.cursor + rows.size() / sizeof(op::StatRow);
+  while (rows.size() >= sizeof(op::StatRow)) {
+    const op::StatRow row = take_row(rows);
+    if (row.id > kMaxStatId) continue;
+    if (row.id >= stats.size()) stats.resize(row.id + 1);
+    stats[row.id] = merged(info_of(row.id).merge, stats[row.id], row.value);
+  }
+  return next;
+}
+
+// Rows come in the order of their ids; one that comes again would be counted twice.
+uint64_t FanOut::add_class_rows(const Part& part, std::string_view rows) {
+  auto& classes = part.share->classes;
+  uint64_t next = part.cursor;
+  while (rows.size() >= sizeof(op::StatRow)) {
+    const op::StatRow row = take_row(rows);
+    const uint32_t size_class = row.id >> 8;
+    const uint32_t field = row.id & 0xff;
+    if (row.id < next) continue;
+    next = uint64_t{row.id} + 1;
+    if (size_class >= op::kSizeClasses || field >= op::kClassFields) continue;
+    if (size_class >= classes.size()) classes.resize(size_class + 1);
+    uint64_t& value = classes[size_class][field];
+    value = merged(merge_of(static_cast<op::ClassField>(field)), value, row.value);
+  }
+  return next;
+}
+
+ResultCode FanOut::failure() const {
+  const auto first = std::ranges::find_if(shares_, [](const Share& share) { return share.failure != ResultCode::kOk; });
+  return first != shares_.end() ? first->failure : ResultCode::kOk;
+}
+
+size_t FanOut::backends_up() const {
+  return static_cast<size_t>(std::ranges::count(shares_, ResultCode::kOk, &Share::failure));
+}
+
+uint64_t FanOut::stat(op::StatId id) const {
+  const auto index = static_cast<size_t>(id);
+  const op::StatMerge how = info_of(static_cast<uint32_t>(id)).over_backends;
+  uint64_t all = 0;
+  bool first = true;
+  for (const Share& share : shares_) {
+    // Half of a backend's partitions would look like a backend that lost half of its items.
+    if (share.failure != ResultCode::kOk || index >= share.stats.size()) continue;
+    all = std::exchange(first, false) ? share.stats[index] : merged(how, all, share.stats[index]);
+  }
+  return all;
+}
+
+ClassStats FanOut::class_stats() const {
+  ClassStats all;
+  for (const Share& share : shares_) {
+    if (share.failure != ResultCode::kOk) continue;
+    if (all.size() < share.classes.size()) all.resize(share.classes.size());
+    for (size_t size_class = 0; size_class < share.classes.size(); ++size_class) {
+      for (uint32_t field = 0; field < op::kClassFields; ++field) {
+        uint64_t& value = all[size_class][field];
+        value = merged(merge_of(static_cast<op::ClassField>(field)), value, share.classes[size_class][field]);
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> FanOut::answers() const {
+  std::vector<std::string> all;
+  for (const Share& share : shares_) {
+    for (const Part& part : share.parts) all.push_back(part.answer);
+  }
+  return all;
+}
+
+void FanOut::finish_if_done() {
+  if (unanswered_ > 0) return;
+  if (owner_ != nullptr) owner_->on_fan_out(*this);
+  delete this;
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,97 @@
+#include "proxy/report/admin_pages.h"
+
+#include <utility>
+
+#include <event2/event.h>
+
+#include "base/check.h"
+#include "page/page.h"
+#include "proxy/report/metrics.h"
+
+namespace egret::proxy {
+
+using admin::Answer;
+using admin::HttpReply;
+
+namespace {
+
+constexpr uint64_t kPatienceNs = 1'000'000'000;  // a thread that has not looked up for so long stands
+constexpr timeval kLookAgain{0, 5'000};
+constexpr unsigned kUnavailable = 503;
+
+}  // namespace
+
+void AdminPages::EventDeleter::operator()(event* e) const {
+  event_free(e);
+}
+
+AdminPages::AdminPages(event_base* base, const StatsSource& stats, const std::vector<std::unique_ptr<Worker>>& workers,
+                       base::Watchdog& watchdog)
+    : stats_(stats), workers_(workers), watchdog_(watchdog), server_(base) {
+  look_again_.reset(event_new(
+      base, -1, 0, [](int, short, void* self) { static_cast<AdminPages*>(self)->look_for_answers(); }, this));
+  EGRET_CHECK(look_again_ != nullptr);
+  server_.serve("/", {.body = page::status_page(),
+                      .content_type = page::kContentType,
+                      .content_security_policy = page::content_security_policy()});
+  server_.serve("/metrics", [this](HttpReply reply) {
+    reply.send({.body = metrics_text(stats_), .content_type = std::string(admin::MetricPage::kContentType)});
+  });
+  server_.serve("/readyz", [this](HttpReply reply) { reply.send(readiness()); });
+  server_.serve("/healthz", [this](HttpReply reply) { ask_health(std::move(reply)); });
+}
+
+AdminPages::~AdminPages() = default;
+
+base::Status AdminPages::listen() {
+  return server_.listen(stats_.config.get()->admin);
+}
+
+// Whoever asks while a call is under way shares it.
+void AdminPages::ask_health(HttpReply reply) {
+  asked_.push_back(std::move(reply));
+  if (asked_.size() > 1) return;
+  call_ = watchdog_.call();
+  call_ends_ns_ = stats_.clock->now_ns() + kPatienceNs;
+  for (const auto& worker : workers_) worker->wake();
+  event_add(look_again_.get(), &kLookAgain);
+}
+
+void AdminPages::look_for_answers() {
+  const std::vector<size_t> silent = silent_workers();
+  if (!silent.empty() && stats_.clock->now_ns() < call_ends_ns_) {
+    event_add(look_again_.get(), &kLookAgain);
+    return;
+  }
+  Answer answer{.body = "ok\n"};
+  if (!silent.empty()) answer = {.status = kUnavailable, .body = ""};
+  for (const size_t worker : silent) answer.body += "worker " + std::to_string(worker) + " does not answer\n";
+  for (HttpReply& reply : std::exchange(asked_, {})) reply.send(answer);
+}
+
+std::vector<size_t> AdminPages::silent_workers() const {
+  std::vector<size_t> silent;
+  for (size_t worker = 0; worker < workers_.size(); ++worker) {
+    if (!watchdog_.has_answered(worker, call_)) silent.push_back(worker);
+  }
+  return silent;
+}
+
+// Ready when new clients are welcome and at least one worker has a session: what it cannot reach is answered with
+// errors.
+Answer AdminPages::readiness() const {
+  const std::shared_ptr<const Config> config = stats_.config.get();
+  const size_t workers = workers_.size();
+  std::string lines;
+  bool any = false;
+  for (size_t backend = 0; backend < config->backends.size(); ++backend) {
+    const size_t open = open_sessions(stats_, backend);
+    any |= open > 0;
+    lines += "backend " + config->backends[backend].name + ": " + (open == workers ? "up" : "down") + ", " +
+             std::to_string(open) + " of " + std::to_string(workers) + " workers have a session\n";
+  }
+  if (!any) return {.status = kUnavailable, .body = "no backend is up\n" + lines};
+  return {.body = "ready\n" + lines};
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,228 @@
+#include "proxy/report/metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "admin/process_metrics.h"
+#include "rpc/lane_counters.h"
+
+namespace egret::proxy {
+
+using admin::MetricPage;
+using admin::MetricRow;
+using admin::MetricType;
+
+namespace {
+
+constexpr MetricType kCounter = MetricType::kCounter;
+constexpr MetricType kGauge = MetricType::kGauge;
+
+// As RequestKind.
+constexpr std::array<std::string_view, kRequestKinds> kRequestNames = {"get",   "set",   "delete",
+                                                                       "arith", "touch", "other"};
+
+std::string lane_name(const rpc::LaneMetric& metric) {
+  return "egret_proxy_lane_" + std::string(metric.name) + "_total";
+}
+
+double figure(uint64_t value) {
+  return static_cast<double>(value);
+}
+
+double sum(const StatsSource& source, Counter WorkerStats::*counter) {
+  uint64_t total = 0;
+  for (const auto& worker : source.workers) total += ((*worker).*counter).get();
+  return figure(total);
+}
+
+double request_sum(const StatsSource& source, Counter RequestFigures::*counter) {
+  uint64_t total = 0;
+  for (const auto& worker : source.workers) total += (worker->requests.*counter).get();
+  return figure(total);
+}
+
+double tls_sum(const StatsSource& source, Counter TlsCounters::*counter) {
+  uint64_t total = 0;
+  for (const auto& worker : source.workers) total += (worker->tls.*counter).get();
+  return figure(total);
+}
+
+// Of the clients, and of what is shared by all workers.
+struct ClientMetric {
+  const char* name;
+  MetricType type;
+  const char* help;
+  double (*value)(const StatsSource&);
+};
+using Source = const StatsSource&;
+constexpr ClientMetric kClientMetrics[] = {
+    {"egret_proxy_connections", kGauge, "Client connections that are open.",
+     [](Source s) { return sum(s, &WorkerStats::curr_connections); }},
+    {"egret_proxy_max_connections", kGauge, "The most there may be (`max_connections`).",
+     [](Source s) { return figure(s.config.get()->max_connections); }},
+    {"egret_proxy_connections_accepted_total", kCounter, "Client connections that were served.",
+     [](Source s) { return sum(s, &WorkerStats::total_connections); }},
+    {"egret_proxy_connections_rejected_total", kCounter,
+     "Client connections refused because there were `max_connections`.",
+     [](Source s) { return figure(s.accepts.rejected_connections.get()); }},
+    {"egret_proxy_accepting", kGauge, "1 while connections are accepted; 0 while they wait for room or descriptors.",
+     [](Source s) { return figure(1 - s.accepts.is_disabled.get()); }},
+    {"egret_proxy_accepting_pauses_total", kCounter, "Times that nothing was accepted for a while.",
+     [](Source s) { return figure(s.accepts.disabled.get()); }},
+    {"egret_proxy_idle_kicks_total", kCounter, "Clients disconnected after `idle_timeout`.",
+     [](Source s) { return sum(s, &WorkerStats::idle_kicks); }},
+    {"egret_proxy_received_bytes_total", kCounter, "Bytes from clients.",
+     [](Source s) { return sum(s, &WorkerStats::bytes_read); }},
+    {"egret_proxy_sent_bytes_total", kCounter, "Bytes to clients.",
+     [](Source s) { return sum(s, &WorkerStats::bytes_written); }},
+    {"egret_proxy_authentications_total", kCounter, "Times that a client tried to say who it is.",
+     [](Source s) { return sum(s, &WorkerStats::auth_cmds); }},
+    {"egret_proxy_authentication_errors_total", kCounter, "Those that failed.",
+     [](Source s) { return sum(s, &WorkerStats::auth_errors); }},
+    {"egret_proxy_tls_handshake_errors_total", kCounter, "Clients that did not get through their TLS handshake.",
+     [](Source s) { return tls_sum(s, &TlsCounters::handshake_errors); }},
+    {"egret_proxy_tls_protocol_errors_total", kCounter, "Clients that broke TLS afterwards.",
+     [](Source s) { return tls_sum(s, &TlsCounters::protocol_errors); }},
+    {"egret_proxy_reloads_total", kCounter, "Times that SIGHUP put another configuration in force.",
+     [](Source s) { return figure(s.reloads.succeeded.get()); }},
+    {"egret_proxy_reload_errors_total", kCounter, "Times that it was refused, and the old one stayed.",
+     [](Source s) { return figure(s.reloads.failed.get()); }},
+    {"egret_proxy_get_hits_total", kCounter, "Keys that were found.",
+     [](Source s) { return request_sum(s, &RequestFigures::get_hits); }},
+    {"egret_proxy_get_misses_total", kCounter, "Keys that were not.",
+     [](Source s) { return request_sum(s, &RequestFigures::get_misses); }},
+    {"egret_proxy_request_errors_total", kCounter,
+     "Answers `SERVER_ERROR`; of a retrieval each key that could not be had.",
+     [](Source s) { return request_sum(s, &RequestFigures::errors); }},
+    {"egret_proxy_workers", kGauge, "Worker threads.", [](Source s) { return figure(s.workers.size()); }},
+    {"egret_proxy_backends", kGauge, "Backends of the pool.",
+     [](Source s) { return figure(s.config.get()->backends.size()); }},
+};
+
+std::vector<MetricRow> make_table() {
+  std::vector<MetricRow> table = admin::process_metric_rows("egret_proxy");
+  for (const ClientMetric& metric : kClientMetrics) table.push_back({metric.name, metric.type, metric.help});
+  table.push_back({"egret_proxy_requests_total",
+                   kCounter,
+                   "Requests, a retrieval of many keys being one; `touch` includes gat, `other` what is about no key.",
+                   {"command"}});
+  table.push_back(
+      {"egret_proxy_request_seconds", MetricType::kHistogram,
+       "From a request parsed to its answer on its way to the client. What does not wait for a backend is in the "
+       "first bucket."});
+  table.push_back({"egret_proxy_rpc_seconds",
+                   MetricType::kHistogram,
+                   "From a message sent to its response taken in, by which all its ops are answered.",
+                   {"backend"}});
+  table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
+  table.push_back(
+      {"egret_proxy_backend_info", kGauge, "Always 1; `transport` is shm or rdma.", {"backend", "transport"}});
+  table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
+  table.push_back({"egret_proxy_deliveries_total",
+                   kCounter,
+                   "Pushes that came: on shm wake-ups, each for all results of a round.",
+                   {"backend"}});
+  for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
+    if (metric.counter == nullptr) continue;
+    table.push_back({lane_name(metric), kCounter, std::string(metric.help), {"backend", "lane"}});
+  }
+  table.push_back({"egret_proxy_lane_replies_mode",
+                   kGauge,
+                   "Workers whose lane waits for its results to be delivered now (server reply).",
+                   {"backend", "lane"}});
+  table.push_back({"egret_proxy_lane_fetch_size_bytes",
+                   kGauge,
+                   "F: bytes that the first READ of a response takes now; the most of any worker.",
+                   {"backend", "lane"}});
+  return table;
+}
+
+// A worker may know fewer lanes than another: it has not connected yet.
+uint32_t lanes_of(const StatsSource& source, size_t backend) {
+  uint32_t lanes = 0;
+  for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
+  return lanes;
+}
+
+void add_lane(MetricPage& page, const StatsSource& source, size_t backend, const std::string& name, uint32_t lane) {
+  const std::string number = std::to_string(lane);
+  std::vector<const rpc::LaneCounters*> workers;
+  for (const auto& worker : source.workers) {
+    const rpc::SessionCounters& session = *worker->sessions[backend];
+    if (lane < session.lane_count()) workers.push_back(&session.at(lane));
+  }
+  for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
+    if (metric.counter == nullptr) continue;
+    uint64_t total = 0;
+    for (const rpc::LaneCounters* counters : workers) total += (counters->*metric.counter).get();
+    page.add(lane_name(metric), figure(total), {name, number});
+  }
+  uint64_t in_reply_mode = 0;
+  uint64_t fetch_size = 0;
+  for (const rpc::LaneCounters* counters : workers) {
+    if (counters->mode.get() == static_cast<uint64_t>(rpc::LaneMode::kReply)) ++in_reply_mode;
+    fetch_size = std::max(fetch_size, counters->fetch_size.get());
+  }
+  page.add("egret_proxy_lane_replies_mode", figure(in_reply_mode), {name, number});
+  page.add("egret_proxy_lane_fetch_size_bytes", figure(fetch_size), {name, number});
+}
+
+void add_requests(MetricPage& page, const StatsSource& source) {
+  std::vector<const base::Histogram*> durations;
+  for (const auto& worker : source.workers) durations.push_back(&worker->requests.duration);
+  page.add("egret_proxy_request_seconds", admin::add_up(durations));
+  for (size_t kind = 0; kind < kRequestKinds; ++kind) {
+    uint64_t total = 0;
+    for (const auto& worker : source.workers) total += worker->requests.count[kind].get();
+    page.add("egret_proxy_requests_total", figure(total), {kRequestNames[kind]});
+  }
+}
+
+void add_backend(MetricPage& page, const StatsSource& source, size_t backend, const Backend& its) {
+  const std::string& name = its.name;
+  const size_t sessions = open_sessions(source, backend);
+  uint64_t deliveries = 0;
+  std::vector<const base::Histogram*> durations;
+  for (const auto& worker : source.workers) {
+    deliveries += worker->sessions[backend]->deliveries.get();
+    durations.push_back(&worker->sessions[backend]->duration);
+  }
+  page.add("egret_proxy_rpc_seconds", admin::add_up(durations), {name});
+  page.add("egret_proxy_backend_up", sessions == source.workers.size() ? 1 : 0, {name});
+  page.add("egret_proxy_backend_info", 1, {name, its.address.substr(0, its.address.find(':'))});
+  page.add("egret_proxy_backend_sessions", figure(sessions), {name});
+  page.add("egret_proxy_deliveries_total", figure(deliveries), {name});
+  for (uint32_t lane = 0; lane < lanes_of(source, backend); ++lane) add_lane(page, source, backend, name, lane);
+}
+
+}  // namespace
+
+std::span<const MetricRow> metric_table() {
+  static const std::vector<MetricRow> table = make_table();
+  return table;
+}
+
+std::string metrics_markdown() {
+  return admin::metrics_markdown(metric_table());
+}
+
+std::string metrics_text(const StatsSource& source) {
+  MetricPage page(metric_table());
+  admin::add_process_metrics(page, "egret_proxy");
+  for (const ClientMetric& metric : kClientMetrics) page.add(metric.name, metric.value(source));
+  add_requests(page, source);
+  const std::shared_ptr<const Config> config = source.config.get();
+  for (size_t backend = 0; backend < config->backends.size(); ++backend) {
+    add_backend(page, source, backend, config->backends[backend]);
+  }
+  return page.text();
+}
+
+size_t open_sessions(const StatsSource& source, size_t backend) {
+  size_t open = 0;
+  for (const auto& worker : source.workers) open += worker->sessions[backend]->is_open.get();
+  return open;
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,374 @@
+#include "proxy/report/stats_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <event2/event.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "memcache/reply.h"
+#include "proxy/commands/credentials.h"
+
+namespace egret::proxy {
+
+using op::StatId;
+
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
+// What a row's value is computed from.
+struct Source {
+  const StatsSource& proxy;
+  const FanOut& store;
+  rusage usage{};
+
+  uint64_t sum(Counter WorkerStats::*counter) const {
+    uint64_t total = 0;
+    for (const auto& worker : proxy.workers) total += ((*worker).*counter).get();
+    return total;
+  }
+  uint64_t tls_since_reset(Counter TlsCounters::*counter) const {
+    uint64_t total = 0;
+    for (const auto& worker : proxy.workers) total += (worker->tls.*counter).since_mark();
+    return total;
+  }
+  uint64_t since_reset(Counter WorkerStats::*counter) const {
+    uint64_t total = 0;
+    for (const auto& worker : proxy.workers) total += ((*worker).*counter).since_mark();
+    return total;
+  }
+  uint64_t deliveries() const {
+    uint64_t total = 0;
+    for (const auto& worker : proxy.workers) {
+      for (const rpc::SessionCounters* session : worker->sessions) total += session->deliveries.since_mark();
+    }
+    return total;
+  }
+};
+
+std::string seconds(const timeval& own, uint64_t backend_usec) {
+  const uint64_t usec =
+      static_cast<uint64_t>(own.tv_sec) * 1'000'000 + static_cast<uint64_t>(own.tv_usec) + backend_usec;
+  char text[40];
+  std::snprintf(text, sizeof text, "%lu.%06lu", usec / 1'000'000, usec % 1'000'000);
+  return text;
+}
+
+std::string_view yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+std::string_view binding_protocol(memcache::Protocol protocol) {
+  switch (protocol) {
+    case memcache::Protocol::kText:
+      return "ascii";
+    case memcache::Protocol::kBinary:
+      return "binary";
+    case memcache::Protocol::kAuto:
+      break;
+  }
+  return "auto-negotiate";
+}
+
+std::string number(uint64_t value) {
+  return std::to_string(value);
+}
+
+struct Row {
+  std::string_view name;
+  std::string (*value)(const Source&);
+};
+
+#define EGRET_STORE_ROW(name, id)                                          \
+  Row {                                                                    \
+    name, [](const Source& s) { return number(s.store.stat(StatId::id)); } \
+  }
+#define EGRET_WORKER_ROW(name, counter)                                        \
+  Row {                                                                        \
+    name, [](const Source& s) { return number(s.sum(&WorkerStats::counter)); } \
+  }
+#define EGRET_WORKER_SINCE_RESET_ROW(name, counter)                                    \
+  Row {                                                                                \
+    name, [](const Source& s) { return number(s.since_reset(&WorkerStats::counter)); } \
+  }
+
+// memcached's names in memcached's order; rows of what Egret has not (slabs, LRU moves, extstore) are left out; those
+// whose name starts with egret_ are ours.
+constexpr Row kGeneral[] = {
+    {"pid",
+     [](const Source& s) {
+       const int main = s.proxy.config.get()->main_pid;
+       return number(static_cast<uint64_t>(main != 0 ? main : ::getpid()));
+     }},
+    {"uptime", [](const Source& s) { return number((s.proxy.clock->now_ns() - s.proxy.start_ns) / 1'000'000'000); }},
+    {"time", [](const Source& s) { return number(static_cast<uint64_t>(s.proxy.clock->unix_seconds())); }},
+    {"version", [](const Source&) { return std::string(kMemcachedVersion); }},
+    {"libevent", [](const Source&) { return std::string(event_get_version()); }},
+    {"pointer_size", [](const Source&) { return number(8 * sizeof(void*)); }},
+    {"rusage_user", [](const Source& s) { return seconds(s.usage.ru_utime, s.store.stat(StatId::kUserUsec)); }},
+    {"rusage_system", [](const Source& s) { return seconds(s.usage.ru_stime, s.store.stat(StatId::kSystemUsec)); }},
+    {"max_connections", [](const Source& s) { return number(s.proxy.config.get()->max_connections); }},
+    EGRET_WORKER_ROW("curr_connections", curr_connections),
+    EGRET_WORKER_SINCE_RESET_ROW("total_connections", total_connections),
+    {"rejected_connections", [](const Source& s) { return number(s.proxy.accepts.rejected_connections.since_mark()); }},
+    EGRET_WORKER_ROW("connection_structures", curr_connections),
+    EGRET_STORE_ROW("cmd_get", kCmdGet),
+    EGRET_STORE_ROW("cmd_set", kCmdSet),
+    EGRET_STORE_ROW("cmd_flush", kCmdFlush),
+    EGRET_STORE_ROW("cmd_touch", kCmdTouch),
+    EGRET_STORE_ROW("cmd_meta", kCmdMeta),
+    EGRET_STORE_ROW("get_hits", kGetHits),
+    EGRET_STORE_ROW("get_misses", kGetMisses),
+    EGRET_STORE_ROW("get_expired", kGetExpired),
+    EGRET_STORE_ROW("get_flushed", kGetFlushed),
+    EGRET_STORE_ROW("delete_misses", kDeleteMisses),
+    EGRET_STORE_ROW("delete_hits", kDeleteHits),
+    EGRET_STORE_ROW("incr_misses", kIncrMisses),
+    EGRET_STORE_ROW("incr_hits", kIncrHits),
+    EGRET_STORE_ROW("decr_misses", kDecrMisses),
+    EGRET_STORE_ROW("decr_hits", kDecrHits),
+    EGRET_STORE_ROW("cas_misses", kCasMisses),
+    EGRET_STORE_ROW("cas_hits", kCasHits),
+    EGRET_STORE_ROW("cas_badval", kCasBadval),
+    EGRET_STORE_ROW("touch_hits", kTouchHits),
+    EGRET_STORE_ROW("touch_misses", kTouchMisses),
+    EGRET_STORE_ROW("store_too_large", kStoreTooLarge),
+    EGRET_STORE_ROW("store_no_memory", kStoreNoMemory),
+    EGRET_WORKER_SINCE_RESET_ROW("auth_cmds", auth_cmds),
+    EGRET_WORKER_SINCE_RESET_ROW("auth_errors", auth_errors),
+    EGRET_WORKER_SINCE_RESET_ROW("idle_kicks", idle_kicks),
+    EGRET_WORKER_SINCE_RESET_ROW("bytes_read", bytes_read),
+    EGRET_WORKER_SINCE_RESET_ROW("bytes_written", bytes_written),
+    EGRET_STORE_ROW("limit_maxbytes", kLimitMaxbytes),
+    {"accepting_conns", [](const Source& s) { return number(1 - s.proxy.accepts.is_disabled.get()); }},
+    {"listen_disabled_num", [](const Source& s) { return number(s.proxy.accepts.disabled.since_mark()); }},
+    {"time_in_listen_disabled_us", [](const Source& s) { return number(s.proxy.accepts.disabled_us.since_mark()); }},
+    {"threads", [](const Source& s) { return number(s.proxy.workers.size()); }},
+    {"conn_yields", [](const Source&) { return number(0); }},
+    {"hash_is_expanding", [](const Source&) { return number(0); }},
+    {"malloc_fails", [](const Source&) { return number(0); }},
+    EGRET_STORE_ROW("bytes", kBytes),
+    EGRET_STORE_ROW("curr_items", kCurrItems),
+    EGRET_STORE_ROW("total_items", kTotalItems),
+    EGRET_STORE_ROW("expired_unfetched", kExpiredUnfetched),
+    EGRET_STORE_ROW("evicted_unfetched", kEvictedUnfetched),
+    EGRET_STORE_ROW("evictions", kEvictions),
+    EGRET_STORE_ROW("reclaimed", kReclaimed),
+    {"ssl_new_sessions", [](const Source& s) { return number(s.tls_since_reset(&TlsCounters::new_sessions)); }},
+    {"ssl_handshake_errors", [](const Source& s) { return number(s.tls_since_reset(&TlsCounters::handshake_errors)); }},
+    {"ssl_proto_errors", [](const Source& s) { return number(s.tls_since_reset(&TlsCounters::protocol_errors)); }},
+    {"time_since_server_cert_refresh", [](const Source& s) { return number(s.proxy.tls->seconds_since_refresh()); }},
+    {"egret_backends", [](const Source& s) { return number(s.store.backends()); }},
+    {"egret_backends_up", [](const Source& s) { return number(s.store.backends_up()); }},
+    EGRET_STORE_ROW("egret_backend_pid", kPid),
+    EGRET_STORE_ROW("egret_backend_uptime", kUptime),
+    {"egret_deliveries", [](const Source& s) { return number(s.deliveries()); }},
+};
+
+bool speaks_tls(const StatsSource& source) {
+  return source.tls != nullptr && source.tls->is_on();
+}
+
+// As memcached, those of what is switched off are left out.
+bool has_row(const StatsSource& source, std::string_view name) {
+  const auto held = source.config.get();
+  const Config& config = *held;
+  if (name == "rejected_connections") return config.maxconns_fast;
+  if (name == "idle_kicks") return config.idle_timeout_ns != 0;
+  if (name == "ssl_new_sessions") return speaks_tls(source) && config.tls.session_cache;
+  if (name.starts_with("ssl_") || name == "time_since_server_cert_refresh") return speaks_tls(source);
+  return true;
+}
+
+// The store's inner life, of which memcached has no counterpart: rows of op::stat_table() from here on, under its
+// names.
+constexpr StatId kFirstInnerRow = StatId::kExpired;
+
+#undef EGRET_STORE_ROW
+#undef EGRET_WORKER_ROW
+#undef EGRET_WORKER_SINCE_RESET_ROW
+
+void add_row(std::string& text, std::string_view name, std::string_view value) {
+  const size_t begin = text.size();
+  text.resize(begin + memcache::max_stat(name.size(), value.size()));
+  char* end = memcache::write_stat(text.data() + begin, name, value);
+  text.resize(static_cast<size_t>(end - text.data()));
+}
+
+// As memcached's, and as the unset ones of a memcached without TLS.
+void add_tls_settings(std::string& text, const Config& config) {
+  const TlsOptions& tls = config.tls;
+  const auto or_else = [](const std::string& value, std::string_view unset) {
+    return value.empty() ? std::string(unset) : value;
+  };
+  add_row(text, "ssl_enabled", config.has_tls() ? "yes" : "no");
+  add_row(text, "ssl_chain_cert", or_else(tls.certificate, "(null)"));
+  add_row(text, "ssl_key", or_else(tls.key, "(null)"));
+  add_row(text, "ssl_verify_mode", number(static_cast<uint64_t>(tls.verify_flags())));
+  add_row(text, "ssl_keyformat", "1");  // PEM
+  add_row(text, "ssl_ciphers", or_else(tls.ciphers, "NULL"));
+  add_row(text, "ssl_ca_cert", or_else(tls.ca_certificate, "NULL"));
+  add_row(text, "ssl_wbuf_size", "16384");
+  add_row(text, "ssl_session_cache", tls.session_cache ? "yes" : "no");
+  add_row(text, "ssl_kernel_tls", "no");
+  add_row(text, "ssl_min_version", "tlsv1." + number(tls.min_version));
+}
+
+// The sums of all lanes that have a row of their own here; metrics that follow each other may share one.
+void add_lane_totals(std::string& text, const StatsSource& source) {
+  rpc::LaneCounters all;
+  for (const auto& worker : source.workers) {
+    for (const rpc::SessionCounters* session : worker->sessions) all += session->sum();
+  }
+  const auto metrics = rpc::lane_metrics();
+  uint64_t total = 0;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (metrics[i].total.empty()) continue;
+    total += (all.*metrics[i].counter).since_mark();
+    if (i + 1 < metrics.size() && metrics[i + 1].total == metrics[i].total) continue;
+    add_row(text, metrics[i].total, number(std::exchange(total, 0)));
+  }
+}
+
+// The lanes of one backend, over the workers. A worker may know fewer lanes than another: it has not connected yet.
+void add_lanes(std::string& text, const StatsSource& source, size_t backend, const std::string& address) {
+  const std::string prefix = "backend:" + number(backend) + ":";
+  uint32_t lanes = 0;
+  for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
+  add_row(text, prefix + "address", address);
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    std::vector<const rpc::LaneCounters*> workers;
+    for (const auto& worker : source.workers) {
+      const rpc::SessionCounters& session = *worker->sessions[backend];
+      if (lane < session.lane_count()) workers.push_back(&session.at(lane));
+    }
+    for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
+      add_row(text, prefix + "lane:" + number(lane) + ":" + std::string(metric.name), metric.value(workers));
+    }
+  }
+}
+
+}  // namespace
+
+std::string general_report(const StatsSource& source, const FanOut& store) {
+  Source from{source, store};
+  ::getrusage(RUSAGE_SELF, &from.usage);
+  std::string text;
+  for (const Row& row : kGeneral) {
+    if (has_row(source, row.name)) add_row(text, row.name, row.value(from));
+  }
+  for (const op::StatInfo& info : op::stat_table()) {
+    if (info.id >= kFirstInnerRow) add_row(text, "egret_" + std::string(info.name), number(store.stat(info.id)));
+  }
+  add_lane_totals(text, source);
+  return text.append(memcache::kEnd);
+}
+
+std::string lanes_report(const StatsSource& source) {
+  std::string text;
+  const auto config = source.config.get();
+  for (size_t backend = 0; backend < config->backends.size(); ++backend) {
+    add_lanes(text, source, backend, config->backends[backend].address);
+  }
+  return text.append(memcache::kEnd);
+}
+
+std::string check_report(const std::vector<std::string>& complaints) {
+  std::string text;
+  for (size_t i = 0; i < complaints.size(); ++i) {
+    const std::string said = complaints[i].empty() ? "ok" : base::one_line(complaints[i]);
+    text += "STAT partition_" + std::to_string(i) + " " + said + "\r\n";
+  }
+  return text.append(memcache::kEnd);
+}
+
+std::string lane_metrics_markdown() {
+  std::string text = "| `backend:B:lane:L:` | sum in `stats` | what it says |\n| --- | --- | --- |\n";
+  for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
+    const std::string total = metric.total.empty() ? "" : "`" + std::string(metric.total) + "`";
+    text += "| `" + std::string(metric.name) + "` | " + total + " | " + std::string(metric.help) + " |\n";
+  }
+  return text;
+}
+
+namespace {
+
+// Changes the row, or adds it.
+void set_row(std::string& text, const std::string& name, const std::string& value) {
+  const std::string head = "STAT " + name + " ";
+  const size_t at = text.find(head);
+  if (at == std::string::npos) return add_row(text, name, value);
+  text.replace(at + head.size(), text.find("\r\n", at) - at - head.size(), value);
+}
+
+}  // namespace
+
+std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory, bool evicts) {
+  const auto held = source.config.get();
+  const Config& config = *held;
+  std::string port = "0";
+  std::string inter = "NULL";
+  std::string domain_socket = "NULL";
+  for (const ListenAddress& address : config.listen) {
+    if (address.is_unix()) {
+      domain_socket = address.host;
+    } else if (port == "0") {
+      port = number(address.port);
+      inter = address.host == "*" ? "NULL" : address.host;
+    }
+  }
+  std::string text;
+  add_row(text, "maxbytes", number(memory));
+  add_row(text, "maxconns", number(config.max_connections));
+  add_row(text, "tcpport", port);
+  add_row(text, "udpport", "0");
+  add_row(text, "inter", inter);
+  add_row(text, "verbosity", "0");
+  add_row(text, "oldest", "0");
+  add_row(text, "evictions", evicts ? "on" : "off");
+  add_row(text, "domain_socket", domain_socket);
+  add_row(text, "umask", config.unix_mode[0] == '0' ? config.unix_mode.substr(1) : config.unix_mode);
+  add_row(text, "shutdown_command", yes_or_no(config.allow_shutdown));
+  add_row(text, "num_threads", number(config.workers));
+  add_row(text, "stat_key_prefix", ":");
+  add_row(text, "detail_enabled", yes_or_no(source.admin.prefixes.is_on()));
+  add_row(text, "cas_enabled", "yes");
+  add_row(text, "tcp_backlog", number(config.backlog));
+  add_row(text, "binding_protocol", binding_protocol(config.protocol));
+  add_row(text, "auth_enabled_sasl", yes_or_no(config.credentials != nullptr));
+  add_row(text, "auth_enabled_ascii", config.credentials != nullptr ? config.credentials->path() : "no");
+  add_row(text, "item_size_max", number(item_size_max));
+  add_row(text, "maxconns_fast", yes_or_no(config.maxconns_fast));
+  add_row(text, "flush_enabled", yes_or_no(config.allow_flush));
+  add_row(text, "lru_crawler", yes_or_no(source.admin.crawler_is_enabled));
+  add_row(text, "dump_enabled", yes_or_no(config.allow_dump));
+  add_row(text, "hash_algorithm", "xxh3");
+  add_row(text, "idle_timeout", number((config.idle_timeout_ns + kSecondNs - 1) / kSecondNs));
+  add_row(text, "track_sizes", "yes");
+  add_tls_settings(text, config);
+  for (const std::string& told : config.told_settings) {
+    const size_t equals = told.find('=');
+    if (equals != std::string::npos) set_row(text, told.substr(0, equals), told.substr(equals + 1));
+  }
+  return text.append(memcache::kEnd);
+}
+
+void reset_stats(const StatsSource& source) {
+  source.admin.prefixes.clear();
+  AcceptCounters& accepts = source.accepts;
+  for (Counter* counter : {&accepts.rejected_connections, &accepts.disabled, &accepts.disabled_us}) counter->mark();
+  for (const auto& worker : source.workers) {
+    for (Counter* counter : {&worker->total_connections, &worker->bytes_read, &worker->bytes_written,
+                             &worker->idle_kicks, &worker->auth_cmds, &worker->auth_errors, &worker->tls.new_sessions,
+                             &worker->tls.handshake_errors, &worker->tls.protocol_errors}) {
+      counter->mark();
+    }
+    for (rpc::SessionCounters* session : worker->sessions) session->mark();
+  }
+}
+
+}  // namespace egret::proxy
