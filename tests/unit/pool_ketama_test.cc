@@ -47,12 +47,12 @@ TEST_CASE("a key beyond the last point belongs to the first point's server") {
 }
 
 TEST_CASE("the default port is no part of a name") {
-  CHECK(pool::ketama_name("host:11211") == "host");
-  CHECK(pool::ketama_name("host:11212") == "host:11212");
-  CHECK(pool::ketama_name("host:111211") == "host:111211");
-  CHECK(pool::ketama_name("::1:11211") == "::1");
-  CHECK(pool::ketama_name("/run/x.sock") == "/run/x.sock");
-  CHECK(pool::ketama_name(":11211") == ":11211");  // what would be left names nobody
+  CHECK(ketama_name("host:11211") == "host");
+  CHECK(ketama_name("host:11212") == "host:11212");
+  CHECK(ketama_name("host:111211") == "host:111211");
+  CHECK(ketama_name("::1:11211") == "::1");
+  CHECK(ketama_name("/run/x.sock") == "/run/x.sock");
+  CHECK(ketama_name(":11211") == ":11211");  // what would be left names nobody
   CHECK(placement({{"a"}, {"b"}, {"c:1"}}) == placement({{"a:11211"}, {"b:11211"}, {"c:1"}}));
 }
 
