@@ -59,7 +59,7 @@ std::map<std::string, std::string> rows_of(const std::string& text) {
 }
 
 std::map<std::string, std::string> general(const StatsSource& source) {
-  pool::Pool router;
+  egret::pool::Pool router;
   Nobody owner;
   owner.source = &source;
   (new FanOut(router, {}, owner))->start();  // deletes itself
