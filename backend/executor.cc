@@ -188,6 +188,13 @@ Executor::Upload* Executor::find_upload(LaneState& lane, const Op& op) {
   return at == lane.uploads.end() ? nullptr : &*at;
 }
 
+// No session takes the room of all: half of what uploads may hold, or one item of the largest size.
+bool Executor::has_upload_room(const LaneState& lane, uint32_t length) const {
+  uint64_t open = 0;
+  for (const Upload& upload : lane.uploads) open += upload.parts ? upload.parts.total_length() : 0;
+  return open == 0 || open + length <= std::max<uint64_t>(options_.item_size_max, store_->memory_limit() / 16);
+}
+
 Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
   LaneState& lane = lane_state(lane_id);
   Upload* upload = find_upload(lane, op);
@@ -195,7 +202,9 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
     // Only a first part may open one: the rest of an upload that was dropped is not a new one.
     if (op.offset != 0) return answer(ResultCode::kNoUpload);
     if (lane.uploads.size() >= kMaxUploadsPerLane) return answer(ResultCode::kOutOfMemory);
+    const bool may_open = has_upload_room(lane, op.length);
     auto reserved = store_->reserve(op.key, op.length);
+    if (reserved.code == ResultCode::kOk && !may_open) reserved = {ResultCode::kOutOfMemory, {}};
     lane.uploads.push_back({op.upload_id, std::move(reserved.upload), reserved.code, now_ns_});
     upload = &lane.uploads.back();
     next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kUploadIdleNs);

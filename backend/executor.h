@@ -79,6 +79,7 @@ class Executor final : public rpc::OpHandler {
   op::Result admin(const op::Op& op);
   op::ResultCode set_memory_limit(std::string_view bytes);
   op::Result check();
+  bool has_upload_room(const LaneState& lane, uint32_t length) const;
   Upload* find_upload(LaneState& lane, const op::Op& op);
   void drop_overdue();
 

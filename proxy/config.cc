@@ -218,9 +218,25 @@ constexpr OptionRow kTable[] = {
     {.name = "large_value_memory",
      .type = OptionType::kSize,
      .default_value = "64MiB",
-     .help = "Memory for values larger than a slot while they are put together (half) or collected from clients "
-             "(half), over all "
-             "workers.",
+     .help =
+         "Memory for large values (those that are fetched in several messages) from when they are put together until "
+         "their clients have taken them, over all workers. Each connection has at most one; others wait.",
+     .min = kMiB,
+     .max = int64_t{1} << 40,
+     .applied_by = kReload},
+    {.name = "connection_memory",
+     .type = OptionType::kSize,
+     .default_value = "512KiB",
+     .help = "Memory that one client connection may hold: answers that it has not read, and places for those that are "
+             "awaited. At the limit its commands are not read until it has read answers.",
+     .min = 64 * 1024,
+     .max = int64_t{1} << 40,
+     .applied_by = kReload},
+    {.name = "client_memory",
+     .type = OptionType::kSize,
+     .default_value = "256MiB",
+     .help = "The same for all client connections together; each worker has an equal share. At the limit only those "
+             "connections are read that hold nothing.",
      .min = kMiB,
      .max = int64_t{1} << 40,
      .applied_by = kReload},
@@ -483,6 +499,8 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.allow_dump = options.flag("allow_dump");
   config.allow_shutdown = options.flag("allow_shutdown");
   config.large_value_memory = options.size("large_value_memory");
+  config.connection_memory = options.size("connection_memory");
+  config.client_memory = options.size("client_memory");
   if (const std::string& path = options.text("secret_file"); !path.empty()) {
     auto secret = base::read_secret(path);
     if (!secret) return options.error("secret_file", secret.message());

@@ -64,6 +64,8 @@ struct Config {
   bool allow_dump = true;
   bool allow_shutdown = false;
   uint64_t large_value_memory = 0;         // over all workers
+  uint64_t connection_memory = 0;          // of each connection
+  uint64_t client_memory = 0;              // over all connections
   rpc::SessionOptions session;             // address and worker_id are filled in per session
   int main_pid = 0;                        // 0: ours
   std::vector<std::string> told_settings;  // "NAME=VALUE"

@@ -36,7 +36,7 @@ void Frontend::EventDeleter::operator()(event_base* base) const {
   event_base_free(base);
 }
 
-Frontend::Frontend(StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
+Frontend::Frontend(ProxyState& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
                    base::Reloader& reloader)
     : config_(stats.config.get()),
       stats_(stats),

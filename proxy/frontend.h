@@ -25,7 +25,7 @@ namespace egret::proxy {
 class Frontend {
  public:
   // `stats` holds the configuration in force, which `reloader` replaces.
-  Frontend(StatsSource& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
+  Frontend(ProxyState& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
            base::Reloader& reloader);
   ~Frontend();
 
@@ -69,7 +69,7 @@ class Frontend {
   void ping_watchdog();
 
   std::shared_ptr<const Config> config_;  // the one in force
-  StatsSource& stats_;
+  ProxyState& stats_;
   std::vector<std::unique_ptr<Worker>>& workers_;
   base::Watchdog& watchdog_;
   base::Reloader& reloader_;

@@ -63,7 +63,7 @@ int serve(Config config, ListenSockets inherited, std::vector<base::InheritedFd>
   fit_connections(config);
   base::log_problems(check_start(config));
   const base::SystemClock clock;
-  StatsSource stats;
+  ProxyState stats;
   stats.clock = &clock;
   stats.start_ns = clock.now_ns();
   for (uint32_t number = 0; number < config.workers; ++number) stats.workers.push_back(std::make_unique<WorkerStats>());

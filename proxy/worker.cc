@@ -23,19 +23,16 @@ namespace egret::proxy {
 using rpc::ClientSession;
 
 namespace {
-constexpr size_t kInputBlock = 64 * 1024;
-constexpr uint32_t kComings = 200;  // lines of sessions that open, and that are lost, in ten seconds
+constexpr uint32_t kMaxSessionLogLines = 200;  // about sessions that open, and about those that are lost, in 10 s
 constexpr timeval kKeepAlive{0, static_cast<suseconds_t>(transport::kKeepAliveNs / 1000)};
 constexpr timeval kReturnMemoryAfter{1, 0};
-constexpr uint64_t kHandshakeNs = 10'000'000'000;  // what clients get for what comes before their first byte
-// Connections are looked through no more often than this part of idle_timeout: which it may be exceeded by.
-constexpr uint64_t kPatienceParts = 8;
-constexpr uint64_t kMaxPatienceStep = 1'000'000'000;
-constexpr uint64_t kMinPatienceStep = 10'000'000;
+// Timeouts of clients are checked at most this many times within the shortest of them, so one may be exceeded by an
+// eighth.
+constexpr uint64_t kTimeoutChecks = 8;
+constexpr uint64_t kMaxTimeoutStepNs = 1'000'000'000;
+constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr timeval kTick{0, static_cast<suseconds_t>(ClientSession::kTickNs / 1000)};
-// A slot's room for a value is its size less the headers and the longest key.
-constexpr size_t kInlineValue = 16384 - 24 - 32 - 256;
 
 uint64_t random_u64() {
   uint64_t value = 0;
@@ -51,57 +48,27 @@ void Worker::EventDeleter::operator()(event_base* base) const {
   event_base_free(base);
 }
 
-Worker::Worker(uint32_t number, const base::Clock& clock, const StatsSource& source, base::Watchdog& watchdog)
+Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, base::Watchdog& watchdog)
     : number_(number),
-      clock_(clock),
       watchdog_(watchdog),
       base_(event_base_new()),
-      output_pool_(OutputQueue::kBlockSize),
-      input_pool_(kInputBlock),
-      reply_pool_(pass_ns, source.workers[number]->requests),
-      scratch_memory_(std::make_unique<char[]>(kInputBlock)),
-      router_storage_(ring_of(source.config.get()->backends)),
-      get_budget_(0),
-      set_budget_(0),
+      context_(proxy, number, clock, base_.get()),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   EGRET_CHECK(base_ != nullptr && wake_fd_.is_open());
-  events = base_.get();
-  router = &router_storage_;
-  replies = &reply_pool_;
-  output_blocks = &output_pool_;
-  input_blocks = &input_pool_;
-  large_values = &get_budget_;
-  collected_values = &set_budget_;
-  stats_source = &source;
-  stats = source.workers[number].get();
-  scratch = scratch_memory_.get();
-  limits.inline_value = kInlineValue;
-  take_config();
-  EGRET_CHECK(memcache::ClientParser::min_buffer(limits) <= kInputBlock);
   inbox_event_.reset(event_new(
-      events, wake_fd_.get(), EV_READ | EV_PERSIST | EV_ET,
+      base_.get(), wake_fd_.get(), EV_READ | EV_PERSIST | EV_ET,
       [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));
   tick_.reset(event_new(
-      events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
+      base_.get(), -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
   return_memory_.reset(event_new(
       base_.get(), -1, 0, [](int, short, void* self) { static_cast<Worker*>(self)->return_memory(); }, this));
   keep_alive_.reset(event_new(
-      events, -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_keep_alive(); }, this));
-  patience_event_.reset(event_new(
-      events, -1, 0, [](int, short, void* self) { static_cast<Worker*>(self)->on_patience(); }, this));
-  EGRET_CHECK(patience_event_ != nullptr && keep_alive_ != nullptr && return_memory_ != nullptr &&
+      base_.get(), -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_keep_alive(); }, this));
+  timeouts_event_.reset(event_new(
+      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Worker*>(self)->on_timeouts(); }, this));
+  EGRET_CHECK(timeouts_event_ != nullptr && keep_alive_ != nullptr && return_memory_ != nullptr &&
               inbox_event_ != nullptr && tick_ != nullptr && event_add(inbox_event_.get(), nullptr) == 0);
-  for (const Backend& backend : config->backends) add_session(backend);
-}
-
-// What of the configuration is kept elsewhere than in it.
-void Worker::take_config() {
-  config = stats_source->config.get();
-  patience.idle_ns = config->idle_timeout_ns;
-  patience.handshake_ns = patience.idle_ns == 0 ? kHandshakeNs : std::min(kHandshakeNs, patience.idle_ns);
-  get_budget_.set_limit(config->large_value_memory / config->workers / 2);
-  set_budget_.set_limit(config->large_value_memory / config->workers / 2);
-  for (const auto& session : router_storage_.sessions()) session->set_options(config->session);
+  for (const Backend& backend : context_.config->backends) add_session(backend);
 }
 
 Worker::~Worker() {
@@ -109,12 +76,12 @@ Worker::~Worker() {
 }
 
 void Worker::add_session(const Backend& backend) {
-  rpc::SessionOptions options = config->session;
+  rpc::SessionOptions options = context_.config->session;
   options.address = backend.address;
   options.worker_id = random_u64();
-  auto session = std::make_unique<ClientSession>(options, clock_, *this, transport::connect);
-  stats->sessions.push_back(&session->counters());
-  router_storage_.add(std::move(session));
+  auto session = std::make_unique<ClientSession>(options, context_.clock, *this, transport::connect);
+  context_.stats.sessions.push_back(&session->counters());
+  context_.pool.add(std::move(session));
   session_events_.emplace_back();
 }
 
@@ -132,45 +99,52 @@ void Worker::join() {
 void Worker::run() {
   pthread_setname_np(pthread_self(), ("worker-" + std::to_string(number_)).c_str());
   // From the last CPU down; the backend on the same host counts from the first up.
-  if (config->pin) base::pin_this_thread(cpus_[cpus_.size() - 1 - number_ % cpus_.size()]);
-  unsettled_ = static_cast<uint32_t>(router_storage_.sessions().size());
-  for (const auto& session : router_storage_.sessions()) session->start();
+  if (context_.config->pin) base::pin_this_thread(cpus_[cpus_.size() - 1 - number_ % cpus_.size()]);
+  unsettled_ = static_cast<uint32_t>(context_.pool.sessions().size());
+  for (const auto& session : context_.pool.sessions()) session->start();
   keep_ticking();  // for those that could not connect at once
   while (!is_finished()) {
     wait_for_events();
     run_passes();
-    bury_dead();
+    destroy_dead();
     keep_ticking();
   }
   connections_.clear();
-  for (const auto& session : router_storage_.sessions()) session->close();
+  for (const auto& session : context_.pool.sessions()) session->close();
 }
 
 // Sockets: clients' bytes are read, parsed and appended to messages from within.
 void Worker::wait_for_events() {
   const bool block = may_block();
-  pass_begun_ = false;
-  event_base_loop(events, EVLOOP_ONCE | (block ? 0 : EVLOOP_NONBLOCK));
-  begin_pass();
+  context_.pass_has_begun = false;
+  event_base_loop(base_.get(), EVLOOP_ONCE | (block ? 0 : EVLOOP_NONBLOCK));
+  context_.begin_pass();
 }
 
-// What was appended goes out, what has come in is answered; until nothing moves any more without waiting.
+// Requests and results move until nothing does without waiting; then what there is to say to clients is sent, once for
+// each. Sending may let a client go on (its large value has left, or slots are free again): then once more.
 void Worker::run_passes() {
+  do {
+    move_requests();
+    send_answers();
+  } while (has_appended());
+}
+
+void Worker::move_requests() {
   flush_sessions();
   while (true) {
-    pass_ns = clock_.now_ns();  // answers that are there already took some time, too
+    context_.pass_ns = context_.clock.now_ns();  // answers that are there already took some time, too
     const bool fetched = fetch_results();
     const bool resumed = resume_connections();
-    if (!fetched && !resumed) break;
+    if (!fetched && !resumed) return;
     flush_sessions();
   }
-  send_answers();
 }
 
 // Either it is worth looking again at once, or want is set, the slots have been looked at once more, and sleep is safe.
 bool Worker::may_block() {
-  if (std::exchange(buried_, false)) return false;  // what they held may have let others go on
-  for (const auto& session : router_storage_.sessions()) {
+  if (std::exchange(destroyed_, false)) return false;  // what they held may have let others go on
+  for (const auto& session : context_.pool.sessions()) {
     if (session->is_open() && session->should_spin()) return false;
   }
   bool quiet = is_quiet();
@@ -179,72 +153,75 @@ bool Worker::may_block() {
     quiet = is_quiet();  // what that has answered is often all that there was to wait for
     if (!quiet) run_passes();
   }
-  return quiet && with_output_.empty() && resumable_.empty() && dead_.empty();
+  const PassLists& lists = context_.lists;
+  return quiet && lists.with_output.empty() && lists.resumable.empty() && lists.dead.empty();
+}
+
+// Somebody has asked for something, or may, since the sessions were flushed.
+bool Worker::has_appended() const {
+  if (!context_.lists.resumable.empty()) return true;
+  return std::ranges::any_of(context_.pool.sessions(), [](const auto& session) {
+    return session->is_open() && (session->has_open_messages() || session->may_hand_out_credit());
+  });
 }
 
 // Whoever answers from now on wakes us.
 bool Worker::is_quiet() {
   bool quiet = true;
-  for (const auto& session : router_storage_.sessions()) quiet &= session->prepare_sleep();
+  for (const auto& session : context_.pool.sessions()) quiet &= session->prepare_sleep();
   return quiet;
 }
 
-void Worker::begin_pass() {
-  if (pass_begun_) return;
-  pass_begun_ = true;
-  pass_ns = clock_.now_ns();
-  for (const auto& session : router_storage_.sessions()) session->begin_pass();
-}
-
 void Worker::flush_sessions() {
-  for (const auto& session : router_storage_.sessions()) session->flush();
+  for (const auto& session : context_.pool.sessions()) session->flush();
 }
 
 bool Worker::fetch_results() {
   bool any = false;
-  for (const auto& session : router_storage_.sessions()) any |= session->fetch();
+  for (const auto& session : context_.pool.sessions()) any |= session->fetch();
   return any;
 }
 
 bool Worker::resume_connections() {
   bool any = false;
-  for (const auto& session : router_storage_.sessions()) any |= session->hand_out_credit();
+  for (const auto& session : context_.pool.sessions()) any |= session->hand_out_credit();
   std::vector<Connection*> now;
-  now.swap(resumable_);
+  now.swap(context_.lists.resumable);
   for (Connection* connection : now) {
     connection->listed_for_resume = false;
     connection->resume();
     any = true;
   }
   now.clear();
-  if (resumable_.empty()) resumable_.swap(now);  // keep the memory
+  if (context_.lists.resumable.empty()) context_.lists.resumable.swap(now);  // keep the memory
   return any;
 }
 
 void Worker::send_answers() {
   // Sending may let a connection produce more, which the next pass sends.
   std::vector<Connection*> now;
-  now.swap(with_output_);
+  now.swap(context_.lists.with_output);
   for (Connection* connection : now) {
     connection->listed_for_output = false;
     connection->send_output();
   }
   now.clear();
-  if (with_output_.empty()) with_output_.swap(now);
+  if (context_.lists.with_output.empty()) context_.lists.with_output.swap(now);
 }
 
-void Worker::bury_dead() {
-  buried_ = !dead_.empty();
-  for (Connection* connection : dead_) {
-    std::erase(with_output_, connection);
-    std::erase(resumable_, connection);
+void Worker::destroy_dead() {
+  PassLists& lists = context_.lists;
+  destroyed_ = !lists.dead.empty();
+  for (Connection* connection : lists.dead) {
+    std::erase(lists.with_output, connection);
+    std::erase(lists.resumable, connection);
     const size_t index = connection->index;
     connections_[index].swap(connections_.back());
     connections_[index]->index = index;
     connections_.pop_back();
   }
-  dead_.clear();
-  if (buried_ && !event_pending(return_memory_.get(), EV_TIMEOUT, nullptr)) {
+  lists.dead.clear();
+  if (destroyed_ && !event_pending(return_memory_.get(), EV_TIMEOUT, nullptr)) {
     event_add(return_memory_.get(), &kReturnMemoryAfter);
   }
 }
@@ -264,10 +241,10 @@ void Worker::keep_ticking() {
 }
 
 void Worker::on_tick() {
-  begin_pass();
-  for (const auto& session : router_storage_.sessions()) session->tick();
+  context_.begin_pass();
+  for (const auto& session : context_.pool.sessions()) session->tick();
   if (stop_deadline_ns_ != 0) {
-    for (const auto& connection : connections_) connection->hurry(pass_ns >= stop_reading_ns_);
+    for (const auto& connection : connections_) connection->hurry(context_.pass_ns >= stop_reading_ns_);
   }
   if (needs_tick()) return;
   ticking_ = false;
@@ -275,9 +252,9 @@ void Worker::on_tick() {
 }
 
 void Worker::on_keep_alive() {
-  begin_pass();
+  context_.begin_pass();
   bool needed = false;
-  for (const auto& session : router_storage_.sessions()) {
+  for (const auto& session : context_.pool.sessions()) {
     session->keep_alive();
     needed |= session->needs_keep_alive();
   }
@@ -286,7 +263,7 @@ void Worker::on_keep_alive() {
 
 bool Worker::needs_tick() const {
   bool needed = stop_deadline_ns_ != 0;
-  for (const auto& session : router_storage_.sessions()) needed |= session->needs_tick();
+  for (const auto& session : context_.pool.sessions()) needed |= session->needs_tick();
   return needed;
 }
 
@@ -294,76 +271,61 @@ bool Worker::needs_tick() const {
 // ------------------------------------------------------------------------------------------
 
 // No connection has a timer of its own, and none is touched when it is used: now and then all are looked through.
-void Worker::look_after(uint64_t ends_ns) {
-  if (ends_ns >= patience_ends_ns_) return;
-  patience_ends_ns_ = ends_ns;
-  const uint64_t now_ns = clock_.now_ns();
+void Worker::check_timeouts_at(uint64_t ends_ns) {
+  if (ends_ns >= timeouts_checked_ns_) return;
+  timeouts_checked_ns_ = ends_ns;
+  const uint64_t now_ns = context_.clock.now_ns();
   const uint64_t wait_us = ends_ns > now_ns ? (ends_ns - now_ns) / 1000 + 1 : 1;
   const timeval wait{static_cast<time_t>(wait_us / 1'000'000), static_cast<suseconds_t>(wait_us % 1'000'000)};
-  event_add(patience_event_.get(), &wait);
+  event_add(timeouts_event_.get(), &wait);
 }
 
-void Worker::on_patience() {
-  begin_pass();
+void Worker::on_timeouts() {
+  context_.begin_pass();
+  const ClientTimeouts& timeouts = context_.timeouts;
   uint64_t next_ns = Connection::kNever;
   for (const auto& connection : connections_) {
-    const uint64_t ends_ns = connection->patience_ends_ns();
-    if (ends_ns <= pass_ns) {
-      connection->lose_patience();
+    const uint64_t ends_ns = connection->times_out_ns();
+    if (ends_ns <= context_.pass_ns) {
+      connection->time_out();
     } else {
       next_ns = std::min(next_ns, ends_ns);
     }
   }
   // One that waits for its answer is not idle, but may be when it has it.
-  if (patience.idle_ns != 0 && !connections_.empty()) next_ns = std::min(next_ns, pass_ns + patience.idle_ns);
-  const uint64_t step_ns = std::clamp(patience.handshake_ns / kPatienceParts, kMinPatienceStep, kMaxPatienceStep);
-  patience_ends_ns_ = Connection::kNever;
-  if (next_ns != Connection::kNever) look_after(std::max(next_ns, pass_ns + step_ns));
-}
-
-// --- what connections tell
-// -----------------------------------------------------------------------------------------------
-
-void Worker::has_output(Connection& connection) {
-  if (std::exchange(connection.listed_for_output, true)) return;
-  with_output_.push_back(&connection);
-}
-
-void Worker::may_resume(Connection& connection) {
-  if (std::exchange(connection.listed_for_resume, true)) return;
-  resumable_.push_back(&connection);
-}
-
-void Worker::has_died(Connection& connection) {
-  dead_.push_back(&connection);
+  if (timeouts.idle_ns != 0 && !connections_.empty()) next_ns = std::min(next_ns, context_.pass_ns + timeouts.idle_ns);
+  const uint64_t step_ns = std::clamp(timeouts.handshake_ns / kTimeoutChecks, kMinTimeoutStepNs, kMaxTimeoutStepNs);
+  timeouts_checked_ns_ = Connection::kNever;
+  if (next_ns != Connection::kNever) check_timeouts_at(std::max(next_ns, context_.pass_ns + step_ns));
 }
 
 // --- sessions
 // ------------------------------------------------------------------------------------------------------------
 
 size_t Worker::index_of(const ClientSession& session) const {
-  const auto& sessions = router_storage_.sessions();
+  const auto& sessions = context_.pool.sessions();
   const auto at = std::ranges::find_if(sessions, [&](const auto& held) { return held.get() == &session; });
   return static_cast<size_t>(at - sessions.begin());
 }
 
 void Worker::on_session_connecting(ClientSession& session) {
   session_events_[index_of(session)].control.reset(event_new(
-      events, session.control_fd(), EV_READ | EV_PERSIST,
+      base_.get(), session.control_fd(), EV_READ | EV_PERSIST,
       [](int, short, void* argument) { static_cast<ClientSession*>(argument)->on_control_ready(); }, &session));
   event_add(session_events_[index_of(session)].control.get(), nullptr);
 }
 
 void Worker::on_session_open(ClientSession& session) {
   session_events_[index_of(session)].data.reset(event_new(
-      events, session.data_fd(), EV_READ | EV_PERSIST | EV_ET,
+      base_.get(), session.data_fd(), EV_READ | EV_PERSIST | EV_ET,
       [](int, short, void* argument) { static_cast<ClientSession*>(argument)->on_data_ready(); }, &session));
   event_add(session_events_[index_of(session)].data.get(), nullptr);
+  context_.fit_inline_values();
   // Not added again while it is pending: a backend that comes and goes would put the others' off each time.
   if (session.needs_keep_alive() && event_pending(keep_alive_.get(), EV_TIMEOUT, nullptr) == 0) {
     event_add(keep_alive_.get(), &kKeepAlive);
   }
-  static base::LogLimit limit(kComings);
+  static base::LogLimit limit(kMaxSessionLogLines);
   base::log_limited(limit, kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
                     base::field("backend", session.options().address),
                     base::field("layout", session.grant().layout.to_string()), base::field("facts", session.facts()));
@@ -379,7 +341,7 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   const auto worker = base::field("worker", number_);
   const auto backend = base::field("backend", session.options().address);
   if (was_open) {
-    static base::LogLimit limit(kComings);
+    static base::LogLimit limit(kMaxSessionLogLines);
     base::log_limited(limit, kSessionLost, "worker {}: session with {} lost: {}", worker, backend,
                       base::field("why", why));
   } else {
@@ -407,10 +369,10 @@ void Worker::reload() {
   wake();
 }
 
-void Worker::stop(uint64_t patience_ns) {
+void Worker::stop(uint64_t drain_ns) {
   {
     const std::lock_guard lock(inbox_mutex_);
-    inbox_stop_ns_ = patience_ns;
+    inbox_stop_ns_ = drain_ns;
   }
   wake();
 }
@@ -421,34 +383,34 @@ void Worker::wake() {
 }
 
 void Worker::read_inbox() {
-  begin_pass();
+  context_.begin_pass();
   watchdog_.answer(number_);
   std::vector<NewClient> clients;
-  uint64_t patience_ns = 0;
+  uint64_t drain_ns = 0;
   bool is_reload = false;
   {
     const std::lock_guard lock(inbox_mutex_);
     clients.swap(inbox_clients_);
     is_reload = std::exchange(inbox_reload_, false);
-    patience_ns = inbox_stop_ns_;
+    drain_ns = inbox_stop_ns_;
   }
   if (is_reload) {
-    take_config();
-    on_patience();  // which may run out sooner now
+    context_.take_config();
+    on_timeouts();  // which may end sooner now
   }
   for (NewClient& client : clients) take_in(std::move(client));
-  if (patience_ns != 0 && stop_deadline_ns_ == 0) {
-    stop_reading_ns_ = clock_.now_ns() + patience_ns / 2;
-    stop_deadline_ns_ = clock_.now_ns() + patience_ns;
+  if (drain_ns != 0 && stop_deadline_ns_ == 0) {
+    stop_reading_ns_ = context_.clock.now_ns() + drain_ns / 2;
+    stop_deadline_ns_ = context_.clock.now_ns() + drain_ns;
     last_call();
   }
 }
 
 void Worker::take_in(NewClient client) {
-  if (stop_deadline_ns_ != 0) return stats_source->gate.leave();
-  connections_.push_back(std::make_unique<Connection>(*this, std::move(client)));
+  if (stop_deadline_ns_ != 0) return context_.proxy.gate.leave();
+  connections_.push_back(std::make_unique<Connection>(context_, std::move(client)));
   connections_.back()->index = connections_.size() - 1;
-  look_after(connections_.back()->patience_ends_ns());
+  check_timeouts_at(connections_.back()->times_out_ns());
 }
 
 void Worker::last_call() {
@@ -457,7 +419,7 @@ void Worker::last_call() {
 }
 
 bool Worker::is_finished() {
-  return stop_deadline_ns_ != 0 && (connections_.empty() || clock_.now_ns() >= stop_deadline_ns_);
+  return stop_deadline_ns_ != 0 && (connections_.empty() || context_.clock.now_ns() >= stop_deadline_ns_);
 }
 
 }  // namespace egret::proxy

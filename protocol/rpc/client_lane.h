@@ -50,19 +50,6 @@ class ClientLane {
   uint32_t max_chunk() const;
   bool fits(const op::Op& op) const;  // in a slot of its own
 
-  // Uploads take turns on a lane: who has the turn appends all parts and the commit, so that the backend never holds
-  // room for more than one of them. False: somebody else has it; wait as for credit.
-  bool take_upload_turn(const void* who) {
-    if (upload_turn_ != nullptr && upload_turn_ != who) return false;
-    upload_turn_ = who;
-    return true;
-  }
-  bool give_upload_turn(const void* who) {
-    const bool had = upload_turn_ == who;
-    if (had) upload_turn_ = nullptr;
-    return had;
-  }
-
   // Called from within Waiter::on_result: the bytes of that result's value stay where they are until release() of what
   // this returns. Their slot counts as used so long, so only who needs no further credit may hold. 0: they cannot stay.
   // What was held is void when the session is lost.
@@ -194,7 +181,6 @@ class ClientLane {
   size_t open_min_results_ = 0;
   size_t open_expected_results_ = 0;
 
-  const void* upload_turn_ = nullptr;
   LaneCounters& counters_;
   const uint64_t& taken_ns_;  // the session's, of when results were last taken in
   base::Histogram& durations_;

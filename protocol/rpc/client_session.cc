@@ -138,6 +138,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
     lanes_.push_back(std::make_unique<ClientLane>(i, layout, seal, options_.fetch, *endpoint_, now_ns_, taken_ns_,
                                                   counters_.lane(i), counters_.duration));
   }
+  upload_rooms_.assign(layout.lanes, UploadRoom(grant_.item_size_max));
   state_ = State::kOpen;
   counters_.is_open.set(1);
   opened_ns_ = now_ns_;
@@ -163,6 +164,7 @@ void ClientSession::lose(const std::string& why) {
   backoff_ns_ = std::min(backoff_ns_ * 2, options_.backoff_max_ns);
   auto lanes = std::move(lanes_);
   lanes_.clear();
+  upload_rooms_.clear();
   wait_ = Wait::kIdle;
   // Waiters may ask for new ops here; the session is no longer open, so they are refused.
   for (auto& lane : lanes) lane->fail_all();
@@ -180,6 +182,7 @@ void ClientSession::tick() {
   if (state_ == State::kWaiting && now_ns_ >= deadline_ns_) return connect_now();
   if (state_ == State::kHandshaking && now_ns_ >= deadline_ns_) return lose("no answer to the handshake");
   if (state_ != State::kOpen) return;
+  for (UploadRoom& room : upload_rooms_) room.make_room(now_ns_);
   for (auto& lane : lanes_) {
     if (lane->outstanding() == 0 || now_ns_ < options_.op_timeout_ns) continue;
     lane->expire(now_ns_ - options_.op_timeout_ns);
@@ -197,6 +200,18 @@ uint64_t ClientSession::hash(std::string_view key) const {
 
 ClientLane& ClientSession::lane_of(uint64_t hash) {
   return *lanes_[op::partition_of(hash, lane_count())];
+}
+
+UploadRoom& ClientSession::upload_room(uint64_t hash) {
+  return upload_rooms_[op::partition_of(hash, lane_count())];
+}
+
+bool ClientSession::has_open_messages() const {
+  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->has_open(); });
+}
+
+bool ClientSession::waits_for_upload_room() const {
+  return std::ranges::any_of(upload_rooms_, &UploadRoom::is_anybody_waiting);
 }
 
 void ClientSession::stop_waiting(const CreditWaiter* waiter) {

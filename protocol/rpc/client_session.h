@@ -22,6 +22,7 @@
 #include "base/secret.h"
 #include "rpc/client_lane.h"
 #include "rpc/spin_judge.h"
+#include "rpc/upload_room.h"
 #include "transport/address.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
@@ -88,7 +89,7 @@ class ClientSession {
   void keep_alive() {
     if (needs_keep_alive()) endpoint_->keep_alive();
   }
-  bool needs_tick() const { return state_ != State::kOpen || outstanding() > 0; }
+  bool needs_tick() const { return state_ != State::kOpen || outstanding() > 0 || waits_for_upload_room(); }
   static constexpr uint64_t kTickNs = 20'000'000;
   void close();
 
@@ -109,13 +110,21 @@ class ClientSession {
   uint64_t hash(std::string_view key) const;
   ClientLane& lane_of(uint64_t hash);
   ClientLane& lane(uint32_t number) { return *lanes_[number]; }
+  // Of the lane of `hash`.
+  UploadRoom& upload_room(uint64_t hash);
+  // When this pass began, by the session's clock.
+  uint64_t pass_ns() const { return now_ns_; }
   uint32_t lane_count() const { return static_cast<uint32_t>(lanes_.size()); }
   // Calls back once, at the next pass in which credit came back, or when the session is lost. First come, first served.
   void wait_for_credit(CreditWaiter* waiter) { credit_waiters_.push_back(waiter); }
   void stop_waiting(const CreditWaiter* waiter);
+  // Ops were appended that flush() has not sent.
+  bool has_open_messages() const;
   bool is_anybody_waiting() const { return !credit_waiters_.empty(); }
   // Something else that people wait for as for credit has become free.
   void announce_credit() { credit_came_ = true; }
+  // hand_out_credit() has somebody to call.
+  bool may_hand_out_credit() const { return credit_came_ && is_anybody_waiting(); }
 
   // data_fd() was readable: something was delivered. The pass that follows fetches it.
   void on_data_ready();
@@ -147,6 +156,7 @@ class ClientSession {
   const char* doubt_about(std::span<const std::byte> frame) const;
   void lose(const std::string& why);
   bool has_credit() const;
+  bool waits_for_upload_room() const;
   void stage_fetches();
   const char* poll_events(bool& progress);
   void end_wait(bool paid);
@@ -170,6 +180,7 @@ class ClientSession {
   wire::Grant grant_;
   SessionCounters counters_;  // of lanes that are, and of those that were
   std::vector<std::unique_ptr<ClientLane>> lanes_;
+  std::vector<UploadRoom> upload_rooms_;  // by lane
   std::deque<CreditWaiter*> credit_waiters_;
   size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
   bool credit_came_ = false;

@@ -20,7 +20,7 @@ LargeGet::LargeGet(ClientSession& session, const Op& get, LargeGetOwner& owner)
 }
 
 LargeGet::~LargeGet() {
-  EGRET_CHECK(in_flight_ == 0 && held_.count == 0);
+  EGRET_CHECK(in_flight_ == 0);
   let_go();
 }
 
@@ -51,10 +51,8 @@ void LargeGet::accept_version(const Result& first) {
 // The next bytes of the value. They stay where they are if they may, and if all that is left has been asked for.
 void LargeGet::add(std::string_view bytes, bool may_stay) {
   if (bytes.empty()) return;
-  const bool is_all_asked = requested_ == result_.total_length && held_.count < kMaxHeld;
-  const uint64_t held = may_stay && is_all_asked ? session_.lane_of(get_.hash).hold() : 0;
-  if (held != 0) {
-    held_.messages[held_.count++] = held;
+  const bool is_all_asked = requested_ == result_.total_length;
+  if (may_stay && is_all_asked && held_.add(session_, get_.hash)) {
     pieces_[piece_count_++] = bytes;
   } else {
     put_together();
@@ -75,14 +73,7 @@ void LargeGet::put_together() {
   }
   pieces_[0] = {copied_.get(), received_};
   piece_count_ = 1;
-  release_held();
-}
-
-void LargeGet::release(ClientSession& session, uint64_t hash, const Held& held) {
-  if (held.count == 0 || !session.is_open()) return;
-  ClientLane& lane = session.lane_of(hash);
-  for (const uint64_t message : std::span(held.messages).first(held.count)) lane.release(message);
-  session.announce_credit();
+  held_.release();
 }
 
 void LargeGet::ask() {
@@ -176,7 +167,7 @@ void LargeGet::ask_in_turn() {
 void LargeGet::drain_then(State next) {
   after_drain_ = next;
   state_ = State::kStale;
-  if (next == State::kAgain) release_held();
+  if (next == State::kAgain) held_.release();
   if (in_flight_ == 0) on_drained();
 }
 
@@ -215,17 +206,13 @@ void LargeGet::finish(const Result& result) {
   state_ = State::kOver;
   result_ = result;
   let_go();
-  if (result.code != ResultCode::kHit) release_held();
+  if (result.code != ResultCode::kHit) held_.release();
   if (in_flight_ == 0) tell_owner();
 }
 
-// The owner may destroy this object; what is held is there until it returns.
+// The owner may destroy this object in the call.
 void LargeGet::tell_owner() {
-  const Held held = std::exchange(held_, {});
-  ClientSession& session = session_;
-  const uint64_t hash = get_.hash;
   owner_.on_large_get(*this);
-  release(session, hash, held);
 }
 
 }  // namespace egret::rpc

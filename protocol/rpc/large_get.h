@@ -20,6 +20,7 @@
 
 #include "op/op.h"
 #include "rpc/client_session.h"
+#include "rpc/slot_hold.h"
 
 namespace egret::rpc {
 
@@ -27,8 +28,9 @@ class LargeGet;
 
 class LargeGetOwner {
  public:
-  // It is over: result() is a hit with the whole value, or whatever ended it. The value is where it is during this call
-  // only. The object may be destroyed in it.
+  // It is over: result() is a hit with the whole value, or whatever ended it. The value lies in slots and memory that
+  // take_hold() and take_copied() hand over; what is not taken goes with the object, which may be destroyed in this
+  // call.
   virtual void on_large_get(LargeGet& get) = 0;
 
  protected:
@@ -57,6 +59,9 @@ class LargeGet final : private Waiter, private CreditWaiter {
   const std::string& key() const { return key_; }
   uint64_t hash() const { return get_.hash; }
   uint32_t restarts() const { return restarts_; }
+  // What keeps the pieces of result() where they are.
+  SlotHold take_hold() { return std::move(held_); }
+  std::unique_ptr<char[]> take_copied() { return std::move(copied_); }
 
  private:
   // kChunks: chunks are asked for and arrive in order. kStale: answers under way are of no use and are awaited.
@@ -85,13 +90,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
 
   // Those that were in flight when all was asked for, and the one that was being handed out.
   static constexpr size_t kMaxHeld = kMaxInFlight + 1;
-  // Slots of the lane that must not be used again yet.
-  struct Held {
-    std::array<uint64_t, kMaxHeld> messages;
-    uint32_t count = 0;
-  };
-  static void release(ClientSession& session, uint64_t hash, const Held& held);
-  void release_held() { release(session_, get_.hash, std::exchange(held_, {})); }
+  static_assert(kMaxHeld <= SlotHold::kMaxSlots);
 
   ClientSession& session_;
   LargeGetOwner& owner_;
@@ -102,7 +101,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   // Of the value, from the front: what is copied, then what is held.
   std::array<std::string_view, 1 + kMaxHeld> pieces_;
   uint32_t piece_count_ = 0;
-  Held held_;
+  SlotHold held_;
   State state_ = State::kChunks;
   State after_drain_ = State::kChunks;
   uint32_t received_ = 0;   // bytes at the front of the value

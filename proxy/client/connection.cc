@@ -18,33 +18,33 @@ void Connection::EventDeleter::operator()(event* e) const {
   event_free(e);
 }
 
-Connection::Connection(ConnectionHost& host, NewClient client)
-    : host_(host),
+Connection::Connection(WorkerContext& worker, NewClient client)
+    : worker_(worker),
       socket_(std::move(client.socket)),
       may_idle_(client.may_idle),
-      output_(*host.output_blocks),
-      replies_(*host.replies, output_, *host.large_values, *this),
-      dispatcher_(host.config, host.limits, *host.router, replies_, output_, *host.stats_source, *host.stats,
-                  *host.collected_values, host.next_upload_id, *this),
-      readable_(event_new(host.events, socket_->fd(), EV_READ | EV_PERSIST, on_readable, this)) {
+      memory_(worker.memory),
+      output_(worker.output_blocks, memory_),
+      replies_(worker.replies, output_, memory_, *this),
+      dispatcher_(worker, replies_, output_, memory_, *this),
+      readable_(event_new(worker.events, socket_->fd(), EV_READ | EV_PERSIST, on_readable, this)) {
   EGRET_CHECK(readable_ != nullptr && event_add(readable_.get(), nullptr) == 0);
-  host_.stats->curr_connections.add(1);
-  host_.stats->total_connections.add(1);
+  worker_.stats.curr_connections.add(1);
+  worker_.stats.total_connections.add(1);
   record_.fd = socket_->fd();
   record_.peer = std::move(client.peer);
   record_.listen = std::move(client.listen);
-  record_.last_active_ns = client.standing ? client.last_active_ns : host_.pass_ns;
+  record_.last_active_ns = client.standing ? client.last_active_ns : worker_.pass_ns;
   if (client.standing) dispatcher_.resume_as(*client.standing);
-  host_.stats->connections.add(record_);
-  tell_connected(host_.stats_source->admin, record_.peer, record_.fd);
+  worker_.stats.connections.add(record_);
+  tell_connected(worker_.proxy.admin, record_.peer, record_.fd);
 }
 
 Connection::~Connection() {
-  tell_gone(host_.stats_source->admin, record_.peer, record_.fd, goes_because_);
-  host_.stats->connections.remove(record_);
-  if (rest_ != nullptr) host_.input_blocks->give(std::move(rest_));
-  host_.stats->curr_connections.sub(1);
-  host_.stats_source->gate.leave();
+  tell_gone(worker_.proxy.admin, record_.peer, record_.fd, goes_because_);
+  worker_.stats.connections.remove(record_);
+  if (rest_ != nullptr) worker_.input_blocks.give(std::move(rest_));
+  worker_.stats.curr_connections.sub(1);
+  worker_.proxy.gate.leave();
 }
 
 // --- in
@@ -52,7 +52,7 @@ Connection::~Connection() {
 
 void Connection::on_readable(int, short, void* self) {
   auto& connection = *static_cast<Connection*>(self);
-  connection.host_.begin_pass();
+  connection.worker_.begin_pass();
   if (connection.state_ != State::kLingering) return connection.read();
   if (!connection.socket_->drop_input()) connection.die();
 }
@@ -60,7 +60,7 @@ void Connection::on_readable(int, short, void* self) {
 void Connection::read() {
   bool is_all = false;
   for (int i = 0; i < kReadsPerPass && may_read() && !dispatcher_.is_closing(); ++i) {
-    if (dispatcher_.is_blocked() || rest_size_ == host_.input_blocks->block_size()) {
+    if (dispatcher_.is_blocked() || rest_size_ == worker_.input_blocks.block_size()) {
       pause_reading();
       break;
     }
@@ -80,8 +80,8 @@ void Connection::look_for_held_input() {
 
 // True when the socket may have more.
 bool Connection::read_once() {
-  const size_t capacity = host_.input_blocks->block_size();
-  char* const buffer = rest_ != nullptr ? rest_.get() : host_.scratch;
+  const size_t capacity = worker_.input_blocks.block_size();
+  char* const buffer = rest_ != nullptr ? rest_.get() : worker_.scratch.get();
   const ClientSocket::Transfer got = socket_->receive(buffer + rest_size_, capacity - rest_size_);
   if (got.io != Io::kDone) {
     if (got.io == Io::kFailed) die();
@@ -96,8 +96,8 @@ bool Connection::read_once() {
     }
     return false;
   }
-  host_.stats->bytes_read.add(got.bytes);
-  record_.last_active_ns.store(host_.pass_ns, std::memory_order_relaxed);
+  worker_.stats.bytes_read.add(got.bytes);
+  record_.last_active_ns.store(worker_.pass_ns, std::memory_order_relaxed);
   const size_t size = rest_size_ + got.bytes;
   feed(std::string_view(buffer, size));
   return size == capacity;
@@ -111,9 +111,9 @@ void Connection::feed(std::string_view input) {
 // `rest` is a tail of the scratch memory, or of rest_ itself.
 void Connection::keep_rest(std::string_view rest) {
   if (rest.empty()) {
-    if (rest_ != nullptr) host_.input_blocks->give(std::move(rest_));
+    if (rest_ != nullptr) worker_.input_blocks.give(std::move(rest_));
   } else {
-    if (rest_ == nullptr) rest_ = host_.input_blocks->take();
+    if (rest_ == nullptr) rest_ = worker_.input_blocks.take();
     std::memmove(rest_.get(), rest.data(), rest.size());
   }
   rest_size_ = rest.size();
@@ -148,15 +148,15 @@ void Connection::resume() {
 }
 
 void Connection::on_progress() {
-  if (dispatcher_.is_blocked() || !reading_ || state_ != State::kOpen) host_.may_resume(*this);
+  if (dispatcher_.is_blocked() || !reading_ || state_ != State::kOpen) on_resumable();
 }
 
 void Connection::on_observed(const Observed& observed, const op::Result& result) {
-  tell(host_.stats_source->admin, observed, result, record_.fd);
+  tell(worker_.proxy.admin, observed, result, record_.fd);
 }
 
 bool Connection::on_watch(uint16_t streams) {
-  watch_ = Watch::begin(host_, host_.stats_source->admin.watch, streams, replies_, output_);
+  watch_ = Watch::begin(worker_, worker_.proxy.admin.watch, streams, replies_, output_);
   return watch_ != nullptr;
 }
 
@@ -192,31 +192,34 @@ void Connection::show_state() {
 // --- out
 // -----------------------------------------------------------------------------------------------------------------
 
+// What the socket does not take of values that lie in slots is copied, so that a slow client holds no slot.
 void Connection::send_output() {
-  if (!may_send()) return;
-  send_some();
-  if (state_ == State::kDead) return;
-  replies_.on_drained();
+  const bool may_go_on = may_send();
+  if (may_go_on) send_some();
+  output_.keep_lent();
+  if (!may_go_on || state_ == State::kDead) return;
+  replies_.on_sent();
   if (watch_ != nullptr) watch_->go_on();
   on_progress();
   die_if_drained();
   show_state();
 }
 
-// A slot's bytes are there during this call only; a client that does not take them does not keep others waiting.
-void Connection::on_lent() {
-  if (may_send()) send_some();
-  output_.keep_lent();
-  host_.has_output(*this);
+void Connection::on_output() {
+  if (!std::exchange(listed_for_output, true)) worker_.lists.with_output.push_back(this);
+}
+
+void Connection::on_resumable() {
+  if (!std::exchange(listed_for_resume, true)) worker_.lists.resumable.push_back(this);
 }
 
 void Connection::send_some() {
   const size_t before = output_.size();
   const Io io = output_.send(*socket_);
   const size_t sent = before - output_.size();
-  host_.stats->bytes_written.add(sent);
+  worker_.stats.bytes_written.add(sent);
   is_last_answered_ |= sent > 0 && state_ != State::kOpen;
-  if (sent > 0) record_.last_active_ns.store(host_.pass_ns, std::memory_order_relaxed);
+  if (sent > 0) record_.last_active_ns.store(worker_.pass_ns, std::memory_order_relaxed);
   if (io == Io::kFailed) return die();
   if (io != Io::kDone) {
     sending_waits_ = true;
@@ -227,14 +230,14 @@ void Connection::send_some() {
 void Connection::retry_when(Io io) {
   const short what = io == Io::kWantRead ? EV_READ : EV_WRITE;
   if (retry_ == nullptr || event_get_events(retry_.get()) != what) {
-    retry_.reset(event_new(host_.events, socket_->fd(), what, on_retry, this));
+    retry_.reset(event_new(worker_.events, socket_->fd(), what, on_retry, this));
   }
   EGRET_CHECK(retry_ != nullptr && event_add(retry_.get(), nullptr) == 0);
 }
 
 void Connection::on_retry(int, short, void* self) {
   auto& connection = *static_cast<Connection*>(self);
-  connection.host_.begin_pass();
+  connection.worker_.begin_pass();
   connection.sending_waits_ = false;
   connection.send_output();
   if (!std::exchange(connection.reading_waits_, false)) return;
@@ -280,14 +283,14 @@ void Connection::leave() {
   if (state_ != State::kLastCall || !is_at_rest() || hand_over()) return;
   // The rest of a request is worth waiting for if the client can go on afterwards.
   const bool is_half = rest_size_ > 0 || !dispatcher_.standing();
-  if (is_half && socket_->is_plain() && watch_ == nullptr && host_.stats_source->handover.is_possible()) return;
+  if (is_half && socket_->is_plain() && watch_ == nullptr && worker_.proxy.handover.is_possible()) return;
   drain();
 }
 
 bool Connection::hand_over() {
   const auto standing = dispatcher_.standing();
   if (!standing || rest_size_ > 0 || !socket_->is_plain() || watch_ != nullptr) return false;
-  Handover& handover = host_.stats_source->handover;
+  Handover& handover = worker_.proxy.handover;
   if (!handover.take_place()) return false;
   die();  // its events go while the descriptor is ours
   handover.put({socket_->take_fd(), *standing, record_.last_active_ns.load(std::memory_order_relaxed)});
@@ -296,7 +299,7 @@ bool Connection::hand_over() {
 
 void Connection::linger() {
   state_ = State::kLingering;
-  lingers_until_ns_ = host_.pass_ns + kLingerNs;
+  lingers_until_ns_ = worker_.pass_ns + kLingerNs;
   retry_.reset();
   socket_->end_output();
   event_add(readable_.get(), nullptr);
@@ -305,22 +308,22 @@ void Connection::linger() {
 
 void Connection::hurry(bool is_late) {
   if (is_late) drain();
-  if (state_ == State::kLingering && host_.pass_ns >= lingers_until_ns_) die();
+  if (state_ == State::kLingering && worker_.pass_ns >= lingers_until_ns_) die();
 }
 
 // Whoever waits for an answer is not idle; whoever does not take the answers it was given is.
-uint64_t Connection::patience_ends_ns() const {
+uint64_t Connection::times_out_ns() const {
   const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
   if (state_ == State::kDead || state_ == State::kLingering) return kNever;
-  if (!socket_->is_ready()) return last_ns + host_.patience.handshake_ns;
-  if (may_idle_ || watch_ != nullptr || host_.patience.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty()))
+  if (!socket_->is_ready()) return last_ns + worker_.timeouts.handshake_ns;
+  if (may_idle_ || watch_ != nullptr || worker_.timeouts.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty()))
     return kNever;
-  return last_ns + host_.patience.idle_ns;
+  return last_ns + worker_.timeouts.idle_ns;
 }
 
-void Connection::lose_patience() {
+void Connection::time_out() {
   if (socket_->is_ready()) {
-    host_.stats->idle_kicks.add(1);
+    worker_.stats.idle_kicks.add(1);
     goes_because_ = GoneBecause::kIdle;
     socket_->say_goodbye();
   } else {
@@ -334,7 +337,7 @@ void Connection::die() {
   state_ = State::kDead;
   readable_.reset();
   retry_.reset();
-  host_.has_died(*this);
+  worker_.lists.dead.push_back(this);
 }
 
 }  // namespace egret::proxy

@@ -4,7 +4,7 @@
 //
 //   kOpen ─ client's end, quit, error ──────▶ kDraining (no more reading; what is under way is answered) ─▶ kDead
 //     └─ worker stops ─▶ kLastCall ─ at rest ─▲ or ─▶ handed over ─▶ kDead   └─ stopping ─▶ kLingering ─▶ kDead
-//                       write failed, out of patience, worker stops late ──────────────────────────────────▶ kDead
+//                       write failed, timed out, worker stops late ──────────────────────────────────▶ kDead
 //
 // When its worker stops, a client is read and answered until it is at rest: everything is answered, sent, and no more
 // is there. Then it goes over to the next process (handover.h), or is told the end; and so that nothing that it sends
@@ -22,18 +22,15 @@
 
 #include "proxy/client/client_socket.h"
 #include "proxy/client/connection_table.h"
-#include "proxy/client/output_queue.h"
 #include "proxy/client/watch.h"
 #include "proxy/commands/dispatcher.h"
-#include "proxy/replies/reply.h"
-#include "proxy/report/proxy_stats.h"
+#include "proxy/replies/connection_memory.h"
+#include "proxy/replies/reply_queue.h"
+#include "proxy/worker_context.h"
 
 struct event;
-struct event_base;
 
 namespace egret::proxy {
-
-class Connection;
 
 // A client that was accepted, on its way to its worker.
 struct NewClient {
@@ -46,42 +43,9 @@ struct NewClient {
   uint64_t last_active_ns = 0;
 };
 
-// How long connections may take; 0: for ever.
-struct Patience {
-  uint64_t idle_ns = 0;       // between two signs of life
-  uint64_t handshake_ns = 0;  // until the socket is ready
-};
-
-// What connections share: their worker's.
-struct ConnectionHost {
-  virtual void begin_pass() = 0;  // the clock of this pass is read, once
-  virtual void has_output(Connection& connection) = 0;
-  virtual void may_resume(Connection& connection) = 0;
-  virtual void has_died(Connection& connection) = 0;
-
-  std::shared_ptr<const Config> config;  // in force; never null
-  event_base* events = nullptr;
-  pool::Pool* router = nullptr;
-  ReplyPool* replies = nullptr;
-  BlockPool* output_blocks = nullptr;
-  BlockPool* input_blocks = nullptr;
-  LargeValueBudget* large_values = nullptr;
-  ByteBudget* collected_values = nullptr;
-  const StatsSource* stats_source = nullptr;
-  WorkerStats* stats = nullptr;
-  char* scratch = nullptr;  // as large as an input block
-  uint64_t pass_ns = 0;     // when this pass began
-  Patience patience;
-  uint32_t next_upload_id = 1;
-  memcache::Limits limits;
-
- protected:
-  ~ConnectionHost() = default;
-};
-
-class Connection final : private ReplyObserver, private DispatchObserver {
+class Connection final : private ReplyObserver, private CommandObserver {
  public:
-  Connection(ConnectionHost& host, NewClient client);
+  Connection(WorkerContext& worker, NewClient client);
   ~Connection();
 
   // The passes, called by the worker.
@@ -92,10 +56,10 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   // Called now and then afterwards. `is_late`: what is not at rest by now is not read any more.
   void hurry(bool is_late);
   bool is_dead() const { return state_ == State::kDead; }
-  // When to lose patience with this client if it goes on as it does; kNever: not at all.
+  // When this client runs into a timeout if it goes on as it does; kNever: not at all.
   static constexpr uint64_t kNever = UINT64_MAX;
-  uint64_t patience_ends_ns() const;
-  void lose_patience();
+  uint64_t times_out_ns() const;
+  void time_out();
 
   // Where the worker keeps it in its lists of this pass.
   bool listed_for_output = false;
@@ -133,14 +97,13 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   bool hand_over();
   void linger();
   void send_some();
-  void on_output() override { host_.has_output(*this); }
-  void on_lent() override;
+  void on_output() override;
   void on_progress() override;
   void on_observed(const Observed& observed, const op::Result& result) override;
-  void on_resumable() override { host_.may_resume(*this); }
+  void on_resumable() override;
   bool on_watch(uint16_t streams) override;
 
-  ConnectionHost& host_;
+  WorkerContext& worker_;
   std::unique_ptr<ClientSocket> socket_;
   const bool may_idle_;
   State state_ = State::kOpen;
@@ -150,6 +113,7 @@ class Connection final : private ReplyObserver, private DispatchObserver {
   bool reading_ = true;
   bool sending_waits_ = false;  // for retry_
   bool reading_waits_ = false;
+  ConnectionMemory memory_;
   OutputQueue output_;
   ReplyQueue replies_;
   Dispatcher dispatcher_;

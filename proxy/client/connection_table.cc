@@ -75,7 +75,7 @@ std::string peer_address_text(int fd) {
   return text_of_end(fd, ::getpeername);
 }
 
-std::string connections_report(const StatsSource& source) {
+std::string connections_report(const ProxyState& source) {
   const uint64_t now_ns = source.clock->now_ns();
   Rows rows;
   const auto listeners = source.listeners.get();

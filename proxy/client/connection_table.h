@@ -62,9 +62,9 @@ std::string address_text(const sockaddr& address);
 std::string local_address_text(int fd);
 std::string peer_address_text(int fd);
 
-struct StatsSource;
+struct ProxyState;
 
 // The text of `stats conns`, which ends with END.
-std::string connections_report(const StatsSource& source);
+std::string connections_report(const ProxyState& source);
 
 }  // namespace egret::proxy

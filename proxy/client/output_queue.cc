@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -32,7 +33,8 @@ char* OutputQueue::reserve(size_t length) {
   if (pieces_.empty() || pieces_.back().capacity - pieces_.back().end < length) {
     auto block = pool_.take();
     const char* data = block.get();
-    pieces_.push_back({std::move(block), data, kBlockSize, 0, 0, true});
+    pieces_.push_back({std::move(block), data, kBlockSize, 0, 0, false, false, false, kBlockSize});
+    memory_.charge(kBlockSize);
   }
   return pieces_.back().bytes.get() + pieces_.back().end;
 }
@@ -44,7 +46,7 @@ void OutputQueue::commit(size_t length) {
 
 void OutputQueue::append(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (pieces_.empty() || pieces_.back().capacity == pieces_.back().end) reserve(kBlockSize);
+    if (pieces_.empty() || pieces_.back().capacity <= pieces_.back().end) reserve(kBlockSize);
     Piece& last = pieces_.back();
     const size_t part = std::min(bytes.size(), last.capacity - last.end);
     std::memcpy(last.bytes.get() + last.end, bytes.data(), part);
@@ -53,22 +55,43 @@ void OutputQueue::append(std::string_view bytes) {
   }
 }
 
-void OutputQueue::lend(std::string_view bytes) {
-  if (bytes.empty()) return;
-  pieces_.push_back({nullptr, bytes.data(), bytes.size(), 0, bytes.size(), false});
-  size_ += bytes.size();
+void OutputQueue::lend(std::span<const std::string_view> pieces, Lender lender) {
+  size_t length = 0;
+  for (const std::string_view piece : pieces) {
+    if (piece.empty()) continue;
+    const bool may_stay = length == 0 && lender.memory != nullptr;
+    pieces_.push_back({nullptr, piece.data(), piece.size(), 0, piece.size(), true, may_stay, false});
+    length += piece.size();
+    has_borrowed_ |= !may_stay;
+  }
+  if (length == 0) return;
+  pieces_.back().is_last_lent = true;
+  large_ += lender.is_large ? 1 : 0;
+  lenders_.push_back(std::move(lender));
+  size_ += length;
 }
 
 void OutputQueue::keep_lent() {
+  if (!std::exchange(has_borrowed_, false)) return;
+  auto lender = lenders_.begin();
   for (Piece& piece : pieces_) {
-    if (piece.bytes != nullptr) continue;
-    const size_t left = piece.end - piece.begin;
-    piece.bytes = std::make_unique_for_overwrite<char[]>(left);
-    std::memcpy(piece.bytes.get(), piece.data + piece.begin, left);
-    piece.data = piece.bytes.get();
-    piece.begin = 0;
-    piece.end = piece.capacity = left;
+    if (!piece.is_lent) continue;
+    if (!piece.may_stay && piece.bytes == nullptr) copy(piece, lender->is_large);
+    if (piece.is_last_lent) ++lender;
   }
+  for (Lender& each : lenders_) each.hold.release();
+}
+
+void OutputQueue::copy(Piece& piece, bool is_large) {
+  const size_t left = piece.end - piece.begin;
+  piece.bytes = std::make_unique_for_overwrite<char[]>(left);
+  std::memcpy(piece.bytes.get(), piece.data + piece.begin, left);
+  piece.data = piece.bytes.get();
+  piece.begin = 0;
+  piece.end = piece.capacity = left;
+  if (is_large) return;
+  piece.charged = left;
+  memory_.charge(left);
 }
 
 Io OutputQueue::send(ClientSocket& socket) {
@@ -101,7 +124,11 @@ void OutputQueue::drop(size_t length) {
 }
 
 void OutputQueue::release(Piece& piece) {
-  if (piece.pooled) pool_.give(std::move(piece.bytes));
+  if (piece.charged > 0) memory_.refund(piece.charged);
+  if (!piece.is_lent) return pool_.give(std::move(piece.bytes));
+  if (!piece.is_last_lent) return;
+  large_ -= lenders_.front().is_large ? 1 : 0;
+  lenders_.erase(lenders_.begin());
 }
 
 }  // namespace egret::proxy

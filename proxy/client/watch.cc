@@ -9,7 +9,7 @@
 #include "memcache/uri.h"
 #include "op/records.h"
 #include "op/stats.h"
-#include "proxy/client/connection.h"
+#include "proxy/worker_context.h"
 
 namespace egret::proxy {
 
@@ -33,31 +33,31 @@ void Watch::EventDeleter::operator()(event* e) const {
   event_free(e);
 }
 
-std::unique_ptr<Watch> Watch::begin(ConnectionHost& host, WatchHub& hub, uint16_t streams, ReplyQueue& replies,
+std::unique_ptr<Watch> Watch::begin(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies,
                                     const OutputQueue& output) {
-  std::unique_ptr<Watch> watch(new Watch(host, hub, streams, replies, output));
+  std::unique_ptr<Watch> watch(new Watch(worker, hub, streams, replies, output));
   if (!hub.add(watch->watcher_)) return nullptr;
   if ((streams & memcache::kEvictions) != 0) watch->poll_backends();
   return watch;
 }
 
-Watch::Watch(ConnectionHost& host, WatchHub& hub, uint16_t streams, ReplyQueue& replies, const OutputQueue& output)
-    : host_(host), hub_(hub), replies_(replies), output_(output), watcher_(streams) {
+Watch::Watch(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies, const OutputQueue& output)
+    : worker_(worker), hub_(hub), replies_(replies), output_(output), watcher_(streams) {
   woken_.reset(event_new(
-      host.events, watcher_.wake_fd(), EV_READ | EV_PERSIST | EV_ET,
+      worker.events, watcher_.wake_fd(), EV_READ | EV_PERSIST | EV_ET,
       [](int, short, void* self) {
         auto& watch = *static_cast<Watch*>(self);
-        watch.host_.begin_pass();
+        watch.worker_.begin_pass();
         watch.go_on();
       },
       this));
   EGRET_CHECK(woken_ != nullptr && event_add(woken_.get(), nullptr) == 0);
   if ((streams & memcache::kEvictions) == 0) return;
   timer_.reset(event_new(
-      host.events, -1, EV_PERSIST,
+      worker.events, -1, EV_PERSIST,
       [](int, short, void* self) {
         auto& watch = *static_cast<Watch*>(self);
-        watch.host_.begin_pass();
+        watch.worker_.begin_pass();
         watch.poll_backends();
       },
       this));
@@ -95,7 +95,7 @@ void Watch::poll_backends() {
     }
     return is_over;
   });
-  for (const auto& session : host_.router->sessions()) {
+  for (const auto& session : worker_.pool.sessions()) {
     if (!session->is_open()) continue;
     const auto is_of_it = [&](const EvictionPoll* poll) { return poll->session == session.get(); };
     if (std::ranges::any_of(polls_, is_of_it)) continue;

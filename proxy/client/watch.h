@@ -13,7 +13,7 @@
 
 #include "proxy/client/output_queue.h"
 #include "proxy/commands/watch_hub.h"
-#include "proxy/replies/reply.h"
+#include "proxy/replies/reply_queue.h"
 #include "rpc/client_session.h"
 
 struct event;
@@ -21,7 +21,7 @@ struct event_base;
 
 namespace egret::proxy {
 
-struct ConnectionHost;
+struct WorkerContext;
 
 class Watch final {
  public:
@@ -29,7 +29,7 @@ class Watch final {
   static constexpr uint32_t kPollMs = 50;         // between two questions who was evicted
 
   // Null: there are too many watchers.
-  static std::unique_ptr<Watch> begin(ConnectionHost& host, WatchHub& hub, uint16_t streams, ReplyQueue& replies,
+  static std::unique_ptr<Watch> begin(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies,
                                       const OutputQueue& output);
   ~Watch();
   // Something of the output was sent.
@@ -54,11 +54,11 @@ class Watch final {
     void on_result(const op::Result& result) override;
   };
 
-  Watch(ConnectionHost& host, WatchHub& hub, uint16_t streams, ReplyQueue& replies, const OutputQueue& output);
+  Watch(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies, const OutputQueue& output);
   void poll_backends();
   void on_evicted(std::string_view records, uint64_t lost);
 
-  ConnectionHost& host_;
+  WorkerContext& worker_;
   WatchHub& hub_;
   ReplyQueue& replies_;
   const OutputQueue& output_;

@@ -25,7 +25,7 @@ void AdminPages::EventDeleter::operator()(event* e) const {
   event_free(e);
 }
 
-AdminPages::AdminPages(event_base* base, const StatsSource& stats, const std::vector<std::unique_ptr<Worker>>& workers,
+AdminPages::AdminPages(event_base* base, const ProxyState& stats, const std::vector<std::unique_ptr<Worker>>& workers,
                        base::Watchdog& watchdog)
     : stats_(stats), workers_(workers), watchdog_(watchdog), server_(base) {
   look_again_.reset(event_new(

@@ -20,7 +20,7 @@ namespace egret::proxy {
 
 class AdminPages {
  public:
-  AdminPages(event_base* base, const StatsSource& stats, const std::vector<std::unique_ptr<Worker>>& workers,
+  AdminPages(event_base* base, const ProxyState& stats, const std::vector<std::unique_ptr<Worker>>& workers,
              base::Watchdog& watchdog);
   ~AdminPages();
 
@@ -37,7 +37,7 @@ class AdminPages {
   std::vector<size_t> silent_workers() const;
   admin::Answer readiness() const;
 
-  const StatsSource& stats_;
+  const ProxyState& stats_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
   base::Watchdog& watchdog_;
   admin::HttpServer server_;

@@ -11,7 +11,7 @@ using op::ClassField;
 
 namespace {
 
-using Fields = ClassStats::value_type;
+using Fields = pool::ClassStats::value_type;
 
 // The store's pages, which hold items of any class.
 constexpr uint64_t kPageSize = 64u << 10;
@@ -97,7 +97,7 @@ void add_slab(std::string& text, uint32_t size_class, uint64_t number, const Sla
 
 }  // namespace
 
-std::string items_report(const ClassStats& classes) {
+std::string items_report(const pool::ClassStats& classes) {
   std::string text;
   for (size_t size_class = 0; size_class < classes.size(); ++size_class) {
     const Fields& fields = classes[size_class];
@@ -110,7 +110,7 @@ std::string items_report(const ClassStats& classes) {
   return text.append(memcache::kEnd);
 }
 
-std::string slabs_report(const ClassStats& classes) {
+std::string slabs_report(const pool::ClassStats& classes) {
   std::string text;
   uint64_t active = 0;
   uint64_t bytes = 0;
@@ -127,7 +127,7 @@ std::string slabs_report(const ClassStats& classes) {
   return text.append(memcache::kEnd);
 }
 
-std::string sizes_report(const ClassStats& classes) {
+std::string sizes_report(const pool::ClassStats& classes) {
   std::string text;
   for (uint32_t size_class = 0; size_class < classes.size(); ++size_class) {
     const uint64_t number = field_of(classes[size_class], ClassField::kNumber);

@@ -30,19 +30,26 @@ double figure(uint64_t value) {
   return static_cast<double>(value);
 }
 
-double sum(const StatsSource& source, Counter WorkerStats::*counter) {
+double sum(const ProxyState& source, Counter WorkerStats::*counter) {
   uint64_t total = 0;
   for (const auto& worker : source.workers) total += ((*worker).*counter).get();
   return figure(total);
 }
 
-double request_sum(const StatsSource& source, Counter RequestFigures::*counter) {
+double request_sum(const ProxyState& source, Counter RequestFigures::*counter) {
   uint64_t total = 0;
   for (const auto& worker : source.workers) total += (worker->requests.*counter).get();
   return figure(total);
 }
 
-double tls_sum(const StatsSource& source, Counter TlsCounters::*counter) {
+template <typename Number>
+double memory_sum(const ProxyState& source, Number MemoryCounters::*number) {
+  uint64_t total = 0;
+  for (const auto& worker : source.workers) total += (worker->memory.*number).get();
+  return figure(total);
+}
+
+double tls_sum(const ProxyState& source, Counter TlsCounters::*counter) {
   uint64_t total = 0;
   for (const auto& worker : source.workers) total += (worker->tls.*counter).get();
   return figure(total);
@@ -53,9 +60,9 @@ struct ClientMetric {
   const char* name;
   MetricType type;
   const char* help;
-  double (*value)(const StatsSource&);
+  double (*value)(const ProxyState&);
 };
-using Source = const StatsSource&;
+using Source = const ProxyState&;
 constexpr ClientMetric kClientMetrics[] = {
     {"egret_proxy_connections", kGauge, "Client connections that are open.",
      [](Source s) { return sum(s, &WorkerStats::curr_connections); }},
@@ -70,6 +77,15 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return figure(1 - s.accepts.is_disabled.get()); }},
     {"egret_proxy_accepting_pauses_total", kCounter, "Times that nothing was accepted for a while.",
      [](Source s) { return figure(s.accepts.disabled.get()); }},
+    {"egret_proxy_client_memory_bytes", kGauge,
+     "Memory that client connections hold: unread answers and places for awaited ones (`client_memory` is the limit).",
+     [](Source s) { return memory_sum(s, &MemoryCounters::used); }},
+    {"egret_proxy_connection_memory_waits_total", kCounter,
+     "Times that a connection was not read because it held `connection_memory`.",
+     [](Source s) { return memory_sum(s, &MemoryCounters::connection_waits); }},
+    {"egret_proxy_client_memory_waits_total", kCounter,
+     "Times that a connection was not read because all of its worker's held their share of `client_memory`.",
+     [](Source s) { return memory_sum(s, &MemoryCounters::client_waits); }},
     {"egret_proxy_idle_kicks_total", kCounter, "Clients disconnected after `idle_timeout`.",
      [](Source s) { return sum(s, &WorkerStats::idle_kicks); }},
     {"egret_proxy_received_bytes_total", kCounter, "Bytes from clients.",
@@ -139,13 +155,13 @@ std::vector<MetricRow> make_table() {
 }
 
 // A worker may know fewer lanes than another: it has not connected yet.
-uint32_t lanes_of(const StatsSource& source, size_t backend) {
+uint32_t lanes_of(const ProxyState& source, size_t backend) {
   uint32_t lanes = 0;
   for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
   return lanes;
 }
 
-void add_lane(MetricPage& page, const StatsSource& source, size_t backend, const std::string& name, uint32_t lane) {
+void add_lane(MetricPage& page, const ProxyState& source, size_t backend, const std::string& name, uint32_t lane) {
   const std::string number = std::to_string(lane);
   std::vector<const rpc::LaneCounters*> workers;
   for (const auto& worker : source.workers) {
@@ -168,7 +184,7 @@ void add_lane(MetricPage& page, const StatsSource& source, size_t backend, const
   page.add("egret_proxy_lane_fetch_size_bytes", figure(fetch_size), {name, number});
 }
 
-void add_requests(MetricPage& page, const StatsSource& source) {
+void add_requests(MetricPage& page, const ProxyState& source) {
   std::vector<const base::Histogram*> durations;
   for (const auto& worker : source.workers) durations.push_back(&worker->requests.duration);
   page.add("egret_proxy_request_seconds", admin::add_up(durations));
@@ -179,7 +195,7 @@ void add_requests(MetricPage& page, const StatsSource& source) {
   }
 }
 
-void add_backend(MetricPage& page, const StatsSource& source, size_t backend, const Backend& its) {
+void add_backend(MetricPage& page, const ProxyState& source, size_t backend, const Backend& its) {
   const std::string& name = its.name;
   const size_t sessions = open_sessions(source, backend);
   uint64_t deliveries = 0;
@@ -207,7 +223,7 @@ std::string metrics_markdown() {
   return admin::metrics_markdown(metric_table());
 }
 
-std::string metrics_text(const StatsSource& source) {
+std::string metrics_text(const ProxyState& source) {
   MetricPage page(metric_table());
   admin::add_process_metrics(page, "egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) page.add(metric.name, metric.value(source));
@@ -219,7 +235,7 @@ std::string metrics_text(const StatsSource& source) {
   return page.text();
 }
 
-size_t open_sessions(const StatsSource& source, size_t backend) {
+size_t open_sessions(const ProxyState& source, size_t backend) {
   size_t open = 0;
   for (const auto& worker : source.workers) open += worker->sessions[backend]->is_open.get();
   return open;

@@ -13,9 +13,9 @@ namespace egret::proxy {
 std::span<const admin::MetricRow> metric_table();
 std::string metrics_markdown();
 
-std::string metrics_text(const StatsSource& source);
+std::string metrics_text(const ProxyState& source);
 
 // Workers that have an open session with that backend.
-size_t open_sessions(const StatsSource& source, size_t backend);
+size_t open_sessions(const ProxyState& source, size_t backend);
 
 }  // namespace egret::proxy

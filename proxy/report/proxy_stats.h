@@ -8,6 +8,7 @@
 #include "base/counter.h"
 #include "base/histogram.h"
 #include "proxy/client/connection_table.h"
+#include "proxy/replies/connection_memory.h"
 #include "rpc/lane_counters.h"
 
 namespace egret::proxy {
@@ -44,6 +45,7 @@ struct RequestFigures {
 
 struct alignas(64) WorkerStats {
   RequestFigures requests;
+  MemoryCounters memory;
   Counter curr_connections;
   Counter total_connections;
   Counter bytes_read;

@@ -22,8 +22,8 @@ constexpr uint64_t kSecondNs = 1'000'000'000;
 
 // What a row's value is computed from.
 struct Source {
-  const StatsSource& proxy;
-  const FanOut& store;
+  const ProxyState& proxy;
+  const pool::FanOut& store;
   rusage usage{};
 
   uint64_t sum(Counter WorkerStats::*counter) const {
@@ -169,12 +169,12 @@ constexpr Row kGeneral[] = {
     {"egret_deliveries", [](const Source& s) { return number(s.deliveries()); }},
 };
 
-bool speaks_tls(const StatsSource& source) {
+bool speaks_tls(const ProxyState& source) {
   return source.tls != nullptr && source.tls->is_on();
 }
 
 // As memcached, those of what is switched off are left out.
-bool has_row(const StatsSource& source, std::string_view name) {
+bool has_row(const ProxyState& source, std::string_view name) {
   const auto held = source.config.get();
   const Config& config = *held;
   if (name == "rejected_connections") return config.maxconns_fast;
@@ -219,7 +219,7 @@ void add_tls_settings(std::string& text, const Config& config) {
 }
 
 // The sums of all lanes that have a row of their own here; metrics that follow each other may share one.
-void add_lane_totals(std::string& text, const StatsSource& source) {
+void add_lane_totals(std::string& text, const ProxyState& source) {
   rpc::LaneCounters all;
   for (const auto& worker : source.workers) {
     for (const rpc::SessionCounters* session : worker->sessions) all += session->sum();
@@ -235,7 +235,7 @@ void add_lane_totals(std::string& text, const StatsSource& source) {
 }
 
 // The lanes of one backend, over the workers. A worker may know fewer lanes than another: it has not connected yet.
-void add_lanes(std::string& text, const StatsSource& source, size_t backend, const std::string& address) {
+void add_lanes(std::string& text, const ProxyState& source, size_t backend, const std::string& address) {
   const std::string prefix = "backend:" + number(backend) + ":";
   uint32_t lanes = 0;
   for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
@@ -254,7 +254,7 @@ void add_lanes(std::string& text, const StatsSource& source, size_t backend, con
 
 }  // namespace
 
-std::string general_report(const StatsSource& source, const FanOut& store) {
+std::string general_report(const ProxyState& source, const pool::FanOut& store) {
   Source from{source, store};
   ::getrusage(RUSAGE_SELF, &from.usage);
   std::string text;
@@ -268,7 +268,7 @@ std::string general_report(const StatsSource& source, const FanOut& store) {
   return text.append(memcache::kEnd);
 }
 
-std::string lanes_report(const StatsSource& source) {
+std::string lanes_report(const ProxyState& source) {
   std::string text;
   const auto config = source.config.get();
   for (size_t backend = 0; backend < config->backends.size(); ++backend) {
@@ -307,7 +307,7 @@ void set_row(std::string& text, const std::string& name, const std::string& valu
 
 }  // namespace
 
-std::string settings_report(const StatsSource& source, uint64_t item_size_max, uint64_t memory, bool evicts) {
+std::string settings_report(const ProxyState& source, uint64_t item_size_max, uint64_t memory, bool evicts) {
   const auto held = source.config.get();
   const Config& config = *held;
   std::string port = "0";
@@ -357,7 +357,7 @@ std::string settings_report(const StatsSource& source, uint64_t item_size_max, u
   return text.append(memcache::kEnd);
 }
 
-void reset_stats(const StatsSource& source) {
+void reset_stats(ProxyState& source) {
   source.admin.prefixes.clear();
   AcceptCounters& accepts = source.accepts;
   for (Counter* counter : {&accepts.rejected_connections, &accepts.disabled, &accepts.disabled_us}) counter->mark();

@@ -127,6 +127,7 @@ class Reader final : public rpc::Waiter, public rpc::LargeGetOwner, public rpc::
     if (&get != large_.get()) return world_.model.fail("a large get told its owner twice");
     restarts += get.restarts();
     over(get.result());
+    get.take_hold().release();
     finished_ = std::move(large_);
     if (destroy_at_once_) finished_.reset();
   }

@@ -13,7 +13,7 @@ using egret::op::ClassField;
 
 namespace {
 
-ClassStats with(ClassStats classes, uint32_t size_class, ClassField field, uint64_t value) {
+egret::pool::ClassStats with(egret::pool::ClassStats classes, uint32_t size_class, ClassField field, uint64_t value) {
   if (size_class >= classes.size()) classes.resize(size_class + 1);
   classes[size_class][static_cast<size_t>(field)] = value;
   return classes;
@@ -45,7 +45,7 @@ std::map<std::string, uint64_t> map_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("an empty store has no classes") {
-  for (const ClassStats& classes : {ClassStats{}, ClassStats(20)}) {
+  for (const egret::pool::ClassStats& classes : {egret::pool::ClassStats{}, egret::pool::ClassStats(20)}) {
     CHECK(items_report(classes) == "END\r\n");
     CHECK(sizes_report(classes) == "END\r\n");
     CHECK(slabs_report(classes) == "STAT active_slabs 0\r\nSTAT total_malloced 0\r\nEND\r\n");
@@ -53,7 +53,7 @@ TEST_CASE("an empty store has no classes") {
 }
 
 TEST_CASE("stats items: each field of a class under memcached's name, in memcached's order") {
-  ClassStats classes;
+  egret::pool::ClassStats classes;
   for (uint32_t field = 1; field < egret::op::kClassFields; ++field) {
     classes = with(classes, 7, static_cast<ClassField>(field), 100 + field);
   }
@@ -94,7 +94,7 @@ TEST_CASE("stats items: each field of a class under memcached's name, in memcach
 }
 
 TEST_CASE("stats items: a class that lost all its items to eviction still says so, in stats slabs it is gone") {
-  const ClassStats classes = with({}, 9, ClassField::kEvicted, 5);
+  const egret::pool::ClassStats classes = with({}, 9, ClassField::kEvicted, 5);
   CHECK(map_of(items_report(classes)).at("items:10:evicted") == 5);
   CHECK(map_of(slabs_report(classes)).at("active_slabs") == 0);
   CHECK(rows_of(sizes_report(classes)).empty());
@@ -130,7 +130,7 @@ TEST_CASE("stats slabs: pages hold all items of the class and none too many") {
 }
 
 TEST_CASE("stats sizes: one row for each class that holds items, by the largest size in it") {
-  ClassStats classes = with({}, egret::op::size_class_of(64), ClassField::kNumber, 12);
+  egret::pool::ClassStats classes = with({}, egret::op::size_class_of(64), ClassField::kNumber, 12);
   classes = with(classes, egret::op::size_class_of(1000), ClassField::kNumber, 3);
   classes = with(classes, egret::op::size_class_of(500), ClassField::kEvicted, 3);
   CHECK(sizes_report(classes) == "STAT 64 12\r\nSTAT 1024 3\r\nEND\r\n");

@@ -32,7 +32,7 @@ struct Proxy {
   }
   egret::base::ManualClock clock;
   egret::rpc::SessionCounters sessions[2][2];  // by worker and backend
-  StatsSource source;
+  ProxyState source;
 };
 
 // Series to values, without comments.

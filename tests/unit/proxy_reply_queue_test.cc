@@ -12,7 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "memcache/reply.h"
-#include "proxy/replies/reply.h"
+#include "proxy/replies/reply_queue.h"
 
 using namespace egret::proxy;
 using egret::memcache::CommandKind;
@@ -23,17 +23,13 @@ namespace {
 
 // A connection's queue without its connection.
 struct Client final : ReplyObserver {
-  Client() : blocks(OutputQueue::kBlockSize), output(blocks), budget(1 << 20) { reopen(); }
+  Client() : blocks(OutputQueue::kBlockSize), output(blocks, memory) { reopen(); }
   void on_output() override { ++outputs; }
-  void on_lent() override {
-    lent.push_back(sent());
-    output.keep_lent();
-  }
   void on_progress() override { ++progress; }
   void on_observed(const Observed& observed, const Result& result) override {
     observed_results.push_back(observed.key + " " + to_string(result.code));
   }
-  void reopen() { queue = std::make_unique<ReplyQueue>(replies, output, budget, *this); }
+  void reopen() { queue = std::make_unique<ReplyQueue>(replies, output, memory, *this); }
 
   Reply* command(CommandKind kind) {
     Reply* reply = queue->make();
@@ -72,11 +68,12 @@ struct Client final : ReplyObserver {
   RequestFigures figures;
   ReplyPool replies{now_ns, figures};
   BlockPool blocks;
+  MemoryCounters counters;
+  WorkerMemory worker{counters};
+  ConnectionMemory memory{worker};
   OutputQueue output;
-  LargeValueBudget budget;
   std::unique_ptr<ReplyQueue> queue;
   std::vector<std::string> observed_results;
-  std::vector<std::string> lent;  // what was sent by each on_lent()
   int outputs = 0;
   int progress = 0;
 };
@@ -199,19 +196,40 @@ TEST_CASE("what a result views may go as soon as it was handed over") {
   CHECK(client.sent() == "VALUE b 0 3000\r\n" + std::string(3000, 'x') + "\r\n");
 }
 
-TEST_CASE("a value that came whole is sent from where it is, with all that is ready behind it") {
+TEST_CASE("a value larger than a block goes out in its turn, with all that is ready behind it") {
   Client client;
   const std::string large(40'000, 'l');
   Reply* first = client.key("first", 1);
   Reply* second = client.key("second", 1);
   client.queue->push_text(egret::memcache::kEnd, 1);
   second->on_result(make(ResultCode::kHit, "x"));
-  first->on_result(make(ResultCode::kHit, large));
-  REQUIRE(client.lent.size() == 1);
-  CHECK(client.lent[0] == "VALUE first 0 40000\r\n" + large + "\r\nVALUE second 0 1\r\nx\r\nEND\r\n");
-  CHECK(client.sent() == "");
+  {
+    std::string slot = large;
+    first->on_result(make(ResultCode::kHit, slot));
+    slot.assign(slot.size(), '-');  // nobody holds it
+  }
+  CHECK(client.sent() == "VALUE first 0 40000\r\n" + large + "\r\nVALUE second 0 1\r\nx\r\nEND\r\n");
   CHECK(client.queue->empty());
   CHECK(client.replies.in_use() == 0);
+  CHECK(client.memory.used() == 0);
+}
+
+TEST_CASE("places and rendered answers are charged until they are sent") {
+  Client client;
+  Reply* first = client.key("first", 1);
+  Reply* second = client.key("second", 1);
+  const size_t places = client.memory.used();
+  CHECK(places > 2 * sizeof(Reply));
+  second->on_result(make(ResultCode::kHit, std::string(3000, 'x')));
+  CHECK(client.memory.used() > places + 3000);
+  first->on_result(make(ResultCode::kMiss));
+  client.sent();
+  CHECK(client.memory.used() == 0);
+  client.key("gone", 2)->on_result(make(ResultCode::kMiss));
+  client.key("waits", 2);
+  client.queue.reset();
+  CHECK(client.memory.used() == 0);
+  client.reopen();
 }
 
 TEST_CASE("a value that came whole before its turn is kept, however large, and not asked for again") {

@@ -32,13 +32,13 @@ struct Proxy {
   Config config;
   egret::base::ManualClock clock{1'700'000'000};
   egret::rpc::SessionCounters sessions[2][2];  // by worker and backend
-  StatsSource source;
+  ProxyState source;
 };
 
 // No backend at all: its counters are 0.
-struct Nobody final : FanOutOwner {
-  void on_fan_out(const FanOut& fan_out) override { text = general_report(*source, fan_out); }
-  const StatsSource* source = nullptr;
+struct Nobody final : egret::pool::FanOutOwner {
+  void on_fan_out(const egret::pool::FanOut& fan_out) override { text = general_report(*source, fan_out); }
+  const ProxyState* source = nullptr;
   std::string text;
 };
 
@@ -58,11 +58,11 @@ std::map<std::string, std::string> rows_of(const std::string& text) {
   return rows;
 }
 
-std::map<std::string, std::string> general(const StatsSource& source) {
+std::map<std::string, std::string> general(const ProxyState& source) {
   egret::pool::Pool router;
   Nobody owner;
   owner.source = &source;
-  (new FanOut(router, {}, owner))->start();  // deletes itself
+  (new egret::pool::FanOut(router, {}, owner))->start();  // deletes itself
   return rows_of(owner.text);
 }
 

@@ -1,6 +1,8 @@
-#include "proxy/replies/reply.h"
+#include "proxy/replies/reply_queue.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -15,10 +17,7 @@ namespace {
 // What the first answer has settled already when a large value has to be asked for again.
 constexpr uint16_t kOnlyOnce = op::kVivify | op::kRecache | op::kExplicitCas | op::kCompareCas;
 
-constexpr size_t kMaxKeptStash = 4096;  // a rendered answer's memory is kept for the next one up to this size
-// Bytes of a value that is copied into a block of output, with what stands before and behind it. A larger one is sent
-// from where it is.
-constexpr size_t kMostCopied = OutputQueue::kBlockSize - 1024;
+constexpr size_t kMaxKeptStash = 4096;    // a rendered answer's memory is kept for the next one up to this size
 constexpr size_t kMaxUnread = 64 * 1024;  // bytes that wait for the client before a further large value is put together
 
 Result without_value(Result result) {
@@ -27,15 +26,16 @@ Result without_value(Result result) {
   return result;
 }
 
-// What an item says of itself before an access is what it said first, however often its value had to be asked for.
-void keep_first_impression(const Result& first, Result& result) {
+// Marks, last access and TTL are those before the access that was asked for: of the first answer, not of the repeated
+// get.
+void keep_first_metadata(const Result& first, Result& result) {
   result.marks = first.marks;
   result.last_access = first.last_access;
   result.ttl = first.ttl;
 }
 }  // namespace
 
-// --- pool and budget
+// --- pool
 // -----------------------------------------------------------------------------------------------------
 
 ReplyPool::~ReplyPool() {
@@ -59,38 +59,17 @@ void ReplyPool::give(Reply* reply) {
   reply->queue_ = nullptr;
   reply->next_ = nullptr;
   reply->state_ = Reply::State::kWaiting;
-  reply->is_key = reply->is_read = reply->started_ = reply->failed_ = false;
+  reply->is_key = reply->is_read = reply->started_ = reply->failed_ = reply->rereads_ = false;
   reply->command = 0;
   reply->hash = 0;
   reply->key = {};
   reply->text = {};
   reply->observed.reset();
   reply->large_.reset();
+  reply->charged_ = 0;
   reply->stash_.clear();
   if (reply->stash_.capacity() > kMaxKeptStash) reply->stash_.shrink_to_fit();
   free_.push_back(reply);
-}
-
-bool LargeValueBudget::take(uint64_t bytes) {
-  if (used_ > 0 && used_ + bytes > limit_) return false;
-  used_ += bytes;
-  return true;
-}
-
-void LargeValueBudget::give(uint64_t bytes) {
-  used_ -= bytes;
-  // Those that still find no room queue up again.
-  std::vector<ReplyQueue*> waiting;
-  waiting.swap(waiting_);
-  for (ReplyQueue* queue : waiting) queue->on_budget();
-}
-
-void LargeValueBudget::wait(ReplyQueue* queue) {
-  waiting_.push_back(queue);
-}
-
-void LargeValueBudget::stop_waiting(const ReplyQueue* queue) {
-  std::erase(waiting_, queue);
 }
 
 // --- one place
@@ -110,16 +89,17 @@ void Reply::on_large_get(rpc::LargeGet& get) {
 // -----------------------------------------------------------------------------------------------------------
 
 ReplyQueue::~ReplyQueue() {
-  if (waits_for_budget_) budget_.stop_waiting(this);
+  if (waits_for_budget_) memory_.large().stop_waiting(this);
   for (Reply* reply = head_; reply != nullptr;) {
     Reply* next = reply->next_;
     reply->queue_ = nullptr;
+    memory_.refund(std::exchange(reply->charged_, 0));
     // A result that is still to come finds the place without a queue; others go back now.
     const bool awaited = reply->state_ == Reply::State::kWaiting || reply->started_;
     if (!awaited) pool_.give(reply);
     reply = next;
   }
-  if (budget_taken_ > 0) budget_.give(budget_taken_);
+  give_large();
 }
 
 Reply* ReplyQueue::make() {
@@ -133,7 +113,13 @@ void ReplyQueue::push(Reply* reply) {
   (tail_ != nullptr ? tail_->next_ : head_) = reply;
   tail_ = reply;
   ++size_;
+  charge(*reply, sizeof(Reply) + memcache::max_answer(reply->question, reply->key.size()));
   if (reply->is_key && reply->state_ == Reply::State::kWaiting) ++waiting_keys_;
+}
+
+void ReplyQueue::charge(Reply& reply, size_t bytes) {
+  memory_.charge(bytes);
+  reply.charged_ += bytes;
 }
 
 void ReplyQueue::push_text(std::string_view text, uint32_t command) {
@@ -163,6 +149,7 @@ void ReplyQueue::push_bytes(std::string_view bytes) {
   reply->state_ = Reply::State::kReady;
   reply->stash_.assign(bytes);
   push(reply);
+  charge(*reply, bytes.size());
 }
 
 void ReplyQueue::push_answered(Reply* reply, const Result& result) {
@@ -210,22 +197,36 @@ void ReplyQueue::count(const Reply& reply, ResultCode code) {
 
 void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
   --waiting_keys_;
-  if (memcache::has_value(reply.question, result)) {
-    if (!result.is_partial()) {
-      if (&reply == head_ && result.value.size() > kMostCopied) return send_value(reply, reply.key, result);
-      write_value(reply, result);
-      return answered(reply);
-    }
+  if (!memcache::has_value(reply.question, result)) {
+    write_no_value(reply, result);
+    return answered(reply);
+  }
+  const bool is_head = &reply == head_;
+  if (result.is_partial()) {
     begin_large(reply, reply.key);
     reply.partial_ = result;
-    if (&reply == head_)
-      start_large(reply);
-    else
-      reply.partial_.value = {};  // it is read again when it is this one's turn
+    if (is_head) return start_large(reply);
+    reply.partial_.value = {};  // it is read again when it is this one's turn
     return;
   }
-  write_no_value(reply, result);
+  if (!memory_.may_keep(result.value.size()) && !is_left_out(reply) && reply.session != nullptr) {
+    return read_again_later(reply, result);
+  }
+  Lender lender;
+  if (is_head && result.value.size() > OutputQueue::kMaxCopied && reply.session != nullptr &&
+      lender.hold.add(*reply.session, reply.hash)) {
+    return send_value(reply, reply.key, result, std::move(lender));
+  }
+  write_value(reply, result);
   answered(reply);
+}
+
+// The value may not be kept: it is asked for again, as a large one is, when it is the head's turn and there is room.
+void ReplyQueue::read_again_later(Reply& reply, const Result& result) {
+  begin_large(reply, reply.key);
+  reply.partial_ = without_value(result);
+  reply.rereads_ = true;
+  if (&reply == head_) start_large(reply);
 }
 
 // A read that found no value, or failed.
@@ -240,18 +241,19 @@ void ReplyQueue::fail_command(Reply& reply, std::string_view line) {
   reply.text = line;
 }
 
-// Memory for an answer: the output's if it is this one's turn, else the reply's own. written() says how much it was.
-char* ReplyQueue::room_for(Reply& reply, size_t bound) {
-  const bool is_left_out = reply.command != 0 && reply.command == failed_command_;
-  in_output_ = &reply == head_ && bound <= OutputQueue::kBlockSize && !is_left_out;
-  if (in_output_) return room_ = output_.reserve(bound);
+// The output's memory if it is this one's turn, else the reply's own. written() says how much it was.
+ReplyQueue::Room ReplyQueue::room_for(Reply& reply, size_t bound) {
+  if (&reply == head_ && bound <= OutputQueue::kBlockSize && !is_left_out(reply)) return {output_.reserve(bound), true};
   reply.stash_.resize(bound);
-  return room_ = reply.stash_.data();
+  return {reply.stash_.data(), false};
 }
 
-void ReplyQueue::written(Reply& reply, const char* end) {
-  const auto length = static_cast<size_t>(end - room_);
-  if (!in_output_) return reply.stash_.resize(length);
+void ReplyQueue::written(Reply& reply, Room room, const char* end) {
+  const auto length = static_cast<size_t>(end - room.at);
+  if (!room.is_output) {
+    reply.stash_.resize(length);
+    return charge(reply, length);
+  }
   output_.commit(length);
   if (length > 0) observer_.on_output();
 }
@@ -259,28 +261,28 @@ void ReplyQueue::written(Reply& reply, const char* end) {
 void ReplyQueue::write_value(Reply& reply, const Result& result) {
   const std::string_view tail = memcache::tail(reply.question);
   const size_t head = memcache::max_head(reply.question, reply.key.size());
-  char* end = room_for(reply, head + result.value.size() + tail.size());
-  end = memcache::write_head(end, reply.question, reply.key, result, static_cast<uint32_t>(result.value.size()));
-  written(reply, memcache::write_text(memcache::write_text(end, result.value), tail));
+  const Room room = room_for(reply, head + result.value.size() + tail.size());
+  char* end =
+      memcache::write_head(room.at, reply.question, reply.key, result, static_cast<uint32_t>(result.value.size()));
+  written(reply, room, memcache::write_text(memcache::write_text(end, result.value), tail));
 }
 
-// Answers the head from where the value is, which must stay there during this call. What is ready behind it goes with
-// it.
-void ReplyQueue::send_value(Reply& reply, std::string_view key, const Result& result) {
-  char* const out = room_for(reply, memcache::max_head(reply.question, key.size()));
-  written(reply, memcache::write_head(out, reply.question, key, result, result.total_length));
-  if (!in_output_) return answered(reply);  // left out
-  output_.lend(result.value);
-  for (const std::string_view piece : result.further) output_.lend(piece);
-  output_.append(memcache::tail(reply.question));
+// Answers the head from where the value is; `lender` keeps it there until it is sent, at the end of the pass.
+void ReplyQueue::send_value(Reply& reply, std::string_view key, const Result& result, Lender lender) {
+  const Room room = room_for(reply, memcache::max_head(reply.question, key.size()));
+  written(reply, room, memcache::write_head(room.at, reply.question, key, result, result.total_length));
+  if (room.is_output) {
+    std::array<std::string_view, 1 + rpc::SlotHold::kMaxSlots> pieces{result.value};
+    std::ranges::copy(result.further, pieces.begin() + 1);
+    output_.lend(std::span(pieces).first(1 + result.further.size()), std::move(lender));
+    output_.append(memcache::tail(reply.question));
+  }
   answered(reply);
-  observer_.on_lent();
-  go_on();  // there may have been too much that was not sent
 }
 
 void ReplyQueue::write_line(Reply& reply, const Result& result) {
-  char* const out = room_for(reply, memcache::max_answer(reply.question, reply.key.size()));
-  written(reply, memcache::write_answer(out, reply.question, reply.key, result));
+  const Room room = room_for(reply, memcache::max_answer(reply.question, reply.key.size()));
+  written(reply, room, memcache::write_answer(room.at, reply.question, reply.key, result));
 }
 
 void ReplyQueue::answered(Reply& reply) {
@@ -299,7 +301,7 @@ void ReplyQueue::advance() {
 }
 
 void ReplyQueue::write_ready(Reply& reply) {
-  if (reply.command != 0 && reply.command == failed_command_) return;
+  if (is_left_out(reply)) return;
   if (reply.failed_) failed_command_ = reply.command;
   output_.append(reply.stash_);
   output_.append(reply.text);
@@ -311,6 +313,7 @@ void ReplyQueue::pop() {
   head_ = done->next_;
   if (head_ == nullptr) tail_ = nullptr;
   --size_;
+  memory_.refund(std::exchange(done->charged_, 0));
   if (done->asked_ns != 0) pool_.figures_.duration.record(pool_.now_ns_ - done->asked_ns);
   pool_.give(done);
 }
@@ -337,33 +340,45 @@ void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
   for (Reply* later = reply.next_; later != nullptr; later = later->next_) {
     if (!later->is_key || later->hash != reply.hash || later->state_ != Reply::State::kReady || later->failed_)
       continue;
+    memory_.refund(later->stash_.size());
+    later->charged_ -= later->stash_.size();
     later->stash_.clear();
     begin_large(*later, key);
   }
 }
 
-// Only the head is put together, and only for a client that reads: so a connection holds little more than one large
-// value.
+// Only the head is put together, and only for a client that has taken its last large value and most of what else it was
+// sent: so a connection holds one large value.
 void ReplyQueue::start_large(Reply& reply) {
   const Result partial = std::exchange(reply.partial_, without_value(reply.partial_));
-  if (output_.size() > kMaxUnread) return;  // on_drained() goes on
-  if (!budget_.take(partial.total_length)) {
-    if (!waits_for_budget_) budget_.wait(this);
+  if (output_.size() > kMaxUnread || output_.has_large() || large_taken_ > 0) return;  // on_sent() goes on
+  if (!memory_.large().take(partial.total_length)) {
+    if (!waits_for_budget_) memory_.large().wait(this);
     waits_for_budget_ = true;
     return;
   }
-  budget_taken_ = partial.total_length;
+  large_taken_ = partial.total_length;
   reply.started_ = true;
-  if (partial.total_length > 0) {
-    reply.large_->start(partial);
-  } else {
+  if (partial.total_length == 0 || reply.rereads_) {
     reply.large_->start_over();
+  } else {
+    reply.large_->start(partial);
   }
 }
 
 void ReplyQueue::on_budget() {
   waits_for_budget_ = false;
   go_on();
+}
+
+void ReplyQueue::on_sent() {
+  if (!output_.has_large() && (head_ == nullptr || !head_->started_)) give_large();
+  go_on();
+}
+
+// May let other connections' large values begin.
+void ReplyQueue::give_large() {
+  if (large_taken_ > 0) memory_.large().give(std::exchange(large_taken_, 0));
 }
 
 void ReplyQueue::go_on() {
@@ -373,20 +388,21 @@ void ReplyQueue::go_on() {
 void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
   Result result = get.result();
   --large_;
-  if (get.restarts() > 0) ask_again_behind(reply, get.key());
+  if (get.restarts() > 0 || reply.rereads_) ask_again_behind(reply, get.key());
   reply.started_ = false;
-  const auto kept = std::move(reply.large_);  // its bytes are sent after its place has gone
-  const uint64_t taken = std::exchange(budget_taken_, 0);
+  const auto kept = std::move(reply.large_);  // its key outlives the place
   if (result.code == ResultCode::kHit) {
-    if (reply.partial_.code == ResultCode::kHit) keep_first_impression(reply.partial_, result);
-    send_value(reply, get.key(), result);
+    if (reply.partial_.code == ResultCode::kHit) keep_first_metadata(reply.partial_, result);
+    Lender lender{kept->take_hold(), kept->take_copied(), true};
+    send_value(reply, kept->key(), result, std::move(lender));
+    if (!output_.has_large()) give_large();  // it was left out, or had no bytes
   } else {
-    reply.key = get.key();
+    reply.key = kept->key();
     if (result.code >= ResultCode::kTooLarge) pool_.figures_.errors.add();
     write_no_value(reply, result);
+    give_large();
     answered(reply);
   }
-  budget_.give(taken);
 }
 
 }  // namespace egret::proxy

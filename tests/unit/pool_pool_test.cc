@@ -1,5 +1,7 @@
 // A pool of backends behind one worker: where keys go, who fails when one is down, and ops that concern all of them.
 // The test is every backend.
+#include "pool/pool.h"
+
 #include <cstring>
 #include <map>
 #include <optional>
@@ -9,12 +11,11 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "pool/pool.h"
-#include "proxy/commands/fan_out.h"
+#include "pool/fan_out.h"
 #include "rpc_fakes.h"
 
 using namespace egret;
-using namespace egret::proxy;
+using namespace egret::pool;
 using op::ResultCode;
 using op::StatId;
 using rpc::FakeClientEndpoint;
@@ -33,9 +34,9 @@ base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::st
   return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
 }
 
-struct Pool final : rpc::SessionObserver {
-  explicit Pool(const std::vector<pool::KetamaServer>& servers) : router(pool::KetamaRing(servers)), names(servers) {
-    for (const pool::KetamaServer& server : servers) {
+struct TestPool final : rpc::SessionObserver {
+  explicit TestPool(const std::vector<KetamaServer>& servers) : router(KetamaRing(servers)), names(servers) {
+    for (const KetamaServer& server : servers) {
       rpc::SessionOptions options;
       options.address = server.name;
       router.add(std::make_unique<rpc::ClientSession>(options, clock, *this, connect));
@@ -129,11 +130,11 @@ struct Pool final : rpc::SessionObserver {
   }
 
   base::ManualClock clock;
-  pool::Pool router;
-  const std::vector<pool::KetamaServer> names;
+  Pool router;
+  const std::vector<KetamaServer> names;
 };
 
-const std::vector<pool::KetamaServer> kThree{{"a"}, {"b"}, {"c"}};
+const std::vector<KetamaServer> kThree{{"a"}, {"b"}, {"c"}};
 
 // Keeps what it is told in place of the FanOut, which is gone afterwards.
 struct Asker final : FanOutOwner {
@@ -145,7 +146,7 @@ struct Asker final : FanOutOwner {
     for (const op::StatInfo& info : op::stat_table()) stats[info.id] = fan_out.stat(info.id);
     classes = fan_out.class_stats();
   }
-  FanOut* ask(Pool& pool, op::OpCode code, op::StatGroup group = op::StatGroup::kGeneral) {
+  FanOut* ask(TestPool& pool, op::OpCode code, op::StatGroup group = op::StatGroup::kGeneral) {
     op::Op op;
     op.code = code;
     op.group = static_cast<uint8_t>(group);
@@ -191,13 +192,13 @@ std::string class_rows(const std::vector<ClassRow>& stats) {
 // --- keys ----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("a key goes to the backend that ketama says, hashed with that backend's seed") {
-  Pool pool(kThree);
+  TestPool pool(kThree);
   pool.open_all();
-  const pool::KetamaRing ring(kThree);
+  const KetamaRing ring(kThree);
   std::set<rpc::ClientSession*> seen;
   for (int i = 0; i < 100; ++i) {
     const std::string key = std::to_string(i);
-    const pool::Route target = pool.router.route(key);
+    const Route target = pool.router.route(key);
     REQUIRE(target.session == &pool.session(ring.server_of(key)));
     CHECK(target.hash == target.session->hash(key));
     seen.insert(target.session);
@@ -206,9 +207,9 @@ TEST_CASE("a key goes to the backend that ketama says, hashed with that backend'
 }
 
 TEST_CASE("a backend that is down keeps its keys, and only they fail; it has them again when it is back") {
-  Pool pool(kThree);
+  TestPool pool(kThree);
   pool.open_all();
-  const pool::KetamaRing ring(kThree);
+  const KetamaRing ring(kThree);
   const auto check = [&](std::optional<size_t> down) {
     for (int i = 0; i < 100; ++i) {
       const std::string key = std::to_string(i);
@@ -224,7 +225,7 @@ TEST_CASE("a backend that is down keeps its keys, and only they fail; it has the
 }
 
 TEST_CASE("a pool of one has every key") {
-  Pool pool({{"only"}});
+  TestPool pool({{"only"}});
   CHECK(pool.router.route("key").session == nullptr);
   pool.open_all();
   for (int i = 0; i < 100; ++i) CHECK(pool.router.route(std::to_string(i)).session == &pool.session(0));
@@ -234,7 +235,7 @@ TEST_CASE("a pool of one has every key") {
 // -----------------------------------------------------------------------------------
 
 TEST_CASE("every lane of every backend is asked, and the last answer is the end") {
-  Pool pool(kThree);
+  TestPool pool(kThree);
   pool.open_all();
   Asker asker;
   asker.ask(pool, op::OpCode::kFlush);
@@ -250,7 +251,7 @@ TEST_CASE("every lane of every backend is asked, and the last answer is the end"
 }
 
 TEST_CASE("one that is down is a failure, and the others are asked all the same") {
-  Pool pool(kThree);
+  TestPool pool(kThree);
   pool.open(0);
   pool.open(2);
   Asker asker;
@@ -265,7 +266,7 @@ TEST_CASE("one that is down is a failure, and the others are asked all the same"
 }
 
 TEST_CASE("when all are down the answer comes at once") {
-  Pool pool(kThree);
+  TestPool pool(kThree);
   Asker asker;
   asker.ask(pool, op::OpCode::kStats);
   CHECK(asker.told == 1);
@@ -274,7 +275,7 @@ TEST_CASE("when all are down the answer comes at once") {
 }
 
 TEST_CASE("one that dies before it has answered is a failure, told once") {
-  Pool pool(kThree);
+  TestPool pool(kThree);
   pool.open_all();
   Asker asker;
   asker.ask(pool, op::OpCode::kFlush);
@@ -293,7 +294,7 @@ TEST_CASE("one that dies before it has answered is a failure, told once") {
 TEST_CASE("a backend without credit is waited for, and holds the others up for nothing") {
   for (const bool dies : {false, true}) {
     CAPTURE(dies);
-    Pool pool(kThree);
+    TestPool pool(kThree);
     pool.open_all();
     rpc::Listener listener;
     const std::string key(200, 'k');
@@ -329,7 +330,7 @@ TEST_CASE("a backend without credit is waited for, and holds the others up for n
 }
 
 TEST_CASE("a session that was renewed before the op went out is not asked in the old one's place") {
-  Pool pool({{"only"}});
+  TestPool pool({{"only"}});
   pool.open_all();
   rpc::Listener listener;
   const std::string key(200, 'k');
@@ -348,7 +349,7 @@ TEST_CASE("a session that was renewed before the op went out is not asked in the
 }
 
 TEST_CASE("statistics: each kind is put together over partitions and over backends in its own way") {
-  Pool pool(kThree);
+  TestPool pool(kThree);
   pool.open_all();
   Asker asker;
   asker.ask(pool, op::OpCode::kStats);
@@ -373,7 +374,7 @@ TEST_CASE("statistics: each kind is put together over partitions and over backen
 }
 
 TEST_CASE("statistics are those of the backends that answered whole") {
-  Pool pool(kThree);
+  TestPool pool(kThree);
   pool.open_all();
   Asker asker;
   asker.ask(pool, op::OpCode::kStats);
@@ -392,7 +393,7 @@ TEST_CASE("statistics are those of the backends that answered whole") {
 
 TEST_CASE("size classes: counts are added up, ages are the largest, over partitions and backends") {
   using op::ClassField;
-  Pool pool(kThree);
+  TestPool pool(kThree);
   pool.open_all();
   Asker asker;
   asker.ask(pool, op::OpCode::kStats, op::StatGroup::kSizeClasses);
@@ -419,7 +420,7 @@ TEST_CASE("size classes: counts are added up, ages are the largest, over partiti
 
 TEST_CASE("pages of size classes go on behind the last id, and what is told again counts once") {
   using op::ClassField;
-  Pool pool({{"only"}});
+  TestPool pool({{"only"}});
   pool.open_all();
   Asker asker;
   asker.ask(pool, op::OpCode::kStats, op::StatGroup::kSizeClasses);
@@ -441,7 +442,7 @@ TEST_CASE("pages of size classes go on behind the last id, and what is told agai
 
 TEST_CASE("a backend that sends the same page for ever is asked no more") {
   for (const auto group : {op::StatGroup::kGeneral, op::StatGroup::kSizeClasses}) {
-    Pool pool({{"only"}});
+    TestPool pool({{"only"}});
     pool.open_all();
     Asker asker;
     asker.ask(pool, op::OpCode::kStats, group);
@@ -453,7 +454,7 @@ TEST_CASE("a backend that sends the same page for ever is asked no more") {
 }
 
 TEST_CASE("an asker that has gone is not told") {
-  Pool pool(kThree);
+  TestPool pool(kThree);
   pool.open_all();
   Asker asker;
   asker.ask(pool, op::OpCode::kFlush)->orphan();

@@ -1,10 +1,10 @@
-#include "proxy/commands/fan_out.h"
+#include "pool/fan_out.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-namespace egret::proxy {
+namespace egret::pool {
 
 using op::Result;
 using op::ResultCode;
@@ -47,13 +47,13 @@ op::StatRow take_row(std::string_view& rows) {
 }
 }  // namespace
 
-FanOut::FanOut(const pool::Pool& router, const op::Op& op, FanOutOwner& owner)
-    : owner_(&owner), op_(op), value_(op.value), shares_(router.sessions().size()) {
+FanOut::FanOut(const Pool& pool, const op::Op& op, FanOutOwner& owner)
+    : owner_(&owner), op_(op), value_(op.value), shares_(pool.sessions().size()) {
   op_.value = value_;
   for (size_t i = 0; i < shares_.size(); ++i) {
     Share& share = shares_[i];
     share.whole = this;
-    share.session = router.sessions()[i].get();
+    share.session = pool.sessions()[i].get();
     share.generation = share.session->generation();
     if (!share.session->is_open()) {
       share.failure = ResultCode::kSessionLost;
@@ -208,4 +208,4 @@ void FanOut::finish_if_done() {
   delete this;
 }
 
-}  // namespace egret::proxy
+}  // namespace egret::pool

@@ -19,7 +19,7 @@
 #include "pool/pool.h"
 #include "rpc/client_session.h"
 
-namespace egret::proxy {
+namespace egret::pool {
 
 class FanOut;
 
@@ -37,7 +37,7 @@ class FanOutOwner {
 
 class FanOut final {
  public:
-  FanOut(const pool::Pool& router, const op::Op& op, FanOutOwner& owner);
+  FanOut(const Pool& pool, const op::Op& op, FanOutOwner& owner);
 
   // May tell the owner at once.
   void start();
@@ -95,4 +95,4 @@ class FanOut final {
   size_t unanswered_ = 0;  // parts
 };
 
-}  // namespace egret::proxy
+}  // namespace egret::pool

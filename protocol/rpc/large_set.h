@@ -1,0 +1,84 @@
+// A set whose value does not fit a request slot: the value goes in parts, as its bytes come, and then a commit.
+//
+//   enter() ─▶ send(bytes) ─ Upload ops ─▶ … ─▶ commit() ─ Commit op ─▶ the result goes to the commit's waiter
+//     │ no room or no credit: ask again as for credit          └ abandon(): the backend is told to forget the parts
+//
+// The sets of a lane go side by side, told apart by their id; how much of them is open at once is UploadRoom's. Nobody
+// waits for a client's bytes but that client itself.
+// Memory: no byte of the value; a part is encoded straight into the open message. Thread: the worker's.
+// Lifetime: its owner makes it with new, and gives it up by commit() followed by release(), or by abandon(); it deletes
+// itself when its last op is answered.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "op/op.h"
+#include "rpc/client_session.h"
+
+namespace egret::rpc {
+
+class LargeSet final : private Waiter, private CreditWaiter {
+ public:
+  static constexpr uint32_t kMaxInFlight = 8;  // parts; the lane is others' too
+
+  // `store` is the op that the whole command amounts to (mode, flags, exptime, cas); its key is copied. `id` tells it
+  // from the session's other uploads.
+  LargeSet(ClientSession& session, const op::Op& store, uint32_t total, uint32_t id);
+
+  // Takes room for the value. False: not now; wait for credit, and ask again. After a failure there is nothing to wait
+  // for: true.
+  bool enter();
+  // Sends as much of `bytes` as there is credit for; returns how much. After a failure everything is taken and dropped.
+  size_t send(std::string_view bytes);
+  // Opens the upload without a byte, for a value that is known to be refused. False: no credit, ask again.
+  bool announce();
+  // Sends the commit, whose result goes to `waiter`. False: no credit, ask again.
+  bool commit(Waiter* waiter);
+  // kOk, or what makes a commit pointless; the answer is then the caller's to give. kSessionLost: the parts went with
+  // the session. kOutOfMemory: it was too slow, and others needed its room.
+  op::ResultCode failure() const;
+
+  // Bytes of the value that are still to be sent, and how many one part may carry: less is worth waiting for more.
+  uint32_t left() const { return total_ - sent_; }
+  uint32_t max_part() const;
+  ClientSession& session() { return session_; }
+
+  // The commit has been sent: nothing more to do here.
+  void release();
+  // The connection is gone or the value was bad.
+  void abandon();
+
+  // For UploadRoom: when bytes of the client were sent last, and the end of its room.
+  uint64_t moved_ns() const { return moved_ns_; }
+  void lose_room();
+
+ private:
+  ~LargeSet() = default;
+  void on_result(const op::Result& result) override;
+  void on_credit() override;
+  bool same_session() const { return session_.is_open() && session_.generation() == generation_; }
+  bool goes_on() const { return same_session() && !lost_room_; }
+  op::Op part(std::string_view bytes) const;
+  void leave();
+  void try_abort();
+  void delete_if_done();
+
+  ClientSession& session_;
+  const uint64_t generation_;
+  std::string key_;
+  op::Op store_;
+  const uint32_t total_;
+  const uint32_t id_;
+  uint32_t sent_ = 0;
+  uint32_t in_flight_ = 0;
+  uint64_t moved_ns_ = 0;
+  bool entered_ = false;
+  bool opened_ = false;  // the backend knows of it
+  bool lost_room_ = false;
+  bool released_ = false;
+  bool abort_pending_ = false;
+};
+
+}  // namespace egret::rpc

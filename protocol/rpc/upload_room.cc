@@ -1,0 +1,38 @@
+#include "rpc/upload_room.h"
+
+#include <algorithm>
+
+#include "rpc/large_set.h"
+
+namespace egret::rpc {
+
+bool UploadRoom::enter(LargeSet* set, uint64_t bytes) {
+  const bool is_next = waiting_.empty() || waiting_.front() == set;
+  const bool fits = open_.empty() || (used_ + bytes <= limit_ && open_.size() < kMaxOpen);
+  if (!is_next || !fits) {
+    if (std::ranges::find(waiting_, set) == waiting_.end()) waiting_.push_back(set);
+    return false;
+  }
+  if (!waiting_.empty()) waiting_.pop_front();
+  open_.push_back({set, bytes});
+  used_ += bytes;
+  return true;
+}
+
+void UploadRoom::leave(const LargeSet* set) {
+  std::erase(waiting_, set);
+  const auto at = std::ranges::find(open_, set, &Open::set);
+  if (at == open_.end()) return;
+  used_ -= at->bytes;
+  open_.erase(at);
+}
+
+bool UploadRoom::make_room(uint64_t now_ns) {
+  if (waiting_.empty() || open_.empty()) return false;
+  const auto slowest = std::ranges::min_element(open_, {}, [](const Open& open) { return open.set->moved_ns(); });
+  if (now_ns - slowest->set->moved_ns() < kSlowNs) return false;
+  slowest->set->lose_room();
+  return true;
+}
+
+}  // namespace egret::rpc

@@ -1,0 +1,119 @@
+#include "proxy/commands/admin.h"
+
+#include <csignal>
+
+#include <unistd.h>
+
+#include "memcache/reply.h"
+#include "proxy/commands/barriers.h"
+#include "proxy/commands/control.h"
+
+namespace egret::proxy {
+
+using memcache::AdminAction;
+using memcache::AdminRequest;
+using memcache::DumpForm;
+
+AdminCommands::~AdminCommands() {
+  if (dump_ == nullptr) return;
+  client_.worker.proxy.admin.is_dumping = false;
+  dump_->abandon();
+}
+
+Outcome AdminCommands::act(const AdminRequest& request, Barriers& barriers) {
+  client_.command.noreply = request.noreply;
+  if (is_pipelined(request)) {
+    client_.replies.push_text(request.action == AdminAction::kWatch ? memcache::kWatchPipelined
+                                                                    : memcache::kDumpPipelined);
+    return Outcome::kDone;
+  }
+  if (!client_.replies.empty()) return Outcome::kWaitForAnswer;
+  AdminState& state = client_.worker.proxy.admin;
+  switch (request.action) {
+    case AdminAction::kDump:
+      return begin_dump(request);
+    case AdminAction::kMemoryLimit:
+      return barriers.set_memory_limit(request.bytes);
+    case AdminAction::kWatch:
+      return begin_watch(request.streams);
+    case AdminAction::kShutdown:
+      return shut_down(request);
+    case AdminAction::kRefreshCertificates:
+      return line(refresh_certificates());
+    case AdminAction::kDetailOn:
+    case AdminAction::kDetailOff:
+      state.prefixes.turn(request.action == AdminAction::kDetailOn);
+      return line(request.answer);
+    case AdminAction::kDetailDump:
+      return line(state.prefixes.report());
+    case AdminAction::kEnableCrawler:
+      return line(state.crawler_is_enabled.exchange(true) ? memcache::kCrawlerRuns : memcache::kOk);
+    case AdminAction::kDisableCrawler:
+      return line(state.crawler_is_enabled.exchange(false) ? memcache::kOk : memcache::kCrawlerDoesNotRun);
+    case AdminAction::kCrawl:
+      return line(state.crawler_is_enabled ? request.answer : memcache::kCrawlerDisabled);
+    case AdminAction::kAnswer:
+      return line(request.answer);
+  }
+  return Outcome::kDone;
+}
+
+// A watch or a crawl right behind other commands is refused by memcached, but for those that it answers at once:
+// retrievals.
+bool AdminCommands::is_pipelined(const AdminRequest& request) const {
+  const bool minds = request.action == AdminAction::kWatch ||
+                     (request.action == AdminAction::kDump && request.form != DumpForm::kItems);
+  return minds && !client_.was_held && (!client_.replies.ends_in_retrieval() || client_.output.size() > 0);
+}
+
+Outcome AdminCommands::line(std::string_view text) {
+  answer_line(client_, text);
+  return Outcome::kDone;
+}
+
+Outcome AdminCommands::begin_dump(const AdminRequest& request) {
+  AdminState& state = client_.worker.proxy.admin;
+  const bool is_crawl = request.form != DumpForm::kItems;
+  if (is_crawl && !state.crawler_is_enabled) return line(memcache::kCrawlerDisabled);
+  if (!client_.config->allow_dump) {
+    return line(is_crawl ? memcache::kDumpNotAllowed : memcache::kCachedumpNotAllowed);
+  }
+  if (state.is_dumping.exchange(true)) return line(memcache::kCrawlerBusy);
+  dump_ = new Dump(client_.worker.pool, request, client_.output, *this);
+  dump_->go_on();
+  return Outcome::kRunning;
+}
+
+void AdminCommands::on_dump_text(std::string_view text) {
+  client_.replies.push_bytes(text);
+}
+
+void AdminCommands::on_dump_over() {
+  dump_ = nullptr;
+  client_.worker.proxy.admin.is_dumping = false;
+  client_.observer.on_resumable();
+}
+
+Outcome AdminCommands::begin_watch(uint16_t streams) {
+  if (!client_.config->allow_watch) return line(memcache::kWatchNotAllowed);
+  if (!client_.observer.on_watch(streams)) return line(memcache::kTooManyWatchers);
+  answer_line(client_, memcache::kOk);
+  return Outcome::kWatching;
+}
+
+std::string AdminCommands::refresh_certificates() {
+  TlsServer& tls = *client_.worker.proxy.tls;
+  if (!tls.is_on()) return std::string(memcache::kNoTls);
+  const base::Status refreshed = tls.refresh();
+  return refreshed ? std::string(memcache::kOk) : "Error " + refreshed.message() + "\r\n";
+}
+
+// Both ways: memcached's answers nothing and ends; what others have asked is answered here first.
+Outcome AdminCommands::shut_down(const AdminRequest& request) {
+  if (!client_.config->allow_shutdown) return line(memcache::kShutdownNotEnabled);
+  if (!request.answer.empty()) return line(request.answer);
+  ::kill(::getpid(), SIGTERM);
+  return Outcome::kClosing;
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,149 @@
+#include "proxy/commands/keys.h"
+
+#include <array>
+
+#include "memcache/reply.h"
+#include "memcache/translate.h"
+
+namespace egret::proxy {
+
+using memcache::CommandKind;
+using op::Op;
+using op::OpCode;
+using op::Result;
+using op::ResultCode;
+
+namespace {
+
+constexpr RequestKind kind_of(CommandKind kind) {
+  switch (kind) {
+    case CommandKind::kGet:
+    case CommandKind::kGets:
+    case CommandKind::kMetaGet:
+      return RequestKind::kGet;
+    case CommandKind::kGat:
+    case CommandKind::kGats:
+    case CommandKind::kTouch:
+      return RequestKind::kTouch;
+    case CommandKind::kDelete:
+    case CommandKind::kMetaDelete:
+      return RequestKind::kDelete;
+    case CommandKind::kIncr:
+    case CommandKind::kDecr:
+    case CommandKind::kMetaArith:
+      return RequestKind::kArith;
+    default:
+      return memcache::is_storage(kind) ? RequestKind::kSet : RequestKind::kOther;
+  }
+}
+
+constexpr auto kRequestKindOf = [] {
+  std::array<uint8_t, static_cast<size_t>(CommandKind::kQuit) + 1> kinds{};
+  for (size_t i = 0; i < kinds.size(); ++i) kinds[i] = static_cast<uint8_t>(kind_of(static_cast<CommandKind>(i)));
+  return kinds;
+}();
+
+// Whether a get of the same key that came before must be over first.
+bool changes_something(const Op& op) {
+  constexpr uint16_t kHarmless = op::kWantCas | op::kWantMeta | op::kPeek | op::kNoBump | op::kCompareCas;
+  return op.code != OpCode::kGet || (op.options & ~kHarmless) != 0;
+}
+
+// What is said of a change to those who watch is more than its client asks for; what becomes of it is the same.
+void want_what_watchers_see(const AdminState& admin, Op& op) {
+  if (!admin.observes_items()) [[likely]]
+    return;
+  if (op.code != OpCode::kSet && op.code != OpCode::kDelete) return;
+  const bool is_classic_set = op.code == OpCode::kSet && (op.options & op::kWantMeta) == 0;
+  op.options |= op::kWantMeta | (is_classic_set ? op::kAsClassic : 0);
+}
+
+}  // namespace
+
+void count_request(ClientContext& client) {
+  client.worker.stats.requests.count[kRequestKindOf[static_cast<size_t>(client.command.kind)]].add();
+}
+
+Outcome get_key(ClientContext& client) {
+  const memcache::Command& command = client.command;
+  const pool::Route route = client.worker.pool.route(command.key);
+  const bool is_classic = command.dialect == memcache::Dialect::kClassic;
+  if (route.session == nullptr) {
+    if (is_classic) {
+      client.replies.push_failure(memcache::kBackendUnavailable, client.command_number);
+    } else {
+      count_request(client);
+      answer(client, ResultCode::kSessionLost);
+    }
+    return Outcome::kDone;
+  }
+  Op op = memcache::to_op(command);
+  op.hash = route.hash;
+  if (client.replies.must_wait(route.hash, changes_something(op))) return Outcome::kWaitForAnswer;
+  // A value that is being touched may be gone before its chunks are asked for.
+  if (op.options & op::kTouch) op.options |= op::kPin;
+  Reply* reply = new_reply(client, op.options);
+  reply->is_key = true;
+  reply->get_exptime = op.exptime;
+  if (is_classic) {
+    reply->command = client.command_number;
+    reply->asked_ns = 0;  // END's place tells
+  }
+  reply->hash = route.hash;
+  reply->session = route.session;
+  const Outcome outcome = append(client, {route, op}, reply);
+  if (!is_classic && outcome == Outcome::kDone) count_request(client);
+  return outcome;
+}
+
+void end_keys(ClientContext& client) {
+  client.replies.push_text(memcache::kEnd, client.command_number);
+  if (++client.command_number == 0) client.command_number = 1;
+  count_request(client);
+}
+
+std::optional<KeyOp> change_of(ClientContext& client, Outcome& outcome) {
+  KeyOp change{client.worker.pool.route(client.command.key), {}};
+  if (change.route.session == nullptr) {
+    answer(client, ResultCode::kSessionLost);
+    outcome = Outcome::kDone;
+    return std::nullopt;
+  }
+  change.op = memcache::to_op(client.command);
+  change.op.hash = change.route.hash;
+  if (client.replies.must_wait(change.route.hash, changes_something(change.op))) {
+    outcome = Outcome::kWaitForAnswer;
+    return std::nullopt;
+  }
+  want_what_watchers_see(client.worker.proxy.admin, change.op);
+  return change;
+}
+
+Reply* new_reply(ClientContext& client, uint16_t options) {
+  Reply* reply = client.replies.make();
+  memcache::ask(client.command, options, reply->question);
+  if (client.worker.proxy.admin.observes_items()) [[unlikely]]
+    reply->observed = note(client.command);
+  return reply;
+}
+
+Outcome append(ClientContext& client, const KeyOp& what, Reply* reply) {
+  if (!what.route.session->lane_of(what.route.hash).append(what.op, reply, &reply->key)) {
+    client.replies.discard(reply);
+    return client.wait_for_credit(*what.route.session);
+  }
+  reply->is_read = what.op.code == OpCode::kGet && client.command.kind != CommandKind::kTouch;
+  client.replies.push(reply);
+  return Outcome::kDone;
+}
+
+void answer(ClientContext& client, ResultCode code) {
+  const Op op = memcache::to_op(client.command);
+  Reply* reply = new_reply(client, op.options);
+  reply->key = client.command.key;
+  Result result;
+  result.code = code;
+  client.replies.push_answered(reply, result);
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,117 @@
+#include "proxy/commands/uploads.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "memcache/reply.h"
+#include "op/item_size.h"
+
+namespace egret::proxy {
+
+using op::ResultCode;
+
+namespace {
+constexpr size_t kWorthSending = 8192;  // bytes of a part that is neither a slot's fill nor the last
+}  // namespace
+
+Uploads::~Uploads() {
+  if (upload_ != nullptr) upload_->abandon();
+}
+
+bool Uploads::is_worth_sending(size_t available) const {
+  return available >= std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending});
+}
+
+Outcome Uploads::begin() {
+  if (upload_ == nullptr) {
+    Outcome outcome{};
+    std::optional<KeyOp> change = change_of(client_, outcome);
+    if (!change) {
+      if (outcome == Outcome::kDone) {  // answered already
+        client_.parser.swallow_value();
+        count_request(client_);
+      }
+      return outcome;
+    }
+    change->op.value = {};
+    const uint64_t size =
+        op::memcached_item_size(client_.command.key.size(), client_.command.client_flags, client_.command.value_length);
+    start(*change);
+    is_too_large_ = size > change->route.session->grant().item_size_max;
+  }
+  if (is_too_large_) return refuse_too_large();
+  return upload_->enter() ? Outcome::kDone : client_.wait_for_credit(upload_->session());
+}
+
+void Uploads::start(const KeyOp& change) {
+  upload_ = new rpc::LargeSet(*change.route.session, change.op, client_.command.value_length,
+                              client_.worker.next_upload_id++);
+  is_too_large_ = false;
+  memcache::ask(client_.command, change.op.options, question_);
+  observed_ = client_.worker.proxy.admin.observes_items() ? note(client_.command) : nullptr;
+}
+
+// The backend is told of the value without its bytes: it refuses, counts that, and (as memcached) drops the item that a
+// plain set was to replace. The client's bytes are dropped here.
+Outcome Uploads::refuse_too_large() {
+  if (!upload_->announce()) return client_.wait_for_credit(upload_->session());
+  if (const Outcome committed = commit(); committed != Outcome::kDone) return committed;
+  client_.parser.swallow_value();
+  count_request(client_);
+  return Outcome::kDone;
+}
+
+Outcome Uploads::part() {
+  std::string_view& bytes = client_.command.value;
+  bytes.remove_prefix(upload_->send(bytes));
+  return bytes.empty() ? Outcome::kDone : client_.wait_for_credit(upload_->session());
+}
+
+Outcome Uploads::end() {
+  if (client_.command.terminator_ok) return commit();
+  forget();
+  if (!client_.command.noreply) client_.replies.push_text(memcache::kBadDataChunk);
+  return Outcome::kDone;
+}
+
+Outcome Uploads::store_whole(const KeyOp& change) {
+  start(change);
+  return go_on_whole();
+}
+
+Outcome Uploads::go_on_whole() {
+  if (!upload_->enter()) return client_.wait_for_credit(upload_->session());
+  const Outcome sent = part();
+  return sent == Outcome::kDone ? commit() : sent;
+}
+
+Outcome Uploads::commit() {
+  if (const ResultCode failure = upload_->failure(); failure != ResultCode::kOk) return fail(failure);
+  Reply* reply = client_.replies.make();
+  reply->question = question_;
+  if (!upload_->commit(reply)) {
+    client_.replies.discard(reply);
+    return client_.wait_for_credit(upload_->session());
+  }
+  reply->observed = std::move(observed_);
+  client_.replies.push(reply);
+  std::exchange(upload_, nullptr)->release();
+  return Outcome::kDone;
+}
+
+Outcome Uploads::fail(ResultCode code) {
+  forget();
+  op::Result result;
+  result.code = code;
+  Reply* reply = client_.replies.make();
+  reply->question = question_;
+  client_.replies.push_answered(reply, result);
+  return Outcome::kDone;
+}
+
+void Uploads::forget() {
+  std::exchange(upload_, nullptr)->abandon();
+  observed_.reset();
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,39 @@
+// What all threads of the proxy share: the configuration in force, the counters, and what operators switch.
+//
+// Owned by main(), which outlives the control thread and the workers. Members are a Live whole (replaced as one, read
+// by any thread), counters, or objects that say themselves which threads may call; `workers` and `tls` are fixed while
+// workers run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/live.h"
+#include "base/reload.h"
+#include "proxy/client/connection_gate.h"
+#include "proxy/client/connection_table.h"
+#include "proxy/client/handover.h"
+#include "proxy/client/tls.h"
+#include "proxy/commands/admin_state.h"
+#include "proxy/config.h"
+#include "proxy/report/proxy_stats.h"
+
+namespace egret::proxy {
+
+struct ProxyState {
+  base::Live<Config> config;  // the one in force
+  const base::Clock* clock = nullptr;
+  uint64_t start_ns = 0;
+  std::vector<std::unique_ptr<WorkerStats>> workers;
+  base::Live<std::vector<ListenerRecord>> listeners;
+  AcceptCounters accepts;
+  ConnectionGate gate;
+  TlsServer* tls = nullptr;
+  base::ReloadCounters reloads;
+  AdminState admin;
+  Handover handover{places_in_store()};
+};
+
+}  // namespace egret::proxy

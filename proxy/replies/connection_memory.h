@@ -1,0 +1,101 @@
+// The memory that client connections hold, counted in one place, and its limits.
+//
+//   charge() ◀─ a place with its answer (ReplyQueue), blocks and copies of output (OutputQueue)
+//   take_large() ◀─ the one large value that a connection may have: counted against large_value_memory from when it is
+//                   put together until it is sent
+//
+// Each worker has an equal share of `client_memory` and of `large_value_memory`, so no counter is shared by threads; a
+// ConnectionMemory is one connection's part of its worker's share. At a limit a connection's commands are not read
+// until its client has read answers, and a value that comes meanwhile is fetched again when it is its turn
+// (ReplyQueue). Not counted: the connection object, half a command of input (one block) and the kernel's socket
+// buffers. Thread: the worker's; `used` is a gauge that any thread reads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/check.h"
+#include "base/counter.h"
+
+namespace egret::proxy {
+
+class ReplyQueue;
+
+// Counts bytes of large values, over all connections of a worker. Those that find no room wait their turn.
+class LargeValueBudget {
+ public:
+  explicit LargeValueBudget(uint64_t limit) : limit_(limit) {}
+  // What is taken stays taken.
+  void set_limit(uint64_t limit) { limit_ = limit; }
+  // One value is always let through, however large.
+  bool take(uint64_t bytes);
+  void give(uint64_t bytes);
+  void wait(ReplyQueue* queue);
+  void stop_waiting(const ReplyQueue* queue);
+  uint64_t used() const { return used_; }
+
+ private:
+  uint64_t limit_;
+  uint64_t used_ = 0;
+  std::vector<ReplyQueue*> waiting_;
+};
+
+// What a worker tells of it, for metrics.
+struct MemoryCounters {
+  base::Gauge used;                // bytes, of all its connections
+  base::Counter connection_waits;  // how often a connection was not read because of connection_memory
+  base::Counter client_waits;      // likewise because of client_memory
+};
+
+// All connections of a worker.
+struct WorkerMemory {
+  explicit WorkerMemory(MemoryCounters& shown) : counters(shown) {}
+
+  uint64_t connection_limit = UINT64_MAX;
+  uint64_t limit = UINT64_MAX;
+  uint64_t used = 0;
+  LargeValueBudget large{UINT64_MAX};
+  MemoryCounters& counters;
+};
+
+class ConnectionMemory {
+ public:
+  explicit ConnectionMemory(WorkerMemory& worker) : worker_(worker) {}
+  ConnectionMemory(const ConnectionMemory&) = delete;
+  ConnectionMemory& operator=(const ConnectionMemory&) = delete;
+  ~ConnectionMemory() { EGRET_DCHECK(used_ == 0); }
+
+  void charge(size_t bytes) {
+    used_ += bytes;
+    worker_.used += bytes;
+    worker_.counters.used.set(worker_.used);
+  }
+  void refund(size_t bytes) {
+    EGRET_DCHECK(bytes <= used_);
+    used_ -= bytes;
+    worker_.used -= bytes;
+    worker_.counters.used.set(worker_.used);
+  }
+  size_t used() const { return used_; }
+
+  // Whether another command may be read. A connection that holds nothing always may, so that each goes on when its own
+  // client reads, whatever others do. False is counted as a wait.
+  bool may_take_command() {
+    if (used_ == 0 || (used_ < worker_.connection_limit && worker_.used < worker_.limit)) return true;
+    (used_ >= worker_.connection_limit ? worker_.counters.connection_waits : worker_.counters.client_waits).add();
+    return false;
+  }
+  // Whether `bytes` more may be kept until the client reads them.
+  bool may_keep(size_t bytes) const {
+    return used_ + bytes <= worker_.connection_limit && worker_.used + bytes <= worker_.limit;
+  }
+
+  LargeValueBudget& large() { return worker_.large; }
+
+ private:
+  WorkerMemory& worker_;
+  size_t used_ = 0;
+};
+
+}  // namespace egret::proxy

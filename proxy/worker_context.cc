@@ -1,0 +1,63 @@
+#include "proxy/worker_context.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "proxy/config.h"
+#include "wire/slot.h"
+
+namespace egret::proxy {
+
+namespace {
+constexpr size_t kInputBlock = 64 * 1024;
+constexpr uint64_t kHandshakeNs = 10'000'000'000;  // what clients get for what comes before their first byte
+// Of a request slot: the message's head, the op's, and the longest key.
+constexpr size_t kBesideValue = sizeof(wire::RequestHeader) + 32 + 256;
+constexpr size_t kDefaultSlot = 16 * 1024;  // of a session on this host; assumed until one is open
+}  // namespace
+
+WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock, event_base* loop)
+    : proxy(proxy_state),
+      stats(*proxy_state.workers[number]),
+      clock(proxy_clock),
+      events(loop),
+      config(proxy_state.config.get()),
+      pool(ring_of(config->backends)),
+      memory(stats.memory),
+      input_blocks(kInputBlock),
+      scratch(std::make_unique<char[]>(kInputBlock)),
+      replies(pass_ns, stats.requests) {
+  limits.inline_value = kDefaultSlot - kBesideValue;
+  EGRET_CHECK(memcache::ClientParser::min_buffer(limits) <= kInputBlock);
+  take_config();
+}
+
+void WorkerContext::begin_pass() {
+  if (pass_has_begun) return;
+  pass_has_begun = true;
+  pass_ns = clock.now_ns();
+  for (const auto& session : pool.sessions()) session->begin_pass();
+}
+
+void WorkerContext::take_config() {
+  config = proxy.config.get();
+  timeouts.idle_ns = config->idle_timeout_ns;
+  timeouts.handshake_ns = timeouts.idle_ns == 0 ? kHandshakeNs : std::min(kHandshakeNs, timeouts.idle_ns);
+  memory.connection_limit = config->connection_memory;
+  memory.limit = config->client_memory / config->workers;
+  memory.large.set_limit(config->large_value_memory / config->workers);
+  for (const auto& session : pool.sessions()) session->set_options(config->session);
+}
+
+void WorkerContext::fit_inline_values() {
+  size_t slot = 0;
+  for (const auto& session : pool.sessions()) {
+    if (session->is_open()) slot = std::max<size_t>(slot, session->grant().layout.request_slot_size);
+  }
+  const size_t inline_value = std::max(slot, 2 * kBesideValue) - kBesideValue;
+  memcache::Limits fitted = limits;
+  fitted.inline_value = inline_value;
+  if (memcache::ClientParser::min_buffer(fitted) <= kInputBlock) limits = fitted;
+}
+
+}  // namespace egret::proxy
