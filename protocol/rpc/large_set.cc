@@ -21,6 +21,14 @@ bool LargeSet::enter() {
   return entered_ = true;
 }
 
+bool LargeSet::enter_whole() {
+  return !goes_on() || session_.upload_room(store_.hash).enter_whole(this);
+}
+
+void LargeSet::wait_for_room() {
+  if (goes_on()) session_.upload_room(store_.hash).wait(this);
+}
+
 void LargeSet::leave() {
   if (!same_session()) return;
   session_.upload_room(store_.hash).leave(this);

@@ -1,10 +1,9 @@
 // A set whose value does not fit a request slot: the value goes in parts, as its bytes come, and then a commit.
 //
 //   enter() ─▶ send(bytes) ─ Upload ops ─▶ … ─▶ commit() ─ Commit op ─▶ the result goes to the commit's waiter
-//     │ no room or no credit: ask again as for credit          └ abandon(): the backend is told to forget the parts
+//     │ no room: collect the value and enter_whole(), or wait_for_room()     └ abandon(): the backend forgets the parts
 //
-// The sets of a lane go side by side, told apart by their id; how much of them is open at once is UploadRoom's. Nobody
-// waits for a client's bytes but that client itself.
+// The sets of a lane go side by side, told apart by their id; how much of them is open at once is UploadRoom's.
 // Memory: no byte of the value; a part is encoded straight into the open message. Thread: the worker's.
 // Lifetime: its owner makes it with new, and gives it up by commit() followed by release(), or by abandon(); it deletes
 // itself when its last op is answered.
@@ -27,9 +26,12 @@ class LargeSet final : private Waiter, private CreditWaiter {
   // from the session's other uploads.
   LargeSet(ClientSession& session, const op::Op& store, uint32_t total, uint32_t id);
 
-  // Takes room for the value. False: not now; wait for credit, and ask again. After a failure there is nothing to wait
-  // for: true.
+  // Takes room for the value, whose bytes are still to come; or for one whose bytes are all here. False: there is none
+  // now. After a failure there is nothing to wait for: true.
   bool enter();
+  bool enter_whole();
+  // enter() is to be tried again as for credit.
+  void wait_for_room();
   // Sends as much of `bytes` as there is credit for; returns how much. After a failure everything is taken and dropped.
   size_t send(std::string_view bytes);
   // Opens the upload without a byte, for a value that is known to be refused. False: no credit, ask again.
@@ -42,6 +44,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
 
   // Bytes of the value that are still to be sent, and how many one part may carry: less is worth waiting for more.
   uint32_t left() const { return total_ - sent_; }
+  uint32_t total() const { return total_; }
   uint32_t max_part() const;
   ClientSession& session() { return session_; }
 

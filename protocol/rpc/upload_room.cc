@@ -7,20 +7,28 @@
 namespace egret::rpc {
 
 bool UploadRoom::enter(LargeSet* set, uint64_t bytes) {
-  const bool is_next = waiting_.empty() || waiting_.front() == set;
+  const bool is_next = waiting_.empty() || waiting_.front() == set;  // who waits comes first
   const bool fits = open_.empty() || (used_ + bytes <= limit_ && open_.size() < kMaxOpen);
-  if (!is_next || !fits) {
-    if (std::ranges::find(waiting_, set) == waiting_.end()) waiting_.push_back(set);
-    return false;
-  }
+  if (!is_next || !fits) return false;
   if (!waiting_.empty()) waiting_.pop_front();
   open_.push_back({set, bytes});
   used_ += bytes;
   return true;
 }
 
+bool UploadRoom::enter_whole(const LargeSet* set) {
+  if (whole_ != nullptr && whole_ != set) return false;
+  whole_ = set;
+  return true;
+}
+
+void UploadRoom::wait(LargeSet* set) {
+  if (std::ranges::find(waiting_, set) == waiting_.end()) waiting_.push_back(set);
+}
+
 void UploadRoom::leave(const LargeSet* set) {
   std::erase(waiting_, set);
+  if (whole_ == set) whole_ = nullptr;
   const auto at = std::ranges::find(open_, set, &Open::set);
   if (at == open_.end()) return;
   used_ -= at->bytes;

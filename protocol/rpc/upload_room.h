@@ -1,12 +1,13 @@
 // How many bytes of values in parts (LargeSet) one session may have open at one partition.
 //
-//   LargeSet ─ enter() ─▶ open ─ leave() ─▶
-//                └ no room: waits its turn, first come, first served; the session's tick asks make_room()
+//   LargeSet ─ enter() ─▶ open: its parts go as its client's bytes come ─ leave() ─▶
+//                └ no room: its owner collects the value, and then ─ enter_whole() ─▶ open: one at a time
+//                         └ no memory for that either: wait(), first come, first served
 //
-// The limit is one item of the largest size: several smaller values go side by side, and the largest goes alone. The
-// backend gives no session more than that (backend/executor.h), so an upload that is let in here is not refused there.
-// While somebody waits, an upload whose client has sent nothing for kSlowNs loses its room: whoever is slow loses the
-// own value, never others'.
+// Values that are sent while they come have room for one item of the largest size together; a value that was collected
+// has room of its own, and never waits for a client's bytes. So nobody waits for another client. Only where there is
+// neither room nor memory a value waits; then an open one whose client has sent nothing for kSlowNs loses its room:
+// whoever is slow loses the own value, never others'.
 // Thread: the worker's. Owned by the session; its uploads leave before the session's lanes go, or know that they went.
 #pragma once
 
@@ -26,9 +27,13 @@ class UploadRoom {
 
   explicit UploadRoom(uint64_t limit) : limit_(limit) {}
 
-  // False: there is no room; `set` is in the queue now, and is to ask again as for credit.
+  // False: there is no room now.
   bool enter(LargeSet* set, uint64_t bytes);
-  // `set` is over: it was let in, or waited.
+  // All bytes of the value are here. False: another such value is being sent; wait as for credit.
+  bool enter_whole(const LargeSet* set);
+  // `set` is in the queue now, and is to try enter() again as for credit.
+  void wait(LargeSet* set);
+  // `set` is over, or does not wait any more.
   void leave(const LargeSet* set);
   bool is_anybody_waiting() const { return !waiting_.empty(); }
   // While somebody waits: takes the room of the upload that has moved least lately, if it has not moved since kSlowNs.
@@ -44,6 +49,7 @@ class UploadRoom {
   uint64_t limit_;
   uint64_t used_ = 0;
   std::vector<Open> open_;
+  const LargeSet* whole_ = nullptr;
   std::deque<LargeSet*> waiting_;
 };
 

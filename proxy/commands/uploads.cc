@@ -1,6 +1,7 @@
 #include "proxy/commands/uploads.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "memcache/reply.h"
@@ -15,10 +16,11 @@ constexpr size_t kWorthSending = 8192;  // bytes of a part that is neither a slo
 }  // namespace
 
 Uploads::~Uploads() {
-  if (upload_ != nullptr) upload_->abandon();
+  if (upload_ != nullptr) forget();
 }
 
 bool Uploads::is_worth_sending(size_t available) const {
+  if (collected_ != nullptr) return true;
   return available >= std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending});
 }
 
@@ -40,13 +42,27 @@ Outcome Uploads::begin() {
     is_too_large_ = size > change->route.session->grant().item_size_max;
   }
   if (is_too_large_) return refuse_too_large();
-  return upload_->enter() ? Outcome::kDone : client_.wait_for_credit(upload_->session());
+  if (upload_->enter() || collect()) return Outcome::kDone;
+  upload_->wait_for_room();
+  return client_.wait_for_credit(upload_->session());
+}
+
+// Takes memory for the whole value, if there is some.
+bool Uploads::collect() {
+  if (!client_.worker.memory.large.take(client_.command.value_length)) return false;
+  collected_ = std::make_unique_for_overwrite<char[]>(client_.command.value_length);
+  return true;
+}
+
+void Uploads::give_collected() {
+  if (std::exchange(collected_, nullptr) != nullptr) client_.worker.memory.large.give(upload_->total());
 }
 
 void Uploads::start(const KeyOp& change) {
   upload_ = new rpc::LargeSet(*change.route.session, change.op, client_.command.value_length,
                               client_.worker.next_upload_id++);
   is_too_large_ = false;
+  collected_size_ = collected_sent_ = 0;
   memcache::ask(client_.command, change.op.options, question_);
   observed_ = client_.worker.proxy.admin.observes_items() ? note(client_.command) : nullptr;
 }
@@ -63,15 +79,28 @@ Outcome Uploads::refuse_too_large() {
 
 Outcome Uploads::part() {
   std::string_view& bytes = client_.command.value;
+  if (collected_ != nullptr) {
+    std::memcpy(collected_.get() + collected_size_, bytes.data(), bytes.size());
+    collected_size_ += static_cast<uint32_t>(bytes.size());
+    return Outcome::kDone;
+  }
   bytes.remove_prefix(upload_->send(bytes));
   return bytes.empty() ? Outcome::kDone : client_.wait_for_credit(upload_->session());
 }
 
 Outcome Uploads::end() {
-  if (client_.command.terminator_ok) return commit();
-  forget();
-  if (!client_.command.noreply) client_.replies.push_text(memcache::kBadDataChunk);
-  return Outcome::kDone;
+  if (!client_.command.terminator_ok) {
+    forget();
+    if (!client_.command.noreply) client_.replies.push_text(memcache::kBadDataChunk);
+    return Outcome::kDone;
+  }
+  if (collected_ != nullptr) {
+    if (!upload_->enter_whole()) return client_.wait_for_credit(upload_->session());
+    const std::string_view rest(collected_.get() + collected_sent_, collected_size_ - collected_sent_);
+    collected_sent_ += static_cast<uint32_t>(upload_->send(rest));
+    if (collected_sent_ < collected_size_) return client_.wait_for_credit(upload_->session());
+  }
+  return commit();
 }
 
 Outcome Uploads::store_whole(const KeyOp& change) {
@@ -80,7 +109,7 @@ Outcome Uploads::store_whole(const KeyOp& change) {
 }
 
 Outcome Uploads::go_on_whole() {
-  if (!upload_->enter()) return client_.wait_for_credit(upload_->session());
+  if (!upload_->enter_whole()) return client_.wait_for_credit(upload_->session());
   const Outcome sent = part();
   return sent == Outcome::kDone ? commit() : sent;
 }
@@ -95,6 +124,7 @@ Outcome Uploads::commit() {
   }
   reply->observed = std::move(observed_);
   client_.replies.push(reply);
+  give_collected();
   std::exchange(upload_, nullptr)->release();
   return Outcome::kDone;
 }
@@ -110,6 +140,7 @@ Outcome Uploads::fail(ResultCode code) {
 }
 
 void Uploads::forget() {
+  give_collected();
   std::exchange(upload_, nullptr)->abandon();
   observed_.reset();
 }

@@ -1,9 +1,10 @@
-// A storage command whose value does not fit a request slot. There is one path: its bytes go to the backend as they
-// come, straight from the input into request slots (rpc::LargeSet), and the command is answered by the commit's result.
+// A storage command whose value does not fit a request slot: its bytes go to the backend as they come, straight from
+// the input into request slots (rpc::LargeSet), and the command is answered by the commit's result.
 //
 //   kValueBegin ─▶ begin: route, order, room at the backend ─▶ kValuePart, … ─▶ part ─▶ kValueEnd ─▶ end: commit
 //
-// While it waits for room or credit, only its own client is not read. Thread: the worker's.
+// Where there is no room at the backend, the bytes are collected first, charged to large_value_memory, and sent when
+// they are all here. While it waits for credit, only its own client is not read. Thread: the worker's.
 #pragma once
 
 #include <memory>
@@ -37,14 +38,19 @@ class Uploads {
 
  private:
   void start(const KeyOp& change);
+  bool collect();
+  void give_collected();
   Outcome refuse_too_large();
   Outcome commit();
   Outcome fail(op::ResultCode code);
   void forget();
 
   ClientContext& client_;
-  rpc::LargeSet* upload_ = nullptr;  // deletes itself when it was released or abandoned
-  bool is_too_large_ = false;        // the backend is only told of it
+  rpc::LargeSet* upload_ = nullptr;    // deletes itself when it was released or abandoned
+  bool is_too_large_ = false;          // the backend is only told of it
+  std::unique_ptr<char[]> collected_;  // null: bytes are sent as they come
+  uint32_t collected_size_ = 0;
+  uint32_t collected_sent_ = 0;
   // What the command asked, and was noted of it: its views die before the value's end.
   memcache::Question question_;
   std::unique_ptr<Observed> observed_;

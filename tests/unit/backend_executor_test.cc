@@ -18,10 +18,10 @@ using egret::base::ManualClock;
 namespace {
 
 struct Partition {
-  explicit Partition(uint32_t partitions = 1, uint32_t number = 0) {
+  explicit Partition(uint32_t partitions = 1, uint32_t number = 0, uint64_t memory = 16 << 20) {
     auto made = Executor::create({.partition = number,
                                   .partitions = partitions,
-                                  .memory = 16 << 20,
+                                  .memory = memory,
                                   .item_size_max = 1 << 20,
                                   .evict = true,
                                   .hash_seed = 5},
@@ -166,7 +166,7 @@ TEST_SUITE("values in parts") {
   }
 
   TEST_CASE("no lane takes the room of all uploads, and what a lane that goes had is free") {
-    Partition partition;
+    Partition partition(1, 0, uint64_t{64} << 20);
     const std::string large(700'000, 'x');
     const auto fill = [&](uint32_t lane) {
       uint32_t opened = 0;
