@@ -125,10 +125,14 @@ class Cpu(Plot):
         self.assertTrue(any("3 rounds of 0.5 s on 2 CPUs" in text for text in words))
 
     def test_each_contender_has_one_colour_everywhere(self):
+        colours = []
         for place, name in enumerate(("Egret", "memcached", "twemproxy")):
             bars = [bar for bar in self.cpu.groups("bar") if bar.find(SVG + "title").text.startswith(name)]
             legend = [each for each in self.cpu.groups("legend") if each.find(SVG + "text").text.startswith(name)]
             self.assertEqual({each.get("class").split()[-1] for each in bars + legend}, {f"c{place}"})
+            colours.append({each.find(SVG + "rect").get("fill") for each in bars + legend})
+        self.assertEqual([len(each) for each in colours], [1, 1, 1])
+        self.assertEqual(len(set.union(*colours)), 3)
 
 
 class ThroughputLatency(Plot):
@@ -170,9 +174,25 @@ class Both(Plot):
     def test_they_need_nothing_but_themselves(self):
         for picture in self.drawn():
             tags = {each.tag.removeprefix(SVG) for each in picture.root.iter()}
-            self.assertLessEqual(tags, {"svg", "title", "desc", "style", "rect", "line", "g", "text", "polyline", "circle"})
+            self.assertLessEqual(tags, {"svg", "title", "desc", "rect", "line", "g", "text", "polyline", "circle"})
             self.assertEqual(re.findall(r"(?:href|src|url|@import|\bon\w+)\s*[=(]", picture.text), [])
-            self.assertIn("prefers-color-scheme: dark", picture.text)
+
+    def test_colours_are_plain_attributes_so_that_every_viewer_draws_them(self):
+        painted = {"rect": ["fill"], "text": ["fill"], "line": ["stroke"], "polyline": ["stroke"], "circle": ["fill", "stroke"]}
+        for picture in self.drawn():
+            self.assertEqual(re.findall(r"var\(|<style|style=|currentColor|@media", picture.text), [])
+            for each in picture.root.iter():
+                for attribute in painted.get(each.tag.removeprefix(SVG), []):
+                    self.assertRegex(each.get(attribute, ""), r"^#[0-9a-f]{6}$", xml.tostring(each))
+            self.assertEqual({each.get("fill") for each in picture.root.iter(SVG + "polyline")} - {"none"}, set())
+
+    def test_the_background_is_opaque_white_and_covers_everything(self):
+        for picture in self.drawn():
+            first = picture.root.find(SVG + "rect")
+            self.assertEqual(first.get("fill"), "#ffffff")
+            self.assertEqual([float(first.get(name)) for name in ("x", "y", "width", "height")],
+                             [float(each) for each in picture.root.get("viewBox").split()])
+            self.assertNotIn("opacity", picture.text)
 
     def test_every_piece_is_on_the_plate(self):
         for picture in self.drawn():

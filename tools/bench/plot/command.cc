@@ -28,7 +28,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_status) {
   CLI::App app(
       "Draws what egret-bench compare measured: cpu.svg and, if it swept, throughput-latency.svg. The pictures need "
       "nothing\n"
-      "but themselves, and suit light and dark surroundings.",
+      "but themselves; any SVG viewer shows them.",
       "egret-bench plot");
   app.add_option("FILE", options.file, "the JSON of egret-bench compare --json")->required();
   app.add_option("-o,--output", options.folder, "folder that the pictures are written to")->capture_default_str();

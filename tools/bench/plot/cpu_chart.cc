@@ -17,6 +17,7 @@ constexpr double kBar = 13;
 constexpr double kGap = 12;  // between groups
 constexpr double kAxisHeight = 52;
 constexpr double kMost = 4;  // times memcached's; longer bars are cut, and say so
+constexpr Stroke kWhisker{kInk, 1.2};
 constexpr std::string_view kBaseName = "memcached";
 
 bool is_base(const Contender& contender) {
@@ -49,9 +50,9 @@ double height_of(const Group& group) {
 }
 
 void draw_whisker(Svg& svg, double from, double to, double y) {
-  svg.line(from, y, to, y, "whisker");
-  svg.line(from, y - 3, from, y + 3, "whisker");
-  svg.line(to, y - 3, to, y + 3, "whisker");
+  svg.line(from, y, to, y, kWhisker);
+  svg.line(from, y - 3, from, y + 3, kWhisker);
+  svg.line(to, y - 3, to, y + 3, kWhisker);
 }
 
 void draw_bar(Svg& svg, const Contender& contender, const Bar& bar, double base, const Scale& scale, double y) {
@@ -60,21 +61,21 @@ void draw_bar(Svg& svg, const Contender& contender, const Bar& bar, double base,
   svg.begin_group("bar " + colour_class(bar.contender),
                   fmt::format("{}: {} µs/op ({}–{}), {:.2f} times", contender.title(), number_text(bar.median),
                               number_text(bar.least), number_text(bar.greatest), bar.median / base));
-  svg.rect(scale.at(0), y, place(bar.median) - scale.at(0), kBar - 1, "fill");
+  svg.rect(scale.at(0), y, place(bar.median) - scale.at(0), kBar - 1, colour_of(bar.contender));
   draw_whisker(svg, place(bar.least), place(bar.greatest), y + (kBar - 1) / 2);
   const double label_x = std::max(place(bar.median), place(bar.greatest)) + 6;
-  svg.text(label_x, y + kBar - 3, (is_cut ? "▸ " : "") + number_text(bar.median), "value");
+  svg.text(label_x, y + kBar - 3, (is_cut ? "▸ " : "") + number_text(bar.median), {.size = 11});
   svg.end_group();
 }
 
 void draw_axis(Svg& svg, const Scale& scale, std::string_view name, double top, double bottom) {
   svg.begin_group("x-axis");
   for (const double tick : scale.ticks()) {
-    svg.line(scale.at(tick), top, scale.at(tick), bottom, "grid");
-    svg.text(scale.at(tick), bottom + 18, tick_text(tick), "tick", Anchor::kMiddle);
+    svg.line(scale.at(tick), top, scale.at(tick), bottom, kGridStroke);
+    svg.text(scale.at(tick), bottom + 18, tick_text(tick), {.anchor = Anchor::kMiddle});
   }
   svg.end_group();
-  svg.text((kLeft + kRight) / 2, bottom + 38, name, "faint", Anchor::kMiddle);
+  svg.text((kLeft + kRight) / 2, bottom + 38, name, {kGray, 12, false, Anchor::kMiddle});
 }
 
 }  // namespace
@@ -89,12 +90,12 @@ std::string draw_cpu(const Data& data) {
   draw_header(svg, data, title, subtitle);
   const Scale scale = Scale::linear(greatest_ratio(data), kLeft, kRight);
   draw_axis(svg, scale, axis_name(data), kHeaderHeight, bottom);
-  svg.line(scale.at(1), kHeaderHeight, scale.at(1), bottom, "base");
+  svg.line(scale.at(1), kHeaderHeight, scale.at(1), bottom, {kInk, 1, "2 3"});
   double y = kHeaderHeight + kGap;
   for (const Group& group : data.groups) {
     const double bars_height = height_of(group) - kGap;
     svg.begin_group("row");
-    svg.text(kLeft - 12, y + bars_height / 2 + 4, group.row, "name", Anchor::kEnd);
+    svg.text(kLeft - 12, y + bars_height / 2 + 4, group.row, {.anchor = Anchor::kEnd});
     const double base = base_of(data, group).median;
     for (size_t i = 0; i < group.bars.size(); ++i) {
       const Bar& bar = group.bars[i];
@@ -103,7 +104,7 @@ std::string draw_cpu(const Data& data) {
     svg.end_group();
     y += height_of(group);
   }
-  svg.line(scale.at(0), kHeaderHeight, scale.at(0), bottom, "axis");
+  svg.line(scale.at(0), kHeaderHeight, scale.at(0), bottom, kAxisStroke);
   return svg.finish();
 }
 

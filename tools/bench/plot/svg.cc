@@ -7,35 +7,9 @@
 namespace egret::bench_plot {
 namespace {
 
-// Both schemes bring their own plate, so that text is readable whatever is behind the picture. Colours are told apart
-// by those who do not see red or green.
-constexpr std::string_view kStyle = R"(
-  svg { --plate: #ffffff; --ink: #1f2328; --faint: #59636e; --grid: #d8dee4;
-        --c0: #0969da; --c1: #7d8590; --c2: #d1670e; --c3: #8250df; --c4: #1a7f64; --c5: #bf3989;
-        font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; font-size: 13px; }
-  @media (prefers-color-scheme: dark) {
-    svg { --plate: #0d1117; --ink: #e6edf3; --faint: #9198a1; --grid: #30363d;
-          --c0: #58a6ff; --c1: #8b949e; --c2: #f0883e; --c3: #bc8cff; --c4: #3fb6a0; --c5: #f778ba; } }
-  .plate { fill: var(--plate); stroke: var(--grid); }
-  text { fill: var(--ink); }
-  .title { font-size: 18px; font-weight: 600; }
-  .panel { font-size: 14px; font-weight: 600; }
-  .faint { fill: var(--faint); font-size: 12px; }
-  .grid { stroke: var(--grid); stroke-width: 1; }
-  .axis { stroke: var(--faint); stroke-width: 1; }
-  .base { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 2 3; }
-  .whisker { stroke: var(--ink); stroke-width: 1.2; }
-  .value { font-size: 11px; paint-order: stroke; stroke: var(--plate); stroke-width: 3px; stroke-linejoin: round; }
-  .curve { fill: none; stroke-width: 2; }
-  .p99 { stroke-dasharray: 6 4; }
-  .c0 { --own: var(--c0); } .c1 { --own: var(--c1); } .c2 { --own: var(--c2); }
-  .c3 { --own: var(--c3); } .c4 { --own: var(--c4); } .c5 { --own: var(--c5); }
-  .fill { fill: var(--own); }
-  .curve, .dot { stroke: var(--own); }
-  .dot { fill: var(--own); }
-  .dot.p99 { fill: var(--plate); stroke-width: 1.6; stroke-dasharray: none; }
-)";
-constexpr size_t kColours = 6;
+// The contenders' colours, told apart by those who do not see red or green.
+constexpr std::array<Colour, 6> kColours{"#0969da", "#7d8590", "#d1670e", "#8250df", "#1a7f64", "#bf3989"};
+constexpr std::string_view kFonts = "'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif";
 
 // Nothing but printable text gets in: what XML does not allow becomes a question mark.
 std::string escaped(std::string_view text) {
@@ -69,15 +43,25 @@ std::string with_thousands(double value) {
   return digits;
 }
 
+std::string attributes_of(const Stroke& stroke) {
+  std::string out = fmt::format("stroke=\"{}\" stroke-width=\"{:g}\"", stroke.colour, stroke.width);
+  if (!stroke.dashes.empty()) out += fmt::format(" stroke-dasharray=\"{}\"", stroke.dashes);
+  return out;
+}
+
+std::string attributes_of(const TextStyle& style) {
+  return fmt::format("fill=\"{}\" font-size=\"{:g}\" text-anchor=\"{}\"{}", style.colour, style.size,
+                     kAnchors[static_cast<size_t>(style.anchor)], style.is_bold ? " font-weight=\"bold\"" : "");
+}
+
 }  // namespace
 
 Svg::Svg(double width, double height, std::string_view title, std::string_view description)
     : out_(fmt::format(
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" width=\"{0:g}\" height=\"{1:g}\" "
-          "role=\"img\">\n<title>{2}</title>\n<desc>{3}</desc>\n<style>{4}</style>\n",
-          width, height, escaped(title), escaped(description), kStyle)) {
-  out_ += fmt::format("<rect class=\"plate\" x=\"0.5\" y=\"0.5\" width=\"{:g}\" height=\"{:g}\" rx=\"6\"/>\n",
-                      width - 1, height - 1);
+          "font-family=\"{2}\" role=\"img\">\n<title>{3}</title>\n<desc>{4}</desc>\n",
+          width, height, kFonts, escaped(title), escaped(description))) {
+  rect(0, 0, width, height, kWhite);
 }
 
 void Svg::begin_group(std::string_view classes, std::string_view title) {
@@ -89,45 +73,48 @@ void Svg::end_group() {
   out_ += "</g>\n";
 }
 
-void Svg::rect(double x, double y, double width, double height, std::string_view classes) {
-  out_ += fmt::format("<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>\n",
-                      escaped(classes), x, y, width, height);
+void Svg::rect(double x, double y, double width, double height, Colour fill) {
+  out_ += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n", x, y,
+                      width, height, fill);
 }
 
-void Svg::line(double x1, double y1, double x2, double y2, std::string_view classes) {
-  out_ += fmt::format("<line class=\"{}\" x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\"/>\n",
-                      escaped(classes), x1, y1, x2, y2);
+void Svg::line(double x1, double y1, double x2, double y2, const Stroke& stroke) {
+  out_ += fmt::format("<line x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\" {}/>\n", x1, y1, x2, y2,
+                      attributes_of(stroke));
 }
 
-void Svg::polyline(const std::vector<std::pair<double, double>>& points, std::string_view classes) {
-  out_ += fmt::format("<polyline class=\"{}\" points=\"", escaped(classes));
+void Svg::polyline(const std::vector<std::pair<double, double>>& points, const Stroke& stroke) {
+  out_ += "<polyline points=\"";
   for (const auto& [x, y] : points) out_ += fmt::format("{:.2f},{:.2f} ", x, y);
-  out_ += "\"/>\n";
+  out_ += fmt::format("\" fill=\"none\" {}/>\n", attributes_of(stroke));
 }
 
-void Svg::circle(double x, double y, double radius, std::string_view classes) {
-  out_ +=
-      fmt::format("<circle class=\"{}\" cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{:g}\"/>\n", escaped(classes), x, y, radius);
+void Svg::circle(double x, double y, double radius, Colour fill, const Stroke& stroke) {
+  out_ += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{:g}\" fill=\"{}\" {}/>\n", x, y, radius, fill,
+                      attributes_of(stroke));
 }
 
-void Svg::text(double x, double y, std::string_view words, std::string_view classes, Anchor anchor) {
-  out_ += fmt::format("<text class=\"{}\" x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"{}\">{}</text>\n", escaped(classes),
-                      x, y, kAnchors[static_cast<size_t>(anchor)], escaped(words));
+void Svg::text(double x, double y, std::string_view words, const TextStyle& style) {
+  out_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", x, y, attributes_of(style), escaped(words));
 }
 
-void Svg::upright_text(double x, double y, std::string_view words, std::string_view classes) {
-  out_ += fmt::format(
-      "<text class=\"{0}\" transform=\"translate({1:.2f} {2:.2f}) rotate(-90)\" text-anchor=\"middle\">{3}"
-      "</text>\n",
-      escaped(classes), x, y, escaped(words));
+void Svg::upright_text(double x, double y, std::string_view words, const TextStyle& style) {
+  TextStyle centred = style;
+  centred.anchor = Anchor::kMiddle;
+  out_ += fmt::format("<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" {}>{}</text>\n", x, y,
+                      attributes_of(centred), escaped(words));
 }
 
 std::string Svg::finish() const {
   return out_ + "</svg>\n";
 }
 
+Colour colour_of(size_t contender) {
+  return kColours[contender % kColours.size()];
+}
+
 std::string colour_class(size_t contender) {
-  return fmt::format("c{}", contender % kColours);
+  return fmt::format("c{}", contender % kColours.size());
 }
 
 std::string number_text(double value) {
