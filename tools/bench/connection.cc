@@ -33,13 +33,15 @@ Connection::Connection(base::UniqueFd fd, const Keyspace& keyspace, const BatchL
   keys_.reserve(static_cast<size_t>(limits.requests) * limits.keys_per_get);
 }
 
+// Drops what is answered and what is written, so that the buffers never hold more than the unanswered requests.
 void Connection::begin_batch() {
-  EGRET_DCHECK(is_idle());
-  requests_.clear();
-  keys_.clear();
+  const uint32_t answered_keys = is_idle() ? static_cast<uint32_t>(keys_.size()) : current_request().first_key;
+  requests_.erase(requests_.begin(), requests_.begin() + static_cast<std::ptrdiff_t>(answered_));
+  keys_.erase(keys_.begin(), keys_.begin() + answered_keys);
+  for (Request& each : requests_) each.first_key -= answered_keys;
   answered_ = 0;
-  key_cursor_ = 0;
-  out_size_ = 0;
+  std::memmove(out_.get(), out_.get() + out_written_, out_size_ - out_written_);
+  out_size_ -= out_written_;
   out_written_ = 0;
 }
 
@@ -78,8 +80,9 @@ Connection::Outcome Connection::flush() {
 }
 
 // One recv(), and no second one to find the socket empty: epoll, level-triggered, says when there is more.
-Connection::Outcome Connection::receive() {
-  const ssize_t got = ::recv(fd_.get(), in_.get() + in_end_, in_capacity_ - in_end_, MSG_DONTWAIT);
+Connection::Outcome Connection::receive(size_t at_most) {
+  const ssize_t got =
+      ::recv(fd_.get(), in_.get() + in_end_, std::min(at_most, in_capacity_ - in_end_), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Outcome::kDone;
   if (got <= 0) {
     abandon(got == 0 ? std::string("the server closed the connection") : std::string("recv: ") + std::strerror(errno));

@@ -3,9 +3,9 @@
 //   add_get/add_set -> out_ -> flush() -> socket -> receive() -> in_ -> judge: right key? right length? its own
 //   content?
 //
-// What the bytes look like is its heirs' affair (text_connection.h, binary_connection.h). At most one batch is in
-// flight: the owner composes the next one when is_idle(). All memory is allocated at construction; the batch limits say
-// how much. Owned and used by one generator thread.
+// What the bytes look like is its heirs' affair (text_connection.h, binary_connection.h). The owner may compose further
+// requests while earlier ones are unanswered, but no more in all than the batch limits say. All memory is allocated at
+// construction. Owned and used by one generator thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace egret::bench {
 
 // The largest batch that will be composed.
 struct BatchLimits {
-  uint32_t requests = 1;
+  uint32_t requests = 1;  // unanswered at the same time
   uint32_t keys_per_get = 1;
   uint32_t value_size = 0;
 };
@@ -46,13 +46,15 @@ class Connection {
   bool is_lost() const { return !fd_.is_open(); }
   uint64_t unanswered() const { return requests_.size() - answered_; }
 
-  // Starts a new batch. Only when idle. `intended_ns`: when the request should be sent; its latency counts from there.
+  // Starts a new batch, behind what is still unanswered. `intended_ns`: when the request should be sent; its latency
+  // counts from there.
   void begin_batch();
   virtual void add_get(std::span<const uint32_t> keys, uint64_t intended_ns) = 0;
   virtual void add_set(uint32_t key, uint64_t version, uint64_t intended_ns) = 0;
 
   Outcome flush();
-  Outcome receive();
+  // Reads at most so many bytes, and no more than there is room for.
+  Outcome receive(size_t at_most = SIZE_MAX);
 
   // Counts what is in flight as failed and closes the socket.
   void abandon(std::string_view why);

@@ -1,9 +1,17 @@
 // One thread of load: an epoll loop over its share of the connections. See the drawing in generator.cc.
 //
-// Closed loop: each connection sends `depth` requests in one write and the next ones when all of them are answered, as
-// pipelining clients do. Paced: request i of the whole run belongs to connection i mod C and is due at start + i/rate,
-// whatever has been answered; what is due while its connection still waits goes with that connection's next write, and
-// its latency counts from when it was due (no coordinated omission).
+// Closed loop, in rounds: each connection sends `depth` requests in one write, and the next ones when all of them are
+// answered. One wait returns every connection that has an answer. The generator does next to nothing but its system
+// calls, so it is faster than the server: the requests of most connections wait at the server, which serves them as one
+// batch, and their answers come back as one batch.
+//
+// Closed loop, at once: the generator looks at one connection at a time: it reads that connection's answers, does the
+// work of a client, and sends a new request for each one answered, before it looks at the next connection. It is
+// slower than the server, as most clients are, so requests reach the server in ones and twos.
+//
+// Paced: request i of the whole run belongs to connection i mod C and is due at start + i/rate, whatever has been
+// answered; what is due while its connection still waits goes with that connection's next write, and its latency counts
+// from when it was due (no coordinated omission).
 #pragma once
 
 #include <atomic>
@@ -52,7 +60,7 @@ class Generator {
  private:
   enum class Phase : uint8_t {
     kPreload,  // sets of keys not yet loaded
-    kClosed,   // the next batch as soon as the last is answered
+    kClosed,   // new requests when answers have come
     kPaced,    // what is due
     kDrain,    // nothing new, but paced requests that are due and unsent
   };
@@ -74,6 +82,8 @@ class Generator {
   uint64_t next_due_ns() const;
   void wait_and_serve(uint64_t until_ns);
   void serve(Client& client, uint32_t events);
+  void read_answers(Client& client);
+  bool goes_at_once() const { return phase_ == Phase::kClosed && spec_.sending == Sending::kAtOnce; }
   void settle(uint64_t patience_ns);
   bool has_unfinished() const;
   void watch(Client& client, int operation, bool to_write);

@@ -7,11 +7,15 @@ namespace egret::bench {
 
 enum class Protocol : uint8_t { kText, kBinary };
 
+// How a closed loop goes on when answers arrive. generator.h says what each does.
+enum class Sending : uint8_t { kRounds, kAtOnce };
+
 struct LoadSpec {
   Protocol protocol = Protocol::kText;
   uint32_t connections = 50;      // those that send
   uint32_t idle_connections = 0;  // open besides: each has sent one request, long ago
-  uint32_t depth = 1;     // requests a connection sends in one write; it sends the next ones when all are answered
+  Sending sending = Sending::kRounds;
+  uint32_t depth = 1;     // requests of a connection that are unanswered at the same time
   uint32_t multiget = 1;  // keys per get
   uint32_t value_size = 100;
   uint32_t keys = 100'000;

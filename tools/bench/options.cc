@@ -1,5 +1,8 @@
 #include "bench/options.h"
 
+#include <map>
+#include <string>
+
 #include <CLI/CLI.hpp>
 
 #include "bench/load.h"
@@ -10,8 +13,15 @@ namespace {
 void add_load_options(CLI::App& app, LoadSpec& load) {
   const auto group = "Load";
   app.add_option("-c,--connections", load.connections, "connections")->capture_default_str()->group(group);
-  app.add_option("-d,--depth", load.depth, "requests a connection sends in one write; the next when all are answered")
+  app.add_option("-d,--depth", load.depth, "requests of a connection that are unanswered at the same time")
       ->capture_default_str()
+      ->group(group);
+  app.add_option("--sending", load.sending,
+                 "rounds: a connection sends all its next requests when the last are answered, and the generator is "
+                 "faster than the server; at-once: a new request for each answer, and the generator works as a client")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Sending>{{"rounds", Sending::kRounds},
+                                                                         {"at-once", Sending::kAtOnce}}))
+      ->option_text("rounds|at-once [rounds]")
       ->group(group);
   app.add_option("--idle", load.idle_connections, "connections that are open besides and send nothing")
       ->capture_default_str()
