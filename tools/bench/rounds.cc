@@ -45,8 +45,9 @@ Expected<LoadResult> run_turn(const std::string& label, const LoadSpec& load, co
   auto result = run_load(load, keyspace, turn.server->address, turn.server->pids, stop);
   if (!result) return Status::error(turn.server->name + ": " + result.message());
   const LoadResult& figures = result.value();
-  std::fprintf(stderr, "%s, %s: %.0f ops/s, p50 %.0f us, p99 %.0f us, CPU %.2f us/op, others %.2f CPUs, %llu errors\n",
-               label.c_str(), turn.server->name.c_str(), figures.ops_per_s, figures.p50_us, figures.p99_us,
+  const char* const sending = turn.sending ? (*turn.sending == Sending::kAtOnce ? ", at once" : ", rounds") : "";
+  std::fprintf(stderr, "%s, %s%s: %.0f ops/s, p50 %.0f us, p99 %.0f us, CPU %.2f us/op, others %.2f CPUs, %llu errors\n",
+               label.c_str(), turn.server->name.c_str(), sending, figures.ops_per_s, figures.p50_us, figures.p99_us,
                figures.cpu_us_per_op, figures.foreign_cpu, static_cast<unsigned long long>(figures.total.errors));
   if (!figures.first_error.empty()) std::fprintf(stderr, "  first error: %s\n", figures.first_error.c_str());
   return result;
@@ -84,6 +85,7 @@ class Course {
       const size_t place = (i + number) % turns_.size();
       const Turn& turn = turns_[place];
       LoadSpec load = load_;
+      load.sending = turn.sending.value_or(load.sending);
       load.preload = load_.preload && loaded_.insert(turn.server).second;
       auto result = run_turn(label_ + ", round " + std::to_string(number + 1), load, keyspace_, turn, stop_);
       if (!result) return result.status();

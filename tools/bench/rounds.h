@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct RoundsSpec {
 // A run's place in each round. `server` outlives the rounds.
 struct Turn {
   const Server* server = nullptr;
+  std::optional<Sending> sending = {};  // in place of the load's own
   uint32_t neighbours = 0;  // processes that spin meanwhile; such a turn is not expected to be quiet
 };
 

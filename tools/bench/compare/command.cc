@@ -34,7 +34,7 @@ struct Options {
   std::string json_file;
   std::string markdown_file;
 
-  Options() { load.duration_s = 0.8; }
+  Options() { load.duration_s = 0.6; }
 };
 
 void add_server_options(CLI::App& app, ContenderOptions& options) {
@@ -47,15 +47,21 @@ void add_server_options(CLI::App& app, ContenderOptions& options) {
       ->group(group);
   app.add_option("--backend-set", options.egret.backend_set, "KEY=VALUE passed to egret-backend --set")->group(group);
   app.add_option("--proxy-set", options.egret.proxy_set, "KEY=VALUE passed to egret-proxy --set")->group(group);
+  app.add_option("--base", options.base,
+                 "folder of another commit's egret-backend and egret-proxy, which take part as \"base\"; their .yaml "
+                 "files are in DIR/../conf")
+      ->group(group);
+  app.add_option("--base-name", options.base_name, "what the tables call that commit")->group(group);
   app.add_option("--memcached", options.memcached, "command of memcached")->capture_default_str()->group(group);
   app.add_option("--twemproxy", options.twemproxy, "command of twemproxy")->capture_default_str()->group(group);
 }
 
 bool parse(int argc, char** argv, Options& options, int& exit_status) {
   CLI::App app(
-      "Starts Egret, memcached, and twemproxy with a memcached behind it, puts the same loads on them in turn, checks "
-      "every\n"
-      "answer, and prints what each op costs beside the goals. A peer that is not installed is left out.\n"
+      "Starts Egret, memcached, and twemproxy with a memcached behind it, puts the same loads on them in turn, by "
+      "clients\n"
+      "that go on at once and by clients in rounds, checks every answer, and prints what each op costs beside the "
+      "goals. A peer that is not installed is left out.\n"
       "Exit status: 0, or 1 if anything went wrong, be it one answer. Goals that are missed do not count as that.",
       "egret-bench compare");
   add_server_options(app, options.contenders);

@@ -1,5 +1,6 @@
 #include "bench_compare/contenders.h"
 
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <regex>
@@ -36,6 +37,13 @@ std::string program_of(const std::string& command) {
   return command.substr(0, command.find(' '));
 }
 
+// Without its folder: documents name what was run, not where it was.
+std::string shown(const std::string& command) {
+  const size_t blank = std::min(command.find(' '), command.size());
+  const size_t slash = command.rfind('/', blank);
+  return slash == std::string::npos || slash > blank ? command : command.substr(slash + 1);
+}
+
 std::string not_installed(std::string_view name, const std::string& command) {
   return std::string(name) + " is left out: " + program_of(command) + " is not installed";
 }
@@ -50,7 +58,8 @@ Status add_memcached(const ContenderOptions& options, uint64_t memory_mib, Conte
   };
   auto server = start(Door::kTcp);
   if (!server) return server.status();
-  contenders.present.push_back({std::string(kMemcached), server.value().version(), true, start});
+  contenders.present.push_back(
+      {std::string(kMemcached), server.value().version(), shown(options.memcached), /*speaks_binary=*/true, start});
   return Status::ok();
 }
 
@@ -61,9 +70,24 @@ void add_twemproxy(const ContenderOptions& options, uint64_t memory_mib, Contend
     return;
   }
   contenders.present.push_back({std::string(kTwemproxy), printed_version(program_of(options.twemproxy), "--version"),
-                                /*speaks_binary=*/false, [options, memory_mib](Door door) {
+                                shown(options.twemproxy), /*speaks_binary=*/false, [options, memory_mib](Door door) {
                                   return bench::start_twemproxy(options.twemproxy, options.memcached, memory_mib, door);
                                 }});
+}
+
+std::string egret_version(const std::string& binaries) {
+  return printed_version(binaries + "/egret-proxy", "--version");
+}
+
+void add_base(const ContenderOptions& options, Contenders& contenders) {
+  if (options.base.empty()) return;
+  bench::EgretFiles files = options.egret;
+  files.binaries = options.base;
+  files.conf = options.base + "/../conf";
+  std::string version = egret_version(options.base);
+  if (!options.base_name.empty()) version += ", " + options.base_name;
+  contenders.present.push_back({std::string(kBase), version, "", /*speaks_binary=*/true,
+                                [files](Door door) { return bench::start_egret(files, door); }});
 }
 
 }  // namespace
@@ -75,7 +99,8 @@ Expected<Contenders> find_contenders(const ContenderOptions& options) {
   if (!server) return server.status();
   const uint64_t memory_mib = server.value().memory_limit_bytes() >> 20;
   contenders.present.push_back(
-      {std::string(kEgret), printed_version(options.egret.binaries + "/egret-proxy", "--version"), true, start});
+      {std::string(kEgret), egret_version(options.egret.binaries), "", /*speaks_binary=*/true, start});
+  add_base(options, contenders);
   if (Status status = add_memcached(options, memory_mib, contenders); !status) return status;
   add_twemproxy(options, memory_mib, contenders);
   return contenders;

@@ -1,5 +1,6 @@
-// Who is compared: Egret's two daemons, memcached with one thread, twemproxy with such a memcached behind it. Each can
-// be started as often as there are rows, by either door, all with as much memory as Egret says it has.
+// Who is compared: Egret's two daemons, those of another commit, memcached with one thread, twemproxy with such a
+// memcached behind it. Each can be started as often as there are rows, by either door, all with as much memory as Egret
+// says it has.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,8 @@ namespace egret::bench_compare {
 
 struct ContenderOptions {
   bench::EgretFiles egret;
+  std::string base;       // folder of another commit's daemons, ../conf beside it has their configuration; empty: none
+  std::string base_name;  // of that commit
   std::string memcached = "memcached -t 1";
   std::string twemproxy = "nutcracker";
 };
@@ -20,6 +23,7 @@ struct ContenderOptions {
 struct Contender {
   std::string name;
   std::string version;
+  std::string command;  // what was run, without its folder; empty: Egret
   bool speaks_binary = true;
   std::function<base::Expected<bench::Server>(bench::Door)> start;  // main thread only
 };

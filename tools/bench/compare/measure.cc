@@ -18,22 +18,30 @@ using bench::Server;
 constexpr uint32_t kMemoryRounds = 3;  // it hardly varies
 constexpr uint64_t kSpareFiles = 300;  // of egret-bench itself, and of a server beside its connections
 
-// The servers of a row, by contender; those that cannot take part are not there.
+// The servers of a row, by contender; those that do not take part are not there. Of `result.series`, those of the first
+// way of sending come first, in the order of the servers.
 struct Field {
   std::vector<Server> servers;
   RowResult result;
 };
 
+bool takes_part(const Contender& contender, const Row& row) {
+  if (row.load.protocol == bench::Protocol::kBinary && !contender.speaks_binary) return false;
+  return contender.name != kTwemproxy || row.has_goal_against(kTwemproxy);
+}
+
 Expected<Field> start_field(const Row& row, const std::vector<Contender>& contenders) {
   Field field;
   field.result.row = row;
   for (const Contender& each : contenders) {
-    if (row.load.protocol == bench::Protocol::kBinary && !each.speaks_binary) continue;
+    if (!takes_part(each, row)) continue;
     auto server = each.start(row.door);
     if (!server) return server.status();
     server.value().name = each.name;
     field.servers.push_back(std::move(server.value()));
-    field.result.series.push_back({each.name, {}});
+  }
+  for (const bench::Sending sending : row.sendings) {
+    for (const Server& each : field.servers) field.result.series.push_back({each.name, sending, {}});
   }
   return field;
 }
@@ -59,7 +67,9 @@ void add_errors(const bench::Rounds& rounds, RowResult& result) {
 
 Status measure_load(Field& field, const bench::RoundsSpec& spec, const std::atomic<bool>& stop) {
   std::vector<bench::Turn> turns;
-  for (const Server& each : field.servers) turns.push_back({&each});
+  for (const bench::Sending sending : field.result.row.sendings) {
+    for (const Server& each : field.servers) turns.push_back({&each, sending});
+  }
   const auto rounds = bench::run_rounds(field.result.row.name, field.result.row.load, turns, spec, stop);
   if (!rounds) return rounds.status();
   add_errors(rounds.value(), field.result);
@@ -73,8 +83,8 @@ Status measure_load(Field& field, const bench::RoundsSpec& spec, const std::atom
 Status measure_crowded(Field& field, const bench::RoundsSpec& spec, const std::atomic<bool>& stop) {
   std::vector<bench::Turn> turns;
   for (const Server& each : field.servers) {
-    turns.push_back({&each, 0});
-    turns.push_back({&each, kNeighbours});
+    turns.push_back({&each, field.result.row.sendings.front(), 0});
+    turns.push_back({&each, field.result.row.sendings.front(), kNeighbours});
   }
   const auto rounds = bench::run_rounds(field.result.row.name, field.result.row.load, turns, spec, stop);
   if (!rounds) return rounds.status();
@@ -149,18 +159,19 @@ double Series::median(Figure figure) const {
   return bench::median_of(values(figure));
 }
 
-const Series* RowResult::find(std::string_view contender) const {
-  const auto found = std::find_if(series.begin(), series.end(),
-                                  [contender](const Series& each) { return each.contender == contender; });
+const Series* RowResult::find(std::string_view contender, bench::Sending sending) const {
+  const auto found = std::find_if(series.begin(), series.end(), [contender, sending](const Series& each) {
+    return each.contender == contender && each.sending == sending;
+  });
   return found == series.end() ? nullptr : &*found;
 }
 
-bench::Ratio ratio_of(const RowResult& result, Figure figure, std::string_view peer) {
-  const Series* const subject = result.find(kEgret);
+bench::Ratio ratio_of(const RowResult& result, Figure figure, std::string_view peer, bench::Sending sending) {
+  const Series* const subject = result.find(kEgret, sending);
   if (subject == nullptr) return {};
   const std::vector<double> figures = subject->values(figure);
   if (peer.empty()) return bench::ratio_of(figures, std::vector<double>(figures.size(), 1.0));
-  const Series* const other = result.find(peer);
+  const Series* const other = result.find(peer, sending);
   return other == nullptr ? bench::Ratio{} : bench::ratio_of(figures, other->values(figure));
 }
 
@@ -185,6 +196,8 @@ Expected<SweepResult> measure_sweep(const Sweep& sweep, const std::vector<Conten
                                     const bench::RoundsSpec& rounds, const std::atomic<bool>& stop) {
   Row row;
   row.load = sweep.load;
+  row.sendings = {bench::Sending::kRounds};
+  row.goals = {{kCpu, kTwemproxy}};  // it takes part
   auto field = start_field(row, contenders);
   if (!field) return field.status();
   SweepResult result{sweep, {}};

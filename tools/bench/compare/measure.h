@@ -17,9 +17,10 @@ namespace egret::bench_compare {
 
 using Figures = std::map<std::string_view, double>;  // by Figure::key
 
-// One contender's rounds in one row.
+// One contender's rounds in one row, in one way of sending.
 struct Series {
   std::string contender;
+  bench::Sending sending = bench::Sending::kRounds;
   std::vector<Figures> rounds;
 
   std::vector<double> values(Figure figure) const;  // of the rounds that have it
@@ -33,11 +34,12 @@ struct RowResult {
   uint64_t errors = 0;
   std::string first_error;
 
-  const Series* find(std::string_view contender) const;  // null if it did not take part
+  // Null if it did not take part.
+  const Series* find(std::string_view contender, bench::Sending sending) const;
 };
 
 // How Egret did beside a peer, or by itself, round by round. All 0 if that was not measured.
-bench::Ratio ratio_of(const RowResult& result, Figure figure, std::string_view peer);
+bench::Ratio ratio_of(const RowResult& result, Figure figure, std::string_view peer, bench::Sending sending);
 
 // Main thread only. The Status is for a row that could not be measured; wrong answers are in .errors.
 base::Expected<RowResult> measure_row(const Row& row, const std::vector<Contender>& contenders,

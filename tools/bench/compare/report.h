@@ -1,8 +1,10 @@
-// What a comparison says: Markdown for the README, JSON for machines and for `egret-bench plot`.
+// What a comparison says: verdicts, Markdown for the README, JSON for machines and for `egret-bench plot`.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench_compare/contenders.h"
@@ -18,6 +20,9 @@ struct Report {
   std::vector<SweepResult> sweeps;
 
   uint64_t errors() const;
+  // "" if it does not take part.
+  std::string version_of(std::string_view contender) const;
+  bool has(std::string_view contender) const;
 };
 
 // Whether a goal is met, by the median of the rounds.
@@ -28,11 +33,35 @@ enum class Verdict : uint8_t {
 };
 Verdict judge(const Goal& goal, const bench::Ratio& ratio);
 
-// Two tables: the ratios next to their goals, and the figures.
+// What is to be reached after a goal.
+Goal later_of(const Goal& goal);
+
+// What a goal is judged by: the row's way of sending that does worse. All 0 if neither was measured.
+struct Worse {
+  bench::Sending sending = bench::Sending::kRounds;
+  bench::Ratio ratio;
+};
+Worse worse_of(const RowResult& result, const Goal& goal);
+
+// How Egret's figure has changed from the base commit's. Only what all rounds agree on is a change.
+enum class Change : uint8_t { kNotMeasured, kWithinSpread, kBetter, kWorse };
+Change change_of(const bench::Ratio& ratio, Bound bound);
+
+// What a row is judged by beside the base commit, and which side is better.
+struct BaseFigure {
+  Figure figure;
+  Bound bound = Bound::kAtMost;
+};
+inline constexpr std::array<BaseFigure, 4> kBaseFigures{
+    {{kCpu, Bound::kAtMost}, {kThroughput, Bound::kAtLeast}, {kKept, Bound::kAtLeast}, {kMemory, Bound::kAtMost}}};
+
+// The worst change of any of them; kNotMeasured if there is none.
+Change change_of(const RowResult& result, bench::Sending sending);
+
+// Tables: Egret beside the base commit, if that takes part; the ratios next to their goals; the figures.
 std::string to_markdown(const Report& report);
 
-// {"tool", "contenders": [{"name", "version"}], "left_out", "rounds", "duration_s", "cpus", "rows": [...], "sweeps":
-// [...], "errors"}; README.md has the rest.
+// README.md has its form.
 std::string to_json(const Report& report);
 
 }  // namespace egret::bench_compare

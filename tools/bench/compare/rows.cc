@@ -1,5 +1,6 @@
 #include "bench_compare/rows.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -8,13 +9,17 @@ namespace {
 
 using bench::Door;
 using bench::LoadSpec;
+using bench::Sending;
 
 constexpr double kTwemproxyCpu = 0.6;  // in every row
 constexpr std::array<int, 3> kReference{1, 6, 45};
 constexpr double kOldFactor = 2;             // CPU of an older memcached at depth 16 over that of the reference
 constexpr uint32_t kIdleConnections = 3000;  // for memory; below Egret's max_connections
 
-// A workload of the first part of the table: over TCP and over Unix sockets. Throughput 0: no goal.
+const std::vector<Sending> kBothSendings{Sending::kAtOnce, Sending::kRounds};
+
+// A workload of the first part of the table: over TCP and over Unix sockets. 0: no goal. twemproxy takes part in those
+// that have a goal for the CPU.
 struct Workload {
   const char* name;
   uint32_t value_size;
@@ -25,13 +30,16 @@ struct Workload {
   double cpu_later;
   double throughput;
 };
-constexpr std::array<Workload, 7> kWorkloads{{
+constexpr std::array<Workload, 10> kWorkloads{{
     {"32 B, depth 1", 32, 1, 1, 0, 1.0, 0, 1.2},
     {"32 B, depth 16", 32, 16, 1, 0, 0.4, 0, 1.5},
     {"32 B, multiget of 50", 32, 1, 50, 0, 0.6, 0, 1.3},
     {"1 KiB, depth 1", 1024, 1, 1, 0, 1.0, 0, 1.1},
     {"1 KiB, depth 16", 1024, 16, 1, 0, 0.6, 0, 1.1},
+    {"1 KiB, multiget of 50", 1024, 1, 50, 0, 0, 0, 0},
     {"100 KiB, depth 1", 100 * 1024, 1, 1, 0, 1.2, 1.0, 1.0},
+    {"100 KiB, depth 16", 100 * 1024, 16, 1, 0, 0, 0, 0},
+    {"100 KiB, multiget of 50", 100 * 1024, 1, 50, 0, 0, 0, 0},
     {"32 B, 20,000 requests/s", 32, 1, 1, 20'000, 1.1, 0, 0},
 }};
 
@@ -69,15 +77,17 @@ Row row_of(const Workload& work, const LoadSpec& base, Door door) {
   row.door = door;
   row.load = spec_of(work, base);
   row.is_deep = work.depth == 16;
-  row.goals = {cpu_goal(work.cpu, work.cpu_later), twemproxy_goal()};
+  row.sendings = work.rate > 0 ? std::vector{Sending::kRounds} : kBothSendings;  // the schedule says when to send
+  if (work.cpu > 0) row.goals = {cpu_goal(work.cpu, work.cpu_later), twemproxy_goal()};
   if (work.throughput > 0) row.goals.push_back(throughput_goal(work.throughput));
   if (work.rate > 0) row.goals.push_back({kP99, kMemcached, Bound::kAtMost, 1.0});
   return row;
 }
 
-Row binary_row(const LoadSpec& base, uint32_t depth, double cpu) {
-  Row row = row_of({"", 32, depth, 1, 0, cpu, 0, 0}, base, Door::kTcp);
-  row.name = "binary, 32 B, depth " + std::to_string(depth) + ", TCP";
+// A multiget of the binary protocol: quiet gets (getkq) and a noop.
+Row binary_row(const char* shape, const LoadSpec& base, uint32_t depth, uint32_t multiget, double cpu) {
+  Row row = row_of({"", 32, depth, multiget, 0, cpu, 0, 0}, base, Door::kTcp);
+  row.name = std::string("binary, 32 B, ") + shape + ", TCP";
   row.load.protocol = bench::Protocol::kBinary;
   row.is_deep = false;  // its answers an older memcached, too, collects
   return row;
@@ -95,6 +105,7 @@ Row lone_request_row(const LoadSpec& base) {
   Row row = row_of(kWorkloads[0], base, Door::kTcp);
   row.name = "one request on an idle host, TCP";
   row.load.connections = 1;
+  row.sendings = {Sending::kRounds};  // there is one request at a time anyway
   row.goals = {{kP50, kMemcached, Bound::kAtMost, 1.3}, twemproxy_goal()};
   return row;
 }
@@ -103,6 +114,7 @@ Row lone_request_row(const LoadSpec& base) {
 Row crowded_row(const LoadSpec& base) {
   Row row = row_of(kWorkloads[0], base, Door::kTcp);
   row.name = "32 B, depth 1, " + std::to_string(kNeighbours) + " spinning neighbours, TCP";
+  row.sendings = {Sending::kRounds};
   row.kind = Kind::kCrowded;
   row.load.duration_s *= 5;
   row.goals = {{kKept, kMemcached, Bound::kAtLeast, 1.0}, twemproxy_goal()};
@@ -113,6 +125,7 @@ Row memory_row(const LoadSpec& base) {
   Row row = row_of(kWorkloads[0], base, Door::kTcp);
   row.name = "memory of an idle connection, TCP";
   row.kind = Kind::kIdleMemory;
+  row.sendings = {Sending::kRounds};
   row.load.idle_connections = kIdleConnections;
   row.goals = {{kMemory, "", Bound::kAtMost, 20}};
   return row;
@@ -125,13 +138,22 @@ std::vector<Row> all_rows(const LoadSpec& base) {
   for (const Door door : {Door::kTcp, Door::kUnix}) {
     for (const Workload& work : kWorkloads) rows.push_back(row_of(work, base, door));
   }
-  rows.push_back(binary_row(base, 1, 1.0));
-  rows.push_back(binary_row(base, 16, 0.4));
+  rows.push_back(binary_row("depth 1", base, 1, 1, 1.0));
+  rows.push_back(binary_row("depth 16", base, 16, 1, 0.4));
+  rows.push_back(binary_row("getkq of 50", base, 1, 50, 0));
   rows.push_back(many_connections_row(base));
   rows.push_back(lone_request_row(base));
   rows.push_back(crowded_row(base));
   rows.push_back(memory_row(base));
   return rows;
+}
+
+bool Row::has_goal_against(std::string_view peer) const {
+  return std::any_of(goals.begin(), goals.end(), [peer](const Goal& each) { return each.peer == peer; });
+}
+
+std::string_view name_of(bench::Sending sending) {
+  return sending == Sending::kAtOnce ? "at once" : "rounds";
 }
 
 bool is_older(const std::string& version) {

@@ -15,6 +15,7 @@ namespace egret::bench_compare {
 inline constexpr std::string_view kEgret = "Egret";
 inline constexpr std::string_view kMemcached = "memcached";
 inline constexpr std::string_view kTwemproxy = "twemproxy";
+inline constexpr std::string_view kBase = "base";  // Egret, built from another commit
 
 // What a run says, by name. A figure that a kind of row does not have is absent from its rounds.
 struct Figure {
@@ -35,6 +36,7 @@ inline constexpr Figure kForeign{"foreign_cpu", "other CPUs busy", ""};
 
 enum class Bound : uint8_t { kAtMost, kAtLeast };
 
+// A goal is judged by the worse of a row's ways of sending.
 struct Goal {
   Figure figure;
   std::string_view peer;  // Egret's figure over this contender's, round by round; empty: Egret's figure itself
@@ -54,9 +56,16 @@ struct Row {
   Kind kind = Kind::kLoad;
   bench::Door door = bench::Door::kTcp;
   bench::LoadSpec load;
+  std::vector<bench::Sending> sendings;  // in turn, in each round; at least one
   std::vector<Goal> goals;
   bool is_deep = false;  // its goals depend on the memcached: see goals_against
+
+  // twemproxy takes part only where there is a goal against it.
+  bool has_goal_against(std::string_view peer) const;
 };
+
+// "at once", "rounds".
+std::string_view name_of(bench::Sending sending);
 
 // `base` gives duration, warm-up, seed and threads.
 std::vector<Row> all_rows(const bench::LoadSpec& base);
@@ -71,7 +80,8 @@ std::vector<Goal> goals_against(const Row& row, const std::string& memcached_ver
 // Whether `version`, "1.6.18" or "1.6.45-3", is older than 1.6.45. One that cannot be read is not.
 bool is_older(const std::string& version);
 
-// Closed loop with ever more connections: latency against throughput.
+// Closed loop in rounds with ever more connections: latency against throughput. (At once, the generator would be what
+// limits the throughput.)
 struct Sweep {
   std::string name;
   bench::LoadSpec load;

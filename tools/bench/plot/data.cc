@@ -35,14 +35,24 @@ std::optional<Bar> read_bar(const Json& measured, size_t contender) {
   return bar;
 }
 
-Group read_group(const Json& row, const std::vector<Contender>& contenders) {
-  Group group{row.at("name").get<std::string>(), {}};
+Group read_group(const std::string& name, const Json& series, const std::vector<Contender>& contenders) {
+  Group group{name, {}};
   for (size_t i = 0; i < contenders.size(); ++i) {
-    const auto measured = row.at("contenders").find(contenders[i].name);
-    if (measured == row.at("contenders").end()) continue;
+    const auto measured = series.find(contenders[i].name);
+    if (measured == series.end()) continue;
     if (const auto bar = read_bar(*measured, i)) group.bars.push_back(*bar);
   }
   return group;
+}
+
+// A group for each way of sending, which is named where there are several.
+void read_row(const Json& row, Data& data) {
+  const Json& sendings = row.at("sendings");
+  for (const auto& [sending, measured] : sendings.items()) {
+    const std::string name = row.at("name").get<std::string>() + (sendings.size() > 1 ? ", " + sending : "");
+    Group group = read_group(name, measured.at("contenders"), data.contenders);
+    if (!group.bars.empty()) data.groups.push_back(std::move(group));
+  }
 }
 
 std::optional<Point> read_point(const Json& point, const std::string& contender) {
@@ -75,10 +85,7 @@ Data read(const Json& json) {
   data.conditions =
       fmt::format("{} rounds of {:g} s on {} CPUs shared with the load generator", json.at("rounds").get<uint64_t>(),
                   json.at("duration_s").get<double>(), json.at("cpus").get<uint64_t>());
-  for (const Json& row : json.at("rows")) {
-    Group group = read_group(row, data.contenders);
-    if (!group.bars.empty()) data.groups.push_back(std::move(group));
-  }
+  for (const Json& row : json.at("rows")) read_row(row, data);
   for (const Json& sweep : json.at("sweeps")) {
     Panel panel = read_panel(sweep, data.contenders);
     if (!panel.lines.empty()) data.panels.push_back(std::move(panel));

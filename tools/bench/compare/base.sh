@@ -1,0 +1,23 @@
+#!/bin/sh
+# base.sh REF: builds the two daemons of another commit of this repository and prints the folder they are in:
+# build/base/COMMIT/bin, with the commit's conf/ beside it. A commit that was built before is not built again.
+set -eu
+cd "$(dirname "$0")/../../.."
+commit=$(git rev-parse --verify --quiet "$1^{commit}") || { echo "base.sh: no commit is called $1" >&2; exit 1; }
+base=$PWD/build/base/$commit
+if [ ! -x "$base/bin/egret-proxy" ]; then
+  tree=$base/tree
+  drop_tree() { git worktree remove --force "$tree" >/dev/null 2>&1 || rm -rf "$tree"; }
+  trap drop_tree EXIT
+  trap 'exit 1' INT TERM
+  drop_tree
+  mkdir -p "$base"
+  git worktree add --force --detach "$tree" "$commit" >&2
+  (cd "$tree" && cmake --preset release && cmake --build build/release --target egret-backend egret-proxy) >&2
+  rm -rf "$base/conf" "$base/new"
+  cp -r "$tree/conf" "$base/conf"
+  mkdir "$base/new"
+  cp $(find "$tree/build/release" -type f \( -name egret-backend -o -name egret-proxy \) -perm -u+x) "$base/new"
+  mv "$base/new" "$base/bin"
+fi
+echo "$base/bin"
