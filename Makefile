@@ -19,6 +19,8 @@ help:
 	@echo 'make test-containers                the images of docker/, built and run without a daemon'
 	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
 	@echo 'make compare                        measure Egret beside memcached and twemproxy; writes the figures of README.md'
+	@echo '     [MEMCACHED=PATH TWEMPROXY=PATH]   beside these programs, not the installed ones'
+	@echo '     [BASE=COMMIT]                     and beside another commit: is anything worse? writes no file of the tree'
 	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-memcached, egret-bench, egret-top'
 	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
 	@echo 'make deb                            Debian packages of it: build/release/packages/*.deb'
@@ -45,10 +47,7 @@ soak: deps
 # All of one run, or nothing: the JSON and the tables are written at its end, if every answer was right.
 compare: build
 	@tests/packages/install.sh $(COMPARE_PACKAGES)
-	build/release/egret-bench compare --spawn-egret build/release --sweep $(COMPARE_OPTIONS) --json build/compare.json --markdown build/compare.md
-	build/release/egret-bench plot build/compare.json -o $(FIGURES)
-	@cp build/compare.json $(FIGURES)/compare.json
-	@tools/bench/compare/into_readme.py build/compare.md
+	@MEMCACHED="$(MEMCACHED)" TWEMPROXY="$(TWEMPROXY)" BASE="$(BASE)" tools/bench/compare/run.sh $(COMPARE_OPTIONS)
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)

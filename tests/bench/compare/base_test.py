@@ -1,0 +1,153 @@
+"""`make compare`'s scripts on a repository made up for the test: what base.sh builds of another commit, and what run.sh
+passes on and writes.
+
+    base_test.py FOLDER-OF-THE-SCRIPTS
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path(sys.argv.pop(1))
+
+# The two daemons are files with the commit's word in them.
+CMAKE = """cmake_minimum_required(VERSION 3.25)
+project(egret LANGUAGES NONE)
+foreach(daemon backend proxy)
+  add_custom_target(egret-${daemon} COMMAND ${CMAKE_COMMAND} -E make_directory ${daemon}
+                    COMMAND cp ${CMAKE_SOURCE_DIR}/word ${daemon}/egret-${daemon} COMMAND chmod +x ${daemon}/egret-${daemon})
+endforeach()
+"""
+PRESETS = {"version": 6, "configurePresets": [{"name": "release", "generator": "Ninja", "binaryDir": "${sourceDir}/build/release"}]}
+
+# In place of egret-bench: writes down how it was called, and the files it was asked for.
+BENCH = """#!/bin/sh
+for each; do printf '%s\\n' "$each"; done >>called
+while [ $# -gt 1 ]; do
+  case $1 in --json | --markdown) echo "new figures" >"$2" ;; -o) echo "new picture" >"$2/cpu.svg" ;; esac
+  shift
+done
+"""
+README = "before\n<!-- compare -->\nold table\n<!-- /compare -->\nafter\n"
+
+
+class Repository(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        self.git("init", "-q")
+        shutil.copytree(SCRIPTS, self.root / "tools/bench/compare")
+        (self.root / "CMakeLists.txt").write_text(CMAKE)
+        (self.root / "CMakePresets.json").write_text(json.dumps(PRESETS))
+        (self.root / ".gitignore").write_text("/build/\n/called\n")
+        (self.root / "README.md").write_text(README)
+        (self.root / "docs/benchmarks/figures").mkdir(parents=True)
+        (self.root / "docs/benchmarks/figures/compare.json").write_text("old figures\n")
+        (self.root / "conf").mkdir()
+        bench = self.root / "build/release/egret-bench"
+        bench.parent.mkdir(parents=True)
+        bench.write_text(BENCH)
+        bench.chmod(0o755)
+        self.commits = [self.commit("first"), self.commit("second")]
+
+    def git(self, *arguments):
+        done = subprocess.run(["git", "-c", "user.name=test", "-c", "user.email=test@localhost", *arguments], cwd=self.root, check=True,
+                              capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(self, word):
+        (self.root / "word").write_text(word)
+        (self.root / "conf/egret-proxy.yaml").write_text(f"# {word}\n")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", word)
+        return self.git("rev-parse", "HEAD")
+
+    def run_script(self, name, *arguments, **environment):
+        clean = {name: value for name, value in os.environ.items() if name not in ("BASE", "MEMCACHED", "TWEMPROXY")}
+        return subprocess.run([self.root / "tools/bench/compare" / name, *arguments], capture_output=True, text=True, timeout=60,
+                              cwd="/", env={**clean, **environment})
+
+
+class Base(Repository):
+    def build(self, ref):
+        done = self.run_script("base.sh", ref)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return pathlib.Path(done.stdout.strip()), done.stderr
+
+    def test_the_daemons_and_the_configuration_are_those_of_the_commit(self):
+        folder, _ = self.build("HEAD~1")
+        self.assertEqual(folder, self.root / "build/base" / self.commits[0] / "bin")
+        self.assertEqual([each.read_text() for each in sorted(folder.iterdir())], ["first", "first"])
+        self.assertTrue(all(os.access(each, os.X_OK) for each in folder.iterdir()))
+        self.assertEqual((folder / "../conf/egret-proxy.yaml").read_text(), "# first\n")
+
+    def test_the_tree_and_the_list_of_work_trees_are_as_before(self):
+        self.build("HEAD~1")
+        self.assertEqual(self.git("status", "--short"), "")
+        self.assertEqual(self.git("rev-parse", "HEAD"), self.commits[1])
+        self.assertEqual(len(self.git("worktree", "list").splitlines()), 1)
+
+    def test_a_commit_is_built_once(self):
+        folder, _ = self.build("HEAD~1")
+        (folder / "egret-proxy").write_text("kept")
+        again, said = self.build(self.commits[0])
+        self.assertEqual(((again / "egret-proxy").read_text(), said), ("kept", ""))
+        self.assertNotEqual(self.build("HEAD")[0], folder)
+
+    def test_a_commit_that_does_not_exist(self):
+        done = self.run_script("base.sh", "no-such-commit")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", "base.sh: no commit is called no-such-commit\n"))
+
+    def test_a_commit_that_does_not_build_leaves_nothing_that_looks_built(self):
+        (self.root / "CMakeLists.txt").write_text("broken(")
+        broken = self.commit("broken")
+        done = self.run_script("base.sh", broken)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stdout, "")
+        self.assertFalse((self.root / "build/base" / broken / "bin").exists())
+        self.assertEqual(len(self.git("worktree", "list").splitlines()), 1)
+
+
+class Run(Repository):
+    def run_compare(self, *options, **environment):
+        done = self.run_script("run.sh", *options, **environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return (self.root / "called").read_text().splitlines()
+
+    def test_a_run_of_everything_replaces_the_figures(self):
+        called = self.run_compare("--quiet", "0.3")
+        self.assertEqual(called[:6], ["compare", "--spawn-egret", "build/release", "--sweep", "--quiet", "0.3"])
+        self.assertIn("new figures", (self.root / "README.md").read_text())
+        self.assertEqual((self.root / "docs/benchmarks/figures/compare.json").read_text(), "new figures\n")
+        self.assertEqual((self.root / "docs/benchmarks/figures/cpu.svg").read_text(), "new picture\n")
+
+    def test_the_peers_are_those_that_are_named(self):
+        called = self.run_compare(MEMCACHED="/opt/memcached", TWEMPROXY="/opt/nutcracker")
+        self.assertEqual(called[called.index("--memcached") + 1], "/opt/memcached -t 1")
+        self.assertEqual(called[called.index("--twemproxy") + 1], "/opt/nutcracker")
+
+    def test_some_rows_replace_nothing(self):
+        called = self.run_compare("--case", "32 B, depth 1")
+        self.assertEqual(called[called.index("--case") + 1], "32 B, depth 1")
+        self.assertEqual(self.git("status", "--short"), "")
+
+    def test_with_a_base_both_builds_run_and_nothing_is_replaced(self):
+        called = self.run_compare("--rounds", "7", BASE="HEAD~1")
+        self.assertEqual(called[called.index("--base") + 1], str(self.root / "build/base" / self.commits[0] / "bin"))
+        self.assertTrue(self.commits[0].startswith(called[called.index("--base-name") + 1]))
+        self.assertEqual(called[called.index("--rounds") + 1], "7")
+        self.assertEqual(self.git("status", "--short"), "")
+
+    def test_a_base_that_does_not_exist_measures_nothing(self):
+        done = self.run_script("run.sh", BASE="no-such-commit")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertFalse((self.root / "called").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

@@ -1,0 +1,27 @@
+#!/bin/sh
+# run.sh [OPTION...]: what `make compare` does. The options are passed on to egret-bench compare. From the environment:
+# MEMCACHED, TWEMPROXY: programs to run in place of the installed ones. BASE: a commit whose build takes part, too.
+# A run of everything replaces the README's tables and the figures. A run with BASE or of some rows (--case) only prints
+# its tables, and leaves its figures in build/compare-part.json.
+set -eu
+cd "$(dirname "$0")/../../.."
+here=tools/bench/compare
+figures=docs/benchmarks/figures
+is_part=
+for option in "$@"; do
+  case $option in --case*) is_part=yes ;; esac
+done
+[ -z "${MEMCACHED:-}" ] || set -- --memcached "$MEMCACHED -t 1" "$@"
+[ -z "${TWEMPROXY:-}" ] || set -- --twemproxy "$TWEMPROXY" "$@"
+if [ -n "${BASE:-}" ]; then
+  base=$($here/base.sh "$BASE")
+  set -- --base "$base" --base-name "$(git rev-parse --short "$BASE^{commit}")" "$@"
+  is_part=yes
+fi
+if [ -n "$is_part" ]; then
+  exec build/release/egret-bench compare --spawn-egret build/release "$@" --json build/compare-part.json
+fi
+build/release/egret-bench compare --spawn-egret build/release --sweep "$@" --json build/compare.json --markdown build/compare.md
+build/release/egret-bench plot build/compare.json -o $figures
+cp build/compare.json $figures/compare.json
+$here/into_readme.py build/compare.md
