@@ -137,6 +137,8 @@ class CountsAgree(unittest.TestCase):
         with Memcached() as server:
             for load in (["-c", "50"], ["-c", "10", "-d", "16"], ["-c", "10", "-m", "50", "-r", "1"],
                          ["-c", "7", "-d", "4", "-m", "3", "--threads", "2", "-r", "0.5", "--zipf", "0.99"],
+                         ["-c", "20", "-d", "16", "--sending", "at-once"], ["-c", "7", "-d", "4", "-m", "5", "--binary", "--sending", "at-once"],
+                         ["-v", "102400", "-k", "100", "-d", "4", "--sending", "at-once", "-t", "0.3"],
                          ["-c", "10", "-d", "4", "--binary"], ["-c", "10", "-m", "20", "-r", "1", "--binary"],
                          ["-v", "0"], ["-v", "1"], ["-v", "102400", "-k", "100", "-d", "3"], ["-r", "0"]):
                 with self.subTest(load=load):
@@ -223,6 +225,78 @@ class SpawnedServers(unittest.TestCase):
         status, _, err = run_bench("--spawn", "false")
         self.assertEqual(status, 1)
         self.assertIn("does not serve", err)
+
+
+class ScriptedClient:
+    """The server's end of one connection of the load: requests are gets, answers are misses."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.connection.settimeout(20)
+        self.unread = b""
+
+    def read_request(self):
+        while b"\r\n" not in self.unread:
+            data = self.connection.recv(65536)
+            if not data:
+                raise EOFError("the load ended")
+            self.unread += data
+        line, _, self.unread = self.unread.partition(b"\r\n")
+        assert line.startswith(b"get "), line
+
+    def has_request(self):
+        time.sleep(0.01)  # gives a request that should not come the time to come
+        try:
+            self.unread += self.connection.recv(65536, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+        return bool(self.unread)
+
+    def answer(self):
+        self.connection.sendall(b"END\r\n")
+
+
+class Sending(unittest.TestCase):
+    """When a closed loop sends its next requests, seen from a server that answers them one by one."""
+
+    def clients_of(self, sending, depth, connections):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        listener.settimeout(20)
+        load = subprocess.Popen([BENCH, "--connect", "127.0.0.1:%d" % listener.getsockname()[1], "--sending", sending, "-c", str(connections),
+                                 "-d", str(depth), "-k", "10", "-r", "1", "--no-preload", "--rounds", "1", "--warmup", "0", "-t", "60"],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(load.wait)
+        self.addCleanup(load.kill)
+        clients = []
+        for _ in range(connections):
+            clients.append(ScriptedClient(listener.accept()[0]))
+            self.addCleanup(clients[-1].connection.close)
+        return clients
+
+    def test_at_once_a_request_follows_each_answer_whatever_else_is_unanswered(self):
+        answered, withheld = self.clients_of("at-once", depth=4, connections=2)
+        for client in (answered, withheld):
+            for _ in range(4):
+                client.read_request()
+        for _ in range(50):  # one of its four requests is answered, and of the other connection none
+            answered.answer()
+            answered.read_request()
+        self.assertFalse(answered.has_request())
+        self.assertFalse(withheld.has_request())
+
+    def test_in_rounds_nothing_is_sent_before_all_is_answered(self):
+        client, withheld = self.clients_of("rounds", depth=4, connections=2)
+        for _ in range(10):
+            for _ in range(4):
+                client.read_request()
+            for _ in range(3):
+                client.answer()
+            self.assertFalse(client.has_request())
+            client.answer()
+        for _ in range(4):
+            withheld.read_request()
+        self.assertFalse(withheld.has_request())
 
 
 class LiesAreSeen(unittest.TestCase):

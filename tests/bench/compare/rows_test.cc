@@ -68,6 +68,25 @@ TEST_CASE("each workload is there over TCP and over Unix sockets, with the same 
   CHECK(row_named("100 KiB, depth 1, TCP").goals[0].later == 1.0);
 }
 
+TEST_CASE("rows without goals: the shapes that public load generators show to differ; twemproxy is not started for them") {
+  for (const char* name : {"1 KiB, multiget of 50", "100 KiB, depth 16", "100 KiB, multiget of 50"}) {
+    for (const char* door : {", TCP", ", Unix"}) CHECK(row_named(name + std::string(door)).goals.empty());
+  }
+  const Row quiet = row_named("binary, 32 B, getkq of 50, TCP");
+  CHECK(quiet.load.protocol == bench::Protocol::kBinary);
+  CHECK(quiet.load.multiget == 50);
+  CHECK_FALSE(quiet.has_goal_against(kTwemproxy));
+  CHECK(row_named("32 B, depth 1, TCP").has_goal_against(kTwemproxy));
+}
+
+TEST_CASE("a closed loop of many connections is measured at once and in rounds") {
+  for (const Row& each : all_rows(bench::LoadSpec{})) {
+    CAPTURE(each.name);
+    const bool is_loop = each.kind == Kind::kLoad && each.load.rate == 0 && each.load.connections > 1;
+    CHECK(each.sendings.size() == (is_loop ? 2 : 1));
+  }
+}
+
 TEST_CASE("the other rows and their goals") {
   CHECK(target(row_named("binary, 32 B, depth 1, TCP").goals, kCpu, kMemcached) == 1.0);
   CHECK(target(row_named("binary, 32 B, depth 16, TCP").goals, kCpu, kMemcached) == 0.4);

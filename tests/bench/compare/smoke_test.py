@@ -80,18 +80,28 @@ class Real(Compare):
     """Egret, memcached and, where it is installed, twemproxy."""
 
     def check_row(self, row, contenders, rounds):
-        self.assertEqual(list(row["contenders"]), contenders)
-        for measured in row["contenders"].values():
+        self.assertEqual(list(row["sendings"]), ["at once", "rounds"])
+        for sending in row["sendings"].values():
+            self.assertEqual(list(sending["contenders"]), contenders)
+            self.check_figures(sending["contenders"], rounds)
+        self.check_goals(row, contenders)
+
+    def check_figures(self, contenders, rounds):
+        for measured in contenders.values():
             self.assertEqual(len(measured["rounds"]), rounds)
             for figure in ("cpu_us_per_op", "ops_per_s", "p50_us", "p99_us"):
                 values = [each[figure] for each in measured["rounds"]]
                 self.assertGreater(min(values), 0)
                 self.assertAlmostEqual(measured["median"][figure] / statistics.median(values), 1, delta=0.001)
+
+    def check_goals(self, row, contenders):
         for goal in row["goals"]:
             if goal["against"] not in contenders:
                 self.assertEqual(goal["verdict"], "not measured")
                 continue
             ratio = goal["measured"]
+            both = [each["ratios"][goal["against"]][goal["figure"]]["median"] for each in row["sendings"].values()]
+            self.assertEqual(ratio["median"], max(both) if "at_most" in goal else min(both))
             self.assertTrue(0 < ratio["min"] <= ratio["median"] <= ratio["max"])
             met = ratio["median"] <= goal["at_most"] if "at_most" in goal else ratio["median"] >= goal["at_least"]
             self.assertEqual(goal["verdict"], "met" if met else "missed")
@@ -108,19 +118,20 @@ class Real(Compare):
         self.check_row(report["rows"][0], names, 2)
         self.check_row(report["rows"][1], ["Egret", "memcached"], 2)
         for row in report["rows"]:
-            self.assertEqual(len(re.findall(rf"^\| {re.escape(row['name'])} \|", done.stdout, re.MULTILINE)), 2)
+            self.assertEqual(len(re.findall(rf"^\| {re.escape(row['name'])} \|", done.stdout, re.MULTILINE)), 3)
 
     def test_the_next_one_begins_in_each_round(self):
         done, _ = self.run_compare("--twemproxy", "/not/there", "--case", "1 KiB, depth 16, Unix", rounds=3)
-        self.assertEqual(re.findall(r"round (\d), (\w+):", done.stderr),
-                         [("1", "Egret"), ("1", "memcached"), ("2", "memcached"), ("2", "Egret"), ("3", "Egret"), ("3", "memcached")])
+        turns = [("Egret", "at once"), ("memcached", "at once"), ("Egret", "rounds"), ("memcached", "rounds")]
+        self.assertEqual(re.findall(r"round (\d), (\w+), ([a-z ]+):", done.stderr),
+                         [(str(number + 1), *turn) for number in range(3) for turn in turns[number:] + turns[:number]])
 
     def test_neighbours_and_idle_connections(self):
         done, report = self.run_compare("--twemproxy", "/not/there", "--case", "neighbours", "--case", "1,000 connections")
         self.assertEqual(done.returncode, 0, done.stderr)
         many, crowded = report["rows"]
         self.assertEqual(many["load"]["connections"] + many["load"]["idle_connections"], 1000)
-        for measured in crowded["contenders"].values():
+        for measured in crowded["sendings"]["rounds"]["contenders"].values():
             figures = measured["rounds"][0]
             self.assertNotEqual(figures["ops_per_s"], figures["ops_per_s_alone"])
             self.assertAlmostEqual(figures["throughput_kept"] / (figures["ops_per_s"] / figures["ops_per_s_alone"]), 1, delta=0.01)
@@ -130,7 +141,7 @@ class Real(Compare):
         self.assertEqual(done.returncode, 0, done.stderr)
         row = report["rows"][0]
         self.assertEqual(row["load"]["idle_connections"], 500)
-        for measured in row["contenders"].values():
+        for measured in row["sendings"]["rounds"]["contenders"].values():
             self.assertIn("kib_per_connection", measured["median"])
 
     def test_a_sweep_has_a_point_for_each_number_of_connections(self):
@@ -157,12 +168,42 @@ class LeftOut(Compare):
         self.assertIn("memcached is left out", (self.folder / "table.md").read_text())
 
 
+class Base(Compare):
+    def test_another_build_takes_part_and_what_is_worse_is_said(self):
+        egret = self.fake_egret(SPINNING_BACKEND)
+        other = self.folder / "other/bin"
+        other.mkdir(parents=True)
+        for name, text in (("egret-backend", BACKEND), ("egret-proxy", PROXY)):
+            (other / name).write_text(text)
+            (other / name).chmod(0o755)
+        done, report = self.run_compare("--base", other, "--base-name", "abc1234", "--memcached", "/not/there", "--case",
+                                        "20,000 requests/s, TCP", rounds=2, seconds=0.3, egret=egret)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([(each["name"], each["version"]) for each in report["contenders"]], [("Egret", "0.0.1"), ("base", "0.0.1, abc1234")])
+        row = report["rows"][0]["sendings"]["rounds"]
+        self.assertGreater(row["ratios"]["base"]["cpu_us_per_op"]["min"], 1)
+        self.assertEqual(row["beside_base"], "worse")
+        self.assertIn("**worse beyond the spread**", done.stdout)
+
+
+class WhatWasRun(Compare):
+    def test_the_tables_name_versions_and_programs_but_no_folders(self):
+        link = self.folder / "other-memcached"
+        link.symlink_to(shutil.which("memcached"))
+        done, report = self.run_compare("--memcached", f"{link} -t 1", "--twemproxy", "/not/there", "--case", "32 B, depth 1, TCP",
+                                        egret=self.fake_egret())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([each["command"] for each in report["contenders"]], ["", "other-memcached -t 1"])
+        self.assertRegex(done.stdout, r"memcached \d+\.\d+\S* \(`other-memcached -t 1`\)")
+        self.assertNotIn(str(self.folder), done.stdout + self.figures.read_text())
+
+
 class CpuOfAllProcesses(Compare):
     def test_a_backend_that_spins_is_counted(self):
         done, report = self.run_compare("--case", "20,000 requests/s, TCP", "--twemproxy", "/not/there", seconds=0.5,
                                         egret=self.fake_egret(SPINNING_BACKEND))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertGreater(report["rows"][0]["ratios"]["memcached"]["cpu_us_per_op"]["median"], 1.8)
+        self.assertGreater(report["rows"][0]["sendings"]["rounds"]["ratios"]["memcached"]["cpu_us_per_op"]["median"], 1.8)
 
 
 class Errors(Compare):

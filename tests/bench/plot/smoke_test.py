@@ -19,6 +19,11 @@ BENCH = sys.argv.pop(1)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+def row(name, contenders, second=None):
+    sendings = {"rounds": {"contenders": contenders}}
+    return {"name": name, "sendings": {"at once": {"contenders": second}, **sendings} if second else sendings}
+
+
 def measured(*cpu):
     return {"median": {"cpu_us_per_op": sorted(cpu)[len(cpu) // 2]}, "rounds": [{"cpu_us_per_op": each} for each in cpu]}
 
@@ -34,10 +39,10 @@ REPORT = {
                    {"name": "twemproxy", "version": "0.5.0"}],
     "rounds": 3, "duration_s": 0.5, "cpus": 2,
     "rows": [
-        {"name": "first <row> & more", "contenders": {"Egret": measured(4, 5, 6), "memcached": measured(9, 10, 12), "twemproxy": measured(20, 20, 20)}},
-        {"name": "second", "contenders": {"Egret": measured(3, 3, 3), "memcached": measured(2, 2, 2)}},
-        {"name": "cut", "contenders": {"Egret": measured(60, 70, 80), "memcached": measured(10, 10, 10)}},
-        {"name": "nothing to draw", "contenders": {"Egret": {"median": {}, "rounds": [{"kib_per_connection": 3}]}}},
+        row("first <row> & more", {"Egret": measured(4, 5, 6), "memcached": measured(9, 10, 12), "twemproxy": measured(20, 20, 20)}),
+        row("second", {"Egret": measured(3, 3, 3), "memcached": measured(2, 2, 2)}),
+        row("cut", {"Egret": measured(60, 70, 80), "memcached": measured(10, 10, 10)}),
+        row("nothing to draw", {"Egret": {"median": {}, "rounds": [{"kib_per_connection": 3}]}}),
     ],
     "sweeps": [{"name": "depth 1", "points": [point(1, Egret=(1000, 100, 1000), memcached=(500, 50, 200)),
                                               point(2, Egret=(2000, 200, 4000), memcached=(800, 80, 0))]}],
@@ -201,6 +206,13 @@ class Both(Plot):
                 for name, limit in (("x", width), ("x1", width), ("x2", width), ("cx", width), ("y", height), ("y1", height), ("cy", height)):
                     self.assertTrue(0 <= float(each.get(name, 0)) <= limit, xml.tostring(each))
 
+    def test_a_row_with_two_ways_of_sending_has_a_group_for_each(self):
+        report = copy.deepcopy(REPORT)
+        report["rows"] = [row("both", {"Egret": measured(1), "memcached": measured(2)}, {"Egret": measured(3), "memcached": measured(2)})]
+        cpu, _ = self.drawn(report)
+        self.assertEqual([each.find(SVG + "text").text for each in cpu.groups("row")], ["both, at once", "both, rounds"])
+        self.assertEqual([len(cpu.groups("bar", each)) for each in cpu.groups("row")], [2, 2])
+
     def test_without_memcached_the_first_is_the_measure(self):
         report = copy.deepcopy(REPORT)
         del report["contenders"][1]
@@ -223,7 +235,7 @@ class Both(Plot):
         no_name = copy.deepcopy(REPORT)
         del no_name["rows"][0]["name"]
         words_for_figures = copy.deepcopy(REPORT)
-        words_for_figures["rows"][0]["contenders"]["Egret"]["median"]["cpu_us_per_op"] = "five"
+        words_for_figures["rows"][0]["sendings"]["rounds"]["contenders"]["Egret"]["median"]["cpu_us_per_op"] = "five"
         for report in ("", "{", "[]", "{}", no_name, words_for_figures):
             with self.subTest(report=str(report)[:40]):
                 done = self.plot(report)

@@ -104,8 +104,9 @@ std::string base_table(const Report& report) {
                          base_cell(each, kP99, sending), base_cell(each, kMemory, sending), change_text(change));
     }
   }
-  return out + fmt::format("\nBeside {} {}: {} lines are worse beyond the spread.\n", kBase, report.version_of(kBase),
-                           worse == 0 ? "no" : std::to_string(worse));
+  const std::string count = worse == 0 ? "no" : std::to_string(worse);
+  return out + fmt::format("\nBeside {} {}: {} {} worse beyond the spread.\n", kBase, report.version_of(kBase), count,
+                           worse == 1 ? "line is" : "lines are");
 }
 
 // With thousands apart, and about three digits of what is small.
