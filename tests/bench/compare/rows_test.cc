@@ -68,7 +68,8 @@ TEST_CASE("each workload is there over TCP and over Unix sockets, with the same 
   CHECK(row_named("100 KiB, depth 1, TCP").goals[0].later == 1.0);
 }
 
-TEST_CASE("rows without goals: the shapes that public load generators show to differ; twemproxy is not started for them") {
+TEST_CASE(
+    "rows without goals: the shapes that public load generators show to differ; twemproxy is not started for them") {
   for (const char* name : {"1 KiB, multiget of 50", "100 KiB, depth 16", "100 KiB, multiget of 50"}) {
     for (const char* door : {", TCP", ", Unix"}) CHECK(row_named(name + std::string(door)).goals.empty());
   }
