@@ -6,7 +6,7 @@ changelog, from CHANGELOG.md.
 
 Nothing of it is written by hand a second time: an option is a row of its daemon's table.
 """
-import gzip, pathlib, re, subprocess, sys, textwrap, time
+import calendar, gzip, os, pathlib, re, subprocess, sys, textwrap, time
 from email.utils import formatdate
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -142,7 +142,9 @@ def debian_changelog():
     assert entries, "CHANGELOG.md has no entry"
     text = ""
     for version, day, body in entries:
-        date = formatdate(time.mktime(time.strptime(day, "%Y-%m-%d")) - time.timezone)
+        # A version that is not released yet has the date of the build.
+        seconds = int(os.environ.get("SOURCE_DATE_EPOCH", time.time())) if day == "unreleased" else calendar.timegm(time.strptime(day, "%Y-%m-%d"))
+        date = formatdate(seconds)
         points = re.findall(r"^- (.*?)(?=^- |\Z)", body, re.M | re.S)
         lines = "\n".join(textwrap.fill(" ".join(point.split()), 78, initial_indent="  * ", subsequent_indent="    ") for point in points)
         text += f"egret ({version}) stable; urgency=medium\n\n{lines}\n\n -- {MAINTAINER}  {date}\n\n"

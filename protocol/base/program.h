@@ -61,7 +61,7 @@ struct ProgramStart {
 // one line on stderr ("egret-proxy: conf/egret-proxy.yaml:12: workers: expected ..."), status 1.
 ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv);
 
-// What --version says after the name: "0.1.0".
+// What --version says after the name, such as "0.2.0".
 std::string_view version();
 
 // Says why `program` cannot start, on stderr and to whoever started it (base/notify.h), with that notice. Returns the

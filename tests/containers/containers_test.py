@@ -38,6 +38,12 @@ class Files(unittest.TestCase):
     def test_manifests_and_dockerfile_are_well_formed(self):
         self.assertEqual(self.check(ROOT)[0], 0, self.check(ROOT)[1])
 
+    def test_manifests_name_the_images_of_this_version(self):
+        version = run(BUILD / "egret-proxy", "--version")[1].split()[-1]
+        for daemon in ("backend", "proxy"):
+            manifest = (ROOT / f"docker/kubernetes/{daemon}.yaml").read_text()
+            self.assertEqual(re.findall(r"image: (egret-\S+)", manifest), [f"egret-{daemon}:{version}"])
+
     def test_the_check_finds_what_is_wrong(self):
         """So that a check which finds nothing is one that looked."""
         faults = {"kubernetes/proxy.yaml": [("terminationGracePeriodSeconds: 10", "terminationGraceSeconds: 10"), ("containerPort: 11211", "containerPort: many"),
