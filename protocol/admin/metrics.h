@@ -1,7 +1,7 @@
 // The metric tables: a row for each metric of a daemon, from which the HELP and TYPE lines of /metrics,
-// `--help-metrics` and the README's tables come; and a page that is filled in row by row.
+// `--help-metrics` and docs/reference come; and a page that is filled in row by row.
 //
-//   MetricRow table ─┬─▶ metrics_markdown()                                    the README
+//   MetricRow table ─┬─▶ metrics_markdown()                                    docs/reference
 //                    └─▶ MetricPage: add(name, value, label values) ... text()  /metrics
 //
 // No series without a row: add() aborts. Cold path; one thread at a time. prometheus-cpp writes the text.

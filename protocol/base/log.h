@@ -5,7 +5,8 @@
 //   base::log_limited(limit, kRefused, "refused a frame of {} bytes", field("bytes", size));
 //
 // What a daemon may say is a table of events: a level, what it means, and what whoever reads it is asked to do. From
-// the table come the README's list and the journal's catalog (`journalctl -x`). Arguments that have a name are fields:
+// the table come the list in docs/reference and the journal's catalog (`journalctl -x`). Arguments that have a name are
+// fields:
 //
 //   LogFormat::kText     2026-11-21 20:44:01.250 egret-proxy warning: session with shm:/run/b lost: ... [session_lost]
 //   LogFormat::kJson     {"time": "...", "level": "warning", ..., "event": "session_lost", "backend": "shm:/run/b",

@@ -1,5 +1,5 @@
-// What daemons may say in their logs, as rows: from each come the level and the name of its lines, the README's list,
-// and the journal's message catalog, which `journalctl -x` shows under them.
+// What daemons may say in their logs, as rows: from each come the level and the name of its lines, the list in
+// docs/reference, and the journal's message catalog, which `journalctl -x` shows under them.
 //
 //   kSessionLost (a row) ─┬─▶ base::log(kSessionLost, "...", ...)
 //   a daemon's table ─────┴─▶ events_markdown, events_catalog
@@ -62,7 +62,7 @@ using LogEvents = std::vector<const LogEvent*>;
 // A daemon's own, and those of the libraries that it is made of.
 LogEvents joined(std::initializer_list<std::span<const LogEvent* const>> tables);
 
-// The table as GitHub's Markdown, for the README, and as a message catalog of `program` for the journal.
+// The table as GitHub's Markdown, for docs/reference, and as a message catalog of `program` for the journal.
 std::string events_markdown(std::span<const LogEvent* const> events);
 std::string events_catalog(std::string_view program, std::span<const LogEvent* const> events);
 

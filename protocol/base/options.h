@@ -1,5 +1,5 @@
-// The options of a daemon: one table row each, from which come the YAML file's keys, `--set`, `--help` and the README's
-// table.
+// The options of a daemon: one table row each, from which come the YAML file's keys, `--set`, `--help` and the table in
+// docs/reference.
 //
 //   table of OptionRow ─┐
 //   YAML file ──────────┼─> Options::load ──> integer("workers"), size("memory"), ...
@@ -117,7 +117,7 @@ std::string expectation(const OptionRow& row);
 // The table for `--help`: name, type, default and wrapped help, `width` columns at most.
 std::string help_text(std::span<const OptionRow> table, size_t width = 100);
 
-// The table as GitHub's Markdown, for the README.
+// The table as GitHub's Markdown, for docs/reference.
 std::string help_markdown(std::span<const OptionRow> table);
 
 // The table as a YAML file for conf/: every option with its help, commented out at its default.

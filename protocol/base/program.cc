@@ -60,11 +60,11 @@ void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {
   if (info.doctor) app.add_flag("--doctor", arguments.doctor);
   app.add_flag("--version", arguments.version);
   app.add_flag("-h,--help", arguments.help);
-  app.add_flag("--help-markdown", arguments.help_markdown);  // for the README
+  app.add_flag("--help-markdown", arguments.help_markdown);  // for docs/reference
   app.add_flag("--help-yaml", arguments.help_yaml);          // for conf/
-  app.add_flag("--help-metrics", arguments.help_metrics);    // for the README
-  app.add_flag("--help-stats", arguments.help_stats);        // for the README
-  app.add_flag("--help-events", arguments.help_events);      // for the README
+  app.add_flag("--help-metrics", arguments.help_metrics);    // for docs/reference
+  app.add_flag("--help-stats", arguments.help_stats);        // for docs/reference
+  app.add_flag("--help-events", arguments.help_events);      // for docs/reference
   app.add_flag("--help-catalog", arguments.help_catalog);    // for the journal
 }
 

@@ -42,8 +42,8 @@ struct ProgramInfo {
   std::function<Status(const Options&)> check{};
   // What --doctor finds, under these options, which have passed `check`; empty: there is no --doctor.
   std::function<Findings(const Options&)> doctor{};
-  // What its metrics, and rows of its `stats`, are called and mean, as GitHub's Markdown, for the README; null: it has
-  // none to tell of.
+  // What its metrics, and rows of its `stats`, are called and mean, as GitHub's Markdown, for docs/reference; null: it
+  // has none to tell of.
   std::string (*metrics_markdown)() = nullptr;
   std::string (*stats_markdown)() = nullptr;
   // What it may say in its log.

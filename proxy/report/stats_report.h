@@ -25,7 +25,7 @@ std::string settings_report(const ProxyState& source, uint64_t item_size_max, ui
 std::string lanes_report(const ProxyState& source);
 // `stats egret check`: each partition, "ok" or what is wrong with its store.
 std::string check_report(const std::vector<std::string>& complaints);
-// Those rows and what they mean, as GitHub's Markdown, for the README.
+// Those rows and what they mean, as GitHub's Markdown, for docs/reference.
 std::string lane_metrics_markdown();
 // Starts this proxy's counters anew.
 void reset_stats(ProxyState& source);

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""option_docs.py BUILD [--update]: what the README and conf/ say of options and metrics is what the daemons' tables say.
+"""option_docs.py BUILD [--update]: docs/reference/ and conf/ say what the programs' own tables say.
 
-Between `<!-- options:egret-proxy -->` and `<!-- /options -->` the README holds the output of `egret-proxy --help-markdown`;
-between `<!-- metrics:egret-proxy -->` and `<!-- /metrics -->` that of `egret-proxy --help-metrics` (likewise egret-backend's);
-between `<!-- stats:egret-proxy -->` and `<!-- /stats -->` that of `egret-proxy --help-stats`;
-between `<!-- events:egret-proxy -->` and `<!-- /events -->` that of `egret-proxy --help-events`: what the log says.
-between `<!-- flags:egret-memcached -->` and `<!-- /flags -->` tools/memcached/README.md holds that of `egret-memcached --help-markdown`.
-conf/egret-proxy.yaml is that of `egret-proxy --help-yaml`, and passes `--check-config`, also with every line uncommented.
---update writes both anew.
+    page of docs/reference   between these marks                                  is the output of
+    options.md               <!-- options:egret-proxy --> .. <!-- /options -->    egret-proxy --help-markdown
+    metrics.md               <!-- metrics:egret-proxy --> .. <!-- /metrics -->    egret-proxy --help-metrics
+    log-events.md            <!-- events:egret-proxy --> .. <!-- /events -->      egret-proxy --help-events
+    stats.md                 <!-- stats:egret-proxy --> .. <!-- /stats -->        egret-proxy --help-stats
+    egret-memcached.md       <!-- flags:egret-memcached --> .. <!-- /flags -->    egret-memcached --help-markdown
+
+The first three have a second place, for egret-backend. conf/egret-proxy.yaml is the output of `egret-proxy --help-yaml`; it passes
+`--check-config`, also with every line uncommented. --update writes all of it anew.
 """
 import pathlib, re, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+DAEMONS = ("egret-proxy", "egret-backend")
 BUILD = pathlib.Path(sys.argv[1])
 UPDATE = "--update" in sys.argv[2:]
 wrong = []
@@ -33,21 +36,30 @@ def expect(path, text):
         wrong.append(f"{path.relative_to(ROOT)} is not up to date: tests/lint/option_docs.py {BUILD} --update")
 
 
-def with_block(readme, text, kind, program, block):
-    """`text`, which is readme's, with what stands between the two marks replaced."""
+# (page of docs/reference, kind of the block, program, argument that prints it)
+BLOCKS = [("options.md", "options", daemon, "--help-markdown") for daemon in DAEMONS] + [
+    ("metrics.md", "metrics", daemon, "--help-metrics") for daemon in DAEMONS] + [
+    ("log-events.md", "events", daemon, "--help-events") for daemon in DAEMONS] + [
+    ("stats.md", "stats", "egret-proxy", "--help-stats"),
+    ("egret-memcached.md", "flags", "egret-memcached", "--help-markdown")]
+
+
+def with_block(page, text, kind, program, block):
+    """`text`, which is the page's, with what stands between the two marks replaced."""
     marked = f"<!-- {kind}:{program} -->\n{block}<!-- /{kind} -->"
     text, found = re.subn(rf"<!-- {kind}:{program} -->.*?<!-- /{kind} -->", lambda _: marked, text, flags=re.S)
     if found != 1:
-        wrong.append(f"{readme.relative_to(ROOT)}: {found} places for the {kind} of {program}, expected one")
+        wrong.append(f"{page.relative_to(ROOT)}: {found} places for the {kind} of {program}, expected one")
     return text
 
 
-readme = ROOT / "README.md"
-text = with_block(readme, readme.read_text(), "stats", "egret-proxy", output("egret-proxy", "--help-stats"))
-for program in ("egret-proxy", "egret-backend"):
-    text = with_block(readme, text, "options", program, output(program, "--help-markdown"))
-    text = with_block(readme, text, "metrics", program, output(program, "--help-metrics"))
-    text = with_block(readme, text, "events", program, output(program, "--help-events"))
+for name in sorted({name for name, *_ in BLOCKS}):
+    page = ROOT / "docs" / "reference" / name
+    text = page.read_text()
+    for _, kind, program, argument in (block for block in BLOCKS if block[0] == name):
+        text = with_block(page, text, kind, program, output(program, argument))
+    expect(page, text)
+for program in DAEMONS:
     ids = re.findall(r"^-- (.*)$", output(program, "--help-catalog"), re.M)
     if len(set(ids)) != len(ids) or not all(re.fullmatch("[0-9a-f]{32}", number) for number in ids):
         wrong.append(f"{program} --help-catalog: ids of events are 32 hex digits, each its own")
@@ -58,9 +70,6 @@ for program in ("egret-proxy", "egret-backend"):
         every.write(re.sub(r"^#(\w+:)", r"\1", conf.read_text(), flags=re.M))
         every.flush()
         output(program, "--check-config", "--config", every.name)
-expect(readme, text)
-front = ROOT / "tools" / "memcached" / "README.md"
-expect(front, with_block(front, front.read_text(), "flags", "egret-memcached", output("egret-memcached", "--help-markdown")))
 
 print("\n".join(wrong) or "the documents of options and metrics are up to date")
 sys.exit(1 if wrong else 0)

@@ -147,7 +147,7 @@ TEST_CASE("format names are the option's; anything else is auto") {
   CHECK(log_format_of("auto") == LogFormat::kAuto);
 }
 
-TEST_CASE("a table of events is the README's list and the journal's catalog") {
+TEST_CASE("a table of events is the reference page's list and the journal's catalog") {
   const LogEvent odd{.name = "odd",
                      .id = "0123456789abcdef0123456789abcdef",
                      .level = LogLevel::kError,

@@ -186,7 +186,7 @@ constexpr Flag kTable[] = {
      }},
     {.name = "help-markdown",
      .becomes = "the launcher: prints this table",
-     .help = "print the README's table of flags and exit",
+     .help = "print the table of docs/reference/egret-memcached.md and exit",
      .is_hidden = true,
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
        request.action = Action::kHelpMarkdown;

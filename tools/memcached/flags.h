@@ -1,4 +1,4 @@
-// memcached's flags, one row each: from this table come parsing, --help and the README's table.
+// memcached's flags, one row each: from this table come parsing, --help and the table in docs/reference.
 //
 // A row is one of -X/--name, or of -o name[=value]. It says what follows the flag and within which limits, and what
 // becomes of it: an option of a daemon (the usual case, then nothing else is needed), something that `apply` puts into
@@ -46,7 +46,7 @@ struct Flag {
   Daemon daemon = Daemon::kProxy;
   std::string_view option{};        // kIgnored: the row of `stats settings` that shows what was given
   std::string_view setting = "{}";  // the option's value: {} is what was given; if that indexes a list, "none|request"
-  std::string_view becomes{};       // for the README, where `option` does not say it
+  std::string_view becomes{};       // for docs/reference, where `option` does not say it
   std::string_view help{};
   bool is_hidden = false;  // not in --help: test suites look there for what they may try
   std::optional<Refusal> (*apply)(Request& request, const std::string& value) = nullptr;
@@ -54,10 +54,10 @@ struct Flag {
 
 std::span<const Flag> flag_table();
 
-// "-p, --port=<num>", "-o idle_timeout": as --help and the README show it.
+// "-p, --port=<num>", "-o idle_timeout": as --help and docs/reference show it.
 std::string shown(const Flag& flag);
 
 std::string help_text();
-std::string help_markdown();  // the README's table
+std::string help_markdown();  // the table in docs/reference
 
 }  // namespace egret::memcached
