@@ -1,4 +1,4 @@
-// What a comparison says: verdicts, Markdown for the README, JSON for machines and for `egret-bench plot`.
+// What a comparison says: Markdown for docs/benchmarks/results.md and the README, JSON for machines and for `egret-bench plot`.
 #pragma once
 
 #include <array>

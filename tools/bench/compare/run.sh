@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [OPTION...]: what `make compare` does. The options are passed on to egret-bench compare. From the environment:
 # MEMCACHED, TWEMPROXY: programs to run in place of the installed ones. BASE: a commit whose build takes part, too.
-# A run of everything replaces the README's tables and the figures. A run with BASE or of some rows (--case) only prints
+# A run of everything replaces the tables of docs/benchmarks/results.md, README.md's six rows and the figures. A run with BASE or of some rows (--case) only prints
 # its tables, and leaves its figures in build/compare-part.json.
 set -eu
 cd "$(dirname "$0")/../../.."
