@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""documents.py PROGRAMS OUT MAINTAINER: man pages, bash completion and the journal's message catalogs, from what the programs in PROGRAMS say of themselves, and Debian's
+"""documents.py PROGRAMS OUT MAINTAINER PREFIX: man pages, bash completion and the journal's message catalogs, from what the programs in PROGRAMS say of themselves, and Debian's
 changelog, from CHANGELOG.md.
 
     --help, --help-markdown (the option tables), --help-events ─▶ OUT/egret-proxy.8 ..., OUT/egret-proxy.bash ..., OUT/egret-proxy.catalog ...
@@ -10,7 +10,7 @@ import calendar, gzip, os, pathlib, re, subprocess, sys, textwrap, time
 from email.utils import formatdate
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS, OUT, MAINTAINER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+PROGRAMS, OUT, MAINTAINER, PREFIX = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
 SUMMARIES = {
     "egret-memcached": "runs Egret as memcached is run",
     "egret-bench": "drives and measures servers that speak memcached's protocol",
@@ -84,7 +84,9 @@ def daemon_page(program):
     body += [".SH LOG", "Each line ends with the name of its event (in the journal: the field EGRET_EVENT; journalctl \\-x explains it, too):"]
     for name, level, meaning, advice in table(program, "--help-events"):
         body += tagged(f"{name} ({level})", meaning if advice == "–" else f"{meaning} {advice}")
-    body += [".SH FILES", f".I /etc/egret/{roff(program)}.yaml", ".br", ".I /run/egret"]
+    body += [".SH FILES", f".I /etc/egret/{roff(program)}.yaml", ".br", ".I /run/egret", ".br",
+             f".I {roff(f'{PREFIX}/share/doc/{program}/docs/operate/README.md')}", ".RS", "How to run it: recipes, limits, troubleshooting.", ".RE",
+             f".I {roff(f'{PREFIX}/share/doc/{program}/docs/reference/README.md')}", ".RS", "Options, metrics, statistics and log events.", ".RE"]
     others = {"egret-proxy": "egret\\-backend", "egret-backend": "egret\\-proxy"}[program]
     return page(program, 8, summary.rstrip("."), "[--config FILE] [--set KEY=VALUE]...", body,
                 f".BR {others} (8), egret\\-memcached (1)")

@@ -11,7 +11,7 @@ function(egret_install_unit component name)
   install(FILES ${CMAKE_BINARY_DIR}/systemd/${name} DESTINATION lib/systemd/system COMPONENT ${component})
 endfunction()
 
-# egret_install_documents(COMPONENT program.section ...): what documents.py makes of each program.
+# egret_install_documents(COMPONENT program.section ...): what documents.py makes of each program, and the pages of docs/ (installed_docs.py).
 function(egret_install_documents component)
   set(package egret-${component})
   foreach(page ${ARGN})
@@ -20,14 +20,16 @@ function(egret_install_documents component)
     install(FILES ${documents}/${page}.gz DESTINATION share/man/man${CMAKE_MATCH_2} COMPONENT ${component})
     install(FILES ${documents}/${program}.bash DESTINATION share/bash-completion/completions RENAME ${program} COMPONENT ${component})
   endforeach()
-  install(FILES ${documents}/changelog.gz conf/packaging/debian/copyright README.md DESTINATION share/doc/${package} COMPONENT ${component})
+  install(FILES ${documents}/changelog.gz conf/packaging/debian/copyright DESTINATION share/doc/${package} COMPONENT ${component})
+  install(DIRECTORY ${documents}/doc/${package}/ DESTINATION share/doc/${package} COMPONENT ${component})
 endfunction()
 
 # Made of the programs that were built, when they are installed.
 set(documents ${CMAKE_BINARY_DIR}/documents)
 foreach(component proxy backend tools)
   install(CODE "execute_process(COMMAND python3 \"${CMAKE_SOURCE_DIR}/conf/packaging/documents.py\" \"${CMAKE_BINARY_DIR}\"
-                                \"${documents}\" \"${EGRET_MAINTAINER}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component})
+                                \"${documents}\" \"${EGRET_MAINTAINER}\" \"\${CMAKE_INSTALL_PREFIX}\" COMMAND_ERROR_IS_FATAL ANY)
+                execute_process(COMMAND python3 \"${CMAKE_SOURCE_DIR}/conf/packaging/installed_docs.py\" \"${documents}/doc\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component})
 endforeach()
 
 # egret_install_configuration(COMPONENT file folder name): a file that is there already is the operator's, and stays.
@@ -54,5 +56,3 @@ egret_install_configuration(proxy conf/egret-memcached.default /etc/default egre
 egret_install_documents(backend egret-backend.8)
 egret_install_documents(proxy egret-proxy.8 egret-memcached.1)
 egret_install_documents(tools egret-bench.1 egret-top.1)
-install(FILES conf/monitoring/README.md conf/monitoring/prometheus.yml conf/monitoring/egret-rules.yml conf/monitoring/egret-dashboard.json
-        DESTINATION share/doc/egret-tools/monitoring COMPONENT tools)

@@ -12,6 +12,6 @@ mkdir -p "$folder/packages.new/next"
 trap 'rm -rf "$folder/packages.new"' EXIT
 (cd "$build" && cpack -D CPACK_OUTPUT_FILE_PREFIX="$folder/packages.new/first" -B "$folder/cpack") >"$folder/cpack.log" 2>&1 ||
   { tail -n 20 "$folder/cpack.log" >&2; exit 1; }
-"$here/../packaging/higher_version.py" "$next_version" "$folder/packages.new/next" "$folder"/packages.new/first/*.deb
+"$here/../packaging/repacked.py" "$next_version" "$folder/packages.new/next" "$folder"/packages.new/first/*.deb
 "$here/make_image.sh" "$folder" "$folder"/packages.new/first/*.deb
 mv "$folder/packages.new" "$folder/packages"

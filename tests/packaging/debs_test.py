@@ -5,11 +5,13 @@ The parts in a chroot run this file again, as `debs_test.py --in-chroot BUILD CA
 """
 import os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
 
-from higher_version import ADDED_LINE, higher_version
+from installed_links import dead_links, named_files
+from repacked import ADDED_LINE, earlier_release, higher_version
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NO_OVERLAY = 77
 PACKAGES = ("egret-backend", "egret-proxy", "egret-tools")
+RELEASE_0_1_0 = pathlib.Path(__file__).resolve().parent / "release_0.1.0"  # the configuration files that it shipped
 
 
 def run(*command, **more):
@@ -52,26 +54,32 @@ def install(*debs):
     must("dpkg", "--path-include=/usr/share/*", "--force-confdef", "-i", *(debs or sorted(map(str, pathlib.Path("/debs").glob("*.deb")))))
 
 
-def case_serves():
-    """Started as the units start them, but for the port and systemd."""
-    install()
+def ask_daemons(lines, *proxy_options):
+    """What the daemons answer to these lines, started as the units start them, but for systemd."""
     sys.path.insert(0, str(ROOT / "tests/systemd"))
     from daemons import Supervised
+    os.umask(0)
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         def start(unit, *more):
             command = re.search(r"^ExecStart=(.*)$", pathlib.Path(f"/usr/lib/systemd/system/{unit}.service").read_text(), re.M)[1].split()
             assert command[0].startswith("/usr/bin/"), command
             return Supervised(folder, ["setpriv", "--reuid=egret", "--regid=egret", "--clear-groups", *command, *more])
-        os.umask(0)
         backend = start("egret-backend")
         assert backend.notice("READY=1")
-        proxy = start("egret-proxy", "--set", "listen=tcp:127.0.0.1:0")
+        proxy = start("egret-proxy", *proxy_options)
         ready = proxy.notice("READY=1")
         assert ready, "the proxy does not serve"
         port = re.search(r"X_EGRET_LISTENING=tcp:.*:(\d+)", ready)[1]
-        must("bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'set k 0 0 5\\r\\nhello\\r\\nget k\\r\\nquit\\r\\n' >&3; grep -q ^hello <&3")
+        said = must("bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{lines}quit\\r\\n' >&3; cat <&3")
         proxy.close(), backend.close()
+        return said
+
+
+def case_serves():
+    install()
+    said = ask_daemons("set k 0 0 5\\r\\nhello\\r\\nget k\\r\\n", "--set", "listen=tcp:127.0.0.1:0")
+    assert "\nhello" in said, said
 
 
 def case_files():
@@ -113,6 +121,49 @@ def case_upgrade():
     assert pathlib.Path(untouched).read_text().endswith(ADDED_LINE)
 
 
+# What an operator has set in the files of 0.1.0.
+EDITED = {"/etc/egret/egret-proxy.yaml": {"listen": "tcp:127.0.0.1:0", "workers": "1", "max_connections": "100", "fetch_min": "512"},
+          "/etc/egret/egret-backend.yaml": {"memory": "32MiB", "partitions": "1", "lane_idle": "1ms"}}
+
+
+def edited(path):
+    """Edits the file: every option of 0.1.0 is set, these to other values than their defaults. Returns its text."""
+    text = re.sub(r"^#(\w+:)", r"\1", pathlib.Path(path).read_text(), flags=re.M)
+    for key, value in EDITED[path].items():
+        text, found = re.subn(rf"^{key}: .*$", f"{key}: {value}", text, flags=re.M)
+        assert found == 1, f"0.1.0 had no option {key}"
+    pathlib.Path(path).write_text(text)
+    return text
+
+
+def shipped(deb, path):
+    """A file as the package has it."""
+    return must("bash", "-c", f"dpkg-deb --fsys-tarfile {deb} | tar -xO .{path}")
+
+
+def case_upgrade_from_0_1_0():
+    """Files of 0.1.0 that were edited are kept, the new daemons take them and obey them; a file that was not edited is renewed."""
+    debs = {path.name.split("_")[0]: path for path in pathlib.Path("/debs").glob("*.deb")}
+    os.mkdir("/earlier")
+    install(*(str(earlier_release(deb, "0.1.0", "/earlier", RELEASE_0_1_0)) for deb in debs.values()))
+    assert must("dpkg-query", "-W", "-f", "${Version} ", *debs) == "0.1.0 " * len(debs)
+    before = {path: edited(path) for path in EDITED}
+    for package in ("egret-backend", "egret-proxy", "egret-tools"):
+        install(str(debs[package]))
+    assert "0.1.0" not in must("dpkg-query", "-W", "-f", "${Version} ", *debs)
+    for path in EDITED:
+        program = pathlib.Path(path).stem
+        assert pathlib.Path(path).read_text() == before[path], f"{path} was edited, and is not what it was"
+        now, then = shipped(debs[program], path), pathlib.Path(f"{RELEASE_0_1_0}{path}").read_text()
+        beside = pathlib.Path(f"{path}.dpkg-dist")
+        assert beside.exists() == (now != then) and (not beside.exists() or beside.read_text() == now), f"{beside}: the new file, if it is another"
+        must(program, "--config", path, "--check-config")
+    untouched = "/etc/default/egret-memcached"
+    assert pathlib.Path(untouched).read_text() == shipped(debs["egret-proxy"], untouched)
+    said = ask_daemons("stats settings\\r\\nstats\\r\\n")
+    assert re.search(r"STAT maxconns 100\b", said) and re.search(rf"STAT limit_maxbytes {32 << 20}\b", said), said
+
+
 def every_name():
     """What is in the system, but for caches, backups of the databases and the source tree."""
     found = must("find", "/etc", "/usr", "/var", "/run", "-path", str(ROOT), "-prune", "-o", "-path", "/var/cache", "-prune", "-o", "-print")
@@ -150,6 +201,33 @@ class Debs(unittest.TestCase):
         done = run("lintian", "--no-cfg", "--allow-root", "--fail-on", "error,warning", *self.debs)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def unpacked(self, deb):
+        """The files of one package alone."""
+        folder = tempfile.TemporaryDirectory(prefix="egret-deb-")
+        self.addCleanup(folder.cleanup)
+        must("dpkg-deb", "-x", deb, folder.name)
+        return folder.name
+
+    def test_every_link_of_an_installed_document_leads_to_an_installed_file(self):
+        for deb, package in zip(self.debs, PACKAGES):
+            with self.subTest(package):
+                looked_at, wrong = dead_links(self.unpacked(deb), package)
+                self.assertEqual(wrong, [])
+                self.assertGreater(looked_at, 100, "the documents are not there")
+
+    def test_a_dead_link_is_found(self):
+        """So that a check which finds none is one that looked."""
+        root = pathlib.Path(self.unpacked(self.debs[0]))
+        (root / "usr/share/doc/egret-backend/docs/operate/pools.md").unlink()
+        self.assertIn("pools.md is not installed", "".join(dead_links(root, "egret-backend")[1]))
+
+    def test_documents_that_units_and_man_pages_name_are_installed(self):
+        for deb, package in zip(self.debs, PACKAGES):
+            root = self.unpacked(deb)
+            names = set(named_files(root))
+            self.assertEqual([name for name in names if not pathlib.Path(root, name).exists()], [])
+            self.assertEqual(bool(names), package != "egret-tools")
+
     def in_chroot(self, case):
         if os.geteuid() != 0:
             self.skipTest("only root can make a chroot")
@@ -173,6 +251,9 @@ class Debs(unittest.TestCase):
 
     def test_an_upgrade_keeps_what_was_edited(self):
         self.in_chroot("upgrade")
+
+    def test_an_upgrade_from_0_1_0_keeps_what_was_edited_and_obeys_it(self):
+        self.in_chroot("upgrade_from_0_1_0")
 
     def test_a_purge_leaves_nothing(self):
         self.in_chroot("purge")
