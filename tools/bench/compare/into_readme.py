@@ -1,37 +1,49 @@
 #!/usr/bin/env python3
 """into_readme.py TABLES.md: puts the tables of `egret-bench compare --markdown` and the pictures into docs/benchmarks/results.md, and six rows of them into the README.
+into_readme.py --check: whether the README's six rows are those of results.md.
 
-Each document has the marks <!-- compare --> and <!-- /compare --> once; what stands between them is replaced.
+Each of the two has the marks <!-- compare --> and <!-- /compare --> once; what stands between them is replaced.
 """
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+README, RESULTS = ROOT / "README.md", ROOT / "docs/benchmarks/results.md"
 PICTURES = (("CPU per operation", "cpu.svg"), ("Latency against throughput", "throughput-latency.svg"))
 README_ROWS = ("32 B, depth 1, TCP", "32 B, depth 16, TCP", "32 B, multiget of 50, TCP", "1 KiB, depth 1, TCP", "100 KiB, depth 1, TCP",
                "32 B, 20,000 requests/s, TCP")
+BLOCK = re.compile(r"(?<=<!-- compare -->\n).*?(?=\n<!-- /compare -->)", re.DOTALL)
 
 
-def put(name, block):
-    page = ROOT / name
-    text, places = re.subn(r"(<!-- compare -->\n).*?(<!-- /compare -->)", lambda found: f"{found[1]}{block}\n{found[2]}", page.read_text(), flags=re.DOTALL)
-    if places != 1:
-        sys.exit(f"into_readme.py: {name} has no marks <!-- compare --> and <!-- /compare -->")
-    page.write_text(text)
+def block_of(page):
+    blocks = BLOCK.findall(page.read_text())
+    if len(blocks) != 1:
+        sys.exit(f"into_readme.py: {page.relative_to(ROOT)} has {len(blocks)} blocks between <!-- compare --> and <!-- /compare -->, expected one")
+    return blocks[0]
 
 
-def row(tables, name):
-    """The row of this name in the first table that has one."""
-    found = re.search(rf"^\| {re.escape(name)} \|.*$", tables, re.M)
-    if not found:
-        sys.exit(f"into_readme.py: the tables have no row '{name}', which the README shows")
-    return found[0]
+def put(page, block):
+    block_of(page)
+    page.write_text(BLOCK.sub(lambda _: block, page.read_text()))
 
 
-tables = pathlib.Path(sys.argv[1]).read_text().strip()
-pictures = "\n\n".join(f"![{title}](figures/{name})" for title, name in PICTURES)
-put("docs/benchmarks/results.md", f"{tables}\n\n{pictures}")
-lines = tables.split("\n")
-first = next(number for number, line in enumerate(lines) if line.startswith("|"))
-put("README.md", "\n".join([*lines[:first + 2], *(row(tables, name) for name in README_ROWS)]))  # what was run, the head of the first table
+def six_rows(tables):
+    """What was run, the head of the first table and six of its rows."""
+    lines = tables.split("\n")
+    first = next(number for number, line in enumerate(lines) if line.startswith("|"))
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in reversed(lines)}  # reversed: of several tables the first counts
+    missing = [name for name in README_ROWS if name not in rows]
+    if missing:
+        sys.exit(f"into_readme.py: the tables lack rows that the README shows: {missing}")
+    return "\n".join([*lines[:first + 2], *(rows[name] for name in README_ROWS)])
+
+
+if sys.argv[1] == "--check":
+    if block_of(README) != six_rows(block_of(RESULTS)):
+        sys.exit("README.md's rows are not those of docs/benchmarks/results.md: tools/bench/compare/into_readme.py writes both")
+else:
+    tables = pathlib.Path(sys.argv[1]).read_text().strip()
+    pictures = "\n\n".join(f"![{title}](figures/{name})" for title, name in PICTURES)
+    put(RESULTS, f"{tables}\n\n{pictures}")
+    put(README, six_rows(tables))
