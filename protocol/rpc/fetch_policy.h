@@ -1,5 +1,6 @@
 // How a lane waits for its results: the paper's parameters F (bytes the first READ takes) and R (refetches before
-// server reply), learned per lane. After 004 §III-IV and its hybrid extension.
+// server reply), learned per lane. The paper is RFP, sections III and IV, with its hybrid mode: docs/architecture.md,
+// References.
 //
 //   kFetch   the client fetches again and again; with short processing this is the fastest
 //   kReply   the client sets `want` with the request and sleeps until the result is delivered
@@ -28,7 +29,7 @@ struct FetchOptions {
   uint64_t local_refetch_ns = 2'000;  // on shm one refetch is charged per this long waited
   uint32_t min_fetch = 256;           // F's bounds; a slot that is smaller is fetched whole
   uint32_t max_fetch = 1024;
-  uint64_t short_processing_ns = 7'000;  // beyond this, fetching has no advantage (004 §V)
+  uint64_t short_processing_ns = 7'000;  // beyond this, fetching has no advantage (RFP, section V)
 };
 
 class FetchPolicy {

@@ -1,8 +1,8 @@
 // What measured rates suggest for Egret's options, with the arithmetic. Pure.
 //
-// F, the bytes a first READ takes (004 §III–IV and its successor): the F in [256, 1024] with the largest sum, over the
-// results an application gets, of the READ rate at F where the result fits, and half of it where a second READ is
-// needed.
+// F, the bytes a first READ takes (RFP, sections III and IV: docs/architecture.md, References): the F in [256, 1024]
+// with the largest sum, over the results an application gets, of the READ rate at F where the result fits, and half of
+// it where a second READ is needed.
 // R, the refetches a lane puts up with: a server of T threads whose ops take longer than T / (out-bound WRITE rate)
 // cannot give more results than its device can post WRITEs. From there on having results delivered costs nothing; R is
 // how many unpipelined READs fit into that time.
