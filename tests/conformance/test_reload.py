@@ -455,6 +455,8 @@ PROXY = {
     "op_timeout": prove_op_timeout,
     "reconnect_max": prove_reconnect_max,
     "large_value_memory": said("large_value_memory", "32MiB"),
+    "connection_memory": said("connection_memory", "1MiB"),
+    "client_memory": said("client_memory", "64MiB"),
     "spin": said("spin", "5us"),
     "max_refetches": said("max_refetches", 7),
     "fetch_mode": prove_fetch_mode,
