@@ -107,12 +107,12 @@ def test_unread_answers_are_counted_and_gone_when_the_client_is(egret):
 def test_all_connections_together_have_a_limit_and_each_goes_on_when_its_client_reads():
     server = start(client_memory="1MiB")
     data = store(server, b"medium", 40_000)
-    idle = [connect(server.address) for _ in range(8)]
+    idle = [connect(server.address) for _ in range(16)]
     for client in idle:
-        threading.Thread(target=client.sendall, args=(b"get medium\r\n" * 300,), daemon=True).start()
+        threading.Thread(target=client.sendall, args=(b"get medium\r\n" * 1000,), daemon=True).start()
     wait_for(lambda: metric(server, "egret_proxy_client_memory_waits_total") > 0, "the limit of all")
     assert ask(server.address, b"get medium\r\n", end=b"END\r\n") == answer(b"medium", data)
-    for _ in range(300):
+    for _ in range(1000):
         expect(idle[5], answer(b"medium", data))
     server.check_alive()
     server.stop()
