@@ -61,6 +61,7 @@ void OutputQueue::lend(std::span<const std::string_view> pieces, Lender lender) 
     if (piece.empty()) continue;
     const bool may_stay = length == 0 && lender.memory != nullptr;
     pieces_.push_back({nullptr, piece.data(), piece.size(), 0, piece.size(), true, may_stay, false});
+    if (!lender.is_large) charge(pieces_.back(), piece.size());
     length += piece.size();
     has_borrowed_ |= !may_stay;
   }
@@ -73,25 +74,25 @@ void OutputQueue::lend(std::span<const std::string_view> pieces, Lender lender) 
 
 void OutputQueue::keep_lent() {
   if (!std::exchange(has_borrowed_, false)) return;
-  auto lender = lenders_.begin();
   for (Piece& piece : pieces_) {
-    if (!piece.is_lent) continue;
-    if (!piece.may_stay && piece.bytes == nullptr) copy(piece, lender->is_large);
-    if (piece.is_last_lent) ++lender;
+    if (piece.is_lent && !piece.may_stay && piece.bytes == nullptr) copy(piece);
   }
   for (Lender& each : lenders_) each.hold.release();
 }
 
-void OutputQueue::copy(Piece& piece, bool is_large) {
+// Counted from when they are lent: whether they must be copied is known only when all that this pass lends is there.
+void OutputQueue::charge(Piece& piece, size_t bytes) {
+  piece.charged = bytes;
+  memory_.charge(bytes);
+}
+
+void OutputQueue::copy(Piece& piece) {
   const size_t left = piece.end - piece.begin;
   piece.bytes = std::make_unique_for_overwrite<char[]>(left);
   std::memcpy(piece.bytes.get(), piece.data + piece.begin, left);
   piece.data = piece.bytes.get();
   piece.begin = 0;
   piece.end = piece.capacity = left;
-  if (is_large) return;
-  piece.charged = left;
-  memory_.charge(left);
 }
 
 Io OutputQueue::send(ClientSocket& socket) {

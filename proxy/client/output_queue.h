@@ -82,7 +82,8 @@ class OutputQueue {
     bool is_last_lent;   // of its lender: with this piece the lender goes
     size_t charged = 0;  // to memory_
   };
-  void copy(Piece& piece, bool is_large);
+  void charge(Piece& piece, size_t bytes);
+  void copy(Piece& piece);
   void drop(size_t length);
   void release(Piece& piece);
 
