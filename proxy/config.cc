@@ -448,12 +448,27 @@ std::string ListenAddress::to_string() const {
   return std::string(is_tls() ? "tls:" : "tcp:") + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+DescriptorNeed descriptor_need(const Config& config) {
+  DescriptorNeed need{.clients = config.max_connections,
+                      .sessions = kDescriptorsPerSession * config.workers * config.backends.size(),
+                      .others = kOtherDescriptors,
+                      .arithmetic = {}};
+  need.arithmetic = std::to_string(need.clients) + " clients (max_connections) + " +
+                    std::to_string(kDescriptorsPerSession) + " x " + base::counted(config.workers, "worker") + " x " +
+                    base::counted(config.backends.size(), "backend") + " + " + std::to_string(need.others);
+  return need;
+}
+
+uint64_t DescriptorNeed::connections_within(uint64_t limit) const {
+  const uint64_t besides = sessions + others;
+  return limit > besides ? std::min(clients, limit - besides) : 1;
+}
+
 void fit_connections(Config& config) {
-  const uint64_t others = kOtherDescriptors + kDescriptorsPerSession * config.workers * config.backends.size();
-  const uint64_t needed = config.max_connections + others;
-  const uint64_t limit = base::raise_descriptor_limit(needed);
-  if (limit >= needed) return;
-  const uint64_t possible = limit > others ? limit - others : 1;
+  const DescriptorNeed need = descriptor_need(config);
+  const uint64_t limit = base::raise_descriptor_limit(need.total());
+  if (limit >= need.total()) return;
+  const uint64_t possible = need.connections_within(limit);
   base::log(kFewDescriptors,
             "max_connections lowered from {} to {}: the limit of open files is {} (systemd: LimitNOFILE)",
             base::field("wanted", config.max_connections), base::field("max_connections", possible),

@@ -82,8 +82,21 @@ pool::KetamaRing ring_of(std::span<const Backend> backends);
 // Checks what the table cannot and resolves `auto`.
 base::Expected<Config> resolve_config(const base::Options& options);
 
-// As many descriptors as max_connections needs, if we may; else as many connections as there are descriptors, and a
-// line in the log.
+// How many descriptors a proxy may have open at once, and what for. --doctor and the start use the same sum.
+struct DescriptorNeed {
+  uint64_t clients = 0;   // max_connections
+  uint64_t sessions = 0;  // of all workers with all backends
+  uint64_t others = 0;    // listeners, files, the admin address
+  std::string arithmetic;  // "4096 clients (max_connections) + 16 x 4 workers x 3 backends + 256"
+
+  uint64_t total() const { return clients + sessions + others; }
+  // The most client connections that this limit of open files leaves room for, at least one.
+  uint64_t connections_within(uint64_t limit) const;
+};
+DescriptorNeed descriptor_need(const Config& config);
+
+// Raises the limit of open files to what max_connections needs. Where that is not allowed, lowers max_connections to
+// what the limit leaves room for, and logs it.
 void fit_connections(Config& config);
 
 }  // namespace egret::proxy

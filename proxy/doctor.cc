@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "rpc/client_session.h"
@@ -27,7 +28,6 @@ using rpc::ClientSession;
 
 namespace {
 
-constexpr uint64_t kOtherDescriptors = 256;  // besides clients
 // The backend decides how large a session is: its default for session_memory, and half as much again for results that
 // are pushed to us.
 constexpr uint64_t kSessionBytes = 3 << 19;
@@ -130,6 +130,15 @@ void check_listen(const Config& config, Findings& findings) {
 // --- what both need
 // ----------------------------------------------------------------------------------------------------------
 
+// A limit that is too low lowers max_connections at the start: said here with the number that would be left.
+void check_open_files(const Config& config, Findings& findings) {
+  const DescriptorNeed need = descriptor_need(config);
+  const uint64_t possible = need.connections_within(base::raise_descriptor_limit(need.total()));
+  const std::string effect =
+      possible < need.clients ? "; max_connections would be lowered to " + std::to_string(possible) : "";
+  base::check_open_files(need.total(), need.arithmetic + effect, findings);
+}
+
 uint64_t rdma_backends(const Config& config) {
   return static_cast<uint64_t>(
       std::ranges::count_if(config.backends, [](const Backend& each) { return transport::is_rdma(each.address); }));
@@ -179,10 +188,7 @@ Findings check_start(const Config& config) {
 
 Findings examine(const Config& config) {
   Findings findings;
-  base::check_open_files(
-      uint64_t{config.max_connections} + kOtherDescriptors,
-      std::to_string(config.max_connections) + " clients (max_connections) + " + std::to_string(kOtherDescriptors),
-      findings);
+  check_open_files(config, findings);
   check_secret(config, findings);
   check_tls(config, findings);
   check_rdma(config, findings);

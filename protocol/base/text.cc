@@ -86,6 +86,10 @@ std::string size_text(uint64_t bytes) {
   return with_unit(bytes, kUnits);
 }
 
+std::string counted(uint64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string duration_text(uint64_t ns) {
   static constexpr std::array<Unit, 4> kUnits{{{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}, {1, "ns"}}};
   return with_unit(ns, kUnits);

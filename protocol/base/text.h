@@ -23,6 +23,9 @@ std::string one_line(std::string_view text);
 // 67108864 -> "64MiB", 1000 -> "1000B": the largest unit that divides it.
 std::string size_text(uint64_t bytes);
 
+// 1, "worker" -> "1 worker"; 2, "worker" -> "2 workers".
+std::string counted(uint64_t count, std::string_view noun);
+
 // 2'000'000 -> "2ms": the largest unit, up to the second, that divides it.
 std::string duration_text(uint64_t ns);
 

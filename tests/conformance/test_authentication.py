@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from doctor import doctor
 from servers import SLACK, SUT, Egret, ask, egret_binary, free_port, wait_for
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="needs egret-backend and egret-proxy")
@@ -47,19 +48,6 @@ def with_secret(path):
 
 def logs_say(egret, backend, proxy):
     wait_for(lambda: backend in egret.backend.log() and proxy in egret.proxies[0].log(), f"the logs to say {backend!r}")
-
-
-def doctor(name, *settings):
-    argv = [egret_binary(name), "--doctor"]
-    for setting in settings:
-        argv += ["--set", setting]
-    run = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=30 * SLACK, check=False)
-    assert not run.stderr, run.stderr
-    for line in run.stdout.splitlines():
-        assert re.match(r"(ok  |warn|FAIL) \S.*: ", line), line
-        assert line.startswith("ok") == ("=>" not in line), f"a problem, and nothing else, has advice: {line}"
-    assert run.returncode == (1 if "\nFAIL" in "\n" + run.stdout else 0)
-    return run.stdout
 
 
 def test_the_same_secret_on_both_sides_serves(start, secret_file):

@@ -65,6 +65,9 @@ TEST_CASE("quoting makes anything printable, on one line and bounded") {
 }
 
 TEST_CASE("figures are written with the largest unit that divides them") {
+  CHECK(counted(1, "worker") == "1 worker");
+  CHECK(counted(0, "worker") == "0 workers");
+  CHECK(counted(12, "worker") == "12 workers");
   CHECK(size_text(0) == "0");
   CHECK(size_text(1000) == "1000B");
   CHECK(size_text(4096) == "4KiB");
