@@ -31,9 +31,9 @@ constexpr base::OptionRow option_row(std::string_view default_address) {
       .type = base::OptionType::kText,
       .default_value = default_address,
       .help =
-          "Where metrics (/metrics, for Prometheus), health (/healthz, /readyz) and a page to look at (/) are served "
-          "over HTTP, to whoever can connect: HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. "
-          "Empty: nowhere.",
+          "Where metrics (/metrics, for Prometheus), health (/healthz, /readyz; of a proxy also /readyz/all, which is 200 "
+          "only while every backend is up) and a page to look at (/) are served over HTTP, to whoever can connect: "
+          "HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. Empty: nowhere.",
       .max = base::kMaxTextBytes};
 }
 

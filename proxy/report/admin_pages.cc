@@ -5,6 +5,7 @@
 #include <event2/event.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "page/page.h"
 #include "proxy/report/metrics.h"
 
@@ -37,7 +38,8 @@ AdminPages::AdminPages(event_base* base, const ProxyState& stats, const std::vec
   server_.serve("/metrics", [this](HttpReply reply) {
     reply.send({.body = metrics_text(stats_), .content_type = std::string(admin::MetricPage::kContentType)});
   });
-  server_.serve("/readyz", [this](HttpReply reply) { reply.send(readiness()); });
+  server_.serve("/readyz", [this](HttpReply reply) { reply.send(readiness(ReadyWhen::kAnyBackendIsUp)); });
+  server_.serve("/readyz/all", [this](HttpReply reply) { reply.send(readiness(ReadyWhen::kAllBackendsAreUp)); });
   server_.serve("/healthz", [this](HttpReply reply) { ask_health(std::move(reply)); });
 }
 
@@ -77,20 +79,26 @@ std::vector<size_t> AdminPages::silent_workers() const {
   return silent;
 }
 
-// Ready when new clients are welcome and at least one worker has a session: what it cannot reach is answered with
-// errors.
-Answer AdminPages::readiness() const {
+// A backend is up when every worker has a session with it. One session with any backend is enough for /readyz: keys of
+// backends that cannot be reached are answered with errors. /readyz/all wants every backend up.
+Answer AdminPages::readiness(ReadyWhen when) const {
   const std::shared_ptr<const Config> config = stats_.config.get();
   const size_t workers = workers_.size();
   std::string lines;
   bool any = false;
+  size_t down = 0;
   for (size_t backend = 0; backend < config->backends.size(); ++backend) {
     const size_t open = open_sessions(stats_, backend);
     any |= open > 0;
+    if (open < workers) ++down;
     lines += "backend " + config->backends[backend].name + ": " + (open == workers ? "up" : "down") + ", " +
-             std::to_string(open) + " of " + std::to_string(workers) + " workers have a session\n";
+             std::to_string(open) + " of " + base::counted(workers, "worker") + " have a session\n";
   }
   if (!any) return {.status = kUnavailable, .body = "no backend is up\n" + lines};
+  if (when == ReadyWhen::kAllBackendsAreUp && down > 0) {
+    return {.status = kUnavailable,
+            .body = std::to_string(down) + " of " + base::counted(config->backends.size(), "backend") + " down\n" + lines};
+  }
   return {.body = "ready\n" + lines};
 }
 

@@ -1,4 +1,4 @@
-// The proxy's pages at its admin address: /metrics, /healthz, /readyz and the page to look at.
+// The proxy's pages at its admin address: /metrics, /healthz, /readyz, /readyz/all and the page to look at.
 //
 //   /healthz ─▶ every worker is called ─ all have answered, or a second is over ─▶ 200, or 503 and who has not
 //
@@ -35,7 +35,8 @@ class AdminPages {
   void ask_health(admin::HttpReply reply);
   void look_for_answers();
   std::vector<size_t> silent_workers() const;
-  admin::Answer readiness() const;
+  enum class ReadyWhen : uint8_t { kAnyBackendIsUp, kAllBackendsAreUp };
+  admin::Answer readiness(ReadyWhen when) const;
 
   const ProxyState& stats_;
   const std::vector<std::unique_ptr<Worker>>& workers_;

@@ -1,9 +1,13 @@
 """What an operator is told: by --doctor, --check-config, the log and the admin pages, when something is not as it should be."""
 
+import re
+import urllib.error
+import urllib.request
+
 import pytest
 
 from doctor import doctor
-from servers import SUT, free_port
+from servers import SLACK, SUT, Egret, EgretPool, ask, free_port, wait_for
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="what Egret's daemons say")
 
@@ -16,3 +20,39 @@ def test_doctor_counts_the_descriptors_that_the_proxy_will_need(tmp_path):
     said = doctor("egret-proxy", f"backends={backends}", f"listen=tcp:127.0.0.1:{free_port()}", "workers=4", "max_connections=100", open_files=400)
     assert ("warn open files: the limit is 400, 548 may be needed: 100 clients (max_connections) + 16 x 4 workers x 3 backends + 256; "
             "max_connections would be lowered to 1 => ") in said
+
+
+# --- readiness
+
+def page_of(proxy, path):
+    """Status and text of a page at the proxy's admin address."""
+    address = re.search(r"admin address: (\S+)", proxy.log(1 << 20))[1]
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=30 * SLACK) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+@pytest.fixture
+def pool():
+    found = EgretPool(["one", "two"], proxy={"admin": "127.0.0.1:0"})
+    yield found
+    found.stop()
+
+
+def test_readyz_is_about_any_backend_and_readyz_all_about_every_one(pool):
+    (proxy,) = pool.proxies
+    wait_for(lambda: page_of(proxy, "/readyz/all")[0] == 200, "every backend to be up")
+    assert page_of(proxy, "/readyz/all") == page_of(proxy, "/readyz")
+    pool.kill_backend(1)
+    status, said = wait_for(lambda: (answer := page_of(proxy, "/readyz/all"))[0] != 200 and answer, "one to be missed")
+    assert status == 503 and said.startswith("1 of 2 backends down\n") and "backend two" in said, said
+    status, said = page_of(proxy, "/readyz")
+    assert status == 200 and said.startswith("ready\n") and "backend two" in said, said
+    pool.kill_backend(0)
+    wait_for(lambda: page_of(proxy, "/readyz")[0] == 503, "none to be up")
+    assert page_of(proxy, "/readyz/all")[1].startswith("no backend is up\n")
+    for number in range(2):
+        pool.start_backend(number)
+    wait_for(lambda: page_of(proxy, "/readyz/all")[0] == 200, "both to be back")
