@@ -22,6 +22,8 @@ namespace egret::base {
 
 namespace {
 
+constexpr size_t kMaxShownEntries = 32;  // of a list in a log line
+
 using Unit = std::pair<std::string_view, int64_t>;
 
 constexpr std::array<Unit, 14> kSizeUnits{{{"", 1},
@@ -312,6 +314,27 @@ const std::vector<std::string>& Options::list(std::string_view name) const {
 
 std::string Options::written(std::string_view name) const {
   return values_[index_of(name)].text;
+}
+
+std::string Options::written_beside(const Options& other, std::string_view name) const {
+  const size_t index = index_of(name);
+  if (table_[index].type != OptionType::kList) return quoted(values_[index].text, kMaxTextBytes);
+  const std::vector<std::string>& own = values_[index].list;
+  const std::vector<std::string>& others = other.values_[index].list;
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& entry) {
+    return std::ranges::find(list, entry) != list.end();
+  };
+  const bool has_other_entries = !std::ranges::all_of(own, [&](const auto& entry) { return is_in(others, entry); }) ||
+                                 !std::ranges::all_of(others, [&](const auto& entry) { return is_in(own, entry); });
+  std::vector<std::string> shown;
+  for (const std::string& entry : own) {
+    const bool is_left_out = (has_other_entries && is_in(others, entry)) || shown.size() == kMaxShownEntries;
+    if (!is_left_out) shown.push_back(quoted(entry, kMaxTextBytes));
+    if (is_left_out && (shown.empty() || shown.back() != "...")) shown.emplace_back("...");
+  }
+  std::string text;
+  for (const std::string& entry : shown) text.append(text.empty() ? "" : ", ").append(entry);
+  return "[" + text + "]";
 }
 
 bool Options::is_given(std::string_view name) const {

@@ -79,6 +79,9 @@ class Options {
 
   // Every option's value as it would be written after "name=", for `stats settings` and logs. Any type.
   std::string written(std::string_view name) const;
+  // The same for a log line that tells two values of the option apart: quoted and not cut; of a list only the entries
+  // that `other` does not have, with "..." for those that both have: [..., "shm:/run/b"].
+  std::string written_beside(const Options& other, std::string_view name) const;
   // Whether the file or an argument gave it, so that it is not the table's default.
   bool is_given(std::string_view name) const;
   // For checks that the table cannot express: the failure of `name`, led by the place that gave it its value.

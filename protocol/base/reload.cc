@@ -21,10 +21,6 @@ std::string reloading_notice() {
   return std::string(kNotifyReloading) + "\nMONOTONIC_USEC=" + std::to_string(SystemClock().now_ns() / 1000);
 }
 
-std::string shown(const Options& options, std::string_view name) {
-  return quoted(options.written(name));
-}
-
 }  // namespace
 
 Reloader::Reloader(OptionSources sources, Options in_force, std::function<Status(const Options&)> check)
@@ -55,7 +51,8 @@ Status Reloader::try_to(const Apply& apply) {
   const std::vector<std::string_view> changed = in_force_.differing_from(next);
   for (const std::string_view name : kept) {
     log(kNeedsRestart, "reload: {} takes effect at a restart: it is {} until then, not {}", field("option", name),
-        field("in_force", shown(in_force_, name)), field("wanted", shown(loaded.value(), name)));
+        field("in_force", in_force_.written_beside(loaded.value(), name)),
+        field("wanted", loaded.value().written_beside(in_force_, name)));
   }
   in_force_ = next;
   log(kReloaded, "reloaded: {}",

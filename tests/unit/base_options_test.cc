@@ -344,3 +344,25 @@ TEST_CASE("whether a value was given is renewed with it") {
   CHECK(after.is_given("level"));
   CHECK(kept == Names{"threads"});
 }
+
+TEST_CASE("two values that differ are told apart: of lists what only one has, of long texts all") {
+  constexpr OptionRow kRows[] = {
+      {.name = "pool", .type = OptionType::kList, .default_value = "", .help = "Who."},
+      {.name = "file", .type = OptionType::kText, .default_value = "", .help = "Where."},
+  };
+  const auto beside = [&](const std::string& name, const std::string& own, const std::string& other) {
+    const auto load = [&](const std::string& value) {
+      return Options::parse(kRows, "", "", std::vector<std::string>{name + "=" + value}).value();
+    };
+    return load(own).written_beside(load(other), name);
+  };
+  CHECK(beside("pool", "a,b,c", "a,b,d") == "[..., \"c\"]");
+  CHECK(beside("pool", "a,b,c,d", "b,c,d") == "[\"a\", ...]");
+  CHECK(beside("pool", "a,b,c", "b") == "[\"a\", ..., \"c\"]");
+  CHECK(beside("pool", "b", "a,b,c") == "[...]");
+  CHECK(beside("pool", "", "a") == "[]");
+  CHECK(beside("pool", "a,b", "b,a") == "[\"a\", \"b\"]");
+  const std::string start(100, 'x');
+  CHECK(beside("pool", start + "1", start + "2") == "[\"" + start + "1\"]");
+  CHECK(beside("file", start + "1", start + "2") == "\"" + start + "1\"");
+}
