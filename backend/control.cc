@@ -148,6 +148,8 @@ Status Control::apply(const base::Options& options) {
     // A limit that clients have set (cache_memlimit) stays, unless the file says another than before.
     if (has_other_memory) post(partition, {.kind = Letter::Kind::kMemory, .lane = {}, .memory = config_.memory});
   }
+  // All partitions have a share of the same limit, so one is enough to compare it.
+  if (!has_other_memory) post(0, {.kind = Letter::Kind::kCompare, .lane = {}, .memory = config_.memory});
   return Status::ok();
 }
 

@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "backend/log_events.h"
+#include "base/log.h"
 #include "op/hash.h"
 
 namespace egret::backend {
@@ -68,7 +70,7 @@ base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions
 }
 
 Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std::unique_ptr<store::Store> store)
-    : options_(options), clock_(clock), store_(std::move(store)), start_ns_(clock.now_ns()) {}
+    : options_(options), clock_(clock), store_(std::move(store)), memory_(options.memory), start_ns_(clock.now_ns()) {}
 
 // Handles into the store end before it does.
 Executor::~Executor() {
@@ -304,14 +306,28 @@ Result Executor::admin(const Op& op) {
 }
 
 bool Executor::set_memory(uint64_t whole) {
-  return store_->set_memory_limit(share_of(whole, options_.partition, options_.partitions)) == ResultCode::kOk;
+  if (store_->set_memory_limit(share_of(whole, options_.partition, options_.partitions)) != ResultCode::kOk)
+    return false;
+  memory_ = whole;
+  return true;
 }
 
 ResultCode Executor::set_memory_limit(std::string_view bytes) {
   uint64_t whole = 0;
   if (bytes.size() != sizeof whole) return ResultCode::kInvalid;
   std::memcpy(&whole, bytes.data(), sizeof whole);
-  return store_->set_memory_limit(share_of(whole, options_.partition, options_.partitions));
+  const uint64_t before = memory_;
+  const ResultCode code = store_->set_memory_limit(share_of(whole, options_.partition, options_.partitions));
+  if (code != ResultCode::kOk) return code;
+  memory_ = whole;
+  if (options_.partition == 0) log_limit(before);  // every partition gets the op: one of them reports it
+  return code;
+}
+
+void Executor::log_limit(uint64_t before) const {
+  static base::LogLimit limit;  // a client can ask for it
+  base::log_limited(limit, kMemoryLimitSet, "a client has set the memory limit to {} bytes (cache_memlimit); it was {}",
+                    base::field("bytes", memory_), base::field("before", before));
 }
 
 // Reads all of the store, so nobody can ask it of a build that is meant to serve.

@@ -56,6 +56,8 @@ class Executor final : public rpc::OpHandler {
   const store::Store& store() const { return *store_; }
   // The store's limit becomes this partition's share of so many bytes. False: it cannot while it serves.
   bool set_memory(uint64_t whole);
+  // The limit of the whole backend that this partition has a share of: the option `memory`, or what a client has set.
+  uint64_t memory() const { return memory_; }
 
   static constexpr uint64_t kUploadIdleNs = 30'000'000'000;  // an upload without a new part for this long is dropped
   static constexpr uint64_t kPinNs = 1'000'000'000;          // a pinned version is kept this long
@@ -78,6 +80,7 @@ class Executor final : public rpc::OpHandler {
   void append_process_stats();
   op::Result admin(const op::Op& op);
   op::ResultCode set_memory_limit(std::string_view bytes);
+  void log_limit(uint64_t before) const;
   op::Result check();
   bool has_upload_room(const LaneState& lane, uint32_t length) const;
   Upload* find_upload(LaneState& lane, const op::Op& op);
@@ -86,6 +89,7 @@ class Executor final : public rpc::OpHandler {
   const ExecutorOptions options_;
   const base::Clock& clock_;
   std::unique_ptr<store::Store> store_;
+  uint64_t memory_ = 0;  // see memory()
   std::vector<std::unique_ptr<LaneState>> lanes_;
   uint64_t now_ns_ = 0;
   uint64_t start_ns_ = 0;

@@ -5,10 +5,11 @@
 namespace egret::backend {
 
 namespace {
-constexpr const base::LogEvent* kEvents[] = {&kListening,    &kMemoryReady,     &kMemoryNotLocked,   &kServing,
-                                             &kStopped,      &kWarmRestart,     &kWarmRestartFailed, &kAcceptFailed,
-                                             &kSessionOpen,  &kSessionClosed,   &kSessionRefused,    &kConnectionEnded,
-                                             &kNotListening, &kMemoryNotChanged};
+constexpr const base::LogEvent* kEvents[] = {
+    &kListening,    &kMemoryReady,      &kMemoryNotLocked,   &kServing,
+    &kStopped,      &kWarmRestart,      &kWarmRestartFailed, &kAcceptFailed,
+    &kSessionOpen,  &kSessionClosed,    &kSessionRefused,    &kConnectionEnded,
+    &kNotListening, &kMemoryNotChanged, &kMemoryLimitSet,    &kMemoryLimitDiffers};
 }  // namespace
 
 base::LogEvents log_events() {

@@ -86,6 +86,20 @@ inline constexpr base::LogEvent kMemoryNotChanged{
     .meaning = "A reload asked for an amount of memory that a partition cannot have while it serves.",
     .advice = "Restart the backend (with warm_restart it starts empty, since memory has changed)."};
 
+inline constexpr base::LogEvent kMemoryLimitSet{
+    .name = "memory_limit_set",
+    .id = "2cb92f594ed94f31bfc666f2d823e345",
+    .level = base::LogLevel::kInfo,
+    .meaning = "A client has set the limit of memory by cache_memlimit. It holds until a restart.",
+    .advice = "If it is to last, set memory in the file as well."};
+inline constexpr base::LogEvent kMemoryLimitDiffers{
+    .name = "memory_limit_differs",
+    .id = "b8897142764f43a28e4de9bdf93ee7ad",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "After a reload: the limit in force is one that a client has set by cache_memlimit, not the option memory.",
+    .advice = "Set memory in the file to what is meant. A changed value is applied by the next reload."};
+
 // All of them, and those of the layers below.
 base::LogEvents log_events();
 

@@ -52,6 +52,7 @@ struct Letter {
     kAlive,     // partition → control: that partition's thread goes on; lane.lane says which
     kPolling,   // control → partition: poll by these rules from now on
     kMemory,    // control → partition: the store's limit is to be its share of `memory`
+    kCompare,   // control → partition: a reload leaves the limit alone; log it if it is not `memory`
     kTooMuch,   // partition → control: it cannot be while the store serves
     kInquire,   // control → partition: fill in `report`; answered with kReported
     kReported,  // partition → control: lane.lane says which
@@ -63,7 +64,7 @@ struct Letter {
   PartitionReport* report = nullptr;  // kInquire
   size_t offset = 0;                  // kDeliver
   PollingRules polling{};             // kPolling
-  uint64_t memory = 0;                // kMemory: of the whole backend
+  uint64_t memory = 0;                // kMemory, kCompare: of the whole backend
 };
 
 class PostOffice {

@@ -10,9 +10,11 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
+#include "backend/log_events.h"
 #include "backend/report.h"
 #include "base/check.h"
 #include "base/cpu.h"
+#include "base/log.h"
 
 namespace egret::backend {
 
@@ -129,6 +131,9 @@ bool Partition::read_mail() {
       case Letter::Kind::kMemory:
         if (!executor_->set_memory(letter.memory)) tell_control(Letter::Kind::kTooMuch, 0);
         break;
+      case Letter::Kind::kCompare:
+        compare_memory(letter.memory);
+        break;
       case Letter::Kind::kStop:
         stopping_ = true;
         break;
@@ -142,6 +147,14 @@ bool Partition::read_mail() {
     }
   }
   return any;
+}
+
+// A limit that clients have set stays until the file says another than before, or until a restart.
+void Partition::compare_memory(uint64_t configured) const {
+  if (executor_->memory() == configured) return;
+  base::log(kMemoryLimitDiffers,
+            "reload: the memory limit stays at {} bytes, which a client has set (cache_memlimit); the option says {}",
+            base::field("bytes", executor_->memory()), base::field("memory", configured));
 }
 
 void Partition::attach(const Letter& letter) {

@@ -54,6 +54,7 @@ class Partition final : private rpc::DeliveryRelay {
 
   void run();
   bool read_mail();
+  void compare_memory(uint64_t configured) const;
   void attach(const Letter& letter);
   void on_ring(uint64_t session_id);
   void detach(uint64_t session_id);

@@ -84,9 +84,9 @@ base::Expected<Config> resolve_config(const base::Options& options);
 
 // How many descriptors a proxy may have open at once, and what for. --doctor and the start use the same sum.
 struct DescriptorNeed {
-  uint64_t clients = 0;   // max_connections
-  uint64_t sessions = 0;  // of all workers with all backends
-  uint64_t others = 0;    // listeners, files, the admin address
+  uint64_t clients = 0;    // max_connections
+  uint64_t sessions = 0;   // of all workers with all backends
+  uint64_t others = 0;     // listeners, files, the admin address
   std::string arithmetic;  // "4096 clients (max_connections) + 16 x 4 workers x 3 backends + 256"
 
   uint64_t total() const { return clients + sessions + others; }

@@ -26,15 +26,15 @@ struct Address {
 base::Expected<Address> parse_address(const std::string& text);
 
 constexpr base::OptionRow option_row(std::string_view default_address) {
-  return {
-      .name = "admin",
-      .type = base::OptionType::kText,
-      .default_value = default_address,
-      .help =
-          "Where metrics (/metrics, for Prometheus), health (/healthz, /readyz; of a proxy also /readyz/all, which is 200 "
-          "only while every backend is up) and a page to look at (/) are served over HTTP, to whoever can connect: "
-          "HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. Empty: nowhere.",
-      .max = base::kMaxTextBytes};
+  return {.name = "admin",
+          .type = base::OptionType::kText,
+          .default_value = default_address,
+          .help =
+              "Where metrics (/metrics, for Prometheus), health (/healthz, /readyz; of a proxy also /readyz/all, which "
+              "is 200 "
+              "only while every backend is up) and a page to look at (/) are served over HTTP, to whoever can connect: "
+              "HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. Empty: nowhere.",
+          .max = base::kMaxTextBytes};
 }
 
 // The option, as a daemon was given it.

@@ -96,8 +96,9 @@ Answer AdminPages::readiness(ReadyWhen when) const {
   }
   if (!any) return {.status = kUnavailable, .body = "no backend is up\n" + lines};
   if (when == ReadyWhen::kAllBackendsAreUp && down > 0) {
-    return {.status = kUnavailable,
-            .body = std::to_string(down) + " of " + base::counted(config->backends.size(), "backend") + " down\n" + lines};
+    return {
+        .status = kUnavailable,
+        .body = std::to_string(down) + " of " + base::counted(config->backends.size(), "backend") + " down\n" + lines};
   }
   return {.body = "ready\n" + lines};
 }

@@ -542,6 +542,20 @@ def prove_memory(start):
     assert stats_of(system.address)["limit_maxbytes"] == str(96 << 20)
 
 
+def test_a_limit_that_a_client_has_set_is_logged_and_compared_at_a_reload(system):
+    running = system()
+    backend = running.backend
+    assert ask(running.address, b"cache_memlimit 128\r\n") == b"OK\r\n"
+    wait_for(lambda: "a client has set the memory limit to 134217728 bytes (cache_memlimit); it was 67108864" in backend.log(), "the line")
+    backend.hup()
+    stays = "warning: reload: the memory limit stays at 134217728 bytes, which a client has set (cache_memlimit); the option says 67108864"
+    wait_for(lambda: stays in backend.log(), "the comparison")
+    backend.changed(memory="96MiB")
+    wait_for(lambda: stats_of(running.address)["limit_maxbytes"] == str(96 << 20), "the file's limit")
+    backend.hup()
+    assert backend.log().count("the memory limit stays") == 1
+
+
 def prove_allowed_uids(start):
     if os.geteuid() != 0:
         pytest.skip("needs root, to be somebody else")
