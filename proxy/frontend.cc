@@ -26,7 +26,8 @@ using base::UniqueFd;
 namespace {
 constexpr int kAcceptsPerEvent = 64;
 constexpr timeval kAcceptPause{0, 100'000};  // when there are no descriptors left
-constexpr int kSettleMilliseconds = 500;     // how long clients wait for the first sessions, at most
+constexpr uint64_t kMinuteNs = 60'000'000'000;
+constexpr int kSettleMilliseconds = 500;  // how long clients wait for the first sessions, at most
 }  // namespace
 
 void Frontend::EventDeleter::operator()(event* e) const {
@@ -340,12 +341,21 @@ void Frontend::rest_from_accepting() {
 
 void Frontend::wait_for_room() {
   if (!stats_.gate.wait_for_room(config_->max_connections)) return;  // the listener is still readable
+  log_limit_reached("wait until one leaves (maxconns_fast is off)");
   stop_accepting();
   event_add(has_room_.get(), nullptr);
 }
 
+// Once a minute at most: clients that come again and again must not fill the log.
+void Frontend::log_limit_reached(std::string_view what_clients_do) const {
+  static base::LogLimit limit(1, kMinuteNs);
+  base::log_limited(limit, kConnectionLimit, "{} clients are connected, which is max_connections: further clients {}",
+                    base::field("max_connections", config_->max_connections), what_clients_do);
+}
+
 void Frontend::refuse(UniqueFd socket, bool is_tls) {
   stats_.accepts.rejected_connections.add(1);
+  log_limit_reached("are refused");
   if (is_tls) return;  // it could not read it
   const std::string_view line = memcache::kTooManyConnections;
   // Best effort, as memcached's.

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/reload.h"
@@ -64,6 +65,7 @@ class Frontend {
   void rest_from_accepting();
   void wait_for_room();
   void refuse(base::UniqueFd socket, bool is_tls);
+  void log_limit_reached(std::string_view what_clients_do) const;
   void reload();
   base::Status apply(const base::Options& options);
   void ping_watchdog();

@@ -14,7 +14,7 @@ constexpr const base::LogEvent* kEvents[] = {&kListening,           &kStopped,
                                              &kCertificatesRefused, &kTlsHandshakeFailed,
                                              &kTlsConnectionFailed, &kClientsHandedOver,
                                              &kClientsTakenOver,    &kHandoverFailed,
-                                             &kNotListening};
+                                             &kNotListening,        &kConnectionLimit};
 }  // namespace
 
 base::LogEvents log_events() {

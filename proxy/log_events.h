@@ -51,6 +51,15 @@ inline constexpr base::LogEvent kNoDescriptors{.name = "no_descriptors",
                                                    "A client could not be accepted for want of descriptors; those that "
                                                    "wait are accepted when there are some again.",
                                                .advice = "Raise LimitNOFILE (ulimit -n)."};
+inline constexpr base::LogEvent kConnectionLimit{
+    .name = "connection_limit",
+    .id = "182c645c6c87497cb74e9b11f85ef197",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "max_connections are open. Further clients are refused or, with maxconns_fast off, wait until one leaves. "
+        "Logged "
+        "once a minute at most.",
+    .advice = "Raise max_connections (and LimitNOFILE), or find out who does not close theirs; idle_timeout helps."};
 inline constexpr base::LogEvent kEmptyShare{
     .name = "empty_share",
     .id = "60b45e5db81c4f34a7548351d5c5c8c9",

@@ -68,6 +68,17 @@ def test_fast_refuses_and_counts(start):
         first.close()
 
 
+@pytest.mark.parametrize("fast, said", [(True, "are refused"), (False, "wait until one leaves (maxconns_fast is off)")])
+def test_the_log_says_once_that_the_limit_is_reached(egret_only, start, fast, said):
+    server = start(fast=fast)[1]
+    socks = [connect(server.address) for _ in range(LIMIT + 5)]
+    line = f"warning: {LIMIT} clients are connected, which is max_connections: further clients {said}"
+    wait_for(lambda: line in server.proxies[0].log(), "the line")
+    assert server.proxies[0].log().count("which is max_connections") == 1
+    for sock in socks:
+        sock.close()
+
+
 def _is_welcome(address):
     with connect(address) as sock:
         return version(sock, 5).startswith(b"VERSION")
