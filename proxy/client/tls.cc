@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509err.h>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -25,16 +27,51 @@ struct Freed {
   void operator()(char* text) const { OPENSSL_free(text); }
 };
 
-// A key behind a passphrase is refused: there is nobody to ask.
-int no_passphrase(char*, int, int, void*) {
+// A key behind a passphrase is refused: there is nobody to ask. `asked` is a bool: whether a passphrase was needed.
+int no_passphrase(char*, int, int, void* asked) {
+  if (asked != nullptr) *static_cast<bool*>(asked) = true;
   return 0;
 }
 
-// "/x/cert.pem: no start line". The oldest error is the one that the others follow from.
-std::string file_fault(const std::string& path) {
+// Why OpenSSL refused a file, in its own words: the oldest error, from which the others follow.
+std::string openssl_reason() {
   const char* const reason = ERR_reason_error_string(ERR_peek_error());
   ERR_clear_error();
-  return base::quoted(path) + ": " + (reason != nullptr ? reason : "OpenSSL cannot use it");
+  return reason != nullptr ? std::string("OpenSSL cannot use it: ") + reason : "OpenSSL cannot use it";
+}
+
+bool has_pem_block(const std::string& path, std::string_view label) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("-----BEGIN ") && line.find(label) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string certificate_fault(const std::string& path) {
+  const std::string reason = openssl_reason();
+  if (has_pem_block(path, "CERTIFICATE-----")) return base::quoted(path) + ": " + reason;
+  return base::quoted(path) + ": no certificate found in it: expected PEM, with a line -----BEGIN CERTIFICATE-----";
+}
+
+std::string key_fault(const std::string& path, const std::string& certificate, bool needs_passphrase) {
+  const unsigned long error = ERR_peek_error();
+  const auto is = [&](int library, int why) { return ERR_GET_LIB(error) == library && ERR_GET_REASON(error) == why; };
+  const bool is_of_another = is(ERR_LIB_X509, X509_R_KEY_VALUES_MISMATCH) ||
+                             is(ERR_LIB_SSL, SSL_R_NO_CERTIFICATE_ASSIGNED);  // none of the key's type
+  const std::string reason = openssl_reason();
+  const std::string name = base::quoted(path) + ": ";
+  if (needs_passphrase) {
+    return name +
+           "the key has a passphrase, and there is nobody to ask for it: openssl pkey -in FILE -out NEW writes it "
+           "without one";
+  }
+  if (is_of_another)
+    return name + "the key belongs to another certificate than the one in " + base::quoted(certificate);
+  if (!has_pem_block(path, "PRIVATE KEY-----")) {
+    return name + "no private key found in it: expected PEM, with a line -----BEGIN PRIVATE KEY-----";
+  }
+  return name + reason;
 }
 
 // Said by the system rather than by OpenSSL, whose own words for it are less clear. Empty if it can be read.
@@ -125,19 +162,24 @@ TlsContext load_tls(const TlsOptions& options) {
   if (options.certificate.empty()) return fault("tls_certificate", "a tls: address in `listen` needs one");
   if (std::string bad = read_fault(options.certificate); !bad.empty()) return fault("tls_certificate", bad);
   if (SSL_CTX_use_certificate_chain_file(context, options.certificate.c_str()) != 1) {
-    return fault("tls_certificate", file_fault(options.certificate));
+    return fault("tls_certificate", certificate_fault(options.certificate));
   }
   const std::string& key = options.key.empty() ? options.certificate : options.key;
   if (std::string bad = read_fault(key); !bad.empty()) return fault("tls_key", bad);
-  if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return fault("tls_key", file_fault(key));
-  }
+  bool needs_passphrase = false;
+  SSL_CTX_set_default_passwd_cb_userdata(context, &needs_passphrase);
+  const bool has_key = SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) == 1;
+  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
+  // Checked once more: a key of another type than the certificate's is loaded beside it without an error.
+  if (!has_key || SSL_CTX_check_private_key(context) != 1)
+    return fault("tls_key", key_fault(key, options.certificate, needs_passphrase));
   if (options.ca_certificate.empty()) {
     if (options.verify != TlsVerify::kNone) return fault("tls_verify", "needs a tls_ca_certificate to verify against");
   } else {
     const std::string& path = options.ca_certificate;
     if (std::string bad = read_fault(path); !bad.empty()) return fault("tls_ca_certificate", bad);
-    if (SSL_CTX_load_verify_file(context, path.c_str()) != 1) return fault("tls_ca_certificate", file_fault(path));
+    if (SSL_CTX_load_verify_file(context, path.c_str()) != 1)
+      return fault("tls_ca_certificate", certificate_fault(path));
     SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(path.c_str()));
   }
   describe_certificate(loaded);

@@ -624,8 +624,8 @@ def test_certificates_are_read_anew_on_sighup(start, authority):
         assert serial_of(egret.tls_address) == 1002
         # A bad file of any kind leaves all as it was, and is one line.
         good = certificate.read_bytes(), key.read_bytes()
-        bad = [(b"junk", good[1], "tls_certificate: .*: no start line"), (good[0], b"", "tls_key: "),
-               (authority.pem, good[1], "tls_key: .*: key values mismatch")]
+        bad = [(b"junk", good[1], "tls_certificate: .*: no certificate found in it"), (good[0], b"", "tls_key: "),
+               (authority.pem, good[1], "tls_key: .*: the key belongs to another certificate")]
         for new_certificate, new_key, complaint in bad:
             certificate.write_bytes(new_certificate)
             key.write_bytes(new_key)
@@ -670,7 +670,7 @@ def test_what_is_wrong_at_the_start_is_one_line(authority, tmp_path):
     good = {"listen": "tls:127.0.0.1:1", "tls_certificate": certificate, "tls_key": key}
     for change, line in [({"tls_certificate": ""}, "tls_certificate: "),
                          ({"tls_certificate": "/no/such"}, 'tls_certificate: "/no/such": No such file or directory'),
-                         ({"tls_key": other_key}, "key values mismatch"), ({"tls_ciphers": "NONSUCH"}, "tls_ciphers: "),
+                         ({"tls_key": other_key}, "the key belongs to another certificate"), ({"tls_ciphers": "NONSUCH"}, "tls_ciphers: "),
                          ({"tls_verify": "require"}, "tls_verify: needs a tls_ca_certificate"),
                          ({"tls_verify": "perhaps"}, "tls_verify: "), ({"tls_min_version": "1.4"}, "tls_min_version: ")]:
         argv = [egret_binary("egret-proxy"), "--config", CONF / "egret-proxy.yaml", "--check-config"]

@@ -67,18 +67,29 @@ TEST_CASE("what is wrong with a file is said of the option that names it") {
   options.certificate = "/no/such";
   CHECK(fault_of(options) == "tls_certificate: \"/no/such\": No such file or directory");
   options.certificate = folder.write("empty", "");
-  CHECK(fault_of(options) == "tls_certificate: \"" + options.certificate + "\": no start line");
+  CHECK(fault_of(options) ==
+        "tls_certificate: \"" + options.certificate +
+            "\": no certificate found in it: expected PEM, with a line -----BEGIN CERTIFICATE-----");
   options.certificate = folder.path;
   CHECK(has(fault_of(options), "tls_certificate: "));
   options = folder.options("one");
   options.key = "/no/such";
   CHECK(fault_of(options) == "tls_key: \"/no/such\": No such file or directory");
   options.key = "";  // in a file that holds none
-  CHECK(has(fault_of(options), "tls_key: "));
+  CHECK(has(fault_of(options),
+            "one.pem\": no private key found in it: expected PEM, with a line -----BEGIN PRIVATE KEY"));
+  options.key = folder.write("broken.key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n");
+  CHECK(has(fault_of(options), "broken.key\": OpenSSL cannot use it: "));
   options.key = folder.at("two.key");
-  CHECK(fault_of(options) == "tls_key: \"" + options.key + "\": key values mismatch");
-  options = folder.options("locked");
-  CHECK(has(fault_of(options), "tls_key: "));  // at once: nobody is asked for the passphrase
+  CHECK(fault_of(options) == "tls_key: \"" + options.key +
+                                 "\": the key belongs to another certificate than the one in \"" + options.certificate +
+                                 "\"");
+  folder.make_rsa_key("rsa.key");  // the certificate is of an EC key
+  options.key = folder.at("rsa.key");
+  CHECK(has(fault_of(options), "rsa.key\": the key belongs to another certificate than the one in "));
+  options = folder.options("locked");  // said at once: nobody is asked for the passphrase
+  CHECK(has(fault_of(options),
+            "locked.key\": the key has a passphrase, and there is nobody to ask for it: openssl pkey"));
   options = folder.options("one");
   options.ciphers = "NOSUCH:NEITHER";
   CHECK(fault_of(options) == "tls_ciphers: OpenSSL knows no cipher in \"NOSUCH:NEITHER\"");
@@ -100,7 +111,7 @@ TEST_CASE("clients' certificates are verified against an authority that must be 
   options.ca_certificate = "/no/such";
   CHECK(fault_of(options) == "tls_ca_certificate: \"/no/such\": No such file or directory");
   options.ca_certificate = folder.write("junk", "junk");
-  CHECK(has(fault_of(options), "tls_ca_certificate: "));
+  CHECK(has(fault_of(options), "tls_ca_certificate: \"" + options.ca_certificate + "\": no certificate found in it"));
 }
 
 TEST_CASE("the flags that memcached shows for each way of verifying") {

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 #include <openssl/ec.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <openssl/x509.h>
 
 #include "proxy/client/tls.h"
@@ -49,6 +50,11 @@ struct TlsFiles {
     const std::unique_ptr<FILE, FreeCrypto> secret(std::fopen(at(name + ".key").c_str(), "w"));
     REQUIRE(PEM_write_PrivateKey(secret.get(), key.get(), passphrase != nullptr ? EVP_aes_128_cbc() : nullptr, nullptr,
                                  0, nullptr, const_cast<char*>(passphrase)) == 1);
+  }
+  void make_rsa_key(const std::string& name) const {
+    const std::unique_ptr<EVP_PKEY, FreeCrypto> key(EVP_RSA_gen(2048));
+    const std::unique_ptr<FILE, FreeCrypto> file(std::fopen(at(name).c_str(), "w"));
+    REQUIRE(PEM_write_PrivateKey(file.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1);
   }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(at(name)) << text;
