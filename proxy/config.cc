@@ -170,7 +170,8 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kText,
      .default_value = "",
      .help = "File of users, USER:PASSWORD a line, as memcached's -Y: clients must authenticate, by memcached's ASCII "
-             "authentication or by SASL PLAIN in the binary protocol. Empty: no authentication.",
+             "authentication or by SASL PLAIN in the binary protocol. Mode 0640 or less: it holds passwords. Empty: no "
+             "authentication.",
      .max = base::kMaxTextBytes,
      .applied_by = kReload},
     {.name = "allow_flush",

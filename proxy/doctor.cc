@@ -17,6 +17,7 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "proxy/commands/credentials.h"
 #include "rpc/client_session.h"
 #include "transport/address.h"
 #include "transport/doctor.h"
@@ -178,9 +179,21 @@ void check_rdma(const Config& config, Findings& findings) {
 
 }  // namespace
 
+void check_auth_file(const Config& config, Findings& findings) {
+  if (config.credentials == nullptr) return;
+  const Credentials& credentials = *config.credentials;
+  if (credentials.is_open_to_others()) {
+    findings.warn("auth_file", "every user of this host may use " + credentials.path() + ", which holds passwords",
+                  "chmod 0640 it, with a group that egret-proxy runs in, or 0400 if egret-proxy's user owns it");
+  } else {
+    findings.ok("auth_file", base::counted(credentials.user_count(), "user") + " in " + credentials.path());
+  }
+}
+
 Findings check_start(const Config& config) {
   Findings findings;
   check_secret(config, findings);
+  check_auth_file(config, findings);
   check_tls(config, findings);
   if (rdma_backends(config) > 0) check_rdma(config, findings);
   return findings;
@@ -190,6 +203,7 @@ Findings examine(const Config& config) {
   Findings findings;
   check_open_files(config, findings);
   check_secret(config, findings);
+  check_auth_file(config, findings);
   check_tls(config, findings);
   check_rdma(config, findings);
   check_listen(config, findings);

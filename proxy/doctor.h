@@ -13,4 +13,7 @@ base::Findings check_start(const Config& config);
 // session of its own for a moment. So it says whether the secret is the right one, too.
 base::Findings examine(const Config& config);
 
+// Of the file of users alone: read again at a reload.
+void check_auth_file(const Config& config, base::Findings& findings);
+
 }  // namespace egret::proxy

@@ -16,6 +16,7 @@
 #include "base/notify.h"
 #include "memcache/reply.h"
 #include "proxy/commands/credentials.h"
+#include "proxy/doctor.h"
 #include "proxy/log_events.h"
 
 namespace egret::proxy {
@@ -225,6 +226,9 @@ Status Frontend::apply(const base::Options& options) {
   }
   if (next.credentials != nullptr) {
     base::log(kAuthFileRead, "read {} again", base::field("file", next.credentials->path()));
+    base::Findings findings;
+    check_auth_file(next, findings);
+    base::log_problems(findings);
   }
   base::set_log_level(base::log_level_of(next.log_level));
   put_in_force(std::move(next));

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include <openssl/crypto.h>
+#include <sys/stat.h>
 
 namespace egret::proxy {
 
@@ -41,6 +42,8 @@ Status Credentials::load() {
   if (file.bad()) return Status::system_error("cannot read " + path_, errno);
   if (users.empty()) return Status::error(path_ + ": no users");
   users_ = std::move(users);
+  struct stat status {};
+  is_open_to_others_ = ::stat(path_.c_str(), &status) == 0 && (status.st_mode & S_IRWXO) != 0;
   return Status::ok();
 }
 

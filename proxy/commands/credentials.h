@@ -23,6 +23,9 @@ class Credentials {
   bool know_plain(std::string_view message) const;
 
   const std::string& path() const { return path_; }
+  size_t user_count() const { return users_.size(); }
+  // Whether users who neither own the file nor are in its group may read or write it, as of the last load().
+  bool is_open_to_others() const { return is_open_to_others_; }
 
  private:
   struct User {
@@ -33,6 +36,7 @@ class Credentials {
 
   const std::string path_;
   Users users_;
+  bool is_open_to_others_ = false;
 };
 
 }  // namespace egret::proxy

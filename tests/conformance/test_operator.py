@@ -1,6 +1,7 @@
 """What an operator is told: by --doctor, --check-config, the log and the admin pages, when something is not as it should be."""
 
 import re
+import signal
 import urllib.error
 import urllib.request
 
@@ -56,3 +57,26 @@ def test_readyz_is_about_any_backend_and_readyz_all_about_every_one(pool):
     for number in range(2):
         pool.start_backend(number)
     wait_for(lambda: page_of(proxy, "/readyz/all")[0] == 200, "both to be back")
+
+
+# --- files
+
+def test_a_file_of_passwords_that_everybody_may_read_is_warned_of(tmp_path):
+    users = tmp_path / "users"
+    users.write_text("me:secret\n")
+    settings = [f"backends=shm:{tmp_path}/none.sock", f"listen=tcp:127.0.0.1:{free_port()}", f"auth_file={users}"]
+    users.chmod(0o640)
+    assert f"ok   auth_file: 1 user in {users}\n" in doctor("egret-proxy", *settings)
+    users.chmod(0o644)
+    warning = f"auth_file: every user of this host may use {users}, which holds passwords => chmod 0640 it"
+    assert f"warn {warning}" in doctor("egret-proxy", *settings)
+    egret = Egret(proxy={"auth_file": users}, start=False)
+    try:
+        egret.start_backend()
+        egret.add_proxy(ready=False)
+        (proxy,) = egret.proxies
+        wait_for(lambda: "listening on unix:" in proxy.log() and warning in proxy.log(), "the warning at the start")
+        proxy.signal(signal.SIGHUP)
+        wait_for(lambda: proxy.log().count(f"warning: {warning}") == 2, "the warning at a reload")
+    finally:
+        egret.stop()

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proxy/commands/credentials.h"
@@ -53,6 +54,22 @@ TEST_CASE("SASL PLAIN: authorization id, user, password") {
        {""s, "foo"s, "\0foo"s, "\0foo\0"s, "foo\0bar"s, "\0foo\0bar\0"s, "\0\0"s, "whoever\0foo\0bar"s}) {
     CHECK_FALSE(credentials.know_plain(message));
   }
+}
+
+TEST_CASE("a file that others than its owner and group may use is told apart") {
+  const File file("foo:bar\n");
+  Credentials credentials(file.path);
+  for (const mode_t mode : {0400, 0640, 0660}) {
+    REQUIRE(::chmod(file.path.c_str(), mode) == 0);
+    REQUIRE(credentials.load());
+    CHECK_FALSE(credentials.is_open_to_others());
+  }
+  for (const mode_t mode : {0644, 0602}) {
+    REQUIRE(::chmod(file.path.c_str(), mode) == 0);
+    REQUIRE(credentials.load());
+    CHECK(credentials.is_open_to_others());
+  }
+  CHECK(credentials.user_count() == 1);
 }
 
 TEST_CASE("a file that is wrong is refused, and what was known stays known") {
