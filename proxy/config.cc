@@ -324,6 +324,9 @@ Status parse_listen(const Options& options, std::vector<ListenAddress>& listen) 
       if ((!is_tls && !text.starts_with("tcp:")) || !parse_tcp(std::string_view(text).substr(4), address)) {
         return options.error("listen", "expected tcp:HOST:PORT, tls:HOST:PORT or unix:PATH, got \"" + text + "\"");
       }
+      if (const std::string fault = base::host_fault(address.host); !fault.empty()) {
+        return options.error("listen", text + ": " + fault);
+      }
     }
     listen.push_back(address);
   }

@@ -87,6 +87,7 @@ Expected<Address> parse_address(const std::string& text) {
   if (text.starts_with(kUnixPrefix)) return parse_unix(text);
   auto parsed = base::parse_host_port(text);
   if (!parsed) return malformed(text);
+  if (const std::string fault = base::host_fault(parsed->host); !fault.empty()) return Status::error(fault);
   Address address;
   address.host = std::move(parsed->host);
   address.port = parsed->port;

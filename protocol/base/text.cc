@@ -6,6 +6,9 @@
 #include <span>
 #include <utility>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 namespace egret::base {
 
 namespace {
@@ -109,6 +112,18 @@ std::vector<std::string> split(std::string_view text, char separator) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return parts;
+}
+
+std::string host_fault(std::string_view host) {
+  if (host.find(':') != std::string_view::npos) {
+    in6_addr ignored;
+    const std::string address(host.substr(0, host.find('%')));
+    return ::inet_pton(AF_INET6, address.c_str(), &ignored) == 1 ? "" : quoted(host) + " is no IPv6 address";
+  }
+  in_addr ignored;  // 127.1 is one, too
+  const bool is_numeric = !host.empty() && host.find_first_not_of("0123456789.") == std::string_view::npos;
+  if (!is_numeric || ::inet_aton(std::string(host).c_str(), &ignored) == 1) return "";
+  return quoted(host) + " is no IPv4 address";
 }
 
 std::optional<HostPort> parse_host_port(std::string_view text) {

@@ -35,6 +35,10 @@ std::string_view trimmed(std::string_view text);
 // The trimmed parts of `text`; none if it is empty.
 std::vector<std::string> split(std::string_view text, char separator);
 
+// What is wrong with `host` as it is written, or nothing: digits and dots must be an IPv4 address, what has a colon an
+// IPv6 address (with %zone or without). Names are not looked up.
+std::string host_fault(std::string_view host);
+
 // "1.2.3.4:5", "[::1]:5" or "name:5", without the brackets; nothing for anything else. Port 0 is one.
 struct HostPort {
   std::string host;

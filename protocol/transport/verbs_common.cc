@@ -111,6 +111,9 @@ Status PinnedMemory::create(ibv_pd* domain, size_t bytes, int access) {
 Expected<HostPort> parse_host_port(const std::string& text) {
   auto parsed = base::parse_host_port(text);
   if (!parsed || parsed->port == 0) return Status::error("expected rdma:HOST:PORT, got \"rdma:" + text + "\"");
+  if (const std::string fault = base::host_fault(parsed->host); !fault.empty()) {
+    return Status::error("rdma:" + text + ": " + fault);
+  }
   return HostPort{std::move(parsed->host), std::to_string(parsed->port)};
 }
 

@@ -111,6 +111,23 @@ TEST_CASE("what is no address is refused, with what one looks like") {
   CHECK(error_of("unix_mode=0777") == "");
 }
 
+TEST_CASE("an address that is no address is refused before anybody looks it up") {
+  for (const char* bad : {"300.0.0.1", "1.2.3.4.5", "1.2.3.256", "[::g]", "[1:2]"}) {
+    CAPTURE(bad);
+    const std::string host(bad);
+    CHECK(error_of("listen=tcp:" + host + ":11211").find(" is no IPv") != std::string::npos);
+    CHECK(error_of("backends=rdma:" + host + ":7000 name=x").find(" is no IPv") != std::string::npos);
+    CHECK(error_of("admin=" + host + ":11280").find(" is no IPv") != std::string::npos);
+  }
+  CHECK(error_of("listen=tcp:300.0.0.1:1") ==
+        "--set listen=tcp:300.0.0.1:1: listen: tcp:300.0.0.1:1: \"300.0.0.1\" is no IPv4 address");
+  for (const char* good : {"127.1", "10.0.0.1", "[::1]", "[fe80::1%eth0]", "*", "host-1.example.org", "3com.example"}) {
+    CAPTURE(good);
+    CHECK(error_of("listen=tcp:" + std::string(good) + ":11211") == "");
+    CHECK(error_of("admin=" + std::string(good) + ":11280") == "");
+  }
+}
+
 TEST_CASE("a pool: weights and names, which are the addresses' own if not given") {
   const Config config = config_of(
       {"backends=shm:/run/a,  shm:@b weight=1000, shm:/run/c  name=10.0.0.1:11211  weight=2 , shm:d name=shm:/run/a"});
