@@ -191,8 +191,12 @@ class OptionsLoader {
     return options_.values_[static_cast<size_t>(&row - options_.table_.data())];
   }
 
-  static Status unknown(const std::string& key, const std::string& place) {
-    return Status::error(place + quoted_if_odd(key) + ": unknown option");
+  Status unknown(const std::string& key, const std::string& place) const {
+    std::vector<std::string_view> names;
+    for (const OptionRow& row : options_.table_) names.push_back(row.name);
+    const std::string_view meant = likely_meant(key, names);
+    const std::string hint = meant.empty() ? "" : "; did you mean " + std::string(meant) + "?";
+    return Status::error(place + quoted_if_odd(key) + ": unknown option" + hint);
   }
 
   static Status refused(const OptionRow& row, const std::string& got, const std::string& place) {

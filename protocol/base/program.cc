@@ -38,6 +38,20 @@ ProgramStart failed(const ProgramInfo& info, const std::string& message) {
   return {.options = std::nullopt, .exit_status = fail_start(info.name, one_line(message)), .sources = {}};
 }
 
+// What may have been meant by an argument that does not exist: a flag in another spelling, or an option of the
+// configuration, which is no flag: "--workers=4". Empty, or the end of a line.
+std::string hint(const ProgramInfo& info, std::string_view argument) {
+  if (!argument.starts_with("--")) return "";
+  const std::string_view word = argument.substr(2, argument.find('=') - 2);
+  std::vector<std::string_view> names;
+  for (const OptionRow& row : info.table) names.push_back(row.name);
+  constexpr std::string_view kFlags[] = {"config", "set", "check-config", "doctor", "version", "help"};
+  const std::string_view flag = likely_meant(word, kFlags);
+  const std::string_view option = likely_meant(word, names);
+  if (!flag.empty()) return "; did you mean --" + std::string(flag) + "?";
+  return option.empty() ? "" : "; did you mean --set " + std::string(option) + "=VALUE?";
+}
+
 std::string help(const ProgramInfo& info) {
   const std::string name(info.name);
   return name + ": " + std::string(info.summary) + "\n\nUsage: " + name +
@@ -102,6 +116,9 @@ ProgramStart start_program(const ProgramInfo& info, int argc, const char* const*
   describe(app, info, arguments);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& problem) {
+    const std::vector<std::string> unknown = app.remaining();
+    return failed(info, problem.what() + (unknown.empty() ? "" : hint(info, unknown.front())));
   } catch (const CLI::ParseError& problem) {
     return failed(info, problem.what());
   }

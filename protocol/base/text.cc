@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -54,6 +55,30 @@ void append_escaped(std::string& to, unsigned char byte) {
     to += kHex[byte >> 4];
     to += kHex[byte & 15];
   }
+}
+
+std::string folded(std::string_view word) {
+  std::string out(word);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == '-') c = '_';
+  }
+  return out;
+}
+
+// How many letters must be added, removed or replaced to make one from the other.
+size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<size_t> row(to.size() + 1);  // of what has been read of `from`, against each beginning of `to`
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < from.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < to.size(); ++j) {
+      const size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
 }
 
 }  // namespace
@@ -112,6 +137,22 @@ std::vector<std::string> split(std::string_view text, char separator) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return parts;
+}
+
+std::string_view likely_meant(std::string_view word, std::span<const std::string_view> candidates) {
+  constexpr size_t kLongest = 64;  // an option's name is shorter
+  if (word.size() > kLongest) return {};
+  const std::string given = folded(word);
+  std::string_view nearest;
+  size_t least = std::min<size_t>(3, 1 + word.size() / 4);  // the most letters that may differ
+  for (const std::string_view candidate : candidates) {
+    const size_t distance = edit_distance(given, folded(candidate));
+    if (distance < least || (distance == least && nearest.empty())) {
+      nearest = candidate;
+      least = distance;
+    }
+  }
+  return nearest;
 }
 
 std::string host_fault(std::string_view host) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,10 @@ std::string_view trimmed(std::string_view text);
 
 // The trimmed parts of `text`; none if it is empty.
 std::vector<std::string> split(std::string_view text, char separator);
+
+// The candidate that `word` is most likely a misspelling of, or nothing: few letters differ, '-' counts as '_', and
+// capitals as small letters.
+std::string_view likely_meant(std::string_view word, std::span<const std::string_view> candidates);
 
 // What is wrong with `host` as it is written, or nothing: digits and dots must be an IPv4 address, what has a colon an
 // IPv6 address (with %zone or without). Names are not looked up.

@@ -182,8 +182,13 @@ TEST_CASE("a wrong shape in the file is named the same way") {
   CHECK(error_of("listen: [[a]]") == "f.yaml:1: listen: expected a value, got a list in a list");
   CHECK(error_of("listen:\n- {a: b}") == "f.yaml:2: listen: expected a value, got a mapping");
   CHECK(error_of("listen:\n- a\n-") == "f.yaml:3: listen: expected a value, got nothing");
-  CHECK(error_of("pin: on\nworker: 1") == "f.yaml:2: worker: unknown option");
-  CHECK(error_of("worker: {a: 1}") == "f.yaml:1: worker: unknown option");
+  CHECK(error_of("pin: on\nworker: 1") == "f.yaml:2: worker: unknown option; did you mean workers?");
+  CHECK(error_of("worker: {a: 1}") == "f.yaml:1: worker: unknown option; did you mean workers?");
+  CHECK(error_of("Time-out: 1") == "f.yaml:1: Time-out: unknown option; did you mean timeout?");
+  CHECK(error_of("lsiten: a") == "f.yaml:1: lsiten: unknown option; did you mean listen?");
+  CHECK(error_of("x: 1") == "f.yaml:1: x: unknown option");
+  CHECK(error_of("nothing_like_it: 1") == "f.yaml:1: nothing_like_it: unknown option");
+  CHECK(error_of(std::string(5000, 'w') + ": 1").find("did you mean") == std::string::npos);
   CHECK(error_of("workers: 1\nworkers: 1") == "f.yaml:2: workers: given twice");
   CHECK(error_of("\"a\\nb\": [[1]]") == "f.yaml:1: \"a\\nb\": expected a value, got a list in a list");
   CHECK(error_of("? [a]\n: b") == "f.yaml:1: expected a key, got a list");
@@ -228,7 +233,7 @@ TEST_CASE("a wrong --set names the argument and the key") {
   CHECK(set_error("workers") == "--set workers: expected KEY=VALUE");
   CHECK(set_error("=1") == "--set =1: expected KEY=VALUE");
   CHECK(set_error("") == "--set : expected KEY=VALUE");
-  CHECK(set_error("worker=1") == "--set worker=1: worker: unknown option");
+  CHECK(set_error("worker=1") == "--set worker=1: worker: unknown option; did you mean workers?");
   CHECK(set_error("listen=") == "--set listen=: listen: expected a list of 1 to 3 values, got 0");
   CHECK(set_error("secret=a\nb") == "--set \"secret=a\\nb\": secret: expected a text of 0 to 16 bytes, got \"a\\nb\"");
 }

@@ -118,6 +118,12 @@ TEST_CASE("what is wrong is one line on stderr and status 1") {
                 "egret-test: --set workers=many: workers: expected an integer from 0 to 64, got \"many\"");
   check_refused({"--config", "/nonexistent.yaml"}, "egret-test: /nonexistent.yaml: No such file or directory");
   check_refused({"--frobnicate"}, "egret-test: The following argument was not expected: --frobnicate");
+  check_refused({"--chek-config"},
+                "egret-test: The following argument was not expected: --chek-config; did you mean --check-config?");
+  check_refused({"--workers=3"},
+                "egret-test: The following argument was not expected: --workers=3; did you mean --set workers=VALUE?");
+  check_refused({"--worker", "3"},
+                "egret-test: The following arguments were not expected: 3 --worker; did you mean --set workers=VALUE?");
   check_refused({"stray"}, "egret-test: The following argument was not expected: stray");
   check_refused({"a\nb"}, "egret-test: The following argument was not expected: a\\nb");
   check_refused({"--set"}, "egret-test: --set: 1 required TEXT missing");
