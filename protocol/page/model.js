@@ -102,6 +102,11 @@ const Egret = (() => {
     return scrape;
   }
 
+  // What `part` is of both.
+  function share(part, rest) {
+    return part === null || rest === null || part + rest === 0 ? null : part / (part + rest);
+  }
+
   // Two scrapes of one life of a process. What only one of them has counts for nothing: a series that is new has no rate yet.
   class Step {
     constructor(before, now) {
@@ -132,8 +137,7 @@ const Egret = (() => {
       return growth === null || !per ? null : growth / per;
     }
     share(part, rest) {
-      const [some, others] = [this.growth(part.name, part.match), this.growth(rest.name, rest.match)];
-      return some === null || others === null || some + others === 0 ? null : some / (some + others);
+      return share(this.growth(part.name, part.match), this.growth(rest.name, rest.match));
     }
     // { le: growth } of a histogram, ascending, cumulative as they come.
     buckets(name, match) {
@@ -266,6 +270,7 @@ const Egret = (() => {
       requests: step.rate(requests), commands: Object.fromEntries(COMMANDS.map((command) => [command, step.rate(requests, { command })])),
       p50: quantile(0.5, request_buckets), p99: quantile(0.99, request_buckets), p999: quantile(0.999, request_buckets),
       hit_ratio: step.share({ name: `${P}get_hits_total` }, { name: `${P}get_misses_total` }),
+      hit_ratio_since_start: share(step.now.sum(`${P}get_hits_total`), step.now.sum(`${P}get_misses_total`)),
       hits: step.rate(`${P}get_hits_total`), misses: step.rate(`${P}get_misses_total`),
       received: step.rate(`${P}received_bytes_total`), sent: step.rate(`${P}sent_bytes_total`),
       connections: step.now.sum(`${P}connections`), max_connections: step.now.sum(`${P}max_connections`),
@@ -289,6 +294,7 @@ const Egret = (() => {
     const B = "egret_backend_";
     return {
       ...backend_part(step, null), gets: step.rate(`${B}cmd_get_total`), sets: step.rate(`${B}cmd_set_total`),
+      hit_ratio_since_start: share(step.now.sum(`${B}get_hits_total`), step.now.sum(`${B}get_misses_total`)),
       hits: step.rate(`${B}get_hits_total`), misses: step.rate(`${B}get_misses_total`),
       evicted_unfetched: step.rate(`${B}evicted_unfetched_total`), no_memory: step.rate(`${B}store_no_memory_total`),
       sessions: step.now.sum(`${B}sessions`), max_sessions: step.now.sum(`${B}max_sessions`),

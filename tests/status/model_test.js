@@ -57,6 +57,8 @@ test("a quotient of nothing is not known; zero of something is zero", () => {
   assert.equal(between(text(5, 5), text(5, 5)).hit_ratio, null);
   assert.equal(between(text(5, 5), text(5, 9)).hit_ratio, 0);
   assert.equal(between(text(5, 5), text(8, 6)).hit_ratio, 0.75);
+  assert.equal(between(text(9, 3), text(9, 3)).hit_ratio_since_start, 0.75);
+  assert.equal(between(text(0, 0), text(0, 0)).hit_ratio_since_start, null);
 });
 
 test("quantiles lie within their bucket, and beyond the last bound where they do", () => {

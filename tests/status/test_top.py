@@ -70,7 +70,7 @@ def test_keys_sort_pause_help_and_quit(proxy):
         terminal.wait_for("cache-0 1")
         terminal.press("?")
         terminal.wait_for("the other way round")
-        terminal.press("q")
+        terminal.press("?")
         terminal.wait_for("cache-0 1")
         terminal.press("p")
         terminal.wait_for("PAUSED")

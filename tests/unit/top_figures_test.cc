@@ -120,6 +120,16 @@ TEST_CASE("a quotient of nothing is not known; zero of something is zero") {
   CHECK(number(looked_at(gets(5, 5), gets(8, 6)).figures(), "hit_ratio") == 0.75);
 }
 
+TEST_CASE("a hit ratio since the start is known as long as there ever was a get") {
+  const auto gets = [](int hits, int misses) {
+    return kProxy + "egret_proxy_get_hits_total " + std::to_string(hits) + "\negret_proxy_get_misses_total " +
+           std::to_string(misses) + "\n";
+  };
+  CHECK(number(looked_at(gets(9, 3), gets(9, 3)).figures(), "hit_ratio_since_start") == 0.75);
+  CHECK(number(looked_at(gets(5, 5), gets(8, 8)).figures(), "hit_ratio_since_start") == 0.5);
+  CHECK_FALSE(number(looked_at(gets(0, 0), gets(0, 0)).figures(), "hit_ratio_since_start"));
+}
+
 TEST_CASE("a backend's figures are sums over its partitions, and each partition's own") {
   const auto text = [](int n) {
     std::string all = kBackend;

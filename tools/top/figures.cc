@@ -47,6 +47,7 @@ constexpr FigureRow kProxyOwn[] = {
   {"p99", "p99", kQuantile, Unit::kSeconds, "egret_proxy_request_seconds", {}, 0.99},
   {"p999", "p99.9", kQuantile, Unit::kSeconds, "egret_proxy_request_seconds", {}, 0.999},
   {"hit_ratio", "hit ratio", kShare, Unit::kShare, "egret_proxy_get_hits_total", "egret_proxy_get_misses_total"},
+  {"hit_ratio_since_start", "since start", kShareNow, Unit::kShare, "egret_proxy_get_hits_total", "egret_proxy_get_misses_total"},
   {"hits", "hits", kRate, Unit::kCount, "egret_proxy_get_hits_total"},
   {"misses", "misses", kRate, Unit::kCount, "egret_proxy_get_misses_total"},
   {"received", "in", kRate, Unit::kBytes, "egret_proxy_received_bytes_total"},
@@ -89,6 +90,7 @@ constexpr FigureRow kPartitions[] = {
 constexpr FigureRow kBackendOwn[] = {
   {"gets", "gets", kRate, Unit::kCount, "egret_backend_cmd_get_total"},
   {"sets", "sets", kRate, Unit::kCount, "egret_backend_cmd_set_total"},
+  {"hit_ratio_since_start", "since start", kShareNow, Unit::kShare, "egret_backend_get_hits_total", "egret_backend_get_misses_total"},
   {"hits", "hits", kRate, Unit::kCount, "egret_backend_get_hits_total"},
   {"misses", "misses", kRate, Unit::kCount, "egret_backend_get_misses_total"},
   {"evicted_unfetched", "unread", kRate, Unit::kCount, "egret_backend_evicted_unfetched_total"},
@@ -113,6 +115,11 @@ constexpr auto kBackends = joined(kBackendsOwn, kLaneRows);
 constexpr auto kLanes = joined(kLanesOwn, kLaneRows);
 constexpr auto kBackend = joined(kProcessRows, kPartitions, kBackendOwn);
 
+std::optional<double> share_of(std::optional<double> part, std::optional<double> rest) {
+  if (!part || !rest || *part + *rest == 0) return std::nullopt;
+  return *part / (*part + *rest);
+}
+
 std::optional<Value> value_of(const FigureRow& row, const Step& step) {
   std::optional<double> number;
   switch (row.how) {
@@ -133,6 +140,9 @@ std::optional<Value> value_of(const FigureRow& row, const Step& step) {
       break;
     case kShare:
       number = step.share(row.metric, row.other);
+      break;
+    case kShareNow:
+      number = share_of(step.now().sum(row.metric, row.match), step.now().sum(row.other, row.match));
       break;
     case kQuantile:
       const auto found = step.quantile_of(row.q, row.metric);

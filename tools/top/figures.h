@@ -22,6 +22,7 @@ enum class How : uint8_t {
   kRate,      // growth by the second
   kRatio,     // growth of `metric` for each of `other`
   kShare,     // growth of `metric` among that of both
+  kShareNow,  // what `metric` is among the sum of both: since the start
   kQuantile,  // of the growth of a histogram
 };
 

@@ -27,12 +27,12 @@ struct FigureLine {
 const std::vector<FigureLine>& lines_of(Kind kind) {
   static const std::vector<FigureLine> proxy = {
       {"requests", {"requests", "get", "set", "delete", "arith", "touch", "other"}},
-      {"latency", {"p50", "p99", "p999", "hit_ratio", "errors"}},
+      {"latency", {"p50", "p99", "p999", "errors", "hit_ratio", "hit_ratio_since_start"}},
       {"clients", {"connections", "max_connections", "accepted", "rejected", "idle_kicks", "received", "sent"}},
       {"messages", {"messages", "ops_per_message", "refetches_per_message", "torn", "rings", "wants", "timeouts"}},
   };
   static const std::vector<FigureLine> backend = {
-      {"ops", {"ops", "gets", "sets", "hit_ratio", "misses"}},
+      {"ops", {"ops", "gets", "sets", "misses", "hit_ratio", "hit_ratio_since_start"}},
       {"memory", {"bytes", "limit", "items", "evictions", "evicted_unfetched", "no_memory"}},
       {"sessions", {"sessions", "max_sessions", "session_memory", "lanes", "awake"}},
       {"messages", {"messages", "ops_per_message"}},
@@ -288,7 +288,8 @@ constexpr std::string_view kHelp[] = {
     "  l            a row for each lane instead of each backend, and back",
     "  h, ?         this page, and back",
     "",
-    "Rates are those of the last interval. A dash: nothing to tell, such as a hit ratio without gets.",
+    "Rates and the hit ratio are those of the last interval; beside it is the hit ratio since the daemon's start.",
+    "A dash: nothing to tell, such as the hit ratio of an interval without gets.",
     "ops/msg: ops that one message carried. refetch/msg: looks at a response that came too early.",
     "rings: times that a lane was asleep and woken. torn: looks that saw half a response.",
 };
@@ -314,8 +315,7 @@ void press(Key key, Choices& choices, size_t body_lines, size_t height) {
       std::max({part_table_of(Kind::kProxy).size(), part_table_of(Kind::kBackend).size(), lane_table().size()});
   switch (key) {
     case Key::kQuit:
-      choices.quits = !choices.shows_help;
-      choices.shows_help = false;
+      choices.quits = true;
       break;
     case Key::kPause:
       choices.is_paused = !choices.is_paused;
