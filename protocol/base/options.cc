@@ -369,6 +369,21 @@ std::vector<std::string_view> Options::differing_from(const Options& other) cons
   return names;
 }
 
+std::vector<std::string> Options::notes() const {
+  std::vector<std::string> notes;
+  for (size_t index = 0; index < table_.size(); ++index) {
+    const Value& value = values_[index];
+    const std::string unit =
+        lower(value.text.substr(std::min(value.text.find_first_not_of("0123456789 "), value.text.size())));
+    const bool may_be_decimal =
+        table_[index].type == OptionType::kSize && !unit.empty() && unit != "b" && unit.find('i') == std::string::npos;
+    if (!may_be_decimal || value.place.empty()) continue;
+    notes.push_back(value.place + std::string(table_[index].name) + ": " + value.text + " is read as " +
+                    size_text(static_cast<uint64_t>(value.number)) + ": units of sizes are powers of 1024");
+  }
+  return notes;
+}
+
 Status Options::error(std::string_view name, std::string_view what) const {
   return Status::error(values_[index_of(name)].place + std::string(name) + ": " + std::string(what));
 }

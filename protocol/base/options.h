@@ -84,6 +84,8 @@ class Options {
   std::string written_beside(const Options& other, std::string_view name) const;
   // Whether the file or an argument gave it, so that it is not the table's default.
   bool is_given(std::string_view name) const;
+  // What was given in a way that can be read in two ways, a line each: "f.yaml:3: memory: 1GB is read as 1GiB".
+  std::vector<std::string> notes() const;
   // For checks that the table cannot express: the failure of `name`, led by the place that gave it its value.
   Status error(std::string_view name, std::string_view what) const;
 

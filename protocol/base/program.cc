@@ -134,6 +134,7 @@ ProgramStart start_program(const ProgramInfo& info, int argc, const char* const*
     if (Status status = info.check(options.value()); !status) return failed(info, status.message());
   }
   if (arguments.check_config) {
+    for (const std::string& note : options.value().notes()) print("note: " + one_line(note) + "\n");
     print(std::string(info.name) + ": the configuration is ok\n");
     return start;
   }

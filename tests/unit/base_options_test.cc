@@ -100,6 +100,15 @@ TEST_CASE("sizes take units of either case, powers of 1024") {
   }
 }
 
+TEST_CASE("a size that could be meant in powers of 1000 is noted") {
+  const auto notes = parse("memory: 1GB\n", {"slot=8k"}).value().notes();
+  REQUIRE(notes.size() == 2);
+  CHECK(notes[0] == "f.yaml:1: memory: 1GB is read as 1GiB: units of sizes are powers of 1024");
+  CHECK(notes[1] == "--set slot=8k: slot: 8k is read as 8KiB: units of sizes are powers of 1024");
+  CHECK(parse("memory: 1GiB\nslot: 8192", {"timeout=1m"}).value().notes().empty());
+  CHECK(parse("slot: 8192B").value().notes().empty());
+}
+
 TEST_CASE("durations take a unit, and a lone 0") {
   const std::pair<const char*, uint64_t> cases[] = {
       {"0", 0},           {"7ns", 7},           {"100us", 100'000},    {"2ms", 2'000'000},
