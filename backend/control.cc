@@ -28,7 +28,8 @@ constexpr timeval kRefusalTravels{0, 100'000};  // a closed queue pair drops wha
 constexpr int64_t kMaxSilent = 64;              // connections that have not said hello, or not proved themselves, yet
 constexpr int64_t kMaxSilentOfOnePeer = 32;     // of these
 constexpr std::chrono::milliseconds kStopAgain{1};
-constexpr uint32_t kComings = 200;  // lines of sessions that open, and that close, in ten seconds
+constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines each
+constexpr uint32_t kComings = 200;         // lines of sessions that open, and that close, in ten seconds
 }  // namespace
 
 uint64_t random_u64() {
@@ -412,10 +413,9 @@ void Control::refuse(Session& session, const std::string& reason) {
   // Best effort: the peer may be gone.
   static_cast<void>(session.endpoint->send_frame(encode(wire::Refusal{reason}), false));
   if (session.state == Session::State::kOpen) return close(session, "refused: " + reason);
-  // A limit of its own, so that connections which merely come and go do not hide what an operator must know.
-  static base::LogLimit limit;
-  base::log_limited(limit, kSessionRefused, "connection {} ({}) refused: {}", base::field("session", session.id),
-                    base::field("peer", session.endpoint->peer()), base::field("why", reason));
+  base::log_limited(limit_of_refusal(reason), kSessionRefused, "connection {} ({}) refused: {}",
+                    base::field("session", session.id), base::field("peer", session.endpoint->peer()),
+                    base::field("why", reason));
   ++counted_.refused;
   session.state = Session::State::kRefused;
   session.refused = EventPtr(event_new(
@@ -426,6 +426,14 @@ void Control::refuse(Session& session, const std::string& reason) {
       },
       &session));
   event_add(session.refused.get(), &kRefusalTravels);
+}
+
+// A proxy tries again and again, so each reason is logged once in ten seconds; but no reason hides another. A reason
+// may hold what a peer has sent: there is a bound on how many are told apart.
+base::LogLimit& Control::limit_of_refusal(const std::string& reason) {
+  if (const auto known = refusal_limits_.find(reason); known != refusal_limits_.end()) return known->second;
+  if (refusal_limits_.size() >= kMaxRefusalReasons) return other_refusals_;
+  return refusal_limits_.try_emplace(reason, 1).first->second;
 }
 
 void Control::close(Session& session, const std::string& why) {

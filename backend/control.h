@@ -21,6 +21,7 @@
 #include "backend/admin_pages.h"
 #include "backend/config.h"
 #include "backend/mail.h"
+#include "base/log.h"
 #include "base/reload.h"
 #include "base/watchdog.h"
 #include "transport/transport.h"
@@ -75,6 +76,7 @@ class Control final : private AdminPages::Host {
   void grant(Session& session);
   bool carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const;
   void refuse(Session& session, const std::string& reason);
+  base::LogLimit& limit_of_refusal(const std::string& reason);
   void close(Session& session, const std::string& why);
   void discard(Session& session);
   void post(uint32_t partition, const Letter& letter);
@@ -110,7 +112,9 @@ class Control final : private AdminPages::Host {
   EventPtr ping_;  // if a watchdog waits for us
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint64_t next_session_ = 1;
-  ControlFigures counted_;  // those of its members that count
+  std::map<std::string, base::LogLimit> refusal_limits_;  // by reason
+  base::LogLimit other_refusals_;                         // of reasons beyond kMaxRefusalReasons
+  ControlFigures counted_;                                // those of its members that count
   AdminPages admin_pages_;
 };
 

@@ -336,8 +336,11 @@ void Worker::on_session_open(ClientSession& session) {
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   session_events_[index_of(session)] = {};
   if (stop_deadline_ns_ != 0) return;  // we are leaving, it is no news
-  // One for each, shared by the workers: a backend that is down does not keep another's first line back.
-  static std::array<base::LogLimit, kMaxBackends> log_limits;
+  // One for each backend, shared by the workers: a line in ten seconds, and none that hides another backend's.
+  struct OneLine : base::LogLimit {
+    OneLine() : LogLimit(1) {}
+  };
+  static std::array<OneLine, kMaxBackends> log_limits;
   const auto worker = base::field("worker", number_);
   const auto backend = base::field("backend", session.options().address);
   if (was_open) {

@@ -5,6 +5,7 @@ import base64
 import os
 import re
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -61,6 +62,21 @@ def test_the_same_secret_on_both_sides_serves(start, secret_file):
     for daemon in egret.daemons():
         assert secret not in daemon.log(1 << 20)
         assert "warning" not in daemon.log(1 << 20), daemon.log()
+
+
+def test_a_wrong_secret_is_one_line_on_each_side_however_often_it_is_tried(start, secret_file):
+    egret = start({**with_secret(secret_file("secret")), "admin": "127.0.0.1:0"},
+                  {**with_secret(secret_file("other")), "reconnect_max": "20ms", "workers": 4})
+    address = wait_for(lambda: re.search(r"admin address: (\S+)", egret.backend.log()), "the admin address")[1]
+
+    def refusals():
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=30 * SLACK) as page:
+            return int(re.search(r"^egret_backend_sessions_refused_total (\d+)", page.read().decode(), re.M)[1])
+    wait_for(lambda: refusals() > 40, "many attempts")
+    for daemon in egret.daemons():
+        log = daemon.log(1 << 20)
+        later = log.count("such as the next")  # a line that comes when ten seconds are over tells of those withheld
+        assert log.count("the proxy's secret is not this backend's") == 1 + later <= refusals() / 4, log
 
 
 @pytest.mark.parametrize("backends, proxys, reason", [
