@@ -37,7 +37,7 @@ AdminPages::AdminPages(event_base* base, const Config& config, Host& host)
   server_.serve("/healthz", [this](HttpReply reply) { ask(Topic::kHealth, std::move(reply)); });
   // The loop that answers this is the one that grants sessions.
   server_.serve("/readyz", [this](HttpReply reply) {
-    reply.send({.body = "ready\n" + std::to_string(host_.figures().open) + " sessions are open\n"});
+    reply.send({.body = "ready\nopen sessions: " + std::to_string(host_.figures().open) + "\n"});
   });
 }
 

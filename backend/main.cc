@@ -66,8 +66,8 @@ int serve(const Config& config, base::Reloader& reloader) {
     partitions.push_back(std::make_unique<Partition>(options, clock, mail, std::move(executors.value()[number])));
   }
   for (auto& partition : partitions) partition->start();
-  base::log(kServing, "serving: {} partitions of {} bytes", base::field("partitions", config.partitions),
-            base::field("bytes", config.memory / config.partitions));
+  base::log(kServing, "serving: {} partition{} of {} bytes", base::field("partitions", config.partitions),
+            config.partitions == 1 ? "" : "s", base::field("bytes", config.memory / config.partitions));
   base::notify_supervisor(std::string(base::kNotifyReady));
   control.run();
   for (auto& partition : partitions) partition->join();

@@ -172,8 +172,8 @@ void check_rdma(const Config& config, Findings& findings) {
       {.is_configured = backends > 0,
        .sessions = config.workers * backends,
        .session_bytes = kSessionBytes,
-       .arithmetic = std::to_string(config.workers) + " workers x " + std::to_string(backends) + " rdma: backends x " +
-                     "1536KiB (1MiB, a backend's default session_memory, and half as much for pushed results)"},
+       .arithmetic = base::counted(config.workers, "worker") + " x " + base::counted(backends, "rdma: backend") +
+                     " x " + "1536KiB (1MiB, a backend's default session_memory, and half as much for pushed results)"},
       findings);
 }
 

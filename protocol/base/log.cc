@@ -191,7 +191,7 @@ bool admit_log(LogLimit& limit, const LogEvent& event) {
   const LogLimit::Verdict verdict = limit.admit(clock.now_ns());
   if (verdict.withheld > 0 && is_logged(event.level)) {
     write_log(kWithheld, std::array{LogField{"withheld", std::to_string(verdict.withheld)}},
-              fmt::format("{} messages such as the next were withheld", verdict.withheld));
+              fmt::format("{} such as the next withheld", counted(verdict.withheld, "message")));
   }
   return verdict.passes;
 }

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "transport/name_lookup.h"
 #include "transport/verbs.h"
@@ -290,7 +291,7 @@ Status VerbsClientEndpoint::send_frame(std::span<const std::byte> frame, bool at
 
 std::string VerbsClientEndpoint::facts() const {
   if (ids_.empty() || ids_[0]->verbs == nullptr) return "rdma, not connected";
-  return describe_path(ids_[0].get()) + ", " + std::to_string(link_.queue_pairs()) + " queue pairs, read depth " +
+  return describe_path(ids_[0].get()) + ", " + base::counted(link_.queue_pairs(), "queue pair") + ", read depth " +
          std::to_string(link_.read_depth()) + ", inline " + std::to_string(link_.inline_bytes());
 }
 

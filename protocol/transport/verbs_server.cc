@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "transport/verbs.h"
 #include "transport/verbs_link.h"
@@ -59,7 +60,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
   std::string facts() const override {
-    return describe_path(ids_[0].get()) + ", " + std::to_string(link_.queue_pairs()) + " queue pairs, read depth " +
+    return describe_path(ids_[0].get()) + ", " + base::counted(link_.queue_pairs(), "queue pair") + ", read depth " +
            std::to_string(link_.read_depth()) + ", inline " + std::to_string(link_.inline_bytes());
   }
   std::string failure() const override { return misconduct_.empty() ? link_.failure() : misconduct_; }

@@ -1,5 +1,7 @@
 #include "wire/slot.h"
 
+#include "base/text.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #undef XXH_INLINE_ALL
@@ -20,7 +22,7 @@ bool RegionLayout::is_valid() const {
 }
 
 std::string RegionLayout::to_string() const {
-  return std::to_string(lanes) + " lanes x " + std::to_string(window) + " slots of " +
+  return base::counted(lanes, "lane") + " x " + std::to_string(window) + " slots of " +
          std::to_string(request_slot_size) + " + " + std::to_string(response_slot_size) +
          " bytes = " + std::to_string(bytes()) + " bytes";
 }

@@ -344,7 +344,7 @@ def prove_window(start):
     system.proxy.changed(window=16)
     before = len(system.proxy.log())
     system.renew_backend()
-    assert "lanes x 16 slots" in system.proxy.log()[before:]
+    assert "lane x 16 slots" in system.proxy.log()[before:]
 
 
 def prove_log_level(start):
@@ -575,10 +575,10 @@ def prove_allowed_uids(start):
 BACKEND = {
     "listen": prove_backend_listen,
     "memory": prove_memory,
-    "window": new_session("window", 8, "1 lanes x 8 slots"),
-    "request_slot_size": new_session("request_slot_size", 8192, r"1 lanes x \d+ slots of 8192 \+ 53248"),
-    "response_slot_size": new_session("response_slot_size", 8192, r"1 lanes x \d+ slots of 16384 \+ 8192"),
-    "session_memory": new_session("session_memory", "64KiB", "1 lanes x 7 slots"),
+    "window": new_session("window", 8, "1 lane x 8 slots"),
+    "request_slot_size": new_session("request_slot_size", 8192, r"1 lane x \d+ slots of 8192 \+ 53248"),
+    "response_slot_size": new_session("response_slot_size", 8192, r"1 lane x \d+ slots of 16384 \+ 8192"),
+    "session_memory": new_session("session_memory", "64KiB", "1 lane x 7 slots"),
     "max_sessions": refused_session("max_sessions", "max_sessions = 1", max_sessions=1),
     "sessions_per_peer": refused_session("sessions_per_peer", "sessions_per_peer = 1", sessions_per_peer=1),
     "secret_file": refused_session("secret_file", "this backend serves only proxies that hold its secret"),
