@@ -439,6 +439,10 @@ std::span<const OptionRow> option_table() {
   return kTable;
 }
 
+std::string Backend::to_string() const {
+  return name == default_name(address) ? address : name + " (" + address + ")";
+}
+
 pool::KetamaRing ring_of(std::span<const Backend> backends) {
   std::vector<pool::KetamaServer> servers;
   servers.reserve(backends.size());

@@ -41,6 +41,9 @@ struct Backend {
   std::string address;  // transport/address.h
   std::string name;     // what ketama hashes: unique in the pool
   uint32_t weight = 1;  // 1 to kMaxWeight
+
+  // As people are told of it: "one (rdma:10.0.0.2:11311)", or the address alone where the name is taken from it.
+  std::string to_string() const;
 };
 
 class Credentials;

@@ -73,12 +73,12 @@ class Attempt final : private rpc::SessionObserver {
   ClientSession session_;
 };
 
-void check_backend(const Config& config, const std::string& address, Findings& findings) {
+void check_backend(const Config& config, const Backend& backend, Findings& findings) {
   rpc::SessionOptions options = config.session;
-  options.address = address;
+  options.address = backend.address;
   EGRET_CHECK(::getrandom(&options.worker_id, sizeof options.worker_id, 0) == sizeof options.worker_id);
   const Attempt attempt(options);
-  const std::string subject = "backend " + address;
+  const std::string subject = "backend " + backend.to_string();
   if (attempt.has_opened()) return findings.ok(subject, "gives a session: " + attempt.what());
   const bool is_refusal = attempt.what().starts_with("refused") || attempt.what().starts_with("the backend");
   findings.fail(subject, attempt.what(),
@@ -207,7 +207,7 @@ Findings examine(const Config& config) {
   check_tls(config, findings);
   check_rdma(config, findings);
   check_listen(config, findings);
-  for (const Backend& backend : config.backends) check_backend(config, backend.address, findings);
+  for (const Backend& backend : config.backends) check_backend(config, backend, findings);
   return findings;
 }
 

@@ -40,9 +40,10 @@ void warn_of_empty_shares(const Config& config) {
   const pool::KetamaRing ring = ring_of(config.backends);
   for (size_t number = 0; number < config.backends.size(); ++number) {
     if (ring.points_of(number) > 0) continue;
+    const Backend& backend = config.backends[number];
     base::log(kEmptyShare, "backend {} gets no keys: its weight of {} is too small beside the others'",
-              base::field("backend", config.backends[number].name),
-              base::field("weight", config.backends[number].weight));
+              backend.to_string(), base::field("weight", backend.weight), base::field("backend", backend.address),
+              base::field("backend_name", backend.name));
   }
 }
 

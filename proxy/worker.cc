@@ -326,9 +326,11 @@ void Worker::on_session_open(ClientSession& session) {
     event_add(keep_alive_.get(), &kKeepAlive);
   }
   static base::LogLimit limit(kMaxSessionLogLines);
+  const Backend& backend = context_.config->backends[index_of(session)];
   base::log_limited(limit, kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
-                    base::field("backend", session.options().address),
-                    base::field("layout", session.grant().layout.to_string()), base::field("facts", session.facts()));
+                    backend.to_string(), base::field("layout", session.grant().layout.to_string()),
+                    base::field("facts", session.facts()), base::field("backend", backend.address),
+                    base::field("backend_name", backend.name));
   const bool is_first = session.generation() == 1;
   if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
 }
@@ -342,14 +344,16 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   };
   static std::array<OneLine, kMaxBackends> log_limits;
   const auto worker = base::field("worker", number_);
-  const auto backend = base::field("backend", session.options().address);
+  const Backend& lost = context_.config->backends[index_of(session)];
+  const auto backend = base::field("backend", lost.address);
+  const auto name = base::field("backend_name", lost.name);
   if (was_open) {
     static base::LogLimit limit(kMaxSessionLogLines);
-    base::log_limited(limit, kSessionLost, "worker {}: session with {} lost: {}", worker, backend,
-                      base::field("why", why));
+    base::log_limited(limit, kSessionLost, "worker {}: session with {} lost: {}", worker, lost.to_string(),
+                      base::field("why", why), backend, name);
   } else {
-    base::log_limited(log_limits[index_of(session)], kNoSession, "worker {}: no session with {}: {}", worker, backend,
-                      base::field("why", why));
+    base::log_limited(log_limits[index_of(session)], kNoSession, "worker {}: no session with {}: {}", worker,
+                      lost.to_string(), base::field("why", why), backend, name);
   }
 }
 

@@ -225,9 +225,16 @@ const Egret = (() => {
     const match = { backend: name };
     const rpc = step.buckets("egret_proxy_rpc_seconds", match);
     return {
-      name, up: step.now.sum("egret_proxy_backend_up", match), sessions: step.now.sum("egret_proxy_backend_sessions", match),
+      name, address: label_of(step.now, "egret_proxy_backend_info", "address", match), up: step.now.sum("egret_proxy_backend_up", match), sessions: step.now.sum("egret_proxy_backend_sessions", match),
       ...lane_figures(step, match), p50: quantile(0.5, rpc), p99: quantile(0.99, rpc),
     };
+  }
+
+  function label_of(scrape, name, label, match) {
+    for (const sample of scrape.series(name).values()) {
+      if (matches(sample, match) && sample.labels.has(label)) return sample.labels.get(label);
+    }
+    return null;
   }
 
   // Sums over all lanes are made once a lane, not once a backend and lane: 64 backends of 64 lanes are a page, too.

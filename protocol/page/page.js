@@ -135,6 +135,7 @@
     title: "Backends", rows: (f) => f.backends, key: (b) => b.name, spark: (b) => b.ops, about: backends_about, none: "No backend is known yet.",
     columns: [
       column("backend", (b) => b.name, (name) => name, { word: true }),
+      column("address", (b) => b.address, (address) => address === null ? UNKNOWN : address, { word: true }),
       column("state", (b) => b.up, (_, b) => backend_state(b)[1], { word: true, cell: (b) => backend_state(b)[0] }),
       column("sessions", (b) => b.sessions, whole_text), column("ops/s", (b) => b.ops, count_text), { title: "ops/s, five minutes", spark: true },
       column("p50", (b) => seconds_of(b.p50), (_, b) => latency_text(b.p50)), column("p99", (b) => seconds_of(b.p99), (_, b) => latency_text(b.p99)), ...LANE_COLUMNS,

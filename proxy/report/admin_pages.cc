@@ -91,7 +91,7 @@ Answer AdminPages::readiness(ReadyWhen when) const {
     const size_t open = open_sessions(stats_, backend);
     any |= open > 0;
     if (open < workers) ++down;
-    lines += "backend " + config->backends[backend].name + ": " + (open == workers ? "up" : "down") + ", " +
+    lines += "backend " + config->backends[backend].to_string() + ": " + (open == workers ? "up" : "down") + ", " +
              std::to_string(open) + " of " + base::counted(workers, "worker") + " have a session\n";
   }
   if (!any) return {.status = kUnavailable, .body = "no backend is up\n" + lines};

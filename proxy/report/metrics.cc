@@ -132,8 +132,10 @@ std::vector<MetricRow> make_table() {
                    "From a message sent to its response taken in, by which all its ops are answered.",
                    {"backend"}});
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
-  table.push_back(
-      {"egret_proxy_backend_info", kGauge, "Always 1; `transport` is shm or rdma.", {"backend", "transport"}});
+  table.push_back({"egret_proxy_backend_info",
+                   kGauge,
+                   "Always 1; `transport` is shm or rdma, `address` where the backend of that name is.",
+                   {"backend", "transport", "address"}});
   table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_deliveries_total",
                    kCounter,
@@ -206,7 +208,7 @@ void add_backend(MetricPage& page, const ProxyState& source, size_t backend, con
   }
   page.add("egret_proxy_rpc_seconds", admin::add_up(durations), {name});
   page.add("egret_proxy_backend_up", sessions == source.workers.size() ? 1 : 0, {name});
-  page.add("egret_proxy_backend_info", 1, {name, its.address.substr(0, its.address.find(':'))});
+  page.add("egret_proxy_backend_info", 1, {name, its.address.substr(0, its.address.find(':')), its.address});
   page.add("egret_proxy_backend_sessions", figure(sessions), {name});
   page.add("egret_proxy_deliveries_total", figure(deliveries), {name});
   for (uint32_t lane = 0; lane < lanes_of(source, backend); ++lane) add_lane(page, source, backend, name, lane);

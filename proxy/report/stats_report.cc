@@ -235,11 +235,12 @@ void add_lane_totals(std::string& text, const ProxyState& source) {
 }
 
 // The lanes of one backend, over the workers. A worker may know fewer lanes than another: it has not connected yet.
-void add_lanes(std::string& text, const ProxyState& source, size_t backend, const std::string& address) {
+void add_lanes(std::string& text, const ProxyState& source, size_t backend, const Backend& its) {
   const std::string prefix = "backend:" + number(backend) + ":";
   uint32_t lanes = 0;
   for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
-  add_row(text, prefix + "address", address);
+  add_row(text, prefix + "name", its.name);
+  add_row(text, prefix + "address", its.address);
   for (uint32_t lane = 0; lane < lanes; ++lane) {
     std::vector<const rpc::LaneCounters*> workers;
     for (const auto& worker : source.workers) {
@@ -272,7 +273,7 @@ std::string lanes_report(const ProxyState& source) {
   std::string text;
   const auto config = source.config.get();
   for (size_t backend = 0; backend < config->backends.size(); ++backend) {
-    add_lanes(text, source, backend, config->backends[backend].address);
+    add_lanes(text, source, backend, config->backends[backend]);
   }
   return text.append(memcache::kEnd);
 }

@@ -282,13 +282,13 @@ class Pages(WithEgret):
 
     def test_ready_is_who_has_a_backend(self):
         self.assertEqual(get(self.egret.proxy_admin, "/healthz"), (200, "ok\n"))
-        wait_for(lambda: get(self.egret.proxy_admin, "/readyz") == (200, "ready\nbackend one: up, 2 of 2 workers have a session\n"), "readiness")
+        wait_for(lambda: get(self.egret.proxy_admin, "/readyz") == (200, f"ready\nbackend one (shm:{self.egret.folder}/backend.sock): up, 2 of 2 workers have a session\n"), "readiness")
         self.assertEqual(get(self.egret.backend_admin, "/readyz")[0], 200)
         self.egret.backend.process.kill()
         self.egret.backend.process.wait()
         status, said = wait_for(lambda: (answer := get(self.egret.proxy_admin, "/readyz"))[0] != 200 and answer, "the proxy not to be ready")
         self.assertEqual(status, 503)
-        self.assertIn("no backend is up\nbackend one: down, ", said)
+        self.assertIn("no backend is up\nbackend one (", said)
         self.assertEqual(get(self.egret.proxy_admin, "/healthz"), (200, "ok\n"))
 
     def test_many_scrapes_at_once_are_all_answered(self):

@@ -25,6 +25,7 @@ def proxy_text(tick, backends=3, start=1000):
     lines += histogram(p + "request_seconds", "", [0.0001, 0.001, 0.01], [tick * 500, tick * 480, tick * 15, tick * 5])
     for b in range(backends):
         name, up = f'backend="cache-{b}"', 0 if b == 1 else 1
+        lines.append(f'{p}backend_info{{{name},transport="rdma",address="rdma:10.0.0.{b}:11311"}} 1')
         lines += [f"{p}backend_up{{{name}}} {up}", f"{p}backend_sessions{{{name}}} {2 * up}"]
         lines += histogram(p + "rpc_seconds", name, [0.00001, 0.0001], [tick * 70 * up, tick * 29 * up, tick * up])
         for lane in range(2):

@@ -202,6 +202,7 @@ def test_once_json_is_one_object(proxy):
     assert up["up"] and up["hit_ratio"] == 0.75 and up["delete"] == 0 and up["touch"] is None and up["connections"] == 12
     assert up["p50"] == {"seconds": pytest.approx(0.0001), "beyond": False} and up["p999"] == {"seconds": 0.01, "beyond": True}
     assert [b["up"] for b in up["backends"]] == [1, 0, 1] and up["backends"][2]["ops_per_message"] == 8
+    assert [b["address"] for b in up["backends"]] == [f"rdma:10.0.0.{number}:11311" for number in range(3)]
     assert (down["up"], down["address"]) == (False, f"127.0.0.1:{port}") and "connect" in down["error"]
 
 

@@ -141,6 +141,8 @@ TEST_CASE("a pool: weights and names, which are the addresses' own if not given"
   check(1, "shm:@b", "@b", 1000);
   check(2, "shm:/run/c", "10.0.0.1:11211", 2);
   check(3, "shm:d", "shm:/run/a", 1);
+  CHECK(config.backends[0].to_string() == "shm:/run/a");
+  CHECK(config.backends[2].to_string() == "10.0.0.1:11211 (shm:/run/c)");
 }
 
 TEST_CASE("a backend on another host is named as libmemcached names a server") {

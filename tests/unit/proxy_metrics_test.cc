@@ -86,8 +86,8 @@ TEST_CASE("figures are those of all workers, by backend and lane") {
   CHECK(series.at("egret_proxy_backend_up{backend=\"one\"}") == "1");
   CHECK(series.at("egret_proxy_backend_up{backend=\"two\"}") == "0");  // one worker has none
   CHECK(series.at("egret_proxy_backend_sessions{backend=\"two\"}") == "1");
-  CHECK(series.at("egret_proxy_backend_info{backend=\"one\",transport=\"shm\"}") == "1");
-  CHECK(series.at("egret_proxy_backend_info{backend=\"two\",transport=\"rdma\"}") == "1");
+  CHECK(series.at("egret_proxy_backend_info{backend=\"one\",transport=\"shm\",address=\"shm:/a\"}") == "1");
+  CHECK(series.at("egret_proxy_backend_info{backend=\"two\",transport=\"rdma\",address=\"rdma:[::1]:2\"}") == "1");
   CHECK(series.at("egret_proxy_lane_fetches_total{backend=\"two\",lane=\"1\"}") == "24");
   CHECK(series.at("egret_proxy_rpc_seconds_count{backend=\"two\"}") == "1");
   CHECK(series.at("egret_proxy_rpc_seconds_count{backend=\"one\"}") == "0");

@@ -216,6 +216,8 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   proxy.sessions[0][0].lane(1).mode.set(2);
   proxy.sessions[0][0].lane(1).fetch_size.set(320);
   auto rows = rows_of(lanes_report(proxy.source));
+  CHECK(rows.at("backend:0:name") == "/a");
+  CHECK(rows.at("backend:1:name") == "two");
   CHECK(rows.at("backend:0:address") == "shm:/a");
   CHECK(rows.at("backend:1:address") == "rdma:[::1]:2");
   CHECK(rows.at("backend:0:lane:0:fetches") == "23");
@@ -224,7 +226,7 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   CHECK(rows.at("backend:0:lane:1:mode") == "reply");
   CHECK(rows.at("backend:0:lane:1:fetch_size") == "320");
   CHECK(rows.at("backend:0:lane:1:switches_to_reply") == "0");
-  CHECK(rows.size() == 2 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
+  CHECK(rows.size() == 4 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
   reset_stats(proxy.source);
   rows = rows_of(lanes_report(proxy.source));
   CHECK(rows.at("backend:0:lane:1:fetches") == "0");

@@ -178,10 +178,17 @@ std::string version_of(const SampleSet& samples) {
   return {};
 }
 
+std::string address_of(const SampleSet& backend) {
+  for (const auto& [written, sample] : backend.series("egret_proxy_backend_info")) {
+    if (const std::string* address = sample->label("address")) return *address;
+  }
+  return {};
+}
+
 void add_backends(const Step& step, Figures& figures) {
   for (const Step::Part& backend : step.by_label("backend")) {
     const Step own = backend.step();
-    figures.parts.push_back({std::string(backend.value), {}, values_of(kBackends, own)});
+    figures.parts.push_back({std::string(backend.value), {}, values_of(kBackends, own), address_of(own.now())});
     for (const Step::Part& lane : own.by_label("lane")) {
       figures.lanes.push_back({std::string(backend.value), std::string(lane.value), values_of(kLanes, lane.step())});
     }

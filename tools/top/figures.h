@@ -52,6 +52,7 @@ struct PartFigures {
   std::string name;    // the backend, or the partition
   std::string lane{};  // of a lane
   Values values;
+  std::string address{};  // of a backend; empty: not told
 };
 
 struct Figures {

@@ -49,9 +49,10 @@ std::string values_json(std::span<const FigureRow> table, const Values& values) 
 std::string parts_json(std::span<const FigureRow> table, const std::vector<PartFigures>& parts, std::string_view name) {
   std::string json;
   for (const PartFigures& part : parts) {
+    const std::string address = part.address.empty() ? "" : fmt::format("\"address\": {}, ", json_string(part.address));
     const std::string lane = part.lane.empty() ? "" : fmt::format("\"lane\": {}, ", json_string(part.lane));
-    json += fmt::format("{}{{{}: {}, {}{}}}", json.empty() ? "" : ", ", json_string(name), json_string(part.name), lane,
-                        values_json(table, part.values));
+    json += fmt::format("{}{{{}: {}, {}{}{}}}", json.empty() ? "" : ", ", json_string(name), json_string(part.name), address,
+                        lane, values_json(table, part.values));
   }
   return "[" + json + "]";
 }

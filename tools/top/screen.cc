@@ -17,6 +17,7 @@ constexpr std::string_view kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆"
 constexpr std::string_view kPlotLevels = "_.:-=+*#";
 constexpr size_t kPlotColumns = 40;
 constexpr size_t kMaxNameColumns = 28;
+constexpr size_t kMaxAddressColumns = 60;
 
 // A line of figures of the daemon: what it is about, and the rows of its table. An "of" goes with the figure before it.
 struct FigureLine {
@@ -202,11 +203,14 @@ void add_parts(const Figures& figures, const Choices& choices, std::vector<Line>
   head.push_back(heading(lanes ? "LANE" : is_proxy ? "BACKEND" : "PARTITION", 0));
   for (size_t column = 0; column < rows.size(); ++column)
     head.push_back(heading(title_of(table[rows[column]]), column + 1));
+  const bool has_addresses = std::ranges::any_of(parts, [](const PartFigures& part) { return !part.address.empty(); });
+  if (has_addresses) head.push_back({"ADDRESS", Style::kHeading});
   for (const PartFigures* part : sorted(parts, rows, choices)) {
     auto& row = grid.emplace_back();
     const std::string name = printable(part->name, kMaxNameColumns);
     row.push_back({lanes ? name + " " + printable(part->lane, 8) : name});
     for (const size_t figure_row : rows) row.push_back(cell_of(table, part->values, figure_row));
+    if (has_addresses) row.push_back({printable(part->address, kMaxAddressColumns), Style::kSoft});
   }
   add_grid(grid, lines);
 }
