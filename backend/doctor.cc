@@ -162,4 +162,14 @@ Findings examine(const Config& config) {
   return findings;
 }
 
+std::string listen_advice(const Config& config) {
+  Findings findings;
+  for (const std::string& address : config.listen) transport::check_listen(address, findings);
+  std::string advice;
+  for (const base::Finding& finding : findings.all()) {
+    if (finding.verdict == base::Verdict::kFailure) advice += " => " + finding.advice;
+  }
+  return advice;
+}
+
 }  // namespace egret::backend

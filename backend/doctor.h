@@ -23,4 +23,7 @@ HugePages look_at_huge_pages();
 // Whether a store of so much memory will have some.
 void check_huge_pages(const HugePages& offered, const Config& config, base::Findings& findings);
 
+// What to do where an address of `listen` cannot be listened on: the end of a line that says so, or nothing.
+std::string listen_advice(const Config& config);
+
 }  // namespace egret::backend

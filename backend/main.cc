@@ -27,6 +27,11 @@
 namespace egret::backend {
 namespace {
 
+// For whoever starts the program by hand, without the folder that the package makes.
+constexpr const char* kTryItElsewhere =
+    "; or, to try it: egret-backend --set listen=shm:/tmp/egret.sock and egret-proxy --set "
+    "backends=shm:/tmp/egret.sock";
+
 base::Status check(const base::Options& options) {
   return resolve_config(options).status();
 }
@@ -43,7 +48,9 @@ int serve(const Config& config, base::Reloader& reloader) {
   PostOffice mail(config.partitions + 1);
   Control control(config, identity, mail, reloader);
   if (base::Status listening = control.listen(); !listening) {
-    return base::fail_start("egret-backend", listening.message());
+    std::string advice = listen_advice(config);
+    if (!advice.empty() && !reloader.in_force().is_given("listen")) advice += kTryItElsewhere;
+    return base::fail_start("egret-backend", listening.message() + advice);
   }
   auto executors = open_stores(config, identity.hash_seed, clock);
   if (!executors) {

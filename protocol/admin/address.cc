@@ -52,6 +52,10 @@ Expected<std::vector<UniqueFd>> listen_tcp(const Address& address) {
       sockets.push_back(std::move(socket));
     } else if (base::is_absent(errno)) {
       absent = errno;
+    } else if (errno == EADDRINUSE) {
+      return Status::error(what +
+                           ": in use by another process, perhaps by a daemon of the same kind on this host: give " +
+                           "each its own address by the option admin (port 0: a free one; empty: none)");
     } else {
       return Status::system_error(what, errno);
     }

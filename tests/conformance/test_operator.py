@@ -1,14 +1,17 @@
 """What an operator is told: by --doctor, --check-config, the log and the admin pages, when something is not as it should be."""
 
+import os
 import re
 import signal
+import socket
+import subprocess
 import urllib.error
 import urllib.request
 
 import pytest
 
 from doctor import doctor
-from servers import SLACK, SUT, Egret, EgretPool, ask, free_port, wait_for
+from servers import SLACK, SUT, Egret, EgretPool, egret_binary, free_port, wait_for
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="what Egret's daemons say")
 
@@ -80,3 +83,36 @@ def test_a_file_of_passwords_that_everybody_may_read_is_warned_of(tmp_path):
         wait_for(lambda: proxy.log().count(f"warning: {warning}") == 2, "the warning at a reload")
     finally:
         egret.stop()
+
+
+# --- at the start
+
+def run(name, *settings):
+    """A daemon that is expected to end at once: its standard error."""
+    argv = [egret_binary(name)] + [word for setting in settings for word in ("--set", setting)]
+    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=30 * SLACK, check=False)
+    assert done.returncode == 1 and not done.stdout, done
+    return done.stderr
+
+
+def test_a_backend_whose_folder_is_missing_says_what_to_do(tmp_path):
+    said = run("egret-backend", f"listen=shm:{tmp_path}/none/backend.sock", "admin=")
+    assert said.count("\n") == 1 and said.endswith(f"install -d -o {os.geteuid()} {tmp_path}/none)\n"), said
+    assert said.startswith(f"egret-backend: cannot listen on shm:{tmp_path}/none/backend.sock: No such file or directory => make it"), said
+
+
+@pytest.mark.skipif(os.path.exists("/run/egret"), reason="the default folder exists here")
+def test_a_bare_backend_says_how_to_try_it_without_the_default_folder():
+    said = run("egret-backend", "admin=")
+    assert said.startswith("egret-backend: cannot listen on shm:/run/egret/backend.sock: No such file or directory => make it"), said
+    assert "egret-backend --set listen=shm:/tmp/egret.sock and egret-proxy --set backends=shm:/tmp/egret.sock" in said
+
+
+@pytest.mark.parametrize("name", ["egret-backend", "egret-proxy"])
+def test_a_second_daemon_at_the_same_admin_address_is_told_of_the_option(name, tmp_path):
+    with socket.socket() as first:
+        first.bind(("127.0.0.1", 0))
+        first.listen()
+        address = "127.0.0.1:%d" % first.getsockname()[1]
+        said = run(name, f"listen={'shm' if name == 'egret-backend' else 'unix'}:{tmp_path}/x.sock", f"admin={address}")
+    assert f"admin: cannot listen on {address}: in use by another process, perhaps by a daemon of the same kind on this host: give each its own" in said
