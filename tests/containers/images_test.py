@@ -5,7 +5,7 @@
 
 All of it is kept in build/release/containers (EGRET_BUILD: another build folder), nothing in this host's own storage. Ports are this host's: containers get no network of their own.
 """
-import contextlib, json, os, pathlib, resource, shutil, socket, subprocess, time, unittest
+import contextlib, json, os, pathlib, re, resource, shutil, socket, subprocess, time, unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build/release")).resolve()
@@ -14,6 +14,7 @@ STORAGE = ["--root", str(WORK / "storage"), "--runroot", str(WORK / "run")]
 BASE = "docker.io/library/debian:12"
 TARGETS = ("backend", "proxy", "memcached")
 MOST_ABOVE_BASE = 40_000_000
+MOST_OFF_DOCUMENT_MB = 1
 PATIENCE_SECONDS = 60
 MOST_OF_A_LIMIT = 4096  # podman's own are more than whoever runs this may have
 ENVIRONMENT = os.environ | {"DISABLE_HC_SYSTEMD": "true"}  # health checks are made here, not by timers of a systemd
@@ -71,6 +72,11 @@ def context():
 def build(tree, target, *more):
     buildah("bud", "--isolation", "chroot", "--pull-never", "--layers", "--format", "docker", "--ignorefile", tree / "docker/Dockerfile.dockerignore",
             "-f", tree / "docker/Dockerfile", *more, "--target", target, "-t", f"egret-{target}", tree)
+
+
+def documented_size(target):
+    """MB above Debian's slim image, as docker/README.md has it."""
+    return float(re.search(rf"egret-{target} ([0-9.]+) MB", (ROOT / "docker/README.md").read_text())[1])
 
 
 def free_port():
@@ -166,6 +172,7 @@ class Images(unittest.TestCase):
         for target in TARGETS:
             print(f"egret-{target}: {(size(f'egret-{target}') - base) / 1e6:.1f} MB above Debian's {base / 1e6:.0f} MB")
             self.assertLess(size(f"egret-{target}") - base, MOST_ABOVE_BASE)
+            self.assertAlmostEqual((size(f"egret-{target}") - base) / 1e6, documented_size(target), delta=MOST_OFF_DOCUMENT_MB, msg="docker/README.md says otherwise")
 
 
 if __name__ == "__main__":
