@@ -86,10 +86,10 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kChoice,
      .default_value = "auto",
      .help =
-         "on: each partition thread stays on a CPU of its own. follow: it sits on the CPU of the worker it serves, if "
-         "that is one on this host: the least CPU for each request, and one CPU's throughput for the two. off: the "
-         "scheduler decides. auto: on when there are CPUs enough for all, follow on two CPUs with one partition, else "
-         "off.",
+         "on: each partition thread stays on a CPU of its own. follow: share the local worker's CPU, the cheapest per "
+         "request, but both are limited to one CPU. off: the scheduler decides. auto: on when there are CPUs enough "
+         "for "
+         "all, follow on two CPUs with one partition, else off.",
      .choices = "auto|on|off|follow"},
     {.name = "window",
      .type = OptionType::kInteger,
@@ -153,8 +153,8 @@ constexpr OptionRow kTable[] = {
      .default_value = "0",
      .help =
          "How long a lane is polled without a request before it falls asleep. 0: 1ms when there are CPUs enough for "
-         "every busy thread (over rdma: for every partition), else 5us. Lanes of proxies on this host fall asleep at "
-         "once while most of that is in vain.",
+         "every busy thread (over rdma: for every partition), else 5us. Lanes of proxies on this host skip "
+         "polling while it rarely finds a request.",
      .max = 1'000'000'000,
      .applied_by = kReload},
     {.name = "park_always",
@@ -186,16 +186,18 @@ Status parse_uids(const Options& options, std::vector<uint32_t>& uids) {
 }
 
 Status check_memory(const Options& options, const Config& config) {
-  const uint64_t each = config.memory / config.partitions;
-  const std::string shares = config.partitions == 1 ? ""
-                                                    : ": " + std::to_string(config.partitions) + " partitions have " +
-                                                          size_text(each) + " each";
-  if (each < store::least_memory(config.item_size_max))
-    return options.error("memory", "too small" + shares + "; " + store::least_memory_text(config.item_size_max));
-  if (config.memory > store::kMaxMemory * config.partitions)
-    return options.error("memory",
-                         "too large" + shares + "; a partition takes at most " + size_text(store::kMaxMemory));
-  return Status::ok();
+  const uint64_t least = store::least_memory(config.item_size_max);
+  const bool has_several = config.partitions > 1;
+  if (config.memory / config.partitions < least) {
+    return options.error("memory", "too small: with item_size_max=" + size_text(config.item_size_max) +
+                                       (has_several ? " and partitions=" + std::to_string(config.partitions) : "") +
+                                       " use at least " + size_text(least * config.partitions) +
+                                       ", or lower item_size_max" + (has_several ? " or partitions" : ""));
+  }
+  const uint64_t most = store::kMaxMemory * config.partitions;
+  if (config.memory <= most) return Status::ok();
+  return options.error("memory", "too large: with partitions=" + std::to_string(config.partitions) + " use at most " +
+                                     size_text(most) + ", or more partitions");
 }
 
 // Of what can be seen now. That the files themselves can be had shows when they are opened.

@@ -34,9 +34,8 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kList,
      .default_value = "tcp:127.0.0.1:11211",
      .help = "Where memcached clients connect: tcp:HOST:PORT (IPv6 in brackets; HOST *: every address), "
-             "tls:HOST:PORT, unix:PATH. Sockets that systemd passes (egret-proxy.socket) serve the addresses they "
-             "have, and "
-             "stand in for the default.",
+             "tls:HOST:PORT, unix:PATH. Sockets passed by systemd (egret-proxy.socket) keep their addresses "
+             "and replace the default.",
      .min = 1,
      .max = 16,
      .applied_by = kReload},
@@ -245,16 +244,16 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kDuration,
      .default_value = "0",
      .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered. 0: 20us "
-             "when there are CPUs enough for every busy thread, else 2us. Of a backend on this host, it sleeps at once "
-             "while most of that is in vain.",
+             "when there are CPUs enough for every busy thread, else 2us. With a local backend, the worker skips "
+             "spinning while spinning rarely pays.",
      .max = kSecond / 100,
      .applied_by = kReload},
     {.name = "max_refetches",
      .type = OptionType::kInteger,
      .default_value = "5",
-     .help = "R: a lane that twice in a row needed more refetches asks to have results delivered (on shm a refetch is "
-             "charged "
-             "per 2us waited).",
+     .help =
+         "After two responses in a row that each needed more than this many extra reads, the lane asks the backend to "
+         "push results. Over shm each 2us of waiting counts as one extra read.",
      .min = 0,
      .max = 1000,
      .applied_by = kReload},

@@ -82,9 +82,10 @@ void check_backend(const Config& config, const Backend& backend, Findings& findi
   if (attempt.has_opened()) return findings.ok(subject, "gives a session: " + attempt.what());
   const bool is_refusal = attempt.what().starts_with("refused") || attempt.what().starts_with("the backend");
   findings.fail(subject, attempt.what(),
-                is_refusal ? "it is there, and says why; the rest tells egret-backend --doctor on its host"
-                           : "see that egret-backend runs there, listens on this address, and that no firewall is "
-                             "between (its host: egret-backend --doctor)");
+                is_refusal
+                    ? "the backend is reachable but refused us (reason above); run egret-backend --doctor on its host"
+                    : "see that egret-backend runs there, listens on this address, and that no firewall is "
+                      "between (its host: egret-backend --doctor)");
 }
 
 // --- where clients connect

@@ -34,18 +34,14 @@ uint64_t least_memory(uint32_t item_size_max) {
   return std::max({kMinMemory, 2 * uint64_t{item_size_max}, kLeastPages * kPageSize + item_size_max});
 }
 
-std::string least_memory_text(uint32_t item_size_max) {
-  return "items of up to " + base::size_text(item_size_max) + " need " + base::size_text(least_memory(item_size_max)) +
-         ": twice that size, or that and " + base::size_text(kLeastPages * kPageSize) +
-         " if it is more, and at least " + base::size_text(kMinMemory);
-}
-
 base::Expected<std::unique_ptr<Store>> Store::create(const StoreConfig& config) {
   EGRET_CHECK(config.clock != nullptr);
   EGRET_CHECK(config.cas_stride > 0 && config.cas_offset < config.cas_stride && config.first_version > 0);
-  if (config.memory_limit < least_memory(config.item_size_max)) {
+  const uint64_t least = least_memory(config.item_size_max);
+  if (config.memory_limit < least) {
     return base::Status::error("a partition's memory of " + base::size_text(config.memory_limit) +
-                               " is too small: " + least_memory_text(config.item_size_max));
+                               " is too small: items of up to " + base::size_text(config.item_size_max) +
+                               " need at least " + base::size_text(least));
   }
   if (config.memory_limit > kMaxMemory) {
     return base::Status::error("a partition's memory of " + base::size_text(config.memory_limit) +

@@ -67,9 +67,8 @@ struct StoreConfig {
 
 inline constexpr uint64_t kMinMemory = 1u << 20;
 inline constexpr uint64_t kMaxMemory = kPageSize * kMaxPages;
-// What a store for such items needs at least, and why, in words.
+// The least memory that a store for items of up to this size needs, in bytes.
 uint64_t least_memory(uint32_t item_size_max);
-std::string least_memory_text(uint32_t item_size_max);
 
 class Store {
  public:

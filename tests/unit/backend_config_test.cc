@@ -60,9 +60,10 @@ TEST_CASE("partitions: one for each 64 MiB, at most half of the CPUs, each with 
   CHECK(config_of({"partitions=3"}).partitions == 3);
   const std::string error = error_of({"memory=4MiB", "partitions=3"});
   CHECK(error ==
-        "--set memory=4MiB: memory: too small: 3 partitions have 1398101B each; items of up to 1MiB need 2MiB: twice "
-        "that "
-        "size, or that and 512KiB if it is more, and at least 1MiB");
+        "--set memory=4MiB: memory: too small: with item_size_max=1MiB and partitions=3 use at least 6MiB, or lower "
+        "item_size_max or partitions");
+  CHECK(error_of({"memory=1MiB"}) ==
+        "--set memory=1MiB: memory: too small: with item_size_max=1MiB use at least 2MiB, or lower item_size_max");
 }
 
 TEST_CASE("the least memory that is accepted is enough for a store, and a byte less is refused") {
@@ -81,7 +82,7 @@ TEST_CASE("the least memory that is accepted is enough for a store, and a byte l
     if (least > 1 << 20) CHECK_FALSE(error_of({item, "memory=" + std::to_string(least - 1)}).empty());
     CHECK(config_of({item, "memory=" + std::to_string(least)}).partitions == 1);
   }
-  CHECK(error_of({"memory=300GiB", "partitions=1"}).find("memory: too large; a partition takes at most 256GiB") !=
+  CHECK(error_of({"memory=300GiB", "partitions=1"}).find("memory: too large: with partitions=1 use at most 256GiB") !=
         std::string::npos);
   CHECK(config_of({"memory=256GiB", "partitions=1"}).partitions == 1);
 }
