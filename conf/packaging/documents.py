@@ -76,8 +76,14 @@ def daemon_page(program):
     for flag, text in arguments:
         body += tagged(flag, text)
     body += [".SH OPTIONS", roff(f"Keys of the file of --config, /etc/egret/{program}.yaml for the unit, or of --set:")]
-    for name, kind, default, applied_by, text in table(program):
-        body += tagged(name, f"{text} ({kind}; default {default or 'empty'}; applied by a {applied_by})")
+    body += [".PP", "Most operators set only those marked (usual); the others are right as they are until a figure says otherwise."]
+    shown = None
+    for name, group, kind, default, applied_by, text in table(program):
+        group, _, usual = group.partition(", ")
+        if group != shown:
+            body.append(f".SS {roff(group[0].upper() + group[1:])}")
+            shown = group
+        body += tagged(name, f"{'(usual) ' if usual else ''}{text} ({kind}; default {default or 'empty'}; applied by a {applied_by})")
     body += [".SH SIGNALS", "SIGTERM and SIGINT end it, with status 0."]
     body.append("SIGHUP has it read its options and their files again, and apply those that a reload applies; if anything is wrong, "
                 "it says so and nothing changes.")
@@ -131,7 +137,7 @@ def completion(program, is_daemon):
         rows = table(program)
         own = sorted({flag.split()[0] for flag, _ in daemon_parts(program)[1]})
         values = "".join(f"        {name}=*) COMPREPLY=($(compgen -P '{name}=' -W '{' '.join(choices(kind))}' -- \"${{cur#*=}}\")) ;;\n"
-                         for name, kind, *_ in rows if choices(kind))
+                         for name, _, kind, *_ in rows if choices(kind))
         sets = SETS.format(values=values, keys=" ".join(f"{row[0]}=" for row in rows))
     return COMPLETION.format(program=program, name=program.replace("-", "_"), sets=sets, flags=" ".join(own))
 

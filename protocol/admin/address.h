@@ -34,7 +34,8 @@ constexpr base::OptionRow option_row(std::string_view default_address) {
               "is 200 "
               "only while every backend is up) and a page to look at (/) are served over HTTP, to whoever can connect: "
               "HOST:PORT (IPv6 in brackets; HOST *: every address) or unix:PATH. Empty: nowhere.",
-          .max = base::kMaxTextBytes};
+          .max = base::kMaxTextBytes,
+          .group = base::OptionGroup::kObservability};
 }
 
 // The option, as a daemon was given it.

@@ -40,6 +40,19 @@ enum class OptionType : uint8_t {
 // What makes a changed value take effect: SIGHUP, or a restart alone.
 enum class AppliedBy : uint8_t { kRestart, kReload };
 
+// What an option is about: --help, the documents and the YAML file show options by group, in this order, which is also
+// the order of a daemon's table.
+enum class OptionGroup : uint8_t {
+  kListening,  // where it is reached, and by whom
+  kBackends,   // what it connects to
+  kMemory,
+  kLimits,
+  kTls,
+  kRdma,
+  kObservability,
+  kExpert,  // right as it is for nearly everybody: `measured_by` says what shows the effect of a change
+};
+
 inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 // Tables are constants that live as long as the program. Designated initialisers read best:
@@ -53,6 +66,9 @@ struct OptionRow {
   int64_t max = kNoLimit;
   std::string_view choices{};  // kChoice: "auto|on|off"
   AppliedBy applied_by = AppliedBy::kRestart;
+  OptionGroup group = OptionGroup::kExpert;
+  bool is_usual = false;           // one of the few that most operators set
+  std::string_view measured_by{};  // kExpert: the command or the metrics that show what a change does
 };
 
 inline constexpr size_t kMaxConfigBytes = 1u << 20;  // of a YAML file
@@ -116,10 +132,15 @@ class Options {
   std::vector<Value> values_;  // same order as the table
 };
 
+// How sizes and durations are written, a sentence each, for people.
+inline constexpr std::string_view kUnitsOfValues =
+    "Sizes: 64MiB, also written 64M or 64MB: units are powers of 1024. Durations: 100us, 2ms, 1s, 5m, 1h.";
+
 // What may be written for this option, as a sentence goes on after "expected": "an integer from 0 to 64".
 std::string expectation(const OptionRow& row);
 
-// The table for `--help`: name, type, default and wrapped help, `width` columns at most.
+// The table for `--help`, by group: name (with a * if most operators set it), type, default and wrapped help, `width`
+// columns at most.
 std::string help_text(std::span<const OptionRow> table, size_t width = 100);
 
 // The table as GitHub's Markdown, for docs/reference.

@@ -94,6 +94,49 @@ std::string yaml_value(const OptionRow& row) {
   return row.type == OptionType::kText ? quoted(row.default_value, kMaxTextBytes) : std::string(row.default_value);
 }
 
+// The group as a heading of --help, and as a word of a table's cell.
+struct GroupText {
+  std::string_view heading;
+  std::string_view word;
+};
+
+GroupText group_text(OptionGroup group) {
+  switch (group) {
+    case OptionGroup::kListening:
+      return {"Listening", "listening"};
+    case OptionGroup::kBackends:
+      return {"Backends", "backends"};
+    case OptionGroup::kMemory:
+      return {"Memory", "memory"};
+    case OptionGroup::kLimits:
+      return {"Limits", "limits"};
+    case OptionGroup::kTls:
+      return {"TLS", "TLS"};
+    case OptionGroup::kRdma:
+      return {"RDMA", "RDMA"};
+    case OptionGroup::kObservability:
+      return {"Observability", "observability"};
+    case OptionGroup::kExpert:
+      return {"Expert: change one only with a measurement before and after", "expert"};
+  }
+  return {};
+}
+
+// Calls heading(group) before the first row of each group, and row(row) for each row.
+template <typename Heading, typename Row>
+void for_each_by_group(std::span<const OptionRow> table, const Heading& heading, const Row& row) {
+  for (size_t index = 0; index < table.size(); ++index) {
+    if (index == 0 || table[index].group != table[index - 1].group) heading(table[index].group);
+    row(table[index]);
+  }
+}
+
+std::string whole_help(const OptionRow& row) {
+  std::string help(row.help);
+  if (!row.measured_by.empty()) help += " Measured by: " + std::string(row.measured_by) + ".";
+  return help;
+}
+
 const char* applied_by_text(const OptionRow& row) {
   return row.applied_by == AppliedBy::kReload ? "reload" : "restart";
 }
@@ -128,37 +171,44 @@ std::string expectation(const OptionRow& row) {
 
 std::string help_text(std::span<const OptionRow> table, size_t width) {
   std::string out;
-  for (const OptionRow& row : table) {
-    out += "  " + std::string(row.name) + " (" + type_text(row) + "; default " +
+  const auto heading = [&](OptionGroup group) {
+    out += (out.empty() ? "" : "\n") + std::string(group_text(group).heading) + "\n\n";
+  };
+  for_each_by_group(table, heading, [&](const OptionRow& row) {
+    out += "  " + std::string(row.name) + (row.is_usual ? "*" : "") + " (" + type_text(row) + "; default " +
            (row.default_value.empty() ? "empty" : std::string(row.default_value)) + "; applied by a " +
            applied_by_text(row) + ")\n";
-    out += wrapped(row.help, width, "      ");
-  }
+    out += wrapped(whole_help(row), width, "      ");
+  });
   return out;
 }
 
 std::string help_markdown(std::span<const OptionRow> table) {
-  std::string out = "| option | type | default | applied by | what it does |\n| --- | --- | --- | --- | --- |\n";
+  std::string out =
+      "| option | group | type | default | applied by | what it does |\n| --- | --- | --- | --- | --- | --- |\n";
   for (const OptionRow& row : table) {
-    out += "| `" + std::string(row.name) + "` | " + markdown_cell(type_text(row)) + " | " +
+    out += "| `" + std::string(row.name) + "` | " + std::string(group_text(row.group).word) +
+           (row.is_usual ? ", **usual**" : "") + " | " + markdown_cell(type_text(row)) + " | " +
            (row.default_value.empty() ? "" : "`" + markdown_cell(row.default_value) + "`") + " | " +
-           applied_by_text(row) + " | " + markdown_cell(row.help) + " |\n";
+           applied_by_text(row) + " | " + markdown_cell(whole_help(row)) + " |\n";
   }
   return out;
 }
 
 std::string help_yaml(std::string_view program, std::span<const OptionRow> table) {
   const std::string name(program);
-  std::string out =
-      "# The options of " + name + ", each at its default: uncomment a line to change it.\n" + "# `systemctl reload " +
-      name + "` (SIGHUP) applies those that say so, the others need a restart.\n" + "# To check a file: " + name +
-      " --check-config --config FILE. On the command line: --set KEY=VALUE.\n" + "# This file is the output of " +
-      name + " --help-yaml.\n";
-  for (const OptionRow& row : table) {
-    const std::string help =
-        std::string(row.help) + " (" + type_text(row) + "; applied by a " + applied_by_text(row) + ")";
+  std::string out = "# The options of " + name + ", each at its default: uncomment a line to change it.\n" +
+                    "# Most operators set only those marked (usual).\n" + "# `systemctl reload " + name +
+                    "` (SIGHUP) applies those that say so, the others need a restart.\n" +
+                    "# To check a file: " + name +
+                    " --check-config --config FILE. On the command line: --set KEY=VALUE.\n" + "# " +
+                    std::string(kUnitsOfValues) + "\n" + "# This file is the output of " + name + " --help-yaml.\n";
+  const auto heading = [&](OptionGroup group) { out += "\n# --- " + std::string(group_text(group).heading) + "\n"; };
+  for_each_by_group(table, heading, [&](const OptionRow& row) {
+    const std::string help = (row.is_usual ? "(usual) " : "") + whole_help(row) + " (" + type_text(row) +
+                             "; applied by a " + applied_by_text(row) + ")";
     out += "\n" + wrapped(help, 120, "# ") + "#" + std::string(row.name) + ": " + yaml_value(row) + "\n";
-  }
+  });
   return out;
 }
 

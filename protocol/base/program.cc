@@ -62,8 +62,10 @@ std::string help(const ProgramInfo& info) {
          "  --doctor          check this host against the options, say what to do about what is wrong, and exit\n"
          "  --version         print the version and exit\n"
          "  --help            print this and exit\n\n"
-         "Options, as keys of the file or of --set:\n\n" +
-         help_text(info.table);
+         "Options, as keys of the file or of --set. Most operators set only those marked with a *; the others are "
+         "right as\n"
+         "they are until a figure says otherwise.\n" +
+         std::string(kUnitsOfValues) + "\n\n" + help_text(info.table);
 }
 
 void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {

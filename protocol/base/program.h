@@ -23,7 +23,8 @@ inline constexpr OptionRow kLogLevelRow{.name = "log_level",
                                         .default_value = "info",
                                         .help = "What is logged to stderr.",
                                         .choices = kLogLevelChoices,
-                                        .applied_by = AppliedBy::kReload};
+                                        .applied_by = AppliedBy::kReload,
+                                        .group = OptionGroup::kObservability};
 inline constexpr OptionRow kLogFormatRow{
     .name = "log_format",
     .type = OptionType::kChoice,
@@ -31,7 +32,8 @@ inline constexpr OptionRow kLogFormatRow{
     .help =
         "auto: entries with fields where stderr is systemd's journal, else text. json: a JSON object a line, for "
         "collectors of containers' logs.",
-    .choices = kLogFormatChoices};
+    .choices = kLogFormatChoices,
+    .group = OptionGroup::kObservability};
 
 struct ProgramInfo {
   std::string_view name;     // "egret-proxy"

@@ -168,3 +168,18 @@ TEST_CASE("a peer has 64 sessions unless told") {
   CHECK(config_of({}).sessions_per_peer == 64);
   CHECK(config_of({"sessions_per_peer=0"}).sessions_per_peer == 0);
 }
+
+TEST_CASE("options stand by group, few are marked as usual, and those for experts say what measures them") {
+  using egret::base::OptionGroup;
+  size_t usual = 0;
+  OptionGroup last = OptionGroup::kListening;
+  for (const egret::base::OptionRow& row : option_table()) {
+    CAPTURE(row.name);
+    CHECK(row.group >= last);
+    CHECK((row.group == OptionGroup::kExpert) == !row.measured_by.empty());
+    CHECK_FALSE((row.group == OptionGroup::kExpert && row.is_usual));
+    last = row.group;
+    usual += row.is_usual ? 1 : 0;
+  }
+  CHECK(usual <= 6);
+}

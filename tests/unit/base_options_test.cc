@@ -282,15 +282,37 @@ TEST_CASE("help shows each option with type, default and wrapped help") {
   CHECK(help.find("  pin (auto, on, off; default auto; applied by a restart)\n") != std::string::npos);
   CHECK(help.find("  uids (list; default empty; applied by a restart)\n") != std::string::npos);
   const OptionRow long_row{.name = "x", .help = "one two three four five six"};
-  CHECK(help_text(std::span(&long_row, 1), 20) ==
-        "  x (text; default empty; applied by a restart)\n      one two three\n      four five six\n");
+  CHECK(help_text(std::span(&long_row, 1), 20)
+            .ends_with("  x (text; default empty; applied by a restart)\n      one two three\n      four five six\n"));
+}
+
+TEST_CASE("help shows options by group, marks the usual ones, and says what measures those for experts") {
+  constexpr OptionRow kRows[] = {
+      {.name = "a", .help = "One.", .group = OptionGroup::kListening, .is_usual = true},
+      {.name = "b", .help = "Two.", .group = OptionGroup::kListening},
+      {.name = "c", .help = "Three.", .group = OptionGroup::kExpert, .measured_by = "a clock"},
+  };
+  CHECK(help_text(kRows, 80) ==
+        "Listening\n\n  a* (text; default empty; applied by a restart)\n      One.\n"
+        "  b (text; default empty; applied by a restart)\n      Two.\n"
+        "\nExpert: change one only with a measurement before and after\n\n"
+        "  c (text; default empty; applied by a restart)\n      Three. Measured by: a clock.\n");
+  const std::string yaml = help_yaml("egret-test", kRows);
+  CHECK(yaml.find("\n# --- Listening\n\n# (usual) One. (text; applied by a restart)\n#a: \"\"\n\n# Two. ") !=
+        std::string::npos);
+  CHECK(yaml.find("\n# --- Expert") != std::string::npos);
 }
 
 TEST_CASE("the Markdown table escapes what would break it") {
-  const OptionRow row{.name = "x", .type = OptionType::kText, .default_value = "a|b", .help = "This | that."};
+  const OptionRow row{.name = "x",
+                      .type = OptionType::kText,
+                      .default_value = "a|b",
+                      .help = "This | that.",
+                      .group = OptionGroup::kLimits,
+                      .is_usual = true};
   CHECK(help_markdown(std::span(&row, 1)) ==
-        "| option | type | default | applied by | what it does |\n| --- | --- | --- | --- | --- |\n"
-        "| `x` | text | `a\\|b` | restart | This \\| that. |\n");
+        "| option | group | type | default | applied by | what it does |\n| --- | --- | --- | --- | --- | --- |\n"
+        "| `x` | limits, **usual** | text | `a\\|b` | restart | This \\| that. |\n");
 }
 
 TEST_CASE("the YAML for conf/ names every option at its default, commented out") {

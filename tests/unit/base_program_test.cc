@@ -98,7 +98,7 @@ TEST_CASE("--check-config, --version and --help print and end with status 0") {
   const std::pair<const char*, const char*> cases[] = {{"--check-config", "egret-test: the configuration is ok\n"},
                                                        {"--version", "egret-test 0."},
                                                        {"--help", "egret-test: tests.\n\nUsage: egret-test [--config"},
-                                                       {"--help-markdown", "| option | type |"}};
+                                                       {"--help-markdown", "| option | group | type |"}};
   for (const auto& each : cases) {
     const char* argument = each.first;
     const char* beginning = each.second;

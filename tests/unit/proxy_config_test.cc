@@ -204,3 +204,18 @@ TEST_CASE("the secret is read when the options are, and what is wrong with its f
   CHECK(error_of("secret_file=/none") ==
         "--set secret_file=/none: secret_file: cannot read /none: No such file or directory");
 }
+
+TEST_CASE("options stand by group, few are marked as usual, and those for experts say what measures them") {
+  using egret::base::OptionGroup;
+  size_t usual = 0;
+  OptionGroup last = OptionGroup::kListening;
+  for (const egret::base::OptionRow& row : option_table()) {
+    CAPTURE(row.name);
+    CHECK(row.group >= last);
+    CHECK((row.group == OptionGroup::kExpert) == !row.measured_by.empty());
+    CHECK_FALSE((row.group == OptionGroup::kExpert && row.is_usual));
+    last = row.group;
+    usual += row.is_usual ? 1 : 0;
+  }
+  CHECK(usual <= 6);
+}
