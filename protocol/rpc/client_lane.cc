@@ -269,7 +269,7 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   const auto reserved0 = header.get<uint8_t>();
   const auto processing_ns = header.get<uint32_t>();
   const auto reserved1 = header.get<uint32_t>();
-  if (count != done.op_count || status != static_cast<uint8_t>(wire::MessageStatus::kOk)) return false;
+  if (count != done.op_count || status != 0) return false;
   if (reserved0 != 0 || reserved1 != 0) return false;
   if (length > layout_.response_slot_size - sizeof(ResponseHeader)) return false;
   learn(done, processing_ns, static_cast<uint32_t>(sizeof(ResponseHeader)) + length);

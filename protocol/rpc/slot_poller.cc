@@ -108,7 +108,7 @@ std::span<const SlotPoller::Attached> SlotPoller::lanes_of(uint64_t session_id) 
 
 size_t SlotPoller::poll() {
   EGRET_ASSERT_OWNER(owner_);
-  gather(0);
+  gather();
   if (message_count_ == 0) return 0;
   execute_batches();
   publish();
@@ -117,7 +117,8 @@ size_t SlotPoller::poll() {
 }
 
 // Looks once at every awake lane, from where the last round stopped, until the round is full.
-void SlotPoller::gather(uint64_t now_ns) {
+void SlotPoller::gather() {
+  uint64_t now_ns = 0;  // read when the first message is found
   message_count_ = 0;
   op_count_ = 0;
   const size_t lanes = awake_.size();
@@ -262,7 +263,7 @@ void SlotPoller::publish() {
     wire::FieldWriter checked(message.response + wire::kResponseChecked);
     checked.put(length);
     checked.put(message.op_count);
-    checked.put(static_cast<uint8_t>(wire::MessageStatus::kOk));
+    checked.put(uint8_t{0});
     checked.put(uint8_t{0});
     checked.put(static_cast<uint32_t>(std::min<uint64_t>(processing, UINT32_MAX)));
     checked.put(uint32_t{0});

@@ -128,7 +128,7 @@ class SlotPoller {
 
   std::span<const Attached> lanes_of(uint64_t session_id) const;
   void park_idle(uint64_t idle_ns, uint64_t far_idle_ns);
-  void gather(uint64_t now_ns);
+  void gather();
   void take_messages(Awake& awake, uint64_t now_ns);
   bool take_message(Awake& awake, uint64_t now_ns);
   bool copy_request(const Lane& lane, const Awake& awake, Message& message);

@@ -41,10 +41,6 @@ DecodeError decode_ops(const std::byte* from, size_t length, std::span<op::Op> o
 // The most that the result of `op` takes beyond value bytes; the client reserves it before sending, the server keeps it
 // free for every op still to come.
 size_t min_result_size(const op::Op& op);
-// The bytes that an op's own result takes in the body at most, when its value has `value_length` bytes.
-inline size_t full_result_size(const op::Op& op, size_t value_length) {
-  return min_result_size(op) + value_length;
-}
 
 // Writes the result of `op` at `to`, its value (with the further pieces behind it) cut to what fits in `room` (>=
 // min_result_size(op)). Returns the end.
