@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "base/slot_copy.h"
-#include "wire/bytes.h"
 #include "wire/codec.h"
+#include "wire/head.h"
 
 namespace egret::rpc {
 
@@ -120,12 +120,7 @@ void ClientLane::seal() {
   // Where the lane slept last time it is likely to sleep again: the sooner it is seen, the sooner it is rung.
   sealed.fetch_ns = slept_ && oldest_ == next_seq_ ? now_ns_ : now_ns_ + policy_.first_fetch_ns();
   const auto length = static_cast<uint32_t>(open_end_ - open_at_ - ptrdiff_t{sizeof(RequestHeader)});
-  wire::FieldWriter checked(open_at_ + wire::kRequestChecked);
-  checked.put(length);
-  checked.put(sealed.op_count);
-  checked.put(uint16_t{0});
-  wire::FieldWriter(open_at_ + offsetof(RequestHeader, checksum))
-      .put(seal_.checksum(open_at_ + wire::kRequestChecked, wire::kRequestHeadChecked, length, next_seq_));
+  wire::write_request_head(open_at_, seal_, next_seq_, length, sealed.op_count);
   endpoint_.stage_write(lane_, layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
   counters_.messages.add();
   counters_.ops.add(open_ops_);
@@ -182,16 +177,6 @@ void ClientLane::stage_read(Slot& target, uint64_t seq, size_t from, size_t leng
   ++reads_in_flight_;
 }
 
-// True when the response to `seq` is whole within the `room` bytes at `at`; `length` is then that of its body.
-bool ClientLane::check_response(uint64_t seq, const std::byte* at, size_t room, uint32_t& length) const {
-  wire::FieldReader header(at + offsetof(ResponseHeader, checksum), sizeof(ResponseHeader) - sizeof(uint64_t));
-  const auto checksum = header.get<uint64_t>();
-  header.get<uint64_t>();  // asleep
-  length = header.get<uint32_t>();
-  if (length > room - sizeof(ResponseHeader)) return false;
-  return seal_.checksum(at + wire::kResponseChecked, wire::kResponseHeadChecked, length, seq) == checksum;
-}
-
 bool ClientLane::on_fetched(uint64_t tag) {
   --reads_in_flight_;
   // The full seq: the one outstanding whose low bits the tag has.
@@ -213,17 +198,15 @@ bool ClientLane::on_fetched(uint64_t tag) {
   if (!endpoint_.limits().fetch_is_local && !(tag & kSecondRead)) {
     // The first F bytes are here. A body that goes on needs the rest; a torn length only makes us read too much or too
     // little.
-    wire::FieldReader header(at + offsetof(ResponseHeader, length), sizeof(uint32_t));
-    const size_t whole = sizeof(ResponseHeader) + std::min<size_t>(header.get<uint32_t>(), layout_.response_slot_size);
+    const size_t whole = wire::response_size(at, layout_.response_slot_size);
     const uint32_t have = fetched.read_bytes;
-    if (whole > have && whole <= layout_.response_slot_size) {
+    if (whole > have) {
       stage_read(fetched, seq, have, whole - have, tag_of(seq) | kSecondRead);
       counters_.second_reads.add();
       return true;
     }
   }
-  uint32_t length = 0;
-  if (!check_response(seq, at, layout_.response_slot_size, length)) {
+  if (!wire::is_whole_response(at, layout_.response_slot_size, seal_, seq)) {
     ++fetched.refetches;
     counters_.torn.add();
     return true;
@@ -234,7 +217,6 @@ bool ClientLane::on_fetched(uint64_t tag) {
 
 bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(ResponseHeader) || outstanding() == 0) return true;
-  uint32_t length = 0;
   const uint64_t seq = observe_word(bytes.data());
   if (seq != oldest_ || slot(oldest_).arrived) {
     // Seen already, or not its turn. Then it is fetched; a read of it that was under way before this push is no last
@@ -243,7 +225,7 @@ bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
     return true;
   }
   const size_t room = std::min<size_t>(bytes.size(), layout_.response_slot_size);
-  if (!check_response(oldest_, bytes.data(), room, length)) {
+  if (!wire::is_whole_response(bytes.data(), room, seal_, seq)) {
     looked_for_ = 0;  // what was to come came, and was of no use: fetch
     return true;
   }
@@ -261,23 +243,16 @@ bool ClientLane::take_arrived() {
 // The response to the oldest message is whole at `response`: its waiters get their results, its slot is free.
 bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   Slot& done = slot(seq);
-  wire::FieldReader header(response + offsetof(ResponseHeader, length),
-                           sizeof(ResponseHeader) - wire::kResponseChecked);
-  const auto length = header.get<uint32_t>();
-  const auto count = header.get<uint16_t>();
-  const auto status = header.get<uint8_t>();
-  const auto reserved0 = header.get<uint8_t>();
-  const auto processing_ns = header.get<uint32_t>();
-  const auto reserved1 = header.get<uint32_t>();
-  if (count != done.op_count || status != 0) return false;
-  if (reserved0 != 0 || reserved1 != 0) return false;
-  if (length > layout_.response_slot_size - sizeof(ResponseHeader)) return false;
-  learn(done, processing_ns, static_cast<uint32_t>(sizeof(ResponseHeader)) + length);
+  wire::Response head;
+  if (!wire::read_response_head(response, layout_.response_slot_size, head)) return false;
+  const uint16_t count = head.result_count;
+  if (count != done.op_count) return false;
+  learn(done, head.processing_ns, static_cast<uint32_t>(sizeof(ResponseHeader)) + head.length);
   if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
   // What was pushed lies in memory that the next push takes.
   holdable_ = response == endpoint_.response_image() + layout_.response_offset(lane_, seq) ? seq : 0;
-  wire::ResultReader results(response + sizeof(ResponseHeader), length);
+  wire::ResultReader results(head.body, head.length);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_last = i + 1 == count;

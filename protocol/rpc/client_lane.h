@@ -140,7 +140,6 @@ class ClientLane {
   bool open_message();
   void stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag);
   void look_asleep(const std::byte* header, uint64_t seq);
-  bool check_response(uint64_t seq, const std::byte* at, size_t room, uint32_t& length) const;
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
   void answer_all(Slot& slot, op::ResultCode code);

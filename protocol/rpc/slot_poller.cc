@@ -5,8 +5,8 @@
 
 #include "base/cpu.h"
 #include "base/slot_copy.h"
-#include "wire/bytes.h"
 #include "wire/codec.h"
+#include "wire/head.h"
 
 namespace egret::rpc {
 
@@ -46,16 +46,13 @@ struct SlotPoller::Lane {
 struct SlotPoller::Message {
   LaneId lane = 0;
   uint64_t seq = 0;
-  uint32_t length = 0;
-  uint16_t op_count = 0;
-  uint16_t flags = 0;
-  uint32_t first_op = 0;
+  wire::Request request;          // its body is in `copy`
   size_t reserved = 0;            // what the results still to come take at least
   std::byte* response = nullptr;  // the slot
   std::byte* limit = nullptr;     // its end
   std::byte* end = nullptr;       // of the results written so far
   size_t response_offset = 0;
-  std::vector<std::byte> copy;  // of the request's body
+  std::vector<std::byte> copy;  // of the request
 };
 
 SlotPoller::SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay)
@@ -152,18 +149,20 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   Message& message = messages_[message_count_];
   message.lane = awake.id;
   message.seq = awake.expected;
-  if (!copy_request(lane, awake, message)) {
+  const wire::RegionLayout& layout = lane.binding.layout;
+  if (!wire::read_request(awake.request, layout.request_slot_size, lane.binding.seal, awake.expected,
+                          message.copy.data(), message.request)) {
     note_torn(lane, now_ns);
     return false;
   }
   lane.torn_since_ns = 0;
   if (!decode_request(lane, message)) return false;
-  message.response_offset = lane.binding.layout.response_offset(lane.binding.lane, message.seq);
+  message.response_offset = layout.response_offset(lane.binding.lane, message.seq);
   message.response = lane.binding.endpoint->response_memory() + message.response_offset;
-  message.limit = message.response + lane.binding.layout.response_slot_size;
+  message.limit = message.response + layout.response_slot_size;
   message.end = message.response + sizeof(ResponseHeader);
   ++message_count_;
-  op_count_ += message.op_count;
+  op_count_ += message.request.op_count;
   ++lane.expected;
   lane.last_progress_ns = now_ns;
   awake.expected = lane.expected;
@@ -171,37 +170,19 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   return true;
 }
 
-// Copies header and body out of the slot and checks the copy. False: torn, or not (yet) what it says.
-bool SlotPoller::copy_request(const Lane& lane, const Awake& awake, Message& message) {
-  RequestHeader header{};
-  base::slot_copy(reinterpret_cast<std::byte*>(&header), awake.request, sizeof header);
-  if (header.length > lane.binding.layout.request_slot_size - sizeof header) return false;
-  // The body is copied behind its part of the header that the checksum covers, so that both are checked in one piece.
-  constexpr size_t kCovered = wire::kRequestHeadChecked;
-  std::byte* covered = message.copy.data();
-  std::memcpy(covered, reinterpret_cast<const std::byte*>(&header) + wire::kRequestChecked, kCovered);
-  base::slot_copy(covered + kCovered, awake.request + sizeof header, header.length);
-  const uint64_t sum = lane.binding.seal.checksum(covered, kCovered, header.length, awake.expected);
-  if (sum != header.checksum) return false;
-  message.length = header.length;
-  message.op_count = header.op_count;
-  message.flags = header.flags;
-  return true;
-}
-
 // The copy is whole; now it is judged. A message that makes no sense ends the session: its client is broken or hostile.
 bool SlotPoller::decode_request(Lane& lane, Message& message) {
-  if (message.flags != 0) {
+  const wire::Request& request = message.request;
+  if (request.flags != 0) {
     break_session(lane, to_string(wire::DecodeError::kReserved));
     return false;
   }
-  if (message.op_count == 0 || message.op_count > wire::kMaxOpsPerMessage) {
+  if (request.op_count == 0 || request.op_count > wire::kMaxOpsPerMessage) {
     break_session(lane, to_string(wire::DecodeError::kBadCount));
     return false;
   }
-  const auto ops = std::span(ops_).subspan(op_count_, message.op_count);
-  const std::byte* body = message.copy.data() + sizeof(RequestHeader) - wire::kRequestChecked;
-  auto error = wire::decode_ops(body, message.length, ops);
+  const auto ops = std::span(ops_).subspan(op_count_, request.op_count);
+  auto error = wire::decode_ops(request.body, request.length, ops);
   message.reserved = 0;
   for (const op::Op& op : ops) message.reserved += wire::min_result_size(op);
   if (error == wire::DecodeError::kNone &&
@@ -212,7 +193,6 @@ bool SlotPoller::decode_request(Lane& lane, Message& message) {
     break_session(lane, to_string(error));
     return false;
   }
-  message.first_op = static_cast<uint32_t>(op_count_);
   for (size_t i = 0; i < ops.size(); ++i) {
     op_lanes_[op_count_ + i] = message.lane;
     op_messages_[op_count_ + i] = static_cast<uint32_t>(message_count_);
@@ -256,20 +236,12 @@ size_t SlotPoller::room_for(const Message& message, const op::Op& op, const op::
 }
 
 void SlotPoller::publish() {
-  const uint64_t processing = clock_.now_ns() - round_start_ns_;
+  const auto processing_ns = static_cast<uint32_t>(std::min<uint64_t>(clock_.now_ns() - round_start_ns_, UINT32_MAX));
   for (Message& message : std::span(messages_).first(message_count_)) {
     const Lane& lane = *lanes_[message.lane];
     const auto length = static_cast<uint32_t>(message.end - message.response - ptrdiff_t{sizeof(ResponseHeader)});
-    wire::FieldWriter checked(message.response + wire::kResponseChecked);
-    checked.put(length);
-    checked.put(message.op_count);
-    checked.put(uint8_t{0});
-    checked.put(uint8_t{0});
-    checked.put(static_cast<uint32_t>(std::min<uint64_t>(processing, UINT32_MAX)));
-    checked.put(uint32_t{0});
-    const uint64_t sum = lane.binding.seal.checksum(message.response + wire::kResponseChecked,
-                                                    wire::kResponseHeadChecked, length, message.seq);
-    wire::FieldWriter(message.response + offsetof(ResponseHeader, checksum)).put(sum);
+    wire::write_response_head(message.response, lane.binding.seal, message.seq, length, message.request.op_count,
+                              processing_ns);
     publish_word(message.response, message.seq);
   }
   counters_.messages += message_count_;

@@ -131,7 +131,6 @@ class SlotPoller {
   void gather();
   void take_messages(Awake& awake, uint64_t now_ns);
   bool take_message(Awake& awake, uint64_t now_ns);
-  bool copy_request(const Lane& lane, const Awake& awake, Message& message);
   bool decode_request(Lane& lane, Message& message);
   void execute_batches();
   std::span<op::Op> batch_from(size_t first);
