@@ -29,6 +29,12 @@ constexpr int64_t kMaxSilent = 64;              // connections that have not sai
 constexpr int64_t kMaxSilentOfOnePeer = 32;     // of these
 constexpr std::chrono::milliseconds kStopAgain{1};
 constexpr uint32_t kComings = 200;  // lines of sessions that open, and that close, in ten seconds
+
+// Why a session is closed whose partition has said kBroken.
+std::string broken_because(const Letter& letter) {
+  return "the peer wrote a malformed message on lane " + std::to_string(letter.lane.lane) + ": " +
+         to_string(letter.error);
+}
 }  // namespace
 
 uint64_t random_u64() {
@@ -486,8 +492,8 @@ void Control::on_mail() {
         admin_pages_.on_report(letter.lane.lane);
       } else if (const auto at = sessions_.find(letter.lane.session_id); at != sessions_.end()) {
         if (letter.kind == Letter::Kind::kBroken) ++counted_.broken;
-        close(*at->second, letter.kind == Letter::Kind::kGone ? at->second->endpoint->failure()
-                                                              : "the peer wrote a malformed message");
+        close(*at->second,
+              letter.kind == Letter::Kind::kGone ? at->second->endpoint->failure() : broken_because(letter));
       }
     }
   } while (!mail_.prepare_sleep(node_));

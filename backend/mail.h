@@ -44,7 +44,7 @@ struct Letter {
     kAttach,    // control → partition: serve this lane
     kDetach,    // control → partition: forget this session; answered with kDetached
     kDetached,  // partition → control
-    kBroken,    // partition → control: this session's peer misbehaved
+    kBroken,    // partition → control: this session's peer wrote a malformed message; `error` says what is wrong
     kGone,      // partition → control: this session's endpoint broke
     kRing,      // home → partition: look at this session's lane
     kDeliver,   // partition → home: push that response slot, as many bytes as UnderWay says by then
@@ -64,6 +64,7 @@ struct Letter {
   size_t offset = 0;                  // kDeliver
   PollingRules polling{};             // kPolling
   uint64_t memory = 0;                // kMemory: of the whole backend
+  wire::DecodeError error{};          // kBroken
 };
 
 class PostOffice {

@@ -279,7 +279,12 @@ bool Partition::hear_rings_of(const HomeEndpoint& home) {
 
 void Partition::report_broken() {
   if (!poller_.has_broken_sessions()) return;
-  for (const uint64_t session_id : poller_.take_broken_sessions()) tell_control(Letter::Kind::kBroken, session_id);
+  for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) {
+    Letter letter{.kind = Letter::Kind::kBroken, .lane = {}, .error = broken.why};
+    letter.lane.session_id = broken.session_id;
+    letter.lane.lane = broken.lane;
+    mail_.send(options_.number, control_, letter);
+  }
 }
 
 void Partition::report(PartitionReport& report) {

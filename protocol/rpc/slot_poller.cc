@@ -5,7 +5,6 @@
 
 #include "base/cpu.h"
 #include "base/slot_copy.h"
-#include "wire/codec.h"
 #include "wire/head.h"
 
 namespace egret::rpc {
@@ -170,30 +169,29 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   return true;
 }
 
-// The copy is whole; now it is judged. A message that makes no sense ends the session: its client is broken or hostile.
-bool SlotPoller::decode_request(Lane& lane, Message& message) {
+// Decodes the ops of a whole request behind those of this round.
+wire::DecodeError SlotPoller::decode_ops(const Lane& lane, Message& message) {
+  using wire::DecodeError;
   const wire::Request& request = message.request;
-  if (request.flags != 0) {
-    break_session(lane, to_string(wire::DecodeError::kReserved));
-    return false;
-  }
-  if (request.op_count == 0 || request.op_count > wire::kMaxOpsPerMessage) {
-    break_session(lane, to_string(wire::DecodeError::kBadCount));
-    return false;
-  }
+  if (request.flags != 0) return DecodeError::kReserved;
+  if (request.op_count == 0 || request.op_count > wire::kMaxOpsPerMessage) return DecodeError::kBadCount;
   const auto ops = std::span(ops_).subspan(op_count_, request.op_count);
-  auto error = wire::decode_ops(request.body, request.length, ops);
+  const DecodeError error = wire::decode_ops(request.body, request.length, ops);
+  if (error != DecodeError::kNone) return error;
   message.reserved = 0;
   for (const op::Op& op : ops) message.reserved += wire::min_result_size(op);
-  if (error == wire::DecodeError::kNone &&
-      message.reserved > lane.binding.layout.response_slot_size - sizeof(ResponseHeader)) {
-    error = wire::DecodeError::kNoRoom;
-  }
+  const size_t room = lane.binding.layout.response_slot_size - sizeof(ResponseHeader);
+  return message.reserved > room ? DecodeError::kNoRoom : DecodeError::kNone;
+}
+
+// False: the request makes no sense, so its client is broken or hostile, and the session ends.
+bool SlotPoller::decode_request(Lane& lane, Message& message) {
+  const wire::DecodeError error = decode_ops(lane, message);
   if (error != wire::DecodeError::kNone) {
-    break_session(lane, to_string(error));
+    break_session(lane, error);
     return false;
   }
-  for (size_t i = 0; i < ops.size(); ++i) {
+  for (size_t i = 0; i < message.request.op_count; ++i) {
     op_lanes_[op_count_ + i] = message.lane;
     op_messages_[op_count_ + i] = static_cast<uint32_t>(message_count_);
   }
@@ -349,18 +347,18 @@ void SlotPoller::note_torn(Lane& lane, uint64_t now_ns) {
   if (lane.torn_since_ns == 0) {
     lane.torn_since_ns = now_ns;
   } else if (now_ns - lane.torn_since_ns > options_.torn_limit_ns) {
-    break_session(lane, "a request that stays torn");
+    break_session(lane, wire::DecodeError::kTorn);
   }
 }
 
-void SlotPoller::break_session(Lane& lane, const char*) {
+void SlotPoller::break_session(Lane& lane, wire::DecodeError why) {
   ++counters_.malformed;
   lane.state = Lane::State::kBroken;
-  broken_sessions_.push_back(lane.binding.session_id);
+  broken_sessions_.push_back({lane.binding.session_id, lane.binding.lane, why});
 }
 
-std::vector<uint64_t> SlotPoller::take_broken_sessions() {
-  std::vector<uint64_t> taken;
+std::vector<BrokenSession> SlotPoller::take_broken_sessions() {
+  std::vector<BrokenSession> taken;
   taken.swap(broken_sessions_);
   broken_sessions_.reserve(lanes_.size());
   return taken;

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "op/op.h"
 #include "transport/transport.h"
+#include "wire/codec.h"
 #include "wire/slot.h"
 
 namespace egret::rpc {
@@ -77,6 +78,15 @@ struct PollerCounters {
   uint64_t rings = 0;
 };
 
+// A session that must end because of what its peer wrote into a request slot of `lane`.
+struct BrokenSession {
+  uint64_t session_id = 0;
+  uint32_t lane = 0;
+  wire::DecodeError why = wire::DecodeError::kNone;
+
+  bool operator==(const BrokenSession&) const = default;
+};
+
 class SlotPoller {
  public:
   SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay);
@@ -109,9 +119,10 @@ class SlotPoller {
   // The CPU that the clients of all awake lanes run on, as they say; -1: on several, unknown, or no lane is awake.
   int clients_cpu() const;
   const PollerCounters& counters() const { return counters_; }
-  // Sessions whose peer misbehaved since the last call; the control thread is to close them.
+  // Sessions that broke since the last call; the control thread is to close them. One whose lanes break one after the
+  // other is named several times.
   bool has_broken_sessions() const { return !broken_sessions_.empty(); }
-  std::vector<uint64_t> take_broken_sessions();
+  std::vector<BrokenSession> take_broken_sessions();
 
  private:
   struct Lane;
@@ -131,6 +142,7 @@ class SlotPoller {
   void gather();
   void take_messages(Awake& awake, uint64_t now_ns);
   bool take_message(Awake& awake, uint64_t now_ns);
+  wire::DecodeError decode_ops(const Lane& lane, Message& message);
   bool decode_request(Lane& lane, Message& message);
   void execute_batches();
   std::span<op::Op> batch_from(size_t first);
@@ -139,7 +151,7 @@ class SlotPoller {
   void publish();
   void push();
   void note_torn(Lane& lane, uint64_t now_ns);
-  void break_session(Lane& lane, const char* why);
+  void break_session(Lane& lane, wire::DecodeError why);
   void wake(LaneId id);
   void remove_awake(size_t position);
 
@@ -163,7 +175,7 @@ class SlotPoller {
   size_t op_count_ = 0;
   uint64_t round_start_ns_ = 0;
 
-  std::vector<uint64_t> broken_sessions_;
+  std::vector<BrokenSession> broken_sessions_;
   PollerCounters counters_;
 };
 

@@ -306,22 +306,24 @@ const char* to_string(DecodeError error) {
   switch (error) {
     case DecodeError::kNone:
       return "none";
+    case DecodeError::kTorn:
+      return "its checksum stayed wrong";
     case DecodeError::kTruncated:
-      return "truncated";
+      return "an op runs past its end";
     case DecodeError::kTrailing:
-      return "trailing bytes";
+      return "there are bytes after its last op";
     case DecodeError::kBadCount:
-      return "bad op count";
+      return "an impossible number of ops";
     case DecodeError::kBadKey:
-      return "bad key";
+      return "a missing, superfluous or too long key";
     case DecodeError::kBadEnum:
-      return "bad mode, option or group";
+      return "an unknown mode, option or group";
     case DecodeError::kBadLength:
-      return "bad length";
+      return "a length contradicts another";
     case DecodeError::kReserved:
       return "a reserved field is not 0";
     case DecodeError::kNoRoom:
-      return "results cannot fit";
+      return "its results could not fit the response slot";
   }
   return "unknown";
 }

@@ -140,7 +140,7 @@ void Partition::step() {
   const bool mail = read_mail();
   const bool rings = hear_rings();
   const bool served = poller_.poll() > 0;
-  for (const uint64_t session_id : poller_.take_broken_sessions()) world_.control.on_broken(session_id);
+  for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) world_.control.on_broken(broken.session_id);
   if (mail || rings || served) {
     empty_rounds_ = 0;
   } else {
