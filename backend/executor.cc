@@ -25,10 +25,6 @@ Result answer(ResultCode code) {
   return result;
 }
 
-bool has_key(OpCode code) {
-  return code >= OpCode::kGet && code <= OpCode::kAbort;
-}
-
 uint64_t microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
 }
@@ -99,7 +95,7 @@ uint64_t Executor::upkeep_in_ns() const {
 }
 
 void Executor::foresee(std::span<Op> ops) {
-  for (Op& op : ops) op.hash = has_key(op.code) ? op::hash_key(op.key, options_.hash_seed) : 0;
+  for (Op& op : ops) op.hash = op::has_key(op.code) ? op::hash_key(op.key, options_.hash_seed) : 0;
   store_->foresee(ops);
 }
 
@@ -116,7 +112,7 @@ void Executor::locate() {
 
 Result Executor::execute(size_t index) {
   const Op& op = ops_[index];
-  if (has_key(op.code) && op::partition_of(op.hash, options_.partitions) != options_.partition) {
+  if (op::has_key(op.code) && op::partition_of(op.hash, options_.partitions) != options_.partition) {
     return answer(ResultCode::kWrongPartition);
   }
   switch (op.code) {

@@ -34,6 +34,11 @@ enum class OpCode : uint8_t {
   kPing = 13,
 };
 
+// Whether an op of this code names an item by its key. An unknown code does not.
+constexpr bool has_key(OpCode code) {
+  return code >= OpCode::kGet && code <= OpCode::kAbort;
+}
+
 enum class SetMode : uint8_t { kSet = 0, kAdd = 1, kReplace = 2, kAppend = 3, kPrepend = 4 };
 inline constexpr uint8_t kSetModes = 5;
 
