@@ -1,15 +1,15 @@
-// The control thread: accepts connections, carves regions, and sees to it that a session is granted, and its memory
-// given back, only when every partition has let go of what was there before.
+// The control thread: accepts connections and makes sessions of them. It grants a session, and frees a session's memory,
+// only when every partition has let go of the worker's previous session.
 //
-//   accepted ─ hello ─▶ [challenge, proof] ─▶ [old session of the same worker dropped first] ─ grant ─▶ open ─ peer
-//   gone, broken ─▶ closing ─ all partitions have acknowledged ─▶ destroyed
+//   accepted ─ hello ─▶ [challenge, proof] ─▶ [the worker's old session is closed first] ─ grant ─▶ open
+//   open ─ peer gone, or session broken ─▶ closing ─ all partitions have acknowledged ─▶ destroyed
 //
-// With a secret (option secret_file) nothing is made for a peer, no partition hears of it and no other session is
-// touched before it has proved that it holds the secret.
+// With a secret (option secret_file), nothing is allocated for a peer, no partition hears of it and no other session is
+// closed for it before it has proved that it holds the secret.
 //
-// Runs a libevent loop on the thread that calls run(); SIGTERM and SIGINT end it, SIGHUP puts another configuration in
-// force: what partitions must know of it goes to them by mail. From it the watchdog is pinged, while every
-// partition answers letters. The admin address is served from it, too.
+// It runs a libevent loop on the thread that calls run(). SIGTERM and SIGINT end the loop; SIGHUP reloads the
+// configuration and sends the partitions what concerns them. The loop also pings the systemd watchdog as long as every
+// partition answers, and serves the admin address.
 #pragma once
 
 #include <cstdint>

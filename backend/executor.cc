@@ -72,7 +72,6 @@ Executor::~Executor() {
 }
 
 // --- a batch
-// -------------------------------------------------------------------------------------------------------------
 
 void Executor::begin_round() {
   now_ns_ = clock_.now_ns();
@@ -144,7 +143,6 @@ Result Executor::execute(size_t index) {
 }
 
 // --- what spans several ops of a lane
-// --------------------------------------------------------------------------------------
 
 Executor::LaneState& Executor::lane_state(rpc::LaneId lane) {
   if (lane >= lanes_.size()) lanes_.resize(lane + 1);
@@ -246,7 +244,6 @@ void Executor::drop_overdue() {
 }
 
 // --- statistics and admin
-// ------------------------------------------------------------------------------------------------
 
 Result Executor::stats(const Op& op) {
   stat_rows_.clear();

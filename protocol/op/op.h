@@ -20,8 +20,8 @@ enum class OpCode : uint8_t {
   // `vivify_exptime`. kTouch: an existing one gets `exptime`.
   kArith = 4,
   kChunk = 5,  // `length` bytes from `offset` of the value whose internal version is `version`
-  kUpload =
-      6,  // one part of a value sent in parts: `value` goes to `offset` of upload `upload_id`, `length` bytes in all
+  // One part of a value sent in parts: `value` goes to `offset` of upload `upload_id`, which has `length` bytes in all.
+  kUpload = 6,
   kCommit = 7,  // make a finished upload visible, judged now like a kSet (mode, CAS)
   kAbort = 8,   // drop an upload
   kFlush = 9,   // hide all items stored before the moment `exptime` (a delay, memcached's rule) fires

@@ -42,7 +42,6 @@ ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, const wi
 }
 
 // --- packing
-// -----------------------------------------------------------------------------------------------------------
 
 size_t ClientLane::expected_result(const Op& op) const {
   const size_t least = wire::min_result_size(op);
@@ -146,7 +145,6 @@ void ClientLane::take_back_want() {
 }
 
 // --- fetching
-// ------------------------------------------------------------------------------------------------------------
 
 uint32_t ClientLane::stage_fetches(uint32_t depth) {
   uint32_t staged = 0;
@@ -343,7 +341,6 @@ void ClientLane::look_asleep(const std::byte* header, uint64_t seq) {
 }
 
 // --- endings
-// -------------------------------------------------------------------------------------------------------------
 
 void ClientLane::answer_all(Slot& slot, ResultCode code) {
   Result result;

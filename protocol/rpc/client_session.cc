@@ -34,7 +34,6 @@ void ClientSession::set_options(SessionOptions options) {
 }
 
 // --- set-up and death
-// ----------------------------------------------------------------------------------------------------
 
 void ClientSession::start() {
   now_ns_ = clock_.now_ns();
@@ -192,7 +191,6 @@ void ClientSession::tick() {
 }
 
 // --- the data path
-// -------------------------------------------------------------------------------------------------------
 
 uint64_t ClientSession::hash(std::string_view key) const {
   return op::hash_key(key, grant_.hash_seed);

@@ -1,14 +1,13 @@
-// One proxy worker's session with one backend: set-up, its lanes, the passes of flushing and fetching, its death and
-// return.
+// One proxy worker's session with one backend: it connects, owns the lanes, flushes and fetches in passes, and connects
+// again when it is lost.
 //
-//   kWaiting ──start/back-off over──▶ kHandshaking ──grant, region mapped──▶ kOpen
-//      ▲                                   │ refused, failed                   │ peer gone, malformed response, stuck
-//      lane └───────────────────────────────────┴───────────────────────────────────┘  everything in flight fails once
+//   kWaiting ──start, or back-off over──▶ kHandshaking ──granted, region mapped──▶ kOpen
+//      ▲                                       │ refused, failed                     │ peer gone, malformed response, stuck
+//      └───────────────────────────────────────┴─────────────────────────────────────┘ every op under way fails once
 //
-// A new session has a new region, nonce and seqs; nothing of an old one is ever replayed. With a secret, kHandshaking
-// holds a challenge and its answer, and a grant is taken only from a backend that has proved that it holds the secret,
-// too.
-// Thread: the worker's. Errors: never thrown; a broken session reports on_session_lost once and tries again by itself.
+// A new session has a new region, nonce and seqs; nothing of an old session is ever sent again. With a secret, the
+// handshake has a challenge and its answer, and only a backend that proves that it holds the secret, too, is accepted.
+// Thread: the worker's. Errors: never thrown; a session that breaks calls on_session_lost once and reconnects by itself.
 #pragma once
 
 #include <array>

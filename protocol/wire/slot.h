@@ -10,8 +10,8 @@ namespace egret::wire {
 
 // Head of a request, at the start of its slot. The ops follow at once.
 struct RequestHeader {
-  uint64_t
-      seq;  // per lane, from 1; a slot holds seq when seq mod window is its index. Becomes visible last where it can
+  // Per lane, from 1; the slot with index seq mod window holds it. On shm it becomes visible last.
+  uint64_t seq;
   uint64_t checksum;  // the Seal's, over everything from `length` to the end of the body, or of the head
   uint32_t length;    // bytes of body
   uint16_t op_count;  // 1..kMaxOpsPerMessage
