@@ -20,7 +20,7 @@
 
 #include "backend/admin_pages.h"
 #include "backend/config.h"
-#include "backend/mail.h"
+#include "backend/mailbox.h"
 #include "base/reload.h"
 #include "base/watchdog.h"
 #include "transport/transport.h"
@@ -41,7 +41,7 @@ uint64_t random_u64();
 class Control final : private AdminPages::Host {
  public:
   // `config` is what `reloader` has in force.
-  Control(const Config& config, const Identity& identity, PostOffice& mail, base::Reloader& reloader);
+  Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader);
   ~Control();
 
   base::Status listen();
@@ -77,9 +77,9 @@ class Control final : private AdminPages::Host {
   void refuse(Session& session, const std::string& reason);
   void close(Session& session, const std::string& why);
   void discard(Session& session);
-  void post(uint32_t partition, const Letter& letter);
+  void post(uint32_t partition, const Message& message);
   void on_resend();
-  void on_mail();
+  void on_messages();
   void on_detached(uint64_t session_id);
   void destroy(uint64_t session_id);
   void ping_watchdog();
@@ -98,13 +98,13 @@ class Control final : private AdminPages::Host {
   base::ReloadCounters reloads_;
   bool memory_was_refused_ = false;  // by a partition: the next reload tries again
   const Identity identity_;
-  PostOffice& mail_;
+  Mailboxes& mailboxes_;
   const uint32_t node_;  // ours in the post office
   const uint32_t partitions_;
   base::Watchdog watchdog_;
   std::unique_ptr<event_base, EventDeleter> base_;
   std::vector<std::unique_ptr<Place>> places_;
-  std::vector<EventPtr> events_;  // mail, signals
+  std::vector<EventPtr> events_;  // messages, signals
   EventPtr sweep_;
   EventPtr resend_;
   EventPtr ping_;  // if a watchdog waits for us

@@ -13,7 +13,7 @@
 #include "backend/control.h"
 #include "backend/doctor.h"
 #include "backend/log_events.h"
-#include "backend/mail.h"
+#include "backend/mailbox.h"
 #include "backend/metrics.h"
 #include "backend/open_stores.h"
 #include "backend/partition.h"
@@ -40,8 +40,8 @@ int serve(const Config& config, base::Reloader& reloader) {
   const base::SystemClock clock;
   const KeptSeed kept = find_kept_seed(config);
   const Identity identity{.epoch = random_u64(), .hash_seed = kept.hash_seed.value_or(random_u64())};
-  PostOffice mail(config.partitions + 1);
-  Control control(config, identity, mail, reloader);
+  Mailboxes mailboxes(config.partitions + 1);
+  Control control(config, identity, mailboxes, reloader);
   if (base::Status listening = control.listen(); !listening) {
     return base::fail_start("egret-backend", listening.message());
   }
@@ -63,7 +63,7 @@ int serve(const Config& config, base::Reloader& reloader) {
                                    .polling = {.lane_idle_ns = config.lane_idle_ns,
                                                .far_lane_idle_ns = config.far_lane_idle_ns,
                                                .park_always = config.park_always}};
-    partitions.push_back(std::make_unique<Partition>(options, clock, mail, std::move(executors.value()[number])));
+    partitions.push_back(std::make_unique<Partition>(options, clock, mailboxes, std::move(executors.value()[number])));
   }
   for (auto& partition : partitions) partition->start();
   base::log(kServing, "serving: {} partitions of {} bytes", base::field("partitions", config.partitions),
