@@ -248,8 +248,9 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   learn(done, head.processing_ns, static_cast<uint32_t>(sizeof(ResponseHeader)) + head.length);
   if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
-  // What was pushed lies in memory that the next push takes.
-  holdable_ = response == endpoint_.response_image() + layout_.response_offset(lane_, seq) ? seq : 0;
+  // A value that was pushed cannot stay where it is: the next push overwrites it.
+  const bool can_stay = response == endpoint_.response_image() + layout_.response_offset(lane_, seq);
+  const uint32_t value_slot = can_stay ? static_cast<uint32_t>(seq % layout_.window) + 1 : 0;
   wire::ResultReader results(head.body, head.length);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
@@ -261,10 +262,10 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
       return false;
     }
     if (abandoned) continue;
+    result.value_slot = value_slot;
     if (result.code == ResultCode::kHit) policy_.on_value(result.total_length);
     done.waiters[i]->on_result(result);
   }
-  holdable_ = 0;
   done.state = done.holds > 0 ? State::kHeld : State::kFree;
   done.arrived = false;
   ++oldest_;
@@ -274,13 +275,16 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   return true;
 }
 
-uint64_t ClientLane::hold() {
-  if (holdable_ != 0) ++slot(holdable_).holds;
-  return holdable_;
+uint32_t ClientLane::hold(const Result& result) {
+  if (result.value_slot == 0) return 0;
+  Slot& held = slots_[result.value_slot - 1];
+  EGRET_DCHECK(held.state == State::kSent);
+  ++held.holds;
+  return result.value_slot;
 }
 
-void ClientLane::release(uint64_t held) {
-  Slot& released = slot(held);
+void ClientLane::release(uint32_t held) {
+  Slot& released = slots_[held - 1];
   EGRET_DCHECK(released.holds > 0);
   if (--released.holds > 0 || released.state != State::kHeld) return;
   released.state = State::kFree;
@@ -363,7 +367,6 @@ void ClientLane::fail_all() {
   if (open_ops_ > 0) slot(next_seq_).op_count = static_cast<uint16_t>(open_ops_);
   const uint64_t end = next_seq_ + (open_ops_ > 0 ? 1 : 0);
   open_ops_ = 0;
-  holdable_ = 0;
   for (uint64_t seq = oldest_; seq < end; ++seq) {
     Slot& lost = slot(seq);
     const State state = lost.state;

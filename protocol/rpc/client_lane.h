@@ -50,11 +50,11 @@ class ClientLane {
   uint32_t max_chunk() const;
   bool fits(const op::Op& op) const;  // in a slot of its own
 
-  // Called from within Waiter::on_result: the bytes of that result's value stay where they are until release() of what
-  // this returns. Their slot counts as used so long, so only who needs no further credit may hold. 0: they cannot stay.
-  // What was held is void when the session is lost.
-  uint64_t hold();
-  void release(uint64_t held);
+  // To be called within Waiter::on_result, with its result: the bytes of the value stay where they are until release()
+  // of the number returned. 0: they cannot stay. Until then their slot cannot be used for another message, so only a
+  // caller that needs no further credit may hold. Nothing is held any more when the session is lost.
+  uint32_t hold(const op::Result& result);
+  void release(uint32_t held);
 
   // Seals the open message, if there is one, and stages it (and, in reply mode, want).
   void seal();
@@ -160,7 +160,6 @@ class ClientLane {
   uint64_t next_seq_ = 1;    // of the open message, or of the next one
   uint64_t oldest_ = 1;      // not yet answered
   uint64_t free_ = 1;        // the slots of all before it may be used again
-  uint64_t holdable_ = 0;    // whose results are being handed out, if their bytes can stay; else 0
   uint64_t wanted_ = 0;      // last value of want
   uint64_t was_wanted_ = 0;  // ... before it was taken back
   uint64_t pushed_ = 0;      // where a push is only a wake-up: results up to here, as far as they are there, came by it

@@ -39,20 +39,22 @@ void LargeGet::accept_version(const Result& first) {
   state_ = State::kChunks;
   result_ = first;
   result_.value = {};
+  result_.value_slot = 0;
   received_ = piece_count_ = 0;
   copied_.reset();
   requested_ = static_cast<uint32_t>(first.value.size());
   if (session_.is_open()) ask_chunks();
-  add(first.value, true);
+  add(first, true);
   if (received_ == result_.total_length) return finish_whole();
   if (!session_.is_open()) ask();
 }
 
 // The next bytes of the value. They stay where they are if they may, and if all that is left has been asked for.
-void LargeGet::add(std::string_view bytes, bool may_stay) {
+void LargeGet::add(const Result& part, bool may_stay) {
+  const std::string_view bytes = part.value;
   if (bytes.empty()) return;
   const bool is_all_asked = requested_ == result_.total_length;
-  if (may_stay && is_all_asked && held_.add(session_, get_.hash)) {
+  if (may_stay && is_all_asked && held_.add(session_, get_.hash, part)) {
     pieces_[piece_count_++] = bytes;
   } else {
     put_together();
@@ -151,7 +153,7 @@ void LargeGet::on_chunk(const Result& chunk) {
   const bool is_short = chunk.value.size() < expected;
   if (is_short) put_together();
   if (!is_short) ask_in_turn();
-  add(chunk.value, !is_short);
+  add(chunk, !is_short);
   if (received_ == result_.total_length) return finish_whole();
   if (is_short) drain_then(State::kChunks);
 }

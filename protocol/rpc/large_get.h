@@ -78,7 +78,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   void ask_in_turn();
   void ask_again();
   void wait_for_credit();
-  void add(std::string_view bytes, bool may_stay);
+  void add(const op::Result& part, bool may_stay);
   void put_together();
   void drain_then(State next);
   void on_drained();
