@@ -249,11 +249,11 @@ Result Executor::stats(const Op& op) {
   stat_rows_.clear();
   switch (static_cast<op::StatGroup>(op.group)) {
     case op::StatGroup::kGeneral:
-      store_->append_stats(stat_rows_);
+      store_->append_stats(op::StatGroup::kGeneral, stat_rows_);
       append_process_stats();
       return stats_page(static_cast<size_t>(std::min<uint64_t>(op.version, stat_rows_.size())));
     case op::StatGroup::kSizeClasses: {
-      store_->append_class_stats(stat_rows_);
+      store_->append_stats(op::StatGroup::kSizeClasses, stat_rows_);
       // A class may have appeared since the last page: pages of this group go on by id.
       std::ranges::sort(stat_rows_, {}, &op::StatRow::id);
       const auto first = std::ranges::lower_bound(stat_rows_, op.version, {}, &op::StatRow::id);
