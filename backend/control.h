@@ -1,5 +1,5 @@
-// The control thread: accepts connections and makes sessions of them. It grants a session, and frees a session's memory,
-// only when every partition has let go of the worker's previous session.
+// The control thread: accepts connections and makes sessions of them. It grants a session, and frees a session's
+// memory, only when every partition has let go of the worker's previous session.
 //
 //   accepted ─ hello ─▶ [challenge, proof] ─▶ [the worker's old session is closed first] ─ grant ─▶ open
 //   open ─ peer gone, or session broken ─▶ closing ─ all partitions have acknowledged ─▶ destroyed

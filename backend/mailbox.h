@@ -1,6 +1,6 @@
 // Messages between the backend's threads: a bounded queue for each pair of threads (one producer, one consumer), and an
-// eventfd for each thread that wakes it if it sleeps. Not on the data path: sessions that are attached and detached, and
-// rings and deliveries that must reach another partition.
+// eventfd for each thread that wakes it if it sleeps. Not on the data path: sessions that are attached and detached,
+// and rings and deliveries that must reach another partition.
 //
 // A message is never lost and never blocks its sender. If the queue is full, the message waits in the sender's outbox,
 // which resend() empties. The outbox is bounded by what may be under way: for a session, one message of each kind per
@@ -79,8 +79,8 @@ class Mailboxes {
   bool has_outbox(uint32_t from, uint32_t to) const { return !queues_[size_t{from} * nodes_ + to]->outbox.empty(); }
   // Whether `to` has read everything in the queue from `from`.
   bool is_empty(uint32_t from, uint32_t to) const { return queues_[size_t{from} * nodes_ + to]->empty(); }
-  // The next message for `node`: the control thread's first, then the others' in turn, so that a sender of many messages
-  // does not keep those of others waiting. False: none.
+  // The next message for `node`: the control thread's first, then the others' in turn, so that a sender of many
+  // messages does not keep those of others waiting. False: none.
   bool receive(uint32_t node, Message& message);
 
   // Sleeping. prepare_sleep(): true: block on wake_fd(); false: a message has come, do not block.

@@ -11,7 +11,6 @@
 #include <sys/epoll.h>
 
 #include "backend/report.h"
-#include "base/check.h"
 #include "base/cpu.h"
 
 namespace egret::backend {
@@ -97,6 +96,7 @@ void Partition::finish() {
 }
 
 bool Partition::read_messages() {
+  EGRET_ASSERT_OWNER(owner_);
   mailboxes_.resend(options_.number);
   Message message;
   bool any = false;
@@ -144,7 +144,9 @@ bool Partition::read_messages() {
 }
 
 void Partition::attach(const Message& message) {
+  EGRET_ASSERT_OWNER(owner_);
   const rpc::LaneBinding& lane = message.lane;
+  EGRET_DCHECK(lane.lane == options_.number);
   poller_.attach(lane);
   // Sorted by number: sessions may finish their handshakes in another order than they connected in.
   const auto place = std::ranges::lower_bound(sessions_, lane.session_id, {}, &AttachedSession::session_id);
@@ -167,6 +169,7 @@ void Partition::attach(const Message& message) {
 }
 
 void Partition::detach(uint64_t session_id) {
+  EGRET_ASSERT_OWNER(owner_);
   poller_.detach(session_id);
   std::erase_if(sessions_, [&](const AttachedSession& session) { return session.session_id == session_id; });
   if (const HomeEndpoint* const home = home_of(session_id)) {
@@ -180,6 +183,7 @@ void Partition::detach(uint64_t session_id) {
 
 // Clear the flag first: a ring from now on sends a new message, and what its client wrote before is seen below.
 void Partition::on_ring(uint64_t session_id) {
+  EGRET_ASSERT_OWNER(owner_);
   UnderWay* const under_way = under_way_of(session_id);
   if (under_way == nullptr) return;
   under_way->rings[options_.number].exchange(false, std::memory_order_acq_rel);
@@ -188,14 +192,15 @@ void Partition::on_ring(uint64_t session_id) {
 
 // The session may have been detached before this message arrived; its endpoint must not be touched then.
 void Partition::deliver(const Message& message) {
+  EGRET_ASSERT_OWNER(owner_);
   const HomeEndpoint* const home = home_of(message.lane.session_id);
   if (home == nullptr) return;
   const size_t slot = message.offset / message.lane.layout.response_slot_size;
   deliver_pending(*home, message.lane.layout, slot);
 }
 
-// Pushes the slot's response if somebody has asked for it. The length is cleared first, so that the next request to push
-// sends a new message.
+// Pushes the slot's response if somebody has asked for it. The length is cleared first, so that the next request to
+// push sends a new message.
 void Partition::deliver_pending(const HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot) {
   const uint32_t length = home.under_way->deliveries[slot].exchange(0, std::memory_order_acq_rel);
   if (length == 0) return;
@@ -289,7 +294,7 @@ void Partition::report_broken() {
 
 void Partition::report(PartitionReport& report) {
   report.store.clear();
-  executor_->store().append_stats(report.store, store::Store::Since::kStart);
+  executor_->store().append_stats(op::StatGroup::kGeneral, report.store, store::Store::Since::kStart);
   report.poller = poller_.counters();
   report.lanes = sessions_.size();
   report.lanes_awake = poller_.awake_lanes();
@@ -308,9 +313,11 @@ void Partition::tell_control(Message::Kind kind, uint64_t session_id) {
   mailboxes_.send(options_.number, control_, message);
 }
 
-// This round found nothing to do. Lanes that have been idle long enough fall asleep (at once where polling rarely pays).
-// When no lane is awake, the store does one step of upkeep a round; when it has nothing to do either, the thread sleeps.
+// This round found nothing to do. Lanes that have been idle long enough fall asleep (at once where polling rarely
+// pays). When no lane is awake, the store does one step of upkeep a round; when it has nothing to do either, the thread
+// sleeps.
 void Partition::rest() {
+  EGRET_ASSERT_OWNER(owner_);
   if (poller_.awake_lanes() == 0) {
     if (!executor_->idle_step()) sleep();
     return;
@@ -331,9 +338,10 @@ void Partition::end_wait(bool paid) {
   empty_rounds_ = 0;
 }
 
-// park() has published `asleep` and read the request slots again. Now: arm the endpoints, poll rings and messages again,
-// block. Endpoints that need no arming signal by themselves.
+// park() has published `asleep` and read the request slots again. Now: arm the endpoints, poll rings and messages
+// again, block. Endpoints that need no arming signal by themselves.
 void Partition::sleep() {
+  EGRET_ASSERT_OWNER(owner_);
   keep_alive();
   for (const HomeEndpoint& home : asked_homes_) home.endpoint->arm();
   if (ask(asked_homes_, asked_homes_.size()) || mailboxes_.resend(options_.number) ||
@@ -351,6 +359,7 @@ int Partition::patience_ms() const {
 }
 
 void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
+  EGRET_ASSERT_OWNER(owner_);
   UnderWay* const under_way = under_way_of(lane.session_id);
   EGRET_DCHECK(under_way != nullptr);
   auto& pending = under_way->deliveries[offset / lane.layout.response_slot_size];

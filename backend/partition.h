@@ -1,5 +1,5 @@
-// One partition's thread: the only one that reads and writes its part of the store. It is the home of some endpoints: of
-// these, it alone polls for rings and pushes deliveries.
+// One partition's thread: the only one that reads and writes its part of the store. It is the home of some endpoints:
+// of these, it alone polls for rings and pushes deliveries.
 //
 //   messages (attach, detach, rings and deliveries from others) ┐
 //   rings of the endpoints whose home this is                   ├─▶ SlotPoller ─▶ Executor ─▶ Store
@@ -18,6 +18,7 @@
 #include "backend/cpu_follower.h"
 #include "backend/executor.h"
 #include "backend/mailbox.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "rpc/slot_poller.h"
@@ -78,6 +79,7 @@ class Partition final : private rpc::DeliveryRelay {
   int patience_ms() const;
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
 
+  base::OwnerThread owner_;  // the thread of run()
   PartitionOptions options_;
   const base::Clock& clock_;
   Mailboxes& mailboxes_;

@@ -16,18 +16,17 @@ using wire::ResponseHeader;
 
 namespace {
 constexpr size_t kMaxRoundMessages = 16;
-constexpr size_t kMaxLaneMessages = 4;  // of one lane in one round: more would keep the first of them waiting
+constexpr size_t kMaxLaneMessages = 4;  // of one lane in one round: with more, the first of them would wait too long
 constexpr uint64_t kLongIdleNs = 1'000'000;
-// The client has read this slot's last response: a line of it comes back to this CPU a few results before it is
-// written.
+// Prefetch distance for writing: the lines of the response slot are in the client's cache.
 constexpr size_t kWriteAhead = 4 * 64;
-// Of a value that is cut although there would be room, for the sake of what is behind it in its message.
-constexpr size_t kBeginning = 4096;
+// When a value is truncated so that later results fit, send this many bytes of it.
+constexpr size_t kTruncatedValue = 4096;
 constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
 }  // namespace
 
-// A lane as its partition sees it. Awake: in awake_, polled. Asleep: said so in the response slot of `expected`, not
-// polled until rung. Broken: never looked at again; the control thread has been told.
+// A lane on the server. Awake: in awake_, polled. Asleep: says so in the response slot of `expected`; not polled until
+// it is rung. Broken: never polled again; the control thread closes the session.
 struct SlotPoller::Lane {
   enum class State : uint8_t { kAwake, kAsleep, kBroken };
   LaneBinding binding;
@@ -46,7 +45,7 @@ struct SlotPoller::Message {
   LaneId lane = 0;
   uint64_t seq = 0;
   wire::Request request;          // its body is in `copy`
-  size_t reserved = 0;            // what the results still to come take at least
+  size_t reserved = 0;            // least bytes of the results still to come
   std::byte* response = nullptr;  // the slot
   std::byte* limit = nullptr;     // its end
   std::byte* end = nullptr;       // of the results written so far
@@ -112,7 +111,7 @@ size_t SlotPoller::poll() {
   return message_count_;
 }
 
-// Looks once at every awake lane, from where the last round stopped, until the round is full.
+// Reads each awake lane's request slot once, beginning where the last round stopped, until the round is full.
 void SlotPoller::gather() {
   uint64_t now_ns = 0;  // read when the first message is found
   message_count_ = 0;
@@ -223,14 +222,14 @@ void SlotPoller::execute_batch(size_t first) {
   }
 }
 
-// What a result may take of its message. One that cannot be whole, or only at the cost of those behind it, begins with
-// so much that the others have room, too.
+// Bytes that a result may take of its response. A value that does not fit, or would leave too little to the results
+// behind it, is truncated to kTruncatedValue.
 size_t SlotPoller::room_for(const Message& message, const op::Op& op, const op::Result& result) {
   const size_t room = static_cast<size_t>(message.limit - message.end) - message.reserved;
   const bool is_last = message.reserved == 0;
-  if (is_last || op.code != op::OpCode::kGet || result.total_length <= kBeginning) return room;
+  if (is_last || op.code != op::OpCode::kGet || result.total_length <= kTruncatedValue) return room;
   const size_t least = wire::min_result_size(op);
-  return least + result.total_length <= room / 2 ? room : std::min(room, least + kBeginning);
+  return least + result.total_length <= room / 2 ? room : std::min(room, least + kTruncatedValue);
 }
 
 void SlotPoller::publish() {
@@ -246,8 +245,8 @@ void SlotPoller::publish() {
   counters_.ops += op_count_;
 }
 
-// Published → one full fence → want: a client that wrote want before its last fetch either saw the result or is seen
-// here.
+// After publishing: one full fence, then reads want. A client that wrote want before its last fetch either saw the
+// result, or its want is seen here.
 void SlotPoller::push() {
   base::full_fence();
   const transport::ServerEndpoint* woken = nullptr;
@@ -283,7 +282,7 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
   if (awake_.empty()) return;
   const uint64_t now = clock_.now_ns();
   size_t parked = 0;
-  // Those that go to sleep gather at the end of awake_; one fence serves them all.
+  // Lanes that go to sleep are moved to the end of awake_; one fence serves them all.
   for (size_t i = 0; i + parked < awake_.size();) {
     Lane& lane = *lanes_[awake_[i].id];
     const bool near = lane.binding.endpoint->limits().fetch_is_local;

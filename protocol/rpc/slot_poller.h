@@ -1,12 +1,12 @@
-// The server side of the slots: one SlotPoller per partition thread looks at the next expected request slot of every
-// awake lane, takes what is there, has it executed, and publishes the results where the client will fetch them.
+// The server's side of the slots: one SlotPoller per partition thread reads the next expected request slot of every
+// awake lane, takes the request if it is there, has its ops executed, and publishes the results where the client
+// fetches them.
 //
 //   request slot ─ copy ─▶ private copy ─ check, decode ─▶ ops ─▶ OpHandler (foresee … execute) ─▶ response slot
 //                                                                                    publish ─▶ want? ─▶ deliver
 //
-// Thread: the partition's own, for everything. Memory: all of it is allocated when lanes are attached; a poll allocates
-// nothing. A peer's bytes are copied once and only the copy is used; whatever a peer writes ends at worst its own
-// session.
+// Thread: the partition's, for everything. Memory: allocated when lanes are attached; poll() allocates nothing. A
+// request is copied once, and only the copy is checked and used; whatever a peer writes, at worst its own session ends.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace egret::rpc {
 
-// Names an attached lane as long as it is attached; small, dense, used again afterwards.
+// Names a lane while it is attached. Small and dense; used again for another lane afterwards.
 using LaneId = uint32_t;
 
 // What a partition must know to serve one lane of one session.
@@ -42,18 +42,18 @@ class OpHandler {
   static constexpr size_t kMaxBatch = 32;
   virtual ~OpHandler() = default;
   virtual void begin_round() = 0;
-  // The ops of the batch after the one that is being executed (of a round's first batch: before that): what they will
-  // need may be on its way when their turn comes. Comes before prepare(), once for each op.
+  // The ops of the next batch, while the one before is still to be executed: what they need can be prefetched. Comes
+  // once for each op, before prepare().
   virtual void foresee(std::span<op::Op> ops) = 0;
   // `lanes[i]` is the lane that `ops[i]` came by. The spans stay valid until the last execute() of the batch.
   virtual void prepare(std::span<op::Op> ops, std::span<const LaneId> lanes) = 0;
   virtual void locate() = 0;
-  // In order, once each. The result's value, all pieces of it, is copied into the slot before the next call.
+  // In order, once for each op. The result's value is copied into the slot before the next call.
   virtual op::Result execute(size_t index) = 0;
   virtual void lane_dropped(LaneId lane) = 0;
 };
 
-// Takes deliveries whose endpoint another partition owns, where the transport allows only the owner to push.
+// Takes deliveries of endpoints that another partition owns, on transports where only the owner may push.
 class DeliveryRelay {
  public:
   virtual ~DeliveryRelay() = default;
@@ -63,15 +63,15 @@ class DeliveryRelay {
 struct PollerOptions {
   uint32_t partition = 0;
   uint64_t lane_idle_ns = 1'000'000;       // a lane without a request for this long falls asleep
-  uint64_t far_lane_idle_ns = 1'000'000;   // the same, of a client on another host, which shares no CPU with us
-  uint64_t torn_limit_ns = 1'000'000'000;  // a request that stays torn this long ends its session
+  uint64_t far_lane_idle_ns = 1'000'000;   // the same for clients on other hosts, which share no CPU with this process
+  uint64_t torn_limit_ns = 1'000'000'000;  // a request whose checksum is wrong for longer ends its session
 };
 
 // Plain counters, owned by the partition's thread.
 struct PollerCounters {
   uint64_t messages = 0;
   uint64_t ops = 0;
-  uint64_t torn = 0;       // requests whose checksum did not match when looked at
+  uint64_t torn = 0;       // times that a request's checksum did not match
   uint64_t malformed = 0;  // requests that ended their session
   uint64_t deliveries = 0;
   uint64_t naps = 0;  // lanes that fell asleep
@@ -99,24 +99,24 @@ class SlotPoller {
 
   // One round: gather, execute, publish, push. Returns the number of messages served.
   size_t poll();
-  // Puts lanes that have been idle long enough (or all, if `all`) to sleep: asleep, fence, one more look. The caller
-  // may block when awake_lanes() is 0 afterwards.
+  // Puts lanes that have been idle long enough (all lanes, if `all`) to sleep: writes asleep, fences, reads the request
+  // slot once more. If awake_lanes() is 0 afterwards, the caller may block.
   void park(bool all = false);
-  // The same for those that have been idle for so long that polling them costs more than a ring, where there is always
-  // something to do.
+  // The same for lanes that have been idle for a millisecond at least: for a thread that is always busy, polling them
+  // costs more than their next ring.
   void park_long_idle();
-  // How long lanes are polled without a request, from now on: PollerOptions.
+  // Changes the idle times of PollerOptions.
   void set_idle(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns) {
     options_.lane_idle_ns = lane_idle_ns;
     options_.far_lane_idle_ns = far_lane_idle_ns;
   }
-  // A ring (or a reason to look again): wakes the lane of that session.
+  // The session's client has rung: wakes its lane.
   void ring(uint64_t session_id);
 
   size_t awake_lanes() const { return awake_.size(); }
-  // Whether those are all of clients on this host, whose rings cost little.
+  // Whether all awake lanes are of clients on this host, whose rings cost little.
   bool is_awake_for_local_only() const;
-  // The CPU that the clients of all awake lanes run on, as they say; -1: on several, unknown, or no lane is awake.
+  // The CPU that the clients of all awake lanes say they run on; -1: several, unknown, or no lane is awake.
   int clients_cpu() const;
   const PollerCounters& counters() const { return counters_; }
   // Sessions that broke since the last call; the control thread is to close them. One whose lanes break one after the
