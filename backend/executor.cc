@@ -187,7 +187,7 @@ bool Executor::has_upload_room(const LaneState& lane, uint32_t length) const {
   uint64_t open = 0;
   for (const Upload& upload : lane.uploads) open += upload.parts ? upload.parts.total_length() : 0;
   return open == 0 ||
-         open + length <= std::max<uint64_t>(uint64_t{2} * options_.item_size_max, store_->memory_limit() / 16);
+         open + length <= std::max<uint64_t>(uint64_t{2} * options_.item_size_max, store_->memory().limit / 16);
 }
 
 Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {

@@ -141,7 +141,7 @@ void Partition::step() {
   const bool rings = hear_rings();
   const bool served = poller_.poll() > 0;
   for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) world_.control.on_broken(broken.session_id);
-  if (mailboxes || rings || served) {
+  if (has_messages || rings || served) {
     empty_rounds_ = 0;
   } else {
     rest();
@@ -515,7 +515,7 @@ std::string SimClient::describe() {
 std::string Partition::describe() const {
   return "partition " + std::to_string(number_) + (frozen_ ? " frozen" : "") + (blocked_ ? " blocked" : "") +
          ", awake lanes " + std::to_string(poller_.awake_lanes()) + ", messages " +
-         std::to_string(poller_.counters().messages) + ", mailboxes " + std::to_string(mailbox_.size());
+         std::to_string(poller_.counters().messages) + ", messages " + std::to_string(mailbox_.size());
 }
 
 std::string World::describe() const {
