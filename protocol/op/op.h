@@ -146,8 +146,8 @@ struct Result {
   uint32_t total_length = 0;  // hit, stats: the whole value's length; value.size() may be less
   // Never on the wire. What ClientLane::hold() needs to keep `value` where it is; 0: the value cannot stay there.
   uint32_t value_slot = 0;
-  uint64_t cas = 0;           // hit with kWantCas, stored
-  uint64_t version = 0;       // hit: the item's internal version, for chunks; iterate: the next cursor
+  uint64_t cas = 0;      // hit with kWantCas, stored
+  uint64_t version = 0;  // hit: the item's internal version, for chunks; iterate: the next cursor
   // kNumber; stored with kWantMeta: the length of the value that the item has now; deleted: had; iterate: how many
   // records are lost
   uint64_t number = 0;
