@@ -1,8 +1,8 @@
 // The backend's pages at its admin address: /metrics, /healthz, /readyz and the page to look at.
 //
-//   /metrics, /healthz ─▶ inquiry: a letter to every partition ─ all have reported, or a second is over ─▶ answers
+//   /metrics, /healthz ─▶ inquiry: a message to every partition ─ all have reported, or a second is over ─▶ answers
 //
-// There is one inquiry at a time: whoever asks meanwhile shares it. A partition has one letter under way at most, so
+// There is one inquiry at a time: whoever asks meanwhile shares it. A partition has one message under way at most, so
 // one that stands collects none. Thread: the control thread's; partitions write their reports in between
 // (backend/report.h).
 #pragma once
@@ -52,7 +52,7 @@ class AdminPages {
   };
   struct Partition {
     PartitionReport report;
-    bool is_asked = false;  // its letter is under way: the report is the partition's
+    bool is_asked = false;  // its message is under way: the report is the partition's
     bool has_said = false;  // in this inquiry
   };
 

@@ -21,15 +21,22 @@ using base::Status;
 using wire::FrameType;
 
 namespace {
-constexpr timeval kHelloPatience{5, 0};  // a connection whose handshake has not got anywhere by then is closed
+constexpr timeval kHelloPatience{5, 0};  // a connection without progress in its handshake for this long is closed
 constexpr timeval kResendAfter{0, 5000};
 constexpr timeval kAcceptPause{0, 20'000};
-constexpr timeval kRefusalTravels{0, 100'000};  // a closed queue pair drops what it has not sent yet
-constexpr int64_t kMaxSilent = 64;              // connections that have not said hello, or not proved themselves, yet
-constexpr int64_t kMaxSilentOfOnePeer = 32;     // of these
+constexpr timeval kRefusalTravels{0, 100'000};  // wait before closing: a closed queue pair drops what it has not sent
+constexpr int64_t kMaxSilent = 64;              // connections without a hello, or without the proof of the secret
+constexpr int64_t kMaxSilentOfOnePeer = 32;     // the same, of one peer
 constexpr std::chrono::milliseconds kStopAgain{1};
 constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines each
-constexpr uint32_t kComings = 200;         // lines of sessions that open, and that close, in ten seconds
+constexpr uint32_t kMaxSessionLogLines =
+    200;  // at most so many lines of sessions that open in 10 s; as many that close
+
+// Why a session is closed whose partition has said kBroken.
+std::string broken_because(const Message& message) {
+  return "the peer wrote a malformed message on lane " + std::to_string(message.lane.lane) + ": " +
+         to_string(message.error);
+}
 }  // namespace
 
 uint64_t random_u64() {
@@ -72,13 +79,13 @@ void Control::EventDeleter::operator()(event_base* base) const {
   event_base_free(base);
 }
 
-Control::Control(const Config& config, const Identity& identity, PostOffice& mail, base::Reloader& reloader)
+Control::Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader)
     : config_(config),
       reloader_(reloader),
       identity_(identity),
-      mail_(mail),
-      node_(mail.nodes() - 1),
-      partitions_(mail.nodes() - 1),
+      mailboxes_(mailboxes),
+      node_(mailboxes.nodes() - 1),
+      partitions_(mailboxes.nodes() - 1),
       watchdog_(partitions_),
       base_(event_base_new()),
       admin_pages_(base_.get(), config_, *this) {
@@ -145,12 +152,12 @@ Status Control::apply(const base::Options& options) {
   config_ = std::move(next);
   const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always};
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
-    post(partition, {.kind = Letter::Kind::kPolling, .lane = {}, .polling = polling});
+    post(partition, {.kind = Message::Kind::kPolling, .lane = {}, .polling = polling});
     // A limit that clients have set (cache_memlimit) stays, unless the file says another than before.
-    if (has_other_memory) post(partition, {.kind = Letter::Kind::kMemory, .lane = {}, .memory = config_.memory});
+    if (has_other_memory) post(partition, {.kind = Message::Kind::kMemory, .lane = {}, .memory = config_.memory});
   }
   // All partitions have a share of the same limit, so one is enough to compare it.
-  if (!has_other_memory) post(0, {.kind = Letter::Kind::kCompare, .lane = {}, .memory = config_.memory});
+  if (!has_other_memory) post(0, {.kind = Message::Kind::kCompare, .lane = {}, .memory = config_.memory});
   return Status::ok();
 }
 
@@ -182,8 +189,8 @@ void Control::run() {
   const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Control*>(self)->base_.get()); };
   for (const int signal : {SIGTERM, SIGINT}) events_.push_back(watch(signal, EV_SIGNAL | EV_PERSIST, stop, this));
   events_.push_back(watch(
-      mail_.wake_fd(node_), EV_READ | EV_PERSIST | EV_ET,
-      [](int, short, void* self) { static_cast<Control*>(self)->on_mail(); }, this));
+      mailboxes_.wake_fd(node_), EV_READ | EV_PERSIST | EV_ET,
+      [](int, short, void* self) { static_cast<Control*>(self)->on_messages(); }, this));
   events_.push_back(watch(
       SIGHUP, EV_SIGNAL | EV_PERSIST, [](int, short, void* self) { static_cast<Control*>(self)->reload(); }, this));
   for (auto& place : places_) begin_accepting(*place);
@@ -198,13 +205,13 @@ void Control::run() {
     const timeval interval = watchdog_.interval();
     event_add(ping_.get(), &interval);
   }
-  on_mail();  // anything that came before we listened for it, and arms the wake-up
+  on_messages();  // anything that came before we listened for it, and arms the wake-up
   event_base_dispatch(base_.get());
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
-    mail_.send(node_, partition, {.kind = Letter::Kind::kStop, .lane = {}});
+    mailboxes_.send(node_, partition, {.kind = Message::Kind::kStop, .lane = {}});
   }
   // Nothing else runs on this thread any more that would post what did not fit a full queue.
-  while (mail_.resend(node_)) std::this_thread::sleep_for(kStopAgain);
+  while (mailboxes_.resend(node_)) std::this_thread::sleep_for(kStopAgain);
 }
 
 void Control::on_accept(Place& place) {
@@ -400,10 +407,10 @@ void Control::grant(Session& session) {
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     const rpc::LaneBinding lane{
         session.id, partition, home, session.endpoint.get(), granted.layout, {granted.nonce, is_ordered}};
-    post(partition, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
+    post(partition, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
   ++counted_.opened;
-  static base::LogLimit limit(kComings);
+  static base::LogLimit limit(kMaxSessionLogLines);
   base::log_limited(limit, kSessionOpen, "session {} open: {}, home partition {}, {}, {}",
                     base::field("session", session.id), base::field("peer", session.endpoint->peer()), home,
                     base::field("layout", granted.layout.to_string()), base::field("facts", session.endpoint->facts()));
@@ -449,11 +456,11 @@ void Control::close(Session& session, const std::string& why) {
   session.state = Session::State::kClosing;
   session.readable.reset();
   session.endpoint->close();
-  static base::LogLimit limit(kComings);
+  static base::LogLimit limit(kMaxSessionLogLines);
   base::log_limited(limit, kSessionClosed, "session {} closed ({}): {}", base::field("session", session.id),
                     base::field("peer", session.endpoint->peer()), base::field("why", why));
   session.detaching = partitions_;
-  Letter detach{.kind = Letter::Kind::kDetach, .lane = {}};
+  Message detach{.kind = Message::Kind::kDetach, .lane = {}};
   detach.lane.session_id = session.id;
   for (uint32_t partition = 0; partition < partitions_; ++partition) post(partition, detach);
 }
@@ -467,51 +474,51 @@ void Control::discard(Session& session) {
   destroy(session.id);
 }
 
-// What a full queue could not take is tried again soon: a partition does not say when it has read its mail.
-void Control::post(uint32_t partition, const Letter& letter) {
-  mail_.send(node_, partition, letter);
-  if (mail_.has_outbox(node_, partition)) event_add(resend_.get(), &kResendAfter);
+// If the queue was full, it is tried again after kResendAfter: a partition does not say when it has read its messages.
+void Control::post(uint32_t partition, const Message& message) {
+  mailboxes_.send(node_, partition, message);
+  if (mailboxes_.has_outbox(node_, partition)) event_add(resend_.get(), &kResendAfter);
 }
 
 void Control::on_resend() {
-  if (mail_.resend(node_)) event_add(resend_.get(), &kResendAfter);
+  if (mailboxes_.resend(node_)) event_add(resend_.get(), &kResendAfter);
 }
 
-void Control::on_mail() {
+void Control::on_messages() {
   do {
-    mail_.awake(node_);
-    mail_.resend(node_);
-    Letter letter;
-    while (mail_.receive(node_, letter)) {
-      if (letter.kind == Letter::Kind::kDetached) {
-        on_detached(letter.lane.session_id);
-      } else if (letter.kind == Letter::Kind::kAlive) {
-        watchdog_.answer(letter.lane.lane);
-      } else if (letter.kind == Letter::Kind::kTooMuch) {
+    mailboxes_.awake(node_);
+    mailboxes_.resend(node_);
+    Message message;
+    while (mailboxes_.receive(node_, message)) {
+      if (message.kind == Message::Kind::kDetached) {
+        on_detached(message.lane.session_id);
+      } else if (message.kind == Message::Kind::kAlive) {
+        watchdog_.answer(message.lane.lane);
+      } else if (message.kind == Message::Kind::kTooMuch) {
         memory_was_refused_ = true;
         base::log(kMemoryNotChanged,
                   "reload: memory of {} bytes takes effect at a restart: a partition cannot have its part of it now",
                   base::field("bytes", config_.memory));
-      } else if (letter.kind == Letter::Kind::kReported) {
-        admin_pages_.on_report(letter.lane.lane);
-      } else if (const auto at = sessions_.find(letter.lane.session_id); at != sessions_.end()) {
-        if (letter.kind == Letter::Kind::kBroken) ++counted_.broken;
-        close(*at->second, letter.kind == Letter::Kind::kGone ? at->second->endpoint->failure()
-                                                              : "the peer wrote a malformed message");
+      } else if (message.kind == Message::Kind::kReported) {
+        admin_pages_.on_report(message.lane.lane);
+      } else if (const auto at = sessions_.find(message.lane.session_id); at != sessions_.end()) {
+        if (message.kind == Message::Kind::kBroken) ++counted_.broken;
+        close(*at->second,
+              message.kind == Message::Kind::kGone ? at->second->endpoint->failure() : broken_because(message));
       }
     }
-  } while (!mail_.prepare_sleep(node_));
+  } while (!mailboxes_.prepare_sleep(node_));
 }
 
 void Control::ping_watchdog() {
   if (!watchdog_.beat()) return;
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
-    post(partition, {.kind = Letter::Kind::kCheck, .lane = {}});
+    post(partition, {.kind = Message::Kind::kCheck, .lane = {}});
   }
 }
 
 void Control::inquire(uint32_t partition, PartitionReport& report) {
-  post(partition, {.kind = Letter::Kind::kInquire, .lane = {}, .report = &report});
+  post(partition, {.kind = Message::Kind::kInquire, .lane = {}, .report = &report});
 }
 
 ControlFigures Control::figures() const {

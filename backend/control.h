@@ -1,15 +1,15 @@
-// The control thread: accepts connections, carves regions, and sees to it that a session is granted, and its memory
-// given back, only when every partition has let go of what was there before.
+// The control thread: accepts connections and makes sessions of them. It grants a session, and frees a session's
+// memory, only when every partition has let go of the worker's previous session.
 //
-//   accepted ─ hello ─▶ [challenge, proof] ─▶ [old session of the same worker dropped first] ─ grant ─▶ open ─ peer
-//   gone, broken ─▶ closing ─ all partitions have acknowledged ─▶ destroyed
+//   accepted ─ hello ─▶ [challenge, proof] ─▶ [the worker's old session is closed first] ─ grant ─▶ open
+//   open ─ peer gone, or session broken ─▶ closing ─ all partitions have acknowledged ─▶ destroyed
 //
-// With a secret (option secret_file) nothing is made for a peer, no partition hears of it and no other session is
-// touched before it has proved that it holds the secret.
+// With a secret (option secret_file), nothing is allocated for a peer, no partition hears of it and no other session is
+// closed for it before it has proved that it holds the secret.
 //
-// Runs a libevent loop on the thread that calls run(); SIGTERM and SIGINT end it, SIGHUP puts another configuration in
-// force: what partitions must know of it goes to them by mail. From it the watchdog is pinged, while every
-// partition answers letters. The admin address is served from it, too.
+// It runs a libevent loop on the thread that calls run(). SIGTERM and SIGINT end the loop; SIGHUP reloads the
+// configuration and sends the partitions what concerns them. The loop also pings the systemd watchdog as long as every
+// partition answers, and serves the admin address.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 #include "backend/admin_pages.h"
 #include "backend/config.h"
-#include "backend/mail.h"
+#include "backend/mailbox.h"
 #include "base/log.h"
 #include "base/reload.h"
 #include "base/watchdog.h"
@@ -42,7 +42,7 @@ uint64_t random_u64();
 class Control final : private AdminPages::Host {
  public:
   // `config` is what `reloader` has in force.
-  Control(const Config& config, const Identity& identity, PostOffice& mail, base::Reloader& reloader);
+  Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader);
   ~Control();
 
   base::Status listen();
@@ -79,9 +79,9 @@ class Control final : private AdminPages::Host {
   base::LogLimit& limit_of_refusal(const std::string& reason);
   void close(Session& session, const std::string& why);
   void discard(Session& session);
-  void post(uint32_t partition, const Letter& letter);
+  void post(uint32_t partition, const Message& message);
   void on_resend();
-  void on_mail();
+  void on_messages();
   void on_detached(uint64_t session_id);
   void destroy(uint64_t session_id);
   void ping_watchdog();
@@ -100,13 +100,13 @@ class Control final : private AdminPages::Host {
   base::ReloadCounters reloads_;
   bool memory_was_refused_ = false;  // by a partition: the next reload tries again
   const Identity identity_;
-  PostOffice& mail_;
+  Mailboxes& mailboxes_;
   const uint32_t node_;  // ours in the post office
   const uint32_t partitions_;
   base::Watchdog watchdog_;
   std::unique_ptr<event_base, EventDeleter> base_;
   std::vector<std::unique_ptr<Place>> places_;
-  std::vector<EventPtr> events_;  // mail, signals
+  std::vector<EventPtr> events_;  // messages, signals
   EventPtr sweep_;
   EventPtr resend_;
   EventPtr ping_;  // if a watchdog waits for us

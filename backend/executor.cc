@@ -27,10 +27,6 @@ Result answer(ResultCode code) {
   return result;
 }
 
-bool has_key(OpCode code) {
-  return code >= OpCode::kGet && code <= OpCode::kAbort;
-}
-
 uint64_t microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
 }
@@ -78,7 +74,6 @@ Executor::~Executor() {
 }
 
 // --- a batch
-// -------------------------------------------------------------------------------------------------------------
 
 void Executor::begin_round() {
   now_ns_ = clock_.now_ns();
@@ -101,7 +96,7 @@ uint64_t Executor::upkeep_in_ns() const {
 }
 
 void Executor::foresee(std::span<Op> ops) {
-  for (Op& op : ops) op.hash = has_key(op.code) ? op::hash_key(op.key, options_.hash_seed) : 0;
+  for (Op& op : ops) op.hash = op::has_key(op.code) ? op::hash_key(op.key, options_.hash_seed) : 0;
   store_->foresee(ops);
 }
 
@@ -118,7 +113,7 @@ void Executor::locate() {
 
 Result Executor::execute(size_t index) {
   const Op& op = ops_[index];
-  if (has_key(op.code) && op::partition_of(op.hash, options_.partitions) != options_.partition) {
+  if (op::has_key(op.code) && op::partition_of(op.hash, options_.partitions) != options_.partition) {
     return answer(ResultCode::kWrongPartition);
   }
   switch (op.code) {
@@ -150,7 +145,6 @@ Result Executor::execute(size_t index) {
 }
 
 // --- what spans several ops of a lane
-// --------------------------------------------------------------------------------------
 
 Executor::LaneState& Executor::lane_state(rpc::LaneId lane) {
   if (lane >= lanes_.size()) lanes_.resize(lane + 1);
@@ -195,7 +189,7 @@ bool Executor::has_upload_room(const LaneState& lane, uint32_t length) const {
   uint64_t open = 0;
   for (const Upload& upload : lane.uploads) open += upload.parts ? upload.parts.total_length() : 0;
   return open == 0 ||
-         open + length <= std::max<uint64_t>(uint64_t{2} * options_.item_size_max, store_->memory_limit() / 16);
+         open + length <= std::max<uint64_t>(uint64_t{2} * options_.item_size_max, store_->memory().limit / 16);
 }
 
 Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
@@ -252,17 +246,16 @@ void Executor::drop_overdue() {
 }
 
 // --- statistics and admin
-// ------------------------------------------------------------------------------------------------
 
 Result Executor::stats(const Op& op) {
   stat_rows_.clear();
   switch (static_cast<op::StatGroup>(op.group)) {
     case op::StatGroup::kGeneral:
-      store_->append_stats(stat_rows_);
+      store_->append_stats(op::StatGroup::kGeneral, stat_rows_);
       append_process_stats();
       return stats_page(static_cast<size_t>(std::min<uint64_t>(op.version, stat_rows_.size())));
     case op::StatGroup::kSizeClasses: {
-      store_->append_class_stats(stat_rows_);
+      store_->append_stats(op::StatGroup::kSizeClasses, stat_rows_);
       // A class may have appeared since the last page: pages of this group go on by id.
       std::ranges::sort(stat_rows_, {}, &op::StatRow::id);
       const auto first = std::ranges::lower_bound(stat_rows_, op.version, {}, &op::StatRow::id);

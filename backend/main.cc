@@ -13,7 +13,7 @@
 #include "backend/control.h"
 #include "backend/doctor.h"
 #include "backend/log_events.h"
-#include "backend/mail.h"
+#include "backend/mailbox.h"
 #include "backend/metrics.h"
 #include "backend/open_stores.h"
 #include "backend/partition.h"
@@ -45,8 +45,8 @@ int serve(const Config& config, base::Reloader& reloader) {
   const base::SystemClock clock;
   const KeptSeed kept = find_kept_seed(config);
   const Identity identity{.epoch = random_u64(), .hash_seed = kept.hash_seed.value_or(random_u64())};
-  PostOffice mail(config.partitions + 1);
-  Control control(config, identity, mail, reloader);
+  Mailboxes mailboxes(config.partitions + 1);
+  Control control(config, identity, mailboxes, reloader);
   if (base::Status listening = control.listen(); !listening) {
     std::string advice = listen_advice(config);
     if (!advice.empty() && !reloader.in_force().is_given("listen")) advice += kTryItElsewhere;
@@ -70,7 +70,7 @@ int serve(const Config& config, base::Reloader& reloader) {
                                    .polling = {.lane_idle_ns = config.lane_idle_ns,
                                                .far_lane_idle_ns = config.far_lane_idle_ns,
                                                .park_always = config.park_always}};
-    partitions.push_back(std::make_unique<Partition>(options, clock, mail, std::move(executors.value()[number])));
+    partitions.push_back(std::make_unique<Partition>(options, clock, mailboxes, std::move(executors.value()[number])));
   }
   for (auto& partition : partitions) partition->start();
   base::log(kServing, "serving: {} partition{} of {} bytes", base::field("partitions", config.partitions),

@@ -36,11 +36,11 @@ bool exists(const std::string& path) {
 
 // "transparent huge pages (98 % of it)".
 std::string pages_text(const Config& config, const Executors& executors) {
-  const store::Backing backing = executors.front()->store().backing();
+  const store::Backing backing = executors.front()->store().arena().backing();
   std::string text = store::to_string(backing);
   if (!config.populate || backing != store::Backing::kTransparentHugePages) return text;
   uint64_t huge = 0;
-  for (const auto& executor : executors) huge += executor->store().huge_bytes();
+  for (const auto& executor : executors) huge += executor->store().arena().huge_bytes();
   return text + " (" + std::to_string(huge * 100 / config.memory) + " % of it)";
 }
 
@@ -76,7 +76,7 @@ KeptSeed find_kept_seed(const Config& config) {
   KeptSeed all;
   for (uint32_t partition = 0; partition < config.partitions; ++partition) {
     const std::string path = warm_file(config.warm_restart, partition);
-    const auto seed = store::Store::kept_hash_seed(path);
+    const auto seed = store::kept_hash_seed(path);
     if (!seed && all.hash_seed && !exists(path))
       return {.hash_seed = std::nullopt, .why_not = path + " is missing: partitions has changed"};
     if (!seed)

@@ -12,7 +12,6 @@
 
 #include "backend/log_events.h"
 #include "backend/report.h"
-#include "base/check.h"
 #include "base/cpu.h"
 #include "base/log.h"
 
@@ -21,36 +20,36 @@ namespace egret::backend {
 using transport::Event;
 
 namespace {
-constexpr uint32_t kRoundsBetweenParks = 32;        // empty rounds between two looks at who may sleep
-constexpr uint32_t kBusyRoundsBetweenParks = 256;   // the same where rounds are never empty
-constexpr size_t kHomesPerRound = 16;               // endpoints asked for rings in a round
-constexpr uint32_t kBusyRoundsBetweenSignals = 16;  // where there are more of them
+constexpr uint32_t kRoundsBetweenParks = 32;        // empty rounds between two calls of park()
+constexpr uint32_t kBusyRoundsBetweenParks = 256;   // busy rounds between two calls of park_long_idle()
+constexpr size_t kHomesPerRound = 16;               // at most so many endpoints are polled for rings in a round
+constexpr uint32_t kBusyRoundsBetweenSignals = 16;  // with more endpoints: rounds between two epoll_wait()s
 constexpr uint32_t kEmptyRoundsBetweenSignals = 128;
 constexpr uint32_t kRoundsBetweenProbes = 1024;          // of a thread that never sleeps
-constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // of those that end by themselves
+constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // a longer sleep has no time-out
 constexpr std::chrono::milliseconds kPauseAtTheEnd{1};
-constexpr uint32_t kQuietAtTheEnd = 3;     // pauses in a row without a request
-constexpr uint32_t kMostAtTheEnd = 1000;   // rounds, for peers that never pause
-constexpr uint32_t kLettersPerRound = 64;  // so that mail never keeps requests waiting
+constexpr uint32_t kQuietAtTheEnd = 3;      // pauses in a row without a request
+constexpr uint32_t kMostAtTheEnd = 1000;    // rounds, for peers that never pause
+constexpr uint32_t kMessagesPerRound = 64;  // so that messages never keep requests waiting
 }  // namespace
 
-Partition::Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
+Partition::Partition(const PartitionOptions& options, const base::Clock& clock, Mailboxes& mailboxes,
                      std::unique_ptr<Executor> executor)
     : options_(options),
       clock_(clock),
-      mail_(mail),
-      control_(mail.nodes() - 1),
+      mailboxes_(mailboxes),
+      control_(mailboxes.nodes() - 1),
       executor_(std::move(executor)),
       poller_({.partition = options.number,
                .lane_idle_ns = options.polling.lane_idle_ns,
                .far_lane_idle_ns = options.polling.far_lane_idle_ns},
               clock, *executor_, *this),
-      seat_(base::allowed_cpus()),
+      cpu_follower_(base::allowed_cpus()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   EGRET_CHECK(epoll_.is_open());
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
-  EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mail_.wake_fd(options.number), &event) == 0);
+  EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mailboxes_.wake_fd(options.number), &event) == 0);
 }
 
 Partition::~Partition() {
@@ -65,22 +64,21 @@ void Partition::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The partition's whole life. Everything it waits for is looked at in every round; it blocks only when no lane is
-// awake.
+// The thread's loop. Every round polls everything it waits for; the thread blocks only when no lane is awake.
 void Partition::run() {
   pthread_setname_np(pthread_self(), ("partition-" + std::to_string(options_.number)).c_str());
   if (options_.cpu >= 0) base::pin_this_thread(options_.cpu);
   while (!stopping_) {
-    const bool mail = read_mail();
+    const bool has_messages = read_messages();
     const bool rings = hear_rings();
     const bool served = poller_.poll() > 0;
     report_broken();
     if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
-    if (mail || rings || served) {
+    if (has_messages || rings || served) {
       if (empty_rounds_ > 0) end_wait(served);
       if (++busy_rounds_ % kBusyRoundsBetweenParks == 0) {
         poller_.park_long_idle();
-        seat_.does_not_sleep();
+        cpu_follower_.does_not_sleep();
       }
     } else {
       rest();
@@ -89,61 +87,62 @@ void Partition::run() {
   finish();
 }
 
-// What peers have sent is answered before they see the end, and results stay a while for them to be fetched.
+// Before the process ends: answers what peers have already sent, and gives them some time to fetch the results.
 void Partition::finish() {
   for (uint32_t quiet = 0, rounds = 0; quiet < kQuietAtTheEnd && rounds < kMostAtTheEnd; ++rounds) {
-    read_mail();
+    read_messages();
     ask(homes_, homes_.size());
     quiet = poller_.poll() > 0 ? 0 : quiet + 1;
     if (quiet > 0) std::this_thread::sleep_for(kPauseAtTheEnd);
   }
 }
 
-bool Partition::read_mail() {
-  mail_.resend(options_.number);
-  Letter letter;
+bool Partition::read_messages() {
+  EGRET_ASSERT_OWNER(owner_);
+  mailboxes_.resend(options_.number);
+  Message message;
   bool any = false;
-  for (uint32_t i = 0; i < kLettersPerRound && mail_.receive(options_.number, letter); ++i) {
+  for (uint32_t i = 0; i < kMessagesPerRound && mailboxes_.receive(options_.number, message); ++i) {
     any = true;
-    switch (letter.kind) {
-      case Letter::Kind::kAttach:
-        attach(letter);
+    switch (message.kind) {
+      case Message::Kind::kAttach:
+        attach(message);
         break;
-      case Letter::Kind::kDetach:
-        detach(letter.lane.session_id);
+      case Message::Kind::kDetach:
+        detach(message.lane.session_id);
         break;
-      case Letter::Kind::kRing:
-        on_ring(letter.lane.session_id);
+      case Message::Kind::kRing:
+        on_ring(message.lane.session_id);
         break;
-      case Letter::Kind::kDeliver:
-        deliver(letter);
+      case Message::Kind::kDeliver:
+        deliver(message);
         break;
-      case Letter::Kind::kCheck:
-        answer_control(Letter::Kind::kAlive);
+      case Message::Kind::kCheck:
+        answer_control(Message::Kind::kAlive);
         break;
-      case Letter::Kind::kInquire:
-        report(*letter.report);
+      case Message::Kind::kInquire:
+        report(*message.report);
         break;
-      case Letter::Kind::kPolling:
-        options_.polling = letter.polling;
-        poller_.set_idle(letter.polling.lane_idle_ns, letter.polling.far_lane_idle_ns);
+      case Message::Kind::kPolling:
+        options_.polling = message.polling;
+        poller_.set_idle(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns);
         break;
-      case Letter::Kind::kMemory:
-        if (!executor_->set_memory(letter.memory)) tell_control(Letter::Kind::kTooMuch, 0);
+      case Message::Kind::kMemory:
+        if (!executor_->set_memory(message.memory)) tell_control(Message::Kind::kTooMuch, 0);
         break;
-      case Letter::Kind::kCompare:
-        compare_memory(letter.memory);
+      case Message::Kind::kCompare:
+        compare_memory(message.memory);
         break;
-      case Letter::Kind::kStop:
+      case Message::Kind::kStop:
         stopping_ = true;
         break;
-      case Letter::Kind::kDetached:
-      case Letter::Kind::kBroken:
-      case Letter::Kind::kGone:
-      case Letter::Kind::kAlive:
-      case Letter::Kind::kTooMuch:
-      case Letter::Kind::kReported:
-        base::check_failed(__FILE__, __LINE__, "a letter for the control thread");
+      case Message::Kind::kDetached:
+      case Message::Kind::kBroken:
+      case Message::Kind::kGone:
+      case Message::Kind::kAlive:
+      case Message::Kind::kTooMuch:
+      case Message::Kind::kReported:
+        base::check_failed(__FILE__, __LINE__, "a message for the control thread");
     }
   }
   return any;
@@ -157,16 +156,18 @@ void Partition::compare_memory(uint64_t configured) const {
             base::field("bytes", executor_->memory()), base::field("memory", configured));
 }
 
-void Partition::attach(const Letter& letter) {
-  const rpc::LaneBinding& lane = letter.lane;
+void Partition::attach(const Message& message) {
+  EGRET_ASSERT_OWNER(owner_);
+  const rpc::LaneBinding& lane = message.lane;
+  EGRET_DCHECK(lane.lane == options_.number);
   poller_.attach(lane);
-  // Sessions are numbered as they connect and attached as their handshakes end.
+  // Sorted by number: sessions may finish their handshakes in another order than they connected in.
   const auto place = std::ranges::lower_bound(sessions_, lane.session_id, {}, &AttachedSession::session_id);
-  sessions_.insert(place, {lane.session_id, letter.under_way});
-  letter.under_way->rings[options_.number].store(false);  // a ring that overtook this letter: the lane starts awake
+  sessions_.insert(place, {lane.session_id, message.under_way});
+  message.under_way->rings[options_.number].store(false);  // a ring before this message is void: the lane starts awake
 
   if (lane.home != options_.number) return;
-  const HomeEndpoint home{lane.session_id, lane.endpoint, lane.layout.lanes, letter.under_way};
+  const HomeEndpoint home{lane.session_id, lane.endpoint, lane.layout.lanes, message.under_way};
   homes_.insert(std::ranges::lower_bound(homes_, lane.session_id, {}, &HomeEndpoint::session_id), home);
   if (!lane.endpoint->limits().ring_is_wakeup) asked_homes_.push_back(home);
   if (lane.endpoint->limits().needs_keep_alive) ++silent_homes_;
@@ -174,13 +175,14 @@ void Partition::attach(const Letter& letter) {
   event.events = EPOLLIN | EPOLLET;
   event.data.u64 = lane.session_id;
   EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) == 0);
-  // Deliveries whose letters overtook this one were not for anybody yet.
-  for (size_t slot = 0; slot < letter.under_way->deliveries.size(); ++slot) {
+  // kDeliver messages that arrived before this one were ignored.
+  for (size_t slot = 0; slot < message.under_way->deliveries.size(); ++slot) {
     deliver_pending(home, lane.layout, slot);
   }
 }
 
 void Partition::detach(uint64_t session_id) {
+  EGRET_ASSERT_OWNER(owner_);
   poller_.detach(session_id);
   std::erase_if(sessions_, [&](const AttachedSession& session) { return session.session_id == session_id; });
   if (const HomeEndpoint* const home = home_of(session_id)) {
@@ -189,34 +191,36 @@ void Partition::detach(uint64_t session_id) {
     homes_.erase(homes_.begin() + (home - homes_.data()));
     std::erase_if(asked_homes_, [&](const HomeEndpoint& asked) { return asked.session_id == session_id; });
   }
-  tell_control(Letter::Kind::kDetached, session_id);
+  tell_control(Message::Kind::kDetached, session_id);
 }
 
-// From here on the next ring sends a new letter; what was written before this one is seen by the look that follows.
+// Clear the flag first: a ring from now on sends a new message, and what its client wrote before is seen below.
 void Partition::on_ring(uint64_t session_id) {
+  EGRET_ASSERT_OWNER(owner_);
   UnderWay* const under_way = under_way_of(session_id);
   if (under_way == nullptr) return;
   under_way->rings[options_.number].exchange(false, std::memory_order_acq_rel);
   poller_.ring(session_id);
 }
 
-// The letter may have been overtaken by the session's end: then its endpoint is no longer ours to touch.
-void Partition::deliver(const Letter& letter) {
-  const HomeEndpoint* const home = home_of(letter.lane.session_id);
+// The session may have been detached before this message arrived; its endpoint must not be touched then.
+void Partition::deliver(const Message& message) {
+  EGRET_ASSERT_OWNER(owner_);
+  const HomeEndpoint* const home = home_of(message.lane.session_id);
   if (home == nullptr) return;
-  // From here on the slot's next delivery sends a new letter; what was published before is what is pushed now.
-  const size_t slot = letter.offset / letter.lane.layout.response_slot_size;
-  deliver_pending(*home, letter.lane.layout, slot);
+  const size_t slot = message.offset / message.lane.layout.response_slot_size;
+  deliver_pending(*home, message.lane.layout, slot);
 }
 
-// What it has been asked to push of that slot and has not pushed yet, if anything.
+// Pushes the slot's response if somebody has asked for it. The length is cleared first, so that the next request to
+// push sends a new message.
 void Partition::deliver_pending(const HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot) {
   const uint32_t length = home.under_way->deliveries[slot].exchange(0, std::memory_order_acq_rel);
   if (length == 0) return;
   home.endpoint->deliver(static_cast<uint32_t>(slot / layout.window), slot * layout.response_slot_size, length);
 }
 
-// Null when the session is not attached (any more).
+// Null: the session is not attached.
 UnderWay* Partition::under_way_of(uint64_t session_id) {
   const auto at = std::ranges::lower_bound(sessions_, session_id, {}, &AttachedSession::session_id);
   return at != sessions_.end() && at->session_id == session_id ? at->under_way : nullptr;
@@ -227,8 +231,9 @@ const Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) const {
   return at != homes_.end() && at->session_id == session_id ? &*at : nullptr;
 }
 
-// A few endpoints are all asked for rings in every round. Asking thousands would be most of the work: those whose rings
-// are signalled are then heard all at once, by a system call every so many rounds, and of the others some are asked.
+// Up to kHomesPerRound endpoints are all polled for rings in every round. With more of them that would be most of the
+// work: then one epoll_wait() every so many rounds finds those that signal their rings, and a few of the others are
+// polled in turn.
 bool Partition::hear_rings() {
   if (homes_.size() <= kHomesPerRound) return ask(homes_, homes_.size());
   const bool any = ask(asked_homes_, kHomesPerRound);
@@ -237,7 +242,7 @@ bool Partition::hear_rings() {
   return hear_signals(0) || any;
 }
 
-// Waits so long at most for something to be signalled: a ring, a completion, mail.
+// Waits at most that long for a signal: a ring, a completion or a message.
 bool Partition::hear_signals(int patience_ms) {
   const int found = ::epoll_wait(epoll_.get(), signals_.data(), static_cast<int>(signals_.size()), patience_ms);
   const auto count = static_cast<size_t>(std::max(found, 0));
@@ -250,7 +255,7 @@ bool Partition::hear_signals(int patience_ms) {
   return any;
 }
 
-// Asks the next so many of these for rings.
+// Polls the next `most` of these endpoints for rings.
 bool Partition::ask(const std::vector<HomeEndpoint>& homes, size_t most) {
   bool any = false;
   for (size_t asked = std::min(most, homes.size()); asked > 0; --asked) {
@@ -260,7 +265,7 @@ bool Partition::ask(const std::vector<HomeEndpoint>& homes, size_t most) {
   return any;
 }
 
-// Says something to peers that have been silent: if one is dead, its endpoint breaks.
+// Probes silent peers: the endpoint of a dead one breaks.
 void Partition::keep_alive() {
   const uint64_t now = clock_.now_ns();
   if (silent_homes_ == 0 || now < next_probe_ns_) return;
@@ -272,54 +277,60 @@ bool Partition::hear_rings_of(const HomeEndpoint& home) {
   const size_t count = home.endpoint->poll(events_);
   bool ours = false;
   for (const Event& event : std::span(events_).first(count)) {
-    if (event.kind == Event::Kind::kClosed) tell_control(Letter::Kind::kGone, home.session_id);
+    if (event.kind == Event::Kind::kClosed) tell_control(Message::Kind::kGone, home.session_id);
     if (event.kind != Event::Kind::kRing || event.lane >= home.lanes) continue;
     if (event.lane == options_.number) {
       ours = true;
       continue;
     }
     if (home.under_way->rings[event.lane].exchange(true, std::memory_order_acq_rel)) continue;
-    Letter ring{.kind = Letter::Kind::kRing, .lane = {}};
+    Message ring{.kind = Message::Kind::kRing, .lane = {}};
     ring.lane.session_id = home.session_id;
-    mail_.send(options_.number, event.lane, ring);
+    mailboxes_.send(options_.number, event.lane, ring);
   }
   if (ours) {
     poller_.ring(home.session_id);
-    if (options_.follows) seat_.heard(poller_.clients_cpu());
+    if (options_.follows) cpu_follower_.heard(poller_.clients_cpu());
   }
   return count > 0;
 }
 
 void Partition::report_broken() {
   if (!poller_.has_broken_sessions()) return;
-  for (const uint64_t session_id : poller_.take_broken_sessions()) tell_control(Letter::Kind::kBroken, session_id);
+  for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) {
+    Message message{.kind = Message::Kind::kBroken, .lane = {}, .error = broken.why};
+    message.lane.session_id = broken.session_id;
+    message.lane.lane = broken.lane;
+    mailboxes_.send(options_.number, control_, message);
+  }
 }
 
 void Partition::report(PartitionReport& report) {
   report.store.clear();
-  executor_->store().append_stats(report.store, store::Store::Since::kStart);
+  executor_->store().append_stats(op::StatGroup::kGeneral, report.store, store::Store::Since::kStart);
   report.poller = poller_.counters();
   report.lanes = sessions_.size();
   report.lanes_awake = poller_.awake_lanes();
-  answer_control(Letter::Kind::kReported);
+  answer_control(Message::Kind::kReported);
 }
 
-void Partition::answer_control(Letter::Kind kind) {
-  Letter letter{.kind = kind, .lane = {}};
-  letter.lane.lane = options_.number;
-  mail_.send(options_.number, control_, letter);
+void Partition::answer_control(Message::Kind kind) {
+  Message message{.kind = kind, .lane = {}};
+  message.lane.lane = options_.number;
+  mailboxes_.send(options_.number, control_, message);
 }
 
-void Partition::tell_control(Letter::Kind kind, uint64_t session_id) {
-  Letter letter{.kind = kind, .lane = {}};
-  letter.lane.session_id = session_id;
-  mail_.send(options_.number, control_, letter);
+void Partition::tell_control(Message::Kind kind, uint64_t session_id) {
+  Message message{.kind = kind, .lane = {}};
+  message.lane.session_id = session_id;
+  mailboxes_.send(options_.number, control_, message);
 }
 
-// Nothing to do in this round. Lanes that have been idle long enough fall asleep, or at once where polling on has been
-// in vain too often; without an awake lane the store's upkeep has its turn, a step a round, and when that has nothing
-// to do the thread sleeps, too.
+// This round found nothing to do. Lanes that have been idle long enough fall asleep (at once where polling rarely
+// pays). When no lane is awake, the store does one step of upkeep a round; when it has nothing to do either, the thread
+// sleeps.
 void Partition::rest() {
+  EGRET_ASSERT_OWNER(owner_);
   if (poller_.awake_lanes() == 0) {
     if (!executor_->idle_step()) sleep();
     return;
@@ -334,24 +345,26 @@ void Partition::rest() {
   }
 }
 
-// The empty rounds are over: there is something to do (`paid`), or all lanes are asleep.
+// The empty rounds are over: `paid`: something came; else all lanes fell asleep.
 void Partition::end_wait(bool paid) {
   if (polls_on_) spin_judge_.ends(paid);
   empty_rounds_ = 0;
 }
 
-// Asleep is published and the slots were looked at once more (park). Now: arm → rings and mail once more → block. What
-// is signalled without being armed keeps us from blocking by itself.
+// park() has published `asleep` and read the request slots again. Now: arm the endpoints, poll rings and messages
+// again, block. Endpoints that need no arming signal by themselves.
 void Partition::sleep() {
+  EGRET_ASSERT_OWNER(owner_);
   keep_alive();
   for (const HomeEndpoint& home : asked_homes_) home.endpoint->arm();
-  if (ask(asked_homes_, asked_homes_.size()) || mail_.resend(options_.number) || !mail_.prepare_sleep(options_.number))
+  if (ask(asked_homes_, asked_homes_.size()) || mailboxes_.resend(options_.number) ||
+      !mailboxes_.prepare_sleep(options_.number))
     return;
   hear_signals(patience_ms());
-  mail_.awake(options_.number);
+  mailboxes_.awake(options_.number);
 }
 
-// How long to sleep if nothing happens; -1: for ever. Rounded up: what is due must be so on waking.
+// How long to sleep if nothing happens, in ms; -1: for ever. Rounded up, so that what was waited for is due on waking.
 int Partition::patience_ms() const {
   uint64_t ns = executor_->upkeep_in_ns();
   if (silent_homes_ > 0) ns = std::min(ns, transport::kKeepAliveNs);
@@ -359,12 +372,13 @@ int Partition::patience_ms() const {
 }
 
 void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
+  EGRET_ASSERT_OWNER(owner_);
   UnderWay* const under_way = under_way_of(lane.session_id);
   EGRET_DCHECK(under_way != nullptr);
   auto& pending = under_way->deliveries[offset / lane.layout.response_slot_size];
-  // A letter of this slot that has not been read yet pushes what is in the slot now.
+  // If a message for this slot has not been read yet, it will push what is in the slot now.
   if (pending.exchange(static_cast<uint32_t>(length), std::memory_order_acq_rel) != 0) return;
-  mail_.send(options_.number, lane.home, {.kind = Letter::Kind::kDeliver, .lane = lane, .offset = offset});
+  mailboxes_.send(options_.number, lane.home, {.kind = Message::Kind::kDeliver, .lane = lane, .offset = offset});
 }
 
 }  // namespace egret::backend

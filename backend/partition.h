@@ -1,8 +1,9 @@
-// One partition's thread: the only reader and writer of its part of the store, and the home of some endpoints.
+// One partition's thread: the only one that reads and writes its part of the store. It is the home of some endpoints:
+// of these, it alone polls for rings and pushes deliveries.
 //
-//   mail (attach, detach, rings and deliveries from others) ┐
-//   rings of the endpoints whose home this is               ├─▶ SlotPoller ─▶ Executor ─▶ Store
-//   request slots of awake lanes                            ┘
+//   messages (attach, detach, rings and deliveries from others) ┐
+//   rings of the endpoints whose home this is                   ├─▶ SlotPoller ─▶ Executor ─▶ Store
+//   request slots of awake lanes                                ┘
 #pragma once
 
 #include <array>
@@ -14,9 +15,10 @@
 
 #include <sys/epoll.h>
 
+#include "backend/cpu_follower.h"
 #include "backend/executor.h"
-#include "backend/mail.h"
-#include "backend/seat.h"
+#include "backend/mailbox.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "rpc/slot_poller.h"
@@ -27,13 +29,13 @@ namespace egret::backend {
 struct PartitionOptions {
   uint32_t number = 0;
   int cpu = -1;          // to stay on; -1: anywhere
-  bool follows = false;  // sits where the worker is that it serves
+  bool follows = false;  // runs on the CPU of the worker that it serves (cpu_follower.h)
   PollingRules polling;
 };
 
 class Partition final : private rpc::DeliveryRelay {
  public:
-  Partition(const PartitionOptions& options, const base::Clock& clock, PostOffice& mail,
+  Partition(const PartitionOptions& options, const base::Clock& clock, Mailboxes& mailboxes,
             std::unique_ptr<Executor> executor);
   ~Partition() override;
 
@@ -53,12 +55,12 @@ class Partition final : private rpc::DeliveryRelay {
   };
 
   void run();
-  bool read_mail();
+  bool read_messages();
   void compare_memory(uint64_t configured) const;
-  void attach(const Letter& letter);
+  void attach(const Message& message);
   void on_ring(uint64_t session_id);
   void detach(uint64_t session_id);
-  void deliver(const Letter& letter);
+  void deliver(const Message& message);
   void deliver_pending(const HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot);
   UnderWay* under_way_of(uint64_t session_id);
   bool hear_rings();
@@ -69,8 +71,8 @@ class Partition final : private rpc::DeliveryRelay {
   void keep_alive();
   void report_broken();
   void report(PartitionReport& report);
-  void answer_control(Letter::Kind kind);
-  void tell_control(Letter::Kind kind, uint64_t session_id);
+  void answer_control(Message::Kind kind);
+  void tell_control(Message::Kind kind, uint64_t session_id);
   void finish();
   void rest();
   void end_wait(bool paid);
@@ -78,28 +80,29 @@ class Partition final : private rpc::DeliveryRelay {
   int patience_ms() const;
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
 
+  base::OwnerThread owner_;  // the thread of run()
   PartitionOptions options_;
   const base::Clock& clock_;
-  PostOffice& mail_;
+  Mailboxes& mailboxes_;
   const uint32_t control_;  // the control thread's node
   std::unique_ptr<Executor> executor_;
   rpc::SlotPoller poller_;
-  Seat seat_;
+  CpuFollower cpu_follower_;
   base::UniqueFd epoll_;
   std::vector<HomeEndpoint> homes_;          // by session
-  std::vector<HomeEndpoint> asked_homes_;    // of these, those that tell of a ring only when they are asked
-  size_t next_home_ = 0;                     // where ask() goes on
+  std::vector<HomeEndpoint> asked_homes_;    // those of homes_ that do not signal rings and must be polled
+  size_t next_home_ = 0;                     // which one ask() polls next
   uint32_t deaf_rounds_ = 0;                 // since hear_signals()
-  std::array<epoll_event, 64> signals_;      // of one such look
-  std::array<transport::Event, 16> events_;  // of one endpoint; here, so that it need not be made for each poll
-  size_t silent_homes_ = 0;                  // of homes_, those whose peers' deaths must be probed for
+  std::array<epoll_event, 64> signals_;      // found by one epoll_wait()
+  std::array<transport::Event, 16> events_;  // found by one poll(); a member, so that it is not built for each
+  size_t silent_homes_ = 0;  // those of homes_ whose peers must be probed to find out that they are dead
   uint64_t next_probe_ns_ = 0;
   uint32_t rounds_ = 0;
   uint32_t busy_rounds_ = 0;
   std::vector<AttachedSession> sessions_;  // by number
   uint32_t empty_rounds_ = 0;
   rpc::SpinJudge spin_judge_;
-  bool polls_on_ = false;  // through the empty rounds that have begun: local lanes are not put to sleep at once
+  bool polls_on_ = false;  // during the present empty rounds: local lanes are not put to sleep at once
   bool stopping_ = false;
   std::thread thread_;
 };

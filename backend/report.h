@@ -9,7 +9,7 @@
 
 namespace egret::backend {
 
-// Owned by the control thread, which does not touch it between asking (Letter::Kind::kInquire) and the answer
+// Owned by the control thread, which does not touch it between asking (Message::Kind::kInquire) and the answer
 // (kReported); the partition's in between.
 struct PartitionReport {
   std::vector<op::StatRow> store;  // counted since the start, whatever was reset

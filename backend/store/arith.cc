@@ -11,29 +11,30 @@ namespace egret::store {
 using op::ResultCode;
 using op::StatId;
 
-op::Result Store::arith(const op::Op& op) {
+op::Result Store::arith(const op::Op& op, Slot guess) {
   const bool decrements = (op.options & op::kDecrement) != 0;
-  Slot slot = find(op.key, op.hash);
+  Slot slot = find(op.key, op.hash, guess);
   if (!slot) {
     if ((op.options & op::kCreate) != 0) return create_number(op);
-    ++counters_[decrements ? StatId::kDecrMisses : StatId::kIncrMisses];
+    ++items_.counters[decrements ? StatId::kDecrMisses : StatId::kIncrMisses];
     return answer(ResultCode::kMiss);
   }
-  const Item& it = item(slot);
+  const Item& it = items_.item(slot);
   const bool is_empty = !it.has(kLarge) && it.inline_length() == 0;  // no number, whatever its CAS
-  if ((op.options & op::kCompareCas) != 0 && !is_empty && op.cas != cas_of(it)) return answer(ResultCode::kExists);
+  if ((op.options & op::kCompareCas) != 0 && !is_empty && op.cas != items_.cas_of(it))
+    return answer(ResultCode::kExists);
   if (it.has(kLarge)) return answer(ResultCode::kNonNumeric);
   const std::optional<uint64_t> before = parse_number(it.inline_bytes());
   if (!before) return answer(ResultCode::kNonNumeric);
   const uint64_t number = decrements ? *before - std::min(*before, op.delta) : *before + op.delta;
-  ++counters_[decrements ? StatId::kDecrHits : StatId::kIncrHits];
+  ++items_.counters[decrements ? StatId::kDecrHits : StatId::kIncrHits];
   slot.note_read();
   if (!write_number(op, slot, number)) return no_room();
-  slot = index_.find(op.key, op.hash);
-  op::Result result = number_result(number, item(slot));
-  if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(item(slot));
+  slot = items_.index.find(op.key, op.hash);
+  op::Result result = number_result(number, items_.item(slot));
+  if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(items_.item(slot));
   if ((op.options & op::kTouch) != 0 && !touch(slot, op)) return no_room();
-  if ((op.options & op::kNewTtl) != 0) result.ttl = ttl_of(item(slot));
+  if ((op.options & op::kNewTtl) != 0) result.ttl = ttl_of(items_.item(slot));
   return result;
 }
 
@@ -41,7 +42,7 @@ op::Result Store::number_result(uint64_t number, const Item& item) const {
   op::Result result = answer(ResultCode::kNumber);
   result.number = number;
   result.version = item.version();
-  result.cas = cas_of(item);
+  result.cas = items_.cas_of(item);
   return result;
 }
 
@@ -51,7 +52,7 @@ bool Store::write_number(const op::Op& op, Slot slot, uint64_t number) {
   char buffer[kMaxDigits];
   const std::string_view digits = write_decimal(number, buffer);
   const std::optional<uint64_t> given_cas = given_cas_of(op);
-  Item& it = item(slot);
+  Item& it = items_.item(slot);
   const size_t length = std::max<size_t>(digits.size(), it.inline_length());
   const bool fits = Item::units_for(op.key.size(), it.bits(), length) == it.units();
   const bool grows = digits.size() > it.inline_length();
@@ -72,7 +73,7 @@ bool Store::write_number(const op::Op& op, Slot slot, uint64_t number) {
   std::memset(it.inline_data() + digits.size(), ' ', length - digits.size());
   it.set_inline_length(length);
   if (grows) it.clear_bits(kMarks);
-  it.set_version(version_++);
+  it.set_version(items_.version++);
   it.set_given_cas(given_cas);
   return true;
 }
@@ -93,7 +94,7 @@ op::Result Store::create_number(const op::Op& op) {
   number.cas = result.cas;
   number.marks = op::kCreated;
   const uint32_t deadline = deadline_of(op.vivify_exptime);
-  if ((op.options & op::kWantMeta) != 0) number.ttl = deadline == 0 ? -1 : int64_t{deadline} - now_;
+  if ((op.options & op::kWantMeta) != 0) number.ttl = deadline == 0 ? -1 : int64_t{deadline} - items_.now;
   return number;
 }
 

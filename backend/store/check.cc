@@ -7,11 +7,11 @@
 namespace egret::store {
 
 bool Store::check_invariants(std::string* why) {
-  if (!pages_.check(why) || !index_.check(why) || !log_.check(why)) return false;
+  if (!items_.pages.check(why) || !items_.index.check(why) || !items_.log.check(why)) return false;
   if (!check_records(why) || !check_large(why)) return false;
   // Over a limit that was lowered it is until enough pages are withheld.
-  const uint64_t allowed = limit_ + uint64_t{to_withhold_ - std::min(to_withhold_, pages_.withheld())} * kPageSize;
-  if (memory_used() > allowed) return *why = "more memory is used than allowed", false;
+  const uint64_t allowed = limit_.bytes() + uint64_t{limit_.pages_over()} * kPageSize;
+  if (memory().used > allowed) return *why = "more memory is used than allowed", false;
   return true;
 }
 
@@ -22,21 +22,21 @@ bool Store::check_records(std::string* why) {
   uint64_t expiring = 0;
   uint64_t detached = 0;
   std::array<uint64_t, 2> weights{};
-  for (PageNumber page = pages_.fixed(); page < pages_.size(); ++page) {
-    const PageInfo& info = pages_.info(page);
+  for (PageNumber page = items_.pages.fixed(); page < items_.pages.size(); ++page) {
+    const PageInfo& info = items_.pages.info(page);
     if (info.use != PageUse::kSmall && info.use != PageUse::kMain) continue;
     uint32_t pins = 0;
     for (uint32_t at = 0; at < info.used;) {
       const ItemRef ref{uint64_t{page} * kUnitsPerPage + at};
-      const Item& it = item(ref);
+      const Item& it = items_.item(ref);
       at += it.units();
       if (it.is_dead()) continue;
       const std::string where = "the item at unit " + std::to_string(ref.unit);
-      const PinEntry* pin = find_pin(ref);
+      const PinEntry* pin = items_.find_pin(ref);
       if (it.has(kPinned) != (pin != nullptr)) return *why = where + ": pinned by nobody", false;
       pins += pin != nullptr ? 1 : 0;
-      weights[static_cast<size_t>(log_.queue_of(ref))] += item_bytes(it);
-      const bool is_filed = bool{index_.find(ref, index_.hash_of(it))};
+      weights[static_cast<size_t>(items_.log.queue_of(ref))] += item_bytes(it);
+      const bool is_filed = bool{items_.index.find(ref, items_.index.hash_of(it))};
       const bool is_detached = pin != nullptr && pin->is_detached;
       if (is_filed == is_detached) return *why = where + ": alive, but not in the index, or the reverse", false;
       if (is_detached) {
@@ -50,27 +50,27 @@ bool Store::check_records(std::string* why) {
     if (pins != info.pins) return *why = "page " + std::to_string(page) + ": pins are miscounted", false;
   }
   using op::StatId;
-  if (items != index_.item_count() || items != counters_[StatId::kCurrItems])
+  if (items != items_.index.item_count() || items != items_.counters[StatId::kCurrItems])
     return *why = "items are miscounted", false;
-  if (bytes != counters_[StatId::kBytes]) return *why = "bytes are miscounted", false;
-  if (expiring != expiring_items_) return *why = "items that expire are miscounted", false;
+  if (bytes != items_.counters[StatId::kBytes]) return *why = "bytes are miscounted", false;
+  if (expiring != items_.expiring) return *why = "items that expire are miscounted", false;
   uint64_t known_detached = 0;
-  for (const PinEntry& pin : pins_) known_detached += pin.is_detached ? 1 : 0;
+  for (const PinEntry& pin : items_.pins) known_detached += pin.is_detached ? 1 : 0;
   if (detached != known_detached) return *why = "a detached version is gone", false;
-  if (weights[0] != log_.queue(Queue::kSmall).weight || weights[1] != log_.queue(Queue::kMain).weight)
+  if (weights[0] != items_.log.queue(Queue::kSmall).weight || weights[1] != items_.log.queue(Queue::kMain).weight)
     return *why = "a queue's weight is miscounted", false;
   return true;
 }
 
 // What large items list is taken, by one of them only; and what is taken is theirs, or an upload's.
 bool Store::check_large(std::string* why) {
-  std::vector<bool> listed(uint64_t{pages_.size()} * kChunksPerPage);
+  std::vector<bool> listed(uint64_t{items_.pages.size()} * kChunksPerPage);
   uint64_t chunks = 0;
-  for (PageNumber page = pages_.fixed(); page < pages_.size(); ++page) {
-    const PageInfo& info = pages_.info(page);
+  for (PageNumber page = items_.pages.fixed(); page < items_.pages.size(); ++page) {
+    const PageInfo& info = items_.pages.info(page);
     if (info.use != PageUse::kSmall && info.use != PageUse::kMain) continue;
     for (uint32_t at = 0; at < info.used;) {
-      const Item& it = item({uint64_t{page} * kUnitsPerPage + at});
+      const Item& it = items_.item({uint64_t{page} * kUnitsPerPage + at});
       at += it.units();
       if (it.is_dead() || !it.has(kLarge)) continue;
       const std::string where = "the large item \"" + std::string(it.key()) + "\"";
@@ -81,7 +81,7 @@ bool Store::check_large(std::string* why) {
       for (uint32_t i = 0; i < head.extents; ++i) {
         const Extent extent = extent_of(it, i);
         const uint64_t chunk = first_chunk(extent);
-        const PageInfo& of = pages_.info(static_cast<PageNumber>(chunk / kChunksPerPage));
+        const PageInfo& of = items_.pages.info(static_cast<PageNumber>(chunk / kChunksPerPage));
         const bool is_page = of.use == PageUse::kLarge && chunk % kChunksPerPage == 0;
         const bool is_chunk = of.use == PageUse::kChunks && (of.used >> (chunk % kChunksPerPage) & 1) != 0;
         if (!is_page && !is_chunk) return *why = where + " lists what is not taken", false;
@@ -99,8 +99,8 @@ bool Store::check_large(std::string* why) {
     }
   }
   uint64_t taken = 0;
-  for (PageNumber page = pages_.fixed(); page < pages_.size(); ++page) {
-    const PageInfo& info = pages_.info(page);
+  for (PageNumber page = items_.pages.fixed(); page < items_.pages.size(); ++page) {
+    const PageInfo& info = items_.pages.info(page);
     if (info.use == PageUse::kLarge) taken += kChunksPerPage;
     if (info.use == PageUse::kChunks) taken += static_cast<uint64_t>(std::popcount(info.used));
   }

@@ -5,10 +5,10 @@
 // end of second D; what is stored in second T + N is the first to stay. A later flush takes the place of one that is
 // still pending. A point in time from before the server started cancels the pending one and hides nothing.
 //
-//   flush_second_ = 0                        nothing pending; versions below flushed_before_ are hidden
-//   flush_second_ > now_                     pending
-//   flush_second_ = now_                     firing: everything is hidden, flushed_before_ = kEverything
-//   flush_second_ < now_, at a begin_pass()  fired: flushed_before_ becomes the next version
+//   flush_second_ = 0                        nothing pending; versions below flushed_before are hidden
+//   flush_second_ > now                     pending
+//   flush_second_ = now                     firing: everything is hidden, flushed_before = kEverything
+//   flush_second_ < now, at a begin_pass()  fired: flushed_before becomes the next version
 //
 // Unlike memcached's, a delayed flush does not bring back what an earlier one has hidden.
 #include "store/answer.h"
@@ -23,28 +23,28 @@ constexpr int64_t kStartMargin = 62;  // memcached's clock begins this long befo
 }  // namespace
 
 op::Result Store::flush(const op::Op& op) {
-  ++counters_[op::StatId::kCmdFlush];
-  if (flushed_before_ == kEverything) flushed_before_ = version_;
+  ++items_.counters[op::StatId::kCmdFlush];
+  if (items_.flushed_before == kEverything) items_.flushed_before = items_.version;
   flush_second_ = 0;
   const bool is_absolute = op.exptime > kThirtyDays;
   if (is_absolute && op.exptime <= start_second_ - kStartMargin) return answer(op::ResultCode::kOk);
-  const int64_t fires = is_absolute ? op.exptime - 1 : now_ + op.exptime - 1;
-  if (op.exptime <= 0 || fires < now_) {
-    flushed_before_ = ++version_;
-    note_unswept_flush();
+  const int64_t fires = is_absolute ? op.exptime - 1 : items_.now + op.exptime - 1;
+  if (op.exptime <= 0 || fires < items_.now) {
+    items_.flushed_before = ++items_.version;
+    sweeper_.on_flush();
     return answer(op::ResultCode::kOk);
   }
   if (fires <= UINT32_MAX) flush_second_ = static_cast<uint32_t>(fires);
-  if (flush_second_ == now_) fire_flush();
+  if (flush_second_ == items_.now) fire_flush();
   return answer(op::ResultCode::kOk);
 }
 
 void Store::fire_flush() {
-  note_unswept_flush();
-  if (now_ == flush_second_) {
-    flushed_before_ = kEverything;
+  sweeper_.on_flush();
+  if (items_.now == flush_second_) {
+    items_.flushed_before = kEverything;
   } else {
-    flushed_before_ = version_;
+    items_.flushed_before = items_.version;
     flush_second_ = 0;
   }
 }

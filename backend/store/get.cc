@@ -19,7 +19,7 @@ inline void Store::describe(const Item& item, bool with_cas, op::Result& result)
   result.client_flags = item.client_flags();
   result.total_length = value_length(item);
   result.version = item.version();
-  if (with_cas) result.cas = cas_of(item);
+  if (with_cas) result.cas = items_.cas_of(item);
 }
 
 op::Result Store::hit(const Item& item, bool with_cas) const {
@@ -30,10 +30,10 @@ op::Result Store::hit(const Item& item, bool with_cas) const {
 
 // `length` bytes of the value from `offset` on, where they lie: whoever writes them somewhere copies them only once.
 void Store::give(const Item& item, uint32_t offset, uint32_t length, op::Result& result) {
-  result.value = piece_at(pages_, item, offset).substr(0, length);
+  result.value = piece_at(items_.pages, item, offset).substr(0, length);
   size_t count = 0;
   for (uint32_t given = static_cast<uint32_t>(result.value.size()); given < length; ++count) {
-    further_[count] = piece_at(pages_, item, offset + given).substr(0, length - given);
+    further_[count] = piece_at(items_.pages, item, offset + given).substr(0, length - given);
     given += static_cast<uint32_t>(further_[count].size());
   }
   result.further = {further_.get(), count};
@@ -50,42 +50,42 @@ inline void Store::give_beginning(const Item& item, op::Result& result) {
 
 // Nothing wanted but the value and perhaps the CAS: that is most of what a cache is asked. There is only one result, so
 // that it is made where the caller wants it.
-op::Result Store::plain_get(const op::Op& op) {
+op::Result Store::plain_get(const op::Op& op, Slot guess) {
   op::Result result;
-  ++counters_[StatId::kCmdGet];
-  if (Slot slot = find(op.key, op.hash)) {
-    ++counters_[StatId::kGetHits];
-    Item& it = item(slot);
+  ++items_.counters[StatId::kCmdGet];
+  if (Slot slot = find(op.key, op.hash, guess)) {
+    ++items_.counters[StatId::kGetHits];
+    Item& it = items_.item(slot);
     describe(it, (op.options & op::kWantCas) != 0, result);
     give_beginning(it, result);
     slot.note_read();
-    it.note_read(now_);
+    it.note_read(items_.now);
   } else {
-    ++counters_[StatId::kGetMisses];
+    ++items_.counters[StatId::kGetMisses];
     result.code = ResultCode::kMiss;
   }
   return result;
 }
 
 // memcached counts a key of gat or touch as a touch, and only as that.
-op::Result Store::get(const op::Op& op) {
-  if ((op.options & op::kPeek) != 0) return look(op);
+op::Result Store::get(const op::Op& op, Slot guess) {
+  if ((op.options & op::kPeek) != 0) return peek(op);
   const bool touches = (op.options & op::kTouch) != 0;
-  ++counters_[touches ? StatId::kCmdTouch : StatId::kCmdGet];
-  Slot slot = find(op.key, op.hash);
+  ++items_.counters[touches ? StatId::kCmdTouch : StatId::kCmdGet];
+  Slot slot = find(op.key, op.hash, guess);
   const bool hits = slot || (op.options & op::kVivify) != 0;
-  ++counters_[touches ? (hits ? StatId::kTouchHits : StatId::kTouchMisses)
-                      : (hits ? StatId::kGetHits : StatId::kGetMisses)];
+  ++items_.counters[touches ? (hits ? StatId::kTouchHits : StatId::kTouchMisses)
+                            : (hits ? StatId::kGetHits : StatId::kGetMisses)];
   if (!slot) return hits ? vivify(op) : answer(ResultCode::kMiss);
-  op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
-  if ((op.options & kMetaOptions) != 0) before_access(op, item(slot), result);
+  op::Result result = hit(items_.item(slot), (op.options & op::kWantCas) != 0);
+  if ((op.options & kMetaOptions) != 0) before_access(op, items_.item(slot), result);
   const bool bumps = (op.options & op::kNoBump) == 0;
   if (bumps) slot.note_read();
   if (touches && !touch(slot, op)) return no_room();
-  Item& it = item(slot);
+  Item& it = items_.item(slot);
   if ((op.options & op::kNewTtl) != 0) result.ttl = ttl_of(it);
-  if (bumps) it.note_read(now_);
-  if ((op.options & op::kCompareCas) != 0 && op.cas == cas_of(it)) {
+  if (bumps) it.note_read(items_.now);
+  if ((op.options & op::kCompareCas) != 0 && op.cas == items_.cas_of(it)) {
     result.total_length = 0;
   } else if ((op.options & op::kNoValue) == 0) {
     give_beginning(it, result);
@@ -93,26 +93,26 @@ op::Result Store::get(const op::Op& op) {
   return result;
 }
 
-// Without a trace.
-op::Result Store::look(const op::Op& op) {
+// `me`: reads without changing recency, counters or flags.
+op::Result Store::peek(const op::Op& op) {
   const Slot slot = peek(op.key, op.hash);
   if (!slot) return answer(ResultCode::kMiss);
-  op::Result result = hit(item(slot), (op.options & op::kWantCas) != 0);
-  add_meta(op, item(slot), result);
-  if (item(slot).has(kStale)) result.marks |= op::kStale;
-  if ((op.options & op::kNoValue) == 0) give_beginning(item(slot), result);
+  op::Result result = hit(items_.item(slot), (op.options & op::kWantCas) != 0);
+  add_meta(op, items_.item(slot), result);
+  if (items_.item(slot).has(kStale)) result.marks |= op::kStale;
+  if ((op.options & op::kNoValue) == 0) give_beginning(items_.item(slot), result);
   return result;
 }
 
 void Store::add_meta(const op::Op& op, const Item& item, op::Result& result) const {
   if ((op.options & op::kWantMeta) == 0) return;
   if (item.has(kFetched)) result.marks |= op::kFetched;
-  result.last_access = now_ - std::min(now_, item.last_access());
+  result.last_access = items_.now - std::min(items_.now, item.last_access());
   result.ttl = ttl_of(item);
 }
 
 int64_t Store::ttl_of(const Item& item) const {
-  return item.exptime() == 0 ? -1 : int64_t{item.exptime()} - now_;
+  return item.exptime() == 0 ? -1 : int64_t{item.exptime()} - items_.now;
 }
 
 // The state before this access; and who may make a stale or soon expired item anew: the first who asks, and nobody else
@@ -125,7 +125,8 @@ void Store::before_access(const op::Op& op, Item& item, op::Result& result) cons
     return;
   }
   const uint32_t exptime = (op.options & op::kTouchFirst) != 0 ? deadline_of(op.exptime) : item.exptime();
-  const bool ends_soon = (op.options & op::kRecache) != 0 && exptime != 0 && int64_t{exptime} - now_ < op.recache_below;
+  const bool ends_soon =
+      (op.options & op::kRecache) != 0 && exptime != 0 && int64_t{exptime} - items_.now < op.recache_below;
   if (!item.has(kStale) && !ends_soon) return;
   result.marks |= op::kWon;
   item.set_bits(kTokenSent);
@@ -138,10 +139,10 @@ op::Result Store::vivify(const op::Op& op) {
       place({.key = op.key, .deadline = deadline_of(op.vivify_exptime), .given_cas = given_cas, .marks = kTokenSent},
             op.hash);
   if (!ref) return no_room();
-  op::Result result = hit(item(ref), (op.options & op::kWantCas) != 0);
+  op::Result result = hit(items_.item(ref), (op.options & op::kWantCas) != 0);
   result.marks = op::kWon | op::kCreated;
-  if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(item(ref));
-  if ((op.options & op::kNoBump) == 0) item(ref).note_read(now_);
+  if ((op.options & op::kWantMeta) != 0) result.ttl = ttl_of(items_.item(ref));
+  if ((op.options & op::kNoBump) == 0) items_.item(ref).note_read(items_.now);
   return result;
 }
 
@@ -149,20 +150,20 @@ op::Result Store::vivify(const op::Op& op) {
 // there is no room for that.
 bool Store::touch(Slot& slot, const op::Op& op) {
   const uint32_t deadline = deadline_of(op.exptime);
-  if (!item(slot).has(kHasExptime)) {
+  if (!items_.item(slot).has(kHasExptime)) {
     if (deadline == 0) return true;
     slot = relay(slot, op.hash, kHasExptime);
     if (!slot) return false;
   }
-  item(slot).set_exptime(deadline);
+  items_.item(slot).set_exptime(deadline);
   set_expires(slot, deadline != 0);
   return true;
 }
 
 op::Result Store::chunk(const op::Op& op) {
   const Slot slot = peek(op.key, op.hash);
-  if (!slot || item(slot).version() != op.version) return answer(ResultCode::kChanged);
-  return chunk_of(item(slot), op.offset, op.length);
+  if (!slot || items_.item(slot).version() != op.version) return answer(ResultCode::kChanged);
+  return chunk_of(items_.item(slot), op.offset, op.length);
 }
 
 op::Result Store::chunk_of(const Item& item, uint32_t offset, uint32_t length) {
@@ -173,34 +174,35 @@ op::Result Store::chunk_of(const Item& item, uint32_t offset, uint32_t length) {
   return result;
 }
 
-op::Result Store::erase(const op::Op& op) {
-  const Slot slot = find(op.key, op.hash);
+op::Result Store::erase(const op::Op& op, Slot guess) {
+  const Slot slot = find(op.key, op.hash, guess);
   if (!slot) {
-    ++counters_[StatId::kDeleteMisses];
+    ++items_.counters[StatId::kDeleteMisses];
     return answer(ResultCode::kMiss);
   }
-  if ((op.options & op::kCompareCas) != 0 && op.cas != cas_of(item(slot))) return answer(ResultCode::kExists);
+  if ((op.options & op::kCompareCas) != 0 && op.cas != items_.cas_of(items_.item(slot)))
+    return answer(ResultCode::kExists);
   if ((op.options & op::kDropValue) != 0) return drop_value(op, slot);
   if ((op.options & op::kInvalidate) != 0) return invalidate(op, slot);
-  ++counters_[StatId::kDeleteHits];
+  ++items_.counters[StatId::kDeleteHits];
   op::Result result = answer(ResultCode::kDeleted);
-  result.number = value_length(item(slot));
-  remove(slot, op.hash);
+  result.number = value_length(items_.item(slot));
+  items_.remove(slot, op.hash);
   return result;
 }
 
 // The item stays to be read, as a stale one, until somebody stores it anew.
 op::Result Store::invalidate(const op::Op& op, Slot slot) {
   const std::optional<uint64_t> given_cas = given_cas_of(op);
-  if (given_cas && !item(slot).has(kHasCas)) {
+  if (given_cas && !items_.item(slot).has(kHasCas)) {
     slot = relay(slot, op.hash, kHasCas);
     if (!slot) return no_room();
   }
   if ((op.options & op::kTouch) != 0 && !touch(slot, op)) return no_room();
-  Item& it = item(slot);
+  Item& it = items_.item(slot);
   it.clear_bits(kTokenSent);
   it.set_bits(kStale);
-  it.set_version(version_++);
+  it.set_version(items_.version++);
   it.set_given_cas(given_cas);
   return answer(ResultCode::kDeleted);
 }
@@ -208,7 +210,7 @@ op::Result Store::invalidate(const op::Op& op, Slot slot) {
 op::Result Store::drop_value(const op::Op& op, Slot slot) {
   const bool invalidates = (op.options & op::kInvalidate) != 0;
   std::optional<uint64_t> given_cas = given_cas_of(op);
-  if (!given_cas && !invalidates) given_cas = cas_of(item(slot));  // it is the same item still
+  if (!given_cas && !invalidates) given_cas = items_.cas_of(items_.item(slot));  // it is the same item still
   const Draft empty{.key = op.key,
                     .deadline = (op.options & op::kTouch) != 0 ? deadline_of(op.exptime) : 0,
                     .given_cas = given_cas,

@@ -87,8 +87,6 @@ class Pages {
   uint64_t take_denser_chunk(uint64_t chunk);
   // So many chunks are to spare that those taken had better be put together.
   bool wastes_chunks() const;
-  // Whether take_chunk() would have to take a page.
-  bool has_chunk() const { return state_.chunks_head != kNoPage; }
 
   PageInfo& info(PageNumber page) { return table_[page]; }
   const PageInfo& info(PageNumber page) const { return table_[page]; }

@@ -14,39 +14,33 @@ Store::Pin Store::pin(std::string_view key, uint64_t hash) {
   const Slot slot = peek(key, hash);
   if (!slot) return {};
   const ItemRef ref = slot.ref();
-  PinEntry* entry = find_pin(ref);
+  PinEntry* entry = items_.find_pin(ref);
   if (entry == nullptr) {
     // The first pin of a page holds all of it.
-    const uint64_t large = item(ref).has(kLarge) ? large_head(item(ref)).chunks * kChunkSize : 0;
-    const uint64_t bytes = large + (pages_.info(ref.page()).pins == 0 ? kPageSize : 0);
+    const uint64_t large = items_.item(ref).has(kLarge) ? large_head(items_.item(ref)).chunks * kChunkSize : 0;
+    const uint64_t bytes = large + (items_.pages.info(ref.page()).pins == 0 ? kPageSize : 0);
     if (pinned_bytes_ + bytes > large_budget()) return {};
-    log_.pin(ref);
-    item(ref).set_bits(kPinned);
+    items_.log.pin(ref);
+    items_.item(ref).set_bits(kPinned);
     pinned_bytes_ += bytes;
-    pins_.push_back({.ref = ref, .bytes = bytes});
-    entry = &pins_.back();
+    items_.pins.push_back({.ref = ref, .bytes = bytes});
+    entry = &items_.pins.back();
   }
   ++entry->count;
-  return {this, ref, item(ref).version(), value_length(item(ref))};
-}
-
-Store::PinEntry* Store::find_pin(ItemRef ref) {
-  if (!item(ref).has(kPinned)) return nullptr;
-  const auto at = std::ranges::find(pins_, ref, &PinEntry::ref);
-  return at != pins_.end() ? &*at : nullptr;
+  return {this, ref, items_.item(ref).version(), value_length(items_.item(ref))};
 }
 
 void Store::end_pin(ItemRef ref) {
-  PinEntry* const entry = find_pin(ref);
+  PinEntry* const entry = items_.find_pin(ref);
   if (--entry->count != 0) return;
   const bool is_detached = entry->is_detached;
   pinned_bytes_ -= entry->bytes;
-  *entry = pins_.back();
-  pins_.pop_back();
-  item(ref).clear_bits(kPinned);
-  log_.unpin(ref);
-  if (is_detached) free_record(ref);
-  end_step();
+  *entry = items_.pins.back();
+  items_.pins.pop_back();
+  items_.item(ref).clear_bits(kPinned);
+  items_.log.unpin(ref);
+  if (is_detached) items_.free_record(ref);
+  items_.end_step();
 }
 
 Store::Pin::Pin(Pin&& other) noexcept
@@ -71,12 +65,12 @@ void Store::Pin::release() {
 }
 
 uint32_t Store::Pin::client_flags() const {
-  return store_->item(ref_).client_flags();
+  return store_->items_.item(ref_).client_flags();
 }
 
 op::Result Store::Pin::chunk(uint32_t offset, uint32_t length) const {
-  if (value_length(store_->item(ref_)) != length_) return answer(ResultCode::kChanged);
-  op::Result result = store_->chunk_of(store_->item(ref_), offset, length);
+  if (value_length(store_->items_.item(ref_)) != length_) return answer(ResultCode::kChanged);
+  op::Result result = store_->chunk_of(store_->items_.item(ref_), offset, length);
   result.version = version_;
   return result;
 }

@@ -39,35 +39,35 @@ bool Store::is_too_large(std::string_view key, uint32_t client_flags, uint64_t v
   return op::memcached_item_size(key.size(), client_flags, value_length) > config_.item_size_max;
 }
 
-op::Result Store::set(const op::Op& op, Upload* upload) {
+op::Result Store::set(const op::Op& op, Slot guess, Upload* upload) {
   const uint64_t length = upload != nullptr ? upload->total_length() : op.value.size();
   if (is_too_large(op.key, op.client_flags, length)) return refuse_set(op, ResultCode::kTooLarge);
-  const op::Result result = judge_and_store(op, upload);
+  const op::Result result = judge_and_store(op, guess, upload);
   if (result.code == ResultCode::kOutOfMemory) return refuse_set(op, ResultCode::kOutOfMemory);
-  ++counters_[StatId::kCmdSet];
+  ++items_.counters[StatId::kCmdSet];
   return result;
 }
 
 op::Result Store::refuse_set(const op::Op& set, ResultCode why) {
-  ++counters_[why == ResultCode::kTooLarge ? StatId::kStoreTooLarge : StatId::kStoreNoMemory];
+  ++items_.counters[why == ResultCode::kTooLarge ? StatId::kStoreTooLarge : StatId::kStoreNoMemory];
   if (why == ResultCode::kOutOfMemory) {
     const uint64_t bytes = Item::units_for(set.key.size(), 0, set.value.size()) * kUnit;
-    ++counters_.classes[op::size_class_of(bytes)].out_of_memory;
+    ++items_.counters.classes[op::size_class_of(bytes)].out_of_memory;
   }
   // A client that believes in its set must not go on reading the value before it. An ms is one in every mode.
   if (is_plain_set(set) || (set.options & (op::kWantMeta | op::kAsClassic)) == op::kWantMeta) {
-    if (const Slot old = find(set.key, set.hash)) remove(old, set.hash);
+    if (const Slot old = find(set.key, set.hash, Slot{})) items_.remove(old, set.hash);
   }
   return answer(why);
 }
 
 // memcached's table of modes, CAS and old item. Only a set or a replace with CAS counts as a cas.
-op::Result Store::judge_and_store(const op::Op& op, Upload* upload) {
-  const Slot old = find(op.key, op.hash);
+op::Result Store::judge_and_store(const op::Op& op, Slot guess, Upload* upload) {
+  const Slot old = find(op.key, op.hash, guess);
   const bool is_cas = compares(op) && (op.mode == SetMode::kSet || op.mode == SetMode::kReplace);
   if (!old) {
     if (is_cas) {
-      ++counters_[StatId::kCasMisses];
+      ++items_.counters[StatId::kCasMisses];
       return answer(ResultCode::kMiss);
     }
     if (extends(op.mode) && (op.options & op::kVivify) != 0) {
@@ -82,21 +82,21 @@ op::Result Store::judge_and_store(const op::Op& op, Upload* upload) {
     Slot(old).note_read();  // whoever wanted to add it has use for it
     return answer(ResultCode::kNotStored);
   }
-  const uint64_t cas = cas_of(item(old));
+  const uint64_t cas = items_.cas_of(items_.item(old));
   const bool matches = !compares(op) || op.cas == cas;
   // What was made from an older state is better than nothing, but stays marked as such.
   const bool stays_stale = !matches && (op.options & op::kInvalidate) != 0 && op.cas < cas && !extends(op.mode);
-  if (is_cas) ++counters_[matches || stays_stale ? StatId::kCasHits : StatId::kCasBadval];
+  if (is_cas) ++items_.counters[matches || stays_stale ? StatId::kCasHits : StatId::kCasBadval];
   if (!matches && !stays_stale) return answer(ResultCode::kExists);
   if (extends(op.mode)) return extend_value(op, old, upload);
-  return replace_value(op, old, upload, stays_stale ? kStale | (item(old).bits() & kTokenSent) : 0);
+  return replace_value(op, old, upload, stays_stale ? kStale | (items_.item(old).bits() & kTokenSent) : 0);
 }
 
 op::Result Store::stored(ItemRef ref) {
   op::Result result = answer(ResultCode::kStored);
-  result.version = item(ref).version();
-  result.cas = cas_of(item(ref));
-  result.number = value_length(item(ref));
+  result.version = items_.item(ref).version();
+  result.cas = items_.cas_of(items_.item(ref));
+  result.number = value_length(items_.item(ref));
   return result;
 }
 
@@ -115,9 +115,10 @@ uint64_t Store::Draft::inline_length() const {
 }
 
 void Store::write(const Draft& draft, ItemRef ref) {
-  Item& it = item(ref);
+  Item& it = items_.item(ref);
   const Bits layout = draft.layout();
-  it.lay_out(draft.key.size(), static_cast<Bits>(layout | draft.marks), draft.inline_length(), version_++, now_);
+  it.lay_out(draft.key.size(), static_cast<Bits>(layout | draft.marks), draft.inline_length(), items_.version++,
+             items_.now);
   if ((layout & kHasExptime) != 0) it.set_exptime(draft.deadline);
   if ((layout & kHasFlags) != 0) it.set_client_flags(draft.client_flags);
   it.set_given_cas(draft.given_cas);
@@ -128,24 +129,25 @@ void Store::write(const Draft& draft, ItemRef ref) {
     const uint64_t taken_over = draft.pieces->taken_over();
     draft.pieces->list(it.inline_data());
     const uint64_t chunks = large_head(it).chunks;
-    log_.add_weight(ref, chunks * kChunkSize);
-    counters_[StatId::kInsertedBytes] += (chunks - std::min(chunks, taken_over)) * kChunkSize;
+    items_.log.add_weight(ref, chunks * kChunkSize);
+    items_.counters[StatId::kInsertedBytes] += (chunks - std::min(chunks, taken_over)) * kChunkSize;
   } else {
     draft.pieces->copy_out(it.inline_data());
     draft.pieces->clear();
   }
-  counters_[StatId::kInsertedBytes] += it.units() * kUnit;
-  ++counters_[StatId::kTotalItems];
+  items_.counters[StatId::kInsertedBytes] += it.units() * kUnit;
+  ++items_.counters[StatId::kTotalItems];
 }
 
 // Without this, every overwrite would leave a hole to be reclaimed.
 bool Store::overwrite(const Draft& draft, Slot old) {
   const ItemRef ref = old.ref();
-  if (draft.is_large() || item(ref).has(kPinned | kLarge) || draft.units() > item(ref).units()) return false;
-  count_out(item(ref));
-  log_.shrink(ref, draft.units());
+  if (draft.is_large() || items_.item(ref).has(kPinned | kLarge) || draft.units() > items_.item(ref).units())
+    return false;
+  items_.count_out(items_.item(ref));
+  items_.log.shrink(ref, draft.units());
   write(draft, ref);
-  count_in(item(ref));
+  items_.count_in(items_.item(ref));
   set_expires(old, draft.deadline != 0);
   old.note_read();
   return true;
@@ -153,58 +155,58 @@ bool Store::overwrite(const Draft& draft, Slot old) {
 
 ItemRef Store::place(const Draft& draft, uint64_t hash) {
   const uint32_t units = draft.units();
-  if (!ensure_room(units, 0)) return {};
-  Slot old = index_.find(draft.key, hash);  // only now: making room may have moved or evicted it
+  if (!reclaimer_.ensure_room(units, 0)) return {};
+  Slot old = items_.index.find(draft.key, hash);  // only now: making room may have moved or evicted it
   Queue queue = Queue::kSmall;
   if (old) {
-    queue = log_.queue_of(old.ref());
+    queue = items_.log.queue_of(old.ref());
   } else if (ghosts_.take(hash)) {
     queue = Queue::kMain;
-    ++counters_[StatId::kGhostHits];
+    ++items_.counters[StatId::kGhostHits];
   }
-  const ItemRef ref = log_.append(queue, units);
+  const ItemRef ref = items_.log.append(queue, units);
   EGRET_CHECK(bool{ref});
-  debt_ += units;
+  reclaimer_.owe(units);
   write(draft, ref);
-  count_in(item(ref));
+  items_.count_in(items_.item(ref));
   if (old) {
     const ItemRef before = old.ref();
     old.set_ref(ref);
     old.note_read();
     set_expires(old, draft.deadline != 0);
-    drop(before);
+    items_.drop(before);
   } else {
-    set_expires(index_.insert(hash, ref), draft.deadline != 0);
-    index_.grow(reserve_);
+    set_expires(items_.index.insert(hash, ref), draft.deadline != 0);
+    items_.index.grow(reclaimer_.reserve());
   }
   return ref;
 }
 
 Slot Store::relay(Slot slot, uint64_t hash, Bits field) {
-  const std::string_view key = item(slot).key();
-  const auto bits = static_cast<Bits>(item(slot).bits() | field);
-  const uint32_t units = Item::units_for(key.size(), bits, item(slot).inline_length());
+  const std::string_view key = items_.item(slot).key();
+  const auto bits = static_cast<Bits>(items_.item(slot).bits() | field);
+  const uint32_t units = Item::units_for(key.size(), bits, items_.item(slot).inline_length());
   std::array<char, op::kMaxKeyLength> name{};
   copy(name.data(), key);
   const std::string_view named(name.data(), key.size());
-  if (!ensure_room(units, 0)) return Slot{};
-  slot = index_.find(named, hash);
+  if (!reclaimer_.ensure_room(units, 0)) return Slot{};
+  slot = items_.index.find(named, hash);
   if (!slot) return Slot{};
   const ItemRef from = slot.ref();
-  const ItemRef to = log_.append(log_.queue_of(from), units);
+  const ItemRef to = items_.log.append(items_.log.queue_of(from), units);
   EGRET_CHECK(bool{to});
-  debt_ += units;
-  const Item& before = item(from);
-  Item& it = item(to);
+  reclaimer_.owe(units);
+  const Item& before = items_.item(from);
+  Item& it = items_.item(to);
   it.lay_out(key.size(), static_cast<Bits>(bits & ~kPinned), before.inline_length(), before.version(),
              before.last_access());
   if (it.has(kHasExptime)) it.set_exptime(before.exptime());
   if (it.has(kHasFlags)) it.set_client_flags(before.client_flags());
   it.set_given_cas(before.given_cas());
   copy(copy(it.key_data(), named), before.inline_bytes());
-  count_in(it);
+  items_.count_in(it);
   slot.set_ref(to);
-  drop(from);
+  items_.drop(from);
   return slot;
 }
 
@@ -212,64 +214,63 @@ Slot Store::relay(Slot slot, uint64_t hash, Bits field) {
 
 op::Result Store::replace_value(const op::Op& op, Slot old, Upload* upload, Bits marks) {
   // What only replaces a stale state keeps its time.
-  const uint32_t deadline = (marks & kStale) != 0 ? item(old).exptime() : deadline_of(op.exptime);
+  const uint32_t deadline = (marks & kStale) != 0 ? items_.item(old).exptime() : deadline_of(op.exptime);
   Draft draft{.key = op.key,
               .deadline = deadline,
               .client_flags = op.client_flags,
               .given_cas = given_cas_of(op),
               .marks = marks,
               .first = op.value};
-  Pieces pieces(pages_);
+  Pieces pieces(items_.pages);
   if (upload != nullptr) {
     pieces = upload->take_pieces();
     draft.pieces = &pieces;
   } else if (op.value.size() > kMaxInline) {
     pieces.expect(static_cast<uint32_t>(op.value.size()));
-    if (!ensure_room(0, pieces.pages_needed(static_cast<uint32_t>(op.value.size())))) return no_room();
+    if (!reclaimer_.ensure_room(0, pieces.pages_needed(static_cast<uint32_t>(op.value.size())))) return no_room();
     pieces.write(op.value);
-    debt_ += static_cast<uint32_t>(op.value.size() / kUnit);
+    reclaimer_.owe(static_cast<uint32_t>(op.value.size() / kUnit));
     draft.pieces = &pieces;
   }
-  old = index_.find(op.key, op.hash);
+  old = items_.index.find(op.key, op.hash);
   if (old && overwrite(draft, old)) return stored(old.ref());
   const ItemRef ref = place(draft, op.hash);
   return ref ? stored(ref) : no_room();
 }
 
-// What has expired may be all that is in the way: it is looked for at once, and not at the next turn.
+// Expired items may be all that is in the way: they are swept as soon as possible.
 op::Result Store::no_room() {
-  if (expiring_items_ > 0) sweep_second_ = 0;
-  flush_sweep_second_ = 0;
+  sweeper_.on_no_room();
   return answer(ResultCode::kOutOfMemory);
 }
 
 // Append and prepend keep flags and exptime. What does not fit is not stored, and the old value stays.
 op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
   const uint64_t added = upload != nullptr ? upload->total_length() : op.value.size();
-  const uint64_t total = value_length(item(old)) + added;
-  if (is_too_large(op.key, item(old).client_flags(), total)) return answer(ResultCode::kNotStored);
-  if (upload != nullptr || total > kMaxInline || item(old).has(kLarge)) return extend_large(op, old, upload);
+  const uint64_t total = value_length(items_.item(old)) + added;
+  if (is_too_large(op.key, items_.item(old).client_flags(), total)) return answer(ResultCode::kNotStored);
+  if (upload != nullptr || total > kMaxInline || items_.item(old).has(kLarge)) return extend_large(op, old, upload);
   const bool appends = op.mode == SetMode::kAppend;
-  Item& before = item(old);
+  Item& before = items_.item(old);
   const bool is_bare = !given_cas_of(op) && !before.has(kPinned | kHasCas);
   if (is_bare && Item::units_for(op.key.size(), before.bits(), total) == before.units()) {
     char* const value = before.inline_data();
     if (!appends) std::memmove(value + added, value, before.inline_length());
     copy(appends ? value + before.inline_length() : value, op.value);
     before.set_inline_length(total);
-    before.set_version(version_++);
+    before.set_version(items_.version++);
     before.clear_bits(kFetched | kStale | kTokenSent);
-    ++counters_[StatId::kTotalItems];
+    ++items_.counters[StatId::kTotalItems];
     return stored(old.ref());
   }
   const uint32_t most = Item::units_for(op.key.size(), kLayoutBits, total);
-  if (!ensure_room(most, 0)) return answer(ResultCode::kNotStored);
-  old = index_.find(op.key, op.hash);
+  if (!reclaimer_.ensure_room(most, 0)) return answer(ResultCode::kNotStored);
+  old = items_.index.find(op.key, op.hash);
   if (!old) return answer(ResultCode::kNotStored);  // evicted to make room for what it was to become
-  const std::string_view value = item(old).inline_bytes();
+  const std::string_view value = items_.item(old).inline_bytes();
   const Draft draft{.key = op.key,
-                    .deadline = item(old).exptime(),
-                    .client_flags = item(old).client_flags(),
+                    .deadline = items_.item(old).exptime(),
+                    .client_flags = items_.item(old).client_flags(),
                     .given_cas = given_cas_of(op),
                     .first = appends ? value : op.value,
                     .second = appends ? op.value : value};
@@ -281,25 +282,26 @@ op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
 // somebody has pinned is copied, if it is not too much; else the reader has to start again.
 op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
   const auto added = static_cast<uint32_t>(upload != nullptr ? upload->total_length() : op.value.size());
-  const size_t extents = (item(old).has(kLarge) ? large_head(item(old)).extents : 2) +
+  const size_t extents = (items_.item(old).has(kLarge) ? large_head(items_.item(old)).extents : 2) +
                          (upload != nullptr && added > kPageSize ? upload->extents() : added / kChunkSize) + 3;
   if (extents > kMaxExtents) return answer(ResultCode::kNotStored);
-  const bool takes_over = item(old).has(kLarge) && (!item(old).has(kPinned) || value_length(item(old)) > kMostCopied);
-  Pieces pieces(pages_);
+  const bool takes_over =
+      items_.item(old).has(kLarge) && (!items_.item(old).has(kPinned) || value_length(items_.item(old)) > kMostCopied);
+  Pieces pieces(items_.pages);
   // What is put in front is a beginning by itself: it must not be given a page because of the length of what follows.
   const bool appends = op.mode == SetMode::kAppend;
-  pieces.expect(appends ? value_length(item(old)) + added : added);
+  pieces.expect(appends ? value_length(items_.item(old)) + added : added);
   // A record with the list and a tail; what is added; and chunks for the old value, or its tail.
   const uint32_t most =
       Item::units_for(op.key.size(), kLayoutBits, sizeof(LargeHead) + extents * sizeof(Extent) + kChunkSize);
   // A short upload is copied behind what is there: its own chunks would leave the one before them partly filled.
   const bool copies = upload == nullptr || (appends && added <= kPageSize);
   const uint32_t for_added = copies ? pieces.pages_needed(added) : 0;
-  const uint32_t for_old = takes_over ? 1 : pieces.pages_needed(value_length(item(old)));
-  if (!ensure_room(most, for_added + for_old)) return answer(ResultCode::kNotStored);
-  old = index_.find(op.key, op.hash);
+  const uint32_t for_old = takes_over ? 1 : pieces.pages_needed(value_length(items_.item(old)));
+  if (!reclaimer_.ensure_room(most, for_added + for_old)) return answer(ResultCode::kNotStored);
+  old = items_.index.find(op.key, op.hash);
   if (!old) return answer(ResultCode::kNotStored);
-  Item& before = item(old);
+  Item& before = items_.item(old);
   const auto put_old = [&] {
     if (takes_over) {
       pieces.take_over(before);
@@ -308,11 +310,11 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
     }
     const uint32_t length = value_length(before);
     for (uint32_t at = 0; at < length;) {
-      const std::string_view piece = piece_at(pages_, before, at);
+      const std::string_view piece = piece_at(items_.pages, before, at);
       pieces.write(piece);
       at += static_cast<uint32_t>(piece.size());
     }
-    work_.bytes(length);
+    items_.work.bytes(length);
   };
   const auto put_added = [&] {
     if (!copies) return pieces.join(upload->take_pieces());
@@ -321,7 +323,7 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
     } else {
       pieces.write(op.value);
     }
-    debt_ += static_cast<uint32_t>(added / kUnit);
+    reclaimer_.owe(static_cast<uint32_t>(added / kUnit));
   };
   if (appends) {
     put_old();
@@ -343,13 +345,13 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
 // The item's pages and chunks have gone over to another list; it is about to be replaced. Who has it pinned finds that
 // its length is another.
 void Store::disown(ItemRef ref) {
-  Item& it = item(ref);
-  count_out(it);
+  Item& it = items_.item(ref);
+  items_.count_out(it);
   const LargeHead head = large_head(it);
-  log_.take_weight(ref, head.chunks * kChunkSize);
+  items_.log.take_weight(ref, head.chunks * kChunkSize);
   const LargeHead nothing{};
   std::memcpy(it.inline_data(), &nothing, sizeof nothing);
-  count_in(it);
+  items_.count_in(it);
 }
 
 }  // namespace egret::store

@@ -8,10 +8,11 @@ namespace egret::store {
 using op::ClassField;
 using op::StatId;
 
-void Store::append_stats(std::vector<op::StatRow>& rows, Since since) const {
-  const auto log_pages = pages_.count(PageUse::kSmall) + pages_.count(PageUse::kMain);
+void Store::append_stats(op::StatGroup group, std::vector<op::StatRow>& rows, Since since) const {
+  if (group == op::StatGroup::kSizeClasses) return append_class_stats(rows);
+  const auto log_pages = items_.pages.count(PageUse::kSmall) + items_.pages.count(PageUse::kMain);
   for (const op::StatInfo& info : op::stat_table()) {
-    uint64_t value = since == Since::kStart ? counters_.lifetime(info.id) : counters_[info.id];
+    uint64_t value = since == Since::kStart ? items_.counters.lifetime(info.id) : items_.counters[info.id];
     switch (info.id) {
       case StatId::kUptime:
       case StatId::kPid:
@@ -19,7 +20,7 @@ void Store::append_stats(std::vector<op::StatRow>& rows, Since since) const {
       case StatId::kSystemUsec:
         continue;  // the process's, not the store's
       case StatId::kLimitMaxbytes:
-        value = limit_;
+        value = limit_.bytes();
         break;
       case StatId::kItemSizeMax:
         value = config_.item_size_max;
@@ -31,16 +32,16 @@ void Store::append_stats(std::vector<op::StatRow>& rows, Since since) const {
         value = log_pages;
         break;
       case StatId::kSegmentBytes:
-        value = log_.live_bytes();
+        value = items_.log.live_bytes();
         break;
       case StatId::kLargePages:
-        value = pages_.count(PageUse::kLarge) + pages_.count(PageUse::kChunks);
+        value = items_.pages.count(PageUse::kLarge) + items_.pages.count(PageUse::kChunks);
         break;
       case StatId::kIndexPages:
-        value = pages_.count(PageUse::kIndex);
+        value = items_.pages.count(PageUse::kIndex);
         break;
       case StatId::kFreePages:
-        value = pages_.free_count();
+        value = items_.pages.free_count();
         break;
       default:
         break;
@@ -50,10 +51,10 @@ void Store::append_stats(std::vector<op::StatRow>& rows, Since since) const {
 }
 
 void Store::append_class_stats(std::vector<op::StatRow>& rows) const {
-  const uint32_t oldest = log_.oldest_access();
-  const uint64_t age = oldest != 0 ? now_ - std::min(now_, oldest) : 0;
+  const uint32_t oldest = items_.log.oldest_access();
+  const uint64_t age = oldest != 0 ? items_.now - std::min(items_.now, oldest) : 0;
   for (uint32_t i = 0; i < op::kSizeClasses; ++i) {
-    const Counters::Class& its = counters_.classes[i];
+    const Counters::Class& its = items_.counters.classes[i];
     if (its.number == 0 && its.evicted == 0 && its.reclaimed == 0 && its.out_of_memory == 0) continue;
     const auto add = [&](ClassField field, uint64_t value) {
       rows.push_back({i << 8 | static_cast<uint32_t>(field), 0, value});
@@ -73,7 +74,7 @@ void Store::append_class_stats(std::vector<op::StatRow>& rows) const {
 }
 
 void Store::reset_stats() {
-  counters_.reset();
+  items_.counters.reset();
 }
 
 }  // namespace egret::store

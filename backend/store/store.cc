@@ -22,12 +22,6 @@ constexpr uint32_t kIdleReclaim = 2048;  // units
 constexpr uint64_t kLine = 64;
 constexpr uint64_t kMostPrefetched = 2048;  // of an item
 constexpr size_t kLookAhead = 3;            // ops
-
-// Pages with less alive are compacted before anything is evicted. Where nothing may be, every dead byte is worth
-// having.
-uint32_t sparse_percent(const StoreConfig& config) {
-  return config.evict ? 75 : 100;
-}
 }  // namespace
 
 uint64_t least_memory(uint32_t item_size_max) {
@@ -74,24 +68,20 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
     : config_(config),
       layout_(layout),
       arena_(std::move(arena)),
-      pages_(arena_.data(), reinterpret_cast<PageInfo*>(arena_.data() + layout.table), layout.pages, layout.fixed,
-             kept != nullptr ? &kept->pages : nullptr),
-      index_(arena_.data(), pages_, reinterpret_cast<PageNumber*>(arena_.data() + layout.directory), config.hash_seed,
-             kept != nullptr ? &kept->index : nullptr),
-      log_(arena_.data(), pages_, sparse_percent(config), kept != nullptr ? &kept->log : nullptr),
+      items_(config, arena_.data(), layout, kept),
       ghosts_(arena_.data() + layout.ghosts, static_cast<uint32_t>(layout.ghost_lines)),
-      version_(config.first_version),
-      limit_(config.memory_limit),
-      pages_counted_(layout.start),
+      reclaimer_(items_, ghosts_, evictions_, config.evict),
+      sweeper_(items_, reclaimer_),
+      limit_(config_, layout_, arena_, items_, reclaimer_),
+      walker_(items_, evictions_),
       further_(std::make_unique<std::string_view[]>(kMaxExtents)) {
-  choose_targets();
   if (kept != nullptr) {
     restore(*kept);
-    now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
+    items_.now = static_cast<uint32_t>(config_.clock->unix_seconds());
   } else {
     begin_pass();
   }
-  start_second_ = now_;
+  start_second_ = items_.now;
   owner_.release();
 }
 
@@ -103,28 +93,53 @@ Store::~Store() {
 void Store::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
   if (is_untouched_) mark_in_use();
-  now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
-  if (flush_second_ != 0 && now_ >= flush_second_) fire_flush();
-  if (evictions_.is_watched()) evictions_.forget_if_over(now_);
-  sweep_some();
-  adjust_some();
-  end_step();
+  items_.now = static_cast<uint32_t>(config_.clock->unix_seconds());
+  if (flush_second_ != 0 && items_.now >= flush_second_) fire_flush();
+  if (evictions_.is_watched()) evictions_.forget_if_over(items_.now);
+  sweeper_.step();
+  limit_.step();
+  items_.end_step();
 }
 
 bool Store::idle_step() {
   EGRET_ASSERT_OWNER(owner_);
-  const bool swept = sweep_some();
-  const bool adjusted = adjust_some();
-  const bool reclaimed = pages_.free_count() < free_target_ && reclaim(kIdleReclaim) > 0;
-  if (swept || adjusted || reclaimed) end_step();
+  const bool swept = sweeper_.step();
+  const bool adjusted = limit_.step();
+  const bool reclaimed = reclaimer_.needs_pages() && reclaimer_.reclaim(kIdleReclaim) > 0;
+  if (swept || adjusted || reclaimed) items_.end_step();
   return swept || adjusted || reclaimed;
+}
+
+uint32_t Store::upkeep_in_seconds() const {
+  const uint32_t sweep = sweeper_.due_in_seconds();
+  if (flush_second_ == 0) return sweep;
+  // A flush that fires in this second has done so when the second is over.
+  return std::min(sweep, flush_second_ > items_.now ? flush_second_ - items_.now : 1);
+}
+
+op::ResultCode Store::set_memory_limit(uint64_t bytes) {
+  EGRET_ASSERT_OWNER(owner_);
+  return limit_.set(bytes);
+}
+
+Store::Memory Store::memory() const {
+  const uint64_t not_used = uint64_t{items_.pages.free_count()} + items_.pages.withheld() + limit_.uncounted_pages();
+  return {.used = (items_.pages.size() - not_used) * kPageSize,
+          .limit = limit_.bytes(),
+          .least_limit = limit_.least(),
+          .most_limit = limit_.most()};
+}
+
+op::Result Store::iterate(const op::Op& op) {
+  EGRET_ASSERT_OWNER(owner_);
+  return walker_.next_page(op);
 }
 
 void Store::prepare(std::span<const op::Op> ops) {
   EGRET_ASSERT_OWNER(owner_);
   EGRET_DCHECK(ops.size() <= kMaxBatch);
   batch_ = ops;
-  index_.prefetch_buckets(ops, lookups_);
+  items_.index.prefetch_buckets(ops, lookups_);
   for (const op::Op& op : ops) {
     if (op.code == op::OpCode::kSet) ghosts_.prefetch(op.hash);
   }
@@ -132,34 +147,34 @@ void Store::prepare(std::span<const op::Op> ops) {
 
 void Store::locate() {
   static_assert(kMaxBatch <= Index::kMostLookups);
-  guessed_at_ = index_.changes();
-  index_.guess_items(std::span(lookups_).first(batch_.size()));
+  guessed_at_ = items_.index.changes();
+  items_.index.guess_items(std::span(lookups_).first(batch_.size()));
 }
 
 // The head of a later op's item is here by now and says how long it is: the rest of it is fetched, too.
 void Store::prefetch_value(size_t index) const {
-  if (index >= batch_.size() || !lookups_[index].slot() || guessed_at_ != index_.changes()) return;
-  const Item& it = item(lookups_[index].slot());
+  if (index >= batch_.size() || !lookups_[index].slot() || guessed_at_ != items_.index.changes()) return;
+  const Item& it = items_.item(lookups_[index].slot());
   const auto* const start = reinterpret_cast<const char*>(&it);
   const uint64_t length = std::min<uint64_t>(it.units() * kUnit, kMostPrefetched);
   for (uint64_t offset = kLine; offset < length; offset += kLine) prefetch_line(start + offset);
 }
 
-inline op::Result Store::perform(const op::Op& op) {
+inline op::Result Store::perform(const op::Op& op, Slot guess) {
   EGRET_DCHECK(!is_untouched_);  // begin_pass() comes first
   if (op.code == op::OpCode::kFlush) return flush(op);
   if (op.key.empty() || op.key.size() > op::kMaxKeyLength) return answer(op::ResultCode::kInvalid);
   EGRET_DCHECK(op.hash == op::hash_key(op.key, config_.hash_seed));
-  if (is_plain_get(op)) return plain_get(op);
+  if (is_plain_get(op)) return plain_get(op, guess);
   switch (op.code) {
     case op::OpCode::kGet:
-      return get(op);
+      return get(op, guess);
     case op::OpCode::kSet:
-      return set(op, nullptr);
+      return set(op, guess, nullptr);
     case op::OpCode::kDelete:
-      return erase(op);
+      return erase(op, guess);
     case op::OpCode::kArith:
-      return arith(op);
+      return arith(op, guess);
     case op::OpCode::kChunk:
       return chunk(op);
     default:
@@ -167,25 +182,13 @@ inline op::Result Store::perform(const op::Op& op) {
   }
 }
 
-void Store::end_step() {
-  const uint64_t ns = work_.ns();
-  if (ns <= 1'000) {
-    ++counters_[StatId::kStepsUnder1us];
-  } else {
-    EGRET_DCHECK(work_.is_within_limit());
-    ++counters_[ns <= 4'000    ? StatId::kStepsUnder4us
-                : ns <= 16'000 ? StatId::kStepsUnder16us
-                : ns <= 64'000 ? StatId::kStepsUnder64us
-                               : StatId::kStepsOver64us];
-  }
-  work_.reset();
-}
-
-// What earlier ops have written is made up for before this one: the result of the last may view the log until now.
-inline op::Result Store::dispatch(const op::Op& op) {
-  if (debt_ != 0) pay_debt();
-  const op::Result result = perform(op);
-  end_step();
+// Reclaims for what earlier ops have written, not before: the last result may have viewed the log until now. `guess`:
+// where the op's item may be.
+inline op::Result Store::dispatch(const op::Op& op, Slot guess) {
+  if (reclaimer_.owes()) reclaimer_.pay_debt();
+  if (guessed_at_ != items_.index.changes()) guess = Slot{};
+  const op::Result result = perform(op, guess);
+  items_.end_step();
   return result;
 }
 
@@ -193,93 +196,41 @@ inline op::Result Store::dispatch(const op::Op& op) {
 [[gnu::flatten]] op::Result Store::execute(size_t index) {
   EGRET_DCHECK(index < batch_.size());
   prefetch_value(index + kLookAhead);
-  guess_ = lookups_[index].slot();
-  return dispatch(batch_[index]);
+  return dispatch(batch_[index], lookups_[index].slot());
 }
 
 op::Result Store::execute_one(const op::Op& op) {
   EGRET_ASSERT_OWNER(owner_);
-  return dispatch(op);
+  return dispatch(op, Slot{});
 }
 
-// --- Finding, living and dying
+// --- Finding
 
 void Store::remove_unseen(Slot slot, uint64_t hash) {
-  if (is_flushed(item(slot))) {
-    ++counters_[StatId::kGetFlushed];
+  if (items_.is_flushed(items_.item(slot))) {
+    ++items_.counters[StatId::kGetFlushed];
   } else {
-    ++counters_[StatId::kGetExpired];
-    ++counters_[StatId::kExpired];
+    ++items_.counters[StatId::kGetExpired];
+    ++items_.counters[StatId::kExpired];
   }
-  remove(slot, hash);
+  items_.remove(slot, hash);
 }
 
 Slot Store::peek(std::string_view key, uint64_t hash) const {
-  const Slot slot = index_.find(key, hash);
-  return slot && is_live(item(slot)) ? slot : Slot{};
+  const Slot slot = items_.index.find(key, hash);
+  return slot && items_.is_live(items_.item(slot)) ? slot : Slot{};
+}
+
+void Store::set_expires(Slot slot, bool expires) {
+  if (expires && items_.expiring == 0) sweeper_.on_first_expiring();
+  items_.set_expires(slot, expires);
 }
 
 uint32_t Store::deadline_of(int64_t exptime) const {
   if (exptime == 0) return 0;
   if (exptime < 0) return 1;  // long past
-  const int64_t deadline = exptime > kThirtyDays ? exptime : exptime + now_;
+  const int64_t deadline = exptime > kThirtyDays ? exptime : exptime + items_.now;
   return static_cast<uint32_t>(std::min<int64_t>(deadline, UINT32_MAX));
-}
-
-uint64_t Store::cas_of(const Item& item) const {
-  return item.given_cas().value_or(item.version() * config_.cas_stride + config_.cas_offset);
-}
-
-void Store::count_in(const Item& item) {
-  const uint64_t bytes = item_bytes(item);
-  Counters::Class& its = counters_.classes[op::size_class_of(bytes)];
-  ++its.number;
-  its.bytes += bytes;
-  ++counters_[StatId::kCurrItems];
-  counters_[StatId::kBytes] += bytes;
-}
-
-void Store::count_out(const Item& item) {
-  const uint64_t bytes = item_bytes(item);
-  Counters::Class& its = counters_.classes[op::size_class_of(bytes)];
-  --its.number;
-  its.bytes -= bytes;
-  --counters_[StatId::kCurrItems];
-  counters_[StatId::kBytes] -= bytes;
-}
-
-void Store::set_expires(Slot slot, bool expires) {
-  if (expires == slot.expires()) return;
-  slot.set_expires(expires);
-  if (expires && expiring_items_ == 0) sweep_second_ = now_;
-  expiring_items_ += expires ? 1 : uint64_t(-1);
-}
-
-void Store::remove(Slot slot, uint64_t hash) {
-  const ItemRef ref = slot.ref();
-  set_expires(slot, false);
-  index_.erase(hash, slot);
-  drop(ref);
-}
-
-void Store::drop(ItemRef ref) {
-  count_out(item(ref));
-  if (item(ref).has(kPinned)) {
-    find_pin(ref)->is_detached = true;
-  } else {
-    free_record(ref);
-  }
-}
-
-void Store::free_record(ItemRef ref) {
-  const Item& it = item(ref);
-  if (it.has(kLarge)) {
-    const LargeHead head = large_head(it);
-    log_.take_weight(ref, head.chunks * kChunkSize);
-    work_.extents(head.extents);
-    free_extents(pages_, it);
-  }
-  log_.kill(ref);
 }
 
 }  // namespace egret::store

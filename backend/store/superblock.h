@@ -8,12 +8,11 @@
 #include "store/index.h"
 #include "store/log.h"
 #include "store/pages.h"
-#include "store/store.h"
 
 namespace egret::store {
 
 // Plain data, written when the store ends, valid only if `state` says so. All numbers as this machine has them.
-struct Store::Superblock {
+struct Superblock {
   static constexpr uint64_t kMagic = 0x31'45'52'4f'54'53'54'45;  // "ETSTORE1"
   static constexpr uint32_t kLayoutVersion = 3;
   enum class State : uint32_t { kNothing = 0, kInUse = 1, kClean = 2 };

@@ -3,7 +3,7 @@
 // whether their item expires, so those that do not cost nothing.
 #include <algorithm>
 
-#include "store/store.h"
+#include "store/sweeper.h"
 
 namespace egret::store {
 
@@ -19,57 +19,59 @@ constexpr uint32_t kMostBuckets = 512;
 constexpr uint32_t kAhead = 8;  // buckets
 }  // namespace
 
-// False: there is nothing to sweep at present.
-bool Store::sweep_some() {
-  if (sweep_at_ == 0) {
-    const bool flush_is_due = flush_unswept_ && now_ >= flush_sweep_second_;
-    const bool turn_is_due = expiring_items_ > 0 && now_ - sweep_second_ >= kTurnSeconds;
+bool Sweeper::step() {
+  if (bucket_ == 0) {
+    const bool flush_is_due = flush_unswept_ && items_.now >= flush_due_second_;
+    const bool turn_is_due = items_.expiring > 0 && items_.now - turn_second_ >= kTurnSeconds;
     if (!flush_is_due && !turn_is_due) return false;
-    sweep_second_ = now_;
+    turn_second_ = items_.now;
     sweeps_flushed_ = flush_is_due;
     if (flush_is_due) flush_unswept_ = false;
   }
-  const uint32_t buckets = index_.bucket_count();
+  const uint32_t buckets = items_.index.bucket_count();
   const uint32_t count = std::clamp(buckets / kPassesPerTurn, kLeastBuckets, kMostBuckets);
-  const uint32_t end = std::min(buckets, sweep_at_ + count);
-  for (; sweep_at_ < end; ++sweep_at_) {
-    if (sweep_at_ + kAhead < buckets) index_.prefetch_bucket(sweep_at_ + kAhead);
-    sweep_bucket(sweep_at_);
+  const uint32_t end = std::min(buckets, bucket_ + count);
+  for (; bucket_ < end; ++bucket_) {
+    if (bucket_ + kAhead < buckets) items_.index.prefetch_bucket(bucket_ + kAhead);
+    sweep_bucket(bucket_);
   }
-  work_.buckets(count);
-  if (sweep_at_ >= buckets) {
-    sweep_at_ = 0;
+  items_.work.buckets(count);
+  if (bucket_ >= buckets) {
+    bucket_ = 0;
     sweeps_flushed_ = false;
-    ++counters_[StatId::kSweeps];
+    ++items_.counters[StatId::kSweeps];
   }
   return true;
 }
 
-uint32_t Store::upkeep_in_seconds() const {
-  if (sweep_at_ != 0) return 0;
+uint32_t Sweeper::due_in_seconds() const {
+  if (bucket_ != 0) return 0;
   uint32_t soonest = kNever;
-  if (flush_unswept_) soonest = flush_sweep_second_ - std::min(now_, flush_sweep_second_);
-  if (expiring_items_ > 0) {
-    const uint32_t since = now_ - sweep_second_;
+  if (flush_unswept_) soonest = flush_due_second_ - std::min(items_.now, flush_due_second_);
+  if (items_.expiring > 0) {
+    const uint32_t since = items_.now - turn_second_;
     soonest = std::min(soonest, since < kTurnSeconds ? kTurnSeconds - since : 0);
   }
-  // One that fires in this second has done so when it is over.
-  if (flush_second_ != 0) soonest = std::min(soonest, flush_second_ > now_ ? flush_second_ - now_ : 1);
   return soonest;
 }
 
-void Store::note_unswept_flush() {
+void Sweeper::on_flush() {
   flush_unswept_ = true;
-  flush_sweep_second_ = now_ + kFlushGraceSeconds;
+  flush_due_second_ = items_.now + kFlushGraceSeconds;
 }
 
-void Store::sweep_bucket(uint32_t number) {
-  index_.visit_bucket(number, [this](Slot slot) {
+void Sweeper::on_no_room() {
+  if (items_.expiring > 0) turn_second_ = 0;
+  flush_due_second_ = 0;
+}
+
+void Sweeper::sweep_bucket(uint32_t number) {
+  items_.index.visit_bucket(number, [this](Slot slot) {
     if (!slot.expires() && !sweeps_flushed_) return false;
-    const Item& it = item(slot);
-    work_.records(1);
-    if (!is_expired(it) && !is_flushed(it)) return false;
-    reclaim_dead(slot, index_.hash_of(it));
+    const Item& it = items_.item(slot);
+    items_.work.records(1);
+    if (!items_.is_expired(it) && !items_.is_flushed(it)) return false;
+    reclaimer_.reclaim_dead(slot, items_.index.hash_of(it));
     return true;
   });
 }

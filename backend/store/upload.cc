@@ -15,7 +15,7 @@ uint64_t rounded_to_chunks(uint64_t bytes) {
 }  // namespace
 
 uint64_t Store::large_budget() const {
-  return std::max(limit_ / 8, rounded_to_chunks(config_.item_size_max) + kPageSize);
+  return std::max(limit_.bytes() / 8, rounded_to_chunks(config_.item_size_max) + kPageSize);
 }
 
 Store::Reservation Store::reserve(std::string_view key, uint32_t total_length) {
@@ -32,14 +32,14 @@ op::Result Store::commit(Upload&& upload, const op::Op& commit) {
   Upload taken = std::move(upload);
   if (!taken || !taken.is_complete()) return answer(ResultCode::kNoUpload);
   if (taken.key() != commit.key) return answer(ResultCode::kInvalid);
-  if (debt_ != 0) pay_debt();
-  const op::Result result = set(commit, &taken);
-  end_step();
+  if (reclaimer_.owes()) reclaimer_.pay_debt();
+  const op::Result result = set(commit, Slot{}, &taken);
+  items_.end_step();
   return result;
 }
 
 Store::Upload::Upload(Store* store, std::string_view key, uint32_t total_length, uint64_t promised)
-    : store_(store), key_(key), total_length_(total_length), promised_(promised), pieces_(store->pages_) {
+    : store_(store), key_(key), total_length_(total_length), promised_(promised), pieces_(store->items_.pages) {
   pieces_.expect(total_length);
   store->upload_bytes_ += promised;
 }
@@ -63,8 +63,8 @@ Store::Upload& Store::Upload::operator=(Upload&& other) noexcept {
 void Store::Upload::release() {
   if (store_ == nullptr) return;
   const Pieces dropped = take_pieces();
-  store_->work_.extents(dropped.extents());
-  store_->end_step();
+  store_->items_.work.extents(dropped.extents());
+  store_->items_.end_step();
   store_ = nullptr;
 }
 
@@ -77,14 +77,14 @@ Pieces Store::Upload::take_pieces() {
 ResultCode Store::Upload::write(uint32_t offset, std::string_view bytes) {
   if (store_ == nullptr || offset != received() || bytes.size() > total_length_ - received())
     return ResultCode::kInvalid;
-  if (store_->debt_ != 0) store_->pay_debt();
-  const bool has_room = store_->ensure_room(0, pieces_.pages_needed(static_cast<uint32_t>(bytes.size())));
-  store_->end_step();
+  if (store_->reclaimer_.owes()) store_->reclaimer_.pay_debt();
+  const bool has_room = store_->reclaimer_.ensure_room(0, pieces_.pages_needed(static_cast<uint32_t>(bytes.size())));
+  store_->items_.end_step();
   if (!has_room) return ResultCode::kOutOfMemory;
   const uint32_t before = pieces_.chunks();
   pieces_.write(bytes);
   store_->upload_chunks_ += pieces_.chunks() - before;
-  store_->debt_ += (pieces_.chunks() - before) * static_cast<uint32_t>(kChunkSize / kUnit);
+  store_->reclaimer_.owe((pieces_.chunks() - before) * static_cast<uint32_t>(kChunkSize / kUnit));
   return ResultCode::kOk;
 }
 

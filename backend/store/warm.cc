@@ -24,15 +24,14 @@ namespace egret::store {
 
 namespace {
 using op::StatId;
-}
 
-uint64_t Store::checksum_of(const Superblock& block) {
+uint64_t checksum_of(const Superblock& block) {
   const size_t from = offsetof(Superblock, memory);
   return op::hash_key({reinterpret_cast<const char*>(&block) + from, sizeof block - from}, Superblock::kMagic);
 }
 
 // Whatever the options.
-const char* Store::unusable_because(const Superblock& block) {
+const char* unusable_because(const Superblock& block) {
   if (block.magic == 0) return "the file is new";
   if (block.magic != Superblock::kMagic) return "the file is not a store's";
   if (block.layout_version != Superblock::kLayoutVersion) return "the file is another version's";
@@ -41,7 +40,7 @@ const char* Store::unusable_because(const Superblock& block) {
   return nullptr;
 }
 
-const char* Store::unfit_because(const Superblock& block, const StoreConfig& config, const Arena& arena) {
+const char* unfit_because(const Superblock& block, const StoreConfig& config, const Arena& arena) {
   if (block.memory != arena.size()) return "memory has changed";
   if (block.item_size_max != config.item_size_max) return "item_size_max has changed";
   if (block.evict != (config.evict ? 1u : 0u)) return "evict has changed";
@@ -49,9 +48,10 @@ const char* Store::unfit_because(const Superblock& block, const StoreConfig& con
   if (block.hash_seed != config.hash_seed) return "the hash seed has changed";
   return nullptr;
 }
+}  // namespace
 
-const Store::Superblock* Store::open_file(const StoreConfig& config, const Arena& arena, const Layout& layout,
-                                          std::string* why_empty) {
+const Superblock* Store::open_file(const StoreConfig& config, const Arena& arena, const Layout& layout,
+                                   std::string* why_empty) {
   auto* const block = reinterpret_cast<Superblock*>(arena.data());
   const char* why = nullptr;
   if (arena.file_was() == FileWas::kOfAnotherSize) {
@@ -80,7 +80,7 @@ void Store::mark_in_use() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-base::Expected<uint64_t> Store::kept_hash_seed(const std::string& path) {
+base::Expected<uint64_t> kept_hash_seed(const std::string& path) {
   // Not blocking: it may be a pipe, which create() will refuse.
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file.is_open()) {
@@ -96,23 +96,24 @@ base::Expected<uint64_t> Store::kept_hash_seed(const std::string& path) {
 
 void Store::restore(const Superblock& kept) {
   is_untouched_ = true;
-  version_ = kept.version;
-  flushed_before_ = kept.flushed_before;
+  items_.version = kept.version;
+  items_.flushed_before = kept.flushed_before;
   flush_second_ = kept.flush_second;
-  expiring_items_ = kept.expiring_items;
-  if (flushed_before_ != 0) note_unswept_flush();
+  items_.expiring = kept.expiring_items;
+  if (items_.flushed_before != 0) sweeper_.on_flush();
   ghosts_.fit(kept.items);
-  counters_[StatId::kBytes] = kept.bytes;
-  counters_[StatId::kCurrItems] = kept.items;
+  items_.counters[StatId::kBytes] = kept.bytes;
+  items_.counters[StatId::kCurrItems] = kept.items;
   for (size_t i = 0; i < op::kSizeClasses; ++i) {
-    counters_.classes[i].number = kept.classes[i].number;
-    counters_.classes[i].bytes = kept.classes[i].bytes;
+    items_.counters.classes[i].number = kept.classes[i].number;
+    items_.counters.classes[i].bytes = kept.classes[i].bytes;
   }
 }
 
 void Store::save() {
-  if (log_.draining() != kNoPage) log_.stop_drain();
-  while (pages_.withheld() > 0) pages_.take_back();  // a limit that was changed lasts as long as the process
+  if (items_.log.draining() != kNoPage) items_.log.stop_drain();
+  while (items_.pages.withheld() > 0)
+    items_.pages.take_back();  // a limit that was changed lasts as long as the process
   auto& block = *reinterpret_cast<Superblock*>(arena_.data());
   block.memory = arena_.size();
   block.hash_seed = config_.hash_seed;
@@ -120,17 +121,17 @@ void Store::save() {
   block.cas_offset = config_.cas_offset;
   block.item_size_max = config_.item_size_max;
   block.evict = config_.evict ? 1 : 0;
-  block.version = version_;
-  block.flushed_before = flushed_before_;
-  block.expiring_items = expiring_items_;
+  block.version = items_.version;
+  block.flushed_before = items_.flushed_before;
+  block.expiring_items = items_.expiring;
   block.flush_second = flush_second_;
-  block.pages = pages_.state();
-  block.index = index_.state();
-  block.log = log_.state();
-  block.bytes = counters_[StatId::kBytes];
-  block.items = counters_[StatId::kCurrItems];
+  block.pages = items_.pages.state();
+  block.index = items_.index.state();
+  block.log = items_.log.state();
+  block.bytes = items_.counters[StatId::kBytes];
+  block.items = items_.counters[StatId::kCurrItems];
   for (size_t i = 0; i < op::kSizeClasses; ++i)
-    block.classes[i] = {counters_.classes[i].number, counters_.classes[i].bytes};
+    block.classes[i] = {items_.counters.classes[i].number, items_.counters.classes[i].bytes};
   block.checksum = checksum_of(block);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // "clean" is the last thing to be there
   block.state = Superblock::State::kClean;

@@ -1,8 +1,7 @@
 // What a daemon says of itself over HTTP: a few paths, each a fixed page or a handler's answer.
 //
-//   accept ─▶ libmicrohttpd: parses, bounds, times out ─▶ GET or HEAD of a path ─▶ page, or handler(HttpReply)
-//                                                                                      HttpReply::send(), at once or
-//                                                                                      later
+//   accept ─▶ libmicrohttpd: parses, bounds, times out ─▶ GET or HEAD of a path ─┬─▶ page
+//                                                                                └─▶ handler(HttpReply) … send()
 //
 // libmicrohttpd speaks HTTP; this class accepts for it, so that whoever is slow, silent or many takes nobody's place:
 // of too many connections the one that has been without a request for longest goes, each has a time for the whole of

@@ -53,10 +53,4 @@ char* write_stat(char* out, std::string_view name, uint64_t value) {
   return write_stat(out, name, std::string_view(number, static_cast<size_t>(digits(number, value) - number)));
 }
 
-char* write_version(char* out, std::string_view version) {
-  out = write_text(out, "VERSION ");
-  out = write_text(out, version);
-  return write_text(out, kCrLf);
-}
-
 }  // namespace egret::memcache

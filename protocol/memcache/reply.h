@@ -85,12 +85,6 @@ constexpr size_t max_stat(size_t name_length) {
 }
 char* write_stat(char* out, std::string_view name, uint64_t value);
 
-// "VERSION <version>\r\n"
-constexpr size_t max_version(size_t version_length) {
-  return 8 + version_length + 2;
-}
-char* write_version(char* out, std::string_view version);
-
 // The bytes of `text`, which has no bound but its own length.
 char* write_text(char* out, std::string_view text);
 

@@ -20,8 +20,8 @@ enum class OpCode : uint8_t {
   // `vivify_exptime`. kTouch: an existing one gets `exptime`.
   kArith = 4,
   kChunk = 5,  // `length` bytes from `offset` of the value whose internal version is `version`
-  kUpload =
-      6,  // one part of a value sent in parts: `value` goes to `offset` of upload `upload_id`, `length` bytes in all
+  // One part of a value sent in parts: `value` goes to `offset` of upload `upload_id`, which has `length` bytes in all.
+  kUpload = 6,
   kCommit = 7,  // make a finished upload visible, judged now like a kSet (mode, CAS)
   kAbort = 8,   // drop an upload
   kFlush = 9,   // hide all items stored before the moment `exptime` (a delay, memcached's rule) fires
@@ -33,6 +33,11 @@ enum class OpCode : uint8_t {
   kAdmin = 12,  // `group` says what: AdminVerb
   kPing = 13,
 };
+
+// Whether an op of this code names an item by its key. An unknown code does not.
+constexpr bool has_key(OpCode code) {
+  return code >= OpCode::kGet && code <= OpCode::kAbort;
+}
 
 enum class SetMode : uint8_t { kSet = 0, kAdd = 1, kReplace = 2, kAppend = 3, kPrepend = 4 };
 inline constexpr uint8_t kSetModes = 5;
@@ -139,8 +144,10 @@ struct Result {
   ResultCode code = ResultCode::kInvalid;
   uint32_t client_flags = 0;  // hit
   uint32_t total_length = 0;  // hit, stats: the whole value's length; value.size() may be less
-  uint64_t cas = 0;           // hit with kWantCas, stored
-  uint64_t version = 0;       // hit: the item's internal version, for chunks; iterate: the next cursor
+  // Never on the wire. What ClientLane::hold() needs to keep `value` where it is; 0: the value cannot stay there.
+  uint32_t value_slot = 0;
+  uint64_t cas = 0;      // hit with kWantCas, stored
+  uint64_t version = 0;  // hit: the item's internal version, for chunks; iterate: the next cursor
   // kNumber; stored with kWantMeta: the length of the value that the item has now; deleted: had; iterate: how many
   // records are lost
   uint64_t number = 0;

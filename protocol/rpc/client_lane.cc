@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/slot_copy.h"
-#include "wire/bytes.h"
 #include "wire/codec.h"
+#include "wire/head.h"
 
 namespace egret::rpc {
 
@@ -19,7 +18,7 @@ using wire::ResponseHeader;
 
 namespace {
 constexpr uint64_t kRingAgainNs = 10'000'000;        // a ring without effect is repeated after this long
-constexpr uint64_t kLongestWait = 10'000'000;        // what a longer wait counts as
+constexpr uint64_t kLongestWait = 10'000'000;        // ns; a longer wait counts as this long
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
 }  // namespace
 
@@ -42,7 +41,6 @@ ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, const wi
 }
 
 // --- packing
-// -----------------------------------------------------------------------------------------------------------
 
 size_t ClientLane::expected_result(const Op& op) const {
   const size_t least = wire::min_result_size(op);
@@ -86,6 +84,7 @@ bool ClientLane::open_message() {
 }
 
 bool ClientLane::append(const Op& op, Waiter* waiter, std::string_view* key_in_slot) {
+  EGRET_ASSERT_OWNER(owner_);
   const size_t size = wire::encoded_op_size(op);
   const size_t least = wire::min_result_size(op);
   const size_t expected = expected_result(op);
@@ -112,20 +111,16 @@ bool ClientLane::append(const Op& op, Waiter* waiter, std::string_view* key_in_s
 }
 
 void ClientLane::seal() {
+  EGRET_ASSERT_OWNER(owner_);
   if (open_ops_ == 0) return;
   Slot& sealed = slot(next_seq_);
   sealed.state = State::kSent;
   sealed.op_count = static_cast<uint16_t>(open_ops_);
   sealed.sent_ns = now_ns_;
-  // Where the lane slept last time it is likely to sleep again: the sooner it is seen, the sooner it is rung.
+  // If the server's lane slept last time, it probably sleeps again: fetch at once, so that it is rung soon.
   sealed.fetch_ns = slept_ && oldest_ == next_seq_ ? now_ns_ : now_ns_ + policy_.first_fetch_ns();
   const auto length = static_cast<uint32_t>(open_end_ - open_at_ - ptrdiff_t{sizeof(RequestHeader)});
-  wire::FieldWriter checked(open_at_ + wire::kRequestChecked);
-  checked.put(length);
-  checked.put(sealed.op_count);
-  checked.put(uint16_t{0});
-  wire::FieldWriter(open_at_ + offsetof(RequestHeader, checksum))
-      .put(seal_.checksum(open_at_ + wire::kRequestChecked, wire::kRequestHeadChecked, length, next_seq_));
+  wire::write_request_head(open_at_, seal_, next_seq_, length, sealed.op_count);
   endpoint_.stage_write(lane_, layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
   counters_.messages.add();
   counters_.ops.add(open_ops_);
@@ -135,6 +130,7 @@ void ClientLane::seal() {
 }
 
 bool ClientLane::stage_want() {
+  EGRET_ASSERT_OWNER(owner_);
   const uint64_t newest = next_seq_ - 1;
   if (outstanding() == 0 || wanted_ >= newest) return false;
   wanted_ = newest;
@@ -144,24 +140,25 @@ bool ClientLane::stage_want() {
 }
 
 void ClientLane::take_back_want() {
+  EGRET_ASSERT_OWNER(owner_);
   if (wanted_ == 0 || !endpoint_.limits().fetch_is_local) return;
   was_wanted_ = wanted_;
-  wanted_ = looked_for_ = 0;
+  wanted_ = found_absent_ = 0;
   endpoint_.stage_write(lane_, layout_.want_offset(lane_), sizeof(uint64_t), 0);
 }
 
 // --- fetching
-// ------------------------------------------------------------------------------------------------------------
 
 uint32_t ClientLane::stage_fetches(uint32_t depth) {
+  EGRET_ASSERT_OWNER(owner_);
   uint32_t staged = 0;
   const bool local = endpoint_.limits().fetch_is_local;
   if (!local && policy_.mode() == FetchPolicy::Mode::kReply && will_be_delivered()) return 0;
   for (uint64_t seq = oldest_; seq < next_seq_ && staged < depth; ++seq) {
     Slot& target = slot(seq);
     if (target.state != State::kSent && target.state != State::kAbandoned) break;
-    // Due; or the last look before sleeping, which cannot wait.
-    const bool is_due = local || target.fetch_ns <= now_ns_ || (wanted_ >= seq && looked_for_ != oldest_);
+    // Also due: the last fetch before sleeping.
+    const bool is_due = local || target.fetch_ns <= now_ns_ || (wanted_ >= seq && found_absent_ != oldest_);
     if (!target.read_in_flight && !target.arrived && is_due) {
       const uint32_t size = local ? layout_.response_slot_size : fetch_size();
       target.read_bytes = size;
@@ -171,7 +168,7 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
       counters_.fetches.add();
       ++staged;
     }
-    if (local) break;  // the next one is looked at when this one is in
+    if (local) break;  // the next one is fetched when this one is in
   }
   return staged;
 }
@@ -182,17 +179,8 @@ void ClientLane::stage_read(Slot& target, uint64_t seq, size_t from, size_t leng
   ++reads_in_flight_;
 }
 
-// True when the response to `seq` is whole within the `room` bytes at `at`; `length` is then that of its body.
-bool ClientLane::check_response(uint64_t seq, const std::byte* at, size_t room, uint32_t& length) const {
-  wire::FieldReader header(at + offsetof(ResponseHeader, checksum), sizeof(ResponseHeader) - sizeof(uint64_t));
-  const auto checksum = header.get<uint64_t>();
-  header.get<uint64_t>();  // asleep
-  length = header.get<uint32_t>();
-  if (length > room - sizeof(ResponseHeader)) return false;
-  return seal_.checksum(at + wire::kResponseChecked, wire::kResponseHeadChecked, length, seq) == checksum;
-}
-
 bool ClientLane::on_fetched(uint64_t tag) {
+  EGRET_ASSERT_OWNER(owner_);
   --reads_in_flight_;
   // The full seq: the one outstanding whose low bits the tag has.
   const uint64_t seq = oldest_ + ((tag - oldest_) & kSeqMask);
@@ -205,25 +193,23 @@ bool ClientLane::on_fetched(uint64_t tag) {
     fetched.fetch_ns = now_ns_ + FetchPolicy::refetch_ns(now_ns_ - fetched.sent_ns);
     ++fetched.refetches;
     counters_.refetches.add();
-    if (fetched.after_want && seq == oldest_) looked_for_ = seq;
+    if (fetched.after_want && seq == oldest_) found_absent_ = seq;
     pushed_ = 0;
-    look_asleep(at, seq);
+    ring_if_asleep(at, seq);
     return true;
   }
   if (!endpoint_.limits().fetch_is_local && !(tag & kSecondRead)) {
-    // The first F bytes are here. A body that goes on needs the rest; a torn length only makes us read too much or too
-    // little.
-    wire::FieldReader header(at + offsetof(ResponseHeader, length), sizeof(uint32_t));
-    const size_t whole = sizeof(ResponseHeader) + std::min<size_t>(header.get<uint32_t>(), layout_.response_slot_size);
+    // The first F bytes are here; a longer response takes a second read. A torn length only makes it too long or too
+    // short.
+    const size_t whole = wire::response_size(at, layout_.response_slot_size);
     const uint32_t have = fetched.read_bytes;
-    if (whole > have && whole <= layout_.response_slot_size) {
+    if (whole > have) {
       stage_read(fetched, seq, have, whole - have, tag_of(seq) | kSecondRead);
       counters_.second_reads.add();
       return true;
     }
   }
-  uint32_t length = 0;
-  if (!check_response(seq, at, layout_.response_slot_size, length)) {
+  if (!wire::is_whole_response(at, layout_.response_slot_size, seal_, seq)) {
     ++fetched.refetches;
     counters_.torn.add();
     return true;
@@ -233,18 +219,18 @@ bool ClientLane::on_fetched(uint64_t tag) {
 }
 
 bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
+  EGRET_ASSERT_OWNER(owner_);
   if (bytes.size() < sizeof(ResponseHeader) || outstanding() == 0) return true;
-  uint32_t length = 0;
   const uint64_t seq = observe_word(bytes.data());
   if (seq != oldest_ || slot(oldest_).arrived) {
-    // Seen already, or not its turn. Then it is fetched; a read of it that was under way before this push is no last
-    // look.
+    // It was seen already, or it is not its turn; then it will be fetched. A read of it that is under way was staged
+    // before this push and does not count as the last fetch.
     if (seq > oldest_ && seq < next_seq_) slot(seq).after_want = false;
     return true;
   }
   const size_t room = std::min<size_t>(bytes.size(), layout_.response_slot_size);
-  if (!check_response(oldest_, bytes.data(), room, length)) {
-    looked_for_ = 0;  // what was to come came, and was of no use: fetch
+  if (!wire::is_whole_response(bytes.data(), room, seal_, seq)) {
+    found_absent_ = 0;  // the push came and was of no use: fetch
     return true;
   }
   counters_.replies.add();
@@ -258,56 +244,55 @@ bool ClientLane::take_arrived() {
   return true;
 }
 
-// The response to the oldest message is whole at `response`: its waiters get their results, its slot is free.
+// The response to the oldest message is whole at `response`: gives the waiters their results and frees the slot.
 bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   Slot& done = slot(seq);
-  wire::FieldReader header(response + offsetof(ResponseHeader, length),
-                           sizeof(ResponseHeader) - wire::kResponseChecked);
-  const auto length = header.get<uint32_t>();
-  const auto count = header.get<uint16_t>();
-  const auto status = header.get<uint8_t>();
-  const auto reserved0 = header.get<uint8_t>();
-  const auto processing_ns = header.get<uint32_t>();
-  const auto reserved1 = header.get<uint32_t>();
-  if (count != done.op_count || status != static_cast<uint8_t>(wire::MessageStatus::kOk)) return false;
-  if (reserved0 != 0 || reserved1 != 0) return false;
-  if (length > layout_.response_slot_size - sizeof(ResponseHeader)) return false;
-  learn(done, processing_ns, static_cast<uint32_t>(sizeof(ResponseHeader)) + length);
+  wire::Response head;
+  if (!wire::read_response_head(response, layout_.response_slot_size, head)) return false;
+  const uint16_t count = head.result_count;
+  if (count != done.op_count) return false;
+  learn(done, head.processing_ns, static_cast<uint32_t>(sizeof(ResponseHeader)) + head.length);
   if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
-  // What was pushed lies in memory that the next push takes.
-  holdable_ = response == endpoint_.response_image() + layout_.response_offset(lane_, seq) ? seq : 0;
-  wire::ResultReader results(response + sizeof(ResponseHeader), length);
+  // A value that was pushed cannot stay where it is: the next push overwrites it.
+  const bool can_stay = response == endpoint_.response_image() + layout_.response_offset(lane_, seq);
+  const uint32_t value_slot = can_stay ? static_cast<uint32_t>(seq % layout_.window) + 1 : 0;
+  wire::ResultReader results(head.body, head.length);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_last = i + 1 == count;
     if (!results.next(result) || (is_last && !results.at_end())) {
-      // What is left of this message is answered by fail_all(), which starts with the waiter that got no result.
+      // fail_all() answers the rest of this message, beginning with the waiter that got no result.
       std::copy(done.waiters + i, done.waiters + count, done.waiters);
       done.op_count = static_cast<uint16_t>(count - i);
       return false;
     }
     if (abandoned) continue;
+    result.value_slot = value_slot;
     if (result.code == ResultCode::kHit) policy_.on_value(result.total_length);
     done.waiters[i]->on_result(result);
   }
-  holdable_ = 0;
   done.state = done.holds > 0 ? State::kHeld : State::kFree;
   done.arrived = false;
   ++oldest_;
   free_slots();
-  // Answers come in order: the next one, if it was looked for in vain, may be there by now.
+  // Responses are published in order: the next one, if a fetch of it found nothing, may be there by now.
   if (outstanding() > 0 && slot(oldest_).refetches > 0) slot(oldest_).fetch_ns = now_ns_;
   return true;
 }
 
-uint64_t ClientLane::hold() {
-  if (holdable_ != 0) ++slot(holdable_).holds;
-  return holdable_;
+uint32_t ClientLane::hold(const Result& result) {
+  EGRET_ASSERT_OWNER(owner_);
+  if (result.value_slot == 0) return 0;
+  Slot& held = slots_[result.value_slot - 1];
+  EGRET_DCHECK(held.state == State::kSent);
+  ++held.holds;
+  return result.value_slot;
 }
 
-void ClientLane::release(uint64_t held) {
-  Slot& released = slot(held);
+void ClientLane::release(uint32_t held) {
+  EGRET_ASSERT_OWNER(owner_);
+  Slot& released = slots_[held - 1];
   EGRET_DCHECK(released.holds > 0);
   if (--released.holds > 0 || released.state != State::kHeld) return;
   released.state = State::kFree;
@@ -318,7 +303,7 @@ void ClientLane::free_slots() {
   while (free_ < oldest_ && slot(free_).state == State::kFree) ++free_;
 }
 
-// What an answered message says about when to fetch the next one, how much of it, and whether to fetch at all.
+// Learns from an answered message when to fetch the next one, how many bytes, and whether to fetch at all.
 void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t response_bytes) {
   const FetchPolicy::Mode mode = policy_.mode();
   const uint64_t waited = now_ns_ > done.sent_ns ? now_ns_ - done.sent_ns : 0;
@@ -330,7 +315,7 @@ void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t respon
     usual_wait_ns_ = usual_wait_ns_ - usual_wait_ns_ / 8 + std::min(waited, kLongestWait) / 8;
     const bool hasty = slept_;
     slept_ = done.sent_ns <= rung_ns_;
-    // One stall makes all that were under way late: it counts once.
+    // A stall makes every message under way late; it counts once.
     const bool is_news = done.refetches == 0 || done.sent_ns > missed_ns_;
     if (!slept_ && !hasty && is_news && mode == FetchPolicy::Mode::kFetch) {
       policy_.on_first_fetch(done.refetches, done.vain_ns);
@@ -346,6 +331,7 @@ void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t respon
 }
 
 void ClientLane::set_fetch(const FetchOptions& fetch) {
+  EGRET_ASSERT_OWNER(owner_);
   fetch_ = fetch;
   policy_.set_options(fetch);
   counters_.fetch_size.set(fetch_size());
@@ -357,7 +343,7 @@ void ClientLane::show_mode() {
   counters_.mode.set(static_cast<uint64_t>(replies ? LaneMode::kReply : LaneMode::kFetch));
 }
 
-void ClientLane::look_asleep(const std::byte* header, uint64_t seq) {
+void ClientLane::ring_if_asleep(const std::byte* header, uint64_t seq) {
   if (observe_word(header + offsetof(ResponseHeader, asleep)) != seq) return;
   if (rung_for_ == seq && now_ns_ - rung_ns_ < kRingAgainNs) return;
   rung_for_ = seq;
@@ -368,7 +354,6 @@ void ClientLane::look_asleep(const std::byte* header, uint64_t seq) {
 }
 
 // --- endings
-// -------------------------------------------------------------------------------------------------------------
 
 void ClientLane::answer_all(Slot& slot, ResultCode code) {
   Result result;
@@ -377,6 +362,7 @@ void ClientLane::answer_all(Slot& slot, ResultCode code) {
 }
 
 void ClientLane::expire(uint64_t before_ns) {
+  EGRET_ASSERT_OWNER(owner_);
   for (uint64_t seq = oldest_; seq < next_seq_; ++seq) {
     Slot& late = slot(seq);
     if (late.state != State::kSent) continue;
@@ -388,10 +374,10 @@ void ClientLane::expire(uint64_t before_ns) {
 }
 
 void ClientLane::fail_all() {
+  EGRET_ASSERT_OWNER(owner_);
   if (open_ops_ > 0) slot(next_seq_).op_count = static_cast<uint16_t>(open_ops_);
   const uint64_t end = next_seq_ + (open_ops_ > 0 ? 1 : 0);
   open_ops_ = 0;
-  holdable_ = 0;
   for (uint64_t seq = oldest_; seq < end; ++seq) {
     Slot& lost = slot(seq);
     const State state = lost.state;

@@ -4,9 +4,9 @@
 //   append(op, waiter) ─▶ open message (encoded in its slot) ─ seal ─▶ staged write … flush of the session … server …
 //   waiter->on_result ◀─ decode ◀─ whole and expected? ◀─ fetched or delivered bytes
 //
-// A lane is first in, first out: results reach their waiters in the order in which the ops were appended, each exactly
-// once: with a result, with kTimedOut, or with kSessionLost. A slot is used again only when the response to it has been
-// seen and nobody holds it. Thread: the worker's. Memory: allocated when the session opens.
+// A lane is first in, first out: each waiter is told exactly once, in the order in which the ops were appended: a
+// result, kTimedOut or kSessionLost. A slot is used for another message only when its response has been seen and nobody
+// holds it. Thread: the worker's. Memory: allocated when the session opens.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "op/op.h"
 #include "rpc/fetch_policy.h"
 #include "rpc/lane_counters.h"
@@ -40,28 +41,26 @@ class ClientLane {
              transport::ClientEndpoint& endpoint, const uint64_t& now_ns, const uint64_t& taken_ns,
              LaneCounters& counters, base::Histogram& durations);
 
-  // Encodes `op` into the open message, opening or sealing messages as needed. False when the window is used up: try
-  // again when the lane has got credit back. `key_in_slot`, if asked for, is where the op's key lies until its result
-  // is in.
+  // Encodes `op` into the open message; opens or seals messages as needed. False: the window is used up; try again when
+  // the lane has credit. `key_in_slot`, if not null, is set to where the op's key lies until its result is in.
   bool append(const op::Op& op, Waiter* waiter, std::string_view* key_in_slot = nullptr);
-  // Value bytes that an upload part with a key of that length may carry, and that a chunk may bring back: one fills a
-  // slot.
+  // Value bytes of an upload part (with a key of that length), and of a chunk, that fills a slot.
   uint32_t max_upload_part(size_t key_length) const;
   uint32_t max_chunk() const;
   bool fits(const op::Op& op) const;  // in a slot of its own
 
-  // Called from within Waiter::on_result: the bytes of that result's value stay where they are until release() of what
-  // this returns. Their slot counts as used so long, so only who needs no further credit may hold. 0: they cannot stay.
-  // What was held is void when the session is lost.
-  uint64_t hold();
-  void release(uint64_t held);
+  // To be called within Waiter::on_result, with its result: the bytes of the value stay where they are until release()
+  // of the number returned. 0: they cannot stay. Until then their slot cannot be used for another message, so only a
+  // caller that needs no further credit may hold. Nothing is held any more when the session is lost.
+  uint32_t hold(const op::Result& result);
+  void release(uint32_t held);
 
   // Seals the open message, if there is one, and stages it (and, in reply mode, want).
   void seal();
   bool has_open() const { return open_ops_ > 0; }
 
-  // Stages the reads that are due: those of sent messages with none in flight, oldest first, at most `depth`. Returns
-  // how many.
+  // Stages at most `depth` reads: of sent messages that are due and have no read in flight, oldest first. Returns how
+  // many.
   uint32_t stage_fetches(uint32_t depth);
   // The tag of a read: which lane staged it.
   static uint32_t lane_of_tag(uint64_t tag) { return static_cast<uint32_t>(tag >> kLaneShift) & 0x7fff; }
@@ -71,18 +70,21 @@ class ClientLane {
   bool on_delivered(std::span<const std::byte> bytes);
   // Stages want for everything outstanding, unless it is set already. Returns whether it did.
   bool stage_want();
-  // What is outstanding will be pushed: want covers it, and a read staged after want has found nothing. Before that, a
-  // result published before the server saw want would be waited for in vain.
-  bool will_be_delivered() const { return outstanding() == 0 || (wanted_ >= next_seq_ - 1 && looked_for_ == oldest_); }
+  // Whether every outstanding response will be pushed: want covers it, and a read staged after want has found nothing.
+  // Without that read, a response that was published before the server saw want would be waited for in vain.
+  bool will_be_delivered() const {
+    return outstanding() == 0 || (wanted_ >= next_seq_ - 1 && found_absent_ == oldest_);
+  }
   // Staged and not yet reported by on_fetched().
   uint32_t reads_in_flight() const { return reads_in_flight_; }
-  // Where a push is only a wake-up: one came. What is found next, of all that was wanted, came by it.
+  // On transports whose push is only a wake-up (shm): the server signalled. Responses up to `wanted_` that are found
+  // from now on count as delivered (statistics only).
   void on_woken() { pushed_ = std::max(wanted_, was_wanted_); }
-  // The worker is awake: where taking want back is only a store, the server need not push any more.
+  // The worker is awake: the server need not push any more. Done only where it costs no more than a store (shm).
   void take_back_want();
 
-  // The server keeps one pinned version per lane. Whoever asks for it takes it here first; false: another has it, until
-  // that one returns it.
+  // The server keeps one pinned version per lane. Take it here before asking the server for it. False: another has it
+  // and has not returned it yet.
   bool take_pin(const void* who) {
     if (pin_holder_ == nullptr) pin_holder_ = who;
     return pin_holder_ == who;
@@ -91,41 +93,41 @@ class ClientLane {
     if (pin_holder_ == who) pin_holder_ = nullptr;
   }
 
-  // Messages sent and not answered; messages whose waiters have been told kTimedOut count until their slot comes back.
+  // Messages sent and not answered. A message that timed out counts until its response comes after all.
   uint32_t outstanding() const { return static_cast<uint32_t>(next_seq_ - oldest_); }
   uint64_t answered() const { return oldest_; }  // grows with every message answered
   bool has_credit() const { return next_seq_ - free_ < layout_.window; }
   uint64_t oldest_sent_ns() const { return slot(oldest_).sent_ns; }
-  // How long results have taken lately, from sending to seeing.
+  // Running average of the time from sending a message to seeing its response.
   uint64_t usual_wait_ns() const { return usual_wait_ns_; }
-  // Tells the waiters of messages sent before `before_ns` that time is up. Their slots stay taken.
+  // Tells the waiters of messages sent before `before_ns` that they timed out. The slots stay in use.
   void expire(uint64_t before_ns);
   // Tells every waiter kSessionLost; the lane is then empty and of no further use.
   void fail_all();
 
   const FetchPolicy& policy() const { return policy_; }
-  // How it waits from now on.
+  // Changes the options of waiting; what was learned stays.
   void set_fetch(const FetchOptions& fetch);
   const LaneCounters& counters() const { return counters_; }
   uint32_t number() const { return lane_; }
 
  private:
-  // A slot's message: kFree → kOpen (being packed) → kSent → kFree; kAbandoned: sent, its waiters told kTimedOut;
-  // kHeld: answered, and somebody still looks at its bytes.
+  // A slot's message: kFree → kOpen (being packed) → kSent → kFree. kAbandoned: sent, its waiters were told kTimedOut.
+  // kHeld: answered, and its bytes are still held.
   enum class State : uint8_t { kFree, kOpen, kSent, kAbandoned, kHeld };
   struct Slot {
     State state = State::kFree;
     bool read_in_flight = false;
-    bool arrived = false;     // whole in the response image, waiting for its turn
+    bool arrived = false;     // its response is whole in the response image and waits for its turn
     bool after_want = false;  // the read in flight was staged after a want that covers this message
     uint16_t op_count = 0;
     uint16_t holds = 0;
     uint32_t refetches = 0;
-    uint32_t read_bytes = 0;  // that the read in flight takes
+    uint32_t read_bytes = 0;  // length of the read in flight
     uint64_t sent_ns = 0;
-    uint64_t fetch_ns = 0;   // not to be fetched before
-    uint64_t staged_ns = 0;  // when the read in flight was
-    uint64_t vain_ns = 0;    // from sending to the last fetch in vain
+    uint64_t fetch_ns = 0;   // do not fetch before
+    uint64_t staged_ns = 0;  // when the read in flight was staged
+    uint64_t vain_ns = 0;    // time from sending to the last fetch that found nothing
     Waiter* waiters[wire::kMaxOpsPerMessage];
   };
 
@@ -139,8 +141,7 @@ class ClientLane {
   size_t expected_result(const op::Op& op) const;
   bool open_message();
   void stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag);
-  void look_asleep(const std::byte* header, uint64_t seq);
-  bool check_response(uint64_t seq, const std::byte* at, size_t room, uint32_t& length) const;
+  void ring_if_asleep(const std::byte* header, uint64_t seq);
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
   void answer_all(Slot& slot, op::ResultCode code);
@@ -149,6 +150,7 @@ class ClientLane {
   void learn(const Slot& done, uint64_t processing_ns, uint32_t response_bytes);
   void show_mode();
 
+  base::OwnerThread owner_;
   const uint32_t lane_;
   const wire::RegionLayout layout_;
   const wire::Seal seal_;
@@ -158,21 +160,20 @@ class ClientLane {
   FetchOptions fetch_;
   std::unique_ptr<Slot[]> slots_;
 
-  uint64_t next_seq_ = 1;    // of the open message, or of the next one
-  uint64_t oldest_ = 1;      // not yet answered
-  uint64_t free_ = 1;        // the slots of all before it may be used again
-  uint64_t holdable_ = 0;    // whose results are being handed out, if their bytes can stay; else 0
-  uint64_t wanted_ = 0;      // last value of want
-  uint64_t was_wanted_ = 0;  // ... before it was taken back
-  uint64_t pushed_ = 0;      // where a push is only a wake-up: results up to here, as far as they are there, came by it
-  uint64_t looked_for_ = 0;  // the oldest seq for which a read staged after want found nothing
+  uint64_t next_seq_ = 1;      // of the open message, or of the next one
+  uint64_t oldest_ = 1;        // not yet answered
+  uint64_t free_ = 1;          // the slots of all before it may be used again
+  uint64_t wanted_ = 0;        // last value of want
+  uint64_t was_wanted_ = 0;    // ... before it was taken back
+  uint64_t pushed_ = 0;        // on shm: responses up to this one that are found now count as delivered
+  uint64_t found_absent_ = 0;  // the oldest seq for which a read staged after want found nothing
   uint32_t reads_in_flight_ = 0;
   uint64_t usual_wait_ns_ = 0;
-  uint64_t missed_ns_ = 0;  // when the policy was last told of fetches in vain
+  uint64_t missed_ns_ = 0;  // when the policy was last told of a fetch that found nothing
   const void* pin_holder_ = nullptr;
   uint64_t rung_for_ = 0;  // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;
-  bool slept_ = false;  // the lane slept when the message answered last was sent
+  bool slept_ = false;  // the server's lane was asleep when the last answered message was sent
 
   // The open message.
   uint32_t open_ops_ = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/check.h"
 #include "op/hash.h"
 
 namespace egret::rpc {
@@ -25,6 +24,7 @@ ClientSession::ClientSession(const SessionOptions& options, const base::Clock& c
 ClientSession::~ClientSession() = default;
 
 void ClientSession::set_options(SessionOptions options) {
+  EGRET_ASSERT_OWNER(owner_);
   options.address = std::move(options_.address);
   options.worker_id = options_.worker_id;
   options_ = std::move(options);
@@ -34,9 +34,10 @@ void ClientSession::set_options(SessionOptions options) {
 }
 
 // --- set-up and death
-// ----------------------------------------------------------------------------------------------------
 
 void ClientSession::start() {
+  EGRET_ASSERT_OWNER(owner_);
+  EGRET_DCHECK(state_ == State::kWaiting);
   now_ns_ = clock_.now_ns();
   connect_now();
 }
@@ -66,12 +67,13 @@ uint64_t ClientSession::offered() const {
 }
 
 void ClientSession::on_control_ready() {
+  EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
   while (endpoint_ != nullptr) {
     std::array<std::byte, wire::kMaxFrame> frame{};
     size_t length = 0;
     if (Status received = endpoint_->receive_frame(frame, length); !received) {
-      // The memory of a peer that has gone is still here: what it has answered before is answered.
+      // The memory of a peer that is gone is still mapped: take the responses that it has published.
       if (state_ == State::kOpen && endpoint_->limits().fetch_is_local) fetch();
       if (endpoint_ != nullptr) lose(received.message());
       return;
@@ -102,8 +104,8 @@ void ClientSession::on_challenge(std::span<const std::byte> frame) {
   if (Status sent = endpoint_->send_frame(encode(answer), false); !sent) lose(sent.message());
 }
 
-// Why the backend's grant is not to be trusted, or null. Without a secret every backend is.
-const char* ClientSession::doubt_about(std::span<const std::byte> frame) const {
+// Why the backend's grant must not be trusted; null: it may be. Without a secret every backend is trusted.
+const char* ClientSession::distrust_reason(std::span<const std::byte> frame) const {
   const bool claims_proof = (grant_.features & wire::kAuthenticate) != 0;
   if ((grant_.features & ~offered()) != 0) return "a grant with a feature that was not asked for";
   if (!options_.secret.is_set()) return nullptr;
@@ -118,9 +120,9 @@ const char* ClientSession::doubt_about(std::span<const std::byte> frame) const {
 
 void ClientSession::on_grant(std::span<const std::byte> frame) {
   if (!decode(frame, grant_)) return lose("a malformed grant");
-  if (const char* doubt = doubt_about(frame)) return lose(doubt);
+  if (const char* doubt = distrust_reason(frame)) return lose(doubt);
   const wire::RegionLayout& layout = grant_.layout;
-  // Its memory is made, and pinned, while clients wait.
+  // A region that is too large would keep clients waiting while its memory is allocated and pinned.
   if (layout.window > std::max(options_.window, wire::kMinWindow))
     return lose("a grant of more slots than were asked for");
   if (layout.bytes() > kMostSessionBytes) {
@@ -156,7 +158,7 @@ void ClientSession::lose(const std::string& why) {
   } else {
     observer_.on_session_lost(*this, why, false);
   }
-  // One that broke at once, before it was of any use, says nothing good of the next.
+  // The back-off starts again only if the session was of use, or lasted.
   if (was_open && (has_served_ || now_ns_ - opened_ns_ >= options_.backoff_max_ns))
     backoff_ns_ = options_.backoff_min_ns;
   state_ = State::kWaiting;
@@ -174,10 +176,12 @@ void ClientSession::lose(const std::string& why) {
 }
 
 void ClientSession::close() {
+  EGRET_ASSERT_OWNER(owner_);
   if (endpoint_ != nullptr) lose("closed");
 }
 
 void ClientSession::tick() {
+  EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
   if (state_ == State::kWaiting && now_ns_ >= deadline_ns_) return connect_now();
   if (state_ == State::kHandshaking && now_ns_ >= deadline_ns_) return lose("no answer to the handshake");
@@ -186,19 +190,20 @@ void ClientSession::tick() {
   for (auto& lane : lanes_) {
     if (lane->outstanding() == 0 || now_ns_ < options_.op_timeout_ns) continue;
     lane->expire(now_ns_ - options_.op_timeout_ns);
-    // Time enough to see the late response; a lane that stays stuck needs a new session.
+    // The late response had time to come; a lane that stays stuck needs a new session.
     if (lane->oldest_sent_ns() + 2 * options_.op_timeout_ns < now_ns_) return lose("the backend does not answer");
   }
 }
 
 // --- the data path
-// -------------------------------------------------------------------------------------------------------
 
 uint64_t ClientSession::hash(std::string_view key) const {
   return op::hash_key(key, grant_.hash_seed);
 }
 
 ClientLane& ClientSession::lane_of(uint64_t hash) {
+  EGRET_ASSERT_OWNER(owner_);
+  EGRET_DCHECK(state_ == State::kOpen);
   return *lanes_[op::partition_of(hash, lane_count())];
 }
 
@@ -215,21 +220,25 @@ bool ClientSession::waits_for_upload_room() const {
 }
 
 void ClientSession::stop_waiting(const CreditWaiter* waiter) {
+  EGRET_ASSERT_OWNER(owner_);
   std::erase(credit_waiters_, waiter);
 }
 
 void ClientSession::begin_pass() {
+  EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
   for (auto& lane : lanes_) lane->take_back_want();
 }
 
 void ClientSession::on_data_ready() {
+  EGRET_ASSERT_OWNER(owner_);
   if (!endpoint_->limits().deliver_is_wakeup) return;  // each push is an event
   counters_.deliveries.add();
   for (auto& lane : lanes_) lane->on_woken();
 }
 
 void ClientSession::flush() {
+  EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return;
   for (auto& lane : lanes_) {
     if (lane->has_open()) lane->seal();
@@ -238,6 +247,7 @@ void ClientSession::flush() {
 }
 
 bool ClientSession::fetch() {
+  EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return false;
   bool progress_at_all = false;
   for (bool progress = true; progress && state_ == State::kOpen;) {
@@ -291,9 +301,10 @@ const char* ClientSession::poll_events(bool& progress) {
 }
 
 bool ClientSession::hand_out_credit() {
+  EGRET_ASSERT_OWNER(owner_);
   if (!credit_came_) return false;
   credit_came_ = false;
-  // Those who are refused again queue up anew, behind the others. Nobody is called in vain once all credit is gone.
+  // A waiter that is refused again goes to the end of the queue. When all credit is used up, nobody else is called.
   size_t waiting = credit_waiters_.size();
   const bool any = waiting > 0;
   while (waiting-- > 0 && !credit_waiters_.empty() && (state_ != State::kOpen || has_credit())) {
@@ -309,29 +320,32 @@ bool ClientSession::has_credit() const {
 }
 
 bool ClientSession::should_spin() {
+  EGRET_ASSERT_OWNER(owner_);
+  EGRET_DCHECK(state_ == State::kOpen);
   const bool local = endpoint_->limits().fetch_is_local;
   for (const auto& lane : lanes_) {
     if (lane->outstanding() == 0 || lane->policy().mode() == FetchPolicy::Mode::kReply) continue;
     if (local && wait_ == Wait::kIdle) wait_ = spin_judge_.begins() ? Wait::kPolled : Wait::kNotPolled;
     if (wait_ == Wait::kNotPolled) return false;
-    // Over a network a result takes a trip at least: sleeping would cost more than waiting a few times the usual.
+    // Over a network a response takes at least a round trip: sleeping costs more than polling for a few usual waits.
     const uint64_t usual = local ? 0 : std::min(lane->usual_wait_ns() * kUsualWaits, kMostSpinNs);
     if (now_ns_ - lane->oldest_sent_ns() < std::max(options_.spin_ns, usual)) return true;
   }
   return false;
 }
 
-// What was waited for has come, or nobody has the patience to poll for it any longer.
+// The wait is over: the response came (`paid`), or it was polled for long enough.
 void ClientSession::end_wait(bool paid) {
   if (wait_ == Wait::kPolled) spin_judge_.ends(paid);
   wait_ = Wait::kIdle;
 }
 
 bool ClientSession::prepare_sleep() {
+  EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return true;
-  flush();  // what sending an answer has let somebody append
+  flush();  // ops that were appended while replies were sent
   if (outstanding() == 0) {
-    // Nothing to wait for but bad news, which a local endpoint tells by its control channel.
+    // Nothing to wait for but the end of the session, which a local endpoint shows on its control channel.
     if (endpoint_->limits().fetch_is_local) return true;
     endpoint_->arm();
     fetch();

@@ -1,14 +1,14 @@
-// One proxy worker's session with one backend: set-up, its lanes, the passes of flushing and fetching, its death and
-// return.
+// One proxy worker's session with one backend: it connects, owns the lanes, flushes and fetches in passes, and connects
+// again when it is lost.
 //
-//   kWaiting ──start/back-off over──▶ kHandshaking ──grant, region mapped──▶ kOpen
-//      ▲                                   │ refused, failed                   │ peer gone, malformed response, stuck
-//      lane └───────────────────────────────────┴───────────────────────────────────┘  everything in flight fails once
+//   kWaiting ──start, or back-off over──▶ kHandshaking ──granted, region mapped──▶ kOpen
+//      ▲                                       │ refused, failed                     │ peer gone, malformed, stuck
+//      └───────────────────────────────────────┴─────────────────────────────────────┘ every op under way fails once
 //
-// A new session has a new region, nonce and seqs; nothing of an old one is ever replayed. With a secret, kHandshaking
-// holds a challenge and its answer, and a grant is taken only from a backend that has proved that it holds the secret,
-// too.
-// Thread: the worker's. Errors: never thrown; a broken session reports on_session_lost once and tries again by itself.
+// A new session has a new region, nonce and seqs; nothing of an old session is ever sent again. With a secret, the
+// handshake has a challenge and its answer, and only a backend that proves that it holds the secret, too, is accepted.
+// Thread: the worker's. Errors: never thrown; a session that breaks calls on_session_lost once and reconnects by
+// itself.
 #pragma once
 
 #include <array>
@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/secret.h"
 #include "rpc/client_lane.h"
@@ -100,8 +101,8 @@ class ClientSession {
   int control_fd() const { return endpoint_->control_fd(); }
   int data_fd() const { return endpoint_->data_fd(); }
   const SessionOptions& options() const { return options_; }
-  // But for address and worker_id, which stay. What shapes a session (window, queue pairs, secret) counts from the next
-  // one on, everything else at once.
+  // Address and worker_id stay as they are. Window, queue pairs and secret count from the next session on, everything
+  // else at once.
   void set_options(SessionOptions options);
   const wire::Grant& grant() const { return grant_; }       // open only
   std::string facts() const { return endpoint_->facts(); }  // open only
@@ -115,18 +116,19 @@ class ClientSession {
   // When this pass began, by the session's clock.
   uint64_t pass_ns() const { return now_ns_; }
   uint32_t lane_count() const { return static_cast<uint32_t>(lanes_.size()); }
-  // Calls back once, at the next pass in which credit came back, or when the session is lost. First come, first served.
+  // Calls back once: in the next pass in which there is credit again, or when the session is lost. First come, first
+  // served.
   void wait_for_credit(CreditWaiter* waiter) { credit_waiters_.push_back(waiter); }
   void stop_waiting(const CreditWaiter* waiter);
   // Ops were appended that flush() has not sent.
   bool has_open_messages() const;
   bool is_anybody_waiting() const { return !credit_waiters_.empty(); }
-  // Something else that people wait for as for credit has become free.
+  // Something else that waiters for credit wait for (a turn, a pin) has become free.
   void announce_credit() { credit_came_ = true; }
   // hand_out_credit() has somebody to call.
   bool may_hand_out_credit() const { return credit_came_ && is_anybody_waiting(); }
 
-  // data_fd() was readable: something was delivered. The pass that follows fetches it.
+  // data_fd() was readable: something was delivered. The next pass fetches it.
   void on_data_ready();
 
   // --- the passes, in the worker's order
@@ -134,12 +136,12 @@ class ClientSession {
   void flush();
   // Fetches what is due and hands out results. Returns whether anything came in.
   bool fetch();
-  // Lets those go on who wait for credit, if some came back. Returns whether anybody was called.
+  // Calls those who wait for credit, if there is some again. Returns whether anybody was called.
   bool hand_out_credit();
-  // Whether the worker should look again soon rather than sleep. To be asked in every pass before sleeping.
+  // Whether the worker should poll on instead of sleeping. To be asked in every pass before sleeping.
   bool should_spin();
-  // Before sleeping: want, fence, one more fetch. False: do not sleep, since something came in, or the last look has
-  // not come back yet (a fetch over a network): go on with passes and ask again.
+  // Before sleeping: want, fence, one more fetch. False: do not sleep, because something came in or, over a network,
+  // the last fetch has not completed yet: go on with passes and ask again.
   bool prepare_sleep();
 
   uint32_t outstanding() const;
@@ -153,7 +155,7 @@ class ClientSession {
   void on_frame(std::span<const std::byte> frame);
   void on_challenge(std::span<const std::byte> frame);
   void on_grant(std::span<const std::byte> frame);
-  const char* doubt_about(std::span<const std::byte> frame) const;
+  const char* distrust_reason(std::span<const std::byte> frame) const;
   void lose(const std::string& why);
   bool has_credit() const;
   bool waits_for_upload_room() const;
@@ -161,6 +163,7 @@ class ClientSession {
   const char* poll_events(bool& progress);
   void end_wait(bool paid);
 
+  base::OwnerThread owner_;
   SessionOptions options_;
   const base::Clock& clock_;
   SessionObserver& observer_;
@@ -168,7 +171,7 @@ class ClientSession {
 
   State state_ = State::kWaiting;
   uint64_t now_ns_ = 0;       // of this pass
-  uint64_t taken_ns_ = 0;     // when results were last taken in: for how long they took, the pass may be old by then
+  uint64_t taken_ns_ = 0;     // when results last came in; durations are measured to here, since now_ns_ may be old
   uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;
   uint64_t opened_ns_ = 0;
@@ -178,17 +181,17 @@ class ClientSession {
   wire::Transcript transcript_;  // of the handshake under way, where there is a secret
   bool has_proved_ = false;      // the challenge of this handshake is answered
   wire::Grant grant_;
-  SessionCounters counters_;  // of lanes that are, and of those that were
+  SessionCounters counters_;  // of this session and of earlier ones
   std::vector<std::unique_ptr<ClientLane>> lanes_;
   std::vector<UploadRoom> upload_rooms_;  // by lane
   std::deque<CreditWaiter*> credit_waiters_;
   size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
   bool credit_came_ = false;
-  // Of a local endpoint: whether the wait for what is outstanding is polled for. kIdle: nothing is waited for.
+  // Local endpoints only: whether the worker polls while it waits for responses. kIdle: it waits for nothing.
   enum class Wait : uint8_t { kIdle, kPolled, kNotPolled };
   Wait wait_ = Wait::kIdle;
   SpinJudge spin_judge_;
-  std::array<transport::Event, 64> events_;  // of one poll; here, so that it need not be made for each
+  std::array<transport::Event, 64> events_;  // found by one poll(); a member, so that it is not built for each
   std::string failure_;                      // why the endpoint broke
 };
 

@@ -1,6 +1,5 @@
-// How a lane waits for its results: the paper's parameters F (bytes the first READ takes) and R (refetches before
-// server reply), learned per lane. The paper is RFP, sections III and IV, with its hybrid mode: docs/architecture.md,
-// References.
+// How a lane waits for its results: F (bytes of the first READ) and R (refetches before server reply), learned per lane.
+// These are the parameters of the RFP paper, sections III and IV, with its hybrid mode: docs/architecture.md, References.
 //
 //   kFetch   the client fetches again and again; with short processing this is the fastest
 //   kReply   the client sets `want` with the request and sleeps until the result is delivered
@@ -40,7 +39,7 @@ class FetchPolicy {
       : options_(options), mode_(options.mode == FetchMode::kReply ? Mode::kReply : Mode::kFetch) {}
 
   Mode mode() const { return mode_; }
-  // From now on; what was learned stays.
+  // Changes the options; what was learned stays.
   void set_options(const FetchOptions& options);
   // Over a network: how long after it was sent a message is fetched first, and how long after the last fetch in vain,
   // `waited_ns` after it was sent, again. Learned: as late as makes nearly every first fetch find its result, since a

@@ -1,4 +1,4 @@
-// What is counted of one worker's session with one backend, lane by lane, and the names it has in `stats egret`.
+// The counters of one worker's session with one backend, by lane, and their names in `stats egret`.
 //
 //   ClientLane ─ adds ─▶ LaneCounters ─┐
 //   ClientLane ─ adds ─▶ LaneCounters ─┴ SessionCounters ◀─ reads, marks ─ any thread (`stats`, `stats reset`)

@@ -33,26 +33,29 @@ void LargeGet::start_over() {
   ask();
 }
 
-// A version to get: its metadata and first bytes are here. The rest is asked for at once, since what of a value stays
-// where it is depends on that.
+// The metadata and first bytes of a version are here. The rest is asked for before the first bytes are added, since
+// they may stay where they are only if everything has been asked for.
 void LargeGet::accept_version(const Result& first) {
   state_ = State::kChunks;
   result_ = first;
   result_.value = {};
+  result_.value_slot = 0;
   received_ = piece_count_ = 0;
   copied_.reset();
   requested_ = static_cast<uint32_t>(first.value.size());
   if (session_.is_open()) ask_chunks();
-  add(first.value, true);
+  add(first, true);
   if (received_ == result_.total_length) return finish_whole();
   if (!session_.is_open()) ask();
 }
 
-// The next bytes of the value. They stay where they are if they may, and if all that is left has been asked for.
-void LargeGet::add(std::string_view bytes, bool may_stay) {
+// Adds the next bytes of the value. They stay where they are if they may and everything that is left has been asked
+// for.
+void LargeGet::add(const Result& part, bool may_stay) {
+  const std::string_view bytes = part.value;
   if (bytes.empty()) return;
   const bool is_all_asked = requested_ == result_.total_length;
-  if (may_stay && is_all_asked && held_.add(session_, get_.hash)) {
+  if (may_stay && is_all_asked && held_.add(session_, get_.hash, part)) {
     pieces_[piece_count_++] = bytes;
   } else {
     put_together();
@@ -63,7 +66,7 @@ void LargeGet::add(std::string_view bytes, bool may_stay) {
   received_ += static_cast<uint32_t>(bytes.size());
 }
 
-// All that is here becomes one piece, of ours.
+// Copies all that is here into one piece.
 void LargeGet::put_together() {
   if (copied_ == nullptr) copied_ = std::make_unique_for_overwrite<char[]>(result_.total_length);
   char* at = copied_.get();
@@ -104,8 +107,8 @@ void LargeGet::ask_chunks() {
 void LargeGet::ask_again() {
   if (in_flight_ > 0) return;
   ClientLane& lane = session_.lane_of(get_.hash);
-  // Two gets that took the lane's one pin from each other could go on forever. Whoever has it gives credit back when it
-  // ends.
+  // Two gets that took the lane's one pin from each other could go on forever. The get that has it announces credit
+  // when it ends.
   if ((get_.options & op::kPin) && !lane.take_pin(this)) return wait_for_credit();
   if (!lane.append(get_, this)) return wait_for_credit();
   ++in_flight_;
@@ -146,24 +149,24 @@ void LargeGet::on_chunk(const Result& chunk) {
   if (chunk.code != ResultCode::kHit) return finish_with(chunk.code);
   const uint32_t expected = std::min(result_.total_length - received_, session_.lane_of(get_.hash).max_chunk());
   if (chunk.value.size() > expected) return finish_with(ResultCode::kInvalid);
-  // Less than asked for, perhaps nothing (the message held more than was expected): those under way no longer join on,
-  // and what is missing is still to be asked for.
+  // The chunk may be shorter than asked for, even empty, if its response had too little room. Then the chunks under way
+  // no longer follow on it, and what is missing must be asked for again.
   const bool is_short = chunk.value.size() < expected;
   if (is_short) put_together();
   if (!is_short) ask_in_turn();
-  add(chunk.value, !is_short);
+  add(chunk, !is_short);
   if (received_ == result_.total_length) return finish_whole();
   if (is_short) drain_then(State::kChunks);
 }
 
-// Those who wait for credit come first: a large value must not keep a lane to itself until it is whole.
+// Others that wait for credit come first: one large value must not keep a lane to itself until it is whole.
 void LargeGet::ask_in_turn() {
   if (requested_ == result_.total_length) return;
   if (session_.is_anybody_waiting()) return wait_for_credit();
   ask_chunks();
 }
 
-// Answers that are still to come are of no use; after the last of them, goes on in `next`.
+// The answers under way are of no use; goes on in `next` after the last of them.
 void LargeGet::drain_then(State next) {
   after_drain_ = next;
   state_ = State::kStale;
@@ -184,7 +187,7 @@ void LargeGet::on_answer(const Result& answer) {
   finish(end);
 }
 
-// Nobody calls back and nothing is held any more.
+// Gives up waiting for credit, and the pin.
 void LargeGet::let_go() {
   if (std::exchange(waiting_for_credit_, false)) session_.stop_waiting(this);
   if (session_.is_open()) session_.lane_of(get_.hash).return_pin(this);

@@ -1,11 +1,11 @@
-// A get whose value does not fit a response slot, or is too large to be copied about: the whole value is there before
-// anybody sees a byte.
+// A get whose value does not fit a response slot, or is too large to be copied: collects the whole value before its
+// owner sees a byte of it.
 //
 //   partial result ─▶ chunks of that version, as many at once as the window allows ─▶ whole
 //                         │ changed: start again; from the third restart on the version is pinned on the server
 //
-// Bytes stay in the slots they were fetched to from the moment when all that is left has been asked for: then nothing
-// waits for those slots, and the owner has the value soon. What comes before that is copied.
+// As soon as everything that is left has been asked for, bytes stay in the slots they were fetched to: nobody waits for
+// those slots then, and the owner has the value soon. Bytes that came earlier are copied.
 //
 // One object per large get under way; it is the waiter of its ops. Thread: the worker's. It must stay alive until its
 // owner is told (on_large_get), whatever happens.
@@ -64,8 +64,8 @@ class LargeGet final : private Waiter, private CreditWaiter {
   std::unique_ptr<char[]> take_copied() { return std::move(copied_); }
 
  private:
-  // kChunks: chunks are asked for and arrive in order. kStale: answers under way are of no use and are awaited.
-  // kAgain: the get is being asked again. kOver: the owner is told as soon as nothing is under way.
+  // kChunks: chunks are asked for and arrive in order. kStale: waits for answers under way, which are of no use.
+  // kAgain: the get is being asked again. kOver: the owner is told as soon as no answer is under way.
   enum class State : uint8_t { kChunks, kStale, kAgain, kOver };
 
   void on_result(const op::Result& result) override;
@@ -78,7 +78,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   void ask_in_turn();
   void ask_again();
   void wait_for_credit();
-  void add(std::string_view bytes, bool may_stay);
+  void add(const op::Result& part, bool may_stay);
   void put_together();
   void drain_then(State next);
   void on_drained();
@@ -88,7 +88,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   void finish_whole();
   void tell_owner();
 
-  // Those that were in flight when all was asked for, and the one that was being handed out.
+  // The chunks in flight when the last was asked for, and the one whose result is being handed out.
   static constexpr size_t kMaxHeld = kMaxInFlight + 1;
   static_assert(kMaxHeld <= SlotHold::kMaxSlots);
 
@@ -98,7 +98,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   op::Op get_;
   op::Result result_;
   std::unique_ptr<char[]> copied_;  // the front of the value, as much as is not held
-  // Of the value, from the front: what is copied, then what is held.
+  // The value from its beginning: the copied bytes, then the held ones.
   std::array<std::string_view, 1 + kMaxHeld> pieces_;
   uint32_t piece_count_ = 0;
   SlotHold held_;

@@ -32,16 +32,16 @@ class SlotHold {
   bool empty() const { return count_ == 0; }
   bool is_full() const { return count_ == kMaxSlots; }
 
-  // Within Waiter::on_result of a lane of `session`: its slot stays. False: it cannot, or there is no room here; the
-  // bytes must be copied. All slots of one hold are of the lane of `hash`.
-  bool add(ClientSession& session, uint64_t hash) {
+  // Within Waiter::on_result of a lane of `session`, with its result: the slot of the value stays. False: it cannot, or
+  // there is no room here; the bytes must be copied. All slots of one hold are of the lane of `hash`.
+  bool add(ClientSession& session, uint64_t hash, const op::Result& result) {
     if (is_full()) return false;
-    const uint64_t held = session.lane_of(hash).hold();
+    const uint32_t held = session.lane_of(hash).hold(result);
     if (held == 0) return false;
     session_ = &session;
     generation_ = session.generation();
     hash_ = hash;
-    messages_[count_++] = held;
+    slots_[count_++] = held;
     return true;
   }
 
@@ -49,7 +49,7 @@ class SlotHold {
     const size_t count = std::exchange(count_, 0);
     if (count == 0 || !session_->is_open() || session_->generation() != generation_) return;
     ClientLane& lane = session_->lane_of(hash_);
-    for (size_t i = 0; i < count; ++i) lane.release(messages_[i]);
+    for (size_t i = 0; i < count; ++i) lane.release(slots_[i]);
     session_->announce_credit();
   }
 
@@ -58,14 +58,14 @@ class SlotHold {
     session_ = other.session_;
     generation_ = other.generation_;
     hash_ = other.hash_;
-    messages_ = other.messages_;
+    slots_ = other.slots_;
     count_ = std::exchange(other.count_, 0);
   }
 
   ClientSession* session_ = nullptr;
   uint64_t generation_ = 0;
   uint64_t hash_ = 0;
-  std::array<uint64_t, kMaxSlots> messages_{};
+  std::array<uint32_t, kMaxSlots> slots_{};
   size_t count_ = 0;
 };
 

@@ -5,8 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/slot_copy.h"
-#include "wire/bytes.h"
-#include "wire/codec.h"
+#include "wire/head.h"
 
 namespace egret::rpc {
 
@@ -17,18 +16,17 @@ using wire::ResponseHeader;
 
 namespace {
 constexpr size_t kMaxRoundMessages = 16;
-constexpr size_t kMaxLaneMessages = 4;  // of one lane in one round: more would keep the first of them waiting
+constexpr size_t kMaxLaneMessages = 4;  // of one lane in one round: with more, the first of them would wait too long
 constexpr uint64_t kLongIdleNs = 1'000'000;
-// The client has read this slot's last response: a line of it comes back to this CPU a few results before it is
-// written.
+// Prefetch distance for writing: the lines of the response slot are in the client's cache.
 constexpr size_t kWriteAhead = 4 * 64;
-// Of a value that is cut although there would be room, for the sake of what is behind it in its message.
-constexpr size_t kBeginning = 4096;
+// When a value is truncated so that later results fit, send this many bytes of it.
+constexpr size_t kTruncatedValue = 4096;
 constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
 }  // namespace
 
-// A lane as its partition sees it. Awake: in awake_, polled. Asleep: said so in the response slot of `expected`, not
-// polled until rung. Broken: never looked at again; the control thread has been told.
+// A lane on the server. Awake: in awake_, polled. Asleep: says so in the response slot of `expected`; not polled until
+// it is rung. Broken: never polled again; the control thread closes the session.
 struct SlotPoller::Lane {
   enum class State : uint8_t { kAwake, kAsleep, kBroken };
   LaneBinding binding;
@@ -46,16 +44,13 @@ struct SlotPoller::Lane {
 struct SlotPoller::Message {
   LaneId lane = 0;
   uint64_t seq = 0;
-  uint32_t length = 0;
-  uint16_t op_count = 0;
-  uint16_t flags = 0;
-  uint32_t first_op = 0;
-  size_t reserved = 0;            // what the results still to come take at least
+  wire::Request request;          // its body is in `copy`
+  size_t reserved = 0;            // least bytes of the results still to come
   std::byte* response = nullptr;  // the slot
   std::byte* limit = nullptr;     // its end
   std::byte* end = nullptr;       // of the results written so far
   size_t response_offset = 0;
-  std::vector<std::byte> copy;  // of the request's body
+  std::vector<std::byte> copy;  // of the request
 };
 
 SlotPoller::SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay)
@@ -108,7 +103,7 @@ std::span<const SlotPoller::Attached> SlotPoller::lanes_of(uint64_t session_id) 
 
 size_t SlotPoller::poll() {
   EGRET_ASSERT_OWNER(owner_);
-  gather(0);
+  gather();
   if (message_count_ == 0) return 0;
   execute_batches();
   publish();
@@ -116,8 +111,9 @@ size_t SlotPoller::poll() {
   return message_count_;
 }
 
-// Looks once at every awake lane, from where the last round stopped, until the round is full.
-void SlotPoller::gather(uint64_t now_ns) {
+// Reads each awake lane's request slot once, beginning where the last round stopped, until the round is full.
+void SlotPoller::gather() {
+  uint64_t now_ns = 0;  // read when the first message is found
   message_count_ = 0;
   op_count_ = 0;
   const size_t lanes = awake_.size();
@@ -151,18 +147,20 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   Message& message = messages_[message_count_];
   message.lane = awake.id;
   message.seq = awake.expected;
-  if (!copy_request(lane, awake, message)) {
+  const wire::RegionLayout& layout = lane.binding.layout;
+  if (!wire::read_request(awake.request, layout.request_slot_size, lane.binding.seal, awake.expected,
+                          message.copy.data(), message.request)) {
     note_torn(lane, now_ns);
     return false;
   }
   lane.torn_since_ns = 0;
   if (!decode_request(lane, message)) return false;
-  message.response_offset = lane.binding.layout.response_offset(lane.binding.lane, message.seq);
+  message.response_offset = layout.response_offset(lane.binding.lane, message.seq);
   message.response = lane.binding.endpoint->response_memory() + message.response_offset;
-  message.limit = message.response + lane.binding.layout.response_slot_size;
+  message.limit = message.response + layout.response_slot_size;
   message.end = message.response + sizeof(ResponseHeader);
   ++message_count_;
-  op_count_ += message.op_count;
+  op_count_ += message.request.op_count;
   ++lane.expected;
   lane.last_progress_ns = now_ns;
   awake.expected = lane.expected;
@@ -170,49 +168,29 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   return true;
 }
 
-// Copies header and body out of the slot and checks the copy. False: torn, or not (yet) what it says.
-bool SlotPoller::copy_request(const Lane& lane, const Awake& awake, Message& message) {
-  RequestHeader header{};
-  base::slot_copy(reinterpret_cast<std::byte*>(&header), awake.request, sizeof header);
-  if (header.length > lane.binding.layout.request_slot_size - sizeof header) return false;
-  // The body is copied behind its part of the header that the checksum covers, so that both are checked in one piece.
-  constexpr size_t kCovered = wire::kRequestHeadChecked;
-  std::byte* covered = message.copy.data();
-  std::memcpy(covered, reinterpret_cast<const std::byte*>(&header) + wire::kRequestChecked, kCovered);
-  base::slot_copy(covered + kCovered, awake.request + sizeof header, header.length);
-  const uint64_t sum = lane.binding.seal.checksum(covered, kCovered, header.length, awake.expected);
-  if (sum != header.checksum) return false;
-  message.length = header.length;
-  message.op_count = header.op_count;
-  message.flags = header.flags;
-  return true;
-}
-
-// The copy is whole; now it is judged. A message that makes no sense ends the session: its client is broken or hostile.
-bool SlotPoller::decode_request(Lane& lane, Message& message) {
-  if (message.flags != 0) {
-    break_session(lane, to_string(wire::DecodeError::kReserved));
-    return false;
-  }
-  if (message.op_count == 0 || message.op_count > wire::kMaxOpsPerMessage) {
-    break_session(lane, to_string(wire::DecodeError::kBadCount));
-    return false;
-  }
-  const auto ops = std::span(ops_).subspan(op_count_, message.op_count);
-  const std::byte* body = message.copy.data() + sizeof(RequestHeader) - wire::kRequestChecked;
-  auto error = wire::decode_ops(body, message.length, ops);
+// Decodes the ops of a whole request behind those of this round.
+wire::DecodeError SlotPoller::decode_ops(const Lane& lane, Message& message) {
+  using wire::DecodeError;
+  const wire::Request& request = message.request;
+  if (request.flags != 0) return DecodeError::kReserved;
+  if (request.op_count == 0 || request.op_count > wire::kMaxOpsPerMessage) return DecodeError::kBadCount;
+  const auto ops = std::span(ops_).subspan(op_count_, request.op_count);
+  const DecodeError error = wire::decode_ops(request.body, request.length, ops);
+  if (error != DecodeError::kNone) return error;
   message.reserved = 0;
   for (const op::Op& op : ops) message.reserved += wire::min_result_size(op);
-  if (error == wire::DecodeError::kNone &&
-      message.reserved > lane.binding.layout.response_slot_size - sizeof(ResponseHeader)) {
-    error = wire::DecodeError::kNoRoom;
-  }
+  const size_t room = lane.binding.layout.response_slot_size - sizeof(ResponseHeader);
+  return message.reserved > room ? DecodeError::kNoRoom : DecodeError::kNone;
+}
+
+// False: the request makes no sense, so its client is broken or hostile, and the session ends.
+bool SlotPoller::decode_request(Lane& lane, Message& message) {
+  const wire::DecodeError error = decode_ops(lane, message);
   if (error != wire::DecodeError::kNone) {
-    break_session(lane, to_string(error));
+    break_session(lane, error);
     return false;
   }
-  message.first_op = static_cast<uint32_t>(op_count_);
-  for (size_t i = 0; i < ops.size(); ++i) {
+  for (size_t i = 0; i < message.request.op_count; ++i) {
     op_lanes_[op_count_ + i] = message.lane;
     op_messages_[op_count_ + i] = static_cast<uint32_t>(message_count_);
   }
@@ -244,39 +222,31 @@ void SlotPoller::execute_batch(size_t first) {
   }
 }
 
-// What a result may take of its message. One that cannot be whole, or only at the cost of those behind it, begins with
-// so much that the others have room, too.
+// Bytes that a result may take of its response. A value that does not fit, or would leave too little to the results
+// behind it, is truncated to kTruncatedValue.
 size_t SlotPoller::room_for(const Message& message, const op::Op& op, const op::Result& result) {
   const size_t room = static_cast<size_t>(message.limit - message.end) - message.reserved;
   const bool is_last = message.reserved == 0;
-  if (is_last || op.code != op::OpCode::kGet || result.total_length <= kBeginning) return room;
+  if (is_last || op.code != op::OpCode::kGet || result.total_length <= kTruncatedValue) return room;
   const size_t least = wire::min_result_size(op);
-  return least + result.total_length <= room / 2 ? room : std::min(room, least + kBeginning);
+  return least + result.total_length <= room / 2 ? room : std::min(room, least + kTruncatedValue);
 }
 
 void SlotPoller::publish() {
-  const uint64_t processing = clock_.now_ns() - round_start_ns_;
+  const auto processing_ns = static_cast<uint32_t>(std::min<uint64_t>(clock_.now_ns() - round_start_ns_, UINT32_MAX));
   for (Message& message : std::span(messages_).first(message_count_)) {
     const Lane& lane = *lanes_[message.lane];
     const auto length = static_cast<uint32_t>(message.end - message.response - ptrdiff_t{sizeof(ResponseHeader)});
-    wire::FieldWriter checked(message.response + wire::kResponseChecked);
-    checked.put(length);
-    checked.put(message.op_count);
-    checked.put(static_cast<uint8_t>(wire::MessageStatus::kOk));
-    checked.put(uint8_t{0});
-    checked.put(static_cast<uint32_t>(std::min<uint64_t>(processing, UINT32_MAX)));
-    checked.put(uint32_t{0});
-    const uint64_t sum = lane.binding.seal.checksum(message.response + wire::kResponseChecked,
-                                                    wire::kResponseHeadChecked, length, message.seq);
-    wire::FieldWriter(message.response + offsetof(ResponseHeader, checksum)).put(sum);
+    wire::write_response_head(message.response, lane.binding.seal, message.seq, length, message.request.op_count,
+                              processing_ns);
     publish_word(message.response, message.seq);
   }
   counters_.messages += message_count_;
   counters_.ops += op_count_;
 }
 
-// Published → one full fence → want: a client that wrote want before its last fetch either saw the result or is seen
-// here.
+// After publishing: one full fence, then reads want. A client that wrote want before its last fetch either saw the
+// result, or its want is seen here.
 void SlotPoller::push() {
   base::full_fence();
   const transport::ServerEndpoint* woken = nullptr;
@@ -312,7 +282,7 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
   if (awake_.empty()) return;
   const uint64_t now = clock_.now_ns();
   size_t parked = 0;
-  // Those that go to sleep gather at the end of awake_; one fence serves them all.
+  // Lanes that go to sleep are moved to the end of awake_; one fence serves them all.
   for (size_t i = 0; i + parked < awake_.size();) {
     Lane& lane = *lanes_[awake_[i].id];
     const bool near = lane.binding.endpoint->limits().fetch_is_local;
@@ -376,18 +346,18 @@ void SlotPoller::note_torn(Lane& lane, uint64_t now_ns) {
   if (lane.torn_since_ns == 0) {
     lane.torn_since_ns = now_ns;
   } else if (now_ns - lane.torn_since_ns > options_.torn_limit_ns) {
-    break_session(lane, "a request that stays torn");
+    break_session(lane, wire::DecodeError::kTorn);
   }
 }
 
-void SlotPoller::break_session(Lane& lane, const char*) {
+void SlotPoller::break_session(Lane& lane, wire::DecodeError why) {
   ++counters_.malformed;
   lane.state = Lane::State::kBroken;
-  broken_sessions_.push_back(lane.binding.session_id);
+  broken_sessions_.push_back({lane.binding.session_id, lane.binding.lane, why});
 }
 
-std::vector<uint64_t> SlotPoller::take_broken_sessions() {
-  std::vector<uint64_t> taken;
+std::vector<BrokenSession> SlotPoller::take_broken_sessions() {
+  std::vector<BrokenSession> taken;
   taken.swap(broken_sessions_);
   broken_sessions_.reserve(lanes_.size());
   return taken;

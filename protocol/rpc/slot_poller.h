@@ -1,12 +1,12 @@
-// The server side of the slots: one SlotPoller per partition thread looks at the next expected request slot of every
-// awake lane, takes what is there, has it executed, and publishes the results where the client will fetch them.
+// The server's side of the slots: one SlotPoller per partition thread reads the next expected request slot of every
+// awake lane, takes the request if it is there, has its ops executed, and publishes the results where the client
+// fetches them.
 //
 //   request slot ─ copy ─▶ private copy ─ check, decode ─▶ ops ─▶ OpHandler (foresee … execute) ─▶ response slot
 //                                                                                    publish ─▶ want? ─▶ deliver
 //
-// Thread: the partition's own, for everything. Memory: all of it is allocated when lanes are attached; a poll allocates
-// nothing. A peer's bytes are copied once and only the copy is used; whatever a peer writes ends at worst its own
-// session.
+// Thread: the partition's, for everything. Memory: allocated when lanes are attached; poll() allocates nothing. A
+// request is copied once, and only the copy is checked and used; whatever a peer writes, at worst its own session ends.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@
 #include "base/clock.h"
 #include "op/op.h"
 #include "transport/transport.h"
+#include "wire/codec.h"
 #include "wire/slot.h"
 
 namespace egret::rpc {
 
-// Names an attached lane as long as it is attached; small, dense, used again afterwards.
+// Names a lane while it is attached. Small and dense; used again for another lane afterwards.
 using LaneId = uint32_t;
 
 // What a partition must know to serve one lane of one session.
@@ -41,18 +42,18 @@ class OpHandler {
   static constexpr size_t kMaxBatch = 32;
   virtual ~OpHandler() = default;
   virtual void begin_round() = 0;
-  // The ops of the batch after the one that is being executed (of a round's first batch: before that): what they will
-  // need may be on its way when their turn comes. Comes before prepare(), once for each op.
+  // The ops of the next batch, while the one before is still to be executed: what they need can be prefetched. Comes
+  // once for each op, before prepare().
   virtual void foresee(std::span<op::Op> ops) = 0;
   // `lanes[i]` is the lane that `ops[i]` came by. The spans stay valid until the last execute() of the batch.
   virtual void prepare(std::span<op::Op> ops, std::span<const LaneId> lanes) = 0;
   virtual void locate() = 0;
-  // In order, once each. The result's value, all pieces of it, is copied into the slot before the next call.
+  // In order, once for each op. The result's value is copied into the slot before the next call.
   virtual op::Result execute(size_t index) = 0;
   virtual void lane_dropped(LaneId lane) = 0;
 };
 
-// Takes deliveries whose endpoint another partition owns, where the transport allows only the owner to push.
+// Takes deliveries of endpoints that another partition owns, on transports where only the owner may push.
 class DeliveryRelay {
  public:
   virtual ~DeliveryRelay() = default;
@@ -62,19 +63,28 @@ class DeliveryRelay {
 struct PollerOptions {
   uint32_t partition = 0;
   uint64_t lane_idle_ns = 1'000'000;       // a lane without a request for this long falls asleep
-  uint64_t far_lane_idle_ns = 1'000'000;   // the same, of a client on another host, which shares no CPU with us
-  uint64_t torn_limit_ns = 1'000'000'000;  // a request that stays torn this long ends its session
+  uint64_t far_lane_idle_ns = 1'000'000;   // the same for clients on other hosts, which share no CPU with this process
+  uint64_t torn_limit_ns = 1'000'000'000;  // a request whose checksum is wrong for longer ends its session
 };
 
 // Plain counters, owned by the partition's thread.
 struct PollerCounters {
   uint64_t messages = 0;
   uint64_t ops = 0;
-  uint64_t torn = 0;       // requests whose checksum did not match when looked at
+  uint64_t torn = 0;       // times that a request's checksum did not match
   uint64_t malformed = 0;  // requests that ended their session
   uint64_t deliveries = 0;
   uint64_t naps = 0;  // lanes that fell asleep
   uint64_t rings = 0;
+};
+
+// A session that must end because of what its peer wrote into a request slot of `lane`.
+struct BrokenSession {
+  uint64_t session_id = 0;
+  uint32_t lane = 0;
+  wire::DecodeError why = wire::DecodeError::kNone;
+
+  bool operator==(const BrokenSession&) const = default;
 };
 
 class SlotPoller {
@@ -89,29 +99,30 @@ class SlotPoller {
 
   // One round: gather, execute, publish, push. Returns the number of messages served.
   size_t poll();
-  // Puts lanes that have been idle long enough (or all, if `all`) to sleep: asleep, fence, one more look. The caller
-  // may block when awake_lanes() is 0 afterwards.
+  // Puts lanes that have been idle long enough (all lanes, if `all`) to sleep: writes asleep, fences, reads the request
+  // slot once more. If awake_lanes() is 0 afterwards, the caller may block.
   void park(bool all = false);
-  // The same for those that have been idle for so long that polling them costs more than a ring, where there is always
-  // something to do.
+  // The same for lanes that have been idle for a millisecond at least: for a thread that is always busy, polling them
+  // costs more than their next ring.
   void park_long_idle();
-  // How long lanes are polled without a request, from now on: PollerOptions.
+  // Changes the idle times of PollerOptions.
   void set_idle(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns) {
     options_.lane_idle_ns = lane_idle_ns;
     options_.far_lane_idle_ns = far_lane_idle_ns;
   }
-  // A ring (or a reason to look again): wakes the lane of that session.
+  // The session's client has rung: wakes its lane.
   void ring(uint64_t session_id);
 
   size_t awake_lanes() const { return awake_.size(); }
-  // Whether those are all of clients on this host, whose rings cost little.
+  // Whether all awake lanes are of clients on this host, whose rings cost little.
   bool is_awake_for_local_only() const;
-  // The CPU that the clients of all awake lanes run on, as they say; -1: on several, unknown, or no lane is awake.
+  // The CPU that the clients of all awake lanes say they run on; -1: several, unknown, or no lane is awake.
   int clients_cpu() const;
   const PollerCounters& counters() const { return counters_; }
-  // Sessions whose peer misbehaved since the last call; the control thread is to close them.
+  // Sessions that broke since the last call; the control thread is to close them. One whose lanes break one after the
+  // other is named several times.
   bool has_broken_sessions() const { return !broken_sessions_.empty(); }
-  std::vector<uint64_t> take_broken_sessions();
+  std::vector<BrokenSession> take_broken_sessions();
 
  private:
   struct Lane;
@@ -128,10 +139,10 @@ class SlotPoller {
 
   std::span<const Attached> lanes_of(uint64_t session_id) const;
   void park_idle(uint64_t idle_ns, uint64_t far_idle_ns);
-  void gather(uint64_t now_ns);
+  void gather();
   void take_messages(Awake& awake, uint64_t now_ns);
   bool take_message(Awake& awake, uint64_t now_ns);
-  bool copy_request(const Lane& lane, const Awake& awake, Message& message);
+  wire::DecodeError decode_ops(const Lane& lane, Message& message);
   bool decode_request(Lane& lane, Message& message);
   void execute_batches();
   std::span<op::Op> batch_from(size_t first);
@@ -140,7 +151,7 @@ class SlotPoller {
   void publish();
   void push();
   void note_torn(Lane& lane, uint64_t now_ns);
-  void break_session(Lane& lane, const char* why);
+  void break_session(Lane& lane, wire::DecodeError why);
   void wake(LaneId id);
   void remove_awake(size_t position);
 
@@ -164,7 +175,7 @@ class SlotPoller {
   size_t op_count_ = 0;
   uint64_t round_start_ns_ = 0;
 
-  std::vector<uint64_t> broken_sessions_;
+  std::vector<BrokenSession> broken_sessions_;
   PollerCounters counters_;
 };
 

@@ -65,7 +65,6 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 // --- ports and GIDs
-// ------------------------------------------------------------------------------------------------------------
 
 struct Port {
   std::string name;  // "rxe0 port 1"
@@ -151,7 +150,6 @@ void check_gids(const Port& port, bool another_has_some, Findings& findings) {
 }
 
 // --- device files
-// --------------------------------------------------------------------------------------------------------------
 
 // The one thing to do when the kernel has a device and this process cannot open its file.
 std::string device_advice(const std::string& file) {
@@ -209,7 +207,6 @@ bool check_device_files(const HostFiles& host, const std::vector<std::string>& d
 }
 
 // --- the library, memory
-// -------------------------------------------------------------------------------------------------------
 
 void check_library(const VerbsLibrary& library, bool files_are_open, Findings& findings) {
   if (library.devices > 0) {
@@ -355,7 +352,6 @@ void check_rdma(const RdmaNeeds& needs, Findings& findings) {
 }
 
 // --- listening
-// ------------------------------------------------------------------------------------------------------------------
 
 namespace {
 

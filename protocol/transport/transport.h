@@ -8,10 +8,10 @@
 //   response memory   the server writes, the client reads
 // Remote addresses are (memory, offset); offsets are what wire/slot.h computes.
 //
-// Life of an endpoint, server:  accepted → create_region → send_frame(with_region) → data phase → close → destroyed
-//                       client: connect  → frames …      → map_region → send_frame(attach) → data phase → close →
-//                       destroyed
-// A client may send frames at once; where connecting takes time they wait for it. From send_frame(attach) on the
+// Life of an endpoint:
+//   server  accepted → frames → create_region → send_frame(attach) → data phase → close → destroyed
+//   client  connect  → frames → map_region    → send_frame(attach) → data phase → close → destroyed
+// A client may send frames at once; they wait until it is connected. From send_frame(attach) on the
 // control functions carry no more frames from the client; control_fd() still says when the peer is gone. Threads: the
 // control functions belong to one thread, the data functions to one thread (the endpoint's home on the server, the
 // worker on the client, where both are the same). Destroying needs both to have let go.

@@ -68,7 +68,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
   std::string facts() const override;
-  std::string failure() const override { return misconduct_.empty() ? link_.failure() : misconduct_; }
+  std::string failure() const override { return violation_.empty() ? link_.failure() : violation_; }
 
   Status map_region(const RegionShape& shape) override;
   const Limits& limits() const override { return limits_; }
@@ -117,7 +117,6 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   Status on_cm_event(const rdma_cm_event& event);
   Status on_route(rdma_cm_id* id);
   Status on_established(const rdma_cm_event& event);
-  void take_completions();
   bool to_event(const Completion& completion, Event& event);
   // Lanes have equal shares of response memory.
   uint32_t lane_of(size_t offset) const {
@@ -136,7 +135,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   uint32_t offered_reads_ = 1;
   uint64_t token_ = 0;
   bool closed_ = false;
-  std::string misconduct_;                              // why the session is over although the link has not failed
+  std::string violation_;                               // what the backend did against the protocol; empty: nothing
   bool failed_ = false;                                 // while it took frames: told by receive_frame()
   std::vector<std::vector<std::byte>> waiting_frames_;  // until connected
   std::vector<std::byte> attachment_;                   // of the last frame that had one
@@ -148,7 +147,6 @@ class VerbsClientEndpoint final : public ClientEndpoint {
 };
 
 // --- connecting
-// ------------------------------------------------------------------------------------------------------------
 
 Status VerbsClientEndpoint::take_lookup() {
   auto found = lookup_->take();
@@ -247,32 +245,14 @@ Status VerbsClientEndpoint::on_established(const rdma_cm_event& event) {
 }
 
 // --- frames
-// ----------------------------------------------------------------------------------------------------------------
-
-void VerbsClientEndpoint::take_completions() {
-  link_.arm();
-  std::array<Completion, 16> completions;
-  for (size_t count = completions.size(); count == completions.size();) {
-    count = link_.poll(completions);
-    for (const Completion& completion : std::span(completions).first(count)) {
-      failed_ |= completion.kind == Completion::Kind::kFailed;
-    }
-  }
-}
 
 Status VerbsClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
   if (lookup_) return take_lookup();
   const bool in_data = requests_.data() != nullptr;
-  if (link_.is_open() && !in_data) take_completions();
-  // What was sent before the end is read before the end is told.
-  if (Frame received; link_.take_frame(received)) {
-    if (received.bytes.size() > frame.size()) return Status::error("a control frame that is too large");
-    std::ranges::copy(received.bytes, frame.begin());
-    length = received.bytes.size();
-    if (!received.attachment.empty()) attachment_ = std::move(received.attachment);
-    return Status::ok();
-  }
+  if (link_.is_open() && !in_data) failed_ |= link_.drain().failed;
+  // Frames that were sent before the link failed are read before the failure is told.
+  if (Status read = link_.read_frame(frame, length, attachment_); !read || length > 0) return read;
   if (Status handled = take_cm_events(); !handled) return handled;
   return failed_ ? Status::error(link_.failure()) : Status::ok();
 }
@@ -296,7 +276,6 @@ std::string VerbsClientEndpoint::facts() const {
 }
 
 // --- data
-// ------------------------------------------------------------------------------------------------------------------
 
 Status VerbsClientEndpoint::map_region(const RegionShape& shape) {
   if (attachment_.size() != sizeof keys_) return Status::error("the backend granted a session without its region");
@@ -339,7 +318,7 @@ bool VerbsClientEndpoint::to_event(const Completion& completion, Event& event) {
       // The immediate names the response slot that was pushed; its reply slot is at the same offset.
       const size_t offset = size_t{completion.immediate} * shape_.reply_bytes;
       if (offset >= shape_.response_bytes || completion.bytes > shape_.reply_bytes) {
-        misconduct_ = "the backend delivered to where there is no slot";
+        violation_ = "the backend delivered to where there is no slot";
         event = {.kind = Event::Kind::kClosed};
         return true;
       }

@@ -59,7 +59,6 @@ VerbsLink::~VerbsLink() {
 }
 
 // --- set-up
-// --------------------------------------------------------------------------------------------------------------
 
 Status VerbsLink::open(ibv_context* device, uint32_t queue_pairs, const LinkSizes& sizes) {
   make_fork_safe();
@@ -120,7 +119,6 @@ void VerbsLink::fail(const std::string& why) {
 }
 
 // --- receives and frames
-// ---------------------------------------------------------------------------------------------------
 
 void VerbsLink::post_receive(uint32_t index, uint32_t buffer) {
   Pair& pair = pairs_[index];
@@ -175,8 +173,32 @@ bool VerbsLink::take_frame(Frame& frame) {
   return true;
 }
 
+Status VerbsLink::read_frame(std::span<std::byte> frame, size_t& length, std::vector<std::byte>& attachment) {
+  length = 0;
+  Frame received;
+  if (!take_frame(received)) return Status::ok();
+  if (received.bytes.size() > frame.size()) return Status::error("a control frame that is too large");
+  std::ranges::copy(received.bytes, frame.begin());
+  length = received.bytes.size();
+  if (!received.attachment.empty()) attachment = std::move(received.attachment);
+  return Status::ok();
+}
+
+VerbsLink::Drained VerbsLink::drain() {
+  arm();
+  Drained drained;
+  std::array<Completion, 16> completions;
+  for (size_t count = completions.size(); count == completions.size();) {
+    count = poll(completions);
+    for (const Completion& completion : std::span(completions).first(count)) {
+      drained.failed |= completion.kind == Completion::Kind::kFailed;
+      drained.has_immediate |= completion.kind == Completion::Kind::kImmediate;
+    }
+  }
+  return drained;
+}
+
 // --- sending
-// ---------------------------------------------------------------------------------------------------------------
 
 VerbsLink::Work& VerbsLink::stage(Pair& pair, ibv_wr_opcode opcode, const LocalBytes& local, const RemoteMemory& remote,
                                   size_t offset) {
@@ -258,7 +280,6 @@ void VerbsLink::post_staged(Pair& pair, uint32_t index) {
 }
 
 // --- completions
-// -----------------------------------------------------------------------------------------------------------
 
 size_t VerbsLink::poll(std::span<Completion> out) {
   size_t found = 0;
@@ -335,7 +356,6 @@ void VerbsLink::arm() {
 }
 
 // --- end
-// -------------------------------------------------------------------------------------------------------------------
 
 void VerbsLink::shut() {
   if (pairs_.empty()) return;

@@ -78,6 +78,16 @@ class VerbsLink {
   // --- frames, on the first queue pair
   base::Status send_frame(std::span<const std::byte> frame, std::span<const std::byte> attachment);
   bool take_frame(Frame& frame);
+  // Copies the next frame to `frame`; its attachment, if it has one, replaces `attachment`. `length` is 0 if there is
+  // no frame. Error: the frame is too large.
+  base::Status read_frame(std::span<std::byte> frame, size_t& length, std::vector<std::byte>& attachment);
+  // For the handshake, before poll() is used: arms, and takes all completions there are, so that their frames can be
+  // read.
+  struct Drained {
+    bool failed = false;         // the link is of no further use; told once
+    bool has_immediate = false;  // the peer has written with immediate, which is no part of a handshake
+  };
+  Drained drain();
 
   // --- data. `lane` chooses the queue pair.
   void stage_write(uint32_t lane, const LocalBytes& from, const RemoteMemory& to, size_t offset);

@@ -63,7 +63,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
     return describe_path(ids_[0].get()) + ", " + base::counted(link_.queue_pairs(), "queue pair") + ", read depth " +
            std::to_string(link_.read_depth()) + ", inline " + std::to_string(link_.inline_bytes());
   }
-  std::string failure() const override { return misconduct_.empty() ? link_.failure() : misconduct_; }
+  std::string failure() const override { return violation_.empty() ? link_.failure() : violation_; }
 
   Status create_region(const RegionShape& shape) override;
   const Limits& limits() const override { return limits_; }
@@ -95,7 +95,6 @@ class VerbsServerEndpoint final : public ServerEndpoint {
     return Status::ok();
   }
   Status take_cm_events();
-  Status take_completions();
   bool to_event(const Completion& completion, Event& event);
   void take_reply_keys();
   void push(uint32_t lane, size_t slot, uint32_t length);
@@ -116,14 +115,13 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   RegionShape shape_;
   PinnedMemory requests_, responses_;
   // The home's.
-  std::string misconduct_;  // why the session is over although the link has not failed; nothing is heard afterwards
+  std::string violation_;  // what the client did against the protocol; then no event is reported any more
   RemoteMemory replies_;
   std::vector<uint32_t> undelivered_;  // by response slot: how much of it is to be pushed as soon as may be; 0: nothing
   size_t undelivered_count_ = 0;
 };
 
 // --- connecting
-// ------------------------------------------------------------------------------------------------------------
 
 Status VerbsServerEndpoint::open(rdma_cm_id* id, const ConnectData& data) {
   promised_ = std::clamp<uint32_t>(data.queue_pairs, 1, kMaxQueuePairs);
@@ -183,33 +181,15 @@ Status VerbsServerEndpoint::take_cm_events() {
 }
 
 // --- frames
-// ----------------------------------------------------------------------------------------------------------------
-
-Status VerbsServerEndpoint::take_completions() {
-  link_.arm();
-  std::array<Completion, 8> completions;
-  for (size_t count = completions.size(); count == completions.size();) {
-    count = link_.poll(completions);
-    const auto is_ring = [](const Completion& each) { return each.kind == Completion::Kind::kImmediate; };
-    if (std::ranges::any_of(std::span(completions).first(count), is_ring)) {
-      return Status::error("the peer rang before it had a session");
-    }
-  }
-  return link_.failure().empty() ? Status::ok() : Status::error(link_.failure());
-}
 
 Status VerbsServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
   if (!in_data_) {
-    // Of a link that has failed no frame is taken any more: it told its failure once, and a session must not open on
-    // it.
-    if (Status taken = take_completions(); !taken) return taken;
-    if (Frame received; link_.take_frame(received)) {
-      if (received.bytes.size() > frame.size()) return Status::error("a control frame that is too large");
-      std::ranges::copy(received.bytes, frame.begin());
-      length = received.bytes.size();
-      return Status::ok();
-    }
+    if (link_.drain().has_immediate) return Status::error("the peer rang before it had a session");
+    // Frames of a link that has failed are not read: the failure is told once, and no session may open on such a link.
+    if (!link_.failure().empty()) return Status::error(link_.failure());
+    std::vector<std::byte> unused;  // a client attaches nothing to these frames
+    if (Status read = link_.read_frame(frame, length, unused); !read || length > 0) return read;
   }
   return take_cm_events();
 }
@@ -239,7 +219,6 @@ Status VerbsServerEndpoint::create_region(const RegionShape& shape) {
 }
 
 // --- data
-// ------------------------------------------------------------------------------------------------------------------
 
 // The response goes to the reply slot of the same offset. Where the client reaches is the client's own claim: a wrong
 // one is refused by its device and ends this session.
@@ -275,11 +254,11 @@ void VerbsServerEndpoint::push_undelivered() {
 size_t VerbsServerEndpoint::poll(std::span<Event> events) {
   std::array<Completion, 16> completions;
   size_t found = 0;
-  while (found < events.size() && misconduct_.empty()) {
+  while (found < events.size() && violation_.empty()) {
     const size_t room = std::min(completions.size(), events.size() - found);
     const size_t count = link_.poll(std::span(completions).first(room));
     for (const Completion& completion : std::span(completions).first(count)) {
-      if (misconduct_.empty() && to_event(completion, events[found])) ++found;
+      if (violation_.empty() && to_event(completion, events[found])) ++found;
     }
     if (count < room) break;
   }
@@ -294,11 +273,11 @@ bool VerbsServerEndpoint::to_event(const Completion& completion, Event& event) {
         event = {.kind = Event::Kind::kRing, .lane = completion.immediate, .tag = 0, .bytes = {}};
         return true;
       }
-      misconduct_ = "the peer rang for a lane that it does not have";
+      violation_ = "the peer rang for a lane that it does not have";
       break;
     case Completion::Kind::kFrame:
       take_reply_keys();
-      if (misconduct_.empty()) return false;
+      if (violation_.empty()) return false;
       break;
     case Completion::Kind::kFailed:
       break;
@@ -314,19 +293,18 @@ void VerbsServerEndpoint::take_reply_keys() {
   Frame frame;
   ReplyKeys keys;
   if (!link_.take_frame(frame) || replies_.bytes != 0 || frame.attachment.size() != sizeof keys) {
-    misconduct_ = "an unexpected control frame";
+    violation_ = "an unexpected control frame";
     return;
   }
   std::memcpy(&keys, frame.attachment.data(), sizeof keys);
   if (keys.replies.bytes == shape_.response_bytes) {
     replies_ = keys.replies;
   } else {
-    misconduct_ = "the peer's reply slots are not of the agreed size";
+    violation_ = "the peer's reply slots are not of the agreed size";
   }
 }
 
 // --- listening
-// -------------------------------------------------------------------------------------------------------------
 
 uint64_t fresh_token() {
   uint64_t token = 0;

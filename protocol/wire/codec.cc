@@ -43,7 +43,6 @@ struct LeastResult {
 // What follows the head of an op, by its code.
 struct OpShape {
   bool known = false;
-  bool has_key = false;
   bool has_value = false;
   uint8_t extra = 0;             // bytes of fixed fields
   uint16_t allowed_options = 0;  // any other bit is an error
@@ -58,29 +57,28 @@ constexpr std::array<OpShape, 14> kShapes = [] {
   constexpr LeastResult kHead{};
   constexpr LeastResult kOfValue{kResultHead + 4 + 12, 8, kMetaSize};  // client flags; version and length, if it is cut
   constexpr LeastResult kOfChange{kResultHead, 8, 8};
-  set(OpCode::kGet, {true, true, false, 0,
+  set(OpCode::kGet, {true, false, 0,
                      kCompareCas | kTouch | kNoValue | kWantCas | kPin | kExplicitCas | kVivify | kRecache | kWantMeta |
                          kPeek | kNewTtl | kNoBump | kTouchFirst,
                      kOfValue});
   constexpr uint16_t kStoring = kCompareCas | kWantCas | kExplicitCas | kVivify | kInvalidate | kWantMeta | kAsClassic;
-  set(OpCode::kSet, {true, true, true, 16, kStoring, kOfChange});
+  set(OpCode::kSet, {true, true, 16, kStoring, kOfChange});
   set(OpCode::kDelete,
-      {true, true, false, 0, kCompareCas | kTouch | kExplicitCas | kInvalidate | kDropValue | kWantMeta, kOfChange});
+      {true, false, 0, kCompareCas | kTouch | kExplicitCas | kInvalidate | kDropValue | kWantMeta, kOfChange});
   set(OpCode::kArith, {true,
-                       true,
                        false,
                        8,
                        kCompareCas | kTouch | kWantCas | kDecrement | kCreate | kExplicitCas | kWantMeta | kNewTtl,
                        {kResultHead + 8, 8, kMetaSize}});
-  set(OpCode::kChunk, {true, true, false, 16, kPin, {kOfValue.always, 0, 0}});
-  set(OpCode::kUpload, {true, true, true, 12, 0, kHead});
-  set(OpCode::kCommit, {true, true, false, 20, kStoring, kOfChange});
-  set(OpCode::kAbort, {true, true, false, 4, 0, kHead});
-  set(OpCode::kFlush, {true, false, false, 8, 0, kHead});
-  set(OpCode::kStats, {true, false, false, 12, 0, {kResultHead + 12 + kMinStatsValue, 0, 0}});
-  set(OpCode::kIterate, {true, false, false, 16, 0, {kResultHead + 12 + 8 + kMinRecordsValue, 0, 0}});
-  set(OpCode::kAdmin, {true, false, true, 4, 0, kHead});
-  set(OpCode::kPing, {true, false, false, 0, 0, kHead});
+  set(OpCode::kChunk, {true, false, 16, kPin, {kOfValue.always, 0, 0}});
+  set(OpCode::kUpload, {true, true, 12, 0, kHead});
+  set(OpCode::kCommit, {true, false, 20, kStoring, kOfChange});
+  set(OpCode::kAbort, {true, false, 4, 0, kHead});
+  set(OpCode::kFlush, {true, false, 8, 0, kHead});
+  set(OpCode::kStats, {true, false, 12, 0, {kResultHead + 12 + kMinStatsValue, 0, 0}});
+  set(OpCode::kIterate, {true, false, 16, 0, {kResultHead + 12 + 8 + kMinRecordsValue, 0, 0}});
+  set(OpCode::kAdmin, {true, true, 4, 0, kHead});
+  set(OpCode::kPing, {true, false, 0, 0, kHead});
   return shapes;
 }();
 constexpr OpShape kUnknownShape{};
@@ -262,7 +260,8 @@ DecodeError decode_op(FieldReader& in, Op& op) {
   const OpShape& shape = shape_of(op.code);
   if (shape.known) {
     if (op.options & ~shape.allowed_options) return DecodeError::kBadEnum;
-    if (shape.has_key != (head.key_length > 0) || head.key_length > op::kMaxKeyLength) return DecodeError::kBadKey;
+    if (op::has_key(op.code) != (head.key_length > 0) || head.key_length > op::kMaxKeyLength)
+      return DecodeError::kBadKey;
     if (!shape.has_value && head.value_length > 0) return DecodeError::kBadLength;
     // Most ops are gets that have none.
     if (shape.extra > 0 || (op.options & kOptionsWithFields) != 0) {
@@ -306,22 +305,24 @@ const char* to_string(DecodeError error) {
   switch (error) {
     case DecodeError::kNone:
       return "none";
+    case DecodeError::kTorn:
+      return "its checksum stayed wrong";
     case DecodeError::kTruncated:
-      return "truncated";
+      return "an op runs past its end";
     case DecodeError::kTrailing:
-      return "trailing bytes";
+      return "there are bytes after its last op";
     case DecodeError::kBadCount:
-      return "bad op count";
+      return "an impossible number of ops";
     case DecodeError::kBadKey:
-      return "bad key";
+      return "a missing, superfluous or too long key";
     case DecodeError::kBadEnum:
-      return "bad mode, option or group";
+      return "an unknown mode, option or group";
     case DecodeError::kBadLength:
-      return "bad length";
+      return "a length contradicts another";
     case DecodeError::kReserved:
       return "a reserved field is not 0";
     case DecodeError::kNoRoom:
-      return "results cannot fit";
+      return "its results could not fit the response slot";
   }
   return "unknown";
 }

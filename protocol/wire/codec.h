@@ -19,17 +19,20 @@ size_t encoded_op_size(const op::Op& op);
 // Writes `op` at `to` (room for encoded_op_size) and returns the end.
 std::byte* encode_op(std::byte* to, const op::Op& op);
 
+// What is wrong with a request.
 enum class DecodeError : uint8_t {
   kNone,
-  kTruncated,  // an op or result runs past the end of its message
-  kTrailing,   // bytes left over after the last one
-  kBadCount,   // no ops, too many ops
-  kBadKey,     // a key where none may be, or none (or too long a one) where there must be one
+  kTorn,       // the checksum does not match; while a message is being written that is normal
+  kTruncated,  // an op runs past the end of the message
+  kTrailing,   // there are bytes after the last op
+  kBadCount,   // no ops, or more than kMaxOpsPerMessage
+  kBadKey,     // an op without a key has one, or one with a key has none or too long a one
   kBadEnum,    // a mode, option or group that does not exist in this version
   kBadLength,  // a length that contradicts another
-  kReserved,   // something that must be 0 in this version is not
+  kReserved,   // a field that must be 0 in this version is not
   kNoRoom,     // the results could not fit the response slot even at their smallest
 };
+// In words, for a log line.
 const char* to_string(DecodeError error);
 
 // Decodes exactly ops.size() ops out of `length` bytes. An unknown op code is no error (it decodes to an Op with that
@@ -41,10 +44,6 @@ DecodeError decode_ops(const std::byte* from, size_t length, std::span<op::Op> o
 // The most that the result of `op` takes beyond value bytes; the client reserves it before sending, the server keeps it
 // free for every op still to come.
 size_t min_result_size(const op::Op& op);
-// The bytes that an op's own result takes in the body at most, when its value has `value_length` bytes.
-inline size_t full_result_size(const op::Op& op, size_t value_length) {
-  return min_result_size(op) + value_length;
-}
 
 // Writes the result of `op` at `to`, its value (with the further pieces behind it) cut to what fits in `room` (>=
 // min_result_size(op)). Returns the end.

@@ -10,8 +10,8 @@ namespace egret::wire {
 
 // Head of a request, at the start of its slot. The ops follow at once.
 struct RequestHeader {
-  uint64_t
-      seq;  // per lane, from 1; a slot holds seq when seq mod window is its index. Becomes visible last where it can
+  // Per lane, from 1; the slot with index seq mod window holds it. On shm it becomes visible last.
+  uint64_t seq;
   uint64_t checksum;  // the Seal's, over everything from `length` to the end of the body, or of the head
   uint32_t length;    // bytes of body
   uint16_t op_count;  // 1..kMaxOpsPerMessage
@@ -21,11 +21,6 @@ static_assert(sizeof(RequestHeader) == 24);
 static_assert(offsetof(RequestHeader, checksum) == 8 && offsetof(RequestHeader, length) == 16);
 static_assert(offsetof(RequestHeader, op_count) == 20 && offsetof(RequestHeader, flags) == 22);
 
-enum class MessageStatus : uint8_t {
-  kOk = 0,       // one result for each op follows
-  kRefused = 1,  // the message was malformed: no op of it was executed, the session ends
-};
-
 // Head of a response, at the start of its slot. The results follow at once.
 struct ResponseHeader {
   uint64_t seq;       // that of the request answered
@@ -33,7 +28,7 @@ struct ResponseHeader {
   uint64_t asleep;    // outside the checksum: the next seq this lane expects, when its partition no longer polls for it
   uint32_t length;    // bytes of body
   uint16_t result_count;   // as many as the request had ops
-  uint8_t status;          // MessageStatus
+  uint8_t status;          // 0 in this version: one result for each op follows
   uint8_t reserved0;       // 0
   uint32_t processing_ns;  // from the partition's seeing the request to its publishing the response
   uint32_t reserved1;      // 0

@@ -214,7 +214,7 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
   }
   Lender lender;
   if (is_head && result.value.size() > OutputQueue::kMaxCopied && reply.session != nullptr &&
-      lender.hold.add(*reply.session, reply.hash)) {
+      lender.hold.add(*reply.session, reply.hash, result)) {
     return send_value(reply, reply.key, result, std::move(lender));
   }
   write_value(reply, result);

@@ -275,7 +275,10 @@ class Script {
     }
     EGRET_CHECK(found == messages && results == handler_.executed - executed);
     if (!poller_.has_broken_sessions()) return;
-    for (const uint64_t broken : poller_.take_broken_sessions()) EGRET_CHECK(broken == session_);
+    for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) {
+      EGRET_CHECK(broken.session_id == session_ && broken.lane < layout_.lanes);
+      EGRET_CHECK(broken.why > wire::DecodeError::kNone && broken.why <= wire::DecodeError::kNoRoom);
+    }
     poller_.detach(session_);
     open_session();
   }

@@ -128,7 +128,7 @@ Partition::Partition(World& world, uint32_t number, std::unique_ptr<ModelHandler
 
 bool Partition::is_asleep() const {
   if (frozen_) return true;
-  if (!blocked_ || !mail_.empty()) return false;
+  if (!blocked_ || !mailbox_.empty()) return false;
   return std::ranges::none_of(homes_, [](const auto& home) { return Network::has_wake(*home.endpoint); });
 }
 
@@ -137,39 +137,39 @@ void Partition::step() {
   blocked_ = false;
   for (const auto& home : homes_) Network::take_wake(*home.endpoint);
   world_.network.acting_partition = number_;
-  const bool mail = read_mail();
+  const bool has_messages = read_messages();
   const bool rings = hear_rings();
   const bool served = poller_.poll() > 0;
-  for (const uint64_t session_id : poller_.take_broken_sessions()) world_.control.on_broken(session_id);
-  if (mail || rings || served) {
+  for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) world_.control.on_broken(broken.session_id);
+  if (has_messages || rings || served) {
     empty_rounds_ = 0;
   } else {
     rest();
   }
 }
 
-bool Partition::read_mail() {
+bool Partition::read_messages() {
   bool any = false;
-  for (; !mail_.empty() && world_.rng.percent(80); any = true) {
-    const Letter letter = mail_.front();
-    mail_.pop_front();
-    const uint64_t session_id = letter.lane.session_id;
+  for (; !mailbox_.empty() && world_.rng.percent(80); any = true) {
+    const Message message = mailbox_.front();
+    mailbox_.pop_front();
+    const uint64_t session_id = message.lane.session_id;
     const auto home = std::ranges::find(homes_, session_id, &rpc::LaneBinding::session_id);
-    switch (letter.kind) {
-      case Letter::Kind::kAttach:
-        handler_->lane_attached(poller_.attach(letter.lane), session_id);
-        if (letter.lane.home == number_) homes_.push_back(letter.lane);
+    switch (message.kind) {
+      case Message::Kind::kAttach:
+        handler_->lane_attached(poller_.attach(message.lane), session_id);
+        if (message.lane.home == number_) homes_.push_back(message.lane);
         break;
-      case Letter::Kind::kDetach:
+      case Message::Kind::kDetach:
         poller_.detach(session_id);
         if (home != homes_.end()) homes_.erase(home);
         world_.control.on_detached(session_id);
         break;
-      case Letter::Kind::kRing:
+      case Message::Kind::kRing:
         poller_.ring(session_id);
         break;
-      case Letter::Kind::kDeliver:
-        if (home != homes_.end()) home->endpoint->deliver(letter.lane.lane, letter.offset, letter.length);
+      case Message::Kind::kDeliver:
+        if (home != homes_.end()) home->endpoint->deliver(message.lane.lane, message.offset, message.length);
         break;
     }
   }
@@ -188,7 +188,7 @@ bool Partition::hear_rings() {
         poller_.ring(home.session_id);
       } else {
         ++world_.rings_relayed;
-        world_.partitions[event.lane]->post({.kind = Letter::Kind::kRing, .lane = home});
+        world_.partitions[event.lane]->post({.kind = Message::Kind::kRing, .lane = home});
       }
     }
     any |= count > 0;
@@ -204,13 +204,13 @@ void Partition::rest() {
   }
   if (poller_.awake_lanes() > 0) return;
   for (const rpc::LaneBinding& home : homes_) home.endpoint->arm();
-  if (hear_rings() || !mail_.empty()) return;
+  if (hear_rings() || !mailbox_.empty()) return;
   blocked_ = true;
 }
 
 void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
   ++world_.deliveries_relayed;
-  world_.partitions[lane.home]->post({Letter::Kind::kDeliver, lane, offset, length});
+  world_.partitions[lane.home]->post({Message::Kind::kDeliver, lane, offset, length});
 }
 
 // --- Control -------------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ void Control::grant(Session& session) {
   session.nonce = granted.nonce;
   for (uint32_t lane = 0; lane < layout.lanes; ++lane) {
     world_.partitions[lane]->post(
-        {.kind = Partition::Letter::Kind::kAttach,
+        {.kind = Partition::Message::Kind::kAttach,
          .lane = {session.id, lane, home, session.endpoint.get(), layout, {granted.nonce, false}}});
   }
   if (!session.endpoint->send_frame(encode(granted), true)) close(session.id);
@@ -310,9 +310,9 @@ void Control::close(uint64_t session_id) {
   if (!was_open) return;
   session.detaching = world_.scenario.layout.lanes;
   for (const auto& partition : world_.partitions) {
-    Partition::Letter letter{.kind = Partition::Letter::Kind::kDetach, .lane = {}};
-    letter.lane.session_id = session_id;
-    partition->post(letter);
+    Partition::Message message{.kind = Partition::Message::Kind::kDetach, .lane = {}};
+    message.lane.session_id = session_id;
+    partition->post(message);
   }
 }
 
@@ -515,7 +515,7 @@ std::string SimClient::describe() {
 std::string Partition::describe() const {
   return "partition " + std::to_string(number_) + (frozen_ ? " frozen" : "") + (blocked_ ? " blocked" : "") +
          ", awake lanes " + std::to_string(poller_.awake_lanes()) + ", messages " +
-         std::to_string(poller_.counters().messages) + ", mail " + std::to_string(mail_.size());
+         std::to_string(poller_.counters().messages) + ", messages " + std::to_string(mailbox_.size());
 }
 
 std::string World::describe() const {

@@ -116,23 +116,23 @@ class Partition final : private rpc::DeliveryRelay {
   void step();
   bool is_asleep() const;
   // It polls, but the last round found nothing.
-  bool is_idle() const { return mail_.empty() && empty_rounds_ > 0; }
+  bool is_idle() const { return mailbox_.empty() && empty_rounds_ > 0; }
 
-  struct Letter {
+  struct Message {
     enum class Kind : uint8_t { kAttach, kDetach, kRing, kDeliver };
     Kind kind;
     rpc::LaneBinding lane;
     size_t offset = 0;
     size_t length = 0;
   };
-  void post(const Letter& letter) { mail_.push_back(letter); }
+  void post(const Message& message) { mailbox_.push_back(message); }
   // A frozen partition does nothing, as if its thread did not get a processor.
   void freeze(bool frozen) { frozen_ = frozen; }
   const rpc::PollerCounters& counters() const { return poller_.counters(); }
   std::string describe() const;
 
  private:
-  bool read_mail();
+  bool read_messages();
   bool hear_rings();
   void rest();
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
@@ -141,7 +141,7 @@ class Partition final : private rpc::DeliveryRelay {
   const uint32_t number_;
   std::unique_ptr<ModelHandler> handler_;
   rpc::SlotPoller poller_;
-  std::deque<Letter> mail_;
+  std::deque<Message> mailbox_;
   std::vector<rpc::LaneBinding> homes_;
   uint32_t empty_rounds_ = 0;
   bool blocked_ = false;

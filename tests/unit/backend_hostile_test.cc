@@ -111,12 +111,13 @@ TEST_CASE("a message of random bytes under a right checksum ends its session, an
   siege.check_all_is_well();
 }
 
-TEST_CASE("messages that contradict themselves are refused, each kind of them") {
+TEST_CASE("messages that contradict themselves are refused, each kind of them, and the log says why") {
   Siege siege;
   struct Malformed {
     const char* name;
     std::vector<std::byte> body;
     uint16_t count;
+    wire::DecodeError why;
   };
   std::vector<std::byte> cut = encode_ops({make(OpCode::kGet, "key")});
   cut.pop_back();
@@ -124,13 +125,14 @@ TEST_CASE("messages that contradict themselves are refused, each kind of them") 
   trailing.push_back({});
   const std::vector<Op> many(250, make(OpCode::kStats));  // their results could not fit, even at their smallest
   const Malformed all[] = {
-      {"no ops", {}, 0},
-      {"no ops, but bytes", std::vector<std::byte>(8), 0},
-      {"more ops than bytes", {}, 1},
-      {"more ops than a message may have", std::vector<std::byte>(257 * 8, std::byte{13}), 257},
-      {"cut", cut, 1},
-      {"trailing", trailing, 1},
-      {"results without room", encode_ops(many), 250},
+      {"no ops", {}, 0, wire::DecodeError::kBadCount},
+      {"no ops, but bytes", std::vector<std::byte>(8), 0, wire::DecodeError::kBadCount},
+      {"more ops than bytes", {}, 1, wire::DecodeError::kTruncated},
+      {"more ops than a message may have", std::vector<std::byte>(257 * 8, std::byte{13}), 257,
+       wire::DecodeError::kBadCount},
+      {"cut", cut, 1, wire::DecodeError::kTruncated},
+      {"trailing", trailing, 1, wire::DecodeError::kTrailing},
+      {"results without room", encode_ops(many), 250, wire::DecodeError::kNoRoom},
       {"a key of 255 bytes",
        [] {
          auto bytes = encode_ops({make(OpCode::kGet, std::string(250, 'k'))});
@@ -138,7 +140,7 @@ TEST_CASE("messages that contradict themselves are refused, each kind of them") 
          bytes.resize(bytes.size() + 5);
          return bytes;
        }(),
-       1},
+       1, wire::DecodeError::kBadKey},
   };
   for (const Malformed& malformed : all) {
     CAPTURE(malformed.name);
@@ -147,6 +149,8 @@ TEST_CASE("messages that contradict themselves are refused, each kind of them") 
     raw.write(1, 1, malformed.body, malformed.count);
     CHECK(raw.is_closed());
     CHECK_FALSE(raw.is_answered(1, 1, 0));
+    const std::string told = "the peer wrote a malformed message on lane 1: " + std::string(to_string(malformed.why));
+    CHECK_MESSAGE(eventually([&] { return siege.backend.log().find(told) != std::string::npos; }), siege.backend.log());
   }
   siege.check_all_is_well();
 }

@@ -59,7 +59,6 @@ inline bool is_readable(int fd, int timeout_ms) {
 }
 
 // --- the process
-// ---------------------------------------------------------------------------------------------------------
 
 class BackendProcess {
  public:
@@ -149,7 +148,6 @@ class BackendProcess {
 };
 
 // --- a client that behaves
-// -----------------------------------------------------------------------------------------------
 
 inline uint64_t random_id() {
   static std::mt19937_64 random(static_cast<uint64_t>(::getpid()) ^ static_cast<uint64_t>(std::time(nullptr)));
@@ -276,7 +274,6 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
 };
 
 // --- a client that does as it likes
-// ----------------------------------------------------------------------------------------
 
 inline std::vector<std::byte> encode_ops(const std::vector<op::Op>& ops) {
   std::vector<std::byte> body;

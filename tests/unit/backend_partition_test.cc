@@ -35,11 +35,11 @@ constexpr uint32_t kHome = 0, kOther = 1, kControl = 2;
 constexpr uint64_t kSession = 7;
 constexpr uint64_t kNever = uint64_t{1} << 60;
 
-// Of a session's two partitions one runs. The other one and the control thread are the test, which reads its mail only
+// Of a session's two partitions one runs. The other one and the control thread are the test, which reads its messages only
 // when it likes.
 struct Fixture {
   explicit Fixture(uint32_t number, uint64_t idle_ns = kNever, bool follows = false)
-      : running(number), mail(3), endpoint(kLayout, false), under_way(16) {
+      : running(number), mailboxes(3), endpoint(kLayout, false), under_way(16) {
     wakeup.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     endpoint.fd = wakeup.get();
     auto executor =
@@ -47,7 +47,7 @@ struct Fixture {
     REQUIRE(executor.is_ok());
     const PartitionOptions options{
         .number = number, .follows = follows, .polling = {.lane_idle_ns = idle_ns, .far_lane_idle_ns = idle_ns}};
-    partition = std::make_unique<Partition>(options, clock, mail, std::move(executor.value()));
+    partition = std::make_unique<Partition>(options, clock, mailboxes, std::move(executor.value()));
   }
   void start() {
     attach();
@@ -55,24 +55,24 @@ struct Fixture {
   }
   void attach() {
     const rpc::LaneBinding lane{kSession, running, kHome, &endpoint, kLayout, {rpc::kNonce, false}};
-    mail.send(kControl, running, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &under_way});
+    mailboxes.send(kControl, running, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = &under_way});
   }
   // What it has done by now is all that it does.
   void stop() {
-    mail.send(kControl, running, {.kind = Letter::Kind::kStop, .lane = {}});
+    mailboxes.send(kControl, running, {.kind = Message::Kind::kStop, .lane = {}});
     partition->join();
   }
-  // As many letters of that kind as there are for the partition that does not run.
-  size_t letters(Letter::Kind kind) {
+  // As many messages of that kind as there are for the partition that does not run.
+  size_t messages(Message::Kind kind) {
     size_t found = 0;
-    for (Letter letter; mail.receive(1 - running, letter);) found += letter.kind == kind;
+    for (Message message; mailboxes.receive(1 - running, message);) found += message.kind == kind;
     return found;
   }
 
   const uint32_t running;
   base::SystemClock clock;
   base::UniqueFd wakeup;
-  PostOffice mail;
+  Mailboxes mailboxes;
   FakeServerEndpoint endpoint;
   UnderWay under_way;
   std::unique_ptr<Partition> partition;
@@ -101,8 +101,8 @@ bool eventually(const Condition& condition) {
 
 }  // namespace
 
-TEST_CASE("a client that wants thousands of results without waiting for any has one letter per slot under way") {
-  constexpr uint64_t kMessages = 2000;  // far more than a queue of letters holds
+TEST_CASE("a client that wants thousands of results without waiting for any has one message per slot under way") {
+  constexpr uint64_t kMessages = 2000;  // far more than a queue of messages holds
   Fixture f(kOther);
   base::publish_word(f.endpoint.requests.data() + kLayout.want_offset(kOther), UINT64_MAX);
   f.start();
@@ -113,19 +113,19 @@ TEST_CASE("a client that wants thousands of results without waiting for any has 
     REQUIRE(eventually([&] { return base::observe_word(response) == seq; }));
   }
   f.stop();
-  CHECK_FALSE(f.mail.has_outbox(kOther, kHome));
-  CHECK(f.letters(Letter::Kind::kDeliver) == kLayout.window);
+  CHECK_FALSE(f.mailboxes.has_outbox(kOther, kHome));
+  CHECK(f.messages(Message::Kind::kDeliver) == kLayout.window);
 }
 
 TEST_CASE("a delivery that was asked for again while it was under way pushes what is in the slot by then, once") {
   Fixture f(kHome);
   const size_t slot = 11;  // lane 1's
   const rpc::LaneBinding lane{kSession, kOther, kHome, &f.endpoint, kLayout, {rpc::kNonce, false}};
-  const Letter deliver{.kind = Letter::Kind::kDeliver, .lane = lane, .offset = slot * kLayout.response_slot_size};
+  const Message deliver{.kind = Message::Kind::kDeliver, .lane = lane, .offset = slot * kLayout.response_slot_size};
   f.start();
   f.under_way.deliveries[slot] = 60;
   f.under_way.deliveries[slot] = 80;
-  f.mail.send(kOther, kHome, deliver);
+  f.mailboxes.send(kOther, kHome, deliver);
   CHECK(eventually([&] { return f.under_way.deliveries[slot] == 0; }));
   f.stop();
   REQUIRE(f.endpoint.deliveries.size() == 1);
@@ -139,9 +139,9 @@ TEST_CASE("a delivery that overtakes its home's attachment is pushed when the ho
   const size_t slot = 9;
   const rpc::LaneBinding lane{kSession, kOther, kHome, &f.endpoint, kLayout, {rpc::kNonce, false}};
   f.under_way.deliveries[slot] = 60;
-  f.mail.send(kOther, kHome, {.kind = Letter::Kind::kDeliver, .lane = lane, .offset = slot * 1024});
+  f.mailboxes.send(kOther, kHome, {.kind = Message::Kind::kDeliver, .lane = lane, .offset = slot * 1024});
   f.partition->start();
-  REQUIRE(eventually([&] { return f.mail.is_empty(kOther, kHome); }));
+  REQUIRE(eventually([&] { return f.mailboxes.is_empty(kOther, kHome); }));
   f.attach();
   CHECK(eventually([&] { return f.under_way.deliveries[slot] == 0; }));
   f.stop();
@@ -149,7 +149,7 @@ TEST_CASE("a delivery that overtakes its home's attachment is pushed when the ho
   CHECK(f.endpoint.deliveries[0].length == 60);
 }
 
-TEST_CASE("a client that rings for another partition's lane without end has one letter under way") {
+TEST_CASE("a client that rings for another partition's lane without end has one message under way") {
   Fixture f(kHome);
   std::atomic<int> polls{0};
   f.endpoint.on_poll = [&](std::span<Event> events) {
@@ -159,17 +159,17 @@ TEST_CASE("a client that rings for another partition's lane without end has one 
   };
   f.start();
   CHECK(eventually([&] { return polls > 1000; }));
-  CHECK(f.letters(Letter::Kind::kRing) == 1);
-  // It has been heard: the next one sends a letter again.
+  CHECK(f.messages(Message::Kind::kRing) == 1);
+  // It has been heard: the next one sends a message again.
   f.under_way.rings[kOther] = false;
   const int before = polls;
   CHECK(eventually([&] { return polls > before + 1000; }));
   f.stop();
-  CHECK(f.letters(Letter::Kind::kRing) == 1);
-  CHECK_FALSE(f.mail.has_outbox(kHome, kOther));
+  CHECK(f.messages(Message::Kind::kRing) == 1);
+  CHECK_FALSE(f.mailboxes.has_outbox(kHome, kOther));
 }
 
-// So many sessions of the home that runs. Each rings for the other partition's lane, which shows as a letter.
+// So many sessions of the home that runs. Each rings for the other partition's lane, which shows as a message.
 struct Crowd {
   Crowd(Fixture& fixture, size_t sessions, bool signals) : f(fixture) {
     for (uint64_t id = 1; id <= sessions; ++id) {
@@ -183,18 +183,19 @@ struct Crowd {
         return 1;
       };
       const rpc::LaneBinding lane{id, kHome, kHome, &member.endpoint, kLayout, {rpc::kNonce, false}};
-      f.mail.send(kControl, kHome, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &member.under_way});
+      f.mailboxes.send(kControl, kHome, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = &member.under_way});
     }
   }
-  // The session's ring is heard: its letter comes.
+  // The session's ring is heard: its message comes.
   bool is_heard(uint64_t id) {
     Member& member = *members[id - 1];
     member.rings = true;
     const uint64_t one = 1;
     REQUIRE(::write(member.wakeup.get(), &one, sizeof one) == sizeof one);
     return eventually([&] {
-      Letter letter;
-      return f.mail.receive(kOther, letter) && letter.kind == Letter::Kind::kRing && letter.lane.session_id == id;
+      Message message;
+      return f.mailboxes.receive(kOther, message) && message.kind == Message::Kind::kRing &&
+             message.lane.session_id == id;
     });
   }
 
@@ -218,9 +219,9 @@ TEST_CASE("of many sessions each is heard when it rings, awake or asleep, signal
       Fixture f(kHome, idle_ns);
       Crowd crowd(f, 100, signals);
       f.partition->start();
-      REQUIRE(eventually([&] { return f.mail.is_empty(kControl, kHome); }));
+      REQUIRE(eventually([&] { return f.mailboxes.is_empty(kControl, kHome); }));
       for (const uint64_t id : {1, 50, 100, 50}) {
-        crowd.members[id - 1]->under_way.rings[kOther] = false;  // the last one's letter has been read
+        crowd.members[id - 1]->under_way.rings[kOther] = false;  // the last one's message has been read
         CHECK(crowd.is_heard(id));
       }
       f.stop();
@@ -245,14 +246,14 @@ TEST_CASE("sessions are attached in whatever order their handshakes end, and eac
   FakeServerEndpoint endpoint(kLayout, false);
   UnderWay under_way(16);
   const rpc::LaneBinding lane{kNewer, kOther, kHome, &endpoint, kLayout, {rpc::kNonce, false}};
-  f.mail.send(kControl, kOther, {.kind = Letter::Kind::kAttach, .lane = lane, .under_way = &under_way});
+  f.mailboxes.send(kControl, kOther, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = &under_way});
   f.start();
-  REQUIRE(eventually([&] { return f.mail.is_empty(kControl, kOther); }));
+  REQUIRE(eventually([&] { return f.mailboxes.is_empty(kControl, kOther); }));
   for (const auto& session : {std::pair{kSession, &f.under_way}, std::pair{kNewer, &under_way}}) {
     session.second->rings[kOther] = true;
-    Letter ring{.kind = Letter::Kind::kRing, .lane = {}};
+    Message ring{.kind = Message::Kind::kRing, .lane = {}};
     ring.lane.session_id = session.first;
-    f.mail.send(kHome, kOther, ring);
+    f.mailboxes.send(kHome, kOther, ring);
     CHECK(eventually([&] { return !session.second->rings[kOther]; }));
   }
   f.stop();
@@ -309,7 +310,7 @@ TEST_CASE("what was sent before the end is answered") {
     publish_request(f.endpoint.requests.data(), kHome, seq, rpc::get_of("key"));
   }
   f.attach();
-  f.mail.send(kControl, kHome, {.kind = Letter::Kind::kStop, .lane = {}});
+  f.mailboxes.send(kControl, kHome, {.kind = Message::Kind::kStop, .lane = {}});
   f.partition->start();
   f.partition->join();
   for (uint64_t seq = 1; seq <= kMessages; ++seq) {

@@ -44,7 +44,7 @@ TEST_CASE("the bounds are reached and never passed") {
   CHECK(stat == "STAT name 18446744073709551615\r\n");
 }
 
-TEST_CASE("numbers, rows and the version") {
+TEST_CASE("numbers and rows of statistics") {
   CHECK(number(0) == "0\r\n");
   CHECK(number(9) == "9\r\n");
   CHECK(number(10) == "10\r\n");
@@ -52,5 +52,4 @@ TEST_CASE("numbers, rows and the version") {
   CHECK(std::string(out, write_stat(out, "pid", uint64_t{12})) == "STAT pid 12\r\n");
   CHECK(std::string(out, write_stat(out, "version", std::string_view("1.6.18"))) == "STAT version 1.6.18\r\n");
   CHECK(std::string(out, write_stat(out, "empty", std::string_view())) == "STAT empty \r\n");
-  CHECK(std::string(out, write_version(out, "1.6.18")) == "VERSION 1.6.18\r\n");
 }

@@ -32,6 +32,16 @@ TEST_CASE("numbers that are on the wire never change") {
   CHECK(static_cast<int>(RecordSource::kEvicted) == 1);
 }
 
+TEST_CASE("ops on one item have a key; those on a whole partition, and codes of later versions, have none") {
+  const std::set<OpCode> on_an_item{OpCode::kGet,   OpCode::kSet,    OpCode::kDelete, OpCode::kArith,
+                                    OpCode::kChunk, OpCode::kUpload, OpCode::kCommit, OpCode::kAbort};
+  for (int byte = 0; byte < 256; ++byte) {
+    const auto code = static_cast<OpCode>(byte);
+    CAPTURE(byte);
+    CHECK(has_key(code) == on_an_item.contains(code));
+  }
+}
+
 TEST_CASE("every code has a name of its own, and any other byte has one, too") {
   std::set<std::string> ops;
   for (int code = 1; code <= 13; ++code) ops.insert(to_string(static_cast<OpCode>(code)));

@@ -232,7 +232,6 @@ TEST_CASE("a pool of one has every key") {
 }
 
 // --- ops that concern every backend
-// -----------------------------------------------------------------------------------
 
 TEST_CASE("every lane of every backend is asked, and the last answer is the end") {
   TestPool pool(kThree);

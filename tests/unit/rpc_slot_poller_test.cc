@@ -233,10 +233,19 @@ TEST_CASE("a request that is torn, of another session or longer than its slot is
   CHECK(!f.poller.has_broken_sessions());
 }
 
-TEST_CASE("a whole message that makes no sense ends its session, unexecuted; others are served") {
+TEST_CASE("a whole message that makes no sense ends its session, unexecuted, and it is said why; others are served") {
+  using wire::DecodeError;
   op::Op stats;
   stats.code = op::OpCode::kStats;
-  const auto check = [](const std::function<void(Fixture&)>& put) {
+  op::Op strange = get_of("one");
+  strange.options = op::kDecrement;
+  strange.code = op::OpCode::kDelete;
+  op::Op part = get_of("one");
+  part.code = op::OpCode::kUpload;
+  part.length = 2;
+  part.value = "abc";
+  const auto check = [](DecodeError why, const std::function<void(Fixture&)>& put) {
+    CAPTURE(to_string(why));
     Fixture f;
     FakeServerEndpoint other(kLayout, false);
     f.attach(1);
@@ -246,24 +255,42 @@ TEST_CASE("a whole message that makes no sense ends its session, unexecuted; oth
     put_request(other.requests.data(), kLayout, 0, 1, good);
     CHECK(f.poller.poll() == 1);
     CHECK(f.handler.keys == std::vector<std::string>{"good"});
-    CHECK(f.poller.take_broken_sessions() == std::vector<uint64_t>{1});
+    CHECK(f.poller.take_broken_sessions() == std::vector<BrokenSession>{{.session_id = 1, .lane = 0, .why = why}});
     CHECK(!f.poller.has_broken_sessions());
     f.put(1, {get_of("later")});
     CHECK(f.poller.poll() == 0);  // never looked at again
     f.poller.detach(1);
     CHECK(f.handler.dropped == std::vector<LaneId>{0});
   };
-  check([](Fixture& f) { f.put(1, {get_of("one")}, 0); });
-  check([](Fixture& f) { f.put(1, {get_of("one")}, 257); });
-  check([](Fixture& f) { f.put(1, {get_of("one")}, 65535); });
-  check([](Fixture& f) { f.put(1, {get_of("one")}, 2); });
-  check([](Fixture& f) { f.put(1, {get_of("one"), get_of("two")}, 1); });
-  check([](Fixture& f) { f.put(1, {get_of("")}); });
-  check([](Fixture& f) { f.put(1, {get_of("one")}, -1, 8 + 3 + 1); });  // a byte after the last op
-  for (const uint16_t flags : {uint16_t{0x1}, uint16_t{0x100}, uint16_t{0x8000}}) {
-    check([flags](Fixture& f) { f.put(1, {get_of("one")}, -1, -1, flags); });
+  for (const int count : {0, 257, 65535}) {
+    check(DecodeError::kBadCount, [count](Fixture& f) { f.put(1, {get_of("one")}, count); });
   }
-  check([&](Fixture& f) { f.put(1, std::vector<op::Op>(4, stats)); });  // answers that could not fit
+  check(DecodeError::kTruncated, [](Fixture& f) { f.put(1, {get_of("one")}, 2); });
+  check(DecodeError::kTrailing, [](Fixture& f) { f.put(1, {get_of("one"), get_of("two")}, 1); });
+  check(DecodeError::kTrailing, [](Fixture& f) { f.put(1, {get_of("one")}, -1, 8 + 3 + 1); });
+  check(DecodeError::kBadKey, [](Fixture& f) { f.put(1, {get_of("")}); });
+  check(DecodeError::kBadEnum, [&](Fixture& f) { f.put(1, {strange}); });
+  check(DecodeError::kBadLength, [&](Fixture& f) { f.put(1, {part}); });
+  for (const uint16_t flags : {uint16_t{0x1}, uint16_t{0x100}, uint16_t{0x8000}}) {
+    check(DecodeError::kReserved, [flags](Fixture& f) { f.put(1, {get_of("one")}, -1, -1, flags); });
+  }
+  check(DecodeError::kNoRoom, [&](Fixture& f) { f.put(1, std::vector<op::Op>(4, stats)); });
+}
+
+TEST_CASE("a request whose checksum stays wrong for longer than the limit ends its session, and it is said why") {
+  Fixture f;
+  f.attach();
+  const std::vector<op::Op> ops{get_of("one")};
+  put_request(f.endpoint.requests.data(), kLayout, 0, 1, ops, -1, -1, kNonce + 1);
+  f.clock.advance_ns(1);
+  CHECK(f.poller.poll() == 0);
+  f.clock.advance_ns(PollerOptions{}.torn_limit_ns);
+  CHECK(f.poller.poll() == 0);
+  CHECK_FALSE(f.poller.has_broken_sessions());
+  f.clock.advance_ns(1);
+  CHECK(f.poller.poll() == 0);
+  CHECK(f.poller.take_broken_sessions() ==
+        std::vector<BrokenSession>{{.session_id = 1, .lane = 0, .why = wire::DecodeError::kTorn}});
 }
 
 TEST_CASE("a slot that is rewritten all the time is taken whole or not at all") {

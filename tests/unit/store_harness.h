@@ -128,7 +128,7 @@ struct Harness {
   }
   uint64_t stat(op::StatId id) const {
     std::vector<op::StatRow> rows;
-    store->append_stats(rows);
+    store->append_stats(op::StatGroup::kGeneral, rows);
     for (const op::StatRow& row : rows) {
       if (row.id == static_cast<uint32_t>(id)) return row.value;
     }

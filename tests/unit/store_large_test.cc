@@ -79,7 +79,7 @@ TEST_CASE("parts come in order, without gaps, and all of them") {
 
 TEST_CASE("uploads together hold an eighth of the memory; a dropped one gives its share back") {
   Harness h(small_store(8u << 20, 256u << 10));
-  const uint64_t before = h.store->memory_used();
+  const uint64_t before = h.store->memory().used;
   {
     std::vector<Store::Upload> open;
     while (true) {
@@ -96,7 +96,7 @@ TEST_CASE("uploads together hold an eighth of the memory; a dropped one gives it
     CHECK(h.store->reserve("a", 300'000).code == ResultCode::kTooLarge);
     h.check();
   }
-  CHECK(h.store->memory_used() == before);
+  CHECK(h.store->memory().used == before);
 }
 
 TEST_CASE("a set whose value was refused still removes the old item, if it is a plain set") {

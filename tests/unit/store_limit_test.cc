@@ -35,13 +35,13 @@ TEST_CASE("a lower limit holds after bounded steps, and all that stays is right"
   Harness h(small_store(32u << 20));
   fill(h, 60'000, 600);
   h.set("large", std::string(60'000, 'L'));
-  CHECK(h.store->memory_used() > 30u << 20);
+  CHECK(h.store->memory().used > 30u << 20);
   REQUIRE(h.store->set_memory_limit(10u << 20) == ResultCode::kOk);
-  CHECK(h.store->memory_limit() == 10u << 20);
+  CHECK(h.store->memory().limit == 10u << 20);
   CHECK(h.stat(StatId::kLimitMaxbytes) == 10u << 20);
   h.check();
   settle(h);
-  CHECK(h.store->memory_used() <= 10u << 20);
+  CHECK(h.store->memory().used <= 10u << 20);
   CHECK(h.store->item_count() > 8'000);
   CHECK(h.stat(StatId::kStepsOver64us) == 0);
   h.check();
@@ -55,14 +55,14 @@ TEST_CASE("a lower limit holds after bounded steps, and all that stays is right"
   }
   CHECK(found >= h.store->item_count() - 1);
   fill(h, 20'000, 600, 100'000);
-  CHECK(h.store->memory_used() <= 10u << 20);
+  CHECK(h.store->memory().used <= 10u << 20);
 }
 
 TEST_CASE("it comes down under load, too, without idle moments") {
   Harness h(small_store(32u << 20));
   fill(h, 60'000, 600);
   REQUIRE(h.store->set_memory_limit(16u << 20) == ResultCode::kOk);
-  for (uint64_t i = 0; h.store->memory_used() > 16u << 20; ++i) {
+  for (uint64_t i = 0; h.store->memory().used > 16u << 20; ++i) {
     REQUIRE(i < 20'000);
     h.store->begin_pass();
     h.get(key_of(59'999));
@@ -82,7 +82,7 @@ TEST_CASE("memory that is not allowed any more goes back to the system") {
   REQUIRE(h.store->set_memory_limit(256u << 20) == ResultCode::kOk);
   settle(h);
   fill(h, 230'000, 1'000);
-  CHECK(h.store->memory_used() > 220u << 20);
+  CHECK(h.store->memory().used > 220u << 20);
 }
 
 TEST_CASE("a limit raised again, and beyond what the store began with, is used and kept") {
@@ -97,8 +97,8 @@ TEST_CASE("a limit raised again, and beyond what the store began with, is used a
     REQUIRE(h.store->set_memory_limit(limit) == ResultCode::kOk);
     settle(h);
     fill(h, 250'000, 600);
-    CHECK(h.store->memory_used() <= limit);
-    CHECK(h.store->memory_used() > limit * 8 / 10);
+    CHECK(h.store->memory().used <= limit);
+    CHECK(h.store->memory().used > limit * 8 / 10);
     CHECK(h.store->item_count() > (limit - (3u << 20)) / 850);  // the index stays as large as it was
     h.check();
   }
@@ -107,17 +107,17 @@ TEST_CASE("a limit raised again, and beyond what the store began with, is used a
 
 TEST_CASE("what cannot be is refused, and changes nothing") {
   Harness h(small_store(8u << 20, 1u << 20));
-  const uint64_t most = h.store->most_limit();
+  const uint64_t most = h.store->memory().most_limit;
   CHECK(most == 16 * (8u << 20));
   CHECK(h.store->set_memory_limit(most + kPageSize) == ResultCode::kOutOfMemory);
   CHECK(h.store->set_memory_limit(1u << 20) == ResultCode::kOutOfMemory);
   CHECK(h.store->set_memory_limit(0) == ResultCode::kOutOfMemory);
-  CHECK(h.store->memory_limit() == 8u << 20);
-  CHECK(h.store->set_memory_limit(h.store->least_limit()) == ResultCode::kOk);
+  CHECK(h.store->memory().limit == 8u << 20);
+  CHECK(h.store->set_memory_limit(h.store->memory().least_limit) == ResultCode::kOk);
   settle(h);
   fill(h, 20'000, 200);
   CHECK(h.set("largest", std::string((1u << 20) - 200, 'v')) == ResultCode::kStored);
-  CHECK(h.store->memory_used() <= h.store->memory_limit());
+  CHECK(h.store->memory().used <= h.store->memory().limit);
 }
 
 TEST_CASE("where nothing may be evicted a lower limit evicts nothing: there is no room until something goes") {
@@ -131,7 +131,7 @@ TEST_CASE("where nothing may be evicted a lower limit evicts nothing: there is n
   while (h.set("new-" + std::to_string(added), std::string(600, 'v')) == ResultCode::kStored) REQUIRE(++added < 300);
   for (uint64_t i = 0; i < stored * 3 / 4; ++i) h.erase(key_of(i));
   settle(h);
-  CHECK(h.store->memory_used() <= 4u << 20);
+  CHECK(h.store->memory().used <= 4u << 20);
   CHECK(h.set("new", std::string(600, 'v')) == ResultCode::kStored);
 }
 

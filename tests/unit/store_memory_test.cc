@@ -28,7 +28,7 @@ TEST_CASE("a full store evicts and goes on storing; the newest are there, the li
   Harness h(small_store());
   for (uint64_t i = 0; i < 50'000; ++i) {
     REQUIRE(h.set(key_of(i), std::string(32, 'v')) == ResultCode::kStored);
-    REQUIRE(h.store->memory_used() <= kMinMemory);
+    REQUIRE(h.store->memory().used <= kMinMemory);
     if (i % 5'000 == 0) h.check();
   }
   CHECK(h.stat(StatId::kEvictions) > 30'000);
@@ -86,7 +86,7 @@ TEST_CASE("no mix of sizes, in any succession, leaves memory that cannot be used
       bytes -= std::min(bytes, size + 50);
     }
     h.check();
-    const double used = static_cast<double>(h.store->memory_used()) / (16u << 20);
+    const double used = static_cast<double>(h.store->memory().used) / (16u << 20);
     CAPTURE(least);
     CAPTURE(most);
     CHECK(used > 0.85);

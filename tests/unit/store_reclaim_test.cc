@@ -101,7 +101,7 @@ TEST_CASE("expired items are swept without being asked for, a bounded step at a 
 
 TEST_CASE("flushed items are swept without being asked for, in idle moments, until nothing is left to do") {
   Harness h(small_store(16 * kMiB));
-  const uint64_t before = h.store->memory_used();
+  const uint64_t before = h.store->memory().used;
   for (uint64_t i = 0; i < 50'000; ++i) h.set(key_of("a", i), std::string(100, 'v'));
   h.flush_all();
   h.pass_seconds(h.store->upkeep_in_seconds());
@@ -110,7 +110,7 @@ TEST_CASE("flushed items are swept without being asked for, in idle moments, unt
   CHECK(steps > 50);
   CHECK(h.store->item_count() == 0);
   CHECK(h.stat(StatId::kReclaimed) == 50'000);
-  CHECK(h.store->memory_used() < before + 2 * kMiB);  // what is left is the index's
+  CHECK(h.store->memory().used < before + 2 * kMiB);  // what is left is the index's
   CHECK(h.stat(StatId::kStepsOver64us) == 0);
 }
 
@@ -148,16 +148,16 @@ TEST_CASE("pages of which most is deleted are compacted: free again while what t
 TEST_CASE("a large value's pages are free when it is overwritten, deleted, flushed or evicted") {
   Harness h(small_store(16 * kMiB, 2 * kMiB));
   h.set("other", "v");
-  const uint64_t before = h.store->memory_used();
+  const uint64_t before = h.store->memory().used;
   const std::string value(1'500'000, 'v');
-  const auto is_free = [&] { return h.store->memory_used() == before; };
+  const auto is_free = [&] { return h.store->memory().used == before; };
   h.set("a", value);
-  CHECK(h.store->memory_used() >= before + 1'500'000);
+  CHECK(h.store->memory().used >= before + 1'500'000);
   h.set("a", "short");
   CHECK(is_free());
   h.set("a", value);
   h.set("a", value);
-  CHECK(h.store->memory_used() < before + 1'600'000);
+  CHECK(h.store->memory().used < before + 1'600'000);
   h.erase("a");
   CHECK(is_free());
   h.set("a", value);
@@ -175,15 +175,15 @@ TEST_CASE("append and prepend to a large value copy what is added and little mor
     std::string value(2'000'000, 'v');
     h.set("a", value);
     const uint64_t before = h.stat(StatId::kInsertedBytes);
-    const uint64_t used = h.store->memory_used();
+    const uint64_t used = h.store->memory().used;
     for (int i = 0; i < 1000; ++i) {
       const std::string part = key_of("part", i);
       REQUIRE(h.store_as(mode, "a", part) == ResultCode::kStored);
       value.insert(mode == SetMode::kAppend ? value.size() : 0, part);
     }
     CHECK(h.get("a") == value);
-    CHECK(h.store->memory_used() < used + 1'000 * 20 + 512 * 1024);
-    CHECK(h.store->memory_used() < used + 10 * kPageSize);
+    CHECK(h.store->memory().used < used + 1'000 * 20 + 512 * 1024);
+    CHECK(h.store->memory().used < used + 10 * kPageSize);
     CHECK((h.stat(StatId::kInsertedBytes) - before) / 1000 < 8'000);  // a chunk, and the list of all
   }
 }
@@ -202,7 +202,7 @@ TEST_CASE("a large value that grows by uploaded appends takes up little more tha
     value += part;
   }
   CHECK(h.get("a") == value);
-  CHECK(h.store->memory_used() < value.size() + 2 * kMiB);
+  CHECK(h.store->memory().used < value.size() + 2 * kMiB);
 }
 
 TEST_CASE("a pinned item is neither moved nor freed while all around it is drained, and then it is") {
@@ -239,15 +239,15 @@ TEST_CASE("many pins on what is oldest do not stop others from being stored") {
 
 TEST_CASE("a pin of a dead client leaves nothing behind") {
   Harness h(small_store(8 * kMiB, kMiB));
-  const uint64_t before = h.store->memory_used();
+  const uint64_t before = h.store->memory().used;
   for (int i = 0; i < 100; ++i) {
     REQUIRE(h.set("a", std::string(900'000, 'v')) == ResultCode::kStored);
     Store::Pin pin = h.store->pin("a", hash_of(h, "a"));
     REQUIRE(bool{pin});
     REQUIRE(h.erase("a") == ResultCode::kDeleted);
-    REQUIRE(h.store->memory_used() > before + 800'000);
+    REQUIRE(h.store->memory().used > before + 800'000);
   }
-  CHECK(h.store->memory_used() == before + kPageSize);  // the log's head
+  CHECK(h.store->memory().used == before + kPageSize);  // the log's head
   h.check();
 }
 

@@ -283,7 +283,7 @@ TEST_CASE("what is counted since the start does not go down at a reset") {
   h.get("k");
   const auto of_start = [&] {
     std::vector<op::StatRow> rows;
-    h.store->append_stats(rows, Store::Since::kStart);
+    h.store->append_stats(op::StatGroup::kGeneral, rows, Store::Since::kStart);
     return rows;
   };
   const std::vector<op::StatRow> before = of_start();

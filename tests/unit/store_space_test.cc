@@ -30,7 +30,7 @@ class Filling {
       (void)std::snprintf(key, sizeof key, "%016llx", static_cast<unsigned long long>(number_++));
       REQUIRE(h_.set(key, value) == ResultCode::kStored);
       if (random_() % 3 == 0) h_.get(key), h_.get(key), h_.get(key);
-      if (number_ % 1024 == 0) REQUIRE(h_.store->memory_used() <= memory_);
+      if (number_ % 1024 == 0) REQUIRE(h_.store->memory().used <= memory_);
     }
   }
   Shares shares(const std::string& what) {
@@ -44,7 +44,7 @@ class Filling {
       const op::Result got = h_.run(peek);
       if (got.code == ResultCode::kHit) payload += 16 + got.total_length;
     }
-    const Shares made{share(h_.store->memory_used()), share(h_.stat(StatId::kBytes)), share(payload)};
+    const Shares made{share(h_.store->memory().used), share(h_.stat(StatId::kBytes)), share(payload)};
     MESSAGE(what << ": used " << made.used << ", items " << made.items << ", payload " << made.payload
                  << ", large pages " << h_.stat(StatId::kLargePages) << ", log " << h_.stat(StatId::kSegments)
                  << ", index " << h_.stat(StatId::kIndexPages));

@@ -150,11 +150,11 @@ TEST_CASE("a walk leaves no trace") {
   Harness h(small_store());
   h.set("key", "v");
   std::vector<op::StatRow> before;
-  h.store->append_stats(before);
+  h.store->append_stats(op::StatGroup::kGeneral, before);
   h.pass_seconds(100);
   for (int i = 0; i < 5; ++i) walk(h, kNothing);
   std::vector<op::StatRow> after;
-  h.store->append_stats(after);
+  h.store->append_stats(op::StatGroup::kGeneral, after);
   const auto steps = [](const op::StatRow& row) {
     return row.id >= static_cast<uint32_t>(StatId::kStepsUnder1us) &&
            row.id <= static_cast<uint32_t>(StatId::kStepsOver64us);

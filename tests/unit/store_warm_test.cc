@@ -147,13 +147,13 @@ TEST_CASE("everything is kept, over several restarts in the middle of evicting a
     for (uint64_t i = 0; i < 40'000; ++i) before[key_of(i)] = seen(h, key_of(i));
     const uint64_t items = h.stat(StatId::kCurrItems);
     const uint64_t bytes = h.stat(StatId::kBytes);
-    const uint64_t used = h.store->memory_used();
+    const uint64_t used = h.store->memory().used;
     REQUIRE(items > 1'000);
     h.restart();
     REQUIRE(h.store->empty_because().empty());
     CHECK(h.stat(StatId::kCurrItems) == items);
     CHECK(h.stat(StatId::kBytes) == bytes);
-    CHECK(h.store->memory_used() <= used);  // a page that was being drained may have been the last of it
+    CHECK(h.store->memory().used <= used);  // a page that was being drained may have been the last of it
     for (const auto& [key, was] : before) REQUIRE(seen(h, key) == was);
   }
 }
@@ -251,9 +251,9 @@ TEST_CASE("a store that was not stopped is not taken up") {
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
-  CHECK(Store::kept_hash_seed(file.path).status().message() == "the process before was killed, not stopped");
+  CHECK(kept_hash_seed(file.path).status().message() == "the process before was killed, not stopped");
   CHECK(reason(config) == "the process before was killed, not stopped");
-  CHECK(Store::kept_hash_seed(file.path).is_ok());  // that one was stopped
+  CHECK(kept_hash_seed(file.path).is_ok());  // that one was stopped
 }
 
 TEST_CASE("a store that was opened and not used yet is still kept, however its process ends") {
@@ -268,11 +268,11 @@ TEST_CASE("a store that was opened and not used yet is still kept, however its p
     const auto made = Store::create(its);
     REQUIRE(made.is_ok());
     CHECK(made.value()->item_count() == 1);
-    CHECK(Store::kept_hash_seed(file.path).is_ok());
+    CHECK(kept_hash_seed(file.path).is_ok());
     made.value()->begin_pass();
-    CHECK_FALSE(Store::kept_hash_seed(file.path).is_ok());
+    CHECK_FALSE(kept_hash_seed(file.path).is_ok());
   }
-  CHECK(Store::kept_hash_seed(file.path).is_ok());
+  CHECK(kept_hash_seed(file.path).is_ok());
 }
 
 TEST_CASE("other options: the store starts empty and names the one that has changed") {
@@ -303,9 +303,9 @@ TEST_CASE("other options: the store starts empty and names the one that has chan
 TEST_CASE("the seed under which it hashes is told before it is opened, and with another it starts empty") {
   WarmFile file;
   const StoreConfig config = config_in(file);
-  CHECK(Store::kept_hash_seed(file.path).status().message() == "the file is new");
+  CHECK(kept_hash_seed(file.path).status().message() == "the file is new");
   leave_store(config);
-  const auto seed = Store::kept_hash_seed(file.path);
+  const auto seed = kept_hash_seed(file.path);
   REQUIRE(seed.is_ok());
   CHECK(seed.value() == 12345);
   base::ManualClock clock;
@@ -316,7 +316,7 @@ TEST_CASE("the seed under which it hashes is told before it is opened, and with 
   REQUIRE(made.is_ok());
   CHECK(made.value()->empty_because() == "the hash seed has changed");
   CHECK(made.value()->item_count() == 0);
-  CHECK_FALSE(Store::kept_hash_seed(file.path).is_ok());  // it is in use
+  CHECK_FALSE(kept_hash_seed(file.path).is_ok());  // it is in use
 }
 
 TEST_CASE("any damage to what describes the store is noticed") {
@@ -325,10 +325,10 @@ TEST_CASE("any damage to what describes the store is noticed") {
   for (const uint64_t offset : {0u, 8u, 16u, 24u, 40u, 60u, 100u, 200u, 1'000u}) {
     file.remove();
     leave_store(config);
-    REQUIRE(Store::kept_hash_seed(file.path).is_ok());
+    REQUIRE(kept_hash_seed(file.path).is_ok());
     file.write_at(offset, std::string(3, '\x5a'));
     CAPTURE(offset);
-    CHECK_FALSE(Store::kept_hash_seed(file.path).is_ok());
+    CHECK_FALSE(kept_hash_seed(file.path).is_ok());
     CHECK_FALSE(reason(config).empty());
   }
 }
@@ -340,12 +340,12 @@ TEST_CASE("whatever a file holds that is no store's: it starts empty and works")
   std::string garbage(kMemory, '\0');
   for (char& byte : garbage) byte = static_cast<char>(random());
   std::ofstream(file.path, std::ios::binary) << garbage;
-  CHECK_FALSE(Store::kept_hash_seed(file.path).is_ok());
+  CHECK_FALSE(kept_hash_seed(file.path).is_ok());
   CHECK(reason(config) == "the file is not a store's");
-  CHECK(Store::kept_hash_seed(file.path).is_ok());
+  CHECK(kept_hash_seed(file.path).is_ok());
   file.remove();
   std::ofstream(file.path) << "short";
-  CHECK(Store::kept_hash_seed(file.path).status().message() == "the file is not a store's");
+  CHECK(kept_hash_seed(file.path).status().message() == "the file is not a store's");
   CHECK(reason(config) == "the file has another size: memory or partitions has changed");
 }
 
@@ -360,7 +360,7 @@ TEST_CASE("a file that cannot be had: a clear error") {
   WarmFile file;
   CHECK(error_of("/none/store") == "warm_restart: cannot open /none/store: No such file or directory");
   REQUIRE(::mkfifo(file.path.c_str(), 0600) == 0);
-  CHECK_FALSE(Store::kept_hash_seed(file.path).is_ok());
+  CHECK_FALSE(kept_hash_seed(file.path).is_ok());
   CHECK(error_of(file.path) == "warm_restart: " + file.path + " is not a regular file");
   file.remove();
   WarmHarness h(config_in(file));
@@ -373,21 +373,21 @@ TEST_CASE("a limit that was lowered lasts until the restart: items stay, and the
   WarmFile file;
   WarmHarness h(config_in(file));
   for (uint64_t i = 0; i < 20'000; ++i) h.set(key_of(i), std::string(500, 'v'));
-  CHECK(h.store->most_limit() == kMemory);
+  CHECK(h.store->memory().most_limit == kMemory);
   REQUIRE(h.store->set_memory_limit(4u << 20) == ResultCode::kOk);
   while (h.store->idle_step()) {
   }
-  CHECK(h.store->memory_used() <= 4u << 20);
+  CHECK(h.store->memory().used <= 4u << 20);
   struct stat status {};
   REQUIRE(::stat(file.path.c_str(), &status) == 0);
   CHECK(status.st_blocks * 512 <= 5 << 20);  // what the file system has given it
   const uint64_t items = h.store->item_count();
   h.restart();
   CHECK(h.store->item_count() == items);
-  CHECK(h.store->memory_limit() == kMemory);
+  CHECK(h.store->memory().limit == kMemory);
   for (uint64_t i = 0; i < 20'000; ++i) h.set(key_of(i), std::string(500, 'v'));
   CHECK(h.store->item_count() > items * 3 / 2);
-  CHECK(h.store->memory_used() <= kMemory);
+  CHECK(h.store->memory().used <= kMemory);
 }
 
 TEST_CASE("a store in a file can be resident from the beginning, and is kept all the same") {

@@ -81,8 +81,7 @@ Connection::Outcome Connection::flush() {
 
 // One recv(), and no second one to find the socket empty: epoll, level-triggered, says when there is more.
 Connection::Outcome Connection::receive(size_t at_most) {
-  const ssize_t got =
-      ::recv(fd_.get(), in_.get() + in_end_, std::min(at_most, in_capacity_ - in_end_), MSG_DONTWAIT);
+  const ssize_t got = ::recv(fd_.get(), in_.get() + in_end_, std::min(at_most, in_capacity_ - in_end_), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Outcome::kDone;
   if (got <= 0) {
     abandon(got == 0 ? std::string("the server closed the connection") : std::string("recv: ") + std::strerror(errno));

@@ -19,8 +19,8 @@ void add_load_options(CLI::App& app, LoadSpec& load) {
   app.add_option("--sending", load.sending,
                  "rounds: a connection sends all its next requests when the last are answered, and the generator is "
                  "faster than the server; at-once: a new request for each answer, and the generator works as a client")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Sending>{{"rounds", Sending::kRounds},
-                                                                         {"at-once", Sending::kAtOnce}}))
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Sending>{{"rounds", Sending::kRounds}, {"at-once", Sending::kAtOnce}}))
       ->option_text("rounds|at-once [rounds]")
       ->group(group);
   app.add_option("--idle", load.idle_connections, "connections that are open besides and send nothing")

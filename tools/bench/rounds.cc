@@ -46,7 +46,8 @@ Expected<LoadResult> run_turn(const std::string& label, const LoadSpec& load, co
   if (!result) return Status::error(turn.server->name + ": " + result.message());
   const LoadResult& figures = result.value();
   const char* const sending = turn.sending ? (*turn.sending == Sending::kAtOnce ? ", at once" : ", rounds") : "";
-  std::fprintf(stderr, "%s, %s%s: %.0f ops/s, p50 %.0f us, p99 %.0f us, CPU %.2f us/op, others %.2f CPUs, %llu errors\n",
+  std::fprintf(stderr,
+               "%s, %s%s: %.0f ops/s, p50 %.0f us, p99 %.0f us, CPU %.2f us/op, others %.2f CPUs, %llu errors\n",
                label.c_str(), turn.server->name.c_str(), sending, figures.ops_per_s, figures.p50_us, figures.p99_us,
                figures.cpu_us_per_op, figures.foreign_cpu, static_cast<unsigned long long>(figures.total.errors));
   if (!figures.first_error.empty()) std::fprintf(stderr, "  first error: %s\n", figures.first_error.c_str());

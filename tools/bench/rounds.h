@@ -23,7 +23,7 @@ struct RoundsSpec {
 struct Turn {
   const Server* server = nullptr;
   std::optional<Sending> sending = {};  // in place of the load's own
-  uint32_t neighbours = 0;  // processes that spin meanwhile; such a turn is not expected to be quiet
+  uint32_t neighbours = 0;              // processes that spin meanwhile; such a turn is not expected to be quiet
 };
 
 struct Rounds {

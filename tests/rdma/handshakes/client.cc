@@ -47,7 +47,6 @@ void Client::run() {
 }
 
 // --- Requests
-// ------------------------------------------------------------------------------------------------------------
 
 void Client::send_some() {
   Random& random = pauses_.random();
@@ -86,7 +85,6 @@ void Client::send_one(uint32_t lane) {
 }
 
 // --- Fetching
-// ------------------------------------------------------------------------------------------------------------
 
 // READs the oldest outstanding slot of each lane. The oldest is enough: a lane that has not published it will look for
 // the requests behind it afterwards, and they are there already.
@@ -160,7 +158,6 @@ bool Client::poll() {
 }
 
 // --- Sleeping
-// ------------------------------------------------------------------------------------------------------------
 
 void Client::write_wants() {
   for (uint32_t lane = 0; lane < lanes_.size(); ++lane) {
@@ -238,7 +235,6 @@ void Client::take_delivered(uint32_t slot) {
 }
 
 // --- Results
-// -------------------------------------------------------------------------------------------------------------
 
 void Client::take(uint32_t lane, const Message& response) {
   ClientLane& mine = lanes_[lane];
@@ -272,7 +268,6 @@ bool Client::outstanding() const {
 }
 
 // --- Losses
-// --------------------------------------------------------------------------------------------------------------
 
 bool Client::overdue() const {
   for (const ClientLane& lane : lanes_) {

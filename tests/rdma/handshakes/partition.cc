@@ -81,7 +81,6 @@ void Partition::run() {
 }
 
 // --- Rings
-// ---------------------------------------------------------------------------------------------------------------
 
 // As home: takes rings off the completion queues of its endpoints, and passes on those for other partitions' lanes.
 bool Partition::poll_endpoints() {
@@ -130,7 +129,6 @@ bool Partition::take_rings() {
 }
 
 // --- Lanes
-// ---------------------------------------------------------------------------------------------------------------
 
 bool Partition::serve_lanes() {
   bool found = false;
@@ -232,7 +230,6 @@ bool Partition::any_lane_awake() const {
 }
 
 // --- Delivers
-// ------------------------------------------------------------------------------------------------------------
 
 void Partition::push_through(uint32_t from_partition, Push push) {
   pushes_[from_partition]->push(push);
@@ -272,7 +269,6 @@ bool Partition::take_pushes() {
 }
 
 // --- Sleeping
-// ------------------------------------------------------------------------------------------------------------
 
 // All lanes have published asleep and looked once more; so: arm → look once more → block.
 void Partition::sleep() {

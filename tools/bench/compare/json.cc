@@ -115,7 +115,8 @@ Json goals_json(const Report& report, const RowResult& result) {
 Json sweep_json(const SweepResult& sweep) {
   Json points = Json::array();
   for (const SweepPoint& each : sweep.points) {
-    points.push_back({{"connections", each.connections}, {"contenders", series_json(each.result, sweep.sweep.load.sending)}});
+    points.push_back(
+        {{"connections", each.connections}, {"contenders", series_json(each.result, sweep.sweep.load.sending)}});
   }
   return {{"name", sweep.sweep.name}, {"load", load_json(sweep.sweep.load)}, {"points", std::move(points)}};
 }

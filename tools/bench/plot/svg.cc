@@ -74,8 +74,8 @@ void Svg::end_group() {
 }
 
 void Svg::rect(double x, double y, double width, double height, Colour fill) {
-  out_ += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n", x, y,
-                      width, height, fill);
+  out_ += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n", x, y, width,
+                      height, fill);
 }
 
 void Svg::line(double x1, double y1, double x2, double y2, const Stroke& stroke) {

@@ -92,12 +92,12 @@ void StoreBench::fill_up() {
 std::unique_ptr<RawLines> StoreBench::make_control() const {
   const uint64_t pages = Stats(*store_)[StatId::kIndexPages];
   const uint64_t index = pages != 0 ? pages * kIndexPage : store_->item_count() * kIndexBytes;
-  return std::make_unique<RawLines>(index, store_->memory_used() - index);
+  return std::make_unique<RawLines>(index, store_->memory().used - index);
 }
 
 std::vector<std::string> StoreBench::notes() const {
   const uint64_t items = store_->item_count();
-  const uint64_t tenths = store_->memory_used() * 10 / items;
+  const uint64_t tenths = store_->memory().used * 10 / items;
   return {std::to_string(items) + " items of 16 + " + std::to_string(value_.size()) + " B, " +
               std::to_string(tenths / 10) + '.' + std::to_string(tenths % 10) + " B each, all included; inserted at " +
               Cell(fill_ns_, 0).text() + " ns each, in batches of 32, while the store grew.",

@@ -34,7 +34,7 @@ inline op::Op make_op(op::OpCode code, std::string_view key) {
 // The store's counters at one moment. A counter that the store does not tell is 0.
 class Stats {
  public:
-  explicit Stats(const store::Store& store) { store.append_stats(rows_); }
+  explicit Stats(const store::Store& store) { store.append_stats(op::StatGroup::kGeneral, rows_); }
   uint64_t operator[](op::StatId id) const;
 
  private:

@@ -1,10 +1,10 @@
-// How the backend's threads tell each other things: bounded single-producer single-consumer queues, one for each pair
-// of threads, and an eventfd that wakes the receiver if it sleeps. Off the data path of a busy system: attaching and
-// dropping sessions, rings and deliveries that must reach another partition.
+// Messages between the backend's threads: a bounded queue for each pair of threads (one producer, one consumer), and an
+// eventfd for each thread that wakes it if it sleeps. Not on the data path: sessions that are attached and detached,
+// and rings and deliveries that must reach another partition.
 //
-// A letter is never lost and never blocks its sender: what does not fit the queue waits in the sender's outbox, which
-// resend() empties. The outbox is bounded by what may be under way: of a session, one letter of each kind per lane, and
-// one delivery per response slot (UnderWay).
+// A message is never lost and never blocks its sender. If the queue is full, the message waits in the sender's outbox,
+// which resend() empties. The outbox is bounded by what may be under way: for a session, one message of each kind per
+// lane, and one delivery per response slot (UnderWay).
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@
 
 namespace egret::backend {
 
-// What of a session is under way between its home and its partitions: however often a client rings, there is at most
-// one letter per lane; however much it wants delivered without waiting for any, one per response slot. Owned by the
-// control thread's session, outlives every attachment.
+// What of a session is under way between its home and its partitions. However often a client rings, at most one message
+// per lane is under way; however many deliveries it wants, at most one message per response slot. Owned by the control
+// thread's session; outlives every attachment.
 struct UnderWay {
   explicit UnderWay(size_t response_slots = 0) : deliveries(response_slots) {}
 
   std::array<std::atomic<bool>, wire::kMaxLanes> rings{};
-  // By response slot: how many bytes the letter under way is to push when it arrives; 0: none is under way.
+  // By response slot: how many bytes are to be pushed when the message under way arrives; 0: no message is under way.
   std::vector<std::atomic<uint32_t>> deliveries;
 };
 
@@ -39,23 +39,23 @@ struct PollingRules {
 
 struct PartitionReport;
 
-struct Letter {
+struct Message {
   enum class Kind : uint8_t {
     kAttach,    // control → partition: serve this lane
     kDetach,    // control → partition: forget this session; answered with kDetached
     kDetached,  // partition → control
-    kBroken,    // partition → control: this session's peer misbehaved
+    kBroken,    // partition → control: this session's peer wrote a malformed message; `error` says what is wrong
     kGone,      // partition → control: this session's endpoint broke
     kRing,      // home → partition: look at this session's lane
-    kDeliver,   // partition → home: push that response slot, as many bytes as UnderWay says by then
+    kDeliver,   // partition → home: push that response slot; UnderWay says how many bytes
     kCheck,     // control → partition: answered with kAlive
-    kAlive,     // partition → control: that partition's thread goes on; lane.lane says which
+    kAlive,     // partition → control: the thread of partition lane.lane still runs
     kPolling,   // control → partition: poll by these rules from now on
-    kMemory,    // control → partition: the store's limit is to be its share of `memory`
+    kMemory,    // control → partition: set the store's limit to its share of `memory`
     kCompare,   // control → partition: a reload leaves the limit alone; log it if it is not `memory`
-    kTooMuch,   // partition → control: it cannot be while the store serves
+    kTooMuch,   // partition → control: the store cannot take that limit while it serves
     kInquire,   // control → partition: fill in `report`; answered with kReported
-    kReported,  // partition → control: lane.lane says which
+    kReported,  // partition → control: partition lane.lane has filled in its report
     kStop,      // control → partition
   };
   Kind kind = Kind::kStop;
@@ -65,46 +65,47 @@ struct Letter {
   size_t offset = 0;                  // kDeliver
   PollingRules polling{};             // kPolling
   uint64_t memory = 0;                // kMemory, kCompare: of the whole backend
+  wire::DecodeError error{};          // kBroken
 };
 
-class PostOffice {
+class Mailboxes {
  public:
-  // Nodes 0..nodes-1; by convention the partitions, then the control thread.
-  explicit PostOffice(uint32_t nodes);
+  // Threads have numbers 0..nodes-1: the partitions, then the control thread.
+  explicit Mailboxes(uint32_t nodes);
 
   uint32_t nodes() const { return nodes_; }
-  void send(uint32_t from, uint32_t to, const Letter& letter);
-  // Tries again what did not fit. Returns true when something is still waiting.
+  void send(uint32_t from, uint32_t to, const Message& message);
+  // Tries to send what is in the outboxes of `from`. True: something is still waiting.
   bool resend(uint32_t from);
   bool has_outbox(uint32_t from, uint32_t to) const { return !queues_[size_t{from} * nodes_ + to]->outbox.empty(); }
-  // Whether `to` has read all that `from` sent and that fitted.
+  // Whether `to` has read everything in the queue from `from`.
   bool is_empty(uint32_t from, uint32_t to) const { return queues_[size_t{from} * nodes_ + to]->empty(); }
-  // The next letter for `node`: the control thread's first, then the others' in turn, so that no sender, however much
-  // it has to say, keeps another's waiting. False: none.
-  bool receive(uint32_t node, Letter& letter);
+  // The next message for `node`: the control thread's first, then the others' in turn, so that a sender of many
+  // messages does not keep those of others waiting. False: none.
+  bool receive(uint32_t node, Message& message);
 
-  // Sleeping: prepare_sleep() says that it may block on wake_fd(); false: mail has come, do not.
+  // Sleeping. prepare_sleep(): true: block on wake_fd(); false: a message has come, do not block.
   bool prepare_sleep(uint32_t node);
   void awake(uint32_t node);
   int wake_fd(uint32_t node) const { return nodes_state_[node].wake.get(); }
   void wake(uint32_t node);
 
  private:
-  static constexpr size_t kCapacity = 256;  // letters between two threads; a power of two
+  static constexpr size_t kCapacity = 256;  // messages between two threads; a power of two
 
   struct Queue {
     alignas(64) std::atomic<size_t> head{0};  // the consumer's
     alignas(64) std::atomic<size_t> tail{0};  // the producer's
-    std::array<Letter, kCapacity> letters;
-    std::deque<Letter> outbox;  // the producer's
+    std::array<Message, kCapacity> messages;
+    std::deque<Message> outbox;  // the producer's
 
-    bool push(const Letter& letter);
-    bool pop(Letter& letter);
+    bool push(const Message& message);
+    bool pop(Message& message);
     bool empty() const { return head.load(std::memory_order_acquire) == tail.load(std::memory_order_acquire); }
   };
   struct Node {
     base::UniqueFd wake;
-    uint32_t next_sender = 0;  // whose turn it is to be received; the node's own
+    uint32_t next_sender = 0;  // from whom receive() takes next; used by the receiver alone
     alignas(64) std::atomic<bool> sleeping{false};
   };
 

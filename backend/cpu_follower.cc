@@ -1,4 +1,4 @@
-#include "backend/seat.h"
+#include "backend/cpu_follower.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,9 +7,9 @@
 
 namespace egret::backend {
 
-Seat::Seat(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
+CpuFollower::CpuFollower(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
 
-void Seat::heard(int cpu) {
+void CpuFollower::heard(int cpu) {
   if (std::ranges::find(cpus_, cpu) == cpus_.end()) cpu = -1;
   sleepless_ = 0;
   if (taken_ >= 0 && ++stayed_ >= kStay) move_to(-1);
@@ -18,11 +18,11 @@ void Seat::heard(int cpu) {
   if (cpu != taken_ && ++times_wished_ >= kSure) move_to(cpu);
 }
 
-void Seat::does_not_sleep() {
+void CpuFollower::does_not_sleep() {
   if (taken_ >= 0 && ++sleepless_ >= kSleepless) move_to(-1);
 }
 
-void Seat::move_to(int cpu) {
+void CpuFollower::move_to(int cpu) {
   taken_ = cpu;
   times_wished_ = stayed_ = sleepless_ = 0;
   if (cpu < 0) {

@@ -1,4 +1,4 @@
-#include "backend/mail.h"
+#include "backend/mailbox.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 namespace egret::backend {
 
-PostOffice::PostOffice(uint32_t nodes) : nodes_(nodes), nodes_state_(nodes) {
+Mailboxes::Mailboxes(uint32_t nodes) : nodes_(nodes), nodes_state_(nodes) {
   for (Node& node : nodes_state_) {
     node.wake.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     EGRET_CHECK(node.wake.is_open());
@@ -16,29 +16,29 @@ PostOffice::PostOffice(uint32_t nodes) : nodes_(nodes), nodes_state_(nodes) {
   for (size_t i = 0; i < size_t{nodes} * nodes; ++i) queues_.push_back(std::make_unique<Queue>());
 }
 
-bool PostOffice::Queue::push(const Letter& letter) {
+bool Mailboxes::Queue::push(const Message& message) {
   const size_t at = tail.load(std::memory_order_relaxed);
   if (at - head.load(std::memory_order_acquire) == kCapacity) return false;
-  letters[at % kCapacity] = letter;
+  messages[at % kCapacity] = message;
   tail.store(at + 1, std::memory_order_release);
   return true;
 }
 
-bool PostOffice::Queue::pop(Letter& letter) {
+bool Mailboxes::Queue::pop(Message& message) {
   const size_t at = head.load(std::memory_order_relaxed);
   if (at == tail.load(std::memory_order_acquire)) return false;
-  letter = letters[at % kCapacity];
+  message = messages[at % kCapacity];
   head.store(at + 1, std::memory_order_release);
   return true;
 }
 
-void PostOffice::send(uint32_t from, uint32_t to, const Letter& letter) {
+void Mailboxes::send(uint32_t from, uint32_t to, const Message& message) {
   Queue& q = queue(from, to);
-  if (!q.outbox.empty() || !q.push(letter)) q.outbox.push_back(letter);
+  if (!q.outbox.empty() || !q.push(message)) q.outbox.push_back(message);
   notify(to);
 }
 
-bool PostOffice::resend(uint32_t from) {
+bool Mailboxes::resend(uint32_t from) {
   bool waiting = false;
   for (uint32_t to = 0; to < nodes_; ++to) {
     Queue& q = queue(from, to);
@@ -50,25 +50,25 @@ bool PostOffice::resend(uint32_t from) {
   return waiting;
 }
 
-bool PostOffice::receive(uint32_t node, Letter& letter) {
+bool Mailboxes::receive(uint32_t node, Message& message) {
   const uint32_t others = nodes_ - 1;
-  if (queue(others, node).pop(letter)) return true;
+  if (queue(others, node).pop(message)) return true;
   uint32_t& next = nodes_state_[node].next_sender;
   for (uint32_t asked = 0; asked < others; ++asked) {
     const uint32_t from = next;
     next = (next + 1) % others;
-    if (queue(from, node).pop(letter)) return true;
+    if (queue(from, node).pop(message)) return true;
   }
   return false;
 }
 
 // Push → fence → sleeping? against sleeping → fence → empty?: one of the two sees the other.
-void PostOffice::notify(uint32_t to) {
+void Mailboxes::notify(uint32_t to) {
   base::full_fence();
   if (nodes_state_[to].sleeping.load(std::memory_order_relaxed)) wake(to);
 }
 
-bool PostOffice::prepare_sleep(uint32_t node) {
+bool Mailboxes::prepare_sleep(uint32_t node) {
   nodes_state_[node].sleeping.store(true, std::memory_order_relaxed);
   base::full_fence();
   for (uint32_t from = 0; from < nodes_; ++from) {
@@ -80,11 +80,11 @@ bool PostOffice::prepare_sleep(uint32_t node) {
   return true;
 }
 
-void PostOffice::awake(uint32_t node) {
+void Mailboxes::awake(uint32_t node) {
   nodes_state_[node].sleeping.store(false, std::memory_order_relaxed);
 }
 
-void PostOffice::wake(uint32_t node) {
+void Mailboxes::wake(uint32_t node) {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(nodes_state_[node].wake.get(), &one, sizeof one);
 }

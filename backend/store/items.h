@@ -1,0 +1,84 @@
+// The items of a store, shared by all of its parts: where they lie, how they are found, what is counted of them, which
+// of them are alive, and how one is removed.
+//
+//   Store (ops), Reclaimer, Sweeper, MemoryLimit, Walker ─▶ Items ─▶ Index, Log, Pages
+//
+// Thread: the store's owner's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "op/records.h"
+#include "store/config.h"
+#include "store/counters.h"
+#include "store/index.h"
+#include "store/item.h"
+#include "store/log.h"
+#include "store/pages.h"
+#include "store/value.h"
+#include "store/work.h"
+
+namespace egret::store {
+
+struct Superblock;
+
+// A record that stays as and where it is while somebody reads it.
+struct PinEntry {
+  ItemRef ref;
+  uint32_t count = 0;
+  uint64_t bytes = 0;        // of the pins' share of memory
+  bool is_detached = false;  // out of the index: it is freed with its last pin
+};
+
+struct Items {
+  // `kept`: what a warm restart goes on with; null: the store is empty.
+  Items(const StoreConfig& config, std::byte* arena, const Layout& layout, const Superblock* kept);
+  Items(const Items&) = delete;
+  Items& operator=(const Items&) = delete;
+
+  Item& item(ItemRef ref) const { return log.item(ref); }
+  Item& item(Slot slot) const { return log.item(slot.ref()); }
+  bool is_expired(const Item& of) const { return of.exptime() != 0 && of.exptime() <= now; }
+  bool is_flushed(const Item& of) const { return of.version() < flushed_before; }
+  bool is_live(const Item& of) const { return !is_flushed(of) && !is_expired(of); }
+  uint64_t cas_of(const Item& of) const { return of.given_cas().value_or(of.version() * cas_stride + cas_offset); }
+  op::RecordHead record_of(const Item& of) const;
+
+  void count_in(const Item& of);
+  void count_out(const Item& of);
+  void set_expires(Slot slot, bool expires);
+  // The item leaves the index, and its memory is freed unless it is pinned.
+  void remove(Slot slot, uint64_t hash);
+  // The same for a record that the index does not name any more.
+  void drop(ItemRef ref);
+  void free_record(ItemRef ref);
+  PinEntry* find_pin(ItemRef ref);  // null: it is not pinned
+
+  // The present op or step of upkeep is over: counts how much work it was.
+  void end_step() {
+    if (work.ns() > 1'000) {
+      note_long_step();
+    } else {
+      ++counters[op::StatId::kStepsUnder1us];
+    }
+    work.reset();
+  }
+  void note_long_step();
+
+  Pages pages;
+  Index index;
+  Log log;
+  Counters counters;
+  StepWork work;
+  std::vector<PinEntry> pins;
+
+  const uint64_t cas_stride;
+  const uint64_t cas_offset;
+  uint32_t now = 0;             // seconds since the epoch, read by Store::begin_pass()
+  uint64_t version;             // of the next change
+  uint64_t flushed_before = 0;  // items of smaller versions are hidden
+  uint64_t expiring = 0;        // items that have an exptime
+};
+
+}  // namespace egret::store

@@ -1,0 +1,112 @@
+// The heads of messages: writing them, and reading what a peer has written.
+//
+//   client  write_request_head ─▶ slot ─▶ read_request    server: copies the slot, checks the copy
+//   client  read_response_head ◀─ slot ◀─ write_response_head    server
+//
+// The first word of a slot, the seq, is not written here: whoever publishes the message writes it last. Reading checks
+// every length against the room there is, and reads each byte of a head once. Inline: this is the hot path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/slot_copy.h"
+#include "wire/bytes.h"
+#include "wire/slot.h"
+
+namespace egret::wire {
+
+// --- requests
+
+// Makes the message of `op_count` ops, whose `length` bytes are at `slot` behind the head, one that read_request()
+// takes.
+inline void write_request_head(std::byte* slot, const Seal& seal, uint64_t seq, uint32_t length, uint16_t op_count) {
+  FieldWriter checked(slot + kRequestChecked);
+  checked.put(length);
+  checked.put(op_count);
+  checked.put(uint16_t{0});  // flags
+  FieldWriter(slot + offsetof(RequestHeader, checksum))
+      .put(seal.checksum(slot + kRequestChecked, kRequestHeadChecked, length, seq));
+}
+
+// A request that has been copied out of its slot.
+struct Request {
+  uint32_t length = 0;
+  uint16_t op_count = 0;
+  uint16_t flags = 0;
+  const std::byte* body = nullptr;  // `length` bytes, in the copy
+};
+
+// Copies the request at `slot` (of `slot_size` bytes, which the peer may be changing) to `copy` (as large) and checks
+// the copy. False: it is not whole, or not the message `seq` of this session; it may be later.
+inline bool read_request(const std::byte* slot, uint32_t slot_size, const Seal& seal, uint64_t seq, std::byte* copy,
+                         Request& request) {
+  RequestHeader header{};
+  base::slot_copy(reinterpret_cast<std::byte*>(&header), slot, sizeof header);
+  if (header.length > slot_size - sizeof header) return false;
+  // The body is copied behind the part of the head that the checksum covers, so that both are checked in one piece.
+  std::memcpy(copy, reinterpret_cast<const std::byte*>(&header) + kRequestChecked, kRequestHeadChecked);
+  base::slot_copy(copy + kRequestHeadChecked, slot + sizeof header, header.length);
+  request = {header.length, header.op_count, header.flags, copy + kRequestHeadChecked};
+  return seal.checksum(copy, kRequestHeadChecked, header.length, seq) == header.checksum;
+}
+
+// --- responses
+
+// Makes the message of `result_count` results, whose `length` bytes are at `slot` behind the head, one that
+// read_response_head() takes. Leaves `asleep` alone.
+inline void write_response_head(std::byte* slot, const Seal& seal, uint64_t seq, uint32_t length, uint16_t result_count,
+                                uint32_t processing_ns) {
+  FieldWriter checked(slot + kResponseChecked);
+  checked.put(length);
+  checked.put(result_count);
+  checked.put(uint16_t{0});  // status, reserved
+  checked.put(processing_ns);
+  checked.put(uint32_t{0});
+  FieldWriter(slot + offsetof(ResponseHeader, checksum))
+      .put(seal.checksum(slot + kResponseChecked, kResponseHeadChecked, length, seq));
+}
+
+// The size that the head at `at` gives the response, head and body together. The bytes may be torn: this is only how
+// much to read next. 0: no response in a slot of `slot_size` bytes has that size.
+inline size_t response_size(const std::byte* at, size_t slot_size) {
+  FieldReader reader(at + offsetof(ResponseHeader, length), sizeof(uint32_t));
+  const size_t size = sizeof(ResponseHeader) + reader.get<uint32_t>();
+  return size <= slot_size ? size : 0;
+}
+
+// Whether the response to `seq` is whole within the `room` bytes at `at`.
+inline bool is_whole_response(const std::byte* at, size_t room, const Seal& seal, uint64_t seq) {
+  if (room < sizeof(ResponseHeader)) return false;
+  FieldReader reader(at + offsetof(ResponseHeader, checksum), sizeof(ResponseHeader) - sizeof(uint64_t));
+  const auto checksum = reader.get<uint64_t>();
+  reader.get<uint64_t>();  // asleep
+  const auto length = reader.get<uint32_t>();
+  if (length > room - sizeof(ResponseHeader)) return false;
+  return seal.checksum(at + kResponseChecked, kResponseHeadChecked, length, seq) == checksum;
+}
+
+struct Response {
+  uint32_t length = 0;
+  uint16_t result_count = 0;
+  uint32_t processing_ns = 0;
+  const std::byte* body = nullptr;  // `length` bytes
+};
+
+// Reads the head of a response that is whole. False: it is not of this version, or its body would not fit a slot of
+// `slot_size` bytes (on shm the peer may have changed it since it was found to be whole).
+inline bool read_response_head(const std::byte* at, uint32_t slot_size, Response& response) {
+  FieldReader reader(at + kResponseChecked, kResponseHeadChecked);
+  response.length = reader.get<uint32_t>();
+  response.result_count = reader.get<uint16_t>();
+  const auto status = reader.get<uint8_t>();
+  const auto reserved0 = reader.get<uint8_t>();
+  response.processing_ns = reader.get<uint32_t>();
+  const auto reserved1 = reader.get<uint32_t>();
+  response.body = at + sizeof(ResponseHeader);
+  if (status != 0 || reserved0 != 0 || reserved1 != 0) return false;
+  return response.length <= slot_size - sizeof(ResponseHeader);
+}
+
+}  // namespace egret::wire
