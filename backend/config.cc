@@ -162,6 +162,10 @@ constexpr OptionRow kTable[] = {
      .default_value = "false",
      .help = "For tests: fall asleep at every opportunity.",
      .applied_by = kReload},
+    {.name = "allow_debugtime",
+     .type = OptionType::kFlag,
+     .default_value = "false",
+     .help = "For tests: clients may move the clock by which items expire, by the command 'debugtime SECONDS'."},
     admin::option_row("127.0.0.1:11281"),
     base::kLogLevelRow,
     base::kLogFormatRow,
@@ -274,6 +278,7 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   config.memory = options.size("memory");
   config.item_size_max = static_cast<uint32_t>(options.size("item_size_max"));
   config.evict = options.flag("evict");
+  config.allow_debugtime = options.flag("allow_debugtime");
   config.partitions = static_cast<uint32_t>(options.integer("partitions"));
   if (partitions != 0) config.partitions = partitions;
   if (config.partitions == 0) config.partitions = auto_partitions(config.memory, config.item_size_max, cpus);

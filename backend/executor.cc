@@ -289,6 +289,8 @@ Result Executor::admin(const Op& op) {
       return check();
     case op::AdminVerb::kMemoryLimit:
       return answer(set_memory_limit(op.value));
+    case op::AdminVerb::kMoveClock:
+      return answer(move_clock(op.value));
   }
   return answer(ResultCode::kUnsupported);
 }
@@ -302,6 +304,14 @@ ResultCode Executor::set_memory_limit(std::string_view bytes) {
   if (bytes.size() != sizeof whole) return ResultCode::kInvalid;
   std::memcpy(&whole, bytes.data(), sizeof whole);
   return store_->set_memory_limit(share_of(whole, options_.partition, options_.partitions));
+}
+
+ResultCode Executor::move_clock(std::string_view seconds) {
+  if (!options_.allow_debugtime) return ResultCode::kUnsupported;
+  uint64_t number = 0;
+  if (seconds.size() != sizeof number) return ResultCode::kInvalid;
+  std::memcpy(&number, seconds.data(), sizeof number);
+  return store_->move_clock(number) ? ResultCode::kOk : ResultCode::kInvalid;
 }
 
 // Reads all of the store, so nobody can ask it of a build that is meant to serve.

@@ -29,6 +29,7 @@ struct ExecutorOptions {
   uint64_t hash_seed = 0;
   bool populate = false;
   std::string warm_file = {};  // StoreConfig::warm_path
+  bool allow_debugtime = false;
 };
 
 // A partition's part of what a whole backend has; the first few have a byte more.
@@ -78,6 +79,7 @@ class Executor final : public rpc::OpHandler {
   void append_process_stats();
   op::Result admin(const op::Op& op);
   op::ResultCode set_memory_limit(std::string_view bytes);
+  op::ResultCode move_clock(std::string_view seconds);
   op::Result check();
   Upload* find_upload(LaneState& lane, const op::Op& op);
   void drop_overdue();

@@ -107,12 +107,21 @@ Store::~Store() {
 void Store::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
   if (is_untouched_) mark_in_use();
-  now_ = static_cast<uint32_t>(config_.clock->unix_seconds());
+  now_ = static_cast<uint32_t>(static_cast<uint64_t>(config_.clock->unix_seconds()) + moved_);
   if (flush_second_ != 0 && now_ >= flush_second_) fire_flush();
   if (evictions_.is_watched()) evictions_.forget_if_over(now_);
   sweep_some();
   adjust_some();
   end_step();
+}
+
+bool Store::move_clock(uint64_t seconds) {
+  EGRET_ASSERT_OWNER(owner_);
+  constexpr uint64_t kLastSecond = UINT32_MAX;
+  if (seconds > kLastSecond - now_) return false;
+  moved_ += seconds;
+  begin_pass();
+  return true;
 }
 
 bool Store::idle_step() {

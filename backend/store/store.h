@@ -102,6 +102,8 @@ class Store {
   bool idle_step();
   // Seconds until idle_step() has something to do again, if nothing else happens; kNever: it will not.
   uint32_t upkeep_in_seconds() const;
+  // For tests of expiry: from now on it is so many seconds later than the clock says. False: later than can be stored.
+  bool move_clock(uint64_t seconds);
   static constexpr uint32_t kNever = UINT32_MAX;
 
   // Ops that will be a batch soon: worth calling while another one is still to be executed. Each with its hash filled
@@ -340,6 +342,7 @@ class Store {
   Counters counters_;
   StepWork work_;
 
+  uint64_t moved_ = 0;           // seconds, by move_clock()
   uint32_t now_ = 0;             // seconds since the epoch, read by begin_pass()
   uint64_t clock_read_ns_ = 0;   // when begin_pass(now_ns) last read them
   uint64_t version_;             // of the next change

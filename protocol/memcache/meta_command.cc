@@ -239,6 +239,16 @@ std::string_view read_head(const Line& line, bool sets, Command& out, MetaLine& 
   return {};
 }
 
+// A word that begins with another character than these is no flag, and its line no line of a meta command.
+bool are_flags(const Line& line, size_t first) {
+  for (size_t i = first; i < line.count; ++i) {
+    const char letter = line.words[i].data[0];
+    const bool is_digit = letter >= '0' && letter <= '9';
+    if (!is_digit && (letter < 'A' || letter > 'z')) return false;
+  }
+  return true;
+}
+
 void clear_fields(Command& out) {
   out.mode = op::SetMode::kSet;
   out.client_flags = 0;
@@ -276,6 +286,10 @@ MetaLine parse_meta(const Line& line, Command& out) {
   out.noreply = false;
   out.quiet = false;
   MetaLine result;
+  if (!are_flags(line, command == 's' ? 3 : 2)) {
+    result.error = kBadFormat;
+    return result;
+  }
   result.error = read_head(line, command == 's', out, result);
   const bool has_key = line.count >= 2;
   if (result.error.empty()) {

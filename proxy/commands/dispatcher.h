@@ -90,8 +90,8 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   void begin_dump(const memcache::AdminRequest& request);
   void on_dump_text(std::string_view text) override;
   void on_dump_over() override;
-  bool set_memory_limit(uint64_t bytes);
-  void on_limit_set(op::ResultCode failure);
+  bool ask_all(op::AdminVerb verb, uint64_t number);
+  void on_admin_done(op::ResultCode failure);
   std::string_view begin_watch(uint16_t streams);
   std::string refresh_certificates();
   void shut_down(const memcache::AdminRequest& request);
@@ -140,6 +140,7 @@ class Dispatcher final : private rpc::CreditWaiter, private FanOutOwner, private
   Dump* dump_ = nullptr;
   bool watching_ = false;                                              // what the client still says is of no interest
   memcache::StatsTopic stats_topic_ = memcache::StatsTopic::kGeneral;  // of the fan-out under way
+  op::AdminVerb admin_verb_ = op::AdminVerb::kMemoryLimit;             // likewise
 };
 
 }  // namespace egret::proxy

@@ -12,11 +12,32 @@ using memcache::AdminAction;
 using memcache::AdminRequest;
 using memcache::DumpForm;
 
+namespace {
+
+std::string_view pipelined_line(const AdminRequest& request) {
+  if (request.action == AdminAction::kWatch) return memcache::kWatchPipelined;
+  return request.form == DumpForm::kCommands ? memcache::kKeyDumpPipelined : memcache::kDumpPipelined;
+}
+
+std::string_view not_allowed_line(DumpForm form) {
+  switch (form) {
+    case DumpForm::kMeta:
+      return memcache::kDumpNotAllowed;
+    case DumpForm::kCommands:
+      return memcache::kKeyDumpNotAllowed;
+    case DumpForm::kItems:
+      break;
+  }
+  return memcache::kCachedumpNotAllowed;
+}
+
+}  // namespace
+
 // In its turn: what was asked before is answered first, and nothing after it is read until it is.
 bool Dispatcher::on_admin(const AdminRequest& request) {
   command_.noreply = request.noreply;
   if (is_pipelined(request)) {
-    replies_.push_text(request.action == AdminAction::kWatch ? memcache::kWatchPipelined : memcache::kDumpPipelined);
+    replies_.push_text(pipelined_line(request));
     return true;
   }
   if (!replies_.empty()) return false;
@@ -26,7 +47,10 @@ bool Dispatcher::on_admin(const AdminRequest& request) {
       begin_dump(request);
       return true;
     case AdminAction::kMemoryLimit:
-      return set_memory_limit(request.bytes);
+      // Backends have equal parts of it, as `limit_maxbytes` is the sum of theirs.
+      return ask_all(op::AdminVerb::kMemoryLimit, request.number / router_.sessions().size());
+    case AdminAction::kMoveClock:
+      return ask_all(op::AdminVerb::kMoveClock, request.number);
     case AdminAction::kWatch:
       answer_line(begin_watch(request.streams));
       return true;
@@ -77,9 +101,7 @@ void Dispatcher::answer_line(std::string_view line) {
 void Dispatcher::begin_dump(const AdminRequest& request) {
   const bool is_crawl = request.form != DumpForm::kItems;
   if (is_crawl && !stats_.admin.crawler_is_enabled) return answer_line(memcache::kCrawlerDisabled);
-  if (!config_->allow_dump) {
-    return answer_line(is_crawl ? memcache::kDumpNotAllowed : memcache::kCachedumpNotAllowed);
-  }
+  if (!config_->allow_dump) return answer_line(not_allowed_line(request.form));
   if (stats_.admin.is_dumping.exchange(true)) return answer_line(memcache::kCrawlerBusy);
   dump_ = new Dump(router_, request, output_, *this);
   dump_->go_on();
@@ -95,20 +117,22 @@ void Dispatcher::on_dump_over() {
   observer_.on_resumable();
 }
 
-// --- the memory limit
+// --- what every backend is told
 
-// Backends have equal parts of it, as `limit_maxbytes` is the sum of theirs.
-bool Dispatcher::set_memory_limit(uint64_t bytes) {
-  const uint64_t part = bytes / router_.sessions().size();
+bool Dispatcher::ask_all(op::AdminVerb verb, uint64_t number) {
+  admin_verb_ = verb;
   op::Op op;
   op.code = op::OpCode::kAdmin;
-  op.group = static_cast<uint8_t>(op::AdminVerb::kMemoryLimit);
-  op.value = {reinterpret_cast<const char*>(&part), sizeof part};
+  op.group = static_cast<uint8_t>(verb);
+  op.value = {reinterpret_cast<const char*>(&number), sizeof number};
   return start_fan_out(op);
 }
 
-void Dispatcher::on_limit_set(op::ResultCode failure) {
+void Dispatcher::on_admin_done(op::ResultCode failure) {
   if (failure == op::ResultCode::kOk) return answer_line(memcache::kOk);
+  // A clock that may not be moved is one that memcached's usual builds do not know, either.
+  const bool is_refused = failure == op::ResultCode::kUnsupported || failure == op::ResultCode::kInvalid;
+  if (admin_verb_ == op::AdminVerb::kMoveClock && is_refused) return answer_line(memcache::kErrorLine);
   if (failure == op::ResultCode::kOutOfMemory) return answer_line(memcache::kLimitImpossible);
   answer_line(failure_line(failure));
 }

@@ -177,7 +177,14 @@ bool Dispatcher::on_stats() {
     case memcache::StatsTopic::kEgret:
       answer_report(lanes_report(stats_));
       return true;
+    case memcache::StatsTopic::kExtstore:
+      answer_report(memcache::kEnd);
+      return true;
     case memcache::StatsTopic::kDetail:
+      if (!config_->allow_dump) {
+        answer_report(memcache::kStatsDetailNotAllowed);
+        return true;
+      }
       if (!parser_.is_binary()) return on_admin(memcache::parse_detail(command_.arguments[1]));
       if (command_.arguments[1] != "dump") stats_.admin.prefixes.turn(command_.arguments[1] == "on");
       answer_report(command_.arguments[1] == "dump" ? memcache::kEnd : memcache::kOk);
@@ -201,7 +208,7 @@ void Dispatcher::on_fan_out(const FanOut& fan_out) {
   fan_out_ = nullptr;
   observer_.on_resumable();
   if (command_.kind == CommandKind::kFlushAll) return answer(fan_out.failure());
-  if (command_.kind == CommandKind::kAdmin) return on_limit_set(fan_out.failure());
+  if (command_.kind == CommandKind::kAdmin) return on_admin_done(fan_out.failure());
   answer_report(report_on(fan_out));
 }
 

@@ -22,7 +22,7 @@
 namespace egret::proxy {
 
 // The memcached whose behaviour and answers this is; clients look at it to tell what a server can do.
-inline constexpr std::string_view kMemcachedVersion = "1.6.18";
+inline constexpr std::string_view kMemcachedVersion = "1.6.45";
 
 // What the report needs to know of the proxy. Shared by all workers; what is not Live or a counter is fixed while they
 // run.
