@@ -265,7 +265,7 @@ std::string_view read_meaning(char command, const Line& line, Command& out) {
   if (flags.base64 && !flags.has_error && !decode_key(out)) flags.fail(kBadKeyEncoding);
   if (flags.has_error) return flags.error;
   out.quiet = flags.has('q');
-  if (flags.ttl_is_last) out.vivify_exptime = out.exptime;  // what a created item ends with
+  if (flags.ttl_is_last && command != 's') out.vivify_exptime = out.exptime;  // what a created item ends with
   if (command == 's') return read_set(flags, out);
   if (command == 'a') return read_arithmetic(flags, out);
   command == 'd' ? read_delete(flags, out) : read_get(flags, out);

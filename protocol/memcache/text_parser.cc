@@ -181,8 +181,10 @@ Step TextParser::unfinished_line(std::string_view input, Command& out) {
 Step TextParser::dispatch(Line& line, Command& out) {
   constexpr size_t kShortestLine = 4;
   if (line.total < kShortestLine) return fail(kBadFormat, false, line.total, out);
-  if (!line.begins_with_word() || line.words[0].size > 8) return other(line, out);
-  switch (pack(line.word(0))) {
+  const std::string_view word = line.count > 0 ? line.word(0) : std::string_view{};
+  // pack() does not tell a word from one with a NUL behind it.
+  if (!line.begins_with_word() || word.size() > 8 || word.back() == '\0') return other(line, out);
+  switch (pack(word)) {
     case pack("get"):
       return retrieval(line, CommandKind::kGet, 3, out);
     case pack("gets"):
@@ -190,7 +192,7 @@ Step TextParser::dispatch(Line& line, Command& out) {
     case pack("gat"):
     case pack("gats"):
       if (line.count < 3) return fail(kBadFormat, false, line.total, out);
-      return retrieval(line, line.words[0].size == 3 ? CommandKind::kGat : CommandKind::kGats, line.words[0].size, out);
+      return retrieval(line, word.size() == 3 ? CommandKind::kGat : CommandKind::kGats, word.size(), out);
     case pack("set"):
       return storage(line, CommandKind::kSet, out);
     case pack("add"):

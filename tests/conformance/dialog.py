@@ -17,6 +17,7 @@ import selectors
 import socket
 import time
 
+import newer_memcached
 from servers import SLACK, connect
 
 AT_ONCE = 400  # connections open at the same time in one conversation
@@ -268,10 +269,12 @@ def describe(case, expected, heard, which="answer"):
 
 
 def compare(oracle, subject, cases, pause=0.01, normalise=None, at_once=AT_ONCE):
-    """Plays the cases on both and fails with every difference (the first 20 in full)."""
+    """Plays the cases on both and fails with every difference (the first 20 in full). Cases to which an oracle of its version is known to
+    answer otherwise are left out: newer_memcached.py."""
     normalise = normalise or functools.partial(without_cas, of_a_pool=getattr(subject, "is_pool", False))
     cases = list(cases)
     assert cases
+    cases = newer_memcached.comparable(cases)
     expected = converse(oracle.address, cases, pause, at_once)
     heard = converse(subject.address, cases, pause, at_once)
     differences = []
