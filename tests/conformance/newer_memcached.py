@@ -109,8 +109,8 @@ ROWS = [
         "a bad line, not an unknown command"),
     Row("a line of fewer than four bytes", rb"\A[^\n]?\r?\n|\A[^\n\r]{2}\n", b"\r\n\nx\r\nmn\nmn\r\n", b"ERROR\r\n" * 3 + b"MN\r\n" * 2,
         BAD_LINE * 4 + b"MN\r\n", "the end of the line counts; nothing is that short"),
-    Row("a delete with a time", rb"^delete +\S+ +(?!noreply *\r?$)", b"set <k> 0 0 1\r\na\r\ndelete <k> 10 noreply\r\nget <k>\r\ndelete <k> 0 0\r\n",
-        b"STORED\r\nVALUE <k> 0 1\r\na\r\nEND\r\nCLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n",
+    Row("a delete with a time", rb"^delete +\S+ +(?!noreply *\r?$)", b"set <k> 0 0 1\r\na\r\ndelete <k> 10 noreply\r\nget <k>\r\ndelete <k> 0 0 0 0\r\n",
+        b"STORED\r\nVALUE <k> 0 1\r\na\r\nEND\r\nERROR\r\n",
         b"STORED\r\nEND\r\nNOT_FOUND\r\n", "words too many are not looked at"),
     Row("words too many", rb"^(?:incr|decr|touch)(?: +\S+){4,}|^(?:set|add|replace|append|prepend)(?: +\S+){6,}|^cas(?: +\S+){7,}"
         rb"|^(?:verbosity|flush_all|cache_memlimit)(?: +\S+){3,}",
@@ -147,6 +147,8 @@ ROWS = [
         b"ERROR\r\n" * 3, b"RESET\r\nOK\r\nOK\r\n", "a word may be cut short"),
     Row("more to move automatically", rb"^slabs +automove +(?:window|freeratio)", b"slabs automove window 5\r\nslabs automove window 1\r\nslabs automove freeratio 0.1\r\n",
         BAD_LINE * 3, b"OK\r\nCLIENT_ERROR automove window too low or too high\r\nOK\r\n", "new"),
+    Row("the statistics of sizes", rb"^stats +sizes_", b"stats sizes_enable\r\n", b"STAT sizes_status enabled\r\n", b"ERROR\r\n", "only an option turns them on"),
+    Row("the commands that read all items", rb"^lru_crawler +mg", b"lru_crawler mgdump 0\r\n", b"ERROR\r\n", b"BADCLASS invalid class id\r\n", "new"),
     Row("shutdown", rb"^shutdown", b"shutdown\r\n", b"ERROR: shutdown not enabled\r\n", b"SERVER_ERROR: shutdown not enabled\r\n", "another word"),
 ]
 
@@ -162,6 +164,12 @@ AUTHENTICATION_ROWS = [
         b"CLIENT_ERROR authentication failure\r\n", "as above"),
     Row("a word too many", None, b"set auth 0 0 17\r\nanna secret extra\r\n", b"STORED\r\n", b"CLIENT_ERROR authentication failure\r\n",
         "as above"),
+    Row("a short line", None, b"x\r\n", b"CLIENT_ERROR unauthenticated\r\n", b"", "fewer than six bytes before the newline: it hangs up"),
+]
+# Of 1.6.45 only: the subject says what 1.6.18 says.
+AUTHENTICATION_NEW_BUGS = [
+    Row("a line that ends with a newline only", None, b"set auth 0 0 11\nanna secret\r\nget <k>\r\n", b"STORED\r\nEND\r\n",
+        b"CLIENT_ERROR unauthenticated\r\n", "the last digit of the length is taken for the line's end"),
 ]
 
 # memcached's own bugs in text, in both versions: what it says, and what the subject says.
