@@ -34,6 +34,9 @@ def flagged(flag, commands=b"gsda"):
     return rb"^m[%s] +\S+ (?:.* )?%s" % (commands, flag)
 
 
+WHOLE_WORD = (rb"(?:reset|detail|settings|cachedump|conns|extstore|items|slabs|sizes|reassign|automove|ratio|tune|mode|flat|segmented|temp_ttl"
+              rb"|crawl|metadump|tocrawl|sleep|enable|disable|all|hash|on|off|dump|item_size|max_frag|free_memchunks|low_ttl)(?= |\r?$)")
+
 # An unknown or repeated flag, a number that is none, a key that is not base64.
 WRONG_MD = (rb"^md +\S+ (?:.* )?(?:[^bCEIkOqTxcfhlstuvNRFMJDPL \r\n]|[TNR](?![-+]?\d+(?= |\r?$))|[CEJDF](?!\+?\d{1,10}(?= |\r?$))|M(?!\S(?= |\r?$)))"
             rb"|^md +\S+ (?:.* )?(\S)\S*(?: .*)? \1|^md +(?![A-Za-z0-9+/=]+ )\S+ (?:.* )?b")
@@ -143,7 +146,7 @@ ROWS = [
     Row("a word that is no flag", rb"^m[gsdae] +\S+ (?:.* )?[^A-Za-z0-9 \r\n]", b"mg <k> !\r\nms <k> 2 ~\r\nmn\r\nma <k> !\r\n",
         INVALID * 2 + OLD_INVALID, BAD_LINE + BAD_LINE + b"MN\r\n" + BAD_LINE, "what begins with neither letter nor digit spoils the line as such"),
     # Operators' commands.
-    Row("words cut short", rb"^(?:stats|slabs|lru|lru_crawler|watch|extstore) +[a-z_]{1,8}(?= |\r?$)", b"stats r\r\nslabs au 1\r\nlru_crawler s 1\r\n",
+    Row("words cut short", rb"^(?:stats|slabs|lru|lru_crawler|watch|extstore) +(?:%s +)?(?!%s)[a-z_]" % (WHOLE_WORD, WHOLE_WORD), b"stats r\r\nslabs au 1\r\nlru_crawler s 1\r\n",
         b"ERROR\r\n" * 3, b"RESET\r\nOK\r\nOK\r\n", "a word may be cut short"),
     Row("more to move automatically", rb"^slabs +automove +(?:window|freeratio)", b"slabs automove window 5\r\nslabs automove window 1\r\nslabs automove freeratio 0.1\r\n",
         BAD_LINE * 3, b"OK\r\nCLIENT_ERROR automove window too low or too high\r\nOK\r\n", "new"),
