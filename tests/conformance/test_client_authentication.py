@@ -147,7 +147,7 @@ def test_commands_before_it(oracle, subject):
         commands = [command for command in commands if len(command) > 4]  # too short for an older memcached to hang up: the table has a row
     cases = [Case([*one_by_one(command + b"\r\n"), end]) for command in commands for end in (b"get <k>\r\n", GOOD + AFTER)]
     # Nothing of what was refused was done.
-    cases += [Case([*one_by_one(text), GOOD, b"get <k>\r\n"]) for text in (b"set <k> 0 0 1\r\na\r\n", b"add <k> 0 0 1\r\na\r\n", b"mg <k> N0\r\n")]
+    cases += [Case([*one_by_one(text), GOOD, b"get <k>\r\n"]) for text in (b"set <k> 0 0 1\r\na\r\n", b"add <k> 0 0 8\r\naaaaaaaa\r\n", b"mg <k> N0\r\n")]
     compare(oracle, subject, cases, pause=0.03)
 
 

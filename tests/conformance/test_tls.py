@@ -18,7 +18,7 @@ import pytest
 
 import tls
 from bystander import Bystander
-from servers import CONF, SLACK, SUT, Daemon, ask, connect, egret_binary, free_port, scratch_directory, stats_of, wait_for
+from servers import CONF, MEMCACHED, SLACK, SUT, Daemon, ask, connect, egret_binary, free_port, scratch_directory, stats_of, wait_for
 from tls import Handshake, TlsEgret, ask_tls, client_context, connect_tls, read_until
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="needs egret-backend and egret-proxy")
@@ -695,7 +695,7 @@ def test_rows_are_memcacheds(start, authority):
               "tls_min_version": "1.3", "tls_session_cache": "true"})]:
         plain, secure = free_port(), free_port()
         given = ",".join([f"ssl_chain_cert={certificate[0]}", f"ssl_key={certificate[1]}", *oracle_options])
-        oracle = Daemon(["memcached", "-u", "root", "-U", 0, "-p", secure, "-Z", "-o", given, "-l",
+        oracle = Daemon([MEMCACHED, "-u", "root", "-U", 0, "-p", secure, "-Z", "-o", given, "-l",
                          f"notls:127.0.0.1:{plain},127.0.0.1:{secure}"], directory, "memcached")
         try:
             egret = start(certificate, **options)
