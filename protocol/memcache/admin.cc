@@ -104,8 +104,8 @@ AdminRequest lru_crawler(const Line& line) {
 AdminRequest watch(const Line& line) {
   // In memcached's order, which counts for words that are cut short. Who has no bit says nothing here.
   constexpr std::pair<std::string_view, uint16_t> kStreams[] = {
-      {"rawcmds", 0},   {"evictions", kEvictions},           {"fetchers", kFetchers}, {"mutations", kMutations},
-      {"sysevents", 0}, {"connevents", kConnectionEvents},   {"proxyreqs", 0},        {"proxyevents", 0},
+      {"rawcmds", 0},   {"evictions", kEvictions},         {"fetchers", kFetchers}, {"mutations", kMutations},
+      {"sysevents", 0}, {"connevents", kConnectionEvents}, {"proxyreqs", 0},        {"proxyevents", 0},
       {"proxyuser", 0}, {"deletions", kDeletions},
   };
   AdminRequest request = doing(AdminAction::kWatch, kOk);
@@ -165,8 +165,8 @@ AdminRequest lru_tune(const Line& line) {
   uint32_t warm = 0;
   double hot_factor = 0;
   double warm_factor = 0;
-  if (!parse_u32(line.word(2), hot) || !parse_u32(line.word(3), warm) ||
-      !parse_fraction(line.word(4), hot_factor) || !parse_fraction(line.word(5), warm_factor)) {
+  if (!parse_u32(line.word(2), hot) || !parse_u32(line.word(3), warm) || !parse_fraction(line.word(4), hot_factor) ||
+      !parse_fraction(line.word(5), warm_factor)) {
     return answering(kErrorLine);
   }
   if (hot + warm > 80) return answering(kTooMuchWarm);
@@ -184,9 +184,9 @@ AdminRequest lru(const Line& line) {
 }
 
 AdminRequest extstore(const Line& line) {
-  constexpr std::array<std::string_view, 9> kNumbers{"item_size",     "item_age",   "low_ttl",   "recache_rate",
-                                                     "compact_under", "drop_under", "max_sleep", "max_frag",
-                                                     "drop_unread"};
+  constexpr std::array<std::string_view, 9> kNumbers{"item_size",    "item_age",      "low_ttl",
+                                                     "recache_rate", "compact_under", "drop_under",
+                                                     "max_sleep",    "max_frag",      "drop_unread"};
   if (line.count < 3) return answering(kErrorLine);
   const std::string_view what = line.word(1);
   uint32_t number = 0;
@@ -223,9 +223,15 @@ struct AdminCommand {
   AdminRequest (*parse)(const Line& line);
 };
 constexpr AdminCommand kCommands[] = {
-    {"lru_crawler", lru_crawler}, {"watch", watch},       {"cache_memlimit", cache_memlimit},
-    {"slabs", slabs},             {"lru", lru},           {"extstore", extstore},
-    {"shutdown", shutdown},       {"debugtime", debugtime}, {"refresh_certs", refresh_certs},
+    {"lru_crawler", lru_crawler},
+    {"watch", watch},
+    {"cache_memlimit", cache_memlimit},
+    {"slabs", slabs},
+    {"lru", lru},
+    {"extstore", extstore},
+    {"shutdown", shutdown},
+    {"debugtime", debugtime},
+    {"refresh_certs", refresh_certs},
 };
 
 // Null: none.

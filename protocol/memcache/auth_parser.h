@@ -17,10 +17,10 @@ class AuthParser {
  public:
   explicit AuthParser(const Limits&) {}
 
-  static constexpr size_t kMinLine = 6;           // bytes before the newline; a shorter line ends the connection
-  static constexpr size_t kMaxLine = 2048;        // bytes without a newline that memcached puts up with
-  static constexpr size_t kMaxCredentials = 1024; // bytes of user and password
-  static constexpr size_t kMaxToken = 16384;      // bytes of a value that memcached waits for
+  static constexpr size_t kMinLine = 6;            // bytes before the newline; a shorter line ends the connection
+  static constexpr size_t kMaxLine = 2048;         // bytes without a newline that memcached puts up with
+  static constexpr size_t kMaxCredentials = 1024;  // bytes of user and password
+  static constexpr size_t kMaxToken = 16384;       // bytes of a value that memcached waits for
   static size_t min_buffer(const Limits&) { return kMaxLine + 1 + kMaxCredentials + 2; }
 
   // Events: kCommand (kAuthenticate; with no user, if the value was too long to be of one), kError, kClose, kNeedMore.

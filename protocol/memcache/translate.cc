@@ -128,7 +128,8 @@ StatsRequest stats_request(const Command& command) {
   };
   if (is("reset")) return {StatsTopic::kReset, {}};
   if (is("detail")) {
-    const bool has_what = command.argument_count >= 2 && parse_detail(command.arguments[1]).action != AdminAction::kAnswer;
+    const bool has_what =
+        command.argument_count >= 2 && parse_detail(command.arguments[1]).action != AdminAction::kAnswer;
     return has_what ? StatsRequest{StatsTopic::kDetail, {}} : StatsRequest{StatsTopic::kUnknown, kStatsDetailUsage};
   }
   if (is("settings")) return {StatsTopic::kSettings, {}};

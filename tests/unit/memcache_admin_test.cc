@@ -49,8 +49,8 @@ TEST_CASE("a dump is of all classes or of those that are named") {
   CHECK(parse_admin("lru_crawler crawl 1").answer == kOk);
   CHECK(parse_admin("lru_crawler enable").action == AdminAction::kEnableCrawler);
   CHECK(parse_admin("lru_crawler disable").action == AdminAction::kDisableCrawler);
-  for (const std::string_view bad :
-       {"lru_crawler", "lru_crawler metadump", "lru_crawler metadump 1 2", "lru_crawler x y", "lru_crawler enabled", "lru_crawler crawls 1"}) {
+  for (const std::string_view bad : {"lru_crawler", "lru_crawler metadump", "lru_crawler metadump 1 2",
+                                     "lru_crawler x y", "lru_crawler enabled", "lru_crawler crawls 1"}) {
     CHECK(answer_to(bad) == "ERROR");
   }
   CHECK(answer_to("lru_crawler sleep 1000000") == "OK");
@@ -147,7 +147,8 @@ TEST_CASE("debugtime goes forward by seconds") {
   const AdminRequest request = parse_admin("debugtime 60");
   CHECK(request.action == AdminAction::kMoveClock);
   CHECK(request.number == 60);
-  for (const std::string_view bad : {"debugtime", "debugtime -1", "debugtime x", "debugtime p", "debugtime 99999999999"})
+  for (const std::string_view bad :
+       {"debugtime", "debugtime -1", "debugtime x", "debugtime p", "debugtime 99999999999"})
     CHECK(answer_to(bad) == "ERROR");
 }
 

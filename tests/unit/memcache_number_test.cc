@@ -1,5 +1,5 @@
-// Numbers of the text protocol. Of those that memcached reads as C does, C's own strtoull and strtol are the judges, with
-// memcached's rules about what may follow.
+// Numbers of the text protocol. Of those that memcached reads as C does, C's own strtoull and strtol are the judges,
+// with memcached's rules about what may follow.
 #include <cctype>
 #include <cerrno>
 #include <cstdint>
@@ -24,7 +24,9 @@ bool c_u64(const std::string& word, uint64_t& out) {
   char* end = nullptr;
   errno = 0;
   out = std::strtoull(word.c_str(), &end, 10);
-  return well_ended(word, end) && !(static_cast<int64_t>(out) < 0 && word.find('-') != word.npos);
+  return well_ended(word, end) &&
+         !(static_cast<int64_t>(out) < 0 &&
+           std::string_view(word.c_str(), static_cast<size_t>(end - word.c_str())).find('-') != word.npos);
 }
 
 bool c_i32(const std::string& word, int32_t& out) {
@@ -122,7 +124,8 @@ TEST_CASE("elsewhere a number is digits, which fit") {
   CHECK(reads<int32_t>(parse_i32, "-2147483648", INT32_MIN));
   CHECK(reads<int32_t>(parse_i32, "-0", 0));
   CHECK(reads<int32_t>(parse_i32, "-", 0));
-  for (const char* word : {"", "-", "-1", "+1", "1x", "x", "1\t", "\t1", "1.0", "18446744073709551616", "00000000000000000000007"}) {
+  for (const char* word :
+       {"", "-", "-1", "+1", "1x", "x", "1\t", "\t1", "1.0", "18446744073709551616", "00000000000000000000007"}) {
     CHECK_MESSAGE(refuses<uint64_t>(parse_u64, word), word);
     CHECK_MESSAGE(refuses<uint32_t>(parse_u32, word), word);
   }

@@ -137,16 +137,17 @@ TEST_CASE(
 }
 
 TEST_CASE("a storage line without a length is refused, and what follows it is a line of its own") {
-  for (const char* line : {"set", "set a", "set a 0 0", "cas a 0 0", "set a 0 0 x", "set a 0 0 -1", "set a 0 0 2147483646",
-                           "set a 0 0 +1", "set a 0 0 4294967297", "set a 0 0 noreply", "set a 0 0 x noreply"}) {
-    CHECK_MESSAGE(parse(std::string(line) + "\r\nget b\r\n") == Events{kBadFormatLine, "get b", "end get"}, line);
+  for (const char* line :
+       {"set", "set a", "set a 0 0", "cas a 0 0", "set a 0 0 x", "set a 0 0 -1", "set a 0 0 2147483646", "set a 0 0 +1",
+        "set a 0 0 4294967297", "set a 0 0 noreply", "set a 0 0 x noreply"}) {
+    CHECK_MESSAGE((parse(std::string(line) + "\r\nget b\r\n") == Events{kBadFormatLine, "get b", "end get"}), line);
   }
 }
 
 TEST_CASE("the value behind a storage line that is wrong otherwise is dropped") {
-  for (const std::string line : {"set a x 0 3"s, "set a 0 x 3"s, "set a -1 0 3"s, "set a 18446744073709551616 0 3"s, "cas a 0 0 3"s,
-                                 "cas a 0 0 3 x"s, "cas a 0 0 3 -1"s, "set " + kKey251 + " 0 0 3"}) {
-    CHECK_MESSAGE(parse(line + "\r\nget\r\nget b\r\n") == Events{kBadFormatLine, "get b", "end get"}, line);
+  for (const std::string& line : {"set a x 0 3"s, "set a 0 x 3"s, "set a -1 0 3"s, "set a 18446744073709551616 0 3"s,
+                                 "cas a 0 0 3"s, "cas a 0 0 3 x"s, "cas a 0 0 3 -1"s, "set " + kKey251 + " 0 0 3"}) {
+    CHECK_MESSAGE((parse(line + "\r\nget\r\nget b\r\n") == Events{kBadFormatLine, "get b", "end get"}), line);
   }
   CHECK(parse("set a x 0 3 noreply\r\nget\r\nget b\r\n") == Events{"get b", "end get"});
   CHECK(parse("cas a 0 0 3 noreply\r\nget\r\nget b\r\n") == Events{"get b", "end get"});
@@ -161,7 +162,9 @@ TEST_CASE("words too many are not looked at") {
   CHECK(parse_line("delete a 0 noreply") == "delete key a noreply");
 }
 
-TEST_CASE("flags and exptime of a storage command are what C makes of them, cut to 32 bits; other numbers are digits that fit") {
+TEST_CASE(
+    "flags and exptime of a storage command are what C makes of them, cut to 32 bits; other numbers are digits that "
+    "fit") {
   CHECK(parse("set a 4294967297 4294967297 1\r\nx\r\n") == Events{"set flags 1 exptime 1 length 1 key a = x"});
   CHECK(parse("set a +07 \t1\v! 1\r\nx\r\n") == Events{"set flags 7 exptime 1 length 1 key a = x"});
   CHECK(parse_line("touch a 2147483648") == kBadExptimeLine);
