@@ -142,6 +142,8 @@ def debian_changelog():
     assert entries, "CHANGELOG.md has no entry"
     text = ""
     for version, day, body in entries:
+        if day == "unreleased":
+            continue
         date = formatdate(time.mktime(time.strptime(day, "%Y-%m-%d")) - time.timezone)
         points = re.findall(r"^- (.*?)(?=^- |\Z)", body, re.M | re.S)
         lines = "\n".join(textwrap.fill(" ".join(point.split()), 78, initial_indent="  * ", subsequent_indent="    ") for point in points)

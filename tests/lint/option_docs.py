@@ -59,7 +59,7 @@ for program in ("egret-proxy", "egret-backend"):
         every.flush()
         output(program, "--check-config", "--config", every.name)
 expect(readme, text)
-front = ROOT / "proxy" / "memcached" / "README.md"
+front = ROOT / "tools" / "memcached" / "README.md"
 expect(front, with_block(front, front.read_text(), "flags", "egret-memcached", output("egret-memcached", "--help-markdown")))
 
 print("\n".join(wrong) or "the documents of options and metrics are up to date")

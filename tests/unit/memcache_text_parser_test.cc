@@ -146,7 +146,7 @@ TEST_CASE("a storage line without a length is refused, and what follows it is a 
 
 TEST_CASE("the value behind a storage line that is wrong otherwise is dropped") {
   for (const std::string& line : {"set a x 0 3"s, "set a 0 x 3"s, "set a -1 0 3"s, "set a 18446744073709551616 0 3"s,
-                                 "cas a 0 0 3"s, "cas a 0 0 3 x"s, "cas a 0 0 3 -1"s, "set " + kKey251 + " 0 0 3"}) {
+                                  "cas a 0 0 3"s, "cas a 0 0 3 x"s, "cas a 0 0 3 -1"s, "set " + kKey251 + " 0 0 3"}) {
     CHECK_MESSAGE((parse(line + "\r\nget\r\nget b\r\n") == Events{kBadFormatLine, "get b", "end get"}), line);
   }
   CHECK(parse("set a x 0 3 noreply\r\nget\r\nget b\r\n") == Events{"get b", "end get"});
