@@ -203,7 +203,7 @@ NEW_BUGS = [
         "an empty line more than the answer has"),
 ]
 
-_OLD_PATTERNS, _OWN_PATTERNS, _NEW_PATTERNS = ([re.compile(row.pattern, re.MULTILINE) for row in rows if row.pattern]
+OLD_PATTERNS, _OWN_PATTERNS, _NEW_PATTERNS = ([re.compile(row.pattern, re.MULTILINE) for row in rows if row.pattern]
                                                 for rows in (ROWS, OWN_LINES, NEW_BUGS))
 _VALUE = re.compile(rb"(?:(?:set|add|replace|append|prepend|cas) +\S+ +\S+ +\S+|ms +\S+) +(\d{1,10})(?= |\r?\n)")
 
@@ -220,16 +220,15 @@ def command_lines(request):
         yield line
 
 
-def differs(request, patterns=_OLD_PATTERNS):
-    """Whether a line of it is one that 1.6.18 and 1.6.45 may answer differently."""
+# Of lines to which the oracle in use is not to answer as the subject does.
+_PATTERNS = _OWN_PATTERNS + (OLD_PATTERNS if servers.ORACLE_IS_OLD else _NEW_PATTERNS)
+
+
+def differs(request, patterns=_PATTERNS):
+    """Whether a line of it is one that these patterns are about."""
     return any(pattern.search(line) for line in command_lines(request) for pattern in patterns)
 
 
 def comparable(cases):
     """Those that the oracle is to answer as the subject does."""
-    patterns = _OWN_PATTERNS + (_OLD_PATTERNS if servers.ORACLE_IS_OLD else _NEW_PATTERNS)
-
-    def is_alike(case):
-        return not differs(b"".join(case.pieces), patterns) and not differs(case.after or b"", patterns)
-
-    return [case for case in cases if is_alike(case)]
+    return [case for case in cases if not differs(b"".join(case.pieces)) and not differs(case.after or b"")]

@@ -6,6 +6,7 @@ A client that is not installed fails its test: tests/packages/test.txt says what
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
