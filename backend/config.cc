@@ -195,6 +195,12 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
      .measured_by = "nothing, it is for tests"},
+    {.name = "allow_debugtime",
+     .type = OptionType::kFlag,
+     .default_value = "false",
+     .help = "For tests: clients may move the clock by which items expire, by the command 'debugtime SECONDS'.",
+     .group = OptionGroup::kExpert,
+     .measured_by = "nothing, it is for tests"},
 };
 
 uint32_t auto_partitions(uint64_t memory, uint32_t item_size_max, uint32_t cpus) {
@@ -306,6 +312,7 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   config.memory = options.size("memory");
   config.item_size_max = static_cast<uint32_t>(options.size("item_size_max"));
   config.evict = options.flag("evict");
+  config.allow_debugtime = options.flag("allow_debugtime");
   config.partitions = static_cast<uint32_t>(options.integer("partitions"));
   if (partitions != 0) config.partitions = partitions;
   if (config.partitions == 0) config.partitions = auto_partitions(config.memory, config.item_size_max, cpus);

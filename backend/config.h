@@ -46,6 +46,7 @@ struct Config {
   uint64_t lane_idle_ns = 0;      // resolved: of proxies on this host
   uint64_t far_lane_idle_ns = 0;  // resolved: of proxies elsewhere
   bool park_always = false;
+  bool allow_debugtime = false;
   admin::AdminOption admin;
   std::string log_level;
   std::string log_format;

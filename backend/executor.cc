@@ -294,6 +294,8 @@ Result Executor::admin(const Op& op) {
       return check();
     case op::AdminVerb::kMemoryLimit:
       return answer(set_memory_limit(op.value));
+    case op::AdminVerb::kMoveClock:
+      return answer(move_clock(op.value));
   }
   return answer(ResultCode::kUnsupported);
 }
@@ -321,6 +323,14 @@ void Executor::log_limit(uint64_t before) const {
   static base::LogLimit limit;  // a client can ask for it
   base::log_limited(limit, kMemoryLimitSet, "a client has set the memory limit to {} bytes (cache_memlimit); it was {}",
                     base::field("bytes", memory_), base::field("before", before));
+}
+
+ResultCode Executor::move_clock(std::string_view seconds) {
+  if (!options_.allow_debugtime) return ResultCode::kUnsupported;
+  uint64_t number = 0;
+  if (seconds.size() != sizeof number) return ResultCode::kInvalid;
+  std::memcpy(&number, seconds.data(), sizeof number);
+  return store_->move_clock(number) ? ResultCode::kOk : ResultCode::kInvalid;
 }
 
 // Reads all of the store, so nobody can ask it of a build that is meant to serve.

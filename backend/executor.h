@@ -29,6 +29,7 @@ struct ExecutorOptions {
   uint64_t hash_seed = 0;
   bool populate = false;
   std::string warm_file = {};  // StoreConfig::warm_path
+  bool allow_debugtime = false;
 };
 
 // A partition's part of what a whole backend has; the first few have a byte more.
@@ -81,6 +82,7 @@ class Executor final : public rpc::OpHandler {
   op::Result admin(const op::Op& op);
   op::ResultCode set_memory_limit(std::string_view bytes);
   void log_limit(uint64_t before) const;
+  op::ResultCode move_clock(std::string_view seconds);
   op::Result check();
   bool has_upload_room(const LaneState& lane, uint32_t length) const;
   Upload* find_upload(LaneState& lane, const op::Op& op);

@@ -26,7 +26,8 @@ ExecutorOptions options_of(const Config& config, uint64_t hash_seed, uint32_t pa
           .evict = config.evict,
           .hash_seed = hash_seed,
           .populate = config.populate,
-          .warm_file = config.warm_restart.empty() ? "" : warm_file(config.warm_restart, partition)};
+          .warm_file = config.warm_restart.empty() ? "" : warm_file(config.warm_restart, partition),
+          .allow_debugtime = config.allow_debugtime};
 }
 
 bool exists(const std::string& path) {

@@ -93,12 +93,21 @@ Store::~Store() {
 void Store::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
   if (is_untouched_) mark_in_use();
-  items_.now = static_cast<uint32_t>(config_.clock->unix_seconds());
+  items_.now = static_cast<uint32_t>(static_cast<uint64_t>(config_.clock->unix_seconds()) + moved_);
   if (flush_second_ != 0 && items_.now >= flush_second_) fire_flush();
   if (evictions_.is_watched()) evictions_.forget_if_over(items_.now);
   sweeper_.step();
   limit_.step();
   items_.end_step();
+}
+
+bool Store::move_clock(uint64_t seconds) {
+  EGRET_ASSERT_OWNER(owner_);
+  constexpr uint64_t kLastSecond = UINT32_MAX;
+  if (seconds > kLastSecond - items_.now) return false;
+  moved_ += seconds;
+  begin_pass();
+  return true;
 }
 
 bool Store::idle_step() {

@@ -78,6 +78,8 @@ class Store {
   bool idle_step();
   // Seconds until idle_step() has something to do again, if nothing else happens; kNever: it will not.
   uint32_t upkeep_in_seconds() const;
+  // For tests of expiry: from now on it is so many seconds later than the clock says. False: later than can be stored.
+  bool move_clock(uint64_t seconds);
   static constexpr uint32_t kNever = Sweeper::kNever;
 
   // Ops that will be a batch soon: worth calling while another one is still to be executed. Each with its hash filled
@@ -261,6 +263,7 @@ class Store {
   MemoryLimit limit_;
   Walker walker_;
 
+  uint64_t moved_ = 0;          // seconds, by move_clock()
   uint64_t clock_read_ns_ = 0;  // when begin_pass(now_ns) last read the clock
   uint32_t flush_second_ = 0;   // of the pending flush; 0: none is pending. See flush.cc
   uint32_t start_second_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <iterator>
+#include <utility>
 
 #include "memcache/line.h"
 #include "memcache/number.h"
@@ -22,6 +23,7 @@ constexpr std::string_view kLimitInBytes = "MEMLIMIT_ADJUST_FAILED input value i
 constexpr std::string_view kNoSparePages = "NOSPARE source class has no spare pages\r\n";
 constexpr std::string_view kSameClass = "SAME src and dst class are identical\r\n";
 constexpr std::string_view kBadSlabClass = "BADCLASS invalid src or dst class id\r\n";
+constexpr std::string_view kBadWindow = "CLIENT_ERROR automove window too low or too high\r\n";
 constexpr std::string_view kTooMuchWarm = "ERROR hot and warm pcts must not exceed 80\r\n";
 constexpr std::string_view kBadFactors = "ERROR hot/warm age factors must be greater than 0\r\n";
 
@@ -41,6 +43,11 @@ AdminRequest doing(AdminAction action, std::string_view answer = {}) {
   request.action = action;
   request.answer = answer;
   return request;
+}
+
+// memcached takes a word that is cut short for the first that begins so.
+bool means(std::string_view word, std::string_view name) {
+  return name.starts_with(word);
 }
 
 bool parse_fraction(std::string_view word, double& out) {
@@ -80,38 +87,33 @@ AdminRequest crawl_or_dump(const Line& line, AdminAction action, DumpForm form) 
 }
 
 AdminRequest lru_crawler(const Line& line) {
-  if (line.count == 2 && line.word(1) == "enable") return doing(AdminAction::kEnableCrawler);
-  if (line.count == 2 && line.word(1) == "disable") return doing(AdminAction::kDisableCrawler);
+  if (line.count == 2 && means(line.word(1), "enable")) return doing(AdminAction::kEnableCrawler);
+  if (line.count == 2 && means(line.word(1), "disable")) return doing(AdminAction::kDisableCrawler);
   if (line.count != 3) return answering(kErrorLine);
   const std::string_view what = line.word(1);
-  if (what == "crawl") return crawl_or_dump(line, AdminAction::kCrawl, DumpForm::kMeta);
-  if (what == "metadump") return crawl_or_dump(line, AdminAction::kDump, DumpForm::kMeta);
-  if (what == "mgdump") return crawl_or_dump(line, AdminAction::kDump, DumpForm::kCommands);
+  if (means(what, "crawl")) return crawl_or_dump(line, AdminAction::kCrawl, DumpForm::kMeta);
+  if (means(what, "metadump")) return crawl_or_dump(line, AdminAction::kDump, DumpForm::kMeta);
+  if (means(what, "mgdump")) return crawl_or_dump(line, AdminAction::kDump, DumpForm::kCommands);
   uint32_t number = 0;
   const bool is_number = parse_u32(line.word(2), number);
-  if (what == "tocrawl") return answering(is_number ? kOk : kBadFormat);
-  if (what == "sleep") return answering(!is_number ? kBadFormat : number > kMaxSleep ? kBadSleep : kOk);
+  if (means(what, "tocrawl")) return answering(is_number ? kOk : kBadFormat);
+  if (means(what, "sleep")) return answering(!is_number ? kBadFormat : number > kMaxSleep ? kBadSleep : kOk);
   return answering(kErrorLine);
 }
 
 AdminRequest watch(const Line& line) {
-  constexpr std::array<std::string_view, 5> kSilent{"rawcmds", "sysevents", "proxyreqs", "proxyevents", "proxyuser"};
+  // In memcached's order, which counts for words that are cut short. Who has no bit says nothing here.
+  constexpr std::pair<std::string_view, uint16_t> kStreams[] = {
+      {"rawcmds", 0},   {"evictions", kEvictions},         {"fetchers", kFetchers}, {"mutations", kMutations},
+      {"sysevents", 0}, {"connevents", kConnectionEvents}, {"proxyreqs", 0},        {"proxyevents", 0},
+      {"proxyuser", 0}, {"deletions", kDeletions},
+  };
   AdminRequest request = doing(AdminAction::kWatch, kOk);
   for (size_t i = 1; i < line.count; ++i) {
-    const std::string_view word = line.word(i);
-    if (word == "fetchers") {
-      request.streams |= kFetchers;
-    } else if (word == "mutations") {
-      request.streams |= kMutations;
-    } else if (word == "evictions") {
-      request.streams |= kEvictions;
-    } else if (word == "connevents") {
-      request.streams |= kConnectionEvents;
-    } else if (word == "deletions") {
-      request.streams |= kDeletions;
-    } else if (std::find(kSilent.begin(), kSilent.end(), word) == kSilent.end()) {
-      return answering(kErrorLine);
-    }
+    const auto* const stream =
+        std::ranges::find_if(kStreams, [&](const auto& row) { return means(line.word(i), row.first); });
+    if (stream == std::end(kStreams)) return answering(kErrorLine);
+    request.streams |= stream->second;
   }
   if (line.count == 1) request.streams = kFetchers;
   return request;
@@ -119,11 +121,11 @@ AdminRequest watch(const Line& line) {
 
 AdminRequest cache_memlimit(const Line& line) {
   uint32_t megabytes = 0;
-  if ((line.count != 2 && line.count != 3) || !parse_u32(line.word(1), megabytes)) return answering(kErrorLine);
+  if (line.count < 2 || !parse_u32(line.word(1), megabytes)) return answering(kErrorLine);
   if (megabytes < kLeastMegabytes) return answering(kLimitTooSmall);
   if (megabytes > kMostMegabytes) return answering(kLimitInBytes);
   AdminRequest request = doing(AdminAction::kMemoryLimit, kOk);
-  request.bytes = uint64_t{megabytes} << 20;
+  request.number = uint64_t{megabytes} << 20;
   return request;
 }
 
@@ -136,16 +138,26 @@ AdminRequest slabs_reassign(const Line& line) {
   return answering(exists(from) && exists(to) ? kNoSparePages : kBadSlabClass);
 }
 
-AdminRequest slabs(const Line& line) {
-  if (line.count == 4 && line.word(1) == "reassign") return slabs_reassign(line);
-  if (line.count < 3 || line.word(1) != "automove") return answering(kErrorLine);
-  if (line.word(2) == "ratio") {
+AdminRequest slabs_automove(const Line& line) {
+  constexpr uint32_t kLeastWindow = 3;
+  constexpr uint32_t kMostWindow = 1800;
+  const std::string_view what = line.word(2);
+  uint32_t number = 0;
+  if (means(what, "ratio") || means(what, "freeratio")) {
     double ratio = 0;
     return answering(line.count > 3 && parse_fraction(line.word(3), ratio) ? kOk : kErrorLine);
   }
-  uint32_t level = 0;
-  if (!parse_u32(line.word(2), level)) return answering(kBadFormat);
-  return answering(level <= 2 ? kOk : kErrorLine);
+  if (means(what, "window")) {
+    if (line.count < 4 || !parse_u32(line.word(3), number)) return answering(kBadFormat);
+    return answering(number >= kLeastWindow && number <= kMostWindow ? kOk : kBadWindow);
+  }
+  if (!parse_u32(what, number)) return answering(kBadFormat);
+  return answering(number <= 2 ? kOk : kErrorLine);
+}
+
+AdminRequest slabs(const Line& line) {
+  if (line.count == 4 && means(line.word(1), "reassign")) return slabs_reassign(line);
+  return line.count >= 3 && means(line.word(1), "automove") ? slabs_automove(line) : answering(kErrorLine);
 }
 
 AdminRequest lru_tune(const Line& line) {
@@ -153,8 +165,8 @@ AdminRequest lru_tune(const Line& line) {
   uint32_t warm = 0;
   double hot_factor = 0;
   double warm_factor = 0;
-  if (line.count < 6 || !parse_u32(line.word(2), hot) || !parse_u32(line.word(3), warm) ||
-      !parse_fraction(line.word(4), hot_factor) || !parse_fraction(line.word(5), warm_factor)) {
+  if (!parse_u32(line.word(2), hot) || !parse_u32(line.word(3), warm) || !parse_fraction(line.word(4), hot_factor) ||
+      !parse_fraction(line.word(5), warm_factor)) {
     return answering(kErrorLine);
   }
   if (hot + warm > 80) return answering(kTooMuchWarm);
@@ -162,33 +174,36 @@ AdminRequest lru_tune(const Line& line) {
 }
 
 AdminRequest lru(const Line& line) {
-  if (line.count < 2) return answering(kErrorLine);
-  const std::string_view what = line.word(1);
-  if (what == "tune") return lru_tune(line);
   if (line.count < 3) return answering(kErrorLine);
+  const std::string_view what = line.word(1);
   const std::string_view how = line.word(2);
+  if (means(what, "tune") && line.count >= 6) return lru_tune(line);
+  if (means(what, "mode")) return answering(means(how, "flat") || means(how, "segmented") ? kOk : kErrorLine);
   int32_t ttl = 0;
-  const bool valid = what == "mode" ? how == "flat" || how == "segmented" : what == "temp_ttl" && parse_i32(how, ttl);
-  return answering(valid ? kOk : kErrorLine);
+  return answering(means(what, "temp_ttl") && parse_i32(how, ttl) ? kOk : kErrorLine);
 }
 
 AdminRequest extstore(const Line& line) {
-  constexpr std::array<std::string_view, 8> kNumbers{"item_size",     "item_age",   "low_ttl",   "recache_rate",
-                                                     "compact_under", "drop_under", "max_sleep", "drop_unread"};
+  constexpr std::array<std::string_view, 9> kNumbers{"item_size",    "item_age",      "low_ttl",
+                                                     "recache_rate", "compact_under", "drop_under",
+                                                     "max_sleep",    "max_frag",      "drop_unread"};
   if (line.count < 3) return answering(kErrorLine);
   const std::string_view what = line.word(1);
   uint32_t number = 0;
   uint32_t second = 0;
+  if (means(what, "free_memchunks") && line.count > 3) {
+    const bool valid = parse_u32(line.word(2), number) && parse_u32(line.word(3), second) && number < kSlabClasses;
+    return answering(valid ? kOk : kErrorLine);
+  }
+  const auto* const name = std::ranges::find_if(kNumbers, [&](std::string_view each) { return means(what, each); });
+  if (name == kNumbers.end()) return answering(kErrorLine);
   double fraction = 0;
-  bool valid = std::find(kNumbers.begin(), kNumbers.end(), what) != kNumbers.end() && parse_u32(line.word(2), number);
-  if (what == "max_frag") valid = parse_fraction(line.word(2), fraction);
-  if (what == "free_memchunks" && line.count > 3)
-    valid = parse_u32(line.word(2), number) && parse_u32(line.word(3), second) && number < kSlabClasses;
+  const bool valid = *name == "max_frag" ? parse_fraction(line.word(2), fraction) : parse_u32(line.word(2), number);
   return answering(valid ? kOk : kErrorLine);
 }
 
 AdminRequest shutdown(const Line& line) {
-  const bool valid = line.count == 1 || (line.count == 2 && line.word(1) == "graceful");
+  const bool valid = line.count == 1 || (line.count == 2 && means(line.word(1), "graceful"));
   return doing(AdminAction::kShutdown, valid ? std::string_view{} : kBadShutdown);
 }
 
@@ -196,20 +211,27 @@ AdminRequest refresh_certs(const Line&) {
   return doing(AdminAction::kRefreshCertificates, kOk);
 }
 
+AdminRequest debugtime(const Line& line) {
+  constexpr size_t kMaxDigits = 10;
+  AdminRequest request = doing(AdminAction::kMoveClock, kOk);
+  const bool valid = line.count > 1 && line.words[1].size <= kMaxDigits && parse_u64(line.word(1), request.number);
+  return valid ? request : answering(kErrorLine);
+}
+
 struct AdminCommand {
   std::string_view word;
   AdminRequest (*parse)(const Line& line);
-  bool may_be_silent;  // memcached minds noreply
 };
 constexpr AdminCommand kCommands[] = {
-    {"lru_crawler", lru_crawler, false},
-    {"watch", watch, true},
-    {"cache_memlimit", cache_memlimit, true},
-    {"slabs", slabs, false},  // but for automove
-    {"lru", lru, true},
-    {"extstore", extstore, true},
-    {"shutdown", shutdown, false},
-    {"refresh_certs", refresh_certs, true},
+    {"lru_crawler", lru_crawler},
+    {"watch", watch},
+    {"cache_memlimit", cache_memlimit},
+    {"slabs", slabs},
+    {"lru", lru},
+    {"extstore", extstore},
+    {"shutdown", shutdown},
+    {"debugtime", debugtime},
+    {"refresh_certs", refresh_certs},
 };
 
 // Null: none.
@@ -232,8 +254,7 @@ AdminRequest parse_admin(std::string_view text) {
   const AdminCommand* const command = line.count > 0 ? command_of(line.word(0)) : nullptr;
   if (command == nullptr) return answering(kErrorLine);
   AdminRequest request = command->parse(line);
-  const bool automove = line.word(0) == "slabs" && line.count > 2 && line.word(1) == "automove";
-  request.noreply = line.noreply() && (command->may_be_silent || automove);
+  request.noreply = line.noreply() && line.word(0) != "watch";  // to which it is a stream that nobody knows
   return request;
 }
 
@@ -249,9 +270,10 @@ AdminRequest parse_cachedump(std::string_view size_class, std::string_view items
 }
 
 AdminRequest parse_detail(std::string_view what) {
-  if (what == "on") return doing(AdminAction::kDetailOn, kOk);
-  if (what == "off") return doing(AdminAction::kDetailOff, kOk);
-  if (what == "dump") return doing(AdminAction::kDetailDump);
+  if (what.empty()) return answering(kStatsDetailUsage);
+  if (means(what, "on")) return doing(AdminAction::kDetailOn, kOk);
+  if (means(what, "off")) return doing(AdminAction::kDetailOff, kOk);
+  if (means(what, "dump")) return doing(AdminAction::kDetailDump);
   return answering(kStatsDetailUsage);
 }
 

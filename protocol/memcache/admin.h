@@ -18,7 +18,8 @@ enum class AdminAction : uint8_t {
   kDisableCrawler,
   kCrawl,        // `answer`, if the crawler is enabled
   kDump,         // `form`, `classes`; if the crawler is enabled, but for kItems
-  kMemoryLimit,  // `bytes`, of all backends together
+  kMemoryLimit,  // `number` bytes, of all backends together
+  kMoveClock,    // debugtime: `number` seconds on
   kWatch,        // `streams`
   kShutdown,
   kRefreshCertificates,
@@ -51,7 +52,7 @@ struct AdminRequest {
   DumpForm form = DumpForm::kMeta;
   uint16_t streams = 0;     // of WatchStream
   uint32_t most_items = 0;  // kItems; 0: no limit
-  uint64_t bytes = 0;
+  uint64_t number = 0;
   std::string_view answer;  // static
   std::bitset<kShownClasses> classes;
 };
@@ -67,9 +68,11 @@ inline constexpr std::string_view kCrawlerBusy = "BUSY currently processing craw
 inline constexpr std::string_view kCrawlerRuns = "ERROR failed to start lru crawler thread\r\n";
 inline constexpr std::string_view kCrawlerDoesNotRun = "ERROR failed to stop lru crawler thread\r\n";
 inline constexpr std::string_view kDumpNotAllowed = "ERROR metadump not allowed\r\n";
+inline constexpr std::string_view kKeyDumpNotAllowed = "ERROR key dump not allowed\r\n";
 inline constexpr std::string_view kCachedumpNotAllowed = "CLIENT_ERROR stats cachedump not allowed\r\n";
 inline constexpr std::string_view kWatchPipelined = "ERROR cannot pipeline other commands before watch\r\n";
 inline constexpr std::string_view kDumpPipelined = "ERROR cannot pipeline other commands before metadump\r\n";
+inline constexpr std::string_view kKeyDumpPipelined = "ERROR cannot pipeline other commands before mgdump\r\n";
 inline constexpr std::string_view kWatchNotAllowed = "CLIENT_ERROR watch commands not allowed\r\n";
 inline constexpr std::string_view kTooManyWatchers = "WATCHER_TOO_MANY log watcher limit reached\r\n";
 inline constexpr std::string_view kMetaEnd = "EN\r\n";

@@ -19,7 +19,7 @@ void cut_words(Line& line) {
   line.count = 0;
   while (line.count < Line::kMaxWords) {
     p = skip_spaces(p, end);
-    if (p == end || *p == '\0') break;
+    if (p == end) break;
     const char* const word_end = find_word_end(p, end);
     line.words[line.count++] = {p, static_cast<size_t>(word_end - p)};
     p = word_end;

@@ -25,7 +25,9 @@ struct Line {
 
   std::string_view word(size_t i) const { return words[i].view(); }
   std::string_view last() const { return words[count - 1].view(); }
-  bool noreply() const { return last() == "noreply"; }
+  bool noreply() const { return count > 0 && last() == "noreply"; }
+  // Whether nothing stands before the first word.
+  bool begins_with_word() const { return count > 0 && words[0].data == input.data(); }
   // From word `i` to the end of the last one.
   std::string_view from_word(size_t i) const {
     const Word& end = words[count - 1];
@@ -42,9 +44,9 @@ constexpr uint64_t pack(std::string_view word) {
   return packed;
 }
 
-// Words are ended by a space. So is, in memcached's eyes, the line by a NUL, but that is the rarer case.
+// Words are parted by spaces only; any other byte but the line's end is part of one.
 constexpr bool ends_word(char c) {
-  return c == ' ' || c == '\0' || c == '\n';
+  return c == ' ' || c == '\n';
 }
 const char* skip_spaces(const char* p, const char* end);
 const char* find_word_end(const char* p, const char* end);

@@ -239,6 +239,16 @@ std::string_view read_head(const Line& line, bool sets, Command& out, MetaLine& 
   return {};
 }
 
+// A word that begins with another character than these is no flag, and its line no line of a meta command.
+bool are_flags(const Line& line, size_t first) {
+  for (size_t i = first; i < line.count; ++i) {
+    const char letter = line.words[i].data[0];
+    const bool is_digit = letter >= '0' && letter <= '9';
+    if (!is_digit && (letter < 'A' || letter > 'z')) return false;
+  }
+  return true;
+}
+
 void clear_fields(Command& out) {
   out.mode = op::SetMode::kSet;
   out.client_flags = 0;
@@ -255,7 +265,7 @@ std::string_view read_meaning(char command, const Line& line, Command& out) {
   if (flags.base64 && !flags.has_error && !decode_key(out)) flags.fail(kBadKeyEncoding);
   if (flags.has_error) return flags.error;
   out.quiet = flags.has('q');
-  if (flags.ttl_is_last) out.vivify_exptime = out.exptime;  // what a created item ends with
+  if (flags.ttl_is_last && command != 's') out.vivify_exptime = out.exptime;  // what a created item ends with
   if (command == 's') return read_set(flags, out);
   if (command == 'a') return read_arithmetic(flags, out);
   command == 'd' ? read_delete(flags, out) : read_get(flags, out);
@@ -276,6 +286,10 @@ MetaLine parse_meta(const Line& line, Command& out) {
   out.noreply = false;
   out.quiet = false;
   MetaLine result;
+  if (!are_flags(line, command == 's' ? 3 : 2)) {
+    result.error = kBadFormat;
+    return result;
+  }
   result.error = read_head(line, command == 's', out, result);
   const bool has_key = line.count >= 2;
   if (result.error.empty()) {

@@ -1,6 +1,8 @@
-// Numbers as memcached reads them, which is as C's strtol family does: leading and trailing white space within the
-// word, a sign, a value cut to 32 bits. Locale-free. Each returns false when the word is no such number, `out` being
-// left alone.
+// Numbers as memcached reads them. Each function returns false when the word is no such number, and then leaves `out`
+// alone.
+//
+// Nearly everywhere memcached takes digits only and refuses what does not fit. The flags and the exptime of a storage
+// command it reads by C's strtoul and strtol.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +10,15 @@
 
 namespace egret::memcache {
 
-// Any unsigned 64-bit number. A minus sign is taken if the negated number is below 2^63, as in "-0".
+// Digits, at most 22 (of 32 bits: 11), leading zeros included.
 bool parse_u64(std::string_view word, uint64_t& out);
-
-// As parse_u64, then the low 32 bits: 4294967297 is 1.
 bool parse_u32(std::string_view word, uint32_t& out);
-
-// Any signed 64-bit number, then the low 32 bits: 2147483648 is -2147483648.
+// As before, with a minus sign if there is one. A lone minus sign is 0.
 bool parse_i32(std::string_view word, int32_t& out);
+
+// As C's strtoul and strtol: white space within the word, a sign, any 64-bit number, of which the low 32 bits are
+// taken: 4294967297 is 1. A minus sign is taken of an unsigned number if the negated number is below 2^63.
+bool parse_c_u32(std::string_view word, uint32_t& out);
+bool parse_c_i32(std::string_view word, int32_t& out);
 
 }  // namespace egret::memcache

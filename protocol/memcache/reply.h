@@ -30,10 +30,9 @@ inline constexpr std::string_view kBadCommandLine = "CLIENT_ERROR bad command li
 inline constexpr std::string_view kBadDataChunk = "CLIENT_ERROR bad data chunk\r\n";
 inline constexpr std::string_view kBadExptime = "CLIENT_ERROR invalid exptime argument\r\n";
 inline constexpr std::string_view kBadDelta = "CLIENT_ERROR invalid numeric delta argument\r\n";
-inline constexpr std::string_view kBadDelete =
-    "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 inline constexpr std::string_view kNonNumeric = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 inline constexpr std::string_view kStatsDetailUsage = "CLIENT_ERROR usage: stats detail on|off|dump\r\n";
+inline constexpr std::string_view kStatsDetailNotAllowed = "CLIENT_ERROR stats detail not allowed\r\n";
 inline constexpr std::string_view kBadToken = "CLIENT_ERROR bad token in command line format\r\n";
 inline constexpr std::string_view kDuplicateFlag = "CLIENT_ERROR duplicate flag\r\n";
 inline constexpr std::string_view kInvalidFlag = "CLIENT_ERROR invalid flag\r\n";
@@ -48,9 +47,10 @@ inline constexpr std::string_view kBadArithmeticMode = "CLIENT_ERROR invalid mod
 inline constexpr std::string_view kUnauthenticated = "CLIENT_ERROR unauthenticated\r\n";
 inline constexpr std::string_view kAuthFailure = "CLIENT_ERROR authentication failure\r\n";
 inline constexpr std::string_view kBadTermination = "CLIENT_ERROR bad command line termination\r\n";
+inline constexpr std::string_view kAuthTokenTooLong = "CLIENT_ERROR auth token too long\r\n";
 inline constexpr std::string_view kBadAuthToken = "CLIENT_ERROR bad authentication token format\r\n";
 inline constexpr std::string_view kFlushNotAllowed = "CLIENT_ERROR flush_all not allowed\r\n";
-inline constexpr std::string_view kShutdownNotEnabled = "ERROR: shutdown not enabled\r\n";
+inline constexpr std::string_view kShutdownNotEnabled = "SERVER_ERROR: shutdown not enabled\r\n";
 
 // Lines that tell of the server.
 inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache\r\n";

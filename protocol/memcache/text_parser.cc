@@ -21,7 +21,6 @@ bool retrieval_kind(std::string_view word, CommandKind& kind) {
   if (word.size() < 3 || word.size() > 4) return false;
   switch (pack(word)) {
     case pack("get"):
-    case pack("bget"):  // an old name that memcached still knows
       kind = CommandKind::kGet;
       return true;
     case pack("gets"):
@@ -64,7 +63,7 @@ struct NextWord {
   std::string_view word;  // empty at the end of the line
   size_t start;           // spaces skipped
   size_t end;             // after the word, before what ends it
-  char ended_by;          // ' ', '\n' or NUL; 'x' when the input ends first
+  char ended_by;          // ' ' or '\n'; 'x' when the input ends first
 };
 
 NextWord next_word(std::string_view input) {
@@ -144,14 +143,14 @@ Step TextParser::line(std::string_view input, Command& out) {
   line.input = input;
   line.length = static_cast<size_t>(static_cast<const char*>(found) - begin);
   line.total = line.length + 1;
-  // A line of "\r\n" alone keeps its \r; it makes no difference to the answer, which is ERROR.
-  if (line.length > 1 && begin[line.length - 1] == '\r') --line.length;
+  if (line.length > 0 && begin[line.length - 1] == '\r') --line.length;
   if (line.length > 4 && std::memcmp(begin, "get ", 4) == 0) return retrieval(line, CommandKind::kGet, 3, out);
   cut_words(line);
   return dispatch(line, out);
 }
 
-// No newline yet. memcached lets only retrievals grow beyond kMaxLine; so do we, gat and gats included.
+// No newline yet. memcached lets only retrievals grow beyond kMaxLine; so do we, gat and gats included. One behind
+// spaces may grow, too, although it is none.
 Step TextParser::unfinished_line(std::string_view input, Command& out) {
   constexpr size_t kMaxLeadingSpaces = 100;
   searched_ = std::min(input.size(), limits_.retrieval_line);
@@ -165,31 +164,35 @@ Step TextParser::unfinished_line(std::string_view input, Command& out) {
     return close(input.size(), out);
   }
   if (searched_ < limits_.retrieval_line) return {Event::kNeedMore, 0};
+  if (word != input.data()) {
+    const Step failed = fail(kErrorLine, false, input.size(), out);
+    state_ = State::kSkip;
+    return failed;
+  }
   kind_ = kind;
-  seen_word_ = false;
+  seen_key_ = false;
   done(Event::kNeedMore, 0);
   state_ = has_exptime(kind) ? State::kExptime : State::kKeys;
   return {Event::kNeedMore, static_cast<size_t>(word_end - input.data())};
 }
 
+// memcached takes a line of fewer than four bytes, its end included, for no command whatever it says. Operators'
+// commands may stand behind spaces, all others may not.
 Step TextParser::dispatch(Line& line, Command& out) {
-  if (line.count == 0 || line.words[0].size < 2) return fail(kErrorLine, false, line.total, out);
-  const std::string_view word = line.word(0);
-  if (word.size() > 8) {
-    if (word == "flush_all") return flush_all(line, out);
-    if (word == "verbosity") return verbosity(line, out);
-    return unknown(line, out);
-  }
+  constexpr size_t kShortestLine = 4;
+  if (line.total < kShortestLine) return fail(kBadFormat, false, line.total, out);
+  const std::string_view word = line.count > 0 ? line.word(0) : std::string_view{};
+  // pack() does not tell a word from one with a NUL behind it.
+  if (!line.begins_with_word() || word.size() > 8 || word.back() == '\0') return other(line, out);
   switch (pack(word)) {
     case pack("get"):
+      return retrieval(line, CommandKind::kGet, 3, out);
     case pack("gets"):
+      return retrieval(line, CommandKind::kGets, 4, out);
     case pack("gat"):
     case pack("gats"):
-    case pack("bget"): {
-      CommandKind kind{};
-      retrieval_kind(word, kind);
-      return retrieval(line, kind, static_cast<size_t>(word.data() + word.size() - line.input.data()), out);
-    }
+      if (line.count < 3) return fail(kBadFormat, false, line.total, out);
+      return retrieval(line, word.size() == 3 ? CommandKind::kGat : CommandKind::kGats, word.size(), out);
     case pack("set"):
       return storage(line, CommandKind::kSet, out);
     case pack("add"):
@@ -212,6 +215,8 @@ Step TextParser::dispatch(Line& line, Command& out) {
       return touch(line, out);
     case pack("stats"):
       return stats(line, out);
+    case pack("watch"):
+      return admin(line, out);
     case pack("version"):
       return plain(line, CommandKind::kVersion, out);
     case pack("quit"):
@@ -226,7 +231,7 @@ Step TextParser::dispatch(Line& line, Command& out) {
       out.dialect = Dialect::kMeta;
       return plain(line, CommandKind::kNoop, out);
     default:
-      return unknown(line, out);
+      return other(line, out);
   }
 }
 
@@ -238,29 +243,31 @@ Step TextParser::retrieval(const Line& line, CommandKind kind, size_t word_end, 
     return fail(kBadFormat, false, line.total, out);
   }
   kind_ = kind;
-  seen_word_ = false;
+  seen_key_ = false;
   done(Event::kNeedMore, 0);
   state_ = has_exptime(kind) ? State::kExptime : State::kKeys;
   const Step first = step(line.input.substr(word_end), out);
   return {first.event, first.consumed + word_end};
 }
 
+// Once the value's length is known, whatever else is wrong with the line, the value is not taken for commands.
 Step TextParser::storage(const Line& line, CommandKind kind, Command& out) {
-  const size_t words = kind == CommandKind::kCas ? 6 : 5;
-  if (line.count != words && line.count != words + 1) return fail(kErrorLine, false, line.total, out);
-  const bool noreply = line.noreply();
-  int32_t exptime = 0;
   int32_t length = 0;
-  if (line.words[1].size > kMaxKeyLength || !parse_u32(line.word(2), out.client_flags) ||
-      !parse_i32(line.word(3), exptime) || !parse_i32(line.word(4), length) ||
-      (kind == CommandKind::kCas && !parse_u64(line.word(5), out.cas)) || length < 0 || length > INT32_MAX - 2) {
-    return fail(kBadFormat, noreply, line.total, out);
+  if (line.count < 5 || !parse_i32(line.word(4), length) || length < 0 || length > INT32_MAX - 2) {
+    return fail(kBadFormat, false, line.total, out);
+  }
+  const bool noreply = line.noreply();
+  out.value_length = static_cast<uint32_t>(length);
+  int32_t exptime = 0;
+  if (line.words[1].size > kMaxKeyLength || !parse_c_u32(line.word(2), out.client_flags) ||
+      !parse_c_i32(line.word(3), exptime) ||
+      (kind == CommandKind::kCas && (line.count < 6 || !parse_u64(line.word(5), out.cas)))) {
+    return fail_with_value(kBadFormat, noreply, line, out);
   }
   out.kind = kind;
   out.noreply = noreply;
   out.key = line.word(1);
   out.exptime = exptime;
-  out.value_length = static_cast<uint32_t>(length);
   return value_of(line, out);
 }
 
@@ -292,7 +299,7 @@ Step TextParser::stored_value(const Line& line, Command& out) {
 }
 
 Step TextParser::arithmetic(const Line& line, CommandKind kind, Command& out) {
-  if (line.count != 3 && line.count != 4) return fail(kErrorLine, false, line.total, out);
+  if (line.count < 3) return fail(kBadFormat, false, line.total, out);
   out.noreply = line.noreply();
   if (line.words[1].size > kMaxKeyLength) return fail(kBadFormat, out.noreply, line.total, out);
   if (!parse_u64(line.word(2), out.delta)) return fail(kBadDelta, out.noreply, line.total, out);
@@ -301,16 +308,9 @@ Step TextParser::arithmetic(const Line& line, CommandKind kind, Command& out) {
   return done(Event::kCommand, line.total);
 }
 
-// "delete <key> [0] [noreply]": the 0 is a hold time that memcached gave up long ago.
 Step TextParser::remove(const Line& line, Command& out) {
-  if (line.count < 2 || line.count > 4) return fail(kErrorLine, false, line.total, out);
-  out.noreply = false;
-  if (line.count > 2) {
-    const bool zero = line.word(2) == "0";
-    out.noreply = line.noreply();
-    const bool valid = line.count == 3 ? zero || out.noreply : zero && out.noreply;
-    if (!valid) return fail(kBadDelete, out.noreply, line.total, out);
-  }
+  if (line.count < 2) return fail(kBadFormat, false, line.total, out);
+  out.noreply = line.noreply();
   if (line.words[1].size > kMaxKeyLength) return fail(kBadFormat, out.noreply, line.total, out);
   out.kind = CommandKind::kDelete;
   out.key = line.word(1);
@@ -318,7 +318,7 @@ Step TextParser::remove(const Line& line, Command& out) {
 }
 
 Step TextParser::touch(const Line& line, Command& out) {
-  if (line.count != 3 && line.count != 4) return fail(kErrorLine, false, line.total, out);
+  if (line.count < 3) return fail(kBadFormat, false, line.total, out);
   out.noreply = line.noreply();
   if (line.words[1].size > kMaxKeyLength) return fail(kBadFormat, out.noreply, line.total, out);
   int32_t exptime = 0;
@@ -330,7 +330,6 @@ Step TextParser::touch(const Line& line, Command& out) {
 }
 
 Step TextParser::flush_all(const Line& line, Command& out) {
-  if (line.count > 3) return fail(kErrorLine, false, line.total, out);
   out.noreply = line.noreply();
   int32_t delay = 0;
   if (line.count != (out.noreply ? 2 : 1) && !parse_i32(line.word(1), delay)) {
@@ -342,10 +341,9 @@ Step TextParser::flush_all(const Line& line, Command& out) {
 }
 
 Step TextParser::verbosity(const Line& line, Command& out) {
-  if (line.count != 2 && line.count != 3) return fail(kErrorLine, false, line.total, out);
   out.noreply = line.noreply();
   uint32_t level = 0;
-  if (!parse_u32(line.word(1), level)) return fail(kBadFormat, out.noreply, line.total, out);
+  if (line.count < 2 || !parse_u32(line.word(1), level)) return fail(kBadFormat, out.noreply, line.total, out);
   out.kind = CommandKind::kVerbosity;
   out.delta = level;
   return done(Event::kCommand, line.total);
@@ -359,34 +357,32 @@ Step TextParser::stats(const Line& line, Command& out) {
   return plain(line, CommandKind::kStats, out);
 }
 
-// A line whose flags are wrong has a value all the same, which must not be taken for commands.
 Step TextParser::meta(const Line& line, Command& out) {
   const MetaLine parsed = parse_meta(line, out);
   if (!parsed.error.empty()) {
-    const Step failed = fail(parsed.error, false, line.total, out);
-    if (parsed.has_value_length) {
-      left_ = size_t{out.value_length} + 2;
-      state_ = State::kSwallow;
-    }
-    return failed;
+    if (parsed.has_value_length) return fail_with_value(parsed.error, false, line, out);
+    return fail(parsed.error, false, line.total, out);
   }
   if (out.kind == CommandKind::kMetaSet) return value_of(line, out);
   const bool reads_value = out.kind == CommandKind::kMetaGet && (out.options & op::kNoValue) == 0;
   return done(reads_value ? Event::kKey : Event::kCommand, line.total);
 }
 
-// Operators' commands, which are read when their turn comes, and what nobody knows.
-// memcached hangs up on a web browser, unless the first letter of its word made it look among its own commands.
-Step TextParser::unknown(const Line& line, Command& out) {
-  constexpr std::string_view kOwnLetters = "gsacidt";
+// Operators' commands, and what nobody knows. memcached hangs up on a web browser.
+Step TextParser::other(const Line& line, Command& out) {
+  if (line.count == 0) return fail(kErrorLine, false, line.total, out);
   const std::string_view word = line.word(0);
-  if (is_admin_word(word)) {
-    out.echo = line.from_word(0);
-    return plain(line, CommandKind::kAdmin, out);
-  }
-  const bool looked_up = kOwnLetters.find(word[0]) != kOwnLetters.npos || (word[0] == 'm' && word.size() == 2);
-  if (!looked_up && line.last().starts_with("HTTP/")) return close(line.total, out);
-  return fail(kErrorLine, false, line.total, out);
+  if (word == "flush_all") return flush_all(line, out);
+  if (word == "verbosity") return verbosity(line, out);
+  if (word != "watch" && is_admin_word(word)) return admin(line, out);
+  if (line.count > 1 && line.last().starts_with("HTTP/")) return close(line.total, out);
+  return fail(kErrorLine, line.noreply(), line.total, out);
+}
+
+// Read when its turn comes.
+Step TextParser::admin(const Line& line, Command& out) {
+  out.echo = line.from_word(0);
+  return plain(line, CommandKind::kAdmin, out);
 }
 
 // --- Retrieval lines, after their command word. The newline need not have arrived.
@@ -396,11 +392,10 @@ Step TextParser::exptime(std::string_view input, Command& out) {
   if (next.ended_by == 'x' && next.word.size() < kHopelessWord) return {Event::kNeedMore, next.start};
   const bool ok = parse_i32(next.word, exptime_);
   if (ok && next.ended_by != 'x') {
-    seen_word_ = true;
     state_ = State::kKeys;
     return {Event::kNeedMore, next.end};
   }
-  const Step failed = fail(next.word.empty() ? kErrorLine : kBadExptime, false, next.end, out);
+  const Step failed = fail(next.word.empty() ? kBadFormat : kBadExptime, false, next.end, out);
   state_ = State::kSkip;
   return failed;
 }
@@ -414,7 +409,7 @@ Step TextParser::keys(std::string_view input, Command& out) {
   }
   if (next.ended_by == 'x') return {Event::kNeedMore, next.start};
   if (!next.word.empty()) {
-    seen_word_ = true;
+    seen_key_ = true;
     out.kind = kind_;
     out.dialect = Dialect::kClassic;
     out.noreply = false;
@@ -433,7 +428,7 @@ Step TextParser::tail(std::string_view input, Command& out) {
 }
 
 Step TextParser::end_of_keys(size_t consumed, Command& out) {
-  if (!seen_word_) return fail(kErrorLine, false, consumed, out);
+  if (!seen_key_) return fail(kBadFormat, false, consumed, out);
   out.kind = kind_;
   out.noreply = false;
   return done(Event::kEndOfKeys, consumed);
@@ -488,6 +483,14 @@ Step TextParser::fail(std::string_view error, bool noreply, size_t consumed, Com
   if (noreply) return done(Event::kNeedMore, consumed);
   out.error = error;
   return done(Event::kError, consumed);
+}
+
+// The value that follows the line is dropped unseen.
+Step TextParser::fail_with_value(std::string_view error, bool noreply, const Line& line, Command& out) {
+  const Step failed = fail(error, noreply, line.total, out);
+  left_ = size_t{out.value_length} + 2;
+  state_ = State::kSwallow;
+  return failed;
 }
 
 Step TextParser::close(size_t consumed, Command& out) {

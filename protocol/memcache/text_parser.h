@@ -66,19 +66,21 @@ class TextParser {
   Step verbosity(const Line& line, Command& out);
   Step stats(const Line& line, Command& out);
   Step meta(const Line& line, Command& out);
-  Step unknown(const Line& line, Command& out);
+  Step other(const Line& line, Command& out);
+  Step admin(const Line& line, Command& out);
 
   // Ends of a command: the line (and what `consumed` says beyond it) is used up.
   Step done(Event event, size_t consumed);
   Step plain(const Line& line, CommandKind kind, Command& out);
   Step fail(std::string_view error, bool noreply, size_t consumed, Command& out);
+  Step fail_with_value(std::string_view error, bool noreply, const Line& line, Command& out);
   Step close(size_t consumed, Command& out);
   Step end_of_keys(size_t consumed, Command& out);
 
   Limits limits_;
   State state_ = State::kLine;
   CommandKind kind_ = CommandKind::kGet;  // of the retrieval being read
-  bool seen_word_ = false;                // the retrieval line has a word after the command word
+  bool seen_key_ = false;                 // the retrieval line has a key
   int32_t exptime_ = 0;                   // of the gat being read
   size_t searched_ = 0;                   // bytes of the unfinished line known to hold no newline
   size_t needed_ = 0;                     // less input than this is not worth looking at again

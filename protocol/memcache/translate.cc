@@ -1,5 +1,6 @@
 #include "memcache/translate.h"
 
+#include "memcache/admin.h"
 #include "memcache/reply.h"
 
 namespace egret::memcache {
@@ -121,25 +122,29 @@ op::Op to_op(const Command& command) {
 StatsRequest stats_request(const Command& command) {
   if (command.argument_count == 0) return {StatsTopic::kGeneral, {}};
   const std::string_view topic = command.arguments[0];
-  if (topic == "reset") return {StatsTopic::kReset, {}};
-  if (topic == "settings") return {StatsTopic::kSettings, {}};
+  // Some words may be cut short in a line; memcached looks for them in this order.
+  const auto is = [&](std::string_view name) {
+    return command.dialect == Dialect::kBinary ? topic == name : name.starts_with(topic);
+  };
+  if (is("reset")) return {StatsTopic::kReset, {}};
+  if (is("detail")) {
+    const bool has_what =
+        command.argument_count >= 2 && parse_detail(command.arguments[1]).action != AdminAction::kAnswer;
+    return has_what ? StatsRequest{StatsTopic::kDetail, {}} : StatsRequest{StatsTopic::kUnknown, kStatsDetailUsage};
+  }
+  if (is("settings")) return {StatsTopic::kSettings, {}};
+  if (is("cachedump")) {
+    if (command.argument_count < 3) return {StatsTopic::kUnknown, kBadCommandLine};
+    return {StatsTopic::kCachedump, {}};
+  }
+  if (is("conns")) return {StatsTopic::kConns, {}};
+  if (is("extstore")) return {StatsTopic::kExtstore, {}};
   if (topic == "egret" && command.argument_count > 1 && command.arguments[1] == "check")
     return {StatsTopic::kCheck, {}};
   if (topic == "egret") return {StatsTopic::kEgret, {}};
   if (topic == "items") return {StatsTopic::kItems, {}};
   if (topic == "slabs") return {StatsTopic::kSlabs, {}};
   if (topic == "sizes") return {StatsTopic::kSizes, {}};
-  if (topic == "conns") return {StatsTopic::kConns, {}};
-  if (topic == "detail") {
-    const std::string_view what = command.arguments[1];
-    if (command.argument_count >= 2 && (what == "on" || what == "off" || what == "dump"))
-      return {StatsTopic::kDetail, {}};
-    return {StatsTopic::kUnknown, kStatsDetailUsage};
-  }
-  if (topic == "cachedump") {
-    if (command.argument_count < 3) return {StatsTopic::kUnknown, kBadCommandLine};
-    return {StatsTopic::kCachedump, {}};
-  }
   return {StatsTopic::kUnknown, kErrorLine};
 }
 

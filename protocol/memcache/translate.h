@@ -30,6 +30,7 @@ enum class StatsTopic : uint8_t {
   kConns,      // stats conns
   kDetail,     // stats detail on|off|dump: arguments[1] says which
   kCachedump,  // stats cachedump <slab> <limit>
+  kExtstore,   // stats extstore: there is none to tell of
   kUnknown,    // `error` is the answer
 };
 struct StatsRequest {

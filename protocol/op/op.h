@@ -48,6 +48,9 @@ enum class AdminVerb : uint8_t {
   // `value`: a number (8 bytes, little-endian) of bytes, which becomes the memory limit of the whole backend.
   // kOutOfMemory: it cannot.
   kMemoryLimit = 3,
+  // For tests, where the backend allows it (else kUnsupported): the clock by which items expire goes forward by `value`
+  // seconds, a number as of kMemoryLimit. kInvalid: beyond the last second that an item can expire in.
+  kMoveClock = 4,
 };
 
 // Option bits, one namespace for all ops. Wire format.

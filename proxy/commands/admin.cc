@@ -14,6 +14,27 @@ using memcache::AdminAction;
 using memcache::AdminRequest;
 using memcache::DumpForm;
 
+namespace {
+
+std::string_view pipelined_line(const AdminRequest& request) {
+  if (request.action == AdminAction::kWatch) return memcache::kWatchPipelined;
+  return request.form == DumpForm::kCommands ? memcache::kKeyDumpPipelined : memcache::kDumpPipelined;
+}
+
+std::string_view not_allowed_line(DumpForm form) {
+  switch (form) {
+    case DumpForm::kMeta:
+      return memcache::kDumpNotAllowed;
+    case DumpForm::kCommands:
+      return memcache::kKeyDumpNotAllowed;
+    case DumpForm::kItems:
+      break;
+  }
+  return memcache::kCachedumpNotAllowed;
+}
+
+}  // namespace
+
 AdminCommands::~AdminCommands() {
   if (dump_ == nullptr) return;
   client_.worker.proxy.admin.is_dumping = false;
@@ -23,8 +44,7 @@ AdminCommands::~AdminCommands() {
 Outcome AdminCommands::act(const AdminRequest& request, Barriers& barriers) {
   client_.command.noreply = request.noreply;
   if (is_pipelined(request)) {
-    client_.replies.push_text(request.action == AdminAction::kWatch ? memcache::kWatchPipelined
-                                                                    : memcache::kDumpPipelined);
+    client_.replies.push_text(pipelined_line(request));
     return Outcome::kDone;
   }
   if (!client_.replies.empty()) return Outcome::kWaitForAnswer;
@@ -33,7 +53,10 @@ Outcome AdminCommands::act(const AdminRequest& request, Barriers& barriers) {
     case AdminAction::kDump:
       return begin_dump(request);
     case AdminAction::kMemoryLimit:
-      return barriers.set_memory_limit(request.bytes);
+      // Backends have equal parts of it, as `limit_maxbytes` is the sum of theirs.
+      return barriers.tell_all(op::AdminVerb::kMemoryLimit, request.number / client_.worker.pool.sessions().size());
+    case AdminAction::kMoveClock:
+      return barriers.tell_all(op::AdminVerb::kMoveClock, request.number);
     case AdminAction::kWatch:
       return begin_watch(request.streams);
     case AdminAction::kShutdown:
@@ -75,9 +98,7 @@ Outcome AdminCommands::begin_dump(const AdminRequest& request) {
   AdminState& state = client_.worker.proxy.admin;
   const bool is_crawl = request.form != DumpForm::kItems;
   if (is_crawl && !state.crawler_is_enabled) return line(memcache::kCrawlerDisabled);
-  if (!client_.config->allow_dump) {
-    return line(is_crawl ? memcache::kDumpNotAllowed : memcache::kCachedumpNotAllowed);
-  }
+  if (!client_.config->allow_dump) return line(not_allowed_line(request.form));
   if (state.is_dumping.exchange(true)) return line(memcache::kCrawlerBusy);
   dump_ = new Dump(client_.worker.pool, request, client_.output, *this);
   dump_->go_on();

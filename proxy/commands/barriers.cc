@@ -52,10 +52,10 @@ Outcome Barriers::flush_all() {
   return start(memcache::to_op(client_.command));
 }
 
-Outcome Barriers::set_memory_limit(uint64_t bytes) {
-  const uint64_t part = bytes / client_.worker.pool.sessions().size();
-  Op op = admin_op(op::AdminVerb::kMemoryLimit);
-  op.value = {reinterpret_cast<const char*>(&part), sizeof part};
+Outcome Barriers::tell_all(op::AdminVerb verb, uint64_t number) {
+  verb_ = verb;
+  Op op = admin_op(verb);
+  op.value = {reinterpret_cast<const char*>(&number), sizeof number};
   return start(op);
 }
 
@@ -89,6 +89,8 @@ Outcome Barriers::stats(AdminCommands& admin) {
       return start(stats_op(op::StatGroup::kSizeClasses));
     case StatsTopic::kEgret:
       return report(lanes_report(client_.worker.proxy));
+    case StatsTopic::kExtstore:
+      return report(memcache::kEnd);
     case StatsTopic::kDetail:
       return detail(admin);
     case StatsTopic::kConns:
@@ -102,6 +104,7 @@ Outcome Barriers::stats(AdminCommands& admin) {
 }
 
 Outcome Barriers::detail(AdminCommands& admin) {
+  if (!client_.config->allow_dump) return report(memcache::kStatsDetailNotAllowed);
   const std::string_view word = client_.command.arguments[1];
   if (!client_.parser.is_binary()) return admin.act(memcache::parse_detail(word), *this);
   if (word != "dump") client_.worker.proxy.admin.prefixes.turn(word == "on");
@@ -117,12 +120,15 @@ void Barriers::on_fan_out(const pool::FanOut& fan_out) {
   fan_out_ = nullptr;
   client_.observer.on_resumable();
   if (client_.command.kind == CommandKind::kFlushAll) return answer(client_, fan_out.failure());
-  if (client_.command.kind == CommandKind::kAdmin) return on_limit_set(fan_out.failure());
+  if (client_.command.kind == CommandKind::kAdmin) return on_all_told(fan_out.failure());
   answer_report(client_, report_on(fan_out));
 }
 
-void Barriers::on_limit_set(ResultCode failure) {
+void Barriers::on_all_told(ResultCode failure) {
   if (failure == ResultCode::kOk) return answer_line(client_, memcache::kOk);
+  // A clock that may not be moved is one that memcached's usual builds do not know, either.
+  const bool is_refused = failure == ResultCode::kUnsupported || failure == ResultCode::kInvalid;
+  if (verb_ == op::AdminVerb::kMoveClock && is_refused) return answer_line(client_, memcache::kErrorLine);
   if (failure == ResultCode::kOutOfMemory) return answer_line(client_, memcache::kLimitImpossible);
   answer_line(client_, failure_line(failure));
 }

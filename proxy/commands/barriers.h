@@ -1,4 +1,4 @@
-// Commands that concern every backend: flush_all, stats, stats reset, cache_memlimit. Each is sent when everything
+// Commands that concern every backend: flush_all, stats, stats reset, cache_memlimit, debugtime. Each is sent when everything
 // before it is answered, and nothing after it is read until it is.
 //
 //   command ─ all answered? ─▶ FanOut ─▶ every lane of every backend ─▶ the answer, put together
@@ -24,8 +24,8 @@ class Barriers final : private pool::FanOutOwner {
   Outcome flush_all();
   // Some topics need no backend: they are answered at once, or by `admin`.
   Outcome stats(AdminCommands& admin);
-  // Backends have equal parts of it, as `limit_maxbytes` is the sum of theirs.
-  Outcome set_memory_limit(uint64_t bytes);
+  // An administrative verb with a number, for every partition of every backend.
+  Outcome tell_all(op::AdminVerb verb, uint64_t number);
 
  private:
   Outcome start(const op::Op& op);
@@ -34,11 +34,12 @@ class Barriers final : private pool::FanOutOwner {
   Outcome cachedump(AdminCommands& admin);
   std::string report_on(const pool::FanOut& fan_out);
   void on_fan_out(const pool::FanOut& fan_out) override;
-  void on_limit_set(op::ResultCode failure);
+  void on_all_told(op::ResultCode failure);
 
   ClientContext& client_;
   pool::FanOut* fan_out_ = nullptr;                              // deletes itself when it is over
   memcache::StatsTopic topic_ = memcache::StatsTopic::kGeneral;  // of the fan-out under way
+  op::AdminVerb verb_ = op::AdminVerb::kMemoryLimit;             // likewise
 };
 
 }  // namespace egret::proxy

@@ -35,7 +35,8 @@ void append_meta(std::string& text, const op::Record& record) {
   text.append((head.marks & op::kFetched) != 0 ? " fetch=yes" : " fetch=no");
   number(" cls=", op::shown_class(head.size_class));
   number(" size=", op::memcached_item_size(record.key.size(), head.client_flags, head.value_length));
-  text.append("\n");
+  number(" flags=", head.client_flags);
+  text.append(" \n");
 }
 
 void append_command(std::string& text, std::string_view key) {
@@ -59,7 +60,8 @@ void append_item(std::string& text, const op::Record& record) {
 
 Dump::Dump(const pool::Pool& router, const memcache::AdminRequest& request, const OutputQueue& output, DumpOwner& owner)
     : router_(router), output_(output), owner_(&owner), request_(request) {
-  if (request.classes.count() != 1) return;
+  if (request.form != DumpForm::kItems) owner.on_dump_text(memcache::kOk);
+  if (request.classes.count() != 1 || is_of_smallest()) return;
   for (uint32_t number = 1; number < memcache::kShownClasses; ++number) {
     if (request.classes[number]) only_class_ = static_cast<uint8_t>(number - 1);
   }
@@ -143,7 +145,18 @@ bool Dump::write_page(std::string_view records) {
   return more;
 }
 
+// Class 1 is none that an item here is in. In memcached it has the items of up to 96 bytes, which tools look for there.
+bool Dump::is_of_smallest() const {
+  return request_.form == DumpForm::kItems && request_.classes[1];
+}
+
 bool Dump::is_wanted(const op::Record& record) const {
+  constexpr uint64_t kSmallest = 96;
+  if (is_of_smallest()) {
+    const op::RecordHead& head = record.head;
+    const uint64_t size = op::memcached_item_size(record.key.size(), head.client_flags, head.value_length);
+    return size <= kSmallest && !is_binary(record.key);
+  }
   const uint32_t number = op::shown_class(record.head.size_class);
   const bool is_in_class = number < memcache::kShownClasses && request_.classes[number];
   return is_in_class && (request_.form != DumpForm::kItems || !is_binary(record.key));

@@ -53,6 +53,7 @@ class Dump final : private rpc::Waiter, private rpc::CreditWaiter {
   rpc::ClientSession* session();
   void next_backend();
   bool write_page(std::string_view records);
+  bool is_of_smallest() const;
   bool is_wanted(const op::Record& record) const;
   void write(const op::Record& record);
   void end();

@@ -153,7 +153,8 @@ void append_peer(std::string& text, std::string_view peer) {
 
 std::unique_ptr<Observed> note(const memcache::Command& command) {
   return std::make_unique<Observed>(
-      Observed{std::string(command.key), command.kind, command.mode, command.exptime, command.value_length});
+      Observed{std::string(command.key), command.kind, command.mode, command.exptime, command.value_length,
+               command.kind == CommandKind::kMetaDelete && (command.options & op::kInvalidate) != 0});
 }
 
 void tell(AdminState& state, const Observed& observed, const op::Result& result, int descriptor) {
@@ -164,7 +165,7 @@ void tell(AdminState& state, const Observed& observed, const op::Result& result,
     tell_fetched(state, observed, result, descriptor);
   if ((wanted & memcache::kMutations) != 0 && memcache::is_storage(observed.kind))
     tell_stored(state, observed, result, descriptor);
-  if ((wanted & memcache::kDeletions) != 0 && result.code == ResultCode::kDeleted)
+  if ((wanted & memcache::kDeletions) != 0 && result.code == ResultCode::kDeleted && !observed.marks_stale)
     tell_deleted(state, observed, result);
 }
 

@@ -22,6 +22,7 @@ struct Observed {
   op::SetMode mode;  // of a kMetaSet
   int64_t exptime;
   uint32_t value_length;  // storage
+  bool marks_stale;       // a delete that leaves the item
 };
 
 std::unique_ptr<Observed> note(const memcache::Command& command);

@@ -13,7 +13,7 @@ namespace egret::proxy {
 
 class PrefixStats {
  public:
-  static constexpr size_t kMostPrefixes = 100'000;  // further ones are not counted
+  static constexpr size_t kMostPrefixes = 65'536;  // further ones are not counted
 
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
   void turn(bool on) { is_on_.store(on, std::memory_order_relaxed); }

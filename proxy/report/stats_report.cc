@@ -96,8 +96,13 @@ struct Row {
     name, [](const Source& s) { return number(s.since_reset(&WorkerStats::counter)); } \
   }
 
-// memcached's names in memcached's order; rows of what Egret has not (slabs, LRU moves, extstore) are left out; those
-// whose name starts with egret_ are ours.
+std::string zero(const Source&) {
+  return "0";
+}
+
+// memcached's names in memcached's order: those of a memcached without the threads that look after its LRUs. What Egret
+// has not (slabs, a logger's thread, a hash table that grows at once) is there and says 0. Rows whose name starts with
+// egret_ are ours.
 constexpr Row kGeneral[] = {
     {"pid",
      [](const Source& s) {
@@ -116,6 +121,14 @@ constexpr Row kGeneral[] = {
     EGRET_WORKER_SINCE_RESET_ROW("total_connections", total_connections),
     {"rejected_connections", [](const Source& s) { return number(s.proxy.accepts.rejected_connections.since_mark()); }},
     EGRET_WORKER_ROW("connection_structures", curr_connections),
+    {"response_obj_oom", zero},
+    {"response_obj_count", zero},
+    {"response_obj_bytes", zero},
+    {"read_buf_count", zero},
+    {"read_buf_bytes", zero},
+    {"read_buf_bytes_free", zero},
+    {"read_buf_oom", zero},
+    {"reserved_fds", zero},
     EGRET_STORE_ROW("cmd_get", kCmdGet),
     EGRET_STORE_ROW("cmd_set", kCmdSet),
     EGRET_STORE_ROW("cmd_flush", kCmdFlush),
@@ -148,16 +161,38 @@ constexpr Row kGeneral[] = {
     {"listen_disabled_num", [](const Source& s) { return number(s.proxy.accepts.disabled.since_mark()); }},
     {"time_in_listen_disabled_us", [](const Source& s) { return number(s.proxy.accepts.disabled_us.since_mark()); }},
     {"threads", [](const Source& s) { return number(s.proxy.workers.size()); }},
-    {"conn_yields", [](const Source&) { return number(0); }},
-    {"hash_is_expanding", [](const Source&) { return number(0); }},
-    {"malloc_fails", [](const Source&) { return number(0); }},
+    {"conn_yields", zero},
+    {"hash_power_level", zero},
+    {"hash_bytes", zero},
+    {"hash_is_expanding", zero},
+    {"slab_reassign_rescues", zero},
+    {"slab_reassign_chunk_rescues", zero},
+    {"slab_reassign_inline_reclaim", zero},
+    {"slab_reassign_busy_items", zero},
+    {"slab_reassign_busy_deletes", zero},
+    {"slab_reassign_busy_nomem", zero},
+    {"slab_reassign_last_busy_status", zero},
+    {"slab_reassign_running", zero},
+    {"slabs_moved", zero},
+    {"malloc_fails", zero},
+    {"log_worker_dropped", zero},
+    {"log_worker_written", zero},
+    {"log_watcher_skipped", zero},
+    {"log_watcher_sent", zero},
+    {"log_watchers", zero},
+    {"unexpected_napi_ids", zero},
+    {"round_robin_fallback", zero},
     EGRET_STORE_ROW("bytes", kBytes),
     EGRET_STORE_ROW("curr_items", kCurrItems),
     EGRET_STORE_ROW("total_items", kTotalItems),
+    {"slab_global_page_pool", zero},
     EGRET_STORE_ROW("expired_unfetched", kExpiredUnfetched),
     EGRET_STORE_ROW("evicted_unfetched", kEvictedUnfetched),
     EGRET_STORE_ROW("evictions", kEvictions),
     EGRET_STORE_ROW("reclaimed", kReclaimed),
+    {"crawler_reclaimed", zero},
+    {"crawler_items_checked", zero},
+    {"lrutail_reflocked", zero},
     {"ssl_new_sessions", [](const Source& s) { return number(s.tls_since_reset(&TlsCounters::new_sessions)); }},
     {"ssl_handshake_errors", [](const Source& s) { return number(s.tls_since_reset(&TlsCounters::handshake_errors)); }},
     {"ssl_proto_errors", [](const Source& s) { return number(s.tls_since_reset(&TlsCounters::protocol_errors)); }},
@@ -351,6 +386,7 @@ std::string settings_report(const ProxyState& source, uint64_t item_size_max, ui
   add_row(text, "idle_timeout", number((config.idle_timeout_ns + kSecondNs - 1) / kSecondNs));
   add_row(text, "track_sizes", "yes");
   add_tls_settings(text, config);
+  add_row(text, "client_flags_size", "4");
   for (const std::string& told : config.told_settings) {
     const size_t equals = told.find('=');
     if (equals != std::string::npos) set_row(text, told.substr(0, equals), told.substr(equals + 1));

@@ -16,7 +16,7 @@
 namespace egret::proxy {
 
 // The memcached whose behaviour and answers this is; clients look at it to tell what a server can do.
-inline constexpr std::string_view kMemcachedVersion = "1.6.18";
+inline constexpr std::string_view kMemcachedVersion = "1.6.45";
 
 // Each ends with END.
 std::string general_report(const ProxyState& source, const pool::FanOut& store);

@@ -17,7 +17,8 @@ import selectors
 import socket
 import time
 
-from servers import SLACK, connect
+import newer_memcached
+from servers import ORACLE_VERSION, SLACK, SUT, VERSION, connect
 
 AT_ONCE = 400  # connections open at the same time in one conversation
 HANG_SECONDS = 20.0
@@ -267,16 +268,26 @@ def describe(case, expected, heard, which="answer"):
     )
 
 
+def with_our_version(answer):
+    """What the oracle has said, as if it had the version that the subject says it has."""
+    if SUT != "egret" or answer is None:
+        return answer
+    return answer.replace(*(b"%d.%d.%d" % version for version in (ORACLE_VERSION, VERSION)))
+
+
 def compare(oracle, subject, cases, pause=0.01, normalise=None, at_once=AT_ONCE):
-    """Plays the cases on both and fails with every difference (the first 20 in full)."""
+    """Plays the cases on both and fails with every difference (the first 20 in full). Cases to which an oracle of its version is known to
+    answer otherwise are left out: newer_memcached.py."""
     normalise = normalise or functools.partial(without_cas, of_a_pool=getattr(subject, "is_pool", False))
     cases = list(cases)
     assert cases
+    cases = newer_memcached.comparable(cases)
     expected = converse(oracle.address, cases, pause, at_once)
     heard = converse(subject.address, cases, pause, at_once)
     differences = []
     for case, wanted, got in zip(cases, expected, heard):
         for which, want, have in (("answer", wanted[0], got[0]), ("after", wanted[1], got[1])):
+            want = with_our_version(want)
             if want is None or normalise(want) == normalise(have):
                 continue
             if not (case.unfinished and which == "answer" and normalise(have).startswith(normalise(want))):

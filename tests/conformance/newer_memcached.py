@@ -1,17 +1,17 @@
-"""Where memcached 1.6.45 answers otherwise than Debian's 1.6.18, which is the oracle here. 1.6.45 wins.
+"""Where memcached 1.6.45 answers otherwise than Debian's 1.6.18. The subject goes with 1.6.45; the oracle may be either.
 
-Each row tells what is sent, what each of the two says to it, and why. test_newer_memcached.py holds the oracle to the second and the
-subject to the third. `pattern` finds lines of the same kind in other tests' requests: `comparable()` leaves those cases out, so a
-difference is tolerated by a row of this table or not at all. What 1.6.45 says is read from its sources: proto_parser.c, proto_text.c.
+Each row tells what is sent, what each of the two says to it, and why. test_newer_memcached.py holds the oracle to what its version says
+and the subject to what 1.6.45 says. `pattern` finds lines of the same kind in other tests' requests: where the oracle is the older one,
+`comparable()` leaves those cases out, so a difference is tolerated by a row of this table or not at all.
 
-AUTHENTICATION_ROWS are about a server with a file of users (test_client_authentication.py). KEPT are differences in which the subject
-goes with 1.6.18, and OWN_BUGS are memcached's own: what it says, what the subject says instead, and why.
+AUTHENTICATION_ROWS are about a server with a file of users (test_client_authentication.py). OWN_LINES are memcached's own
+mistakes, in both versions: what it says, what the subject says instead, and why; NEW_BUGS those that only 1.6.45 makes.
 """
 
 import re
 from typing import NamedTuple
 
-from binary import NOOP, noop, packet
+import servers
 
 BAD_LINE = b"CLIENT_ERROR bad command line format\r\n"
 BAD_TOKEN = b"CLIENT_ERROR bad token in command line format\r\n"
@@ -33,6 +33,9 @@ def flagged(flag, commands=b"gsda"):
     """Lines of a meta command with that flag."""
     return rb"^m[%s] +\S+ (?:.* )?%s" % (commands, flag)
 
+
+WHOLE_WORD = (rb"(?:reset|detail|settings|cachedump|conns|extstore|items|slabs|sizes|reassign|automove|ratio|tune|mode|flat|segmented|temp_ttl"
+              rb"|crawl|metadump|tocrawl|sleep|enable|disable|all|hash|on|off|dump|item_size|max_frag|free_memchunks|low_ttl)(?= |\r?$)")
 
 # An unknown or repeated flag, a number that is none, a key that is not base64.
 WRONG_MD = (rb"^md +\S+ (?:.* )?(?:[^bCEIkOqTxcfhlstuvNRFMJDPL \r\n]|[TNR](?![-+]?\d+(?= |\r?$))|[CEJDF](?!\+?\d{1,10}(?= |\r?$))|M(?!\S(?= |\r?$)))"
@@ -85,7 +88,7 @@ ROWS = [
         b"CLIENT_ERROR incorrect length for M token\r\n" * 2 + OLD_INVALID + b"CLIENT_ERROR incorrect length for M token\r\n" * 2,
         b"NS\r\nHD\r\nCLIENT_ERROR cannot increment or decrement non-numeric value\r\n" + b"CLIENT_ERROR invalid mode for ms M token\r\n" * 2,
         "the mode is the first letter, and nothing looks at the rest"),
-    Row("md says what was wrong", WRONG_MD, b"md <k> q q\r\nmd <k> !\r\nmd <k> Cx\r\nmd <k> Tx\r\nmd *** b\r\n", OLD_INVALID * 5,
+    Row("md says what was wrong", WRONG_MD, b"md <k> q q\r\nmd <k> y\r\nmd <k> Cx\r\nmd <k> Tx\r\nmd *** b\r\n", OLD_INVALID * 5,
         b"CLIENT_ERROR duplicate flag\r\n" + INVALID + BAD_TOKEN * 2 + b"CLIENT_ERROR error decoding key\r\n",
         "md passes the parser's words on, as mg and ms always did; ma still does not"),
     Row("too many flags", rb"^m[gsda] +\S+(?: +\S+){17,}",
@@ -102,6 +105,54 @@ ROWS = [
     Row("a meta command without a key", rb"^m[gsdae] *\r?$", b"mg\r\nms\r\nmd\r\nma\r\nme\r\nmg  \r\n", b"ERROR\r\n" * 4 + BAD_LINE + b"ERROR\r\n",
         BAD_LINE * 6,
         "too few words are a bad line"),
+    # The classic commands: the same parser.
+    Row("too few words", rb"^(?:gets?|delete|verbosity) *\r?$|^gats?(?: +\S+)? *\r?$|^(?:incr|decr|touch)(?: +\S+)? *\r?$"
+        rb"|^(?:set|add|replace|append|prepend|cas)(?: +\S+){0,3} *\r?$",
+        b"get\r\ngat 0\r\ntouch <k>\r\nincr <k>\r\nset <k> 0 0\r\nverbosity\r\n", b"ERROR\r\nEND\r\n" + b"ERROR\r\n" * 4, BAD_LINE * 6,
+        "a bad line, not an unknown command"),
+    Row("a line of fewer than four bytes", rb"\A[^\n]?\r?\n|\A[^\n\r]{2}\n", b"\r\n\nx\r\nmn\nmn\r\n", b"ERROR\r\n" * 3 + b"MN\r\n" * 2,
+        BAD_LINE * 4 + b"MN\r\n", "the end of the line counts; nothing is that short"),
+    Row("a delete with a time", rb"^delete +\S+ +(?!noreply *\r?$)", b"set <k> 0 0 1\r\na\r\ndelete <k> 10 noreply\r\nget <k>\r\ndelete <k> 0 0 0 0\r\n",
+        b"STORED\r\nVALUE <k> 0 1\r\na\r\nEND\r\nERROR\r\n",
+        b"STORED\r\nEND\r\nNOT_FOUND\r\n", "words too many are not looked at"),
+    Row("words too many", rb"^(?:incr|decr|touch)(?: +\S+){4,}|^(?:set|add|replace|append|prepend)(?: +\S+){6,}|^cas(?: +\S+){7,}"
+        rb"|^(?:verbosity|flush_all|cache_memlimit)(?: +\S+){3,}",
+        b"incr <k> 1 2 3\r\nset <k> 0 0 1 x y\r\na\r\ntouch <k> 0 1 2 3\r\nverbosity 1 2 3\r\n", b"ERROR\r\n" * 2 + b"ERROR\r\n" * 3,
+        b"NOT_FOUND\r\nSTORED\r\nTOUCHED\r\nOK\r\n", "as above"),
+    Row("spaces before a command", rb"^ +\S", b"  get <k>\r\n  verbosity 1\r\n", b"END\r\nOK\r\n", b"ERROR\r\nOK\r\n",
+        "the command ends at the first space; operators' commands are looked for otherwise"),
+    Row("bget", rb"^bget\b", b"bget <k>\r\n", b"END\r\n", b"ERROR\r\n", "it is gone"),
+    Row("a value behind a line that is wrong", rb"^(?:set|add|replace|append|prepend|cas) +(?:\S{251}|\S+ +(?!\d{1,18} +-?\d{1,18} ))"
+        rb"|^cas(?: +\S+){4} *(?:\r?$| (?! *\d{1,19}(?: |\r?$)))",
+        b"set <k> x 0 2\r\nmn\r\nadd <k> 0 x 2 noreply\r\nmn\r\ncas <k> 0 0 2\r\nmn\r\nset <k:251> 0 0 2\r\nmn\r\n",
+        BAD_LINE + b"MN\r\nMN\r\nERROR\r\nMN\r\n" + BAD_LINE + b"MN\r\n", BAD_LINE * 3, "it is thrown away, not run"),
+    Row("a length that is none", rb"^(?:set|add|replace|append|prepend|cas)(?: +\S+){3} +(?!\d{1,9}(?: |\r?$))|^ms +\S+ +(?!\d{1,9}(?: |\r?$))",
+        b"set <k> 0 0 x noreply\r\nset <k> 0 0 4294967297\r\na\r\nset <k> 0 0 +1\r\na\r\n", b"STORED\r\n" * 2,
+        BAD_LINE * 5, "digits only, which fit into 31 bits; the line is answered whatever it ends with"),
+    Row("a number that is none", rb"^(?:incr|decr) +\S+ +(?![0-9a-z.]{1,22}(?: |\r?$))|^touch +\S+ +(?!-?[0-9a-z]{1,9}(?: |\r?$))"
+        rb"|^gats? +(?!-?[0-9a-z]{1,9} )|^(?:flush_all|verbosity) +(?!-?[0-9a-z]{1,9}(?: |\r?$))|^verbosity +-"
+        rb"|^m[gsda] +\S+ (?:.* )?[TNRFCEJD](?!-?\d{1,9}(?: |\r?$))",
+        b"set <k> 0 0 1\r\n1\r\nincr <k> +1\r\ntouch <k> 4294967296\r\ngat +5 <k>\r\nmg <k> T+5\r\n",
+        b"STORED\r\n2\r\nTOUCHED\r\nVALUE <k> 0 1\r\n2\r\nEND\r\nHD\r\n",
+        b"STORED\r\nCLIENT_ERROR invalid numeric delta argument\r\n" + b"CLIENT_ERROR invalid exptime argument\r\n" * 2 + BAD_TOKEN,
+        "digits and a minus sign only, and what does not fit is refused; flags and exptime of a set are still read as C reads them"),
+    Row("a NUL", rb"\0", b"set <k>\0x 0 0 1\r\na\r\nget <k>\0x\r\nget <k>\r\n", b"ERROR\r\n" * 2 + b"END\r\n" * 2,
+        b"STORED\r\nVALUE <k>\0x 0 1\r\na\r\nEND\r\nEND\r\n", "it is a byte like any other"),
+    Row("noreply with what nobody knows", rb"^(?!(?:get|gets|gat|gats|set|add|replace|append|prepend|cas|incr|decr|delete|touch|verbosity|flush_all|m[gsdaen]|stats|watch) ).* noreply *\r?$",
+        b"what noreply\r\nslabs automove x noreply\r\nlru_crawler sleep 1 noreply\r\nmn\r\n", b"ERROR\r\nERROR\r\nMN\r\n", b"MN\r\n",
+        "noreply hides whatever the answer is"),
+    Row("a browser", rb"^[gsacidtm]\S* .*HTTP/", b"adx / HTTP/1.1\r\nmn\r\n", b"ERROR\r\nMN\r\n", b"",
+        "whatever its first letter is, it is hung up on"),
+    Row("a word that is no flag", rb"^m[gsdae] +\S+ (?:.* )?[^A-Za-z0-9 \r\n]", b"mg <k> !\r\nms <k> 2 ~\r\nmn\r\nma <k> !\r\n",
+        INVALID * 2 + OLD_INVALID, BAD_LINE + BAD_LINE + b"MN\r\n" + BAD_LINE, "what begins with neither letter nor digit spoils the line as such"),
+    # Operators' commands.
+    Row("words cut short", rb"^(?:stats|slabs|lru|lru_crawler|watch|extstore) +(?:%s +)?(?!%s)[a-z_]" % (WHOLE_WORD, WHOLE_WORD), b"stats r\r\nslabs au 1\r\nlru_crawler s 1\r\n",
+        b"ERROR\r\n" * 3, b"RESET\r\nOK\r\nOK\r\n", "a word may be cut short"),
+    Row("more to move automatically", rb"^slabs +automove +(?:window|freeratio)", b"slabs automove window 5\r\nslabs automove window 1\r\nslabs automove freeratio 0.1\r\n",
+        BAD_LINE * 3, b"OK\r\nCLIENT_ERROR automove window too low or too high\r\nOK\r\n", "new"),
+    Row("the statistics of sizes", rb"^stats +sizes_", b"stats sizes_enable\r\n", b"STAT sizes_status enabled\r\n", b"ERROR\r\n", "only an option turns them on"),
+    Row("the commands that read all items", rb"^lru_crawler +mg", b"lru_crawler mgdump 0\r\n", b"ERROR\r\n", b"BADCLASS invalid class id\r\n", "new"),
+    Row("shutdown", rb"^shutdown", b"shutdown\r\n", b"ERROR: shutdown not enabled\r\n", b"SERVER_ERROR: shutdown not enabled\r\n", "another word"),
 ]
 
 # Users: see test_client_authentication.py.
@@ -116,22 +167,13 @@ AUTHENTICATION_ROWS = [
         b"CLIENT_ERROR authentication failure\r\n", "as above"),
     Row("a word too many", None, b"set auth 0 0 17\r\nanna secret extra\r\n", b"STORED\r\n", b"CLIENT_ERROR authentication failure\r\n",
         "as above"),
+    Row("a short line", None, b"x\r\n", b"CLIENT_ERROR unauthenticated\r\n", b"", "fewer than six bytes before the newline: it hangs up"),
 ]
-
-# 1.6.45 reads the lines of the classic commands with the meta commands' parser, and so answers malformed ones otherwise. These are words
-# for people only, except that it lets `delete <key> 10` and words too many pass; memcached's own tests of 1.6.18 ask for the older answers,
-# those of 1.6.45 for neither. So the older ones are kept.
-KEPT = [
-    Row("too few words", None, b"get\r\ntouch <k>\r\nincr <k>\r\nset <k> 0 0\r\nverbosity\r\n", b"ERROR\r\n" * 5, BAD_LINE * 5,
-        "a bad line, not an unknown command"),
-    Row("an empty line", None, b"\r\n", b"ERROR\r\n", BAD_LINE, "as above"),
-    Row("a delete with a time", None, b"set <k> 0 0 1\r\na\r\ndelete <k> 10 noreply\r\nget <k>\r\n", b"STORED\r\nVALUE <k> 0 1\r\na\r\nEND\r\n",
-        b"STORED\r\nEND\r\n", "words too many are not looked at"),
-    Row("an increment with a word too many", None, b"incr <k> 1 2 3\r\n", b"ERROR\r\n", b"NOT_FOUND\r\n", "as above"),
-    Row("spaces before a command", None, b"  get <k>\r\n", b"END\r\n", b"ERROR\r\n", "the command ends at the first space"),
-    Row("bget", None, b"bget <k>\r\n", b"END\r\n", b"ERROR\r\n", "it is gone"),
+# Of 1.6.45 only: the subject says what 1.6.18 says.
+AUTHENTICATION_NEW_BUGS = [
+    Row("a line that ends with a newline only", None, b"set auth 0 0 11\nanna secret\r\nget <k>\r\n", b"STORED\r\nEND\r\n",
+        b"CLIENT_ERROR unauthenticated\r\n", "the last digit of the length is taken for the line's end"),
 ]
-
 
 # memcached's own bugs in text, in both versions: what it says, and what the subject says.
 OWN_LINES = [
@@ -147,36 +189,46 @@ OWN_LINES = [
 ]
 
 
-class Bug(NamedTuple):
-    """Of the binary protocol: answers are (opcode, status, opaque)."""
-
-    name: str
-    request: bytes
-    memcached: list
-    ours: list
-    why: str
-
-
 # With a file of users. Refusals of one packet: memcached has one answer for all of them, and none if the last is right.
 AUTHENTICATION_BUGS = [
     Row("refused together", None, b"get <k>\r\nversion\r\nset auth 0 0 10\r\nanna wrong\r\n", b"CLIENT_ERROR authentication failure\r\n",
         b"CLIENT_ERROR unauthenticated\r\n" * 2 + b"CLIENT_ERROR authentication failure\r\n", "every command has its answer"),
 ]
 
-UNKNOWN = 0x30
-OWN_BUGS = [
-    Bug("an unknown opcode with a key", packet(UNKNOWN, b"<k:24>", opaque=1) + noop(2) + noop(3), [(UNKNOWN, 0x81, 1), (NOOP, 0, 3)],
-        [(UNKNOWN, 0x81, 1), (NOOP, 0, 2), (NOOP, 0, 3)], "memcached drops key and extras twice: the second time out of what follows"),
+# 1.6.45's own, which 1.6.18 has not and the subject has not, either.
+NEW_BUGS = [
+    Row("me of a key that comes as base64", rb"^me +\S+ +b *\r?$", b"ms YWJj 1 b\r\nx\r\nme YWJj b\r\nmd YWJj b\r\n",
+        b"HD\r\nME YWJj exp=-1 la=0 cas=#1 fetch=no cls=# size=#\r\nHD\r\n", b"HD\r\nEN\r\nHD\r\n", "b is looked for only where another word follows"),
+    Row("a get with too long a key", rb"^(?:get|gets|gat|gats) (?:.* )?[^ \r\n]{251}", b"get <k:251>\r\nmn\r\n", BAD_LINE + b"MN\r\n", BAD_LINE + b"\r\nMN\r\n",
+        "an empty line more than the answer has"),
 ]
 
-_PATTERNS = [re.compile(row.pattern, re.MULTILINE) for row in [*ROWS, *OWN_LINES] if row.pattern]
+OLD_PATTERNS, _OWN_PATTERNS, _NEW_PATTERNS = ([re.compile(row.pattern, re.MULTILINE) for row in rows if row.pattern]
+                                                for rows in (ROWS, OWN_LINES, NEW_BUGS))
+_VALUE = re.compile(rb"(?:(?:set|add|replace|append|prepend|cas) +\S+ +\S+ +\S+|ms +\S+) +(\d{1,10})(?= |\r?\n)")
 
 
-def differs(request):
-    """Whether a line of it is one that 1.6.18 and 1.6.45 may answer differently."""
-    return any(pattern.search(request) for pattern in _PATTERNS)
+def command_lines(request):
+    """Without the values between them."""
+    at = 0
+    while at < len(request):
+        line = request[at:request.find(b"\n", at) + 1 or len(request)]
+        at += len(line)
+        value = _VALUE.match(line)
+        if value:
+            at += int(value[1]) + 2
+        yield line
+
+
+# Of lines to which the oracle in use is not to answer as the subject does.
+_PATTERNS = _OWN_PATTERNS + (OLD_PATTERNS if servers.ORACLE_IS_OLD else _NEW_PATTERNS)
+
+
+def differs(request, patterns=_PATTERNS):
+    """Whether a line of it is one that these patterns are about."""
+    return any(pattern.search(line) for line in command_lines(request) for pattern in patterns)
 
 
 def comparable(cases):
-    """Those that both versions answer alike."""
-    return [case for case in cases if not differs(b"".join(case.pieces) + b"\r\n" + (case.after or b""))]
+    """Those that the oracle is to answer as the subject does."""
+    return [case for case in cases if not differs(b"".join(case.pieces)) and not differs(case.after or b"")]

@@ -1,4 +1,4 @@
-"""Starts and stops what the tests talk to: the oracle (Debian's memcached) and the subject.
+"""Starts and stops what the tests talk to: the oracle (Debian's memcached, or the one that MEMCACHED names) and the subject.
 
 The subject is chosen by SUT: "memcached" is a second memcached (it proves the tests themselves), "egret" is
 egret-backend and egret-proxy from the build directory EGRET_BUILD. A test asks for `oracle` and `subject` (conftest.py)
@@ -22,6 +22,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUT = os.environ.get("SUT", "egret")
+MEMCACHED = os.environ.get("MEMCACHED", "memcached")
 CONF = pathlib.Path(os.environ.get("EGRET_CONF", ROOT / "conf")).resolve()
 BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build" / "release")).resolve()
 POOL = int(os.environ.get("EGRET_POOL", "0"))
@@ -34,6 +35,23 @@ STOP_TIMEOUT = 10.0
 SLACK = float(os.environ.get("EGRET_SLACK", "1"))
 
 _serial = itertools.count()
+
+
+def memcached_says(flag):
+    return subprocess.run([MEMCACHED, flag], capture_output=True, text=True, check=True).stdout
+
+
+def memcached_version():
+    """Of the oracle, as numbers: (1, 6, 18)."""
+    return tuple(int(number) for number in re.search(r"(\d+)\.(\d+)\.(\d+)", memcached_says("-V")).groups())
+
+
+# Egret answers as this version of memcached. An older oracle answers some requests otherwise: newer_memcached.py has the table.
+VERSION = (1, 6, 45)
+ORACLE_VERSION = memcached_version()
+ORACLE_IS_OLD = ORACLE_VERSION < VERSION
+# The oracle of SASL: memcached is often built without it, Debian's is not.
+MEMCACHED_WITH_SASL = MEMCACHED if "--enable-sasl" in memcached_says("-h") else "memcached"
 
 
 def free_port():
@@ -185,6 +203,7 @@ class Memcached:
     """The oracle, or the subject of SUT=memcached. Extra arguments are memcached's own."""
 
     is_egret = False
+    program = MEMCACHED
 
     def __init__(self, *extra, memory_mib=1024, unix=False):
         self.directory = scratch_directory()
@@ -196,7 +215,7 @@ class Memcached:
 
     def start(self):
         # Its background thread holds an item now and then, and then decr does not pad: without it, answers are repeatable.
-        argv = ["memcached", "-m", self.memory_mib, "-t", 2, "-c", 16384, "-o", "no_lru_maintainer"]
+        argv = [self.program, "-m", self.memory_mib, "-t", 2, "-c", 16384, "-o", "no_lru_maintainer"]
         if os.geteuid() == 0:
             argv += ["-u", "root"]
         for _ in range(5):

@@ -44,7 +44,7 @@ def say(server, *lines):
         answers = []
         for line in lines:
             sock.sendall(line + b"\r\n")
-            answers.append(read_answer(sock))
+            answers.append(read_answer(sock, is_dump=line.startswith((b"lru_crawler metadump", b"lru_crawler mgdump"))))
         return answers
 
 
@@ -52,9 +52,10 @@ ENDS = re.compile(rb"(END|EN|HD|OK|STORED|DELETED|ERROR[^\n]*|CLIENT_ERROR[^\n]*
                   rb"MEMLIMIT[^\n]*|NOSPARE[^\n]*|SAME[^\n]*)\r\n\Z")
 
 
-def read_answer(sock):
+def read_answer(sock, is_dump=False):
+    """Behind the OK that a dump begins with, more follows."""
     answer = b""
-    while not ENDS.search(answer[-200:]):
+    while not ENDS.search(answer[-200:]) or (is_dump and answer == b"OK\r\n"):
         piece = sock.recv(1 << 16)
         if not piece:
             return answer + b"<closed>"
@@ -74,7 +75,12 @@ LINES = [
     b"slabs", b"slabs reassign", b"slabs reassign 1", b"slabs reassign 1 1", b"slabs reassign 1 2", b"slabs reassign a b",
     b"slabs reassign 300 1", b"slabs reassign 1 2 3", b"slabs automove", b"slabs automove 0", b"slabs automove 2",
     b"slabs automove 3", b"slabs automove x", b"slabs automove ratio", b"slabs automove ratio 0.7",
-    b"slabs automove ratio x", b"slabs automove 1 noreply", b"slabs x y",
+    b"slabs automove ratio x", b"slabs automove freeratio 0.1", b"slabs automove freeratio", b"slabs automove window 3",
+    b"slabs automove window 2", b"slabs automove window 1801", b"slabs automove window x", b"slabs automove window", b"slabs automove 1 noreply",
+    b"slabs automove x noreply", b"slabs reassign 1 2 noreply", b"lru_crawler sleep x noreply", b"lru_crawler mgdump x", b"lru_crawler mgdump",
+    b"lru_crawler mgd x", b"sla automove 1", b"slabs auto 1", b"slabs auto r 0.5", b"lru t 10 20 0.1 2.0", b"lru tune 10 20 0.1", b"extstore item_s 5",
+    b"extstore max 0.1", b"stats e", b"stats extstore", b"stats proxy", b"stats sizes_enable", b"debugtime 5", b"debugtime",
+    b"shutdown noreply", b"slabs x y",
     b"lru", b"lru x", b"lru x y", b"lru tune 10 20 0.1 2.0", b"lru tune 50 40 1 1", b"lru tune 1 1 0 1", b"lru tune 1 2 3",
     b"lru tune 1 x 0.1 1", b"lru tune 10 20 0.1 2.0 noreply",
     b"extstore", b"extstore x y", b"extstore item_size 5", b"extstore item_size x", b"extstore max_frag 0.5",
@@ -91,7 +97,7 @@ def test_lines_are_answered_as_memcached_answers_them(pair):
 
 
 def test_watching_and_dumping_are_not_to_be_pipelined(pair):
-    compare(*pair, [Case(before + line + b"\r\nmn\r\n") for line in (b"lru_crawler metadump all", b"watch")
+    compare(*pair, [Case(before + line + b"\r\nmn\r\n") for line in (b"lru_crawler metadump all", b"lru_crawler mgdump all", b"watch")
                     for before in (b"mg <k> v\r\n", b"version\r\n", b"set <k> 0 0 1\r\nx\r\n")])
 
 
@@ -104,15 +110,21 @@ def fill(server, count=40):
     assert answer.startswith(b"STORED\r\n" * (count + 1) + b"VALUE")
 
 
-RECORD = re.compile(rb"key=(\S+) exp=(-1|\d+) la=(\d+) cas=(\d+) fetch=(yes|no) cls=(\d+) size=(\d+)")
+RECORD = re.compile(rb"key=(\S+) exp=(-1|\d+) la=(\d+) cas=(\d+) fetch=(yes|no) cls=(\d+) size=(\d+)(?: flags=(\d+) )?")
+
+
+def is_newer(server):
+    return server.is_egret or not servers.ORACLE_IS_OLD
 
 
 def records(dump):
+    """Newer ones begin with OK and tell the client flags."""
     assert dump.endswith(b"END\r\n")
+    newer = dump.startswith(b"OK\r\n")
     found = {}
-    for line in dump[:-5].splitlines():
+    for line in dump[4 if newer else 0:-5].split(b"\n")[:-1]:
         match = RECORD.fullmatch(line)
-        assert match, line
+        assert match and newer == (match[8] is not None), line
         assert match[1] not in found
         found[match[1]] = match
     return found
@@ -123,14 +135,18 @@ def test_metadump_says_what_memcached_says(empty, what):
     dumps = []
     for server in empty:
         fill(server)
-        dumps.append(records(*say(server, b"lru_crawler metadump " + what)))
+        (dump,) = say(server, b"lru_crawler metadump " + what)
+        assert dump.startswith(b"OK\r\n") == is_newer(server)
+        dumps.append(records(dump))
     theirs, ours = dumps
     assert set(theirs) == set(ours) and len(ours) == 41 and b"od%25d%3A%2F~" in ours
     for key, wanted in theirs.items():
         got = ours[key]
         assert wanted[5] == got[5] and wanted[7] == got[7], (wanted[0], got[0])  # fetch, size
+        assert wanted[8] in (got[8], None)  # client flags
         assert (wanted[2] == b"-1") == (got[2] == b"-1")
         assert abs(int(wanted[2]) - int(got[2])) <= 3 and abs(int(wanted[3]) - int(got[3])) <= 3
+    assert not empty[1].is_egret or ours[b"od%25d%3A%2F~"][8] == b"7"
     (gets,) = say(empty[1], b"gets dump5")
     assert gets.split()[4] == ours[b"dump5"][4]
 
@@ -148,23 +164,24 @@ def test_metadump_of_classes_tells_of_their_items_only(empty):
         assert set(some) == {key for key, match in everything.items() if int(match[6]) in wanted}
 
 
-def test_mgdump_lists_the_commands_that_read_the_items(empty):
-    """1.6.18 does not know it yet."""
-    _, subject = empty
-    if not subject.is_egret:
-        pytest.skip("newer than this memcached")
-    fill(subject, 10)
-    say(subject, b"ms YQBi 1 b\r\nx")
-    (dump,) = say(subject, b"lru_crawler mgdump all")
-    lines = dump.split(b"\r\n")
-    assert lines[-2:] == [b"EN", b""]
-    assert sorted(lines[:-2]) == sorted([b"mg dump%d" % n for n in range(10)] + [b"mg od%d:/~", b"mg YQBi b"])
-    with connect(subject.address) as sock:
-        sock.sendall(b"".join(line + b" v\r\n" for line in lines[:-2]) + b"mn\r\n")
-        answer = b""
-        while not answer.endswith(b"MN\r\n"):
-            answer += sock.recv(1 << 16)
-        assert answer.count(b"VA ") == 12
+@pytest.mark.parametrize("what", [b"all", b"hash"])
+def test_mgdump_lists_the_commands_that_read_the_items(empty, what):
+    dumps = []
+    for server in filter(is_newer, empty):
+        fill(server, 10)
+        say(server, b"ms YQBi 1 b\r\nx")
+        (dump,) = say(server, b"lru_crawler mgdump " + what)
+        lines = dump.split(b"\r\n")
+        assert lines[0] == b"OK" and lines[-2:] == [b"EN", b""]
+        dumps.append(sorted(lines[1:-2]))
+        with connect(server.address) as sock:
+            sock.sendall(b"".join(line + b" v\r\n" for line in dumps[-1]) + b"mn\r\n")
+            answer = b""
+            while not answer.endswith(b"MN\r\n"):
+                answer += sock.recv(1 << 16)
+            assert answer.count(b"VA ") == 12
+    for dump in dumps:
+        assert dump == sorted([b"mg dump%d" % n for n in range(10)] + [b"mg od%d:/~", b"mg YQBi b"])
 
 
 def test_nothing_expired_or_flushed_is_dumped(empty):
@@ -179,7 +196,7 @@ def test_cachedump(empty):
     theirs, ours = [], []
     for server, lists in zip(empty, (theirs, ours)):
         say(server, b"set one 5 0 3\r\nabc", b"set two 0 100 2\r\nab")
-        number = next(iter(records(*say(server, b"lru_crawler metadump all")).values()))[6]
+        number = next(iter(records(say(server, b"lru_crawler metadump all")[0]).values()))[6]
         lists += say(server, b"stats cachedump %s 0" % number, b"stats cachedump %s 1" % number)
     form = re.compile(rb"ITEM (\S+) \[(\d+) b; (\d+) s\]")
     tables = [{match[1]: match for match in form.finditer(each[0])} for each in (theirs, ours)]
@@ -190,6 +207,19 @@ def test_cachedump(empty):
     assert tables[1][b"one"][3] == b"0"
     assert theirs[1].count(b"ITEM") == ours[1].count(b"ITEM") == 1
     assert ours[0].endswith(b"]\r\nEND\r\n") and ours[1].endswith(b"]\r\nEND\r\n")
+
+
+def test_cachedump_of_class_1_has_the_small_items(empty):
+    """Those that memcached keeps in its class 1, in which no item is here."""
+    listed = []
+    for server in empty:
+        text = b"".join(b"set small%02d 0 0 %d\r\n%s\r\n" % (size, size, b"v" * size) for size in range(60))
+        converse(server.address, [Case(text + b"set flagged 7 0 20\r\n" + b"v" * 20 + b"\r\nms YQBi 1 b\r\nx\r\n")])
+        (dump,) = say(server, b"stats cachedump 1 0")
+        listed.append({line.split()[1]: line for line in dump.split(b"\r\n") if line.startswith(b"ITEM small") or b"flagged" in line})
+        (some,) = say(server, b"stats cachedump 1 5")
+        assert some.count(b"ITEM") == 5
+    assert listed[0] == listed[1] and 10 < len(listed[1]) < 60
 
 
 def test_the_crawler_can_be_switched_off_and_on(pair):
@@ -212,7 +242,7 @@ def test_a_large_dump_waits_for_its_reader_and_holds_up_nobody(empty):
     with connect(subject.address) as slow:
         slow.sendall(b"lru_crawler metadump all\r\nversion\r\n")
         first = slow.recv(1000)
-        assert first.startswith(b"key=")
+        assert first.startswith(b"OK\r\n" if is_newer(subject) else b"key=")
         before = [daemon.rss_bytes() for daemon in subject.daemons()]
         assert say(subject, b"lru_crawler metadump all") == [b"BUSY currently processing crawler request\r\n"]
         for n in range(200):
@@ -276,7 +306,10 @@ def test_dumps_and_watching_can_be_forbidden():
     ours = start(allow_dump="off", allow_watch="off") if servers.SUT == "egret" else servers.Memcached("-X", "-W")
     try:
         compare(theirs, ours, [Case(line + b"\r\nmn\r\n") for line in (
-            b"lru_crawler metadump all", b"stats cachedump 1 1", b"watch", b"watch fetchers")])
+            b"lru_crawler metadump all", b"lru_crawler mgdump all", b"stats cachedump 1 1", b"watch",
+            b"watch fetchers")])
+        for server in filter(is_newer, (theirs, ours)):
+            assert say(server, b"stats detail on", b"stats detail dump") == [b"CLIENT_ERROR stats detail not allowed\r\n"] * 2
         if ours.is_egret:
             assert stats_of(ours.address, b"settings")["dump_enabled"] == "no"
     finally:

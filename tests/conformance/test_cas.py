@@ -59,7 +59,7 @@ DIALOGUE = [
     (b"get K\r\n", 3, None),
     (b"gets K\r\n", 3, "last"),
     (b"cas K 0 0 2000000 {last}\r\n" + b"x" * 2000000 + b"\r\nget K\r\n", 4, None),  # too large; the old value stays
-    (b"cas K 0 0 3 {last}\r\nabcde\r\nget K\r\n", 5, None),  # a bad terminator changes nothing
+    (b"cas K 0 0 3 {last}\r\nabcdexx\r\nget K\r\n", 5, None),  # a bad terminator changes nothing
     (b"cas K 0 -1 3 {last}\r\nabc\r\nget K\r\n", 2, None),  # stored, and expired at once
 ]
 

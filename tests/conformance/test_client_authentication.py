@@ -15,8 +15,8 @@ from binary import (DELETE, FLUSH, GET, GETK, GETKQ, INCREMENT, NOOP, QUIT, SASL
                     comparable, count,
                     noop, packet, store, touch, wire_length)
 from dialog import Case, compare, converse
-from newer_memcached import AUTHENTICATION_BUGS, AUTHENTICATION_ROWS
-from servers import SUT, Egret, Memcached, ask, wait_for
+from newer_memcached import AUTHENTICATION_BUGS, AUTHENTICATION_NEW_BUGS, AUTHENTICATION_ROWS
+from servers import MEMCACHED_WITH_SASL, ORACLE_IS_OLD, SUT, Egret, Memcached, ask, wait_for
 
 USERS = {"anna": "secret", "dora": "two words", "bert": "pass:word", "c": "d", "long" * 20: "password" * 12}
 SASL_ONLY = "SASL is memcached's own; the subject of SUT=memcached is the oracle's twin"
@@ -55,6 +55,8 @@ class AsciiMemcached(Memcached):
 
 
 class SaslMemcached(Memcached):
+    program = MEMCACHED_WITH_SASL
+
     def _is_ready(self):
         return wait_for(lambda: not self.daemon.is_alive() and "dead" or answers(self.address, packet(VERSION), 24) and "ready",
                         "memcached") == "ready"
@@ -93,7 +95,7 @@ def login(text, head=b"set auth 0 0 %d\r\n", end=b"\r\n"):
 # ASCII
 
 GOOD = login(b"anna secret")
-AFTER = b"set <k> 5 0 1\r\na\r\nget <k>\r\nmg <k> v f\r\ndelete <k>\r\nmn\r\n"
+AFTER = b"set <k> 5 0 1\r\na\r\nget <k>\r\nmg <k> v f\r\ndelete <k>\r\nmn again\r\n"
 
 
 def one_by_one(text):
@@ -120,28 +122,39 @@ def test_memcacheds_own_bug(oracle, subject, row):
 
 @pytest.mark.parametrize("row", AUTHENTICATION_ROWS, ids=[row.name for row in AUTHENTICATION_ROWS])
 def test_newer_memcached(oracle, subject, row):
-    for server, wanted in ((oracle, row.old), (subject, row.new if SUT == "egret" else row.old)):
+    of_oracle = row.old if ORACLE_IS_OLD else row.new
+    for server, wanted in ((oracle, of_oracle), (subject, row.new if SUT == "egret" else of_oracle)):
         assert ask(server.address, row.request) == wanted
+
+
+@pytest.mark.parametrize("row", AUTHENTICATION_NEW_BUGS, ids=[row.name for row in AUTHENTICATION_NEW_BUGS])
+def test_the_newer_memcacheds_own_bug(oracle, subject, row):
+    of_oracle = row.old if ORACLE_IS_OLD else row.new
+    for server, wanted in ((oracle, of_oracle), (subject, row.old if SUT == "egret" else of_oracle)):
+        ((answer, _),) = converse(server.address, [Case(row.request)])
+        assert answer == wanted
 
 
 def test_commands_before_it(oracle, subject):
     commands = [b"get <k>", b"gets <k>", b"gat 0 <k>", b"version", b"stats", b"stats settings", b"quit", b"flush_all", b"verbosity 0", b"mn",
-                b"mg <k> v", b"md <k>", b"ma <k> N0", b"ms <k> 1\r\na",
-                b"ms <k> 11\r\nanna secret", b"add <k> 0 0 11\r\nanna secret", b"replace <k> 0 0 1\r\na", b"append <k> 0 0 1\r\na",
-                b"cas <k> 0 0 1 1\r\na", b"incr <k> 1", b"decr <k> 1",
+                b"mg <k> v", b"md <k>", b"ma <k> N0", b"ms <k> 8\r\naaaaaaaa",
+                b"ms <k> 11\r\nanna secret", b"add <k> 0 0 11\r\nanna secret", b"replace <k> 0 0 8\r\naaaaaaaa", b"append <k> 0 0 8\r\naaaaaaaa",
+                b"cas <k> 0 0 1 8\r\naaaaaaaa", b"incr <k> 1", b"decr <k> 1",
                 b"delete <k>", b"touch <k> 0", b"shutdown", b"cache_memlimit 100", b"watch", b"lru_crawler metadump all", b"me <k>", b"foo", b"x",
                 b"GET / HTTP/1.1", b"set", b"set k",
                 b"set k 0 0", b"set k 0 0 x", b"SET k 0 0 11\r\nanna secret", b"get" + b" <k>" * 100]
+    if ORACLE_IS_OLD:
+        commands = [command for command in commands if len(command) > 4]  # too short for an older memcached to hang up: the table has a row
     cases = [Case([*one_by_one(command + b"\r\n"), end]) for command in commands for end in (b"get <k>\r\n", GOOD + AFTER)]
     # Nothing of what was refused was done.
-    cases += [Case([*one_by_one(text), GOOD, b"get <k>\r\n"]) for text in (b"set <k> 0 0 1\r\na\r\n", b"add <k> 0 0 1\r\na\r\n", b"mg <k> N0\r\n")]
+    cases += [Case([*one_by_one(text), GOOD, b"get <k>\r\n"]) for text in (b"set <k> 0 0 1\r\na\r\n", b"add <k> 0 0 8\r\naaaaaaaa\r\n", b"mg <k> N0\r\n")]
     compare(oracle, subject, cases, pause=0.03)
 
 
 def test_its_line(oracle, subject):
     """Key, flags and time may be anything."""
     heads = [b"set x y z %d\r\n", b"set auth 0 0 %d noreply\r\n", b"set " + b"k" * 300 + b" 0 0 %d\r\n", b"set auth 0 0 %d 1 2 3\r\n",
-             b"set  auth  0  0  %d\r\n", b"set auth 0 0 %d\n", b"set auth -1 -1 %d\r\n",
+             b"set  auth  0  0  %d\r\n", b"set auth -1 -1 %d\r\n",
              b"set auth 99999999999 99999999999 %d\r\n", b"set auth 0 0 0%d\r\n"]
     cases = [Case(login(b"anna secret", head) + AFTER) for head in heads]
     cases += [Case([login(b"anna secret", end=end), GOOD + AFTER]) for end in (b"..", b"\r\r", b"\n\n")]
@@ -154,6 +167,39 @@ def test_its_line(oracle, subject):
 def test_long_lines(oracle, subject):
     cases = [Case([b"x" * size, b"\r\n", GOOD + AFTER]) for size in (1000, 2040, 2060, 4000, 100_000)]
     cases += [Case([b"x" * size + b"\r\n", GOOD + AFTER]) for size in (1000, 2000, 4000)]
+    compare(oracle, subject, cases, pause=0.03)
+
+
+# What attackers have tried on memcached before 1.6.45.
+
+def test_empty_lines_and_lines_of_spaces(oracle, subject):
+    cases = [Case([line, GOOD + AFTER]) for size in (0, 1, 4, 5, 6, 7, 100, 2000, 2047) for line in (b" " * size + b"\r\n", b" " * size + b"\n")
+             if not ORACLE_IS_OLD or size >= 6]
+    cases += [Case([line, GOOD + AFTER]) for line in (b"\0" * 10 + b"\r\n", b"set" + b" " * 10 + b"\r\n", b"set 1 2 3 " + b" " * 10 + b"\r\n")]
+    compare(oracle, subject, cases, pause=0.03)
+
+
+@pytest.mark.parametrize("size", [16385, 2147483645, 2147483646, 2147483647, 4294967295])
+def test_a_value_that_is_far_too_long_is_refused_at_once(oracle, subject, size):
+    """And nothing of it is waited for: what follows is a line again."""
+    for server in [subject] if ORACLE_IS_OLD else [oracle, subject]:
+        with socket.create_connection(server.address, 10) as sock:
+            sock.sendall(b"set auth 0 0 %d\r\n" % size)
+            assert sock.recv(100) == b"CLIENT_ERROR auth token too long\r\n"
+            sock.sendall(GOOD)
+            assert sock.recv(100) == b"STORED\r\n"
+
+
+def test_long_values(oracle, subject):
+    """Up to 16384 bytes are waited for (if they fit into what memcached reads at once), and judged."""
+    if ORACLE_IS_OLD:
+        pytest.skip("refuses values of other lengths")
+    cases = []
+    for size in (1023, 1024, 1025, 1026, 2000, 5000, 16000):
+        for text in (b"anna " + b"x" * (size - 5), b"x" * size, b" " * size):
+            cases += [Case([login(text), GOOD + AFTER]), Case([login(text, end=b"..") + b"\r\n", GOOD + AFTER])]
+        whole = login(b"anna " + b"x" * (size - 5))
+        cases.append(Case([whole[:500], whole[500:-1], whole[-1:], GOOD + AFTER]))
     compare(oracle, subject, cases, pause=0.03)
 
 
@@ -173,7 +219,7 @@ def test_cut_at_every_byte(oracle, subject):
 
 def test_once_is_enough(oracle, subject):
     """A second `set` is a set like any other."""
-    compare(oracle, subject, [Case(GOOD + GOOD + b"get auth\r\n"), Case(GOOD + login(b"anna wrong") + b"get auth\r\n")])
+    compare(oracle, subject, [Case(GOOD + GOOD + b"get auth\r\n"), Case(GOOD + login(b"anna wrong") + b"get auth\r\n")], at_once=1)
 
 
 def test_attempts_are_counted(oracle, subject):

@@ -254,7 +254,7 @@ def test_ms_lines_and_values(oracle, subject):
              b"+2\r\nhi", b"02\r\nhi", b" 2 \r\nhi",
              b"2 noreply\r\nhi", b"0 0 2\r\nhi", b"2 MS MS\r\nhi", b"2 Oabcdefghijklmnopqrstuvwxyzabcdefghijk\r\nhi",
              b"2000000\r\n" + b"v" * 2_000_000,
-             b"2000000 !\r\n" + b"v" * 2_000_000, b"1048577 q\r\n" + b"v" * 1_048_577, b"5 !\r\n\r\nmn\r", b"4 MX\r\nmn\r\n", b"4 b\r\nmn\r\n"]
+             b"2000000 y\r\n" + b"v" * 2_000_000, b"1048577 q\r\n" + b"v" * 1_048_577, b"5 !\r\n\r\nmn\r", b"4 MX\r\nmn\r\n", b"4 b\r\nmn\r\n"]
     cases = []
     for before in (b"", lines(b"set <k> 3 0 3", b"old")):
         for tail in tails:
@@ -302,7 +302,7 @@ def test_values_of_all_sizes(oracle, subject):
         cases.append(Case(lines(b"ms <k> %d C5" % size, value, b"ms <k> %d ME k" % size, value, b"ms <k> %d ME k" % size, value,
                                 b"ms <k> %d MR" % size, value, b"mg <k> v")))
         cases.append(Case(lines(b"ms <k> %d" % size, value + b"..", b"mn", b"mg <k> v"), after=lines(b"mg <k> v")))
-        cases.append(Case(lines(b"ms <k> %d !" % size, value, b"mn")))
+        cases.append(Case(lines(b"ms <k> %d y" % size, value, b"mn")))
     compare_all(oracle, subject, cases, at_once=10)
 
 

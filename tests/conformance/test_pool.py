@@ -144,7 +144,7 @@ def test_multigets_keep_the_order_of_their_keys(pool):
         asked = [rng.choice(known) if rng.random() < 0.7 else b"nothing%d" % rng.randrange(1000) for _ in range(rng.choice([1, 2, 10, 100]))]
         cases.append(Case(b"get " + b" ".join(asked) + b"\r\nversion\r\n"))
         wanted.append(b"".join(b"VALUE %s 7 %d\r\n%s\r\n" % (key, len(values[key]), values[key]) for key in asked if key in values)
-                      + b"END\r\nVERSION 1.6.18\r\n")
+                      + b"END\r\nVERSION 1.6.45\r\n")
     for (answer, _), right in zip(converse(pool.address, cases), wanted):
         assert answer == right, f"{show(right)}\n{show(answer)}"
 
@@ -307,7 +307,7 @@ def test_what_is_answered_while_a_backend_is_down(mortal):
         UNAVAILABLE + b"STORED\r\n",
         UNAVAILABLE + b"STORED\r\n",
         UNAVAILABLE * 4,
-        b"VERSION 1.6.18\r\nVALUE %s 0 3\r\nnew\r\nEND\r\nDELETED\r\n" % here]), show(answer, 2000)
+        b"VERSION 1.6.45\r\nVALUE %s 0 3\r\nnew\r\nEND\r\nDELETED\r\n" % here]), show(answer, 2000)
 
 
 def test_stats_and_flush_all_while_a_backend_is_down(mortal):

@@ -281,7 +281,7 @@ def prove_auth_file(start):
         system.proxy.changed(auth_file=users)
         early.sendall(b"mn\r\n")
         assert early.recv(100) == b"MN\r\n"
-    wait_for(lambda: ask(system.address, b"mn\r\n") == b"CLIENT_ERROR unauthenticated\r\n", "newcomers to be unknown")
+    wait_for(lambda: ask(system.address, b"mn again\r\n") == b"CLIENT_ERROR unauthenticated\r\n", "newcomers to be unknown")
     assert ask(system.address, login) == b"STORED\r\n"
     with served(system.address, b"set auth 0 0 1\r\nx\r\n") as waiting:  # to say who it is, when that is no longer asked
         system.proxy.changed(auth_file="")
@@ -587,7 +587,7 @@ BACKEND = {
     "park_always": backend_said("park_always", "true"),
     "log_level": prove_log_level,
 }
-BACKEND_RESTART = {"item_size_max": "2MiB", "evict": "false", "populate": "true", "lock_memory": "true", "warm_restart": "/dev/shm",
+BACKEND_RESTART = {"item_size_max": "2MiB", "evict": "false", "allow_debugtime": "true", "populate": "true", "lock_memory": "true", "warm_restart": "/dev/shm",
                    "partitions": 2, "pin": "on", "log_format": "text"}
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import tls
 from bystander import Bystander
-from servers import CONF, SLACK, SUT, Daemon, ask, connect, egret_binary, free_port, scratch_directory, stats_of, wait_for
+from servers import CONF, MEMCACHED, SLACK, SUT, Daemon, ask, connect, egret_binary, free_port, scratch_directory, stats_of, wait_for
 from tls import Handshake, TlsEgret, ask_tls, client_context, connect_tls, read_until
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="needs egret-backend and egret-proxy")
@@ -106,11 +106,11 @@ def test_every_answer_is_that_of_a_plain_listener(server, version):
         if turn == 0:
             with connect(server.address) as sock:
                 sock.sendall(pipeline)
-                heard.append(read_until(sock, b"VERSION 1.6.18\r\n"))
+                heard.append(read_until(sock, b"VERSION 1.6.45\r\n"))
         else:
             with connect_tls(server.tls_address, client_context(newest=version, oldest=version)) as sock:
                 sock.sendall(pipeline)
-                heard.append(read_until(sock, b"VERSION 1.6.18\r\n"))
+                heard.append(read_until(sock, b"VERSION 1.6.45\r\n"))
     assert heard[0] == heard[1]
     assert heard[0].count(b"VALUE") > 100
 
@@ -154,7 +154,7 @@ def test_many_records_at_once(server):
                 answer += hand.tls.read(65536)
             except ssl.SSLWantReadError:
                 pass
-        assert answer == b"VERSION 1.6.18\r\n"
+        assert answer == b"VERSION 1.6.45\r\n"
     for key, value in values.items():
         assert ask(server.address, b"get %s\r\n" % key, end=b"END\r\n") == b"VALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(value), value)
 
@@ -175,12 +175,12 @@ def test_input_that_waits_inside_is_not_forgotten(server, version):
             finally:
                 server.proxies[0].signal(signal.SIGCONT)
             answer = b""
-            while not answer.endswith(b"VERSION 1.6.18\r\n"):
+            while not answer.endswith(b"VERSION 1.6.45\r\n"):
                 try:
                     answer += hand.tls.read(65536)
                 except ssl.SSLWantReadError:
                     hand.incoming.write(sock.recv(65536))
-            assert answer == b"END\r\n" * (size // len(line) + 1) + b"VERSION 1.6.18\r\n"
+            assert answer == b"END\r\n" * (size // len(line) + 1) + b"VERSION 1.6.45\r\n"
 
 
 @BOTH
@@ -337,7 +337,7 @@ def test_a_handshake_byte_by_byte(server, others, version):
                 answer = hand.tls.read(100)
             except ssl.SSLWantReadError:
                 hand.incoming.write(sock.recv(65536))
-        assert answer == b"VERSION 1.6.18\r\n"
+        assert answer == b"VERSION 1.6.45\r\n"
 
 
 def test_whoever_stops_in_the_handshake_is_closed_in_time_and_others_are_served(start):
@@ -642,7 +642,7 @@ def test_certificates_are_read_anew_on_sighup(start, authority):
         egret.proxies[0].signal(signal.SIGHUP)
         wait_for(lambda: serial_of(egret.tls_address) == 1003, "the newest certificate")
         early.sendall(b"version\r\n")
-        assert read_until(early, b"\r\n") == b"VERSION 1.6.18\r\n"
+        assert read_until(early, b"\r\n") == b"VERSION 1.6.45\r\n"
     assert int(stats_of(egret.address)["time_since_server_cert_refresh"]) < 60
 
 
@@ -695,7 +695,7 @@ def test_rows_are_memcacheds(start, authority):
               "tls_min_version": "1.3", "tls_session_cache": "true"})]:
         plain, secure = free_port(), free_port()
         given = ",".join([f"ssl_chain_cert={certificate[0]}", f"ssl_key={certificate[1]}", *oracle_options])
-        oracle = Daemon(["memcached", "-u", "root", "-U", 0, "-p", secure, "-Z", "-o", given, "-l",
+        oracle = Daemon([MEMCACHED, "-u", "root", "-U", 0, "-p", secure, "-Z", "-o", given, "-l",
                          f"notls:127.0.0.1:{plain},127.0.0.1:{secure}"], directory, "memcached")
         try:
             egret = start(certificate, **options)

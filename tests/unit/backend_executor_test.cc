@@ -18,13 +18,15 @@ using egret::base::ManualClock;
 namespace {
 
 struct Partition {
-  explicit Partition(uint32_t partitions = 1, uint32_t number = 0, uint64_t memory = 16 << 20) {
+  explicit Partition(uint32_t partitions = 1, uint32_t number = 0, uint64_t memory = 16 << 20,
+                     bool allow_debugtime = false) {
     auto made = Executor::create({.partition = number,
                                   .partitions = partitions,
                                   .memory = memory,
                                   .item_size_max = 1 << 20,
                                   .evict = true,
-                                  .hash_seed = 5},
+                                  .hash_seed = 5,
+                                  .allow_debugtime = allow_debugtime},
                                  clock);
     REQUIRE_MESSAGE(made.is_ok(), made.status().message());
     executor = std::move(made.value());
@@ -351,6 +353,28 @@ TEST_SUITE("statistics") {
       CHECK(partition.code(limit) == ResultCode::kInvalid);
     }
     CHECK(sum == 25'000'000);
+  }
+
+  TEST_CASE("the clock moves forward where that is allowed, and items expire by it") {
+    const uint64_t minute = 60;
+    Op move = make(OpCode::kAdmin);
+    move.group = static_cast<uint8_t>(AdminVerb::kMoveClock);
+    move.value = {reinterpret_cast<const char*>(&minute), sizeof minute};
+    Partition usual;
+    CHECK(usual.code(move) == ResultCode::kUnsupported);
+    Partition partition(1, 0, true);
+    Op set = make(OpCode::kSet, "key", "v");
+    set.exptime = 100;
+    partition.run(set);
+    CHECK(partition.code(move) == ResultCode::kOk);
+    CHECK(partition.code(make(OpCode::kGet, "key")) == ResultCode::kHit);
+    CHECK(partition.code(move) == ResultCode::kOk);
+    CHECK(partition.code(make(OpCode::kGet, "key")) == ResultCode::kMiss);
+    const uint64_t eternity = UINT64_MAX;
+    move.value = {reinterpret_cast<const char*>(&eternity), sizeof eternity};
+    CHECK(partition.code(move) == ResultCode::kInvalid);
+    move.value.remove_suffix(1);
+    CHECK(partition.code(move) == ResultCode::kInvalid);
   }
 
   TEST_CASE("iterate gives what is there, page by page") {

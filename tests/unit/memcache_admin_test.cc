@@ -49,8 +49,8 @@ TEST_CASE("a dump is of all classes or of those that are named") {
   CHECK(parse_admin("lru_crawler crawl 1").answer == kOk);
   CHECK(parse_admin("lru_crawler enable").action == AdminAction::kEnableCrawler);
   CHECK(parse_admin("lru_crawler disable").action == AdminAction::kDisableCrawler);
-  for (const std::string_view bad :
-       {"lru_crawler", "lru_crawler metadump", "lru_crawler metadump 1 2", "lru_crawler x y", "lru_crawler enabled"}) {
+  for (const std::string_view bad : {"lru_crawler", "lru_crawler metadump", "lru_crawler metadump 1 2",
+                                     "lru_crawler x y", "lru_crawler enabled", "lru_crawler crawls 1"}) {
     CHECK(answer_to(bad) == "ERROR");
   }
   CHECK(answer_to("lru_crawler sleep 1000000") == "OK");
@@ -82,12 +82,12 @@ TEST_CASE("watch takes memcached's streams, fetchers without any") {
 TEST_CASE("a memory limit is in megabytes") {
   const AdminRequest request = parse_admin("cache_memlimit 64");
   CHECK(request.action == AdminAction::kMemoryLimit);
-  CHECK(request.bytes == 64u << 20);
+  CHECK(request.number == 64u << 20);
   CHECK_FALSE(request.noreply);
   CHECK(parse_admin("cache_memlimit 64 noreply").noreply);
   CHECK(answer_to("cache_memlimit 7") == "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m");
   CHECK(answer_to("cache_memlimit 1000000001") == "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes");
-  for (const std::string_view bad : {"cache_memlimit", "cache_memlimit x", "cache_memlimit 1 2 3"}) {
+  for (const std::string_view bad : {"cache_memlimit", "cache_memlimit x"}) {
     CHECK(answer_to(bad) == "ERROR");
   }
 }
@@ -104,6 +104,10 @@ TEST_CASE("what has no meaning here is answered as memcached does") {
       {"slabs automove x", "CLIENT_ERROR bad command line format"},
       {"slabs automove ratio 0.7", "OK"},
       {"slabs automove ratio", "ERROR"},
+      {"slabs automove freeratio 0.1", "OK"},
+      {"slabs automove window 3", "OK"},
+      {"slabs automove window 1801", "CLIENT_ERROR automove window too low or too high"},
+      {"slabs automove window", "CLIENT_ERROR bad command line format"},
       {"slabs", "ERROR"},
       {"lru mode flat", "OK"},
       {"lru mode bent", "ERROR"},
@@ -124,7 +128,28 @@ TEST_CASE("what has no meaning here is answered as memcached does") {
   for (const auto& each : lines) CHECK_MESSAGE(answer_to(each.first) == each.second, each.first);
   CHECK(parse_admin("lru mode flat noreply").noreply);
   CHECK(parse_admin("slabs automove 1 noreply").noreply);
-  CHECK_FALSE(parse_admin("lru_crawler x noreply").noreply);
+  CHECK(parse_admin("lru_crawler x noreply").noreply);
+  CHECK_FALSE(parse_admin("watch noreply").noreply);
+}
+
+TEST_CASE("words may be cut short, and mean the first that begins so") {
+  CHECK(parse_admin("lru_crawler meta all").form == DumpForm::kMeta);
+  CHECK(parse_admin("lru_crawler m 1").action == AdminAction::kDump);
+  CHECK(parse_admin("watch e m").streams == (kEvictions | kMutations));
+  CHECK(answer_to("slabs au 1") == "OK");
+  CHECK(answer_to("lru mode seg") == "OK");
+  CHECK(answer_to("slabs automoves 1") == "ERROR");
+  CHECK(parse_detail("d").action == AdminAction::kDetailDump);
+  CHECK(parse_detail("").action == AdminAction::kAnswer);
+}
+
+TEST_CASE("debugtime goes forward by seconds") {
+  const AdminRequest request = parse_admin("debugtime 60");
+  CHECK(request.action == AdminAction::kMoveClock);
+  CHECK(request.number == 60);
+  for (const std::string_view bad :
+       {"debugtime", "debugtime -1", "debugtime x", "debugtime p", "debugtime 99999999999"})
+    CHECK(answer_to(bad) == "ERROR");
 }
 
 TEST_CASE("shutdown has two ways") {

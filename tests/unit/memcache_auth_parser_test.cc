@@ -27,7 +27,8 @@ TEST_CASE("a set of any key says who it is") {
 }
 
 TEST_CASE("everything else is told so, a line at a time") {
-  for (const char* line : {"get a", "version", "quit", "stats", "mn", "set a", "set a 0 0 x", "add a 0 0 3", ""}) {
+  for (const char* line : {"get a", "version", "stats", "mn again", "set  a", "set a 0 0 x", "add a 0 0 3", "      ",
+                           " set a 0 0 3", "set a 0 0 4294967296"}) {
     CHECK_MESSAGE(parse(std::string(line) + "\r\n") == Events{kStranger}, line);
   }
   CHECK(parse("get a\r\nget b\r\n") == Events{kStranger, kStranger});
@@ -39,10 +40,27 @@ TEST_CASE("a value that is none") {
   CHECK(parse("set a 0 0 7\r\nfoo barXY") == Events{"CLIENT_ERROR bad command line termination"});
 }
 
-TEST_CASE("a value too long is dropped, and the stream stays in step") {
+TEST_CASE("a value too long for a user passes through, is judged by its form, and the stream stays in step") {
   const std::string value(5000, 'v');
   CHECK(parse("set a 0 0 5000\r\n" + value + "\r\nset a 0 0 3\r\na b\r\n") ==
         Events{"CLIENT_ERROR bad authentication token format", "authenticate key a = b"});
+  CHECK(parse("set a 0 0 5002\r\na " + value + "\r\n") == Events{"authenticate key  = "});
+  CHECK(parse("set a 0 0 5002\r\na " + value + "XY") == Events{"CLIENT_ERROR bad command line termination"});
+}
+
+TEST_CASE("a value that is far too long is refused at once, and lines follow") {
+  for (const char* length : {"16385", "2147483646", "4294967295"}) {
+    CHECK(parse("set a 0 0 " + std::string(length) + "\r\nset a 0 0 3\r\na b\r\n") ==
+          Events{"CLIENT_ERROR auth token too long", "authenticate key a = b"});
+  }
+}
+
+TEST_CASE("a short line ends the connection") {
+  for (const char* line : {"", "x", "mn", "quit", "    "}) {
+    CHECK_MESSAGE(parse(std::string(line) + "\r\n") == Events{"close"}, line);
+  }
+  CHECK(parse("get a\n") == Events{"close"});
+  CHECK(parse("get a\r\n") == Events{kStranger});
 }
 
 TEST_CASE("a line that does not end ends the connection") {
@@ -79,7 +97,7 @@ TEST_CASE("the first byte decides the dialect, for good") {
 TEST_CASE("who has said who it is speaks as any other") {
   ClientParser parser(Limits{}, Protocol::kAuto, true);
   Command command;
-  CHECK(parser.next("mn\r\n", command).event == Event::kError);
+  CHECK(parser.next("mn again\r\n", command).event == Event::kError);
   parser.set_authenticated();
   CHECK(parser.next("mn\r\n", command).event == Event::kCommand);
 }

@@ -75,6 +75,7 @@ TEST_CASE("ms: its flags are fields of a set") {
   is("MA", " want-meta" + plain("append"));
   is("MP C7", " cas=7 want-meta" + plain("prepend"));
   is("MA N30", " vivify=30 want-meta" + plain("append"));
+  is("MA N30 T0", " vivify=30 want-meta" + plain("append"));
   is("N30", " want-meta" + plain("set"));
   is("MS", " want-meta" + plain("set"));
   is("MSET", " want-meta" + plain("set"));
@@ -119,7 +120,12 @@ TEST_CASE("with b the key is base64") {
 TEST_CASE("flags that are wrong") {
   CHECK(parse_line("mg a v v") == "CLIENT_ERROR duplicate flag");
   CHECK(parse_line("mg a y") == "CLIENT_ERROR invalid flag");
-  CHECK(parse_line("mg a \xff") == "CLIENT_ERROR duplicate flag");
+  for (const char* none : {"\xff", "!", "~", "-", "{"}) {
+    CHECK(parse_line("mg a " + std::string(none)) == "CLIENT_ERROR bad command line format");
+    CHECK(parse_line("ma a " + std::string(none)) == "CLIENT_ERROR bad command line format");
+  }
+  CHECK(parse("ms a 2 !\r\nmn again\r\n") == Events{"CLIENT_ERROR bad command line format", "noop"});
+  CHECK(parse_line("mg a T+1") == "CLIENT_ERROR bad token in command line format");
   CHECK(parse_line("mg a Tx") == "CLIENT_ERROR bad token in command line format");
   CHECK(parse_line("mg a T") == "CLIENT_ERROR bad token in command line format");
   CHECK(parse_line("mg a Cx") == "CLIENT_ERROR bad token in command line format");

@@ -1,5 +1,5 @@
-// Numbers of the text protocol: C's own strtoull and strtol are the judges, with memcached's rules about what may
-// follow.
+// Numbers of the text protocol. Of those that memcached reads as C does, C's own strtoull and strtol are the judges,
+// with memcached's rules about what may follow.
 #include <cctype>
 #include <cerrno>
 #include <cstdint>
@@ -24,7 +24,9 @@ bool c_u64(const std::string& word, uint64_t& out) {
   char* end = nullptr;
   errno = 0;
   out = std::strtoull(word.c_str(), &end, 10);
-  return well_ended(word, end) && !(static_cast<int64_t>(out) < 0 && word.find('-') != word.npos);
+  return well_ended(word, end) &&
+         !(static_cast<int64_t>(out) < 0 &&
+           std::string_view(word.c_str(), static_cast<size_t>(end - word.c_str())).find('-') != word.npos);
 }
 
 bool c_i32(const std::string& word, int32_t& out) {
@@ -35,19 +37,28 @@ bool c_i32(const std::string& word, int32_t& out) {
 }
 
 void compare(const std::string& word) {
-  uint64_t ours = 0;
   uint64_t theirs = 0;
   const bool valid = c_u64(word, theirs);
-  CHECK_MESSAGE(parse_u64(word, ours) == valid, word);
-  if (valid) CHECK_MESSAGE(ours == theirs, word);
   uint32_t low = 0;
-  CHECK_MESSAGE(parse_u32(word, low) == valid, word);
+  CHECK_MESSAGE(parse_c_u32(word, low) == valid, word);
   if (valid) CHECK_MESSAGE(low == static_cast<uint32_t>(theirs), word);
   int32_t our_int = 0;
   int32_t their_int = 0;
   const bool valid_int = c_i32(word, their_int);
-  CHECK_MESSAGE(parse_i32(word, our_int) == valid_int, word);
+  CHECK_MESSAGE(parse_c_i32(word, our_int) == valid_int, word);
   if (valid_int) CHECK_MESSAGE(our_int == their_int, word);
+}
+
+template <typename Number>
+bool reads(bool (*parse)(std::string_view, Number&), std::string_view word, Number expected) {
+  Number number = 0;
+  return parse(word, number) && number == expected;
+}
+
+template <typename Number>
+bool refuses(bool (*parse)(std::string_view, Number&), std::string_view word) {
+  Number number = 77;
+  return !parse(word, number) && number == 77;
 }
 
 }  // namespace
@@ -102,4 +113,23 @@ TEST_CASE("any word of these characters is what C says it is") {
     }
     compare(word);
   }
+}
+
+TEST_CASE("elsewhere a number is digits, which fit") {
+  CHECK(reads<uint64_t>(parse_u64, "18446744073709551615", UINT64_MAX));
+  CHECK(reads<uint64_t>(parse_u64, "0000000000000000000007", 7));
+  CHECK(reads<uint32_t>(parse_u32, "4294967295", UINT32_MAX));
+  CHECK(reads<uint32_t>(parse_u32, "00000000007", 7));
+  CHECK(reads<int32_t>(parse_i32, "2147483647", INT32_MAX));
+  CHECK(reads<int32_t>(parse_i32, "-2147483648", INT32_MIN));
+  CHECK(reads<int32_t>(parse_i32, "-0", 0));
+  CHECK(reads<int32_t>(parse_i32, "-", 0));
+  for (const char* word :
+       {"", "-", "-1", "+1", "1x", "x", "1\t", "\t1", "1.0", "18446744073709551616", "00000000000000000000007"}) {
+    CHECK_MESSAGE(refuses<uint64_t>(parse_u64, word), word);
+    CHECK_MESSAGE(refuses<uint32_t>(parse_u32, word), word);
+  }
+  for (const char* word : {"4294967296", "000000000007"}) CHECK_MESSAGE(refuses<uint32_t>(parse_u32, word), word);
+  for (const char* word : {"", "+1", "--1", "1x", "1\t", "2147483648", "-2147483649", "000000000007"})
+    CHECK_MESSAGE(refuses<int32_t>(parse_i32, word), word);
 }

@@ -99,6 +99,10 @@ TEST_CASE("what the proxy answers alone needs no store") {
 TEST_CASE("stats sub-commands are memcached's, and one of our own") {
   CHECK(stats({}).topic == StatsTopic::kGeneral);
   CHECK(stats({"reset"}).topic == StatsTopic::kReset);
+  CHECK(stats({"r"}).topic == StatsTopic::kReset);
+  CHECK(stats({"con"}).topic == StatsTopic::kConns);
+  CHECK(stats({"e"}).topic == StatsTopic::kExtstore);
+  CHECK(stats({"item"}).topic == StatsTopic::kUnknown);
   CHECK(stats({"settings", "ignored"}).topic == StatsTopic::kSettings);
   CHECK(stats({"egret"}).topic == StatsTopic::kEgret);
   CHECK(stats({"egret", "else"}).topic == StatsTopic::kEgret);

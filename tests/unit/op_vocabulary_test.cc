@@ -28,6 +28,7 @@ TEST_CASE("numbers that are on the wire never change") {
   CHECK(static_cast<int>(AdminVerb::kResetStats) == 1);
   CHECK(static_cast<int>(AdminVerb::kCheck) == 2);
   CHECK(static_cast<int>(AdminVerb::kMemoryLimit) == 3);
+  CHECK(static_cast<int>(AdminVerb::kMoveClock) == 4);
   CHECK(static_cast<int>(RecordSource::kItems) == 0);
   CHECK(static_cast<int>(RecordSource::kEvicted) == 1);
 }

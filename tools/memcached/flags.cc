@@ -564,6 +564,14 @@ constexpr Flag kTable[] = {
      .fate = Fate::kIgnored,
      .help = "a wider filter, in debug builds",
      .is_hidden = true},
+    // --- what memcached has in its debug build only
+    {.name = "egret_debugtime",
+     .is_extended = true,
+     .fate = Fate::kOption,
+     .daemon = Daemon::kBackend,
+     .option = "allow_debugtime",
+     .setting = "true",
+     .help = "for tests: 'debugtime N' moves the clock by which items expire N seconds on"},
     // --- what cannot be done, and would be missed
     refused("drop_privileges", "Egret filters no system calls; systemd/ shows a unit that does"),
     refused("proxy_config", kNoLuaProxy),

@@ -13,7 +13,7 @@ namespace egret::memcached {
 
 std::optional<Refusal> leave_root(const std::string& user) {
   if (::getuid() != 0 && ::geteuid() != 0) return {};
-  if (user.empty()) return Refusal{"can't run as root without the -u switch", kUsage};
+  if (user.empty()) return Refusal{"must add '-u root' to start as root", kUsage};
   const passwd* const known = ::getpwnam(user.c_str());
   if (known == nullptr) return Refusal{"can't find the user " + user + " to switch to", kNoUser};
   // EPERM: in a container that has given the right away, and there are no groups to lose.

@@ -27,7 +27,7 @@ namespace {
 
 // The memcached whose behaviour this is: what `version` answers, too (proxy/stats_report.h; a test holds both
 // together).
-constexpr const char* kMemcachedVersion = "1.6.18";
+constexpr const char* kMemcachedVersion = "1.6.45";
 
 int refuse(const Refusal& refusal) {
   std::fprintf(stderr, "%s\n", refusal.message.c_str());

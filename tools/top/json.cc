@@ -51,8 +51,8 @@ std::string parts_json(std::span<const FigureRow> table, const std::vector<PartF
   for (const PartFigures& part : parts) {
     const std::string address = part.address.empty() ? "" : fmt::format("\"address\": {}, ", json_string(part.address));
     const std::string lane = part.lane.empty() ? "" : fmt::format("\"lane\": {}, ", json_string(part.lane));
-    json += fmt::format("{}{{{}: {}, {}{}{}}}", json.empty() ? "" : ", ", json_string(name), json_string(part.name), address,
-                        lane, values_json(table, part.values));
+    json += fmt::format("{}{{{}: {}, {}{}{}}}", json.empty() ? "" : ", ", json_string(name), json_string(part.name),
+                        address, lane, values_json(table, part.values));
   }
   return "[" + json + "]";
 }
