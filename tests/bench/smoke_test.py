@@ -19,10 +19,17 @@ import unittest
 BENCH = sys.argv.pop(1)
 
 
+_reserved = []
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port that the system gives to nobody else while we run: a socket that does not listen is bound to it. A server that sets
+    SO_REUSEADDR can bind it, too."""
+    probe = socket.socket()
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    probe.bind(("127.0.0.1", 0))
+    _reserved.append(probe)
+    return probe.getsockname()[1]
 
 
 def run_bench(*arguments):

@@ -35,6 +35,7 @@ STOP_TIMEOUT = 10.0
 SLACK = float(os.environ.get("EGRET_SLACK", "1"))
 
 _serial = itertools.count()
+_reserved = []
 
 
 def memcached_says(flag):
@@ -55,10 +56,13 @@ MEMCACHED_WITH_SASL = MEMCACHED if "--enable-sasl" in memcached_says("-h") else 
 
 
 def free_port():
-    """A loopback port that is free now. Another process may take it before we do; whoever starts a daemon retries."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port that the system gives to nobody else while we run: a socket that does not listen is bound to it. A server that sets
+    SO_REUSEADDR can bind it, too."""
+    probe = socket.socket()
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    probe.bind(("127.0.0.1", 0))
+    _reserved.append(probe)
+    return probe.getsockname()[1]
 
 
 def wait_for(condition, what, timeout=START_TIMEOUT, step=0.01):
@@ -179,9 +183,14 @@ class Daemon:
         raise AssertionError("no VmRSS")
 
     def wakeups(self):
-        """How often threads of it have gone to sleep. The same again: not one has woken meanwhile."""
-        return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.M)[1])
-                   for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir())
+        """How often threads of it have gone to sleep; None while one of them runs. The same number again: none has run meanwhile."""
+        total = 0
+        for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
+            status = (task / "status").read_text()
+            if re.search(r"^State:\s+R", status, re.M):
+                return None
+            total += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.M)[1])
+        return total
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))

@@ -75,18 +75,20 @@ Expected<UniqueFd> connect_to(const Address& address) {
   return address.path.empty() ? connect_tcp(address) : connect_unix(address);
 }
 
-Expected<uint16_t> free_loopback_port() {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Expected<ReservedPort> ReservedPort::reserve() {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(name);
   void* const raw = &name;
-  if (!fd.is_open() || ::bind(fd.get(), generic(raw), size) != 0 ||
-      ::getsockname(fd.get(), static_cast<sockaddr*>(raw), &size) != 0) {
-    return Status::system_error("cannot find a free port", errno);
+  const int on = 1;
+  if (!socket.is_open() || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(socket.get(), generic(raw), size) != 0 ||
+      ::getsockname(socket.get(), static_cast<sockaddr*>(raw), &size) != 0) {
+    return Status::system_error("cannot reserve a port", errno);
   }
-  return ntohs(name.sin_port);
+  return ReservedPort(std::move(socket), ntohs(name.sin_port));
 }
 
 }  // namespace egret::bench

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -22,7 +23,18 @@ base::Expected<Address> parse_address(const std::string& text);
 // A connected blocking socket, TCP_NODELAY set.
 base::Expected<base::UniqueFd> connect_to(const Address& address);
 
-// A TCP port of 127.0.0.1 that was free a moment ago.
-base::Expected<uint16_t> free_loopback_port();
+// A TCP port of 127.0.0.1 that is kept for a server: while this exists, the system gives it to no other socket. The
+// server can bind it if it sets SO_REUSEADDR, as memcached, twemproxy and egret-proxy do.
+class ReservedPort {
+ public:
+  static base::Expected<ReservedPort> reserve();
+  uint16_t number() const { return number_; }
+
+ private:
+  ReservedPort(base::UniqueFd socket, uint16_t number) : socket_(std::move(socket)), number_(number) {}
+
+  base::UniqueFd socket_;  // bound, never listening
+  uint16_t number_;
+};
 
 }  // namespace egret::bench

@@ -75,9 +75,10 @@ Expected<Server> prepare(std::string name, Door door) {
     server.address = Address{"", "", path + "/socket"};
     return server;
   }
-  const auto port = free_loopback_port();
+  auto port = ReservedPort::reserve();
   if (!port) return port.status();
-  server.address = Address{"127.0.0.1", std::to_string(port.value()), ""};
+  server.address = Address{"127.0.0.1", std::to_string(port.value().number()), ""};
+  server.ports.push_back(std::move(port.value()));
   return server;
 }
 
@@ -192,7 +193,7 @@ Expected<Server> start_twemproxy(const std::string& command, const std::string& 
   if (arguments.empty()) return Status::error("no command for twemproxy");
   auto started = start_memcached(memcached, memory_mib, door);
   auto prepared = prepare(program_name(arguments), door);
-  const auto stats_port = free_loopback_port();
+  auto stats_port = ReservedPort::reserve();
   if (!started) return started;
   if (!prepared) return prepared;
   if (!stats_port) return stats_port.status();
@@ -201,10 +202,12 @@ Expected<Server> start_twemproxy(const std::string& command, const std::string& 
   server.name = prepared.value().name;
   server.address = prepared.value().address;
   server.folders.push_back(std::move(prepared.value().folders[0]));
+  for (ReservedPort& port : prepared.value().ports) server.ports.push_back(std::move(port));
+  server.ports.push_back(std::move(stats_port.value()));
   const std::string& folder = server.folders.back().path();
   std::ofstream(folder + "/conf.yml") << conf;
   arguments.insert(arguments.end(), {"-c", folder + "/conf.yml", "-v", "0", "-o", folder + "/log", "-p",
-                                     folder + "/pid", "-a", "127.0.0.1", "-s", std::to_string(stats_port.value())});
+                                     folder + "/pid", "-a", "127.0.0.1", "-s", std::to_string(stats_port.value().number())});
   if (Status status = add_child(server, arguments, folder + "/output"); !status) return status;
   if (Status status = wait_for(server); !status) return status;
   return server;

@@ -19,6 +19,7 @@ struct Server {
   std::string name;  // as reports call it
   Address address;
   std::vector<pid_t> pids;               // whose cost is measured
+  std::vector<ReservedPort> ports;       // while the server runs, so that it can be started again on them
   std::vector<TemporaryFolder> folders;  // before the children, so that these end first
   std::vector<ChildProcess> children;
   bool keeps_nothing = false;  // they may be killed: a memcached takes up to a second to end by itself

@@ -28,9 +28,11 @@ def run_bench(*arguments, expect=0):
 
 class Memcached:
     def __init__(self, *arguments):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        # Bound while the server runs, so that nobody else is given the port; memcached sets SO_REUSEADDR, too.
+        self.reserved = socket.socket()
+        self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.reserved.bind(("127.0.0.1", 0))
+        self.port = self.reserved.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
         user = ["-u", "nobody"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen(["memcached", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", *user, *arguments])
