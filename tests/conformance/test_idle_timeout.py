@@ -160,6 +160,7 @@ def test_without_it_nothing_wakes(egret_only, subject):
             assert sock.recv(100)
         time.sleep(2 * SLACK)
         before = subject.proxies[0].wakeups()
+        assert before is not None
         time.sleep(3)
         assert subject.proxies[0].wakeups() == before
     finally:
