@@ -7,11 +7,11 @@ allowed one must be, so the check itself can fail. And no source reaches around 
 import json, pathlib, re, shlex, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HEADERS = {"base": "base/status.h", "admin": "admin/metrics.h", "op": "op/op.h", "memcache": "memcache/command.h", "wire": "wire/slot.h",
+HEADERS = {"base": "base/status.h", "events": "events/event.h", "admin": "admin/metrics.h", "op": "op/op.h", "memcache": "memcache/command.h", "wire": "wire/slot.h",
            "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "pool": "pool/pool.h", "page": "page/page.h", "store": "store/store.h",
            "proxy": "proxy/config.h", "memcached": "memcached/request.h", "top": "top/exposition.h", "backend": "backend/config.h"}
 PLACES = {"store": "backend/store", "proxy": "proxy", "memcached": "tools/memcached", "top": "tools/top", "backend": "backend"}
-KNOWS = {"base": {"base"}, "admin": {"base", "admin"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
+KNOWS = {"base": {"base"}, "events": {"base", "events"}, "admin": {"base", "admin"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
          "store": {"base", "op", "store"}, "transport": {"base", "transport"},
          "rpc": {"base", "op", "wire", "transport", "rpc"},
          "pool": {"base", "op", "wire", "transport", "rpc", "pool"},

@@ -1,0 +1,72 @@
+#include "events/event.h"
+
+#include <event2/event.h>
+
+#include "base/check.h"
+
+namespace egret::events {
+
+static_assert(kRead == EV_READ && kWrite == EV_WRITE && kPersist == EV_PERSIST && kEdge == EV_ET);
+
+// --- EventLoop
+
+void EventLoop::Deleter::operator()(event_base* base) const {
+  event_base_free(base);
+}
+
+EventLoop::EventLoop() : base_(event_base_new()) {
+  EGRET_CHECK(base_ != nullptr);
+}
+
+void EventLoop::run() {
+  event_base_dispatch(base_.get());
+}
+
+void EventLoop::run_once(bool may_wait) {
+  event_base_loop(base_.get(), EVLOOP_ONCE | (may_wait ? 0 : EVLOOP_NONBLOCK));
+}
+
+void EventLoop::stop() {
+  event_base_loopbreak(base_.get());
+}
+
+// --- Event
+
+void Event::Deleter::operator()(event* e) const {
+  event_free(e);
+}
+
+Event::Event(EventLoop& loop, int fd, short flags, Callback callback, void* owner)
+    : event_(event_new(loop.base_.get(), fd, flags, callback, owner)) {
+  static_assert(kSignal == EV_SIGNAL);
+  EGRET_CHECK(event_ != nullptr);
+}
+
+void Event::add() {
+  EGRET_CHECK(event_add(event_.get(), nullptr) == 0);
+}
+
+void Event::add(std::chrono::microseconds after) {
+  constexpr int64_t kMicroseconds = 1'000'000;
+  const timeval time{static_cast<time_t>(after.count() / kMicroseconds),
+                     static_cast<suseconds_t>(after.count() % kMicroseconds)};
+  EGRET_CHECK(event_add(event_.get(), &time) == 0);
+}
+
+void Event::del() {
+  EGRET_CHECK(event_del(event_.get()) == 0);
+}
+
+void Event::activate() {
+  event_active(event_.get(), EV_TIMEOUT, 0);
+}
+
+bool Event::pending() const {
+  return event_ != nullptr && event_pending(event_.get(), EV_TIMEOUT | EV_READ | EV_WRITE | EV_SIGNAL, nullptr) != 0;
+}
+
+short Event::flags() const {
+  return event_get_events(event_.get());
+}
+
+}  // namespace egret::events
