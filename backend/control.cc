@@ -8,11 +8,11 @@
 #include <utility>
 
 #include <event2/event.h>
-#include <sys/random.h>
 
 #include "backend/log_events.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "transport/address.h"
 
 namespace egret::backend {
@@ -38,12 +38,6 @@ std::string broken_because(const Message& message) {
          to_string(message.error);
 }
 }  // namespace
-
-uint64_t random_u64() {
-  uint64_t value = 0;
-  EGRET_CHECK(::getrandom(&value, sizeof value, 0) == sizeof value);
-  return value;
-}
 
 // kSilent → [kChallenged (hello received, proof awaited)] → kWaiting (an older session of the worker is being dropped)
 // → kOpen → kClosing → gone; instead of kOpen: kRefused (until the peer has read why)
@@ -381,7 +375,7 @@ void Control::grant(Session& session) {
   wire::Grant granted{
       .features = (config_.secret.is_set() ? wire::kAuthenticate : 0) | (is_ordered ? wire::kOrderedMemory : 0),
       .session_id = session.id,
-      .nonce = random_u64(),
+      .nonce = base::random_u64(),
       .epoch = identity_.epoch,
       .hash_seed = identity_.hash_seed,
       .item_size_max = config_.item_size_max,

@@ -37,7 +37,6 @@ struct Identity {
   uint64_t epoch = 0;
   uint64_t hash_seed = 0;
 };
-uint64_t random_u64();
 
 class Control final : private AdminPages::Host {
  public:

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/program.h"
+#include "base/random.h"
 #include "base/reload.h"
 
 namespace egret::backend {
@@ -44,7 +45,7 @@ int serve(const Config& config, base::Reloader& reloader) {
   base::log_problems(check_start(config));
   const base::SystemClock clock;
   const KeptSeed kept = find_kept_seed(config);
-  const Identity identity{.epoch = random_u64(), .hash_seed = kept.hash_seed.value_or(random_u64())};
+  const Identity identity{.epoch = base::random_u64(), .hash_seed = kept.hash_seed.value_or(base::random_u64())};
   Mailboxes mailboxes(config.partitions + 1);
   Control control(config, identity, mailboxes, reloader);
   if (base::Status listening = control.listen(); !listening) {

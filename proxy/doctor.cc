@@ -9,12 +9,11 @@
 
 #include <netdb.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/program.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "proxy/commands/credentials.h"
@@ -76,7 +75,7 @@ class Attempt final : private rpc::SessionObserver {
 void check_backend(const Config& config, const Backend& backend, Findings& findings) {
   rpc::SessionOptions options = config.session;
   options.address = backend.address;
-  EGRET_CHECK(::getrandom(&options.worker_id, sizeof options.worker_id, 0) == sizeof options.worker_id);
+  options.worker_id = base::random_u64();
   const Attempt attempt(options);
   const std::string subject = "backend " + backend.to_string();
   if (attempt.has_opened()) return findings.ok(subject, "gives a session: " + attempt.what());

@@ -8,12 +8,12 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "proxy/log_events.h"
 #include "transport/address.h"
 #include "wire/slot.h"
@@ -34,11 +34,6 @@ constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr timeval kTick{0, static_cast<suseconds_t>(ClientSession::kTickNs / 1000)};
 
-uint64_t random_u64() {
-  uint64_t value = 0;
-  EGRET_CHECK(::getrandom(&value, sizeof value, 0) == sizeof value);
-  return value;
-}
 }  // namespace
 
 void Worker::EventDeleter::operator()(event* e) const {
@@ -78,7 +73,7 @@ Worker::~Worker() {
 void Worker::add_session(const Backend& backend) {
   rpc::SessionOptions options = context_.config->session;
   options.address = backend.address;
-  options.worker_id = random_u64();
+  options.worker_id = base::random_u64();
   auto session = std::make_unique<ClientSession>(options, context_.clock, *this, transport::connect);
   context_.stats.sessions.push_back(&session->counters());
   context_.pool.add(std::move(session));

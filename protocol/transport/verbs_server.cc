@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <sys/epoll.h>
-#include <sys/random.h>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "transport/verbs.h"
@@ -306,12 +306,6 @@ void VerbsServerEndpoint::take_reply_keys() {
 
 // --- listening
 
-uint64_t fresh_token() {
-  uint64_t token = 0;
-  EGRET_CHECK(::getrandom(&token, sizeof token, 0) == sizeof token);
-  return token;
-}
-
 class VerbsListener final : public Listener {
  public:
   VerbsListener(std::string address, AddressInfo resolved, EventChannel channel)
@@ -380,7 +374,7 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
     return Status::error("rdma:" + address_ + ": " + peer + " speaks another protocol or version");
   }
   if (data.index > 0) return join(std::move(id), data, reads);
-  auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, fresh_token(), id.get());
+  auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, base::random_u64(), id.get());
   if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) {
     return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());
   }

@@ -7,9 +7,9 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/random.h>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "wire/handshake.h"
 
 namespace egret::wire {
@@ -43,7 +43,7 @@ std::vector<std::byte> labelled(std::string_view label, const std::vector<std::b
 
 HandshakeNonce fresh_nonce() {
   HandshakeNonce nonce;
-  EGRET_CHECK(::getrandom(nonce.data(), nonce.size(), 0) == static_cast<ssize_t>(nonce.size()));
+  base::fill_random(nonce);
   return nonce;
 }
 

@@ -8,7 +8,6 @@
 #include <ctime>
 
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/notify.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "memcached/request.h"
 
@@ -45,10 +45,8 @@ sigset_t awaited_signals() {
 
 // No other instance has it, and nobody can guess it to be there first.
 std::string unique_address() {
-  uint64_t random = 0;
-  if (::getrandom(&random, sizeof random, 0) != sizeof random) random = now_ns();
   char text[64];
-  std::snprintf(text, sizeof text, "@egret-memcached-%d-%016lx", ::getpid(), random);
+  std::snprintf(text, sizeof text, "@egret-memcached-%d-%016lx", ::getpid(), base::random_u64());
   return text;
 }
 

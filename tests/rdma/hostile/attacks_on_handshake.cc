@@ -3,9 +3,8 @@
 #include <cstring>
 #include <random>
 
-#include <sys/random.h>
-
 #include "attacks.h"
+#include "base/random.h"
 
 namespace egret::hostile {
 
@@ -39,7 +38,7 @@ void wrong_words(const sockaddr_in& target) {
 void joining(const sockaddr_in& target) {
   for (int i = 0; i < 4; ++i) {
     ConnectWords guess{.index = 1, .queue_pairs = 2};
-    require(::getrandom(&guess.token, sizeof guess.token, 0) == sizeof guess.token, "getrandom");
+    guess.token = egret::base::random_u64();
     expect_rejected(*connect(target, guess), "a guessed token");
   }
   expect_rejected(*connect(target, {.index = 1, .queue_pairs = 2, .token = 0}), "no token");

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <random>
 
-#include <sys/random.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "op/hash.h"
 #include "wire/bytes.h"
 #include "wire/codec.h"
@@ -44,7 +44,7 @@ ibv_wc_status say(Connection& connection, const std::vector<std::byte>& message)
 
 wire::Hello new_hello() {
   wire::Hello hello{.window = kWindow};
-  require(::getrandom(&hello.worker_id, sizeof hello.worker_id, 0) == sizeof hello.worker_id, "getrandom");
+  hello.worker_id = egret::base::random_u64();
   return hello;
 }
 
