@@ -10,6 +10,7 @@
 
 #include "admin/address.h"
 #include "base/cpu.h"
+#include "base/cpu_plan.h"
 #include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -143,9 +144,9 @@ constexpr OptionRow kTable[] = {
      .default_value = "auto",
      .help =
          "on: each partition thread stays on a CPU of its own. follow: share the local worker's CPU, the cheapest per "
-         "request, but both are limited to one CPU. off: the scheduler decides. auto: on when there are CPUs enough "
-         "for "
-         "all, follow on two CPUs with one partition, else off.",
+         "request, but both are limited to one CPU. off: the scheduler decides. auto: on if the CPUs are enough for "
+         "the partitions, the workers of a proxy on this host (assumed: a quarter of the CPUs, 1 to 4) and one more; follow "
+         "on two CPUs with one partition; else off.",
      .choices = "auto|on|off|follow",
      .group = OptionGroup::kExpert,
      .measured_by = "requests a second and CPU of egret-bench beside the application"},
@@ -181,8 +182,8 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kDuration,
      .default_value = "0",
      .help =
-         "How long a lane is polled without a request before it falls asleep. 0: 1ms when there are CPUs enough for "
-         "every busy thread (over rdma: for every partition), else 5us. Lanes of proxies on this host skip "
+         "How long a lane is polled without a request before it falls asleep. 0: 1ms if the CPUs are enough (see pin; "
+         "over rdma: for the partitions and one more), else 5us. Lanes of proxies on this host skip "
          "polling while it rarely finds a request.",
      .max = 1'000'000'000,
      .applied_by = kReload,
@@ -204,7 +205,7 @@ constexpr OptionRow kTable[] = {
 };
 
 uint32_t auto_partitions(uint64_t memory, uint32_t item_size_max, uint32_t cpus) {
-  const uint64_t wanted = std::clamp<uint64_t>(memory / kMemoryPerPartition, 1, std::max(1u, cpus / 2));
+  const uint64_t wanted = std::clamp<uint64_t>(memory / kMemoryPerPartition, 1, base::max_auto_partitions(cpus));
   const uint64_t roomy = std::max<uint64_t>(1, memory / store::least_memory(item_size_max));
   return static_cast<uint32_t>(std::min({wanted, roomy, uint64_t{wire::kMaxLanes}}));
 }
@@ -322,8 +323,7 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   config.warm_restart = options.text("warm_restart");
   if (Status good = check_warm_restart(options); !good) return good;
   const std::string& pin = options.text("pin");
-  // A proxy worker per partition is the least that shares the machine with us in the embedded default.
-  const bool roomy = cpus >= 2 * config.partitions + 1;
+  const bool roomy = base::CpuPlan::of_backend(cpus, config.partitions).has_enough_cpus();
   config.pin = pin == "on" || (pin == "auto" && roomy);
   // Where there are more CPUs to use, or more threads to gather in one place, the scheduler spreads them better.
   config.follow = pin == "follow" || (pin == "auto" && cpus == 2 && config.partitions == 1);

@@ -5,6 +5,7 @@
 
 #include "admin/address.h"
 #include "base/cpu.h"
+#include "base/cpu_plan.h"
 #include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -286,7 +287,7 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kDuration,
      .default_value = "0",
      .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered. 0: 20us "
-             "when there are CPUs enough for every busy thread, else 2us. With a local backend, the worker skips "
+             "if the CPUs are enough (see pin), else 2us. With a local backend, the worker skips "
              "spinning while spinning rarely pays.",
      .max = kSecond / 100,
      .applied_by = kReload,
@@ -550,10 +551,9 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (Status good = parse_backends(options, config.backends); !good) return good;
   const uint32_t cpus = static_cast<uint32_t>(base::allowed_cpus().size());
   config.workers = static_cast<uint32_t>(options.integer("workers"));
-  if (config.workers == 0) config.workers = std::clamp(cpus / 4, 1u, 4u);
+  if (config.workers == 0) config.workers = base::auto_workers(cpus);
   const std::string& pin = options.text("pin");
-  // On one host the backend's partitions (as many as workers, at least) share the machine, and so does the application.
-  const bool roomy = cpus >= 4 * config.workers;
+  const bool roomy = base::CpuPlan::of_proxy(cpus, config.workers).has_enough_cpus();
   config.pin = pin == "on" || (pin == "auto" && roomy);
   config.max_connections = static_cast<uint32_t>(options.integer("max_connections"));
   config.backlog = static_cast<uint32_t>(options.integer("backlog"));
