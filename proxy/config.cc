@@ -270,7 +270,7 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kChoice,
      .default_value = "auto",
      .help =
-         "Whether each worker stays on a CPU of its own. auto: only when there are CPUs enough for all busy threads.",
+         "Whether each worker stays on a CPU of its own. auto: if the CPUs are enough for the workers, the partitions of a backend on this host (assumed: half as many as CPUs) and one more.",
      .choices = "auto|on|off",
      .group = OptionGroup::kExpert,
      .measured_by = "requests a second and CPU of egret-bench beside the application"},

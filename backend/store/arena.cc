@@ -128,7 +128,7 @@ base::Status Arena::map_file(const std::string& path) {
 // A page that is not resident costs its first user a fault of microseconds, or of much more where memory is short.
 base::Status Arena::populate(std::span<const Stretch> stretches) {
   for (const Stretch& stretch : stretches) {
-    if (const base::Status done = populate(stretch); !done) return done;
+    if (base::Status done = populate(stretch); !done) return done;
   }
   // Advice is not always taken: a tmpfs has a setting of its own, and memory may be in pieces.
   if (backing_ == Backing::kTransparentHugePages && huge_bytes() == 0) backing_ = Backing::kSmallPages;

@@ -10,6 +10,7 @@
 // n to 1024 n + 1023 are. Lossless: nothing is ever pushed out. Thread: the store's owner's.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -149,7 +150,7 @@ class Index {
   // Never 0, so that no empty slot has it.
   static uint32_t tag_of(uint64_t hash) {
     const auto bits = static_cast<uint32_t>(hash >> 32 & 0x3fff);
-    return bits + (bits == 0);
+    return std::max(bits, 1u);
   }
   // A bit for every slot with this tag. Without branches: which slot it is cannot be predicted.
   static uint32_t matches(const Bucket& bucket, uint32_t tag);

@@ -23,18 +23,18 @@ constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a 
 }  // namespace
 
 ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, const wire::Seal& seal,
-                       const FetchOptions& fetch, transport::ClientEndpoint& endpoint, const uint64_t& now_ns,
-                       const uint64_t& taken_ns, LaneCounters& counters, base::Histogram& durations)
+                       const FetchOptions& fetch, transport::ClientEndpoint& endpoint, const SessionTimes& times,
+                       LaneCounters& counters, base::Histogram& durations)
     : lane_(lane),
       layout_(layout),
       seal_(seal),
       endpoint_(endpoint),
-      now_ns_(now_ns),
+      now_ns_(times.now_ns),
       policy_(fetch),
       fetch_(fetch),
       slots_(std::make_unique<Slot[]>(layout.window)),
       counters_(counters),
-      taken_ns_(taken_ns),
+      taken_ns_(times.taken_ns),
       durations_(durations) {
   show_mode();
   counters_.fetch_size.set(fetch_size());

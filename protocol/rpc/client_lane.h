@@ -34,12 +34,18 @@ class Waiter {
   ~Waiter() = default;
 };
 
+// The session's clock readings, which its lanes read: when this pass began, and when results were last taken in.
+struct SessionTimes {
+  const uint64_t& now_ns;
+  const uint64_t& taken_ns;
+};
+
 class ClientLane {
  public:
   // `counters` and `durations` (of messages) outlive the lane, and may have counted for one before it.
   ClientLane(uint32_t lane, const wire::RegionLayout& layout, const wire::Seal& seal, const FetchOptions& fetch,
-             transport::ClientEndpoint& endpoint, const uint64_t& now_ns, const uint64_t& taken_ns,
-             LaneCounters& counters, base::Histogram& durations);
+             transport::ClientEndpoint& endpoint, const SessionTimes& times, LaneCounters& counters,
+             base::Histogram& durations);
 
   // Encodes `op` into the open message; opens or seals messages as needed. False: the window is used up; try again when
   // the lane has credit. `key_in_slot`, if not null, is set to where the op's key lies until its result is in.

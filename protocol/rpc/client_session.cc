@@ -137,8 +137,9 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   lanes_.clear();
   const wire::Seal seal{grant_.nonce, (grant_.features & wire::kOrderedMemory) != 0};
   for (uint32_t i = 0; i < layout.lanes; ++i) {
-    lanes_.push_back(std::make_unique<ClientLane>(i, layout, seal, options_.fetch, *endpoint_, now_ns_, taken_ns_,
-                                                  counters_.lane(i), counters_.duration));
+    lanes_.push_back(std::make_unique<ClientLane>(i, layout, seal, options_.fetch, *endpoint_,
+                                                  SessionTimes{now_ns_, taken_ns_}, counters_.lane(i),
+                                                  counters_.duration));
   }
   upload_rooms_.assign(layout.lanes, UploadRoom(grant_.item_size_max));
   state_ = State::kOpen;

@@ -107,8 +107,8 @@ class Script {
       : input_(input),
         layout_{2, 2 + input.take<uint8_t>() % 7u, 1024, 1024},
         endpoint_(layout_, input.take<uint8_t>() % 2 != 0),
-        lane_(1, layout_, {.nonce = kNonce, .heads_only = false}, rpc::FetchOptions{}, endpoint_, now_ns_, now_ns_,
-              counters_, durations_) {}
+        lane_(1, layout_, {.nonce = kNonce, .heads_only = false}, rpc::FetchOptions{}, endpoint_,
+              rpc::SessionTimes{now_ns_, now_ns_}, counters_, durations_) {}
 
   void run() {
     bool alive = true;

@@ -12,8 +12,8 @@ constexpr wire::RegionLayout kLayout{.lanes = 3, .window = 4, .request_slot_size
 struct Fixture {
   explicit Fixture(bool local = false, const FetchOptions& fetch = {})
       : endpoint(kLayout, local),
-        lane(kLane, kLayout, {.nonce = kNonce, .heads_only = false}, fetch, endpoint, now_ns, taken_ns, counters,
-             durations) {}
+        lane(kLane, kLayout, {.nonce = kNonce, .heads_only = false}, fetch, endpoint, SessionTimes{now_ns, taken_ns},
+             counters, durations) {}
 
   // Appends gets and sends them in one message.
   void send(int ops = 1) {

@@ -162,7 +162,7 @@ Status Measurement::measure_shape(Shape& shape) {
   shape.granted = crowd_->at(0).grant().layout.request_bytes() + crowd_->at(0).grant().layout.response_bytes();
   const auto before = bench::read_process_cost(backend_.pids);
   const DriverCounts counted = driver_.counts();
-  const Status driven = drive(shape);
+  Status driven = drive(shape);
   const auto after = bench::read_process_cost(backend_.pids);
   if (!driven) return driven;
   if (!before || !after) return Status::error("the backend has ended" + logs_of(backend_));

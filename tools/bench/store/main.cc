@@ -1,4 +1,5 @@
 // store-bench: the command line, and nothing else.
+#include <exception>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -111,9 +112,12 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_status) {
 }  // namespace
 }  // namespace egret::bench_store
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   egret::bench_store::Options options;
   int exit_status = 0;
   if (!egret::bench_store::parse_options(argc, argv, options, exit_status)) return exit_status;
   return egret::bench_store::run(options);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "store-bench: %s\n", error.what());
+  return 1;
 }

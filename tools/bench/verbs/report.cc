@@ -150,9 +150,9 @@ std::string suggest_fetch(const Wanted& wanted, const Advice& advice) {
   out.back() = '.';
   out += "\n\n" + header("F", {"in-bound READ", "fit", "sum"});
   for (const FetchCandidate& each : advice.candidates) {
-    const std::string mark = each.fetch == advice.fetch ? "**" : "";
+    const char* const mark = each.fetch == advice.fetch ? "**" : "";
     out +=
-        row(mark + std::to_string(each.fetch) + mark,
+        row(text("%s%u%s", mark, each.fetch, mark),
             {text("%.3g", each.read_rate / 1e6), text("%.3g %%", each.covered * 100), text("%.3g", each.score / 1e6)});
   }
   out += text("\nF = **%u**. Egret learns each lane's; this is what it should come to with these results.\n",
