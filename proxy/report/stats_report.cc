@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include <event2/event.h>
 #include <sys/resource.h>
@@ -234,23 +235,48 @@ void add_row(std::string& text, std::string_view name, std::string_view value) {
   text.resize(static_cast<size_t>(end - text.data()));
 }
 
+// The rows of `stats settings`, in the order in which their names were first set.
+class Settings {
+ public:
+  void set(std::string_view name, std::string_view value) {
+    const auto at = std::ranges::find(rows_, name, &Row::name);
+    if (at == rows_.end()) {
+      rows_.push_back({std::string(name), std::string(value)});
+    } else {
+      at->value = value;
+    }
+  }
+  std::string text() const {
+    std::string text;
+    for (const Row& row : rows_) add_row(text, row.name, row.value);
+    return text.append(memcache::kEnd);
+  }
+
+ private:
+  struct Row {
+    std::string name;
+    std::string value;
+  };
+  std::vector<Row> rows_;
+};
+
 // As memcached's, and as the unset ones of a memcached without TLS.
-void add_tls_settings(std::string& text, const Config& config) {
+void set_tls_settings(Settings& settings, const Config& config) {
   const TlsOptions& tls = config.tls;
   const auto or_else = [](const std::string& value, std::string_view unset) {
     return value.empty() ? std::string(unset) : value;
   };
-  add_row(text, "ssl_enabled", config.has_tls() ? "yes" : "no");
-  add_row(text, "ssl_chain_cert", or_else(tls.certificate, "(null)"));
-  add_row(text, "ssl_key", or_else(tls.key, "(null)"));
-  add_row(text, "ssl_verify_mode", number(static_cast<uint64_t>(tls.verify_flags())));
-  add_row(text, "ssl_keyformat", "1");  // PEM
-  add_row(text, "ssl_ciphers", or_else(tls.ciphers, "NULL"));
-  add_row(text, "ssl_ca_cert", or_else(tls.ca_certificate, "NULL"));
-  add_row(text, "ssl_wbuf_size", "16384");
-  add_row(text, "ssl_session_cache", tls.session_cache ? "yes" : "no");
-  add_row(text, "ssl_kernel_tls", "no");
-  add_row(text, "ssl_min_version", "tlsv1." + number(tls.min_version));
+  settings.set("ssl_enabled", config.has_tls() ? "yes" : "no");
+  settings.set("ssl_chain_cert", or_else(tls.certificate, "(null)"));
+  settings.set("ssl_key", or_else(tls.key, "(null)"));
+  settings.set("ssl_verify_mode", number(static_cast<uint64_t>(tls.verify_flags())));
+  settings.set("ssl_keyformat", "1");  // PEM
+  settings.set("ssl_ciphers", or_else(tls.ciphers, "NULL"));
+  settings.set("ssl_ca_cert", or_else(tls.ca_certificate, "NULL"));
+  settings.set("ssl_wbuf_size", "16384");
+  settings.set("ssl_session_cache", tls.session_cache ? "yes" : "no");
+  settings.set("ssl_kernel_tls", "no");
+  settings.set("ssl_min_version", "tlsv1." + number(tls.min_version));
 }
 
 // The sums of all lanes that have a row of their own here; metrics that follow each other may share one.
@@ -331,18 +357,6 @@ std::string lane_metrics_markdown() {
   return text;
 }
 
-namespace {
-
-// Changes the row, or adds it.
-void set_row(std::string& text, const std::string& name, const std::string& value) {
-  const std::string head = "STAT " + name + " ";
-  const size_t at = text.find(head);
-  if (at == std::string::npos) return add_row(text, name, value);
-  text.replace(at + head.size(), text.find("\r\n", at) - at - head.size(), value);
-}
-
-}  // namespace
-
 std::string settings_report(const ProxyState& source, uint64_t item_size_max, uint64_t memory, bool evicts) {
   const auto held = source.config.get();
   const Config& config = *held;
@@ -357,41 +371,42 @@ std::string settings_report(const ProxyState& source, uint64_t item_size_max, ui
       inter = address.host == "*" ? "NULL" : address.host;
     }
   }
-  std::string text;
-  add_row(text, "maxbytes", number(memory));
-  add_row(text, "maxconns", number(config.max_connections));
-  add_row(text, "tcpport", port);
-  add_row(text, "udpport", "0");
-  add_row(text, "inter", inter);
-  add_row(text, "verbosity", "0");
-  add_row(text, "oldest", "0");
-  add_row(text, "evictions", evicts ? "on" : "off");
-  add_row(text, "domain_socket", domain_socket);
-  add_row(text, "umask", config.unix_mode[0] == '0' ? config.unix_mode.substr(1) : config.unix_mode);
-  add_row(text, "shutdown_command", yes_or_no(config.allow_shutdown));
-  add_row(text, "num_threads", number(config.workers));
-  add_row(text, "stat_key_prefix", ":");
-  add_row(text, "detail_enabled", yes_or_no(source.admin.prefixes.is_on()));
-  add_row(text, "cas_enabled", "yes");
-  add_row(text, "tcp_backlog", number(config.backlog));
-  add_row(text, "binding_protocol", binding_protocol(config.protocol));
-  add_row(text, "auth_enabled_sasl", yes_or_no(config.credentials != nullptr));
-  add_row(text, "auth_enabled_ascii", config.credentials != nullptr ? config.credentials->path() : "no");
-  add_row(text, "item_size_max", number(item_size_max));
-  add_row(text, "maxconns_fast", yes_or_no(config.maxconns_fast));
-  add_row(text, "flush_enabled", yes_or_no(config.allow_flush));
-  add_row(text, "lru_crawler", yes_or_no(source.admin.crawler_is_enabled));
-  add_row(text, "dump_enabled", yes_or_no(config.allow_dump));
-  add_row(text, "hash_algorithm", "xxh3");
-  add_row(text, "idle_timeout", number((config.idle_timeout_ns + kSecondNs - 1) / kSecondNs));
-  add_row(text, "track_sizes", "yes");
-  add_tls_settings(text, config);
-  add_row(text, "client_flags_size", "4");
+  Settings settings;
+  settings.set("maxbytes", number(memory));
+  settings.set("maxconns", number(config.max_connections));
+  settings.set("tcpport", port);
+  settings.set("udpport", "0");
+  settings.set("inter", inter);
+  settings.set("verbosity", "0");
+  settings.set("oldest", "0");
+  settings.set("evictions", evicts ? "on" : "off");
+  settings.set("domain_socket", domain_socket);
+  settings.set("umask", config.unix_mode[0] == '0' ? config.unix_mode.substr(1) : config.unix_mode);
+  settings.set("shutdown_command", yes_or_no(config.allow_shutdown));
+  settings.set("num_threads", number(config.workers));
+  settings.set("stat_key_prefix", ":");
+  settings.set("detail_enabled", yes_or_no(source.admin.prefixes.is_on()));
+  settings.set("cas_enabled", "yes");
+  settings.set("tcp_backlog", number(config.backlog));
+  settings.set("binding_protocol", binding_protocol(config.protocol));
+  settings.set("auth_enabled_sasl", yes_or_no(config.credentials != nullptr));
+  settings.set("auth_enabled_ascii", config.credentials != nullptr ? config.credentials->path() : "no");
+  settings.set("item_size_max", number(item_size_max));
+  settings.set("maxconns_fast", yes_or_no(config.maxconns_fast));
+  settings.set("flush_enabled", yes_or_no(config.allow_flush));
+  settings.set("lru_crawler", yes_or_no(source.admin.crawler_is_enabled));
+  settings.set("dump_enabled", yes_or_no(config.allow_dump));
+  settings.set("hash_algorithm", "xxh3");
+  settings.set("idle_timeout", number((config.idle_timeout_ns + kSecondNs - 1) / kSecondNs));
+  settings.set("track_sizes", "yes");
+  set_tls_settings(settings, config);
+  settings.set("client_flags_size", "4");
+  // What egret-memcached was told in memcached's flags, as the client expects to see it.
   for (const std::string& told : config.told_settings) {
     const size_t equals = told.find('=');
-    if (equals != std::string::npos) set_row(text, told.substr(0, equals), told.substr(equals + 1));
+    if (equals != std::string::npos) settings.set(told.substr(0, equals), told.substr(equals + 1));
   }
-  return text.append(memcache::kEnd);
+  return settings.text();
 }
 
 void reset_stats(ProxyState& source) {

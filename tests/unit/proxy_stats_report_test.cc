@@ -248,6 +248,20 @@ TEST_CASE("settings are those of this proxy and its backend") {
   CHECK(rows_of(settings_report(proxy.source, 1 << 20, 64 << 20, false)).at("evictions") == "off");
 }
 
+TEST_CASE("settings that egret-memcached was told replace rows of the same name, and no others") {
+  Proxy proxy;
+  Config config = proxy.config;
+  config.listen.at(0).host = "/run/STAT hash_algorithm x";
+  config.told_settings = {"maxconns=77", "hash_algorithm=murmur3", "slab_reassign=yes", "no value"};
+  proxy.source.config.set(config);
+  const auto rows = rows_of(settings_report(proxy.source, 1 << 20, 64 << 20, true));
+  CHECK(rows.at("domain_socket") == "/run/STAT hash_algorithm x");
+  CHECK(rows.at("maxconns") == "77");
+  CHECK(rows.at("hash_algorithm") == "murmur3");
+  CHECK(rows.at("slab_reassign") == "yes");
+  CHECK_FALSE(rows.contains("no value"));
+}
+
 TEST_CASE("stats egret check: a row for each partition, ok or its complaint, on one line") {
   CHECK(egret::proxy::check_report({"", "page 3: bad\r\nEND", ""}) ==
         "STAT partition_0 ok\r\nSTAT partition_1 page 3: bad\\r\\nEND\r\nSTAT partition_2 ok\r\nEND\r\n");
