@@ -1,12 +1,10 @@
 #include "backend/admin_pages.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
-#include <event2/event.h>
-
-#include "base/check.h"
 #include "page/page.h"
 
 namespace egret::backend {
@@ -16,20 +14,17 @@ using admin::HttpReply;
 
 namespace {
 
-constexpr timeval kPatience{1, 0};  // a partition that has not answered by then stands
+constexpr std::chrono::seconds kPatience{1};  // a partition that has not answered by then stands
 constexpr unsigned kUnavailable = 503;
 
 }  // namespace
 
-void AdminPages::EventDeleter::operator()(event* e) const {
-  event_free(e);
-}
-
-AdminPages::AdminPages(event_base* base, const Config& config, Host& host)
-    : config_(config), host_(host), partitions_(config.partitions), server_(base) {
-  patience_.reset(event_new(
-      base, -1, 0, [](int, short, void* self) { static_cast<AdminPages*>(self)->answer_all(); }, this));
-  EGRET_CHECK(patience_ != nullptr);
+AdminPages::AdminPages(events::EventLoop& loop, const Config& config, Host& host)
+    : config_(config),
+      host_(host),
+      partitions_(config.partitions),
+      server_(loop),
+      patience_(events::Event::timer<&AdminPages::answer_all>(loop, *this)) {
   server_.serve("/", {.body = page::status_page(),
                       .content_type = page::kContentType,
                       .content_security_policy = page::content_security_policy()});
@@ -50,7 +45,7 @@ base::Status AdminPages::listen() {
 void AdminPages::ask(Topic topic, HttpReply reply) {
   questions_.push_back({topic, std::move(reply)});
   if (questions_.size() > 1) return;
-  event_add(patience_.get(), &kPatience);
+  patience_.add(kPatience);
   for (Partition& partition : partitions_) partition.has_said = false;
   for (uint32_t number = 0; number < partitions_.size(); ++number) {
     Partition& partition = partitions_[number];
@@ -66,7 +61,7 @@ void AdminPages::on_report(uint32_t number) {
 
 // Everybody has reported, or there was no more time.
 void AdminPages::answer_all() {
-  event_del(patience_.get());
+  patience_.del();
   for (Question& question : std::exchange(questions_, {})) {
     question.reply.send(question.topic == Topic::kMetrics ? metrics() : health());
   }

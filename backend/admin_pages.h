@@ -15,9 +15,7 @@
 #include "backend/config.h"
 #include "backend/metrics.h"
 #include "backend/report.h"
-
-struct event;
-struct event_base;
+#include "events/event.h"
 
 namespace egret::backend {
 
@@ -34,7 +32,7 @@ class AdminPages {
     ~Host() = default;
   };
 
-  AdminPages(event_base* base, const Config& config, Host& host);
+  AdminPages(events::EventLoop& loop, const Config& config, Host& host);
   ~AdminPages();
 
   // Where the option `admin` says.
@@ -42,9 +40,6 @@ class AdminPages {
   void on_report(uint32_t partition);
 
  private:
-  struct EventDeleter {
-    void operator()(event* e) const;
-  };
   enum class Topic : uint8_t { kMetrics, kHealth };
   struct Question {
     Topic topic;
@@ -65,7 +60,7 @@ class AdminPages {
   Host& host_;
   std::vector<Partition> partitions_;  // they stay where they are
   admin::HttpServer server_;
-  std::unique_ptr<event, EventDeleter> patience_;  // pending while an inquiry is under way
+  events::Event patience_;  // pending while an inquiry is under way
   std::vector<Question> questions_;
 };
 

@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include <event2/event.h>
 
 #include "backend/log_events.h"
 #include "base/check.h"
@@ -18,15 +17,18 @@
 namespace egret::backend {
 
 using base::Status;
+using events::Event;
 using wire::FrameType;
 
 namespace {
-constexpr timeval kHelloPatience{5, 0};  // a connection without progress in its handshake for this long is closed
-constexpr timeval kResendAfter{0, 5000};
-constexpr timeval kAcceptPause{0, 20'000};
-constexpr timeval kRefusalTravels{0, 100'000};  // wait before closing: a closed queue pair drops what it has not sent
-constexpr int64_t kMaxSilent = 64;              // connections without a hello, or without the proof of the secret
-constexpr int64_t kMaxSilentOfOnePeer = 32;     // the same, of one peer
+// A connection without progress in its handshake for this long is closed.
+constexpr std::chrono::seconds kHelloPatience{5};
+constexpr std::chrono::milliseconds kResendAfter{5};
+constexpr std::chrono::milliseconds kAcceptPause{20};
+// Wait before closing: a closed queue pair drops what it has not sent.
+constexpr std::chrono::milliseconds kRefusalTravels{100};
+constexpr int64_t kMaxSilent = 64;           // connections without a hello, or without the proof of the secret
+constexpr int64_t kMaxSilentOfOnePeer = 32;  // the same, of one peer
 constexpr std::chrono::milliseconds kStopAgain{1};
 constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines each
 constexpr uint32_t kMaxSessionLogLines =
@@ -47,8 +49,8 @@ struct Control::Session {
   uint64_t id = 0;
   State state = State::kSilent;
   std::unique_ptr<transport::ServerEndpoint> endpoint;
-  EventPtr readable;
-  EventPtr refused;  // when the refusal has had its time
+  Event readable;  // after the endpoint: it is destroyed before the endpoint closes its descriptor
+  Event refused;   // when the refusal has had its time
   wire::Hello hello;
   wire::Transcript transcript;  // of the handshake, where there is a secret
   uint32_t detaching = 0;       // partitions that have not acknowledged yet
@@ -60,18 +62,9 @@ struct Control::Session {
   bool is_silent() const { return state == State::kSilent || state == State::kChallenged || state == State::kRefused; }
   bool takes_place() const { return state == State::kOpen || state == State::kWaiting; }
 
-  ~Session() {
-    readable.reset();
-    refused.reset();
-  }
+  void on_readable() { control->on_control_ready(*this); }
+  void on_refusal_over() { control->discard(*this); }
 };
-
-void Control::EventDeleter::operator()(event* e) const {
-  event_free(e);
-}
-void Control::EventDeleter::operator()(event_base* base) const {
-  event_base_free(base);
-}
 
 Control::Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader)
     : config_(config),
@@ -81,18 +74,9 @@ Control::Control(const Config& config, const Identity& identity, Mailboxes& mail
       node_(mailboxes.nodes() - 1),
       partitions_(mailboxes.nodes() - 1),
       watchdog_(partitions_),
-      base_(event_base_new()),
-      admin_pages_(base_.get(), config_, *this) {
-  EGRET_CHECK(base_ != nullptr);
-}
+      admin_pages_(loop_, config_, *this) {}
 
 Control::~Control() = default;
-
-Control::EventPtr Control::watch(int fd, short what, void (*callback)(int, short, void*), void* argument) {
-  EventPtr watched(event_new(base_.get(), fd, what, callback, argument));
-  EGRET_CHECK(watched != nullptr && event_add(watched.get(), nullptr) == 0);
-  return watched;
-}
 
 Status Control::listen() {
   for (const std::string& address : config_.listen) {
@@ -107,25 +91,14 @@ base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::s
   auto listener = transport::listen(address, {.allowed_uids = config.allowed_uids});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));
-  return std::make_unique<Place>(Place{this, address, std::move(listener.value()), nullptr, nullptr});
+  return std::make_unique<Place>(Place{this, address, std::move(listener.value()), {}, {}});
 }
 
 void Control::begin_accepting(Place& place) {
-  place.acceptable = watch(
-      place.listener->fd(), EV_READ | EV_PERSIST,
-      [](int, short, void* argument) {
-        auto* at = static_cast<Place*>(argument);
-        at->control->on_accept(*at);
-      },
-      &place);
-  place.again = EventPtr(event_new(
-      base_.get(), -1, 0,
-      [](int, short, void* argument) {
-        auto* at = static_cast<Place*>(argument);
-        event_add(at->acceptable.get(), nullptr);
-        at->control->on_accept(*at);
-      },
-      &place));
+  place.acceptable =
+      Event::on_fd<&Place::on_acceptable>(loop_, place.listener->fd(), events::kRead | events::kPersist, place);
+  place.acceptable.add();
+  place.again = Event::timer<&Place::on_again>(loop_, place);
 }
 
 // --- SIGHUP
@@ -180,27 +153,22 @@ Status Control::listen_anew(const Config& next) {
 }
 
 void Control::run() {
-  const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Control*>(self)->base_.get()); };
-  for (const int signal : {SIGTERM, SIGINT}) events_.push_back(watch(signal, EV_SIGNAL | EV_PERSIST, stop, this));
-  events_.push_back(watch(
-      mailboxes_.wake_fd(node_), EV_READ | EV_PERSIST | EV_ET,
-      [](int, short, void* self) { static_cast<Control*>(self)->on_messages(); }, this));
-  events_.push_back(watch(
-      SIGHUP, EV_SIGNAL | EV_PERSIST, [](int, short, void* self) { static_cast<Control*>(self)->reload(); }, this));
+  for (const int signal : {SIGTERM, SIGINT}) {
+    events_.push_back(Event::on_signal<&Control::stop>(loop_, signal, *this));
+  }
+  events_.push_back(Event::on_signal<&Control::reload>(loop_, SIGHUP, *this));
+  events_.push_back(Event::on_fd<&Control::on_messages>(loop_, mailboxes_.wake_fd(node_),
+                                                        events::kRead | events::kPersist | events::kEdge, *this));
+  for (Event& event : events_) event.add();
   for (auto& place : places_) begin_accepting(*place);
-  sweep_ = EventPtr(event_new(
-      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Control*>(self)->sweep_silent(); }, this));
-  resend_ = EventPtr(event_new(
-      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Control*>(self)->on_resend(); }, this));
+  sweep_ = Event::timer<&Control::sweep_silent>(loop_, *this);
+  resend_ = Event::timer<&Control::on_resend>(loop_, *this);
   if (watchdog_.is_watched()) {
-    ping_ = EventPtr(event_new(
-        base_.get(), -1, EV_PERSIST, [](int, short, void* self) { static_cast<Control*>(self)->ping_watchdog(); },
-        this));
-    const timeval interval = watchdog_.interval();
-    event_add(ping_.get(), &interval);
+    ping_ = Event::timer<&Control::ping_watchdog>(loop_, *this, events::kPersist);
+    ping_.add(watchdog_.interval());
   }
   on_messages();  // anything that came before we listened for it, and arms the wake-up
-  event_base_dispatch(base_.get());
+  loop_.run();
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     mailboxes_.send(node_, partition, {.kind = Message::Kind::kStop, .lane = {}});
   }
@@ -214,8 +182,8 @@ void Control::on_accept(Place& place) {
     static base::LogLimit limit;
     base::log_limited(limit, kAcceptFailed, "{}", base::field("why", accepted.message()));
     if (!place.listener->needs_pause()) return;
-    event_del(place.acceptable.get());
-    event_add(place.again.get(), &kAcceptPause);
+    place.acceptable.del();
+    place.again.add(kAcceptPause);
     return;
   }
   if (accepted.value() == nullptr) return;
@@ -223,16 +191,12 @@ void Control::on_accept(Place& place) {
   session->control = this;
   session->id = next_session_++;
   session->endpoint = std::move(accepted.value());
-  session->readable = watch(
-      session->endpoint->control_fd(), EV_READ | EV_PERSIST,
-      [](int, short, void* argument) {
-        auto* ready = static_cast<Session*>(argument);
-        ready->control->on_control_ready(*ready);
-      },
-      session.get());
+  session->readable = Event::on_fd<&Session::on_readable>(loop_, session->endpoint->control_fd(),
+                                                          events::kRead | events::kPersist, *session);
+  session->readable.add();
   const Session& newcomer = *sessions_.emplace(session->id, std::move(session)).first->second;
   limit_silent(newcomer);
-  if (!event_pending(sweep_.get(), EV_TIMEOUT, nullptr)) event_add(sweep_.get(), &kHelloPatience);
+  if (!sweep_.pending()) sweep_.add(kHelloPatience);
 }
 
 // Connections that say nothing take no place from those that do: of too many, the oldest goes; and one peer's take none
@@ -261,7 +225,7 @@ void Control::sweep_silent() {
     again = true;
   }
   for (const uint64_t id : late) close(*sessions_.at(id), "no hello, or no answer to the challenge");
-  if (again) event_add(sweep_.get(), &kHelloPatience);
+  if (again) sweep_.add(kHelloPatience);
 }
 
 // Takes every frame there is: only new ones make the descriptor readable again. A frame may end the session.
@@ -419,14 +383,8 @@ void Control::refuse(Session& session, const std::string& reason) {
                     base::field("why", reason));
   ++counted_.refused;
   session.state = Session::State::kRefused;
-  session.refused = EventPtr(event_new(
-      base_.get(), -1, 0,
-      [](int, short, void* argument) {
-        auto* over = static_cast<Session*>(argument);
-        over->control->discard(*over);
-      },
-      &session));
-  event_add(session.refused.get(), &kRefusalTravels);
+  session.refused = Event::timer<&Session::on_refusal_over>(loop_, session);
+  session.refused.add(kRefusalTravels);
 }
 
 // A proxy tries again and again, so each reason is logged once in ten seconds; but no reason hides another. A reason
@@ -471,11 +429,11 @@ void Control::discard(Session& session) {
 // If the queue was full, it is tried again after kResendAfter: a partition does not say when it has read its messages.
 void Control::post(uint32_t partition, const Message& message) {
   mailboxes_.send(node_, partition, message);
-  if (mailboxes_.has_outbox(node_, partition)) event_add(resend_.get(), &kResendAfter);
+  if (mailboxes_.has_outbox(node_, partition)) resend_.add(kResendAfter);
 }
 
 void Control::on_resend() {
-  if (mailboxes_.resend(node_)) event_add(resend_.get(), &kResendAfter);
+  if (mailboxes_.resend(node_)) resend_.add(kResendAfter);
 }
 
 void Control::on_messages() {

@@ -24,11 +24,9 @@
 #include "base/log.h"
 #include "base/reload.h"
 #include "base/watchdog.h"
+#include "events/event.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
-
-struct event;
-struct event_base;
 
 namespace egret::backend {
 
@@ -50,18 +48,18 @@ class Control final : private AdminPages::Host {
 
  private:
   struct Session;
-  struct EventDeleter {
-    void operator()(event* e) const;
-    void operator()(event_base* base) const;
-  };
-  using EventPtr = std::unique_ptr<event, EventDeleter>;
-
   struct Place {  // where we listen
     Control* control;
     std::string address;
     std::unique_ptr<transport::Listener> listener;
-    EventPtr acceptable;
-    EventPtr again;  // after a pause
+    events::Event acceptable;
+    events::Event again;  // after a pause
+
+    void on_acceptable() { control->on_accept(*this); }
+    void on_again() {
+      acceptable.add();
+      control->on_accept(*this);
+    }
   };
 
   void on_accept(Place& place);
@@ -92,7 +90,7 @@ class Control final : private AdminPages::Host {
   void reload();
   base::Status apply(const base::Options& options);
   base::Status listen_anew(const Config& next);
-  EventPtr watch(int fd, short what, void (*callback)(int, short, void*), void* argument);
+  void stop() { loop_.stop(); }
 
   Config config_;  // in force
   base::Reloader& reloader_;
@@ -103,12 +101,12 @@ class Control final : private AdminPages::Host {
   const uint32_t node_;  // ours in the post office
   const uint32_t partitions_;
   base::Watchdog watchdog_;
-  std::unique_ptr<event_base, EventDeleter> base_;
+  events::EventLoop loop_;
   std::vector<std::unique_ptr<Place>> places_;
-  std::vector<EventPtr> events_;  // messages, signals
-  EventPtr sweep_;
-  EventPtr resend_;
-  EventPtr ping_;  // if a watchdog waits for us
+  std::vector<events::Event> events_;  // messages, signals
+  events::Event sweep_;
+  events::Event resend_;
+  events::Event ping_;  // if a watchdog waits for us
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint64_t next_session_ = 1;
   std::map<std::string, base::LogLimit> refusal_limits_;  // by reason

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <thread>
 
-#include <event2/event.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,20 +23,14 @@ namespace egret::proxy {
 
 using base::Status;
 using base::UniqueFd;
+using events::Event;
 
 namespace {
 constexpr int kAcceptsPerEvent = 64;
-constexpr timeval kAcceptPause{0, 100'000};  // when there are no descriptors left
+constexpr std::chrono::milliseconds kAcceptPause{100};  // when there are no descriptors left
 constexpr uint64_t kMinuteNs = 60'000'000'000;
 constexpr int kSettleMilliseconds = 500;  // how long clients wait for the first sessions, at most
 }  // namespace
-
-void Frontend::EventDeleter::operator()(event* e) const {
-  event_free(e);
-}
-void Frontend::EventDeleter::operator()(event_base* base) const {
-  event_base_free(base);
-}
 
 Frontend::Frontend(ProxyState& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
                    base::Reloader& reloader)
@@ -45,19 +39,10 @@ Frontend::Frontend(ProxyState& stats, std::vector<std::unique_ptr<Worker>>& work
       workers_(workers),
       watchdog_(watchdog),
       reloader_(reloader),
-      base_(event_base_new()),
-      admin_pages_(base_.get(), stats, workers, watchdog) {
-  EGRET_CHECK(base_ != nullptr);
-  rested_.reset(event_new(
-      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Frontend*>(self)->accept_again(); }, this));
-  has_room_.reset(event_new(
-      base_.get(), stats.gate.fd(), EV_READ,
-      [](int, short, void* self) { static_cast<Frontend*>(self)->accept_again(); }, this));
-  ping_.reset(event_new(
-      base_.get(), -1, EV_PERSIST, [](int, short, void* self) { static_cast<Frontend*>(self)->ping_watchdog(); },
-      this));
-  EGRET_CHECK(rested_ != nullptr && has_room_ != nullptr && ping_ != nullptr);
-}
+      admin_pages_(loop_, stats, workers, watchdog),
+      rested_(Event::timer<&Frontend::accept_again>(loop_, *this)),
+      has_room_(Event::on_fd<&Frontend::accept_again>(loop_, stats.gate.fd(), events::kRead, *this)),
+      ping_(Event::timer<&Frontend::ping_watchdog>(loop_, *this, events::kPersist)) {}
 
 Frontend::~Frontend() {
   for (const auto& listener : listeners_) listener->socket.close();
@@ -98,14 +83,8 @@ void Frontend::add(ListenSocket socket) {
   auto listener = std::make_unique<Listener>();
   listener->frontend = this;
   listener->socket = std::move(socket);
-  listener->acceptable.reset(event_new(
-      base_.get(), listener->socket.fd.get(), EV_READ | EV_PERSIST,
-      [](int, short, void* argument) {
-        auto* at = static_cast<Listener*>(argument);
-        at->frontend->on_acceptable(*at);
-      },
-      listener.get()));
-  EGRET_CHECK(listener->acceptable != nullptr);
+  listener->acceptable = Event::on_fd<&Listener::on_acceptable>(loop_, listener->socket.fd.get(),
+                                                                events::kRead | events::kPersist, *listener);
   listeners_.push_back(std::move(listener));
 }
 
@@ -131,23 +110,17 @@ void Frontend::wait_for_backends() {
 }
 
 void Frontend::run() {
-  const auto on_signal = [this](int number, void (*act)(int, short, void*)) {
-    signals_.emplace_back(event_new(base_.get(), number, EV_SIGNAL | EV_PERSIST, act, this));
-    EGRET_CHECK(signals_.back() != nullptr && event_add(signals_.back().get(), nullptr) == 0);
-  };
-  const auto stop = [](int, short, void* self) { event_base_loopbreak(static_cast<Frontend*>(self)->base_.get()); };
-  on_signal(SIGTERM, stop);
-  on_signal(SIGINT, stop);
-  on_signal(SIGHUP, [](int, short, void* self) { static_cast<Frontend*>(self)->reload(); });
+  for (const int signal : {SIGTERM, SIGINT}) {
+    signals_.push_back(Event::on_signal<&Frontend::stop>(loop_, signal, *this));
+  }
+  signals_.push_back(Event::on_signal<&Frontend::reload>(loop_, SIGHUP, *this));
+  for (Event& signal : signals_) signal.add();
   wait_for_backends();
   take_over();
   for (const auto& listener : listeners_) begin_accepting(*listener);
   base::notify_supervisor(ready_notice());
-  if (watchdog_.is_watched()) {
-    const timeval interval = watchdog_.interval();
-    event_add(ping_.get(), &interval);
-  }
-  event_base_dispatch(base_.get());
+  if (watchdog_.is_watched()) ping_.add(watchdog_.interval());
+  loop_.run();
   close_listeners();
 }
 
@@ -234,8 +207,8 @@ Status Frontend::apply(const base::Options& options) {
   put_in_force(std::move(next));
   for (const auto& worker : workers_) worker->reload();
   // There may be room now; if not, this is found out again.
-  if (event_pending(has_room_.get(), EV_READ, nullptr) != 0) {
-    event_del(has_room_.get());
+  if (has_room_.pending()) {
+    has_room_.del();
     accept_again();
   }
   return Status::ok();
@@ -274,7 +247,7 @@ void Frontend::ping_watchdog() {
 // -----------------------------------------------------------------------------------------------------------
 
 void Frontend::begin_accepting(Listener& listener, bool is_news) {
-  if (stats_.accepts.is_disabled.get() == 0) event_add(listener.acceptable.get(), nullptr);
+  if (stats_.accepts.is_disabled.get() == 0) listener.acceptable.add();
   if (!is_news) return;
   base::log(kListening, "listening on {}{}", base::field("address", listener.socket.address.to_string()),
             listener.socket.is_inherited ? " (inherited)" : "");
@@ -323,7 +296,7 @@ void Frontend::give_to_worker(UniqueFd socket, const ListenAddress& address, con
 }
 
 void Frontend::stop_accepting() {
-  for (const auto& listener : listeners_) event_del(listener->acceptable.get());
+  for (const auto& listener : listeners_) listener->acceptable.del();
   stats_.accepts.is_disabled.set(1);
   stats_.accepts.disabled.add(1);
   disabled_since_ns_ = stats_.clock->now_ns();
@@ -333,21 +306,21 @@ void Frontend::accept_again() {
   stats_.gate.take_notice();
   stats_.accepts.is_disabled.set(0);
   stats_.accepts.disabled_us.add((stats_.clock->now_ns() - disabled_since_ns_) / 1000);
-  for (const auto& listener : listeners_) event_add(listener->acceptable.get(), nullptr);
+  for (const auto& listener : listeners_) listener->acceptable.add();
 }
 
 void Frontend::rest_from_accepting() {
   static base::LogLimit limit;
   base::log_limited(limit, kNoDescriptors, "no descriptors left for new clients: raise the limit of open files");
   stop_accepting();
-  event_add(rested_.get(), &kAcceptPause);
+  rested_.add(kAcceptPause);
 }
 
 void Frontend::wait_for_room() {
   if (!stats_.gate.wait_for_room(config_->max_connections)) return;  // the listener is still readable
   log_limit_reached("wait until one leaves (maxconns_fast is off)");
   stop_accepting();
-  event_add(has_room_.get(), nullptr);
+  has_room_.add();
 }
 
 // Once a minute at most: clients that come again and again must not fill the log.

@@ -12,14 +12,12 @@
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "base/watchdog.h"
+#include "events/event.h"
 #include "proxy/client/listen_socket.h"
 #include "proxy/config.h"
 #include "proxy/report/admin_pages.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/worker.h"
-
-struct event;
-struct event_base;
 
 namespace egret::proxy {
 
@@ -38,15 +36,12 @@ class Frontend {
   void run();
 
  private:
-  struct EventDeleter {
-    void operator()(event* e) const;
-    void operator()(event_base* base) const;
-  };
-  using EventPtr = std::unique_ptr<event, EventDeleter>;
   struct Listener {
     Frontend* frontend = nullptr;
     ListenSocket socket;
-    EventPtr acceptable;
+    events::Event acceptable;
+
+    void on_acceptable() { frontend->on_acceptable(*this); }
   };
 
   base::Status listen_on(Config& config, ListenSockets& pool);
@@ -69,19 +64,20 @@ class Frontend {
   void reload();
   base::Status apply(const base::Options& options);
   void ping_watchdog();
+  void stop() { loop_.stop(); }
 
   std::shared_ptr<const Config> config_;  // the one in force
   ProxyState& stats_;
   std::vector<std::unique_ptr<Worker>>& workers_;
   base::Watchdog& watchdog_;
   base::Reloader& reloader_;
-  std::unique_ptr<event_base, EventDeleter> base_;
+  events::EventLoop loop_;
   AdminPages admin_pages_;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  std::vector<EventPtr> signals_;
-  EventPtr rested_;    // pending while there were no descriptors left
-  EventPtr has_room_;  // pending while max_connections are there
-  EventPtr ping_;      // pending if a watchdog waits for us
+  std::vector<events::Event> signals_;
+  events::Event rested_;    // pending while there were no descriptors left
+  events::Event has_room_;  // pending while max_connections are there
+  events::Event ping_;      // pending if a watchdog waits for us
   uint64_t disabled_since_ns_ = 0;
   size_t next_worker_ = 0;
   std::vector<HandedClient> adopted_;  // until they are with their workers

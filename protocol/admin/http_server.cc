@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -11,7 +12,6 @@
 #include <utility>
 
 #include <arpa/inet.h>
-#include <event2/event.h>
 #include <microhttpd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,21 +27,17 @@ namespace egret::admin {
 
 using base::Status;
 using base::UniqueFd;
+using events::Event;
 
 namespace {
 
 constexpr size_t kHardLimit =
     2 * HttpServer::kMaxConnections;  // those that were told to go, but have not yet, included
 constexpr int kAcceptsPerEvent = 16;
-constexpr timeval kAcceptPause{0, 200'000};  // when there are no descriptors left
-constexpr timeval kSweepEvery{1, 0};
+constexpr std::chrono::milliseconds kAcceptPause{200};  // when there are no descriptors left
+constexpr std::chrono::seconds kSweepEvery{1};
 constexpr std::string_view kStopping = "stopping\n";
 constexpr uint64_t kSecondNs = 1'000'000'000;
-
-struct EventDeleter {
-  void operator()(event* e) const { event_free(e); }
-};
-using EventPtr = std::unique_ptr<event, EventDeleter>;
 
 bool is_address(const std::string& text) {
   in6_addr ignored;
@@ -91,7 +87,7 @@ struct HttpReply::Exchange {
   enum class State : uint8_t { kRead, kWaiting, kAnswered };
   State state = State::kRead;
   MHD_Connection* connection = nullptr;  // null: it has gone, or the server has
-  event* run = nullptr;                  // to be activated when the daemon has something to do again
+  Event* run = nullptr;                  // to be activated when the daemon has something to do again
   Answer answer;
   std::string_view policy = kNothingElse;
 };
@@ -114,7 +110,7 @@ void HttpReply::send(Answer answer) {
   const bool waits = std::exchange(exchange->state, Exchange::State::kAnswered) == Exchange::State::kWaiting;
   if (!waits || exchange->connection == nullptr) return;
   MHD_resume_connection(exchange->connection);
-  event_active(exchange->run, EV_TIMEOUT, 0);
+  exchange->run->activate();
 }
 
 struct HttpServer::Impl {
@@ -130,20 +126,22 @@ struct HttpServer::Impl {
   struct Door {
     Impl* server = nullptr;
     UniqueFd socket;
-    EventPtr acceptable;
+    Event acceptable;
     bool checks_host = false;
+
+    void on_acceptable() { server->accept_some(*this); }
   };
   struct Route {
     Page page;
     std::function<void(HttpReply)> handler;  // empty: the page
   };
 
-  Impl(event_base* base, const Patience& patience);
+  Impl(events::EventLoop& loop, const Patience& patience);
   ~Impl();
-  EventPtr make_event(int fd, short what, event_callback_fn callback, void* argument) const;
   Status listen(const std::string& text);
   void accept_some(Door& door);
   void rest();
+  void accept_again();
   void turn_one_out();
   void run();
   void sweep();
@@ -152,14 +150,14 @@ struct HttpServer::Impl {
   void handle(const std::shared_ptr<Exchange>& exchange, bool checks_host, const char* path);
   void on_connection(MHD_Connection* connection, void** state, MHD_ConnectionNotificationCode code);
 
-  event_base* const base;
+  events::EventLoop& loop;
   const Patience patience;
   const base::SystemClock clock;
   MHD_Daemon* daemon = nullptr;
-  EventPtr ready;    // the daemon has something to do
-  EventPtr timeout;  // ... by then
-  EventPtr sweeper;  // pending while there are connections
-  EventPtr rested;   // pending while nothing is accepted
+  Event ready;    // the daemon has something to do
+  Event timeout;  // ... by then
+  Event sweeper;  // pending while there are connections
+  Event rested;   // pending while nothing is accepted
   std::vector<std::unique_ptr<Door>> doors;
   std::vector<std::string> unlink_at_end;
   std::map<std::string, Route, std::less<>> routes;
@@ -170,7 +168,7 @@ struct HttpServer::Impl {
 
 // --- set-up and end
 
-HttpServer::Impl::Impl(event_base* event_loop, const Patience& times) : base(event_loop), patience(times) {
+HttpServer::Impl::Impl(events::EventLoop& event_loop, const Patience& times) : loop(event_loop), patience(times) {
   const auto request = [](void* self, MHD_Connection* connection, const char* path, const char* method, const char*,
                           const char*, size_t* upload_size, void** state) {
     return static_cast<Impl*>(self)->on_request(connection, path, method, upload_size, state);
@@ -192,19 +190,11 @@ HttpServer::Impl::Impl(event_base* event_loop, const Patience& times) : base(eve
                             static_cast<MHD_RequestCompletedCallback>(completed), this, MHD_OPTION_END);
   EGRET_CHECK(daemon != nullptr);
   const int fd = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-  ready = make_event(
-      fd, EV_READ | EV_PERSIST, [](int, short, void* self) { static_cast<Impl*>(self)->run(); }, this);
-  timeout = make_event(
-      -1, 0, [](int, short, void* self) { static_cast<Impl*>(self)->run(); }, this);
-  sweeper = make_event(
-      -1, 0, [](int, short, void* self) { static_cast<Impl*>(self)->sweep(); }, this);
-  rested = make_event(
-      -1, 0,
-      [](int, short, void* self) {
-        for (const auto& door : static_cast<Impl*>(self)->doors) event_add(door->acceptable.get(), nullptr);
-      },
-      this);
-  event_add(ready.get(), nullptr);
+  ready = Event::on_fd<&Impl::run>(loop, fd, events::kRead | events::kPersist, *this);
+  timeout = Event::timer<&Impl::run>(loop, *this);
+  sweeper = Event::timer<&Impl::sweep>(loop, *this);
+  rested = Event::timer<&Impl::accept_again>(loop, *this);
+  ready.add();
 }
 
 HttpServer::Impl::~Impl() {
@@ -222,12 +212,6 @@ HttpServer::Impl::~Impl() {
   MHD_stop_daemon(daemon);
 }
 
-EventPtr HttpServer::Impl::make_event(int fd, short what, event_callback_fn callback, void* argument) const {
-  EventPtr made(event_new(base, fd, what, callback, argument));
-  EGRET_CHECK(made != nullptr);
-  return made;
-}
-
 Status HttpServer::Impl::listen(const std::string& text) {
   auto address = parse_address(text);
   if (!address) return address.status();
@@ -237,10 +221,8 @@ Status HttpServer::Impl::listen(const std::string& text) {
     auto door = std::make_unique<Door>();
     door->server = this;
     door->checks_host = is_loopback(socket.get());
-    door->acceptable = make_event(
-        socket.get(), EV_READ | EV_PERSIST,
-        [](int, short, void* at) { static_cast<Door*>(at)->server->accept_some(*static_cast<Door*>(at)); }, door.get());
-    event_add(door->acceptable.get(), nullptr);
+    door->acceptable = Event::on_fd<&Door::on_acceptable>(loop, socket.get(), events::kRead | events::kPersist, *door);
+    door->acceptable.add();
     door->socket = std::move(socket);
     doors.push_back(std::move(door));
   }
@@ -270,8 +252,12 @@ void HttpServer::Impl::accept_some(Door& door) {
 void HttpServer::Impl::rest() {
   static base::LogLimit limit;
   base::log_limited(limit, kAdminNoDescriptors, "no descriptors left for the admin address");
-  for (const auto& door : doors) event_del(door->acceptable.get());
-  event_add(rested.get(), &kAcceptPause);
+  for (const auto& door : doors) door->acceptable.del();
+  rested.add(kAcceptPause);
+}
+
+void HttpServer::Impl::accept_again() {
+  for (const auto& door : doors) door->acceptable.add();
 }
 
 // The one that has been without a request for longest, of those that wait for no answer. Its daemon sees it end.
@@ -292,11 +278,10 @@ void HttpServer::Impl::run() {
   MHD_run(daemon);
   MHD_UNSIGNED_LONG_LONG milliseconds = 0;
   if (MHD_get_timeout(daemon, &milliseconds) != MHD_YES) {
-    event_del(timeout.get());
+    timeout.del();
     return;
   }
-  const timeval wait{static_cast<time_t>(milliseconds / 1000), static_cast<suseconds_t>(milliseconds % 1000 * 1000)};
-  event_add(timeout.get(), &wait);
+  timeout.add(std::chrono::milliseconds(milliseconds));
 }
 
 // The daemon's own time-out is of silence; this one is of whoever sends a byte now and then.
@@ -305,7 +290,7 @@ void HttpServer::Impl::sweep() {
   for (Client& client : clients) {
     if (client.fd >= 0 && client.deadline_ns <= now) ::shutdown(std::exchange(client.fd, -1), SHUT_RDWR);
   }
-  if (!clients.empty()) event_add(sweeper.get(), &kSweepEvery);
+  if (!clients.empty()) sweeper.add(kSweepEvery);
 }
 
 void HttpServer::Impl::on_connection(MHD_Connection* connection, void** state, MHD_ConnectionNotificationCode code) {
@@ -321,7 +306,7 @@ void HttpServer::Impl::on_connection(MHD_Connection* connection, void** state, M
   client.deadline_ns = now + patience.first_request_seconds * kSecondNs;
   client.checks_host = newcomer_checks_host;
   *state = &client;
-  if (!event_pending(sweeper.get(), EV_TIMEOUT, nullptr)) event_add(sweeper.get(), &kSweepEvery);
+  if (!sweeper.pending()) sweeper.add(kSweepEvery);
 }
 
 // --- requests
@@ -335,7 +320,7 @@ MHD_Result HttpServer::Impl::on_request(MHD_Connection* connection, const char* 
   if (held == nullptr) {
     held = new std::shared_ptr<Exchange>(std::make_shared<Exchange>());
     (*held)->connection = connection;
-    (*held)->run = timeout.get();
+    (*held)->run = &timeout;
     *state = held;
     client.exchange = *held;
     const bool is_plain =
@@ -380,7 +365,8 @@ void HttpServer::Impl::handle(const std::shared_ptr<Exchange>& exchange, bool ch
 
 // --- the public face
 
-HttpServer::HttpServer(event_base* base, const Patience& patience) : impl_(std::make_unique<Impl>(base, patience)) {}
+HttpServer::HttpServer(events::EventLoop& loop, const Patience& patience)
+    : impl_(std::make_unique<Impl>(loop, patience)) {}
 HttpServer::~HttpServer() = default;
 
 Status HttpServer::listen(const AdminOption& option) {

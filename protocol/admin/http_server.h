@@ -9,7 +9,7 @@
 // another site cannot read ours through a name of its own (DNS rebinding): on a loopback address the Host header has to
 // be an address or localhost.
 //
-// Thread: the one that runs the event_base; nothing here blocks. Errors: as HTTP statuses; listen() alone returns one.
+// Thread: the one that runs the event loop; nothing here blocks. Errors: as HTTP statuses; listen() alone returns one.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,7 @@
 
 #include "admin/address.h"
 #include "base/status.h"
-
-struct event_base;
+#include "events/event.h"
 
 namespace egret::admin {
 
@@ -68,8 +67,8 @@ class HttpServer {
     unsigned next_request_seconds = 90;  // longer than the usual scrape intervals
   };
 
-  explicit HttpServer(event_base* base) : HttpServer(base, Patience()) {}
-  HttpServer(event_base* base, const Patience& patience);
+  explicit HttpServer(events::EventLoop& loop) : HttpServer(loop, Patience()) {}
+  HttpServer(events::EventLoop& loop, const Patience& patience);
   // Whoever still waits is told 503; open connections are closed.
   ~HttpServer();
 

@@ -38,10 +38,6 @@ uint64_t interval_us() {
 
 Watchdog::Watchdog(size_t threads) : interval_us_(interval_us()), answered_(threads) {}
 
-timeval Watchdog::interval() const {
-  return {static_cast<time_t>(interval_us_ / 1'000'000), static_cast<suseconds_t>(interval_us_ % 1'000'000)};
-}
-
 bool Watchdog::beat() {
   for (size_t thread = 0; thread < threads(); ++thread) {
     if (!has_answered(thread, beaten_)) return false;

@@ -8,11 +8,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include <sys/time.h>
 
 namespace egret::base {
 
@@ -23,7 +22,7 @@ class Watchdog {
 
   bool is_watched() const { return interval_us_ != 0; }
   // How often beat() is to be called: a quarter of the time in which a ping is expected.
-  timeval interval() const;
+  std::chrono::microseconds interval() const { return std::chrono::microseconds(interval_us_); }
   // Supervising thread. Pings if every thread has answered since the last call, and asks anew; whoever calls wakes them
   // then. False: one has not answered yet.
   bool beat();

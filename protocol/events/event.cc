@@ -8,6 +8,10 @@ namespace egret::events {
 
 static_assert(kRead == EV_READ && kWrite == EV_WRITE && kPersist == EV_PERSIST && kEdge == EV_ET);
 
+const char* library_version() {
+  return event_get_version();
+}
+
 // --- EventLoop
 
 void EventLoop::Deleter::operator()(event_base* base) const {

@@ -23,6 +23,9 @@ struct event_base;
 
 namespace egret::events {
 
+// Of libevent, as it is linked.
+const char* library_version();
+
 // What a descriptor's event waits for, and how; combined by `|`. Without kPersist an event is removed before its
 // handler is called.
 inline constexpr short kRead = 0x02;

@@ -1,10 +1,8 @@
 #include "proxy/report/admin_pages.h"
 
+#include <chrono>
 #include <utility>
 
-#include <event2/event.h>
-
-#include "base/check.h"
 #include "base/text.h"
 #include "page/page.h"
 #include "proxy/report/metrics.h"
@@ -17,21 +15,18 @@ using admin::HttpReply;
 namespace {
 
 constexpr uint64_t kPatienceNs = 1'000'000'000;  // a thread that has not looked up for so long stands
-constexpr timeval kLookAgain{0, 5'000};
+constexpr std::chrono::milliseconds kLookAgain{5};
 constexpr unsigned kUnavailable = 503;
 
 }  // namespace
 
-void AdminPages::EventDeleter::operator()(event* e) const {
-  event_free(e);
-}
-
-AdminPages::AdminPages(event_base* base, const ProxyState& stats, const std::vector<std::unique_ptr<Worker>>& workers,
-                       base::Watchdog& watchdog)
-    : stats_(stats), workers_(workers), watchdog_(watchdog), server_(base) {
-  look_again_.reset(event_new(
-      base, -1, 0, [](int, short, void* self) { static_cast<AdminPages*>(self)->look_for_answers(); }, this));
-  EGRET_CHECK(look_again_ != nullptr);
+AdminPages::AdminPages(events::EventLoop& loop, const ProxyState& stats,
+                       const std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog)
+    : stats_(stats),
+      workers_(workers),
+      watchdog_(watchdog),
+      server_(loop),
+      look_again_(events::Event::timer<&AdminPages::look_for_answers>(loop, *this)) {
   server_.serve("/", {.body = page::status_page(),
                       .content_type = page::kContentType,
                       .content_security_policy = page::content_security_policy()});
@@ -56,13 +51,13 @@ void AdminPages::ask_health(HttpReply reply) {
   call_ = watchdog_.call();
   call_ends_ns_ = stats_.clock->now_ns() + kPatienceNs;
   for (const auto& worker : workers_) worker->wake();
-  event_add(look_again_.get(), &kLookAgain);
+  look_again_.add(kLookAgain);
 }
 
 void AdminPages::look_for_answers() {
   const std::vector<size_t> silent = silent_workers();
   if (!silent.empty() && stats_.clock->now_ns() < call_ends_ns_) {
-    event_add(look_again_.get(), &kLookAgain);
+    look_again_.add(kLookAgain);
     return;
   }
   Answer answer{.body = "ok\n"};

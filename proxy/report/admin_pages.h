@@ -10,17 +10,15 @@
 
 #include "admin/http_server.h"
 #include "base/watchdog.h"
+#include "events/event.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/worker.h"
-
-struct event;
-struct event_base;
 
 namespace egret::proxy {
 
 class AdminPages {
  public:
-  AdminPages(event_base* base, const ProxyState& stats, const std::vector<std::unique_ptr<Worker>>& workers,
+  AdminPages(events::EventLoop& loop, const ProxyState& stats, const std::vector<std::unique_ptr<Worker>>& workers,
              base::Watchdog& watchdog);
   ~AdminPages();
 
@@ -28,10 +26,6 @@ class AdminPages {
   base::Status listen();
 
  private:
-  struct EventDeleter {
-    void operator()(event* e) const;
-  };
-
   void ask_health(admin::HttpReply reply);
   void look_for_answers();
   std::vector<size_t> silent_workers() const;
@@ -42,9 +36,9 @@ class AdminPages {
   const std::vector<std::unique_ptr<Worker>>& workers_;
   base::Watchdog& watchdog_;
   admin::HttpServer server_;
-  std::unique_ptr<event, EventDeleter> look_again_;  // pending while somebody waits for the workers' answers
-  std::vector<admin::HttpReply> asked_;              // for /healthz, and not answered yet
-  uint64_t call_ = 0;                                // of the watchdog
+  events::Event look_again_;             // pending while somebody waits for the workers' answers
+  std::vector<admin::HttpReply> asked_;  // for /healthz, and not answered yet
+  uint64_t call_ = 0;                    // of the watchdog
   uint64_t call_ends_ns_ = 0;
 };
 

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include <event2/event.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "events/event.h"
 #include "memcache/reply.h"
 #include "proxy/commands/credentials.h"
 
@@ -113,7 +113,7 @@ constexpr Row kGeneral[] = {
     {"uptime", [](const Source& s) { return number((s.proxy.clock->now_ns() - s.proxy.start_ns) / 1'000'000'000); }},
     {"time", [](const Source& s) { return number(static_cast<uint64_t>(s.proxy.clock->unix_seconds())); }},
     {"version", [](const Source&) { return std::string(kMemcachedVersion); }},
-    {"libevent", [](const Source&) { return std::string(event_get_version()); }},
+    {"libevent", [](const Source&) { return std::string(events::library_version()); }},
     {"pointer_size", [](const Source&) { return number(8 * sizeof(void*)); }},
     {"rusage_user", [](const Source& s) { return seconds(s.usage.ru_utime, s.store.stat(StatId::kUserUsec)); }},
     {"rusage_system", [](const Source& s) { return seconds(s.usage.ru_stime, s.store.stat(StatId::kSystemUsec)); }},

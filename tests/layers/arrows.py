@@ -11,13 +11,13 @@ HEADERS = {"base": "base/status.h", "events": "events/event.h", "admin": "admin/
            "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "pool": "pool/pool.h", "page": "page/page.h", "store": "store/store.h",
            "proxy": "proxy/config.h", "memcached": "memcached/request.h", "top": "top/exposition.h", "backend": "backend/config.h"}
 PLACES = {"store": "backend/store", "proxy": "proxy", "memcached": "tools/memcached", "top": "tools/top", "backend": "backend"}
-KNOWS = {"base": {"base"}, "events": {"base", "events"}, "admin": {"base", "admin"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
+KNOWS = {"base": {"base"}, "events": {"base", "events"}, "admin": {"base", "events", "admin"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
          "store": {"base", "op", "store"}, "transport": {"base", "transport"},
          "rpc": {"base", "op", "wire", "transport", "rpc"},
          "pool": {"base", "op", "wire", "transport", "rpc", "pool"},
-         "proxy": {"base", "admin", "page", "op", "memcache", "wire", "transport", "rpc", "pool", "proxy"},
+         "proxy": {"base", "events", "admin", "page", "op", "memcache", "wire", "transport", "rpc", "pool", "proxy"},
          "memcached": {"base", "memcached"}, "top": {"base", "top"},
-         "backend": {"base", "admin", "page", "op", "store", "wire", "transport", "rpc", "backend"}}
+         "backend": {"base", "events", "admin", "page", "op", "store", "wire", "transport", "rpc", "backend"}}
 
 
 def command_of(layer, commands):

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <event2/event.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,21 +16,17 @@
 
 #include "admin/http_server.h"
 #include "base/unique_fd.h"
+#include "events/event.h"
 
 using namespace egret::admin;
 using egret::base::UniqueFd;
 
 namespace {
 
-struct Loop {
-  ~Loop() { event_base_free(base); }
-  event_base* base = event_base_new();
-};
-
 // A server on a port of its own, with one page, a handler that answers and one that keeps its requests.
 struct Server {
   explicit Server(const HttpServer::Patience& patience = {}) {
-    http.emplace(loop.base, patience);
+    http.emplace(loop, patience);
     http->serve("/page", {.body = "<p>a page", .content_security_policy = "default-src 'self'"});
     http->serve("/now", [](HttpReply reply) { reply.send({.body = "at once\n"}); });
     http->serve("/later", [this](HttpReply reply) { kept.push_back(std::move(reply)); });
@@ -43,16 +38,16 @@ struct Server {
   }
 
   // Lets the server work until the condition holds; false: it never did.
-  bool until(const std::function<bool()>& condition) const {
+  bool until(const std::function<bool()>& condition) {
     for (int i = 0; i < 10'000; ++i) {
-      event_base_loop(loop.base, EVLOOP_NONBLOCK);
+      loop.run_once(false);
       if (condition()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return false;
   }
 
-  Loop loop;
+  egret::events::EventLoop loop;
   std::vector<HttpReply> kept;
   std::optional<HttpServer> http;
   uint16_t port = 0;
@@ -60,7 +55,7 @@ struct Server {
 
 class Client {
  public:
-  explicit Client(const Server& server) : server_(server), socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Client(Server& server) : server_(server), socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in at{};
     at.sin_family = AF_INET;
     at.sin_port = htons(server.port);
@@ -105,7 +100,7 @@ class Client {
     return text.size() >= end + 4 + std::stoul(text.substr(length + 16));
   }
 
-  const Server& server_;
+  Server& server_;
   UniqueFd socket_;
   std::string text_;
   bool ended_ = false;
@@ -249,7 +244,7 @@ TEST_CASE("requests in one piece, and byte by byte, are answered alike") {
   Client apart(server);
   for (const char byte : get("/now")) {
     apart.send(std::string(1, byte));
-    event_base_loop(server.loop.base, EVLOOP_NONBLOCK);
+    server.loop.run_once(false);
   }
   CHECK(server.until([&] { return apart.received().ends_with("at once\n"); }));
 }
@@ -327,7 +322,7 @@ TEST_CASE("those who wait for an answer are not turned out for newcomers") {
   std::vector<std::unique_ptr<Client>> others;
   for (size_t i = 0; i < 2 * HttpServer::kMaxConnections; ++i) {
     others.push_back(std::make_unique<Client>(server));
-    event_base_loop(server.loop.base, EVLOOP_NONBLOCK);
+    server.loop.run_once(false);
   }
   server.kept.at(0).send({.body = "here it is\n"});
   CHECK(server.until([&] { return waiting.received().ends_with("here it is\n"); }));
@@ -337,9 +332,9 @@ TEST_CASE("a Unix socket serves whoever can reach it, and its name goes with the
   char folder[] = "/tmp/egret-admin-XXXXXX";
   REQUIRE(::mkdtemp(folder) != nullptr);
   const std::string path = std::string(folder) + "/admin.sock";
-  Loop loop;
+  egret::events::EventLoop loop;
   std::optional<HttpServer> http;
-  http.emplace(loop.base);
+  http.emplace(loop);
   http->serve("/now", [](HttpReply reply) { reply.send({.body = "at once\n"}); });
   REQUIRE(http->listen({.address = "unix:" + path, .is_required = true}).is_ok());
   CHECK(http->addresses() == std::vector<std::string>{"unix:" + path});
@@ -353,12 +348,12 @@ TEST_CASE("a Unix socket serves whoever can reach it, and its name goes with the
   REQUIRE(::send(socket.get(), request.data(), request.size(), 0) == static_cast<ssize_t>(request.size()));
   char answer[1024] = "";
   for (int i = 0; i < 5000 && ::recv(socket.get(), answer, sizeof answer - 1, MSG_DONTWAIT) <= 0; ++i) {
-    event_base_loop(loop.base, EVLOOP_NONBLOCK);
+    loop.run_once(false);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   CHECK(status_of(answer) == "200");
 
-  HttpServer second(loop.base);
+  HttpServer second(loop);
   CHECK_FALSE(second.listen({.address = "unix:" + path, .is_required = true}).is_ok());  // it is in use
   http.reset();
   struct stat info {};
@@ -368,8 +363,8 @@ TEST_CASE("a Unix socket serves whoever can reach it, and its name goes with the
 
 TEST_CASE("an address that is taken is an error for whoever asked for it, and none for a default") {
   Server server;
-  Loop loop;
-  HttpServer second(loop.base);
+  egret::events::EventLoop loop;
+  HttpServer second(loop);
   const std::string taken = server.http->addresses().at(0);
   const auto refused = second.listen({.address = taken, .is_required = true});
   CHECK_FALSE(refused.is_ok());
