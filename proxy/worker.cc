@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
-#include <event2/event.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -20,49 +20,36 @@
 
 namespace egret::proxy {
 
+using events::Event;
 using rpc::ClientSession;
 
 namespace {
 constexpr uint32_t kMaxSessionLogLines = 200;  // about sessions that open, and about those that are lost, in 10 s
-constexpr timeval kKeepAlive{0, static_cast<suseconds_t>(transport::kKeepAliveNs / 1000)};
-constexpr timeval kReturnMemoryAfter{1, 0};
+constexpr std::chrono::microseconds kKeepAlive{transport::kKeepAliveNs / 1000};
+constexpr std::chrono::seconds kReturnMemoryAfter{1};
 // Timeouts of clients are checked at most this many times within the shortest of them, so one may be exceeded by an
 // eighth.
 constexpr uint64_t kTimeoutChecks = 8;
 constexpr uint64_t kMaxTimeoutStepNs = 1'000'000'000;
 constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
-constexpr timeval kTick{0, static_cast<suseconds_t>(ClientSession::kTickNs / 1000)};
+constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
 
 }  // namespace
-
-void Worker::EventDeleter::operator()(event* e) const {
-  event_free(e);
-}
-void Worker::EventDeleter::operator()(event_base* base) const {
-  event_base_free(base);
-}
 
 Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, base::Watchdog& watchdog)
     : number_(number),
       watchdog_(watchdog),
-      base_(event_base_new()),
-      context_(proxy, number, clock, base_.get()),
+      context_(proxy, number, clock, loop_),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  EGRET_CHECK(base_ != nullptr && wake_fd_.is_open());
-  inbox_event_.reset(event_new(
-      base_.get(), wake_fd_.get(), EV_READ | EV_PERSIST | EV_ET,
-      [](int, short, void* self) { static_cast<Worker*>(self)->read_inbox(); }, this));
-  tick_.reset(event_new(
-      base_.get(), -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_tick(); }, this));
-  return_memory_.reset(event_new(
-      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Worker*>(self)->return_memory(); }, this));
-  keep_alive_.reset(event_new(
-      base_.get(), -1, EV_PERSIST, [](int, short, void* self) { static_cast<Worker*>(self)->on_keep_alive(); }, this));
-  timeouts_event_.reset(event_new(
-      base_.get(), -1, 0, [](int, short, void* self) { static_cast<Worker*>(self)->on_timeouts(); }, this));
-  EGRET_CHECK(timeouts_event_ != nullptr && keep_alive_ != nullptr && return_memory_ != nullptr &&
-              inbox_event_ != nullptr && tick_ != nullptr && event_add(inbox_event_.get(), nullptr) == 0);
+  EGRET_CHECK(wake_fd_.is_open());
+  inbox_event_ =
+      Event::on_fd<&Worker::read_inbox>(loop_, wake_fd_.get(), events::kRead | events::kPersist | events::kEdge, *this);
+  inbox_event_.add();
+  tick_ = Event::timer<&Worker::on_tick>(loop_, *this, events::kPersist);
+  return_memory_ = Event::timer<&Worker::return_memory>(loop_, *this);
+  keep_alive_ = Event::timer<&Worker::on_keep_alive>(loop_, *this, events::kPersist);
+  timeouts_event_ = Event::timer<&Worker::on_timeouts>(loop_, *this);
   for (const Backend& backend : context_.config->backends) add_session(backend);
 }
 
@@ -112,7 +99,7 @@ void Worker::run() {
 void Worker::wait_for_events() {
   const bool block = may_block();
   context_.pass_has_begun = false;
-  event_base_loop(base_.get(), EVLOOP_ONCE | (block ? 0 : EVLOOP_NONBLOCK));
+  loop_.run_once(block);
   context_.begin_pass();
 }
 
@@ -216,9 +203,7 @@ void Worker::destroy_dead() {
     connections_.pop_back();
   }
   lists.dead.clear();
-  if (destroyed_ && !event_pending(return_memory_.get(), EV_TIMEOUT, nullptr)) {
-    event_add(return_memory_.get(), &kReturnMemoryAfter);
-  }
+  if (destroyed_ && !return_memory_.pending()) return_memory_.add(kReturnMemoryAfter);
 }
 
 // The allocator keeps what a crowd of connections has used, for the next one; the system gets it back a while after
@@ -232,7 +217,7 @@ void Worker::return_memory() {
 void Worker::keep_ticking() {
   if (ticking_ || !needs_tick()) return;
   ticking_ = true;
-  event_add(tick_.get(), &kTick);
+  tick_.add(kTick);
 }
 
 void Worker::on_tick() {
@@ -243,7 +228,7 @@ void Worker::on_tick() {
   }
   if (needs_tick()) return;
   ticking_ = false;
-  event_del(tick_.get());
+  tick_.del();
 }
 
 void Worker::on_keep_alive() {
@@ -253,7 +238,7 @@ void Worker::on_keep_alive() {
     session->keep_alive();
     needed |= session->needs_keep_alive();
   }
-  if (!needed) event_del(keep_alive_.get());
+  if (!needed) keep_alive_.del();
 }
 
 bool Worker::needs_tick() const {
@@ -271,8 +256,7 @@ void Worker::check_timeouts_at(uint64_t ends_ns) {
   timeouts_checked_ns_ = ends_ns;
   const uint64_t now_ns = context_.clock.now_ns();
   const uint64_t wait_us = ends_ns > now_ns ? (ends_ns - now_ns) / 1000 + 1 : 1;
-  const timeval wait{static_cast<time_t>(wait_us / 1'000'000), static_cast<suseconds_t>(wait_us % 1'000'000)};
-  event_add(timeouts_event_.get(), &wait);
+  timeouts_event_.add(std::chrono::microseconds(wait_us));
 }
 
 void Worker::on_timeouts() {
@@ -304,22 +288,20 @@ size_t Worker::index_of(const ClientSession& session) const {
 }
 
 void Worker::on_session_connecting(ClientSession& session) {
-  session_events_[index_of(session)].control.reset(event_new(
-      base_.get(), session.control_fd(), EV_READ | EV_PERSIST,
-      [](int, short, void* argument) { static_cast<ClientSession*>(argument)->on_control_ready(); }, &session));
-  event_add(session_events_[index_of(session)].control.get(), nullptr);
+  Event& control = session_events_[index_of(session)].control;
+  control = Event::on_fd<&ClientSession::on_control_ready>(loop_, session.control_fd(),
+                                                           events::kRead | events::kPersist, session);
+  control.add();
 }
 
 void Worker::on_session_open(ClientSession& session) {
-  session_events_[index_of(session)].data.reset(event_new(
-      base_.get(), session.data_fd(), EV_READ | EV_PERSIST | EV_ET,
-      [](int, short, void* argument) { static_cast<ClientSession*>(argument)->on_data_ready(); }, &session));
-  event_add(session_events_[index_of(session)].data.get(), nullptr);
+  Event& data = session_events_[index_of(session)].data;
+  data = Event::on_fd<&ClientSession::on_data_ready>(loop_, session.data_fd(),
+                                                     events::kRead | events::kPersist | events::kEdge, session);
+  data.add();
   context_.fit_inline_values();
   // Not added again while it is pending: a backend that comes and goes would put the others' off each time.
-  if (session.needs_keep_alive() && event_pending(keep_alive_.get(), EV_TIMEOUT, nullptr) == 0) {
-    event_add(keep_alive_.get(), &kKeepAlive);
-  }
+  if (session.needs_keep_alive() && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);
   static base::LogLimit limit(kMaxSessionLogLines);
   const Backend& backend = context_.config->backends[index_of(session)];
   base::log_limited(limit, kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),

@@ -18,6 +18,7 @@
 #include "base/cpu.h"
 #include "base/unique_fd.h"
 #include "base/watchdog.h"
+#include "events/event.h"
 #include "proxy/client/connection.h"
 #include "proxy/worker_context.h"
 
@@ -43,14 +44,9 @@ class Worker final : public rpc::SessionObserver {
   bool is_settled() const { return settled_.load(std::memory_order_acquire); }
 
  private:
-  struct EventDeleter {
-    void operator()(event* e) const;
-    void operator()(event_base* base) const;
-  };
-  using EventPtr = std::unique_ptr<event, EventDeleter>;
   struct SessionEvents {
-    EventPtr control;
-    EventPtr data;
+    events::Event control;
+    events::Event data;
   };
 
   void run();
@@ -86,15 +82,15 @@ class Worker final : public rpc::SessionObserver {
   const uint32_t number_;
   const std::vector<int> cpus_ = base::allowed_cpus();
   base::Watchdog& watchdog_;
-  std::unique_ptr<event_base, EventDeleter> base_;
+  events::EventLoop loop_;
   WorkerContext context_;
   std::vector<SessionEvents> session_events_;
-  EventPtr tick_;
-  EventPtr keep_alive_;                                // pending while a session needs it
-  EventPtr timeouts_event_;                            // pending while a client may run into a timeout
+  events::Event tick_;
+  events::Event keep_alive_;                           // pending while a session needs it
+  events::Event timeouts_event_;                       // pending while a client may run into a timeout
   uint64_t timeouts_checked_ns_ = Connection::kNever;  // when it goes off
-  EventPtr return_memory_;                             // pending for a while after connections were destroyed
-  EventPtr inbox_event_;
+  events::Event return_memory_;                        // pending for a while after connections were destroyed
+  events::Event inbox_event_;
   bool ticking_ = false;
   bool destroyed_ = false;  // connections were destroyed after the last pass
 

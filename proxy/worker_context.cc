@@ -16,7 +16,8 @@ constexpr size_t kBesideValue = sizeof(wire::RequestHeader) + 32 + 256;
 constexpr size_t kDefaultSlot = 16 * 1024;  // of a session on this host; assumed until one is open
 }  // namespace
 
-WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock, event_base* loop)
+WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock,
+                             events::EventLoop& loop)
     : proxy(proxy_state),
       stats(*proxy_state.workers[number]),
       clock(proxy_clock),

@@ -7,14 +7,13 @@
 #include <memory>
 #include <vector>
 
+#include "events/event.h"
 #include "memcache/client_parser.h"
 #include "pool/pool.h"
 #include "proxy/client/output_queue.h"
 #include "proxy/proxy_state.h"
 #include "proxy/replies/connection_memory.h"
 #include "proxy/replies/reply.h"
-
-struct event_base;
 
 namespace egret::proxy {
 
@@ -35,7 +34,7 @@ struct PassLists {
 
 struct WorkerContext {
   // Under the configuration in force.
-  WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock, event_base* loop);
+  WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock, events::EventLoop& loop);
 
   // The clock of this pass is read, once; called before anything is done for a client.
   void begin_pass();
@@ -47,7 +46,7 @@ struct WorkerContext {
   ProxyState& proxy;
   WorkerStats& stats;
   const base::Clock& clock;
-  event_base* const events;
+  events::EventLoop& events;
   std::shared_ptr<const Config> config;  // in force; never null
   pool::Pool pool;
   memcache::Limits limits;

@@ -3,20 +3,14 @@
 #include <cstring>
 #include <utility>
 
-#include <event2/event.h>
-
-#include "base/check.h"
-
 namespace egret::proxy {
+
+using events::Event;
 
 namespace {
 constexpr int kReadsPerPass = 4;             // of one connection, so that none starves the others
 constexpr uint64_t kLingerNs = 500'000'000;  // for a client to see the end before its socket is closed
 }  // namespace
-
-void Connection::EventDeleter::operator()(event* e) const {
-  event_free(e);
-}
 
 Connection::Connection(WorkerContext& worker, NewClient client)
     : worker_(worker),
@@ -26,8 +20,9 @@ Connection::Connection(WorkerContext& worker, NewClient client)
       output_(worker.output_blocks, memory_),
       replies_(worker.replies, output_, memory_, *this),
       dispatcher_(worker, replies_, output_, memory_, *this),
-      readable_(event_new(worker.events, socket_->fd(), EV_READ | EV_PERSIST, on_readable, this)) {
-  EGRET_CHECK(readable_ != nullptr && event_add(readable_.get(), nullptr) == 0);
+      readable_(Event::on_fd<&Connection::on_readable>(worker.events, socket_->fd(), events::kRead | events::kPersist,
+                                                       *this)) {
+  readable_.add();
   worker_.stats.curr_connections.add(1);
   worker_.stats.total_connections.add(1);
   record_.fd = socket_->fd();
@@ -50,11 +45,10 @@ Connection::~Connection() {
 // --- in
 // ------------------------------------------------------------------------------------------------------------------
 
-void Connection::on_readable(int, short, void* self) {
-  auto& connection = *static_cast<Connection*>(self);
-  connection.worker_.begin_pass();
-  if (connection.state_ != State::kLingering) return connection.read();
-  if (!connection.socket_->drop_input()) connection.die();
+void Connection::on_readable() {
+  worker_.begin_pass();
+  if (state_ != State::kLingering) return read();
+  if (!socket_->drop_input()) die();
 }
 
 void Connection::read() {
@@ -75,7 +69,7 @@ void Connection::read() {
 
 // No event of the descriptor tells of bytes that are in the socket already; this makes one, for the next pass.
 void Connection::look_for_held_input() {
-  if (reading_ && may_read() && socket_->holds_input()) event_active(readable_.get(), EV_READ, 0);
+  if (reading_ && may_read() && socket_->holds_input()) readable_.activate();
 }
 
 // True when the socket may have more.
@@ -122,13 +116,13 @@ void Connection::keep_rest(std::string_view rest) {
 void Connection::pause_reading() {
   if (!reading_) return;
   reading_ = false;
-  event_del(readable_.get());
+  readable_.del();
 }
 
 void Connection::resume_reading() {
   if (reading_ || !may_read()) return;
   reading_ = true;
-  event_add(readable_.get(), nullptr);
+  readable_.add();
   look_for_held_input();
 }
 
@@ -228,21 +222,20 @@ void Connection::send_some() {
 }
 
 void Connection::retry_when(Io io) {
-  const short what = io == Io::kWantRead ? EV_READ : EV_WRITE;
-  if (retry_ == nullptr || event_get_events(retry_.get()) != what) {
-    retry_.reset(event_new(worker_.events, socket_->fd(), what, on_retry, this));
+  const short what = io == Io::kWantRead ? events::kRead : events::kWrite;
+  if (!retry_.is_set() || retry_.flags() != what) {
+    retry_ = Event::on_fd<&Connection::on_retry>(worker_.events, socket_->fd(), what, *this);
   }
-  EGRET_CHECK(retry_ != nullptr && event_add(retry_.get(), nullptr) == 0);
+  retry_.add();
 }
 
-void Connection::on_retry(int, short, void* self) {
-  auto& connection = *static_cast<Connection*>(self);
-  connection.worker_.begin_pass();
-  connection.sending_waits_ = false;
-  connection.send_output();
-  if (!std::exchange(connection.reading_waits_, false)) return;
-  connection.resume_reading();
-  connection.read();
+void Connection::on_retry() {
+  worker_.begin_pass();
+  sending_waits_ = false;
+  send_output();
+  if (!std::exchange(reading_waits_, false)) return;
+  resume_reading();
+  read();
 }
 
 // --- the end
@@ -302,7 +295,7 @@ void Connection::linger() {
   lingers_until_ns_ = worker_.pass_ns + kLingerNs;
   retry_.reset();
   socket_->end_output();
-  event_add(readable_.get(), nullptr);
+  readable_.add();
   if (!socket_->drop_input()) die();
 }
 

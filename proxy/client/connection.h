@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "events/event.h"
 #include "proxy/client/client_socket.h"
 #include "proxy/client/connection_table.h"
 #include "proxy/client/watch.h"
@@ -27,8 +28,6 @@
 #include "proxy/replies/connection_memory.h"
 #include "proxy/replies/reply_queue.h"
 #include "proxy/worker_context.h"
-
-struct event;
 
 namespace egret::proxy {
 
@@ -68,13 +67,8 @@ class Connection final : private ReplyObserver, private CommandObserver {
 
  private:
   enum class State : uint8_t { kOpen, kLastCall, kDraining, kLingering, kDead };
-  struct EventDeleter {
-    void operator()(event* e) const;
-  };
-  using EventPtr = std::unique_ptr<event, EventDeleter>;
-
-  static void on_readable(int, short, void* self);
-  static void on_retry(int, short, void* self);
+  void on_readable();
+  void on_retry();
   // Reads no more; dies when what is under way has been answered and sent.
   void drain();
   bool may_send() const { return state_ != State::kDead && state_ != State::kLingering && !sending_waits_; }
@@ -120,8 +114,8 @@ class Connection final : private ReplyObserver, private CommandObserver {
   std::unique_ptr<char[]> rest_;  // unconsumed input; null when there is none
   size_t rest_size_ = 0;
   std::unique_ptr<Watch> watch_;  // the client watches
-  EventPtr readable_;
-  EventPtr retry_;  // what the socket asked for in order to go on; mostly that it be writable
+  events::Event readable_;
+  events::Event retry_;  // what the socket asked for in order to go on; mostly that it be writable
   ConnectionRecord record_;
 };
 

@@ -1,11 +1,9 @@
 #include "proxy/client/watch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
-#include <event2/event.h>
-
-#include "base/check.h"
 #include "memcache/uri.h"
 #include "op/records.h"
 #include "op/stats.h"
@@ -29,10 +27,6 @@ std::string eviction_text(const op::Record& record) {
 
 }  // namespace
 
-void Watch::EventDeleter::operator()(event* e) const {
-  event_free(e);
-}
-
 std::unique_ptr<Watch> Watch::begin(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies,
                                     const OutputQueue& output) {
   std::unique_ptr<Watch> watch(new Watch(worker, hub, streams, replies, output));
@@ -43,26 +37,12 @@ std::unique_ptr<Watch> Watch::begin(WorkerContext& worker, WatchHub& hub, uint16
 
 Watch::Watch(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies, const OutputQueue& output)
     : worker_(worker), hub_(hub), replies_(replies), output_(output), watcher_(streams) {
-  woken_.reset(event_new(
-      worker.events, watcher_.wake_fd(), EV_READ | EV_PERSIST | EV_ET,
-      [](int, short, void* self) {
-        auto& watch = *static_cast<Watch*>(self);
-        watch.worker_.begin_pass();
-        watch.go_on();
-      },
-      this));
-  EGRET_CHECK(woken_ != nullptr && event_add(woken_.get(), nullptr) == 0);
+  woken_ = events::Event::on_fd<&Watch::on_woken>(worker.events, watcher_.wake_fd(),
+                                                  events::kRead | events::kPersist | events::kEdge, *this);
+  woken_.add();
   if ((streams & memcache::kEvictions) == 0) return;
-  timer_.reset(event_new(
-      worker.events, -1, EV_PERSIST,
-      [](int, short, void* self) {
-        auto& watch = *static_cast<Watch*>(self);
-        watch.worker_.begin_pass();
-        watch.poll_backends();
-      },
-      this));
-  constexpr timeval kInterval{0, kPollMs * 1000};
-  EGRET_CHECK(timer_ != nullptr && event_add(timer_.get(), &kInterval) == 0);
+  timer_ = events::Event::timer<&Watch::on_timer>(worker.events, *this, events::kPersist);
+  timer_.add(std::chrono::milliseconds(kPollMs));
 }
 
 Watch::~Watch() {
@@ -71,6 +51,16 @@ Watch::~Watch() {
     poll->watch = nullptr;
     if (!poll->is_asked) delete poll;
   }
+}
+
+void Watch::on_woken() {
+  worker_.begin_pass();
+  go_on();
+}
+
+void Watch::on_timer() {
+  worker_.begin_pass();
+  poll_backends();
 }
 
 void Watch::go_on() {

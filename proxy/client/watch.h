@@ -11,13 +11,11 @@
 #include <memory>
 #include <vector>
 
+#include "events/event.h"
 #include "proxy/client/output_queue.h"
 #include "proxy/commands/watch_hub.h"
 #include "proxy/replies/reply_queue.h"
 #include "rpc/client_session.h"
-
-struct event;
-struct event_base;
 
 namespace egret::proxy {
 
@@ -36,11 +34,6 @@ class Watch final {
   void go_on();
 
  private:
-  struct EventDeleter {
-    void operator()(event* e) const;
-  };
-  using EventPtr = std::unique_ptr<event, EventDeleter>;
-
   // The evicted of one lane. While it is asked it outlives its watch.
   struct EvictionPoll final : rpc::Waiter {
     Watch* watch = nullptr;
@@ -55,6 +48,8 @@ class Watch final {
   };
 
   Watch(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies, const OutputQueue& output);
+  void on_woken();
+  void on_timer();
   void poll_backends();
   void on_evicted(std::string_view records, uint64_t lost);
 
@@ -63,8 +58,8 @@ class Watch final {
   ReplyQueue& replies_;
   const OutputQueue& output_;
   Watcher watcher_;
-  EventPtr woken_;
-  EventPtr timer_;
+  events::Event woken_;
+  events::Event timer_;
   std::vector<EvictionPoll*> polls_;
 };
 
