@@ -145,7 +145,8 @@ constexpr OptionRow kTable[] = {
      .help =
          "on: each partition thread stays on a CPU of its own. follow: share the local worker's CPU, the cheapest per "
          "request, but both are limited to one CPU. off: the scheduler decides. auto: on if the CPUs are enough for "
-         "the partitions, the workers of a proxy on this host (assumed: a quarter of the CPUs, 1 to 4) and one more; follow "
+         "the partitions, the workers of a proxy on this host (assumed: a quarter of the CPUs, 1 to 4) and one more; "
+         "follow "
          "on two CPUs with one partition; else off.",
      .choices = "auto|on|off|follow",
      .group = OptionGroup::kExpert,

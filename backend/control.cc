@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-
 #include "backend/log_events.h"
 #include "base/check.h"
 #include "base/log.h"

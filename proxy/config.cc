@@ -269,8 +269,8 @@ constexpr OptionRow kTable[] = {
     {.name = "pin",
      .type = OptionType::kChoice,
      .default_value = "auto",
-     .help =
-         "Whether each worker stays on a CPU of its own. auto: if the CPUs are enough for the workers, the partitions of a backend on this host (assumed: half as many as CPUs) and one more.",
+     .help = "Whether each worker stays on a CPU of its own. auto: if the CPUs are enough for the workers, the "
+             "partitions of a backend on this host (assumed: half as many as CPUs) and one more.",
      .choices = "auto|on|off",
      .group = OptionGroup::kExpert,
      .measured_by = "requests a second and CPU of egret-bench beside the application"},

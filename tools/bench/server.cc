@@ -206,8 +206,9 @@ Expected<Server> start_twemproxy(const std::string& command, const std::string& 
   server.ports.push_back(std::move(stats_port.value()));
   const std::string& folder = server.folders.back().path();
   std::ofstream(folder + "/conf.yml") << conf;
-  arguments.insert(arguments.end(), {"-c", folder + "/conf.yml", "-v", "0", "-o", folder + "/log", "-p",
-                                     folder + "/pid", "-a", "127.0.0.1", "-s", std::to_string(stats_port.value().number())});
+  arguments.insert(arguments.end(),
+                   {"-c", folder + "/conf.yml", "-v", "0", "-o", folder + "/log", "-p", folder + "/pid", "-a",
+                    "127.0.0.1", "-s", std::to_string(stats_port.value().number())});
   if (Status status = add_child(server, arguments, folder + "/output"); !status) return status;
   if (Status status = wait_for(server); !status) return status;
   return server;

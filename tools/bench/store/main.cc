@@ -1,6 +1,6 @@
 // store-bench: the command line, and nothing else.
-#include <exception>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
