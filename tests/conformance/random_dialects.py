@@ -15,7 +15,7 @@ import struct
 import binary
 import newer_memcached
 import servers
-from binary import count, packet, store, touch
+from binary import count, noop, packet, store, touch
 from dialog import Case, Renaming, converse, without_cas
 
 KEYS = 12
@@ -84,7 +84,7 @@ class Generator:
             key = self.key(range(len(COUNTERS), KEYS) if kind == "join" else range(KEYS))
             number = b" {cas %d}" % self.cas() if verb == b"cas" else b""
             head = b"%s %s %d %s %d%s%s\r\n" % (verb, key, self.pick(0, 0, 1, 65535, 4294967295), self.exptime(), len(value), number, noreply)
-            self.last = rng.random() < 0.02
+            self.last = rng.random() < 0.02 and not servers.ORACLE_IS_OLD  # which answers what is left of it otherwise
             return head + value + (self.pick(b"\n", b"..\r\n", b"xx") if self.last else b"\r\n")
         if kind == "count":
             self.counts = True
@@ -93,7 +93,7 @@ class Generator:
             return b"delete %s%s\r\n" % (self.key(), noreply)
         if kind == "touch":
             return b"touch %s %s%s\r\n" % (self.key(), self.exptime(), noreply)
-        return self.pick(b"foo\r\n", b"mn\r\n", b"get\r\n", b"incr {key 0}\r\n", b"set {key 5} a 0 1\r\n", b"verbosity 0\r\n", b"flush_all\r\n")
+        return self.pick(b"foo\r\n", b"mn\r\n", b"get\r\n", b"incr {key 0}\r\n", b"set {key 5} a 0 1\r\nx\r\n", b"verbosity 0\r\n", b"flush_all\r\n")
 
     # The meta protocol
     GET = [b"b", b"c", b"f", b"h", b"k", b"l", b"Oq1", b"q", b"s", b"t", b"u", b"v", b"N0", b"N1000", b"N-1", b"R30", b"R5000", b"T0", b"T1000",
@@ -126,9 +126,8 @@ class Generator:
             left_out = self.pick(b"I", b"C{cas}")
             flags = self.flags([flag for flag in self.SET if flag != left_out])
             key = self.key(range(len(COUNTERS), KEYS) if re.search(rb"M[AP]", flags) else range(KEYS))
-            # Behind an ms that failed so, 1.6.45 gives the next item of the connection (or of another with its descriptor) that ms's CAS.
-            self.last = self.rng.random() < 0.02 and servers.ORACLE_IS_OLD
-            return b"ms %s %d%s\r\n%s" % (key, len(value), flags, value) + (self.pick(b"\n", b"..\r\n", b"xx") if self.last else b"\r\n")
+            # No wrong terminators: behind one, 1.6.45 gives the next item of the connection (or of another with its descriptor) that ms's CAS.
+            return b"ms %s %d%s\r\n%s" % (key, len(value), flags, value) + b"\r\n"
         if kind == "md":
             return b"md %s%s\r\n" % (self.key(), self.flags(self.DELETE))
         if kind == "ma":
@@ -195,8 +194,10 @@ class Generator:
             commands.append(command)
             if self.last:
                 break
-        if dialect != "binary":
+        if dialect != "binary" and not servers.ORACLE_IS_OLD:
             commands.append(b"\r\n\r\n")  # completes a value that lacks its terminator
+        if dialect == "binary" and not self.last:
+            commands.append(noop())  # else 1.6.45 may give the last CAS of this connection to the first item of one that takes its place
         return dialect, commands, sorted(self.rng.random() for _ in range(self.rng.choice([0, 0, 0, 1, 2, 5])))
 
 
