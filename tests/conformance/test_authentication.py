@@ -36,6 +36,7 @@ def start():
         egret = Egret(backend=backend, proxy=proxy, start=False)
         started.append(egret)
         egret.start_backend()
+        wait_for(lambda: "listening on " in egret.backend.log(), "the backend to listen")  # or the proxy logs that it does not
         egret.add_proxy(ready=False)
         return egret
     yield start_one
