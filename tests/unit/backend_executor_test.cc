@@ -362,7 +362,7 @@ TEST_SUITE("statistics") {
     move.value = {reinterpret_cast<const char*>(&minute), sizeof minute};
     Partition usual;
     CHECK(usual.code(move) == ResultCode::kUnsupported);
-    Partition partition(1, 0, true);
+    Partition partition(1, 0, 16 << 20, true);
     Op set = make(OpCode::kSet, "key", "v");
     set.exptime = 100;
     partition.run(set);
