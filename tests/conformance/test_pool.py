@@ -360,7 +360,7 @@ def test_a_backend_that_hangs_is_waited_for_by_its_own_keys_only():
         victim = 0
         others = [keys[0] for number, keys in enumerate(found) if number != victim]
         socks = [connect(server.address, timeout=60) for _ in range(40)]
-        server.backends[victim].signal(signal.SIGSTOP)
+        server.backends[victim].halt()
         try:
             for number, sock in enumerate(socks):
                 key = found[victim][number]
