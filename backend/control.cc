@@ -33,6 +33,8 @@ constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines eac
 constexpr uint32_t kMaxSessionLogLines =
     200;  // at most so many lines of sessions that open in 10 s; as many that close
 
+constexpr const char* kSilent = "no hello, or no answer to the challenge";  // why a connection is swept
+
 // Why a session is closed whose partition has said kBroken.
 std::string broken_because(const Message& message) {
   return "the peer wrote a malformed message on lane " + std::to_string(message.lane.lane) + ": " +
@@ -223,7 +225,7 @@ void Control::sweep_silent() {
     session->survived_sweep = true;
     again = true;
   }
-  for (const uint64_t id : late) close(*sessions_.at(id), "no hello, or no answer to the challenge");
+  for (const uint64_t id : late) close(*sessions_.at(id), kSilent);
   if (again) sweep_.add(kHelloPatience);
 }
 
@@ -398,8 +400,10 @@ void Control::close(Session& session, const std::string& why) {
   if (session.state == Session::State::kClosing) return;
   if (session.state == Session::State::kRefused) return discard(session);
   if (session.state != Session::State::kOpen) {
+    // A limit of its own for peers that were silent: connections that make room for newer ones do not hide them.
     static base::LogLimit limit;
-    base::log_limited(limit, kConnectionEnded, "connection {} ({}) ended before it became a session: {}",
+    static base::LogLimit limit_of_silent;
+    base::log_limited(why == kSilent ? limit_of_silent : limit, kConnectionEnded, "connection {} ({}) ended before it became a session: {}",
                       base::field("session", session.id), base::field("peer", session.endpoint->peer()),
                       base::field("why", why));
     return discard(session);

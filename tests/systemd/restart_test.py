@@ -230,10 +230,10 @@ class WithStore(Restart):
         manager = self.manager(100, f"auth_file={users}")
         known, stranger = self.client(manager), self.client(manager)
         self.assertEqual(known.ask(b"set auth 0 0 11\r\nanna secret\r\n"), b"STORED\r\n")
-        self.assertEqual(stranger.ask(b"mn\r\n"), b"CLIENT_ERROR unauthenticated\r\n")
+        self.assertEqual(stranger.ask(b"get k\r\n"), b"CLIENT_ERROR unauthenticated\r\n")
         manager.restart(f"auth_file={users}")
         self.assertEqual(known.ask(b"mn\r\n"), b"MN\r\n")
-        self.assertEqual(stranger.ask(b"mn\r\n"), b"CLIENT_ERROR unauthenticated\r\n")
+        self.assertEqual(stranger.ask(b"get k\r\n"), b"CLIENT_ERROR unauthenticated\r\n")
         self.assertEqual(stranger.ask(b"set auth 0 0 11\r\nanna secret\r\n"), b"STORED\r\n")
 
     def test_idle_time_goes_on_counting(self):

@@ -29,10 +29,14 @@ PRESETS = {"version": 6, "configurePresets": [{"name": "release", "generator": "
 BENCH = """#!/bin/sh
 for each; do printf '%s\\n' "$each"; done >>called
 while [ $# -gt 1 ]; do
-  case $1 in --json | --markdown) echo "new figures" >"$2" ;; -o) echo "new picture" >"$2/cpu.svg" ;; esac
+  case $1 in --json) echo "new figures" >"$2" ;; --markdown) cp tables "$2" ;; -o) echo "new picture" >"$2/cpu.svg" ;; esac
   shift
 done
 """
+# The tables that it prints: the rows that README.md shows, and one more.
+ROWS = ("32 B, depth 1, TCP", "32 B, depth 16, TCP", "32 B, multiget of 50, TCP", "1 KiB, depth 1, TCP", "100 KiB, depth 1, TCP",
+        "32 B, 20,000 requests/s, TCP", "another row")
+TABLES = "what was run\n\n| row | figure |\n| --- | --- |\n" + "".join(f"| {row} | new figures |\n" for row in ROWS)
 README = "before\n<!-- compare -->\nold table\n<!-- /compare -->\nafter\n"
 
 
@@ -44,9 +48,11 @@ class Repository(unittest.TestCase):
         shutil.copytree(SCRIPTS, self.root / "tools/bench/compare")
         (self.root / "CMakeLists.txt").write_text(CMAKE)
         (self.root / "CMakePresets.json").write_text(json.dumps(PRESETS))
-        (self.root / ".gitignore").write_text("/build/\n/called\n")
+        (self.root / ".gitignore").write_text("/build/\n/called\n/tables\n")
+        (self.root / "tables").write_text(TABLES)
         (self.root / "README.md").write_text(README)
         (self.root / "docs/benchmarks/figures").mkdir(parents=True)
+        (self.root / "docs/benchmarks/results.md").write_text(README)
         (self.root / "docs/benchmarks/figures/compare.json").write_text("old figures\n")
         (self.root / "conf").mkdir()
         bench = self.root / "build/release/egret-bench"
@@ -122,7 +128,9 @@ class Run(Repository):
     def test_a_run_of_everything_replaces_the_figures(self):
         called = self.run_compare("--quiet", "0.3")
         self.assertEqual(called[:6], ["compare", "--spawn-egret", "build/release", "--sweep", "--quiet", "0.3"])
-        self.assertIn("new figures", (self.root / "README.md").read_text())
+        self.assertIn("| another row | new figures |", (self.root / "docs/benchmarks/results.md").read_text())
+        self.assertIn("| 32 B, depth 1, TCP | new figures |", (self.root / "README.md").read_text())
+        self.assertNotIn("another row", (self.root / "README.md").read_text())
         self.assertEqual((self.root / "docs/benchmarks/figures/compare.json").read_text(), "new figures\n")
         self.assertEqual((self.root / "docs/benchmarks/figures/cpu.svg").read_text(), "new picture\n")
 
