@@ -403,9 +403,9 @@ void Control::close(Session& session, const std::string& why) {
     // A limit of its own for peers that were silent: connections that make room for newer ones do not hide them.
     static base::LogLimit limit;
     static base::LogLimit limit_of_silent;
-    base::log_limited(why == kSilent ? limit_of_silent : limit, kConnectionEnded, "connection {} ({}) ended before it became a session: {}",
-                      base::field("session", session.id), base::field("peer", session.endpoint->peer()),
-                      base::field("why", why));
+    base::log_limited(why == kSilent ? limit_of_silent : limit, kConnectionEnded,
+                      "connection {} ({}) ended before it became a session: {}", base::field("session", session.id),
+                      base::field("peer", session.endpoint->peer()), base::field("why", why));
     return discard(session);
   }
   session.state = Session::State::kClosing;
