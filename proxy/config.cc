@@ -126,8 +126,9 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kSize,
      .default_value = "64MiB",
      .help =
-         "Memory for large values (those that are fetched in several messages) from when they are put together until "
-         "their clients have taken them, over all workers. Each connection has at most one; others wait.",
+         "Memory for large values, over all workers: half for those that are fetched in several messages, until their "
+         "clients have taken them; half for those that are collected from clients because the backend has no room yet. "
+         "Each connection has at most one; others wait.",
      .min = kMiB,
      .max = int64_t{1} << 40,
      .applied_by = kReload,

@@ -31,6 +31,7 @@ constexpr std::chrono::seconds kReturnMemoryAfter{1};
 // eighth.
 constexpr uint64_t kTimeoutChecks = 8;
 constexpr uint64_t kMaxTimeoutStepNs = 1'000'000'000;
+constexpr uint64_t kStalledReaderNs = 5'000'000'000;  // without a byte taken, while others wait for its room
 constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
@@ -191,18 +192,20 @@ void Worker::send_answers() {
   if (context_.lists.with_output.empty()) context_.lists.with_output.swap(now);
 }
 
+// A connection that goes may list others, and itself: what it held may have let its own next answer begin.
 void Worker::destroy_dead() {
   PassLists& lists = context_.lists;
-  destroyed_ = !lists.dead.empty();
-  for (Connection* connection : lists.dead) {
-    std::erase(lists.with_output, connection);
-    std::erase(lists.resumable, connection);
+  std::vector<Connection*> dead;
+  dead.swap(lists.dead);
+  destroyed_ = !dead.empty();
+  for (Connection* connection : dead) {
     const size_t index = connection->index;
     connections_[index].swap(connections_.back());
     connections_[index]->index = index;
     connections_.pop_back();
+    std::erase(lists.with_output, connection);
+    std::erase(lists.resumable, connection);
   }
-  lists.dead.clear();
   if (destroyed_ && !return_memory_.pending()) return_memory_.add(kReturnMemoryAfter);
 }
 
@@ -223,12 +226,24 @@ void Worker::keep_ticking() {
 void Worker::on_tick() {
   context_.begin_pass();
   for (const auto& session : context_.pool.sessions()) session->tick();
+  disconnect_stalled_readers();
   if (stop_deadline_ns_ != 0) {
     for (const auto& connection : connections_) connection->hurry(context_.pass_ns >= stop_reading_ns_);
   }
   if (needs_tick()) return;
   ticking_ = false;
   tick_.del();
+}
+
+// While a large value waits for memory, those whose clients take none of theirs give it up: with their connection, since
+// an answer that has begun cannot be taken back.
+void Worker::disconnect_stalled_readers() {
+  if (!context_.memory.large.is_anybody_waiting()) return;
+  for (const auto& connection : connections_) {
+    const uint64_t since_ns = connection->stalled_since_ns();
+    if (since_ns != Connection::kNever && context_.pass_ns - since_ns >= kStalledReaderNs)
+      connection->disconnect_stalled();
+  }
 }
 
 void Worker::on_keep_alive() {
@@ -242,7 +257,7 @@ void Worker::on_keep_alive() {
 }
 
 bool Worker::needs_tick() const {
-  bool needed = stop_deadline_ns_ != 0;
+  bool needed = stop_deadline_ns_ != 0 || context_.memory.large.is_anybody_waiting();
   for (const auto& session : context_.pool.sessions()) needed |= session->needs_tick();
   return needed;
 }
@@ -313,6 +328,8 @@ void Worker::on_session_open(ClientSession& session) {
 }
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
+  // The session's memory goes with it, and values that lie in it may be on their way to clients.
+  for (Connection* connection : context_.lists.with_output) connection->keep_lent();
   session_events_[index_of(session)] = {};
   if (stop_deadline_ns_ != 0) return;  // we are leaving, it is no news
   // One for each backend, shared by the workers: a line in ten seconds, and none that hides another backend's.

@@ -46,7 +46,8 @@ void WorkerContext::take_config() {
   timeouts.handshake_ns = timeouts.idle_ns == 0 ? kHandshakeNs : std::min(kHandshakeNs, timeouts.idle_ns);
   memory.connection_limit = config->connection_memory;
   memory.limit = config->client_memory / config->workers;
-  memory.large.set_limit(config->large_value_memory / config->workers);
+  memory.large.set_limit(config->large_value_memory / config->workers / 2);
+  memory.collected.set_limit(config->large_value_memory / config->workers / 2);
   for (const auto& session : pool.sessions()) session->set_options(config->session);
 }
 

@@ -16,7 +16,9 @@ LargeSet::LargeSet(ClientSession& session, const Op& store, uint32_t total, uint
 
 bool LargeSet::enter() {
   if (entered_ || !goes_on()) return true;
-  if (!session_.upload_room(store_.hash).enter(this, total_)) return false;
+  UploadRoom& room = session_.upload_room(store_.hash);
+  if (!room.enter(this, total_)) return false;
+  if (room.is_anybody_waiting()) session_.announce_credit();  // there may be room for the next one, too
   moved_ns_ = session_.pass_ns();
   return entered_ = true;
 }
@@ -36,11 +38,12 @@ void LargeSet::leave() {
 }
 
 // The parts are forgotten at the backend, and what the client still sends is dropped.
+// Its room is free when the abort is on its way, so that parts of others do not overtake it.
 void LargeSet::lose_room() {
-  leave();
   lost_room_ = true;
   abort_pending_ = opened_;
   try_abort();
+  if (!abort_pending_) leave();
 }
 
 uint32_t LargeSet::max_part() const {
@@ -80,7 +83,8 @@ size_t LargeSet::send(std::string_view bytes) {
       return bytes.size();
     }
     const Op next = part(bytes.substr(taken, max_part()));
-    if (in_flight_ >= kMaxInFlight || !session_.lane_of(store_.hash).append(next, this)) return taken;
+    backend_is_slow_ = in_flight_ >= kMaxInFlight || !session_.lane_of(store_.hash).append(next, this);
+    if (backend_is_slow_) return taken;
     ++in_flight_;
     opened_ = true;
     taken += next.value.size();
@@ -105,10 +109,12 @@ void LargeSet::release() {
 }
 
 void LargeSet::abandon() {
-  leave();
   released_ = true;
-  abort_pending_ = opened_ && !lost_room_;
-  try_abort();
+  if (!lost_room_) {  // else its abort is on its way, or waits for credit
+    leave();
+    abort_pending_ = opened_;
+    try_abort();
+  }
   delete_if_done();
 }
 
@@ -132,6 +138,7 @@ void LargeSet::try_abort() {
 
 void LargeSet::on_credit() {
   try_abort();
+  if (lost_room_ && !abort_pending_) leave();
   delete_if_done();
 }
 

@@ -53,8 +53,13 @@ class LargeSet final : private Waiter, private CreditWaiter {
   // The connection is gone or the value was bad.
   void abandon();
 
-  // For UploadRoom: when bytes of the client were sent last, and the end of its room.
-  uint64_t moved_ns() const { return moved_ns_; }
+  // It waits for room no more: its owner collects the value.
+  void stop_waiting_for_room() { leave(); }
+
+  // For UploadRoom: when bytes of the client were sent last, kNever while it is not the client that is waited for; and
+  // the end of its room.
+  static constexpr uint64_t kNever = UINT64_MAX;
+  uint64_t moved_ns() const { return lost_room_ || backend_is_slow_ ? kNever : moved_ns_; }
   void lose_room();
 
  private:
@@ -78,7 +83,8 @@ class LargeSet final : private Waiter, private CreditWaiter {
   uint32_t in_flight_ = 0;
   uint64_t moved_ns_ = 0;
   bool entered_ = false;
-  bool opened_ = false;  // the backend knows of it
+  bool opened_ = false;           // the backend knows of it
+  bool backend_is_slow_ = false;  // the last part found no credit
   bool lost_room_ = false;
   bool released_ = false;
   bool abort_pending_ = false;

@@ -325,6 +325,17 @@ void Connection::time_out() {
   die();
 }
 
+uint64_t Connection::stalled_since_ns() const {
+  return output_.has_large() && state_ != State::kDead ? record_.last_active_ns.load(std::memory_order_relaxed)
+                                                       : kNever;
+}
+
+void Connection::disconnect_stalled() {
+  worker_.stats.memory.stalled_readers.add();
+  goes_because_ = GoneBecause::kIdle;
+  die();
+}
+
 void Connection::die() {
   if (state_ == State::kDead) return;
   state_ = State::kDead;

@@ -49,6 +49,8 @@ class Connection final : private ReplyObserver, private CommandObserver {
 
   // The passes, called by the worker.
   void send_output();
+  // Slots are about to go: what is lent of them is copied.
+  void keep_lent() { output_.keep_lent(); }
   void resume();
   // The worker stops: the connection is to go as soon as it can.
   void last_call();
@@ -59,6 +61,11 @@ class Connection final : private ReplyObserver, private CommandObserver {
   static constexpr uint64_t kNever = UINT64_MAX;
   uint64_t times_out_ns() const;
   void time_out();
+
+  // Since when a large value waits for a client that takes none of it; kNever: none does.
+  uint64_t stalled_since_ns() const;
+  // Others need the room of that value.
+  void disconnect_stalled();
 
   // Where the worker keeps it in its lists of this pass.
   bool listed_for_output = false;

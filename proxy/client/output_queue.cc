@@ -40,8 +40,12 @@ char* OutputQueue::reserve(size_t length) {
 }
 
 void OutputQueue::commit(size_t length) {
-  pieces_.back().end += length;
+  Piece& last = pieces_.back();
+  last.end += length;
   size_ += length;
+  if (last.begin < last.end) return;
+  release(last);  // nothing was written: an idle connection holds no block
+  pieces_.pop_back();
 }
 
 void OutputQueue::append(std::string_view bytes) {
@@ -59,7 +63,7 @@ void OutputQueue::lend(std::span<const std::string_view> pieces, Lender lender) 
   size_t length = 0;
   for (const std::string_view piece : pieces) {
     if (piece.empty()) continue;
-    const bool may_stay = length == 0 && lender.memory != nullptr;
+    const bool may_stay = lender.memory != nullptr && piece.data() == lender.memory.get();
     pieces_.push_back({nullptr, piece.data(), piece.size(), 0, piece.size(), true, may_stay, false});
     if (!lender.is_large) charge(pieces_.back(), piece.size());
     length += piece.size();

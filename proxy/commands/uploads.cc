@@ -42,20 +42,24 @@ Outcome Uploads::begin() {
     is_too_large_ = size > change->route.session->grant().item_size_max;
   }
   if (is_too_large_) return refuse_too_large();
-  if (upload_->enter() || collect()) return Outcome::kDone;
+  if (upload_->enter()) return Outcome::kDone;
+  if (collect()) {
+    upload_->stop_waiting_for_room();
+    return Outcome::kDone;
+  }
   upload_->wait_for_room();
   return client_.wait_for_credit(upload_->session());
 }
 
 // Takes memory for the whole value, if there is some.
 bool Uploads::collect() {
-  if (!client_.worker.memory.large.take(client_.command.value_length)) return false;
+  if (!client_.worker.memory.collected.take(client_.command.value_length)) return false;
   collected_ = std::make_unique_for_overwrite<char[]>(client_.command.value_length);
   return true;
 }
 
 void Uploads::give_collected() {
-  if (std::exchange(collected_, nullptr) != nullptr) client_.worker.memory.large.give(upload_->total());
+  if (std::exchange(collected_, nullptr) != nullptr) client_.worker.memory.collected.give(upload_->total());
 }
 
 void Uploads::start(const KeyOp& change) {

