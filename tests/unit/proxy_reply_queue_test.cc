@@ -226,9 +226,11 @@ TEST_CASE("places and rendered answers are charged until they are sent") {
   client.sent();
   CHECK(client.memory.used() == 0);
   client.key("gone", 2)->on_result(make(ResultCode::kMiss));
-  client.key("waits", 2);
+  Reply* awaited = client.key("waits", 2);
   client.queue.reset();
   CHECK(client.memory.used() == 0);
+  awaited->on_result(make(ResultCode::kMiss));
+  CHECK(client.replies.in_use() == 0);
   client.reopen();
 }
 
