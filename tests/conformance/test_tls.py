@@ -477,7 +477,8 @@ def test_new_sessions_are_counted_with_the_session_cache(start):
     context.options |= ssl.OP_NO_TICKET
     with connect_tls(egret.tls_address, context) as sock:
         session = sock.session
-    assert stats_of(egret.address)["ssl_new_sessions"] == "1"
+    # The client is through a moment before the worker counts it.
+    wait_for(lambda: stats_of(egret.address)["ssl_new_sessions"] == "1", "the session to be counted")
     with connect_tls(egret.tls_address, context, session=session) as sock:
         assert sock.session_reused
     assert stats_of(egret.address)["ssl_new_sessions"] == "1"
