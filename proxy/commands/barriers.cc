@@ -135,7 +135,7 @@ void Barriers::on_all_told(ResultCode failure) {
 
 std::string Barriers::report_on(const pool::FanOut& fan_out) {
   ProxyState& proxy = client_.worker.proxy;
-  const std::string failure(failure_line(fan_out.failure()));
+  std::string failure(failure_line(fan_out.failure()));
   if (topic_ == StatsTopic::kCheck) {
     if (fan_out.failure() == ResultCode::kUnsupported) return std::string(memcache::kErrorLine);
     return failure.empty() ? check_report(fan_out.answers()) : failure;
