@@ -14,7 +14,7 @@ def file_text(mark):
     return text
 
 
-page = re.sub(r"@([a-z]+\.(?:css|js))@", file_text, (folder / "page.html").read_text())
+page = re.sub(r"@([a-z]+\.(?:css|json|js))@", file_text, (folder / "page.html").read_text())
 
 
 def hashes(tag):

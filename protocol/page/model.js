@@ -1,11 +1,13 @@
-// What the status page knows: samples out of Prometheus text, and figures out of two scrapes. No document here, so that
-// node can test it.
+// What the status page knows: samples out of Prometheus text, and figures out of two scrapes. Which figures there are, and
+// how each is computed, is in figures.json, which egret-top is built from, too. No document here, so that node can test it.
 //
 //   text ─ parse ─▶ Scrape ─┐
 //   the one before ─────────┴─ figures ─▶ { kind, summary, backends, lanes, partitions }, null wherever nothing is known
 "use strict";
 
 const Egret = (() => {
+  // In the page, embed.py puts figures.json in front.
+  const FIGURES = typeof module !== "undefined" ? require("./figures.json") : EGRET_FIGURES;
   const MAX_SAMPLES = 400000;
   const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
   const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*,?\s*/y;
@@ -131,29 +133,29 @@ const Egret = (() => {
       return growth === null ? null : growth / this.seconds;
     }
     // Of the growth of `name`, how much for each of `by`.
-    ratio(name, by, match) {
-      const growth = this.growth(name, match);
-      const per = this.growth(by, match);
+    ratio(name, by) {
+      const growth = this.growth(name);
+      const per = this.growth(by);
       return growth === null || !per ? null : growth / per;
     }
     share(part, rest) {
-      return share(this.growth(part.name, part.match), this.growth(rest.name, rest.match));
+      return share(this.growth(part), this.growth(rest));
     }
     // { le: growth } of a histogram, ascending, cumulative as they come.
-    buckets(name, match) {
+    buckets(name) {
       const bounds = new Map();
       if (!this.before) return [];
       const old = this.before.series(`${name}_bucket`);
       for (const [key, sample] of this.now.series(`${name}_bucket`)) {
         const last = old.get(key);
         const le = number(sample.labels.get("le") || "");
-        if (!last || Number.isNaN(le) || !matches(sample, match)) continue;
+        if (!last || Number.isNaN(le)) continue;
         bounds.set(le, (bounds.get(le) || 0) + Math.max(0, sample.value - last.value));
       }
       return [...bounds].map(([le, count]) => ({ le, count })).sort((a, b) => a.le - b.le);
     }
-    quantile(q, name, match) {
-      return quantile(q, this.buckets(name, match));
+    quantile(q, name) {
+      return quantile(q, this.buckets(name));
     }
   }
 
@@ -197,19 +199,27 @@ const Egret = (() => {
     return null;
   }
 
-  const COMMANDS = ["get", "set", "delete", "arith", "touch", "other"];
+  // How a figure comes out of its row of figures.json.
+  const HOW = {
+    sum: (step, { metric, label }) => step.now.sum(metric, label),
+    largest: (step, { metric, label }) => largest(step.now, metric, label),
+    count: (step, { metric, label }) => count(step.now, metric, label),
+    rate: (step, { metric, label }) => step.rate(metric, label),
+    ratio: (step, { metric, other }) => step.ratio(metric, other),
+    share: (step, { metric, other }) => step.share(metric, other),
+    share_now: (step, { metric, other }) => share(step.now.sum(metric), step.now.sum(other)),
+    quantile: (step, { metric, q }) => step.quantile(q, metric),
+  };
 
-  function lane_figures(step, match) {
-    const lane = (row) => `egret_proxy_lane_${row}_total`;
-    return {
-      messages: step.rate(lane("messages"), match), ops: step.rate(lane("ops"), match),
-      ops_per_message: step.ratio(lane("ops"), lane("messages"), match),
-      refetches_per_message: step.ratio(lane("refetches"), lane("messages"), match),
-      torn: step.rate(lane("torn"), match), wants: step.rate(lane("wants"), match), rings: step.rate(lane("rings"), match),
-      timeouts: step.rate(lane("timeouts"), match),
-      lanes: count(step.now, "egret_proxy_lane_replies_mode", match), reply_lanes: step.now.sum("egret_proxy_lane_replies_mode", match),
-      fetch_size: largest(step.now, "egret_proxy_lane_fetch_size_bytes", match),
-    };
+  function rows_of(table) {
+    return FIGURES.tables[table].flatMap((group) => FIGURES.groups[group]);
+  }
+  const TABLES = Object.fromEntries(Object.keys(FIGURES.tables).map((table) => [table, rows_of(table)]));
+  const COMMANDS = TABLES.proxy.filter((row) => row.label !== undefined).map((row) => row.label.command);
+
+  // Every figure of a table, by its name.
+  function values_of(table, step) {
+    return Object.fromEntries(TABLES[table].map((row) => [row.name, HOW[row.how](step, row)]));
   }
 
   function count(scrape, name, match) {
@@ -221,19 +231,8 @@ const Egret = (() => {
     return values.length ? values.reduce((a, b) => Math.max(a, b)) : null;
   }
 
-  function proxy_backend(step, name) {
-    const match = { backend: name };
-    const rpc = step.buckets("egret_proxy_rpc_seconds", match);
-    return {
-      name, address: label_of(step.now, "egret_proxy_backend_info", "address", match), up: step.now.sum("egret_proxy_backend_up", match), sessions: step.now.sum("egret_proxy_backend_sessions", match),
-      ...lane_figures(step, match), p50: quantile(0.5, rpc), p99: quantile(0.99, rpc),
-    };
-  }
-
-  function label_of(scrape, name, label, match) {
-    for (const sample of scrape.series(name).values()) {
-      if (matches(sample, match) && sample.labels.has(label)) return sample.labels.get(label);
-    }
+  function label_of(scrape, name, label) {
+    for (const sample of scrape.series(name).values()) if (sample.labels.has(label)) return sample.labels.get(label);
     return null;
   }
 
@@ -267,46 +266,20 @@ const Egret = (() => {
   }
 
   function proxy_figures(step) {
-    const P = "egret_proxy_";
-    const requests = `${P}requests_total`;
-    const request_buckets = step.buckets(`${P}request_seconds`);
-    const backends = steps_by(step, "backend", P);
-    const lanes = backends.flatMap(([backend, part]) =>
-      steps_by(part, "lane", `${P}lane_`).map(([lane, own]) => ({ backend, lane, ...lane_figures(own) })));
+    const backends = steps_by(step, "backend", "egret_proxy_");
     return {
-      requests: step.rate(requests), commands: Object.fromEntries(COMMANDS.map((command) => [command, step.rate(requests, { command })])),
-      p50: quantile(0.5, request_buckets), p99: quantile(0.99, request_buckets), p999: quantile(0.999, request_buckets),
-      hit_ratio: step.share({ name: `${P}get_hits_total` }, { name: `${P}get_misses_total` }),
-      hit_ratio_since_start: share(step.now.sum(`${P}get_hits_total`), step.now.sum(`${P}get_misses_total`)),
-      hits: step.rate(`${P}get_hits_total`), misses: step.rate(`${P}get_misses_total`),
-      received: step.rate(`${P}received_bytes_total`), sent: step.rate(`${P}sent_bytes_total`),
-      connections: step.now.sum(`${P}connections`), max_connections: step.now.sum(`${P}max_connections`),
-      accepted: step.rate(`${P}connections_accepted_total`), rejected: step.rate(`${P}connections_rejected_total`),
-      idle_kicks: step.rate(`${P}idle_kicks_total`), errors: step.rate(`${P}request_errors_total`),
-      ...lane_figures(step), backends: backends.map(([name, part]) => proxy_backend(part, name)), lanes,
-    };
-  }
-
-  function backend_part(step, partition) {
-    const B = "egret_backend_";
-    return {
-      partition, lanes: step.now.sum(`${B}lanes`), awake: step.now.sum(`${B}lanes_awake`), messages: step.rate(`${B}messages_total`),
-      ops: step.rate(`${B}ops_total`), ops_per_message: step.ratio(`${B}ops_total`, `${B}messages_total`),
-      hit_ratio: step.share({ name: `${B}get_hits_total` }, { name: `${B}get_misses_total` }), items: step.now.sum(`${B}curr_items`),
-      bytes: step.now.sum(`${B}bytes`), limit: step.now.sum(`${B}limit_maxbytes`), evictions: step.rate(`${B}evictions_total`),
+      ...values_of("proxy", step),
+      backends: backends.map(([name, part]) => (
+        { name, address: label_of(part.now, "egret_proxy_backend_info", "address"), ...values_of("backends", part) })),
+      lanes_of_backends: backends.flatMap(([backend, part]) =>
+        steps_by(part, "lane", "egret_proxy_lane_").map(([lane, own]) => ({ backend, lane, ...values_of("lanes", own) }))),
     };
   }
 
   function backend_figures(step) {
-    const B = "egret_backend_";
     return {
-      ...backend_part(step, null), gets: step.rate(`${B}cmd_get_total`), sets: step.rate(`${B}cmd_set_total`),
-      hit_ratio_since_start: share(step.now.sum(`${B}get_hits_total`), step.now.sum(`${B}get_misses_total`)),
-      hits: step.rate(`${B}get_hits_total`), misses: step.rate(`${B}get_misses_total`),
-      evicted_unfetched: step.rate(`${B}evicted_unfetched_total`), no_memory: step.rate(`${B}store_no_memory_total`),
-      sessions: step.now.sum(`${B}sessions`), max_sessions: step.now.sum(`${B}max_sessions`),
-      session_memory: step.now.sum(`${B}session_memory_bytes`),
-      partitions: steps_by(step, "partition", B).map(([partition, part]) => backend_part(part, partition)),
+      ...values_of("backend", step),
+      partitions: steps_by(step, "partition", "egret_backend_").map(([partition, part]) => ({ partition, ...values_of("partitions", part) })),
     };
   }
 
@@ -317,8 +290,7 @@ const Egret = (() => {
     const info = kind ? [...now.series(`egret_${kind}_build_info`).values()][0] : undefined;
     return {
       kind, restarted: step.restarted, has_rates: step.seconds > 0, version: (info && info.labels.get("version")) || null,
-      started: now.sum("process_start_time_seconds"), cpu: step.rate("process_cpu_seconds_total"),
-      resident: now.sum("process_resident_memory_bytes"), descriptors: now.sum("process_open_fds"),
+      started: now.sum("process_start_time_seconds"),
       ...(kind === "proxy" ? proxy_figures(step) : kind === "backend" ? backend_figures(step) : {}),
     };
   }

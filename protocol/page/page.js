@@ -18,7 +18,7 @@
   const seconds_of = (found) => (found ? found.seconds : null);
 
   // A panel: what its headline says, the lines of its plot (each with its figure), and figures without a line.
-  const COMMAND_LINES = Egret.COMMANDS.map((command, at) => ({ name: command, line: "abcdef"[at], of: (f) => f.commands[command], text: per_second }));
+  const COMMAND_LINES = Egret.COMMANDS.map((command, at) => ({ name: command, line: "abcdef"[at], of: (f) => f[command], text: per_second }));
   const percent_scale = (value) => `${count_text(value * 100)}\u202f%`;
   const PROCESS = {
     title: "Process", headline: (f) => percent_text(f.cpu), unit: "of a CPU", scale: percent_scale,
@@ -142,7 +142,7 @@
     ],
   };
   const LANES = {
-    title: "Lanes", rows: (f) => f.lanes, key: (l) => `${l.lane} ${l.backend}`, folded: true, about: (rows) => [`${rows.length} ${rows.length === 1 ? "lane" : "lanes"}, ${rows.filter((l) => l.reply_lanes > 0).length} in reply mode`],
+    title: "Lanes", rows: (f) => f.lanes_of_backends, key: (l) => `${l.lane} ${l.backend}`, folded: true, about: (rows) => [`${rows.length} ${rows.length === 1 ? "lane" : "lanes"}, ${rows.filter((l) => l.reply_lanes > 0).length} in reply mode`],
     columns: [
       column("backend", (l) => l.backend, (name) => name, { word: true }), column("lane", (l) => Number(l.lane), (_, l) => l.lane), ...LANE_COLUMNS,
       column("wants/s", (l) => l.wants, count_text), column("fetch size", (l) => l.fetch_size, bytes_text),
@@ -189,7 +189,7 @@
   let last_asked_every = EVERY_MS;
 
   function remember(time, figures) {
-    const kept = figures && { ...figures, lanes: null, rows: rows_by_key(figures) };
+    const kept = figures && { ...figures, lanes_of_backends: null, rows: rows_by_key(figures) };
     history.push({ time, figures: kept });
     while (history.length && history[0].time < time - SPAN_MS - 2000) history.shift();
     restarts = restarts.filter((moment) => moment > time - SPAN_MS);

@@ -33,7 +33,7 @@ test("a label that bears the name of something of JavaScript's is a label", () =
 test("rates are growth by the second, and are not known before the second answer", () => {
   const text = (n) => `${PROXY}egret_proxy_requests_total{command="get"} ${n}\negret_proxy_requests_total{command="set"} 7\n`;
   const figures = between(text(10), text(30));
-  assert.deepEqual([figures.requests, figures.commands.get, figures.commands.set, figures.commands.touch], [10, 10, 0, null]);
+  assert.deepEqual([figures.requests, figures.get, figures.set, figures.touch], [10, 10, 0, null]);
   assert.equal(Egret.figures(null, Egret.parse(text(30), 0)).requests, null);
 });
 
@@ -85,7 +85,7 @@ test("backends and lanes are told apart, in the order that people count in", () 
   }
   const figures = Egret.figures(null, Egret.parse(text, 0));
   assert.deepEqual(figures.backends.map((b) => [b.name, b.up, b.lanes, b.reply_lanes]), [["cache-2", 1, 12, 1], ["cache-10", 0, 12, 1]]);
-  assert.deepEqual(figures.lanes.slice(0, 12).map((l) => l.lane), [...Array(12).keys()].map(String));
+  assert.deepEqual(figures.lanes_of_backends.slice(0, 12).map((l) => l.lane), [...Array(12).keys()].map(String));
 });
 
 test("a backend's figures are sums over its partitions, and each partition's own", () => {

@@ -1,7 +1,6 @@
 #include "top/figures.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace egret::top {
@@ -10,110 +9,7 @@ namespace {
 
 using enum How;
 
-constexpr Match command(std::string_view name) {
-  return {"command", name};
-}
-
-// What a lane, a backend and the whole proxy tell alike.
-// clang-format off
-constexpr FigureRow kLaneRows[] = {
-  {"messages", "messages", kRate, Unit::kCount, "egret_proxy_lane_messages_total"},
-  {"ops_per_message", "ops/msg", kRatio, Unit::kCount, "egret_proxy_lane_ops_total", "egret_proxy_lane_messages_total"},
-  {"refetches_per_message", "refetch/msg", kRatio, Unit::kCount, "egret_proxy_lane_refetches_total", "egret_proxy_lane_messages_total"},
-  {"torn", "torn", kRate, Unit::kCount, "egret_proxy_lane_torn_total"},
-  {"wants", "wants", kRate, Unit::kCount, "egret_proxy_lane_wants_total"},
-  {"rings", "rings", kRate, Unit::kCount, "egret_proxy_lane_rings_total"},
-  {"timeouts", "timeouts", kRate, Unit::kCount, "egret_proxy_lane_timeouts_total"},
-  {"lanes", "lanes", kCount, Unit::kWhole, "egret_proxy_lane_replies_mode"},
-  {"reply_lanes", "in reply mode", kSum, Unit::kWhole, "egret_proxy_lane_replies_mode"},
-  {"fetch_size", "fetch size", kLargest, Unit::kBytes, "egret_proxy_lane_fetch_size_bytes"},
-};
-
-constexpr FigureRow kProcessRows[] = {
-  {"cpu", "CPU", kRate, Unit::kShare, "process_cpu_seconds_total"},
-  {"resident", "resident", kSum, Unit::kBytes, "process_resident_memory_bytes"},
-  {"descriptors", "files", kSum, Unit::kWhole, "process_open_fds"},
-};
-
-constexpr FigureRow kProxyOwn[] = {
-  {"requests", "requests", kRate, Unit::kCount, "egret_proxy_requests_total"},
-  {"get", "get", kRate, Unit::kCount, "egret_proxy_requests_total", {}, 0, command("get")},
-  {"set", "set", kRate, Unit::kCount, "egret_proxy_requests_total", {}, 0, command("set")},
-  {"delete", "delete", kRate, Unit::kCount, "egret_proxy_requests_total", {}, 0, command("delete")},
-  {"arith", "arith", kRate, Unit::kCount, "egret_proxy_requests_total", {}, 0, command("arith")},
-  {"touch", "touch", kRate, Unit::kCount, "egret_proxy_requests_total", {}, 0, command("touch")},
-  {"other", "other", kRate, Unit::kCount, "egret_proxy_requests_total", {}, 0, command("other")},
-  {"p50", "p50", kQuantile, Unit::kSeconds, "egret_proxy_request_seconds", {}, 0.5},
-  {"p99", "p99", kQuantile, Unit::kSeconds, "egret_proxy_request_seconds", {}, 0.99},
-  {"p999", "p99.9", kQuantile, Unit::kSeconds, "egret_proxy_request_seconds", {}, 0.999},
-  {"hit_ratio", "hit ratio", kShare, Unit::kShare, "egret_proxy_get_hits_total", "egret_proxy_get_misses_total"},
-  {"hit_ratio_since_start", "since start", kShareNow, Unit::kShare, "egret_proxy_get_hits_total", "egret_proxy_get_misses_total"},
-  {"hits", "hits", kRate, Unit::kCount, "egret_proxy_get_hits_total"},
-  {"misses", "misses", kRate, Unit::kCount, "egret_proxy_get_misses_total"},
-  {"received", "in", kRate, Unit::kBytes, "egret_proxy_received_bytes_total"},
-  {"sent", "out", kRate, Unit::kBytes, "egret_proxy_sent_bytes_total"},
-  {"connections", "connections", kSum, Unit::kWhole, "egret_proxy_connections"},
-  {"max_connections", "of", kSum, Unit::kWhole, "egret_proxy_max_connections"},
-  {"accepted", "accepted", kRate, Unit::kCount, "egret_proxy_connections_accepted_total"},
-  {"rejected", "rejected", kRate, Unit::kCount, "egret_proxy_connections_rejected_total"},
-  {"idle_kicks", "idle closed", kRate, Unit::kCount, "egret_proxy_idle_kicks_total"},
-  {"errors", "errors", kRate, Unit::kCount, "egret_proxy_request_errors_total"},
-  {"ops", "ops", kRate, Unit::kCount, "egret_proxy_lane_ops_total"},
-};
-
-constexpr FigureRow kBackendsOwn[] = {
-  {"up", "up", kSum, Unit::kWhole, "egret_proxy_backend_up"},
-  {"sessions", "sessions", kSum, Unit::kWhole, "egret_proxy_backend_sessions"},
-  {"ops", "ops", kRate, Unit::kCount, "egret_proxy_lane_ops_total"},
-  {"p50", "p50", kQuantile, Unit::kSeconds, "egret_proxy_rpc_seconds", {}, 0.5},
-  {"p99", "p99", kQuantile, Unit::kSeconds, "egret_proxy_rpc_seconds", {}, 0.99},
-};
-
-constexpr FigureRow kLanesOwn[] = {
-  {"ops", "ops", kRate, Unit::kCount, "egret_proxy_lane_ops_total"},
-};
-
-// What a partition and the whole backend tell alike.
-constexpr FigureRow kPartitions[] = {
-  {"ops", "ops", kRate, Unit::kCount, "egret_backend_ops_total"},
-  {"messages", "messages", kRate, Unit::kCount, "egret_backend_messages_total"},
-  {"ops_per_message", "ops/msg", kRatio, Unit::kCount, "egret_backend_ops_total", "egret_backend_messages_total"},
-  {"hit_ratio", "hit ratio", kShare, Unit::kShare, "egret_backend_get_hits_total", "egret_backend_get_misses_total"},
-  {"items", "items", kSum, Unit::kWhole, "egret_backend_curr_items"},
-  {"bytes", "memory", kSum, Unit::kBytes, "egret_backend_bytes"},
-  {"limit", "of", kSum, Unit::kBytes, "egret_backend_limit_maxbytes"},
-  {"evictions", "evictions", kRate, Unit::kCount, "egret_backend_evictions_total"},
-  {"lanes", "lanes", kSum, Unit::kWhole, "egret_backend_lanes"},
-  {"awake", "awake", kSum, Unit::kWhole, "egret_backend_lanes_awake"},
-};
-
-constexpr FigureRow kBackendOwn[] = {
-  {"gets", "gets", kRate, Unit::kCount, "egret_backend_cmd_get_total"},
-  {"sets", "sets", kRate, Unit::kCount, "egret_backend_cmd_set_total"},
-  {"hit_ratio_since_start", "since start", kShareNow, Unit::kShare, "egret_backend_get_hits_total", "egret_backend_get_misses_total"},
-  {"hits", "hits", kRate, Unit::kCount, "egret_backend_get_hits_total"},
-  {"misses", "misses", kRate, Unit::kCount, "egret_backend_get_misses_total"},
-  {"evicted_unfetched", "unread", kRate, Unit::kCount, "egret_backend_evicted_unfetched_total"},
-  {"no_memory", "no room", kRate, Unit::kCount, "egret_backend_store_no_memory_total"},
-  {"sessions", "sessions", kSum, Unit::kWhole, "egret_backend_sessions"},
-  {"max_sessions", "of", kSum, Unit::kWhole, "egret_backend_max_sessions"},
-  {"session_memory", "slot memory", kSum, Unit::kBytes, "egret_backend_session_memory_bytes"},
-};
-
-// clang-format on
-
-template <size_t... N>
-constexpr auto joined(const FigureRow (&... tables)[N]) {
-  std::array<FigureRow, (N + ...)> all{};
-  auto* to = all.data();
-  ((to = std::copy_n(tables, N, to)), ...);
-  return all;
-}
-
-constexpr auto kProxy = joined(kProcessRows, kProxyOwn, kLaneRows);
-constexpr auto kBackends = joined(kBackendsOwn, kLaneRows);
-constexpr auto kLanes = joined(kLanesOwn, kLaneRows);
-constexpr auto kBackend = joined(kProcessRows, kPartitions, kBackendOwn);
+#include "top_figures_table.inc"  // kProxy, kBackends, kLanes, kBackend, kPartitions: made of protocol/page/figures.json
 
 std::optional<double> share_of(std::optional<double> part, std::optional<double> rest) {
   if (!part || !rest || *part + *rest == 0) return std::nullopt;

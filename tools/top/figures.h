@@ -1,6 +1,6 @@
 // What egret-top knows of a daemon: figures, each a row of a table that says what it is called, how it comes out of the
-// metrics and in which unit it is shown. The same as the status page's (protocol/page/model.js); a test compares the
-// two.
+// metrics and in which unit it is shown. The table is protocol/page/figures.json, from which the status page computes the
+// same figures; a test compares what the two make of it.
 //
 //   Step ─ figures_of ─▶ Figures: of the daemon, of each backend and lane, of each partition
 #pragma once
