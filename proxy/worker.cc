@@ -90,6 +90,7 @@ void Worker::run() {
     wait_for_events();
     run_passes();
     destroy_dead();
+    context_.memory.show();
     keep_ticking();
   }
   connections_.clear();

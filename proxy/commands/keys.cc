@@ -77,7 +77,8 @@ Outcome get_key(ClientContext& client) {
     }
     return Outcome::kDone;
   }
-  Op op = memcache::to_op(command);
+  KeyOp ask{route, memcache::to_op(command)};  // made in place: a copy of fields just written stalls
+  Op& op = ask.op;
   op.hash = route.hash;
   if (client.replies.must_wait(route.hash, changes_something(op))) return Outcome::kWaitForAnswer;
   // A value that is being touched may be gone before its chunks are asked for.
@@ -91,7 +92,7 @@ Outcome get_key(ClientContext& client) {
   }
   reply->hash = route.hash;
   reply->session = route.session;
-  const Outcome outcome = append(client, {route, op}, reply);
+  const Outcome outcome = append(client, ask, reply);
   if (!is_classic && outcome == Outcome::kDone) count_request(client);
   return outcome;
 }

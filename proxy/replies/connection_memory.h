@@ -59,6 +59,9 @@ struct WorkerMemory {
   LargeValueBudget large{UINT64_MAX};      // of gets
   LargeValueBudget collected{UINT64_MAX};  // of sets: values that are collected before they are sent
   MemoryCounters& counters;
+
+  // Shows `used` to other threads: once a pass, so that a charge is no more than two additions.
+  void show() { counters.used.set(used); }
 };
 
 class ConnectionMemory {
@@ -71,13 +74,11 @@ class ConnectionMemory {
   void charge(size_t bytes) {
     used_ += bytes;
     worker_.used += bytes;
-    worker_.counters.used.set(worker_.used);
   }
   void refund(size_t bytes) {
     EGRET_DCHECK(bytes <= used_);
     used_ -= bytes;
     worker_.used -= bytes;
-    worker_.counters.used.set(worker_.used);
   }
   size_t used() const { return used_; }
 

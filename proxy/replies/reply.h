@@ -75,10 +75,10 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   bool started_ = false;  // kLarge: being put together
   bool rereads_ = false;  // kLarge: the value was here, and may have changed since
   bool failed_ = false;   // kReady: `text` stands in for the whole command
-  std::string stash_;     // kReady: rendered
   size_t charged_ = 0;    // to the connection's memory
-  op::Result partial_;    // kLarge: what the first result said
   std::unique_ptr<rpc::LargeGet> large_;
+  std::string stash_;   // kReady: rendered
+  op::Result partial_;  // kLarge: what the first result said; last, as no small answer touches it
 };
 
 }  // namespace egret::proxy
