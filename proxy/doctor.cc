@@ -41,7 +41,7 @@ class Attempt final : private rpc::SessionObserver {
   explicit Attempt(const rpc::SessionOptions& options) : session_(options, clock_, *this, transport::connect) {
     session_.start();
     while (!is_over_) {
-      pollfd ready{session_.control_fd(), POLLIN, 0};
+      pollfd ready{session_.endpoint().control_fd(), POLLIN, 0};
       const int timeout_ms = static_cast<int>(ClientSession::kTickNs / 1'000'000);
       if (::poll(&ready, 1, timeout_ms) > 0) session_.on_control_ready();
       if (!is_over_) session_.tick();
@@ -57,7 +57,7 @@ class Attempt final : private rpc::SessionObserver {
   void on_session_open(ClientSession& session) override {
     if (is_over_) return;
     is_over_ = has_opened_ = true;
-    what_ = session.grant().layout.to_string() + ", " + session.facts();
+    what_ = session.grant().layout.to_string() + ", " + session.endpoint().facts();
   }
   void on_session_lost(ClientSession&, const std::string& why, bool) override {
     if (is_over_) return;

@@ -145,7 +145,7 @@ bool Worker::may_block() {
 bool Worker::has_appended() const {
   if (!context_.lists.resumable.empty()) return true;
   return std::ranges::any_of(context_.pool.sessions(), [](const auto& session) {
-    return session->is_open() && (session->has_open_messages() || session->may_hand_out_credit());
+    return session->is_open() && (session->lanes().has_open() || session->credit().is_due());
   });
 }
 
@@ -168,7 +168,7 @@ bool Worker::fetch_results() {
 
 bool Worker::resume_connections() {
   bool any = false;
-  for (const auto& session : context_.pool.sessions()) any |= session->hand_out_credit();
+  for (const auto& session : context_.pool.sessions()) any |= session->credit().hand_out();
   std::vector<Connection*> now;
   now.swap(context_.lists.resumable);
   for (Connection* connection : now) {
@@ -251,8 +251,7 @@ void Worker::on_keep_alive() {
   context_.begin_pass();
   bool needed = false;
   for (const auto& session : context_.pool.sessions()) {
-    session->keep_alive();
-    needed |= session->needs_keep_alive();
+    needed |= session->keep_alive();
   }
   if (!needed) keep_alive_.del();
 }
@@ -305,26 +304,26 @@ size_t Worker::index_of(const ClientSession& session) const {
 
 void Worker::on_session_connecting(ClientSession& session) {
   Event& control = session_events_[index_of(session)].control;
-  control = Event::on_fd<&ClientSession::on_control_ready>(loop_, session.control_fd(),
+  control = Event::on_fd<&ClientSession::on_control_ready>(loop_, session.endpoint().control_fd(),
                                                            events::kRead | events::kPersist, session);
   control.add();
 }
 
 void Worker::on_session_open(ClientSession& session) {
   Event& data = session_events_[index_of(session)].data;
-  data = Event::on_fd<&ClientSession::on_data_ready>(loop_, session.data_fd(),
+  data = Event::on_fd<&ClientSession::on_data_ready>(loop_, session.endpoint().data_fd(),
                                                      events::kRead | events::kPersist | events::kEdge, session);
   data.add();
   context_.fit_inline_values();
   // Not added again while it is pending: a backend that comes and goes would put the others' off each time.
-  if (session.needs_keep_alive() && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);
+  if (session.endpoint().limits().needs_keep_alive && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);
   static base::LogLimit limit(kMaxSessionLogLines);
   const Backend& backend = context_.config->backends[index_of(session)];
   base::log_limited(limit, kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
                     backend.to_string(), base::field("layout", session.grant().layout.to_string()),
-                    base::field("facts", session.facts()), base::field("backend", backend.address),
+                    base::field("facts", session.endpoint().facts()), base::field("backend", backend.address),
                     base::field("backend_name", backend.name));
-  const bool is_first = session.generation() == 1;
+  const bool is_first = session.lanes().generation() == 1;
   if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
 }
 

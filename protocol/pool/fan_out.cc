@@ -54,12 +54,12 @@ FanOut::FanOut(const Pool& pool, const op::Op& op, FanOutOwner& owner)
     Share& share = shares_[i];
     share.whole = this;
     share.session = pool.sessions()[i].get();
-    share.generation = share.session->generation();
+    share.generation = share.session->lanes().generation();
     if (!share.session->is_open()) {
       share.failure = ResultCode::kSessionLost;
       continue;
     }
-    share.parts.resize(share.session->lane_count());
+    share.parts.resize(share.session->lanes().count());
     for (uint32_t lane = 0; lane < share.parts.size(); ++lane) {
       share.parts[lane].share = &share;
       share.parts[lane].lane = lane;
@@ -83,7 +83,7 @@ void FanOut::send_waiting(Share& share) {
       give_up(part, ResultCode::kSessionLost);
     } else {
       op_.version = part.cursor;
-      if (!share.session->lane(part.lane).append(op_, &part)) return share.session->wait_for_credit(&share);
+      if (!share.session->lanes()[part.lane].append(op_, &part)) return share.session->credit().wait(&share);
     }
     share.unsent.pop_front();
   }

@@ -76,7 +76,7 @@ class FanOut final {
     std::vector<uint64_t> stats;  // by id
     ClassStats classes;
     void on_credit() override;
-    bool is_lost() const { return !session->is_open() || session->generation() != generation; }
+    bool is_lost() const { return !session->is_open() || session->lanes().generation() != generation; }
   };
 
   ~FanOut() = default;

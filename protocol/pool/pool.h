@@ -34,7 +34,7 @@ class Pool {
   Route route(std::string_view key) const {
     rpc::ClientSession* session = sessions_[ring_.server_of(key)].get();
     if (!session->is_open()) return {};
-    return {session, session->hash(key)};
+    return {session, session->lanes().hash(key)};
   }
   // Of all backends: for what concerns every one of them (flush_all, stats).
   const std::vector<std::unique_ptr<rpc::ClientSession>>& sessions() const { return sessions_; }

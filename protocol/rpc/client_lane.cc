@@ -22,20 +22,18 @@ constexpr uint64_t kLongestWait = 10'000'000;        // ns; a longer wait counts
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
 }  // namespace
 
-ClientLane::ClientLane(uint32_t lane, const wire::RegionLayout& layout, const wire::Seal& seal,
-                       const FetchOptions& fetch, transport::ClientEndpoint& endpoint, const SessionTimes& times,
-                       LaneCounters& counters, base::Histogram& durations)
+ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& counters)
     : lane_(lane),
-      layout_(layout),
-      seal_(seal),
-      endpoint_(endpoint),
-      now_ns_(times.now_ns),
-      policy_(fetch),
-      fetch_(fetch),
-      slots_(std::make_unique<Slot[]>(layout.window)),
+      layout_(context.layout),
+      seal_(context.seal),
+      endpoint_(context.endpoint),
+      now_ns_(context.times.now_ns),
+      policy_(context.fetch),
+      fetch_(context.fetch),
+      slots_(std::make_unique<Slot[]>(layout_.window)),
       counters_(counters),
-      taken_ns_(times.taken_ns),
-      durations_(durations) {
+      taken_ns_(context.times.taken_ns),
+      durations_(context.durations) {
   show_mode();
   counters_.fetch_size.set(fetch_size());
 }
@@ -47,23 +45,6 @@ size_t ClientLane::expected_result(const Op& op) const {
   if (op.code == OpCode::kGet && !(op.options & op::kNoValue)) return least + policy_.expected_value();
   if (op.code == OpCode::kChunk) return least + op.length;
   return least;
-}
-
-uint32_t ClientLane::max_chunk() const {
-  Op chunk;
-  chunk.code = OpCode::kChunk;
-  return layout_.response_slot_size - static_cast<uint32_t>(sizeof(ResponseHeader) + wire::min_result_size(chunk));
-}
-
-uint32_t ClientLane::max_upload_part(size_t key_length) const {
-  Op part;
-  part.code = OpCode::kUpload;
-  return layout_.request_slot_size -
-         static_cast<uint32_t>(sizeof(RequestHeader) + wire::encoded_op_size(part) + key_length);
-}
-
-bool ClientLane::fits(const Op& op) const {
-  return sizeof(RequestHeader) + wire::encoded_op_size(op) <= layout_.request_slot_size;
 }
 
 bool ClientLane::open_message() {

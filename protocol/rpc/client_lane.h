@@ -40,20 +40,41 @@ struct SessionTimes {
   const uint64_t& taken_ns;
 };
 
+// What all lanes of a session share. `endpoint` and `durations` (of messages) outlive them.
+struct LaneContext {
+  const wire::RegionLayout& layout;
+  const wire::Seal seal;
+  const FetchOptions& fetch;
+  transport::ClientEndpoint& endpoint;
+  const SessionTimes times;
+  base::Histogram& durations;
+};
+
+// Where a lane is, as the session (and tests) see it.
+struct LaneProgress {
+  uint64_t answered;         // the oldest message without an answer; grows with every message answered
+  uint64_t oldest_sent_ns;   // when that was sent; only while a message is outstanding
+  uint64_t usual_wait_ns;    // running average of the time from sending a message to seeing its response
+  uint32_t open_ops;         // in the message that is still open
+  uint32_t reads_in_flight;  // staged, and not yet reported by on_fetched()
+  FetchPolicy::Mode mode;
+};
+
+// The tag of a read tells which lane staged it; from the top: one bit (the rest of a response), the lane, the seq's low
+// bits.
+inline constexpr uint32_t kTagLaneShift = 48;
+inline uint32_t lane_of_tag(uint64_t tag) {
+  return static_cast<uint32_t>(tag >> kTagLaneShift) & 0x7fff;
+}
+
 class ClientLane {
  public:
-  // `counters` and `durations` (of messages) outlive the lane, and may have counted for one before it.
-  ClientLane(uint32_t lane, const wire::RegionLayout& layout, const wire::Seal& seal, const FetchOptions& fetch,
-             transport::ClientEndpoint& endpoint, const SessionTimes& times, LaneCounters& counters,
-             base::Histogram& durations);
+  // `counters` outlive the lane, and may have counted for one before it.
+  ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& counters);
 
   // Encodes `op` into the open message; opens or seals messages as needed. False: the window is used up; try again when
   // the lane has credit. `key_in_slot`, if not null, is set to where the op's key lies until its result is in.
   bool append(const op::Op& op, Waiter* waiter, std::string_view* key_in_slot = nullptr);
-  // Value bytes of an upload part (with a key of that length), and of a chunk, that fills a slot.
-  uint32_t max_upload_part(size_t key_length) const;
-  uint32_t max_chunk() const;
-  bool fits(const op::Op& op) const;  // in a slot of its own
 
   // To be called within Waiter::on_result, with its result: the bytes of the value stay where they are until release()
   // of the number returned. 0: they cannot stay. Until then their slot cannot be used for another message, so only a
@@ -63,13 +84,10 @@ class ClientLane {
 
   // Seals the open message, if there is one, and stages it (and, in reply mode, want).
   void seal();
-  bool has_open() const { return open_ops_ > 0; }
 
   // Stages at most `depth` reads: of sent messages that are due and have no read in flight, oldest first. Returns how
   // many.
   uint32_t stage_fetches(uint32_t depth);
-  // The tag of a read: which lane staged it.
-  static uint32_t lane_of_tag(uint64_t tag) { return static_cast<uint32_t>(tag >> kLaneShift) & 0x7fff; }
   // A staged read has completed. False: the response is malformed (the session is broken).
   bool on_fetched(uint64_t tag);
   // The server pushed. `bytes` as in transport::Event.
@@ -81,40 +99,30 @@ class ClientLane {
   bool will_be_delivered() const {
     return outstanding() == 0 || (wanted_ >= next_seq_ - 1 && found_absent_ == oldest_);
   }
-  // Staged and not yet reported by on_fetched().
-  uint32_t reads_in_flight() const { return reads_in_flight_; }
   // On transports whose push is only a wake-up (shm): the server signalled. Responses up to `wanted_` that are found
   // from now on count as delivered (statistics only).
   void on_woken() { pushed_ = std::max(wanted_, was_wanted_); }
   // The worker is awake: the server need not push any more. Done only where it costs no more than a store (shm).
   void take_back_want();
 
-  // The server keeps one pinned version per lane. Take it here before asking the server for it. False: another has it
-  // and has not returned it yet.
-  bool take_pin(const void* who) {
-    if (pin_holder_ == nullptr) pin_holder_ = who;
-    return pin_holder_ == who;
-  }
-  void return_pin(const void* who) {
-    if (pin_holder_ == who) pin_holder_ = nullptr;
-  }
-
   // Messages sent and not answered. A message that timed out counts until its response comes after all.
   uint32_t outstanding() const { return static_cast<uint32_t>(next_seq_ - oldest_); }
-  uint64_t answered() const { return oldest_; }  // grows with every message answered
   bool has_credit() const { return next_seq_ - free_ < layout_.window; }
-  uint64_t oldest_sent_ns() const { return slot(oldest_).sent_ns; }
-  // Running average of the time from sending a message to seeing its response.
-  uint64_t usual_wait_ns() const { return usual_wait_ns_; }
+  LaneProgress progress() const {
+    return {.answered = oldest_,
+            .oldest_sent_ns = slot(oldest_).sent_ns,
+            .usual_wait_ns = usual_wait_ns_,
+            .open_ops = open_ops_,
+            .reads_in_flight = reads_in_flight_,
+            .mode = policy_.mode()};
+  }
   // Tells the waiters of messages sent before `before_ns` that they timed out. The slots stay in use.
   void expire(uint64_t before_ns);
   // Tells every waiter kSessionLost; the lane is then empty and of no further use.
   void fail_all();
 
-  const FetchPolicy& policy() const { return policy_; }
   // Changes the options of waiting; what was learned stays.
   void set_fetch(const FetchOptions& fetch);
-  const LaneCounters& counters() const { return counters_; }
   uint32_t number() const { return lane_; }
 
  private:
@@ -137,10 +145,8 @@ class ClientLane {
     Waiter* waiters[wire::kMaxOpsPerMessage];
   };
 
-  // A read's tag, from the top: one bit (the rest of a response), the lane, the seq's low bits.
-  static constexpr uint32_t kLaneShift = 48;
-  uint64_t tag_of(uint64_t seq) const { return uint64_t{lane_} << kLaneShift | (seq & kSeqMask); }
-  static constexpr uint64_t kSeqMask = (uint64_t{1} << kLaneShift) - 1;
+  uint64_t tag_of(uint64_t seq) const { return uint64_t{lane_} << kTagLaneShift | (seq & kSeqMask); }
+  static constexpr uint64_t kSeqMask = (uint64_t{1} << kTagLaneShift) - 1;
 
   Slot& slot(uint64_t seq) { return slots_[seq % layout_.window]; }
   const Slot& slot(uint64_t seq) const { return slots_[seq % layout_.window]; }
@@ -176,8 +182,7 @@ class ClientLane {
   uint32_t reads_in_flight_ = 0;
   uint64_t usual_wait_ns_ = 0;
   uint64_t missed_ns_ = 0;  // when the policy was last told of a fetch that found nothing
-  const void* pin_holder_ = nullptr;
-  uint64_t rung_for_ = 0;  // the seq for which the lane was rung last
+  uint64_t rung_for_ = 0;   // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;
   bool slept_ = false;  // the server's lane was asleep when the last answered message was sent
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "op/hash.h"
-
 namespace egret::rpc {
 
 using base::Status;
@@ -134,19 +132,11 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
                                      .reply_bytes = layout.response_slot_size};
   if (Status mapped = endpoint_->map_region(shape); !mapped) return lose(mapped.message());
   if (Status sent = endpoint_->send_frame(encode(wire::Ready{}), true); !sent) return lose(sent.message());
-  lanes_.clear();
-  const wire::Seal seal{grant_.nonce, (grant_.features & wire::kOrderedMemory) != 0};
-  for (uint32_t i = 0; i < layout.lanes; ++i) {
-    lanes_.push_back(std::make_unique<ClientLane>(i, layout, seal, options_.fetch, *endpoint_,
-                                                  SessionTimes{now_ns_, taken_ns_}, counters_.lane(i),
-                                                  counters_.duration));
-  }
-  upload_rooms_.assign(layout.lanes, UploadRoom(grant_.item_size_max));
+  lanes_.open(grant_, options_.fetch, *endpoint_, counters_);
   state_ = State::kOpen;
   counters_.is_open.set(1);
   opened_ns_ = now_ns_;
   has_served_ = false;
-  ++generation_;
   observer_.on_session_open(*this);
 }
 
@@ -165,14 +155,9 @@ void ClientSession::lose(const std::string& why) {
   state_ = State::kWaiting;
   deadline_ns_ = now_ns_ + backoff_ns_;
   backoff_ns_ = std::min(backoff_ns_ * 2, options_.backoff_max_ns);
-  auto lanes = std::move(lanes_);
-  lanes_.clear();
-  upload_rooms_.clear();
   wait_ = Wait::kIdle;
-  // Waiters may ask for new ops here; the session is no longer open, so they are refused.
-  for (auto& lane : lanes) lane->fail_all();
-  credit_came_ = true;
-  lanes.clear();
+  lanes_.close();
+  credit_.announce();
   endpoint_.reset();
 }
 
@@ -181,49 +166,29 @@ void ClientSession::close() {
   if (endpoint_ != nullptr) lose("closed");
 }
 
+bool ClientSession::keep_alive() {
+  const bool needed = is_open() && endpoint_->limits().needs_keep_alive;
+  if (needed) endpoint_->keep_alive();
+  return needed;
+}
+
 void ClientSession::tick() {
   EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
   if (state_ == State::kWaiting && now_ns_ >= deadline_ns_) return connect_now();
   if (state_ == State::kHandshaking && now_ns_ >= deadline_ns_) return lose("no answer to the handshake");
   if (state_ != State::kOpen) return;
-  for (UploadRoom& room : upload_rooms_) room.make_room(now_ns_);
+  lanes_.make_room_for_uploads();
   for (auto& lane : lanes_) {
     if (lane->outstanding() == 0 || now_ns_ < options_.op_timeout_ns) continue;
     lane->expire(now_ns_ - options_.op_timeout_ns);
     // The late response had time to come; a lane that stays stuck needs a new session.
-    if (lane->oldest_sent_ns() + 2 * options_.op_timeout_ns < now_ns_) return lose("the backend does not answer");
+    if (lane->progress().oldest_sent_ns + 2 * options_.op_timeout_ns < now_ns_)
+      return lose("the backend does not answer");
   }
 }
 
 // --- the data path
-
-uint64_t ClientSession::hash(std::string_view key) const {
-  return op::hash_key(key, grant_.hash_seed);
-}
-
-ClientLane& ClientSession::lane_of(uint64_t hash) {
-  EGRET_ASSERT_OWNER(owner_);
-  EGRET_DCHECK(state_ == State::kOpen);
-  return *lanes_[op::partition_of(hash, lane_count())];
-}
-
-UploadRoom& ClientSession::upload_room(uint64_t hash) {
-  return upload_rooms_[op::partition_of(hash, lane_count())];
-}
-
-bool ClientSession::has_open_messages() const {
-  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->has_open(); });
-}
-
-bool ClientSession::waits_for_upload_room() const {
-  return std::ranges::any_of(upload_rooms_, &UploadRoom::is_anybody_waiting);
-}
-
-void ClientSession::stop_waiting(const CreditWaiter* waiter) {
-  EGRET_ASSERT_OWNER(owner_);
-  std::erase(credit_waiters_, waiter);
-}
 
 void ClientSession::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
@@ -242,7 +207,7 @@ void ClientSession::flush() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return;
   for (auto& lane : lanes_) {
-    if (lane->has_open()) lane->seal();
+    if (lane->progress().open_ops > 0) lane->seal();
   }
   endpoint_->flush();
 }
@@ -267,10 +232,10 @@ bool ClientSession::fetch() {
 
 void ClientSession::stage_fetches() {
   uint32_t room = endpoint_->limits().read_depth;
-  for (const auto& lane : lanes_) room -= lane->reads_in_flight();
-  const size_t first = next_fetch_++ % lanes_.size();
-  for (size_t i = 0; i < lanes_.size() && room > 0; ++i) {
-    ClientLane& lane = *lanes_[(first + i) % lanes_.size()];
+  for (const auto& lane : lanes_) room -= lane->progress().reads_in_flight;
+  const size_t first = next_fetch_++ % lanes_.count();
+  for (size_t i = 0; i < lanes_.count() && room > 0; ++i) {
+    ClientLane& lane = lanes_[(first + i) % lanes_.count()];
     if (lane.outstanding() > 0) room -= lane.stage_fetches(room);
   }
 }
@@ -285,39 +250,21 @@ const char* ClientSession::poll_events(bool& progress) {
         failure_ = endpoint_->failure();
         return failure_.c_str();
       }
-      const uint32_t number = event.kind == Event::Kind::kFetched ? ClientLane::lane_of_tag(event.tag) : event.lane;
-      if (number >= lanes_.size()) continue;
-      ClientLane& lane = *lanes_[number];
+      const uint32_t number = event.kind == Event::Kind::kFetched ? lane_of_tag(event.tag) : event.lane;
+      if (number >= lanes_.count()) continue;
+      ClientLane& lane = lanes_[number];
       if (event.kind == Event::Kind::kDelivered) counters_.deliveries.add();
-      const uint64_t before = lane.answered();
+      const uint64_t before = lane.progress().answered;
       const bool well_formed =
           event.kind == Event::Kind::kFetched ? lane.on_fetched(event.tag) : lane.on_delivered(event.bytes);
       if (!well_formed) return "a malformed response";
-      if (lane.answered() == before) continue;
-      progress = credit_came_ = has_served_ = true;
+      if (lane.progress().answered == before) continue;
+      progress = has_served_ = true;
+      credit_.announce();
       end_wait(true);
     }
   }
   return nullptr;
-}
-
-bool ClientSession::hand_out_credit() {
-  EGRET_ASSERT_OWNER(owner_);
-  if (!credit_came_) return false;
-  credit_came_ = false;
-  // A waiter that is refused again goes to the end of the queue. When all credit is used up, nobody else is called.
-  size_t waiting = credit_waiters_.size();
-  const bool any = waiting > 0;
-  while (waiting-- > 0 && !credit_waiters_.empty() && (state_ != State::kOpen || has_credit())) {
-    CreditWaiter* waiter = credit_waiters_.front();
-    credit_waiters_.pop_front();
-    waiter->on_credit();
-  }
-  return any;
-}
-
-bool ClientSession::has_credit() const {
-  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->has_credit(); });
 }
 
 bool ClientSession::should_spin() {
@@ -325,12 +272,13 @@ bool ClientSession::should_spin() {
   EGRET_DCHECK(state_ == State::kOpen);
   const bool local = endpoint_->limits().fetch_is_local;
   for (const auto& lane : lanes_) {
-    if (lane->outstanding() == 0 || lane->policy().mode() == FetchPolicy::Mode::kReply) continue;
+    const LaneProgress progress = lane->progress();
+    if (lane->outstanding() == 0 || progress.mode == FetchPolicy::Mode::kReply) continue;
     if (local && wait_ == Wait::kIdle) wait_ = spin_judge_.begins() ? Wait::kPolled : Wait::kNotPolled;
     if (wait_ == Wait::kNotPolled) return false;
     // Over a network a response takes at least a round trip: sleeping costs more than polling for a few usual waits.
-    const uint64_t usual = local ? 0 : std::min(lane->usual_wait_ns() * kUsualWaits, kMostSpinNs);
-    if (now_ns_ - lane->oldest_sent_ns() < std::max(options_.spin_ns, usual)) return true;
+    const uint64_t usual = local ? 0 : std::min(progress.usual_wait_ns * kUsualWaits, kMostSpinNs);
+    if (now_ns_ - progress.oldest_sent_ns < std::max(options_.spin_ns, usual)) return true;
   }
   return false;
 }
@@ -345,7 +293,7 @@ bool ClientSession::prepare_sleep() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return true;
   flush();  // ops that were appended while replies were sent
-  if (outstanding() == 0) {
+  if (lanes_.outstanding() == 0) {
     // Nothing to wait for but the end of the session, which a local endpoint shows on its control channel.
     if (endpoint_->limits().fetch_is_local) return true;
     endpoint_->arm();
@@ -357,12 +305,6 @@ bool ClientSession::prepare_sleep() {
   if (fetch()) return false;
   end_wait(false);
   return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->will_be_delivered(); });
-}
-
-uint32_t ClientSession::outstanding() const {
-  uint32_t count = 0;
-  for (const auto& lane : lanes_) count += lane->outstanding();
-  return count;
 }
 
 }  // namespace egret::rpc

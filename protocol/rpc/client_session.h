@@ -13,17 +13,15 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/secret.h"
-#include "rpc/client_lane.h"
+#include "rpc/credit_queue.h"
+#include "rpc/lanes.h"
 #include "rpc/spin_judge.h"
-#include "rpc/upload_room.h"
 #include "transport/address.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
@@ -50,24 +48,15 @@ class ClientSession;
 // What the session's owner must know: which descriptors to watch.
 class SessionObserver {
  public:
-  // A control channel exists: watch control_fd() for reading, level-triggered, and call on_control_ready().
+  // A control channel exists: watch its control_fd() for reading, level-triggered, and call on_control_ready().
   virtual void on_session_connecting(ClientSession& session) = 0;
-  // Data may flow: watch data_fd() for reading, edge-triggered; being woken is all it is for.
+  // Data may flow: watch its data_fd() for reading, edge-triggered; being woken is all it is for.
   virtual void on_session_open(ClientSession& session) = 0;
   // Both descriptors are about to close: stop watching. `why` is for the log.
   virtual void on_session_lost(ClientSession& session, const std::string& why, bool was_open) = 0;
 
  protected:
   ~SessionObserver() = default;
-};
-
-// Somebody whose append() was refused for want of credit and who wants to be called when there may be some.
-class CreditWaiter {
- public:
-  virtual void on_credit() = 0;
-
- protected:
-  ~CreditWaiter() = default;
 };
 
 class ClientSession {
@@ -85,69 +74,40 @@ class ClientSession {
   void on_control_ready();
   // Time-outs of ops and of set-up, reconnecting. To be called about every kTickNs while needs_tick().
   void tick();
-  // Whether silence must be probed: call keep_alive() about every transport::kKeepAliveNs then.
-  bool needs_keep_alive() const { return state_ == State::kOpen && endpoint_->limits().needs_keep_alive; }
-  void keep_alive() {
-    if (needs_keep_alive()) endpoint_->keep_alive();
-  }
-  bool needs_tick() const { return state_ != State::kOpen || outstanding() > 0 || waits_for_upload_room(); }
+  bool needs_tick() const { return !is_open() || lanes_.outstanding() > 0 || lanes_.is_upload_waiting(); }
   static constexpr uint64_t kTickNs = 20'000'000;
+  // Where the endpoint's limits say that silence must be probed: to be called about every transport::kKeepAliveNs while
+  // it returns true.
+  bool keep_alive();
   void close();
 
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
-  // Grows with every session opened: what was begun in another generation is gone.
-  uint64_t generation() const { return generation_; }
-  int control_fd() const { return endpoint_->control_fd(); }
-  int data_fd() const { return endpoint_->data_fd(); }
-  const SessionOptions& options() const { return options_; }
   // Address and worker_id stay as they are. Window, queue pairs and secret count from the next session on, everything
   // else at once.
   void set_options(SessionOptions options);
-  const wire::Grant& grant() const { return grant_; }       // open only
-  std::string facts() const { return endpoint_->facts(); }  // open only
+  // What the session runs on: descriptors to watch, limits, facts for a log line. Not while kWaiting.
+  const transport::ClientEndpoint& endpoint() const { return *endpoint_; }
+  const wire::Grant& grant() const { return grant_; }  // open only
+  // Of this session and those before it, lane by lane. Reading is for any thread.
+  SessionCounters& counters() { return counters_; }
 
-  // --- the data path; open only
-  uint64_t hash(std::string_view key) const;
-  ClientLane& lane_of(uint64_t hash);
-  ClientLane& lane(uint32_t number) { return *lanes_[number]; }
-  // Of the lane of `hash`.
-  UploadRoom& upload_room(uint64_t hash);
-  // When this pass began, by the session's clock.
-  uint64_t pass_ns() const { return now_ns_; }
-  uint32_t lane_count() const { return static_cast<uint32_t>(lanes_.size()); }
-  // Calls back once: in the next pass in which there is credit again, or when the session is lost. First come, first
-  // served.
-  void wait_for_credit(CreditWaiter* waiter) { credit_waiters_.push_back(waiter); }
-  void stop_waiting(const CreditWaiter* waiter);
-  // Ops were appended that flush() has not sent.
-  bool has_open_messages() const;
-  bool is_anybody_waiting() const { return !credit_waiters_.empty(); }
-  // Something else that waiters for credit wait for (a turn, a pin) has become free.
-  void announce_credit() { credit_came_ = true; }
-  // hand_out_credit() has somebody to call.
-  bool may_hand_out_credit() const { return credit_came_ && is_anybody_waiting(); }
-
-  // data_fd() was readable: something was delivered. The next pass fetches it.
-  void on_data_ready();
+  // --- for those who send ops
+  Lanes& lanes() { return lanes_; }
+  CreditQueue& credit() { return credit_; }
 
   // --- the passes, in the worker's order
+  // The endpoint's data_fd() was readable: something was delivered. The next pass fetches it.
+  void on_data_ready();
   void begin_pass();
   void flush();
-  // Fetches what is due and hands out results. Returns whether anything came in.
+  // Fetches what is due and hands out results. Returns whether anything came in. Then it is credit().hand_out()'s turn.
   bool fetch();
-  // Calls those who wait for credit, if there is some again. Returns whether anybody was called.
-  bool hand_out_credit();
   // Whether the worker should poll on instead of sleeping. To be asked in every pass before sleeping.
   bool should_spin();
   // Before sleeping: want, fence, one more fetch. False: do not sleep, because something came in or, over a network,
   // the last fetch has not completed yet: go on with passes and ask again.
   bool prepare_sleep();
-
-  uint32_t outstanding() const;
-  // Of this session and those before it, lane by lane. Reading is for any thread.
-  SessionCounters& counters() { return counters_; }
-  const SessionCounters& counters() const { return counters_; }
 
  private:
   void connect_now();
@@ -157,8 +117,6 @@ class ClientSession {
   void on_grant(std::span<const std::byte> frame);
   const char* distrust_reason(std::span<const std::byte> frame) const;
   void lose(const std::string& why);
-  bool has_credit() const;
-  bool waits_for_upload_room() const;
   void stage_fetches();
   const char* poll_events(bool& progress);
   void end_wait(bool paid);
@@ -176,17 +134,14 @@ class ClientSession {
   uint64_t backoff_ns_ = 0;
   uint64_t opened_ns_ = 0;
   bool has_served_ = false;  // since it was opened
-  uint64_t generation_ = 0;
   std::unique_ptr<transport::ClientEndpoint> endpoint_;
   wire::Transcript transcript_;  // of the handshake under way, where there is a secret
   bool has_proved_ = false;      // the challenge of this handshake is answered
   wire::Grant grant_;
   SessionCounters counters_;  // of this session and of earlier ones
-  std::vector<std::unique_ptr<ClientLane>> lanes_;
-  std::vector<UploadRoom> upload_rooms_;  // by lane
-  std::deque<CreditWaiter*> credit_waiters_;
+  Lanes lanes_{SessionTimes{now_ns_, taken_ns_}};
+  CreditQueue credit_{lanes_};
   size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
-  bool credit_came_ = false;
   // Local endpoints only: whether the worker polls while it waits for responses. kIdle: it waits for nothing.
   enum class Wait : uint8_t { kIdle, kPolled, kNotPolled };
   Wait wait_ = Wait::kIdle;

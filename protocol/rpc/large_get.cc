@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "wire/codec.h"
 
 namespace egret::rpc {
 
@@ -89,7 +90,7 @@ void LargeGet::ask() {
 }
 
 void LargeGet::ask_chunks() {
-  ClientLane& lane = session_.lane_of(get_.hash);
+  ClientLane& lane = session_.lanes().of(get_.hash);
   Op chunk;
   chunk.code = OpCode::kChunk;
   chunk.key = key_;
@@ -97,7 +98,7 @@ void LargeGet::ask_chunks() {
   chunk.options = get_.options & op::kPin;
   while (requested_ < result_.total_length && in_flight_ < kMaxInFlight) {
     chunk.offset = requested_;
-    chunk.length = std::min(result_.total_length - requested_, lane.max_chunk());
+    chunk.length = std::min(result_.total_length - requested_, wire::max_chunk(session_.grant().layout));
     if (!lane.append(chunk, this)) return wait_for_credit();
     requested_ += chunk.length;
     ++in_flight_;
@@ -106,10 +107,10 @@ void LargeGet::ask_chunks() {
 
 void LargeGet::ask_again() {
   if (in_flight_ > 0) return;
-  ClientLane& lane = session_.lane_of(get_.hash);
+  ClientLane& lane = session_.lanes().of(get_.hash);
   // Two gets that took the lane's one pin from each other could go on forever. The get that has it announces credit
   // when it ends.
-  if ((get_.options & op::kPin) && !lane.take_pin(this)) return wait_for_credit();
+  if ((get_.options & op::kPin) && !session_.lanes().pin_turn(get_.hash).take(this)) return wait_for_credit();
   if (!lane.append(get_, this)) return wait_for_credit();
   ++in_flight_;
 }
@@ -117,7 +118,7 @@ void LargeGet::ask_again() {
 void LargeGet::wait_for_credit() {
   if (waiting_for_credit_) return;
   waiting_for_credit_ = true;
-  session_.wait_for_credit(this);
+  session_.credit().wait(this);
 }
 
 void LargeGet::on_credit() {
@@ -147,7 +148,7 @@ void LargeGet::on_chunk(const Result& chunk) {
     return drain_then(State::kAgain);
   }
   if (chunk.code != ResultCode::kHit) return finish_with(chunk.code);
-  const uint32_t expected = std::min(result_.total_length - received_, session_.lane_of(get_.hash).max_chunk());
+  const uint32_t expected = std::min(result_.total_length - received_, wire::max_chunk(session_.grant().layout));
   if (chunk.value.size() > expected) return finish_with(ResultCode::kInvalid);
   // The chunk may be shorter than asked for, even empty, if its response had too little room. Then the chunks under way
   // no longer follow on it, and what is missing must be asked for again.
@@ -162,7 +163,7 @@ void LargeGet::on_chunk(const Result& chunk) {
 // Others that wait for credit come first: one large value must not keep a lane to itself until it is whole.
 void LargeGet::ask_in_turn() {
   if (requested_ == result_.total_length) return;
-  if (session_.is_anybody_waiting()) return wait_for_credit();
+  if (!session_.credit().empty()) return wait_for_credit();
   ask_chunks();
 }
 
@@ -189,8 +190,8 @@ void LargeGet::on_answer(const Result& answer) {
 
 // Gives up waiting for credit, and the pin.
 void LargeGet::let_go() {
-  if (std::exchange(waiting_for_credit_, false)) session_.stop_waiting(this);
-  if (session_.is_open()) session_.lane_of(get_.hash).return_pin(this);
+  if (std::exchange(waiting_for_credit_, false)) session_.credit().stop_waiting(this);
+  if (session_.is_open()) session_.lanes().pin_turn(get_.hash).give_back(this);
 }
 
 void LargeGet::finish_with(ResultCode code) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire/codec.h"
+
 namespace egret::rpc {
 
 using op::Op;
@@ -9,32 +11,37 @@ using op::OpCode;
 using op::ResultCode;
 
 LargeSet::LargeSet(ClientSession& session, const Op& store, uint32_t total, uint32_t id)
-    : session_(session), generation_(session.generation()), key_(store.key), store_(store), total_(total), id_(id) {
+    : session_(session),
+      generation_(session.lanes().generation()),
+      key_(store.key),
+      store_(store),
+      total_(total),
+      id_(id) {
   store_.key = key_;
   store_.value = {};
 }
 
 bool LargeSet::enter() {
   if (entered_ || !goes_on()) return true;
-  UploadRoom& room = session_.upload_room(store_.hash);
+  UploadRoom& room = session_.lanes().uploads(store_.hash);
   if (!room.enter(this, total_)) return false;
-  if (room.is_anybody_waiting()) session_.announce_credit();  // there may be room for the next one, too
-  moved_ns_ = session_.pass_ns();
+  if (room.is_anybody_waiting()) session_.credit().announce();  // there may be room for the next one, too
+  moved_ns_ = session_.lanes().pass_ns();
   return entered_ = true;
 }
 
 bool LargeSet::enter_whole() {
-  return !goes_on() || session_.upload_room(store_.hash).enter_whole(this);
+  return !goes_on() || session_.lanes().uploads(store_.hash).enter_whole(this);
 }
 
 void LargeSet::wait_for_room() {
-  if (goes_on()) session_.upload_room(store_.hash).wait(this);
+  if (goes_on()) session_.lanes().uploads(store_.hash).wait(this);
 }
 
 void LargeSet::leave() {
   if (!same_session()) return;
-  session_.upload_room(store_.hash).leave(this);
-  session_.announce_credit();
+  session_.lanes().uploads(store_.hash).leave(this);
+  session_.credit().announce();
 }
 
 // The parts are forgotten at the backend, and what the client still sends is dropped.
@@ -47,7 +54,7 @@ void LargeSet::lose_room() {
 }
 
 uint32_t LargeSet::max_part() const {
-  return same_session() ? session_.lane_of(store_.hash).max_upload_part(key_.size()) : total_;
+  return same_session() ? wire::max_upload_part(session_.grant().layout, key_.size()) : total_;
 }
 
 ResultCode LargeSet::failure() const {
@@ -70,7 +77,7 @@ bool LargeSet::announce() {
   if (opened_ || !same_session()) return true;
   Op opening = part({});
   opening.length = op::kMaxValueLength;  // more than fits any item: refused, however close to its limit the value is
-  if (!session_.lane_of(store_.hash).append(opening, this)) return false;
+  if (!session_.lanes().of(store_.hash).append(opening, this)) return false;
   ++in_flight_;
   return opened_ = true;
 }
@@ -83,13 +90,13 @@ size_t LargeSet::send(std::string_view bytes) {
       return bytes.size();
     }
     const Op next = part(bytes.substr(taken, max_part()));
-    backend_is_slow_ = in_flight_ >= kMaxInFlight || !session_.lane_of(store_.hash).append(next, this);
+    backend_is_slow_ = in_flight_ >= kMaxInFlight || !session_.lanes().of(store_.hash).append(next, this);
     if (backend_is_slow_) return taken;
     ++in_flight_;
     opened_ = true;
     taken += next.value.size();
     sent_ += static_cast<uint32_t>(next.value.size());
-    moved_ns_ = session_.pass_ns();
+    moved_ns_ = session_.lanes().pass_ns();
   }
   return taken;
 }
@@ -98,7 +105,7 @@ bool LargeSet::commit(Waiter* waiter) {
   Op commit = store_;
   commit.code = OpCode::kCommit;
   commit.upload_id = id_;
-  return session_.lane_of(store_.hash).append(commit, waiter);
+  return session_.lanes().of(store_.hash).append(commit, waiter);
 }
 
 // Later uploads of the lane are executed after this one's commit, so its room is free at once.
@@ -128,11 +135,11 @@ void LargeSet::try_abort() {
   abort.code = OpCode::kAbort;
   abort.key = key_;
   abort.upload_id = id_;
-  if (session_.lane_of(store_.hash).append(abort, this)) {
+  if (session_.lanes().of(store_.hash).append(abort, this)) {
     ++in_flight_;
     abort_pending_ = false;
   } else {
-    session_.wait_for_credit(this);
+    session_.credit().wait(this);
   }
 }
 

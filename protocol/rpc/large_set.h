@@ -66,7 +66,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
   ~LargeSet() = default;
   void on_result(const op::Result& result) override;
   void on_credit() override;
-  bool same_session() const { return session_.is_open() && session_.generation() == generation_; }
+  bool same_session() const { return session_.is_open() && session_.lanes().generation() == generation_; }
   bool goes_on() const { return same_session() && !lost_room_; }
   op::Op part(std::string_view bytes) const;
   void leave();

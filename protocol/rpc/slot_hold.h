@@ -36,10 +36,10 @@ class SlotHold {
   // there is no room here; the bytes must be copied. All slots of one hold are of the lane of `hash`.
   bool add(ClientSession& session, uint64_t hash, const op::Result& result) {
     if (is_full()) return false;
-    const uint32_t held = session.lane_of(hash).hold(result);
+    const uint32_t held = session.lanes().of(hash).hold(result);
     if (held == 0) return false;
     session_ = &session;
-    generation_ = session.generation();
+    generation_ = session.lanes().generation();
     hash_ = hash;
     slots_[count_++] = held;
     return true;
@@ -47,10 +47,10 @@ class SlotHold {
 
   void release() {
     const size_t count = std::exchange(count_, 0);
-    if (count == 0 || !session_->is_open() || session_->generation() != generation_) return;
-    ClientLane& lane = session_->lane_of(hash_);
+    if (count == 0 || !session_->is_open() || session_->lanes().generation() != generation_) return;
+    ClientLane& lane = session_->lanes().of(hash_);
     for (size_t i = 0; i < count; ++i) lane.release(slots_[i]);
-    session_->announce_credit();
+    session_->credit().announce();
   }
 
  private:

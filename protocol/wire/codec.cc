@@ -342,6 +342,24 @@ size_t min_result_size(const Op& op) {
   return least.always + cas + meta;
 }
 
+// --- what fits a slot ------------------------------------------------------------------------------------------------
+
+bool fits_slot(const RegionLayout& layout, const Op& op) {
+  return sizeof(RequestHeader) + encoded_op_size(op) <= layout.request_slot_size;
+}
+
+uint32_t max_upload_part(const RegionLayout& layout, size_t key_length) {
+  Op part;
+  part.code = OpCode::kUpload;
+  return layout.request_slot_size - static_cast<uint32_t>(sizeof(RequestHeader) + encoded_op_size(part) + key_length);
+}
+
+uint32_t max_chunk(const RegionLayout& layout) {
+  Op chunk;
+  chunk.code = OpCode::kChunk;
+  return layout.response_slot_size - static_cast<uint32_t>(sizeof(ResponseHeader) + min_result_size(chunk));
+}
+
 namespace {
 // What of a result's value fits: any bytes of an item's, whole rows, whole records.
 struct Cut {

@@ -39,6 +39,14 @@ const char* to_string(DecodeError error);
 // code, key and value, and is answered kUnsupported): a newer client may send one.
 DecodeError decode_ops(const std::byte* from, size_t length, std::span<op::Op> ops);
 
+// --- what fits a slot ------------------------------------------------------------------------------------------------
+
+// Whether `op` fits a request slot of its own.
+bool fits_slot(const RegionLayout& layout, const op::Op& op);
+// Value bytes of an upload part (with a key of that length), and of a chunk, that fills a slot.
+uint32_t max_upload_part(const RegionLayout& layout, size_t key_length);
+uint32_t max_chunk(const RegionLayout& layout);
+
 // --- results ---------------------------------------------------------------------------------------------------------
 
 // The most that the result of `op` takes beyond value bytes; the client reserves it before sending, the server keeps it

@@ -78,7 +78,7 @@ void Watch::go_on() {
 // Asks every lane that is not being asked; of sessions that are new, too.
 void Watch::poll_backends() {
   std::erase_if(polls_, [](EvictionPoll* poll) {
-    const bool is_over = !poll->session->is_open() || poll->session->generation() != poll->generation;
+    const bool is_over = !poll->session->is_open() || poll->session->lanes().generation() != poll->generation;
     if (is_over) {
       poll->watch = nullptr;
       if (!poll->is_asked) delete poll;
@@ -89,11 +89,11 @@ void Watch::poll_backends() {
     if (!session->is_open()) continue;
     const auto is_of_it = [&](const EvictionPoll* poll) { return poll->session == session.get(); };
     if (std::ranges::any_of(polls_, is_of_it)) continue;
-    for (uint32_t lane = 0; lane < session->lane_count(); ++lane) {
+    for (uint32_t lane = 0; lane < session->lanes().count(); ++lane) {
       auto* const poll = new EvictionPoll;
       poll->watch = this;
       poll->session = session.get();
-      poll->generation = session->generation();
+      poll->generation = session->lanes().generation();
       poll->lane = lane;
       polls_.push_back(poll);
     }
@@ -108,7 +108,7 @@ void Watch::EvictionPoll::ask() {
   op.code = op::OpCode::kIterate;
   op.group = static_cast<uint8_t>(op::RecordSource::kEvicted);
   op.version = cursor;
-  is_asked = session->lane(lane).append(op, this);
+  is_asked = session->lanes()[lane].append(op, this);
 }
 
 void Watch::EvictionPoll::on_result(const op::Result& result) {

@@ -6,6 +6,7 @@
 #include "memcache/translate.h"
 #include "proxy/commands/control.h"
 #include "proxy/commands/keys.h"
+#include "wire/codec.h"
 
 namespace egret::proxy {
 
@@ -15,7 +16,7 @@ using memcache::Event;
 using op::ResultCode;
 
 Dispatcher::~Dispatcher() {
-  if (awaits_credit_) client_.credit_from->stop_waiting(this);
+  if (awaits_credit_) client_.credit_from->credit().stop_waiting(this);
 }
 
 std::optional<memcache::Standing> Dispatcher::standing() const {
@@ -88,7 +89,7 @@ void Dispatcher::settle(Outcome outcome, size_t& used) {
         held_base_ += sent;
         used += sent;
       }
-      client_.credit_from->wait_for_credit(this);
+      client_.credit_from->credit().wait(this);
       awaits_credit_ = true;
       state_ = State::kWaitingForCredit;
       return;
@@ -208,7 +209,7 @@ Outcome Dispatcher::on_store_command() {
   Outcome outcome{};
   const std::optional<KeyOp> change = change_of(client_, outcome);
   if (!change) return outcome;
-  if (!change->route.session->lane_of(change->route.hash).fits(change->op)) return uploads_.store_whole(*change);
+  if (!wire::fits_slot(change->route.session->grant().layout, change->op)) return uploads_.store_whole(*change);
   return append(client_, *change, new_reply(client_, change->op.options));
 }
 

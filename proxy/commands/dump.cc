@@ -71,10 +71,10 @@ rpc::ClientSession* Dump::session() {
   while (backend_ < router_.sessions().size()) {
     rpc::ClientSession* const session = router_.sessions()[backend_].get();
     const bool is_new = lane_ == 0 && cursor_ == 0;
-    if (is_new) generation_ = session->generation();
-    if (!session->is_open() || session->generation() != generation_) {
+    if (is_new) generation_ = session->lanes().generation();
+    if (!session->is_open() || session->lanes().generation() != generation_) {
       some_failed_ = true;
-    } else if (lane_ < session->lane_count()) {
+    } else if (lane_ < session->lanes().count()) {
       return session;
     }
     next_backend();
@@ -97,11 +97,11 @@ void Dump::go_on() {
   op.group = static_cast<uint8_t>(op::RecordSource::kItems);
   op.size_class = only_class_;
   op.version = cursor_;
-  if (at->lane(lane_).append(op, this)) {
+  if (at->lanes()[lane_].append(op, this)) {
     state_ = State::kAsked;
   } else {
     state_ = State::kAwaitsCredit;
-    at->wait_for_credit(this);
+    at->credit().wait(this);
   }
 }
 
@@ -185,7 +185,7 @@ void Dump::end() {
 void Dump::abandon() {
   owner_ = nullptr;
   if (state_ == State::kAsked) return;  // the result comes
-  if (state_ == State::kAwaitsCredit) router_.sessions()[backend_]->stop_waiting(this);
+  if (state_ == State::kAwaitsCredit) router_.sessions()[backend_]->credit().stop_waiting(this);
   delete this;
 }
 

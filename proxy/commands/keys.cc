@@ -129,7 +129,7 @@ Reply* new_reply(ClientContext& client, uint16_t options) {
 }
 
 Outcome append(ClientContext& client, const KeyOp& what, Reply* reply) {
-  if (!what.route.session->lane_of(what.route.hash).append(what.op, reply, &reply->key)) {
+  if (!what.route.session->lanes().of(what.route.hash).append(what.op, reply, &reply->key)) {
     client.replies.discard(reply);
     return client.wait_for_credit(*what.route.session);
   }

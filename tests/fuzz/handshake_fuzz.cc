@@ -127,16 +127,16 @@ class FakeEndpoint final : public transport::ClientEndpoint {
 };
 
 struct Observer final : rpc::SessionObserver {
+  explicit Observer(bool has_secret) : must_prove(has_secret) {}
   void on_session_connecting(rpc::ClientSession&) override {}
   void on_session_open(rpc::ClientSession& session) override {
     EGRET_CHECK(session.is_open() && session.grant().layout.is_valid());
-    const bool must_prove = session.options().secret.is_set();
     EGRET_CHECK(!must_prove || sent_honest_grant);
     EGRET_CHECK(must_prove == ((session.grant().features & wire::kAuthenticate) != 0));
-    EGRET_CHECK(session.lane_count() == session.grant().layout.lanes);
+    EGRET_CHECK(session.lanes().count() == session.grant().layout.lanes);
     // Every key has a lane.
     for (const char* key : {"a", "b", "c"})
-      EGRET_CHECK(session.lane_of(session.hash(key)).number() < session.lane_count());
+      EGRET_CHECK(session.lanes().of(session.lanes().hash(key)).number() < session.lanes().count());
     ++opened;
   }
   void on_session_lost(rpc::ClientSession&, const std::string& why, bool was_open) override {
@@ -144,6 +144,7 @@ struct Observer final : rpc::SessionObserver {
     EGRET_CHECK(!was_open || opened > 0);
     ++lost;
   }
+  const bool must_prove;
   int opened = 0;
   int lost = 0;
 };
@@ -173,7 +174,7 @@ void answer_client(Input& input, const base::Secret& secret) {
     backend_sends.push_back({Sent::Kind::kBytes, std::move(frame)});
   }
   base::ManualClock clock;
-  Observer observer;
+  Observer observer(secret.is_set());
   rpc::SessionOptions options;
   options.worker_id = 1;
   options.secret = secret;

@@ -107,8 +107,14 @@ class Script {
       : input_(input),
         layout_{2, 2 + input.take<uint8_t>() % 7u, 1024, 1024},
         endpoint_(layout_, input.take<uint8_t>() % 2 != 0),
-        lane_(1, layout_, {.nonce = kNonce, .heads_only = false}, rpc::FetchOptions{}, endpoint_,
-              rpc::SessionTimes{now_ns_, now_ns_}, counters_, durations_) {}
+        lane_(1,
+              {.layout = layout_,
+               .seal = {.nonce = kNonce, .heads_only = false},
+               .fetch = rpc::FetchOptions{},
+               .endpoint = endpoint_,
+               .times = {now_ns_, now_ns_},
+               .durations = durations_},
+              counters_) {}
 
   void run() {
     bool alive = true;
@@ -161,7 +167,7 @@ class Script {
     const auto bytes = input_.bytes(input_.take<uint8_t>() % 250 + 1u);
     const std::string key = "k" + std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size() % 249);
     if (has_key) op.key = key;
-    if (!lane_.fits(op)) return;
+    if (!wire::fits_slot(layout_, op)) return;
     auto waiter = std::make_unique<CountingWaiter>();
     waiter->number = waiters_.size();
     waiter->next = &next_;
@@ -174,7 +180,7 @@ class Script {
     const size_t which = input_.take<uint8_t>() % endpoint_.reads.size();
     const uint64_t tag = endpoint_.reads[which];
     endpoint_.reads.erase(endpoint_.reads.begin() + static_cast<ptrdiff_t>(which));
-    const uint64_t first = lane_.answered();
+    const uint64_t first = lane_.progress().answered;
     const bool well_formed = lane_.on_fetched(tag);
     check_taken(first);
     return well_formed;
@@ -182,7 +188,7 @@ class Script {
 
   // Responses in the image that were taken for answers, from seq `first` on, had nothing in them that must not be.
   void check_taken(uint64_t first) const {
-    for (uint64_t seq = first; seq < lane_.answered(); ++seq) {
+    for (uint64_t seq = first; seq < lane_.progress().answered; ++seq) {
       check_strict(endpoint_.responses.get() + layout_.response_offset(1, seq));
     }
   }
@@ -204,7 +210,7 @@ class Script {
   }
 
   std::byte* slot_of_some_seq() {
-    some_seq_ = lane_.answered() + input_.take<uint8_t>() % (layout_.window + 1);
+    some_seq_ = lane_.progress().answered + input_.take<uint8_t>() % (layout_.window + 1);
     return endpoint_.responses.get() + layout_.response_offset(1, some_seq_);
   }
 
@@ -254,14 +260,14 @@ class Script {
 
   bool deliver() {
     std::vector<std::byte> whole(layout_.response_slot_size);
-    size_t length = write_response(whole.data(), lane_.answered());
+    size_t length = write_response(whole.data(), lane_.progress().answered);
     if (input_.take<uint8_t>() % 4 == 0) length = std::min<size_t>(length, input_.take<uint16_t>());
     const auto* exact = new std::byte[length];  // aligned, and a sanitizer sees its end
     const std::unique_ptr<const std::byte[]> owned(exact);
     std::memcpy(const_cast<std::byte*>(exact), whole.data(), length);
-    const uint64_t first = lane_.answered();
+    const uint64_t first = lane_.progress().answered;
     const bool well_formed = lane_.on_delivered({exact, length});
-    if (lane_.answered() > first) check_strict(exact);
+    if (lane_.progress().answered > first) check_strict(exact);
     check_taken(first + 1);
     return well_formed;
   }

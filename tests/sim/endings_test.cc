@@ -46,13 +46,13 @@ TEST_CASE("an op that times out is answered, its slot stays abandoned until its 
     uint32_t most = 0;
     for (const auto& client : world.clients) {
       client->on_turn = [&, session = &client->session()] {
-        for (uint32_t lane = 0; lane < session->lane_count(); ++lane)
-          most = std::max(most, session->lane(lane).outstanding());
+        for (uint32_t lane = 0; lane < session->lanes().count(); ++lane)
+          most = std::max(most, session->lanes()[lane].outstanding());
       };
     }
     const auto all_back = [&] {
       return std::ranges::all_of(world.clients,
-                                 [](const auto& client) { return client->session().outstanding() == 0; });
+                                 [](const auto& client) { return client->session().lanes().outstanding() == 0; });
     };
     for (int pauses = 0; pauses < 3; ++pauses) {
       step_for(world, rng.below(60'000));

@@ -26,7 +26,7 @@ class HostileServer {
     transport::ServerEndpoint* endpoint = world_.control.endpoint(id);
     if (endpoint == nullptr) return;
     lane_ = rng_.below(world_.scenario.layout.lanes);
-    seq_ = client.session().lane(lane_).answered() + rng_.below(world_.scenario.layout.window);
+    seq_ = client.session().lanes()[lane_].progress().answered + rng_.below(world_.scenario.layout.window);
     nonce_ = world_.control.nonce(id);
     offset_ = world_.scenario.layout.response_offset(lane_, seq_);
     memory_ = endpoint->response_memory();

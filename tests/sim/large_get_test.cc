@@ -97,11 +97,11 @@ class Reader final : public rpc::Waiter, public rpc::LargeGetOwner, public rpc::
       busy_ = true;
       large_ = std::make_unique<rpc::LargeGet>(session, get(), *this);
       large_->start_over();
-    } else if (session.lane_of(get().hash).append(get(), this)) {
+    } else if (session.lanes().of(get().hash).append(get(), this)) {
       busy_ = true;
     } else {
       waiting_ = true;
-      session.wait_for_credit(this);
+      session.credit().wait(this);
     }
   }
   uint64_t restarts = 0, lost = 0;
@@ -112,7 +112,7 @@ class Reader final : public rpc::Waiter, public rpc::LargeGetOwner, public rpc::
     op.code = OpCode::kGet;
     op.key = key_;
     op.options = op::kWantCas;
-    op.hash = client_.session().hash(key_);
+    op.hash = client_.session().lanes().hash(key_);
     return op;
   }
   void on_credit() override { waiting_ = false; }

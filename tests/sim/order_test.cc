@@ -78,14 +78,14 @@ TEST_CASE("the window is never exceeded, and credit comes back") {
     uint32_t most = 0;
     for (const auto& client : world.clients) {
       client->on_turn = [&, session = &client->session()] {
-        for (uint32_t lane = 0; lane < session->lane_count(); ++lane)
-          most = std::max(most, session->lane(lane).outstanding());
+        for (uint32_t lane = 0; lane < session->lanes().count(); ++lane)
+          most = std::max(most, session->lanes()[lane].outstanding());
       };
     }
     world.run();
     if (most > scenario.layout.window) world.model.fail("more messages outstanding than the window has slots");
     for (const auto& client : world.clients) {
-      if (client->session().outstanding() > 0) world.model.fail("credit is missing at the end");
+      if (client->session().lanes().outstanding() > 0) world.model.fail("credit is missing at the end");
     }
     return outcome(world);
   });
@@ -119,8 +119,9 @@ TEST_CASE("a lane that is not answered does not keep the others from fetching, e
     rpc::ClientSession& session = world.clients[0]->session();
     world.run_until([&] { return session.is_open(); });
     world.partitions[0]->freeze(true);
-    world.run_until([&] { return !session.lane(0).has_credit(); });  // now the client waits for a credit of that lane
-    const auto others_are_served = [&] { return session.outstanding() == session.lane(0).outstanding(); };
+    world.run_until(
+        [&] { return !session.lanes()[0].has_credit(); });  // now the client waits for a credit of that lane
+    const auto others_are_served = [&] { return session.lanes().outstanding() == session.lanes()[0].outstanding(); };
     if (!world.run_until(others_are_served, 1'000'000)) world.model.fail("a lane starves");
     world.partitions[0]->freeze(false);
     world.run();

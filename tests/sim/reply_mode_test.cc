@@ -43,7 +43,7 @@ struct Slow {
   void ops(int count) {
     for (; count > 0; --count) one_op();
   }
-  Mode mode() { return world.clients[0]->session().lane(0).policy().mode(); }
+  Mode mode() { return world.clients[0]->session().lanes()[0].progress().mode; }
   const rpc::LaneCounters& counters() { return world.clients[0]->session().counters().at(0); }
 
   uint64_t pause_ns = 0;

@@ -82,10 +82,10 @@ void SimClient::submit() {
   if (waiting_for_credit_ || !session_.is_open()) return;
   for (uint32_t burst = world_.rng.between(1, world_.scenario.burst); burst > 0 && !is_finished(); --burst) {
     if (draft_ == nullptr) draft_ = world_.model.draw_op();
-    rpc::ClientLane& lane = session_.lane_of(session_.hash(draft_->key));
+    rpc::ClientLane& lane = session_.lanes().of(session_.lanes().hash(draft_->key));
     if (!world_.model.append(*draft_, lane, session_.grant().session_id)) {
       waiting_for_credit_ = true;
-      session_.wait_for_credit(this);
+      session_.credit().wait(this);
       return;
     }
     draft_.reset();
@@ -102,7 +102,7 @@ void SimClient::run_passes() {
   session_.flush();
   while (true) {
     const bool fetched = session_.fetch();
-    const bool resumed = session_.hand_out_credit();
+    const bool resumed = session_.credit().hand_out();
     if (!fetched && !resumed) return;
     session_.flush();
   }
@@ -502,12 +502,12 @@ void World::trace(const std::string& line) const {
 std::string SimClient::describe() {
   std::string line =
       address_ + (blocked_ ? " blocked" : " awake") + (session_.is_open() ? "" : " no session: " + why_lost_);
-  for (uint32_t i = 0; i < session_.lane_count(); ++i) {
-    const rpc::ClientLane& lane = session_.lane(i);
-    line += " [" + std::to_string(lane.outstanding()) + " from " + std::to_string(lane.answered());
-    if (lane.outstanding() > 0) line += " sent at " + std::to_string(lane.oldest_sent_ns());
-    line += ", rings " + std::to_string(lane.counters().rings.get()) + ", wants " +
-            std::to_string(lane.counters().wants.get()) + "]";
+  for (uint32_t i = 0; i < session_.lanes().count(); ++i) {
+    const rpc::ClientLane& lane = session_.lanes()[i];
+    line += " [" + std::to_string(lane.outstanding()) + " from " + std::to_string(lane.progress().answered);
+    if (lane.outstanding() > 0) line += " sent at " + std::to_string(lane.progress().oldest_sent_ns);
+    const rpc::LaneCounters& counters = session_.counters().at(i);
+    line += ", rings " + std::to_string(counters.rings.get()) + ", wants " + std::to_string(counters.wants.get()) + "]";
   }
   return line;
 }

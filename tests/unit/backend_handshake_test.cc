@@ -149,7 +149,7 @@ TEST_CASE("without proof there is no region, and no session of anybody is touche
   GoodClient client(guarded.backend.address, kSecret);
   REQUIRE(client.opens());
   CHECK(guarded.regions() == 1);
-  const uint64_t its_id = client.session().options().worker_id;
+  const uint64_t its_id = client.worker_id();
   const auto attempts = std::to_array<void (*)(Knock&, uint64_t)>({
       [](Knock& knock, uint64_t id) { knock.say(knock.hello(id, 0)); },
       [](Knock& knock, uint64_t id) {

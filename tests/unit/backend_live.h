@@ -158,7 +158,7 @@ inline uint64_t random_id() {
 class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
  public:
   explicit GoodClient(const std::string& address, const base::Secret& secret = {})
-      : epoll_(::epoll_create1(EPOLL_CLOEXEC)), session_(options(address, secret), clock_, *this, transport::connect) {
+      : epoll_(::epoll_create1(EPOLL_CLOEXEC)), session_(options(address, secret, worker_id_), clock_, *this, transport::connect) {
     session_.start();
   }
 
@@ -181,15 +181,16 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
     return !session_.is_open();
   }
   rpc::ClientSession& session() { return session_; }
+  uint64_t worker_id() const { return worker_id_; }
 
   // The result of one op on a key, or on a lane; kTimedOut when none came within five seconds.
   op::Result call(op::Op op, std::optional<uint32_t> lane = {}) {
-    op.hash = session_.hash(op.key);
+    op.hash = session_.lanes().hash(op.key);
     result_ = {};
     result_.code = op::ResultCode::kTimedOut;
     answered_ = false;
     session_.begin_pass();
-    rpc::ClientLane& target = lane ? session_.lane(*lane) : session_.lane_of(op.hash);
+    rpc::ClientLane& target = lane ? session_.lanes()[*lane] : session_.lanes().of(op.hash);
     if (!target.append(op, this)) return result_;
     session_.flush();
     for (const double end = now_seconds() + 5; !answered_ && session_.is_open() && now_seconds() < end;) {
@@ -226,11 +227,11 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
   const std::string& why_not() const { return why_not_; }  // there was no session the last time there was none
 
  private:
-  static rpc::SessionOptions options(const std::string& address, const base::Secret& secret) {
+  static rpc::SessionOptions options(const std::string& address, const base::Secret& secret, uint64_t worker_id) {
     rpc::SessionOptions options;
     options.address = address;
     options.secret = secret;
-    options.worker_id = random_id();
+    options.worker_id = worker_id;
     return options;
   }
   void watch(int fd, uint32_t events) {
@@ -242,7 +243,8 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
   void wait(int timeout_ms) {
     epoll_event event{};
     if (::epoll_wait(epoll_.get(), &event, 1, timeout_ms) == 1) {
-      if (session_.state() != rpc::ClientSession::State::kWaiting && event.data.fd == session_.control_fd()) {
+      if (session_.state() != rpc::ClientSession::State::kWaiting &&
+          event.data.fd == session_.endpoint().control_fd()) {
         session_.on_control_ready();
       } else if (session_.is_open()) {
         session_.on_data_ready();
@@ -250,8 +252,8 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
     }
     session_.tick();
   }
-  void on_session_connecting(rpc::ClientSession& session) override { watch(session.control_fd(), EPOLLIN); }
-  void on_session_open(rpc::ClientSession& session) override { watch(session.data_fd(), EPOLLIN | EPOLLET); }
+  void on_session_connecting(rpc::ClientSession& session) override { watch(session.endpoint().control_fd(), EPOLLIN); }
+  void on_session_open(rpc::ClientSession& session) override { watch(session.endpoint().data_fd(), EPOLLIN | EPOLLET); }
   void on_session_lost(rpc::ClientSession&, const std::string& why, bool was_open) override {
     lost_ += was_open ? 1 : 0;
     why_not_ = why;
@@ -265,6 +267,7 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
 
   base::SystemClock clock_;
   base::UniqueFd epoll_;
+  const uint64_t worker_id_ = random_id();
   rpc::ClientSession session_;
   op::Result result_;
   std::string value_;

@@ -50,10 +50,10 @@ struct TestPool final : rpc::SessionObserver {
   FakeClientEndpoint& endpoint(size_t backend) { return *connected.at(names[backend].name); }
   // Each backend hashes with a seed of its own.
   void open(size_t backend) {
-    if (session(backend).generation() == 0) {
+    if (session(backend).lanes().generation() == 0) {
       session(backend).start();
     } else {
-      clock.advance_ns(session(backend).options().backoff_max_ns);
+      clock.advance_ns(rpc::SessionOptions().backoff_max_ns);
       session(backend).tick();
     }
     endpoint(backend).frames_in.push_back(encode(wire::Grant{.session_id = 1,
@@ -200,7 +200,7 @@ TEST_CASE("a key goes to the backend that ketama says, hashed with that backend'
     const std::string key = std::to_string(i);
     const Route target = pool.router.route(key);
     REQUIRE(target.session == &pool.session(ring.server_of(key)));
-    CHECK(target.hash == target.session->hash(key));
+    CHECK(target.hash == target.session->lanes().hash(key));
     seen.insert(target.session);
   }
   CHECK(seen.size() == 3);

@@ -12,8 +12,14 @@ constexpr wire::RegionLayout kLayout{.lanes = 3, .window = 4, .request_slot_size
 struct Fixture {
   explicit Fixture(bool local = false, const FetchOptions& fetch = {})
       : endpoint(kLayout, local),
-        lane(kLane, kLayout, {.nonce = kNonce, .heads_only = false}, fetch, endpoint, SessionTimes{now_ns, taken_ns},
-             counters, durations) {}
+        lane(kLane,
+             {.layout = kLayout,
+              .seal = {.nonce = kNonce, .heads_only = false},
+              .fetch = fetch,
+              .endpoint = endpoint,
+              .times = {now_ns, taken_ns},
+              .durations = durations},
+             counters) {}
 
   // Appends gets and sends them in one message.
   void send(int ops = 1) {
@@ -239,10 +245,10 @@ TEST_CASE("a body longer than the first read is completed by one read of exactly
   const auto second = f.endpoint.reads[1];
   CHECK(second.offset == first.offset + first.length);
   CHECK(first.length + second.length == sizeof(wire::ResponseHeader) + 8 + 1000);
-  CHECK(f.lane.reads_in_flight() == 1);
+  CHECK(f.lane.progress().reads_in_flight == 1);
   CHECK(f.lane.on_fetched(second.tag));
   CHECK(f.listener.values.size() == 1);
-  CHECK(f.lane.reads_in_flight() == 0);
+  CHECK(f.lane.progress().reads_in_flight == 0);
 }
 
 TEST_CASE("no more reads are staged than allowed, oldest first, one for each message") {
@@ -402,10 +408,10 @@ TEST_CASE("a push before its turn is fetched, and reads that were under way do n
 
 TEST_CASE("in reply mode want goes out with the request") {
   Fixture f;
-  while (f.lane.policy().mode() == FetchPolicy::Mode::kFetch) {
+  while (f.lane.progress().mode == FetchPolicy::Mode::kFetch) {
     f.send();
     for (int i = 0; i < 6; ++i) CHECK(f.fetch());
-    f.answer(f.lane.answered());
+    f.answer(f.lane.progress().answered);
     CHECK(f.fetch());
   }
   f.endpoint.writes.clear();
@@ -424,7 +430,7 @@ TEST_CASE("a lane set to server reply asks with its first request; one set to fe
   for (int message = 0; message < 5; ++message) {
     fetch.send();
     for (int i = 0; i < 20; ++i) CHECK(fetch.fetch());
-    fetch.answer(fetch.lane.answered());
+    fetch.answer(fetch.lane.progress().answered);
     CHECK(fetch.fetch());
   }
   fetch.send();
@@ -435,10 +441,10 @@ TEST_CASE("a lane set to server reply asks with its first request; one set to fe
 
 TEST_CASE("in reply mode a lane that will be pushed to is not read again, unless a push could not be used") {
   Fixture f;
-  while (f.lane.policy().mode() == FetchPolicy::Mode::kFetch) {
+  while (f.lane.progress().mode == FetchPolicy::Mode::kFetch) {
     f.send();
     for (int i = 0; i < 6; ++i) CHECK(f.fetch());
-    f.answer(f.lane.answered());
+    f.answer(f.lane.progress().answered);
     CHECK(f.fetch());
   }
   f.send();
@@ -446,7 +452,7 @@ TEST_CASE("in reply mode a lane that will be pushed to is not read again, unless
   CHECK(f.lane.on_fetched(std::exchange(f.endpoint.reads, {})[0].tag));
   CHECK(f.lane.will_be_delivered());
   CHECK(f.lane.stage_fetches(16) == 0);
-  const uint64_t seq = f.lane.answered();
+  const uint64_t seq = f.lane.progress().answered;
   f.answer(seq);
   const size_t answered = f.listener.values.size();
   const std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, seq);
@@ -538,8 +544,9 @@ TEST_CASE("switches of the mode are counted each way, and the mode is what it is
     for (; count > 0; --count) {
       f.send();
       if (in_vain) CHECK(f.fetch());
-      f.answer(f.lane.answered(), std::string(700, 'v'));
-      const std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, f.lane.answered());
+      f.answer(f.lane.progress().answered, std::string(700, 'v'));
+      const std::byte* slot =
+          f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, f.lane.progress().answered);
       CHECK(f.lane.on_delivered({slot, kLayout.response_slot_size}));
     }
   };

@@ -150,10 +150,10 @@ TEST_CASE("what somebody has appended and nobody flushed is sent before the work
     is_local = local;
     f.open();
     Listener listener;
-    REQUIRE(f.session.lane_of(0).append(get_of("k"), &listener));
-    CHECK(f.session.outstanding() == 0);
+    REQUIRE(f.session.lanes().of(0).append(get_of("k"), &listener));
+    CHECK(f.session.lanes().outstanding() == 0);
     f.session.prepare_sleep();
-    CHECK(f.session.outstanding() == 1);
+    CHECK(f.session.lanes().outstanding() == 1);
     f.lose();
   }
 }
@@ -180,8 +180,8 @@ TEST_CASE("hello, grant, ready: the session is open") {
   CHECK(hello.window == 4);
   f.grant();
   CHECK(f.events == "co");
-  CHECK(f.session.lane_count() == 2);
-  CHECK(f.session.generation() == 1);
+  CHECK(f.session.lanes().count() == 2);
+  CHECK(f.session.lanes().generation() == 1);
   wire::FrameType type{};
   std::string error;
   REQUIRE(decode_prefix(connected->frames_out.at(1), type, error));
@@ -384,17 +384,17 @@ TEST_CASE("an open session whose peer goes answers everything in flight once, an
   Fixture f;
   f.open();
   Listener listener;
-  REQUIRE(f.session.lane(0).append(get_of("sent"), &listener));
+  REQUIRE(f.session.lanes()[0].append(get_of("sent"), &listener));
   f.session.flush();
-  REQUIRE(f.session.lane(1).append(get_of("open"), &listener));
+  REQUIRE(f.session.lanes()[1].append(get_of("open"), &listener));
   connected->peer_gone = true;
   f.session.on_control_ready();
   CHECK(f.events == "coL");
   CHECK(listener.codes == std::vector<op::ResultCode>(2, op::ResultCode::kSessionLost));
-  CHECK(f.session.outstanding() == 0);
+  CHECK(f.session.lanes().outstanding() == 0);
   f.pass_time(f.options.backoff_min_ns);
   f.grant();
-  CHECK(f.session.generation() == 2);
+  CHECK(f.session.lanes().generation() == 2);
   CHECK(f.events == "coLco");
 }
 
@@ -402,11 +402,11 @@ TEST_CASE("what a peer has answered before it went is answered, where its memory
   Fixture f;
   f.open();
   Listener listener;
-  REQUIRE(f.session.lane(1).append(get_of("answered"), &listener));
+  REQUIRE(f.session.lanes()[1].append(get_of("answered"), &listener));
   f.session.flush();
   const std::vector<op::Result> results{hit("value")};
   put_response(connected->responses.data(), kLayout, 1, 1, results);
-  CHECK(f.session.lane(1).stage_fetches(1) == 1);
+  CHECK(f.session.lanes()[1].stage_fetches(1) == 1);
   connected->events.push_back(
       {.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
   f.lose();
@@ -421,7 +421,7 @@ TEST_CASE("what a lane counted stays when its session is lost, and the next sess
   REQUIRE(counters.lane_count() == 2);
   const LaneCounters* lane = &counters.at(1);
   Listener listener;
-  REQUIRE(f.session.lane(1).append(get_of("sent"), &listener));
+  REQUIRE(f.session.lanes()[1].append(get_of("sent"), &listener));
   f.session.flush();
   f.session.close();
   CHECK(counters.lane_count() == 2);
@@ -432,7 +432,7 @@ TEST_CASE("what a lane counted stays when its session is lost, and the next sess
   REQUIRE(f.session.is_open());
   CHECK(&counters.at(1) == lane);
   CHECK(static_cast<LaneMode>(lane->mode.get()) == LaneMode::kFetch);
-  REQUIRE(f.session.lane(1).append(get_of("sent"), &listener));
+  REQUIRE(f.session.lanes()[1].append(get_of("sent"), &listener));
   f.session.flush();
   CHECK(lane->messages.get() == 2);
   CHECK(counters.at(0).messages.get() == 0);
@@ -443,13 +443,13 @@ TEST_CASE("wake-ups are counted by the session, their results by the lane that w
   Fixture f;
   f.open();
   Listener listener;
-  REQUIRE(f.session.lane(1).append(get_of("key"), &listener));
+  REQUIRE(f.session.lanes()[1].append(get_of("key"), &listener));
   f.session.flush();
-  f.session.lane(1).stage_want();
+  f.session.lanes()[1].stage_want();
   f.session.on_data_ready();
   const std::vector<op::Result> results{hit("value")};
   put_response(connected->responses.data(), kLayout, 1, 1, results);
-  CHECK(f.session.lane(1).stage_fetches(1) == 1);
+  CHECK(f.session.lanes()[1].stage_fetches(1) == 1);
   connected->events.push_back(
       {.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
   CHECK(f.session.fetch());
@@ -463,7 +463,7 @@ TEST_CASE("an unanswered op times out; a lane that stays stuck ends the session"
   f.open();
   Listener listener;
   f.session.begin_pass();
-  REQUIRE(f.session.lane(0).append(get_of("key"), &listener));
+  REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
   f.session.flush();
   CHECK(f.session.needs_tick());
   f.pass_time(f.options.op_timeout_ns);
@@ -491,25 +491,25 @@ TEST_CASE(
   Listener listener;
   for (uint32_t i = 0; i < kLayout.window; ++i) {
     for (uint32_t lane = 0; lane < kLayout.lanes; ++lane)
-      REQUIRE(f.session.lane(lane).append(get_of("key"), &listener));
+      REQUIRE(f.session.lanes()[lane].append(get_of("key"), &listener));
     f.session.flush();
   }
-  f.session.wait_for_credit(&a);
-  f.session.wait_for_credit(&b);
-  f.session.stop_waiting(&a);
-  f.session.wait_for_credit(&c);
-  CHECK(!f.session.hand_out_credit());
+  f.session.credit().wait(&a);
+  f.session.credit().wait(&b);
+  f.session.credit().stop_waiting(&a);
+  f.session.credit().wait(&c);
+  CHECK(!f.session.credit().hand_out());
   const std::vector<op::Result> results{hit("value")};
   put_response(connected->responses.data(), kLayout, 0, 1, results);
-  CHECK(f.session.lane(0).stage_fetches(1) == 1);
+  CHECK(f.session.lanes()[0].stage_fetches(1) == 1);
   connected->events.push_back(
       {.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
   CHECK(f.session.fetch());
-  CHECK(f.session.hand_out_credit());
+  CHECK(f.session.credit().hand_out());
   CHECK(order == "bc");
-  f.session.wait_for_credit(&a);
+  f.session.credit().wait(&a);
   f.session.close();
-  CHECK(f.session.hand_out_credit());
+  CHECK(f.session.credit().hand_out());
   CHECK(order == "bca");
 }
 
@@ -518,7 +518,7 @@ TEST_CASE("the log says whether the connection broke or the peer sent nonsense")
     Fixture f;
     f.open();
     Listener listener;
-    REQUIRE(f.session.lane(0).append(get_of("key"), &listener));
+    REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
     f.session.flush();
     happen(f);
     CHECK(f.session.fetch());
@@ -530,7 +530,7 @@ TEST_CASE("the log says whether the connection broke or the peer sent nonsense")
       [](Fixture& f) {
         const std::vector<op::Result> results{hit("one"), hit("too many")};
         put_response(connected->responses.data(), kLayout, 0, 1, results);
-        CHECK(f.session.lane(0).stage_fetches(1) == 1);
+        CHECK(f.session.lanes()[0].stage_fetches(1) == 1);
         connected->events.push_back(
             {.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = connected->reads[0].tag, .bytes = {}});
       },
@@ -566,7 +566,7 @@ TEST_CASE("over ordered memory heads are sealed, where the backend agrees; elsew
     REQUIRE(f.session.is_open());
     Listener listener;
     f.session.begin_pass();
-    REQUIRE(f.session.lane(0).append(get_of("key"), &listener));
+    REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
     f.session.flush();
     const auto& write = connected->writes.at(0);
     const std::byte* const slot = connected->requests.data() + write.offset;
@@ -582,7 +582,7 @@ namespace {
 
 // One get whose answer takes so long, waited for as a worker does. Whether the worker was ever told to go on polling.
 bool polls_for_answer(Fixture& f, uint64_t takes_ns) {
-  ClientLane& lane = f.session.lane(0);
+  ClientLane& lane = f.session.lanes()[0];
   Listener listener;
   f.session.begin_pass();
   const uint64_t seq = ++f.gets_sent;

@@ -58,7 +58,7 @@ Status Crowd::wait_until_open(size_t first, double patience_s, const GoesOn& goe
       all_open &= session.is_open();
       // A descriptor of -1 keeps its place and is not looked at.
       const bool listens = session.state() == ClientSession::State::kHandshaking;
-      ready.push_back({listens ? session.control_fd() : -1, POLLIN, 0});
+      ready.push_back({listens ? session.endpoint().control_fd() : -1, POLLIN, 0});
     }
     if (all_open) return Status::ok();
     if (!lost_) return lost_;

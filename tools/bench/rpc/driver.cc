@@ -55,7 +55,7 @@ Driver::Driver(Items& items, uint32_t ops_per_message, const base::Clock& clock)
 Driver::~Driver() = default;
 
 void Driver::begin(ClientSession& session) {
-  while (judges_.size() < session.lane_count()) judges_.push_back(std::make_unique<Judge>(items_, counts_));
+  while (judges_.size() < session.lanes().count()) judges_.push_back(std::make_unique<Judge>(items_, counts_));
 }
 
 Status Driver::run(ClientSession& session, uint64_t until_ns, const std::atomic<bool>& stop) {
@@ -84,7 +84,7 @@ Status Driver::pump(ClientSession& session, const std::atomic<bool>& stop, More 
   uint64_t before_ns = clock_.now_ns();
   uint64_t ticked_ns = before_ns;
   bool was_vain = false;
-  for (bool sends = true; session.is_open() && (sends || session.outstanding() > 0);) {
+  for (bool sends = true; session.is_open() && (sends || session.lanes().outstanding() > 0);) {
     const uint64_t now_ns = clock_.now_ns();
     if (was_vain) counts_.waited_ns += std::min(now_ns - before_ns, kLongestPassNs);
     before_ns = now_ns;
@@ -125,7 +125,8 @@ bool Driver::send_fill(ClientSession& session) {
 
 // Who judges its answer; null: no credit.
 Driver::Judge* Driver::append(ClientSession& session, const op::Op& op) {
-  rpc::ClientLane& lane = session.lane_count() == 1 ? session.lane(0) : session.lane_of(session.hash(op.key));
+  rpc::ClientLane& lane =
+      session.lanes().count() == 1 ? session.lanes()[0] : session.lanes().of(session.lanes().hash(op.key));
   Judge* const judge = judges_[lane.number()].get();
   if (!lane.append(op, judge)) return nullptr;
   if (ops_per_message_ != 0 && ++judge->in_open_message >= ops_per_message_) {

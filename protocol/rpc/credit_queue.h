@@ -1,0 +1,67 @@
+// Who waits to append to a session again: for credit, or for what else is used in turns (a pin, room for an upload).
+// First come, first served.
+//
+//   append() refused ─▶ wait() ─▶ … announce() ─▶ the session's next pass: hand_out() ─ on_credit() ─▶ append() again
+//
+// Owned by the session. Thread: the worker's.
+#pragma once
+
+#include <deque>
+
+#include "base/check.h"
+#include "rpc/lanes.h"
+
+namespace egret::rpc {
+
+// Somebody whose append() was refused for want of credit and who wants to be called when there may be some.
+class CreditWaiter {
+ public:
+  virtual void on_credit() = 0;
+
+ protected:
+  ~CreditWaiter() = default;
+};
+
+class CreditQueue {
+ public:
+  explicit CreditQueue(const Lanes& lanes) : lanes_(lanes) {}
+
+  // Calls back once: in the next pass in which there is credit again, or when the session is lost.
+  void wait(CreditWaiter* waiter) { waiters_.push_back(waiter); }
+  void stop_waiting(const CreditWaiter* waiter) {
+    EGRET_ASSERT_OWNER(owner_);
+    std::erase(waiters_, waiter);
+  }
+  bool empty() const { return waiters_.empty(); }
+
+  // Credit, or something else that somebody waits for, has become free.
+  void announce() { is_announced_ = true; }
+  // hand_out() has somebody to call.
+  bool is_due() const { return is_announced_ && !empty(); }
+  // Calls those who wait, if something was announced. Returns whether anybody waited.
+  bool hand_out();
+
+ private:
+  base::OwnerThread owner_;
+  const Lanes& lanes_;
+  std::deque<CreditWaiter*> waiters_;
+  bool is_announced_ = false;
+};
+
+// A waiter that is refused again goes to the end of the queue. When all credit is used up, nobody else is called; when
+// the session is lost, everybody is.
+inline bool CreditQueue::hand_out() {
+  EGRET_ASSERT_OWNER(owner_);
+  if (!is_announced_) return false;
+  is_announced_ = false;
+  size_t waiting = waiters_.size();
+  const bool any = waiting > 0;
+  while (waiting-- > 0 && !waiters_.empty() && (lanes_.count() == 0 || lanes_.has_credit())) {
+    CreditWaiter* waiter = waiters_.front();
+    waiters_.pop_front();
+    waiter->on_credit();
+  }
+  return any;
+}
+
+}  // namespace egret::rpc

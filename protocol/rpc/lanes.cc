@@ -1,0 +1,72 @@
+#include "rpc/lanes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "op/hash.h"
+
+namespace egret::rpc {
+
+void Lanes::open(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
+                 SessionCounters& counters) {
+  const LaneContext context{.layout = grant.layout,
+                            .seal = {grant.nonce, (grant.features & wire::kOrderedMemory) != 0},
+                            .fetch = fetch,
+                            .endpoint = endpoint,
+                            .times = times_,
+                            .durations = counters.duration};
+  lanes_.clear();
+  for (uint32_t i = 0; i < grant.layout.lanes; ++i)
+    lanes_.push_back(std::make_unique<ClientLane>(i, context, counters.lane(i)));
+  shared_.assign(grant.layout.lanes, {.uploads = UploadRoom(grant.item_size_max)});
+  hash_seed_ = grant.hash_seed;
+  ++generation_;
+}
+
+void Lanes::close() {
+  const auto lost = std::exchange(lanes_, {});
+  shared_.clear();
+  for (const auto& lane : lost) lane->fail_all();
+}
+
+uint64_t Lanes::hash(std::string_view key) const {
+  return op::hash_key(key, hash_seed_);
+}
+
+ClientLane& Lanes::of(uint64_t hash) {
+  EGRET_ASSERT_OWNER(owner_);
+  EGRET_DCHECK(!lanes_.empty());
+  return *lanes_[op::partition_of(hash, count())];
+}
+
+UploadRoom& Lanes::uploads(uint64_t hash) {
+  return shared_[op::partition_of(hash, count())].uploads;
+}
+
+PinTurn& Lanes::pin_turn(uint64_t hash) {
+  return shared_[op::partition_of(hash, count())].pin_turn;
+}
+
+bool Lanes::has_open() const {
+  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->progress().open_ops > 0; });
+}
+
+bool Lanes::has_credit() const {
+  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->has_credit(); });
+}
+
+uint32_t Lanes::outstanding() const {
+  uint32_t count = 0;
+  for (const auto& lane : lanes_) count += lane->outstanding();
+  return count;
+}
+
+bool Lanes::is_upload_waiting() const {
+  return std::ranges::any_of(shared_, [](const Shared& each) { return each.uploads.is_anybody_waiting(); });
+}
+
+void Lanes::make_room_for_uploads() {
+  for (Shared& each : shared_) each.uploads.make_room(times_.now_ns);
+}
+
+}  // namespace egret::rpc

@@ -1,0 +1,70 @@
+// The lanes of one session: what those who send ops need of it.
+//
+//   key ─ hash() ─▶ of(hash) ─▶ ClientLane::append
+//                   uploads(hash), pin_turn(hash): what the senders of one lane share
+//
+// Owned by the session, which opens them with each grant and closes them when it is lost; between the two there are
+// none. Thread: the worker's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "rpc/client_lane.h"
+#include "rpc/pin_turn.h"
+#include "rpc/upload_room.h"
+#include "wire/handshake.h"
+
+namespace egret::rpc {
+
+class Lanes {
+ public:
+  explicit Lanes(const SessionTimes& times) : times_(times) {}
+
+  // --- the session's part
+  // Opens as many as were granted. `endpoint` and `counters` outlive them.
+  void open(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
+            SessionCounters& counters);
+  // Closes them and tells every waiter kSessionLost. Waiters may ask for lanes in the call: there are none any more.
+  void close();
+  auto begin() const { return lanes_.begin(); }
+  auto end() const { return lanes_.end(); }
+
+  // --- the senders' part; open only, but for count(), generation() and the sums over all lanes
+  uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
+  // Grows with every session opened: what was begun in another generation is gone.
+  uint64_t generation() const { return generation_; }
+  uint64_t hash(std::string_view key) const;
+  ClientLane& of(uint64_t hash);
+  ClientLane& operator[](size_t number) { return *lanes_[number]; }
+  UploadRoom& uploads(uint64_t hash);
+  PinTurn& pin_turn(uint64_t hash);
+  // When this pass began, by the session's clock.
+  uint64_t pass_ns() const { return times_.now_ns; }
+
+  // Ops were appended that the session has not sent yet.
+  bool has_open() const;
+  bool has_credit() const;
+  uint32_t outstanding() const;
+  bool is_upload_waiting() const;
+  // Gives the room of slow uploads to those who wait for it.
+  void make_room_for_uploads();
+
+ private:
+  struct Shared {
+    UploadRoom uploads;
+    PinTurn pin_turn = {};
+  };
+
+  base::OwnerThread owner_;
+  const SessionTimes times_;
+  std::vector<std::unique_ptr<ClientLane>> lanes_;
+  std::vector<Shared> shared_;  // by lane
+  uint64_t hash_seed_ = 0;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace egret::rpc
