@@ -63,15 +63,12 @@ inline bool same_bytes(const char* at, std::string_view wanted) {
   return word(at + last) == word(wanted.data() + last);
 }
 
-class Item {
+// The head, which every record has, dead or alive.
+class LogRecord {
  public:
   static constexpr size_t kHead = 16;
   static constexpr uint64_t kMaxVersion = (uint64_t{1} << 56) - 1;
 
-  static size_t options_size(Bits bits) {
-    static_assert(kHasExptime == 1 && kHasFlags == 2 && kHasCas == 4);
-    return (bits & kHasExptime) * 4u + (bits & kHasFlags) * 2u + (bits & kHasCas) * 2u;
-  }
   static uint32_t units_for(size_t key_length, Bits bits, uint64_t inline_length) {
     return static_cast<uint32_t>((kHead + options_size(bits) + key_length + inline_length + kUnit - 1) / kUnit);
   }
@@ -105,6 +102,26 @@ class Item {
     if (!has(kFetched)) set_bits(kFetched);
   }
 
+ protected:
+  // Bytes of the optional fields that `bits` promise.
+  static size_t options_size(Bits bits) {
+    static_assert(kHasExptime == 1 && kHasFlags == 2 && kHasCas == 4);
+    return (bits & kHasExptime) * 4u + (bits & kHasFlags) * 2u + (bits & kHasCas) * 2u;
+  }
+
+ private:
+  static constexpr uint32_t kLengthBits = 20;
+  static constexpr uint32_t kLengthMask = (1u << kLengthBits) - 1;
+
+  uint64_t head_;         // version << 8 | key length; of a dead one: units << 8
+  uint32_t last_access_;  // seconds since the epoch
+  uint32_t body_;         // bits << 20 | inline length
+};
+static_assert(sizeof(LogRecord) == LogRecord::kHead && alignof(LogRecord) == kUnit);
+
+// A record that is alive: what lies behind its head.
+class Item : public LogRecord {
+ public:
   uint32_t exptime() const { return has(kHasExptime) ? load<uint32_t>(options()) : 0; }
   void set_exptime(uint32_t second) { store(options(), second); }
   uint32_t client_flags() const { return has(kHasFlags) ? load<uint32_t>(options() + flags_at()) : 0; }
@@ -120,19 +137,13 @@ class Item {
     store(options() + cas_at(), *cas);
   }
 
-  bool has_key(std::string_view wanted) const {
-    return key_length() == wanted.size() && same_bytes(key_data(), wanted);
-  }
-  std::string_view key() const { return {key_data(), key_length()}; }
-  const char* key_data() const { return options() + options_size(bits()); }
+  bool has_key(std::string_view wanted) const { return key_length() == wanted.size() && same_bytes(key_at(), wanted); }
+  std::string_view key() const { return {key_at(), key_length()}; }
   char* key_data() { return options() + options_size(bits()); }
   char* inline_data() { return key_data() + key_length(); }
-  std::string_view inline_bytes() const { return {key_data() + key_length(), inline_length()}; }
+  std::string_view inline_bytes() const { return {key_at() + key_length(), inline_length()}; }
 
  private:
-  static constexpr uint32_t kLengthBits = 20;
-  static constexpr uint32_t kLengthMask = (1u << kLengthBits) - 1;
-
   template <typename T>
   static T load(const char* from) {
     T value{};
@@ -145,12 +156,9 @@ class Item {
   }
   char* options() { return reinterpret_cast<char*>(this + 1); }
   const char* options() const { return reinterpret_cast<const char*>(this + 1); }
+  const char* key_at() const { return options() + options_size(bits()); }
   size_t flags_at() const { return has(kHasExptime) ? 4 : 0; }
   size_t cas_at() const { return flags_at() + (has(kHasFlags) ? 4 : 0); }
-
-  uint64_t head_;         // version << 8 | key length; of a dead one: units << 8
-  uint32_t last_access_;  // seconds since the epoch
-  uint32_t body_;         // bits << 20 | inline length
 };
 static_assert(sizeof(Item) == Item::kHead && alignof(Item) == kUnit);
 

@@ -158,7 +158,8 @@ inline uint64_t random_id() {
 class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
  public:
   explicit GoodClient(const std::string& address, const base::Secret& secret = {})
-      : epoll_(::epoll_create1(EPOLL_CLOEXEC)), session_(options(address, secret, worker_id_), clock_, *this, transport::connect) {
+      : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+        session_(options(address, secret, worker_id_), clock_, *this, transport::connect) {
     session_.start();
   }
 

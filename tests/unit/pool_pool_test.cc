@@ -73,7 +73,7 @@ struct TestPool final : rpc::SessionObserver {
     endpoint(backend).peer_gone = true;
     session(backend).on_control_ready();
     REQUIRE(!session(backend).is_open());
-    session(backend).hand_out_credit();
+    session(backend).credit().hand_out();
   }
   // Sends what is appended; says which lanes' messages number `seq` have gone out.
   std::set<uint32_t> sent(size_t backend, uint64_t seq = 1) {
@@ -102,7 +102,7 @@ struct TestPool final : rpc::SessionObserver {
       endpoint(backend).events.push_back(fetched);
     }
     session(backend).fetch();
-    session(backend).hand_out_credit();
+    session(backend).credit().hand_out();
   }
   // A page of statistics that are `rows_in_all` rows long from its beginning on.
   void answer_page(size_t backend, uint32_t lane, uint64_t seq, std::string_view page, size_t rows_in_all) {
@@ -298,7 +298,7 @@ TEST_CASE("a backend without credit is waited for, and holds the others up for n
     rpc::Listener listener;
     const std::string key(200, 'k');
     for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
-      while (pool.session(0).lane(lane).append(rpc::get_of(key), &listener)) continue;
+      while (pool.session(0).lanes()[lane].append(rpc::get_of(key), &listener)) continue;
     }
     Asker asker;
     asker.ask(pool, op::OpCode::kFlush);
@@ -334,14 +334,14 @@ TEST_CASE("a session that was renewed before the op went out is not asked in the
   rpc::Listener listener;
   const std::string key(200, 'k');
   for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
-    while (pool.session(0).lane(lane).append(rpc::get_of(key), &listener)) continue;
+    while (pool.session(0).lanes()[lane].append(rpc::get_of(key), &listener)) continue;
   }
   Asker asker;
   asker.ask(pool, op::OpCode::kFlush);
   pool.endpoint(0).peer_gone = true;
   pool.session(0).on_control_ready();
   pool.open(0);
-  pool.session(0).hand_out_credit();
+  pool.session(0).credit().hand_out();
   CHECK(asker.told == 1);
   CHECK(asker.failure == ResultCode::kSessionLost);
   CHECK(pool.sent(0).empty());
