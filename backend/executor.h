@@ -70,6 +70,7 @@ class Executor final : public rpc::OpHandler {
   struct Upload;
   struct LaneState;
 
+  op::Result perform(size_t index);
   LaneState& lane_state(rpc::LaneId lane);
   op::Result get(const op::Op& op, size_t index);
   op::Result chunk(const op::Op& op, size_t index);

@@ -102,6 +102,7 @@ op::RecordHead Items::record_of(const Item& of) const {
 void Items::note_long_step() {
   EGRET_DCHECK(work.is_within_limit());
   const uint64_t ns = work.ns();
+  long_work_ns += ns;
   ++counters[ns <= 4'000    ? StatId::kStepsUnder4us
              : ns <= 16'000 ? StatId::kStepsUnder16us
              : ns <= 64'000 ? StatId::kStepsUnder64us

@@ -71,6 +71,7 @@ struct Items {
   Log log;
   Counters counters;
   StepWork work;
+  uint64_t long_work_ns = 0;  // of all steps that took more than 1 us (work.h)
   std::vector<PinEntry> pins;
 
   const uint64_t cas_stride;

@@ -140,6 +140,9 @@ class Store {
   // not within memory().least_limit .. most_limit.
   op::ResultCode set_memory_limit(uint64_t bytes);
 
+  // The work, in nanoseconds as work.h counts them, of all steps so far that took more than 1 us.
+  uint64_t long_work_ns() const { return items_.long_work_ns; }
+
   // The checker (check.cc): every item is reachable and filed under its own hash and tag, records tile their pages,
   // what large values hold is what is taken, accounting is exact, used <= limit. Reads everything. Says why not.
   bool check_invariants(std::string* why);

@@ -155,7 +155,9 @@ struct Result {
   // records are lost
   uint64_t number = 0;
   // Of a hit, ttl of a kNumber too; with kWantMeta, else 0: a classic get is neither told of a token nor takes it.
-  uint8_t marks = 0;         // ResultMarks
+  uint8_t marks = 0;  // ResultMarks
+  // Never on the wire: units of work that the op took beyond the one that every op counts (rpc/slot_poller.h).
+  uint16_t work = 0;
   uint32_t last_access = 0;  // seconds ago
   int64_t ttl = 0;           // seconds left; -1: for ever
   std::string_view value;    // hit; stats: rows (op/stats.h); iterate: records (op/records.h)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/cpu.h"
 #include "base/slot_copy.h"
@@ -23,6 +24,7 @@ constexpr size_t kWriteAhead = 4 * 64;
 // When a value is truncated so that later results fit, send this many bytes of it.
 constexpr size_t kTruncatedValue = 4096;
 constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
+constexpr size_t kBytesPerWork = 1024;  // of results
 }  // namespace
 
 // A lane on the server. Awake: in awake_, polled. Asleep: says so in the response slot of `expected`; not polled until
@@ -34,6 +36,11 @@ struct SlotPoller::Lane {
   uint64_t expected = 1;
   uint64_t last_progress_ns = 0;
   uint64_t torn_since_ns = 0;  // 0: the slot is not torn
+  // Of the message `expected`, if the lane is in behind_. Its request is read and checked anew in each round: all that
+  // is believed of it is what has been executed and where the results end.
+  uint32_t executed_ops = 0;
+  size_t results_end = sizeof(ResponseHeader);  // offset in the response slot
+  uint64_t begun_ns = 0;
 
   const std::byte* request_slot() const {
     return binding.endpoint->request_memory() + binding.layout.request_offset(binding.lane, expected);
@@ -50,7 +57,14 @@ struct SlotPoller::Message {
   std::byte* limit = nullptr;     // its end
   std::byte* end = nullptr;       // of the results written so far
   size_t response_offset = 0;
+  uint32_t executed = 0;        // ops
+  size_t end_offset = 0;        // in the response slot, of the results that earlier rounds have written
+  size_t first_of_lane = 0;     // index of this round's first message of the same lane, which counts the lane's work
+  uint32_t lane_work = 0;       // units, in the first message of its lane alone
+  uint64_t begun_ns = 0;        // when its first op was taken up
   std::vector<std::byte> copy;  // of the request
+
+  bool is_finished() const { return executed == request.op_count; }
 };
 
 SlotPoller::SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay)
@@ -78,6 +92,7 @@ LaneId SlotPoller::attach(const LaneBinding& binding) {
   attached_.insert(std::ranges::upper_bound(attached_, binding.session_id, {}, &Attached::session_id),
                    {binding.session_id, id});
   awake_.reserve(lanes_.size());
+  behind_.reserve(lanes_.size());
   broken_sessions_.reserve(lanes_.size());
   wake(id);
   return id;
@@ -89,6 +104,7 @@ void SlotPoller::detach(uint64_t session_id) {
   for (const Attached& gone : all_gone) {
     const auto at = std::ranges::find(awake_, gone.id, &Awake::id);
     if (at != awake_.end()) remove_awake(static_cast<size_t>(at - awake_.begin()));
+    std::erase(behind_, gone.id);
     handler_.lane_dropped(gone.id);
     lanes_[gone.id].reset();
   }
@@ -103,26 +119,64 @@ std::span<const SlotPoller::Attached> SlotPoller::lanes_of(uint64_t session_id) 
 
 size_t SlotPoller::poll() {
   EGRET_ASSERT_OWNER(owner_);
+  const bool is_one_behind = !behind_.empty();  // since an earlier round: whoever falls behind in this one waits
+  message_count_ = 0;
+  op_count_ = 0;
   gather();
-  if (message_count_ == 0) return 0;
+  const size_t first_count = message_count_;
+  if (first_count > 0) serve_round();
+  if (!is_one_behind) return first_count;
+  serve_behind();
+  return first_count + message_count_;
+}
+
+void SlotPoller::serve_round() {
   execute_batches();
+  put_off_rest();
   publish();
   push();
-  return message_count_;
+}
+
+// A round of its own for the lane that has waited longest since its messages took more than their share.
+void SlotPoller::serve_behind() {
+  const LaneId id = behind_.front();
+  behind_.erase(behind_.begin());
+  message_count_ = 0;
+  op_count_ = 0;
+  Awake* const awake = find_awake(id);
+  EGRET_DCHECK(awake != nullptr && awake->is_behind);
+  const uint64_t now_ns = clock_.now_ns();
+  handler_.begin_round();
+  if (observe_word(awake->request) == awake->expected) {
+    take_messages(*awake, now_ns);
+  } else {
+    note_torn(*lanes_[id], now_ns);
+  }
+  if (lanes_[id]->state == Lane::State::kBroken) {
+    remove_awake(static_cast<size_t>(awake - awake_.data()));
+  } else if (message_count_ == 0) {
+    behind_.push_back(id);  // torn: its peer writes to a request that we have begun to execute
+  } else {
+    awake->is_behind = false;  // put_off() says if it still is
+  }
+  if (message_count_ > 0) serve_round();
+}
+
+SlotPoller::Awake* SlotPoller::find_awake(LaneId id) {
+  const auto at = std::ranges::find(awake_, id, &Awake::id);
+  return at != awake_.end() ? &*at : nullptr;
 }
 
 // Reads each awake lane's request slot once, beginning where the last round stopped, until the round is full.
 void SlotPoller::gather() {
   uint64_t now_ns = 0;  // read when the first message is found
-  message_count_ = 0;
-  op_count_ = 0;
   const size_t lanes = awake_.size();
   for (size_t looked = 0; looked < lanes && message_count_ < kMaxRoundMessages; ++looked) {
     if (next_awake_ >= awake_.size()) next_awake_ = 0;
     Awake& awake = awake_[next_awake_];
-    if (observe_word(awake.request) == awake.expected) {
+    if (observe_word(awake.request) == awake.expected && !awake.is_behind) {
       if (now_ns == 0) {
-        now_ns = round_start_ns_ = clock_.now_ns();
+        now_ns = clock_.now_ns();
         handler_.begin_round();
       }
       take_messages(awake, now_ns);
@@ -136,8 +190,10 @@ void SlotPoller::gather() {
 }
 
 void SlotPoller::take_messages(Awake& awake, uint64_t now_ns) {
+  const size_t first_of_lane = message_count_;
   for (size_t taken = 0; taken < kMaxLaneMessages && message_count_ < kMaxRoundMessages; ++taken) {
     if (observe_word(awake.request) != awake.expected || !take_message(awake, now_ns)) return;
+    messages_[message_count_ - 1].first_of_lane = first_of_lane;
   }
 }
 
@@ -154,13 +210,17 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
     return false;
   }
   lane.torn_since_ns = 0;
+  message.executed = std::exchange(lane.executed_ops, 0);
+  message.end_offset = std::exchange(lane.results_end, sizeof(ResponseHeader));
+  message.begun_ns = message.executed > 0 ? lane.begun_ns : now_ns;
+  message.lane_work = 0;
   if (!decode_request(lane, message)) return false;
   message.response_offset = layout.response_offset(lane.binding.lane, message.seq);
   message.response = lane.binding.endpoint->response_memory() + message.response_offset;
   message.limit = message.response + layout.response_slot_size;
-  message.end = message.response + sizeof(ResponseHeader);
+  message.end = message.response + message.end_offset;
   ++message_count_;
-  op_count_ += message.request.op_count;
+  op_count_ += message.request.op_count - message.executed;
   ++lane.expected;
   lane.last_progress_ns = now_ns;
   awake.expected = lane.expected;
@@ -168,18 +228,20 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   return true;
 }
 
-// Decodes the ops of a whole request behind those of this round.
+// Decodes the ops of a whole request behind those of this round, without those that are executed already.
 wire::DecodeError SlotPoller::decode_ops(const Lane& lane, Message& message) {
   using wire::DecodeError;
   const wire::Request& request = message.request;
   if (request.flags != 0) return DecodeError::kReserved;
   if (request.op_count == 0 || request.op_count > wire::kMaxOpsPerMessage) return DecodeError::kBadCount;
+  if (request.op_count <= message.executed) return DecodeError::kBadCount;
   const auto ops = std::span(ops_).subspan(op_count_, request.op_count);
   const DecodeError error = wire::decode_ops(request.body, request.length, ops);
   if (error != DecodeError::kNone) return error;
+  if (message.executed > 0) std::copy(ops.begin() + message.executed, ops.end(), ops.begin());
   message.reserved = 0;
-  for (const op::Op& op : ops) message.reserved += wire::min_result_size(op);
-  const size_t room = lane.binding.layout.response_slot_size - sizeof(ResponseHeader);
+  for (const op::Op& op : ops.first(ops.size() - message.executed)) message.reserved += wire::min_result_size(op);
+  const size_t room = lane.binding.layout.response_slot_size - message.end_offset;
   return message.reserved > room ? DecodeError::kNoRoom : DecodeError::kNone;
 }
 
@@ -190,7 +252,7 @@ bool SlotPoller::decode_request(Lane& lane, Message& message) {
     break_session(lane, error);
     return false;
   }
-  for (size_t i = 0; i < message.request.op_count; ++i) {
+  for (size_t i = 0; i < message.request.op_count - message.executed; ++i) {
     op_lanes_[op_count_ + i] = message.lane;
     op_messages_[op_count_ + i] = static_cast<uint32_t>(message_count_);
   }
@@ -215,11 +277,42 @@ void SlotPoller::execute_batch(size_t first) {
   for (size_t i = 0; i < count; ++i) {
     const op::Op& op = ops_[first + i];
     Message& message = messages_[op_messages_[first + i]];
+    uint32_t& lane_work = messages_[message.first_of_lane].lane_work;
+    if (lane_work >= kLaneWork) continue;  // put_off_rest() sees to it
     base::prefetch_for_write(message.end + kWriteAhead);
     const op::Result result = handler_.execute(i);
     message.reserved -= wire::min_result_size(op);
-    message.end = wire::encode_result(message.end, room_for(message, op, result), op, result);
+    std::byte* const end = wire::encode_result(message.end, room_for(message, op, result), op, result);
+    lane_work += 1 + result.work + static_cast<uint32_t>(static_cast<size_t>(end - message.end) / kBytesPerWork);
+    message.end = end;
+    ++message.executed;
   }
+}
+
+// Messages that are not finished leave the round: from the first of a lane on, they are taken again in the lane's next
+// round.
+void SlotPoller::put_off_rest() {
+  unfinished_count_ = 0;
+  for (const Message& message : std::span(messages_).first(message_count_)) {
+    if (message.is_finished()) continue;
+    ++unfinished_count_;
+    Lane& lane = *lanes_[message.lane];
+    if (lane.state == Lane::State::kBroken || lane.expected <= message.seq) continue;
+    put_off(message);
+  }
+}
+
+void SlotPoller::put_off(const Message& message) {
+  Lane& lane = *lanes_[message.lane];
+  lane.expected = message.seq;
+  lane.executed_ops = message.executed;
+  lane.results_end = static_cast<size_t>(message.end - message.response);
+  lane.begun_ns = message.begun_ns;
+  Awake& awake = *find_awake(message.lane);
+  awake.expected = lane.expected;
+  awake.request = lane.request_slot();
+  awake.is_behind = true;
+  behind_.push_back(message.lane);
 }
 
 // Bytes that a result may take of its response. A value that does not fit, or would leave too little to the results
@@ -233,16 +326,19 @@ size_t SlotPoller::room_for(const Message& message, const op::Op& op, const op::
 }
 
 void SlotPoller::publish() {
-  const auto processing_ns = static_cast<uint32_t>(std::min<uint64_t>(clock_.now_ns() - round_start_ns_, UINT32_MAX));
+  const uint64_t now_ns = clock_.now_ns();
   for (Message& message : std::span(messages_).first(message_count_)) {
+    if (!message.is_finished()) continue;
+    const auto processing_ns = static_cast<uint32_t>(std::min<uint64_t>(now_ns - message.begun_ns, UINT32_MAX));
+    counters_.ops += message.request.op_count;
     const Lane& lane = *lanes_[message.lane];
     const auto length = static_cast<uint32_t>(message.end - message.response - ptrdiff_t{sizeof(ResponseHeader)});
     wire::write_response_head(message.response, lane.binding.seal, message.seq, length, message.request.op_count,
                               processing_ns);
     publish_word(message.response, message.seq);
   }
-  counters_.messages += message_count_;
-  counters_.ops += op_count_;
+  counters_.messages += message_count_ - unfinished_count_;
+  counters_.put_off += unfinished_count_;
 }
 
 // After publishing: one full fence, then reads want. A client that wrote want before its last fetch either saw the
@@ -251,6 +347,7 @@ void SlotPoller::push() {
   base::full_fence();
   const transport::ServerEndpoint* woken = nullptr;
   for (const Message& message : std::span(messages_).first(message_count_)) {
+    if (!message.is_finished()) continue;
     const LaneBinding& binding = lanes_[message.lane]->binding;
     const uint64_t want = observe_word(binding.endpoint->request_memory() + binding.layout.want_offset(binding.lane));
     if (want < message.seq) continue;
@@ -286,7 +383,7 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
   for (size_t i = 0; i + parked < awake_.size();) {
     Lane& lane = *lanes_[awake_[i].id];
     const bool near = lane.binding.endpoint->limits().fetch_is_local;
-    if (now - lane.last_progress_ns < (near ? idle_ns : far_idle_ns)) {
+    if (awake_[i].is_behind || now - lane.last_progress_ns < (near ? idle_ns : far_idle_ns)) {
       ++i;
       continue;
     }
@@ -333,7 +430,7 @@ void SlotPoller::wake(LaneId id) {
   if (lane.state != Lane::State::kAsleep) return;
   lane.state = Lane::State::kAwake;
   lane.last_progress_ns = clock_.now_ns();
-  awake_.push_back({lane.request_slot(), lane.expected, id});
+  awake_.push_back({lane.request_slot(), lane.expected, id, false});
 }
 
 void SlotPoller::remove_awake(size_t position) {

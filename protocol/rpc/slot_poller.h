@@ -5,6 +5,11 @@
 //   request slot ─ copy ─▶ private copy ─ check, decode ─▶ ops ─▶ OpHandler (foresee … execute) ─▶ response slot
 //                                                                                    publish ─▶ want? ─▶ deliver
 //
+// Fairness: work is counted in units, of which an op takes one and each KiB of its result another; a dear op says how
+// much more (op::Result::work). A lane that has used kLaneWork units in a round has the rest of its messages
+// executed later: every poll() serves all other lanes first, and then one of those that have something left. So no lane
+// waits for more than about kLaneWork units of another lane between two of its own messages.
+//
 // Thread: the partition's, for everything. Memory: allocated when lanes are attached; poll() allocates nothing. A
 // request is copied once, and only the copy is checked and used; whatever a peer writes, at worst its own session ends.
 #pragma once
@@ -74,7 +79,8 @@ struct PollerCounters {
   uint64_t torn = 0;       // times that a request's checksum did not match
   uint64_t malformed = 0;  // requests that ended their session
   uint64_t deliveries = 0;
-  uint64_t naps = 0;  // lanes that fell asleep
+  uint64_t put_off = 0;  // times that a message, or its rest, waited for others' because its lane had used its work
+  uint64_t naps = 0;     // lanes that fell asleep
   uint64_t rings = 0;
 };
 
@@ -89,6 +95,10 @@ struct BrokenSession {
 
 class SlotPoller {
  public:
+  // What a lane may use of one round before the others have their turn; as much as the ops of the messages that one
+  // round takes of a lane, if all of them are small gets (about 0.1 ms).
+  static constexpr uint32_t kLaneWork = 1024;
+
   SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay);
   ~SlotPoller();
 
@@ -97,7 +107,8 @@ class SlotPoller {
   // Afterwards nothing of the session's memory is touched any more.
   void detach(uint64_t session_id);
 
-  // One round: gather, execute, publish, push. Returns the number of messages served.
+  // One round: gather, execute, publish, push; and a second one for a lane that has work left over, if there is any.
+  // Returns the number of messages worked on.
   size_t poll();
   // Puts lanes that have been idle long enough (all lanes, if `all`) to sleep: writes asleep, fences, reads the request
   // slot once more. If awake_lanes() is 0 afterwards, the caller may block.
@@ -135,10 +146,13 @@ class SlotPoller {
     const std::byte* request;  // the slot where `expected` will appear
     uint64_t expected;
     LaneId id;
+    bool is_behind;  // its lane is in behind_: only serve_behind() takes its messages
   };
 
   std::span<const Attached> lanes_of(uint64_t session_id) const;
   void park_idle(uint64_t idle_ns, uint64_t far_idle_ns);
+  void serve_round();
+  void serve_behind();
   void gather();
   void take_messages(Awake& awake, uint64_t now_ns);
   bool take_message(Awake& awake, uint64_t now_ns);
@@ -147,6 +161,9 @@ class SlotPoller {
   void execute_batches();
   std::span<op::Op> batch_from(size_t first);
   void execute_batch(size_t first);
+  void put_off_rest();
+  void put_off(const Message& message);
+  Awake* find_awake(LaneId id);
   static size_t room_for(const Message& message, const op::Op& op, const op::Result& result);
   void publish();
   void push();
@@ -165,15 +182,16 @@ class SlotPoller {
   std::vector<Attached> attached_;            // by session
   std::vector<Awake> awake_;                  // dense: what gather() walks
   size_t next_awake_ = 0;                     // where the next round starts, so that no lane starves
+  std::vector<LaneId> behind_;                // lanes with a message that is executed in part; the first is served next
 
   // One round's messages and ops. Fixed capacity.
   std::vector<Message> messages_;
   size_t message_count_ = 0;
+  size_t unfinished_count_ = 0;  // of them, those that have used up their lane's work
   std::vector<op::Op> ops_;
   std::vector<LaneId> op_lanes_;
   std::vector<uint32_t> op_messages_;
   size_t op_count_ = 0;
-  uint64_t round_start_ns_ = 0;
 
   std::vector<BrokenSession> broken_sessions_;
   PollerCounters counters_;

@@ -476,3 +476,31 @@ TEST_SUITE("statistics") {
     CHECK(partition.code(op) == ResultCode::kUnsupported);
   }
 }
+
+TEST_SUITE("work") {
+  TEST_CASE("a get and a set of a small value count as one unit each, statistics and dumps as many") {
+    Partition partition;
+    CHECK(partition.run(make(OpCode::kSet, "key", "v")).work == 0);
+    CHECK(partition.run(make(OpCode::kGet, "key")).work == 0);
+    CHECK(partition.run(make(OpCode::kPing)).work == 0);
+    CHECK(partition.run(make(OpCode::kStats)).work >= 256);
+    CHECK(partition.run(make(OpCode::kIterate)).work >= 32);
+  }
+
+  TEST_CASE("what copies a large value counts for its length") {
+    Partition partition;
+    const std::string piece(16 << 10, 'v');
+    for (uint32_t at = 0; at < 512 << 10; at += 16 << 10) {
+      REQUIRE(partition.code(part(1, at, 512 << 10, piece)) == ResultCode::kOk);
+    }
+    REQUIRE(partition.code(with_id(OpCode::kCommit, 1)) == ResultCode::kStored);
+    Op pinning = make(OpCode::kGet, "key");
+    pinning.options = kPin;
+    partition.run(pinning);
+    Op append = make(OpCode::kSet, "key", "more");
+    append.mode = SetMode::kAppend;
+    const Result appended = partition.run(append);
+    CHECK(appended.code == ResultCode::kStored);
+    CHECK(appended.work > 500);  // half a MiB
+  }
+}

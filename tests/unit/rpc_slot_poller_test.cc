@@ -41,6 +41,7 @@ class EchoHandler final : public OpHandler {
     const auto named = values.find(key);
     op::Result result = hit(named != values.end() ? named->second : value.empty() ? key : std::string_view(value));
     result.version = 5;
+    if (const auto dear = works.find(key); dear != works.end()) result.work = dear->second;
     return result;
   }
   void lane_dropped(LaneId lane) override { dropped.push_back(lane); }
@@ -51,6 +52,7 @@ class EchoHandler final : public OpHandler {
   std::vector<LaneId> dropped;
   std::string value;
   std::map<std::string, std::string, std::less<>> values;  // those of these keys
+  std::map<std::string, uint16_t, std::less<>> works;      // beyond the unit of every op, of these keys
   int rounds = 0, locates = 0;
 
  private:
@@ -144,6 +146,128 @@ TEST_CASE("no lane keeps the others waiting, however much it sends") {
   put_request(other.requests.data(), kLayout, 0, 1, little);
   f.poller.poll();
   CHECK(std::ranges::find(f.handler.keys, "little") != f.handler.keys.end());
+}
+
+TEST_CASE("between two messages of a lane, another's dear ops take no more work than one lane's share and one op") {
+  Fixture f;
+  FakeServerEndpoint other(kLayout, false);
+  f.attach(1);
+  f.attach(2, 0, &other);
+  constexpr uint16_t kWork = 300;
+  f.handler.works = {{"dear", kWork}};
+  for (uint64_t seq = 1; seq <= 4; ++seq) f.put(seq, std::vector<op::Op>(20, get_of("dear")));
+  const std::vector<op::Op> cheap{get_of("cheap")};
+  uint64_t asked = 0;
+  for (int round = 0; round < 100 && f.results(4).empty(); ++round) {
+    put_request(other.requests.data(), kLayout, 0, ++asked, cheap);
+    const size_t before = f.handler.keys.size();
+    REQUIRE(f.poller.poll() > 0);
+    // What was asked before the round is answered in it, whatever else there is.
+    CHECK(base::observe_word(other.responses.data() + kLayout.response_offset(0, asked)) == asked);
+    const auto done = std::span(f.handler.keys).subspan(before);
+    const auto at = std::ranges::find(done, "cheap");
+    REQUIRE(at != done.end());
+    CHECK((at - done.begin()) * (kWork + 1) < SlotPoller::kLaneWork + kWork + 1);
+    CHECK((done.end() - at - 1) * (kWork + 1) < SlotPoller::kLaneWork + kWork + 1);
+  }
+  CHECK(std::ranges::count(f.handler.keys, "dear") == 80);
+  for (uint64_t seq = 1; seq <= 4; ++seq) {
+    const auto results = f.results(seq);
+    REQUIRE(results.size() == 20);
+    for (const op::Result& result : results) CHECK(result.value == "dear");
+  }
+  CHECK(f.poller.counters().messages == 4 + asked);
+  CHECK(f.poller.counters().ops == 80 + asked);
+  CHECK(f.poller.counters().put_off > 0);
+}
+
+TEST_CASE("of several lanes with dear ops one has its turn in each round, besides those that have none") {
+  Fixture f;
+  std::vector<std::unique_ptr<FakeServerEndpoint>> endpoints;
+  f.handler.works = {{"dear", 300}};
+  for (uint64_t session = 1; session <= 8; ++session) {
+    endpoints.push_back(std::make_unique<FakeServerEndpoint>(kLayout, false));
+    f.attach(session, 0, endpoints.back().get());
+    put_request(endpoints.back()->requests.data(), kLayout, 0, 1, std::vector<op::Op>(20, get_of("dear")));
+  }
+  f.poller.poll();  // each shows what its ops take
+  f.attach(9);
+  for (uint64_t seq = 1; seq <= 8; ++seq) {
+    f.put(seq, {get_of("cheap")});
+    const size_t before = f.handler.keys.size();
+    f.poller.poll();
+    CHECK(f.results(seq).size() == 1);
+    CHECK(f.handler.keys.size() - before <= 1 + SlotPoller::kLaneWork / 301 + 1);
+  }
+  while (f.poller.poll() > 0) {
+  }
+  for (const auto& endpoint : endpoints) {
+    CHECK(base::observe_word(endpoint->responses.data() + kLayout.response_offset(0, 1)) == 1);
+  }
+}
+
+TEST_CASE("a message that is executed in part keeps its lane awake, and is delivered when it is whole") {
+  Fixture f;
+  f.attach();
+  f.handler.works = {{"dear", 600}};
+  wire::FieldWriter(f.endpoint.requests.data() + kLayout.want_offset(0)).put(UINT64_MAX);
+  f.put(1, std::vector<op::Op>(9, get_of("dear")));
+  for (bool is_whole = false; !is_whole;) {
+    CHECK(f.poller.poll() > 0);
+    is_whole = !f.results(1).empty();
+    CHECK(f.endpoint.deliveries.size() == (is_whole ? 1 : 0));
+    f.clock.advance_ns(5'000'000);
+    f.poller.park(true);
+    CHECK(f.poller.awake_lanes() == (is_whole ? 0 : 1));
+  }
+  CHECK(f.handler.keys.size() == 9);
+  CHECK(f.results(1).size() == 9);
+}
+
+TEST_CASE("who rewrites a message that is executed in part ends its own session; what was executed is so once") {
+  using wire::DecodeError;
+  const auto check = [](DecodeError why, const std::function<void(Fixture&)>& rewrite) {
+    CAPTURE(to_string(why));
+    Fixture f;
+    FakeServerEndpoint other(kLayout, false);
+    f.attach(1);
+    f.attach(2, 0, &other);
+    f.handler.works = {{"dear", 600}};
+    f.put(1, std::vector<op::Op>(9, get_of("dear")));
+    f.poller.poll();
+    const size_t executed = f.handler.keys.size();
+    CHECK(executed < 9);
+    rewrite(f);
+    put_request(other.requests.data(), kLayout, 0, 1, std::vector{get_of("good")});
+    for (int round = 0; round < 10; ++round) {
+      f.clock.advance_ns(PollerOptions{}.torn_limit_ns / 4);
+      f.poller.poll();
+    }
+    CHECK(f.handler.keys.size() == executed + 1);
+    CHECK(f.handler.keys.back() == "good");
+    CHECK(f.results(1).empty());
+    CHECK(f.poller.take_broken_sessions() == std::vector<BrokenSession>{{.session_id = 1, .lane = 0, .why = why}});
+    CHECK(base::observe_word(other.responses.data() + kLayout.response_offset(0, 1)) == 1);
+  };
+  check(DecodeError::kBadCount, [](Fixture& f) { f.put(1, {get_of("dear")}); });
+  check(DecodeError::kTruncated, [](Fixture& f) { f.put(1, {get_of("dear")}, 9); });
+  check(DecodeError::kTorn, [](Fixture& f) {
+    wire::FieldWriter(f.endpoint.requests.data() + kLayout.request_offset(0, 1)).put(uint64_t{77});
+  });
+  check(DecodeError::kNoRoom, [](Fixture& f) { f.put(1, std::vector<op::Op>(40, get_of("d"))); });
+}
+
+TEST_CASE("a session that ends while its message is executed in part leaves nothing behind") {
+  Fixture f;
+  f.attach();
+  f.handler.works = {{"dear", 600}};
+  f.put(1, std::vector<op::Op>(9, get_of("dear")));
+  f.poller.poll();
+  const size_t executed = f.handler.keys.size();
+  f.poller.detach(1);
+  CHECK(f.poller.poll() == 0);
+  CHECK(f.handler.keys.size() == executed);
+  CHECK(f.poller.awake_lanes() == 0);
 }
 
 TEST_CASE("a value is cut to what fits; the results after it keep their room") {
