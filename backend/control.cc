@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "access/newcomers.h"
 #include "backend/log_events.h"
 #include "base/check.h"
 #include "base/log.h"
@@ -26,8 +27,9 @@ constexpr std::chrono::milliseconds kResendAfter{5};
 constexpr std::chrono::milliseconds kAcceptPause{20};
 // Wait before closing: a closed queue pair drops what it has not sent.
 constexpr std::chrono::milliseconds kRefusalTravels{100};
-constexpr int64_t kMaxSilent = 64;           // connections without a hello, or without the proof of the secret
-constexpr int64_t kMaxSilentOfOnePeer = 32;  // the same, of one peer
+constexpr int kAcceptsAtOnce = 16;  // connections of one address, and frames of one connection, before others' turn
+constexpr int kFramesAtOnce = 16;
+constexpr std::chrono::milliseconds kRateLimitPause{50};
 constexpr std::chrono::milliseconds kStopAgain{1};
 constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines each
 constexpr uint32_t kMaxSessionLogLines =
@@ -51,7 +53,9 @@ struct Control::Session {
   State state = State::kSilent;
   std::unique_ptr<transport::ServerEndpoint> endpoint;
   Event readable;  // after the endpoint: it is destroyed before the endpoint closes its descriptor
+  Event read_on;   // pending: the endpoint is not read from until then
   Event refused;   // when the refusal has had its time
+  bool is_ready = false;  // its ready frame has come
   wire::Hello hello;
   wire::Transcript transcript;  // of the handshake, where there is a secret
   uint32_t detaching = 0;       // partitions that have not acknowledged yet
@@ -62,8 +66,13 @@ struct Control::Session {
   // Not known to be anybody: it counts for nothing, and what its hello says is only a claim.
   bool is_silent() const { return state == State::kSilent || state == State::kChallenged || state == State::kRefused; }
   bool takes_place() const { return state == State::kOpen || state == State::kWaiting; }
+  bool reads_frames() const { return state != State::kRefused && state != State::kClosing; }
 
   void on_readable() { control->on_control_ready(*this); }
+  void on_read_on() {
+    readable.add();
+    control->on_control_ready(*this);
+  }
   void on_refusal_over() { control->discard(*this); }
 };
 
@@ -92,6 +101,7 @@ base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::s
   auto listener = transport::listen(address, {.allowed_uids = config.allowed_uids});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));
+  listener.value()->set_doorkeeper(this);
   return std::make_unique<Place>(Place{this, address, std::move(listener.value()), {}, {}});
 }
 
@@ -178,40 +188,52 @@ void Control::run() {
 }
 
 void Control::on_accept(Place& place) {
+  for (int i = 0; i < kAcceptsAtOnce && accept_one(place); ++i) {
+  }
+}
+
+// Whoever has used up what handshaking may cost is turned away before anything is made for it.
+bool Control::lets_in(const std::string& peer_group) {
+  const uint64_t now_ns = clock_.now_ns();
+  const bool may = handshake_rate_.may_go_on(peer_group, now_ns);
+  if (may) handshake_rate_.charge(peer_group, now_ns, 1);
+  if (!may) ++counted_.slowed;
+  return may;
+}
+
+// False: there is none at present.
+bool Control::accept_one(Place& place) {
   auto accepted = place.listener->accept();
   if (!accepted) {
     static base::LogLimit limit;
     base::log_limited(limit, kAcceptFailed, "{}", base::field("why", accepted.message()));
-    if (!place.listener->needs_pause()) return;
+    if (!place.listener->needs_pause()) return true;
     place.acceptable.del();
     place.again.add(kAcceptPause);
-    return;
+    return false;
   }
-  if (accepted.value() == nullptr) return;
+  if (accepted.value() == nullptr) return false;
   auto session = std::make_unique<Session>();
   session->control = this;
   session->id = next_session_++;
   session->endpoint = std::move(accepted.value());
   session->readable = Event::on_fd<&Session::on_readable>(loop_, session->endpoint->control_fd(),
                                                           events::kRead | events::kPersist, *session);
+  session->read_on = Event::timer<&Session::on_read_on>(loop_, *session);
   session->readable.add();
-  const Session& newcomer = *sessions_.emplace(session->id, std::move(session)).first->second;
-  limit_silent(newcomer);
+  sessions_.emplace(session->id, std::move(session));
+  limit_newcomers();
   if (!sweep_.pending()) sweep_.add(kHelloPatience);
+  return true;
 }
 
-// Connections that say nothing take no place from those that do: of too many, the oldest goes; and one peer's take none
-// from another's.
-void Control::limit_silent(const Session& newcomer) {
-  const auto is_silent = [](const auto& entry) { return entry.second->is_silent(); };
-  const auto is_its_own = [&](const auto& entry) {
-    return is_silent(entry) && entry.second->endpoint->peer_group() == newcomer.endpoint->peer_group();
-  };
-  if (std::ranges::count_if(sessions_, is_its_own) > kMaxSilentOfOnePeer) {
-    close(*std::ranges::find_if(sessions_, is_its_own)->second, "too many connections of this peer that say nothing");
-  } else if (std::ranges::count_if(sessions_, is_silent) > kMaxSilent) {
-    close(*std::ranges::find_if(sessions_, is_silent)->second, "too many connections that say nothing");
+void Control::limit_newcomers() {
+  std::vector<access::Newcomer> newcomers;
+  for (const auto& [id, session] : sessions_) {
+    if (session->is_silent()) newcomers.push_back({id, session->endpoint->peer_group()});
   }
+  const auto one_too_many = access::connection_to_end(newcomers);
+  if (one_too_many) close(*sessions_.at(*one_too_many), "too many connections of this peer that say nothing");
 }
 
 // Whoever was there at the last sweep and has not got through the handshake since is closed. The timer runs only while
@@ -229,26 +251,41 @@ void Control::sweep_silent() {
   if (again) sweep_.add(kHelloPatience);
 }
 
-// Takes every frame there is: only new ones make the descriptor readable again. A frame may end the session.
+// Takes every frame there is, since only new ones make the descriptor readable again; but of a peer that sends many, the
+// rest later. A frame may end the session.
 void Control::on_control_ready(Session& session) {
   const uint64_t id = session.id;
-  for (size_t length = 1; length > 0 && sessions_.contains(id) && session.state != Session::State::kClosing;) {
+  const std::string peer = session.endpoint->peer_group();
+  for (int frames = 0; sessions_.contains(id) && session.reads_frames(); ++frames) {
+    if (session.state != Session::State::kOpen && !handshake_rate_.may_go_on(peer, clock_.now_ns())) {
+      ++counted_.slowed;
+      return read_on_later(session, kRateLimitPause);
+    }
+    if (frames == kFramesAtOnce) return read_on_later(session, {});
     std::array<std::byte, wire::kMaxFrame> frame{};
+    size_t length = 0;
     if (Status received = session.endpoint->receive_frame(frame, length); !received) {
       return close(session, received.message());
     }
-    if (length > 0) on_frame(session, std::span(frame).first(length));
+    if (length == 0) return;
+    handshake_rate_.charge(peer, clock_.now_ns(), 1);
+    on_frame(session, std::span(frame).first(length));
   }
 }
 
+void Control::read_on_later(Session& session, std::chrono::milliseconds pause) {
+  session.readable.del();
+  session.read_on.add(pause);
+}
+
 void Control::on_frame(Session& session, std::span<const std::byte> frame) {
-  if (session.state == Session::State::kRefused) return;
   FrameType type{};
   std::string error;
   if (!decode_prefix(frame, type, error)) return refuse(session, error);
   if (type == FrameType::kHello && session.state == Session::State::kSilent) return on_hello(session, frame);
   if (type == FrameType::kProof && session.state == Session::State::kChallenged) return on_proof(session, frame);
-  if (type == FrameType::kReady && session.state == Session::State::kOpen) return;
+  if (type == FrameType::kReady && session.state == Session::State::kOpen && !std::exchange(session.is_ready, true))
+    return;
   refuse(session, "an unexpected handshake frame");
 }
 
@@ -361,6 +398,8 @@ void Control::grant(Session& session) {
   if (Status sent = session.endpoint->send_frame(frame, true); !sent) return close(session, sent.message());
   session.state = Session::State::kOpen;
   session.memory_bytes = shape.request_bytes + shape.response_bytes + shape.reply_bytes;
+  handshake_rate_.charge(session.endpoint->peer_group(), clock_.now_ns(),
+                         access::HandshakeRate::cost_of_session(session.memory_bytes));
   session.under_way = std::make_unique<UnderWay>(size_t{granted.layout.lanes} * granted.layout.window);
   const auto home = static_cast<uint32_t>(session.id % partitions_);
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
@@ -384,6 +423,8 @@ void Control::refuse(Session& session, const std::string& reason) {
                     base::field("why", reason));
   ++counted_.refused;
   session.state = Session::State::kRefused;
+  session.readable.del();  // whatever else it sends is not read
+  session.read_on.del();
   session.refused = Event::timer<&Session::on_refusal_over>(loop_, session);
   session.refused.add(kRefusalTravels);
 }
@@ -410,6 +451,7 @@ void Control::close(Session& session, const std::string& why) {
   }
   session.state = Session::State::kClosing;
   session.readable.reset();
+  session.read_on.reset();
   session.endpoint->close();
   static base::LogLimit limit(kMaxSessionLogLines);
   base::log_limited(limit, kSessionClosed, "session {} closed ({}): {}", base::field("session", session.id),
@@ -424,6 +466,7 @@ void Control::close(Session& session, const std::string& why) {
 void Control::discard(Session& session) {
   session.state = Session::State::kClosing;
   session.readable.reset();
+  session.read_on.reset();
   session.refused.reset();
   session.endpoint->close();
   destroy(session.id);

@@ -12,15 +12,18 @@
 // partition answers, and serves the admin address.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "access/handshake_rate.h"
 #include "backend/admin_pages.h"
 #include "backend/config.h"
 #include "backend/mailbox.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/reload.h"
 #include "base/watchdog.h"
@@ -36,7 +39,7 @@ struct Identity {
   uint64_t hash_seed = 0;
 };
 
-class Control final : private AdminPages::Host {
+class Control final : private AdminPages::Host, private transport::Doorkeeper {
  public:
   // `config` is what `reloader` has in force.
   Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader);
@@ -63,8 +66,11 @@ class Control final : private AdminPages::Host {
   };
 
   void on_accept(Place& place);
-  void limit_silent(const Session& newcomer);
+  bool accept_one(Place& place);
+  bool lets_in(const std::string& peer_group) override;
+  void limit_newcomers();
   void on_control_ready(Session& session);
+  void read_on_later(Session& session, std::chrono::milliseconds pause);
   void on_frame(Session& session, std::span<const std::byte> frame);
   void on_hello(Session& session, std::span<const std::byte> frame);
   void on_proof(Session& session, std::span<const std::byte> frame);
@@ -101,6 +107,8 @@ class Control final : private AdminPages::Host {
   const uint32_t node_;  // ours in the post office
   const uint32_t partitions_;
   base::Watchdog watchdog_;
+  const base::SystemClock clock_;
+  access::HandshakeRate handshake_rate_;
   events::EventLoop loop_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<events::Event> events_;  // messages, signals

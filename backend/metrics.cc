@@ -40,6 +40,10 @@ constexpr ControlMetric kControlMetrics[] = {
      &ControlFigures::refused},
     {"egret_backend_sessions_broken_total", kCounter, "Sessions ended because their peer wrote what it must not.",
      &ControlFigures::broken},
+    {"egret_backend_handshakes_slowed_total", kCounter,
+     "Times that a connection was turned away or not read from for a while, because its peer had used up what "
+     "handshaking may cost.",
+     &ControlFigures::slowed},
     {"egret_backend_reloads_total", kCounter, "Times that SIGHUP put another configuration in force.",
      &ControlFigures::reloads},
     {"egret_backend_reload_errors_total", kCounter, "Times that it was refused, and the old one stayed.",

@@ -22,6 +22,7 @@ struct ControlFigures {
   uint64_t opened = 0;
   uint64_t refused = 0;
   uint64_t broken = 0;  // ended because their peer wrote what it must not
+  uint64_t slowed = 0;  // connections turned away or not read from for a while, because of their peer's rate
   uint64_t reloads = 0;
   uint64_t reload_errors = 0;
 };

@@ -163,9 +163,13 @@ class ShmListener final : public Listener {
     if (!is_allowed(credentials.uid)) {
       return Status::error("shm:" + path_ + ": " + user + " " + process + " may not connect (see allowed_uids)");
     }
+    if (doorkeeper_ != nullptr && !doorkeeper_->lets_in(user)) {
+      return Status::error("shm:" + path_ + ": " + user + " connects too often, and was turned away");
+    }
     return std::unique_ptr<ServerEndpoint>(std::make_unique<ShmServerEndpoint>(std::move(peer), user, process));
   }
   bool needs_pause() const override { return needs_pause_; }
+  void set_doorkeeper(Doorkeeper* doorkeeper) override { doorkeeper_ = doorkeeper; }
   void allow(const std::vector<uint32_t>& uids) override { options_.allowed_uids = uids; }
 
  private:
@@ -176,6 +180,7 @@ class ShmListener final : public Listener {
   UniqueFd socket_;
   const std::string path_;
   ListenOptions options_;
+  Doorkeeper* doorkeeper_ = nullptr;
   bool needs_pause_ = false;
 };
 

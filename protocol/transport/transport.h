@@ -145,10 +145,22 @@ class ServerEndpoint : public ControlChannel {
   virtual void close() = 0;
 };
 
+// Asked before anything is made for a new connection.
+class Doorkeeper {
+ public:
+  // Whether the peer group may have one more connection now; if not, it is turned away.
+  virtual bool lets_in(const std::string& peer_group) = 0;
+
+ protected:
+  ~Doorkeeper() = default;
+};
+
 // Where a backend listens.
 class Listener {
  public:
   virtual ~Listener() = default;
+  // Whom accept() is to ask; null: nobody.
+  virtual void set_doorkeeper(Doorkeeper* doorkeeper) = 0;
   virtual int fd() const = 0;  // readable (level-triggered) when accept() may have something
   // The next connection, null when none is waiting. An error tells of one connection that was turned away, or of a
   // condition that passes (too many open files).

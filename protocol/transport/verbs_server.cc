@@ -324,6 +324,7 @@ class VerbsListener final : public Listener {
 
   int fd() const override { return channel_->fd; }
   bool needs_pause() const override { return needs_pause_; }
+  void set_doorkeeper(Doorkeeper* doorkeeper) override { doorkeeper_ = doorkeeper; }
 
   Expected<std::unique_ptr<ServerEndpoint>> accept() override {
     needs_pause_ = true;
@@ -364,6 +365,7 @@ class VerbsListener final : public Listener {
   EventChannel channel_;  // outlives the id
   CmId id_;               // null while the device is away
   bool needs_pause_ = false;
+  Doorkeeper* doorkeeper_ = nullptr;
   const std::shared_ptr<Joinable> joinable_ = std::make_shared<Joinable>();
 };
 
@@ -374,6 +376,10 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
     return Status::error("rdma:" + address_ + ": " + peer + " speaks another protocol or version");
   }
   if (data.index > 0) return join(std::move(id), data, reads);
+  if (doorkeeper_ != nullptr && !doorkeeper_->lets_in(peer_host(id.get()))) {
+    ::rdma_reject(id.get(), nullptr, 0);
+    return Status::error("rdma:" + address_ + ": " + peer + " connects too often, and was turned away");
+  }
   auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, base::random_u64(), id.get());
   if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) {
     return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());

@@ -273,3 +273,49 @@ TEST_CASE("sessions_per_peer=0 leaves max_sessions as the only limit") {
   const RawSession refused(backend.address, 101);
   CHECK_MESSAGE(has(refused.refusal, "max_sessions = 100, and 100 sessions are open already"), refused.refusal);
 }
+
+TEST_CASE("a session takes one ready frame") {
+  BackendProcess backend;
+  RawSession session(backend.address);
+  REQUIRE(session.is_open);
+  CHECK(session.call(0, 1, {.code = egret::op::OpCode::kPing}) == egret::op::ResultCode::kOk);
+  (void)session.endpoint->send_frame(encode(wire::Ready{}), true);
+  CHECK(eventually([&] { return session.is_closed(100); }));
+}
+
+TEST_CASE("a flood of handshakes is slowed; sessions that are open and other peers' newcomers go on") {
+  constexpr uint32_t kOther = 65534;
+  constexpr int kFlood = 4000;
+  const bool has_other = ::geteuid() == 0;
+  Guarded guarded({"allowed_uids=" + std::to_string(kOther)});
+  GoodClient bystander(guarded.backend.address, kSecret);
+  REQUIRE_MESSAGE(bystander.opens(), bystander.why_not());
+  const double begun = now_seconds();
+  int challenged = 0;
+  for (int i = 0; i < kFlood; ++i) {
+    Knock knock(guarded.backend.address);
+    knock.say(knock.hello());
+    if (i % 1000 == 999) CHECK(bystander.trouble("in the flood") == "");
+    if (knock.hear_challenge()) ++challenged;
+    if (i % 1000 != 999 || !has_other) continue;
+    const pid_t newcomer = ::fork();
+    REQUIRE(newcomer >= 0);
+    if (newcomer == 0) {
+      if (::setuid(kOther) != 0) ::_exit(2);
+      GoodClient client(guarded.backend.address, kSecret);
+      ::_exit(client.opens() && client.trouble("newcomer").empty() ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(newcomer, &status, 0) == newcomer);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+  }
+  // Each took two tokens at least; there were as many as in the bucket and those of the time since.
+  const auto tokens = 1024 + 512 * (now_seconds() - begun + 1);
+  CHECK(challenged < kFlood);
+  CHECK(challenged * 2 <= tokens);
+  CHECK(has(guarded.backend.log(), "connects too often, and was turned away"));
+  CHECK(bystander.sessions_lost() == 0);
+  GoodClient afterwards(guarded.backend.address, kSecret);
+  CHECK_MESSAGE(afterwards.opens(10), afterwards.why_not());
+}

@@ -1,0 +1,39 @@
+// How much handshaking each peer may cause: a token bucket for each. Who has no token left is to wait; others are not
+// touched by that. Thread: the control thread's. Memory: bounded, however many peers there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace egret::access {
+
+class HandshakeRate {
+ public:
+  static constexpr int64_t kBurst = 1024;     // tokens that a bucket holds at most, and in the beginning
+  static constexpr int64_t kPerSecond = 512;  // tokens that it gets
+  static constexpr size_t kMostPeers = 4096;  // that are remembered; of more, those forgotten that have most tokens
+
+  // Whether the peer has a token.
+  bool may_go_on(const std::string& peer, uint64_t now_ns) { return bucket_of(peer, now_ns).tokens > 0; }
+  // Takes so many tokens, also those that the peer does not have yet.
+  void charge(const std::string& peer, uint64_t now_ns, int64_t tokens) { bucket_of(peer, now_ns).tokens -= tokens; }
+  // What a session with so much memory costs.
+  static int64_t cost_of_session(uint64_t bytes);
+  size_t remembered() const { return buckets_.size(); }
+
+ private:
+  struct Bucket {
+    int64_t tokens = kBurst;
+    uint64_t filled_ns = 0;  // up to when
+  };
+
+  Bucket& bucket_of(const std::string& peer, uint64_t now_ns);
+  static void fill(Bucket& bucket, uint64_t now_ns);
+  void forget_one(uint64_t now_ns);
+
+  std::map<std::string, Bucket> buckets_;
+};
+
+}  // namespace egret::access

@@ -1,0 +1,53 @@
+// How much handshaking a peer may cause, and that nobody else pays for it.
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "access/handshake_rate.h"
+
+using namespace egret::access;
+
+namespace {
+constexpr uint64_t kSecond = 1'000'000'000;
+
+// How many steps of a handshake the peer may take now, one token each.
+int64_t steps(HandshakeRate& rate, const std::string& peer, uint64_t now_ns) {
+  int64_t taken = 0;
+  for (; rate.may_go_on(peer, now_ns); ++taken) rate.charge(peer, now_ns, 1);
+  return taken;
+}
+}  // namespace
+
+TEST_CASE("a peer takes a burst, then so much a second, and no more after a long pause") {
+  HandshakeRate rate;
+  CHECK(steps(rate, "uid 1", 5) == HandshakeRate::kBurst);
+  CHECK(steps(rate, "uid 1", 5) == 0);
+  CHECK(steps(rate, "uid 1", 5 + kSecond / 2) == HandshakeRate::kPerSecond / 2);
+  CHECK(steps(rate, "uid 1", 1000 * kSecond) == HandshakeRate::kBurst);
+}
+
+TEST_CASE("one peer's flood leaves the others what they have") {
+  HandshakeRate rate;
+  steps(rate, "uid 1", 0);
+  CHECK(steps(rate, "uid 2", 0) == HandshakeRate::kBurst);
+}
+
+TEST_CASE("sessions cost by their memory; a debt is paid before anything else, and has an end") {
+  HandshakeRate rate;
+  CHECK(HandshakeRate::cost_of_session(100'000) == 1);
+  CHECK(HandshakeRate::cost_of_session(8 << 20) == 8);
+  rate.charge("uid 1", 0, HandshakeRate::kBurst + HandshakeRate::kPerSecond);
+  CHECK_FALSE(rate.may_go_on("uid 1", kSecond - 1));
+  CHECK(rate.may_go_on("uid 1", kSecond + kSecond / 100));
+  rate.charge("uid 2", 0, int64_t{1} << 60);
+  CHECK_FALSE(rate.may_go_on("uid 2", kSecond));
+  CHECK(rate.may_go_on("uid 2", 60 * kSecond));
+}
+
+TEST_CASE("however many peers come, only so many are remembered, and not those that came first are forgotten") {
+  HandshakeRate rate;
+  steps(rate, "flood", 0);
+  for (int peer = 0; peer < 10'000; ++peer) rate.charge("10." + std::to_string(peer), 0, 1);
+  CHECK(rate.remembered() == HandshakeRate::kMostPeers);
+  CHECK_FALSE(rate.may_go_on("flood", 0));
+}
