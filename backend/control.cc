@@ -52,9 +52,9 @@ struct Control::Session {
   uint64_t id = 0;
   State state = State::kSilent;
   std::unique_ptr<transport::ServerEndpoint> endpoint;
-  Event readable;  // after the endpoint: it is destroyed before the endpoint closes its descriptor
-  Event read_on;   // pending: the endpoint is not read from until then
-  Event refused;   // when the refusal has had its time
+  Event readable;         // after the endpoint: it is destroyed before the endpoint closes its descriptor
+  Event read_on;          // pending: the endpoint is not read from until then
+  Event refused;          // when the refusal has had its time
   bool is_ready = false;  // its ready frame has come
   wire::Hello hello;
   wire::Transcript transcript;  // of the handshake, where there is a secret

@@ -33,8 +33,7 @@ void HandshakeRate::fill(Bucket& bucket, uint64_t now_ns) {
 
 void HandshakeRate::forget_one(uint64_t now_ns) {
   for (auto& [peer, bucket] : buckets_) fill(bucket, now_ns);
-  const auto fullest = std::ranges::max_element(
-      buckets_, {}, [](const auto& entry) { return entry.second.tokens; });
+  const auto fullest = std::ranges::max_element(buckets_, {}, [](const auto& entry) { return entry.second.tokens; });
   buckets_.erase(fullest);
 }
 

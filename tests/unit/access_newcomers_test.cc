@@ -1,5 +1,7 @@
 // Whose connection makes room when too many have not proved who they are.
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>

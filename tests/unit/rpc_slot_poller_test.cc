@@ -254,7 +254,7 @@ TEST_CASE("who rewrites a message that is executed in part ends its own session;
   check(DecodeError::kTorn, [](Fixture& f) {
     wire::FieldWriter(f.endpoint.requests.data() + kLayout.request_offset(0, 1)).put(uint64_t{77});
   });
-  check(DecodeError::kNoRoom, [](Fixture& f) { f.put(1, std::vector<op::Op>(40, get_of("d"))); });
+  check(DecodeError::kNoRoom, [](Fixture& f) { f.put(1, std::vector<op::Op>(60, get_of("d"))); });
 }
 
 TEST_CASE("a session that ends while its message is executed in part leaves nothing behind") {
