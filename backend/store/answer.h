@@ -1,4 +1,4 @@
-// What ops and results say, in short.
+// Short forms that all op families use.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ inline op::Result answer(op::ResultCode code) {
   return result;
 }
 
-// The CAS that the client wants the item to have, if any.
+// The CAS that the client gives the item, if any.
 inline std::optional<uint64_t> given_cas_of(const op::Op& op) {
   return (op.options & op::kExplicitCas) != 0 ? std::optional(op.new_cas) : std::nullopt;
 }

@@ -27,7 +27,7 @@ uint64_t rounded_up(uint64_t value, uint64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Whether the kernel makes huge pages where it is advised to.
+// Whether the kernel honours MADV_HUGEPAGE.
 bool has_transparent_huge_pages() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string text;
@@ -59,8 +59,8 @@ base::Expected<Arena> Arena::reserve(const ArenaOptions& options) {
 }
 
 base::Status Arena::map_anonymous(uint64_t addresses) {
-  // Explicit huge pages are taken whole, from those set aside for it: with NORESERVE a lack of them would show as a
-  // SIGBUS later.
+  // Explicit huge pages come from the reserved pool. Without MAP_NORESERVE a shortage shows here; with it, as a SIGBUS
+  // later.
   mapped_ = rounded_up(size_, kHugePage);
   void* mapping = MAP_FAILED;
   if (mapped_ - size_ <= size_ / 32) {
@@ -74,7 +74,7 @@ base::Status Arena::map_anonymous(uint64_t addresses) {
       mapping = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       return mapping != MAP_FAILED;
     };
-    // A system that does not overcommit, or a limit of addresses, may refuse more than is needed.
+    // A system that does not overcommit, or a limit on address space, may refuse the larger reservation.
     if (map(addresses)) {
       size_ = addresses;
     } else if (!map(size_))
@@ -106,7 +106,7 @@ base::Status Arena::map_file(const std::string& path) {
   file_was_ = fits ? FileWas::kOfThisSize : status.st_size > 0 ? FileWas::kOfAnotherSize : FileWas::kMissing;
   if (!fits && (::ftruncate(descriptor_, 0) != 0 || ::ftruncate(descriptor_, static_cast<off_t>(mapped_)) != 0))
     return failed("cannot resize");
-  // Room is taken now: a file system that fills up later would end the process.
+  // Allocate the blocks now: if the file system were full later, a write would end the process with SIGBUS.
   if (const int error = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(mapped_)); error != 0) {
     return base::Status::system_error("warm_restart: no room of " + base::size_text(mapped_) + " for " + path, error);
   }
@@ -125,12 +125,12 @@ base::Status Arena::map_file(const std::string& path) {
   return base::Status::ok();
 }
 
-// A page that is not resident costs its first user a fault of microseconds, or of much more where memory is short.
+// The first access of a page that is not resident faults: microseconds, and far more where memory is short.
 base::Status Arena::populate(std::span<const Stretch> stretches) {
   for (const Stretch& stretch : stretches) {
     if (base::Status done = populate(stretch); !done) return done;
   }
-  // Advice is not always taken: a tmpfs has a setting of its own, and memory may be in pieces.
+  // The kernel may ignore the advice: a tmpfs has its own setting, and physical memory may be fragmented.
   if (backing_ == Backing::kTransparentHugePages && huge_bytes() == 0) backing_ = Backing::kSmallPages;
   return base::Status::ok();
 }
@@ -146,7 +146,7 @@ base::Status Arena::populate(Stretch stretch) {
   }
 #endif
   EGRET_CHECK(data_ != nullptr);
-  // A kernel before 5.14: write what is there.
+  // A kernel before 5.14: touch each page by writing back the byte that is there.
   for (uint64_t offset = begin; offset < begin + length; offset += kPage) {
     volatile std::byte* const at = data_ + offset;
     *at = *at;

@@ -20,7 +20,7 @@ op::Result Store::arith(const op::Op& op, Slot guess) {
     return answer(ResultCode::kMiss);
   }
   const Item& it = items_.item(slot);
-  const bool is_empty = !it.has(kLarge) && it.inline_length() == 0;  // no number, whatever its CAS
+  const bool is_empty = !it.has(kLarge) && it.inline_length() == 0;  // non-numeric, even if the CAS does not match
   if ((op.options & op::kCompareCas) != 0 && !is_empty && op.cas != items_.cas_of(it))
     return answer(ResultCode::kExists);
   if (it.has(kLarge)) return answer(ResultCode::kNonNumeric);
@@ -46,8 +46,8 @@ op::Result Store::number_result(uint64_t number, const Item& item) const {
   return result;
 }
 
-// A shorter number is padded with spaces: the value keeps its length. Whatever else the item has stays; only a number
-// that needs more bytes is a new item to memcached, which nobody has read and no mark is on.
+// As memcached: a shorter number is padded with spaces, so the value keeps its length, and the item's other fields
+// stay. A number that needs more bytes becomes a new item, without the fetched, stale and token marks.
 bool Store::write_number(const op::Op& op, Slot slot, uint64_t number) {
   char buffer[kMaxDigits];
   const std::string_view digits = write_decimal(number, buffer);

@@ -1,4 +1,4 @@
-// The checker: everything that must hold between two calls. Reads all of the store.
+// The checker: every invariant that holds between two calls. Reads the whole store.
 #include <algorithm>
 #include <vector>
 
@@ -9,13 +9,13 @@ namespace egret::store {
 bool Store::check_invariants(std::string* why) {
   if (!items_.pages.check(why) || !items_.index.check(why) || !items_.log.check(why)) return false;
   if (!check_records(why) || !check_large(why)) return false;
-  // Over a limit that was lowered it is until enough pages are withheld.
+  // After the limit was lowered, the store is over it until enough pages are withheld.
   const uint64_t allowed = limit_.bytes() + uint64_t{limit_.pages_over()} * kPageSize;
   if (memory().used > allowed) return *why = "more memory is used than allowed", false;
   return true;
 }
 
-// Every record that is alive is one that the index, or a pin, knows; and all of them are counted.
+// Each live record is in the index or pinned, and the counters count each.
 bool Store::check_records(std::string* why) {
   uint64_t items = 0;
   uint64_t bytes = 0;
@@ -62,7 +62,8 @@ bool Store::check_records(std::string* why) {
   return true;
 }
 
-// What large items list is taken, by one of them only; and what is taken is theirs, or an upload's.
+// Each chunk that a large item lists is marked taken and listed once. Each chunk marked taken belongs to an item or an
+// upload.
 bool Store::check_large(std::string* why) {
   std::vector<bool> listed(uint64_t{items_.pages.size()} * kChunksPerPage);
   uint64_t chunks = 0;

@@ -26,10 +26,10 @@ struct Counters {
   uint64_t& operator[](op::StatId id) { return values[static_cast<size_t>(id)]; }
   uint64_t operator[](op::StatId id) const { return values[static_cast<size_t>(id)]; }
 
-  // What has been counted since the start, whatever was reset.
+  // The count since the store was created; a reset does not change it.
   uint64_t lifetime(op::StatId id) const { return (*this)[id] + before_reset[static_cast<size_t>(id)]; }
 
-  // `stats reset`: what says how things are stays, what counts events starts again.
+  // `stats reset`: gauges stay, event counters restart at 0.
   void reset() {
     const uint64_t bytes = std::exchange((*this)[op::StatId::kBytes], 0);
     const uint64_t items = std::exchange((*this)[op::StatId::kCurrItems], 0);

@@ -1,4 +1,4 @@
-// Who was evicted of late, for those who watch: a ring of records, there only while somebody asks for them.
+// The latest evictions, for `watch evictions`: a ring of records, filled only while somebody watches.
 // Thread: the store's owner's.
 #pragma once
 
@@ -19,7 +19,7 @@ class Evictions {
   static constexpr size_t kEntries = 4096;  // about 1.2 MiB, outside the store's arena
 
   bool is_watched() const { return !entries_.empty(); }
-  // Takes its memory at the first call; the watch lasts until that second.
+  // Records evictions until that second. The first call allocates the ring.
   void watch(uint32_t until) {
     until_ = until;
     entries_.resize(kEntries);
@@ -39,11 +39,11 @@ class Evictions {
   }
 
   struct Page {
-    uint64_t cursor;  // of the next
-    uint64_t lost;    // between `cursor` and the first of these
+    uint64_t cursor;  // where to read on
+    uint64_t lost;    // records overwritten before they were read
   };
-  // Appends what is there from `cursor` on (0, or one of another life of this store: nothing), up to about so many
-  // bytes.
+  // Appends the records from `cursor` on to `to`, until they exceed `bytes`. Cursor 0, or one from before a restart:
+  // none.
   Page read(uint64_t cursor, size_t bytes, std::string& to) const {
     if (cursor == 0 || cursor > next_) return {next_, 0};
     const uint64_t oldest = std::max(kept_from_, next_ > kEntries ? next_ - kEntries : 0);
@@ -60,8 +60,8 @@ class Evictions {
     op::RecordHead head;
     std::array<char, op::kMaxKeyLength> key;
   };
-  std::vector<Entry> entries_;  // none: nobody watches
-  uint64_t next_ = 1;           // the number of the next one; a record's cursor is that of the one behind it
+  std::vector<Entry> entries_;  // empty: nobody has watched yet
+  uint64_t next_ = 1;           // number of the next record; a record's cursor is its number + 1
   uint64_t kept_from_ = 1;
   uint32_t until_ = 0;
 };

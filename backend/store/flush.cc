@@ -1,16 +1,16 @@
 // flush_all, by memcached's rule.
 //
-// A flush without delay hides every version given out so far. A flush N seconds ahead works, as memcached's does, by
-// whole seconds: said in second T it fires when second D = T + N - 1 begins, and hides all that was stored up to the
-// end of second D; what is stored in second T + N is the first to stay. A later flush takes the place of one that is
-// still pending. A point in time from before the server started cancels the pending one and hides nothing.
+// A flush without delay hides every version given out so far. A flush with a delay of N seconds works in whole seconds,
+// as memcached's does: received in second T, it fires when second D = T + N - 1 begins and hides everything stored up
+// to the end of second D. Items stored from second T + N on stay. A newer flush replaces a pending one. A flush at an
+// absolute time before the server's start cancels the pending one and hides nothing.
 //
 //   flush_second_ = 0                        nothing pending; versions below flushed_before are hidden
 //   flush_second_ > now                     pending
 //   flush_second_ = now                     firing: everything is hidden, flushed_before = kEverything
 //   flush_second_ < now, at a begin_pass()  fired: flushed_before becomes the next version
 //
-// Unlike memcached's, a delayed flush does not bring back what an earlier one has hidden.
+// Unlike in memcached, a delayed flush does not make visible again what an earlier flush hid.
 #include "store/answer.h"
 #include "store/store.h"
 
@@ -19,7 +19,7 @@ namespace egret::store {
 namespace {
 constexpr uint64_t kEverything = UINT64_MAX;
 constexpr int64_t kThirtyDays = 2'592'000;
-constexpr int64_t kStartMargin = 62;  // memcached's clock begins this long before it started
+constexpr int64_t kStartMargin = 62;  // seconds: memcached's clock starts this long before the process
 }  // namespace
 
 op::Result Store::flush(const op::Op& op) {

@@ -10,10 +10,10 @@ using op::ResultCode;
 using op::StatId;
 
 namespace {
-constexpr uint16_t kMetaOptions = op::kWantMeta | op::kRecache;  // who asks with one of them may win
+constexpr uint16_t kMetaOptions = op::kWantMeta | op::kRecache;  // a get with one of these may win the recache
 }
 
-// Says of the item what a hit does.
+// Fills in a hit's fields, except for the value.
 inline void Store::describe(const Item& item, bool with_cas, op::Result& result) const {
   result.code = ResultCode::kHit;
   result.client_flags = item.client_flags();
@@ -28,7 +28,7 @@ op::Result Store::hit(const Item& item, bool with_cas) const {
   return result;
 }
 
-// `length` bytes of the value from `offset` on, where they lie: whoever writes them somewhere copies them only once.
+// Points the result at `length` bytes of the value from `offset` on, in place: the caller's copy is the only one.
 void Store::give(const Item& item, uint32_t offset, uint32_t length, op::Result& result) {
   result.value = piece_at(items_.pages, item, offset).substr(0, length);
   size_t count = 0;
@@ -39,7 +39,7 @@ void Store::give(const Item& item, uint32_t offset, uint32_t length, op::Result&
   result.further = {further_.get(), count};
 }
 
-// What a get answers of the value: all that may fit a slot.
+// Points the result at the first kMaxChunk bytes of the value: more never fits a slot.
 inline void Store::give_beginning(const Item& item, op::Result& result) {
   if (!item.has(kLarge)) {
     result.value = item.inline_bytes();
@@ -48,8 +48,8 @@ inline void Store::give_beginning(const Item& item, op::Result& result) {
   }
 }
 
-// Nothing wanted but the value and perhaps the CAS: that is most of what a cache is asked. There is only one result, so
-// that it is made where the caller wants it.
+// A get of the value, perhaps with the CAS: the most frequent op. It has one result variable, so that the compiler
+// builds it in the caller's place.
 op::Result Store::plain_get(const op::Op& op, Slot guess) {
   op::Result result;
   ++items_.counters[StatId::kCmdGet];
@@ -67,7 +67,7 @@ op::Result Store::plain_get(const op::Op& op, Slot guess) {
   return result;
 }
 
-// memcached counts a key of gat or touch as a touch, and only as that.
+// As memcached: a key of gat or touch counts as a touch, not as a get.
 op::Result Store::get(const op::Op& op, Slot guess) {
   if ((op.options & op::kPeek) != 0) return peek(op);
   const bool touches = (op.options & op::kTouch) != 0;
@@ -115,8 +115,8 @@ int64_t Store::ttl_of(const Item& item) const {
   return item.exptime() == 0 ? -1 : int64_t{item.exptime()} - items_.now;
 }
 
-// The state before this access; and who may make a stale or soon expired item anew: the first who asks, and nobody else
-// until it has been stored again.
+// Reports the state before this access. The first reader of a stale or soon expiring item wins and stores it anew;
+// until that is done other readers do not win.
 void Store::before_access(const op::Op& op, Item& item, op::Result& result) const {
   add_meta(op, item, result);
   if (item.has(kStale)) result.marks |= op::kStale;
@@ -132,7 +132,7 @@ void Store::before_access(const op::Op& op, Item& item, op::Result& result) cons
   item.set_bits(kTokenSent);
 }
 
-// A missing item is created, empty, and whoever asked is the one to fill it.
+// Creates a missing item, empty; its creator wins and stores the value.
 op::Result Store::vivify(const op::Op& op) {
   const std::optional<uint64_t> given_cas = given_cas_of(op);
   const ItemRef ref =
@@ -146,8 +146,8 @@ op::Result Store::vivify(const op::Op& op) {
   return result;
 }
 
-// Gives the item another deadline. One that never had any may have to move: `slot` is then where it is now. False:
-// there is no room for that.
+// Gives the item another deadline. An item without an exptime field may have to move; `slot` is then updated. False:
+// there is no room to move it.
 bool Store::touch(Slot& slot, const op::Op& op) {
   const uint32_t deadline = deadline_of(op.exptime);
   if (!items_.item(slot).has(kHasExptime)) {
@@ -191,7 +191,7 @@ op::Result Store::erase(const op::Op& op, Slot guess) {
   return result;
 }
 
-// The item stays to be read, as a stale one, until somebody stores it anew.
+// Marks the item as stale; it can be read until it is stored anew.
 op::Result Store::invalidate(const op::Op& op, Slot slot) {
   const std::optional<uint64_t> given_cas = given_cas_of(op);
   if (given_cas && !items_.item(slot).has(kHasCas)) {
@@ -210,7 +210,7 @@ op::Result Store::invalidate(const op::Op& op, Slot slot) {
 op::Result Store::drop_value(const op::Op& op, Slot slot) {
   const bool invalidates = (op.options & op::kInvalidate) != 0;
   std::optional<uint64_t> given_cas = given_cas_of(op);
-  if (!given_cas && !invalidates) given_cas = items_.cas_of(items_.item(slot));  // it is the same item still
+  if (!given_cas && !invalidates) given_cas = items_.cas_of(items_.item(slot));  // keep the CAS: it is the same item
   const Draft empty{.key = op.key,
                     .deadline = (op.options & op::kTouch) != 0 ? deadline_of(op.exptime) : 0,
                     .given_cas = given_cas,

@@ -9,12 +9,12 @@
 namespace egret::store {
 
 namespace {
-// Items per bucket before it grows. At 0.82 of the slots about a fifth of the buckets overflow.
+// Items per bucket at which the index grows. At a load of 0.82 about a fifth of the buckets overflow.
 constexpr uint64_t kLoadNumerator = 23;
 constexpr uint64_t kLoadDenominator = 4;
 constexpr uint32_t kMaxLevel = 30;
 
-// An item's head, key and, if it is short, value. Whether that is one line or two cannot be predicted.
+// Prefetches an item's head, key and, if it is short, value: always two lines, since their number cannot be predicted.
 void prefetch_head(const std::byte* item) {
   prefetch_line(item);
   prefetch_line(item + 63);
@@ -43,8 +43,8 @@ uint32_t Index::level_of(uint32_t bucket) const {
   return is_split ? state_.level + 1 : state_.level;
 }
 
-// What is prefetched is prefetched in loops that do nothing else: a prefetch waits until its address is translated, and
-// only what fits into the processor's window beside it is under way meanwhile.
+// Loops of prefetches only: each prefetch may wait for address translation, and other work between them would reduce
+// how many are in flight.
 void Index::prefetch_buckets(std::span<const op::Op> ops, std::span<Lookup> lookups) const {
   for (size_t i = 0; i < ops.size(); ++i) {
     Bucket& bucket = bucket_of(ops[i].hash);
@@ -208,12 +208,11 @@ void Index::append(Appender& to, uint64_t slot) {
   to.bucket->slots[to.used++] = slot;
 }
 
-// Deals the chain's slots over the two halves. Never needs more lines than it frees: when k slots have been dealt, the
-// two chains together need at most as many overflow lines as those slots came from, and each was freed before its slots
-// were dealt.
+// Distributes the chain's slots over the two buckets. Needs no more lines than it frees: each old line is freed before
+// its slots are appended, and the k slots appended so far need at most as many overflow lines as they came from.
 void Index::split(uint32_t from) {
   const uint32_t bit = state_.level;
-  const bool refill = hint_base(bit + 1) == bit + 1;  // the hint is used up: the next level's comes from the items
+  const bool refill = hint_base(bit + 1) == bit + 1;  // the hint's bits are used up: read new ones from the items
   const uint32_t shift = Slot::kHintShift + bit - hint_base(bit);
   Appender low{&bucket(from)};
   Appender high{&bucket(from + (1u << bit))};

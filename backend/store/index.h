@@ -1,13 +1,13 @@
 // Where the item of a key is: linear hashing over 64-byte buckets, growing one bucket at a time.
 //
 //   bucket = [ overflow link 4 B | 4 B unused | 7 slots of 8 B ]
-//   slot   = [ tag 14 bits | hint 7 | frequency 2 | expires 1 | location 40 ]; 0 is an empty one. A chain has no holes.
+//   slot   = [ tag 14 bits | hint 7 | frequency 2 | expires 1 | location 40 ]; 0: empty. A chain has no gaps.
 //
-// The low bits of the hash choose the bucket, bits 32..45 are the tag (the partition is chosen by the highest ones),
-// and the hint holds the next few of the low bits, so that six of seven doublings split buckets without reading an
-// item. The frequency counts reads, up to 3: it is here, and not in the item, so that a read writes one line only.
-// Buckets and overflow buckets alike are *lines* of the index's pages; a directory says in which page the buckets 1024
-// n to 1024 n + 1023 are. Lossless: nothing is ever pushed out. Thread: the store's owner's.
+// The low bits of the hash choose the bucket; bits 32..45 are the tag; the highest bits choose the partition. The hint
+// holds the next 7 low bits, so that six of seven doublings split buckets without reading items. The frequency counts
+// reads, up to 3; it is in the slot instead of the item, so that a read writes one cache line only. Buckets and
+// overflow buckets are *lines* of 64 bytes in the index's pages; a directory says which page holds buckets 1024 n to
+// 1024 n + 1023. The index never evicts an entry. Thread: the store's owner's.
 #pragma once
 
 #include <algorithm>
@@ -71,9 +71,9 @@ class Index {
     uint32_t level;  // buckets 0 .. 2^level + split - 1 exist
     uint32_t split;  // the next bucket to split
     uint64_t items;
-    uint32_t free_line;    // lines that are free again, linked
-    uint32_t fresh_line;   // the next never used line of the newest overflow page
-    uint32_t fresh_lines;  // left of it
+    uint32_t free_line;    // head of the list of lines that became free
+    uint32_t fresh_line;   // the next unused line of the newest overflow page
+    uint32_t fresh_lines;  // how many unused lines that page has left
     uint32_t unused;
     uint64_t overflow_lines;  // in chains
   };
@@ -84,42 +84,41 @@ class Index {
 
   void prefetch(uint64_t hash) const { prefetch_line(&bucket_of(hash)); }
 
-  // A batch, whose cache misses are to overlap. Its buckets are prefetched; from what they hold it is then guessed
-  // where the items are, which are prefetched, too.
+  // A batch whose cache misses overlap: first prefetch all buckets, then guess each item's place from its bucket's tags
+  // and prefetch the items.
   class Lookup;
   static constexpr size_t kMostLookups = 32;
   void prefetch_buckets(std::span<const op::Op> ops, std::span<Lookup> lookups) const;
   void guess_items(std::span<Lookup> lookups) const;
-  // Counts what makes slots void: a guess is one as long as this stays the same.
+  // Counts the changes that invalidate slots: a guess is valid while this stays the same.
   uint64_t changes() const { return changes_; }
 
   Slot find(std::string_view key, uint64_t hash) const;
-  // The slot that points at this very record; none if no slot does.
+  // The slot that points at this record; none if no slot does.
   Slot find(ItemRef ref, uint64_t hash) const;
-  // The key must not be there, and may_need_page() be false or a page free.
+  // Requires: the key is not there; may_need_page() is false or a page is free.
   Slot insert(uint64_t hash, ItemRef ref);
   void erase(uint64_t hash, Slot slot);
 
   // Whether the next insert() may have to take a page.
   bool may_need_page() const { return state_.free_line == kNoLine && state_.fresh_lines == 0; }
-  // One bounded step of growth: splits one bucket if the load asks for it. Takes a page now and then, if more than
-  // `reserve` are free; if not, growth waits. Call it after every insert.
+  // One bounded step of growth: splits one bucket if the load is too high. When a split needs a page, it takes one only
+  // if more than `reserve` pages are free, else growth waits. Call it after every insert.
   void grow(uint32_t reserve);
 
-  // Calls visit(Slot) for every item of that bucket. Erasing it is allowed if visit() then returns true: the slot is
-  // looked at again, since the chain's last has taken its place.
+  // Calls visit(Slot) for every item of that bucket. visit() returns true if it erased the item: the last item of the
+  // chain has then moved into the slot, so the slot is visited again.
   template <typename Visit>
   void visit_bucket(uint32_t number, Visit visit);
   uint32_t bucket_count() const { return (1u << state_.level) + state_.split; }
   void prefetch_bucket(uint32_t number) const { prefetch_line(&bucket(number)); }
   void prefetch_items(uint32_t number) const;
 
-  // --- A walk in an order that growth does not change: by position, the hash with its bits reversed. The items of a
-  // bucket are those from some position on, and before the position where another bucket begins; a split parts that
-  // stretch in two.
+  // --- A walk in an order that growth does not change: by position, which is the hash with its bits reversed. A bucket
+  // holds the items of one range of positions; a split cuts its range in two.
   static uint64_t position_of(uint64_t hash);
   uint32_t bucket_at(uint64_t position) const { return bucket_number(position_of(position)); }
-  // Where the stretch after that of bucket_at(position) begins; 0: that was the last.
+  // Where the range after that of bucket_at(position) begins; 0: that was the last range.
   uint64_t position_behind(uint64_t position) const {
     const uint32_t shift = 64 - level_of(bucket_at(position));
     return ((position >> shift) + 1) << shift;
@@ -127,11 +126,11 @@ class Index {
 
   uint64_t item_count() const { return state_.items; }
   uint64_t hash_of(const Item& item) const;
-  // Whether everything is where it belongs; `is_item` says of a record whether it is alive.
+  // Whether every entry is in its bucket and the counts are right; `why` says what is wrong.
   bool check(std::string* why) const;
 
  private:
-  static constexpr uint32_t kNoLine = 0;  // a line's number counts the arena's lines, so no line has it
+  static constexpr uint32_t kNoLine = 0;  // line 0 of the arena belongs to the superblock
   static constexpr uint32_t kHintBits = 7;
 
   struct alignas(64) Bucket {
@@ -141,18 +140,18 @@ class Index {
   };
   static_assert(sizeof(Bucket) == 64);
 
-  // Appends to a chain whose first bucket is given, taking lines from the free ones.
+  // Appends to the chain that begins at `bucket`; takes more lines from the free list.
   struct Appender {
     Bucket* bucket;
     uint32_t used = 0;
   };
 
-  // Never 0, so that no empty slot has it.
+  // Never 0, the tag of an empty slot.
   static uint32_t tag_of(uint64_t hash) {
     const auto bits = static_cast<uint32_t>(hash >> 32 & 0x3fff);
     return std::max(bits, 1u);
   }
-  // A bit for every slot with this tag. Without branches: which slot it is cannot be predicted.
+  // One bit for every slot with this tag. Branch-free, since the matching slot cannot be predicted.
   static uint32_t matches(const Bucket& bucket, uint32_t tag);
   // The first of these slots, if any.
   static Slot match(Bucket& bucket, uint32_t tag) {
@@ -194,7 +193,7 @@ class Index {
 class Index::Lookup {
  public:
   Lookup() = default;
-  // The guess; none without a slot of that tag.
+  // The guess; none if no slot has that tag.
   Slot slot() const { return slot_; }
 
  private:
@@ -203,7 +202,7 @@ class Index::Lookup {
   Bucket* bucket_ = nullptr;
   uint32_t tag_ = 0;
   Slot slot_;
-  const std::byte* record_ = nullptr;  // the slot's, or any other: to be prefetched without asking
+  const std::byte* record_ = nullptr;  // the slot's record, else any record: prefetched without a branch
 };
 
 #ifdef __SSE2__
@@ -215,7 +214,7 @@ inline uint32_t Index::matches(const Bucket& bucket, uint32_t tag) {
     const __m128i tags = _mm_srli_epi32(high, Slot::kTagShift - 32);
     return _mm_castsi128_ps(_mm_cmpeq_epi32(tags, _mm_set1_epi32(static_cast<int>(tag))));
   };
-  const int first = _mm_movemask_ps(found(at[0], at[1]));  // the header's is never found: `unused` is 0
+  const int first = _mm_movemask_ps(found(at[0], at[1]));  // the header never matches: `unused` is 0
   const int second = _mm_movemask_ps(found(at[2], at[3]));
   return static_cast<uint32_t>(first | second << 4) >> 1;
 }

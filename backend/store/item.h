@@ -1,10 +1,10 @@
 // A record of the log: an item, or what is left of one. Eight-byte aligned, sized in units of eight bytes.
 //
 //   item:  [ head 16 B | exptime 4 B | client flags 4 B | CAS 8 B | key | inline bytes | up to 7 B of slack ]
-//   dead:  [ its units << 8 | whatever was there ]
+//   dead:  [ its units << 8 | old bytes ]
 //
-// Exptime, client flags and CAS are there if their bit is set. The inline bytes are the value; of a large item (kLarge,
-// see value.h) they are the list of where its parts are.
+// Exptime, client flags and CAS are present if their bit is set. The inline bytes are the value, or, in a large item
+// (kLarge, see value.h), the list of its parts.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@
 
 namespace egret::store {
 
-// A larger value's parts lie outside the log, so that no page of it is left half empty.
+// Larger values lie outside the log, so that the end of a log page wastes at most a sixteenth of it.
 inline constexpr uint64_t kMaxInline = kPageSize / 16;
 
-// Names a record: units from the arena's start. 0 is none.
+// Names a record: its offset from the arena's start, in units. 0: none.
 struct ItemRef {
   uint64_t unit = 0;
   explicit operator bool() const { return unit != 0; }
@@ -36,13 +36,13 @@ enum ItemBits : Bits {
   kLarge = 1 << 3,
   kFetched = 1 << 4,    // read since it was stored
   kStale = 1 << 5,      // invalidated
-  kTokenSent = 1 << 6,  // a reader has been told to make it anew
-  kPinned = 1 << 7,     // stays as and where it is, though perhaps out of the index: see pins.cc
-  kGivenCas = 1 << 8,   // what the field holds is the CAS: a client has given it. Else the version is
+  kTokenSent = 1 << 6,  // a reader was told to store it anew (it won)
+  kPinned = 1 << 7,     // is neither moved nor overwritten; may be out of the index: see pins.cc
+  kGivenCas = 1 << 8,   // the CAS field holds a CAS that a client gave; else the CAS follows from the version
 };
 inline constexpr Bits kLayoutBits = kHasExptime | kHasFlags | kHasCas | kLarge;
 
-// memcmp() by words, inline: keys are short, and a call costs as much as the comparison.
+// An inline memcmp() by words: keys are short, and a call would cost as much as the comparison.
 inline bool same_bytes(const char* at, std::string_view wanted) {
   const auto word = [](const char* from) {
     uint64_t value = 0;
@@ -79,7 +79,7 @@ class LogRecord {
   }
   void kill(uint32_t units) { head_ = uint64_t{units} << 8; }
 
-  // Makes this record an item; the key, the value and the fields that `bits` promise are still to be written.
+  // Makes this record an item. The caller then writes the key, the value and the fields whose bits are set.
   void lay_out(size_t key_length, Bits bits, uint64_t inline_length, uint64_t version, uint32_t now) {
     head_ = version << 8 | key_length;
     last_access_ = now;
@@ -129,7 +129,7 @@ class Item : public LogRecord {
   std::optional<uint64_t> given_cas() const {
     return has(kGivenCas) ? std::optional(load<uint64_t>(options() + cas_at())) : std::nullopt;
   }
-  // Needs the field only if there is one to be given.
+  // The record needs a CAS field only if `cas` is set.
   void set_given_cas(std::optional<uint64_t> cas) {
     clear_bits(kGivenCas);
     if (!cas) return;

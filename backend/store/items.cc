@@ -1,4 +1,4 @@
-// What becomes of items, whatever happens to them.
+// Removing items, and counting what happened to them.
 #include "store/items.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace egret::store {
 using op::StatId;
 
 namespace {
-// Pages with less alive are compacted before anything is evicted. Where nothing may be evicted, every dead byte is
-// worth having.
+// Pages with a smaller live share are compacted before anything is evicted. Without eviction any dead byte is worth
+// reclaiming.
 uint32_t sparse_percent(const StoreConfig& config) {
   return config.evict ? 75 : 100;
 }

@@ -1,5 +1,5 @@
-// The items of a store, shared by all of its parts: where they lie, how they are found, what is counted of them, which
-// of them are alive, and how one is removed.
+// The items of a store, as all of its parts share them: index, log, pages and counters; which items are alive; how one
+// is removed.
 //
 //   Store (ops), Reclaimer, Sweeper, MemoryLimit, Walker ─▶ Items ─▶ Index, Log, Pages
 //
@@ -23,16 +23,16 @@ namespace egret::store {
 
 struct Superblock;
 
-// A record that stays as and where it is while somebody reads it.
+// A record that is neither moved nor overwritten while somebody reads it.
 struct PinEntry {
   ItemRef ref;
   uint32_t count = 0;
-  uint64_t bytes = 0;        // of the pins' share of memory
-  bool is_detached = false;  // out of the index: it is freed with its last pin
+  uint64_t bytes = 0;        // charged to the pins' share of memory
+  bool is_detached = false;  // out of the index: freed when its last pin ends
 };
 
 struct Items {
-  // `kept`: what a warm restart goes on with; null: the store is empty.
+  // `kept`: the state that a warm restart continues from; null: start empty.
   Items(const StoreConfig& config, std::byte* arena, const Layout& layout, const Superblock* kept);
   Items(const Items&) = delete;
   Items& operator=(const Items&) = delete;
@@ -48,14 +48,14 @@ struct Items {
   void count_in(const Item& of);
   void count_out(const Item& of);
   void set_expires(Slot slot, bool expires);
-  // The item leaves the index, and its memory is freed unless it is pinned.
+  // Takes the item out of the index and frees its memory unless it is pinned.
   void remove(Slot slot, uint64_t hash);
-  // The same for a record that the index does not name any more.
+  // The same for a record that is out of the index already.
   void drop(ItemRef ref);
   void free_record(ItemRef ref);
   PinEntry* find_pin(ItemRef ref);  // null: it is not pinned
 
-  // The present op or step of upkeep is over: counts how much work it was.
+  // Ends the current op or step of upkeep: records how much work it did.
   void end_step() {
     if (work.ns() > 1'000) {
       note_long_step();
@@ -77,9 +77,9 @@ struct Items {
   const uint64_t cas_stride;
   const uint64_t cas_offset;
   uint32_t now = 0;             // seconds since the epoch, read by Store::begin_pass()
-  uint64_t version;             // of the next change
-  uint64_t flushed_before = 0;  // items of smaller versions are hidden
-  uint64_t expiring = 0;        // items that have an exptime
+  uint64_t version;             // the version that the next change gets
+  uint64_t flushed_before = 0;  // items with a smaller version are hidden
+  uint64_t expiring = 0;        // number of items that have an exptime
 };
 
 }  // namespace egret::store

@@ -7,7 +7,7 @@
 namespace egret::store {
 
 namespace {
-constexpr uint64_t kGhostShare = 64;  // one byte in so many goes to ghosts: about 0.6 of them to an item of 80 B
+constexpr uint64_t kGhostShare = 64;  // 1/64 of the memory is for ghosts: about 0.6 ghosts for each item of 80 B
 constexpr uint64_t kPerPage = sizeof(PageInfo) + sizeof(PageNumber);
 
 uint64_t rounded_up(uint64_t value, uint64_t step) {
@@ -22,7 +22,7 @@ Layout::Layout(PageNumber start_limit, PageNumber most_limit, uint64_t superbloc
   fixed_of_start_ = static_cast<PageNumber>((wanted + kPageSize / 2) / kPageSize);
   fixed_of_start_ = std::max(fixed_of_start_, static_cast<PageNumber>(before_ghosts / kPageSize + 1));
   ghost_lines = (fixed_of_start_ * kPageSize - before_ghosts) / Ghosts::kLine;
-  // Fixed pages that do not count have numbers, too: fewer than one to 1,024 others.
+  // Fixed pages that do not count have numbers, too: fewer than one for each 1,024 others.
   const uint64_t entries = most == start ? start : most + most / 1024 + 1;
   directory = table + entries * sizeof(PageInfo);
   ghosts = rounded_up(directory + entries * sizeof(PageNumber), Ghosts::kLine);

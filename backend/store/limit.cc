@@ -1,12 +1,12 @@
 // A memory limit that changes while the store serves.
 //
-//   lower:  pages are withheld from use, as they become free, and their memory goes back to the system; what does not
-//           become free by itself is drained, some records in every pass (step())
-//   higher: what was withheld comes back, in the same steps; above what the store began with, pages never used before
-//           are added at once, if the arena has addresses for them
+//   lower:  pages that become free are withheld from use, and their memory goes back to the system; if too few become
+//           free, step() drains some records in every pass
+//   higher: withheld pages are used again, in the same steps; above the limit at the start, unused pages are added at
+//           once, if the arena has address space for them
 //
-// The index does not shrink, nor what is fixed: a limit that leaves too little besides is refused. Where nothing may be
-// evicted, what is over the limit stays until it is deleted or expires, and nothing new finds room.
+// Neither the index nor the fixed part shrinks: a limit that leaves too little besides them is refused. Without
+// eviction, items over the limit stay until they are deleted or expire, and nothing new can be stored meanwhile.
 #include <algorithm>
 
 #include "store/memory_limit.h"
@@ -41,7 +41,7 @@ op::ResultCode MemoryLimit::set(uint64_t bytes) {
   bytes_ = bytes;
   const auto pages = static_cast<PageNumber>(bytes / kPageSize);
   if (pages > pages_counted_) {
-    // Their part of the table comes out of what is added.
+    // The fixed pages that now count come out of the pages that are added.
     items_.pages.extend(pages - pages_counted_ - (layout_.fixed_of(pages) - layout_.fixed_of(pages_counted_)));
     pages_counted_ = pages;
   }
@@ -78,7 +78,7 @@ bool MemoryLimit::step() {
 
 void MemoryLimit::take_back(uint32_t pages) {
   for (; pages > 0; --pages) {
-    // A file system may have given the room to others: then it stays at what there is.
+    // The file system may have given the room to others: then the store stays at its present size.
     if (!arena_.take_back(items_.pages.first_withheld() * kPageSize, kPageSize)) {
       to_withhold_ = items_.pages.withheld();
       bytes_ = uint64_t{pages_counted_ - to_withhold_} * kPageSize;

@@ -7,7 +7,7 @@
 namespace egret::store {
 
 namespace {
-constexpr int kSparseLookedAt = 8;  // of the sparse pages, for the one with least alive
+constexpr int kSparseLookedAt = 8;  // sparse pages that are compared to find the one with the fewest live bytes
 constexpr uint32_t kPinnedPassedOver = 128;
 }  // namespace
 
@@ -151,7 +151,7 @@ PageNumber Log::sparsest() {
   for (int i = 0; i < kSparseLookedAt && page != kNoPage; ++i) {
     const PageInfo& info = pages_.info(page);
     const PageNumber next = info.sparse_next;
-    if (info.pins > 0) {  // others have their turn before it is looked at again
+    if (info.pins > 0) {  // to the end of the list: others first
       unlink_sparse(page);
       link_sparse(page);
     } else if (best == kNoPage || info.live < pages_.info(best).live) {
@@ -162,7 +162,7 @@ PageNumber Log::sparsest() {
   return best;
 }
 
-// Pinned ones become the youngest, so that however many there are, whoever asks next comes to what lies behind them.
+// Pinned pages found on the way become the youngest, so that the next call does not look at them again.
 PageNumber Log::oldest(Queue queue) {
   QueueState& at = state_.queues[static_cast<size_t>(queue)];
   for (uint32_t i = 0; i < kPinnedPassedOver && at.oldest != kNoPage; ++i) {

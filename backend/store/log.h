@@ -1,12 +1,12 @@
-// The log: records appended to pages, in two queues as S3-FIFO has them (Yang et al., SOSP 2023), and what each page
-// has alive.
+// The log: records appended to pages, in the two queues of S3-FIFO (Yang et al., SOSP 2023), and a count of the live
+// bytes of each page.
 //
 //   small ─ head ◀ append        youngest ... oldest ─▶ drained: read twice → main; else evicted, and a ghost
 //   main  ─ head ◀ append        youngest ... oldest ─▶ drained: read since  → main again; else evicted
 //   sparse: pages of either whose records are mostly dead ─▶ drained into the head of their queue
 //
-// A page without anything alive is free at once. What is done with the records of a page that is drained is
-// reclaim.cc's affair. Thread: the store's owner's.
+// A page without live records is freed at once. reclaim.cc decides what happens to the records of a page that is
+// drained. Thread: the store's owner's.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class Log {
     PageNumber oldest;
     PageNumber youngest;
     uint32_t sealed;  // pages from oldest to youngest
-    uint64_t weight;  // bytes of what is alive, large values' pages and chunks included
+    uint64_t weight;  // live bytes, pages and chunks of large values included
   };
   struct State {
     std::array<QueueState, 2> queues;
@@ -36,20 +36,19 @@ class Log {
     uint64_t live_units;
   };
 
-  // A page is sparse when less than `sparse_percent` of what was written in it is alive.
-  // `kept` as for Pages.
+  // A page is sparse when less than `sparse_percent` of its written bytes are live. `kept` as for Pages.
   Log(std::byte* arena, Pages& pages, uint32_t sparse_percent, const State* kept);
   const State& state() const { return state_; }
 
   bool has_room(Queue queue, uint32_t units) const;
-  // A record at the queue's head; takes a page if the head is full. Its contents are undefined and it counts as alive.
-  // None: no page was free.
+  // Allocates a record at the queue's head; takes a page if the head is full. Its contents are undefined; it counts as
+  // live. None: no page was free.
   ItemRef append(Queue queue, uint32_t units);
-  // It is alive no more. Gives its page back if it was the last.
+  // Marks the record as dead. Frees its page if it was the last live one.
   void kill(ItemRef ref);
-  // What it has beyond `units` is dead.
+  // Cuts the record down to `units`; the rest is dead.
   void shrink(ItemRef ref, uint32_t units);
-  // Bytes outside the log that a record has, or had, towards the weight of its queue.
+  // Counts a record's bytes outside the log in (or out of) the weight of its queue.
   void add_weight(ItemRef ref, uint64_t bytes) { queue_state(ref).weight += bytes; }
   void take_weight(ItemRef ref, uint64_t bytes) { queue_state(ref).weight -= bytes; }
 
@@ -58,26 +57,26 @@ class Log {
   }
   const QueueState& queue(Queue queue) const { return state_.queues[static_cast<size_t>(queue)]; }
   uint64_t live_bytes() const { return state_.live_units * kUnit; }
-  // When the oldest item that is still there was last asked for, about; 0: there is none.
+  // About when the oldest item was last read; 0: there is no item.
   uint32_t oldest_access() const;
   void pin(ItemRef ref);
   void unpin(ItemRef ref) { --pages_.info(ref.page()).pins; }
 
-  // --- Draining, one page at a time: it is in no queue while it lasts, and records of it may still be killed.
-  // Pages with pins are passed over.
+  // --- Draining, one page at a time. The page is in no queue meanwhile; its records may still be killed. Pages with
+  // pins are skipped.
   PageNumber sparsest();
   PageNumber oldest(Queue queue);
-  // Ends the head, so that it can be drained. False: there is nothing in it.
+  // Closes the head page, so that it can be drained. False: it is empty.
   bool seal(Queue queue);
   void begin_drain(PageNumber page);
   // The page goes back into its queue, as the oldest.
   void stop_drain();
-  // Nothing in it is alive: it is free.
+  // Frees the page; it has no live record.
   void end_drain();
   PageNumber draining() const { return draining_; }
 
   Item& item(ItemRef ref) const { return *reinterpret_cast<Item*>(arena_ + ref.unit * kUnit); }
-  // Whether records tile every page and all is counted right.
+  // Whether records tile every page and the counts are right; `why` says what is wrong.
   bool check(std::string* why) const;
 
  private:

@@ -22,10 +22,10 @@ class MemoryLimit {
   uint64_t most() const { return uint64_t{layout_.most} * kPageSize; }
   // Takes effect in step()s. kOutOfMemory: it is not within least() .. most().
   op::ResultCode set(uint64_t bytes);
-  // A step towards the limit. False: there is nothing to do, or nothing that can be done at present.
+  // One step towards the limit. False: there is nothing to do, or nothing can be done at present.
   bool step();
 
-  // Fixed pages that have addresses but no memory yet.
+  // Fixed pages that have address space but no memory yet.
   uint32_t uncounted_pages() const { return layout_.fixed - layout_.fixed_of(pages_counted_); }
   // Pages in use beyond the limit, because it was lowered.
   uint32_t pages_over() const;
@@ -40,8 +40,8 @@ class MemoryLimit {
   Items& items_;
   Reclaimer& reclaimer_;
   uint64_t bytes_;
-  PageNumber pages_counted_;  // of the highest limit so far
-  uint32_t to_withhold_ = 0;  // of these, because the limit is lower now
+  PageNumber pages_counted_;  // pages of the highest limit so far
+  uint32_t to_withhold_ = 0;  // how many of them the present limit does not allow
 };
 
 }  // namespace egret::store

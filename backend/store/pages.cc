@@ -6,8 +6,8 @@ namespace egret::store {
 
 namespace {
 constexpr uint32_t kAllChunks = (1u << kChunksPerPage) - 1;
-constexpr int kDenseChunks = 14;         // of a page: it is not worth emptying
-constexpr uint32_t kChunksToSpare = 64;  // are never too many
+constexpr int kDenseChunks = 14;         // a page with so many taken chunks (of 16) is not worth emptying
+constexpr uint32_t kChunksToSpare = 64;  // up to so many free chunks never count as waste
 constexpr int kDenserLookedAt = 8;
 }  // namespace
 
@@ -21,7 +21,7 @@ Pages::Pages(std::byte* arena, PageInfo* table, PageNumber pages, PageNumber fix
   counted(PageUse::kFree) = state_.free_count;
 }
 
-// Used ones first: their memory is there.
+// Pages used before come first: their memory is resident.
 PageNumber Pages::pop_free() {
   if (state_.free_count == 0) return kNoPage;
   --state_.free_count;
@@ -131,7 +131,7 @@ bool Pages::wastes_chunks() const {
   return spare > kChunksToSpare && spare > all / 8;
 }
 
-// From the emptier page to the fuller one, always: so that there are ever more full ones and empty ones.
+// Always moves from an emptier page to a fuller one, so that the number of full and of empty pages grows.
 uint64_t Pages::take_denser_chunk(uint64_t chunk) {
   const auto from = static_cast<PageNumber>(chunk / kChunksPerPage);
   int most = std::popcount(table_[from].used);

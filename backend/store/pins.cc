@@ -1,5 +1,5 @@
-// Versions that somebody reads piece by piece. A pinned record stays where it is, and its page is not drained; taken
-// out of the index it is kept, detached, until its last pin ends.
+// Pins: versions that somebody reads piece by piece. A pinned record does not move, and its page is not drained. When
+// it is taken out of the index, it stays (detached) until its last pin ends.
 #include <algorithm>
 
 #include "store/answer.h"
@@ -16,7 +16,7 @@ Store::Pin Store::pin(std::string_view key, uint64_t hash) {
   const ItemRef ref = slot.ref();
   PinEntry* entry = items_.find_pin(ref);
   if (entry == nullptr) {
-    // The first pin of a page holds all of it.
+    // The first pin in a page is charged the whole page, since it keeps the page from being drained.
     const uint64_t large = items_.item(ref).has(kLarge) ? large_head(items_.item(ref)).chunks * kChunkSize : 0;
     const uint64_t bytes = large + (items_.pages.info(ref.page()).pins == 0 ? kPageSize : 0);
     if (pinned_bytes_ + bytes > large_budget()) return {};

@@ -1,17 +1,19 @@
 // Making room: eviction by S3-FIFO and compaction, a few records at a time.
 //
-//   an op that writes b bytes owes as much ─▶ pay_debt(), before the next op: while few pages are free, drain
-//   an op that needs a page and finds none ─▶ ensure_room(): drain one page now, without second chances
+//   an op writes b bytes: they become debt ─▶ pay_debt(), before the next op: drains while few pages are free
+//   an op needs a page and none is free    ─▶ ensure_room(): drains one page now, without second chances
 //
-//   what is drained first: pages without anything alive (they are free at once, log.cc) ─▶ sparse pages (compaction) ─▶
-//   the oldest page of the small queue while that has more than its share (kSmallShare), else of the main queue
+//   order of draining: sparse pages (compaction) ─▶ the oldest page of the small queue while that queue has more than
+//   its share (kSmallShare), else of the main queue. Pages without live records are free already (log.cc).
 //
-// Chunks of large values do not lie in the log, and what outlives its neighbours leaves their pages mostly empty. While
-// too many are to spare, every second page is drained only to put its items' chunks together (gather_chunks).
+// Chunks of large values lie outside the log. Chunks that outlive their neighbours leave pages mostly empty. While too
+// many chunks are free, every second page is drained only to move its items' chunks together (gather_chunks).
 //
-// A record of the page that is drained is dead, or expired or flushed (dropped), or alive: of a sparse page, it moves
-// to the head of its queue; of the small queue, read twice or more, to main, else it is evicted and leaves a ghost; of
-// the main queue, read since it came there, to main's head with one read less, else it is evicted.
+// What happens to a record of the page that is drained:
+//   dead, expired or flushed   dropped
+//   live, of a sparse page     moves to the head of its queue
+//   live, of the small queue   read twice or more: moves to main. Else evicted, and its key becomes a ghost
+//   live, of the main queue    read since it came there: moves to main's head, with one read less. Else evicted
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -25,14 +27,13 @@ using op::StatId;
 
 namespace {
 constexpr size_t kGroup = 16;             // records whose buckets are prefetched together
-constexpr uint32_t kSmallShare = 20;      // the small queue may have one part in so many
-constexpr uint32_t kLeastPaid = 64;       // units to look at for each debt, at least ...
-constexpr uint32_t kMostPaid = 6 * 1024;  // ... and at most, so that a step stays short
-constexpr uint32_t kForcedDrains = 2;     // for an op's record, and so many again for each page that its value brings
+constexpr uint32_t kSmallShare = 20;      // the small queue's share of the weight: 1/20
+constexpr uint32_t kLeastPaid = 64;       // pay_debt() looks at so many units at least ...
+constexpr uint32_t kMostPaid = 6 * 1024;  // ... and so many at most, so that a step stays short
+constexpr uint32_t kForcedDrains = 2;     // pages to drain for an op's record; as many for each page of its value
 
-// Reads that move an item from small to main, and that it gives for another turn in main. What takes the room of
-// several others must be read more: with lognormal sizes that saves a thirtieth of the misses. Items alike pay what
-// S3-FIFO asks.
+// How many reads move an item from small to main, and how many it loses for another round in main. Larger items need
+// more reads than small ones: with lognormal sizes that saves 3 % of the misses. With equal sizes it is plain S3-FIFO.
 struct Price {
   uint32_t to_main;
   uint32_t to_stay;
@@ -47,7 +48,7 @@ Price price_of(uint64_t bytes, uint64_t mean) {
 struct Candidate {
   ItemRef ref;
   uint64_t hash = 0;
-  uint32_t end = 0;  // units of the page, up to and with it
+  uint32_t end = 0;  // where the record ends, in units from the page's start
 };
 }  // namespace
 
@@ -56,7 +57,7 @@ void Reclaimer::set_usable_pages(uint32_t pages) {
   free_target_ = reserve_ + std::clamp(pages / 256, 2u, 16u);
 }
 
-// --- When
+// --- When to reclaim
 
 bool Reclaimer::ensure_room(uint32_t units, uint32_t pages) {
   const auto needed = [&] {
@@ -68,7 +69,7 @@ bool Reclaimer::ensure_room(uint32_t units, uint32_t pages) {
   uint32_t wanted = needed();
   for (uint32_t drains = 0; wanted > 0 && items_.pages.free_count() < reserve_ + wanted; ++drains) {
     if (drains == kForcedDrains + 2 * pages || !force_drain(reserve_ + wanted)) return false;
-    wanted = needed();  // what was moved may have left room in a head
+    wanted = needed();  // draining may have opened a new head with room
   }
   return true;
 }
@@ -77,7 +78,7 @@ void Reclaimer::pay_debt() {
   const uint32_t debt = std::exchange(debt_, 0);
   const uint32_t free = items_.pages.free_count();
   if (free >= free_target_) return;
-  // The fewer pages are free, the faster.
+  // Reclaim faster the fewer pages are free.
   const uint32_t factor = 2 + 4 * (free_target_ - free) / free_target_;
   reclaim(std::clamp(debt * factor, kLeastPaid, kMostPaid));
 }
@@ -93,7 +94,7 @@ uint32_t Reclaimer::reclaim(uint32_t units) {
   return done;
 }
 
-// Drains a page to its end, or until so many pages are free. Where nothing may be evicted, this can be in vain.
+// Drains a page to its end, or until so many pages are free. Without eviction this may free nothing.
 bool Reclaimer::force_drain(uint32_t wanted_free) {
   const bool hard = evicts_;
   if (items_.log.draining() == kNoPage && !begin_drain(hard)) return false;
@@ -103,7 +104,7 @@ bool Reclaimer::force_drain(uint32_t wanted_free) {
   return true;
 }
 
-// --- Which
+// --- Which page to drain
 
 bool Reclaimer::begin_drain(bool hard) {
   PageNumber page = hard ? kNoPage : items_.log.sparsest();
@@ -122,7 +123,7 @@ bool Reclaimer::begin_drain(bool hard) {
                                      small_first ? Queue::kMain : Queue::kSmall};
     for (const Queue queue : order) {
       page = items_.log.oldest(queue);
-      // A queue that consists of its head: large values may be most of what there is.
+      // The queue may consist of its head only, when most of the memory is in large values.
       if (page == kNoPage && items_.log.seal(queue)) page = items_.log.oldest(queue);
       if (page != kNoPage) break;
     }
@@ -134,10 +135,10 @@ bool Reclaimer::begin_drain(bool hard) {
   return true;
 }
 
-// --- What becomes of each
+// --- What to do with each record
 
-// The next few records of the page that is drained, until so many pages are free (one large item may be worth many); at
-// its end it is free. Returns the units that were passed; 0: a record has no place to go to.
+// Drains the next few records of the page, or fewer if so many pages are free before (one large item may free many). At
+// its end the page is freed. Returns the units drained; 0: there is no room to move a record to.
 uint32_t Reclaimer::drain_group(bool hard, uint32_t wanted_free) {
   const PageNumber page = items_.log.draining();
   const uint32_t used = items_.pages.info(page).used;
@@ -207,7 +208,7 @@ bool Reclaimer::keep(Slot slot, Queue queue, uint32_t frequency) {
   return true;
 }
 
-// Moves chunks to fuller pages, so that emptier ones become free; as many as the step has time for.
+// Moves the item's chunks to fuller pages, so that emptier pages become free; as many as the step has time for.
 void Reclaimer::gather_chunks(Item& item) {
   const uint32_t extents = large_head(item).extents;
   for (uint32_t i = 0; i < extents && items_.work.has_time(); ++i) {

@@ -54,7 +54,8 @@ op::Result Store::refuse_set(const op::Op& set, ResultCode why) {
     const uint64_t bytes = Item::units_for(set.key.size(), 0, set.value.size()) * kUnit;
     ++items_.counters.classes[op::size_class_of(bytes)].out_of_memory;
   }
-  // A client that believes in its set must not go on reading the value before it. An ms is one in every mode.
+  // The client may assume that its set succeeded: remove the old value, so that nobody reads it. As memcached, an ms
+  // does this in every mode.
   if (is_plain_set(set) || (set.options & (op::kWantMeta | op::kAsClassic)) == op::kWantMeta) {
     if (const Slot old = find(set.key, set.hash, Slot{})) items_.remove(old, set.hash);
   }
@@ -79,12 +80,12 @@ op::Result Store::judge_and_store(const op::Op& op, Slot guess, Upload* upload) 
     return created(replace_value(op, old, upload, 0));
   }
   if (op.mode == SetMode::kAdd) {
-    Slot(old).note_read();  // whoever wanted to add it has use for it
+    Slot(old).note_read();  // a refused add counts as a read
     return answer(ResultCode::kNotStored);
   }
   const uint64_t cas = items_.cas_of(items_.item(old));
   const bool matches = !compares(op) || op.cas == cas;
-  // What was made from an older state is better than nothing, but stays marked as such.
+  // A value made from an older version is stored, but marked as stale.
   const bool stays_stale = !matches && (op.options & op::kInvalidate) != 0 && op.cas < cas && !extends(op.mode);
   if (is_cas) ++items_.counters[matches || stays_stale ? StatId::kCasHits : StatId::kCasBadval];
   if (!matches && !stays_stale) return answer(ResultCode::kExists);
@@ -102,7 +103,7 @@ op::Result Store::stored(ItemRef ref) {
 
 // --- Records
 
-// A large item has a field for everything, so that it never has to move for one: it could not if it is pinned.
+// A large item always has every optional field, so that it never has to move to get one; pinned items cannot move.
 Bits Store::Draft::layout() const {
   if (is_large()) return kLarge | kHasExptime | kHasFlags | kHasCas;
   return static_cast<Bits>((deadline != 0 ? kHasExptime : 0) | (client_flags != 0 ? kHasFlags : 0) |
@@ -139,7 +140,7 @@ void Store::write(const Draft& draft, ItemRef ref) {
   ++items_.counters[StatId::kTotalItems];
 }
 
-// Without this, every overwrite would leave a hole to be reclaimed.
+// Writes the draft over the old record if it fits there; else every overwrite would leave a dead record behind.
 bool Store::overwrite(const Draft& draft, Slot old) {
   const ItemRef ref = old.ref();
   if (draft.is_large() || items_.item(ref).has(kPinned | kLarge) || draft.units() > items_.item(ref).units())
@@ -156,7 +157,7 @@ bool Store::overwrite(const Draft& draft, Slot old) {
 ItemRef Store::place(const Draft& draft, uint64_t hash) {
   const uint32_t units = draft.units();
   if (!reclaimer_.ensure_room(units, 0)) return {};
-  Slot old = items_.index.find(draft.key, hash);  // only now: making room may have moved or evicted it
+  Slot old = items_.index.find(draft.key, hash);  // after ensure_room(), which may move or evict it
   Queue queue = Queue::kSmall;
   if (old) {
     queue = items_.log.queue_of(old.ref());
@@ -213,7 +214,7 @@ Slot Store::relay(Slot slot, uint64_t hash, Bits field) {
 // --- Values
 
 op::Result Store::replace_value(const op::Op& op, Slot old, Upload* upload, Bits marks) {
-  // What only replaces a stale state keeps its time.
+  // A value that stays stale keeps the old exptime.
   const uint32_t deadline = (marks & kStale) != 0 ? items_.item(old).exptime() : deadline_of(op.exptime);
   Draft draft{.key = op.key,
               .deadline = deadline,
@@ -238,13 +239,13 @@ op::Result Store::replace_value(const op::Op& op, Slot old, Upload* upload, Bits
   return ref ? stored(ref) : no_room();
 }
 
-// Expired items may be all that is in the way: they are swept as soon as possible.
+// Expired items may take all the room: have them swept as soon as possible.
 op::Result Store::no_room() {
   sweeper_.on_no_room();
   return answer(ResultCode::kOutOfMemory);
 }
 
-// Append and prepend keep flags and exptime. What does not fit is not stored, and the old value stays.
+// Append and prepend: flags and exptime stay. If the result does not fit, the old value stays.
 op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
   const uint64_t added = upload != nullptr ? upload->total_length() : op.value.size();
   const uint64_t total = value_length(items_.item(old)) + added;
@@ -266,7 +267,7 @@ op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
   const uint32_t most = Item::units_for(op.key.size(), kLayoutBits, total);
   if (!reclaimer_.ensure_room(most, 0)) return answer(ResultCode::kNotStored);
   old = items_.index.find(op.key, op.hash);
-  if (!old) return answer(ResultCode::kNotStored);  // evicted to make room for what it was to become
+  if (!old) return answer(ResultCode::kNotStored);  // making room evicted it
   const std::string_view value = items_.item(old).inline_bytes();
   const Draft draft{.key = op.key,
                     .deadline = items_.item(old).exptime(),
@@ -278,8 +279,8 @@ op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
   return ref ? stored(ref) : answer(ResultCode::kNotStored);
 }
 
-// The new list takes over the old item's pages and chunks: nothing is copied but what is added, and a tail. Only what
-// somebody has pinned is copied, if it is not too much; else the reader has to start again.
+// The new list takes over the old item's pages and chunks: only the added bytes and a tail are copied. A pinned value
+// is copied whole if it is small enough; else its reader finds it changed and starts again.
 op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
   const auto added = static_cast<uint32_t>(upload != nullptr ? upload->total_length() : op.value.size());
   const size_t extents = (items_.item(old).has(kLarge) ? large_head(items_.item(old)).extents : 2) +
@@ -288,13 +289,13 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
   const bool takes_over =
       items_.item(old).has(kLarge) && (!items_.item(old).has(kPinned) || value_length(items_.item(old)) > kMostCopied);
   Pieces pieces(items_.pages);
-  // What is put in front is a beginning by itself: it must not be given a page because of the length of what follows.
+  // Choose pages or chunks for a prepended part by its own length, not by the length of the whole value.
   const bool appends = op.mode == SetMode::kAppend;
   pieces.expect(appends ? value_length(items_.item(old)) + added : added);
-  // A record with the list and a tail; what is added; and chunks for the old value, or its tail.
+  // An upper bound: a record with the list and a tail, the added bytes, and chunks for the old value or its tail.
   const uint32_t most =
       Item::units_for(op.key.size(), kLayoutBits, sizeof(LargeHead) + extents * sizeof(Extent) + kChunkSize);
-  // A short upload is copied behind what is there: its own chunks would leave the one before them partly filled.
+  // Copy a short upload behind the old value: taking over its chunks would leave the one before them partly filled.
   const bool copies = upload == nullptr || (appends && added <= kPageSize);
   const uint32_t for_added = copies ? pieces.pages_needed(added) : 0;
   const uint32_t for_old = takes_over ? 1 : pieces.pages_needed(value_length(items_.item(old)));
@@ -338,12 +339,12 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
                     .given_cas = given_cas_of(op),
                     .pieces = &pieces};
   const ItemRef ref = place(draft, op.hash);
-  EGRET_CHECK(bool{ref});  // there is room for it since before the old item was taken apart
+  EGRET_CHECK(bool{ref});  // room was made before the old item was taken apart
   return stored(ref);
 }
 
-// The item's pages and chunks have gone over to another list; it is about to be replaced. Who has it pinned finds that
-// its length is another.
+// Sets the item's length to 0: another list owns its pages and chunks now, and the item is about to be replaced. A
+// reader that has it pinned sees the changed length and starts again.
 void Store::disown(ItemRef ref) {
   Item& it = items_.item(ref);
   items_.count_out(it);

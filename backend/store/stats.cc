@@ -18,7 +18,7 @@ void Store::append_stats(op::StatGroup group, std::vector<op::StatRow>& rows, Si
       case StatId::kPid:
       case StatId::kUserUsec:
       case StatId::kSystemUsec:
-        continue;  // the process's, not the store's
+        continue;  // the process counts this one
       case StatId::kLimitMaxbytes:
         value = limit_.bytes();
         break;

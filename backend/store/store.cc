@@ -1,4 +1,4 @@
-// Set-up, the batch, and what all ops share.
+// Set-up, batches, and helpers that all ops share.
 #include "store/store.h"
 
 #include <algorithm>
@@ -14,14 +14,14 @@ namespace egret::store {
 using op::StatId;
 
 namespace {
-constexpr int64_t kThirtyDays = 2'592'000;  // longer exptimes are points in time
-constexpr PageNumber kMostGrowth = 16;      // times the limit at the start
+constexpr int64_t kThirtyDays = 2'592'000;  // seconds; a larger exptime is an absolute time
+constexpr PageNumber kMostGrowth = 16;      // the limit may be raised to 16 times that at the start
 
 constexpr uint32_t kIdleReclaim = 2048;  // units
 
 constexpr uint64_t kLine = 64;
-constexpr uint64_t kMostPrefetched = 2048;  // of an item
-constexpr size_t kLookAhead = 3;            // ops
+constexpr uint64_t kMostPrefetched = 2048;  // bytes of an item
+constexpr size_t kLookAhead = 3;            // how many ops ahead values are prefetched
 }  // namespace
 
 uint64_t least_memory(uint32_t item_size_max) {
@@ -122,7 +122,7 @@ bool Store::idle_step() {
 uint32_t Store::upkeep_in_seconds() const {
   const uint32_t sweep = sweeper_.due_in_seconds();
   if (flush_second_ == 0) return sweep;
-  // A flush that fires in this second has done so when the second is over.
+  // A flush that fires in this second is over with the second.
   return std::min(sweep, flush_second_ > items_.now ? flush_second_ - items_.now : 1);
 }
 
@@ -160,7 +160,7 @@ void Store::locate() {
   items_.index.guess_items(std::span(lookups_).first(batch_.size()));
 }
 
-// The head of a later op's item is here by now and says how long it is: the rest of it is fetched, too.
+// The head of a later op's item is in the cache by now and says how long the item is: prefetch the rest.
 void Store::prefetch_value(size_t index) const {
   if (index >= batch_.size() || !lookups_[index].slot() || guessed_at_ != items_.index.changes()) return;
   const Item& it = items_.item(lookups_[index].slot());
@@ -170,7 +170,7 @@ void Store::prefetch_value(size_t index) const {
 }
 
 inline op::Result Store::perform(const op::Op& op, Slot guess) {
-  EGRET_DCHECK(!is_untouched_);  // begin_pass() comes first
+  EGRET_DCHECK(!is_untouched_);  // begin_pass() must be called first
   if (op.code == op::OpCode::kFlush) return flush(op);
   if (op.key.empty() || op.key.size() > op::kMaxKeyLength) return answer(op::ResultCode::kInvalid);
   EGRET_DCHECK(op.hash == op::hash_key(op.key, config_.hash_seed));
@@ -191,8 +191,8 @@ inline op::Result Store::perform(const op::Op& op, Slot guess) {
   }
 }
 
-// Reclaims for what earlier ops have written, not before: the last result may have viewed the log until now. `guess`:
-// where the op's item may be.
+// First reclaims for what earlier ops wrote. That could not be done earlier: the last result may have viewed the log
+// until now. `guess`: where the op's item may be.
 inline op::Result Store::dispatch(const op::Op& op, Slot guess) {
   if (reclaimer_.owes()) reclaimer_.pay_debt();
   if (guessed_at_ != items_.index.changes()) guess = Slot{};
@@ -201,7 +201,7 @@ inline op::Result Store::dispatch(const op::Op& op, Slot guess) {
   return result;
 }
 
-// One function, so that a result is made where the caller wants it.
+// Flattened into one function, so that the compiler builds the result in the caller's place.
 [[gnu::flatten]] op::Result Store::execute(size_t index) {
   EGRET_DCHECK(index < batch_.size());
   prefetch_value(index + kLookAhead);
@@ -237,7 +237,7 @@ void Store::set_expires(Slot slot, bool expires) {
 
 uint32_t Store::deadline_of(int64_t exptime) const {
   if (exptime == 0) return 0;
-  if (exptime < 0) return 1;  // long past
+  if (exptime < 0) return 1;  // expired long ago
   const int64_t deadline = exptime > kThirtyDays ? exptime : exptime + items_.now;
   return static_cast<uint32_t>(std::min<int64_t>(deadline, UINT32_MAX));
 }

@@ -9,10 +9,10 @@
 //         ├ Index    key hash → record              ├ Pages   one arena of 64 KiB pages
 //         └ Log      records in pages, two queues   └ Pieces  (value.h) large values in pages and chunks
 //
-// It knows neither slots nor memcached text. Thread: the partition's, for everything; create() may run on another.
-// Memory: one arena holds everything, so the limit is exact. The data path neither locks nor allocates from the heap, but
-// for the lists of large values that are being stored. Each call does a bounded amount of work (work.h). Errors: results
-// say what happened (op::ResultCode); only create() fails otherwise.
+// It knows neither slots nor memcached text. Thread: the partition's; create() may run on another one.
+// Memory: one arena holds everything, so the limit is exact. The data path neither locks nor allocates from the heap,
+// except for the extent lists of large values that are being stored. Each call does a bounded amount of work (work.h).
+// Errors: op::ResultCode; only create() returns a Status.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ namespace egret::store {
 
 inline constexpr size_t kMaxBatch = 32;
 
-// The hash seed of the store in that file, if a clean stop has left one; else why not. create() takes up the file only
-// under the same seed.
+// The hash seed of the store in that file if a clean stop left one, else why there is none. create() continues from the
+// file only with the same seed.
 base::Expected<uint64_t> kept_hash_seed(const std::string& path);
 
 class Store {
@@ -62,10 +62,10 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // One pass of the poll loop: reads the clock once (expiry is `<=` this second everywhere), fires an overdue delayed
-  // flush, and does a step of upkeep. Call it before the first op after every pause.
+  // One pass of the poll loop: reads the clock once (an item has expired if its exptime is <= this second), fires a
+  // delayed flush that is due, and does a step of upkeep. Call it before the first op after every pause.
   void begin_pass();
-  // The same for a caller who has read the clock already (base::Clock::now_ns): costs nothing, but may be late by
+  // The same for a caller that has read base::Clock::now_ns() already: cheaper, but the store's time may lag by
   // kSecondLag.
   void begin_pass(uint64_t now_ns) {
     if (now_ns - clock_read_ns_ < kSecondLag) return;
@@ -73,27 +73,26 @@ class Store {
     begin_pass();
   }
   static constexpr uint64_t kSecondLag = 5'000'000;  // ns
-  // A bounded step of what waits for idle moments (pages to be freed, items to be swept). False: nothing does at
-  // present.
+  // A bounded step of upkeep in an idle moment (free pages, sweep items). False: there is none to do at present.
   bool idle_step();
-  // Seconds until idle_step() has something to do again, if nothing else happens; kNever: it will not.
+  // Seconds until idle_step() has something to do again; kNever: not until the next op.
   uint32_t upkeep_in_seconds() const;
-  // For tests of expiry: from now on it is so many seconds later than the clock says. False: later than can be stored.
+  // For tests of expiry: adds so many seconds to the clock. False: the result exceeds the last second that can be
+  // stored.
   bool move_clock(uint64_t seconds);
   static constexpr uint32_t kNever = Sweeper::kNever;
 
-  // Ops that will be a batch soon: worth calling while another one is still to be executed. Each with its hash filled
-  // in.
+  // Prefetches for ops of the next batch. Call it before the present batch is executed. Each op's hash is filled in.
   void foresee(std::span<const op::Op> ops) const {
     for (const op::Op& op : ops) items_.index.prefetch(op.hash);
   }
   // A batch: at most kMaxBatch ops, each with its hash filled in. The span must stay valid until the last execute().
   void prepare(std::span<const op::Op> ops);
   void locate();
-  // Executes ops[index] of the prepared batch: Get, Set, Delete, Arith, Chunk, Flush; others answer kUnsupported.
-  // Strictly in order, once each (ops that somebody else executes may be left out). Its value and further pieces
-  // view the store's memory until the next call of anything that is not const. Of a large value a get gives the first
-  // kMaxChunk bytes; a chunk gives what was asked for, up to kMaxChunk.
+  // Executes ops[index] of the prepared batch: Get, Set, Delete, Arith, Chunk, Flush; others answer kUnsupported. Call
+  // it in order, once for each op that the store executes. The result's value and further pieces view the store's
+  // memory until the next non-const call. A get of a large value returns its first kMaxChunk bytes; a chunk returns the
+  // bytes asked for, up to kMaxChunk.
   op::Result execute(size_t index);
   // prepare, locate and execute of a single op.
   op::Result execute_one(const op::Op& op);
@@ -101,55 +100,54 @@ class Store {
 
   // --- Values in parts. An Upload is room for a value that nobody sees until commit().
   // All uploads together hold at most max(1/8 of the memory limit, one item of item_size_max).
-  // kOk: the upload is open. kTooLarge, kOutOfMemory: it is not; call refuse_set() when the client's Commit comes (or
-  // at once, if the op says how it was meant), since a failed plain set also removes the old item.
+  // kOk: the upload is open. kTooLarge, kOutOfMemory: it is not. Then call refuse_set() when the client's Commit comes
+  // (or at once, if the set itself is known), since a failed plain set also removes the old item.
   Reservation reserve(std::string_view key, uint32_t total_length);
-  // Judges the op now, as a kSet of the uploaded value: mode, CAS, flags and exptime come from `commit`. Its key must
-  // be the one that was reserved. Always consumes the upload. kNoUpload: parts are missing.
+  // Executes the op as a kSet of the uploaded value: mode, CAS, flags and exptime come from `commit`. Its key must be
+  // the one that was reserved. Consumes the upload in every case. kNoUpload: parts are missing.
   op::Result commit(Upload&& upload, const op::Op& commit);
-  // What becomes of a set whose value could not be taken: counts it, and removes the old item if it is a plain set.
+  // For a set whose value could not be taken: counts it, and removes the old item if it is a plain set.
   op::Result refuse_set(const op::Op& set, op::ResultCode why);
 
-  // Keeps the item's present value readable, whatever happens to the key, until the Pin ends. Empty if there is no such
+  // Keeps the item's present value readable until the Pin ends, even if the key changes. Empty if there is no such
   // item, or if all pins together would hold more than max(1/8 of the memory limit, one item of item_size_max).
   Pin pin(std::string_view key, uint64_t hash);
 
-  // A page of records: what a kIterate op asks for. Result.value views the store's memory until the next call of it.
+  // The page of records that a kIterate op asks for. Result.value is valid until the next call of iterate().
   op::Result iterate(const op::Op& op);
 
   // --- Statistics
-  // Appends the rows of that group: of kGeneral one for every counter that the store keeps, in the order of StatId.
-  // kReset: as `stats` shows the counters; kStart: as if they had never been reset.
+  // Appends the rows of that group. kGeneral: one for every counter of the store, in the order of StatId. `since`:
+  // count from the last `stats reset`, or from the start.
   enum class Since : uint8_t { kReset, kStart };
   void append_stats(op::StatGroup group, std::vector<op::StatRow>& rows, Since since = Since::kReset) const;
   void reset_stats();
   uint64_t item_count() const { return items_.counters[op::StatId::kCurrItems]; }
   const Arena& arena() const { return arena_; }
-  // Why what was in the file was not taken up; empty if it was, or without a file.
+  // Why the store did not continue from its file; empty if it did, or if there is no file.
   const std::string& empty_because() const { return empty_because_; }
 
   // --- Memory, in bytes
   struct Memory {
-    uint64_t used;         // in whole pages; never more than `limit`, unless that has just been lowered
+    uint64_t used;         // whole pages; at most `limit`, except just after that was lowered
     uint64_t limit;        // the present one
-    uint64_t least_limit;  // what set_memory_limit() can set
+    uint64_t least_limit;  // the range of set_memory_limit()
     uint64_t most_limit;
   };
   Memory memory() const;
-  // Takes effect in steps, of begin_pass() and idle_step(); memory().limit is the new one at once. kOutOfMemory: it is
-  // not within memory().least_limit .. most_limit.
+  // memory().limit changes at once; the memory follows in steps of begin_pass() and idle_step(). kOutOfMemory: the
+  // number is not within memory().least_limit .. most_limit.
   op::ResultCode set_memory_limit(uint64_t bytes);
 
   // The work, in nanoseconds as work.h counts them, of all steps so far that took more than 1 us.
   uint64_t long_work_ns() const { return items_.long_work_ns; }
 
-  // The checker (check.cc): every item is reachable and filed under its own hash and tag, records tile their pages,
-  // what large values hold is what is taken, accounting is exact, used <= limit. Reads everything. Says why not.
+  // The checker (check.cc): every item is reachable under its own hash and tag, records tile their pages, large values
+  // own exactly the taken chunks, counts are exact, used <= limit. Reads the whole store. `why`: what is wrong.
   bool check_invariants(std::string* why);
 
  private:
-  // What a record is to be made of. The value is `first` and `second` one after the other, or, if there are any, what
-  // `pieces` hold.
+  // What to make a record of. The value is `first` followed by `second`, or, if `pieces` is set, what they hold.
   struct Draft {
     std::string_view key;
     uint32_t deadline = 0;
@@ -169,7 +167,7 @@ class Store {
 
   // store.cc
   void prefetch_value(size_t index) const;
-  // The live item of a key. One that is expired or flushed is removed and counted. `guess`: where it may be.
+  // The live item of a key. Removes and counts an expired or flushed one. `guess`: where it may be.
   Slot find(std::string_view key, uint64_t hash, Slot guess) {
     const bool is_right = guess && items_.item(guess).has_key(key);
     const Slot slot = is_right ? guess : items_.index.find(key, hash);
@@ -178,9 +176,9 @@ class Store {
     return Slot{};
   }
   void remove_unseen(Slot slot, uint64_t hash);
-  // The live item of a key; nothing changes and nothing is counted.
+  // The live item of a key. Changes and counts nothing.
   Slot peek(std::string_view key, uint64_t hash) const;
-  // What `exptime` means now, in seconds since the epoch; 0: never.
+  // The second since the epoch that `exptime` means now; 0: never.
   uint32_t deadline_of(int64_t exptime) const;
   op::Result dispatch(const op::Op& op, Slot guess);
   op::Result perform(const op::Op& op, Slot guess);
@@ -220,10 +218,10 @@ class Store {
   void disown(ItemRef ref);
   bool is_too_large(std::string_view key, uint32_t client_flags, uint64_t value_length) const;
   bool overwrite(const Draft& draft, Slot old);
-  // Makes a record of the draft and files it under its key, in the place of the item that is there. None: no room.
+  // Makes a record of the draft and enters it in the index, replacing the key's item. None: no room.
   ItemRef place(const Draft& draft, uint64_t hash);
   void write(const Draft& draft, ItemRef ref);
-  // Gives the item room for that field (0 so far), even if it has to move. None: there is no room.
+  // Adds that field (0 at first) to the item, which may have to move. None: there is no room.
   Slot relay(Slot slot, uint64_t hash, Bits field);
 
   // arith.cc
@@ -247,7 +245,7 @@ class Store {
   bool check_large(std::string* why);
 
   // warm.cc
-  // What a file holds that can be taken up. Null: start empty; the file is in use from then on.
+  // The superblock of a file to continue from. Null: start empty, and the file is marked in use.
   static const Superblock* open_file(const StoreConfig& config, const Arena& arena, const Layout& layout,
                                      std::string* why_empty);
   void restore(const Superblock& kept);
@@ -266,19 +264,19 @@ class Store {
   MemoryLimit limit_;
   Walker walker_;
 
-  uint64_t moved_ = 0;          // seconds, by move_clock()
+  uint64_t moved_ = 0;          // seconds added by move_clock()
   uint64_t clock_read_ns_ = 0;  // when begin_pass(now_ns) last read the clock
-  uint32_t flush_second_ = 0;   // of the pending flush; 0: none is pending. See flush.cc
+  uint32_t flush_second_ = 0;   // when the pending flush fires; 0: none is pending. See flush.cc
   uint32_t start_second_;
 
   uint64_t upload_bytes_ = 0;   // promised to uploads
-  uint64_t upload_chunks_ = 0;  // taken by them
+  uint64_t upload_chunks_ = 0;  // taken by uploads
   uint64_t pinned_bytes_ = 0;
-  std::unique_ptr<std::string_view[]> further_;  // of the last result; as many as a value can have
+  std::unique_ptr<std::string_view[]> further_;  // Result::further of the last result; room for the most pieces
   std::span<const op::Op> batch_;
-  std::array<Index::Lookup, kMaxBatch> lookups_;  // where locate() believes the batch's items to be ...
-  uint64_t guessed_at_ = 0;                       // ... as long as the index has not changed since
-  bool is_untouched_ = false;                     // in a file that says "clean", and nothing of it has changed yet
+  std::array<Index::Lookup, kMaxBatch> lookups_;  // locate()'s guesses of where the batch's items are ...
+  uint64_t guessed_at_ = 0;                       // ... valid while Index::changes() is still this
+  bool is_untouched_ = false;                     // the file still says "clean": nothing in it has changed yet
   std::string empty_because_;
 };
 
@@ -295,8 +293,8 @@ class Store::Pin {
   uint32_t length() const { return length_; }
   uint64_t version() const { return version_; }
   uint32_t client_flags() const;
-  // What a kChunk op of this version answers, even if the key has another value by now. kChanged: a value of more than
-  // 1 MiB has been appended to.
+  // Answers a kChunk op of this version, even if the key has another value by now. kChanged: something was appended to
+  // a value of more than 1 MiB.
   op::Result chunk(uint32_t offset, uint32_t length) const;
 
  private:
@@ -319,9 +317,9 @@ class Store::Upload {
 
   explicit operator bool() const { return store_ != nullptr; }
   void release();
-  // Takes the next part. Parts come in order without gaps (a lane is first-in first-out), so that no byte of the value
-  // is ever one that the client did not send. kInvalid: `offset` is not received(), or more bytes than were reserved.
-  // kOutOfMemory: there is no room for them.
+  // Takes the next part. Parts must come in order without gaps, as a lane delivers them, so that every byte of the
+  // value is one that the client sent. kInvalid: `offset` is not received(), or the part exceeds what was reserved.
+  // kOutOfMemory: there is no room for it.
   [[nodiscard]] op::ResultCode write(uint32_t offset, std::string_view bytes);
   uint32_t received() const { return pieces_.length(); }
   uint32_t total_length() const { return total_length_; }
@@ -331,14 +329,14 @@ class Store::Upload {
  private:
   friend class Store;
   Upload(Store* store, std::string_view key, uint32_t total_length, uint64_t promised);
-  // The value goes on to be an item's.
+  // Hands the pieces to the item that they become.
   Pieces take_pieces();
   size_t extents() const { return pieces_.extents(); }
 
   Store* store_ = nullptr;
   std::string key_;
   uint32_t total_length_ = 0;
-  uint64_t promised_ = 0;  // bytes of the uploads' share
+  uint64_t promised_ = 0;  // bytes charged to the uploads' share
   Pieces pieces_;
 };
 

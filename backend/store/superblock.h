@@ -1,4 +1,4 @@
-// What a warm restart finds at the start of the arena.
+// The head of the arena, from which a warm restart continues.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace egret::store {
 
-// Plain data, written when the store ends, valid only if `state` says so. All numbers as this machine has them.
+// Plain data, written when the store ends; valid only if `state` says so. Numbers are in this machine's byte order.
 struct Superblock {
   static constexpr uint64_t kMagic = 0x31'45'52'4f'54'53'54'45;  // "ETSTORE1"
   static constexpr uint32_t kLayoutVersion = 3;

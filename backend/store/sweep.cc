@@ -1,6 +1,6 @@
-// The sweep: a cursor over the index's buckets that takes out what is expired, or flushed, before anybody asks for it
-// or its page's turn comes. A turn takes kTurnSeconds or more; there is none while nothing can be found. Slots say
-// whether their item expires, so those that do not cost nothing.
+// The sweep: a cursor over the index's buckets that removes expired and flushed items before somebody asks for them or
+// their page is drained. One turn over all buckets takes kTurnSeconds or more; there is no turn while nothing can be
+// expired or flushed. A slot says whether its item expires, so items without exptime are not read.
 #include <algorithm>
 
 #include "store/sweeper.h"
@@ -11,7 +11,7 @@ using op::StatId;
 
 namespace {
 constexpr uint32_t kTurnSeconds = 20;
-// Who asks for an item right after a flush learns that it was flushed (get_flushed), not only that there is none.
+// For this long a flush leaves items in place, so that a get of one is counted as get_flushed.
 constexpr uint32_t kFlushGraceSeconds = 2;
 constexpr uint32_t kPassesPerTurn = kTurnSeconds * 200;  // begin_pass() comes every 5 ms at most
 constexpr uint32_t kLeastBuckets = 16;

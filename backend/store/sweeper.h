@@ -1,4 +1,4 @@
-// Removes items that are expired or flushed before anybody asks for them: a cursor over the index's buckets (sweep.cc).
+// Removes expired and flushed items before somebody asks for them: a cursor over the index's buckets (sweep.cc).
 //
 // Thread: the store's owner's.
 #pragma once
@@ -18,14 +18,14 @@ class Sweeper {
 
   // Sweeps some buckets. False: there is nothing to sweep at present.
   bool step();
-  // Seconds until step() has something to do; kNever: it has not, unless something changes.
+  // Seconds until step() has something to do; kNever: not until something changes.
   uint32_t due_in_seconds() const;
 
-  // The first item that can expire has been stored.
+  // The first item with an exptime was stored.
   void on_first_expiring() { turn_second_ = items_.now; }
-  // A flush has hidden items: they are swept after a while.
+  // A flush hid items: sweep them after kFlushGraceSeconds.
   void on_flush();
-  // No room was found: expired and flushed items are swept as soon as possible.
+  // No room was found: sweep as soon as possible.
   void on_no_room();
 
  private:
@@ -33,11 +33,11 @@ class Sweeper {
 
   Items& items_;
   Reclaimer& reclaimer_;
-  uint32_t bucket_ = 0;          // the next one to sweep; 0: no turn is under way
+  uint32_t bucket_ = 0;          // the next bucket to sweep; 0: no turn is in progress
   uint32_t turn_second_ = 0;     // when this turn began
-  bool sweeps_flushed_ = false;  // this turn looks at every item, since there has been a flush
+  bool sweeps_flushed_ = false;  // this turn reads every item, because of a flush
   bool flush_unswept_ = false;
-  uint32_t flush_due_second_ = 0;  // what a flush has hidden is swept from then on
+  uint32_t flush_due_second_ = 0;  // when to sweep what a flush hid; 0: nothing to sweep
 };
 
 }  // namespace egret::store

@@ -1,4 +1,4 @@
-// Values in parts: pages and chunks that are nobody's yet.
+// Uploads: values that arrive in parts, in pages and chunks that no item owns yet.
 #include <algorithm>
 
 #include "store/answer.h"

@@ -8,7 +8,7 @@
 namespace egret::store {
 
 namespace {
-// A value as large as that goes on in pages even if it grows by little.
+// A value of this size or more grows by pages, however little is appended.
 constexpr uint32_t kGrowsByPages = 1u << 20;
 
 bool is_page_at(const Pages& pages, Extent extent) {
@@ -108,7 +108,7 @@ bool Pieces::wants_page() const {
 uint32_t Pieces::pages_needed(uint32_t bytes) const {
   const uint32_t room = room_of_last();
   if (bytes <= room) return 0;
-  // Chunks may all come from new pages, and a page be begun for each of the two.
+  // Every chunk may need a new page, and both kinds (pages and chunks) may begin one.
   return static_cast<uint32_t>((bytes - room + kPageSize - 1) / kPageSize) + 1;
 }
 
@@ -148,7 +148,7 @@ void Pieces::write(const Pieces& other) {
   }
 }
 
-// A first chunk that fits behind what is here already is copied there, so that many small prepends share chunks.
+// Copies the first chunk of `other` if it fits into the last one here, so that many small prepends share chunks.
 void Pieces::join(Pieces&& other) {
   size_t from = 0;
   uint32_t shift = length_;

@@ -1,11 +1,11 @@
-// Values too large for the log (over kMaxInline): their parts lie in pages and chunks, the list of them in the record.
+// Values too large for the log (over kMaxInline): their parts lie in pages and chunks; the record has the list of them.
 //
 //   inline bytes of a large item:  [ LargeHead 16 B | extents, 8 B each | tail: the value's last bytes, under 4 KiB ]
 //   extent:                        [ first chunk 36 bits | end 28 bits ]  a whole page, or one chunk
 //
 // `end` is the offset in the value where the extent ends. An extent may be partly filled, so that append and prepend
-// put lists together instead of copying values. `Pieces` is such a list before it is a record's: an upload under way,
-// or a value being put together. Thread: the store's owner's.
+// join lists instead of copying values. `Pieces` is such a list before a record has it: an upload in progress, or a
+// value that is being built. Thread: the store's owner's.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ namespace egret::store {
 struct LargeHead {
   uint32_t length;   // of the whole value
   uint32_t extents;  // entries that follow
-  uint32_t chunks;   // that they take up; a page counts for 16
+  uint32_t chunks;   // that the extents take up; a page counts as 16
   uint32_t unused;
 };
 static_assert(sizeof(LargeHead) == 16);
 
 using Extent = uint64_t;
 inline constexpr uint32_t kEndBits = 28;
-// Keeps the record within a page. Enough for 128 MiB, also of a value that grew by small appends.
+// Keeps the record within a page. Enough for 128 MiB, even if the value grew by small appends.
 inline constexpr size_t kMaxExtents = 4096;
 
 inline uint64_t first_chunk(Extent extent) {
@@ -48,13 +48,13 @@ inline uint64_t item_bytes(const Item& item) {
   return item.units() * kUnit + (item.has(kLarge) ? large_head(item).chunks * kChunkSize : 0);
 }
 
-// The longest view of the value from `offset` on (<= its length) that lies in one piece.
+// The longest contiguous view of the value from `offset` (<= its length) on.
 std::string_view piece_at(const Pages& pages, const Item& item, uint32_t offset);
 void set_extent(Item& item, size_t number, Extent extent);
-// Gives back the pages and chunks of a large item that is going.
+// Frees the pages and chunks of a large item that is removed.
 void free_extents(Pages& pages, const Item& item);
 
-// Move-only; what it still owns when it ends is given back.
+// Move-only. The destructor frees the pages and chunks that it still owns.
 class Pieces {
  public:
   Pieces() = default;
@@ -67,26 +67,26 @@ class Pieces {
   ~Pieces() { clear(); }
   void clear();
 
-  // How long it is going to be: pages or chunks are chosen by that.
+  // Announces the final length, by which write() chooses pages or chunks.
   void expect(uint32_t length) { expected_ = length; }
-  // The pages that must be free for write() of so many more bytes to succeed.
+  // How many pages must be free so that write() of so many more bytes succeeds.
   uint32_t pages_needed(uint32_t bytes) const;
   void write(std::string_view bytes);
   void write(const Pieces& other);
   // Takes over all of `other`.
   void join(Pieces&& other);
-  // Takes over a large item's extents, which it has no more, and copies its tail.
+  // Takes over a large item's extents and copies its tail. The item no longer owns them.
   void take_over(const Item& item);
 
   uint32_t length() const { return length_; }
   uint32_t chunks() const { return chunks_; }
-  // How many of them were a large item's before.
+  // How many of these chunks came from an item, by take_over().
   uint32_t taken_over() const { return taken_over_; }
   size_t extents() const { return extents_.size(); }
-  // As inline bytes of a record: their number; and writing them, whereupon the record owns what they list.
+  // The list as a record's inline bytes: their number; and writing them, after which the record owns the extents.
   uint64_t listed_size() const;
   void list(char* to);
-  // As an inline value.
+  // Copies the bytes, for an inline value.
   void copy_out(char* to) const;
 
  private:

@@ -1,7 +1,7 @@
-// Walking over the items, a page of records at a time, and over those that were evicted.
+// Walks over the items, a page of records at a time, and over those that were evicted.
 //
-// The walk goes by position (index.h): an item has the same one wherever it lies and however the index grows, so that
-// the cursor is simply where the last page ended. It leaves no trace: neither last access nor frequency, no counter.
+// The walk goes by position (index.h). An item's position never changes, wherever the item moves and however the index
+// grows; so the cursor is the position where the last page ended. A walk changes no last access, frequency or counter.
 #include <algorithm>
 #include <array>
 
@@ -39,7 +39,7 @@ op::Result Walker::next_page(const op::Op& op) {
   return result;
 }
 
-// Appends a page from that position on; says where the next begins.
+// Appends a page from that position on; returns where the next one begins.
 uint64_t Walker::walk_items(uint64_t position, uint8_t size_class) {
   bool is_over = position == op::kWalkOver;
   for (uint32_t done = 0; !is_over && done < kBuckets && page_.size() < kPageBytes; done += kGroup) {
@@ -61,8 +61,8 @@ uint64_t Walker::walk_items(uint64_t position, uint8_t size_class) {
   return is_over ? op::kWalkOver : position;
 }
 
-// The items of one bucket from that position on, in order. Where the page is full, says with which to go on; 0: all
-// are told of.
+// Appends the items of one bucket from that position on, in order. Returns the position to continue with when the page
+// is full; 0: the bucket is done.
 uint64_t Walker::walk_bucket(uint64_t position, uint8_t size_class) {
   found_.clear();
   items_.index.visit_bucket(items_.index.bucket_at(position), [&](Slot slot) {

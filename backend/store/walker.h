@@ -17,7 +17,7 @@ class Walker {
  public:
   Walker(Items& items, Evictions& evictions) : items_(items), evictions_(evictions) {}
 
-  // What a kIterate op asks for. The result's value is valid until the next call.
+  // The page of records that a kIterate op asks for. The result's value is valid until the next call.
   op::Result next_page(const op::Op& op);
 
  private:
@@ -30,7 +30,7 @@ class Walker {
 
   Items& items_;
   Evictions& evictions_;
-  std::vector<Found> found_;  // in the bucket that the walk is at
+  std::vector<Found> found_;  // the items of the bucket that is being walked
   std::string page_;          // the records of the last page
 };
 

@@ -1,13 +1,13 @@
-// Warm restart: a store whose arena is a file goes on where it was left.
+// Warm restart: a store whose arena is a file continues where it was left.
 //
 //   create() ─▶ file is there and its superblock says "clean", and is ours ─▶ everything is as it was, at once ─┐
 //            └▶ else: empty, "in use"                                                                             │
 //   ... ◀─ the first begin_pass(): "in use" ◀───────────────────────────────────────────────────────────────────────┘
 //    └▶ ~Store(): state, checksum, "clean"
 //
-// A process that ends while its stores are being opened, which may take a minute, leaves what was kept as it was.
-// A process that was killed leaves "in use": what it was doing is unknown, so the store starts empty, and says so.
-// Times are of the wall clock, so the time that passed between counts for expiry.
+// Opening the stores may take a minute; a process that ends meanwhile leaves the file as it was. A process that is
+// killed later leaves "in use": the file may be inconsistent, so the next store starts empty, and says so. Times are of
+// the wall clock, so the time between two runs counts for expiry.
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -30,7 +30,7 @@ uint64_t checksum_of(const Superblock& block) {
   return op::hash_key({reinterpret_cast<const char*>(&block) + from, sizeof block - from}, Superblock::kMagic);
 }
 
-// Whatever the options.
+// Why no store can use this file, whatever its options; null: it is usable.
 const char* unusable_because(const Superblock& block) {
   if (block.magic == 0) return "the file is new";
   if (block.magic != Superblock::kMagic) return "the file is not a store's";
@@ -64,7 +64,7 @@ const Superblock* Store::open_file(const StoreConfig& config, const Arena& arena
   *why_empty = why;
   block->state = Superblock::State::kInUse;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  // Pages are used as they are, but what is fixed must begin as zeros; the superblock does last.
+  // Pages need no clearing, but the fixed part must start as zeros. The superblock is cleared separately.
   std::memset(static_cast<void*>(arena.data() + sizeof *block), 0, layout.fixed * kPageSize - sizeof *block);
   *block = {};
   block->magic = Superblock::kMagic;
@@ -73,7 +73,7 @@ const Superblock* Store::open_file(const StoreConfig& config, const Arena& arena
   return nullptr;
 }
 
-// Before anything in the file changes: a kill from then on must not leave it looking clean.
+// Called before the first change of the file: a process killed after that must not leave the file marked clean.
 void Store::mark_in_use() {
   is_untouched_ = false;
   reinterpret_cast<Superblock*>(arena_.data())->state = Superblock::State::kInUse;
@@ -81,7 +81,7 @@ void Store::mark_in_use() {
 }
 
 base::Expected<uint64_t> kept_hash_seed(const std::string& path) {
-  // Not blocking: it may be a pipe, which create() will refuse.
+  // O_NONBLOCK: the path may be a pipe, which create() refuses.
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file.is_open()) {
     if (errno == ENOENT) return base::Status::error("the file is new");
@@ -112,8 +112,7 @@ void Store::restore(const Superblock& kept) {
 
 void Store::save() {
   if (items_.log.draining() != kNoPage) items_.log.stop_drain();
-  while (items_.pages.withheld() > 0)
-    items_.pages.take_back();  // a limit that was changed lasts as long as the process
+  while (items_.pages.withheld() > 0) items_.pages.take_back();  // a limit changed at run time ends with the process
   auto& block = *reinterpret_cast<Superblock*>(arena_.data());
   block.memory = arena_.size();
   block.hash_seed = config_.hash_seed;
@@ -133,7 +132,7 @@ void Store::save() {
   for (size_t i = 0; i < op::kSizeClasses; ++i)
     block.classes[i] = {items_.counters.classes[i].number, items_.counters.classes[i].bytes};
   block.checksum = checksum_of(block);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // "clean" is the last thing to be there
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // "clean" is written last
   block.state = Superblock::State::kClean;
 }
 

@@ -1,5 +1,5 @@
-// How much a step (one op, one pass of upkeep) has done, counted, so that a bound on it can be asserted: in nanoseconds
-// that such work is worth on a machine of 2020, all caches missed but for what is prefetched.
+// Counts the work of a step (one op, or one pass of upkeep), so that debug builds can assert a bound on it. The unit is
+// nanoseconds on a machine of 2020, every access that was not prefetched being a cache miss.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@ namespace egret::store {
 
 class StepWork {
  public:
-  static constexpr uint64_t kLimit = 64'000;  // ns, for a step and for each page of its own that an op brings
+  static constexpr uint64_t kLimit = 64'000;  // ns, for a step, and as much for each page that an op's value needs
 
-  static constexpr uint64_t kRecord = 16;       // a record looked at or dropped, in a prefetched group
-  static constexpr uint64_t kBucket = 4;        // a bucket swept, in order
-  static constexpr uint64_t kExtent = 8;        // a page or chunk given back
-  static constexpr uint64_t kBytesPerNs = 8;    // copied
-  static constexpr uint64_t kReleased = 4'000;  // a page of 64 KiB given back to the system
+  static constexpr uint64_t kRecord = 16;       // read or drop a record of a prefetched group
+  static constexpr uint64_t kBucket = 4;        // sweep a bucket, in order
+  static constexpr uint64_t kExtent = 8;        // free a page or chunk
+  static constexpr uint64_t kBytesPerNs = 8;    // copy
+  static constexpr uint64_t kReleased = 4'000;  // give a page of 64 KiB back to the system
 
   void records(uint64_t count) { ns_ += count * kRecord; }
   void buckets(uint64_t count) { ns_ += count * kBucket; }
@@ -24,7 +24,7 @@ class StepWork {
   void brings(uint64_t pages) { limit_ += pages * kLimit; }
   uint64_t ns() const { return ns_; }
   bool is_within_limit() const { return ns_ <= limit_; }
-  // Whether there is time for what could also wait.
+  // Whether this step may do optional work, too.
   bool has_time() const { return ns_ < limit_ / 4; }
   bool has_pages() const { return limit_ > kLimit; }
   void reset() {
