@@ -6,9 +6,9 @@
 // The handler is a template argument: a member function of the owner, or a function or captureless lambda that takes
 // the owner. Memory is allocated when an event is made, not when it is added, removed or handled.
 //
-// An event belongs to its holder: destroyed or replaced, it is removed from the loop and its handler is not called any
-// more. The owner must stay at its address for as long as the event exists; the Event itself may be moved. The loop
-// outlives its events; the descriptor stays open until its event is destroyed.
+// An event is owned by its holder. Destroying or replacing it removes it from the loop; its handler is not called any
+// more. The handler's owner must not move while the event exists; the Event itself may be moved. The loop outlives its
+// events, and a descriptor stays open until its event is destroyed.
 //
 // Thread: all functions of a loop and of its events are called by the thread that runs the loop, or before it runs.
 #pragma once
@@ -23,15 +23,14 @@ struct event_base;
 
 namespace egret::events {
 
-// Of libevent, as it is linked.
+// The version of the libevent that is linked.
 const char* library_version();
 
-// What a descriptor's event waits for, and how; combined by `|`. Without kPersist an event is removed before its
-// handler is called.
+// Flags of a descriptor's event, combined by `|`. Without kPersist an event is removed before its handler is called.
 inline constexpr short kRead = 0x02;
 inline constexpr short kWrite = 0x04;
 inline constexpr short kPersist = 0x10;
-inline constexpr short kEdge = 0x20;  // only when the descriptor becomes ready anew, not for as long as it is
+inline constexpr short kEdge = 0x20;  // edge-triggered
 
 class EventLoop {
  public:
@@ -39,7 +38,7 @@ class EventLoop {
 
   // Handles events until stop() is called.
   void run();
-  // Handles what is ready. If `may_wait`, and nothing is ready, waits for the first event.
+  // Handles the events that are ready. If there is none and `may_wait`, waits for the first one.
   void run_once(bool may_wait);
   // From within a handler: run() returns after it.
   void stop();
@@ -56,7 +55,7 @@ class Event {
  public:
   Event() = default;  // no event: only is_set(), pending(), assignment and destruction are allowed
 
-  // Of a descriptor. Made events are not in the loop: add() puts them there.
+  // An event of a descriptor. It is not in the loop until add() is called.
   template <auto kHandler, class Owner>
   static Event on_fd(EventLoop& loop, int fd, short flags, Owner& owner) {
     return Event(loop, fd, flags, &call<kHandler, Owner>, &owner);
@@ -75,14 +74,14 @@ class Event {
   void reset() { event_.reset(); }
   // Waits for the descriptor or the signal, without a time limit. Does nothing if it is waiting already.
   void add();
-  // Calls the handler after this time (and each time it has passed again, with kPersist), or when the descriptor is
-  // ready. A time that was given before is replaced.
+  // Calls the handler after this time (with kPersist, periodically), or when the descriptor is ready. Replaces an
+  // earlier time.
   void add(std::chrono::microseconds after);
   void del();
-  // Has the handler called in the loop's next round, as if the event had happened.
+  // Makes the loop call the handler in its next round, as if the event had happened.
   void activate();
   bool pending() const;
-  // As given to on_fd().
+  // The flags that on_fd() was given.
   short flags() const;
 
  private:

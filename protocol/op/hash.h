@@ -1,5 +1,5 @@
-// One hash serves all: XXH3-64 of the key, seeded per store. The partition comes from the high bits; the store takes
-// bucket and tag from the others. Backends of a pool are chosen by ketama, apart from this hash.
+// The hash of a key: XXH3-64, with a seed of the backend. Its high bits choose the partition; the store takes bucket
+// and tag from the other bits. Ketama, which chooses the backend, hashes the key by itself.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace egret::op {
 
-// Thread: any. The seed comes from the backend (in the handshake), so a client of the system cannot aim at one bucket.
+// Any thread. The seed is random, and the backend sends it in the handshake, so no client can aim at one bucket.
 uint64_t hash_key(std::string_view key, uint64_t seed);
 
-// Maps the hash's high 32 bits evenly onto 0..partitions-1.
+// Maps the high 32 bits of the hash evenly to 0 .. partitions - 1.
 inline uint32_t partition_of(uint64_t hash, uint32_t partitions) {
   return static_cast<uint32_t>(((hash >> 32) * partitions) >> 32);
 }

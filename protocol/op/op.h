@@ -1,6 +1,6 @@
-// The op vocabulary: what one key-value operation asks and what is answered, whatever dialect it came in and whatever
-// carries it. It is the vocabulary of memcached's meta commands (protocol.txt, "Meta Commands"), to which the classic
-// text and binary commands map. Plain values: views point into memory that the holder of the Op or Result owns.
+// Ops and results: one key-value operation and its answer, independent of the client's dialect and of the transport.
+// Ops are modelled on memcached's meta commands (protocol.txt, "Meta Commands"); the classic text and binary commands
+// map to them. Plain values: views point into memory that the holder of the Op or Result owns.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,33 @@
 
 namespace egret::op {
 
-// Values are wire format: never renumber. An unknown code answers kUnsupported.
+// Values are wire format: never renumber. A backend answers an unknown code by kUnsupported.
 enum class OpCode : uint8_t {
-  // Read; with kTouch also gives a new exptime; with kNoValue answers the metadata alone; with kCompareCas leaves the
-  // value out if the item's CAS is `cas`.
+  // Read. kTouch: also set a new exptime. kNoValue: answer metadata only. kCompareCas: leave the value out if the
+  // item's CAS is `cas`.
   kGet = 1,
   kSet = 2,     // store `value` as `mode` says; with kCompareCas only if the item's CAS is `cas`
-  kDelete = 3,  // with kCompareCas only if the item's CAS is `cas`; with kInvalidate, kTouch also gives a new exptime
-  // Add `delta` to (kDecrement: take it from) a decimal value. kCreate: a missing item becomes `initial`, with
-  // `vivify_exptime`. kTouch: an existing one gets `exptime`.
+  kDelete = 3,  // with kCompareCas only if the item's CAS is `cas`; with kInvalidate, kTouch also sets a new exptime
+  // Add `delta` to a decimal value (kDecrement: subtract it). kCreate: create a missing item with the value `initial`
+  // and `vivify_exptime`. kTouch: set the exptime of an existing one.
   kArith = 4,
   kChunk = 5,  // `length` bytes from `offset` of the value whose internal version is `version`
   // One part of a value sent in parts: `value` goes to `offset` of upload `upload_id`, which has `length` bytes in all.
   kUpload = 6,
-  kCommit = 7,  // make a finished upload visible, judged now like a kSet (mode, CAS)
+  kCommit = 7,  // make a finished upload visible: executed now as a kSet (mode, CAS)
   kAbort = 8,   // drop an upload
-  kFlush = 9,   // hide all items stored before the moment `exptime` (a delay, memcached's rule) fires
-  // The counters of group `group`, from row `version` on (of kSizeClasses: from id `version` on); as many as fit,
-  // total_length says how many there are.
+  kFlush = 9,   // hide all items that are stored before the delay `exptime` is over, by memcached's rule
+  // The counters of group `group`, from row `version` on (kSizeClasses: from id `version` on), as many as fit.
+  // total_length says how long all rows are.
   kStats = 10,
-  // A page of records (op/records.h) of source `group`, from the cursor `version` on; the result's version is the next.
+  // A page of records (op/records.h) of source `group`, from the cursor `version` on. The result's version is the next
+  // cursor.
   kIterate = 11,
-  kAdmin = 12,  // `group` says what: AdminVerb
+  kAdmin = 12,  // `group`: AdminVerb
   kPing = 13,
 };
 
-// Whether an op of this code names an item by its key. An unknown code does not.
+// Whether an op of this code has a key. An unknown code has none.
 constexpr bool has_key(OpCode code) {
   return code >= OpCode::kGet && code <= OpCode::kAbort;
 }
@@ -44,55 +45,56 @@ inline constexpr uint8_t kSetModes = 5;
 
 enum class AdminVerb : uint8_t {
   kResetStats = 1,
-  kCheck = 2,  // for tests: examine the whole store; `value` says what is wrong, empty: nothing. In checked builds only
-  // `value`: a number (8 bytes, little-endian) of bytes, which becomes the memory limit of the whole backend.
-  // kOutOfMemory: it cannot.
+  kCheck = 2,  // for tests, in checked builds: check the whole store; the result's value says what is wrong
+  // Set the memory limit of the whole backend to `value` bytes (a little-endian number of 8 bytes). kOutOfMemory: the
+  // backend cannot have that limit.
   kMemoryLimit = 3,
-  // For tests, where the backend allows it (else kUnsupported): the clock by which items expire goes forward by `value`
-  // seconds, a number as of kMemoryLimit. kInvalid: beyond the last second that an item can expire in.
+  // For tests, if the backend allows it (else kUnsupported): advance the clock by which items expire by `value` seconds
+  // (a number as for kMemoryLimit). kInvalid: that exceeds the last second in which an item can expire.
   kMoveClock = 4,
 };
 
-// Option bits, one namespace for all ops. Wire format.
+// Option bits, one namespace for all ops. All 16 are used: a new option shares a bit with one that the op cannot have
+// (as kTouchFirst and kAsClassic do). Wire format.
 enum OpOptions : uint16_t {
   kCompareCas = 1 << 0,  // set, delete, arith, commit: `cas` must match, else kExists
-  kTouch = 1 << 1,       // get, arith, delete with kInvalidate: `exptime` becomes the item's
+  kTouch = 1 << 1,       // get, arith, delete with kInvalidate: set the item's exptime to `exptime`
   kNoValue = 1 << 2,     // get: leave the value out
   kWantCas = 1 << 3,     // answer with the CAS
   kDecrement = 1 << 4,   // arith
-  kTouchFirst = 1 << 4,  // [T before R] get with kTouch and kRecache: the new exptime counts
+  kTouchFirst = 1 << 4,  // [T before R] get with kTouch and kRecache: compare `recache_below` with the new exptime
   kCreate = 1 << 5,      // arith: create with `initial` and `vivify_exptime` when missing
   kPin = 1 << 6,         // get: keep this version for the chunks that follow; chunk: read the pinned version
-  // The meta commands' (protocol.txt, "Meta Commands"; their flags in brackets).
+  // Options of the meta commands (protocol.txt, "Meta Commands"; their flags in brackets).
   // [E] set, commit, arith, delete with kInvalidate or kDropValue, get with kVivify: the item's CAS becomes `new_cas`.
   kExplicitCas = 1 << 7,
-  // [N] get, and set and commit as append or prepend: a missing item is created, empty, with `vivify_exptime`.
+  // [N] get; set and commit in mode append or prepend: create a missing item, empty, with `vivify_exptime`.
   kVivify = 1 << 8,
-  kRecache = 1 << 9,  // [R] get: who finds less than `recache_below` seconds left, and is the first to, wins
-  // [I] delete: mark as stale instead; set, commit with kCompareCas: an older CAS stores, but as stale.
+  kRecache = 1 << 9,  // [R] get: the first reader that finds less than `recache_below` seconds left wins
+  // [I] delete: mark as stale instead. set, commit with kCompareCas: with an older CAS store, too, but as stale.
   kInvalidate = 1 << 10,
-  kDropValue = 1 << 11,  // [x] delete: only value, client flags and exptime go
-  // [h l t] get, arith (ttl only): answer with the state before this access; [s] set, commit: with the value's length;
-  // delete: with the length of what is gone.
+  kDropValue = 1 << 11,  // [x] delete: remove only value, client flags and exptime
+  // [h l t] get, arith (ttl only): answer the state before this access. [s] set, commit: answer the value's length;
+  // delete: the length of the deleted value.
   kWantMeta = 1 << 12,
-  kPeek = 1 << 13,    // [me] get: leave no trace: neither last access nor fetched nor counters
-  kNewTtl = 1 << 14,  // [T before t] get, arith, with kWantMeta: the ttl answered is the one after this access
-  kNoBump = 1 << 15,  // [u] get: is no access: last access, fetched and standing stay
-  // set, commit that want meta: if it is refused, the old item stays where it would behind a classic command. Without,
-  // as behind an ms, it goes in every mode.
+  kPeek = 1 << 13,    // [me] get: change neither last access nor the fetched mark nor counters
+  kNewTtl = 1 << 14,  // [T before t] get, arith, with kWantMeta: answer the ttl after this access
+  kNoBump = 1 << 15,  // [u] get: not an access: last access, the fetched mark and recency stay
+  // set, commit with kWantMeta: if the set is refused, keep the old item in the modes in which a classic command keeps
+  // it. Without this option (an ms) a refused set removes the old item in every mode.
   kAsClassic = 1 << 15,
 };
 
-// What an item says of itself to a reader (Result::marks). Wire format.
+// Marks of an item, as a reader is told (Result::marks). Wire format.
 enum ResultMarks : uint8_t {
   kFetched = 1 << 0,    // has been read before
   kStale = 1 << 1,      // [X] was invalidated
-  kWon = 1 << 2,        // [W] this reader is the one to make it anew
-  kTokenSent = 1 << 3,  // [Z] somebody else has been told so before
-  kCreated = 1 << 4,    // [N] this reader has made it; of a number too, and, with kWantMeta, of what was stored
+  kWon = 1 << 2,        // [W] this reader won: it should store the item anew
+  kTokenSent = 1 << 3,  // [Z] another reader has won before
+  kCreated = 1 << 4,    // [N] this op created the item; also with kNumber and, with kWantMeta, kStored
 };
 
-// One operation. Fields that its code does not name are ignored.
+// One operation. Fields that its code does not use are ignored.
 struct Op {
   OpCode code = OpCode::kPing;
   SetMode mode = SetMode::kSet;
@@ -104,7 +106,7 @@ struct Op {
   int64_t vivify_exptime = 0;  // kVivify, kCreate: as exptime
   int64_t recache_below = 0;   // kRecache: seconds
   uint64_t cas = 0;
-  uint64_t new_cas = 0;  // kExplicitCas; 0 is one
+  uint64_t new_cas = 0;  // kExplicitCas; may be 0
   uint64_t delta = 0;
   uint64_t initial = 0;
   uint64_t version = 0;    // chunk: internal version; stats, iterate: cursor
@@ -113,7 +115,7 @@ struct Op {
   uint32_t length = 0;     // chunk: bytes wanted; upload: the whole value's
   std::string_view key;    // 1..250 bytes, except for flush, stats, iterate, admin and ping, which have none
   std::string_view value;  // set: the value; upload: this part; admin: what the verb needs
-  uint64_t hash = 0;       // not on the wire: hash_key(key), by whoever routes or checks the op
+  uint64_t hash = 0;       // not on the wire: hash_key(key); whoever routes or checks the op fills it in
 };
 
 inline constexpr uint32_t kMaxKeyLength = 250;
@@ -123,7 +125,7 @@ inline constexpr uint32_t kMaxValueLength = 128u << 20;
 enum class ResultCode : uint8_t {
   kOk = 0,    // flush, admin, ping, stats, iterate, abort, an upload's part
   kHit = 1,   // get, chunk: the value (or what fits of it), flags, CAS
-  kMiss = 2,  // get, delete, arith, a cas on nothing: no such item
+  kMiss = 2,  // get, delete, arith, set with kCompareCas: no such item
   kStored = 3,
   kNotStored = 4,  // add, replace, append, prepend: the condition did not hold
   kExists = 5,     // the CAS did not match
@@ -137,39 +139,39 @@ enum class ResultCode : uint8_t {
   kUnsupported = 13,  // an op this backend does not know
   kInvalid = 14,      // an op whose fields contradict each other
   kWrongPartition = 15,
-  // Never on the wire: what rpc tells the proxy when no result came.
+  // Never on the wire: rpc reports them when no result came.
   kSessionLost = 100,
   kTimedOut = 101,
 };
 
-// The answer to one op. `value` points into memory of whoever produced it (store or slot), valid until it is next used.
+// The answer to one op. `value` points into its producer's memory (store or slot); it is valid until the producer is
+// called again.
 struct Result {
   ResultCode code = ResultCode::kInvalid;
   uint32_t client_flags = 0;  // hit
   uint32_t total_length = 0;  // hit, stats: the whole value's length; value.size() may be less
-  // Never on the wire. What ClientLane::hold() needs to keep `value` where it is; 0: the value cannot stay there.
+  // Never on the wire. ClientLane::hold() needs it to keep `value` in its response slot; 0: it cannot be kept there.
   uint32_t value_slot = 0;
   uint64_t cas = 0;      // hit with kWantCas, stored
   uint64_t version = 0;  // hit: the item's internal version, for chunks; iterate: the next cursor
-  // kNumber; stored with kWantMeta: the length of the value that the item has now; deleted: had; iterate: how many
-  // records are lost
+  // kNumber: the number. With kWantMeta: kStored: the length of the item's value now; kDeleted: the length it had.
+  // Iterate: how many records were lost.
   uint64_t number = 0;
-  // Of a hit, ttl of a kNumber too; with kWantMeta, else 0: a classic get is neither told of a token nor takes it.
-  uint8_t marks = 0;  // ResultMarks
   // Never on the wire: units of work that the op took beyond the one that every op counts (rpc/slot_poller.h).
   uint16_t work = 0;
+  // The next three: hit (ttl also kNumber) with kWantMeta, else 0. A classic get does not win.
+  uint8_t marks = 0;         // ResultMarks
   uint32_t last_access = 0;  // seconds ago
   int64_t ttl = 0;           // seconds left; -1: for ever
   std::string_view value;    // hit; stats: rows (op/stats.h); iterate: records (op/records.h)
-  // Of a hit: what comes after `value` of the item's bytes where they do not lie together, piece by piece. None off the
-  // wire.
+  // Hit: the further pieces of a value that is not contiguous, after `value`. Empty in a result that was decoded.
   std::span<const std::string_view> further;
 
-  // Whether `value` alone is less than the whole.
+  // Whether `value` is only a part of the item's value.
   bool is_partial() const { return value.size() < total_length; }
 };
 
-// What a reader of logs wants to see.
+// Names for logs.
 const char* to_string(OpCode code);
 const char* to_string(ResultCode code);
 

@@ -1,6 +1,6 @@
-// The counters of the store, as rows: one table gives their wire number, memcached's name, how partitions are put
-// together and what they mean. A Stats result's value is a sequence of StatRow, little-endian; unknown ids are passed
-// over, so either side may be newer.
+// The counters of the store, as a table: wire number, memcached's name, how values of several partitions are merged,
+// and meaning. The value of a Stats result is a sequence of StatRow, little-endian. A reader ignores unknown ids, so
+// either side may be newer.
 #pragma once
 
 #include <bit>
@@ -15,10 +15,10 @@ enum class StatGroup : uint8_t {
   kSizeClasses = 1,  // a row per ClassField of every size class that holds or held items: id = class << 8 | field
 };
 
-// Size classes, for `stats items`, `stats slabs` and `stats sizes`: four to each power of two of the bytes that an item
-// takes up in all. Class n holds sizes above class_size(n - 1), up to class_size(n).
+// Size classes, for `stats items`, `stats slabs` and `stats sizes`: four for each power of two of the bytes that an
+// item takes up in all. Class n holds sizes above class_size(n - 1), up to class_size(n).
 inline constexpr uint32_t kSizeClasses = 96;
-// The highest bit gives the power of two, the two below it the quarter.
+// The highest bit of the size gives the power of two, the next two bits the quarter.
 constexpr uint32_t size_class_of(uint64_t bytes) {
   const uint64_t last = bytes < 32 ? 31 : bytes - 1;
   const auto power = static_cast<uint32_t>(std::bit_width(last)) - 1;  // at least 4
@@ -29,11 +29,11 @@ constexpr uint64_t class_size(uint32_t size_class) {
   const uint32_t power = size_class / 4 + 4;
   return (uint64_t{1} << power) + (uint64_t{size_class % 4 + 1} << (power - 2));
 }
-// The number that operators see: memcached has no class 0.
+// The number that operators see, from 1 on as in memcached.
 constexpr uint32_t shown_class(uint32_t size_class) {
   return size_class + 1;
 }
-// Where only these are known: about the class that the store files such an item under; it may need a few bytes more.
+// The approximate class of an item of which only these lengths are known; the store may need a few bytes more.
 constexpr uint32_t shown_class_of(uint64_t key_length, uint64_t value_length) {
   constexpr uint64_t kHead = 16;
   return shown_class(size_class_of(kHead + key_length + value_length));
@@ -42,17 +42,17 @@ static_assert(class_size(size_class_of(64)) == 64 && class_size(size_class_of(65
 
 // Wire format: never renumber.
 enum class ClassField : uint8_t {
-  kNumber = 1,  // items held
-  kBytes,       // that they take up
+  kNumber = 1,  // items
+  kBytes,       // memory of these items
   kEvicted,
-  kEvictedNonzero,  // of those that had an exptime
-  kEvictedTime,     // seconds between the last access and the eviction, of the latest evicted
+  kEvictedNonzero,  // evicted items that had an exptime
+  kEvictedTime,     // seconds between the last access and the eviction of the item evicted last
   kEvictedUnfetched,
-  kEvictedActive,  // read more than once since they were stored
+  kEvictedActive,  // evicted items that were read more than once since they were stored
   kExpiredUnfetched,
   kReclaimed,
   kOutOfMemory,
-  kAge,  // seconds since the last access of the oldest
+  kAge,  // seconds since the oldest item was last accessed
 };
 inline constexpr uint32_t kClassFields = 12;  // above the highest ClassField
 constexpr uint32_t class_row_id(uint32_t size_class, ClassField field) {
@@ -97,17 +97,17 @@ enum class StatId : uint32_t {
   kSystemUsec,
   kItemSizeMax,
   kEvicts,
-  kExpired,        // items taken out because their time had come, whoever found them
-  kGhostHits,      // stores of keys that had been evicted not long before
-  kCopiedBytes,    // by eviction and compaction
-  kInsertedBytes,  // by stores
+  kExpired,        // expired items removed, by an access, by reclaiming or by the sweep
+  kGhostHits,      // stores of keys that were evicted recently
+  kCopiedBytes,    // bytes moved by eviction and compaction
+  kInsertedBytes,  // bytes written by stores
   kSegments,       // pages of the log
-  kSegmentBytes,   // live, in them
+  kSegmentBytes,   // live bytes in the log
   kLargePages,     // pages that hold parts of large values
   kIndexPages,
   kFreePages,
-  kSweeps,         // whole turns of the sweep
-  kStepsUnder1us,  // steps (an op, a pass of upkeep) by counted work, worth about so much time
+  kSweeps,         // complete turns of the sweep
+  kStepsUnder1us,  // steps (an op, a pass of upkeep) by the time that their counted work is worth
   kStepsUnder4us,
   kStepsUnder16us,
   kStepsUnder64us,
@@ -119,7 +119,7 @@ enum class StatMerge : uint8_t { kSum, kMax, kMin };
 struct StatInfo {
   StatId id;
   std::string_view name;  // as memcached prints it
-  StatMerge merge;        // over the partitions of a backend
+  StatMerge merge;        // how values of several partitions become one
   std::string_view help;
   StatMerge over_backends = StatMerge::kSum;
 };

@@ -1,4 +1,4 @@
-// Little-endian fields in unaligned memory, and cursors that never pass an end.
+// Little-endian fields in unaligned memory, and cursors over them that never pass the end.
 #pragma once
 
 #include <bit>
@@ -31,8 +31,8 @@ class FieldWriter {
   std::byte* at_;
 };
 
-// Reads fields one after the other out of bytes that a peer wrote. A read past the end yields zero and makes ok() false
-// for good, so a decoder reads a whole struct and asks once. Every byte is read once only: nothing is looked at twice.
+// Reads fields one after the other from bytes that a peer wrote. A read past the end returns 0 and makes ok() false for
+// good, so a decoder reads a whole struct and checks ok() once. Every byte is read only once.
 class FieldReader {
  public:
   FieldReader(const std::byte* begin, size_t length) : at_(begin), left_(length) {}

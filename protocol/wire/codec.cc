@@ -20,10 +20,10 @@ namespace {
 constexpr size_t kResultHead = 8;  // code, fields, marks, 0, value length
 constexpr size_t kMetaSize = 12;   // ttl, last access
 constexpr size_t kMinStatsValue = 256;
-constexpr size_t kMinRecordsValue = 320;  // any one record fits
+constexpr size_t kMinRecordsValue = 320;  // bytes: enough for any one record
 static_assert(kMinRecordsValue >= op::kMaxRecord);
 
-// What every op begins with.
+// The head of every op.
 struct OpHead {
   uint8_t code;
   uint8_t key_length;
@@ -33,7 +33,7 @@ struct OpHead {
 static_assert(sizeof(OpHead) == 8 && offsetof(OpHead, options) == 2 && offsetof(OpHead, value_length) == 4);
 constexpr size_t kOpHead = sizeof(OpHead);
 
-// What its result takes at least beyond a value: always, and further with kWantCas and with kWantMeta.
+// Bytes that an op's result takes beyond its value: always, with kWantCas in addition, with kWantMeta in addition.
 struct LeastResult {
   uint16_t always = kResultHead;
   uint8_t with_cas = 0;
@@ -49,13 +49,13 @@ struct OpShape {
   LeastResult least{};
 };
 
-// By code; a code that is not here is one of a newer version.
+// Indexed by code. A code beyond the table is from a newer version.
 constexpr std::array<OpShape, 14> kShapes = [] {
   using namespace op;
   std::array<OpShape, 14> shapes{};
   const auto set = [&](OpCode code, OpShape shape) { shapes[static_cast<size_t>(code)] = shape; };
   constexpr LeastResult kHead{};
-  constexpr LeastResult kOfValue{kResultHead + 4 + 12, 8, kMetaSize};  // client flags; version and length, if it is cut
+  constexpr LeastResult kOfValue{kResultHead + 4 + 12, 8, kMetaSize};  // client flags; version and length if cut
   constexpr LeastResult kOfChange{kResultHead, 8, 8};
   set(OpCode::kGet, {true, false, 0,
                      kCompareCas | kTouch | kNoValue | kWantCas | kPin | kExplicitCas | kVivify | kRecache | kWantMeta |
@@ -88,11 +88,11 @@ const OpShape& shape_of(OpCode code) {
   return index < kShapes.size() ? kShapes[index] : kUnknownShape;
 }
 
-// The options that add fields after the fixed ones, whichever op has them: one place says which and in what order.
+// The options that add fields after the fixed ones, in the order of the fields.
 constexpr uint16_t kOptionsWithFields =
     op::kCompareCas | op::kTouch | op::kCreate | op::kExplicitCas | op::kVivify | op::kRecache;
 
-// Those of an op. An unknown op has none: all that it carries is key and value.
+// Those options of an op. An unknown op has none, only key and value.
 uint16_t options_with_fields(const Op& op) {
   return op.options & shape_of(op.code).allowed_options & kOptionsWithFields;
 }
@@ -112,7 +112,7 @@ void put_option_fields(FieldWriter& out, const Op& op) {
     out.put(op.vivify_exptime);
   }
   if (options & op::kExplicitCas) out.put(op.new_cas);
-  if (options & op::kVivify) out.put(op.vivify_exptime);  // no op has it beside kCreate
+  if (options & op::kVivify) out.put(op.vivify_exptime);  // no op has both kVivify and kCreate
   if (options & op::kRecache) out.put(op.recache_below);
 }
 
@@ -182,7 +182,7 @@ void put_fields(FieldWriter& out, const Op& op) {
   put_option_fields(out, op);
 }
 
-// Reads the fields that put_fields() wrote. A small enum that is out of range is refused here.
+// Reads the fields that put_fields() wrote. Refuses an enum that is out of range.
 DecodeError get_fields(FieldReader& in, Op& op) {
   uint32_t mode = 0;
   uint32_t group = 0;
@@ -263,7 +263,7 @@ DecodeError decode_op(FieldReader& in, Op& op) {
     if (op::has_key(op.code) != (head.key_length > 0) || head.key_length > op::kMaxKeyLength)
       return DecodeError::kBadKey;
     if (!shape.has_value && head.value_length > 0) return DecodeError::kBadLength;
-    // Most ops are gets that have none.
+    // Most ops are gets without such fields.
     if (shape.extra > 0 || (op.options & kOptionsWithFields) != 0) {
       if (const DecodeError error = get_fields(in, op); error != DecodeError::kNone) return error;
     }
@@ -361,11 +361,11 @@ uint32_t max_chunk(const RegionLayout& layout) {
 }
 
 namespace {
-// What of a result's value fits: any bytes of an item's, whole rows, whole records.
+// How much of a result's value fits: of an item any number of bytes, else whole rows or whole records.
 struct Cut {
-  size_t size;          // of the value and its further pieces, from the front
-  uint64_t version;     // a client goes on with this
-  uint64_t whole_size;  // what it is told of
+  size_t size;          // bytes of the value and its further pieces, from the front
+  uint64_t version;     // the version or cursor with which the client asks for the rest
+  uint64_t whole_size;  // the length that the client is told
 };
 Cut cut_value(const Op& op, const Result& result, size_t room) {
   if (op.code == OpCode::kIterate) {
@@ -378,7 +378,7 @@ Cut cut_value(const Op& op, const Result& result, size_t room) {
   return {std::min(size, room), result.version, result.total_length};
 }
 
-// The first `size` bytes of them.
+// Writes the first `size` bytes of the value and its further pieces.
 void put_pieces(FieldWriter& out, const Result& result, size_t size) {
   const auto put = [&](std::string_view piece) {
     piece = piece.substr(0, size);
@@ -389,12 +389,12 @@ void put_pieces(FieldWriter& out, const Result& result, size_t size) {
   for (const std::string_view piece : result.further) put(piece);
 }
 
-// What min_result_size() has reserved for values.
+// The bytes that min_result_size() reserved for the value.
 size_t reserved_for_value(OpCode code) {
   return code == OpCode::kStats ? kMinStatsValue : code == OpCode::kIterate ? kMinRecordsValue : 0;
 }
 
-// Only what min_result_size() has reserved for this op, whatever the result holds.
+// The optional fields to write: only those for which min_result_size() reserved room.
 uint8_t fields_of(const Op& op, const Result& result, const Cut& cut) {
   const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
   const bool stats = op.code == OpCode::kStats;
@@ -412,13 +412,13 @@ uint8_t fields_of(const Op& op, const Result& result, const Cut& cut) {
   return fields;
 }
 
-// The whole value of a get that wants nothing else: nearly every result is one.
+// The whole value of a get without options: most results.
 bool is_plain_hit(size_t room, const Op& op, const Result& result) {
   return op.code == OpCode::kGet && op.options == 0 && result.code == ResultCode::kHit && !result.is_partial() &&
          result.value.size() <= room - kShapes[static_cast<size_t>(OpCode::kGet)].least.always;
 }
 
-// The same bytes as below.
+// Writes the same bytes as the general code below.
 std::byte* encode_plain_hit(std::byte* to, const Result& result) {
   const uint8_t fields = result.client_flags != 0 ? kHasFlags : 0;
   const auto marks = static_cast<uint8_t>(result.marks & kAllMarks);
@@ -480,7 +480,7 @@ bool ResultReader::next(Result& result) {
     result.last_access = in.get<uint32_t>();
   }
   result.value = in.get_bytes(length);
-  // An unknown field would have been taken for bytes of the value.
+  // An unknown field would be read as part of the value.
   if (!in.ok() || reserved != 0 || (fields & ~kAllFields) || (result.marks & ~kAllMarks)) return false;
   if (code > static_cast<uint8_t>(ResultCode::kWrongPartition)) return false;
   if (!(fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);

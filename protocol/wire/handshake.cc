@@ -42,7 +42,7 @@ void get_array(FieldReader& in, std::array<std::byte, kProofBytes>& bytes) {
   if (!read.empty()) std::memcpy(bytes.data(), read.data(), read.size());
 }
 
-// A frame that holds nothing but a nonce or a proof.
+// A frame that contains only a nonce or a proof.
 std::vector<std::byte> framed_array(FrameType type, const std::array<std::byte, kProofBytes>& bytes) {
   auto frame = framed(type, bytes.size());
   FieldWriter out(frame.data() + sizeof(FramePrefix));

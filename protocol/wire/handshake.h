@@ -1,13 +1,13 @@
-// The frames by which a session is set up, before any slot exists. They travel as small messages of the transport's
-// control channel. The first 16 bytes (FramePrefix) never change in any version.
+// The frames that set up a session, before it has slots. They travel on the transport's control channel. The first 16
+// bytes (FramePrefix) are the same in all versions.
 //
 //   client                        server
-//     hello    ───────────────▶            who I am, what I would like
-//              ◀───────────────  challenge  \ where both hold a secret: prove it
+//     hello    ───────────────▶            worker id, window, offered features
+//              ◀───────────────  challenge  \ only if both hold a secret
 //     proof    ───────────────▶            / (proof.h)
-//              ◀───────────────  grant     what you get (the region travels with it), or
-//              ◀───────────────  refusal   why not, in words; the channel then closes
-//     ready    ───────────────▶            the client's reply slots travel with it; the session is open
+//              ◀───────────────  grant     the session's parameters, with the region's keys; or
+//              ◀───────────────  refusal   the reason; the channel then closes
+//     ready    ───────────────▶            with the keys of the client's reply slots; the session is open
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 namespace egret::wire {
 
 inline constexpr uint64_t kMagic = 0x31505746'54455247;  // "GRETFWP1"
-inline constexpr uint16_t kVersion = 1;                  // what we speak; a server also serves the previous one
+inline constexpr uint16_t kVersion = 1;                  // our version; a server also serves the previous one
 inline constexpr uint16_t kOldestVersion = 1;
 inline constexpr size_t kMaxFrame = 512;
 
@@ -39,16 +39,15 @@ static_assert(sizeof(FramePrefix) == 16);
 static_assert(offsetof(FramePrefix, version) == 8 && offsetof(FramePrefix, type) == 10);
 static_assert(offsetof(FramePrefix, length) == 12);
 
-// Feature bits. The client offers them in its hello, the grant confirms those the server uses.
-// The client holds a secret: it proves that, and takes no session from a server that does not.
+// Feature bits. The client offers them in its hello; the grant confirms those that the server uses.
+// The client holds a secret: both sides prove that they hold it.
 inline constexpr uint64_t kAuthenticate = 1;
-// The transport has an order to promise (shared memory): checksums cover heads only. Nothing there can be torn, so over
-// bodies they would find nothing.
+// The transport is ordered (shared memory): a message whose seq is visible is whole, so checksums cover heads only.
 inline constexpr uint64_t kOrderedMemory = 2;
 
 struct Hello {
-  uint64_t features = 0;   // that the client offers
-  uint64_t worker_id = 0;  // random, lives as long as the worker: a new session of it replaces its old one
+  uint64_t features = 0;   // offered by the client
+  uint64_t worker_id = 0;  // random, the same for the worker's life: a new session replaces the worker's old one
   uint32_t window = 0;     // wanted slots per lane; the server may grant fewer
   HandshakeNonce nonce{};  // kAuthenticate only
 };
@@ -62,10 +61,10 @@ struct ClientProof {
 };
 
 struct Grant {
-  uint64_t features = 0;  // of the client's, those the server uses
+  uint64_t features = 0;  // the offered ones that the server uses
   uint64_t session_id = 0;
   uint64_t nonce = 0;      // seeds this session's checksums
-  uint64_t epoch = 0;      // of the backend process: another one means an empty store
+  uint64_t epoch = 0;      // of the backend process: a new epoch means an empty store
   uint64_t hash_seed = 0;  // for hash_key()
   uint32_t item_size_max = 0;
   RegionLayout layout;
@@ -86,7 +85,7 @@ std::vector<std::byte> encode(const Grant& grant);
 std::vector<std::byte> encode(const Refusal& refusal);
 std::vector<std::byte> encode(const Ready& ready);
 
-// Checks the prefix and tells the type; false (with a reason) when these bytes are no frame we can read.
+// Checks the prefix and returns the type in `type`. False, with a reason in `error`: we cannot read this frame.
 bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error);
 // Each checks everything it reads; false when the frame is malformed.
 bool decode(std::span<const std::byte> frame, Hello& hello);

@@ -1,10 +1,10 @@
-// The heads of messages: writing them, and reading what a peer has written.
+// The heads of messages: writing our own, and checking those of a peer.
 //
 //   client  write_request_head ─▶ slot ─▶ read_request    server: copies the slot, checks the copy
 //   client  read_response_head ◀─ slot ◀─ write_response_head    server
 //
-// The first word of a slot, the seq, is not written here: whoever publishes the message writes it last. Reading checks
-// every length against the room there is, and reads each byte of a head once. Inline: this is the hot path.
+// The first word of a slot, the seq, is not written here: the publisher of the message writes it last. Reading checks
+// every length against the slot's size, and reads each byte of a head once. Inline, because this is the hot path.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,7 @@ namespace egret::wire {
 
 // --- requests
 
-// Makes the message of `op_count` ops, whose `length` bytes are at `slot` behind the head, one that read_request()
-// takes.
+// Writes the head of the message at `slot`, whose `op_count` ops (`length` bytes) are behind it already.
 inline void write_request_head(std::byte* slot, const Seal& seal, uint64_t seq, uint32_t length, uint16_t op_count) {
   FieldWriter checked(slot + kRequestChecked);
   checked.put(length);
@@ -30,7 +29,7 @@ inline void write_request_head(std::byte* slot, const Seal& seal, uint64_t seq, 
       .put(seal.checksum(slot + kRequestChecked, kRequestHeadChecked, length, seq));
 }
 
-// A request that has been copied out of its slot.
+// A request that was copied out of its slot.
 struct Request {
   uint32_t length = 0;
   uint16_t op_count = 0;
@@ -39,13 +38,13 @@ struct Request {
 };
 
 // Copies the request at `slot` (of `slot_size` bytes, which the peer may be changing) to `copy` (as large) and checks
-// the copy. False: it is not whole, or not the message `seq` of this session; it may be later.
+// the copy. False: it is not the whole message `seq` of this session; it may become so later.
 inline bool read_request(const std::byte* slot, uint32_t slot_size, const Seal& seal, uint64_t seq, std::byte* copy,
                          Request& request) {
   RequestHeader header{};
   base::slot_copy(reinterpret_cast<std::byte*>(&header), slot, sizeof header);
   if (header.length > slot_size - sizeof header) return false;
-  // The body is copied behind the part of the head that the checksum covers, so that both are checked in one piece.
+  // Copy the body behind the checked part of the head, so that one checksum run covers both.
   std::memcpy(copy, reinterpret_cast<const std::byte*>(&header) + kRequestChecked, kRequestHeadChecked);
   base::slot_copy(copy + kRequestHeadChecked, slot + sizeof header, header.length);
   request = {header.length, header.op_count, header.flags, copy + kRequestHeadChecked};
@@ -54,8 +53,8 @@ inline bool read_request(const std::byte* slot, uint32_t slot_size, const Seal& 
 
 // --- responses
 
-// Makes the message of `result_count` results, whose `length` bytes are at `slot` behind the head, one that
-// read_response_head() takes. Leaves `asleep` alone.
+// Writes the head of the message at `slot`, whose `result_count` results (`length` bytes) are behind it already. Leaves
+// `asleep` as it is.
 inline void write_response_head(std::byte* slot, const Seal& seal, uint64_t seq, uint32_t length, uint16_t result_count,
                                 uint32_t processing_ns) {
   FieldWriter checked(slot + kResponseChecked);
@@ -68,15 +67,15 @@ inline void write_response_head(std::byte* slot, const Seal& seal, uint64_t seq,
       .put(seal.checksum(slot + kResponseChecked, kResponseHeadChecked, length, seq));
 }
 
-// The size that the head at `at` gives the response, head and body together. The bytes may be torn: this is only how
-// much to read next. 0: no response in a slot of `slot_size` bytes has that size.
+// The size of the response by its head at `at`, head and body together. The bytes may be torn: use it only to decide
+// how much to read next. 0: no response in a slot of `slot_size` bytes can have that size.
 inline size_t response_size(const std::byte* at, size_t slot_size) {
   FieldReader reader(at + offsetof(ResponseHeader, length), sizeof(uint32_t));
   const size_t size = sizeof(ResponseHeader) + reader.get<uint32_t>();
   return size <= slot_size ? size : 0;
 }
 
-// Whether the response to `seq` is whole within the `room` bytes at `at`.
+// Whether the `room` bytes at `at` contain the whole response to `seq`.
 inline bool is_whole_response(const std::byte* at, size_t room, const Seal& seal, uint64_t seq) {
   if (room < sizeof(ResponseHeader)) return false;
   FieldReader reader(at + offsetof(ResponseHeader, checksum), sizeof(ResponseHeader) - sizeof(uint64_t));
@@ -94,8 +93,8 @@ struct Response {
   const std::byte* body = nullptr;  // `length` bytes
 };
 
-// Reads the head of a response that is whole. False: it is not of this version, or its body would not fit a slot of
-// `slot_size` bytes (on shm the peer may have changed it since it was found to be whole).
+// Reads the head of a whole response. False: it is of another version, or its body does not fit a slot of `slot_size`
+// bytes (on shm the peer may have changed it after is_whole_response()).
 inline bool read_response_head(const std::byte* at, uint32_t slot_size, Response& response) {
   FieldReader reader(at + kResponseChecked, kResponseHeadChecked);
   response.length = reader.get<uint32_t>();

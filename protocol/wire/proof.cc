@@ -16,7 +16,7 @@ namespace egret::wire {
 
 namespace {
 
-// Of one length, and different, so that no proof of one side can be taken for one of the other.
+// Labels of equal length that differ, so that one side's proof is never valid as the other's.
 constexpr std::string_view kClientLabel = "egret handshake v1: proxy proof\n";
 constexpr std::string_view kServerLabel = "egret handshake v1: store proof\n";
 static_assert(kClientLabel.size() == 32 && kServerLabel.size() == 32);

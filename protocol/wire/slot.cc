@@ -7,8 +7,8 @@
 #undef XXH_INLINE_ALL
 
 #if defined(__x86_64__)
-// The library's own choice of SSE2, AVX2 or AVX-512 at run time. Declared here: its header defines away the inline
-// functions.
+// XXH3 with SSE2, AVX2 or AVX-512, chosen by the library at run time. Declared here: its header would replace the
+// inline functions.
 // NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* input, size_t length, XXH64_hash_t seed);
 #endif
@@ -28,7 +28,7 @@ std::string RegionLayout::to_string() const {
 }
 
 namespace {
-constexpr size_t kWorthDispatch = 512;  // shorter messages are hashed sooner inline than a better loop is called
+constexpr size_t kWorthDispatch = 512;  // bytes: shorter messages are hashed faster inline than by a call
 }
 
 uint64_t message_checksum(const std::byte* checked, size_t length, uint64_t nonce, uint64_t seq) {

@@ -1,5 +1,5 @@
-// The layout of a session's region: where each slot lies, and what stands at the head of a message in one.
-// The format document is README.md in this folder; the figures here are the format.
+// The layout of a session's region: the place of each slot, and the head of the message in it. README.md in this folder
+// is the format document.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace egret::wire {
 
 // Head of a request, at the start of its slot. The ops follow at once.
 struct RequestHeader {
-  // Per lane, from 1; the slot with index seq mod window holds it. On shm it becomes visible last.
+  // Counts per lane from 1. Message seq lies in slot seq mod window. On shm the seq becomes visible last.
   uint64_t seq;
   uint64_t checksum;  // the Seal's, over everything from `length` to the end of the body, or of the head
   uint32_t length;    // bytes of body
@@ -25,12 +25,12 @@ static_assert(offsetof(RequestHeader, op_count) == 20 && offsetof(RequestHeader,
 struct ResponseHeader {
   uint64_t seq;       // that of the request answered
   uint64_t checksum;  // the Seal's, over everything from `length` to the end of the body, or of the head
-  uint64_t asleep;    // outside the checksum: the next seq this lane expects, when its partition no longer polls for it
+  uint64_t asleep;    // not in the checksum: when the partition stops polling the lane, the seq that it expects next
   uint32_t length;    // bytes of body
   uint16_t result_count;   // as many as the request had ops
   uint8_t status;          // 0 in this version: one result for each op follows
   uint8_t reserved0;       // 0
-  uint32_t processing_ns;  // from the partition's seeing the request to its publishing the response
+  uint32_t processing_ns;  // from when the partition saw the request to when it published the response
   uint32_t reserved1;      // 0
 };
 static_assert(sizeof(ResponseHeader) == 40);
@@ -38,11 +38,11 @@ static_assert(offsetof(ResponseHeader, asleep) == 16 && offsetof(ResponseHeader,
 static_assert(offsetof(ResponseHeader, result_count) == 28 && offsetof(ResponseHeader, status) == 30);
 static_assert(offsetof(ResponseHeader, processing_ns) == 32);
 
-// Where the checksummed part of each message starts.
+// Offset at which the checksummed part of each message starts.
 inline constexpr size_t kRequestChecked = offsetof(RequestHeader, length);
 inline constexpr size_t kResponseChecked = offsetof(ResponseHeader, length);
 
-// One line per lane at the head of request memory, written by the client, apart from any slot.
+// One line per lane, at the start of request memory. The client writes it.
 struct LaneLine {
   uint64_t want;  // the highest seq whose response the client wants delivered; 0: none
   uint64_t reserved[7];
@@ -77,8 +77,8 @@ struct RegionLayout {
   std::string to_string() const;
 };
 
-// XXH3-64 of `length` bytes from `checked`, seeded with the session's nonce and the seq: a message of another session,
-// of another seq, or torn anywhere does not match.
+// XXH3-64 of `length` bytes at `checked`, seeded with the session's nonce and the seq: a torn message, or one of
+// another session or seq, does not match.
 uint64_t message_checksum(const std::byte* checked, size_t length, uint64_t nonce, uint64_t seq);
 
 // Bytes of each head that the checksum covers.
@@ -88,9 +88,9 @@ inline constexpr size_t kResponseHeadChecked = sizeof(ResponseHeader) - kRespons
 // How the messages of one session are sealed, as agreed in its handshake.
 struct Seal {
   uint64_t nonce = 0;
-  bool heads_only = false;  // kOrderedMemory: whoever sees the seq sees all of the body
+  bool heads_only = false;  // kOrderedMemory: a reader that sees the seq sees the whole body
 
-  // Of `head` bytes at `checked` and the `body` that follows them.
+  // The checksum of `head` bytes at `checked` and the `body` bytes that follow them.
   uint64_t checksum(const std::byte* checked, size_t head, size_t body, uint64_t seq) const {
     return message_checksum(checked, heads_only ? head : head + body, nonce, seq);
   }
