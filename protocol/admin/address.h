@@ -1,4 +1,4 @@
-// The address at which a daemon tells of itself over HTTP: the option `admin`, checked, and listened on.
+// The address of a daemon's HTTP server: parses the option `admin`, and listens there.
 // Cold path; any thread.
 #pragma once
 
@@ -38,18 +38,18 @@ constexpr base::OptionRow option_row(std::string_view default_address) {
           .group = base::OptionGroup::kObservability};
 }
 
-// The option, as a daemon was given it.
+// The option's value.
 struct AdminOption {
-  std::string address;       // empty: none
-  bool is_required = false;  // somebody asked for it: if it cannot be listened on, the daemon does not start
+  std::string address;       // empty: no HTTP server
+  bool is_required = false;  // the operator set it: if we cannot listen there, the daemon does not start
 };
 base::Status check_option(const AdminOption& option);
 
-// Non-blocking sockets that listen there: one, or one for each address of a name. A Unix socket that nobody listens on
-// any more is replaced; who may connect to it is up to its folder's mode and the umask.
+// Opens non-blocking listening sockets: one, or one for each address of a name. Replaces a Unix socket that nobody
+// listens on any more; its folder's mode and the umask decide who may connect.
 base::Expected<std::vector<base::UniqueFd>> listen_on(const Address& address);
 
-// As bound: the kernel may have chosen the port. "127.0.0.1:11280", "[::1]:11280" or "unix:PATH".
+// The bound address, with the port that the kernel may have chosen: "127.0.0.1:11280", "[::1]:11280" or "unix:PATH".
 std::string bound_address(int socket);
 // Whether it is bound to a loopback address.
 bool is_loopback(int socket);

@@ -31,10 +31,9 @@ using events::Event;
 
 namespace {
 
-constexpr size_t kHardLimit =
-    2 * HttpServer::kMaxConnections;  // those that were told to go, but have not yet, included
+constexpr size_t kHardLimit = 2 * HttpServer::kMaxConnections;  // including connections that are being closed
 constexpr int kAcceptsPerEvent = 16;
-constexpr std::chrono::milliseconds kAcceptPause{200};  // when there are no descriptors left
+constexpr std::chrono::milliseconds kAcceptPause{200};  // when no descriptor is free
 constexpr std::chrono::seconds kSweepEvery{1};
 constexpr std::string_view kStopping = "stopping\n";
 constexpr uint64_t kSecondNs = 1'000'000'000;
@@ -47,7 +46,7 @@ bool is_address(const std::string& text) {
   return ::inet_pton(AF_INET, text.c_str(), &ignored) == 1;
 }
 
-// "127.0.0.1:11280", "localhost", "[::1]:11280": what a name server cannot have been made to say.
+// "127.0.0.1:11280", "localhost", "[::1]:11280": hosts that no attacker's name server can resolve.
 bool is_local_host(const char* header) {
   std::string host(header);
   const size_t colon = host.rfind(':');
@@ -64,7 +63,7 @@ void log_trouble(void*, const char* format, va_list arguments) {
 }
 
 MHD_Response* make_response(const Answer& answer, std::string_view policy) {
-  // Copied: the answer may go before its reader has it all.
+  // Copied, since `answer` may be destroyed before the client has read all of it.
   MHD_Response* const response =
       MHD_create_response_from_buffer(answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
   EGRET_CHECK(response != nullptr);
@@ -86,8 +85,8 @@ MHD_Response* make_response(const Answer& answer, std::string_view policy) {
 struct HttpReply::Exchange {
   enum class State : uint8_t { kRead, kWaiting, kAnswered };
   State state = State::kRead;
-  MHD_Connection* connection = nullptr;  // null: it has gone, or the server has
-  Event* run = nullptr;                  // to be activated when the daemon has something to do again
+  MHD_Connection* connection = nullptr;  // null: the connection or the server is gone
+  Event* run = nullptr;                  // activate it when the MHD daemon has something to do
   Answer answer;
   std::string_view policy = kNothingElse;
 };
@@ -118,12 +117,12 @@ struct HttpServer::Impl {
 
   struct Client {
     int fd = -1;
-    uint64_t since_ns = 0;     // when it came, or was last answered
-    uint64_t deadline_ns = 0;  // for the whole of its next request
+    uint64_t since_ns = 0;     // when it was accepted or last answered
+    uint64_t deadline_ns = 0;  // for its whole next request
     bool checks_host = false;
-    std::shared_ptr<Exchange> exchange;  // of its latest request
+    std::shared_ptr<Exchange> exchange;  // its latest request
   };
-  struct Door {
+  struct Listener {
     Impl* server = nullptr;
     UniqueFd socket;
     Event acceptable;
@@ -136,13 +135,13 @@ struct HttpServer::Impl {
     std::function<void(HttpReply)> handler;  // empty: the page
   };
 
-  Impl(events::EventLoop& loop, const Patience& patience);
+  Impl(events::EventLoop& loop, const TimeLimits& time_limits);
   ~Impl();
   Status listen(const std::string& text);
-  void accept_some(Door& door);
+  void accept_some(Listener& listener);
   void rest();
   void accept_again();
-  void turn_one_out();
+  void close_idlest();
   void run();
   void sweep();
   MHD_Result on_request(MHD_Connection* connection, const char* path, const char* method, size_t* upload_size,
@@ -151,24 +150,24 @@ struct HttpServer::Impl {
   void on_connection(MHD_Connection* connection, void** state, MHD_ConnectionNotificationCode code);
 
   events::EventLoop& loop;
-  const Patience patience;
+  const TimeLimits time_limits;
   const base::SystemClock clock;
   MHD_Daemon* daemon = nullptr;
-  Event ready;    // the daemon has something to do
-  Event timeout;  // ... by then
-  Event sweeper;  // pending while there are connections
-  Event rested;   // pending while nothing is accepted
-  std::vector<std::unique_ptr<Door>> doors;
+  Event ready;      // the MHD daemon has something to do
+  Event timeout;    // the MHD daemon's own timeout
+  Event sweeper;    // pending while there are connections
+  Event pause_end;  // ends a pause of accepting
+  std::vector<std::unique_ptr<Listener>> listeners;
   std::vector<std::string> unlink_at_end;
   std::map<std::string, Route, std::less<>> routes;
   std::list<Client> clients;
-  bool newcomer_checks_host = false;  // of the connection that is being added
+  bool new_client_checks_host = false;  // whether the connection that is being added must have a local Host header
   bool is_ending = false;
 };
 
 // --- set-up and end
 
-HttpServer::Impl::Impl(events::EventLoop& event_loop, const Patience& times) : loop(event_loop), patience(times) {
+HttpServer::Impl::Impl(events::EventLoop& event_loop, const TimeLimits& times) : loop(event_loop), time_limits(times) {
   const auto request = [](void* self, MHD_Connection* connection, const char* path, const char* method, const char*,
                           const char*, size_t* upload_size, void** state) {
     return static_cast<Impl*>(self)->on_request(connection, path, method, upload_size, state);
@@ -181,28 +180,28 @@ HttpServer::Impl::Impl(events::EventLoop& event_loop, const Patience& times) : l
     if (exchange != nullptr) (*exchange)->connection = nullptr;
     delete exchange;
   };
-  daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
-                            nullptr, nullptr, static_cast<MHD_AccessHandlerCallback>(request), this,
-                            MHD_OPTION_EXTERNAL_LOGGER, &log_trouble, nullptr, MHD_OPTION_CONNECTION_LIMIT,
-                            static_cast<unsigned>(kHardLimit), MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxHeaders,
-                            MHD_OPTION_CONNECTION_TIMEOUT, patience.next_request_seconds, MHD_OPTION_NOTIFY_CONNECTION,
-                            static_cast<MHD_NotifyConnectionCallback>(notice), this, MHD_OPTION_NOTIFY_COMPLETED,
-                            static_cast<MHD_RequestCompletedCallback>(completed), this, MHD_OPTION_END);
+  daemon = MHD_start_daemon(
+      MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
+      static_cast<MHD_AccessHandlerCallback>(request), this, MHD_OPTION_EXTERNAL_LOGGER, &log_trouble, nullptr,
+      MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(kHardLimit), MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxHeaders,
+      MHD_OPTION_CONNECTION_TIMEOUT, time_limits.next_request_seconds, MHD_OPTION_NOTIFY_CONNECTION,
+      static_cast<MHD_NotifyConnectionCallback>(notice), this, MHD_OPTION_NOTIFY_COMPLETED,
+      static_cast<MHD_RequestCompletedCallback>(completed), this, MHD_OPTION_END);
   EGRET_CHECK(daemon != nullptr);
   const int fd = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
   ready = Event::on_fd<&Impl::run>(loop, fd, events::kRead | events::kPersist, *this);
   timeout = Event::timer<&Impl::run>(loop, *this);
   sweeper = Event::timer<&Impl::sweep>(loop, *this);
-  rested = Event::timer<&Impl::accept_again>(loop, *this);
+  pause_end = Event::timer<&Impl::accept_again>(loop, *this);
   ready.add();
 }
 
 HttpServer::Impl::~Impl() {
-  // While it still listens: afterwards another daemon may have bound the same name.
+  // Unlink while we still listen: later another daemon may have bound the same path.
   for (const std::string& path : unlink_at_end) ::unlink(path.c_str());
-  doors.clear();
-  // The daemon cannot be stopped while a connection is suspended: those that wait are answered, and nobody may wait
-  // any more, not even for a request that has come together with the one now answered.
+  listeners.clear();
+  // MHD cannot be stopped while a connection is suspended. So answer all waiting requests, and let no further request
+  // wait, not even one that was pipelined behind an answered one.
   is_ending = true;
   for (Client& client : clients) {
     if (client.exchange == nullptr || client.exchange->state != Exchange::State::kWaiting) continue;
@@ -218,13 +217,14 @@ Status HttpServer::Impl::listen(const std::string& text) {
   auto sockets = listen_on(address.value());
   if (!sockets) return sockets.status();
   for (UniqueFd& socket : sockets.value()) {
-    auto door = std::make_unique<Door>();
-    door->server = this;
-    door->checks_host = is_loopback(socket.get());
-    door->acceptable = Event::on_fd<&Door::on_acceptable>(loop, socket.get(), events::kRead | events::kPersist, *door);
-    door->acceptable.add();
-    door->socket = std::move(socket);
-    doors.push_back(std::move(door));
+    auto listener = std::make_unique<Listener>();
+    listener->server = this;
+    listener->checks_host = is_loopback(socket.get());
+    listener->acceptable =
+        Event::on_fd<&Listener::on_acceptable>(loop, socket.get(), events::kRead | events::kPersist, *listener);
+    listener->acceptable.add();
+    listener->socket = std::move(socket);
+    listeners.push_back(std::move(listener));
   }
   if (address.value().is_unix()) unlink_at_end.push_back(address.value().path);
   return Status::ok();
@@ -232,18 +232,18 @@ Status HttpServer::Impl::listen(const std::string& text) {
 
 // --- connections
 
-void HttpServer::Impl::accept_some(Door& door) {
+void HttpServer::Impl::accept_some(Listener& listener) {
   for (int i = 0; i < kAcceptsPerEvent; ++i) {
     sockaddr_storage peer{};
     socklen_t length = sizeof peer;
     auto* const at = reinterpret_cast<sockaddr*>(&peer);
-    UniqueFd socket(::accept4(door.socket.get(), at, &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd socket(::accept4(listener.socket.get(), at, &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.is_open()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) rest();
       break;
     }
-    if (clients.size() >= kMaxConnections) turn_one_out();
-    newcomer_checks_host = door.checks_host;
+    if (clients.size() >= kMaxConnections) close_idlest();
+    new_client_checks_host = listener.checks_host;
     MHD_add_connection(daemon, socket.release(), at, length);  // closes it if it fails
   }
   run();
@@ -252,16 +252,17 @@ void HttpServer::Impl::accept_some(Door& door) {
 void HttpServer::Impl::rest() {
   static base::LogLimit limit;
   base::log_limited(limit, kAdminNoDescriptors, "no descriptors left for the admin address");
-  for (const auto& door : doors) door->acceptable.del();
-  rested.add(kAcceptPause);
+  for (const auto& listener : listeners) listener->acceptable.del();
+  pause_end.add(kAcceptPause);
 }
 
 void HttpServer::Impl::accept_again() {
-  for (const auto& door : doors) door->acceptable.add();
+  for (const auto& listener : listeners) listener->acceptable.add();
 }
 
-// The one that has been without a request for longest, of those that wait for no answer. Its daemon sees it end.
-void HttpServer::Impl::turn_one_out() {
+// Shuts down the connection that has had no request for the longest time, among those that wait for no answer. MHD then
+// closes it.
+void HttpServer::Impl::close_idlest() {
   Client* oldest = nullptr;
   for (Client& client : clients) {
     const bool waits = client.exchange != nullptr && client.exchange->state == Exchange::State::kWaiting;
@@ -273,7 +274,7 @@ void HttpServer::Impl::turn_one_out() {
   oldest->fd = -1;
 }
 
-// Lets the daemon do what can be done without waiting, and arranges for it to be called again.
+// Runs the MHD daemon without blocking, and schedules its next run.
 void HttpServer::Impl::run() {
   MHD_run(daemon);
   MHD_UNSIGNED_LONG_LONG milliseconds = 0;
@@ -284,7 +285,7 @@ void HttpServer::Impl::run() {
   timeout.add(std::chrono::milliseconds(milliseconds));
 }
 
-// The daemon's own time-out is of silence; this one is of whoever sends a byte now and then.
+// Enforces the time limit of a whole request: MHD's own timeout does not end a client that sends a byte now and then.
 void HttpServer::Impl::sweep() {
   const uint64_t now = clock.now_ns();
   for (Client& client : clients) {
@@ -303,15 +304,16 @@ void HttpServer::Impl::on_connection(MHD_Connection* connection, void** state, M
   Client& client = clients.emplace_back();
   client.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
   client.since_ns = now;
-  client.deadline_ns = now + patience.first_request_seconds * kSecondNs;
-  client.checks_host = newcomer_checks_host;
+  client.deadline_ns = now + time_limits.first_request_seconds * kSecondNs;
+  client.checks_host = new_client_checks_host;
   *state = &client;
   if (!sweeper.pending()) sweeper.add(kSweepEvery);
 }
 
 // --- requests
 
-// Called when the headers are there, for each piece of a body, when all is read, and when a suspended one goes on.
+// MHD calls it when the headers are complete, for each piece of a body, at the end of the body, and when a suspended
+// connection is resumed.
 MHD_Result HttpServer::Impl::on_request(MHD_Connection* connection, const char* path, const char* method,
                                         size_t* upload_size, void** state) {
   auto* held = static_cast<std::shared_ptr<Exchange>*>(*state);
@@ -330,7 +332,7 @@ MHD_Result HttpServer::Impl::on_request(MHD_Connection* connection, const char* 
   }
   Exchange& exchange = **held;
   if (*upload_size != 0) {
-    *upload_size = 0;  // what a GET has a body for, nobody knows
+    *upload_size = 0;  // ignore a body
     return MHD_YES;
   }
   if (exchange.state == Exchange::State::kRead) {
@@ -341,7 +343,7 @@ MHD_Result HttpServer::Impl::on_request(MHD_Connection* connection, const char* 
     }
   }
   client.since_ns = clock.now_ns();
-  client.deadline_ns = client.since_ns + patience.next_request_seconds * kSecondNs;
+  client.deadline_ns = client.since_ns + time_limits.next_request_seconds * kSecondNs;
   MHD_Response* const response = make_response(exchange.answer, exchange.policy);
   const MHD_Result queued = MHD_queue_response(connection, exchange.answer.status, response);
   MHD_destroy_response(response);
@@ -365,8 +367,8 @@ void HttpServer::Impl::handle(const std::shared_ptr<Exchange>& exchange, bool ch
 
 // --- the public face
 
-HttpServer::HttpServer(events::EventLoop& loop, const Patience& patience)
-    : impl_(std::make_unique<Impl>(loop, patience)) {}
+HttpServer::HttpServer(events::EventLoop& loop, const TimeLimits& time_limits)
+    : impl_(std::make_unique<Impl>(loop, time_limits)) {}
 HttpServer::~HttpServer() = default;
 
 Status HttpServer::listen(const AdminOption& option) {
@@ -384,7 +386,7 @@ Status HttpServer::listen(const AdminOption& option) {
 
 std::vector<std::string> HttpServer::addresses() const {
   std::vector<std::string> texts;
-  for (const auto& door : impl_->doors) texts.push_back(bound_address(door->socket.get()));
+  for (const auto& listener : impl_->listeners) texts.push_back(bound_address(listener->socket.get()));
   return texts;
 }
 

@@ -1,15 +1,14 @@
-// What a daemon says of itself over HTTP: a few paths, each a fixed page or a handler's answer.
+// A daemon's HTTP server: a few paths, each with a fixed page or a handler.
 //
 //   accept ─▶ libmicrohttpd: parses, bounds, times out ─▶ GET or HEAD of a path ─┬─▶ page
 //                                                                                └─▶ handler(HttpReply) … send()
 //
-// libmicrohttpd speaks HTTP; this class accepts for it, so that whoever is slow, silent or many takes nobody's place:
-// of too many connections the one that has been without a request for longest goes, each has a time for the whole of
-// its next request, and without descriptors accepting rests. No request has a body; headers are bounded. A page of
-// another site cannot read ours through a name of its own (DNS rebinding): on a loopback address the Host header has to
-// be an address or localhost.
+// libmicrohttpd implements HTTP. This class accepts the connections, so that slow, silent or too many clients cannot
+// block others: above kMaxConnections it closes the connection without a request for the longest time; each connection
+// has a time limit for its whole next request; without free descriptors accepting pauses. Requests have no body;
+// headers are bounded. Against DNS rebinding, on a loopback address the Host header must be an address or localhost.
 //
-// Thread: the one that runs the event loop; nothing here blocks. Errors: as HTTP statuses; listen() alone returns one.
+// Thread: the one that runs the event loop; nothing here blocks. Errors: HTTP statuses; only listen() returns a Status.
 #pragma once
 
 #include <functional>
@@ -34,15 +33,15 @@ struct Answer {
   std::string content_type{kPlainText};
 };
 
-// A body that lives as long as the program, and what a browser may do with it.
+// A body that lives as long as the program, with its headers.
 struct Page {
   std::string_view body;
   std::string_view content_type = kHtml;
   std::string_view content_security_policy = kNothingElse;
 };
 
-// A request that waits for its answer. It may be kept, be answered after its client has gone, and outlive the server;
-// dropped without an answer it is answered 503.
+// A request that waits for its answer. It may be kept, be answered after its client is gone, and outlive the server. If
+// it is destroyed without an answer, the client gets 503.
 class HttpReply {
  public:
   struct Exchange;  // http_server.cc
@@ -59,26 +58,26 @@ class HttpReply {
 
 class HttpServer {
  public:
-  static constexpr size_t kMaxConnections = 64;     // above it the one that has been idle for longest goes
-  static constexpr size_t kMaxHeaders = 16 * 1024;  // bytes of a request, and what is kept of it, about
-  // What a connection has for the whole of a request, and for reading the answer to the one before.
-  struct Patience {
+  static constexpr size_t kMaxConnections = 64;     // above it the connection idle for the longest time is closed
+  static constexpr size_t kMaxHeaders = 16 * 1024;  // about the bytes of a request and what libmicrohttpd keeps of it
+  // Time limits of a connection: for a whole request, including reading the answer to the one before.
+  struct TimeLimits {
     unsigned first_request_seconds = 5;
     unsigned next_request_seconds = 90;  // longer than the usual scrape intervals
   };
 
-  explicit HttpServer(events::EventLoop& loop) : HttpServer(loop, Patience()) {}
-  HttpServer(events::EventLoop& loop, const Patience& patience);
-  // Whoever still waits is told 503; open connections are closed.
+  explicit HttpServer(events::EventLoop& loop) : HttpServer(loop, TimeLimits()) {}
+  HttpServer(events::EventLoop& loop, const TimeLimits& time_limits);
+  // Answers 503 to waiting requests and closes all connections.
   ~HttpServer();
 
-  // Listens where the option says, if anywhere; once. An address that nobody asked for and that cannot be had (another
-  // daemon of this host has it) is a warning. The loop need not run yet: whoever connects meanwhile waits.
+  // Listens where the option says, if it has an address. Call it once. If the default address is in use (by another
+  // daemon on this host), that is a warning only. The loop need not run yet: clients that connect wait until it does.
   base::Status listen(const AdminOption& option);
-  // As bound; empty before listen().
+  // The bound addresses; empty before listen().
   std::vector<std::string> addresses() const;
 
-  // Before the loop runs. A later one of the same path replaces it.
+  // Call it before the loop runs. A later page for the same path replaces an earlier one.
   void serve(const std::string& path, const Page& page);
   void serve(const std::string& path, std::function<void(HttpReply)> handler);
 

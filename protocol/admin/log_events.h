@@ -1,4 +1,4 @@
-// What a daemon may say in its log of its admin address (base/log_events.h); both daemons' tables take these rows in.
+// Log events about the admin address (base/log_events.h); both daemons' tables include these rows.
 #pragma once
 
 #include "base/log_events.h"

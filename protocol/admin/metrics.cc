@@ -39,7 +39,7 @@ std::string_view type_name(MetricType type) {
   return "gauge";
 }
 
-// Readers take UTF-8 only, and one bad byte spoils the whole page.
+// Prometheus accepts UTF-8 only: one bad byte would make it refuse the whole page.
 std::string label_value(std::string_view text) {
   for (const char c : text) {
     if (c < ' ' || c > '~') {
@@ -64,7 +64,7 @@ std::string metrics_markdown(std::span<const MetricRow> table) {
 
 HistogramFigures add_up(std::span<const base::Histogram* const> histograms) {
   using base::Histogram;
-  constexpr double kNanoseconds = 1e9;  // of a second; divided by, decimal bounds stay short
+  constexpr double kNanoseconds = 1e9;  // per second; dividing keeps decimal bounds short
   HistogramFigures figures;
   for (size_t bucket = 0; bucket < Histogram::kBuckets; ++bucket) {
     for (const Histogram* histogram : histograms) figures.count += histogram->count(bucket);
@@ -77,10 +77,10 @@ HistogramFigures add_up(std::span<const base::Histogram* const> histograms) {
 
 struct MetricPage::Families {
   std::span<const MetricRow> table;
-  std::vector<prometheus::MetricFamily> all;  // as the table
+  std::vector<prometheus::MetricFamily> all;  // in the order of the table
   std::unordered_map<std::string_view, size_t> index;
 
-  // A new series of that row.
+  // Adds a series to that row.
   prometheus::ClientMetric& series(std::string_view name, bool is_histogram, Labels labels) {
     const auto at = index.find(name);
     if (at == index.end()) base::check_failed(__FILE__, __LINE__, ("no such metric: " + std::string(name)).c_str());

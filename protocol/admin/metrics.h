@@ -1,10 +1,10 @@
-// The metric tables: a row for each metric of a daemon, from which the HELP and TYPE lines of /metrics,
-// `--help-metrics` and docs/reference come; and a page that is filled in row by row.
+// The metric tables: one row for each metric of a daemon. The HELP and TYPE lines of /metrics, `--help-metrics` and
+// docs/reference come from it. And the page of /metrics, which is filled in row by row.
 //
 //   MetricRow table ─┬─▶ metrics_markdown()                                    docs/reference
 //                    └─▶ MetricPage: add(name, value, label values) ... text()  /metrics
 //
-// No series without a row: add() aborts. Cold path; one thread at a time. prometheus-cpp writes the text.
+// add() aborts if the name has no row. Cold path; one thread at a time. prometheus-cpp writes the text.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct MetricRow {
 // The table as GitHub's Markdown.
 std::string metrics_markdown(std::span<const MetricRow> table);
 
-// What is said of a histogram: how many there were up to each bound, lower ones included, and all of them.
+// A histogram in Prometheus' form: cumulative counts by upper bound, count and sum.
 struct HistogramFigures {
   struct Bucket {
     double up_to = 0;
@@ -43,7 +43,7 @@ struct HistogramFigures {
   double sum = 0;
 };
 
-// Of several writers' histograms together: in seconds.
+// The sum of several writers' histograms, in seconds.
 HistogramFigures add_up(std::span<const base::Histogram* const> histograms);
 
 class MetricPage {
@@ -52,12 +52,12 @@ class MetricPage {
   explicit MetricPage(std::span<const MetricRow> table);
   ~MetricPage();
 
-  // `labels` are values, as many as the row has names, in their order. Bytes that are no printable ASCII are escaped.
+  // `labels` are the values for the row's label names, in their order. Bytes that are not printable ASCII are escaped.
   using Labels = std::initializer_list<std::string_view>;
   void add(std::string_view name, double value, Labels labels = {});
   void add(std::string_view name, const HistogramFigures& figures, Labels labels = {});
 
-  // Prometheus' text format. Rows nothing was added to are left out.
+  // Prometheus' text format. Rows without a series are left out.
   std::string text() const;
 
   static constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";

@@ -31,8 +31,8 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// The so-many-th field of /proc/self/stat, as proc(5) counts them, from 3 on: the second is the name, in parentheses,
-// and may hold anything.
+// Field `number` of /proc/self/stat, numbered as in proc(5), from 3 on. Field 2, the name in parentheses, may contain
+// anything, so counting starts after it.
 double stat_field(int number) {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -50,10 +50,10 @@ double open_descriptors() {
   std::error_code ignored;
   const std::filesystem::directory_iterator each("/proc/self/fd", ignored);
   const auto count = std::distance(begin(each), end(each));
-  return static_cast<double>(count > 0 ? count - 1 : 0);  // less the one that looks
+  return static_cast<double>(count > 0 ? count - 1 : 0);  // without the descriptor of the directory itself
 }
 
-// Said once, so that it does not move when the wall clock is set.
+// Computed once, so that setting the wall clock does not change it.
 double start_seconds() {
   static const double start = seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_BOOTTIME) +
                               stat_field(22) / static_cast<double>(::sysconf(_SC_CLK_TCK));

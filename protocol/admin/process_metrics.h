@@ -1,4 +1,4 @@
-// What Prometheus' clients say of every process, under their names: CPU, memory, descriptors, start, version.
+// The standard metrics of Prometheus' client libraries for every process: CPU, memory, descriptors, start, version.
 // Cold path: reads /proc. One thread at a time.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Checks that stay on in every build (EGRET_CHECK, for cold code and for what must never be passed over) and those that
-// cost too much on the data path (EGRET_DCHECK: on in debug and sanitizer builds). A failed check is a bug of ours,
-// never the doing of a peer: what a peer sends is validated and refused with an error.
+// EGRET_CHECK is on in every build: for cold code, and where going on would be worse than aborting. EGRET_DCHECK is on
+// in debug and sanitizer builds only: for the data path. A failed check is a bug of ours; a peer cannot cause one,
+// since what it sends is validated and refused with an error.
 #pragma once
 
 #include <pthread.h>
@@ -10,7 +10,7 @@ namespace egret::base {
 // Prints the place and the text to stderr and aborts.
 [[noreturn]] void check_failed(const char* file, int line, const char* text);
 
-// Asserts that the functions of an object are called by one thread alone: the one that calls first after `release()`.
+// Asserts that only one thread calls the functions of an object: the first caller after release().
 class OwnerThread {
  public:
   void assert_owner(const char* file, int line) {
@@ -22,7 +22,7 @@ class OwnerThread {
       check_failed(file, line, "called by a thread that does not own this object");
     }
   }
-  // Lets another thread take over; the hand-over itself is the caller's synchronisation.
+  // Allows another thread to take over. The caller synchronises the two threads.
   void release() { bound_ = false; }
 
  private:

@@ -1,19 +1,19 @@
-// The processors a process may use, and what a poll loop tells the one it runs on.
+// The CPUs that a process may use, and hints that a poll loop gives to its CPU.
 #pragma once
 
 #include <vector>
 
 namespace egret::base {
 
-// The CPUs that this process may run on (its affinity, as a container or unit set it); at least one.
+// The CPUs that this process may run on (its affinity, which a container or unit may restrict); at least one.
 std::vector<int> allowed_cpus();
 
-// Best effort: a thread that cannot be pinned runs anywhere.
+// Best effort: if pinning fails, the thread runs anywhere.
 void pin_this_thread(int cpu);
-// Likewise.
+// Best effort, too.
 void let_this_thread_run_on(const std::vector<int>& cpus);
 
-// Between two looks of a poll loop.
+// A pause between two polls.
 inline void cpu_relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -22,10 +22,10 @@ inline void cpu_relax() {
 #endif
 }
 
-// Asks for the cache line of `at`, which another CPU may have, in order to write it. Any address will do.
+// Prefetches the cache line of `at` for writing; another CPU may own it. The address need not be valid.
 inline void prefetch_for_write(const void* at) {
 #if defined(__x86_64__) || defined(__i386__)
-  // What __builtin_prefetch() gives without -mprfchw leaves the line shared, and the first store waits for it.
+  // Without -mprfchw, __builtin_prefetch() fetches the line as shared, and the first store would wait for ownership.
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
 #else
   __builtin_prefetch(at, 1);

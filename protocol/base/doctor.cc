@@ -45,14 +45,14 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// errno of connecting to it; 0: somebody listens.
-int knock(const std::string& path, int type) {
+// errno of connecting to it; 0: somebody listens there.
+int connect_errno(const std::string& path, int type) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
   if (path[0] == '@') address.sun_path[0] = '\0';
   const size_t length = offsetof(sockaddr_un, sun_path) + path.size() + (path[0] == '@' ? 0 : 1);
-  return base::knock(address, static_cast<socklen_t>(length), type);
+  return base::connect_errno(address, static_cast<socklen_t>(length), type);
 }
 
 bool check_folder(const std::string& subject, const std::string& folder, Findings& findings) {
@@ -117,7 +117,7 @@ void check_socket_path(const std::string& subject, const std::string& path, int 
   if (!is_abstract && ::lstat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
     return findings.fail(subject, "there is a file, and it is no socket", "move it away, or choose another path");
   }
-  const int error = knock(path, type);
+  const int error = connect_errno(path, type);
   if (error == ENOENT || error == ECONNREFUSED) return findings.ok(subject, "can be made");
   findings.warn(subject, error == 0 ? "somebody listens there" : std::string("in use: ") + std::strerror(error),
                 "well if that is this daemon, already running; else stop the other, or choose another path");

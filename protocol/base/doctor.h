@@ -1,10 +1,10 @@
-// Start-up checks: what was looked at, how it is, and what to do about it. `--doctor` prints all of it, a daemon that
-// starts logs what is not well.
+// Start-up checks. A finding says what was checked, its state, and what to do about it. `--doctor` prints all findings;
+// a daemon that starts logs the problems.
 //
 //   check_*(..., findings)  ─┬─▶ print_findings: "ok   ...", "warn ...", "FAIL ..." a line each   (--doctor)
 //   (every layer has its own)└─▶ log_problems: one warning each                                   (at start)
 //
-// Checks look and touch nothing: they may run beside a daemon that serves. Cold path; any thread.
+// Checks change nothing: they may run beside a daemon that serves. Cold path; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,19 @@ namespace egret::base {
 
 enum class Verdict : uint8_t {
   kOk,
-  kWarning,  // it will work, but worse, or less safely, than it could
-  kFailure,  // it will not work
+  kWarning,  // works, but slower or less safely than possible
+  kFailure,  // will not work
 };
 
 struct Finding {
   Verdict verdict = Verdict::kOk;
   std::string subject;  // "memlock", "rxe0 port 1"
-  std::string what;     // how it is
-  std::string advice;   // what to do about it; empty when all is well
+  std::string what;     // its state
+  std::string advice;   // what to do about it; empty if it is ok
 };
 
-// "FAIL memlock: 64KiB may be pinned, ... => systemd: LimitMEMLOCK=infinity", one line whatever the parts hold.
+// "FAIL memlock: 64KiB may be pinned, ... => systemd: LimitMEMLOCK=infinity". Always one line: control characters are
+// escaped.
 std::string to_line(const Finding& finding);
 
 class Findings {
@@ -47,16 +48,17 @@ class Findings {
   std::vector<Finding> all_;
 };
 
-// On stdout, a line each. Returns the exit status: 1 when something fails.
+// Prints one line per finding to stdout. Returns the exit status: 1 if there is a failure.
 int print_findings(const Findings& findings);
 
-// What is not well, each as a warning in the log.
+// Logs each warning and failure as a warning.
 void log_problems(const Findings& findings);
 
-// Whether a process may have `needed` files open; `arithmetic` says why so many. Raises the limit as far as it may.
+// Checks that this process may open `needed` files, after raising its limit as far as it may. `arithmetic` explains the
+// number.
 void check_open_files(uint64_t needed, const std::string& arithmetic, Findings& findings);
 
-// Whether a Unix socket of `type` (SOCK_STREAM, SOCK_SEQPACKET) can be made at `path`; "@name" is an abstract one.
+// Checks that a Unix socket of `type` (SOCK_STREAM, SOCK_SEQPACKET) can be made at `path`; "@name" is an abstract one.
 void check_socket_path(const std::string& subject, const std::string& path, int type, Findings& findings);
 
 }  // namespace egret::base

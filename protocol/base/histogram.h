@@ -1,5 +1,5 @@
-// How long things took: counts by size, for one thread that writes and any that read. Fixed memory, no lock, no locked
-// instruction; recording is a handful of instructions and takes no clock reading of its own.
+// A histogram of durations that one thread writes and any thread reads. Fixed memory, no lock, no atomic
+// read-modify-write; recording takes a few instructions and does not read the clock.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 
 namespace egret::base {
 
-// Nanoseconds in buckets of four to each power of two, from 1 us (what is shorter is in the first) to 69 s (what is
-// longer is in the last, with the rest): a quantile read off it is at most a quarter too large or a fifth too small.
+// Nanoseconds in four buckets per power of two, from 1 us (the first bucket has all that is shorter) to 69 s (the last
+// bucket has all that is longer). A quantile read from it is at most 25 % too large or 20 % too small.
 class Histogram {
  public:
-  static constexpr uint64_t kFirst = uint64_t{1} << 10;  // below it: bucket 0
-  static constexpr uint64_t kLast = uint64_t{1} << 36;   // from it on: the last one
+  static constexpr uint64_t kFirst = uint64_t{1} << 10;  // ns; less is in the first bucket
+  static constexpr uint64_t kLast = uint64_t{1} << 36;   // ns; this and more is in the last bucket
   static constexpr size_t kBuckets = (36 - 10) * 4 + 2;
 
-  // The writer.
+  // The writing thread only.
   void record(uint64_t ns) {
     add(counts_[bucket_of(ns)], 1);
     add(sum_ns_, ns);
@@ -34,7 +34,7 @@ class Histogram {
     const auto power = static_cast<unsigned>(std::bit_width(ns)) - 1;
     return 1 + (power - 10) * 4 + (ns >> (power - 2) & 3);
   }
-  // What its durations are below; the last has no such bound.
+  // The bucket's exclusive upper bound in ns; the last bucket has none.
   static constexpr uint64_t upper_bound(size_t bucket) {
     if (bucket == 0) return kFirst;
     const size_t power = 10 + (bucket - 1) / 4;

@@ -1,8 +1,9 @@
-// Descriptors that whoever started this process opened for it, by sd_listen_fds(3)'s protocol: they follow standard
-// error, and LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES say for whom they are, how many, and what each is called.
+// Descriptors that the supervisor (systemd, egret-memcached) opened for this process, by the protocol of
+// sd_listen_fds(3): they follow standard error. LISTEN_PID names the process that they are for, LISTEN_FDS their
+// number, LISTEN_FDNAMES their names.
 //
-// The protocol is a dozen lines and promised to stay as it is; libsystemd would bring half a dozen libraries with it
-// into every process and image. notify.h is its other half.
+// The protocol is stable and takes a dozen lines; libsystemd would bring half a dozen libraries into every process and
+// image. notify.h is the opposite direction.
 #pragma once
 
 #include <string>
@@ -19,16 +20,16 @@ inline constexpr int kFirstInherited = 3;
 
 struct InheritedFd {
   UniqueFd fd;
-  std::string name;  // FileDescriptorName=, or what it was put into the manager's store as; "unknown" without one
+  std::string name;  // FileDescriptorName=, or its FDNAME in the descriptor store; "unknown" without one
 };
 
-// The names of the descriptors from kFirstInherited on, from what the three variables say (null: not set). None if they
-// are for another process than `self`.
+// The names of the descriptors from kFirstInherited on, by the values of the three variables (null: not set). Empty if
+// they are for another process than `self`.
 Expected<std::vector<std::string>> inherited_names(const char* listen_pid, const char* listen_fds,
                                                    const char* listen_fdnames, pid_t self);
 
-// Takes what this process was given, and unsets the variables: to be called once, by main(), before anything else opens
-// a descriptor that it means to keep. The descriptors are closed when another program is executed.
+// Takes the inherited descriptors and unsets the variables. main() calls it once, before anything else opens a
+// descriptor. The descriptors become close-on-exec.
 Expected<std::vector<InheritedFd>> take_inherited();
 
 }  // namespace egret::base

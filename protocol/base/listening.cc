@@ -44,22 +44,23 @@ bool is_absent(int error) {
   return error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
 }
 
-int knock(const sockaddr_un& at, socklen_t length, int type) {
+int connect_errno(const sockaddr_un& at, socklen_t length, int type) {
   const UniqueFd probe(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), length) == 0 ? 0 : errno;
 }
 
-InTheWay clear_the_way(const sockaddr_un& at, socklen_t length, int type) {
+Occupant remove_stale_socket(const sockaddr_un& at, socklen_t length, int type) {
   const bool is_abstract = at.sun_path[0] == '\0';
   struct stat info {};
   if (!is_abstract) {
-    if (::lstat(at.sun_path, &info) != 0) return errno == ENOENT ? InTheWay::kNothing : InTheWay::kOther;
-    if (!S_ISSOCK(info.st_mode)) return InTheWay::kOther;
+    if (::lstat(at.sun_path, &info) != 0) return errno == ENOENT ? Occupant::kNothing : Occupant::kOther;
+    if (!S_ISSOCK(info.st_mode)) return Occupant::kOther;
   }
-  if (const int error = knock(at, length, type); error != ECONNREFUSED && error != ENOENT) return InTheWay::kListener;
-  if (is_abstract) return InTheWay::kOther;
+  if (const int error = connect_errno(at, length, type); error != ECONNREFUSED && error != ENOENT)
+    return Occupant::kListener;
+  if (is_abstract) return Occupant::kOther;
   ::unlink(at.sun_path);
-  return InTheWay::kNothing;
+  return Occupant::kNothing;
 }
 
 Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t> mode, int backlog,
@@ -70,7 +71,7 @@ Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t>
   std::memcpy(at.sun_path, path.c_str(), path.size());
   UniqueFd socket(::socket(AF_UNIX, kStreamSocket, 0));
   if (!socket.is_open()) return Status::system_error(what, errno);
-  if (clear_the_way(at, sizeof at, SOCK_STREAM) == InTheWay::kListener) {
+  if (remove_stale_socket(at, sizeof at, SOCK_STREAM) == Occupant::kListener) {
     return Status::error(what + ": in use by another process");
   }
   const mode_t old_mask = mode ? ::umask(static_cast<mode_t>(~*mode & 0777)) : 0;

@@ -1,4 +1,4 @@
-// Sockets that listen for streams, non-blocking: opened for the proxy's clients and for the admin addresses.
+// Opens non-blocking listening stream sockets, for the proxy's clients and for the admin addresses.
 // Cold path; any thread.
 #pragma once
 
@@ -19,27 +19,28 @@ namespace egret::base {
 
 using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-// In each of these `what` leads the message of a failure: "cannot listen on tcp:localhost:1".
+// In each of these functions an error message begins with `what`: "cannot listen on tcp:localhost:1".
 
-// Every address that `host` stands for ("*": every address of this machine, of both families).
+// All addresses of `host` ("*": every address of this machine, of both families).
 Expected<AddressList> resolve_to_listen(const std::string& host, uint16_t port, const std::string& what);
 
-// At one of them; IPv6 sockets take no IPv4. Not open: errno says why.
+// Listens at one of them. An IPv6 socket does not accept IPv4. If the result is not open, errno says why.
 UniqueFd listen_at(const addrinfo& at, int backlog);
-// Whether that errno only says that this machine has no such address: "localhost" has an IPv6 address where there is no
-// IPv6, and one that works is enough.
+// Whether that errno only means that this machine lacks the address: "localhost" may have an IPv6 address on a machine
+// without IPv6. Listening at another address of the name is then enough.
 bool is_absent(int error);
 
-// Whether somebody listens for sockets of that type at a Unix address: 0, or errno of connecting.
-int knock(const sockaddr_un& at, socklen_t length, int type);
+// Tries to connect to a Unix address. 0: somebody listens there for sockets of that type; else errno of connect().
+int connect_errno(const sockaddr_un& at, socklen_t length, int type);
 
-// What is in the way of a socket of that type at a Unix address. A socket that nobody listens on any more (its owner
-// was killed) is removed; anything but "refused" means that somebody is there: a full backlog, a socket of another
-// type, no right to know.
-enum class InTheWay : uint8_t { kNothing, kListener, kOther };
-InTheWay clear_the_way(const sockaddr_un& at, socklen_t length, int type);
+// Whether something exists at a Unix address where we want to listen. Removes a socket that nobody listens on any more
+// (its owner was killed). If connecting fails otherwise than by "refused", somebody is there: the backlog is full, the
+// socket has another type, or we have no permission.
+enum class Occupant : uint8_t { kNothing, kListener, kOther };
+Occupant remove_stale_socket(const sockaddr_un& at, socklen_t length, int type);
 
-// At that path, which fits a sockaddr_un; see clear_the_way(). Without `mode` the umask decides who may connect.
+// Listens at that path, which fits a sockaddr_un, after remove_stale_socket(). Without `mode` the umask decides who may
+// connect.
 Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t> mode, int backlog,
                                   const std::string& what);
 

@@ -1,6 +1,6 @@
-// A value that is replaced as a whole while other threads read it: each reader has the one that was there when it
-// asked, for as long as it holds it. Cold paths only (a lock, and a reference count that threads share): a thread that
-// needs the value often keeps what it got, and is told by its mail when to get it again.
+// A value that is replaced as a whole while other threads read it. A reader keeps the value of the moment when it
+// asked. Cold paths only: get() takes a lock and a reference count that threads share. A thread that needs the value
+// often keeps its copy, and is told by a message when to get a new one.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class Live {
     {
       const std::lock_guard lock(mutex_);
       value_.swap(next);
-    }  // the old one goes after the lock
+    }  // the old value is destroyed after the lock is released
   }
 
  private:

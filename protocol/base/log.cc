@@ -40,7 +40,7 @@ const LevelInfo& info_of(LogLevel level) {
 
 std::atomic<LogLevel> minimum{LogLevel::kInfo};
 
-// systemd names the device and inode of the journal's socket; a redirected stderr no longer matches them.
+// JOURNAL_STREAM has the device and inode of the journal's socket; a redirected stderr does not match them.
 bool stderr_is_journal() {
   const char* stream = std::getenv("JOURNAL_STREAM");
   struct stat at {};
@@ -55,7 +55,7 @@ struct Output {
   JournalSocket journal{kJournalSocket};  // for kJournal
 };
 
-// Kept to the process's end and past it: other threads may still log through an older one, or while main() returns.
+// Never freed: other threads may still log through an older output, or while main() returns.
 const Output* make_output(std::string_view program, LogFormat format) {
   static std::mutex mutex;
   static auto* all = new std::vector<std::unique_ptr<Output>>;
@@ -84,14 +84,14 @@ const Output& output() {
   return *current.load(std::memory_order_acquire);
 }
 
-// Field names of the journal are capitals; ours have a prefix of their own.
+// Field names of the journal are in capitals; ours begin with EGRET_.
 std::string journal_entry(std::string_view name, std::string_view value) {
   std::string entry = "EGRET_";
   for (const char c : name) entry += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
   return entry.append("=").append(value);
 }
 
-// False: the journal has not taken it.
+// False: the journal did not take the entry.
 bool send_to_journal(const Output& out, const LogEvent& event, std::span<const LogField> fields,
                      std::string_view line) {
   std::vector<std::string> texts;
@@ -106,7 +106,7 @@ bool send_to_journal(const Output& out, const LogEvent& event, std::span<const L
   return out.journal.send(texts);
 }
 
-// UTC, to the millisecond; what is no UTF-8 is replaced.
+// Times are UTC with milliseconds. Bytes that are not UTF-8 are replaced.
 std::string json_line(const Output& out, const LogEvent& event, std::span<const LogField> fields,
                       std::string_view line) {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());

@@ -1,16 +1,15 @@
-// Logging, for cold paths only: one event is one line on stderr, whatever its parts hold.
+// Logging, for cold paths only. One event is one line on stderr: control characters are escaped.
 //
 //   base::log(kSessionLost, "session with {} lost: {}", field("backend", address), field("why", why));
-//   static base::LogLimit limit;                                  // anything that a peer can provoke
+//   static base::LogLimit limit;                                  // for every line that a peer can provoke
 //   base::log_limited(limit, kRefused, "refused a frame of {} bytes", field("bytes", size));
 //
-// What a daemon may say is a table of events: a level, what it means, and what whoever reads it is asked to do. From
-// the table come the list in docs/reference and the journal's catalog (`journalctl -x`). Arguments that have a name are
-// fields:
+// Every event is a row of a table: its level, its meaning, and what the reader should do. The list in docs/reference
+// and the journal's catalog (`journalctl -x`) come from the table. Arguments with a name are fields:
 //
 //   LogFormat::kText     2026-11-21 20:44:01.250 egret-proxy warning: session with shm:/run/b lost: ... [session_lost]
-//   LogFormat::kJson     {"time": "...", "level": "warning", ..., "event": "session_lost", "backend": "shm:/run/b",
-//   ...} LogFormat::kJournal  the text, and EGRET_EVENT=session_lost, EGRET_BACKEND=shm:/run/b as fields of the entry
+//   LogFormat::kJson     {"time": "...", "level": "warning", ..., "event": "session_lost", "backend": "shm:/run/b"}
+//   LogFormat::kJournal  the text, and EGRET_EVENT=session_lost, EGRET_BACKEND=shm:/run/b as fields of the entry
 //
 // A facade over spdlog and nlohmann's JSON, whose headers stay in log.cc; messages are formatted by fmt.
 // Any thread.
@@ -30,17 +29,17 @@
 
 namespace egret::base {
 
-// For the option table's row log_level (a kChoice), and from its text to the level; info for anything else.
+// The choices of the option log_level, and the level of each text; info for any other text.
 inline constexpr std::string_view kLogLevelChoices = "debug|info|warning|error";
 LogLevel log_level_of(std::string_view text);
 
-enum class LogFormat : uint8_t { kAuto, kText, kJson, kJournal };  // kAuto: kJournal where stderr is the journal
+enum class LogFormat : uint8_t { kAuto, kText, kJson, kJournal };  // kAuto: kJournal if stderr is the journal
 
-// For the row log_format; kAuto for anything else.
+// The choices of the option log_format; kAuto for any other text.
 inline constexpr std::string_view kLogFormatChoices = "auto|text|json";
 LogFormat log_format_of(std::string_view text);
 
-// Called by main() before other threads start. Without it: level info, text, no program name.
+// main() calls it before other threads start. The default is level info, text, no program name.
 void setup_logging(std::string_view program, LogLevel level, LogFormat format = LogFormat::kAuto);
 
 // The level may change at any time (configuration reload).
@@ -59,11 +58,11 @@ LogArgument<T> field(std::string_view name, const T& value) {
 }
 
 struct LogField {
-  std::string_view name;  // empty: no field, part of the message only
+  std::string_view name;  // empty: not a field, only part of the message
   std::string value;
 };
 
-// Writes one line, unconditionally. Control characters in it are escaped, so no peer can forge a line.
+// Writes one line, whatever the level. Control characters are escaped, so no peer can forge a line.
 void write_log(const LogEvent& event, std::span<const LogField> fields, std::string_view message);
 
 namespace internal {
@@ -92,7 +91,7 @@ void log(const LogEvent& event, LogFormatString<T...> format, const T&... argume
   write_log(event, fields, fmt::format(format, internal::Named<T>::value(arguments)...));
 }
 
-// Lets `burst` messages through in each interval and counts the rest, so that nobody can fill the disk from outside.
+// Admits `burst` messages per interval and counts the rest, so that no peer can fill the disk.
 // One object per place that logs; any thread.
 class LogLimit {
  public:
@@ -101,7 +100,7 @@ class LogLimit {
 
   struct Verdict {
     bool passes;
-    uint64_t withheld;  // messages held back since the last one that passed
+    uint64_t withheld;  // messages suppressed since the last one that was admitted
   };
   Verdict admit(uint64_t now_ns);
 
@@ -114,7 +113,7 @@ class LogLimit {
   uint64_t withheld_ = 0;
 };
 
-// As admit() with the monotonic clock; also says on a line of its own, kWithheld, how many were withheld.
+// Calls admit() with the monotonic clock. Logs the number of suppressed messages as an event of its own, kWithheld.
 bool admit_log(LogLimit& limit, const LogEvent& event);
 
 template <typename... T>

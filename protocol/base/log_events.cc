@@ -32,7 +32,7 @@ std::string events_markdown(std::span<const LogEvent* const> events) {
   return text;
 }
 
-// systemd's form: "-- ID", header lines, an empty line, text.
+// The format of a systemd message catalog: "-- ID", header lines, an empty line, text.
 std::string events_catalog(std::string_view program, std::span<const LogEvent* const> events) {
   std::string text;
   for (const LogEvent* event : events) {

@@ -1,5 +1,5 @@
-// What daemons may say in their logs, as rows: from each come the level and the name of its lines, the list in
-// docs/reference, and the journal's message catalog, which `journalctl -x` shows under them.
+// The log events of the daemons, as rows. A row gives the level and the name of its lines, its entry in docs/reference,
+// and its entry in the journal's message catalog, which `journalctl -x` shows.
 //
 //   kSessionLost (a row) ─┬─▶ base::log(kSessionLost, "...", ...)
 //   a daemon's table ─────┴─▶ events_markdown, events_catalog
@@ -16,16 +16,16 @@ namespace egret::base {
 
 enum class LogLevel : uint8_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3 };
 
-// One thing that a daemon may say: a row of its table, a constant that lives as long as the program.
+// One log event: a row of a daemon's table, a constant that lives as long as the program.
 struct LogEvent {
   std::string_view name;  // "session_lost": never changes, since people search for it
-  std::string_view id;    // 32 hex digits, likewise: the journal's MESSAGE_ID, and the catalog's key
+  std::string_view id;    // 32 hex digits, never changed either: the journal's MESSAGE_ID and the catalog's key
   LogLevel level;
   std::string_view meaning;   // a sentence or two, no line breaks
   std::string_view advice{};  // what to do about it; empty: nothing
 };
 
-// Of the library itself: what any daemon may say besides its own.
+// Events of the logging code itself, which any daemon may log.
 inline constexpr LogEvent kWithheld{
     .name = "withheld",
     .id = "9df1281affeb4d69b351896a8e1b641c",
@@ -59,10 +59,10 @@ inline constexpr LogEvent kReloadRefused{
 std::span<const LogEvent* const> base_log_events();
 
 using LogEvents = std::vector<const LogEvent*>;
-// A daemon's own, and those of the libraries that it is made of.
+// Joins a daemon's own table with those of the libraries that it uses.
 LogEvents joined(std::initializer_list<std::span<const LogEvent* const>> tables);
 
-// The table as GitHub's Markdown, for docs/reference, and as a message catalog of `program` for the journal.
+// The table as GitHub's Markdown, for docs/reference; and as the journal's message catalog of `program`.
 std::string events_markdown(std::span<const LogEvent* const> events);
 std::string events_catalog(std::string_view program, std::span<const LogEvent* const> events);
 

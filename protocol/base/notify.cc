@@ -21,7 +21,7 @@ namespace {
 constexpr int kBarrierPatienceMs = 10'000;
 constexpr size_t kMostDescriptors = 253;  // the kernel's SCM_MAX_FD
 
-// Length 0: nobody wants to know.
+// Length 0: there is no supervisor.
 socklen_t supervisor_address(sockaddr_un& to) {
   const char* const name = std::getenv("NOTIFY_SOCKET");
   to.sun_family = AF_UNIX;
@@ -39,7 +39,7 @@ bool notify_supervisor(const std::string& lines, std::span<const int> descriptor
   if (length == 0) return true;
   if (descriptors.size() > kMostDescriptors) return false;
   const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const timeval patience{1, 0};  // whoever does not read must not halt us for ever
+  const timeval patience{1, 0};  // a supervisor that does not read must not block us
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   iovec text{const_cast<char*>(lines.data()), lines.size()};
   msghdr message{};
@@ -60,7 +60,7 @@ bool notify_supervisor(const std::string& lines, std::span<const int> descriptor
   return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(lines.size());
 }
 
-// The other end of a pipe goes along, which the supervisor closes when it gets to it.
+// Sends one end of a pipe along; the supervisor closes it when it processes the message.
 bool notify_barrier() {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;

@@ -1,5 +1,5 @@
-// Values: how each option type is read, checked and written. The YAML file's syntax is options_yaml.cc's affair, the
-// tables people read are options_help.cc's.
+// Values: how each option type is read, checked and written. options_yaml.cc reads the YAML syntax; options_help.cc
+// writes the tables for people.
 #include "base/options.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace egret::base {
 
 namespace {
 
-constexpr size_t kMaxShownEntries = 32;  // of a list in a log line
+constexpr size_t kMaxShownEntries = 32;  // entries of a list in a log line
 
 using Unit = std::pair<std::string_view, int64_t>;
 
@@ -64,7 +64,7 @@ std::optional<int64_t> parse_integer(std::string_view text) {
   return number;
 }
 
-// "<digits><unit>", the unit one of `units`; nothing when it is written otherwise or does not fit.
+// "<digits><unit>" with one of `units`; nothing if it is written otherwise or out of range.
 std::optional<int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = parse_integer(text.substr(0, digits));
@@ -106,7 +106,7 @@ bool has_control_character(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
-// "[a, b]" is how the file writes a list; --set takes it as well. "tcp:[::1]:1" is left alone.
+// Removes the brackets of "[a, b]", which is the file's syntax and valid in --set, too. "tcp:[::1]:1" stays as it is.
 std::string_view without_brackets(std::string_view text) {
   const std::string_view list = trimmed(text);
   return list.starts_with('[') && list.ends_with(']') ? list.substr(1, list.size() - 2) : text;

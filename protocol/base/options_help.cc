@@ -1,4 +1,4 @@
-// What people read about options: expectations, --help, Markdown.
+// Texts about options for people: expectations, --help, Markdown.
 #include <algorithm>
 
 #include "base/options.h"
@@ -45,7 +45,7 @@ const char* type_name(OptionType type) {
   return "";
 }
 
-// The type as one reads it in a table: "integer, 0 to 64", "auto, on, off".
+// The type as a table shows it: "integer, 0 to 64", "auto, on, off".
 std::string type_text(const OptionRow& row) {
   if (row.type == OptionType::kChoice) return joined_choices(row, ", ");
   const bool has_range =
@@ -56,7 +56,7 @@ std::string type_text(const OptionRow& row) {
   return row.min != 0 ? out + ", at least " + limit_text(row, row.min) : out;
 }
 
-// Breaks `text` at spaces into lines of at most `width` columns, each led by `indent`.
+// Breaks `text` at spaces into lines of at most `width` columns, each indented by `indent`.
 std::string wrapped(std::string_view text, size_t width, const std::string& indent) {
   std::string out;
   std::string line = indent;
@@ -94,7 +94,7 @@ std::string yaml_value(const OptionRow& row) {
   return row.type == OptionType::kText ? quoted(row.default_value, kMaxTextBytes) : std::string(row.default_value);
 }
 
-// The group as a heading of --help, and as a word of a table's cell.
+// The group's name as a heading of --help, and as a word in a table.
 struct GroupText {
   std::string_view heading;
   std::string_view word;

@@ -1,5 +1,5 @@
-// Uses yaml-cpp's event interface, not its tree: anchors, aliases and nesting are refused when they are met, so no
-// document can make us copy or recurse, and duplicate keys stay visible.
+// Uses yaml-cpp's event interface, not its tree: anchors, aliases and nesting are refused as soon as they appear, so no
+// document can make us copy or recurse, and duplicate keys can be seen.
 #include "base/options_yaml.h"
 
 #include <exception>
@@ -15,13 +15,13 @@ namespace egret::base {
 
 namespace {
 
-// What stops the parser; caught in parse_flat_yaml and never leaves this file.
+// Thrown to stop the parser; parse_flat_yaml() catches it.
 struct Refused {
   int line;
   std::string what;
 };
 
-// The document's place of parsing: a state, moved on by each event.
+// A state machine over the parser's events.
 class FlatHandler final : public YAML::EventHandler {
  public:
   explicit FlatHandler(std::vector<YamlEntry>& entries) : entries_(entries) {}
@@ -77,7 +77,7 @@ class FlatHandler final : public YAML::EventHandler {
     if (state_ == State::kKey) refuse(mark, "expected a key, got a mapping");
     if (state_ == State::kSequence) refuse(mark, named() + "expected a value, got a mapping");
     if (state_ == State::kValue) {
-      // Not read any further: whoever knows what the key expects says so, with the key's line.
+      // Its content is not read. The caller, which knows what the key expects, reports the error with the key's line.
       finish(YamlEntry::Kind::kMapping);
       throw StopReading();
     }

@@ -1,5 +1,5 @@
-// The YAML side of base/options.h, apart from what the options mean: a file's text to a flat sequence of entries.
-// Private to base; keeps yaml-cpp's headers out of everything else.
+// The YAML syntax of base/options.h: turns a file's text into a flat sequence of entries, without knowing any option.
+// Private to base; only options_yaml.cc includes yaml-cpp's headers.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace egret::base {
 // One "key: value" of the file. Owns its strings.
 struct YamlEntry {
   enum class Kind : uint8_t {
-    kNothing,   // "key:" and no more
-    kScalar,    // values holds it
-    kSequence,  // values holds its scalars
-    kMapping,   // refused by every option; its content is not read
+    kNothing,   // "key:" without a value
+    kScalar,    // `values` has one entry
+    kSequence,  // `values` has its scalars
+    kMapping,   // no option takes one; its content is not read
   };
   std::string key;
   int line = 0;  // from 1
@@ -25,9 +25,8 @@ struct YamlEntry {
   std::vector<std::string> values;
 };
 
-// Appends the file's entries in order, duplicates included. Stops at the first thing that is not a flat mapping of
-// scalars and lists of scalars: bad syntax, a second document, an anchor, an alias, a tag, deeper nesting. An empty
-// file has none.
+// Appends the file's entries in order, duplicates included. An empty file has none. Anything but a flat mapping of
+// scalars and lists of scalars is an error: bad syntax, a second document, an anchor, an alias, a tag, deeper nesting.
 Status parse_flat_yaml(std::string_view yaml, const std::string& file_name, std::vector<YamlEntry>& entries);
 
 }  // namespace egret::base

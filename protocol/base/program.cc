@@ -38,8 +38,8 @@ ProgramStart failed(const ProgramInfo& info, const std::string& message) {
   return {.options = std::nullopt, .exit_status = fail_start(info.name, one_line(message)), .sources = {}};
 }
 
-// What may have been meant by an argument that does not exist: a flag in another spelling, or an option of the
-// configuration, which is no flag: "--workers=4". Empty, or the end of a line.
+// A hint for an unknown argument: a flag with another spelling, or an option of the configuration, which is not a flag
+// ("--workers=4"). Empty, or the end of the error line.
 std::string hint(const ProgramInfo& info, std::string_view argument) {
   if (!argument.starts_with("--")) return "";
   const std::string_view word = argument.substr(2, argument.find('=') - 2);
@@ -69,7 +69,7 @@ std::string help(const ProgramInfo& info) {
 }
 
 void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {
-  app.set_help_flag();  // ours is made from the table
+  app.set_help_flag();  // --help is made from our table instead
   app.add_option("--config", arguments.config_file);
   app.add_option("--set", arguments.set_arguments)->allow_extra_args(false);
   app.add_flag("--check-config", arguments.check_config);
@@ -84,7 +84,7 @@ void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {
   app.add_flag("--help-catalog", arguments.help_catalog);    // for the journal
 }
 
-// Whether all that was asked for was said.
+// Prints what --help, --version and the like ask for. Returns whether there was any.
 bool answer(const ProgramInfo& info, const Arguments& arguments) {
   std::string text;
   if (arguments.help) text += help(info);

@@ -17,7 +17,7 @@
 
 namespace egret::base {
 
-// Rows that the table of every daemon has.
+// Rows that every daemon's table has.
 inline constexpr OptionRow kLogLevelRow{.name = "log_level",
                                         .type = OptionType::kChoice,
                                         .default_value = "info",
@@ -39,38 +39,37 @@ struct ProgramInfo {
   std::string_view name;     // "egret-proxy"
   std::string_view summary;  // one sentence for --help
   std::span<const OptionRow> table;
-  // What the table cannot express (one option against another); may be empty. Its Status should come from
-  // Options::error.
+  // Checks that the table cannot express (one option against another); may be empty. Make its Status by Options::error.
   std::function<Status(const Options&)> check{};
-  // What --doctor finds, under these options, which have passed `check`; empty: there is no --doctor.
+  // The findings of --doctor for these options, which passed `check`; empty: there is no --doctor.
   std::function<Findings(const Options&)> doctor{};
-  // What its metrics, and rows of its `stats`, are called and mean, as GitHub's Markdown, for docs/reference; null: it
-  // has none to tell of.
+  // The tables of its metrics, and of the rows of its `stats`, as GitHub's Markdown, for docs/reference; null: it has
+  // none.
   std::string (*metrics_markdown)() = nullptr;
   std::string (*stats_markdown)() = nullptr;
-  // What it may say in its log.
+  // Its log events.
   LogEvents events{};
 };
 
-// What main() goes on with. The sources are kept so that a daemon can load its options again.
+// What main() continues with. The sources are kept for reloading.
 struct ProgramStart {
-  std::optional<Options> options;  // none: exit with exit_status, everything is said already
+  std::optional<Options> options;  // none: exit with exit_status; everything was printed already
   int exit_status = 0;
   OptionSources sources;
 };
 
-// Reads the command line; answers --help, --version, --check-config and --doctor on stdout itself, prints an error as
-// one line on stderr ("egret-proxy: conf/egret-proxy.yaml:12: workers: expected ..."), status 1.
+// Reads the command line. Answers --help, --version, --check-config and --doctor on stdout itself. Prints an error as
+// one line on stderr ("egret-proxy: conf/egret-proxy.yaml:12: workers: expected ..."), with exit status 1.
 ProgramStart start_program(const ProgramInfo& info, int argc, const char* const* argv);
 
-// What --version says after the name, such as "0.2.0".
+// The version as --version prints it after the name, such as "0.2.0".
 std::string_view version();
 
-// Says why `program` cannot start, on stderr and to whoever started it (base/notify.h), with that notice. Returns the
+// Reports why `program` cannot start, on stderr and, with that notice, to its supervisor (base/notify.h). Returns the
 // exit status, 1.
 int fail_start(std::string_view program, const std::string& message, std::string_view notice = {});
 
-// Raises the limit of open files to `needed`, as far as this process may. Returns the limit that then holds.
+// Raises the limit of open files to `needed`, as far as this process may. Returns the resulting limit.
 uint64_t raise_descriptor_limit(uint64_t needed);
 
 }  // namespace egret::base

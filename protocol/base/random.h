@@ -1,4 +1,4 @@
-// Random numbers that nobody can guess, from the kernel's generator. Any thread; never fails, may wait early at boot.
+// Cryptographically secure random numbers from the kernel. Any thread; never fails, but may wait early during boot.
 #pragma once
 
 #include <cstddef>

@@ -45,7 +45,7 @@ Status Reloader::try_to(const Apply& apply) {
   if (Status good = check_(loaded.value()); !good) return good;
   std::vector<std::string_view> kept;
   const Options next = in_force_.renewed_by(loaded.value(), kept);
-  // Once more, since what is kept may not go with what is new.
+  // Check again, since kept values and new values together may be invalid.
   if (Status good = kept.empty() ? Status::ok() : check_(next); !good) return good;
   if (Status applied = apply(next); !applied) return applied;
   const std::vector<std::string_view> changed = in_force_.differing_from(next);

@@ -1,11 +1,11 @@
-// SIGHUP: the options are read again, from where they came at the start (--config and --set), and take effect as a
+// SIGHUP: reads the options again from the same sources as at the start (--config and --set). They take effect as a
 // whole or not at all.
 //
 //   signal ─▶ Options::load ─▶ check ─▶ rows that need a restart keep their values ─▶ apply ─▶ in force
 //                  └────────────┴─ wrong: one line names file, line and key; nothing has changed ─┘
 //
-// How it went goes to the log and to whoever started us (notify.h). Thread: that of the daemon's control loop; the
-// counters are for any.
+// The outcome goes to the log and to the supervisor (notify.h). Thread: the daemon's control loop; any thread may read
+// the counters.
 #pragma once
 
 #include <functional>
@@ -20,13 +20,13 @@
 
 namespace egret::base {
 
-// Where options come from, as the command line said.
+// Where options come from, by the command line.
 struct OptionSources {
   std::optional<std::string> config_file;
   std::vector<std::string> set_arguments;
 };
 
-// How reloads have gone.
+// Counts of reloads.
 struct ReloadCounters {
   Counter succeeded;
   Counter failed;
@@ -34,13 +34,13 @@ struct ReloadCounters {
 
 class Reloader {
  public:
-  // Makes these the options in force, whole or (a failure, which names the option) not at all.
+  // Puts these options in force as a whole, or returns an error that names an option and changes nothing.
   using Apply = std::function<Status(const Options& options)>;
 
-  // `in_force`: as loaded from `sources` at the start. `check`: what the table cannot express, as ProgramInfo's.
+  // `in_force`: as loaded from `sources` at the start. `check`: as ProgramInfo::check.
   Reloader(OptionSources sources, Options in_force, std::function<Status(const Options&)> check);
 
-  // Returns whether it went well.
+  // Returns whether it succeeded.
   bool reload(const Apply& apply, ReloadCounters& counters);
   const Options& in_force() const { return in_force_; }
 

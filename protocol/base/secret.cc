@@ -21,7 +21,7 @@ std::string octal(mode_t mode) {
   return text;
 }
 
-// Of the file that is open, so that nobody can put another one in its place between the check and the reading.
+// Checks the open descriptor, not the path, so that nobody can replace the file between check and read.
 Status check_file(int fd, const std::string& name) {
   struct stat info {};
   if (::fstat(fd, &info) < 0) return Status::system_error(name, errno);
@@ -42,11 +42,11 @@ Status check_file(int fd, const std::string& name) {
 
 Expected<Secret> read_secret(const std::string& path) {
   const std::string name = quoted_if_odd(path);
-  // O_NONBLOCK: a pipe in its place must not hang us.
+  // O_NONBLOCK: opening a pipe must not block.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.is_open()) return Status::system_error("cannot read " + name, errno);
   if (Status good = check_file(file.get(), name); !good) return good;
-  std::string bytes(kMaxSecretBytes + 2, '\0');  // a newline, and one more to see that there is more
+  std::string bytes(kMaxSecretBytes + 2, '\0');  // room for a newline, and for one byte too many
   size_t length = 0;
   while (length < bytes.size()) {
     const ssize_t got = ::read(file.get(), bytes.data() + length, bytes.size() - length);

@@ -1,7 +1,7 @@
-// The secret that proxies and backends share, and the file it comes from. Who may read that file may pose as either of
-// them, so a file that others can read or could have replaced is refused.
+// The secret that proxies and backends share, and its file. Whoever can read the file can impersonate either side, so a
+// file that others can read or replace is refused.
 //
-// Nothing here logs or prints a secret, and nothing may: it leaves this process only inside an HMAC (wire/proof.h).
+// Never log or print a secret: it leaves this process only inside an HMAC (wire/proof.h).
 // Cold path; any thread.
 #pragma once
 
@@ -29,9 +29,9 @@ class Secret {
   std::string bytes_;
 };
 
-// Reads the secret that `path` holds: any bytes, less one newline at the end. Refused with a sentence that says what to
-// do: a file that is no regular one, that group or others may touch, that belongs to somebody other than root or this
-// process's user, or whose secret is shorter than kMinSecretBytes or longer than kMaxSecretBytes.
+// Reads the secret in the file `path`: any bytes; one newline at the end is removed. Refuses, with a sentence that says
+// what to do: a file that is not regular, that group or others have any access to, or that belongs to another user than
+// root and this process's; a secret shorter than kMinSecretBytes or longer than kMaxSecretBytes.
 Expected<Secret> read_secret(const std::string& path);
 
 }  // namespace egret::base

@@ -1,10 +1,10 @@
-// The only functions that touch bytes which a peer may be writing at the same moment: a request slot as the server sees
-// it, a response slot as the client sees it. Everything else works on private copies, or on memory whose first word has
-// been seen to hold the expected seq (after which an honest peer leaves it alone).
+// The only functions that access bytes which a peer may be writing at the same moment: a request slot read by the
+// server, a response slot read by the client. All other code works on private copies, or on memory whose first word had
+// the expected seq (an honest peer does not write it after that).
 //
-// Ordering relied on: publish_word() is a release store, observe_word() an acquire load, so whoever observes the word
-// also sees every byte stored before it was published. Across a network no such promise exists; there a checksum over
-// the whole message decides.
+// Ordering on one host: publish_word() is a release store and observe_word() an acquire load, so a reader that observes
+// the word sees every byte stored before it was published. Over a network there is no such guarantee; the checksum over
+// the whole message decides instead.
 #pragma once
 
 #include <atomic>
@@ -31,10 +31,10 @@ inline void publish_word(std::byte* at, uint64_t value) {
   __atomic_store_n(reinterpret_cast<uint64_t*>(at), value, __ATOMIC_RELEASE);
 }
 
-// Copies `length` bytes that a peer may be changing; the copy may be torn, and is checked by whoever asked for it.
+// Copies `length` bytes that a peer may be changing. The copy may be torn; the caller checks it.
 inline void slot_copy(std::byte* to, const std::byte* from, size_t length) {
 #ifdef EGRET_TSAN
-  // ThreadSanitizer is told that these accesses are meant to race: relaxed atomics, a byte at a time.
+  // These accesses race on purpose: for ThreadSanitizer they are relaxed atomics, byte by byte.
   const auto* bytes = reinterpret_cast<const unsigned char*>(from);
   for (size_t i = 0; i < length; ++i) to[i] = std::byte{__atomic_load_n(bytes + i, __ATOMIC_RELAXED)};
 #else
@@ -42,8 +42,8 @@ inline void slot_copy(std::byte* to, const std::byte* from, size_t length) {
 #endif
 }
 
-// Dekker's fence: of two sides that each store and then look at what the other stores, at least one sees the other's
-// store.
+// The fence of Dekker's algorithm: each of two threads stores, fences, and loads what the other stores; at least one of
+// them sees the other's store.
 inline void full_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }

@@ -1,5 +1,5 @@
-// The outcome of a cold-path call: success, or one clear sentence that says what went wrong.
-// The data path does not use it: there, enums say what happened and counters say how often.
+// The outcome of a cold-path call: success, or one sentence that says what went wrong. The data path returns enums
+// instead, and counts.
 #pragma once
 
 #include <string>

@@ -66,9 +66,9 @@ std::string folded(std::string_view word) {
   return out;
 }
 
-// How many letters must be added, removed or replaced to make one from the other.
+// Levenshtein distance.
 size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<size_t> row(to.size() + 1);  // of what has been read of `from`, against each beginning of `to`
+  std::vector<size_t> row(to.size() + 1);  // distance of the letters of `from` read so far to each prefix of `to`
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < from.size(); ++i) {
     size_t diagonal = std::exchange(row[0], i + 1);
@@ -161,7 +161,7 @@ std::string host_fault(std::string_view host) {
     const std::string address(host.substr(0, host.find('%')));
     return ::inet_pton(AF_INET6, address.c_str(), &ignored) == 1 ? "" : quoted(host) + " is no IPv6 address";
   }
-  in_addr ignored;  // 127.1 is one, too
+  in_addr ignored;  // inet_aton() accepts 127.1, too
   const bool is_numeric = !host.empty() && host.find_first_not_of("0123456789.") == std::string_view::npos;
   if (!is_numeric || ::inet_aton(std::string(host).c_str(), &ignored) == 1) return "";
   return quoted(host) + " is no IPv4 address";

@@ -15,9 +15,9 @@ namespace egret::base {
 namespace {
 
 constexpr uint64_t kBeatsPerPing = 4;
-constexpr uint64_t kMaxMicroseconds = 86'400'000'000;  // a day; more need not be counted
+constexpr uint64_t kMaxMicroseconds = 86'400'000'000;  // a day; longer times are cut to it
 
-// 0: it is not set, or no number.
+// 0: the variable is not set, or not a number.
 uint64_t number_in(const char* variable) {
   const char* const text = std::getenv(variable);
   if (text == nullptr) return 0;
@@ -27,7 +27,7 @@ uint64_t number_in(const char* variable) {
   return error == std::errc() && end == view.end() ? number : 0;
 }
 
-// WATCHDOG_PID says whom it is meant for: children inherit the variables.
+// WATCHDOG_PID names the process that the watchdog is for, since children inherit the variables.
 uint64_t interval_us() {
   const uint64_t pid = number_in("WATCHDOG_PID");
   if (pid != 0 && pid != static_cast<uint64_t>(::getpid())) return 0;

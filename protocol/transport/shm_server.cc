@@ -195,9 +195,9 @@ Expected<std::unique_ptr<Listener>> shm_listen(const std::string& path, const Li
   const auto* raw = reinterpret_cast<const sockaddr*>(&address);
   if (::bind(socket.get(), raw, length) < 0) {
     if (errno != EADDRINUSE) return Status::system_error("cannot listen on shm:" + path, errno);
-    const base::InTheWay found = base::clear_the_way(address, length, SOCK_SEQPACKET);
-    if (found == base::InTheWay::kListener) return Status::error("shm:" + path + " is in use by another process");
-    if (found == base::InTheWay::kOther) {
+    const base::Occupant found = base::remove_stale_socket(address, length, SOCK_SEQPACKET);
+    if (found == base::Occupant::kListener) return Status::error("shm:" + path + " is in use by another process");
+    if (found == base::Occupant::kOther) {
       return Status::error("shm:" + path + " is in use and not a socket that could be replaced");
     }
     if (::bind(socket.get(), raw, length) < 0) return Status::system_error("cannot listen on shm:" + path, errno);

@@ -25,8 +25,8 @@ namespace {
 
 // A server on a port of its own, with one page, a handler that answers and one that keeps its requests.
 struct Server {
-  explicit Server(const HttpServer::Patience& patience = {}) {
-    http.emplace(loop, patience);
+  explicit Server(const HttpServer::TimeLimits& time_limits = {}) {
+    http.emplace(loop, time_limits);
     http->serve("/page", {.body = "<p>a page", .content_security_policy = "default-src 'self'"});
     http->serve("/now", [](HttpReply reply) { reply.send({.body = "at once\n"}); });
     http->serve("/later", [this](HttpReply reply) { kept.push_back(std::move(reply)); });
