@@ -85,6 +85,11 @@ enum OpOptions : uint16_t {
   kAsClassic = 1 << 15,
 };
 
+// A get with no other options than these changes nothing, so it may overtake an unfinished get of the same key.
+inline constexpr uint16_t kReadOnlyGetOptions = kWantCas | kWantMeta | kPeek | kNoBump | kCompareCas;
+// When a large value has to be fetched again, the first get has done what these options of it ask for.
+inline constexpr uint16_t kFirstGetOptions = kVivify | kRecache | kExplicitCas | kCompareCas;
+
 // Marks of an item, as a reader is told (Result::marks). Wire format.
 enum ResultMarks : uint8_t {
   kFetched = 1 << 0,    // has been read before

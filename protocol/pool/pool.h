@@ -2,9 +2,9 @@
 //
 //   key ─▶ KetamaRing ─▶ backend ─▶ session ─ open? ─▶ hash with that backend's seed ─▶ lane
 //
-// A backend that cannot be reached keeps its keys: they fail, and are nobody else's meanwhile. If others took them
-// over, what is stored there would be forgotten when it comes back, which would then serve what it knew before; and
-// proxies that see different backends (one link is down) would read and write different copies of a key.
+// Ops on keys of a backend that cannot be reached fail; its keys are not moved to other backends. If they were moved,
+// the backend would serve stale values when it comes back, and proxies that reach different backends (because one link
+// is down) would read and write different copies of a key.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class Pool {
  public:
   Pool() = default;
   explicit Pool(KetamaRing ring) : ring_(std::move(ring)) {}
-  // One for each server of the ring, in its order.
+  // Call it once for each server of the ring, in the ring's order.
   void add(std::unique_ptr<rpc::ClientSession> session) { sessions_.push_back(std::move(session)); }
 
   Route route(std::string_view key) const {
@@ -36,7 +36,7 @@ class Pool {
     if (!session->is_open()) return {};
     return {session, session->lanes().hash(key)};
   }
-  // Of all backends: for what concerns every one of them (flush_all, stats).
+  // The sessions with all backends, for flush_all and stats.
   const std::vector<std::unique_ptr<rpc::ClientSession>>& sessions() const { return sessions_; }
 
  private:

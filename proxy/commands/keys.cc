@@ -43,10 +43,9 @@ constexpr auto kRequestKindOf = [] {
   return kinds;
 }();
 
-// Whether a get of the same key that came before must be over first.
+// Whether the op must wait for an earlier unfinished get of the same key.
 bool changes_something(const Op& op) {
-  constexpr uint16_t kHarmless = op::kWantCas | op::kWantMeta | op::kPeek | op::kNoBump | op::kCompareCas;
-  return op.code != OpCode::kGet || (op.options & ~kHarmless) != 0;
+  return op.code != OpCode::kGet || (op.options & ~op::kReadOnlyGetOptions) != 0;
 }
 
 // What is said of a change to those who watch is more than its client asks for; what becomes of it is the same.

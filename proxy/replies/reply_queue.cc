@@ -14,9 +14,6 @@ using op::Result;
 using op::ResultCode;
 
 namespace {
-// What the first answer has settled already when a large value has to be asked for again.
-constexpr uint16_t kOnlyOnce = op::kVivify | op::kRecache | op::kExplicitCas | op::kCompareCas;
-
 constexpr size_t kMaxKeptStash = 4096;    // a rendered answer's memory is kept for the next one up to this size
 constexpr size_t kMaxUnread = 64 * 1024;  // bytes that wait for the client before a further large value is put together
 
@@ -331,7 +328,7 @@ void ReplyQueue::begin_large(Reply& reply, std::string_view key) {
   reply.state_ = Reply::State::kLarge;
   op::Op get;
   get.code = op::OpCode::kGet;
-  get.options = reply.question.options & ~kOnlyOnce;
+  get.options = reply.question.options & ~op::kFirstGetOptions;
   get.exptime = reply.get_exptime;
   get.key = key;
   get.hash = reply.hash;
