@@ -30,7 +30,7 @@ constexpr std::string_view kBadFactors = "ERROR hot/warm age factors must be gre
 constexpr uint32_t kMaxSleep = 1'000'000;  // microseconds
 constexpr uint32_t kLeastMegabytes = 8;
 constexpr uint32_t kMostMegabytes = 1'000'000'000;
-constexpr int32_t kSlabClasses = 64;  // memcached's
+constexpr int32_t kSlabClasses = 64;  // memcached's number of them
 
 AdminRequest answering(std::string_view line) {
   AdminRequest request;
@@ -45,7 +45,7 @@ AdminRequest doing(AdminAction action, std::string_view answer = {}) {
   return request;
 }
 
-// memcached takes a word that is cut short for the first that begins so.
+// As memcached: an abbreviation stands for the first word that begins with it.
 bool means(std::string_view word, std::string_view name) {
   return name.starts_with(word);
 }
@@ -58,7 +58,7 @@ bool parse_fraction(std::string_view word, double& out) {
   return true;
 }
 
-// "all", "hash" or class numbers with commas between them. Empty: one of them is none.
+// "all", "hash" or class numbers separated by commas. Empty: one of them is not a class.
 std::bitset<kShownClasses> parse_classes(std::string_view word) {
   std::bitset<kShownClasses> classes;
   if (word == "all" || word == "hash") return classes.set();
@@ -79,7 +79,7 @@ AdminRequest crawl_or_dump(const Line& line, AdminAction action, DumpForm form) 
   request.form = form;
   request.classes = parse_classes(line.word(2));
   if (request.classes.none()) {
-    // Checked after whether the crawler is enabled.
+    // memcached checks first whether the crawler is enabled, so the caller does.
     request.action = AdminAction::kCrawl;
     request.answer = kBadClass;
   }
@@ -102,7 +102,7 @@ AdminRequest lru_crawler(const Line& line) {
 }
 
 AdminRequest watch(const Line& line) {
-  // In memcached's order, which counts for words that are cut short. Who has no bit says nothing here.
+  // In memcached's order, which decides what an abbreviation means. A stream without a bit stays empty here.
   constexpr std::pair<std::string_view, uint16_t> kStreams[] = {
       {"rawcmds", 0},   {"evictions", kEvictions},         {"fetchers", kFetchers}, {"mutations", kMutations},
       {"sysevents", 0}, {"connevents", kConnectionEvents}, {"proxyreqs", 0},        {"proxyevents", 0},
@@ -234,7 +234,7 @@ constexpr AdminCommand kCommands[] = {
     {"refresh_certs", refresh_certs},
 };
 
-// Null: none.
+// Null: the word is not a command.
 const AdminCommand* command_of(std::string_view word) {
   const auto* const row = std::ranges::find(kCommands, word, &AdminCommand::word);
   return row != std::end(kCommands) ? row : nullptr;
@@ -254,7 +254,7 @@ AdminRequest parse_admin(std::string_view text) {
   const AdminCommand* const command = line.count > 0 ? command_of(line.word(0)) : nullptr;
   if (command == nullptr) return answering(kErrorLine);
   AdminRequest request = command->parse(line);
-  request.noreply = line.noreply() && line.word(0) != "watch";  // to which it is a stream that nobody knows
+  request.noreply = line.noreply() && line.word(0) != "watch";  // watch takes "noreply" for an unknown stream
   return request;
 }
 

@@ -1,6 +1,6 @@
-// The operator's commands, which are about the server and not about one key: what a line of them asks for. memcached's
-// words and answers; what has no meaning here (slab pages, LRU segments, external storage) is checked, answered as
-// memcached answers it, and changes nothing.
+// Parses the operator's commands, which concern the server instead of one key, with memcached's words and answers.
+// Commands that have no meaning here (slab pages, LRU segments, external storage) are checked and answered as memcached
+// does, and change nothing.
 #pragma once
 
 #include <bitset>
@@ -13,13 +13,13 @@ namespace egret::memcache {
 bool is_admin_word(std::string_view word);
 
 enum class AdminAction : uint8_t {
-  kAnswer,  // all that there is to do is to say `answer`
+  kAnswer,  // send `answer`, nothing else
   kEnableCrawler,
   kDisableCrawler,
   kCrawl,        // `answer`, if the crawler is enabled
-  kDump,         // `form`, `classes`; if the crawler is enabled, but for kItems
-  kMemoryLimit,  // `number` bytes, of all backends together
-  kMoveClock,    // debugtime: `number` seconds on
+  kDump,         // `form`, `classes`; if the crawler is enabled or the form is kItems
+  kMemoryLimit,  // `number` bytes, for all backends together
+  kMoveClock,    // debugtime: advance by `number` seconds
   kWatch,        // `streams`
   kShutdown,
   kRefreshCertificates,
@@ -28,14 +28,14 @@ enum class AdminAction : uint8_t {
   kDetailDump,
 };
 
-// How a dump tells of an item.
+// How a dump writes an item.
 enum class DumpForm : uint8_t {
-  kMeta,      // lru_crawler metadump: all there is to say
+  kMeta,      // lru_crawler metadump: all metadata
   kCommands,  // lru_crawler mgdump: the mg command that reads it
-  kItems,     // stats cachedump: key, length and exptime of those whose keys are text
+  kItems,     // stats cachedump: key, length and exptime of items with text keys
 };
 
-// Streams of `watch`. Others exist in memcached (sysevents, rawcmds, the proxy's): they are taken, and say nothing.
+// Streams of `watch`. memcached's others (sysevents, rawcmds, the proxy's) are accepted and stay empty.
 enum WatchStream : uint16_t {
   kFetchers = 1 << 0,
   kMutations = 1 << 1,
@@ -44,13 +44,13 @@ enum WatchStream : uint16_t {
   kDeletions = 1 << 4,
 };
 
-inline constexpr uint32_t kShownClasses = 97;  // size classes as operators see them are numbered from 1
+inline constexpr uint32_t kShownClasses = 97;  // operators see size classes numbered from 1 on
 
 struct AdminRequest {
   AdminAction action = AdminAction::kAnswer;
   bool noreply = false;
   DumpForm form = DumpForm::kMeta;
-  uint16_t streams = 0;     // of WatchStream
+  uint16_t streams = 0;     // WatchStream bits
   uint32_t most_items = 0;  // kItems; 0: no limit
   uint64_t number = 0;
   std::string_view answer;  // static

@@ -26,7 +26,7 @@ std::string_view out_of_memory_line(CommandKind kind) {
   return is_retrieval(kind) || kind == CommandKind::kMetaGet ? kOutOfMemoryGet : kOutOfMemory;
 }
 
-// What every text dialect says of a failure; empty for what is none.
+// The error line of a failure, the same in all text dialects; empty for a success.
 std::string_view failure_line(CommandKind kind, ResultCode code) {
   switch (code) {
     case ResultCode::kNonNumeric:
@@ -99,7 +99,7 @@ class Words {
   std::string_view rest_;
 };
 
-// Among the words behind the key. The length of an ms's value is no letter.
+// Whether the flag is among the words after the key. The length of an ms's value is never taken for a flag.
 bool has_flag(std::string_view echo, char flag) {
   Words words(echo);
   words.next();
@@ -124,14 +124,14 @@ char* write_ttl(char* out, int64_t ttl) {
   return write_text(out, " t-1");
 }
 
-// The size of the value that the item has now: of a set the one that came, unless the store knows better.
+// The size of the item's value now: of a refused set the size that the client sent.
 uint64_t size_now(const Question& question, const Result& result) {
   if (question.kind != CommandKind::kMetaSet) return result.total_length;
   return result.code == ResultCode::kStored ? result.number : question.value_length;
 }
 
-// What an item that the line has made has left where the line asks: `rest` comes after that, `given` is the last word
-// with a time to live before it, if any.
+// The ttl at a flag `t` of a line that created the item, as memcached reports it. `given` is the last N or T word
+// before that flag, if any; `rest` are the words after it.
 int64_t ttl_so_far(Words rest, std::string_view given, const Result& result) {
   if (given.empty()) return -1;
   for (std::string_view word = rest.next(); !word.empty(); word = rest.next()) {
@@ -141,7 +141,7 @@ int64_t ttl_so_far(Words rest, std::string_view given, const Result& result) {
   return result.ttl;
 }
 
-// What one flag of the question has the answer say, if anything. `key` is the key as it was written.
+// Writes what one flag of the command asks for, if anything. `key` is the key as the client wrote it.
 char* write_return_flag(char* out, const Question& question, std::string_view word, std::string_view key, bool base64,
                         int64_t ttl, const Result& result) {
   const bool reads = question.kind == CommandKind::kMetaGet;
@@ -192,7 +192,7 @@ char* write_return_flags(char* out, const Question& question, const Result& resu
   return out;
 }
 
-// An answer's code; empty where memcached says nothing or something else.
+// The answer's code; empty if the answer has none.
 std::string_view meta_code(const Question& question, ResultCode code) {
   switch (code) {
     case ResultCode::kHit:
@@ -240,7 +240,7 @@ char* write_meta(char* out, const Question& question, std::string_view key, cons
   }
   if (is_hushed(question, result.code)) return out;
   if (question.kind == CommandKind::kMetaDebug) return write_debug(out, question, key, result);
-  // The number that a ma with v answers is a value like any other.
+  // ma with v: the number is sent as a value.
   const bool shows_number = result.code == ResultCode::kNumber && has_value(question, result);
   char digits[kMaxDigits];
   const std::string_view number(digits, shows_number ? write_digits(digits, result.number) - digits : 0);
@@ -349,7 +349,7 @@ bool has_value(const Question& question, const Result& result) {
   return !known;
 }
 
-// Each return flag has its letter, a space and at most twenty digits; the key may stand there twice.
+// Meta: each return flag takes a space, its letter and at most twenty digits; the key may appear twice.
 size_t max_head(const Question& question, size_t key_length) {
   switch (question.dialect) {
     case Dialect::kClassic:

@@ -1,8 +1,8 @@
-// What is answered, in the dialect of the question: an op's result (or what the proxy says in its place) as bytes.
+// Writes answers in the dialect of the command: an op's result, or the proxy's own answer, as bytes.
 //
 //   Command ──ask()──▶ Question (kept until the result is there) + op::Result ──▶ head [value tail]  or  a whole answer
 //
-// All writers write into the caller's memory, need the room their bound says, and return the end of what they wrote.
+// All writers write into the caller's memory, need the room that their bound states, and return the end of the output.
 #pragma once
 
 #include <cstddef>
@@ -16,47 +16,47 @@
 
 namespace egret::memcache {
 
-// What an answer has to know of its command. One is used again and again, so that `echo` keeps its memory.
+// What an answer needs of its command. Objects are reused, so that `echo` keeps its memory.
 struct Question {
   CommandKind kind = CommandKind::kQuit;
   Dialect dialect = Dialect::kClassic;
   bool noreply = false;
   bool quiet = false;
   uint8_t opcode = 0;         // binary
-  uint16_t options = 0;       // of the op
+  uint16_t options = 0;       // the op's
   uint32_t opaque = 0;        // binary
   uint32_t value_length = 0;  // ms
-  uint64_t cas = 0;           // of the op
-  std::string echo;           // meta: key and flags as they were written
+  uint64_t cas = 0;           // the op's
+  std::string echo;           // meta: key and flags as the client wrote them
 
   bool is_classic() const { return dialect == Dialect::kClassic; }
 };
 
-// `options`: of the op that the command became.
+// Fills in `question`. `options` are those of the command's op.
 void ask(const Command& command, uint16_t options, Question& question);
 
-// Whether the answer to a read holds the value. Else write_answer() says all there is to say.
+// Whether the answer to a read contains the value. Else write_answer() writes the whole answer.
 bool has_value(const Question& question, const op::Result& result);
 
-// What comes before the value of a hit, whose length is `length`, and what comes after it.
+// The bytes before the value of a hit, whose length is `length`, and those after it.
 size_t max_head(const Question& question, size_t key_length);
 char* write_head(char* out, const Question& question, std::string_view key, const op::Result& result, uint32_t length);
 std::string_view tail(const Question& question);
 
-// An answer without a value: to a change, to a read that missed, failed or did not want the value. Nothing for a
-// miss of a classic retrieval, and where noreply or quiet say so.
+// An answer without a value: to a change, or to a read that missed, failed or did not want the value. Empty for a miss
+// of a classic retrieval, and if noreply or quiet suppress it.
 size_t max_answer(const Question& question, size_t key_length);
 char* write_answer(char* out, const Question& question, std::string_view key, const op::Result& result);
 
-// A classic retrieval answers anything but hit and miss by one line in the place of everything, END included. Empty for
-// a hit and for a miss.
+// The line that replaces a whole classic retrieval's answer, END included, if a result is neither hit nor miss. Empty
+// for a hit and for a miss.
 std::string_view retrieval_error(const op::Result& result);
 
-// --- Packets that are no op's result.
-// A body without key and extras.
+// --- Packets that answer no op.
+// A packet whose body has no key and no extras.
 size_t max_packet(std::string_view body);
 char* write_packet(char* out, const Question& question, binary::Status status, std::string_view body);
-// A report of `stats` ("STAT name value" lines and END) as packets, ended by an empty one.
+// A report of `stats` ("STAT name value" lines and END) as packets; the last one is empty.
 std::string stat_packets(const Question& question, std::string_view report);
 
 }  // namespace egret::memcache

@@ -69,7 +69,7 @@ Step AuthParser::token(std::string_view input, size_t line, size_t length, Comma
   const std::string_view token = input.substr(line, length);
   const size_t space = token.find(' ');
   if (space == token.npos) return fail(kBadAuthToken, total, out);
-  return authenticate(token.substr(0, space), token.substr(space + 1), total, out);  // which may have spaces of its own
+  return authenticate(token.substr(0, space), token.substr(space + 1), total, out);  // the password may have spaces
 }
 
 Step AuthParser::passing_token(std::string_view input, Command& out) {

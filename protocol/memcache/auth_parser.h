@@ -1,8 +1,8 @@
-// What a text client says before it has said who it is: memcached's ASCII authentication (protocol.txt,
-// "Authentication"), a `set` of any key whose value is "user password". Everything else is told so.
+// Parses the input of a text client that has not authenticated: memcached's ASCII authentication (protocol.txt,
+// "Authentication"), a `set` of any key whose value is "user password". Any other command gets an error.
 //
-// A value that may be right is waited for as a whole. One that is longer than any user and password passes through, and
-// is judged by what it looked like; one that is longer still is refused at once, and what follows is lines again.
+// A value of up to kMaxCredentials bytes must arrive whole. A longer one is read and dropped, and counts as wrong
+// credentials. Above kMaxToken the line is refused at once, and the following bytes are parsed as lines.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ class AuthParser {
   explicit AuthParser(const Limits&) {}
 
   static constexpr size_t kMinLine = 6;            // bytes before the newline; a shorter line ends the connection
-  static constexpr size_t kMaxLine = 2048;         // bytes without a newline that memcached puts up with
+  static constexpr size_t kMaxLine = 2048;         // bytes without a newline that memcached accepts
   static constexpr size_t kMaxCredentials = 1024;  // bytes of user and password
   static constexpr size_t kMaxToken = 16384;       // bytes of a value that memcached waits for
   static size_t min_buffer(const Limits&) { return kMaxLine + 1 + kMaxCredentials + 2; }
 
-  // Events: kCommand (kAuthenticate; with no user, if the value was too long to be of one), kError, kClose, kNeedMore.
+  // Events: kCommand (kAuthenticate; without a user if the value was too long), kError, kClose, kNeedMore.
   Step next(std::string_view input, Command& out) noexcept;
   void swallow_value() {}
-  // Whether the next byte is the first of a line.
+  // Whether the next byte begins a line.
   bool is_between_commands() const { return left_ == 0; }
 
  private:
@@ -34,8 +34,8 @@ class AuthParser {
   Step token(std::string_view input, size_t line, size_t length, Command& out);
   Step passing_token(std::string_view input, Command& out);
 
-  // Of a value that passes through.
-  size_t left_ = 0;  // bytes to come, terminator included
+  // State of a value that is dropped.
+  size_t left_ = 0;  // bytes still to come, terminator included
   bool has_space_ = false;
   char last_[2] = {};
 };

@@ -1,4 +1,4 @@
-// Keys as base64, the way memcached reads them (mg, ms and kin with the flag b).
+// Keys as base64, as memcached reads them (meta commands with the flag b).
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 
 namespace egret::memcache {
 
-// Bytes that `length` characters may stand for, at most.
+// The most bytes that `length` characters can encode.
 constexpr size_t max_decoded(size_t length) {
   return length / 4 * 3 + 3;
 }
 
-// Writes what `text` stands for to `out` (max_decoded() bytes) and returns how much it is; 0: it stands for nothing.
-// Characters outside of the alphabet are passed over, as memcached does; what is left must be whole groups of four.
+// Decodes `text` to `out` (max_decoded() bytes) and returns the length; 0: `text` is invalid or empty. As memcached,
+// ignores characters outside of the alphabet; the others must be whole groups of four.
 size_t decode_base64(std::string_view text, char* out);
 
-// Appends what `bytes` are written as, padded to whole groups.
+// Appends `bytes` as base64, padded to whole groups.
 void append_base64(std::string& to, std::string_view bytes);
 
 }  // namespace egret::memcache

@@ -1,4 +1,5 @@
-// The binary protocol's numbers and the head of its packets (memcached's docs/protocol-binary; BinaryProtocolRevamped).
+// The binary protocol's constants and the head of its packets (memcached's docs/protocol-binary;
+// BinaryProtocolRevamped).
 //
 //   head (24 bytes, big-endian): magic, opcode, key length (2), extras length, data type, status (2), body length (4),
 //   opaque (4), CAS (8); then the body: extras, key, value
@@ -54,7 +55,7 @@ enum class Opcode : uint8_t {
   kGatKQ = 0x24,
 };
 
-// Whether the answer to this opcode, if it is a retrieval, holds the key.
+// Whether the answer to this retrieval opcode contains the key.
 constexpr bool wants_key(uint8_t opcode) {
   switch (static_cast<Opcode>(opcode)) {
     case Opcode::kGetK:
@@ -83,13 +84,13 @@ enum class Status : uint16_t {
   kTemporary = 0x86,
 };
 
-// memcached's text for it; empty for those that have none.
+// memcached's text for the status; empty if it has none.
 std::string_view text_of(Status status);
 
-// Of an answer.
+// The head of an answer.
 struct Head {
   uint8_t opcode = 0;
-  uint32_t opaque = 0;  // as it came
+  uint32_t opaque = 0;  // the request's, unchanged
   Status status = Status::kOk;
   uint16_t key_length = 0;
   uint8_t extras_length = 0;

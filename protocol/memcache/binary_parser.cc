@@ -15,7 +15,7 @@ namespace {
 
 enum class Key : uint8_t { kNone, kOptional, kRequired };
 
-// What a packet of an opcode looks like, and what it means.
+// The form of an opcode's packets, and their meaning.
 struct Shape {
   bool known = false;
   CommandKind kind = CommandKind::kQuit;
@@ -268,7 +268,7 @@ Step BinaryParser::keyed(const Packet& packet, std::string_view input, Command& 
   if (changes && packet.cas != 0) {
     out.options |= op::kCompareCas;
     const bool extends = out.mode == op::SetMode::kAppend || out.mode == op::SetMode::kPrepend;
-    if (!extends) out.mode = op::SetMode::kSet;  // add and replace with a CAS are what set with one is
+    if (!extends) out.mode = op::SetMode::kSet;  // with a CAS, add and replace do the same as set
   }
   const char* const extras = input.data() + binary::kHead;
   if (packet.extras_length > 0) read_extras(extras, packet.extras_length, out);

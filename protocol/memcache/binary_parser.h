@@ -1,7 +1,7 @@
-// The binary protocol: packets of a client as Commands. See binary.h for their form, parser.h for the events.
+// The binary protocol: parses a client's packets into Commands. See binary.h for the packets, parser.h for the events.
 //
-// An error is a packet, written into the Command's own bytes. What memcached takes for a broken client (a length that
-// contradicts another, a key too long) is answered and then closed; an unknown opcode is answered, its body dropped.
+// An error is a packet, written into the Command's own bytes. As in memcached, a length that contradicts another, or a
+// key that is too long, is answered and ends the connection; an unknown opcode is answered, and its body is dropped.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +21,19 @@ class BinaryParser {
   static size_t min_buffer(const Limits& limits);
   Step next(std::string_view input, Command& out) noexcept;
   void swallow_value();
-  // Whether the next byte is the first of a packet.
+  // Whether the next byte begins a packet.
   bool is_between_commands() const { return state_ == State::kPacket; }
 
-  // Until then only SASL and version are answered, and the first other packet ends the connection.
+  // While authentication is required only SASL and version are answered; any other packet ends the connection.
   void require_authentication(bool required) { must_authenticate_ = required; }
 
  private:
   struct Packet;
   enum class State : uint8_t {
-    kPacket,   // the first byte of a packet
-    kValue,    // in a streamed value; left_ bytes are to come
-    kSwallow,  // in bytes that nobody wants
-    kRefused,  // in the key and extras of a packet that ends the connection: who is still sending would not read why
+    kPacket,   // at the first byte of a packet
+    kValue,    // in a streamed value; left_ bytes are still to come
+    kSwallow,  // in bytes to drop
+    kRefused,  // in the key and extras of a packet that ends the connection: read on, else the answer is lost
     kClosed,
   };
 

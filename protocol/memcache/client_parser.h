@@ -1,6 +1,6 @@
-// The parser of a connection: which dialect it is shows in its first byte, and stays.
+// The parser of a connection. The first byte decides the dialect for good.
 //
-//   first byte 0x80 ─▶ BinaryParser        else ─▶ (AuthParser, until the client has said who it is) ─▶ TextParser
+//   first byte 0x80 ─▶ BinaryParser        else ─▶ (AuthParser, until the client has authenticated) ─▶ TextParser
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 
 namespace egret::memcache {
 
-// What a listener speaks.
+// The protocols that a listener accepts.
 enum class Protocol : uint8_t { kAuto, kText, kBinary };
 
-// What a client speaks.
+// The protocol of a client.
 enum class Language : uint8_t { kUnknown, kText, kBinary };
 
-// All that there is to know of a client between two commands.
+// The state of a client between two commands, as it is handed over to another process.
 struct Standing {
   Language language = Language::kUnknown;
-  bool has_authenticated = false;  // it has said who it is, to this process or one before
+  bool has_authenticated = false;  // to this process or to the one before
 };
 
 class ClientParser {
@@ -52,7 +52,7 @@ class ClientParser {
     text_.swallow_value();
   }
 
-  // The client has said who it is.
+  // The client has authenticated.
   void set_authenticated() {
     must_authenticate_ = false;
     has_authenticated_ = true;
@@ -62,7 +62,7 @@ class ClientParser {
     return text_.is_between_commands() && binary_.is_between_commands() && auth_.is_between_commands();
   }
   Standing standing() const { return {language_, has_authenticated_}; }
-  // A client of another process goes on here.
+  // Continues with a client of another process.
   void resume(const Standing& standing) {
     if (standing.language != Language::kUnknown) language_ = standing.language;
     if (standing.has_authenticated) set_authenticated();

@@ -1,9 +1,9 @@
-// The one in-memory form of what a client asks, whatever dialect it asked in. A parser fills it; translate.h turns it
-// into an op, answer.h writes what is answered.
+// A parsed command, the same for all dialects. A parser fills it; translate.h turns it into an op; answer.h writes the
+// answer.
 //
-// A Command owns next to nothing: its views point into the input given to the parser's next(), so they live as long as
-// the caller keeps those bytes, or into the Command itself (a key that came as base64, an error that had to be
-// written). Who needs a key longer (a value that is streamed) copies it.
+// Its views point into the input given to the parser's next(), so they are valid as long as the caller keeps those
+// bytes, or into the Command itself (a decoded base64 key, a formatted error). A caller that needs a key for longer
+// (while a value is streamed) copies it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace egret::memcache {
 
-// How the command was written, and so how its answer is.
+// How the command was written; its answer has the same form.
 enum class Dialect : uint8_t {
   kClassic,  // get, set, ...: lines
   kMeta,     // mg, ms, ...: lines
@@ -22,7 +22,7 @@ enum class Dialect : uint8_t {
 };
 
 enum class CommandKind : uint8_t {
-  // Retrievals: one kKey event a key, then kEndOfKeys. In the binary dialect one kKey event, and nothing after it.
+  // Retrievals: one kKey event per key, then kEndOfKeys. In the binary dialect one kKey event and no kEndOfKeys.
   kGet,
   kGets,
   kGat,
@@ -49,12 +49,12 @@ enum class CommandKind : uint8_t {
   kVersion,
   kVerbosity,
   kStats,
-  kAdmin,  // what admin.h knows: `echo` is the line
+  kAdmin,  // a command of admin.h; `echo` is the line
   kNoop,   // mn; binary: noop
   kSaslMechanisms,
-  kSaslStart,  // key: the mechanism; value: what the client has to say
+  kSaslStart,  // key: the mechanism; value: the client's message
   kSaslStep,
-  kAuthenticate,  // the fake set: key: the user; value: the password
+  kAuthenticate,  // ASCII authentication. key: the user; value: the password
   kQuit,
 };
 
@@ -65,13 +65,12 @@ constexpr bool is_storage(CommandKind kind) {
   return kind >= CommandKind::kSet && kind <= CommandKind::kMetaSet;
 }
 
-// Fields that the kind (or the event it came with) does not name hold what was there before: a parser fills only what
-// it must.
+// A parser fills in only the fields of the command's kind and event; the others keep their old values.
 struct Command {
   CommandKind kind = CommandKind::kQuit;
   Dialect dialect = Dialect::kClassic;
-  bool noreply = false;  // the client wants no answer; no error line either
-  bool quiet = false;    // meta, binary: what is no news is not answered: a miss of a get, the success of a change
+  bool noreply = false;        // the client wants no answer, and no error line either
+  bool quiet = false;          // meta, binary: no answer to a get that misses, and to a change that succeeds
   bool terminator_ok = false;  // kValueEnd: whether "\r\n" followed the value; if not, answer kBadDataChunk
   uint8_t argument_count = 0;  // stats: words after the command word, at most kMaxArguments are kept
   uint32_t client_flags = 0;   // storage
@@ -87,21 +86,21 @@ struct Command {
   static constexpr uint8_t kMaxArguments = 3;
   std::string_view arguments[kMaxArguments];  // stats: sub-command and its arguments
 
-  // Meta and binary: what the op says besides the fields above.
+  // Meta and binary: further fields of the op.
   op::SetMode mode = op::SetMode::kSet;
   uint16_t options = 0;        // op::OpOptions
   int64_t vivify_exptime = 0;  // kVivify, kCreate
   int64_t recache_below = 0;   // kRecache
   uint64_t new_cas = 0;        // kExplicitCas
   uint64_t initial = 0;        // kCreate
-  // Meta: the key as it was written, and after it the flags: the answer repeats some of it. Admin: the line.
+  // Meta: key and flags as the client wrote them; the answer repeats some of them. Admin: the line.
   std::string_view echo;
   // Binary.
   uint8_t opcode = 0;
-  uint32_t opaque = 0;  // as it came, never read as a number
+  uint32_t opaque = 0;  // in the packet's byte order
 
   static constexpr size_t kOwnBytes = 256;
-  char own[kOwnBytes];  // for what `key` and `error` view if it is not in the input
+  char own[kOwnBytes];  // memory for `key` or `error` when they are not in the input
 };
 
 // The command word, for logs.

@@ -8,7 +8,7 @@ const char* skip_spaces(const char* p, const char* end) {
 }
 
 const char* find_word_end(const char* p, const char* end) {
-  // Nothing above a space ends a word, so that most bytes cost one comparison.
+  // No byte above a space ends a word, so most bytes cost one comparison.
   while (p < end && (static_cast<unsigned char>(*p) > ' ' || !ends_word(*p))) ++p;
   return p;
 }

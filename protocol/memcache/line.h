@@ -1,5 +1,4 @@
-// A command line that is wholly in the input, cut into its words. Shared by the parsers of the text dialects; it owns
-// nothing.
+// A complete command line in the input, cut into words. The parsers of the text dialects share it; it owns nothing.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +8,7 @@
 namespace egret::memcache {
 
 struct Line {
-  static constexpr size_t kMaxWords = 23;  // memcached sees no further words of a line (but for keys)
+  static constexpr size_t kMaxWords = 23;  // as memcached, which ignores further words (except keys of a retrieval)
 
   struct Word {
     const char* data;
@@ -17,16 +16,16 @@ struct Line {
     std::string_view view() const { return {data, size}; }
   };
 
-  std::string_view input;  // all of it: the value of a storage command follows the line
-  size_t length;           // of the text, line end excluded
-  size_t total;            // line end included
-  size_t count;            // words, of which the first is the command word
+  std::string_view input;  // the whole input: the value of a storage command follows the line
+  size_t length;           // of the line without its end
+  size_t total;            // of the line with its end
+  size_t count;            // number of words; the first is the command word
   Word words[kMaxWords];
 
   std::string_view word(size_t i) const { return words[i].view(); }
   std::string_view last() const { return words[count - 1].view(); }
   bool noreply() const { return count > 0 && last() == "noreply"; }
-  // Whether nothing stands before the first word.
+  // Whether the line begins without spaces.
   bool begins_with_word() const { return count > 0 && words[0].data == input.data(); }
   // From word `i` to the end of the last one.
   std::string_view from_word(size_t i) const {
@@ -35,7 +34,7 @@ struct Line {
   }
 };
 
-// Up to eight characters as a number, so that command words can be compared and switched on in one go.
+// Up to eight characters as a number, so that a switch can compare command words.
 constexpr uint64_t pack(std::string_view word) {
   uint64_t packed = 0;
   for (size_t i = 0; i < word.size() && i < 8; ++i) {
@@ -44,7 +43,7 @@ constexpr uint64_t pack(std::string_view word) {
   return packed;
 }
 
-// Words are parted by spaces only; any other byte but the line's end is part of one.
+// Only spaces separate words; any other byte except the line's end is part of a word.
 constexpr bool ends_word(char c) {
   return c == ' ' || c == '\n';
 }

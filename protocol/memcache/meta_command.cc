@@ -1,5 +1,5 @@
-// parse_meta(): command word -> key, for ms the value's length -> flags, one by one -> what the flags mean together,
-// which differs by command.
+// parse_meta(): command word -> key and, for ms, the value's length -> each flag -> the meaning of all flags together,
+// by command.
 #include "memcache/meta_command.h"
 
 #include <bitset>
@@ -11,15 +11,15 @@
 namespace egret::memcache {
 namespace {
 
-// What the flags of a line say, whichever command they stand with: all commands know all flags.
+// The flags of a line. Every command accepts every flag.
 struct Flags {
   std::string_view error;
   bool has_error = false;
   char mode = 0;
   bool base64 = false;
-  bool new_ttl_asked = false;    // t stands after T
-  bool recache_is_late = false;  // R stands after T
-  bool ttl_is_last = false;      // T stands after N
+  bool new_ttl_asked = false;    // t comes after T
+  bool recache_is_late = false;  // R comes after T
+  bool ttl_is_last = false;      // T comes after N
   std::bitset<128> seen;
 
   bool has(char flag) const { return seen.test(static_cast<size_t>(flag)); }
@@ -39,7 +39,7 @@ void read_number(std::string_view text, uint64_t& number, std::string_view error
   if (!parse_u64(text, number)) flags.fail(error);
 }
 
-// One flag with its token. False: memcached looks no further.
+// Reads one flag with its token. False: memcached ignores the flags after it.
 bool read_flag(std::string_view word, Flags& flags, Command& out) {
   const auto letter = static_cast<unsigned char>(word[0]);
   if (letter >= 127 || flags.seen.test(letter)) {
@@ -80,7 +80,7 @@ bool read_flag(std::string_view word, Flags& flags, Command& out) {
       read_number(token, out.new_cas, kBadToken, flags);
       break;
     case 'M':
-      flags.mode = token.empty() ? ' ' : token[0];  // what follows the first letter does not matter
+      flags.mode = token.empty() ? ' ' : token[0];  // only the first letter counts
       break;
     case 'J':
       read_number(token, out.initial, kBadInitial, flags);
@@ -89,7 +89,7 @@ bool read_flag(std::string_view word, Flags& flags, Command& out) {
       read_number(token, out.delta, kBadDeltaValue, flags);
       break;
     case 'P':
-    case 'L':  // hints to a proxy of memcached's
+    case 'L':  // hints for memcached's proxy
     case 'I':
     case 'c':
     case 'f':
@@ -140,7 +140,7 @@ void read_get(const Flags& flags, Command& out) {
   out.options = options;
 }
 
-// Empty, or the line that says why not.
+// Empty, or an error line.
 std::string_view read_set(const Flags& flags, Command& out) {
   out.kind = CommandKind::kMetaSet;
   uint16_t options = op::kWantMeta;
@@ -166,11 +166,11 @@ std::string_view read_set(const Flags& flags, Command& out) {
   }
   const bool extends = out.mode == op::SetMode::kAppend || out.mode == op::SetMode::kPrepend;
   if (flags.has('c')) options |= op::kWantCas;
-  // A CAS of 0 is none to what extends a value, and matches nothing else.
+  // In append and prepend a CAS of 0 means no CAS; elsewhere it matches no item.
   const bool compares = flags.has('C') && (out.cas != 0 || !extends);
   if (compares && out.mode != op::SetMode::kAdd) {
     options |= op::kCompareCas;
-    if (out.mode == op::SetMode::kReplace) out.mode = op::SetMode::kSet;  // with a CAS they are the same
+    if (out.mode == op::SetMode::kReplace) out.mode = op::SetMode::kSet;  // with a CAS both do the same
     if (flags.has('I') && !extends && out.cas != 0) options |= op::kInvalidate;
   }
   if (flags.has('N') && extends) options |= op::kVivify;
@@ -215,7 +215,7 @@ std::string_view read_arithmetic(const Flags& flags, Command& out) {
   return {};
 }
 
-// "me <key> [b]": whatever else stands there is passed over.
+// "me <key> [b]": other words are ignored.
 MetaLine parse_debug(const Line& line, Command& out) {
   out.kind = CommandKind::kMetaDebug;
   out.quiet = false;
@@ -224,7 +224,7 @@ MetaLine parse_debug(const Line& line, Command& out) {
   return {};
 }
 
-// The words between the command word and the flags. Empty, or the line that says what is wrong with them.
+// Reads the words between the command word and the flags. Empty, or an error line.
 std::string_view read_head(const Line& line, bool sets, Command& out, MetaLine& result) {
   if (line.count < (sets ? 3 : 2)) return kBadFormat;
   if (sets) {
@@ -239,7 +239,7 @@ std::string_view read_head(const Line& line, bool sets, Command& out, MetaLine& 
   return {};
 }
 
-// A word that begins with another character than these is no flag, and its line no line of a meta command.
+// A flag begins with a letter, a digit or a character between Z and a. Any other word makes the whole line wrong.
 bool are_flags(const Line& line, size_t first) {
   for (size_t i = first; i < line.count; ++i) {
     const char letter = line.words[i].data[0];
@@ -257,7 +257,7 @@ void clear_fields(Command& out) {
   out.delta = 1;
 }
 
-// Empty, or what is wrong with the flags.
+// Reads the flags into `out`. Empty, or an error line.
 std::string_view read_meaning(char command, const Line& line, Command& out) {
   if (line.count > kMaxMetaWords) return kFlagsAreTooLong;
   clear_fields(out);
@@ -265,14 +265,14 @@ std::string_view read_meaning(char command, const Line& line, Command& out) {
   if (flags.base64 && !flags.has_error && !decode_key(out)) flags.fail(kBadKeyEncoding);
   if (flags.has_error) return flags.error;
   out.quiet = flags.has('q');
-  if (flags.ttl_is_last && command != 's') out.vivify_exptime = out.exptime;  // what a created item ends with
+  if (flags.ttl_is_last && command != 's') out.vivify_exptime = out.exptime;  // as memcached, T after N wins
   if (command == 's') return read_set(flags, out);
   if (command == 'a') return read_arithmetic(flags, out);
   command == 'd' ? read_delete(flags, out) : read_get(flags, out);
   return {};
 }
 
-// ma has one line for whatever is wrong with its words, but for two.
+// ma answers all errors by the same line, except for two.
 std::string_view said_by_arithmetic(std::string_view error) {
   const bool is_told = error.empty() || error == kOpaqueTooLong || error == kBadArithmeticMode;
   return is_told ? error : kInvalidOrDuplicateFlag;

@@ -1,7 +1,7 @@
-// The meta commands (protocol.txt, "Meta Commands"): what a line of mg, ms, md, ma, me amounts to.
+// Parses the lines of the meta commands mg, ms, md, ma, me (protocol.txt, "Meta Commands").
 //
-// The flags become fields and option bits of the Command; the line itself stays in Command::echo, since the answer
-// gives its words back in the order in which they were asked for.
+// The flags become fields and option bits of the Command. The line stays in Command::echo, since the answer repeats its
+// flags in their order.
 #pragma once
 
 #include <string_view>
@@ -12,14 +12,14 @@
 namespace egret::memcache {
 
 struct MetaLine {
-  std::string_view error;         // empty: `out` is filled in
-  bool has_value_length = false;  // ms: Command::value_length is known, whether or not there was an error
+  std::string_view error;         // empty: success
+  bool has_value_length = false;  // ms: Command::value_length is valid, even if there was an error
 };
 
 // `line` begins with one of mg, ms, md, ma, me.
 MetaLine parse_meta(const Line& line, Command& out);
 
-inline constexpr size_t kMaxMetaWords = 20;   // of a line, command word included, that memcached puts up with
-inline constexpr size_t kMaxOpaqueWord = 32;  // its O included
+inline constexpr size_t kMaxMetaWords = 20;   // words of a line that memcached accepts, command word included
+inline constexpr size_t kMaxOpaqueWord = 32;  // bytes, the letter O included
 
 }  // namespace egret::memcache

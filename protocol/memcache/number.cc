@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kMaxDigits32 = 11;
 constexpr size_t kMaxDigits64 = 22;
 
-// Words hold neither spaces nor newlines; these four are what is left of isspace() in the C locale.
+// Words contain neither spaces nor newlines; these four are the rest of isspace() in the C locale.
 bool is_white(char c) {
   return c == '\t' || c == '\v' || c == '\f' || c == '\r';
 }
@@ -18,7 +18,7 @@ unsigned digit_of(char c) {
   return static_cast<unsigned>(static_cast<unsigned char>(c)) - '0';
 }
 
-// What nearly all words are: a few digits and nothing else, which no rule makes special.
+// The usual case, quickly: a few digits and nothing else.
 bool parse_short(std::string_view word, uint64_t& out) {
   if (word.empty() || word.size() > 18) return false;
   uint64_t value = 0;
@@ -100,7 +100,7 @@ bool parse_c_u32(std::string_view word, uint32_t& out) {
     const CNumber number = parse_c(word);
     if (!number.ok) return false;
     value = number.negative ? uint64_t{0} - number.magnitude : number.magnitude;
-    // memcached looks for a minus sign only when the number came out as a huge one.
+    // As memcached: a minus sign matters only if the result is huge.
     const bool is_huge = value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
     if (is_huge && number.negative) return false;
   }

@@ -6,7 +6,7 @@
 namespace egret::memcache {
 namespace {
 
-// The caller has left room for kMaxDigits, so it cannot fail.
+// The caller has room for kMaxDigits, so to_chars() cannot fail.
 char* digits(char* out, uint64_t number) {
   if (number < 10) {  // client flags, mostly
     *out = static_cast<char>('0' + number);

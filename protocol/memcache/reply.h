@@ -1,5 +1,5 @@
-// Writing text answers: fixed lines, and functions that write the others into memory of the caller. Each function
-// returns the end of what it wrote, and needs the room its bound says.
+// Text answers: fixed lines, and functions that write other lines into the caller's memory. Each function returns the
+// end of its output, and needs the room that its bound states.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline constexpr std::string_view kResetLine = "RESET\r\n";
 inline constexpr std::string_view kEnd = "END\r\n";
 inline constexpr std::string_view kCrLf = "\r\n";  // after a VALUE's bytes
 
-// Lines that the client's own bytes bring about.
+// Errors that the client's bytes cause.
 inline constexpr std::string_view kErrorLine = "ERROR\r\n";
 inline constexpr std::string_view kBadFormat = "CLIENT_ERROR bad command line format\r\n";
 inline constexpr std::string_view kBadCommandLine = "CLIENT_ERROR bad command line\r\n";
@@ -52,7 +52,7 @@ inline constexpr std::string_view kBadAuthToken = "CLIENT_ERROR bad authenticati
 inline constexpr std::string_view kFlushNotAllowed = "CLIENT_ERROR flush_all not allowed\r\n";
 inline constexpr std::string_view kShutdownNotEnabled = "SERVER_ERROR: shutdown not enabled\r\n";
 
-// Lines that tell of the server.
+// Errors of the server.
 inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache\r\n";
 inline constexpr std::string_view kOutOfMemoryStoring = "SERVER_ERROR out of memory storing object\r\n";
 inline constexpr std::string_view kOutOfMemory = "SERVER_ERROR out of memory\r\n";
@@ -85,7 +85,7 @@ constexpr size_t max_stat(size_t name_length) {
 }
 char* write_stat(char* out, std::string_view name, uint64_t value);
 
-// The bytes of `text`, which has no bound but its own length.
+// Copies `text`; needs as much room as its length.
 char* write_text(char* out, std::string_view text);
 
 }  // namespace egret::memcache

@@ -1,7 +1,7 @@
-// How a byte goes: next() -> step(), by state -> line(), which waits for a newline -> dispatch() by command word -> one
-// function a command. Retrieval lines leave line() at their command word and go on key by key (exptime(), keys(),
-// tail()), so that they may be longer than any buffer; values above Limits::inline_value go on in value(). Everything
-// else is one event.
+// The way of a byte: next() -> step(), by state -> line(), which waits for a newline -> dispatch(), by command word ->
+// one function per command. A retrieval line leaves line() after its command word and continues key by key (exptime(),
+// keys(), tail()), so it may be longer than any buffer. A value above Limits::inline_value continues in value(). Every
+// other command is one event.
 #include "memcache/text_parser.h"
 
 #include <algorithm>
@@ -41,8 +41,8 @@ bool has_exptime(CommandKind kind) {
   return kind == CommandKind::kGat || kind == CommandKind::kGats;
 }
 
-// Whether a key between `p` and `end` is too long; memcached then answers nothing but that. For gat, `p` is before the
-// exptime, and a bad exptime goes before a bad key.
+// Whether a key between `p` and `end` is too long; memcached then answers only that error. For gat, `p` is before the
+// exptime, and a bad exptime has priority over a bad key.
 bool has_long_key(const char* p, const char* end, CommandKind kind) {
   bool is_key = !has_exptime(kind);
   for (;;) {
@@ -58,12 +58,12 @@ bool has_long_key(const char* p, const char* end, CommandKind kind) {
   }
 }
 
-// A word of a retrieval line of which the newline may not have arrived.
+// A word of a retrieval line, whose newline may not have arrived yet.
 struct NextWord {
   std::string_view word;  // empty at the end of the line
   size_t start;           // spaces skipped
-  size_t end;             // after the word, before what ends it
-  char ended_by;          // ' ' or '\n'; 'x' when the input ends first
+  size_t end;             // offset after the word
+  char ended_by;          // ' ' or '\n'; 'x' if the input ends first
 };
 
 NextWord next_word(std::string_view input) {
@@ -79,7 +79,7 @@ NextWord next_word(std::string_view input) {
           ended_by};
 }
 
-// An unfinished word is too long for a key when it would be so even if its last byte were the \r of the line's end.
+// An unfinished word of this length is too long for a key, even if its last byte is the \r of the line's end.
 constexpr size_t kHopelessWord = TextParser::kMaxKeyLength + 2;
 
 }  // namespace
@@ -149,8 +149,8 @@ Step TextParser::line(std::string_view input, Command& out) {
   return dispatch(line, out);
 }
 
-// No newline yet. memcached lets only retrievals grow beyond kMaxLine; so do we, gat and gats included. One behind
-// spaces may grow, too, although it is none.
+// There is no newline yet. As in memcached, only a retrieval may grow beyond kMaxLine (here gat and gats, too). So may
+// a retrieval after spaces, although it will be an error.
 Step TextParser::unfinished_line(std::string_view input, Command& out) {
   constexpr size_t kMaxLeadingSpaces = 100;
   searched_ = std::min(input.size(), limits_.retrieval_line);
@@ -176,13 +176,13 @@ Step TextParser::unfinished_line(std::string_view input, Command& out) {
   return {Event::kNeedMore, static_cast<size_t>(word_end - input.data())};
 }
 
-// memcached takes a line of fewer than four bytes, its end included, for no command whatever it says. Operators'
-// commands may stand behind spaces, all others may not.
+// As in memcached, a line of fewer than four bytes, its end included, is never a command, and only operators' commands
+// may come after spaces.
 Step TextParser::dispatch(Line& line, Command& out) {
   constexpr size_t kShortestLine = 4;
   if (line.total < kShortestLine) return fail(kBadFormat, false, line.total, out);
   const std::string_view word = line.count > 0 ? line.word(0) : std::string_view{};
-  // pack() does not tell a word from one with a NUL behind it.
+  // pack() cannot distinguish a word from the same word with a NUL after it.
   if (!line.begins_with_word() || word.size() > 8 || word.back() == '\0') return other(line, out);
   switch (pack(word)) {
     case pack("get"):
@@ -235,8 +235,7 @@ Step TextParser::dispatch(Line& line, Command& out) {
   }
 }
 
-// The keys are left to keys(), one by one; here it is only seen to it that a key too long is found before the first is
-// handed out.
+// Only checks that no key is too long, before the first one is reported. keys() then reports them one by one.
 Step TextParser::retrieval(const Line& line, CommandKind kind, size_t word_end, Command& out) {
   const char* const begin = line.input.data();
   if (line.length > kMaxKeyLength && has_long_key(begin + word_end, begin + line.length, kind)) {
@@ -250,7 +249,7 @@ Step TextParser::retrieval(const Line& line, CommandKind kind, size_t word_end, 
   return {first.event, first.consumed + word_end};
 }
 
-// Once the value's length is known, whatever else is wrong with the line, the value is not taken for commands.
+// If the value's length is valid, the value is never parsed as commands, even if the rest of the line is wrong.
 Step TextParser::storage(const Line& line, CommandKind kind, Command& out) {
   int32_t length = 0;
   if (line.count < 5 || !parse_i32(line.word(4), length) || length < 0 || length > INT32_MAX - 2) {
@@ -271,7 +270,7 @@ Step TextParser::storage(const Line& line, CommandKind kind, Command& out) {
   return value_of(line, out);
 }
 
-// What follows the line of a storage command.
+// Chooses how to read the value after the line of a storage command.
 Step TextParser::value_of(const Line& line, Command& out) {
   if (out.value_length <= limits_.inline_value) return stored_value(line, out);
   left_ = out.value_length;
@@ -280,11 +279,11 @@ Step TextParser::value_of(const Line& line, Command& out) {
   return {Event::kValueBegin, line.total};
 }
 
-// A value that is handed out whole: all of it has to be there, terminator included.
+// A value that is reported whole: waits until all of it is there, terminator included.
 Step TextParser::stored_value(const Line& line, Command& out) {
   const size_t total = line.total + out.value_length + 2;
   if (line.input.size() < total) {
-    // A line longer than memcached waits for might not fit into the buffer together with its value.
+    // A line of more than kMaxLine might not fit into the buffer together with its value.
     if (line.total > kMaxLine + 1) return close(line.input.size(), out);
     searched_ = line.total - 1;
     needed_ = total;
@@ -368,7 +367,7 @@ Step TextParser::meta(const Line& line, Command& out) {
   return done(reads_value ? Event::kKey : Event::kCommand, line.total);
 }
 
-// Operators' commands, and what nobody knows. memcached hangs up on a web browser.
+// Operators' commands and unknown ones. As memcached, closes the connection of a web browser.
 Step TextParser::other(const Line& line, Command& out) {
   if (line.count == 0) return fail(kErrorLine, false, line.total, out);
   const std::string_view word = line.word(0);
@@ -379,7 +378,7 @@ Step TextParser::other(const Line& line, Command& out) {
   return fail(kErrorLine, line.noreply(), line.total, out);
 }
 
-// Read when its turn comes.
+// Passed on as a line; admin.cc parses it when its turn comes.
 Step TextParser::admin(const Line& line, Command& out) {
   out.echo = line.from_word(0);
   return plain(line, CommandKind::kAdmin, out);
@@ -478,14 +477,14 @@ Step TextParser::plain(const Line& line, CommandKind kind, Command& out) {
   return step;
 }
 
-// noreply hides errors too: the client counts on no answer at all.
+// noreply suppresses errors, too: the client expects no answer at all.
 Step TextParser::fail(std::string_view error, bool noreply, size_t consumed, Command& out) {
   if (noreply) return done(Event::kNeedMore, consumed);
   out.error = error;
   return done(Event::kError, consumed);
 }
 
-// The value that follows the line is dropped unseen.
+// An error whose line is followed by a value: drops the value.
 Step TextParser::fail_with_value(std::string_view error, bool noreply, const Line& line, Command& out) {
   const Step failed = fail(error, noreply, line.total, out);
   left_ = size_t{out.value_length} + 2;

@@ -1,4 +1,4 @@
-// The text protocol, classic and meta commands, as memcached 1.6 reads it: see README.md for the rules that surprise.
+// The text protocol, classic and meta commands, as memcached 1.6 reads it. README.md lists the rules that surprise.
 #pragma once
 
 #include <cstddef>
@@ -18,31 +18,31 @@ class TextParser {
 
   static size_t min_buffer(const Limits& limits);
 
-  // See parser.h. Lines that are no retrieval and longer than kMaxLine end the connection unless they arrive whole;
-  // this is memcached's rule, and the only thing that depends on how the bytes were cut when they arrived.
+  // See parser.h. A line longer than kMaxLine that is not a retrieval ends the connection unless it arrives whole. This
+  // is memcached's rule, and the only result that depends on how the bytes arrive.
   Step next(std::string_view input, Command& out) noexcept;
 
   void swallow_value();
-  // Whether the next byte is the first of a command.
+  // Whether the next byte begins a command.
   bool is_between_commands() const { return state_ == State::kLine; }
 
-  static constexpr size_t kMaxLine = 2048;      // bytes without a newline that memcached puts up with
+  static constexpr size_t kMaxLine = 2048;      // bytes without a newline that memcached accepts
   static constexpr size_t kMaxKeyLength = 250;  // as op::kMaxKeyLength
 
  private:
-  // What the next byte of the input is.
+  // Where the next byte of the input is.
   enum class State : uint8_t {
-    kLine,     // the first of a command line
+    kLine,     // at the beginning of a command line
     kExptime,  // in a retrieval line, somewhere before the end of the exptime of gat and gats
     kKeys,     // in a retrieval line, before a key or before its end
     kTail,     // in a retrieval line, after its last key: kEndOfKeys comes with the newline
-    kSkip,     // in a line that has had its answer: everything up to the newline is dropped
-    kValue,    // in a streamed value or before its terminator; left_ bytes of value are to come
-    kSwallow,  // in a value that nobody wants; left_ bytes are to be dropped, terminator included
+    kSkip,     // in a line that is answered already: drop everything up to the newline
+    kValue,    // in a streamed value or before its terminator; left_ bytes of value are still to come
+    kSwallow,  // in a value to drop; left_ bytes are still to come, terminator included
     kClosed,   // after the connection's last event
   };
 
-  // One for each state. kNeedMore with something consumed means that next() goes on at once with the rest.
+  // One function per state. kNeedMore with something consumed means that next() continues at once with the rest.
   Step step(std::string_view input, Command& out);
   Step line(std::string_view input, Command& out);
   Step exptime(std::string_view input, Command& out);
@@ -69,7 +69,7 @@ class TextParser {
   Step other(const Line& line, Command& out);
   Step admin(const Line& line, Command& out);
 
-  // Ends of a command: the line (and what `consumed` says beyond it) is used up.
+  // Ends of a command: the line and further bytes are consumed.
   Step done(Event event, size_t consumed);
   Step plain(const Line& line, CommandKind kind, Command& out);
   Step fail(std::string_view error, bool noreply, size_t consumed, Command& out);
@@ -79,11 +79,11 @@ class TextParser {
 
   Limits limits_;
   State state_ = State::kLine;
-  CommandKind kind_ = CommandKind::kGet;  // of the retrieval being read
+  CommandKind kind_ = CommandKind::kGet;  // of the current retrieval
   bool seen_key_ = false;                 // the retrieval line has a key
-  int32_t exptime_ = 0;                   // of the gat being read
-  size_t searched_ = 0;                   // bytes of the unfinished line known to hold no newline
-  size_t needed_ = 0;                     // less input than this is not worth looking at again
+  int32_t exptime_ = 0;                   // of the current gat
+  size_t searched_ = 0;                   // bytes of the unfinished line that have no newline
+  size_t needed_ = 0;                     // with less input than this there is no further event
   size_t left_ = 0;                       // see kValue, kSwallow
 };
 

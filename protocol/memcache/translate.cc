@@ -36,7 +36,7 @@ op::Op arithmetic(const Command& command, uint16_t options) {
   return result;
 }
 
-// Meta and binary commands come with everything an op says.
+// Meta and binary commands: the parser has filled in all fields of the op.
 op::Op spelled_out(const Command& command) {
   op::Op result = keyed(op::OpCode::kGet, command, command.options);
   result.exptime = command.exptime;
@@ -114,7 +114,7 @@ op::Op to_op(const Command& command) {
       return result;
     }
     default:
-      break;  // no op, or of another dialect
+      break;  // no op, or another dialect's
   }
   return {};
 }
@@ -122,7 +122,7 @@ op::Op to_op(const Command& command) {
 StatsRequest stats_request(const Command& command) {
   if (command.argument_count == 0) return {StatsTopic::kGeneral, {}};
   const std::string_view topic = command.arguments[0];
-  // Some words may be cut short in a line; memcached looks for them in this order.
+  // Some words may be abbreviated; this is memcached's order of comparing them.
   const auto is = [&](std::string_view name) {
     return command.dialect == Dialect::kBinary ? topic == name : name.starts_with(topic);
   };

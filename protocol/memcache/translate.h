@@ -1,4 +1,4 @@
-// From what the client said to the op vocabulary: a Command becomes an Op. The way back is answer.h.
+// Turns a Command into an Op. answer.h turns the Result into bytes.
 #pragma once
 
 #include <string_view>
@@ -8,29 +8,27 @@
 
 namespace egret::memcache {
 
-// Whether the command is answered by a store at all: not version, verbosity, stats and quit, which are the proxy's own
-// affair.
+// Whether a store answers the command. The proxy itself answers version, verbosity, stats and quit.
 bool needs_store(CommandKind kind);
 
-// The op of a command that needs the store; for a retrieval, of the one key that `command` holds. The op's views are
-// the command's. `hash` is left to the router. For a value that is streamed, set `value` (or make an upload of it)
-// afterwards.
+// The op of a command that needs the store; of a retrieval, for the present key. The op's views are the command's. The
+// router fills in `hash`. For a streamed value the caller sets `value`, or uploads it.
 op::Op to_op(const Command& command);
 
-// What a `stats` command asks for. Names that are neither memcached's nor kEgret's answer kErrorLine.
+// The report that a `stats` command asks for. Unknown names answer kErrorLine.
 enum class StatsTopic : uint8_t {
   kGeneral,    // stats
   kReset,      // stats reset: answers kResetLine
   kSettings,   // stats settings
-  kEgret,      // stats egret: no name of memcached's, but of the server that stands in for it
-  kCheck,      // stats egret check: for tests; a backend that is no checked build answers kErrorLine
+  kEgret,      // stats egret: lanes and sessions
+  kCheck,      // stats egret check: for tests; a backend without the checks answers kErrorLine
   kItems,      // stats items
   kSlabs,      // stats slabs
   kSizes,      // stats sizes
   kConns,      // stats conns
   kDetail,     // stats detail on|off|dump: arguments[1] says which
   kCachedump,  // stats cachedump <slab> <limit>
-  kExtstore,   // stats extstore: there is none to tell of
+  kExtstore,   // stats extstore: not supported
   kUnknown,    // `error` is the answer
 };
 struct StatsRequest {

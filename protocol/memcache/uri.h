@@ -1,4 +1,4 @@
-// Keys as memcached writes them where they must not break a line: as in a URI.
+// Keys in URI encoding, as memcached writes them in lines.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace egret::memcache {
 
-// Appends the key, all but letters, digits and "-._~" as %XX.
+// Appends the key; letters, digits and "-._~" as they are, all other bytes as %XX.
 void append_uri_encoded(std::string& to, std::string_view key);
 
 }  // namespace egret::memcache
