@@ -33,7 +33,7 @@ int Background::wait_for_child() {
   do {
     size = ::read(pipe_.get(), &status, 1);
   } while (size < 0 && errno == EINTR);
-  return size == 1 ? status : kFailure;  // it died without a word
+  return size == 1 ? status : kFailure;  // no byte: the child died
 }
 
 void Background::report_ready() {

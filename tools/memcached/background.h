@@ -1,4 +1,4 @@
-// -d: the process goes on in the background, and the one that was started ends when it serves.
+// -d: forks into the background. The parent ends when the child serves.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@ namespace egret::memcached {
 class Background {
  public:
   struct Keep {
-    bool keep_directory = false;  // else "/"
-    bool keep_output = false;     // else standard output and error go nowhere once it serves
+    bool keep_directory = false;  // else the working directory becomes "/"
+    bool keep_output = false;     // else standard output and error go to /dev/null once the child serves
   };
-  // Forks; both processes go on from here. None: it failed. No thread may run.
+  // Forks; both processes return from it. None: it failed. Call it before any thread is started.
   static std::optional<Background> enter(Keep keep);
 
   bool is_parent() const { return is_parent_; }

@@ -35,7 +35,7 @@ std::vector<std::string> places() {
 void become_daemon_process(pid_t parent, bool silent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(kCannotRun);  // it ended in between
+  if (::getppid() != parent) ::_exit(kCannotRun);  // the parent has ended meanwhile
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -77,7 +77,7 @@ Status Child::start(const std::vector<std::string>& arguments, const Surrounding
   if (pid == 0) {
     become_daemon_process(parent, surroundings.silent);
     ::setenv("NOTIFY_SOCKET", surroundings.notify_socket.c_str(), 1);
-    ::unsetenv("FDSTORE");  // of whoever started us: we keep no descriptors
+    ::unsetenv("FDSTORE");  // it is our supervisor's; we store no descriptors for the daemon
     program_.execute(arguments);
     ::_exit(kCannotRun);
   }

@@ -11,13 +11,13 @@
 
 namespace egret::memcached {
 
-// A daemon's program: beside this one, else on PATH. It is opened at once, so that it can still be run by a user who
-// may not enter the directory it lies in (-u).
+// A daemon's program: beside this one, else on PATH. It is opened at once, so that it can be executed after a change to
+// a user who may not enter its directory (-u).
 class Program {
  public:
   static base::Expected<Program> find(const std::string& name);
 
-  // In the child only; returns when it failed, with errno.
+  // Call it in the child only. Returns only on failure, with errno.
   void execute(const std::vector<std::string>& arguments) const;
 
  private:
@@ -32,10 +32,10 @@ class Child {
 
   struct Surroundings {
     std::string notify_socket;  // NOTIFY_SOCKET
-    bool silent = false;        // standard output and error go nowhere
+    bool silent = false;        // standard output and error go to /dev/null
   };
-  // It gets a process group of its own, an empty signal mask and no descriptor but 0, 1 and 2; it is killed when this
-  // process ends, however that is. One thread only may run here.
+  // The child gets its own process group, an empty signal mask and only the descriptors 0, 1 and 2. The kernel kills it
+  // when this process ends in any way. This process must have only one thread.
   base::Status start(const std::vector<std::string>& arguments, const Surroundings& surroundings);
 
   bool is_running() const { return pid_ > 0; }

@@ -14,7 +14,7 @@ namespace {
 
 using MaybeRefusal = std::optional<Refusal>;
 
-constexpr int kFirstLong = 256;  // what getopt_long returns for a row without a letter: this and its number
+constexpr int kFirstLong = 256;  // getopt_long returns kFirstLong + row number for a row without a letter
 
 struct Getopt {
   std::string letters;
@@ -115,7 +115,7 @@ const Flag* find_flag(int code) {
 std::variant<Request, Refusal> read_command_line(int argc, char** argv) {
   const Getopt known = getopt_of(flag_table());
   Request request;
-  optind = 0;  // anew: tests read many
+  optind = 0;  // restart getopt: tests parse many command lines
   for (int code = 0; (code = ::getopt_long(argc, argv, known.letters.c_str(), known.names.data(), nullptr)) != -1;) {
     const std::string value = optarg == nullptr ? "" : optarg;
     MaybeRefusal wrong;
@@ -124,10 +124,10 @@ std::variant<Request, Refusal> read_command_line(int argc, char** argv) {
     } else if (const Flag* flag = find_flag(code); flag != nullptr) {
       wrong = take(request, *flag, value);
     } else {
-      wrong = Refusal{std::string("Illegal argument \"") + static_cast<char>(code) + "\""};  // getopt has said which
+      wrong = Refusal{std::string("Illegal argument \"") + static_cast<char>(code) + "\""};  // getopt has printed it
     }
     if (wrong) return *wrong;
-    if (request.action != Action::kServe) break;  // as memcached: the first of -h, -V, -i
+    if (request.action != Action::kServe) break;  // as memcached: the first of -h, -V and -i wins
   }
   return request;
 }

@@ -1,4 +1,4 @@
-// A command line of memcached, read by its table of flags.
+// Parses memcached's command line by the table of flags.
 #pragma once
 
 #include <variant>
@@ -7,9 +7,8 @@
 
 namespace egret::memcached {
 
-// Reads argv as getopt_long does (long names may be cut short, values may follow in the next word). What is not a flag
-// is overlooked, as memcached does. getopt's state is global: one thread at a time. A flag that getopt does not know it
-// names on stderr itself.
+// Parses argv by getopt_long (long names may be abbreviated, a value may be the next word). As memcached, ignores words
+// that are not flags. getopt prints an unknown flag to stderr itself. Its state is global: one thread at a time.
 std::variant<Request, Refusal> read_command_line(int argc, char** argv);
 
 }  // namespace egret::memcached

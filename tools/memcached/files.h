@@ -1,4 +1,4 @@
-// The files that tell others of this process: its pid, its ports. Each appears under its name when it is complete.
+// The files with this process's pid and ports. Each is written to a temporary file and then renamed.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace egret::memcached {
 
-// As memcached's MEMCACHED_PORT_FILENAME: a line "TCP INET: 11211" (or INET6) for each of `listening`, which are as
-// "tcp:127.0.0.1:11211", "tcp6:[::1]:11211"; others are left out. What fails is said on stderr.
+// As memcached's MEMCACHED_PORT_FILENAME: a line "TCP INET: 11211" (or INET6) for each of `listening` of the form
+// "tcp:127.0.0.1:11211" or "tcp6:[::1]:11211"; others are left out. Prints errors to stderr.
 void write_port_file(const std::string& path, const std::vector<std::string>& listening);
 
-// As memcached's -P. Removed with this object, unless another process has written itself into it meanwhile.
+// As memcached's -P. The destructor removes the file, unless it has another process's pid by then.
 class PidFile {
  public:
   PidFile() = default;
@@ -18,7 +18,7 @@ class PidFile {
   PidFile(const PidFile&) = delete;
   PidFile& operator=(const PidFile&) = delete;
 
-  // What fails is said on stderr.
+  // Prints errors to stderr.
   void write(const std::string& path);
 
  private:

@@ -10,15 +10,15 @@ namespace {
 
 using MaybeRefusal = std::optional<Refusal>;
 
-constexpr double kAny = 1e15;  // no limit of memcached's
+constexpr double kAny = 1e15;  // memcached has no limit
 constexpr double kNoFloor = -1e15;
 
-// -d makes "/" the working directory, and the daemons open what they are told of later.
+// An absolute path, since -d changes the working directory to "/" before the daemons open the file.
 std::string absolute(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
 }
 
-// "1048576", "512k", "1m". Whether it goes along with the memory is plan.cc's affair.
+// "1048576", "512k", "1m". plan.cc checks it against the memory.
 MaybeRefusal parse_item_size(const std::string& text, uint64_t& bytes) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   const std::string_view unit = std::string_view(text).substr(static_cast<size_t>(end - text.data()));
@@ -31,7 +31,7 @@ MaybeRefusal parse_item_size(const std::string& text, uint64_t& bytes) {
   return {};
 }
 
-// The row of something that memcached's slabs, LRUs, hash table, crawlers or buffers need, and Egret has not.
+// A flag for memcached's slabs, LRUs, hash table, crawlers or buffers, which Egret does not have.
 constexpr Flag ignored(std::string_view name, std::string_view help, Value value = Value::kNone, double min = 0,
                        double max = 0, std::string_view settings_row = "", std::string_view setting = "{}") {
   return {.name = name,
@@ -465,7 +465,7 @@ constexpr Flag kTable[] = {
      .setting = "true",
      .help = "enable server-side SSL session cache, to support session resumption"},
     ignored("ssl_kernel_tls", "enable kernel TLS offload"),
-    // --- what has no meaning here
+    // --- flags without a meaning here
     {.letter = 'C',
      .name = "disable-cas",
      .fate = Fate::kIgnored,
@@ -564,7 +564,7 @@ constexpr Flag kTable[] = {
      .fate = Fate::kIgnored,
      .help = "a wider filter, in debug builds",
      .is_hidden = true},
-    // --- what memcached has in its debug build only
+    // --- features of memcached's debug build
     {.name = "egret_debugtime",
      .is_extended = true,
      .fate = Fate::kOption,
@@ -572,7 +572,7 @@ constexpr Flag kTable[] = {
      .option = "allow_debugtime",
      .setting = "true",
      .help = "for tests: 'debugtime N' moves the clock by which items expire N seconds on"},
-    // --- what cannot be done, and would be missed
+    // --- flags that are refused, because users would miss their effect
     refused("drop_privileges", "Egret filters no system calls; systemd/ shows a unit that does"),
     refused("proxy_config", kNoLuaProxy),
     refused("proxy_arg", kNoLuaProxy),
@@ -604,7 +604,7 @@ std::string what_becomes(const Flag& flag) {
       text.append(flag.option);
       if (flag.setting != "{}") text.append(": ").append(flag.setting == "{}s" ? "Ns" : flag.setting);
       text += '`';
-      std::replace(text.begin(), text.end(), '|', '/');  // which parts the columns of a table
+      std::replace(text.begin(), text.end(), '|', '/');  // '|' separates a table's columns
       return text;
     }
     case Fate::kApplied:
@@ -617,7 +617,7 @@ std::string what_becomes(const Flag& flag) {
   return {};
 }
 
-// `text` in lines of at most `width`, each but the first after `indent` spaces.
+// Wraps `text` to lines of at most `width`; all lines except the first are indented by `indent` spaces.
 std::string wrapped(std::string_view text, size_t indent, size_t width) {
   std::string result;
   while (text.size() > width) {

@@ -16,7 +16,7 @@ std::optional<Refusal> leave_root(const std::string& user) {
   if (user.empty()) return Refusal{"must add '-u root' to start as root", kUsage};
   const passwd* const known = ::getpwnam(user.c_str());
   if (known == nullptr) return Refusal{"can't find the user " + user + " to switch to", kNoUser};
-  // EPERM: in a container that has given the right away, and there are no groups to lose.
+  // EPERM: in a container without CAP_SETGID there are no groups to drop.
   if (::setgroups(0, nullptr) < 0 && errno != EPERM) {
     return Refusal{std::string("failed to drop supplementary groups: ") + std::strerror(errno), kSystem};
   }

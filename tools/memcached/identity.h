@@ -1,4 +1,4 @@
-// Who this process is and what it may: the user, core files.
+// Changes the process's user, and its limit of core files.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace egret::memcached {
 
-// As memcached's -u: root must name a user and becomes that user, with no other groups; for everybody else nothing
-// changes.
+// As memcached's -u: root must name a user, and the process becomes that user, without supplementary groups. For other
+// users nothing changes.
 std::optional<Refusal> leave_root(const std::string& user);
 
-// As memcached's -r: the limit of core files as high as it may be; refused if that is 0.
+// As memcached's -r: raises the limit of core files as far as possible; refused if that is 0.
 std::optional<Refusal> allow_core_dumps();
 
 }  // namespace egret::memcached

@@ -26,8 +26,8 @@ using base::Status;
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kProxyStopSeconds = 5;     // it takes less than one
-constexpr uint64_t kBackendStopSeconds = 60;  // it may have to keep items in files
+constexpr uint64_t kProxyStopSeconds = 5;     // usually less than one
+constexpr uint64_t kBackendStopSeconds = 60;  // it may have to save items to files
 constexpr size_t kMaxNotice = 4096;
 
 uint64_t now_ns() {
@@ -43,7 +43,7 @@ sigset_t awaited_signals() {
   return set;
 }
 
-// No other instance has it, and nobody can guess it to be there first.
+// An address that no other instance has and that nobody can guess and bind before us.
 std::string unique_address() {
   char text[64];
   std::snprintf(text, sizeof text, "@egret-memcached-%d-%016lx", ::getpid(), base::random_u64());
@@ -193,9 +193,9 @@ void Launcher::reap() {
 }
 
 void Launcher::on_proxy_end(int wait_status) {
-  on_notices();  // why, perhaps
+  on_notices();  // the reason, if it sent one
   if (state_ == State::kServing && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) {
-    // A client's `shutdown`: wished.
+    // A client's `shutdown`: a requested stop.
   } else if (state_ == State::kServing || state_ == State::kProxyStarts) {
     blame("egret-proxy", wait_status);
   }
@@ -214,7 +214,7 @@ void Launcher::on_backend_end(int wait_status) {
 
 void Launcher::blame(const char* name, int wait_status) {
   exit_status_ = cannot_listen_ ? kSystem : kFailure;
-  // Its own words are on stderr already, unless it has none.
+  // Unless it is silent, the daemon has printed its message itself.
   if (options_.silent && !complaint_.empty()) std::fprintf(stderr, "%s\n", complaint_.c_str());
   if (cannot_listen_) {
     std::fprintf(stderr, "failed to listen on %s\n", options_.where.c_str());

@@ -2,8 +2,8 @@
 //
 //   egret-backend ─ READY ─▶ egret-proxy ─ READY ─▶ on_ready: port file, pid file, the waiting parent of -d
 //
-// One thread: a poll over a signalfd and the socket on which the daemons say how they are (base/notify.h). The backend
-// comes first, so the proxy has its sessions when it begins to accept: whoever connects is served.
+// One thread: it polls a signalfd and the socket to which the daemons send their notices (base/notify.h). The backend
+// is started first, so the proxy has its sessions when it begins to accept clients.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@
 namespace egret::memcached {
 
 struct LaunchOptions {
-  std::vector<std::string> backend_arguments;  // without where it listens
-  std::vector<std::string> proxy_arguments;    // without where its backend is
-  bool silent = false;                         // the daemons write to nowhere
-  std::string where;                           // "TCP port 11211", for the message that it cannot be listened on
+  std::vector<std::string> backend_arguments;  // without `listen`
+  std::vector<std::string> proxy_arguments;    // without `backends`
+  bool silent = false;                         // the daemons' output goes to /dev/null
+  std::string where;                           // "TCP port 11211", for the message that listening failed
 };
 
 class Launcher {
  public:
-  // on_ready: with every address listened on, as base/notify.h has them.
+  // on_ready: gets all addresses that are listened on, in the form of base/notify.h.
   Launcher(LaunchOptions options, Program backend, Program proxy,
            std::function<void(const std::vector<std::string>&)> on_ready);
 
-  // Returns the exit status: 0 after a stop that was wished (a signal, a client's `shutdown`), kSystem when it could
-  // not listen, else 1. Everything but that is said on stderr.
+  // Returns the exit status: 0 after a requested stop (a signal, a client's `shutdown`), kSystem if listening failed,
+  // else 1. Errors are printed to stderr, except that listening failed.
   int run();
 
  private:
-  // Each step follows from a READY, a wish to stop or the end of a daemon. From every one of them a stop leads on.
+  // A READY, a request to stop, or the end of a daemon leads to the next state. A stop is possible in every state.
   enum class State : uint8_t {
     kBackendStarts,
     kProxyStarts,
     kServing,
-    kProxyStops,    // told to; it answers what is in flight, for which it needs the backend
-    kBackendStops,  // told to, when the proxy has gone
+    kProxyStops,    // the proxy got SIGTERM; it answers what is in flight, for which it needs the backend
+    kBackendStops,  // the proxy has ended, and the backend got SIGTERM
     kEnded,
   };
 
@@ -63,17 +63,17 @@ class Launcher {
   Child backend_;
   Child proxy_;
   const std::function<void(const std::vector<std::string>&)> on_ready_;
-  const std::string address_;  // of the backend: an abstract socket of this instance
+  const std::string address_;  // the backend's: an abstract socket of this instance
   State state_ = State::kBackendStarts;
   int exit_status_ = 0;
-  uint64_t deadline_ns_ = 0;  // when who is stopping is killed; 0: none
-  std::string complaint_;     // of a daemon that cannot start
+  uint64_t deadline_ns_ = 0;  // when a stopping daemon is killed; 0: none is stopping
+  std::string complaint_;     // the message of a daemon that cannot start
   bool cannot_listen_ = false;
   base::UniqueFd signals_;
   base::UniqueFd notices_;
 };
 
-// Blocks the signals that run() waits for. To be called before it and before any thread starts.
+// Blocks the signals that run() waits for. Call it before run() and before any thread is started.
 void block_signals();
 
 }  // namespace egret::memcached

@@ -1,4 +1,4 @@
-// egret-memcached: what runs Egret where memcached was run.
+// egret-memcached: runs Egret under memcached's command line.
 //
 //   argv ─ command_line ─▶ Request ─ plan ─▶ options of both daemons ─ launcher ─▶ egret-backend + egret-proxy
 //
@@ -25,8 +25,8 @@
 namespace egret::memcached {
 namespace {
 
-// The memcached whose behaviour this is: what `version` answers, too (proxy/stats_report.h; a test holds both
-// together).
+// The version of memcached whose behaviour this is; `version` answers the same (proxy/report/stats_report.h; a test
+// compares them).
 constexpr const char* kMemcachedVersion = "1.6.45";
 
 int refuse(const Refusal& refusal) {
@@ -99,7 +99,7 @@ int run(int argc, char** argv) {
   auto made = make_plan(request, variable("MEMCACHED_SASL_PWDB"));
   if (const auto* refusal = std::get_if<Refusal>(&made)) return refuse(*refusal);
   const Plan& plan = std::get<Plan>(made);
-  // Found and opened before the user changes.
+  // Find and open the programs before the user changes.
   auto backend = Program::find("egret-backend");
   auto proxy = Program::find("egret-proxy");
   if (!backend || !proxy) return refuse({!backend ? backend.message() : proxy.message()});

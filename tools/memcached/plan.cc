@@ -12,9 +12,9 @@ namespace {
 using MaybeRefusal = std::optional<Refusal>;
 
 constexpr uint64_t kMiB = 1u << 20;
-constexpr uint64_t kLargestItem = 128 * kMiB;  // egret-backend's
+constexpr uint64_t kLargestItem = 128 * kMiB;  // egret-backend's limit
 constexpr uint64_t kLargestOfMemcached = 1024 * kMiB;
-constexpr std::string_view kDefaultConnections = "1024";  // memcached's
+constexpr std::string_view kDefaultConnections = "1024";  // memcached's default
 
 // --- memory
 
@@ -30,7 +30,8 @@ MaybeRefusal check_sizes(const Request& request) {
   return {};
 }
 
-// Two items fit: that is all that egret-backend's least memory asks for, too (a test asks the store).
+// The memory must hold two items of the largest size, which is egret-backend's minimum (a test checks it with the
+// store).
 void plan_memory(const Request& request, Plan& plan) {
   plan.backend["memory"] = std::to_string(request.memory);
   plan.backend["item_size_max"] = std::to_string(request.item_size_max);
@@ -64,7 +65,7 @@ MaybeRefusal plan_protocol(const Request& request, const std::string& sasl_file,
 
 // --- addresses
 
-// Takes "name[...]:" or "name:" off the front of `text`.
+// Removes "name[...]:" or "name:" from the front of `text`.
 bool take_prefix(std::string_view& text, std::string_view name, std::string_view* inside = nullptr) {
   if (!text.starts_with(name)) return false;
   std::string_view rest = text.substr(name.size());
@@ -85,7 +86,7 @@ MaybeRefusal parse_port(std::string_view text, int64_t& port) {
   return Refusal{"Invalid port number: " + base::quoted(text), kSystem};
 }
 
-// "10.0.0.1", "10.0.0.1:11212", "localhost", "*", "::1", "[::1]:11212" → what egret-proxy calls it.
+// Turns "10.0.0.1", "10.0.0.1:11212", "localhost", "*", "::1" or "[::1]:11212" into an address of egret-proxy.
 MaybeRefusal parse_address(std::string_view text, int64_t port, std::string& address) {
   std::string_view host = text;
   if (text.starts_with('[')) {
@@ -175,8 +176,8 @@ void plan_log(const Request& request, Plan& plan) {
 std::variant<Plan, Refusal> make_plan(const Request& request, const std::string& sasl_file) {
   Plan plan{.backend = request.backend, .proxy = request.proxy, .notes = {}, .has_tcp = false, .where = {}};
   plan.proxy.try_emplace("max_connections", kDefaultConnections);
-  plan.backend.try_emplace("populate", "false");  // memcached is there at once, too
-  plan.proxy.try_emplace("admin", "");            // nobody who runs memcached expects more ports than he named
+  plan.backend.try_emplace("populate", "false");  // start at once, as memcached
+  plan.proxy.try_emplace("admin", "");            // open no port that was not asked for, as memcached
   plan.backend.try_emplace("admin", "");
   plan.backend["sessions_per_peer"] = "0";  // one proxy, with as many workers as -t says
   if (MaybeRefusal wrong = check_sizes(request); wrong) return *wrong;

@@ -1,4 +1,4 @@
-// What is done about a Request: the command lines of the two daemons, and what the log says of it.
+// Turns a Request into the options of the two daemons, and into notes for the log.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ namespace egret::memcached {
 struct Plan {
   DaemonOptions backend;           // without `listen`
   DaemonOptions proxy;             // without `backends`
-  std::vector<std::string> notes;  // what was accepted otherwise than it was given
+  std::vector<std::string> notes;  // about flags that were ignored or changed
   bool has_tcp = false;
-  std::string where;  // "TCP port 11211", as memcached names where it cannot listen
+  std::string where;  // "TCP port 11211", for memcached's message that it cannot listen there
 };
 
-// Checks flags against each other in memcached's order, with its words and statuses where it has some.
-// `sasl_file`: what MEMCACHED_SASL_PWDB names, or empty.
+// Checks flags against each other in memcached's order, with memcached's messages and statuses where it has them.
+// `sasl_file`: the value of MEMCACHED_SASL_PWDB, or empty.
 std::variant<Plan, Refusal> make_plan(const Request& request, const std::string& sasl_file);
 
-// --set NAME=VALUE ... for each.
+// The arguments --set NAME=VALUE for all options.
 std::vector<std::string> set_arguments(const DaemonOptions& options);
 
 }  // namespace egret::memcached

@@ -1,4 +1,4 @@
-// What a command line of memcached asks for, before it is decided what the daemons are told.
+// A parsed command line of memcached, before it becomes options of the daemons.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace egret::memcached {
 
-// sysexits.h's, where memcached ends with them.
+// memcached's exit statuses, from sysexits.h.
 inline constexpr int kFailure = 1;
 inline constexpr int kUsage = 64;   // EX_USAGE
 inline constexpr int kNoUser = 67;  // EX_NOUSER
 inline constexpr int kSystem = 71;  // EX_OSERR
 
-// Why it does not start, and with which status it ends.
+// Why it does not start, and the exit status.
 struct Refusal {
   std::string message;
   int status = kFailure;
@@ -30,15 +30,15 @@ struct Request {
   DaemonOptions proxy;
   DaemonOptions backend;
   std::vector<std::string> ignored;  // flags without a meaning here
-  DaemonOptions told;                // what they said, as rows of `stats settings`
+  DaemonOptions told;                // their values, as rows of `stats settings`
 
-  // Where clients connect: plan.cc puts these together.
-  int64_t port = 11211;  // 0: none, -1: any that is free
+  // Where clients connect; plan.cc combines these.
+  int64_t port = 11211;  // 0: none, -1: any free one
   std::vector<std::string> interfaces;
   std::string unix_socket;
   bool tls = false;
 
-  // Who may, and in which dialect.
+  // Authentication and dialect.
   bool sasl = false;
   std::string auth_file;
   std::optional<std::string> protocol;
@@ -46,7 +46,7 @@ struct Request {
   uint64_t memory = 64u << 20;        // bytes
   uint64_t item_size_max = 1u << 20;  // bytes
 
-  // What the launcher itself does.
+  // For the launcher itself.
   int verbosity = 0;
   bool daemon = false;
   bool core_dumps = false;

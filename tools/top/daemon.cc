@@ -12,7 +12,7 @@ void Daemon::take(std::string_view text, double now_s) {
     miss("answers, but not as Egret does", now_s);
     return;
   }
-  // It may have died and come back between two answers, with a silence in between.
+  // It may have been restarted between two answers, with failed ones in between.
   const bool another = has_answered() && started_ != figures.started;
   if (figures.has_restarted || another) {
     figures.has_restarted = true;
@@ -34,7 +34,7 @@ void Daemon::miss(std::string why, double now_s) {
   is_late_ = false;
   why_ = std::move(why);
   figures_.reset();
-  last_.reset();  // a rate over the time of a silence would be the past's
+  last_.reset();  // do not compute a rate across failed answers
   remember(std::nullopt);
 }
 

@@ -1,5 +1,5 @@
-// A daemon that is watched: its address, and what its last answers amount to. Nothing of an answer outlives the next
-// one that fails to come: who shows it cannot show old figures. One thread.
+// A watched daemon: its address, and the figures of its last answers. When an answer fails to come, the old figures are
+// removed, so that they cannot be shown. One thread.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace egret::top {
 
-inline constexpr size_t kHistory = 300;  // intervals remembered for the small plot
+inline constexpr size_t kHistory = 300;  // intervals in the small plot
 
 class Daemon {
  public:
   explicit Daemon(std::string address) : address_(std::move(address)) {}
 
-  // An answer, and none. `now_s`: seconds of a clock that does not go back.
+  // take(): an answer came. miss(): it failed. `now_s`: seconds of a monotonic clock.
   void take(std::string_view text, double now_s);
   void miss(std::string why, double now_s);
-  // It is time for the next answer, and the last has not come yet.
+  // The next interval begins, and the last answer has not come yet.
   void note_late();
 
   const std::string& address() const { return address_; }
@@ -33,9 +33,9 @@ class Daemon {
   // Since when there is no answer: the last one's time, or that of the first failure.
   double down_since_s() const { return has_answered() ? answered_s_ : first_miss_s_; }
   const Figures& figures() const { return *figures_; }  // is_up() only
-  // When it was started anew under our eyes, in seconds of now_s; nothing if it was not.
+  // When we noticed that it was restarted, in seconds of now_s; nothing if it was not.
   std::optional<double> restarted_s() const { return restarted_s_; }
-  // Requests or ops by the second, an interval each, the newest last; nothing for one without an answer.
+  // Requests or ops per second of each interval, the newest last; nothing for an interval without an answer.
   const std::deque<std::optional<double>>& history() const { return history_; }
 
  private:
@@ -45,7 +45,7 @@ class Daemon {
   std::shared_ptr<const Scrape> last_;
   double last_s_ = 0;
   std::optional<Figures> figures_;  // none while there is no answer
-  std::optional<double> started_;   // of the process that answered last
+  std::optional<double> started_;   // start time of the process that answered last
   std::optional<double> restarted_s_;
   bool asked_ = false;
   double answered_s_ = -1;

@@ -15,7 +15,7 @@ bool is_name_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':';
 }
 
-// What is left of a line.
+// The rest of a line.
 class Cursor {
  public:
   explicit Cursor(std::string_view line) : line_(line) {}
@@ -37,7 +37,7 @@ class Cursor {
     while (!at_end() && (is_name_start(line_[at_]) || (at_ > begin && is_digit(line_[at_])))) ++at_;
     return line_.substr(begin, at_ - begin);
   }
-  // What stands in quotes, its escapes undone; false: it does not end.
+  // Reads a quoted text and unescapes it; false: the closing quote is missing.
   bool quoted(std::string& text) {
     if (!skip('"')) return false;
     while (!at_end()) {
@@ -60,7 +60,7 @@ class Cursor {
   size_t at_ = 0;
 };
 
-// The labels after '{', up to and with '}'.
+// Parses the labels after '{', including the '}'.
 bool parse_labels(Cursor& cursor, Sample& sample) {
   for (;;) {
     cursor.skip_spaces();
@@ -78,7 +78,7 @@ bool parse_labels(Cursor& cursor, Sample& sample) {
 }
 
 std::optional<double> finite_number(std::string_view text) {
-  text = text.substr(0, text.find_first_of(" \t\r"));  // after it a timestamp, which is the daemon's own affair
+  text = text.substr(0, text.find_first_of(" \t\r"));  // ignore a timestamp after the value
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -134,7 +134,7 @@ bool NaturalOrder::operator()(std::string_view left, std::string_view right) con
     }
   }
   if (left.size() - l != right.size() - r) return left.size() - l < right.size() - r;
-  return left < right;  // "01" and "1" are two names
+  return left < right;  // "01" and "1" are different names
 }
 
 void SampleSet::add(const Sample& sample) {

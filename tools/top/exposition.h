@@ -1,5 +1,5 @@
-// Prometheus' text, version 0.0.4, taken in from a peer who may be anybody: whatever it is, it becomes samples or is
-// left out, and costs no more than the limits below. A value type; any thread.
+// Parses Prometheus' text format 0.0.4 from an untrusted peer: lines that are not samples are ignored, and the limits
+// below bound memory and time. A value type; any thread.
 //
 //   text ─ parse_exposition ─▶ Scrape ─▶ SampleSet, by metric and series ─▶ Step (step.h)
 #pragma once
@@ -18,28 +18,28 @@ namespace egret::top {
 
 inline constexpr size_t kMaxScrapeBytes = 32u << 20;
 inline constexpr size_t kMaxSamples = 400'000;
-inline constexpr size_t kMaxLabels = 16;  // of one sample; a line with more is left out
+inline constexpr size_t kMaxLabels = 16;  // of one sample; a line with more is ignored
 
 struct Sample {
   std::string name;
-  std::string written;                                      // name and labels as they came: the series' identity
-  std::vector<std::pair<std::string, std::string>> labels;  // names and values, escapes undone
+  std::string written;                                      // name and labels as received: identifies the series
+  std::vector<std::pair<std::string, std::string>> labels;  // names and unescaped values
   double value = 0;                                         // finite
 
-  const std::string* label(std::string_view label_name) const;  // null: it has none of that name
+  const std::string* label(std::string_view label_name) const;  // null: it has no such label
 };
 
-// One sample out of a line; none if the line is none (a comment, too).
+// The sample in a line; none if the line is not a sample (or a comment).
 std::optional<Sample> parse_sample(std::string_view line);
 
-// Which samples are meant: those with this value of this label, or all (an empty label).
+// Selects samples by the value of a label; an empty label selects all.
 struct Match {
   std::string_view label{};
   std::string_view value{};
   bool takes(const Sample& sample) const;
 };
 
-// Numbers within names count as numbers: "cache-2" before "cache-10".
+// Compares numbers within names as numbers: "cache-2" before "cache-10".
 struct NaturalOrder {
   bool operator()(std::string_view left, std::string_view right) const;
 };
@@ -56,9 +56,9 @@ class SampleSet {
 
   std::optional<double> sum(std::string_view metric, Match match = {}) const;      // none: no such series
   std::optional<double> largest(std::string_view metric, Match match = {}) const;  // none: no such series
-  double count(std::string_view metric, Match match = {}) const;                   // of series
+  double count(std::string_view metric, Match match = {}) const;                   // number of series
 
-  // The samples that carry `label`, by its values.
+  // The samples with `label`, grouped by its value.
   std::map<std::string_view, SampleSet, NaturalOrder> by_label(std::string_view label) const;
 
  private:
@@ -71,11 +71,12 @@ class Scrape {
 
  private:
   friend std::shared_ptr<const Scrape> parse_exposition(std::string_view text);
-  std::deque<Sample> owned_;  // whose elements stay where they are
+  std::deque<Sample> owned_;  // a deque does not move its elements
   SampleSet set_;
 };
 
-// Lines that are no samples are left out, as is all beyond the limits. Of two lines for one series the last holds.
+// Ignores lines that are not samples, and everything beyond the limits. Of two lines for one series the last one
+// counts.
 std::shared_ptr<const Scrape> parse_exposition(std::string_view text);
 
 }  // namespace egret::top

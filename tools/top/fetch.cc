@@ -23,7 +23,7 @@ bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](unsigned char c) { return c > ' ' && c < 127; });
 }
 
-// What curl says, and what answered otherwise than with the metrics.
+// The error message: curl's error, or an HTTP status other than 200.
 std::string complaint(CURLcode code, long status) {
   if (code == CURLE_OPERATION_TIMEDOUT) return "no answer within 3s";
   if (code == CURLE_WRITE_ERROR) return "answers with more than 32MiB";
@@ -149,7 +149,7 @@ std::vector<Answer> Fetcher::wait(int timeout_ms, std::span<const int> descripto
     const CURLcode code = message->data.result;
     long status = 0;
     curl_easy_getinfo(request.easy, CURLINFO_RESPONSE_CODE, &status);
-    curl_multi_remove_handle(curl_->multi, request.easy);  // the message is gone with it
+    curl_multi_remove_handle(curl_->multi, request.easy);  // invalidates the message
     request.is_out = false;
     const bool is_ok = code == CURLE_OK && status == 200;
     answers.push_back({static_cast<size_t>(found - requests_.begin()), is_ok,

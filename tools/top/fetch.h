@@ -1,5 +1,5 @@
-// Asks admin addresses for /metrics, several at once, by libcurl: no redirects, no proxies of the environment, bounded
-// in time and size. One thread.
+// Requests /metrics from several admin addresses at once, by libcurl: no redirects, no proxies of the environment, time
+// and size limits. One thread.
 //
 //   "HOST:PORT" | "http://..." | "unix:PATH" ─ parse_target ─▶ Target ─▶ Fetcher::ask ... Fetcher::wait ─▶ Answers
 #pragma once
@@ -17,16 +17,16 @@ inline constexpr long kAnswerWithinMs = 3000;
 
 struct Target {
   std::string shown;        // as it was given
-  std::string url;          // with the path, /metrics unless it was given
+  std::string url;          // with a path; /metrics by default
   std::string unix_path{};  // empty: TCP
 };
 
 base::Expected<Target> parse_target(const std::string& text);
 
 struct Answer {
-  size_t target = 0;  // its place among the Fetcher's
+  size_t target = 0;  // its index in the Fetcher
   bool is_ok = false;
-  std::string text;  // of the answer, or why there is none
+  std::string text;  // the answer, or why there is none
 };
 
 class Fetcher {
@@ -36,11 +36,11 @@ class Fetcher {
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
 
-  // Asks; does nothing while that target's answer is outstanding.
+  // Sends a request; does nothing while that target's answer is outstanding.
   void ask(size_t target);
   bool is_asking(size_t target) const;
-  bool is_asking() const;  // any
-  // What has come in, after at most `timeout_ms`, sooner when an answer is there or one of `descriptors` can be read.
+  bool is_asking() const;  // whether any request is outstanding
+  // Waits for at most `timeout_ms`, until an answer comes or one of `descriptors` is readable. Returns the answers.
   std::vector<Answer> wait(int timeout_ms, std::span<const int> descriptors);
 
  private:

@@ -45,7 +45,7 @@ std::optional<Value> value_of(const FigureRow& row, const Step& step) {
       if (!found || !std::isfinite(found->seconds)) return std::nullopt;
       return Value{found->seconds, found->beyond};
   }
-  if (!number || !std::isfinite(*number)) return std::nullopt;  // sums of huge numbers may leave what a double holds
+  if (!number || !std::isfinite(*number)) return std::nullopt;  // sums of huge numbers may overflow
   return Value{*number, false};
 }
 

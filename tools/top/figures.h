@@ -1,6 +1,6 @@
-// What egret-top knows of a daemon: figures, each a row of a table that says what it is called, how it comes out of the
-// metrics and in which unit it is shown. The table is protocol/page/figures.json, from which the status page computes the
-// same figures; a test compares what the two make of it.
+// The figures of a daemon. Each is a row of a table, with its name, how to compute it from the metrics, and its unit.
+// The table is protocol/page/figures.json; the status page computes the same figures from it, and a test compares the
+// two.
 //
 //   Step ─ figures_of ─▶ Figures: of the daemon, of each backend and lane, of each partition
 #pragma once
@@ -16,14 +16,14 @@
 namespace egret::top {
 
 enum class How : uint8_t {
-  kSum,       // of what is so now
-  kLargest,   // the same, the largest
-  kCount,     // how many series there are
-  kRate,      // growth by the second
-  kRatio,     // growth of `metric` for each of `other`
-  kShare,     // growth of `metric` among that of both
-  kShareNow,  // what `metric` is among the sum of both: since the start
-  kQuantile,  // of the growth of a histogram
+  kSum,       // sum of the present values of all series
+  kLargest,   // largest present value
+  kCount,     // number of series
+  kRate,      // growth per second
+  kRatio,     // growth of `metric` / growth of `other`
+  kShare,     // growth of `metric` / growth of both together
+  kShareNow,  // `metric` / sum of both, since the process started
+  kQuantile,  // quantile of a histogram's growth
 };
 
 enum class Unit : uint8_t { kCount, kWhole, kBytes, kShare, kSeconds };
@@ -41,39 +41,39 @@ struct FigureRow {
 
 struct Value {
   double number = 0;
-  bool beyond = false;  // a quantile that is more than that
+  bool beyond = false;  // the quantile is more than this number
 };
-using Values = std::vector<std::optional<Value>>;  // a table's rows, in its order; nothing: not known
+using Values = std::vector<std::optional<Value>>;  // in the order of a table's rows; nothing: not known
 
 enum class Kind : uint8_t { kUnknown, kProxy, kBackend };
 
-// What a table of rows is about, such as the backends of a proxy.
+// The figures of one part of a daemon, such as a backend of a proxy.
 struct PartFigures {
   std::string name;    // the backend, or the partition
-  std::string lane{};  // of a lane
+  std::string lane{};  // lanes only
   Values values;
-  std::string address{};  // of a backend; empty: not told
+  std::string address{};  // backends only; empty: not known
 };
 
 struct Figures {
   Kind kind = Kind::kUnknown;
   bool has_restarted = false;
   bool has_rates = false;
-  std::string version{};             // empty: not told
+  std::string version{};             // empty: not known
   std::optional<double> started{};   // seconds since 1970
-  Values values{};                   // of table_of(kind)
-  std::vector<PartFigures> parts{};  // backends or partitions: of part_table_of(kind)
-  std::vector<PartFigures> lanes{};  // a proxy's: of lane_table()
+  Values values{};                   // rows of table_of(kind)
+  std::vector<PartFigures> parts{};  // backends or partitions: rows of part_table_of(kind)
+  std::vector<PartFigures> lanes{};  // a proxy's lanes: rows of lane_table()
 };
 
 std::span<const FigureRow> table_of(Kind kind);
 std::span<const FigureRow> part_table_of(Kind kind);
 std::span<const FigureRow> lane_table();
 
-// `metrics` may be of anybody: the kind is then unknown, and nothing else is told.
+// If the metrics are not those of an Egret daemon, the kind is unknown, and there are no figures.
 Figures figures_of(const Step& step);
 
-// A table's figure by its name; nothing if it is not known or there is no such row.
+// The figure of a table by its name; nothing if its value is not known or there is no such row.
 std::optional<Value> figure(std::span<const FigureRow> table, const Values& values, std::string_view name);
 
 }  // namespace egret::top

@@ -9,8 +9,8 @@
 namespace egret::top {
 
 // {"time": seconds since 1970, "daemons": [{"address", "up", "error" or figures, "backends" | "partitions", "lanes"}]}.
-// A figure is a number, {"seconds", "beyond"} for a quantile, or null when it is not known. What daemons call themselves
-// may be any bytes: those that are no UTF-8 become U+FFFD.
+// A figure is a number, {"seconds", "beyond"} for a quantile, or null if it is not known. Bytes of names that are not
+// UTF-8 become U+FFFD.
 std::string to_json(std::span<const Daemon* const> daemons, double unix_time_s);
 
 }  // namespace egret::top

@@ -1,4 +1,4 @@
-// egret-top: what the daemons do, in a terminal.
+// egret-top: shows the daemons' figures in a terminal.
 //
 //   every interval: Fetcher::ask ─▶ /metrics ─▶ Daemon::take or miss ─▶ Terminal, lines, or JSON
 //
@@ -38,7 +38,7 @@ double unix_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Signals become readable: those that end us, after which the terminal is to be as it was, and that of a new size.
+// A descriptor for signals: those that end the program, so that the terminal is restored, and SIGWINCH.
 class Signals {
  public:
   Signals() {
@@ -50,8 +50,8 @@ class Signals {
     descriptor_ = egret::base::UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   }
   int descriptor() const { return descriptor_.get(); }
-  int ending() const { return ending_; }  // 0: none came
-  // True: the terminal has another size.
+  int ending() const { return ending_; }  // the signal that ends the program; 0: none
+  // True: the terminal's size has changed.
   bool take() {
     bool resized = false;
     signalfd_siginfo info{};
@@ -70,16 +70,16 @@ class Signals {
   int ending_ = 0;
 };
 
-// The daemons, and when they are asked next.
+// The daemons, and the time of the next requests.
 class Watch {
  public:
   explicit Watch(const Options& options) : options_(options), fetcher_(options.targets), next_s_(monotonic_s()) {
     for (const Target& target : options.targets) daemons_.emplace_back(target.shown);
   }
 
-  // Asks if it is time to, and takes in what comes until something happens. True: a round is complete.
+  // Sends requests if it is time, and takes answers until something happens. True: a round is complete.
   bool step(bool asks, std::span<const int> descriptors) {
-    // Who looks twice only waits for every answer; else one that is late holds nobody up.
+    // With --once wait for every answer; else a late answer delays no other.
     asks = asks && !(options_.once && fetcher_.is_asking());
     if (asks && monotonic_s() >= next_s_) start_round();
     const double left_s = asks ? std::clamp(next_s_ - monotonic_s(), 0.0, 1.0) : 1;
@@ -95,7 +95,7 @@ class Watch {
     return true;
   }
 
-  // Nobody wants to read that an address is down which nobody named, when the other is up.
+  // Leaves out a default address that never answered, if the other one is up.
   std::vector<const Daemon*> shown() const {
     const bool any = std::ranges::any_of(daemons_, [](const Daemon& daemon) { return daemon.has_answered(); });
     std::vector<const Daemon*> shown;
@@ -114,7 +114,7 @@ class Watch {
       if (fetcher_.is_asking(daemon)) daemons_[daemon].note_late();
       fetcher_.ask(daemon);
     }
-    // On schedule; after a pause or a stop the missed ones are not made up for.
+    // Keep to the schedule; skip requests missed during a pause or a stop.
     next_s_ = std::max(next_s_ + options_.interval_s, monotonic_s());
     is_round_open_ = true;
   }
@@ -181,7 +181,7 @@ int run_in_lines(const Options& options, Signals& signals) {
     const bool complete = watch.step(true, descriptors);
     signals.take();
     if (!complete) continue;
-    // Rates come with the second look; where nobody answers there is no use in waiting for it.
+    // Rates need a second answer; if no daemon answers, do not wait for it.
     if (++rounds == 1 && watch.is_any_up()) continue;
     print_round(options, watch);
     if (options.once || std::ferror(stdout) != 0) return watch.is_any_up() && std::ferror(stdout) == 0 ? 0 : 1;
@@ -203,7 +203,7 @@ int main(int argc, char** argv) {
     exit_status = run_in_lines(options, signals);
   }
   if (signals.ending() == 0) return exit_status;
-  // Whoever waits for us sees which signal it was, as if it had not been taken.
+  // End by the same signal, so that the parent process sees it.
   std::signal(signals.ending(), SIG_DFL);
   sigset_t set;
   sigemptyset(&set);

@@ -9,14 +9,14 @@ namespace egret::top {
 
 struct Options {
   std::vector<Target> targets;
-  bool are_defaults = false;  // nobody named them: those that never answer are left out while another does
+  bool are_defaults = false;  // default addresses: one that never answers is left out while another one answers
   double interval_s = 1;
   bool once = false;
   bool plain = false;
   bool json = false;
 };
 
-// True: go on. False: exit with `exit_status`; everything is said already.
+// True: go on. False: exit with `exit_status`; messages are printed already.
 bool parse_options(int argc, char** argv, Options& options, int& exit_status);
 
 }  // namespace egret::top

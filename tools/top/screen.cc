@@ -19,7 +19,8 @@ constexpr size_t kPlotColumns = 40;
 constexpr size_t kMaxNameColumns = 28;
 constexpr size_t kMaxAddressColumns = 60;
 
-// A line of figures of the daemon: what it is about, and the rows of its table. An "of" goes with the figure before it.
+// A line with figures of the daemon: its title, and rows of its table. A row titled "of" belongs to the figure before
+// it.
 struct FigureLine {
   std::string_view about;
   std::vector<std::string_view> names;
@@ -135,7 +136,7 @@ std::string title_of(const FigureRow& row) {
   return row.how == How::kRate ? title + "/S" : title;
 }
 
-// Of a proxy's rows, "lanes" is told by the mode.
+// The rows to show. A proxy's row "lanes" is left out, since the mode of the table shows it.
 std::vector<size_t> shown_rows(std::span<const FigureRow> table, Kind kind) {
   std::vector<size_t> rows;
   for (size_t row = 0; row < table.size(); ++row) {
@@ -144,7 +145,7 @@ std::vector<size_t> shown_rows(std::span<const FigureRow> table, Kind kind) {
   return rows;
 }
 
-// The parts in the order of the chosen column; what is not known comes last either way.
+// The parts sorted by the chosen column; unknown values come last in both directions.
 std::vector<const PartFigures*> sorted(const std::vector<PartFigures>& parts, const std::vector<size_t>& rows,
                                        const Choices& choices) {
   std::vector<const PartFigures*> order;

@@ -1,6 +1,5 @@
-// What the terminal shows, as lines of styled text, and what keys change about it. Draws nothing itself, so that it is
-// tested without a terminal, and so that `--once --plain` is the same picture. What daemons wrote is made printable
-// here. One thread.
+// The screen as lines of styled text, and the effect of keys on it. It draws nothing itself, so it is tested without a
+// terminal, and `--once --plain` prints the same lines. Makes texts from daemons printable. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace egret::top {
 enum class Style : uint8_t { kPlain, kSoft, kBold, kGood, kWarning, kBad, kHeading };
 
 struct Span {
-  std::string text;  // one line, printable; ASCII but for the blocks of the small plot
+  std::string text;  // one printable line; ASCII except for the block characters of the small plot
   Style style = Style::kPlain;
 };
 using Line = std::vector<Span>;
@@ -38,31 +37,31 @@ enum class Key : uint8_t {
   kOther
 };
 
-// What the keys have chosen.
+// The settings that keys change.
 struct Choices {
   bool quits = false;
   bool is_paused = false;
   bool shows_help = false;
-  bool shows_lanes = false;  // of a proxy: a row for each lane rather than each backend
-  size_t sort_column = 0;    // of the tables; 0: the name
+  bool shows_lanes = false;  // a proxy's table has a row per lane instead of per backend
+  size_t sort_column = 0;    // column that tables are sorted by; 0: the name
   bool is_descending = false;
-  size_t scroll = 0;  // lines of the body above the window
+  size_t scroll = 0;  // number of body lines above the window
 };
 
-// `body_lines` and `height` bound the scrolling.
+// Applies a key. `body_lines` and `height` limit the scrolling.
 void press(Key key, Choices& choices, size_t body_lines, size_t height);
 
 struct Frame {
-  double now_s = 0;         // of the daemons' clock
+  double now_s = 0;         // of the clock that Daemon::take() gets
   double unix_time_s = 0;   // for "up 3h"
-  std::string clock{};      // what the head says: "20:43:10"
+  std::string clock{};      // in the head line: "20:43:10"
   std::string interval{};   // "1s"
   bool has_blocks = false;  // the terminal shows UTF-8
 };
 
 // The head line, cut to `width` columns.
 Line head_line(const Frame& frame, const Choices& choices, size_t width);
-// All else, each line cut to `width` columns. Not scrolled.
+// All other lines, each cut to `width` columns, not scrolled.
 std::vector<Line> body_lines(std::span<const Daemon* const> daemons, const Frame& frame, const Choices& choices,
                              size_t width);
 

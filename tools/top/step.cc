@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kStart = "process_start_time_seconds";
 
-// Any counter that went back tells, too, where there is no start time.
+// By the start time; if there is none, by any counter that decreased.
 bool is_another_process(const SampleSet& before, const SampleSet& now) {
   if (before.sum(kStart) != now.sum(kStart)) return true;
   for (const auto& [metric, series] : now.metrics()) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
 
-// What a handler of kFatal needs; it may call nothing of ncurses.
+// What a handler of kFatal needs. It must not call ncurses.
 struct Rescue {
   termios settings{};
   char sequences[128] = {};

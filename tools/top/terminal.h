@@ -1,5 +1,5 @@
-// The terminal while egret-top has it: ncurses draws, keys come in, and the terminal is as it was at every end: the
-// destructor's, and that by a signal that nobody can go on after. One object at a time, one thread.
+// The terminal: draws by ncurses and reads keys. The destructor restores the terminal, and so does a handler of fatal
+// signals. One object at a time, one thread.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace egret::top {
 
 class Terminal {
  public:
-  // Null: stdin or stdout is no terminal, or one of which nothing is known.
+  // Null: stdin or stdout is not a terminal, or its type is unknown.
   static std::unique_ptr<Terminal> open();
   ~Terminal();
   Terminal(const Terminal&) = delete;
@@ -20,13 +20,13 @@ class Terminal {
 
   size_t width() const;
   size_t height() const;
-  bool has_blocks() const;  // its characters are UTF-8
-  bool is_gone() const;     // hung up
-  // After SIGWINCH.
+  bool has_blocks() const;  // it shows UTF-8
+  bool is_gone() const;     // it was closed
+  // Call it after SIGWINCH.
   void resize();
-  // The head, then of the body what `scroll` leaves.
+  // Draws the head, then the body from line `scroll` on.
   void draw(const Line& head, const std::vector<Line>& body, size_t scroll);
-  // Nothing: no key waits.
+  // Nothing: no key was pressed.
   std::optional<Key> key();
 
  private:
