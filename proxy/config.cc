@@ -28,8 +28,8 @@ constexpr base::AppliedBy kReload = base::AppliedBy::kReload;
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr uint64_t kOtherDescriptors = 256;      // besides clients and sessions
-constexpr uint64_t kDescriptorsPerSession = 16;  // its channels, at most
-constexpr int64_t kFetchStep = 64;               // a cache line: what a device reads at once
+constexpr uint64_t kDescriptorsPerSession = 16;  // at most
+constexpr int64_t kFetchStep = 64;               // bytes: a cache line
 
 constexpr OptionRow kTable[] = {
     {.name = "listen",
@@ -387,7 +387,7 @@ Status parse_listen(const Options& options, std::vector<ListenAddress>& listen) 
   return Status::ok();
 }
 
-// Files are looked at only if somebody will need them.
+// Checks the files only if there is a tls: address.
 Status parse_tls(const Options& options, Config& config) {
   TlsOptions& tls = config.tls;
   tls.certificate = options.text("tls_certificate");
@@ -406,7 +406,7 @@ Status parse_tls(const Options& options, Config& config) {
   return loaded.is_ok() ? Status::ok() : options.error(loaded.option, loaded.fault);
 }
 
-// "shm:/run/x" is named "/run/x", "rdma:[::1]:7000" is named as libmemcached names that server: "::1:7000".
+// The name of "shm:/run/x" is "/run/x"; the name of "rdma:[::1]:7000" is, as in libmemcached, "::1:7000".
 std::string default_name(std::string_view address) {
   std::string name(address.substr(address.find(':') + 1));
   if (name.starts_with('[')) {
@@ -421,7 +421,7 @@ bool parse_weight(std::string_view text, uint32_t& weight) {
   return error == std::errc{} && end == text.data() + text.size() && weight >= 1 && weight <= kMaxWeight;
 }
 
-// One word that follows the address. Says what is wrong, or nothing.
+// Reads one word after the address. Returns what is wrong with it, or nothing.
 std::string parse_attribute(std::string_view word, Backend& backend) {
   if (word.starts_with("weight=")) {
     if (parse_weight(word.substr(7), backend.weight)) return {};
@@ -456,7 +456,7 @@ Status parse_backends(const Options& options, std::vector<Backend>& backends) {
   for (const std::string& text : options.list("backends")) {
     base::Expected<Backend> backend = parse_backend(text);
     if (!backend) return options.error("backends", backend.message());
-    // Compared as ketama sees them: two with the same points would leave the second without a key.
+    // Compare the names as ketama hashes them: of two backends with the same points the second would get no key.
     const std::string_view name = pool::ketama_name(backend.value().name);
     const auto twin =
         std::ranges::find(backends, name, [](const Backend& other) { return pool::ketama_name(other.name); });
@@ -481,7 +481,7 @@ Status parse_fetch(const Options& options, rpc::FetchOptions& fetch) {
     if (options.size(name) % kFetchStep != 0) return options.error(name, "expected a multiple of 64");
   }
   if (fetch.min_fetch <= fetch.max_fetch) return Status::ok();
-  // Blamed is what was given.
+  // Report the option that the operator set.
   return options.is_given("fetch_max")
              ? options.error("fetch_max", "less than fetch_min, which is " + options.written("fetch_min"))
              : options.error("fetch_min", "more than fetch_max, which is " + options.written("fetch_max"));

@@ -1,4 +1,4 @@
-// The proxy's options: the table rows, and what they amount to on this machine.
+// The proxy's options: the table, and the values that follow from them on this machine.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ std::span<const base::OptionRow> option_table();
 struct ListenAddress {
   enum class Kind : uint8_t { kTcp, kTls, kUnix };
   Kind kind = Kind::kTcp;
-  std::string host;  // or the path; "*": every address
+  std::string host;  // or the path of a Unix socket; "*": every address
   uint16_t port = 0;
 
   bool is_unix() const { return kind == Kind::kUnix; }
   bool is_tls() const { return kind == Kind::kTls; }
-  // As it is written: "tls:[::1]:11211".
+  // As in the configuration: "tls:[::1]:11211".
   std::string to_string() const;
   bool operator==(const ListenAddress&) const = default;
 };
@@ -36,13 +36,13 @@ inline constexpr size_t kMaxBackends = 64;
 inline constexpr uint32_t kMaxWeight = 1000;
 inline constexpr size_t kMaxBackendName = 255;
 
-// One of the pool: "ADDRESS [weight=N] [name=NAME]".
+// A backend of the pool: "ADDRESS [weight=N] [name=NAME]".
 struct Backend {
   std::string address;  // transport/address.h
   std::string name;     // what ketama hashes: unique in the pool
   uint32_t weight = 1;  // 1 to kMaxWeight
 
-  // As people are told of it: "one (rdma:10.0.0.2:11311)", or the address alone where the name is taken from it.
+  // For people: "one (rdma:10.0.0.2:11311)", or only the address if the name follows from it.
   std::string to_string() const;
 };
 
@@ -59,16 +59,16 @@ struct Config {
   bool maxconns_fast = true;
   uint64_t idle_timeout_ns = 0;  // 0: none
   uint64_t drain_ns = 0;
-  TlsOptions tls;  // of the tls: addresses
+  TlsOptions tls;  // for the tls: addresses
   memcache::Protocol protocol = memcache::Protocol::kAuto;
-  std::shared_ptr<Credentials> credentials;  // null: clients need not say who they are
+  std::shared_ptr<Credentials> credentials;  // null: clients need not authenticate
   bool allow_flush = true;
   bool allow_watch = true;
   bool allow_dump = true;
   bool allow_shutdown = false;
-  uint64_t large_value_memory = 0;         // over all workers
-  uint64_t connection_memory = 0;          // of each connection
-  uint64_t client_memory = 0;              // over all connections
+  uint64_t large_value_memory = 0;         // bytes, for all workers together
+  uint64_t connection_memory = 0;          // bytes, for each connection
+  uint64_t client_memory = 0;              // bytes, for all connections together
   rpc::SessionOptions session;             // address and worker_id are filled in per session
   int main_pid = 0;                        // 0: ours
   std::vector<std::string> told_settings;  // "NAME=VALUE"
@@ -79,27 +79,27 @@ struct Config {
   bool has_tls() const;
 };
 
-// The keys' spread over them.
+// The ring that spreads keys over these backends.
 pool::KetamaRing ring_of(std::span<const Backend> backends);
 
-// Checks what the table cannot and resolves `auto`.
+// Does the checks that the table cannot express, and resolves `auto`.
 base::Expected<Config> resolve_config(const base::Options& options);
 
-// How many descriptors a proxy may have open at once, and what for. --doctor and the start use the same sum.
+// How many descriptors a proxy may have open at once. --doctor and the start use the same sum.
 struct DescriptorNeed {
   uint64_t clients = 0;    // max_connections
-  uint64_t sessions = 0;   // of all workers with all backends
+  uint64_t sessions = 0;   // sessions of all workers with all backends
   uint64_t others = 0;     // listeners, files, the admin address
   std::string arithmetic;  // "4096 clients (max_connections) + 16 x 4 workers x 3 backends + 256"
 
   uint64_t total() const { return clients + sessions + others; }
-  // The most client connections that this limit of open files leaves room for, at least one.
+  // The number of client connections that fit under this limit of open files, at least 1.
   uint64_t connections_within(uint64_t limit) const;
 };
 DescriptorNeed descriptor_need(const Config& config);
 
-// Raises the limit of open files to what max_connections needs. Where that is not allowed, lowers max_connections to
-// what the limit leaves room for, and logs it.
+// Raises the limit of open files to what max_connections needs. If that is not allowed, lowers max_connections to what
+// fits, and logs it.
 void fit_connections(Config& config);
 
 }  // namespace egret::proxy

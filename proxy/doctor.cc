@@ -28,8 +28,8 @@ using rpc::ClientSession;
 
 namespace {
 
-// The backend decides how large a session is: its default for session_memory, and half as much again for results that
-// are pushed to us.
+// The backend decides the size of a session: this is its default of session_memory, and half as much again for results
+// that are pushed to us.
 constexpr uint64_t kSessionBytes = 3 << 19;
 
 // --- one session, opened and closed
@@ -49,7 +49,7 @@ class Attempt final : private rpc::SessionObserver {
   }
   ~Attempt() { session_.close(); }
   bool has_opened() const { return has_opened_; }
-  // What the session is, or why there is none.
+  // A description of the session, or why there is none.
   const std::string& what() const { return what_; }
 
  private:
@@ -131,7 +131,7 @@ void check_listen(const Config& config, Findings& findings) {
 // --- what both need
 // ----------------------------------------------------------------------------------------------------------
 
-// A limit that is too low lowers max_connections at the start: said here with the number that would be left.
+// If the limit is too low, the proxy lowers max_connections at its start: report the resulting number.
 void check_open_files(const Config& config, Findings& findings) {
   const DescriptorNeed need = descriptor_need(config);
   const uint64_t possible = need.connections_within(base::raise_descriptor_limit(need.total()));
@@ -157,7 +157,7 @@ void check_secret(const Config& config, Findings& findings) {
   }
 }
 
-// That the files are good for TLS, the configuration's own check has seen to.
+// The configuration's check has verified the files already.
 void check_tls(const Config& config, Findings& findings) {
   if (!config.has_tls()) return;
   const TlsContext loaded = load_tls(config.tls);

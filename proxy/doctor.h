@@ -1,4 +1,4 @@
-// What this host must have for the proxy's configuration to work, checked. Cold path; the main thread.
+// Checks that this host has what the proxy's configuration needs. Cold path; the main thread.
 #pragma once
 
 #include "base/doctor.h"
@@ -6,14 +6,14 @@
 
 namespace egret::proxy {
 
-// What a starting proxy should know and would not find out by itself at once.
+// The checks at the start: problems that a running proxy would notice only later.
 base::Findings check_start(const Config& config);
 
-// The whole of it, for --doctor: also the addresses that clients connect to, and each backend, with which it opens a
-// session of its own for a moment. So it says whether the secret is the right one, too.
+// All checks, for --doctor: also the addresses that clients connect to, and each backend. It opens a session with each
+// for a moment, so it checks the secret, too.
 base::Findings examine(const Config& config);
 
-// Of the file of users alone: read again at a reload.
+// Checks only the file of users, as a reload does.
 void check_auth_file(const Config& config, base::Findings& findings);
 
 }  // namespace egret::proxy

@@ -27,9 +27,9 @@ using events::Event;
 
 namespace {
 constexpr int kAcceptsPerEvent = 64;
-constexpr std::chrono::milliseconds kAcceptPause{100};  // when there are no descriptors left
+constexpr std::chrono::milliseconds kAcceptPause{100};  // when no descriptor is free
 constexpr uint64_t kMinuteNs = 60'000'000'000;
-constexpr int kSettleMilliseconds = 500;  // how long clients wait for the first sessions, at most
+constexpr int kSettleMilliseconds = 500;  // the first clients wait at most this long for the first sessions
 }  // namespace
 
 Frontend::Frontend(ProxyState& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
@@ -55,8 +55,8 @@ Status Frontend::listen(ListenSockets inherited) {
   return admin_pages_.listen();
 }
 
-// Listens where `config` says and where we must, since we inherited it; says in `config` where that is. On failure the
-// sockets of `pool` are served as they were.
+// Listens on the addresses of `config` and on inherited sockets; writes the resulting addresses to `config`. On failure
+// the sockets of `pool` are served as before.
 Status Frontend::listen_on(Config& config, ListenSockets& pool) {
   const ListenRules rules{config.unix_mode, static_cast<int>(config.backlog)};
   auto opened = open_sockets(config.listen, rules, pool);
@@ -99,7 +99,7 @@ void Frontend::put_in_force(Config config) {
   stats_.listeners.set(std::move(records));
 }
 
-// The first clients should not be told of an error only because the sessions were not up yet.
+// The first clients should not get an error only because no session is open yet.
 void Frontend::wait_for_backends() {
   for (int waited = 0; waited < kSettleMilliseconds; ++waited) {
     bool settled = true;
@@ -124,7 +124,7 @@ void Frontend::run() {
   close_listeners();
 }
 
-// Those that have connected are served; sockets that are inherited keep theirs for the next process.
+// Clients that are already connected are served. Clients that wait in an inherited socket are left to the next process.
 void Frontend::close_listeners() {
   for (const auto& listener : listeners_) {
     const uint32_t most = listener->socket.is_inherited ? 0 : config_->backlog;
@@ -136,7 +136,7 @@ void Frontend::close_listeners() {
   }
 }
 
-// Before anybody new: they were there first.
+// Called before new clients are accepted.
 void Frontend::take_over() {
   if (adopted_.empty()) return;
   base::log(kClientsTakenOver, "{} clients of the process before are taken over",
@@ -157,7 +157,7 @@ void Frontend::take_over() {
   adopted_.clear();
 }
 
-// A port may have been chosen by the kernel: it is told as it is.
+// With the bound addresses, since the kernel may have chosen a port.
 std::string Frontend::ready_notice() const {
   std::string notice(base::kNotifyReady);
   for (const auto& listener : listeners_) {
@@ -173,12 +173,12 @@ void Frontend::reload() {
   reloader_.reload([this](const base::Options& options) { return apply(options); }, stats_.reloads);
 }
 
-// What may fail comes first: the files, then the addresses.
+// Steps that may fail come first: the files, then the addresses.
 Status Frontend::apply(const base::Options& options) {
   auto resolved = resolve_config(options);
   if (!resolved) return resolved.status();
   Config next = std::move(resolved.value());
-  next.workers = static_cast<uint32_t>(workers_.size());  // whatever CPUs there are by now
+  next.workers = static_cast<uint32_t>(workers_.size());  // unchanged, even if `auto` would give another number now
   fit_connections(next);
   const bool has_inherited = std::ranges::any_of(listeners_, [](const auto& at) { return at->socket.is_inherited; });
   const bool inherits_tls = std::ranges::any_of(
@@ -206,7 +206,7 @@ Status Frontend::apply(const base::Options& options) {
   base::set_log_level(base::log_level_of(next.log_level));
   put_in_force(std::move(next));
   for (const auto& worker : workers_) worker->reload();
-  // There may be room now; if not, this is found out again.
+  // The limit may be higher now: accept again. If there is still no room, accepting stops again.
   if (has_room_.pending()) {
     has_room_.del();
     accept_again();
@@ -214,9 +214,9 @@ Status Frontend::apply(const base::Options& options) {
   return Status::ok();
 }
 
-// Sockets that are still wanted stay as they are: nobody who is connecting is lost.
+// Sockets that stay in `listen` stay open, so that no connecting client is lost.
 Status Frontend::listen_anew(const base::Options& options, Config& next) {
-  if (options.list("listen") == reloader_.in_force().list("listen")) {  // a port may be one that was chosen for us
+  if (options.list("listen") == reloader_.in_force().list("listen")) {  // keep a port that the kernel chose
     next.listen = config_->listen;
     for (const auto& listener : listeners_) listener->socket.renew({next.unix_mode, static_cast<int>(next.backlog)});
     return Status::ok();
@@ -283,7 +283,7 @@ void Frontend::give_to_worker(UniqueFd socket, const ListenAddress& address, con
   client.listen = local_address_text(socket.get());
   client.may_idle = is_unix;
   if (handed != nullptr) {
-    client.standing = handed->standing;
+    client.resume_state = handed->resume_state;
     client.last_active_ns = handed->last_active_ns;
   }
   if (address.is_tls()) {
@@ -323,7 +323,7 @@ void Frontend::wait_for_room() {
   has_room_.add();
 }
 
-// Once a minute at most: clients that come again and again must not fill the log.
+// At most once a minute, since clients may come again and again.
 void Frontend::log_limit_reached(std::string_view what_clients_do) const {
   static base::LogLimit limit(1, kMinuteNs);
   base::log_limited(limit, kConnectionLimit, "{} clients are connected, which is max_connections: further clients {}",
@@ -333,9 +333,9 @@ void Frontend::log_limit_reached(std::string_view what_clients_do) const {
 void Frontend::refuse(UniqueFd socket, bool is_tls) {
   stats_.accepts.rejected_connections.add(1);
   log_limit_reached("are refused");
-  if (is_tls) return;  // it could not read it
+  if (is_tls) return;  // the client could not read it
   const std::string_view line = memcache::kTooManyConnections;
-  // Best effort, as memcached's.
+  // Best effort, as in memcached.
   [[maybe_unused]] const ssize_t sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -1,6 +1,6 @@
-// The proxy's control thread: listens for clients, gives each to a worker in turn, refuses those above the limit or
-// accepts none until there is room, puts another configuration in force on SIGHUP, pings the watchdog, serves the admin
-// address, and stops everything when told to. Runs a libevent loop on the thread that calls run().
+// The proxy's control thread. It accepts clients and gives them to the workers in turn; above max_connections it
+// refuses them, or accepts none until there is room. It reloads the configuration on SIGHUP, pings the watchdog, serves
+// the admin address, and stops everything on SIGTERM. Its event loop runs on the thread that calls run().
 #pragma once
 
 #include <memory>
@@ -23,14 +23,15 @@ namespace egret::proxy {
 
 class Frontend {
  public:
-  // `stats` holds the configuration in force, which `reloader` replaces.
+  // `stats` has the configuration in force; `reloader` replaces it.
   Frontend(ProxyState& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
            base::Reloader& reloader);
   ~Frontend();
 
-  // On each address of `listen`, and on `inherited` sockets: those take the place of addresses that they serve.
+  // Listens on each address of the option `listen`, and on `inherited` sockets, which replace addresses that they
+  // serve.
   base::Status listen(ListenSockets inherited);
-  // Clients of the process before this one go on here.
+  // Takes over clients of the process before this one.
   void adopt(std::vector<HandedClient> clients) { adopted_ = std::move(clients); }
   // Serves until SIGTERM or SIGINT; then closes its listeners and returns.
   void run();
@@ -75,12 +76,12 @@ class Frontend {
   AdminPages admin_pages_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<events::Event> signals_;
-  events::Event rested_;    // pending while there were no descriptors left
-  events::Event has_room_;  // pending while max_connections are there
-  events::Event ping_;      // pending if a watchdog waits for us
+  events::Event rested_;    // pending while accepting pauses for want of descriptors
+  events::Event has_room_;  // pending while there are max_connections
+  events::Event ping_;      // pending if there is a watchdog
   uint64_t disabled_since_ns_ = 0;
   size_t next_worker_ = 0;
-  std::vector<HandedClient> adopted_;  // until they are with their workers
+  std::vector<HandedClient> adopted_;  // clients that no worker has yet
 };
 
 }  // namespace egret::proxy

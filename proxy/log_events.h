@@ -1,4 +1,4 @@
-// What egret-proxy may say in its log, a row each (base/log_events.h). Whoever logs names the row.
+// The log events of egret-proxy, one row each (base/log_events.h).
 #pragma once
 
 #include "base/log_events.h"
@@ -132,7 +132,7 @@ inline constexpr base::LogEvent kHandoverFailed{
     .meaning = "The service manager does not answer, so clients of the process before are disconnected.",
     .advice = "Nothing; if it repeats, look at systemd itself."};
 
-// All of them, and those of the layers below.
+// All of them, with those of the layers below.
 base::LogEvents log_events();
 
 }  // namespace egret::proxy

@@ -35,7 +35,7 @@ base::Findings doctor(const base::Options& options) {
   return examine(resolve_config(options).value());
 }
 
-// Legal, and now and then wanted for a while (to drain it); but it should not come as a surprise.
+// A backend may have so little weight that it gets no keys. That may be intended (to drain it), so it is a warning.
 void warn_of_empty_shares(const Config& config) {
   const pool::KetamaRing ring = ring_of(config.backends);
   for (size_t number = 0; number < config.backends.size(); ++number) {
@@ -47,7 +47,7 @@ void warn_of_empty_shares(const Config& config) {
   }
 }
 
-// False: the files have become bad since they were checked.
+// False: the files have become invalid since they were checked.
 bool set_up_tls(TlsServer& tls, const Config& config) {
   TlsContext loaded = load_tls(config.tls);
   if (!loaded.is_ok()) {
@@ -118,11 +118,11 @@ int main(int argc, char** argv) {
   auto sockets = proxy::check_inherited(std::move(inherited.value()));
   if (!sockets) return base::fail_start("egret-proxy", sockets.message(), base::kNotifyCannotListen);
   proxy::Config config = proxy::resolve_config(*start.options).value();
-  // Whoever passes sockets has said where to listen; the table's own address is for when nobody has.
+  // Passed sockets replace the default address.
   if (!sockets.value().empty() && !start.options->is_given("listen")) config.listen.clear();
   base::setup_logging("egret-proxy", base::log_level_of(config.log_level), base::log_format_of(config.log_format));
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
+  std::signal(SIGHUP, SIG_IGN);  // until the reloader exists
   base::Reloader reloader(start.sources, *start.options, proxy::check);
   return proxy::serve(std::move(config), std::move(sockets.value()), std::move(clients), reloader);
 }

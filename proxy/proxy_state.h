@@ -1,7 +1,7 @@
-// What all threads of the proxy share: the configuration in force, the counters, and what operators switch.
+// What all threads of the proxy share: the configuration in force, the counters, and what operators switch on and off.
 //
-// Owned by main(), which outlives the control thread and the workers. Members are a Live whole (replaced as one, read
-// by any thread), counters, or objects that say themselves which threads may call; `workers` and `tls` are fixed while
+// Owned by main(), which outlives the control thread and the workers. A member is a base::Live (replaced as a whole,
+// read by any thread), a counter, or an object that documents its own threads; `workers` and `tls` do not change while
 // workers run.
 #pragma once
 

@@ -24,14 +24,15 @@ using events::Event;
 using rpc::ClientSession;
 
 namespace {
-constexpr uint32_t kMaxSessionLogLines = 200;  // about sessions that open, and about those that are lost, in 10 s
+constexpr uint32_t kMaxSessionLogLines = 200;  // lines about opened sessions, and as many about lost ones, in 10 s
 constexpr std::chrono::microseconds kKeepAlive{transport::kKeepAliveNs / 1000};
 constexpr std::chrono::seconds kReturnMemoryAfter{1};
-// Timeouts of clients are checked at most this many times within the shortest of them, so one may be exceeded by an
+// Client timeouts are checked at most this often within the shortest of them, so a client may exceed its timeout by an
 // eighth.
 constexpr uint64_t kTimeoutChecks = 8;
 constexpr uint64_t kMaxTimeoutStepNs = 1'000'000'000;
-constexpr uint64_t kStalledReaderNs = 5'000'000'000;  // without a byte taken, while others wait for its room
+// A client that holds a large value and reads nothing for this long is disconnected if others wait for its memory.
+constexpr uint64_t kStalledReaderNs = 5'000'000'000;
 constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
@@ -81,11 +82,11 @@ void Worker::join() {
 
 void Worker::run() {
   pthread_setname_np(pthread_self(), ("worker-" + std::to_string(number_)).c_str());
-  // From the last CPU down; the backend on the same host counts from the first up.
+  // Use CPUs from the last one downwards; a backend on the same host uses them from the first one upwards.
   if (context_.config->pin) base::pin_this_thread(cpus_[cpus_.size() - 1 - number_ % cpus_.size()]);
   unsettled_ = static_cast<uint32_t>(context_.pool.sessions().size());
   for (const auto& session : context_.pool.sessions()) session->start();
-  keep_ticking();  // for those that could not connect at once
+  keep_ticking();  // for sessions that could not connect at once
   while (!is_finished()) {
     wait_for_events();
     run_passes();
@@ -97,7 +98,7 @@ void Worker::run() {
   for (const auto& session : context_.pool.sessions()) session->close();
 }
 
-// Sockets: clients' bytes are read, parsed and appended to messages from within.
+// Handles socket events: reads clients' bytes, parses them and appends ops to messages.
 void Worker::wait_for_events() {
   const bool block = may_block();
   context_.pass_has_begun = false;
@@ -105,8 +106,8 @@ void Worker::wait_for_events() {
   context_.begin_pass();
 }
 
-// Requests and results move until nothing does without waiting; then what there is to say to clients is sent, once for
-// each. Sending may let a client go on (its large value has left, or slots are free again): then once more.
+// Moves requests and results until nothing more can be done without waiting; then sends each client its answers, once.
+// Sending may let a client continue (its large value is sent, or slots are free again): then it repeats.
 void Worker::run_passes() {
   do {
     move_requests();
@@ -117,7 +118,7 @@ void Worker::run_passes() {
 void Worker::move_requests() {
   flush_sessions();
   while (true) {
-    context_.pass_ns = context_.clock.now_ns();  // answers that are there already took some time, too
+    context_.pass_ns = context_.clock.now_ns();  // so that durations include the time of this pass
     const bool fetched = fetch_results();
     const bool resumed = resume_connections();
     if (!fetched && !resumed) return;
@@ -125,23 +126,24 @@ void Worker::move_requests() {
   }
 }
 
-// Either it is worth looking again at once, or want is set, the slots have been looked at once more, and sleep is safe.
+// Whether the worker may sleep now: polling again is not worth it, want is set, and the slots were read once more after
+// that.
 bool Worker::may_block() {
-  if (std::exchange(destroyed_, false)) return false;  // what they held may have let others go on
+  if (std::exchange(destroyed_, false)) return false;  // what they held may let others continue
   for (const auto& session : context_.pool.sessions()) {
     if (session->is_open() && session->should_spin()) return false;
   }
   bool quiet = is_quiet();
   if (!quiet) {
     run_passes();
-    quiet = is_quiet();  // what that has answered is often all that there was to wait for
+    quiet = is_quiet();  // that may have answered all that was outstanding
     if (!quiet) run_passes();
   }
   const PassLists& lists = context_.lists;
   return quiet && lists.with_output.empty() && lists.resumable.empty() && lists.dead.empty();
 }
 
-// Somebody has asked for something, or may, since the sessions were flushed.
+// Whether ops were appended, or may have been, since the sessions were flushed.
 bool Worker::has_appended() const {
   if (!context_.lists.resumable.empty()) return true;
   return std::ranges::any_of(context_.pool.sessions(), [](const auto& session) {
@@ -149,7 +151,7 @@ bool Worker::has_appended() const {
   });
 }
 
-// Whoever answers from now on wakes us.
+// Whether every further result will wake us.
 bool Worker::is_quiet() {
   bool quiet = true;
   for (const auto& session : context_.pool.sessions()) quiet &= session->prepare_sleep();
@@ -177,12 +179,12 @@ bool Worker::resume_connections() {
     any = true;
   }
   now.clear();
-  if (context_.lists.resumable.empty()) context_.lists.resumable.swap(now);  // keep the memory
+  if (context_.lists.resumable.empty()) context_.lists.resumable.swap(now);  // keep the allocated memory
   return any;
 }
 
 void Worker::send_answers() {
-  // Sending may let a connection produce more, which the next pass sends.
+  // Sending may let a connection produce more output, which the next pass sends.
   std::vector<Connection*> now;
   now.swap(context_.lists.with_output);
   for (Connection* connection : now) {
@@ -193,7 +195,7 @@ void Worker::send_answers() {
   if (context_.lists.with_output.empty()) context_.lists.with_output.swap(now);
 }
 
-// A connection that goes may list others, and itself: what it held may have let its own next answer begin.
+// Destroying a connection may add others, and itself, to the lists, since it releases memory that they wait for.
 void Worker::destroy_dead() {
   PassLists& lists = context_.lists;
   std::vector<Connection*> dead;
@@ -210,13 +212,12 @@ void Worker::destroy_dead() {
   if (destroyed_ && !return_memory_.pending()) return_memory_.add(kReturnMemoryAfter);
 }
 
-// The allocator keeps what a crowd of connections has used, for the next one; the system gets it back a while after
-// they are gone.
+// The allocator keeps the memory of many closed connections for new ones. Return it to the system a while later.
 void Worker::return_memory() {
   if (::mallinfo2().fordblks >= kWorthReturning) ::malloc_trim(0);
 }
 
-// The timer runs only while something may time out or must be reconnected: an idle worker has none. It is started here
+// The timer runs only while something may time out or must be reconnected; an idle worker has none. It is started here
 // and stops itself, so that a busy worker does not start and stop it in every pass.
 void Worker::keep_ticking() {
   if (ticking_ || !needs_tick()) return;
@@ -229,15 +230,15 @@ void Worker::on_tick() {
   for (const auto& session : context_.pool.sessions()) session->tick();
   disconnect_stalled_readers();
   if (stop_deadline_ns_ != 0) {
-    for (const auto& connection : connections_) connection->hurry(context_.pass_ns >= stop_reading_ns_);
+    for (const auto& connection : connections_) connection->check_last_call(context_.pass_ns >= stop_reading_ns_);
   }
   if (needs_tick()) return;
   ticking_ = false;
   tick_.del();
 }
 
-// While a large value waits for memory, those whose clients take none of theirs give it up: with their connection, since
-// an answer that has begun cannot be taken back.
+// While a large value waits for memory, clients that hold one and do not read it are disconnected. The answer has
+// begun, so it cannot be replaced by an error.
 void Worker::disconnect_stalled_readers() {
   if (!context_.memory.large.is_anybody_waiting()) return;
   for (const auto& connection : connections_) {
@@ -265,7 +266,7 @@ bool Worker::needs_tick() const {
 // --- clients that take too long
 // ------------------------------------------------------------------------------------------
 
-// No connection has a timer of its own, and none is touched when it is used: now and then all are looked through.
+// Connections have no timers of their own, and requests do not touch a timer: all connections are checked now and then.
 void Worker::check_timeouts_at(uint64_t ends_ns) {
   if (ends_ns >= timeouts_checked_ns_) return;
   timeouts_checked_ns_ = ends_ns;
@@ -286,7 +287,7 @@ void Worker::on_timeouts() {
       next_ns = std::min(next_ns, ends_ns);
     }
   }
-  // One that waits for its answer is not idle, but may be when it has it.
+  // A connection that waits for an answer is not idle, but may be so afterwards.
   if (timeouts.idle_ns != 0 && !connections_.empty()) next_ns = std::min(next_ns, context_.pass_ns + timeouts.idle_ns);
   const uint64_t step_ns = std::clamp(timeouts.handshake_ns / kTimeoutChecks, kMinTimeoutStepNs, kMaxTimeoutStepNs);
   timeouts_checked_ns_ = Connection::kNever;
@@ -315,7 +316,7 @@ void Worker::on_session_open(ClientSession& session) {
                                                      events::kRead | events::kPersist | events::kEdge, session);
   data.add();
   context_.fit_inline_values();
-  // Not added again while it is pending: a backend that comes and goes would put the others' off each time.
+  // Do not restart a pending timer: a backend that reconnects often would postpone it for the others each time.
   if (session.endpoint().limits().needs_keep_alive && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);
   static base::LogLimit limit(kMaxSessionLogLines);
   const Backend& backend = context_.config->backends[index_of(session)];
@@ -328,11 +329,11 @@ void Worker::on_session_open(ClientSession& session) {
 }
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
-  // The session's memory goes with it, and values that lie in it may be on their way to clients.
+  // The session's memory is about to be freed: copy values in it that are still being sent to clients.
   for (Connection* connection : context_.lists.with_output) connection->keep_lent();
   session_events_[index_of(session)] = {};
-  if (stop_deadline_ns_ != 0) return;  // we are leaving, it is no news
-  // One for each backend, shared by the workers: a line in ten seconds, and none that hides another backend's.
+  if (stop_deadline_ns_ != 0) return;  // expected while we stop
+  // One limit per backend, shared by the workers: one line in 10 s, independent of other backends.
   struct OneLine : base::LogLimit {
     OneLine() : LogLimit(1) {}
   };
@@ -397,7 +398,7 @@ void Worker::read_inbox() {
   }
   if (is_reload) {
     context_.take_config();
-    on_timeouts();  // which may end sooner now
+    on_timeouts();  // the new timeouts may be shorter
   }
   for (NewClient& client : clients) take_in(std::move(client));
   if (drain_ns != 0 && stop_deadline_ns_ == 0) {
@@ -415,7 +416,7 @@ void Worker::take_in(NewClient client) {
 }
 
 void Worker::last_call() {
-  // It may list a connection as dead; none is destroyed before the end of the pass.
+  // This may list a connection as dead; connections are destroyed only at the end of the pass.
   for (const auto& connection : connections_) connection->last_call();
 }
 

@@ -1,10 +1,9 @@
-// One worker thread: its client connections, its session with each backend, and the loop that moves everything on.
+// One worker thread: its client connections, its session with each backend, and its loop.
 //
-//   sockets → parse, append │ flush sessions │ fetch results │ hand out credit, resume │ send answers │ destroy dead
+//   sockets → parse, append │ flush sessions │ fetch results │ hand out credit, resume │ send answers │ destroy closed
 //   connections │ sleep?
 //
-// Nothing is shared with other workers but counters. New connections, the news that there is another configuration, and
-// the wish to stop come by the inbox.
+// Workers share only counters. New connections, a new configuration and the request to stop come through the inbox.
 #pragma once
 
 #include <atomic>
@@ -26,7 +25,7 @@ namespace egret::proxy {
 
 class Worker final : public rpc::SessionObserver {
  public:
-  // Under the configuration that `proxy` holds.
+  // Uses the configuration in force of `proxy`.
   Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, base::Watchdog& watchdog);
   ~Worker();
 
@@ -35,12 +34,12 @@ class Worker final : public rpc::SessionObserver {
   void give(NewClient client);
   // Any thread: another configuration is in force.
   void reload();
-  // Any thread: answer what clients have sent, at most `drain_ns`, hand over those that can go on, then end.
+  // Any thread: answer what clients have sent, for at most `drain_ns`; hand over clients that can continue; then end.
   void stop(uint64_t drain_ns);
   void join();
-  // Any thread: looks into the inbox, and so answers the watchdog.
+  // Any thread: makes the worker read its inbox, and so answer the watchdog.
   void wake();
-  // Any thread: whether every backend has been reached once.
+  // Any thread: whether a session with every backend has been open once.
   bool is_settled() const { return settled_.load(std::memory_order_acquire); }
 
  private:
@@ -89,7 +88,7 @@ class Worker final : public rpc::SessionObserver {
   events::Event tick_;
   events::Event keep_alive_;                           // pending while a session needs it
   events::Event timeouts_event_;                       // pending while a client may run into a timeout
-  uint64_t timeouts_checked_ns_ = Connection::kNever;  // when it goes off
+  uint64_t timeouts_checked_ns_ = Connection::kNever;  // when timeouts_event_ fires
   events::Event return_memory_;                        // pending for a while after connections were destroyed
   events::Event inbox_event_;
   bool ticking_ = false;
@@ -97,14 +96,14 @@ class Worker final : public rpc::SessionObserver {
 
   std::vector<std::unique_ptr<Connection>> connections_;
 
-  // The inbox: other threads put things in, under the mutex, and wake us.
+  // The inbox: other threads write to it, under the mutex, and wake us.
   base::UniqueFd wake_fd_;
   std::mutex inbox_mutex_;
   std::vector<NewClient> inbox_clients_;
   bool inbox_reload_ = false;
-  uint64_t inbox_stop_ns_ = 0;  // how long to drain; 0: go on
+  uint64_t inbox_stop_ns_ = 0;  // how long to drain; 0: do not stop
   uint64_t stop_deadline_ns_ = 0;
-  uint64_t stop_reading_ns_ = 0;  // from then on only what has been read is answered
+  uint64_t stop_reading_ns_ = 0;  // from then on nothing more is read from clients
   std::atomic<bool> settled_{false};
   uint32_t unsettled_ = 0;
   std::thread thread_;

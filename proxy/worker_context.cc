@@ -10,10 +10,10 @@ namespace egret::proxy {
 
 namespace {
 constexpr size_t kInputBlock = 64 * 1024;
-constexpr uint64_t kHandshakeNs = 10'000'000'000;  // what clients get for what comes before their first byte
-// Of a request slot: the message's head, the op's, and the longest key.
+constexpr uint64_t kHandshakeNs = 10'000'000'000;  // time limit of a TLS handshake
+// Bytes of a request slot beside the value: the message's head, the op's, and the longest key.
 constexpr size_t kBesideValue = sizeof(wire::RequestHeader) + 32 + 256;
-constexpr size_t kDefaultSlot = 16 * 1024;  // of a session on this host; assumed until one is open
+constexpr size_t kDefaultSlot = 16 * 1024;  // bytes: the slot size on one host, assumed until a session is open
 }  // namespace
 
 WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock,

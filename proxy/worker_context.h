@@ -1,6 +1,6 @@
-// What the connections of one worker share, and where they say what this pass must still do for them.
+// What the connections of one worker share, with the lists of connections that the present pass must handle.
 //
-// Owned by the worker; every member is the worker's thread's. ProxyState is what all workers share.
+// Owned by the worker; only its thread uses it. All workers share ProxyState.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace egret::proxy {
 
 class Connection;
 
-// How long clients may take; 0: for ever.
+// Time limits of clients; 0: none.
 struct ClientTimeouts {
-  uint64_t idle_ns = 0;       // between two signs of life
-  uint64_t handshake_ns = 0;  // until the socket is ready
+  uint64_t idle_ns = 0;       // between two requests, or reads by the client
+  uint64_t handshake_ns = 0;  // until the TLS handshake is over
 };
 
-// Connections that this pass comes back to, each at most once in a list.
+// Connections that this pass must handle again, each at most once in a list.
 struct PassLists {
   std::vector<Connection*> with_output;
   std::vector<Connection*> resumable;
@@ -33,14 +33,14 @@ struct PassLists {
 };
 
 struct WorkerContext {
-  // Under the configuration in force.
+  // Uses the configuration in force.
   WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock, events::EventLoop& loop);
 
-  // The clock of this pass is read, once; called before anything is done for a client.
+  // Reads the clock for this pass. Called before anything is done for a client.
   void begin_pass();
-  // Takes what of the configuration in force is kept elsewhere than in it.
+  // Takes the configuration in force, and updates members that are derived from it.
   void take_config();
-  // A session is open: how large a value the parser hands over whole follows from the largest request slot there is.
+  // Called when a session opens: sets how large a value the parser passes on whole, by the largest request slot.
   void fit_inline_values();
 
   ProxyState& proxy;
@@ -54,7 +54,7 @@ struct WorkerContext {
   WorkerMemory memory;
   BlockPool output_blocks{OutputQueue::kBlockSize};
   BlockPool input_blocks;
-  std::unique_ptr<char[]> scratch;  // as large as an input block: input lands here first
+  std::unique_ptr<char[]> scratch;  // as large as an input block: sockets are read into it
   ReplyPool replies;
   uint64_t pass_ns = 0;  // when this pass began
   bool pass_has_begun = false;

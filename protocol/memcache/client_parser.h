@@ -19,7 +19,7 @@ enum class Protocol : uint8_t { kAuto, kText, kBinary };
 enum class Language : uint8_t { kUnknown, kText, kBinary };
 
 // The state of a client between two commands, as it is handed over to another process.
-struct Standing {
+struct ResumeState {
   Language language = Language::kUnknown;
   bool has_authenticated = false;  // to this process or to the one before
 };
@@ -61,11 +61,11 @@ class ClientParser {
   bool is_between_commands() const {
     return text_.is_between_commands() && binary_.is_between_commands() && auth_.is_between_commands();
   }
-  Standing standing() const { return {language_, has_authenticated_}; }
+  ResumeState resume_state() const { return {language_, has_authenticated_}; }
   // Continues with a client of another process.
-  void resume(const Standing& standing) {
-    if (standing.language != Language::kUnknown) language_ = standing.language;
-    if (standing.has_authenticated) set_authenticated();
+  void resume(const ResumeState& resume_state) {
+    if (resume_state.language != Language::kUnknown) language_ = resume_state.language;
+    if (resume_state.has_authenticated) set_authenticated();
   }
   bool must_authenticate() const { return must_authenticate_; }
   bool is_binary() const { return language_ == Language::kBinary; }

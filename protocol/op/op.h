@@ -162,10 +162,10 @@ struct Result {
   // kNumber: the number. With kWantMeta: kStored: the length of the item's value now; kDeleted: the length it had.
   // Iterate: how many records were lost.
   uint64_t number = 0;
+  // Marks, last access and ttl: hit (ttl also kNumber) with kWantMeta, else 0. A classic get does not win.
+  uint8_t marks = 0;  // ResultMarks
   // Never on the wire: units of work that the op took beyond the one that every op counts (rpc/slot_poller.h).
   uint16_t work = 0;
-  // The next three: hit (ttl also kNumber) with kWantMeta, else 0. A classic get does not win.
-  uint8_t marks = 0;         // ResultMarks
   uint32_t last_access = 0;  // seconds ago
   int64_t ttl = 0;           // seconds left; -1: for ever
   std::string_view value;    // hit; stats: rows (op/stats.h); iterate: records (op/records.h)

@@ -10,9 +10,9 @@ using op::Result;
 using op::ResultCode;
 
 namespace {
-constexpr uint32_t kMaxStatId = 4096;  // a backend that names larger ones is newer by far: passed over
+constexpr uint32_t kMaxStatId = 4096;  // larger ids are ignored: they can only come from a much newer backend
 
-// Rows of ids that only the backend knows are added up.
+// Rows with an unknown id are merged by adding.
 const op::StatInfo& info_of(uint32_t id) {
   static constexpr op::StatInfo kUnknown{};
   const auto table = op::stat_table();
@@ -33,7 +33,7 @@ uint64_t merged(op::StatMerge how, uint64_t so_far, uint64_t value) {
   return so_far + value;
 }
 
-// Over partitions and backends alike.
+// How a field is merged, over partitions and over backends.
 op::StatMerge merge_of(op::ClassField field) {
   const bool is_latest = field == op::ClassField::kEvictedTime || field == op::ClassField::kAge;
   return is_latest ? op::StatMerge::kMax : op::StatMerge::kSum;
@@ -92,7 +92,7 @@ void FanOut::send_waiting(Share& share) {
 void FanOut::Share::on_credit() {
   FanOut& all = *whole;
   all.send_waiting(*this);
-  all.finish_if_done();  // `this` may be gone
+  all.finish_if_done();  // `this` may be destroyed
 }
 
 void FanOut::Part::on_result(const Result& result) {
@@ -112,7 +112,7 @@ void FanOut::on_part(Part& part, const Result& result) {
   Share& share = *part.share;
   const bool of_classes = op_.group == static_cast<uint8_t>(op::StatGroup::kSizeClasses);
   const uint64_t next = of_classes ? add_class_rows(part, result.value) : add_rows(part, result.value);
-  // A page that leads nowhere is the last.
+  // A page whose cursor does not advance is the last.
   if (!result.is_partial() || next <= part.cursor) {
     --unanswered_;
     return;
@@ -139,7 +139,7 @@ uint64_t FanOut::add_rows(const Part& part, std::string_view rows) {
   return next;
 }
 
-// Rows come in the order of their ids; one that comes again would be counted twice.
+// Rows come in the order of their ids; a repeated row would be counted twice, so it is an error.
 uint64_t FanOut::add_class_rows(const Part& part, std::string_view rows) {
   auto& classes = part.share->classes;
   uint64_t next = part.cursor;
@@ -172,7 +172,7 @@ uint64_t FanOut::stat(op::StatId id) const {
   uint64_t all = 0;
   bool first = true;
   for (const Share& share : shares_) {
-    // Half of a backend's partitions would look like a backend that lost half of its items.
+    // Leave out a backend that answered in part: half of its partitions would look like half of its items lost.
     if (share.failure != ResultCode::kOk || index >= share.stats.size()) continue;
     all = std::exchange(first, false) ? share.stats[index] : merged(how, all, share.stats[index]);
   }

@@ -1,11 +1,12 @@
-// One op that concerns every partition of every backend (flush_all, stats, stats reset): sent to all that can be
-// reached, over when all have answered or failed, statistics put together on the way. No backend waits for another.
+// One op for every partition of every backend (flush_all, stats, stats reset). It is sent to all backends that can be
+// reached; it is over when all have answered or failed; it merges statistics as they come. No backend waits for
+// another.
 //
 //   FanOut ─┬─ Share (a backend) ─┬─ Part (a lane) ─ result
 //           │                     └─ Part           …
 //           └─ Share: not reached
 //
-// Thread: the worker's. It deletes itself when over; an owner that goes earlier calls orphan().
+// Thread: the worker's. It deletes itself when it is over; an owner that is destroyed earlier calls orphan().
 #pragma once
 
 #include <array>
@@ -23,12 +24,12 @@ namespace egret::pool {
 
 class FanOut;
 
-// By size class, by ClassField. Classes of larger items than those there are may be left out.
+// Indexed by size class, then by ClassField. Classes above the largest one in use may be missing.
 using ClassStats = std::vector<std::array<uint64_t, op::kClassFields>>;
 
 class FanOutOwner {
  public:
-  // Each has answered, or failed. The object is gone after this call.
+  // All have answered or failed. The FanOut is destroyed after this call.
   virtual void on_fan_out(const FanOut& fan_out) = 0;
 
  protected:
@@ -39,33 +40,33 @@ class FanOut final {
  public:
   FanOut(const Pool& pool, const op::Op& op, FanOutOwner& owner);
 
-  // May tell the owner at once.
+  // May call the owner before it returns.
   void start();
   void orphan() { owner_ = nullptr; }
 
-  // kOk when every backend did it, or what the first that did not failed with. The others have done it all the same.
+  // kOk if every backend succeeded, else the failure of the first that did not. The others have executed the op.
   op::ResultCode failure() const;
   size_t backends() const { return shares_.size(); }
-  // Those of which every partition has answered.
+  // How many backends answered with all their partitions.
   size_t backends_up() const;
-  // A statistic over those; 0 if nobody knows it, or group kGeneral was not asked for.
+  // A statistic merged over those backends; 0 if none has it, or if another group than kGeneral was requested.
   uint64_t stat(op::StatId id) const;
-  // Likewise those of all size classes; empty unless group kSizeClasses was asked for.
+  // The statistics of all size classes, likewise; empty if another group than kSizeClasses was requested.
   ClassStats class_stats() const;
-  // AdminVerb::kCheck: what each partition said, those of the first backend first.
+  // AdminVerb::kCheck: the answer of each partition, in the order of the backends.
   std::vector<std::string> answers() const;
 
  private:
   struct Share;
-  // One lane's.
+  // The part of one lane.
   struct Part final : rpc::Waiter {
     Share* share = nullptr;
     uint32_t lane = 0;
     uint64_t cursor = 0;  // stats: where the next page begins
-    std::string answer;   // admin: what it said
+    std::string answer;   // admin: the partition's answer
     void on_result(const op::Result& result) override;
   };
-  // One backend's.
+  // The part of one backend.
   struct Share final : rpc::CreditWaiter {
     FanOut* whole = nullptr;
     rpc::ClientSession* session = nullptr;
@@ -73,7 +74,7 @@ class FanOut final {
     op::ResultCode failure = op::ResultCode::kOk;
     std::vector<Part> parts;
     std::deque<Part*> unsent;
-    std::vector<uint64_t> stats;  // by id
+    std::vector<uint64_t> stats;  // indexed by id
     ClassStats classes;
     void on_credit() override;
     bool is_lost() const { return !session->is_open() || session->lanes().generation() != generation; }
@@ -83,16 +84,16 @@ class FanOut final {
   void send_waiting(Share& share);
   void on_part(Part& part, const op::Result& result);
   void give_up(Part& part, op::ResultCode why);
-  // Both take a page of a part's rows, and say where its next page begins.
+  // Both merge a page of a part's rows, and return the cursor of its next page.
   static uint64_t add_rows(const Part& part, std::string_view rows);
   static uint64_t add_class_rows(const Part& part, std::string_view rows);
   void finish_if_done();
 
   FanOutOwner* owner_;
   op::Op op_;
-  const std::string value_;  // the op's, which may be sent when the owner has gone
+  const std::string value_;  // the op's value: it may be sent after the owner is destroyed
   std::vector<Share> shares_;
-  size_t unanswered_ = 0;  // parts
+  size_t unanswered_ = 0;  // number of parts without an answer
 };
 
 }  // namespace egret::pool

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-// MD5() itself, not EVP: it has no state, allocates nothing and cannot fail, in a FIPS-only configuration either.
+// MD5() instead of EVP: it has no state, allocates nothing and cannot fail, not even in a FIPS-only configuration.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/md5.h>
 
@@ -27,14 +27,14 @@ Digest md5(std::string_view text) {
   return digest;
 }
 
-// The digest's words are little-endian, whatever the machine is.
+// A word of the digest, little-endian on every machine.
 uint32_t word(const Digest& digest, size_t number) {
   const unsigned char* at = digest.data() + 4 * number;
   return at[0] | uint32_t{at[1]} << 8 | uint32_t{at[2]} << 16 | uint32_t{at[3]} << 24;
 }
 
-// In single precision and in this order, as libmemcached computes it: the result is rounded down, and for some numbers
-// of servers of equal weight it falls just short of 160.
+// Single precision and this order of operations, as libmemcached: the result is rounded down, and for some numbers of
+// equal servers it is just below 160 points.
 size_t digests_of(uint32_t weight, uint64_t total_weight, size_t servers) {
   const float share = static_cast<float>(weight) / static_cast<float>(total_weight);
   const float digests = share * kPointsPerServer / kPointsPerDigest * static_cast<float>(servers) + 0.0000000001F;
@@ -59,9 +59,9 @@ KetamaRing::KetamaRing(std::span<const KetamaServer> servers) : server_count_(se
       for (size_t n = 0; n < kPointsPerDigest; ++n) points_.push_back({word(digest, n), static_cast<uint32_t>(number)});
     }
   }
-  // Among equal values, as libmemcached: the server that was added first.
+  // As libmemcached: among equal values the server that was added first wins.
   std::ranges::sort(points_, {}, [](const Point& point) { return std::pair(point.value, point.server); });
-  EGRET_CHECK(servers.empty() || !points_.empty());  // the heaviest has an average share at least
+  EGRET_CHECK(servers.empty() || !points_.empty());  // the heaviest server has at least an average share
 }
 
 size_t KetamaRing::points_of(size_t server) const {

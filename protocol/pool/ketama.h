@@ -1,13 +1,11 @@
-// Which backend of a pool a key belongs to: libmemcached's weighted ketama, point for point, so that a pool's keys stay
-// where a client with MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED put them.
+// Chooses the backend of a key by libmemcached's weighted ketama, point for point, so that keys stay where a client
+// with MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED put them.
 //
 //   backend ─▶ "name-0", "name-1", … ─ MD5 ─▶ four points each ─┐
-//                                                               ├─▶ the ring, sorted; key ─ MD5 ─▶ the next point's
-//                                                               backend
-//   weight  ─▶ how many: 160 of an average backend ─────────────┘
+//                                                               ├─▶ sorted ring; key ─ MD5 ─▶ next point ─▶ backend
+//   weight  ─▶ how many points: 160 for the average weight ─────┘
 //
-// The rules, and where they differ from the other ketamas, are in README.md. Owns its points; built once, then only
-// read: any thread.
+// README.md has the rules and how other ketamas differ. Owns its points; immutable after construction: any thread.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +21,19 @@ struct KetamaServer {
   uint32_t weight = 1;
 };
 
-// What is hashed of a name. libmemcached leaves out the port where it is memcached's own: "host:11211" is "host".
+// The part of a name that is hashed. As libmemcached, without memcached's default port: "host:11211" is "host".
 std::string_view ketama_name(std::string_view name);
 
 class KetamaRing {
  public:
   KetamaRing() = default;
-  // In the order of the pool, which decides only between points of the same value. Names are distinct, weights not 0.
+  // `servers`: in the order of the pool, which decides only between points of equal value. Names are distinct, weights
+  // are not 0.
   explicit KetamaRing(std::span<const KetamaServer> servers);
 
-  // The number of the backend, from 0. A pool of one costs no hash.
+  // The index of the backend. A pool of one needs no hash.
   size_t server_of(std::string_view key) const { return server_count_ > 1 ? find(key) : 0; }
-  // 0: its weight is so small beside the others' that no key is its own.
+  // 0: its weight is so small compared with the others that it gets no keys.
   size_t points_of(size_t server) const;
 
  private:

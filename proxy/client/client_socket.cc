@@ -11,7 +11,7 @@ namespace egret::proxy {
 namespace {
 constexpr int kMostDrops = 16;
 
-// Most answers are one piece, and writev() costs a request at depth 1 some 3 % more than send().
+// send() for one piece, the usual case: at depth 1 writev() costs 3 % more per request.
 ssize_t send_once(int fd, std::span<const iovec> pieces) {
   if (pieces.size() == 1) return ::send(fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL);
   return ::writev(fd, pieces.data(), static_cast<int>(pieces.size()));
@@ -24,7 +24,7 @@ void ClientSocket::end_output() const {
 
 bool ClientSocket::drop_input() const {
   char dropped[16 * 1024];
-  // No more at a time: whoever sends faster than we read must not keep us.
+  // Bounded, since a client may send faster than we read.
   for (int i = 0; i < kMostDrops; ++i) {
     const ssize_t got = ::recv(fd(), dropped, sizeof dropped, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EINTR)) return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);

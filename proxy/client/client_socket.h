@@ -1,9 +1,9 @@
-// One client's descriptor: bytes in, bytes out, without ever waiting. What is between the descriptor and the client's
-// own bytes (nothing, or TLS: tls.h) is the implementation's affair; whoever uses it only follows what it asks for.
+// One client's socket: receives and sends without blocking. The implementation is plain or TLS (tls.h); the caller only
+// waits for what a call asks for.
 //
-//   receive, send ─▶ kDone, or what must come first: kWantRead, kWantWrite (either of them may want either), or the end
+//   receive, send ─▶ kDone, or wait first: kWantRead, kWantWrite (both calls may return either), or the end
 //
-// Thread: whoever holds it, one at a time.
+// Thread: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ namespace egret::proxy {
 
 enum class Io : uint8_t {
   kDone,
-  kWantRead,   // go on when the descriptor is readable
-  kWantWrite,  // go on when it is writable
+  kWantRead,   // call again when the descriptor is readable
+  kWantWrite,  // call again when it is writable
   kEnd,        // the client will send no more; it may still read
-  kFailed,     // nothing more in either direction
+  kFailed,     // the connection is broken in both directions
 };
 
 class ClientSocket {
@@ -34,32 +34,32 @@ class ClientSocket {
   ClientSocket& operator=(const ClientSocket&) = delete;
 
   int fd() const { return fd_.get(); }
-  // Whether the descriptor is all there is to it: then another process can go on with it.
+  // Whether the descriptor is its only state: then another process can take it over.
   virtual bool is_plain() const { return false; }
   base::UniqueFd take_fd() { return std::move(fd_); }
-  // The client is told that nothing more will come. It may be told so before it stops sending.
+  // Tells the client that we send nothing more (shutdown). The client may still be sending.
   void end_output() const;
-  // What it sends after that is dropped. False: it has ended, too.
+  // Drops what the client sends after that. False: it has ended, too.
   bool drop_input() const;
-  // Whether closing now could take from the client what it has been sent: it has not arrived, or more than was read
-  // came.
+  // Whether closing now could lose answers for the client: they have not arrived yet, or there is unread input, which
+  // turns the close into a reset.
   bool has_undelivered() const;
 
   struct Transfer {
     Io io;
     size_t bytes = 0;
   };
-  // kDone: `bytes` of them, at least one, and there is no more for now if that is less than `capacity` (but see
-  // holds_input()). Anything else: no bytes.
+  // kDone: received `bytes`, at least 1; if less than `capacity`, there is no more for now (but see holds_input()). Any
+  // other result: no bytes.
   virtual Transfer receive(char* buffer, size_t capacity) = 0;
-  // Sends from the front of `pieces`, `bytes` in all, whatever `io` says. kDone: that was everything. If not, the next
-  // call must begin with what this one left over; it may lie elsewhere and more may follow it.
+  // Sends from the front of `pieces`; `bytes` says how much, whatever `io` is. kDone: everything. Else the next call
+  // must begin with the bytes that this one left; they may have moved, and more may follow them.
   virtual Transfer send(std::span<const iovec> pieces) = 0;
-  // receive() may have something to say that no event of the descriptor will tell of.
+  // Whether receive() may return something although the descriptor does not become readable.
   virtual bool holds_input() const { return false; }
-  // Whether the client has got through what comes before its first byte. If not, it is on probation.
+  // Whether the handshake, if any, is over.
   virtual bool is_ready() const { return true; }
-  // Before it is closed in peace, and when it is closed because it was not ready in time.
+  // Called before an orderly close, and before a close because the handshake took too long.
   virtual void say_goodbye() {}
   virtual void tell_too_late() {}
 
@@ -67,7 +67,7 @@ class ClientSocket {
   base::UniqueFd fd_;
 };
 
-// TCP or Unix, and nothing between.
+// TCP or Unix, without TLS.
 class PlainSocket final : public ClientSocket {
  public:
   using ClientSocket::ClientSocket;

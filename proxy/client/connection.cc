@@ -8,8 +8,8 @@ namespace egret::proxy {
 using events::Event;
 
 namespace {
-constexpr int kReadsPerPass = 4;             // of one connection, so that none starves the others
-constexpr uint64_t kLingerNs = 500'000'000;  // for a client to see the end before its socket is closed
+constexpr int kReadsPerPass = 4;             // reads of one connection, so that none starves the others
+constexpr uint64_t kLingerNs = 500'000'000;  // how long a client may take to close its side before we close the socket
 }  // namespace
 
 Connection::Connection(WorkerContext& worker, NewClient client)
@@ -28,8 +28,8 @@ Connection::Connection(WorkerContext& worker, NewClient client)
   record_.fd = socket_->fd();
   record_.peer = std::move(client.peer);
   record_.listen = std::move(client.listen);
-  record_.last_active_ns = client.standing ? client.last_active_ns : worker_.pass_ns;
-  if (client.standing) dispatcher_.resume_as(*client.standing);
+  record_.last_active_ns = client.resume_state ? client.last_active_ns : worker_.pass_ns;
+  if (client.resume_state) dispatcher_.resume_as(*client.resume_state);
   worker_.stats.connections.add(record_);
   tell_connected(worker_.proxy.admin, record_.peer, record_.fd);
 }
@@ -67,12 +67,12 @@ void Connection::read() {
   if (is_all) leave();
 }
 
-// No event of the descriptor tells of bytes that are in the socket already; this makes one, for the next pass.
+// TLS may hold decrypted bytes for which the descriptor has no event: activate one for the next pass.
 void Connection::look_for_held_input() {
   if (reading_ && may_read() && socket_->holds_input()) readable_.activate();
 }
 
-// True when the socket may have more.
+// True: the socket may have more.
 bool Connection::read_once() {
   const size_t capacity = worker_.input_blocks.block_size();
   char* const buffer = rest_ != nullptr ? rest_.get() : worker_.scratch.get();
@@ -126,7 +126,7 @@ void Connection::resume_reading() {
   look_for_held_input();
 }
 
-// What held a command back may be over.
+// The reason for which a command had to wait may be gone.
 void Connection::resume() {
   if (state_ == State::kDead || state_ == State::kLingering) return;
   if (rest_size_ > 0) {
@@ -136,7 +136,7 @@ void Connection::resume() {
   }
   if (!dispatcher_.is_blocked()) {
     resume_reading();
-    if (state_ == State::kLastCall) return read();  // perhaps there is nothing more, and no event would say so
+    if (state_ == State::kLastCall) return read();  // there may be no more input, and no event would tell
   }
   after_feed();
 }
@@ -163,7 +163,7 @@ void Connection::after_feed() {
   show_state();
 }
 
-// Of a command whose value has not come whole.
+// Whether rest_ begins with a command line whose value has not arrived completely.
 bool Connection::holds_a_line() const {
   return rest_size_ > 0 && std::memchr(rest_.get(), '\n', rest_size_) != nullptr;
 }
@@ -186,7 +186,7 @@ void Connection::show_state() {
 // --- out
 // -----------------------------------------------------------------------------------------------------------------
 
-// What the socket does not take of values that lie in slots is copied, so that a slow client holds no slot.
+// Bytes in slots that the socket does not take are copied, so that a slow client holds no slot.
 void Connection::send_output() {
   const bool may_go_on = may_send();
   if (may_go_on) send_some();
@@ -245,7 +245,7 @@ void Connection::last_call() {
   if (state_ != State::kOpen) return;
   state_ = State::kLastCall;
   goes_because_ = GoneBecause::kShutdown;
-  // One that is blocked goes on reading when it resumes.
+  // A blocked connection reads when it resumes.
   if (!dispatcher_.is_blocked()) read();
 }
 
@@ -266,27 +266,27 @@ void Connection::die_if_drained() {
   die();
 }
 
-// Of a client in its last call: what it was asked has been answered, and the answers are out.
+// Whether, after last_call(), everything that was read is answered and sent.
 bool Connection::is_at_rest() const {
   return dispatcher_.is_idle() && !dispatcher_.is_blocked() && output_.empty();
 }
 
-// There was no more to read just now.
+// Called when the socket had no more input.
 void Connection::leave() {
   if (state_ != State::kLastCall || !is_at_rest() || hand_over()) return;
-  // The rest of a request is worth waiting for if the client can go on afterwards.
-  const bool is_half = rest_size_ > 0 || !dispatcher_.standing();
+  // Wait for the rest of a half-read request if the next process can take the client over afterwards.
+  const bool is_half = rest_size_ > 0 || !dispatcher_.resume_state();
   if (is_half && socket_->is_plain() && watch_ == nullptr && worker_.proxy.handover.is_possible()) return;
   drain();
 }
 
 bool Connection::hand_over() {
-  const auto standing = dispatcher_.standing();
-  if (!standing || rest_size_ > 0 || !socket_->is_plain() || watch_ != nullptr) return false;
+  const auto resume_state = dispatcher_.resume_state();
+  if (!resume_state || rest_size_ > 0 || !socket_->is_plain() || watch_ != nullptr) return false;
   Handover& handover = worker_.proxy.handover;
   if (!handover.take_place()) return false;
-  die();  // its events go while the descriptor is ours
-  handover.put({socket_->take_fd(), *standing, record_.last_active_ns.load(std::memory_order_relaxed)});
+  die();  // remove its events while the descriptor is still ours
+  handover.put({socket_->take_fd(), *resume_state, record_.last_active_ns.load(std::memory_order_relaxed)});
   return true;
 }
 
@@ -299,12 +299,12 @@ void Connection::linger() {
   if (!socket_->drop_input()) die();
 }
 
-void Connection::hurry(bool is_late) {
+void Connection::check_last_call(bool is_late) {
   if (is_late) drain();
   if (state_ == State::kLingering && worker_.pass_ns >= lingers_until_ns_) die();
 }
 
-// Whoever waits for an answer is not idle; whoever does not take the answers it was given is.
+// A client that waits for an answer is not idle; a client that does not read its answers is.
 uint64_t Connection::times_out_ns() const {
   const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
   if (state_ == State::kDead || state_ == State::kLingering) return kNever;

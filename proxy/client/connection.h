@@ -1,15 +1,15 @@
-// One client: reads its socket into the worker's scratch memory, hands bytes to the Dispatcher, sends what the
-// ReplyQueue produced. What is left over (half a command, or a command that must wait) is kept in a borrowed block, so
-// an idle connection holds none.
+// One client: reads its socket into the worker's scratch memory, passes bytes to the Dispatcher, sends what the
+// ReplyQueue produced. Unconsumed input (half a command, or a command that must wait) is kept in a borrowed block; an
+// idle connection holds none.
 //
-//   kOpen ─ client's end, quit, error ──────▶ kDraining (no more reading; what is under way is answered) ─▶ kDead
+//   kOpen ─ client's end, quit, error ──────▶ kDraining (no more reading; answers what was read) ─▶ kDead
 //     └─ worker stops ─▶ kLastCall ─ at rest ─▲ or ─▶ handed over ─▶ kDead   └─ stopping ─▶ kLingering ─▶ kDead
 //                       write failed, timed out, worker stops late ──────────────────────────────────▶ kDead
 //
-// When its worker stops, a client is read and answered until it is at rest: everything is answered, sent, and no more
-// is there. Then it goes over to the next process (handover.h), or is told the end; and so that nothing that it sends
-// meanwhile turns the answers on their way into a reset, its socket is closed only when it has ended, too, or a while
-// later.
+// When its worker stops, a client is read and answered until it is at rest: everything is answered and sent, and there
+// is no more input. Then the next process takes it over (handover.h), or its output is shut down. In the second case
+// the socket is closed only when the client has closed its side, or kLingerNs later: otherwise input that arrives
+// meanwhile would reset the connection and lose answers on their way.
 //
 // Thread: the worker's. The worker destroys dead connections at the end of a pass, never from within a call of theirs.
 #pragma once
@@ -31,14 +31,14 @@
 
 namespace egret::proxy {
 
-// A client that was accepted, on its way to its worker.
+// An accepted client that is being passed to its worker.
 struct NewClient {
   std::unique_ptr<ClientSocket> socket;
   std::string peer;  // as address_text()
   std::string listen;
-  bool may_idle = false;  // idle_timeout is not for it
-  // Of one that another process has served before.
-  std::optional<memcache::Standing> standing{};
+  bool may_idle = false;  // idle_timeout does not apply
+  // Set if another process served this client before.
+  std::optional<memcache::ResumeState> resume_state{};
   uint64_t last_active_ns = 0;
 };
 
@@ -49,25 +49,25 @@ class Connection final : private ReplyObserver, private CommandObserver {
 
   // The passes, called by the worker.
   void send_output();
-  // Slots are about to go: what is lent of them is copied.
+  // Slots are about to be reused or freed: copies lent values that lie in them.
   void keep_lent() { output_.keep_lent(); }
   void resume();
-  // The worker stops: the connection is to go as soon as it can.
+  // The worker stops: end this connection as soon as it is at rest.
   void last_call();
-  // Called now and then afterwards. `is_late`: what is not at rest by now is not read any more.
-  void hurry(bool is_late);
+  // Called now and then after last_call(). `is_late`: a connection that is not at rest is not read any more.
+  void check_last_call(bool is_late);
   bool is_dead() const { return state_ == State::kDead; }
-  // When this client runs into a timeout if it goes on as it does; kNever: not at all.
+  // When this client times out if nothing more happens; kNever: not at all.
   static constexpr uint64_t kNever = UINT64_MAX;
   uint64_t times_out_ns() const;
   void time_out();
 
-  // Since when a large value waits for a client that takes none of it; kNever: none does.
+  // Since when the client has not read any of its large value; kNever: there is none.
   uint64_t stalled_since_ns() const;
-  // Others need the room of that value.
+  // Disconnects it, because others need the memory of that value.
   void disconnect_stalled();
 
-  // Where the worker keeps it in its lists of this pass.
+  // In which of the worker's lists of this pass it is.
   bool listed_for_output = false;
   bool listed_for_resume = false;
   size_t index = 0;  // in the worker's table
@@ -76,7 +76,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
   enum class State : uint8_t { kOpen, kLastCall, kDraining, kLingering, kDead };
   void on_readable();
   void on_retry();
-  // Reads no more; dies when what is under way has been answered and sent.
+  // Reads no more; dies when all that was read is answered and sent.
   void drain();
   bool may_send() const { return state_ != State::kDead && state_ != State::kLingering && !sending_waits_; }
   bool may_read() const { return state_ == State::kOpen || state_ == State::kLastCall; }
@@ -108,21 +108,21 @@ class Connection final : private ReplyObserver, private CommandObserver {
   std::unique_ptr<ClientSocket> socket_;
   const bool may_idle_;
   State state_ = State::kOpen;
-  bool is_last_answered_ = false;  // something was sent after the last call
+  bool is_last_answered_ = false;  // something was sent after last_call()
   uint64_t lingers_until_ns_ = 0;
-  GoneBecause goes_because_ = GoneBecause::kError;  // if it went now
+  GoneBecause goes_because_ = GoneBecause::kError;  // the reason to report if it ended now
   bool reading_ = true;
-  bool sending_waits_ = false;  // for retry_
+  bool sending_waits_ = false;  // sending waits for retry_
   bool reading_waits_ = false;
   ConnectionMemory memory_;
   OutputQueue output_;
   ReplyQueue replies_;
   Dispatcher dispatcher_;
-  std::unique_ptr<char[]> rest_;  // unconsumed input; null when there is none
+  std::unique_ptr<char[]> rest_;  // unconsumed input; null if there is none
   size_t rest_size_ = 0;
-  std::unique_ptr<Watch> watch_;  // the client watches
+  std::unique_ptr<Watch> watch_;  // set while the client watches
   events::Event readable_;
-  events::Event retry_;  // what the socket asked for in order to go on; mostly that it be writable
+  events::Event retry_;  // what the socket waits for, mostly to be writable
   ConnectionRecord record_;
 };
 

@@ -1,5 +1,5 @@
-// How many client connections there are, and whether another may come in. The frontend lets them in; any thread that
-// ends one says so, and wakes the frontend if that is waiting for it.
+// Counts client connections against max_connections. The frontend adds them; any thread that ends one calls leave(),
+// which wakes the frontend if it waits for room.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,13 @@ class ConnectionGate {
  public:
   ConnectionGate() : left_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) { EGRET_CHECK(left_.is_open()); }
 
-  // The frontend's side.
+  // For the frontend.
   bool has_room(uint32_t limit) const { return open_.load(std::memory_order_relaxed) < limit; }
   void enter() { open_.fetch_add(1, std::memory_order_relaxed); }
-  // The descriptor becomes readable when one leaves. False: there is room already, and nothing is awaited.
+  // Makes the descriptor readable when a connection leaves. False: there is room already.
   bool wait_for_room(uint32_t limit) {
     awaited_.store(true);
-    // Whoever leaves after this sees it awaited; whoever left before is seen here.
+    // A leave() after the store above sees awaited_; an earlier one is seen by this load.
     return open_.load() >= limit || !awaited_.exchange(false);
   }
   int fd() const { return left_.get(); }
@@ -41,7 +41,7 @@ class ConnectionGate {
   }
 
  private:
-  std::atomic<uint32_t> open_{0};  // accepted but not yet taken over by a worker included
+  std::atomic<uint32_t> open_{0};  // including those that no worker has yet
   std::atomic<bool> awaited_{false};
   base::UniqueFd left_;
 };

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kStateNames = {
     "conn_new_cmd", "conn_read", "conn_nread", "conn_parse_cmd", "conn_io_queue", "conn_mwrite", "conn_closing"};
 
-// By descriptor, as memcached's.
+// Sorted by descriptor, as in memcached.
 using Rows = std::vector<std::pair<int, std::string>>;
 
 void add_rows(Rows& rows, int fd, std::initializer_list<std::pair<std::string_view, std::string_view>> values) {

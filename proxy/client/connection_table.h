@@ -1,5 +1,5 @@
-// What `stats conns` tells of each connection: a plain record that the connection's worker writes while any thread may
-// read it. The worker adds and removes; the addresses are fixed, the rest are relaxed stores.
+// The records of `stats conns`. A connection's worker adds, updates and removes its record while any thread may read
+// it: the addresses do not change, the other fields are relaxed atomics.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,16 @@ struct sockaddr;
 
 namespace egret::proxy {
 
-// Under the names of memcached's states that come closest.
+// Named after the closest states of memcached.
 enum class ConnectionState : uint8_t { kNew, kReading, kValue, kCommand, kWaiting, kWriting, kClosing };
 
 struct ConnectionRecord {
   int fd = -1;
   std::string peer;    // as address_text()
-  std::string listen;  // the address it came in by
+  std::string listen;  // the address that it connected to
   std::atomic<ConnectionState> state{ConnectionState::kNew};
   std::atomic<uint64_t> last_active_ns{0};
-  size_t index = 0;  // in its table
+  size_t index = 0;  // in the table
 };
 
 class ConnectionTable {
@@ -38,7 +38,7 @@ class ConnectionTable {
     records_[record.index] = records_.back();
     records_.pop_back();
   }
-  // Any thread. Adding and removing wait meanwhile.
+  // Any thread. Takes the lock that adding and removing take.
   template <typename Visit>
   void for_each(const Visit& visit) const {
     const std::lock_guard lock(mutex_);
@@ -55,10 +55,10 @@ struct ListenerRecord {
   std::string address;
 };
 
-// As memcached writes it: "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/run/x"; a client's end of a Unix socket,
-// which has no name, is "unix:<AF 1>".
+// As memcached writes it: "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/run/x"; "unix:<AF 1>" for an unnamed Unix
+// socket, which is a client's end.
 std::string address_text(const sockaddr& address);
-// Of that end of the socket; empty if there is none.
+// The text of the socket's own address; empty if it has none.
 std::string local_address_text(int fd);
 std::string peer_address_text(int fd);
 

@@ -22,13 +22,13 @@ namespace egret::proxy {
 namespace {
 
 constexpr std::string_view kPrefix = "client/";
-constexpr std::string_view kLanguages = "utb";  // by memcache::Language
+constexpr std::string_view kLanguages = "utb";  // indexed by memcache::Language
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kMostSeconds = UINT64_MAX / kSecondNs;
 constexpr uint32_t kMostPlaces = 65536;
-constexpr size_t kPerMessage = 200;  // the kernel lets 253 descriptors travel together
+constexpr size_t kPerMessage = 200;  // descriptors; the kernel's limit is 253
 
-// A connection whose client is there, or perhaps was until now.
+// Whether the socket is a connection, even if the client has just disconnected.
 bool is_connected(int fd) {
   int type = 0;
   int protocol = 0;
@@ -44,8 +44,8 @@ bool is_connected(int fd) {
 
 std::string handover_name(const HandedClient& client) {
   std::string name(kPrefix);
-  name += kLanguages[static_cast<size_t>(client.standing.language)];
-  name += client.standing.has_authenticated ? 'y' : 'n';
+  name += kLanguages[static_cast<size_t>(client.resume_state.language)];
+  name += client.resume_state.has_authenticated ? 'y' : 'n';
   return name + "/" + std::to_string(client.last_active_ns / kSecondNs);
 }
 
@@ -59,7 +59,7 @@ std::optional<HandedClient> parse_handover_name(std::string_view name) {
   const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), seconds);
   if (error != std::errc{} || end != name.data() + name.size() || seconds > kMostSeconds) return std::nullopt;
   HandedClient client;
-  client.standing = {static_cast<memcache::Language>(language), name[1] == 'y'};
+  client.resume_state = {static_cast<memcache::Language>(language), name[1] == 'y'};
   client.last_active_ns = seconds * kSecondNs;
   return client;
 }
@@ -79,7 +79,7 @@ std::vector<HandedClient> take_clients(std::vector<base::InheritedFd> descriptor
   bool is_told = true;
   for (const std::string& name : names) is_told &= base::notify_supervisor("FDSTOREREMOVE=1\nFDNAME=" + name);
   if (!names.empty() && (!is_told || !base::notify_barrier())) {
-    // They may still be in the store: serving them now could mean that they are served twice.
+    // They may still be in the store: if we served them now, a later process could serve them a second time.
     base::log(kHandoverFailed, "the service manager does not answer: {} clients of the process before are closed",
               base::field("clients", descriptors.size()));
     return {};

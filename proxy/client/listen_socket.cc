@@ -36,7 +36,8 @@ int option_of(int fd, int level, int name) {
   return ::getsockopt(fd, level, name, &value, &length) == 0 ? value : -1;
 }
 
-// Whether clients of that address reach the socket: it is bound to it, or to every address of both families.
+// Whether clients that connect to that address reach the socket: it is bound to it, or to all addresses of both
+// families.
 bool serves(int fd, const sockaddr& wanted) {
   const sockaddr_storage bound = bound_address(fd);
   if (wanted.sa_family == AF_INET && bound.ss_family == AF_INET) {
@@ -62,7 +63,7 @@ bool serves(int fd, const std::string& path) {
          path == std::string_view(is.sun_path, ::strnlen(is.sun_path, sizeof is.sun_path));
 }
 
-// Its address as `listen` would say it.
+// Its address as an entry of `listen`.
 ListenAddress address_of(int fd, bool is_tls) {
   ListenAddress address;
   const sockaddr_storage bound = bound_address(fd);
@@ -81,7 +82,7 @@ ListenAddress address_of(int fd, bool is_tls) {
   return address;
 }
 
-// What it is instead of a socket that listens for streams; empty: it is one.
+// Why the descriptor is not a listening stream socket; empty: it is one.
 std::string fault_of(int fd) {
   const int type = option_of(fd, SOL_SOCKET, SO_TYPE);
   if (type < 0) return "is no socket";
@@ -97,7 +98,7 @@ mode_t mode_of(const ListenRules& rules) {
   return static_cast<mode_t>(std::stoul(rules.unix_mode, nullptr, 8)) & 0777;
 }
 
-// The sockets of one call of open_sockets(): unless it succeeds, those of the pool go back and the others are closed.
+// The sockets of one call of open_sockets(). Unless it succeeds, those of the pool go back and the others are closed.
 class Opening {
  public:
   Opening(const ListenRules& rules, ListenSockets& pool) : rules_(rules), pool_(pool) {}
@@ -124,14 +125,14 @@ class Opening {
   struct Place {
     ListenSocket socket;
     bool is_of_pool = false;
-    ListenAddress before{};  // what the pool knew it as
+    ListenAddress before{};  // its address in the pool
   };
 
-  // Whether there is a socket that serves it.
+  // Whether one of the sockets serves that address.
   template <typename Wanted>
   bool find(const Wanted& wanted, const ListenAddress& address) {
     for (const Place& place : places_) {
-      if (place.is_of_pool && serves(place.socket.fd.get(), wanted)) return true;  // named twice, or of both families
+      if (place.is_of_pool && serves(place.socket.fd.get(), wanted)) return true;  // same address, or both families
     }
     const auto at =
         std::ranges::find_if(pool_, [&](const ListenSocket& socket) { return serves(socket.fd.get(), wanted); });
@@ -148,7 +149,7 @@ class Opening {
     const std::string what = "cannot listen on " + address.to_string();
     auto found = base::resolve_to_listen(address.host, address.port, what);
     if (!found) return found.status();
-    // IPv6 first: an inherited socket may serve both families, and then no other can be bound.
+    // IPv6 first: an inherited socket may serve both families; then IPv4 cannot be bound.
     std::vector<const addrinfo*> wanted;
     for (const addrinfo* at = found.value().get(); at != nullptr; at = at->ai_next) wanted.push_back(at);
     std::stable_partition(wanted.begin(), wanted.end(), [](const addrinfo* at) { return at->ai_family == AF_INET6; });

@@ -1,9 +1,9 @@
-// The sockets that clients connect to: opened here, or inherited from whoever started this process (systemd's socket
-// activation), who keeps them open while we are restarted.
+// The sockets that clients connect to: opened here, or inherited from the supervisor (systemd's socket activation),
+// which keeps them open while we restart.
 //
-//   inherited, or there already ─▶ pool ─┐
-//   `listen` ────────────────────────────▶ open_sockets ─▶ each entry's place is taken by a socket of the pool that has
-//                                                          its address, else one is opened
+//   inherited, or open already ─▶ pool ─┐
+//   `listen` ───────────────────────────▶ open_sockets ─▶ for each entry: a socket of the pool with its address, else a
+//                                                         new one
 //
 // Thread: the control thread's.
 #pragma once
@@ -20,33 +20,34 @@
 
 namespace egret::proxy {
 
-// What systemd's FileDescriptorName= must say of sockets whose clients speak TLS.
+// The FileDescriptorName= of systemd's sockets whose clients use TLS.
 inline constexpr std::string_view kInheritedTls = "tls";
 
-// What `listen` says besides the addresses.
+// How to open sockets, besides the addresses.
 struct ListenRules {
   std::string unix_mode;  // octal
   int backlog = 0;
 };
 
 struct ListenSocket {
-  base::UniqueFd fd;  // listens, and does not block
+  base::UniqueFd fd;  // listening, non-blocking
   ListenAddress address;
   bool is_inherited = false;
 
-  // Follows other rules from now on; an inherited one those of whoever made it.
+  // Applies new rules. An inherited socket keeps the rules of its creator.
   void renew(const ListenRules& rules) const;
-  // No more clients; a path that we made goes, first and while the socket still listens: afterwards another proxy may
-  // have bound the same name.
+  // Stops listening. Unlinks a path that we created, while the socket still listens: later another proxy may have bound
+  // the same path.
   void close();
 };
 using ListenSockets = std::vector<ListenSocket>;
 
-// The inherited descriptors as listening sockets under the addresses they have; or which of them is none.
+// The inherited descriptors as listening sockets, with their addresses; or an error that names a descriptor that is not
+// one.
 base::Expected<ListenSockets> check_inherited(std::vector<base::InheritedFd> inherited);
 
-// A socket for each address of each entry: out of `pool`, from which it is taken, or opened anew. On failure `pool` is
-// as it was, but for its order, and nothing else is open.
+// A socket for each address of each entry: moved from `pool`, or newly opened. On failure `pool` is unchanged, except
+// for its order, and new sockets are closed.
 base::Expected<ListenSockets> open_sockets(std::span<const ListenAddress> entries, const ListenRules& rules,
                                            ListenSockets& pool);
 

@@ -10,7 +10,7 @@
 namespace egret::proxy {
 
 namespace {
-constexpr size_t kMaxVectors = 64;  // pieces that one send takes
+constexpr size_t kMaxVectors = 64;  // pieces in one send
 }  // namespace
 
 std::unique_ptr<char[]> BlockPool::take() {
@@ -84,7 +84,7 @@ void OutputQueue::keep_lent() {
   for (Lender& each : lenders_) each.hold.release();
 }
 
-// Counted from when they are lent: whether they must be copied is known only when all that this pass lends is there.
+// Lent bytes are charged when they are lent, although only the end of the pass shows whether they must be copied.
 void OutputQueue::charge(Piece& piece, size_t bytes) {
   piece.charged = bytes;
   memory_.charge(bytes);

@@ -1,10 +1,10 @@
-// Bytes on their way to one client. Small answers are written side by side into blocks from the worker's pool; a value
-// over kMaxCopied is sent from where it is (response slots, or the memory it was put together in), and only what the
-// socket has not taken of it by the end of the pass is copied. One send takes as much as the socket does.
+// The output of one client. Small answers are written one after the other into blocks from the worker's pool. A value
+// over kMaxCopied is sent from where it lies (response slots, or other memory); at the end of the pass the bytes that
+// the socket has not taken are copied. One send passes as much as the socket takes.
 //
 //   reserve/commit, append ─▶ blocks ─┐
 //                                     ├─▶ send ─▶ socket
-//   lend ─▶ where the value is ───────┘     └ what is left at the end of the pass: keep_lent() copies it
+//   lend ─▶ the value in its place ───┘     └ not sent by the end of the pass: keep_lent() copies it
 //
 // Thread: the worker's. Memory: charged to the connection (ConnectionMemory); a large value's to large_value_memory.
 #pragma once
@@ -36,11 +36,11 @@ class BlockPool {
   std::vector<std::unique_ptr<char[]>> free_;
 };
 
-// Who keeps the bytes of a lent value where they are.
+// Keeps the bytes of a lent value in their place.
 struct Lender {
-  rpc::SlotHold hold;              // the slots in which pieces lie, until the end of the pass
-  std::unique_ptr<char[]> memory;  // if not null, the first piece lies in it, and may stay there
-  bool is_large = false;           // it counts against large_value_memory, not the connection's
+  rpc::SlotHold hold;              // response slots with pieces of the value, held until the end of the pass
+  std::unique_ptr<char[]> memory;  // if not null: memory with the first piece, which may stay there
+  bool is_large = false;           // charged to large_value_memory instead of the connection's memory
 };
 
 class OutputQueue {
@@ -48,39 +48,39 @@ class OutputQueue {
   OutputQueue(BlockPool& pool, ConnectionMemory& memory) : pool_(pool), memory_(memory) {}
   ~OutputQueue();
 
-  static constexpr size_t kBlockSize = 16 * 1024;  // of the pool it is given
-  // A value up to this size is copied into a block, with what stands before and behind it.
+  static constexpr size_t kBlockSize = 16 * 1024;  // of the pool's blocks
+  // A value up to this size is copied into a block, with the bytes before and after it.
   static constexpr size_t kMaxCopied = kBlockSize - 1024;
 
-  // Room for `length` (at most kBlockSize) contiguous bytes; commit() says how many were written.
+  // Room for `length` (at most kBlockSize) contiguous bytes. Then call commit() with the number of bytes written.
   char* reserve(size_t length);
   void commit(size_t length);
-  // Any length; copied.
+  // Copies bytes of any length.
   void append(std::string_view bytes);
-  // Not copied: the pieces of one value, which stay where they are until they are sent, or until keep_lent().
+  // Appends the pieces of one value without copying; they stay in place until they are sent, or until keep_lent().
   void lend(std::span<const std::string_view> pieces, Lender lender);
-  // The end of the pass: copies what is left of lent pieces, but of those in their lender's memory; releases slots.
+  // The end of the pass: copies unsent lent pieces, except those in Lender::memory, and releases the slots.
   void keep_lent();
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
-  // A large value is not sent yet.
+  // Whether a large value is not sent completely.
   bool has_large() const { return large_ > 0; }
 
-  // Sends what the socket takes at once. kDone: all of it; kWantRead, kWantWrite: the rest then; kFailed.
+  // Sends what the socket takes. kDone: everything is sent; kWantRead, kWantWrite: call again then; kFailed.
   Io send(ClientSocket& socket);
 
  private:
   struct Piece {
-    std::unique_ptr<char[]> bytes;  // null: they are lent
+    std::unique_ptr<char[]> bytes;  // null: the bytes are lent
     const char* data;
     size_t capacity;
     size_t begin;  // first byte not sent yet
     size_t end;
     bool is_lent;        // its lender is in lenders_
-    bool may_stay;       // it lies in its lender's memory
-    bool is_last_lent;   // of its lender: with this piece the lender goes
-    size_t charged = 0;  // to memory_
+    bool may_stay;       // it lies in Lender::memory
+    bool is_last_lent;   // the lender's last piece: the lender is removed with it
+    size_t charged = 0;  // bytes charged to memory_
   };
   void charge(Piece& piece, size_t bytes);
   void copy(Piece& piece);
@@ -91,8 +91,8 @@ class OutputQueue {
   ConnectionMemory& memory_;
   std::deque<Piece> pieces_;
   std::vector<Lender> lenders_;  // in the order of their pieces; few
-  bool has_borrowed_ = false;    // there are lent pieces that may not stay
-  size_t large_ = 0;             // of lenders_
+  bool has_borrowed_ = false;    // there are lent pieces that must be copied at the end of the pass
+  size_t large_ = 0;             // how many of lenders_ are large
   size_t size_ = 0;
 };
 

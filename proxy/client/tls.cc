@@ -27,13 +27,13 @@ struct Freed {
   void operator()(char* text) const { OPENSSL_free(text); }
 };
 
-// A key behind a passphrase is refused: there is nobody to ask. `asked` is a bool: whether a passphrase was needed.
+// Refuses keys with a passphrase, since there is nobody to ask. `asked` is a bool: whether a passphrase was needed.
 int no_passphrase(char*, int, int, void* asked) {
   if (asked != nullptr) *static_cast<bool*>(asked) = true;
   return 0;
 }
 
-// Why OpenSSL refused a file, in its own words: the oldest error, from which the others follow.
+// OpenSSL's reason for refusing a file: its oldest error, which causes the others.
 std::string openssl_reason() {
   const char* const reason = ERR_reason_error_string(ERR_peek_error());
   ERR_clear_error();
@@ -58,7 +58,7 @@ std::string key_fault(const std::string& path, const std::string& certificate, b
   const unsigned long error = ERR_peek_error();
   const auto is = [&](int library, int why) { return ERR_GET_LIB(error) == library && ERR_GET_REASON(error) == why; };
   const bool is_of_another = is(ERR_LIB_X509, X509_R_KEY_VALUES_MISMATCH) ||
-                             is(ERR_LIB_SSL, SSL_R_NO_CERTIFICATE_ASSIGNED);  // none of the key's type
+                             is(ERR_LIB_SSL, SSL_R_NO_CERTIFICATE_ASSIGNED);  // no certificate of the key's type
   const std::string reason = openssl_reason();
   const std::string name = base::quoted(path) + ": ";
   if (needs_passphrase) {
@@ -74,7 +74,7 @@ std::string key_fault(const std::string& path, const std::string& certificate, b
   return name + reason;
 }
 
-// Said by the system rather than by OpenSSL, whose own words for it are less clear. Empty if it can be read.
+// Why the file cannot be read, by the system's error, which is clearer than OpenSSL's. Empty if it can be read.
 std::string read_fault(const std::string& path) {
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   return file.is_open() ? "" : base::quoted(path) + ": " + std::strerror(errno);
@@ -114,20 +114,20 @@ TlsContext fault(std::string_view option, std::string what) {
 
 void set_fixed_rules(SSL_CTX* context) {
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                   // Many clients just close: whether a command is whole tells the command.
+                                   // Many clients close without close_notify. A command shows by itself if it is cut.
                                    SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_clear_options(context, SSL_OP_ENABLE_KTLS);
   SSL_CTX_set_mode(context,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  // SSL_read ends at every record, so that nobody keeps a worker in it by records that bring no bytes; and what it left
-  // in the descriptor, an event tells of.
+  // SSL_read returns after every record, so that a client cannot keep a worker in it by records without data. The event
+  // loop reports bytes that are left in the descriptor.
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_read_ahead(context, 0);
   SSL_CTX_set_default_passwd_cb(context, no_passphrase);
 }
 
 void set_sessions(SSL_CTX* context, bool cache) {
-  static constexpr unsigned char kName[] = "egret-proxy";  // a session is of use with this server alone
+  static constexpr unsigned char kName[] = "egret-proxy";  // sessions of other servers are not resumed
   SSL_CTX_set_session_id_context(context, kName, sizeof kName - 1);
   SSL_CTX_set_session_cache_mode(context, cache ? SSL_SESS_CACHE_SERVER : SSL_SESS_CACHE_OFF);
 }
@@ -170,7 +170,7 @@ TlsContext load_tls(const TlsOptions& options) {
   SSL_CTX_set_default_passwd_cb_userdata(context, &needs_passphrase);
   const bool has_key = SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) == 1;
   SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
-  // Checked once more: a key of another type than the certificate's is loaded beside it without an error.
+  // Check again: OpenSSL loads a key of another type than the certificate's without an error.
   if (!has_key || SSL_CTX_check_private_key(context) != 1)
     return fault("tls_key", key_fault(key, options.certificate, needs_passphrase));
   if (options.ca_certificate.empty()) {
@@ -217,7 +217,7 @@ std::unique_ptr<ClientSocket> TlsServer::accept(base::UniqueFd fd, std::string p
   SSL* ssl = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    ssl = SSL_new(context_.context.get());  // which keeps the context
+    ssl = SSL_new(context_.context.get());  // takes a reference to the context
   }
   EGRET_CHECK(ssl != nullptr);
   return std::make_unique<TlsSocket>(std::move(fd), ssl, std::move(peer), counters);
@@ -241,7 +241,7 @@ base::Status TlsServer::refresh() {
   }
   {
     const std::lock_guard lock(mutex_);
-    if (generation != generation_) return base::Status::ok();  // a reload was faster, and has read them, too
+    if (generation != generation_) return base::Status::ok();  // a reload has installed newer files meanwhile
     std::swap(context_, anew);
     refreshed_ns_ = clock_.now_ns();
     log_anew(context_);

@@ -12,11 +12,11 @@
 namespace egret::proxy {
 
 namespace {
-constexpr int kRecordsPerReceive = 32;  // twice what fills a worker's buffer; a client may send smaller ones
+constexpr int kRecordsPerReceive = 32;  // twice what fills a worker's buffer, since records may be smaller
 }  // namespace
 
-// OpenSSL leaves its errors in a queue of the thread, and takes what it finds there for its own: every path that fails
-// leaves the queue empty.
+// OpenSSL stores errors in a queue per thread, and takes leftover errors for new ones: every path that fails must clear
+// the queue.
 
 void TlsSocket::Free::operator()(ssl_st* ssl) const {
   SSL_free(ssl);
@@ -36,7 +36,7 @@ Io TlsSocket::shake_hands() {
   return Io::kDone;
 }
 
-// Record after record, until the buffer is full, the descriptor has no more, or it is others' turn.
+// Reads record after record until the buffer is full, the descriptor is empty, or kRecordsPerReceive were read.
 ClientSocket::Transfer TlsSocket::receive(char* buffer, size_t capacity) {
   holds_input_ = false;
   size_t total = 0;
@@ -51,7 +51,7 @@ ClientSocket::Transfer TlsSocket::receive(char* buffer, size_t capacity) {
     }
   }
   if (total == 0) return {io};
-  // The rest of a record, perhaps more records, or an end that the next call tells of.
+  // There may be the rest of a record, more records, or an end or error for the next call.
   holds_input_ = io == Io::kDone ? total < capacity || SSL_has_pending(ssl_.get()) == 1 : io != Io::kWantRead;
   return {Io::kDone, total};
 }
@@ -88,7 +88,7 @@ Io TlsSocket::outcome(int result) {
   }
 }
 
-// Whose connection just breaks is counted if it was in the handshake, and is no news; the others have a line.
+// A broken connection is not logged; it is counted if it was in the handshake. Other failures are logged.
 Io TlsSocket::fail() {
   const bool is_protocol = ERR_peek_error() != 0;
   const std::string why = is_protocol ? reason() : "";
@@ -104,7 +104,7 @@ Io TlsSocket::fail() {
 
 void TlsSocket::turn_away(std::string_view why) {
   static base::LogLimit handshake_limit;
-  static base::LogLimit connection_limit;  // of its own: strangers at the door do not hide what happens inside
+  static base::LogLimit connection_limit;  // separate, so that failed handshakes of strangers do not suppress these
   (is_ready_ ? counters_.protocol_errors : counters_.handshake_errors).add(1);
   base::log_limited(is_ready_ ? connection_limit : handshake_limit,
                     is_ready_ ? kTlsConnectionFailed : kTlsHandshakeFailed, "tls: {} with client {} failed: {}",
@@ -133,7 +133,7 @@ std::string TlsSocket::reason() const {
 
 void TlsSocket::say_goodbye() {
   if (!is_ready_ || has_failed_) return;
-  SSL_shutdown(ssl_.get());  // a record if there is room for it; the client's own is not waited for
+  SSL_shutdown(ssl_.get());  // sends close_notify if there is room; does not wait for the client's
   ERR_clear_error();
 }
 

@@ -1,4 +1,4 @@
-// One client that speaks TLS. The handshake goes on inside receive(), as far as the bytes that have come allow.
+// A client socket with TLS. receive() runs the handshake as far as the received bytes allow.
 // Thread: its worker's.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace egret::proxy {
 
 class TlsSocket final : public ClientSocket {
  public:
-  // Takes over `ssl`, which has no descriptor yet. `peer` is what the log calls the client.
+  // Takes over `ssl`, which has no descriptor yet. `peer` is the client's name in the log.
   TlsSocket(base::UniqueFd fd, ssl_st* ssl, std::string peer, TlsCounters& counters);
 
   Transfer receive(char* buffer, size_t capacity) override;

@@ -73,9 +73,9 @@ void Watch::go_on() {
   }
 }
 
-// --- The evicted
+// --- Evictions
 
-// Asks every lane that is not being asked; of sessions that are new, too.
+// Polls every lane that has no poll outstanding, including lanes of new sessions.
 void Watch::poll_backends() {
   std::erase_if(polls_, [](EvictionPoll* poll) {
     const bool is_over = !poll->session->is_open() || poll->session->lanes().generation() != poll->generation;
@@ -101,7 +101,7 @@ void Watch::poll_backends() {
   for (EvictionPoll* const poll : polls_) poll->ask();
 }
 
-// Without credit it waits for the next time.
+// Without credit it does nothing until the next timer.
 void Watch::EvictionPoll::ask() {
   if (is_asked) return;
   op::Op op;

@@ -1,5 +1,5 @@
-// A client that watches: takes the lines that its Watcher has been given to the client's output, and asks the backends
-// who was evicted, since only they know.
+// A client that watches: moves lines from its Watcher to the client's output, and asks the backends for evictions,
+// since only they know them.
 //
 //   WatchHub ─▶ Watcher ─ wake ─▶ go_on() ─ while less than kMaxAhead waits ─▶ output
 //   timer ─▶ EvictionPoll (a lane) ─ Iterate ─▶ lane ─ records ─▶ lines ─▶ Watcher
@@ -23,18 +23,18 @@ struct WorkerContext;
 
 class Watch final {
  public:
-  static constexpr size_t kMaxAhead = 64 * 1024;  // bytes that wait for the client to read them
-  static constexpr uint32_t kPollMs = 50;         // between two questions who was evicted
+  static constexpr size_t kMaxAhead = 64 * 1024;  // unsent bytes above which no more lines are moved
+  static constexpr uint32_t kPollMs = 50;         // between two polls for evictions
 
   // Null: there are too many watchers.
   static std::unique_ptr<Watch> begin(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies,
                                       const OutputQueue& output);
   ~Watch();
-  // Something of the output was sent.
+  // Call it when output was sent.
   void go_on();
 
  private:
-  // The evicted of one lane. While it is asked it outlives its watch.
+  // Polls the evictions of one lane. While a poll is outstanding, it outlives its Watch.
   struct EvictionPoll final : rpc::Waiter {
     Watch* watch = nullptr;
     rpc::ClientSession* session = nullptr;

@@ -53,7 +53,7 @@ Outcome AdminCommands::act(const AdminRequest& request, Barriers& barriers) {
     case AdminAction::kDump:
       return begin_dump(request);
     case AdminAction::kMemoryLimit:
-      // Backends have equal parts of it, as `limit_maxbytes` is the sum of theirs.
+      // Each backend gets an equal part, since `limit_maxbytes` is the sum of the backends' limits.
       return barriers.tell_all(op::AdminVerb::kMemoryLimit, request.number / client_.worker.pool.sessions().size());
     case AdminAction::kMoveClock:
       return barriers.tell_all(op::AdminVerb::kMoveClock, request.number);
@@ -81,8 +81,7 @@ Outcome AdminCommands::act(const AdminRequest& request, Barriers& barriers) {
   return Outcome::kDone;
 }
 
-// A watch or a crawl right behind other commands is refused by memcached, but for those that it answers at once:
-// retrievals.
+// As memcached: refuses a watch or a crawl that is pipelined behind other commands, except behind retrievals.
 bool AdminCommands::is_pipelined(const AdminRequest& request) const {
   const bool minds = request.action == AdminAction::kWatch ||
                      (request.action == AdminAction::kDump && request.form != DumpForm::kItems);
@@ -129,7 +128,7 @@ std::string AdminCommands::refresh_certificates() {
   return refreshed ? std::string(memcache::kOk) : "Error " + refreshed.message() + "\r\n";
 }
 
-// Both ways: memcached's answers nothing and ends; what others have asked is answered here first.
+// As memcached, ends the process without an answer. Unlike memcached, it answers other clients' requests first.
 Outcome AdminCommands::shut_down(const AdminRequest& request) {
   if (!client_.config->allow_shutdown) return line(memcache::kShutdownNotEnabled);
   if (!request.answer.empty()) return line(request.answer);

@@ -1,4 +1,4 @@
-// The operator's commands: those that switch something of this proxy, and dumps, which walk over the items.
+// The operator's commands: those that change settings of this proxy, and dumps, which list the items.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ class AdminCommands final : private DumpOwner {
   explicit AdminCommands(ClientContext& client) : client_(client) {}
   ~AdminCommands();
 
-  // A dump is running; go_on() lets it go on when its client has read.
+  // Whether a dump is running. Call go_on() when its client has read.
   bool is_running() const { return dump_ != nullptr; }
   void go_on() { dump_->go_on(); }
 
-  // In its turn: what was asked before is answered first. `barriers`: for what every backend is told.
+  // Call it in the command's turn: earlier commands must be answered first. `barriers`: for commands to every backend.
   Outcome act(const memcache::AdminRequest& request, Barriers& barriers);
 
  private:
@@ -35,7 +35,7 @@ class AdminCommands final : private DumpOwner {
   void on_dump_over() override;
 
   ClientContext& client_;
-  Dump* dump_ = nullptr;  // deletes itself when it is over
+  Dump* dump_ = nullptr;  // deletes itself at its end
 };
 
 }  // namespace egret::proxy

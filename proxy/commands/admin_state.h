@@ -1,4 +1,4 @@
-// What operators switch on and off while a proxy runs, and what they watch. One for the proxy, shared by its workers.
+// What operators switch on and off, and what they watch. One object for the proxy, shared by its workers.
 #pragma once
 
 #include <atomic>
@@ -9,14 +9,14 @@
 
 namespace egret::proxy {
 
-// By itself in memory: each op looks at it, and what lies beside it is written often.
+// Aligned to a cache line of its own: every op reads it, and neighbouring memory is written often.
 struct alignas(64) AdminState {
-  std::atomic<bool> crawler_is_enabled{true};  // lru_crawler enable|disable: dumps are refused without
-  std::atomic<bool> is_dumping{false};         // one dump at a time, as memcached's
+  std::atomic<bool> crawler_is_enabled{true};  // lru_crawler enable|disable: if disabled, dumps are refused
+  std::atomic<bool> is_dumping{false};         // as in memcached, one dump at a time
   WatchHub watch;
   PrefixStats prefixes;
 
-  // Whether somebody wants to know of each op.
+  // Whether ops must be reported.
   bool observes_items() const {
     constexpr uint32_t kOfItems = memcache::kFetchers | memcache::kMutations | memcache::kDeletions;
     return (watch.wanted() & kOfItems) != 0 || prefixes.is_on();

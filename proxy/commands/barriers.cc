@@ -59,7 +59,7 @@ Outcome Barriers::tell_all(op::AdminVerb verb, uint64_t number) {
   return start(op);
 }
 
-// It may be over at once.
+// The fan-out may end before this returns.
 Outcome Barriers::start(const Op& op) {
   fan_out_ = new pool::FanOut(client_.worker.pool, op, *this);
   fan_out_->start();
@@ -126,7 +126,7 @@ void Barriers::on_fan_out(const pool::FanOut& fan_out) {
 
 void Barriers::on_all_told(ResultCode failure) {
   if (failure == ResultCode::kOk) return answer_line(client_, memcache::kOk);
-  // A clock that may not be moved is one that memcached's usual builds do not know, either.
+  // If the backend does not allow it, answer as a memcached that was built without debugtime.
   const bool is_refused = failure == ResultCode::kUnsupported || failure == ResultCode::kInvalid;
   if (verb_ == op::AdminVerb::kMoveClock && is_refused) return answer_line(client_, memcache::kErrorLine);
   if (failure == ResultCode::kOutOfMemory) return answer_line(client_, memcache::kLimitImpossible);
@@ -140,7 +140,7 @@ std::string Barriers::report_on(const pool::FanOut& fan_out) {
     if (fan_out.failure() == ResultCode::kUnsupported) return std::string(memcache::kErrorLine);
     return failure.empty() ? check_report(fan_out.answers()) : failure;
   }
-  // `stats` alone has something to say when no backend answers.
+  // Only plain `stats` has rows of its own when no backend answers.
   const bool is_general = topic_ == StatsTopic::kGeneral;
   const bool is_reset = topic_ == StatsTopic::kReset;
   if (fan_out.backends_up() == 0 && !is_general && !is_reset) return failure;

@@ -1,7 +1,7 @@
-// Commands that concern every backend: flush_all, stats, stats reset, cache_memlimit, debugtime. Each is sent when everything
-// before it is answered, and nothing after it is read until it is.
+// Commands for every backend: flush_all, stats, stats reset, cache_memlimit, debugtime. Such a command is sent when all
+// earlier ones are answered, and no later one is read until it is answered itself.
 //
-//   command ─ all answered? ─▶ FanOut ─▶ every lane of every backend ─▶ the answer, put together
+//   command ─ all earlier ones answered? ─▶ FanOut ─▶ every lane of every backend ─▶ merged answer
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class Barriers final : private pool::FanOutOwner {
   bool is_running() const { return fan_out_ != nullptr; }
 
   Outcome flush_all();
-  // Some topics need no backend: they are answered at once, or by `admin`.
+  // Topics that need no backend are answered at once, or by `admin`.
   Outcome stats(AdminCommands& admin);
   // An administrative verb with a number, for every partition of every backend.
   Outcome tell_all(op::AdminVerb verb, uint64_t number);
@@ -37,9 +37,9 @@ class Barriers final : private pool::FanOutOwner {
   void on_all_told(op::ResultCode failure);
 
   ClientContext& client_;
-  pool::FanOut* fan_out_ = nullptr;                              // deletes itself when it is over
-  memcache::StatsTopic topic_ = memcache::StatsTopic::kGeneral;  // of the fan-out under way
-  op::AdminVerb verb_ = op::AdminVerb::kMemoryLimit;             // likewise
+  pool::FanOut* fan_out_ = nullptr;                              // deletes itself at its end
+  memcache::StatsTopic topic_ = memcache::StatsTopic::kGeneral;  // of the present fan-out
+  op::AdminVerb verb_ = op::AdminVerb::kMemoryLimit;             // of the present fan-out
 };
 
 }  // namespace egret::proxy

@@ -1,4 +1,4 @@
-// What every command handler works with: one client's parser, its present command and its answers, and its worker.
+// The context of every command handler: one client's parser, present command and answers, and its worker.
 //
 // Owned by the client's Dispatcher. Thread: the worker's.
 #pragma once
@@ -14,22 +14,22 @@
 
 namespace egret::proxy {
 
-// What became of a command.
+// The result of a handler.
 enum class Outcome : uint8_t {
-  kDone,           // it is over but for its answer: the next one may be read
-  kWaitForCredit,  // a lane of `credit_from` has no credit, or no room for an upload: act again when it has
-  kWaitForAnswer,  // an earlier answer must come first (a key's order, a barrier): act again when one has come
-  kRunning,        // a fan-out or a dump has taken it over: nothing is read until it tells that it is over
-  kWatching,       // the client watches: what it still says is dropped
-  kClosing,        // the client is told the end
+  kDone,           // handled, except for its answer: read the next command
+  kWaitForCredit,  // a lane of `credit_from` has no credit, or no room for an upload: call again when it has
+  kWaitForAnswer,  // an earlier answer must come first (order of a key, a barrier): call again after the next answer
+  kRunning,        // a fan-out or a dump is running: read nothing until it calls back
+  kWatching,       // the client watches: drop its further input
+  kClosing,        // close the connection
 };
 
-// Told of what does not come of reading a command.
+// Is called for events that are not the result of reading a command.
 class CommandObserver {
  public:
-  // What held a command back may be over: feed the dispatcher again, soon, but not from within this call.
+  // A command that had to wait may be able to continue: feed the dispatcher again soon, but not within this call.
   virtual void on_resumable() = 0;
-  // The client watches from now on (WatchStream bits). False: there are too many that do.
+  // The client watches from now on (WatchStream bits). False: there are too many watchers.
   virtual bool on_watch(uint16_t streams) = 0;
 
  protected:
@@ -52,14 +52,14 @@ struct ClientContext {
   }
 
   WorkerContext& worker;
-  const std::shared_ptr<const Config>& config;  // the worker's, which replaces it at a reload
+  const std::shared_ptr<const Config>& config;  // the worker's; a reload replaces it
   memcache::ClientParser parser;
   ReplyQueue& replies;
   OutputQueue& output;
   CommandObserver& observer;
   memcache::Command command;
-  uint32_t command_number = 1;                // of the retrieval being read; never 0
-  bool was_held = false;                      // the command has waited
+  uint32_t command_number = 1;                // of the present retrieval; never 0
+  bool was_held = false;                      // the command had to wait
   rpc::ClientSession* credit_from = nullptr;  // with kWaitForCredit
 };
 

@@ -1,4 +1,4 @@
-// Commands that the proxy answers by itself, and answers that are no op's result.
+// Commands that the proxy answers itself, and answers that are not the result of an op.
 #pragma once
 
 #include <string_view>
@@ -12,14 +12,14 @@ namespace egret::proxy {
 Outcome answer_version(ClientContext& client);
 Outcome answer_noop(ClientContext& client);
 
-// A line of the text protocol, unless the command asked for none.
+// Answers by a line of the text protocol, unless the command wants no answer.
 void answer_line(ClientContext& client, std::string_view line);
-// Binary: a body that is no op's result, or the text of a status.
+// Binary: answers by a packet with that body, or with the text of the status.
 void answer_packet(ClientContext& client, memcache::binary::Status status, std::string_view body);
 void refuse(ClientContext& client, memcache::binary::Status status);
-// What `stats` says, in the client's dialect; another text than a report is an error.
+// Answers a `stats` command in the client's dialect. A text that is not a report is an error line.
 void answer_report(ClientContext& client, std::string_view text);
-// What is answered when backends failed a command that concerns all of them; empty for kOk.
+// The error line if a backend failed a command for all backends; empty for kOk.
 std::string_view failure_line(op::ResultCode code);
 
 }  // namespace egret::proxy

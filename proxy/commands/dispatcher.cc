@@ -19,9 +19,9 @@ Dispatcher::~Dispatcher() {
   if (awaits_credit_) client_.credit_from->credit().stop_waiting(this);
 }
 
-std::optional<memcache::Standing> Dispatcher::standing() const {
+std::optional<memcache::ResumeState> Dispatcher::resume_state() const {
   const bool is_free = is_idle() && state_ == State::kReading && !authentication_.is_under_way() && !uploads_.is_open();
-  return is_free && client_.parser.is_between_commands() ? std::optional(client_.parser.standing()) : std::nullopt;
+  return is_free && client_.parser.is_between_commands() ? std::optional(client_.parser.resume_state()) : std::nullopt;
 }
 
 // --- the loop over events
@@ -43,7 +43,8 @@ size_t Dispatcher::feed(std::string_view input) {
   return used;
 }
 
-// What holds the input back may be over. A held event goes on whether there is room or not: others wait for its answer.
+// Whether the reason for waiting may be gone. An event that was held is handled even without room, since its answer may
+// be what others wait for.
 bool Dispatcher::may_act() {
   switch (state_) {
     case State::kFanningOut:
@@ -82,7 +83,7 @@ bool Dispatcher::next_event(std::string_view rest, size_t& used) {
 void Dispatcher::settle(Outcome outcome, size_t& used) {
   switch (outcome) {
     case Outcome::kWaitForCredit:
-      // What a value's part has sent already is done with, although its event is not.
+      // The bytes of a value's part that were sent already are consumed, although the event is not.
       if (step_.event == Event::kValuePart) {
         const size_t sent = step_.consumed - client_.command.value.size();
         step_.consumed -= sent;
@@ -112,7 +113,7 @@ void Dispatcher::settle(Outcome outcome, size_t& used) {
   used += step_.consumed;
 }
 
-// The input has moved: so have the command's views.
+// The input has moved: adjust the command's views.
 void Dispatcher::rebase(const char* base) {
   const ptrdiff_t moved = base - held_base_;
   held_base_ = base;

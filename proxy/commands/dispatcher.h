@@ -1,9 +1,10 @@
-// Reads a client's commands: takes the parser's events and gives each to its handler.
+// Reads a client's commands: takes the parser's events and passes each to its handler.
 //
 //   input ─▶ ClientParser ─ event ─▶ keys │ uploads │ barriers │ admin │ control │ authentication ─▶ Outcome
-//                                       └ the command must wait: it is kept, and acted on again by a later feed()
+//                                       └ the command must wait: kept, and handled again by a later feed()
 //
-// It holds no bytes: what feed() did not consume is the front of the input of the next call. Thread: the worker's.
+// It keeps no bytes: the input of the next feed() must begin with the bytes that this one did not consume. Thread: the
+// worker's.
 #pragma once
 
 #include <cstdint>
@@ -25,34 +26,34 @@ class Dispatcher final : private rpc::CreditWaiter {
       : client_(worker, replies, output, observer), memory_(memory) {}
   ~Dispatcher();
 
-  // Acts on as much of the input as it can; returns how many bytes it is done with.
+  // Handles as much of the input as it can; returns how many bytes it consumed.
   size_t feed(std::string_view input);
-  // Something must happen before more is read: input should not be read meanwhile.
+  // Whether a command waits: do not read more input meanwhile.
   bool is_blocked() const { return state_ != State::kReading && state_ != State::kWatching && !is_closing(); }
-  // The client said goodbye or must go: close when everything is answered and sent.
+  // The client quit, or must be disconnected: close when everything is answered and sent.
   bool is_closing() const { return state_ == State::kClosing; }
   bool was_told_to_close() const { return told_to_close_; }
-  // A large value is being received.
+  // Whether a large value is being received.
   bool is_in_value() const { return uploads_.is_open(); }
-  // What it comes to if the client stands between two commands, so that another process may go on with it.
-  std::optional<memcache::Standing> standing() const;
-  void resume_as(const memcache::Standing& standing) { client_.parser.resume(standing); }
-  // Nothing is under way.
+  // The state with which another process can take the client over; nothing unless the client is between two commands.
+  std::optional<memcache::ResumeState> resume_state() const;
+  void resume_as(const memcache::ResumeState& resume_state) { client_.parser.resume(resume_state); }
+  // Whether no command is outstanding.
   bool is_idle() const { return client_.replies.empty() && state_ != State::kFanningOut && state_ != State::kDumping; }
 
-  static constexpr size_t kMaxPlaces = 1024;        // unanswered places of one connection
-  static constexpr size_t kMaxOutput = 256 * 1024;  // bytes that wait for the client to read them
+  static constexpr size_t kMaxPlaces = 1024;        // most pending replies of one connection
+  static constexpr size_t kMaxOutput = 256 * 1024;  // with more unsent bytes no further command is read
 
  private:
   // What feed() may do with the input.
   enum class State : uint8_t {
-    kReading,           // take the next event of the parser; of an upload's value, too
-    kWaitingForCredit,  // act on the same event again when a lane of credit_from has credit
-    kWaitingForAnswer,  // act on the same event again when an earlier answer has come
-    kWaitingForRoom,    // take the next event when the client has read answers, or when places are free
-    kFanningOut,        // nothing until barriers_ is over
-    kDumping,           // nothing until admin_ is over
-    kWatching,          // drop it: what a client says that watches is of no interest
+    kReading,           // take the parser's next event, also within an upload's value
+    kWaitingForCredit,  // handle the same event again when a lane of credit_from has credit
+    kWaitingForAnswer,  // handle the same event again after the next answer
+    kWaitingForRoom,    // take the next event when the client has read answers, or pending replies are answered
+    kFanningOut,        // nothing until the fan-out of barriers_ is over
+    kDumping,           // nothing until the dump of admin_ is over
+    kWatching,          // drop it: the client watches
     kClosing,           // nothing any more
   };
   bool holds_event() const { return state_ == State::kWaitingForCredit || state_ == State::kWaitingForAnswer; }
@@ -74,10 +75,10 @@ class Dispatcher final : private rpc::CreditWaiter {
   AdminCommands admin_{client_};
   Authentication authentication_{client_};
   State state_ = State::kReading;
-  memcache::Step step_{};            // the event that is acted on; its command is client_.command
-  const char* held_base_ = nullptr;  // where the input lay that the command views
-  bool awaits_credit_ = false;       // on_credit() is to come
-  bool told_to_close_ = false;       // by quit
+  memcache::Step step_{};            // the present event; its command is client_.command
+  const char* held_base_ = nullptr;  // address of the input that the command's views point into
+  bool awaits_credit_ = false;       // on_credit() will be called
+  bool told_to_close_ = false;       // the client sent quit
 };
 
 }  // namespace egret::proxy

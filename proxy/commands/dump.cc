@@ -14,9 +14,9 @@ using memcache::DumpForm;
 
 namespace {
 
-constexpr uint64_t kMaxItemsText = 2u << 20;  // of kItems, as memcached
+constexpr uint64_t kMaxItemsText = 2u << 20;  // bytes of a kItems dump, as in memcached
 
-// A key that only base64 brings through a text protocol.
+// Whether the key must be sent as base64 in a text protocol.
 bool is_binary(std::string_view key) {
   return std::ranges::any_of(key, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
 }
@@ -121,7 +121,7 @@ void Dump::on_result(const op::Result& result) {
     next_backend();
   } else {
     if (!write_page(result.value)) return end();
-    // A cursor that leads nowhere ends the walk, too.
+    // A cursor that does not advance ends the walk, too.
     const bool is_over = result.version == op::kWalkOver || result.version <= cursor_;
     cursor_ = is_over ? 0 : result.version;
     if (is_over) ++lane_;
@@ -129,7 +129,7 @@ void Dump::on_result(const op::Result& result) {
   go_on();
 }
 
-// False: that was the last line of all.
+// False: the dump has reached its limit of lines.
 bool Dump::write_page(std::string_view records) {
   text_.clear();
   bool more = true;
@@ -145,7 +145,7 @@ bool Dump::write_page(std::string_view records) {
   return more;
 }
 
-// Class 1 is none that an item here is in. In memcached it has the items of up to 96 bytes, which tools look for there.
+// Items of up to 96 bytes, which are memcached's class 1. Tools ask for that class, and no item of ours is in it.
 bool Dump::is_of_smallest() const {
   return request_.form == DumpForm::kItems && request_.classes[1];
 }
@@ -173,7 +173,7 @@ void Dump::write(const op::Record& record) {
   }
 }
 
-// A backend that could not be walked over whole must not look like one with fewer items.
+// If a backend could not be listed completely, ends with an error instead of END.
 void Dump::end() {
   std::string_view last = request_.form == DumpForm::kCommands ? memcache::kMetaEnd : memcache::kEnd;
   if (some_failed_) last = memcache::kBackendUnavailable;
@@ -184,7 +184,7 @@ void Dump::end() {
 
 void Dump::abandon() {
   owner_ = nullptr;
-  if (state_ == State::kAsked) return;  // the result comes
+  if (state_ == State::kAsked) return;  // on_result() will delete it
   if (state_ == State::kAwaitsCredit) router_.sessions()[backend_]->credit().stop_waiting(this);
   delete this;
 }

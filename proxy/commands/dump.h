@@ -1,10 +1,10 @@
-// A walk over the items of every backend, for one client: a page is asked for, its lines are written, the next page is
-// asked for when the client has taken most of what is written. So a dump of however many items takes the memory of a
-// few pages, and a client that reads slowly holds up nobody but itself.
+// Lists the items of every backend for one client: requests a page, writes its lines, and requests the next page when
+// the client has read most of the output. So a dump takes the memory of a few pages, however many items there are, and
+// a client that reads slowly delays only itself.
 //
 //   Dump ─ Iterate ─▶ lane ─ page of records ─▶ lines ─▶ output ─ below kMaxAhead ─▶ the next page, lane or backend
 //
-// Thread: the worker's. It deletes itself when over; an owner that goes earlier calls abandon().
+// Thread: the worker's. It deletes itself at its end; an owner that is destroyed earlier calls abandon().
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace egret::proxy {
 
 class DumpOwner {
  public:
-  // More of the answer, in order.
+  // The next part of the answer.
   virtual void on_dump_text(std::string_view text) = 0;
-  // All of it has been given. The object is gone after this call.
+  // The dump is over; it is destroyed after this call.
   virtual void on_dump_over() = 0;
 
  protected:
@@ -32,24 +32,24 @@ class DumpOwner {
 
 class Dump final : private rpc::Waiter, private rpc::CreditWaiter {
  public:
-  // `output` is where the owner puts the text.
+  // `output`: where the owner writes the text.
   Dump(const pool::Pool& router, const memcache::AdminRequest& request, const OutputQueue& output, DumpOwner& owner);
 
-  // Goes on if there is room; call it again when there may be. May end it.
+  // Continues if the output has room; call it again when it may have. May end the dump.
   void go_on();
-  // The owner goes.
+  // The owner is being destroyed.
   void abandon();
 
-  static constexpr size_t kMaxAhead = 64 * 1024;  // bytes that wait for the client to read them
+  static constexpr size_t kMaxAhead = 64 * 1024;  // with more unsent bytes no further page is requested
 
  private:
-  // kResting: go_on() will find it something to do.
+  // kResting: nothing is outstanding; go_on() continues.
   enum class State : uint8_t { kResting, kAsked, kAwaitsCredit };
 
   ~Dump() = default;
   void on_result(const op::Result& result) override;
   void on_credit() override;
-  // The session whose turn it is; null: all have had theirs.
+  // The session that is being listed; null: all are done.
   rpc::ClientSession* session();
   void next_backend();
   bool write_page(std::string_view records);
@@ -62,10 +62,10 @@ class Dump final : private rpc::Waiter, private rpc::CreditWaiter {
   const OutputQueue& output_;
   DumpOwner* owner_;
   const memcache::AdminRequest request_;
-  uint8_t only_class_ = op::kAnySizeClass;  // that the backend is asked for
+  uint8_t only_class_ = op::kAnySizeClass;  // the class that is requested
   State state_ = State::kResting;
   size_t backend_ = 0;
-  uint64_t generation_ = 0;  // of its session, since its walk began
+  uint64_t generation_ = 0;  // of the session when its walk began
   uint32_t lane_ = 0;
   uint64_t cursor_ = 0;
   uint32_t items_ = 0;

@@ -48,7 +48,7 @@ bool changes_something(const Op& op) {
   return op.code != OpCode::kGet || (op.options & ~op::kReadOnlyGetOptions) != 0;
 }
 
-// What is said of a change to those who watch is more than its client asks for; what becomes of it is the same.
+// If somebody watches, a change must answer more metadata than its client asks for; its effect stays the same.
 void want_what_watchers_see(const AdminState& admin, Op& op) {
   if (!admin.observes_items()) [[likely]]
     return;
@@ -80,14 +80,14 @@ Outcome get_key(ClientContext& client) {
   Op& op = ask.op;
   op.hash = route.hash;
   if (client.replies.must_wait(route.hash, changes_something(op))) return Outcome::kWaitForAnswer;
-  // A value that is being touched may be gone before its chunks are asked for.
+  // A touch may make the item expire before the chunks of its value are fetched: pin it.
   if (op.options & op::kTouch) op.options |= op::kPin;
   Reply* reply = new_reply(client, op.options);
   reply->is_key = true;
   reply->get_exptime = op.exptime;
   if (is_classic) {
     reply->command = client.command_number;
-    reply->asked_ns = 0;  // END's place tells
+    reply->asked_ns = 0;  // the reply of END has the time
   }
   reply->hash = route.hash;
   reply->session = route.session;

@@ -1,4 +1,4 @@
-// Commands on one key: an op, its lane, a place for its answer.
+// Commands on one key: each becomes an op, which is appended to its lane, and a pending reply.
 //
 //   command ─▶ Op ─ route ─▶ must it wait for an earlier answer on this key? ─▶ lane.append ─▶ Reply in the queue
 #pragma once
@@ -13,25 +13,25 @@
 
 namespace egret::proxy {
 
-// A key of a retrieval.
+// Handles one key of a retrieval.
 Outcome get_key(ClientContext& client);
-// The end of a classic retrieval's keys.
+// Handles the end of a classic retrieval's keys.
 void end_keys(ClientContext& client);
 
-// An op that is about to be sent: where it goes, and the op.
+// An op with its route.
 struct KeyOp {
   pool::Route route;
   op::Op op;
 };
-// The op of a command that changes its key. Nothing: `outcome` says what has become of the command instead.
+// The op of a command that changes its key. Nothing: the command is handled, or must wait; see `outcome`.
 std::optional<KeyOp> change_of(ClientContext& client, Outcome& outcome);
-// Hands the op to its lane and its place to the queue; or neither.
+// Appends the op to its lane and the reply to the queue; or, without credit, neither.
 Outcome append(ClientContext& client, const KeyOp& what, Reply* reply);
-// A place for the command's answer; `options` are its op's.
+// A pending reply for the command; `options` are its op's.
 Reply* new_reply(ClientContext& client, uint16_t options);
-// The command is answered as if its op had this result.
+// Answers the command as if its op had this result.
 void answer(ClientContext& client, op::ResultCode code);
-// The request is over but for its answer.
+// Counts the present command as a request.
 void count_request(ClientContext& client);
 
 }  // namespace egret::proxy

@@ -12,7 +12,7 @@ using op::ResultCode;
 
 namespace {
 
-constexpr int64_t kThirtyDays = 2'592'000;  // longer exptimes are points in time
+constexpr int64_t kThirtyDays = 2'592'000;  // seconds; a larger exptime is an absolute time
 
 void append_number(std::string& text, std::string_view name, int64_t value) {
   text.append(name).append(std::to_string(value));
@@ -25,7 +25,7 @@ std::string keyed(std::string_view type, std::string_view key) {
   return text;
 }
 
-// --- How memcached calls things
+// --- memcached's names
 
 std::string_view command_of(const Observed& observed) {
   constexpr std::string_view kByMode[op::kSetModes] = {"set", "add", "replace", "append", "prepend"};
@@ -51,7 +51,7 @@ std::string_view status_of(ResultCode code) {
   }
 }
 
-// Unsigned and without a sign, as memcached prints it.
+// As memcached prints it: as an unsigned number.
 uint32_t ttl_of(int64_t exptime) {
   if (exptime <= kThirtyDays) return static_cast<uint32_t>(exptime);
   return static_cast<uint32_t>(exptime - ::time(nullptr));
@@ -73,7 +73,7 @@ bool found(const Observed& observed, const op::Result& result) {
   }
 }
 
-// Of the item that was found; of one that was replaced, its new one: the old is not known here.
+// The length of the found item's value. Of a replaced item the new length, since the old one is not known here.
 uint64_t length_of(const op::Result& result) {
   switch (result.code) {
     case ResultCode::kNumber:
@@ -119,8 +119,8 @@ void tell_deleted(AdminState& state, const Observed& observed, const op::Result&
   state.watch.log(memcache::kDeletions, text);
 }
 
-// memcached looks first what is there, whatever is to be done to it, and tells of that as of a fetch. What found no
-// room is not known to have been there.
+// memcached fetches the item before it changes it, and reports that fetch. Without room for a change it is not known
+// whether there was an item.
 bool tells_of_fetch(ResultCode code) {
   return code != ResultCode::kTooLarge && code != ResultCode::kOutOfMemory && code != ResultCode::kInvalid;
 }
@@ -158,7 +158,7 @@ std::unique_ptr<Observed> note(const memcache::Command& command) {
 }
 
 void tell(AdminState& state, const Observed& observed, const op::Result& result, int descriptor) {
-  if (result.code >= ResultCode::kSessionLost) return;  // nobody knows what became of it
+  if (result.code >= ResultCode::kSessionLost) return;  // the outcome is unknown
   if (state.prefixes.is_on()) count(state.prefixes, observed, result);
   const uint32_t wanted = state.watch.wanted();
   if ((wanted & memcache::kFetchers) != 0 && tells_of_fetch(result.code))

@@ -1,7 +1,7 @@
-// What is said of the ops that clients send, to those who watch and for `stats detail`. An op is noted when it is sent,
-// and told of when its result is there. While nobody wants to know, an op costs a branch here and a branch there.
+// Reports clients' ops to watchers and to `stats detail`. note() records an op when it is sent; tell() reports it when
+// its result comes. While nobody watches, each costs one branch per op.
 //
-//   command ─ observes_items()? ─▶ note() ─ kept by its Reply ─ result ─▶ tell() ─▶ WatchHub, PrefixStats
+//   command ─ observes_items()? ─▶ note() ─ kept in its Reply ─ result ─▶ tell() ─▶ WatchHub, PrefixStats
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace egret::proxy {
 
-// Of a command on one key.
+// A recorded command on one key.
 struct Observed {
   std::string key;
   memcache::CommandKind kind;
-  op::SetMode mode;  // of a kMetaSet
+  op::SetMode mode;  // kMetaSet
   int64_t exptime;
   uint32_t value_length;  // storage
-  bool marks_stale;       // a delete that leaves the item
+  bool marks_stale;       // a delete that marks the item as stale instead
 };
 
 std::unique_ptr<Observed> note(const memcache::Command& command);
 // `descriptor`: the client's socket.
 void tell(AdminState& state, const Observed& observed, const op::Result& result, int descriptor);
 
-// A client that came, or went. `peer` as "tcp:HOST:PORT", "tls:HOST:PORT" or "unix:PATH".
+// Reports a client that connected or disconnected. `peer`: "tcp:HOST:PORT", "tls:HOST:PORT" or "unix:PATH".
 enum class GoneBecause : uint8_t { kError, kNormal, kIdle, kShutdown };
 void tell_connected(AdminState& state, std::string_view peer, int descriptor);
 void tell_gone(AdminState& state, std::string_view peer, int descriptor, GoneBecause why);

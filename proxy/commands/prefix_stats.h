@@ -1,5 +1,5 @@
-// `stats detail`: what is asked of keys by their prefix, up to the first ':'. Counted only while it is on.
-// Thread: any. Off, it costs one load of a word that does not change.
+// `stats detail`: counts ops by the key's prefix, up to the first ':'. Counts only while it is on; while it is off it
+// costs one load of a word that rarely changes. Any thread.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace egret::proxy {
 
 class PrefixStats {
  public:
-  static constexpr size_t kMostPrefixes = 65'536;  // further ones are not counted
+  static constexpr size_t kMostPrefixes = 65'536;  // further prefixes are not counted
 
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
   void turn(bool on) { is_on_.store(on, std::memory_order_relaxed); }
@@ -32,7 +32,7 @@ class PrefixStats {
     uint64_t sets = 0;
     uint64_t deletes = 0;
   };
-  // Null: a key without a prefix.
+  // Null: the key has no prefix, or there are too many.
   Counts* counts_of(std::string_view key);
 
   std::atomic<bool> is_on_{false};

@@ -12,7 +12,7 @@ namespace egret::proxy {
 using op::ResultCode;
 
 namespace {
-constexpr size_t kWorthSending = 8192;  // bytes of a part that is neither a slot's fill nor the last
+constexpr size_t kWorthSending = 8192;  // bytes: such a part is sent although it does not fill a slot
 }  // namespace
 
 Uploads::~Uploads() {
@@ -51,7 +51,7 @@ Outcome Uploads::begin() {
   return client_.wait_for_credit(upload_->session());
 }
 
-// Takes memory for the whole value, if there is some.
+// Takes memory for the whole value, if large_value_memory has room.
 bool Uploads::collect() {
   if (!client_.worker.memory.collected.take(client_.command.value_length)) return false;
   collected_ = std::make_unique_for_overwrite<char[]>(client_.command.value_length);
@@ -71,8 +71,8 @@ void Uploads::start(const KeyOp& change) {
   observed_ = client_.worker.proxy.admin.observes_items() ? note(client_.command) : nullptr;
 }
 
-// The backend is told of the value without its bytes: it refuses, counts that, and (as memcached) drops the item that a
-// plain set was to replace. The client's bytes are dropped here.
+// Sends the command without the bytes of its value: the backend refuses and counts it, and (as memcached) removes the
+// item that a plain set was to replace. Drops the client's bytes.
 Outcome Uploads::refuse_too_large() {
   if (!upload_->announce()) return client_.wait_for_credit(upload_->session());
   if (const Outcome committed = commit(); committed != Outcome::kDone) return committed;

@@ -1,10 +1,10 @@
-// A storage command whose value does not fit a request slot: its bytes go to the backend as they come, straight from
-// the input into request slots (rpc::LargeSet), and the command is answered by the commit's result.
+// A storage command whose value does not fit a request slot: its bytes go to the backend as they arrive, from the input
+// directly into request slots (rpc::LargeSet). The commit's result answers the command.
 //
 //   kValueBegin ─▶ begin: route, order, room at the backend ─▶ kValuePart, … ─▶ part ─▶ kValueEnd ─▶ end: commit
 //
-// Where there is no room at the backend, the bytes are collected first, charged to large_value_memory, and sent when
-// they are all here. While it waits for credit, only its own client is not read. Thread: the worker's.
+// If the backend has no room, the bytes are collected first, charged to large_value_memory, and sent when they are
+// complete. While an upload waits for credit, only its own client is not read. Thread: the worker's.
 #pragma once
 
 #include <memory>
@@ -23,16 +23,16 @@ class Uploads {
   explicit Uploads(ClientContext& client) : client_(client) {}
   ~Uploads();
 
-  // A value is being received.
+  // Whether a value is being received.
   bool is_open() const { return upload_ != nullptr; }
-  // A part of `available` bytes is worth sending now: it is the last, fills a slot, or is large enough.
+  // Whether a part of `available` bytes should be sent now: it is the last, fills a slot, or is large enough.
   bool is_worth_sending(size_t available) const;
 
   Outcome begin();
-  // Takes what it has sent off the front of the command's value.
+  // Sends a part, and removes the sent bytes from the front of the command's value.
   Outcome part();
   Outcome end();
-  // A value that came whole but does not fit a slot of this backend; when that had to wait: go_on_whole().
+  // For a value that arrived whole but does not fit a slot of this backend. If it had to wait, call go_on_whole().
   Outcome store_whole(const KeyOp& change);
   Outcome go_on_whole();
 
@@ -46,12 +46,12 @@ class Uploads {
   void forget();
 
   ClientContext& client_;
-  rpc::LargeSet* upload_ = nullptr;    // deletes itself when it was released or abandoned
-  bool is_too_large_ = false;          // the backend is only told of it
-  std::unique_ptr<char[]> collected_;  // null: bytes are sent as they come
+  rpc::LargeSet* upload_ = nullptr;    // deletes itself after release() or abandon()
+  bool is_too_large_ = false;          // refused: only the commit is sent, so that the backend counts it
+  std::unique_ptr<char[]> collected_;  // null: bytes are sent as they arrive
   uint32_t collected_size_ = 0;
   uint32_t collected_sent_ = 0;
-  // What the command asked, and was noted of it: its views die before the value's end.
+  // Copies of the command's fields, since its views become invalid before the value's end.
   memcache::Question question_;
   std::unique_ptr<Observed> observed_;
 };

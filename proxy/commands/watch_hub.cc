@@ -58,7 +58,7 @@ bool Watcher::take(std::string& to, size_t most) {
   return taken_ < waiting_.size();
 }
 
-// As memcached writes it: microseconds without leading zeros.
+// As in memcached: microseconds without leading zeros.
 std::string WatchHub::line_of(std::string_view text) {
   timeval now{};
   ::gettimeofday(&now, nullptr);

@@ -1,12 +1,11 @@
-// What happens in this proxy, for those who watch it (memcached's `watch`): every worker says what its clients do, each
-// watcher takes the lines of the streams it asked for, on its own worker.
+// Distributes lines about clients' commands to watchers (memcached's `watch`): every worker logs lines; each watcher
+// takes the lines of its streams, on its own worker.
 //
-//   any worker ─ wanted()? ─▶ log() ─ a line ─▶ Watcher (a buffer of kBuffer bytes, then `skipped`) ─ wake ─▶ its
-//   worker
+//   any worker ─ wanted()? ─▶ log() ─ a line ─▶ Watcher (kBuffer bytes, then `skipped`) ─ wake ─▶ its worker
 //
-// While nobody watches, wanted() is one load of a word that does not change. While somebody does, a line costs a lock
-// and a copy for each watcher: a watcher that does not keep up loses lines and holds up nobody.
-// Thread: any, but for Watcher::take(), which is its worker's.
+// While nobody watches, wanted() is one load of a word that rarely changes. While somebody watches, a line costs a lock
+// and a copy per watcher. A watcher that does not keep up loses lines and delays nobody.
+// Thread: any; Watcher::take() only the watcher's worker.
 #pragma once
 
 #include <atomic>
@@ -25,17 +24,17 @@ class WatchHub;
 
 class Watcher {
  public:
-  static constexpr size_t kBuffer = 256 * 1024;  // as memcached's
+  static constexpr size_t kBuffer = 256 * 1024;  // bytes, as in memcached
 
   explicit Watcher(uint16_t streams);
-  // Readable when there is something to take.
+  // Becomes readable when there are lines to take.
   int wake_fd() const { return wake_.get(); }
   uint16_t streams() const { return streams_; }
 
-  // A line for it, or the number of those that are lost.
+  // Appends a line, or counts it as lost if the buffer is full.
   void offer(std::string_view line);
   void skip(uint64_t lines);
-  // Moves up to about so many bytes of whole lines to `to`. False: there is nothing left.
+  // Moves whole lines of about `most` bytes to `to`. False: there is nothing left.
   bool take(std::string& to, size_t most);
 
  private:
@@ -43,7 +42,7 @@ class Watcher {
   base::UniqueFd wake_;
   std::mutex mutex_;
   std::string waiting_;
-  size_t taken_ = 0;  // of `waiting_`
+  size_t taken_ = 0;  // bytes of `waiting_` that were taken
   uint64_t skipped_ = 0;
 };
 
@@ -51,14 +50,14 @@ class WatchHub {
  public:
   static constexpr size_t kMostWatchers = 20;  // as memcached
 
-  // The streams that somebody watches: WatchStream bits.
+  // The streams with a watcher: WatchStream bits.
   uint32_t wanted() const { return wanted_.load(std::memory_order_relaxed); }
-  // `text`: what follows time and number in the line.
+  // `text`: the line after time and number.
   void log(memcache::WatchStream stream, std::string_view text);
-  // The line that log() makes of it, without its end.
+  // The line that log() makes of `text`, without its end.
   std::string line_of(std::string_view text);
 
-  // False: there are too many.
+  // False: there are kMostWatchers already.
   bool add(Watcher& watcher);
   void remove(Watcher& watcher);
 

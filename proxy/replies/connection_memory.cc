@@ -12,7 +12,7 @@ bool LargeValueBudget::take(uint64_t bytes) {
 
 void LargeValueBudget::give(uint64_t bytes) {
   used_ -= bytes;
-  // Those that still find no room queue up again.
+  // Connections that still find no room queue up again.
   std::vector<ReplyQueue*> waiting;
   waiting.swap(waiting_);
   for (ReplyQueue* queue : waiting) queue->on_budget();

@@ -1,12 +1,12 @@
 // The memory that client connections hold, counted in one place, and its limits.
 //
-//   charge() ◀─ a place with its answer (ReplyQueue), blocks and copies of output (OutputQueue)
-//   take_large() ◀─ the one large value that a connection may have: counted against large_value_memory from when it is
-//                   put together until it is sent
+//   charge() ◀─ a pending reply with its answer (ReplyQueue), blocks and copies of output (OutputQueue)
+//   take_large() ◀─ the one large value that a connection may have: charged to large_value_memory from when it is
+//                   assembled until it is sent
 //
 // Each worker has an equal share of `client_memory` and of `large_value_memory`, so no counter is shared by threads; a
-// ConnectionMemory is one connection's part of its worker's share. At a limit a connection's commands are not read
-// until its client has read answers, and a value that comes meanwhile is fetched again when it is its turn
+// ConnectionMemory counts one connection's part of its worker's share. At a limit a connection's commands are not read
+// until its client has read answers; a value that arrives meanwhile is dropped and fetched again in its turn
 // (ReplyQueue). Not counted: the connection object, half a command of input (one block) and the kernel's socket
 // buffers. Thread: the worker's; `used` is a gauge that any thread reads.
 #pragma once
@@ -22,13 +22,13 @@ namespace egret::proxy {
 
 class ReplyQueue;
 
-// Counts bytes of large values, over all connections of a worker. Those that find no room wait their turn.
+// Counts bytes of large values, over all connections of a worker. A connection that finds no room waits in a queue.
 class LargeValueBudget {
  public:
   explicit LargeValueBudget(uint64_t limit) : limit_(limit) {}
-  // What is taken stays taken.
+  // Does not take back bytes that are taken already.
   void set_limit(uint64_t limit) { limit_ = limit; }
-  // One value is always let through, however large.
+  // If nothing is taken, a value of any size succeeds.
   bool take(uint64_t bytes);
   void give(uint64_t bytes);
   void wait(ReplyQueue* queue);
@@ -41,23 +41,23 @@ class LargeValueBudget {
   std::vector<ReplyQueue*> waiting_;
 };
 
-// What a worker tells of it, for metrics.
+// A worker's counters, for metrics.
 struct MemoryCounters {
-  base::Gauge used;                // bytes, of all its connections
+  base::Gauge used;                // bytes of all its connections
   base::Counter connection_waits;  // how often a connection was not read because of connection_memory
   base::Counter client_waits;      // likewise because of client_memory
   base::Counter stalled_readers;   // clients disconnected because they held a large value that others needed room for
 };
 
-// All connections of a worker.
+// The memory of all connections of a worker.
 struct WorkerMemory {
   explicit WorkerMemory(MemoryCounters& shown) : counters(shown) {}
 
   uint64_t connection_limit = UINT64_MAX;
   uint64_t limit = UINT64_MAX;
   uint64_t used = 0;
-  LargeValueBudget large{UINT64_MAX};      // of gets
-  LargeValueBudget collected{UINT64_MAX};  // of sets: values that are collected before they are sent
+  LargeValueBudget large{UINT64_MAX};      // for gets
+  LargeValueBudget collected{UINT64_MAX};  // for sets whose values are collected before they are sent
   MemoryCounters& counters;
 
   // Shows `used` to other threads: once a pass, so that a charge is no more than two additions.
@@ -82,8 +82,8 @@ class ConnectionMemory {
   }
   size_t used() const { return used_; }
 
-  // Whether another command may be read. A connection that holds nothing always may, so that each goes on when its own
-  // client reads, whatever others do. False is counted as a wait.
+  // Whether another command may be read. A connection that holds nothing always may, so that it makes progress whatever
+  // other clients do. Counts a wait if the result is false.
   bool may_take_command() {
     if (used_ == 0 || (used_ < worker_.connection_limit && worker_.used < worker_.limit)) return true;
     (used_ >= worker_.connection_limit ? worker_.counters.connection_waits : worker_.counters.client_waits).add();

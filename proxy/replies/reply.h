@@ -1,8 +1,7 @@
 // One pending answer: every command, and every key of a retrieval, has one, made when the command is read.
 //
 //   kWaiting ──result──▶ kReady ──at the head of the queue (reply_queue.h)──▶ output
-//       └── its value is large, or may not be kept ──▶ kLarge ──at the head: fetched whole, sent from the slots──▶
-//       output
+//       └── its value is large, or may not be kept ──▶ kLarge ──at the head: fetched whole, sent from slots──▶ output
 //
 // Memory: Replies come from the worker's pool and go back when answered. Thread: the worker's.
 #pragma once
@@ -27,12 +26,12 @@ class ReplyQueue;
 
 class ReplyPool {
  public:
-  // `now_ns` is the worker's, of this pass; the figures are its, too. Both outlive the pool.
+  // `now_ns` is the time of the worker's pass; `figures` are the worker's. Both outlive the pool.
   ReplyPool(const uint64_t& now_ns, RequestFigures& figures) : now_ns_(now_ns), figures_(figures) {}
   ~ReplyPool();
   Reply* take();
   void give(Reply* reply);
-  // Replies that are out; for tests and accounting.
+  // Number of Replies in use; for tests and accounting.
   size_t in_use() const { return in_use_; }
 
  private:
@@ -51,18 +50,18 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   void on_result(const op::Result& result) override;
   void on_large_get(rpc::LargeGet& get) override;
 
-  // Set by whoever makes the place.
+  // Set by the caller of make().
   memcache::Question question;
   bool is_key = false;      // may be answered by a value
   bool is_read = false;     // its op is a get
   int64_t get_exptime = 0;  // of the key's op
-  uint32_t command = 0;     // keys and END of one classic retrieval have the same; 0: what is answered stands alone
-  uint64_t asked_ns = 0;    // when the request was read that ends with this place; 0: none does
+  uint32_t command = 0;     // the same for all keys and END of one classic retrieval; 0: another command
+  uint64_t asked_ns = 0;    // when the request was read, in its last reply; 0: a further reply follows
   uint64_t hash = 0;        // of the key, if it has one
-  std::string_view key;     // of the op; lies in the request slot while kWaiting
-  std::string_view text;    // static: the answer, whatever the result will be
+  std::string_view key;     // the op's; lies in the request slot while kWaiting
+  std::string_view text;    // static; if set, the answer whatever the result is
   rpc::ClientSession* session = nullptr;
-  std::unique_ptr<Observed> observed;  // null: nobody wants to know
+  std::unique_ptr<Observed> observed;  // null: nobody watches
 
  private:
   friend class ReplyQueue;
@@ -72,13 +71,13 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   ReplyPool* pool_ = nullptr;
   Reply* next_ = nullptr;
   State state_ = State::kWaiting;
-  bool started_ = false;  // kLarge: being put together
-  bool rereads_ = false;  // kLarge: the value was here, and may have changed since
-  bool failed_ = false;   // kReady: `text` stands in for the whole command
-  size_t charged_ = 0;    // to the connection's memory
+  bool started_ = false;  // kLarge: the value is being fetched
+  bool rereads_ = false;  // kLarge: a value that was dropped is fetched again, and may have changed
+  bool failed_ = false;   // kReady: `text` replaces the whole command's answer
+  size_t charged_ = 0;    // bytes charged to the connection's memory
   std::unique_ptr<rpc::LargeGet> large_;
-  std::string stash_;   // kReady: rendered
-  op::Result partial_;  // kLarge: what the first result said; last, as no small answer touches it
+  std::string stash_;   // kReady: the rendered answer
+  op::Result partial_;  // kLarge: the first result; the last member, since small answers do not touch it
 };
 
 }  // namespace egret::proxy

@@ -14,8 +14,8 @@ using op::Result;
 using op::ResultCode;
 
 namespace {
-constexpr size_t kMaxKeptStash = 4096;    // a rendered answer's memory is kept for the next one up to this size
-constexpr size_t kMaxUnread = 64 * 1024;  // bytes that wait for the client before a further large value is put together
+constexpr size_t kMaxKeptStash = 4096;    // the memory of a stash up to this size is reused
+constexpr size_t kMaxUnread = 64 * 1024;  // with more unsent bytes no further large value is fetched
 
 Result without_value(Result result) {
   result.value = {};
@@ -23,8 +23,8 @@ Result without_value(Result result) {
   return result;
 }
 
-// Marks, last access and TTL are those before the access that was asked for: of the first answer, not of the repeated
-// get.
+// Marks, last access and TTL are those before the client's access: take them from the first result, not from that of
+// the repeated get.
 void keep_first_metadata(const Result& first, Result& result) {
   result.marks = first.marks;
   result.last_access = first.last_access;
@@ -69,7 +69,7 @@ void ReplyPool::give(Reply* reply) {
   free_.push_back(reply);
 }
 
-// --- one place
+// --- one reply
 // -----------------------------------------------------------------------------------------------------------
 
 void Reply::on_result(const Result& result) {
@@ -91,7 +91,7 @@ ReplyQueue::~ReplyQueue() {
     Reply* next = reply->next_;
     reply->queue_ = nullptr;
     memory_.refund(std::exchange(reply->charged_, 0));
-    // A result that is still to come finds the place without a queue; others go back now.
+    // A Reply whose result is outstanding stays alive without a queue; others go back to the pool now.
     const bool awaited = reply->state_ == Reply::State::kWaiting || reply->started_;
     if (!awaited) pool_.give(reply);
     reply = next;
@@ -142,7 +142,7 @@ void ReplyQueue::push_bytes(std::string_view bytes) {
     return;
   }
   Reply* reply = make();
-  reply->asked_ns = 0;  // it may be a piece of many
+  reply->asked_ns = 0;  // it may be one of several pieces
   reply->state_ = Reply::State::kReady;
   reply->stash_.assign(bytes);
   push(reply);
@@ -203,7 +203,7 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
     begin_large(reply, reply.key);
     reply.partial_ = result;
     if (is_head) return start_large(reply);
-    reply.partial_.value = {};  // it is read again when it is this one's turn
+    reply.partial_.value = {};  // fetched again when this reply is the head
     return;
   }
   if (!may_keep(reply, result)) return read_again_later(reply, result);
@@ -216,14 +216,14 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
   answered(reply);
 }
 
-// A value for the head of a client that reads is written even at a limit: others may hold all memory. A value that its
-// own get has made expire cannot be read again.
+// The head's value is written even at a limit if the client reads, since others may hold all the memory. A value that
+// its own get made expire must be kept: it cannot be read again.
 bool ReplyQueue::may_keep(const Reply& reply, const Result& result) const {
   if (memory_.may_keep(result.value.size()) || is_left_out(reply) || reply.session == nullptr) return true;
   return (&reply == head_ && output_.size() <= kMaxUnread) || reply.get_exptime < 0;
 }
 
-// The value may not be kept: it is asked for again, as a large one is, when it is the head's turn and there is room.
+// Drops the value; it is fetched again, as a large one is, when its reply is the head and there is room.
 void ReplyQueue::read_again_later(Reply& reply, const Result& result) {
   begin_large(reply, reply.key);
   reply.partial_ = without_value(result);
@@ -231,19 +231,19 @@ void ReplyQueue::read_again_later(Reply& reply, const Result& result) {
   if (&reply == head_) start_large(reply);
 }
 
-// A read that found no value, or failed.
+// Answers a read that found no value, or failed.
 void ReplyQueue::write_no_value(Reply& reply, const Result& result) {
   if (!reply.question.is_classic()) return write_line(reply, result);
   if (const std::string_view line = memcache::retrieval_error(result); !line.empty()) fail_command(reply, line);
 }
 
-// The line stands for all of the retrieval that has not been sent yet, END included.
+// The line replaces the unsent rest of the retrieval's answer, END included.
 void ReplyQueue::fail_command(Reply& reply, std::string_view line) {
   reply.failed_ = true;
   reply.text = line;
 }
 
-// The output's memory if it is this one's turn, else the reply's own. written() says how much it was.
+// Memory in the output if the reply is the head, else the reply's own. Then call written() with the length.
 ReplyQueue::Room ReplyQueue::room_for(Reply& reply, size_t bound) {
   if (&reply == head_ && bound <= OutputQueue::kBlockSize && !is_left_out(reply)) return {output_.reserve(bound), true};
   reply.stash_.resize(bound);
@@ -269,7 +269,7 @@ void ReplyQueue::write_value(Reply& reply, const Result& result) {
   written(reply, room, memcache::write_text(memcache::write_text(end, result.value), tail));
 }
 
-// Answers the head from where the value is; `lender` keeps it there until it is sent, at the end of the pass.
+// Answers the head without copying the value; `lender` keeps the value in place until the end of the pass.
 void ReplyQueue::send_value(Reply& reply, std::string_view key, const Result& result, Lender lender) {
   const Room room = room_for(reply, memcache::max_head(reply.question, key.size()));
   written(reply, room, memcache::write_head(room.at, reply.question, key, result, result.total_length));
@@ -293,7 +293,7 @@ void ReplyQueue::answered(Reply& reply) {
   observer_.on_progress();
 }
 
-// Sends everything at the head that is ready, and lets a large value at the head begin.
+// Writes all ready replies at the head to the output, and starts to fetch a large value at the head.
 void ReplyQueue::advance() {
   while (head_ != nullptr && head_->state_ == Reply::State::kReady) {
     write_ready(*head_);
@@ -336,8 +336,8 @@ void ReplyQueue::begin_large(Reply& reply, std::string_view key) {
   reply.partial_ = {};
 }
 
-// A value that changed while it was put together is newer than what later gets of the same key may have been given
-// already. They are asked again, so that a connection never sees a key go back in time.
+// A value that changed while it was fetched may be newer than what later gets of the same key have got already. Fetch
+// those again, so that a connection never sees an older value after a newer one.
 void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
   for (Reply* later = reply.next_; later != nullptr; later = later->next_) {
     if (!later->is_key || later->hash != reply.hash || later->state_ != Reply::State::kReady || later->failed_)
@@ -350,11 +350,11 @@ void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
   }
 }
 
-// Only the head is put together, and only for a client that has taken its last large value and most of what else it was
-// sent: so a connection holds one large value.
+// Fetches a large value only for the head, and only if the client has read its last large value and most of its other
+// output: so a connection holds at most one large value.
 void ReplyQueue::start_large(Reply& reply) {
   const Result partial = std::exchange(reply.partial_, without_value(reply.partial_));
-  if (output_.size() > kMaxUnread || output_.has_large() || large_taken_ > 0) return;  // on_sent() goes on
+  if (output_.size() > kMaxUnread || output_.has_large() || large_taken_ > 0) return;  // on_sent() continues
   if (!memory_.large().take(partial.total_length)) {
     if (!waits_for_budget_) memory_.large().wait(this);
     waits_for_budget_ = true;
@@ -379,7 +379,7 @@ void ReplyQueue::on_sent() {
   go_on();
 }
 
-// May let other connections' large values begin.
+// Other connections may then start to fetch large values.
 void ReplyQueue::give_large() {
   if (large_taken_ > 0) memory_.large().give(std::exchange(large_taken_, 0));
 }
@@ -393,12 +393,12 @@ void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
   --large_;
   if (get.restarts() > 0 || reply.rereads_) ask_again_behind(reply, get.key());
   reply.started_ = false;
-  const auto kept = std::move(reply.large_);  // its key outlives the place
+  const auto kept = std::move(reply.large_);  // keeps the key valid after the reply is gone
   if (result.code == ResultCode::kHit) {
     if (reply.partial_.code == ResultCode::kHit) keep_first_metadata(reply.partial_, result);
     Lender lender{kept->take_hold(), kept->take_copied(), true};
     send_value(reply, kept->key(), result, std::move(lender));
-    if (!output_.has_large()) {  // it was left out, or had no bytes: nothing will be sent that lets the next one begin
+    if (!output_.has_large()) {  // dropped or empty: nothing will be sent, so on_sent() will not start the next one
       give_large();
       go_on();
     }

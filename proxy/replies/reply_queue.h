@@ -1,9 +1,9 @@
-// The answers of one connection, in the order of its commands, whatever order the results come in.
+// The answers of one connection, in the order of its commands, whatever the order of results.
 //
-//   make/push ─▶ Reply, Reply, … ─ the head has its answer ─▶ output, and so on to the next that has none
+//   make/push ─▶ Reply, Reply, … ─ the head has its answer ─▶ output; repeat until a head has none
 //
-// A result that comes for the head is written to the output at once; others are kept rendered in their Reply. A value
-// that would take the connection over its memory limit is not kept: it is fetched again when it is the head's turn.
+// The result of the head is written to the output at once; other results are rendered and kept in their Reply. A value
+// that would exceed the connection's memory limit is dropped, and fetched again when its Reply is the head.
 // Memory: charged to the connection. Thread: the worker's.
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace egret::proxy {
 
-// Told when something left the queue or the output grew.
+// Is called when a reply left the queue or the output grew.
 class ReplyObserver {
  public:
-  virtual void on_output() = 0;    // bytes to send
-  virtual void on_progress() = 0;  // a place was answered
-  // The first result of a place whose `observed` is there.
+  virtual void on_output() = 0;    // there are bytes to send
+  virtual void on_progress() = 0;  // a reply was answered
+  // The first result of a Reply with `observed`.
   virtual void on_observed(const Observed& observed, const op::Result& result) = 0;
 
  protected:
@@ -39,22 +39,22 @@ class ReplyQueue {
   Reply* make();
   void push(Reply* reply);
   void discard(Reply* reply) { pool_.give(reply); }
-  // A place whose answer is known: written at once if nothing is before it.
+  // Answers that are known already; written at once if nothing is before them.
   void push_text(std::string_view text, uint32_t command = 0);  // static text
   void push_bytes(std::string_view bytes);                      // copied
-  // A filled-in place whose op needs no asking: answered as by this result.
+  // A filled-in Reply whose op is not sent: answered as if it had this result.
   void push_answered(Reply* reply, const op::Result& result);
-  // A key that cannot be asked for: the line stands for what is left of its retrieval.
+  // A key whose backend cannot be reached: the line replaces the rest of its retrieval's answer.
   void push_failure(std::string_view line, uint32_t command);
 
   bool empty() const { return head_ == nullptr; }
-  // Whether what is answered last is a classic retrieval, or nothing.
+  // Whether the last reply belongs to a classic retrieval, or the queue is empty.
   bool ends_in_retrieval() const { return tail_ == nullptr || tail_->command != 0; }
   size_t size() const { return size_; }
-  // Whether an op on this key must wait: a change behind a get that is unanswered (it may turn out large and be read in
-  // pieces), any op behind a get that did turn out large.
+  // Whether an op on this key must wait: a change waits for an unanswered get (whose value may be large, and be read in
+  // pieces); every op waits for a get of a large value.
   bool must_wait(uint64_t hash, bool is_change) const;
-  // Goes on where a large value waited for large_value_memory, or for the client to read what it has got.
+  // Continues when a large value waited for large_value_memory, or for the client to read.
   void on_budget();
   void on_sent();
 
@@ -69,7 +69,7 @@ class ReplyQueue {
   void write_value(Reply& reply, const op::Result& result);
   void send_value(Reply& reply, std::string_view key, const op::Result& result, Lender lender);
   void write_line(Reply& reply, const op::Result& result);
-  // Memory for an answer that is being written: the output's, or the reply's own.
+  // Memory to write an answer to: the output's, or the reply's own.
   struct Room {
     char* at;
     bool is_output;
@@ -98,10 +98,10 @@ class ReplyQueue {
   Reply* head_ = nullptr;
   Reply* tail_ = nullptr;
   size_t size_ = 0;
-  uint32_t waiting_keys_ = 0;    // retrieval places without a result
-  uint32_t large_ = 0;           // places in state kLarge
-  uint32_t failed_command_ = 0;  // the retrieval that was answered by an error line: the rest of it is left out
-  uint64_t large_taken_ = 0;     // of large_value_memory: the value that is put together or not sent yet
+  uint32_t waiting_keys_ = 0;    // retrieval replies without a result
+  uint32_t large_ = 0;           // replies in state kLarge
+  uint32_t failed_command_ = 0;  // the retrieval that an error line answered: its further replies are dropped
+  uint64_t large_taken_ = 0;     // bytes of large_value_memory for the value that is being fetched or sent
   bool waits_for_budget_ = false;
 };
 

@@ -14,7 +14,7 @@ using admin::HttpReply;
 
 namespace {
 
-constexpr uint64_t kPatienceNs = 1'000'000'000;  // a thread that has not looked up for so long stands
+constexpr uint64_t kPatienceNs = 1'000'000'000;  // a thread that does not answer for so long hangs
 constexpr std::chrono::milliseconds kLookAgain{5};
 constexpr unsigned kUnavailable = 503;
 
@@ -44,7 +44,7 @@ base::Status AdminPages::listen() {
   return server_.listen(stats_.config.get()->admin);
 }
 
-// Whoever asks while a call is under way shares it.
+// Requests that come while a call is in progress share it.
 void AdminPages::ask_health(HttpReply reply) {
   asked_.push_back(std::move(reply));
   if (asked_.size() > 1) return;

@@ -1,8 +1,8 @@
-// The proxy's pages at its admin address: /metrics, /healthz, /readyz, /readyz/all and the page to look at.
+// The proxy's pages at its admin address: /metrics, /healthz, /readyz, /readyz/all and the status page.
 //
-//   /healthz ─▶ every worker is called ─ all have answered, or a second is over ─▶ 200, or 503 and who has not
+//   /healthz ─▶ asks every worker ─ all have answered, or 1 s is over ─▶ 200, or 503 with the workers that have not
 //
-// Health is of this process: one whose backends are down is healthy, and not ready. Thread: the frontend's.
+// /healthz is about this process only: with all backends down it is healthy, but not ready. Thread: the frontend's.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class AdminPages {
              base::Watchdog& watchdog);
   ~AdminPages();
 
-  // Where the option `admin` says.
+  // Listens at the address of the option `admin`.
   base::Status listen();
 
  private:
@@ -36,9 +36,9 @@ class AdminPages {
   const std::vector<std::unique_ptr<Worker>>& workers_;
   base::Watchdog& watchdog_;
   admin::HttpServer server_;
-  events::Event look_again_;             // pending while somebody waits for the workers' answers
-  std::vector<admin::HttpReply> asked_;  // for /healthz, and not answered yet
-  uint64_t call_ = 0;                    // of the watchdog
+  events::Event look_again_;             // pending while a request waits for the workers' answers
+  std::vector<admin::HttpReply> asked_;  // requests of /healthz that are not answered yet
+  uint64_t call_ = 0;                    // number of the Watchdog::call() that they wait for
   uint64_t call_ends_ns_ = 0;
 };
 

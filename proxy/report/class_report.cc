@@ -13,7 +13,7 @@ namespace {
 
 using Fields = pool::ClassStats::value_type;
 
-// The store's pages, which hold items of any class.
+// The size of the store's pages, which hold items of any class.
 constexpr uint64_t kPageSize = 64u << 10;
 
 uint64_t field_of(const Fields& fields, ClassField field) {
@@ -27,7 +27,7 @@ void add_row(std::string& text, std::string_view name, uint64_t value) {
   text.resize(static_cast<size_t>(end - text.data()));
 }
 
-// Rows of `stats items`, in memcached's order. Field 0, which no class has, is one that Egret knows nothing of.
+// Rows of `stats items`, in memcached's order. Field 0: Egret has no such value; the row is 0.
 struct ItemsRow {
   std::string_view name;
   ClassField field = {};
@@ -36,7 +36,7 @@ constexpr ItemsRow kItemsRows[] = {
     {"number", ClassField::kNumber},
     {"number_hot"},
     {"number_warm"},
-    {"number_cold", ClassField::kNumber},  // the three are to add up
+    {"number_cold", ClassField::kNumber},  // number_hot + number_warm + number_cold must be the number of items
     {"age_hot"},
     {"age_warm"},
     {"age", ClassField::kAge},
@@ -63,7 +63,7 @@ constexpr ItemsRow kItemsRows[] = {
     {"hits_to_temp"},
 };
 
-// What a class would be if its items lay in pages of its own.
+// A class as it would be if its items lay in pages of its own.
 struct Slab {
   uint64_t chunk_size;
   uint64_t chunks_per_page;
@@ -75,11 +75,11 @@ struct Slab {
         chunks_per_page(std::max<uint64_t>(kPageSize / chunk_size, 1)),
         pages((number + chunks_per_page - 1) / chunks_per_page),
         chunks(pages * chunks_per_page) {}
-  // An item that is larger than a page takes several.
+  // An item larger than a page takes several pages.
   uint64_t bytes() const { return pages * std::max(kPageSize, chunk_size); }
 };
 
-// The store counts these for all classes together; `stats` has them.
+// The store counts these only for all classes together; see `stats`.
 constexpr std::string_view kSlabCounters[] = {"get_hits",  "cmd_set",  "delete_hits", "incr_hits",
                                               "decr_hits", "cas_hits", "cas_badval",  "touch_hits"};
 

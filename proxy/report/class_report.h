@@ -1,10 +1,10 @@
-// The text of `stats items`, `stats slabs` and `stats sizes`: the store's size classes, from all backends together,
-// under memcached's names and in its form, for memcached-tool and exporters. Where memcached says something of its
-// slabs that a log has not, the row is there and says 0.
+// The text of `stats items`, `stats slabs` and `stats sizes`: the store's size classes, merged over all backends, with
+// memcached's names and format, for memcached-tool and exporters. Rows about slabs that have no counterpart in a log
+// are 0.
 //
 //   pool::FanOut (group kSizeClasses) ─ class_stats() ─▶ one of these ─▶ text
 //
-// Pure functions; any thread. A class is numbered from 1, as memcached's are, and is the same in all three.
+// Pure functions; any thread. Classes are numbered from 1, as in memcached, and are the same in all three reports.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@
 namespace egret::proxy {
 
 // Each ends with END.
-// A class that holds items, or of which a counter is not 0.
+// Classes with items, or with a counter that is not 0.
 std::string items_report(const pool::ClassStats& classes);
-// A class that holds items; and as if each had pages of its own, as many as its items take up.
+// Classes with items, as if the items of each class lay in pages of its own.
 std::string slabs_report(const pool::ClassStats& classes);
-// The largest size of each class that holds items, and how many.
+// The largest size of each class with items, and the number of its items.
 std::string sizes_report(const pool::ClassStats& classes);
 
 }  // namespace egret::proxy

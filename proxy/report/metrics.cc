@@ -18,7 +18,7 @@ namespace {
 constexpr MetricType kCounter = MetricType::kCounter;
 constexpr MetricType kGauge = MetricType::kGauge;
 
-// As RequestKind.
+// Indexed by RequestKind.
 constexpr std::array<std::string_view, kRequestKinds> kRequestNames = {"get",   "set",   "delete",
                                                                        "arith", "touch", "other"};
 
@@ -55,7 +55,7 @@ double tls_sum(const ProxyState& source, Counter TlsCounters::*counter) {
   return figure(total);
 }
 
-// Of the clients, and of what is shared by all workers.
+// A metric without labels: this row is all that it needs.
 struct ClientMetric {
   const char* name;
   MetricType type;
@@ -159,7 +159,7 @@ std::vector<MetricRow> make_table() {
   return table;
 }
 
-// A worker may know fewer lanes than another: it has not connected yet.
+// A worker that has not connected yet knows fewer lanes than others.
 uint32_t lanes_of(const ProxyState& source, size_t backend) {
   uint32_t lanes = 0;
   for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());

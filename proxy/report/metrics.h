@@ -1,5 +1,5 @@
-// What /metrics says of the proxy: its table, and the page with every figure of now. Counters count from the start of
-// the process: `stats reset` does not touch them. Cold path; any thread.
+// The proxy's metrics: the table, and the text of /metrics with the present values. Counters count from the start of
+// the process: `stats reset` does not change them. Cold path; any thread.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ std::string metrics_markdown();
 
 std::string metrics_text(const ProxyState& source);
 
-// Workers that have an open session with that backend.
+// How many workers have an open session with that backend.
 size_t open_sessions(const ProxyState& source, size_t backend);
 
 }  // namespace egret::proxy

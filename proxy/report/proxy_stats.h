@@ -1,4 +1,4 @@
-// Counters of this proxy's client side. Each worker writes its own; any thread reads and adds up.
+// Counters of this proxy's client side. Each worker writes its own; any thread reads them and adds them up.
 #pragma once
 
 #include <array>
@@ -15,32 +15,32 @@ namespace egret::proxy {
 
 using base::Counter;
 
-// Of clients that speak TLS.
+// Counters of TLS clients.
 struct TlsCounters {
   Counter new_sessions;      // handshakes that did not resume an earlier session
-  Counter handshake_errors;  // clients that did not get through it
-  Counter protocol_errors;   // those that broke the protocol afterwards
+  Counter handshake_errors;  // clients whose handshake failed
+  Counter protocol_errors;   // clients that violated the protocol afterwards
 };
 
-// Of whoever accepts them.
+// Counters of accepting; the frontend writes them.
 struct AcceptCounters {
   Counter rejected_connections;
-  Counter disabled;     // how often no more were accepted for a while
-  Counter disabled_us;  // and for how long, those whiles that are over
+  Counter disabled;     // pauses of accepting
+  Counter disabled_us;  // microseconds of those pauses that are over
   base::Gauge is_disabled;
 };
 
-// What /metrics tells requests apart by.
+// The values of the label `command` in /metrics.
 enum class RequestKind : uint8_t { kGet, kSet, kDelete, kArith, kTouch, kOther };
 inline constexpr size_t kRequestKinds = 6;
 
-// Of what clients asked for. Never reset: they are of /metrics alone.
+// Counters of requests. Only /metrics shows them, so `stats reset` does not reset them.
 struct RequestFigures {
   std::array<Counter, kRequestKinds> count;
   Counter get_hits;    // keys
-  Counter get_misses;  // likewise
+  Counter get_misses;  // keys
   Counter errors;
-  base::Histogram duration;  // from parsed to answered, by the clock of the passes
+  base::Histogram duration;  // from parsed to answered, measured by the pass's clock
 };
 
 struct alignas(64) WorkerStats {
@@ -55,7 +55,8 @@ struct alignas(64) WorkerStats {
   ConnectionTable connections;
   Counter auth_cmds;
   Counter auth_errors;
-  // Of this worker's sessions, by backend. The worker fills it in before it starts, and outlives all that read it.
+  // Counters of this worker's sessions, by backend. The worker fills them in before it starts, and outlives all
+  // readers.
   std::vector<rpc::SessionCounters*> sessions;
 };
 

@@ -101,9 +101,8 @@ std::string zero(const Source&) {
   return "0";
 }
 
-// memcached's names in memcached's order: those of a memcached without the threads that look after its LRUs. What Egret
-// has not (slabs, a logger's thread, a hash table that grows at once) is there and says 0. Rows whose name starts with
-// egret_ are ours.
+// memcached's names in memcached's order, as of a memcached without LRU maintainer threads. Rows about things that
+// Egret lacks (slabs, a logger thread, a hash table that is resized) are 0. Rows that begin with egret_ are ours.
 constexpr Row kGeneral[] = {
     {"pid",
      [](const Source& s) {
@@ -209,7 +208,7 @@ bool speaks_tls(const ProxyState& source) {
   return source.tls != nullptr && source.tls->is_on();
 }
 
-// As memcached, those of what is switched off are left out.
+// As in memcached, rows of features that are off are left out.
 bool has_row(const ProxyState& source, std::string_view name) {
   const auto held = source.config.get();
   const Config& config = *held;
@@ -220,8 +219,7 @@ bool has_row(const ProxyState& source, std::string_view name) {
   return true;
 }
 
-// The store's inner life, of which memcached has no counterpart: rows of op::stat_table() from here on, under its
-// names.
+// Rows of op::stat_table() from here on have no counterpart in memcached; they keep their names.
 constexpr StatId kFirstInnerRow = StatId::kExpired;
 
 #undef EGRET_STORE_ROW
@@ -235,7 +233,7 @@ void add_row(std::string& text, std::string_view name, std::string_view value) {
   text.resize(static_cast<size_t>(end - text.data()));
 }
 
-// The rows of `stats settings`, in the order in which their names were first set.
+// The rows of `stats settings`, in the order in which they were first set.
 class Settings {
  public:
   void set(std::string_view name, std::string_view value) {
@@ -260,7 +258,7 @@ class Settings {
   std::vector<Row> rows_;
 };
 
-// As memcached's, and as the unset ones of a memcached without TLS.
+// As in memcached; without TLS they have memcached's defaults.
 void set_tls_settings(Settings& settings, const Config& config) {
   const TlsOptions& tls = config.tls;
   const auto or_else = [](const std::string& value, std::string_view unset) {
@@ -279,7 +277,7 @@ void set_tls_settings(Settings& settings, const Config& config) {
   settings.set("ssl_min_version", "tlsv1." + number(tls.min_version));
 }
 
-// The sums of all lanes that have a row of their own here; metrics that follow each other may share one.
+// Rows with sums over all lanes. Consecutive metrics may share a row.
 void add_lane_totals(std::string& text, const ProxyState& source) {
   rpc::LaneCounters all;
   for (const auto& worker : source.workers) {
@@ -295,7 +293,7 @@ void add_lane_totals(std::string& text, const ProxyState& source) {
   }
 }
 
-// The lanes of one backend, over the workers. A worker may know fewer lanes than another: it has not connected yet.
+// The lanes of one backend, added up over workers. A worker that has not connected yet knows fewer lanes than others.
 void add_lanes(std::string& text, const ProxyState& source, size_t backend, const Backend& its) {
   const std::string prefix = "backend:" + number(backend) + ":";
   uint32_t lanes = 0;
@@ -401,7 +399,7 @@ std::string settings_report(const ProxyState& source, uint64_t item_size_max, ui
   settings.set("track_sizes", "yes");
   set_tls_settings(settings, config);
   settings.set("client_flags_size", "4");
-  // What egret-memcached was told in memcached's flags, as the client expects to see it.
+  // The settings that egret-memcached got by memcached's flags.
   for (const std::string& told : config.told_settings) {
     const size_t equals = told.find('=');
     if (equals != std::string::npos) settings.set(told.substr(0, equals), told.substr(equals + 1));

@@ -1,5 +1,5 @@
-// The text of `stats` and its kin: counters of the store (from the backend, over all proxies), counters of connections
-// (this proxy's, over its workers), and settings, under memcached's names. One table row each.
+// The text of `stats` and its variants: counters of the store (from the backends, for all proxies), counters of
+// connections (of this proxy, for all its workers), and settings, with memcached's names. One table row each.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace egret::proxy {
 
-// The memcached whose behaviour and answers this is; clients look at it to tell what a server can do.
+// The version of memcached whose behaviour this is; clients read it to find out what a server supports.
 inline constexpr std::string_view kMemcachedVersion = "1.6.45";
 
 // Each ends with END.
 std::string general_report(const ProxyState& source, const pool::FanOut& store);
 std::string settings_report(const ProxyState& source, uint64_t item_size_max, uint64_t memory, bool evicts);
-// `stats egret`: every lane of every backend, added up over workers; rows as lane_metrics() names them.
+// `stats egret`: every lane of every backend, added up over workers; lane_metrics() has the rows.
 std::string lanes_report(const ProxyState& source);
 // `stats egret check`: each partition, "ok" or what is wrong with its store.
 std::string check_report(const std::vector<std::string>& complaints);
-// Those rows and what they mean, as GitHub's Markdown, for docs/reference.
+// The table of those rows as GitHub's Markdown, for docs/reference.
 std::string lane_metrics_markdown();
-// Starts this proxy's counters anew.
+// Resets this proxy's counters.
 void reset_stats(ProxyState& source);
 
 }  // namespace egret::proxy

@@ -15,13 +15,13 @@ using namespace egret::proxy;
 using egret::base::InheritedFd;
 using egret::base::UniqueFd;
 using egret::memcache::Language;
-using egret::memcache::Standing;
+using egret::memcache::ResumeState;
 
 namespace {
 
 HandedClient client(Language language, bool has_authenticated, uint64_t last_active_ns) {
   HandedClient made;
-  made.standing = {language, has_authenticated};
+  made.resume_state = {language, has_authenticated};
   made.last_active_ns = last_active_ns;
   return made;
 }
@@ -35,8 +35,8 @@ TEST_CASE("the name says what a client speaks, whether it may, and when it was l
     for (const bool has_authenticated : {false, true}) {
       const auto back = parse_handover_name(handover_name(client(language, has_authenticated, 7'000'000'000)));
       REQUIRE(back.has_value());
-      CHECK(back->standing.language == language);
-      CHECK(back->standing.has_authenticated == has_authenticated);
+      CHECK(back->resume_state.language == language);
+      CHECK(back->resume_state.has_authenticated == has_authenticated);
       CHECK(back->last_active_ns == 7'000'000'000);
     }
   }
