@@ -1,4 +1,4 @@
-// Where a server listens: "HOST:PORT" (also "tcp:HOST:PORT", "[::1]:PORT") or "unix:PATH"; and sockets to it.
+// A server's address, "HOST:PORT" (also "tcp:HOST:PORT", "[::1]:PORT") or "unix:PATH"; and sockets connected to it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ base::Expected<Address> parse_address(const std::string& text);
 // A connected blocking socket, TCP_NODELAY set.
 base::Expected<base::UniqueFd> connect_to(const Address& address);
 
-// A TCP port of 127.0.0.1 that is kept for a server: while this exists, the system gives it to no other socket. The
+// Reserves a TCP port of 127.0.0.1 for a server: while this exists, the system gives the port to no other socket. The
 // server can bind it if it sets SO_REUSEADDR, as memcached, twemproxy and egret-proxy do.
 class ReservedPort {
  public:

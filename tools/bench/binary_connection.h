@@ -1,7 +1,7 @@
-// A connection in memcached's binary protocol: GET and SET, each answered; a get of several keys is a GETKQ for each
-// (answered by hits alone) and a NOOP that tells where they end, as clients of that protocol do it.
+// A connection in memcached's binary protocol: GET and SET, each answered. As clients of that protocol do, a get of
+// several keys is a GETKQ for each (only hits are answered) and a NOOP, whose answer ends them.
 //
-// Every message has a number of its own in `opaque`, so an answer that comes late, twice or to somebody else is seen.
+// Every message has its own number in `opaque`, so answers that are late, repeated or for another request are detected.
 #pragma once
 
 #include <string_view>

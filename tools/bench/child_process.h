@@ -1,6 +1,5 @@
-// A program started by us, which ends with us: SIGTERM when its owner goes (SIGKILL if it has not ended 3 s later), and
-// SIGTERM by the kernel should this process die first. Start children from the main thread only, which lives as long as
-// the process: the kernel's rule looks at the thread that forked.
+// A child process. The destructor sends SIGTERM (and SIGKILL 3 s later); the kernel sends SIGTERM if this process dies
+// first. Start children only from the main thread: the kernel sends that signal when the thread that forked ends.
 #pragma once
 
 #include <string>
@@ -26,7 +25,7 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   const std::string& log_path() const { return log_path_; }
   bool has_ended();
-  void signal(int number);  // nothing if it has ended
+  void signal(int number);  // does nothing if the child has ended
   void end();
 
  private:
@@ -36,7 +35,7 @@ class ChildProcess {
   std::string log_path_;
 };
 
-// A directory under the system's temporary one, readable by everybody, removed with its contents when its owner goes.
+// A directory under the system's temporary one, readable by everybody. The destructor removes it with its contents.
 class TemporaryFolder {
  public:
   static base::Expected<TemporaryFolder> make();

@@ -1,11 +1,11 @@
-// One client connection: composes a batch of requests, writes it with one send(), and judges every answer.
+// One client connection: composes a batch of requests, writes it with one send(), and checks every answer.
 //
 //   add_get/add_set -> out_ -> flush() -> socket -> receive() -> in_ -> judge: right key? right length? its own
 //   content?
 //
-// What the bytes look like is its heirs' affair (text_connection.h, binary_connection.h). The owner may compose further
-// requests while earlier ones are unanswered, but no more in all than the batch limits say. All memory is allocated at
-// construction. Owned and used by one generator thread.
+// Derived classes implement the protocols (text_connection.h, binary_connection.h). The owner may compose further
+// requests while earlier ones are unanswered, within the batch limits. All memory is allocated at construction. Owned
+// and used by one generator thread.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ struct BatchLimits {
 class Connection {
  public:
   enum class Outcome : uint8_t {
-    kDone,     // all written; or all that had arrived is judged
-    kBlocked,  // flush: call again when the socket can be written
-    kLost,     // the connection is of no further use; what was in flight is counted as failed
+    kDone,     // everything is written; or everything that had arrived is checked
+    kBlocked,  // flush: call again when the socket is writable
+    kLost,     // the connection is broken; requests in flight are counted as failed
   };
 
   Connection(const Connection&) = delete;
@@ -46,17 +46,17 @@ class Connection {
   bool is_lost() const { return !fd_.is_open(); }
   uint64_t unanswered() const { return requests_.size() - answered_; }
 
-  // Starts a new batch, behind what is still unanswered. `intended_ns`: when the request should be sent; its latency
-  // counts from there.
+  // Starts a new batch after the requests that are still unanswered. `intended_ns`: when the request should be sent;
+  // its latency counts from then.
   void begin_batch();
   virtual void add_get(std::span<const uint32_t> keys, uint64_t intended_ns) = 0;
   virtual void add_set(uint32_t key, uint64_t version, uint64_t intended_ns) = 0;
 
   Outcome flush();
-  // Reads at most so many bytes, and no more than there is room for.
+  // Reads at most so many bytes, and at most what fits into the buffer.
   Outcome receive(size_t at_most = SIZE_MAX);
 
-  // Counts what is in flight as failed and closes the socket.
+  // Counts requests in flight as failed and closes the socket.
   void abandon(std::string_view why);
 
  protected:
@@ -68,13 +68,13 @@ class Connection {
   };
   enum class Step : uint8_t { kAgain, kNeedMore, kLost };
 
-  // `fd`: connected. `keyspace` and `tally` outlive the connection. `largest_request`, `largest_answer`: bytes of one
-  // request of the batch, and of what must be in the buffer at once to be judged.
+  // `fd`: connected. `keyspace` and `tally` outlive the connection. `largest_request`: bytes of one request of the
+  // batch. `largest_answer`: bytes that must be in the buffer at once to check an answer.
   Connection(base::UniqueFd fd, const Keyspace& keyspace, const BatchLimits& limits, Tally& tally,
              size_t largest_request, size_t largest_answer);
 
-  // Judges what `input`, which is not empty, begins with, as (a part of) the answer to current_request(); takes it with
-  // consume().
+  // Checks the beginning of `input`, which is not empty, as (a part of) the answer to current_request(), and consumes
+  // it by consume().
   virtual Step judge(std::string_view input, uint64_t now_ns) = 0;
 
   void add_request(std::span<const uint32_t> keys, bool is_set, uint64_t intended_ns);
@@ -93,8 +93,7 @@ class Connection {
   const uint32_t value_size_;
   const size_t in_capacity_;
 
-  // The batch: requests_[answered_] is the one whose answer comes next; key_cursor_ is how many of its keys are
-  // settled.
+  // The batch: the next answer is to requests_[answered_]; key_cursor_ counts its keys that are answered.
   std::vector<Request> requests_;
   uint32_t key_cursor_ = 0;
 
@@ -111,7 +110,7 @@ class Connection {
   size_t out_written_ = 0;
 
   std::unique_ptr<char[]> in_;
-  size_t in_begin_ = 0;  // judged up to here
+  size_t in_begin_ = 0;  // checked up to here
   size_t in_end_ = 0;    // received up to here
 };
 

@@ -1,4 +1,4 @@
-// One case of load, put on a subject and on a peer in turn, A B B A ..., and what their figures are to each other.
+// One case of load on a subject and a peer in turn (A B B A ...), and the ratios of their figures.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace egret::bench {
 
-// The two sides; either may be absent. Servers are started afresh for each case, so cases do not influence each other
-// (a memcached, say, never gives a page of one slab class to another).
+// The two sides; either may be absent. Servers are started anew for each case, so that cases do not influence each
+// other (memcached, for example, never moves a page from one slab class to another).
 struct Sides {
   std::function<base::Expected<Server>()> start_subject;  // empty: only the peer is measured
   std::string peer_command;                               // empty: only the subject is measured
@@ -30,7 +30,7 @@ struct CaseResult {
   std::string peer_name;
   std::vector<LoadResult> subject;  // by round; empty when the side is absent
   std::vector<LoadResult> peer;
-  uint32_t discarded = 0;  // rounds that were run again because the machine was not quiet
+  uint32_t discarded = 0;  // rounds that were repeated because the machine was not quiet
 
   uint64_t errors() const;
 };
@@ -40,7 +40,7 @@ base::Expected<CaseResult> run_case(const std::string& name, const LoadSpec& spe
 
 Ratio ratio_of(const CaseResult& result, Metric metric);
 
-// The fixed set of cases, of which `base` gives duration, warm-up, threads, seed, key distribution and read share.
+// The fixed set of cases; `base` gives duration, warm-up, threads, seed, key distribution and read share.
 struct SuiteCase {
   std::string name;
   LoadSpec spec;

@@ -1,4 +1,4 @@
-// The way of a request here:
+// The way of a request:
 //
 //   start_batch: RequestMix -> Connection::add_get/add_set  (one batch)  -> flush: one send()
 //        ^                                                                        |
@@ -21,15 +21,14 @@ namespace egret::bench {
 namespace {
 
 constexpr uint64_t kMaxWaitNs = 20'000'000;         // how late the end of a run or a stop may be noticed
-constexpr uint64_t kPatienceNs = 5 * kNsPerSecond;  // how long an answer may take before it is counted as missing
+constexpr uint64_t kPatienceNs = 5 * kNsPerSecond;  // an answer that takes longer is counted as missing
 constexpr uint32_t kPreloadBatch = 64;
 constexpr uint32_t kPreloadBytes = 64 << 10;
 constexpr int kEventsPerWait = 128;
 constexpr unsigned long kTimerSlackNs = 1000;  // the default of 50 us would blur the schedule of paced requests
 
-// The work of a client that goes on at once: for each time that it reads answers, and for each key answered. It is what
-// memtier_benchmark 2 (libevent) spends beyond this generator, by CPU time at depth 1 and at depth 16. As that, it reads
-// no more than 16 KiB at a time.
+// CPU time to burn in the mode "at once", per read and per answered key: what memtier_benchmark 2 (libevent) uses more
+// than this generator, measured at depth 1 and depth 16. Like it, the generator then reads at most 16 KiB at a time.
 constexpr uint64_t kWorkPerReadNs = 3500;
 constexpr uint64_t kWorkPerKeyNs = 300;
 constexpr size_t kReadAtOnce = size_t{16} << 10;
@@ -212,7 +211,7 @@ bool Generator::has_unfinished() const {
   });
 }
 
-// Serves until everything is answered; gives up, and counts the rest as failed, after so long without any progress.
+// Serves until everything is answered. After so long without progress, counts the rest as failed.
 void Generator::settle(uint64_t patience_ns) {
   uint64_t answered = tally_.counters.requests;
   uint64_t give_up_ns = monotonic_ns() + patience_ns;

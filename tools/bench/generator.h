@@ -1,17 +1,16 @@
 // One thread of load: an epoll loop over its share of the connections. See the drawing in generator.cc.
 //
 // Closed loop, in rounds: each connection sends `depth` requests in one write, and the next ones when all of them are
-// answered. One wait returns every connection that has an answer. The generator does next to nothing but its system
-// calls, so it is faster than the server: the requests of most connections wait at the server, which serves them as one
-// batch, and their answers come back as one batch.
+// answered. One epoll_wait() returns all connections that have answers. The generator does little besides system calls,
+// so it is faster than the server: most connections' requests wait at the server, which serves them as one batch.
 //
-// Closed loop, at once: the generator looks at one connection at a time: it reads that connection's answers, does the
-// work of a client, and sends a new request for each one answered, before it looks at the next connection. It is
-// slower than the server, as most clients are, so requests reach the server in ones and twos.
+// Closed loop, at once: the generator handles one connection at a time: it reads its answers, burns the CPU time of a
+// real client, and sends a new request for each answer. It is slower than the server, as most clients are, so requests
+// reach the server one or two at a time.
 //
-// Paced: request i of the whole run belongs to connection i mod C and is due at start + i/rate, whatever has been
-// answered; what is due while its connection still waits goes with that connection's next write, and its latency counts
-// from when it was due (no coordinated omission).
+// Paced: request i of the run belongs to connection i mod C and is due at start + i/rate, whatever has been answered. A
+// request that is due while its connection waits is sent with that connection's next write. Its latency counts from
+// when it was due (no coordinated omission).
 #pragma once
 
 #include <atomic>
@@ -39,8 +38,8 @@ struct LoadWindow {
 
 class Generator {
  public:
-  // `thread` of spec.threads takes the connections c with c mod threads == thread. `stop`, set by anybody, ends the
-  // run.
+  // Thread `thread` of spec.threads has the connections c with c mod threads == thread. Any thread may set `stop`,
+  // which ends the run.
   Generator(const LoadSpec& spec, const Keyspace& keyspace, uint32_t thread, const std::atomic<bool>& stop);
 
   base::Status connect(const Address& address);
@@ -48,27 +47,27 @@ class Generator {
   // Sets this thread's share of the keys, each once.
   void preload();
 
-  // Runs the load through the window, then waits for what is still unanswered. tally() has all of it, measured()
-  // the counts of the window alone (the histogram in tally() is of the window alone too).
+  // Runs the load through the window, then waits for outstanding answers. tally() counts the whole run, measured() only
+  // the window (and so does the histogram in tally()).
   void run(const LoadWindow& window);
 
   const Tally& tally() const { return tally_; }
   const Counters& measured() const { return measured_; }
-  // How long measured() was counted in truth: a thread that is kept from the CPU notices the window's ends late.
+  // The real duration of measured(): a thread that is not scheduled notices the window's ends late.
   double measured_seconds() const { return measured_seconds_; }
 
  private:
   enum class Phase : uint8_t {
-    kPreload,  // sets of keys not yet loaded
-    kClosed,   // new requests when answers have come
-    kPaced,    // what is due
-    kDrain,    // nothing new, but paced requests that are due and unsent
+    kPreload,  // sends sets of keys that are not loaded yet
+    kClosed,   // sends new requests when answers come
+    kPaced,    // sends requests that are due
+    kDrain,    // sends only paced requests that are due already
   };
   struct Client {
     std::unique_ptr<Connection> connection;
     uint32_t number = 0;  // of all connections of the run
-    uint64_t due = 0;     // paced: requests whose time has come
-    uint64_t sent = 0;    // paced: of those, sent
+    uint64_t due = 0;     // paced: number of requests that were due
+    uint64_t sent = 0;    // paced: number of those that were sent
     bool waits_to_write = false;
   };
 

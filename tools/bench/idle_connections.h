@@ -1,5 +1,5 @@
-// Connections that are open and silent: each has sent one get, was answered, and has nothing to do since. What they
-// cost a server is memory, and what it costs it to look past them.
+// Open, idle connections: each has sent one get and received the answer. They cost the server memory, and the time to
+// skip them.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace egret::bench {
 
 class IdleConnections {
  public:
-  // An answer that is not a miss's is an error, and so is one that does not come.
+  // The expected answer is a miss; any other answer, or none, is an error.
   static base::Expected<IdleConnections> open(const Address& address, uint32_t count);
 
-  // Nothing has arrived on any of them, and none has been closed by the server.
+  // Ok: no connection has received anything, and the server has closed none.
   base::Status check() const;
 
   size_t size() const { return fds_.size(); }
@@ -25,8 +25,8 @@ class IdleConnections {
   std::vector<base::UniqueFd> fds_;
 };
 
-// Lets this process, and those that it starts from now on, have as many files open as the system allows; returns how
-// many. Call it once, at the beginning.
+// Raises the limit of open files of this process and its future children to the most that the system allows; returns
+// it. Call it once, at the beginning.
 uint64_t raise_file_limit();
 
 }  // namespace egret::bench

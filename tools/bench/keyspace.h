@@ -1,10 +1,10 @@
-// The keys of a run, and the values that carry them. Key number i is always the same text, and a value of it can be
-// recognised anywhere, so that an answer that was mixed up, shifted or torn is seen:
+// The keys of a run, and values that identify their keys. Key number i always has the same text, and every part of its
+// value can be recognised, so that mixed up, shifted and torn answers are detected:
 //
 //   bytes 0..7   the key's number          every following cache line (64 bytes) begins with a stamp of 8 bytes that is
 //   bytes 8..15  the version of this set   derived from key, version and line number; the rest is filler
 //
-// A value shorter than that holds as much of it as fits.
+// A shorter value has as much of this as fits.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ void write_value(char* out, size_t size, uint32_t key_number, uint64_t version);
 
 enum class ValueVerdict : uint8_t {
   kGood,
-  kOtherKey,  // it carries another key's number
-  kTorn,      // parts of it belong to another key, another version or another place
+  kOtherKey,  // it has another key's number
+  kTorn,      // parts of it belong to another key, version or place
 };
 ValueVerdict judge_value(const char* value, size_t size, uint32_t key_number);
 

@@ -19,7 +19,7 @@ using base::Expected;
 using base::Status;
 
 constexpr uint64_t kStartDelayNs =
-    2'000'000;  // from naming the window to its start: every thread has heard of it by then
+    2'000'000;  // from announcing the window to its start, so that every thread has read it
 constexpr uint64_t kMaxBatchBytes = uint64_t{1} << 30;
 constexpr uint32_t kMaxKeySize = 250;
 
@@ -43,8 +43,8 @@ Costs drive(const LoadSpec& spec, std::vector<std::unique_ptr<Generator>>& gener
   for (auto& each : generators) {
     threads.emplace_back([&spec, &step, &window, generator = each.get()] {
       if (spec.preload) generator->preload();
-      step.arrive_and_wait();  // all keys are there
-      step.arrive_and_wait();  // the window is named
+      step.arrive_and_wait();  // all keys are loaded
+      step.arrive_and_wait();  // the window is announced
       generator->run(window);
     });
   }
@@ -61,7 +61,7 @@ Costs drive(const LoadSpec& spec, std::vector<std::unique_ptr<Generator>>& gener
   return costs;
 }
 
-// Costs are rates over their own interval, divided by the rate of ops: this thread may be late at either end.
+// Divides the rate of costs by the rate of ops, each over its own interval, since this thread may be late at both ends.
 void add_costs(const ProcessCost& cost, bool has_pids, LoadResult& result) {
   const double ops = result.ops_per_s * static_cast<double>(cost.wall_ns) / static_cast<double>(kNsPerSecond);
   if (ops <= 0 || cost.wall_ns == 0) return;

@@ -1,4 +1,4 @@
-// One run of load on one server, and its figures.
+// Runs one load on one server, and returns the figures.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace egret::bench {
 
-// What one run says. Per-op figures: an op is one key.
+// The figures of one run. In figures per op, an op is one key.
 struct LoadResult {
   double ops_per_s = 0;
   double requests_per_s = 0;
@@ -23,23 +23,23 @@ struct LoadResult {
   double p99_us = 0;
   double p999_us = 0;
   double max_us = 0;
-  // Of the measured processes; 0 when none were given.
+  // Figures of the measured processes; 0 if none were given.
   double cpu_us_per_op = 0;
   double user_us_per_op = 0;
   double system_us_per_op = 0;
   double cpu_stat_share = 1;  // user + system by /proc/PID/stat as a share of the process clock: 1 when they agree
   double voluntary_per_op = 0;
   double involuntary_per_op = 0;
-  // The trustworthiness of the run.
+  // How far the run can be trusted.
   double generator_us_per_op = 0;  // CPU of the generator itself
-  double foreign_cpu = 0;          // CPUs kept busy by anybody but the measured processes and the generator
+  double foreign_cpu = 0;          // CPUs used by processes other than the measured ones and the generator
   Counters measured;               // in the window
   Counters total;                  // preload, warm-up and settling included
   std::string first_error;
 };
 
-// Blocks for preload, warm-up and duration. Errors of the protocol are in the result; the Status is for a run that
-// could not take place (no connection, a measured process that is gone). `stop` ends it early.
+// Blocks for preload, warm-up and duration. Errors of the protocol are in the result; a Status means that the run was
+// not possible (no connection, a measured process has ended). `stop` ends it early.
 base::Expected<LoadResult> run_load(const LoadSpec& spec, const Keyspace& keyspace, const Address& address,
                                     const std::vector<pid_t>& pids, const std::atomic<bool>& stop);
 

@@ -1,4 +1,4 @@
-// What load to put on a server: the knobs of the command line, and what the suite sets.
+// The parameters of a load, from the command line or the suite.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@ namespace egret::bench {
 
 enum class Protocol : uint8_t { kText, kBinary };
 
-// How a closed loop goes on when answers arrive. generator.h says what each does.
+// What a closed loop does when answers arrive; see generator.h.
 enum class Sending : uint8_t { kRounds, kAtOnce };
 
 struct LoadSpec {
   Protocol protocol = Protocol::kText;
-  uint32_t connections = 50;      // those that send
-  uint32_t idle_connections = 0;  // open besides: each has sent one request, long ago
+  uint32_t connections = 50;      // connections that send
+  uint32_t idle_connections = 0;  // further open connections, each of which has sent one request long ago
   Sending sending = Sending::kRounds;
   uint32_t depth = 1;     // requests of a connection that are unanswered at the same time
   uint32_t multiget = 1;  // keys per get

@@ -1,5 +1,5 @@
-// Processes that do nothing but spin, so that others have to share the CPUs with them. They end with their owner, and
-// with this process should it die first.
+// Processes that only spin, so that others must share the CPUs with them. They end with their owner, or when this
+// process dies.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace egret::bench {
 
 class Neighbours {
  public:
-  // Main thread only, while it is the only one.
+  // Call it on the main thread, before there are others.
   static base::Expected<Neighbours> start(uint32_t count);
 
   Neighbours(Neighbours&&) = default;

@@ -13,8 +13,8 @@ namespace egret::bench {
 struct Options {
   LoadSpec load;
   // The subject: at most one of the three.
-  std::string connect;    // an address that is served already
-  std::vector<int> pids;  // with it: the processes to measure
+  std::string connect;    // the address of a running server
+  std::vector<int> pids;  // with `connect`: the processes to measure
   std::string spawn;      // a memcached-like command
   EgretFiles egret;       // .binaries not empty: Egret's own daemons
   std::string peer;       // a memcached command
@@ -25,7 +25,7 @@ struct Options {
   bool json = false;
 };
 
-// False: the command ends here with `exit_status` (help was asked for, or something is wrong and has been said).
+// False: exit with `exit_status` (help or an error was printed).
 bool parse_options(int argc, char** argv, Options& options, int& exit_status);
 
 }  // namespace egret::bench

@@ -1,9 +1,9 @@
-// What processes cost: CPU time and context switches, read from outside, over an interval.
+// Measures CPU time and context switches of other processes over an interval.
 //
-// CPU time comes from the process's own clock (clock_getcpuclockid), which counts nanoseconds of all its threads, those
-// that have ended included; utime + stime of /proc/PID/stat (10 ms steps) split it and cross-check it. A thread that
-// runs without a pause is charged at every timer tick only, so a reading may lag by one tick (1 to 4 ms) for each
-// thread. Context switches are the sum over the threads that exist when they are read.
+// CPU time comes from the process's clock (clock_getcpuclockid), which counts nanoseconds of all its threads, including
+// ended ones; utime and stime of /proc/PID/stat (steps of 10 ms) split and cross-check it. The kernel charges a running
+// thread only at timer ticks, so a reading may lag by one tick (1 to 4 ms) per thread. Context switches are the sum
+// over the threads that exist when they are read.
 #pragma once
 
 #include <cstdint>

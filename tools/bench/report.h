@@ -8,8 +8,8 @@
 
 namespace egret::bench {
 
-// Two tables: the figures with their ratios, and how they came about. Figures are medians over the rounds; a ratio is
-// the median of the pairs' ratios, with their extremes.
+// Two tables: the figures with their ratios, and the conditions of the runs. Figures are medians over the rounds; a
+// ratio is the median of the ratios of all rounds, with their extremes.
 std::string to_markdown(const std::vector<CaseResult>& results);
 
 // {"cases": [{"name", "spec", "subject": {"name", "rounds": [...]}, "peer": {...}, "ratios": {...}}], "errors": n}

@@ -1,4 +1,4 @@
-// Chooses what the next request is: get or set, and of which keys. One per thread; the seed replays it.
+// Chooses the next request: get or set, and its keys. One object per thread; the seed replays it.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class RequestMix {
   bool next_is_get() { return read_share_ >= 1 || rng_.unit() < read_share_; }
   uint64_t next_version() { return ++next_version_; }
 
-  // Zipf ranks are scattered over the key numbers: keys that were loaded one after the other, and so lie side by side
-  // in a server's memory, should not also be the popular ones.
+  // Scatters Zipf ranks over the key numbers: keys that were loaded one after the other, and so lie next to each other
+  // in the server's memory, must not all be popular.
   uint32_t next_key() {
     if (!zipf_) return rng_.below(keys_);
     return static_cast<uint32_t>((zipf_->sample(rng_) * kScatter) % keys_);

@@ -18,10 +18,9 @@ using base::Expected;
 using base::Status;
 
 constexpr uint64_t kQuietSampleNs = 200'000'000;
-constexpr uint64_t kPatienceNs =
-    90 * kNsPerSecond;  // how long a case may spend on waiting for quiet and on rounds in vain
+constexpr uint64_t kPatienceNs = 90 * kNsPerSecond;  // how long a case may wait for a quiet machine and repeat rounds
 
-// Waits until nobody else needs the CPUs. The servers are idle meanwhile.
+// Waits until other processes use no CPU. The servers are idle meanwhile.
 void wait_for_quiet(double quiet_cpus, uint64_t give_up_ns, const std::atomic<bool>& stop) {
   while (monotonic_ns() < give_up_ns && !stop.load()) {
     const auto before = read_process_cost({});
@@ -54,10 +53,10 @@ Expected<LoadResult> run_turn(const std::string& label, const LoadSpec& load, co
   return result;
 }
 
-// A round in the making: the results by turn, and what they say about the machine.
+// The present round: the results by turn, and the load of other processes.
 struct Round {
   std::vector<std::pair<size_t, LoadResult>> results;
-  double foreign_cpu = 0;  // the most in any turn that expects quiet
+  double foreign_cpu = 0;  // the maximum over the turns without neighbours
   uint64_t errors = 0;
 };
 
@@ -97,8 +96,8 @@ class Course {
     return round;
   }
 
-  // Adds a round to the rest, or, if the machine was not quiet and there is patience left, throws it away (but for
-  // errors: those are kept whatever else went on).
+  // Adds the round to the results; or discards it, except for its errors, if the machine was not quiet and there is
+  // time to repeat it.
   bool keep(Round& round) {
     const bool is_noisy = spec_.quiet_cpus > 0 && round.foreign_cpu > spec_.quiet_cpus;
     if (is_noisy && monotonic_ns() < impatient_ns_ && round.errors == 0) {
@@ -116,7 +115,7 @@ class Course {
   const RoundsSpec& spec_;
   const std::atomic<bool>& stop_;
   const Keyspace keyspace_;
-  const uint64_t impatient_ns_ = monotonic_ns() + kPatienceNs;  // from then on any round will do
+  const uint64_t impatient_ns_ = monotonic_ns() + kPatienceNs;  // from then on every round is kept
   std::set<const Server*> loaded_;
   Rounds rounds_;
 };

@@ -1,5 +1,5 @@
-// One load, put on several servers in turn, round after round: drift of the machine hits all runs of a round alike, so
-// ratios are taken round by round and only then summed up. Each round begins with the next server.
+// Runs one load on several servers in turn, round after round. A drift of the machine affects all runs of a round
+// alike, so ratios are computed per round. Each round begins with the next server.
 #pragma once
 
 #include <atomic>
@@ -16,25 +16,25 @@ namespace egret::bench {
 
 struct RoundsSpec {
   uint32_t rounds = 3;
-  double quiet_cpus = 0;  // a round in which others kept more CPUs busy than this is run again; 0: never
+  double quiet_cpus = 0;  // a round in which other processes used more CPUs than this is repeated; 0: never
 };
 
-// A run's place in each round. `server` outlives the rounds.
+// One run of each round. `server` outlives the rounds.
 struct Turn {
   const Server* server = nullptr;
-  std::optional<Sending> sending = {};  // in place of the load's own
-  uint32_t neighbours = 0;              // processes that spin meanwhile; such a turn is not expected to be quiet
+  std::optional<Sending> sending = {};  // replaces the load's own
+  uint32_t neighbours = 0;              // number of spinning processes meanwhile; such a turn need not be quiet
 };
 
 struct Rounds {
-  std::vector<std::vector<LoadResult>> turns;  // of each turn its rounds, in the order in which they were kept
-  uint32_t discarded = 0;                      // rounds that were run again because the machine was not quiet
+  std::vector<std::vector<LoadResult>> turns;  // indexed by turn, then by round
+  uint32_t discarded = 0;                      // rounds that were repeated because the machine was not quiet
 
   uint64_t errors() const;
 };
 
 // The first run on each server preloads it if the spec says so. Call it on the main thread (neighbours are forked).
-// `stop` ends it early, with what has been measured. The Status is for a run that could not take place.
+// `stop` ends it early and returns what was measured. A Status means that a run was not possible.
 base::Expected<Rounds> run_rounds(const std::string& label, const LoadSpec& load, const std::vector<Turn>& turns,
                                   const RoundsSpec& spec, const std::atomic<bool>& stop);
 
@@ -43,7 +43,7 @@ using Metric = double LoadResult::*;
 double median_of(std::vector<double> values);
 double median_of(const std::vector<LoadResult>& rounds, Metric metric);
 
-// Subject's figure over peer's, round by round. All 0 when there is nothing to compare, or to nothing.
+// The subject's figure divided by the peer's, per round. All 0 if a side is missing, or the peer's figure is 0.
 struct Ratio {
   double median = 0;
   double min = 0;

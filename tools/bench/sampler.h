@@ -1,4 +1,4 @@
-// Random choices of the generator: a small fast generator of numbers, and a Zipf distribution over ranks.
+// A small fast random number generator, and a Zipf distribution over ranks.
 // One of each per thread; a seed replays them.
 #pragma once
 
@@ -46,7 +46,7 @@ class ZipfSampler {
   double exponent_;
   double low_;  // the range of areas that are drawn from
   double high_;
-  double sure_offset_;  // a candidate this close above the drawn point is accepted without further ado
+  double sure_offset_;  // a candidate this close above the drawn point is accepted at once
 };
 
 }  // namespace egret::bench

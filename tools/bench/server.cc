@@ -41,7 +41,7 @@ std::string why_not(Server& server, const Status& status) {
   return server.name + " does not serve: " + status.message() + logs_of(server);
 }
 
-// Until it answers; not for longer than kStartTimeoutNs, nor when one of its processes has ended.
+// Waits until it answers, for at most kStartTimeoutNs; an error if one of its processes ends.
 Status wait_for(Server& server) {
   const uint64_t give_up_ns = monotonic_ns() + kStartTimeoutNs;
   while (true) {
@@ -62,15 +62,15 @@ Status add_child(Server& server, const std::vector<std::string>& arguments, cons
   return Status::ok();
 }
 
-// A Server with a temporary folder and an address where nobody is yet.
-Expected<Server> prepare(std::string name, Door door) {
+// A Server with a temporary folder and a free address.
+Expected<Server> prepare(std::string name, SocketKind socket_kind) {
   Server server;
   server.name = std::move(name);
   auto folder = TemporaryFolder::make();
   if (!folder) return folder.status();
   server.folders.push_back(std::move(folder.value()));
   const std::string& path = server.folders.back().path();
-  if (door == Door::kUnix) {
+  if (socket_kind == SocketKind::kUnix) {
     ::chmod(path.c_str(), 0777);  // a memcached that was started by root makes its socket as nobody
     server.address = Address{"", "", path + "/socket"};
     return server;
@@ -93,7 +93,7 @@ std::string program_name(const std::vector<std::string>& words) {
   return std::filesystem::path(words[0]).filename().string();
 }
 
-// Without root's rights a memcached does not start if it is asked for more than the system lets it open.
+// As an ordinary user, memcached does not start if -c exceeds the limit of open files.
 std::string memcached_connections() {
   rlimit limit{};
   const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
@@ -105,7 +105,7 @@ std::string twemproxy_address(const Address& address) {
   return address.path.empty() ? address.to_string() : address.path;
 }
 
-// A connection is made to the server at the start and kept; a request waits for its answer as long as that takes.
+// Connects to the server at the start and keeps the connection; requests have no timeout.
 std::string twemproxy_conf(const Address& listen, const Address& server) {
   const std::string mode = listen.path.empty() ? "" : " 0777";
   return "bench:\n  listen: " + twemproxy_address(listen) + mode +
@@ -166,14 +166,14 @@ bool is_installed(const std::string& command) {
   return false;
 }
 
-Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib, Door door) {
+Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib, SocketKind socket_kind) {
   std::vector<std::string> arguments = words_of(command);
   if (arguments.empty()) return Status::error("no command for memcached");
-  auto server = prepare(program_name(arguments), door);
+  auto server = prepare(program_name(arguments), socket_kind);
   if (!server) return server;
   server.value().keeps_nothing = true;
   const Address& address = server.value().address;
-  if (door == Door::kUnix) {
+  if (socket_kind == SocketKind::kUnix) {
     arguments.insert(arguments.end(), {"-s", address.path, "-a", "0777"});
   } else {
     arguments.insert(arguments.end(), {"-l", address.host, "-p", address.port, "-U", "0"});
@@ -188,11 +188,11 @@ Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib
 }
 
 Expected<Server> start_twemproxy(const std::string& command, const std::string& memcached, uint64_t memory_mib,
-                                 Door door) {
+                                 SocketKind socket_kind) {
   std::vector<std::string> arguments = words_of(command);
   if (arguments.empty()) return Status::error("no command for twemproxy");
-  auto started = start_memcached(memcached, memory_mib, door);
-  auto prepared = prepare(program_name(arguments), door);
+  auto started = start_memcached(memcached, memory_mib, socket_kind);
+  auto prepared = prepare(program_name(arguments), socket_kind);
   auto stats_port = ReservedPort::reserve();
   if (!started) return started;
   if (!prepared) return prepared;
@@ -215,7 +215,7 @@ Expected<Server> start_twemproxy(const std::string& command, const std::string& 
 }
 
 Expected<Server> start_backend(const EgretFiles& files, std::string& meeting) {
-  auto prepared = prepare("Egret", Door::kTcp);
+  auto prepared = prepare("Egret", SocketKind::kTcp);
   if (!prepared) return prepared;
   Server& server = prepared.value();
   const std::string folder = server.folders[0].path();
@@ -227,7 +227,7 @@ Expected<Server> start_backend(const EgretFiles& files, std::string& meeting) {
   return prepared;
 }
 
-Expected<Server> start_egret(const EgretFiles& files, Door door) {
+Expected<Server> start_egret(const EgretFiles& files, SocketKind socket_kind) {
   std::string meeting;
   auto prepared = start_backend(files, meeting);
   if (!prepared) return prepared;
@@ -235,7 +235,7 @@ Expected<Server> start_egret(const EgretFiles& files, Door door) {
   const std::string& folder = server.folders[0].path();
   const std::string tcp = "tcp:" + server.address.to_string();
   const Address socket{"", "", folder + "/proxy.sock"};
-  if (door == Door::kUnix) server.address = socket;
+  if (socket_kind == SocketKind::kUnix) server.address = socket;
   const auto proxy =
       with_settings({files.binaries + "/egret-proxy", "--config", find_conf(files) + "/egret-proxy.yaml", "--set",
                      "listen=" + tcp + "," + socket.to_string(), "--set", "backends=" + meeting},

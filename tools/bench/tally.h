@@ -1,4 +1,4 @@
-// What came of the requests of one thread: counts, latencies, and the text of the first thing that went wrong.
+// The results of one thread's requests: counts, latencies, and the first error.
 // Owned by one thread; merged after it has ended.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace egret::bench {
 
 // An op is one key: each key of a multiget, each set.
 struct Counters {
-  uint64_t requests = 0;  // answered, in whatever way
+  uint64_t requests = 0;  // answered in any way
   uint64_t hits = 0;
   uint64_t misses = 0;
   uint64_t stored = 0;
@@ -28,9 +28,8 @@ struct Counters {
 
 class Tally {
  public:
-  // Latencies are recorded for requests whose reference time lies in [from, until): the moment of the answer for a
-  // closed loop, the intended moment of sending when requests are paced (so that a stall is charged to every request it
-  // delays).
+  // Records latencies of requests whose reference time is in [from, until): the time of the answer in a closed loop,
+  // the intended time of sending for paced requests (so that a stall counts for every request that it delays).
   void set_window(uint64_t from_ns, uint64_t until_ns, bool by_intended_time);
 
   void answered(uint64_t intended_ns, uint64_t now_ns);

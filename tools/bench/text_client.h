@@ -1,4 +1,4 @@
-// Single blocking exchanges in memcached's text protocol, for everything around a run: is it up, what does it count.
+// Single blocking requests in memcached's text protocol, for checks before and after a run.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace egret::bench {
 base::Expected<std::string> exchange(const Address& address, const std::string& request, const std::string& terminator,
                                      double timeout_s);
 
-// Asks once whether a get is answered with a miss or a hit, which a proxy that cannot reach its backend does not do.
+// Checks once that a get is answered by a miss or a hit. A proxy that cannot reach its backend answers otherwise.
 base::Status check_serving(const Address& address);
 
-// One number of `stats`, 0 if it is not there.
+// One number of `stats`; 0 if there is no such row.
 uint64_t read_stat(const Address& address, const std::string& name);
 
 }  // namespace egret::bench

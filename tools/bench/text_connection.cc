@@ -24,7 +24,7 @@ size_t get_size(uint32_t key_size, uint32_t keys) {
   return 3 + static_cast<size_t>(keys) * (key_size + 1) + 2;
 }
 
-// "VALUE <key> <flags> <length>" taken apart.
+// The parts of "VALUE <key> <flags> <length>".
 struct ValueLine {
   std::string_view key;
   std::string_view flags;
@@ -83,7 +83,7 @@ Connection::Step TextConnection::judge_set(std::string_view input, uint64_t now_
   return Step::kAgain;
 }
 
-// The expected case is recognised by comparing, not by parsing: the header of the next key's value is known in advance.
+// Compares instead of parsing in the expected case: the header of the next key's value is known in advance.
 Connection::Step TextConnection::judge_get(std::string_view input, uint64_t now_ns) {
   const Request& request = current_request();
   if (input.starts_with(kEnd)) {
@@ -114,7 +114,7 @@ Connection::Step TextConnection::judge_value_of_next_key(std::string_view input,
   return Step::kAgain;
 }
 
-// A VALUE line that is not simply the next key's: earlier keys were missed, or the line is incomplete, or it is wrong.
+// A VALUE line that is not the next key's: earlier keys were missed, or the line is incomplete or wrong.
 Connection::Step TextConnection::judge_unexpected_value(std::string_view input) {
   const Request& request = current_request();
   const size_t line_end = input.find(kCrLf);

@@ -54,10 +54,10 @@ TEST_CASE("each workload is there over TCP and over Unix sockets, with the same 
                                                {"100 KiB, depth 1", 1.2, 1.0},
                                                {"32 B, 20,000 requests/s", 1.1, 0}}};
   for (const Expected& each : kExpected) {
-    for (const char* door : {", TCP", ", Unix"}) {
-      const Row row = row_named(each.name + std::string(door));
+    for (const char* socket_kind : {", TCP", ", Unix"}) {
+      const Row row = row_named(each.name + std::string(socket_kind));
       CAPTURE(row.name);
-      CHECK((row.door == bench::Door::kTcp) == (std::string(door) == ", TCP"));
+      CHECK((row.socket_kind == bench::SocketKind::kTcp) == (std::string(socket_kind) == ", TCP"));
       CHECK(target(row.goals, kCpu, kMemcached) == each.cpu);
       CHECK(target(row.goals, kThroughput, kMemcached) == each.throughput);
       CHECK(target(row.goals, kCpu, kTwemproxy) == 0.6);
@@ -71,7 +71,7 @@ TEST_CASE("each workload is there over TCP and over Unix sockets, with the same 
 TEST_CASE(
     "rows without goals: the shapes that public load generators show to differ; twemproxy is not started for them") {
   for (const char* name : {"1 KiB, multiget of 50", "100 KiB, depth 16", "100 KiB, multiget of 50"}) {
-    for (const char* door : {", TCP", ", Unix"}) CHECK(row_named(name + std::string(door)).goals.empty());
+    for (const char* socket_kind : {", TCP", ", Unix"}) CHECK(row_named(name + std::string(socket_kind)).goals.empty());
   }
   const Row quiet = row_named("binary, 32 B, getkq of 50, TCP");
   CHECK(quiet.load.protocol == bench::Protocol::kBinary);

@@ -1,5 +1,5 @@
-// Some connections that take turns with batches, so that the server has work while answers are judged. For benchmarks
-// whose ops do not depend on one another. One thread.
+// Several connections that send batches in turn, so that the server has work while answers are checked. For benchmarks
+// whose ops do not depend on each other. One thread.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ class Crew {
 
   using Compose = std::function<void(uint64_t batch, ItemClient& client)>;
   using Judged = std::function<void(uint64_t batch, const Answers& answers)>;
-  // Batches 0..batches-1, sent and judged in this order, up to kClients of them under way. Ends early, without an
-  // error, when `stop` is set; what was sent is judged in any case.
+  // Sends and checks batches 0 .. batches - 1 in this order, with up to kClients of them outstanding. Ends early,
+  // without an error, when `stop` is set; batches that were sent are still checked.
   base::Status run(uint64_t batches, const Compose& compose, const Judged& judged, const std::atomic<bool>& stop);
 
  private:

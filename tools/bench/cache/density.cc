@@ -13,7 +13,7 @@ namespace {
 using base::Status;
 
 constexpr uint32_t kBatch = 100;
-constexpr int64_t kPage = 64 << 10;  // what Egret's page counts count
+constexpr int64_t kPage = 64 << 10;  // bytes of a page in Egret's `stats`
 
 struct Kept {
   uint64_t stored = 0;
@@ -87,7 +87,7 @@ std::vector<Cell> row_of(const std::string& name, const DensityOptions& options,
           Cell::number(static_cast<double>(kept.resident_bytes) / limit, 3)};
 }
 
-// For Egret only: no other server tells its pages.
+// For Egret only: no other server reports its pages.
 Table budget_table(const std::string& name, const DensityOptions& options, const Kept& kept) {
   Table table{.title = name + ": where the limit goes, " + title_of(options),
               .key = "budget",

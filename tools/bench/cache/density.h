@@ -1,4 +1,4 @@
-// `egret-bench density`: how many items a server keeps in its memory, and what the memory goes to.
+// `egret-bench density`: how many items a server keeps in its memory, and what the memory is used for.
 #pragma once
 
 #include <atomic>
@@ -18,12 +18,12 @@ struct DensityOptions {
   double overfill = 1.5;  // items that are stored / those that would fit with kLeanOverhead each
 };
 
-// Of an item beyond key and value: less than any server needs, so that all are overfilled.
+// Bytes per item beyond key and value: less than any server needs, so that every server is overfilled.
 inline constexpr uint32_t kLeanOverhead = 24;
 uint64_t items_to_store(const DensityOptions& options);
 
-// Where the limit goes, as Egret's `stats` tell it. Parts do not overlap and add up to the limit; `other` is what is
-// left, and negative should the others be more than there is.
+// How the limit is used, by Egret's `stats`. The parts do not overlap and add up to the limit; `other` is the rest, and
+// negative if the parts exceed the limit.
 struct Budget {
   int64_t keys_and_values = 0;
   int64_t item_overhead = 0;  // headers, rounding
@@ -32,7 +32,7 @@ struct Budget {
   int64_t free = 0;
   int64_t other = 0;
 };
-// `item_bytes`: of each, key and value.
+// `item_bytes`: bytes of key and value of each item.
 Budget budget_of(const Stats& stats, uint64_t item_bytes);
 
 base::Status measure_density(const DensityOptions& options, const std::vector<Contender>& contenders,

@@ -23,7 +23,7 @@ using base::Status;
 using bench::Histogram;
 
 constexpr uint32_t kBatch = 100;
-constexpr uint32_t kRoomPerItem = 80;  // beyond key and value: memcached's chunk and a tenth
+constexpr uint32_t kRoomPerItem = 80;  // bytes beyond key and value: memcached's chunk, and 10 % more
 
 void sleep_until(uint64_t ns) {
   const timespec time{static_cast<time_t>(ns / bench::kNsPerSecond), static_cast<long>(ns % bench::kNsPerSecond)};
@@ -33,12 +33,12 @@ void sleep_until(uint64_t ns) {
 struct Slice {
   Histogram latency;  // ns, from the moment the get was due
   Histogram
-      late;  // ns that we woke up late when nothing was outstanding: the share of latency that is not the server's
+      late;  // ns by which we woke up late with nothing outstanding: the part of latency that the server did not cause
 };
 
-// What came of one server. The getter owns all but the insertion's counts until it has been joined.
+// The results of one server. The getter thread owns all except the insertion's counts until it is joined.
 struct Grown {
-  std::vector<Slice> slices;  // and one more, of the overwriting
+  std::vector<Slice> slices;  // the last one is the overwriting
   Stalls stalls;
   uint64_t misses = 0;
   uint64_t get_wrong = 0;
@@ -49,14 +49,14 @@ struct Grown {
   double seconds = 0;
 };
 
-// Between the inserter, which writes, and the getter.
+// Shared by the inserter, which writes it, and the getter.
 struct Progress {
-  std::atomic<uint64_t> inserted{0};  // sets that are answered: of keys 0..items-1 in turn, then of 0.. again
+  std::atomic<uint64_t> inserted{0};  // answered sets: of keys 0 .. items - 1 in order, then from 0 again
   std::atomic<bool> is_over{false};
 };
 
-// One get after another, each due at its time whatever became of those before it: a stall is charged to all that it
-// delays.
+// Sends one get after another, each due at its time whatever happened to earlier ones: a stall counts for all gets that
+// it delays.
 Status get_on_schedule(const GrowthOptions& options, ItemClient& client, const Progress& progress, Grown& grown) {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   bench::Rng rng(1);
@@ -86,7 +86,7 @@ Status get_on_schedule(const GrowthOptions& options, ItemClient& client, const P
 Status insert(const GrowthOptions& options, Crew& crew, const std::atomic<bool>& stop, Progress& progress,
               Grown& grown) {
   const uint64_t start_ns = bench::monotonic_ns();
-  const uint64_t sets = options.items + options.items / options.slices;  // as many are overwritten as a slice holds
+  const uint64_t sets = options.items + options.items / options.slices;  // the overwriting is as long as a slice
   const auto first_of = [sets](uint64_t batch) { return std::min<uint64_t>(batch * kBatch, sets); };
   const auto compose = [&](uint64_t batch, ItemClient& client) {
     if (options.insert_rate > 0) {
@@ -128,7 +128,7 @@ Cell millions(uint64_t items) {
   return Cell::number(static_cast<double>(items) / 1e6, 2);
 }
 
-// While items were inserted.
+// Latencies while items were inserted.
 Histogram growth_latency(const Grown& grown) {
   Histogram all;
   for (size_t i = 0; i + 1 < grown.slices.size(); ++i) all.merge(grown.slices[i].latency);

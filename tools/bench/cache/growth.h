@@ -1,6 +1,6 @@
-// `egret-bench growth`: one client stores a great many new items while another gets some of them on schedule. Whoever
-// stops to grow is seen by the second. At the end the first goes on to overwrite what is there: nothing grows any more,
-// so what the second sees then is what the machine does to it, and the measure for all before.
+// `egret-bench growth`: one client stores very many new items while another gets some of them on schedule. If the
+// server stops to grow its tables, the second client sees the delay. At the end the first client overwrites existing
+// items, so that nothing grows: the delays of that phase come from the machine, and are the baseline.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ struct GrowthOptions {
   uint64_t memory_mib = 0;  // 0: kRoomPerItem each, which neither server needs
   uint32_t value_size = 32;
   double insert_rate = 250'000;  // items/s; 0: as fast as answers come
-  double get_rate = 2'000;       // gets/s, each on its own
-  uint32_t slices = 10;          // parts of the insertion with figures of their own
+  double get_rate = 2'000;       // gets/s, one at a time
+  uint32_t slices = 10;          // parts of the insertion with separate figures
 };
 
 uint64_t growth_memory_mib(const GrowthOptions& options);

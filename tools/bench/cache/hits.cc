@@ -16,13 +16,13 @@ using base::Status;
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-// What came of one mix with one server.
+// The results of one mix with one server.
 struct Played {
   Status status = Status::ok();
-  ReplayCounts counts;  // of the requests that count
-  uint64_t wrong = 0;   // in the warm-up too
+  ReplayCounts counts;  // without the warm-up
+  uint64_t wrong = 0;   // wrong answers, including the warm-up
   std::string first_wrong;
-  Stats before;  // the requests that count
+  Stats before;  // at the end of the warm-up
   Stats after;
 };
 
@@ -58,9 +58,8 @@ void play(const Plan& plan, const HitsOptions& options, const bench::Server& ser
   played.first_wrong = replay.first_wrong();
 }
 
-// Paced mixes leave processors idle and are played to all servers at once; others one after another, each with a server
-// that was started for it. Servers are started here, on the main thread, for they end with the thread that started
-// them.
+// Paced mixes leave CPUs idle, so they are replayed to all servers at once; others one after the other, each to a newly
+// started server. Servers are started on the main thread, since they end with the thread that started them.
 std::vector<Played> play_all(const Plan& plan, const HitsOptions& options, const std::vector<Contender>& contenders,
                              const std::atomic<bool>& stop) {
   std::vector<Played> played(contenders.size());
@@ -90,7 +89,7 @@ double grown(const Played& played, const char* name) {
   return static_cast<double>(stat(played.after, name) - stat(played.before, name));
 }
 
-// By eviction and compaction, for each byte that stores have written. Only Egret counts them.
+// Bytes copied by eviction and compaction per byte stored. Only Egret counts them.
 double copied_share(const Played& played) {
   const double inserted = grown(played, "egret_inserted_bytes");
   return inserted == 0 ? kNothing : grown(played, "egret_copied_bytes") / inserted;
@@ -137,7 +136,7 @@ std::vector<Cell> row_of(const Plan& plan, const std::vector<Played>& played) {
   return row;
 }
 
-// A name in full stands for itself, though others begin with it; else it stands for all that it is part of.
+// A complete name selects only that mix; any other text selects all mixes whose names contain it.
 bool is_wanted(const Mix& mix, const HitsOptions& options) {
   const std::vector<Mix> all = all_mixes();
   return options.mixes.empty() || std::any_of(options.mixes.begin(), options.mixes.end(), [&](const std::string& name) {

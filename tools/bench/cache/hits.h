@@ -1,4 +1,4 @@
-// `egret-bench hits`: the same trace, replayed to servers with equal memory, and how often each misses.
+// `egret-bench hits`: replays the same trace to servers with equal memory, and counts the misses of each.
 #pragma once
 
 #include <atomic>
@@ -18,16 +18,16 @@ struct HitsOptions {
   uint64_t memory_mib = 64;
   double fraction = 0.1;  // memory / footprint of all keys
   Footprint footprint = Footprint::kChunks;
-  double warmup = 2;            // requests before those that count, in multiples of the keys
-  double requests = 2;          // that count
-  double ttl_duration_s = 100;  // a mix whose items expire is paced, alike for all, to last so long
+  double warmup = 2;            // requests that are not counted, as a multiple of the number of keys
+  double requests = 2;          // counted requests, as a multiple of the number of keys
+  double ttl_duration_s = 100;  // a mix with expiring items is paced, the same for all servers, to last so long
   double ttl_scale = 0.1;
   std::vector<std::string> mixes;  // names, or parts of names; empty: all
   uint64_t seed = 1;
 };
 
-// A row for each mix. `errors` counts wrong answers, of which the first are told on stderr; the Status is of what ended
-// it early.
+// Measures a row for each mix. `errors` counts wrong answers, and the first ones are printed to stderr; the Status says
+// what ended the measurement early.
 base::Status measure_hits(const HitsOptions& options, const std::vector<Contender>& contenders,
                           const std::atomic<bool>& stop, std::vector<Table>& tables, uint64_t& errors);
 

@@ -18,7 +18,7 @@ namespace {
 using base::Expected;
 using base::Status;
 
-constexpr time_t kPatienceS = 30;  // for some bytes of an answer
+constexpr time_t kPatienceS = 30;  // without a byte of an answer the connection counts as lost
 constexpr size_t kInput = size_t{256} << 10;
 constexpr size_t kMaxLine = 2048;  // no answer line is longer
 constexpr std::string_view kCrLf = "\r\n";
@@ -164,7 +164,7 @@ Status ItemClient::receive_gets(Answers& answers) {
 Status ItemClient::receive_value(std::string_view line, size_t& cursor, Answers& answers) {
   ValueLine parsed;
   if (!parse_value_line(line, parsed)) return Status::error("a get is answered with " + base::quoted(line));
-  // Values come in the order of the keys, so those passed over are not there.
+  // Values come in the order of the keys, so skipped keys are misses.
   char key[kKeySize];
   for (; cursor < gets_.size(); ++cursor) {
     write_key(key, gets_[cursor].key);
@@ -185,7 +185,7 @@ Status ItemClient::receive_value(std::string_view line, size_t& cursor, Answers&
   return Status::ok();
 }
 
-// Compared whole, not by judge_value(): here the version is known, and a small value's filler counts too.
+// Compares the whole value instead of calling judge_value(): the version is known, and the filler is checked, too.
 void ItemClient::judge(const Item& item, const char* value, Answers& answers) {
   expected_.resize(item.size);
   bench::write_value(expected_.data(), item.size, item.key, item.version);

@@ -1,10 +1,11 @@
-// One blocking connection that stores and reads items whose content is known in advance, many to a round trip, and
-// judges every byte of the answers.
+// One blocking connection that stores and reads items with known content, many per round trip, and checks every byte of
+// the answers.
 //
 //   add_set, add_set ... add_get, add_get ... -> send(): the sets, then one get of all the keys -> receive() -> Answers
 //
-// The get goes last: a server answers a set in a few bytes and the get only when it has read all of it, so neither side
-// can wait for the other with full socket buffers. One batch is under way at most. Owned and used by one thread.
+// The get comes last: a server answers a set by a few bytes, and the get only after it has read all of it, so the two
+// sides cannot block each other with full socket buffers. At most one batch is outstanding. Owned and used by one
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +36,8 @@ struct Answers {
   uint64_t stored = 0;
   uint64_t refused = 0;  // sets answered with "out of memory"
   uint64_t hits = 0;
-  uint64_t wrong = 0;            // values that are not the item's: another key's, another version's, torn
-  std::vector<uint32_t> missed;  // the gets, by the order of add_get, that had no value; ascending
+  uint64_t wrong = 0;            // values of another key or version, or torn ones
+  std::vector<uint32_t> missed;  // the gets without a value, by their order of add_get(), ascending
   std::string first_wrong;
 };
 
@@ -46,15 +47,15 @@ class ItemClient {
 
   // `exptime`: seconds, as memcached takes it; 0: never. At most kMaxSets sets and kMaxGets gets in a batch.
   void add_set(const Item& item, uint32_t exptime);
-  // A value that comes must be this item's.
+  // If there is a value, it must be this item's.
   void add_get(const Item& item);
 
   bool has_batch() const { return sets_ != 0 || !gets_.empty(); }
   bool is_under_way() const { return is_under_way_; }
 
-  // After an error of either the connection is of no further use: lost, or out of step.
+  // After an error of either, the connection is unusable.
   base::Status send();
-  base::Status receive(Answers& answers);  // answers is overwritten
+  base::Status receive(Answers& answers);  // overwrites `answers`
 
   static constexpr uint32_t kMaxSets = 1000;
   static constexpr uint32_t kMaxGets = 200;
@@ -64,7 +65,7 @@ class ItemClient {
 
   base::Status receive_sets(Answers& answers);
   base::Status receive_gets(Answers& answers);
-  // `line`: a VALUE line. `cursor`: the first get that is not settled yet; moved past the one it belongs to.
+  // `line`: a VALUE line. `cursor`: the first unanswered get; moved behind the get of this line.
   base::Status receive_value(std::string_view line, size_t& cursor, Answers& answers);
   void judge(const Item& item, const char* value, Answers& answers);
 
@@ -81,9 +82,9 @@ class ItemClient {
   bool is_under_way_ = false;
 
   std::vector<char> in_;
-  size_t in_begin_ = 0;   // judged up to here
+  size_t in_begin_ = 0;   // checked up to here
   size_t in_end_ = 0;     // received up to here
-  std::string expected_;  // the value that should have come
+  std::string expected_;  // the expected value
 };
 
 }  // namespace egret::bench_cache

@@ -16,9 +16,9 @@ constexpr uint32_t kMaxOverwrites =
     400;  // of a batch; with a fill for each get of the one before, within ItemClient's limit
 static_assert(kMaxOverwrites + Replay::kBatchGets <= ItemClient::kMaxSets);
 static_assert(Replay::kBatchGets <= ItemClient::kMaxGets);
-constexpr uint32_t kPaceEvery = 200;      // requests between two looks at the clock
-constexpr uint32_t kStopEvery = 1 << 14;  // requests between two looks at `stop`
-// Servers count whole seconds, and one that is behind with its work looks at the clock late.
+constexpr uint32_t kPaceEvery = 200;      // requests between two reads of the clock
+constexpr uint32_t kStopEvery = 1 << 14;  // requests between two checks of `stop`
+// Servers count whole seconds, and a busy server reads the clock late.
 constexpr uint32_t kExpirySlackS = 5;
 
 void sleep_until(uint64_t ns) {
@@ -58,7 +58,7 @@ Status Replay::run(uint64_t requests, double rate, const std::atomic<bool>& stop
 }
 
 Status Replay::add(const Request& request, ReplayCounts& counts) {
-  // By the scrambled key: neighbours of a scan, and of the most popular, go to different lanes.
+  // By the mixed key, so that consecutive keys of a scan, and the most popular ones, go to different lanes.
   Lane& lane = lanes_[bench::mix64(request.key) % kLanes];
   if (request.is_overwrite) {
     lane.overwrites.push_back(request.key);
@@ -69,7 +69,7 @@ Status Replay::add(const Request& request, ReplayCounts& counts) {
   return send_batch(lane, counts);
 }
 
-// What was sent before is settled first: its misses are filled by this batch.
+// Receives the answers of the batch before first: this batch sets its misses.
 Status Replay::send_batch(Lane& lane, ReplayCounts& counts) {
   if (Status good = finish_batch(lane, counts); !good) return good;
   ItemClient& client = lane.client.front();
@@ -132,7 +132,7 @@ void Replay::judge_times(const Lane& lane, ReplayCounts& counts) {
   }
 }
 
-// Twice: what is collected, then the fills of what that missed.
+// Two batches: the collected gets, then the sets of their misses.
 Status Replay::finish_all(ReplayCounts& counts) {
   for (int turn = 0; turn < 2; ++turn) {
     for (Lane& lane : lanes_) {

@@ -1,5 +1,5 @@
-// The servers that a comparison is made between, each with the same memory: the subject (Egret, or any memcached-like
-// command, or one that runs already) and a memcached beside it.
+// The servers of a comparison, all with the same memory: the subject (Egret, any memcached-like command, or a running
+// server) and a memcached.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class App;
 namespace egret::bench_cache {
 
 struct ServerOptions {
-  std::string connect;      // an address that is served already; its memory is what it is
+  std::string connect;      // the address of a running server, whose memory is not changed
   std::string spawn;        // a memcached-like command
   bench::EgretFiles egret;  // .binaries not empty: Egret's own daemons
   std::string peer;         // a memcached command
@@ -30,15 +30,15 @@ struct Contender {
   std::string name;
   std::function<base::Expected<bench::Server>()> start;
 };
-// The subject, then the peer; one of them may not be asked for, both is an error. Call `start` on the main thread only.
+// The subject, then the peer. One of them may be absent, but not both. Call `start` on the main thread only.
 base::Expected<std::vector<Contender>> contenders(const ServerOptions& options, uint64_t memory_mib);
 
 using Stats = std::map<std::string, uint64_t>;
-// The numbers of `stats`; empty if they cannot be had.
+// The numbers of `stats`; empty on failure.
 Stats read_stats(const bench::Server& server);
-uint64_t stat(const Stats& stats, const std::string& name);  // 0 if it is not there
+uint64_t stat(const Stats& stats, const std::string& name);  // 0 if there is no such row
 
-// Resident bytes of the process that holds the items; 0 if it is not one of ours.
+// Resident bytes of the process that stores the items; 0 if we did not start it.
 uint64_t resident_bytes(const bench::Server& server);
 
 }  // namespace egret::bench_cache

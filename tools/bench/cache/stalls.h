@@ -1,4 +1,4 @@
-// The longest stalls of a run. A stall delays many gets, and is known by the slowest of them.
+// The longest stalls of a run. A stall delays many gets; the slowest of them represents it.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ struct Stall {
 class Stalls {
  public:
   static constexpr size_t kMost = 5;
-  // Gets that were due no farther than this from a slower one belong to its stall. Counted from the slowest alone: were
-  // each get to reach on to the next, all of them would be one stall.
+  // A get that was due at most this long before or after a slower one belongs to that one's stall. The distance counts
+  // from the slowest get only; chaining from get to get would make all of them one stall.
   static constexpr uint64_t kReachNs = 500'000'000;
 
-  // In the order in which gets were due.
+  // Call it in the order in which gets were due.
   void note(const Stall& get) {
     const auto same = std::find_if(longest_.begin(), longest_.end(),
                                    [&](const Stall& each) { return get.due_ns - each.due_ns <= kReachNs; });

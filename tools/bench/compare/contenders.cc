@@ -13,8 +13,8 @@ namespace {
 
 using base::Expected;
 using base::Status;
-using bench::Door;
 using bench::Server;
+using bench::SocketKind;
 
 constexpr int kVersionPolls = 200;
 constexpr timespec kVersionPoll{0, 10'000'000};
@@ -53,10 +53,10 @@ Status add_memcached(const ContenderOptions& options, uint64_t memory_mib, Conte
     contenders.left_out.push_back(not_installed(kMemcached, options.memcached));
     return Status::ok();
   }
-  const auto start = [command = options.memcached, memory_mib](Door door) {
-    return bench::start_memcached(command, memory_mib, door);
+  const auto start = [command = options.memcached, memory_mib](SocketKind socket_kind) {
+    return bench::start_memcached(command, memory_mib, socket_kind);
   };
-  auto server = start(Door::kTcp);
+  auto server = start(SocketKind::kTcp);
   if (!server) return server.status();
   contenders.present.push_back(
       {std::string(kMemcached), server.value().version(), shown(options.memcached), /*speaks_binary=*/true, start});
@@ -69,10 +69,11 @@ void add_twemproxy(const ContenderOptions& options, uint64_t memory_mib, Contend
     contenders.left_out.push_back(not_installed(kTwemproxy, *command));
     return;
   }
-  contenders.present.push_back({std::string(kTwemproxy), printed_version(program_of(options.twemproxy), "--version"),
-                                shown(options.twemproxy), /*speaks_binary=*/false, [options, memory_mib](Door door) {
-                                  return bench::start_twemproxy(options.twemproxy, options.memcached, memory_mib, door);
-                                }});
+  contenders.present.push_back(
+      {std::string(kTwemproxy), printed_version(program_of(options.twemproxy), "--version"), shown(options.twemproxy),
+       /*speaks_binary=*/false, [options, memory_mib](SocketKind socket_kind) {
+         return bench::start_twemproxy(options.twemproxy, options.memcached, memory_mib, socket_kind);
+       }});
 }
 
 std::string egret_version(const std::string& binaries) {
@@ -87,15 +88,15 @@ void add_base(const ContenderOptions& options, Contenders& contenders) {
   std::string version = egret_version(options.base);
   if (!options.base_name.empty()) version += ", " + options.base_name;
   contenders.present.push_back({std::string(kBase), version, "", /*speaks_binary=*/true,
-                                [files](Door door) { return bench::start_egret(files, door); }});
+                                [files](SocketKind socket_kind) { return bench::start_egret(files, socket_kind); }});
 }
 
 }  // namespace
 
 Expected<Contenders> find_contenders(const ContenderOptions& options) {
   Contenders contenders;
-  const auto start = [egret = options.egret](Door door) { return bench::start_egret(egret, door); };
-  auto server = start(Door::kTcp);
+  const auto start = [egret = options.egret](SocketKind socket_kind) { return bench::start_egret(egret, socket_kind); };
+  auto server = start(SocketKind::kTcp);
   if (!server) return server.status();
   const uint64_t memory_mib = server.value().memory_limit_bytes() >> 20;
   contenders.present.push_back(

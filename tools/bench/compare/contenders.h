@@ -1,6 +1,6 @@
-// Who is compared: Egret's two daemons, those of another commit, memcached with one thread, twemproxy with such a
-// memcached behind it. Each can be started as often as there are rows, by either door, all with as much memory as Egret
-// says it has.
+// The compared servers: Egret's two daemons, those of another commit, memcached with one thread, twemproxy with such a
+// memcached behind it. Each can be started repeatedly, over TCP or a Unix socket, all with as much memory as Egret
+// reports.
 #pragma once
 
 #include <functional>
@@ -23,9 +23,9 @@ struct ContenderOptions {
 struct Contender {
   std::string name;
   std::string version;
-  std::string command;  // what was run, without its folder; empty: Egret
+  std::string command;  // the command, without its folder; empty: Egret
   bool speaks_binary = true;
-  std::function<base::Expected<bench::Server>(bench::Door)> start;  // main thread only
+  std::function<base::Expected<bench::Server>(bench::SocketKind)> start;  // main thread only
 };
 
 struct Contenders {

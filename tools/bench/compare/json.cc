@@ -138,7 +138,7 @@ std::string to_json(const Report& report) {
   for (const RowResult& each : report.rows) {
     out["rows"].push_back({{"name", each.row.name},
                            {"kind", kind_name(each.row.kind)},
-                           {"socket", each.row.door == bench::Door::kTcp ? "tcp" : "unix"},
+                           {"socket", each.row.socket_kind == bench::SocketKind::kTcp ? "tcp" : "unix"},
                            {"load", load_json(each.row.load)},
                            {"discarded", each.discarded},
                            {"sendings", sendings_json(report, each)},

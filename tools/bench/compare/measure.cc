@@ -35,7 +35,7 @@ Expected<Field> start_field(const Row& row, const std::vector<Contender>& conten
   field.result.row = row;
   for (const Contender& each : contenders) {
     if (!takes_part(each, row)) continue;
-    auto server = each.start(row.door);
+    auto server = each.start(row.socket_kind);
     if (!server) return server.status();
     server.value().name = each.name;
     field.servers.push_back(std::move(server.value()));

@@ -1,4 +1,4 @@
-// A row or a sweep, measured: its servers started afresh, its rounds run in turn, its servers ended.
+// Measures a row or a sweep: starts its servers anew, runs its rounds, ends its servers.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ struct RowResult {
   const Series* find(std::string_view contender, bench::Sending sending) const;
 };
 
-// How Egret did beside a peer, or by itself, round by round. All 0 if that was not measured.
+// Egret's figure divided by a peer's, or by itself, per round. All 0 if it was not measured.
 bench::Ratio ratio_of(const RowResult& result, Figure figure, std::string_view peer, bench::Sending sending);
 
 // Main thread only. The Status is for a row that could not be measured; wrong answers are in .errors.

@@ -1,4 +1,5 @@
-// What a comparison says: Markdown for docs/benchmarks/results.md and the README, JSON for machines and for `egret-bench plot`.
+// The report of a comparison: Markdown for docs/benchmarks/results.md and the README; JSON for programs and for
+// `egret-bench plot`.
 #pragma once
 
 #include <array>
@@ -29,25 +30,25 @@ struct Report {
 enum class Verdict : uint8_t {
   kNotMeasured,
   kMissed,
-  kMet,  // the target; a goal with a later one too may still miss that
+  kMet,  // the target; a later target may still be missed
 };
 Verdict judge(const Goal& goal, const bench::Ratio& ratio);
 
-// What is to be reached after a goal.
+// The later target of a goal, as a goal.
 Goal later_of(const Goal& goal);
 
-// What a goal is judged by: the row's way of sending that does worse. All 0 if neither was measured.
+// The way of sending with the worse result, by which a goal is judged. All 0 if neither was measured.
 struct Worse {
   bench::Sending sending = bench::Sending::kRounds;
   bench::Ratio ratio;
 };
 Worse worse_of(const RowResult& result, const Goal& goal);
 
-// How Egret's figure has changed from the base commit's. Only what all rounds agree on is a change.
+// How Egret's figure has changed since the base commit. It is a change only if all rounds agree.
 enum class Change : uint8_t { kNotMeasured, kWithinSpread, kBetter, kWorse };
 Change change_of(const bench::Ratio& ratio, Bound bound);
 
-// What a row is judged by beside the base commit, and which side is better.
+// The figure by which a row is compared with the base commit, and which direction is better.
 struct BaseFigure {
   Figure figure;
   Bound bound = Bound::kAtMost;

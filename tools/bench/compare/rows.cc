@@ -7,9 +7,9 @@
 namespace egret::bench_compare {
 namespace {
 
-using bench::Door;
 using bench::LoadSpec;
 using bench::Sending;
+using bench::SocketKind;
 
 constexpr double kTwemproxyCpu = 0.6;  // in every row
 constexpr std::array<int, 3> kReference{1, 6, 45};
@@ -71,10 +71,10 @@ Goal throughput_goal(double target) {
   return {kThroughput, kMemcached, Bound::kAtLeast, target};
 }
 
-Row row_of(const Workload& work, const LoadSpec& base, Door door) {
+Row row_of(const Workload& work, const LoadSpec& base, SocketKind socket_kind) {
   Row row;
-  row.name = std::string(work.name) + (door == Door::kTcp ? ", TCP" : ", Unix");
-  row.door = door;
+  row.name = std::string(work.name) + (socket_kind == SocketKind::kTcp ? ", TCP" : ", Unix");
+  row.socket_kind = socket_kind;
   row.load = spec_of(work, base);
   row.is_deep = work.depth == 16;
   row.sendings = work.rate > 0 ? std::vector{Sending::kRounds} : kBothSendings;  // the schedule says when to send
@@ -86,7 +86,7 @@ Row row_of(const Workload& work, const LoadSpec& base, Door door) {
 
 // A multiget of the binary protocol: quiet gets (getkq) and a noop.
 Row binary_row(const char* shape, const LoadSpec& base, uint32_t depth, uint32_t multiget, double cpu) {
-  Row row = row_of({"", 32, depth, multiget, 0, cpu, 0, 0}, base, Door::kTcp);
+  Row row = row_of({"", 32, depth, multiget, 0, cpu, 0, 0}, base, SocketKind::kTcp);
   row.name = std::string("binary, 32 B, ") + shape + ", TCP";
   row.load.protocol = bench::Protocol::kBinary;
   row.is_deep = false;  // its answers an older memcached, too, collects
@@ -94,7 +94,7 @@ Row binary_row(const char* shape, const LoadSpec& base, uint32_t depth, uint32_t
 }
 
 Row many_connections_row(const LoadSpec& base) {
-  Row row = row_of({"", 32, 1, 1, 0, 1.0, 0, 1.0}, base, Door::kTcp);
+  Row row = row_of({"", 32, 1, 1, 0, 1.0, 0, 1.0}, base, SocketKind::kTcp);
   row.name = "1,000 connections, 100 active, TCP";
   row.load.connections = 100;
   row.load.idle_connections = 900;
@@ -102,7 +102,7 @@ Row many_connections_row(const LoadSpec& base) {
 }
 
 Row lone_request_row(const LoadSpec& base) {
-  Row row = row_of(kWorkloads[0], base, Door::kTcp);
+  Row row = row_of(kWorkloads[0], base, SocketKind::kTcp);
   row.name = "one request on an idle host, TCP";
   row.load.connections = 1;
   row.sendings = {Sending::kRounds};  // there is one request at a time anyway
@@ -112,7 +112,7 @@ Row lone_request_row(const LoadSpec& base) {
 
 // Longer: a time slice is a greater part of a run, and the scheduler's luck with it most of a figure's spread.
 Row crowded_row(const LoadSpec& base) {
-  Row row = row_of(kWorkloads[0], base, Door::kTcp);
+  Row row = row_of(kWorkloads[0], base, SocketKind::kTcp);
   row.name = "32 B, depth 1, " + std::to_string(kNeighbours) + " spinning neighbours, TCP";
   row.sendings = {Sending::kRounds};
   row.kind = Kind::kCrowded;
@@ -122,7 +122,7 @@ Row crowded_row(const LoadSpec& base) {
 }
 
 Row memory_row(const LoadSpec& base) {
-  Row row = row_of(kWorkloads[0], base, Door::kTcp);
+  Row row = row_of(kWorkloads[0], base, SocketKind::kTcp);
   row.name = "memory of an idle connection, TCP";
   row.kind = Kind::kIdleMemory;
   row.sendings = {Sending::kRounds};
@@ -135,8 +135,8 @@ Row memory_row(const LoadSpec& base) {
 
 std::vector<Row> all_rows(const LoadSpec& base) {
   std::vector<Row> rows;
-  for (const Door door : {Door::kTcp, Door::kUnix}) {
-    for (const Workload& work : kWorkloads) rows.push_back(row_of(work, base, door));
+  for (const SocketKind socket_kind : {SocketKind::kTcp, SocketKind::kUnix}) {
+    for (const Workload& work : kWorkloads) rows.push_back(row_of(work, base, socket_kind));
   }
   rows.push_back(binary_row("depth 1", base, 1, 1, 1.0));
   rows.push_back(binary_row("depth 16", base, 16, 1, 0.4));

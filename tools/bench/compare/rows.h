@@ -1,5 +1,5 @@
-// The table of what is compared and what is to be reached: a row is a workload, a door, and its goals. Reports, the
-// JSON and the README's text come from it.
+// The table of comparisons: a row is a workload, TCP or Unix socket, and its goals. Reports, the JSON and the README's
+// text come from it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline constexpr std::string_view kMemcached = "memcached";
 inline constexpr std::string_view kTwemproxy = "twemproxy";
 inline constexpr std::string_view kBase = "base";  // Egret, built from another commit
 
-// What a run says, by name. A figure that a kind of row does not have is absent from its rounds.
+// A figure of a run. Rounds lack figures that their kind of row does not have.
 struct Figure {
   std::string_view key;  // in JSON
   std::string_view name;
@@ -42,19 +42,19 @@ struct Goal {
   std::string_view peer;  // Egret's figure over this contender's, round by round; empty: Egret's figure itself
   Bound bound = Bound::kAtMost;
   double target = 1;
-  double later = 0;  // what is to be reached after that; 0: nothing
+  double later = 0;  // the target after that; 0: none
 };
 
 enum class Kind : uint8_t {
   kLoad,
   kCrowded,     // each round with and without spinning neighbours
-  kIdleMemory,  // no load: what idle connections take
+  kIdleMemory,  // no load: memory of idle connections
 };
 
 struct Row {
   std::string name;
   Kind kind = Kind::kLoad;
-  bench::Door door = bench::Door::kTcp;
+  bench::SocketKind socket_kind = bench::SocketKind::kTcp;
   bench::LoadSpec load;
   std::vector<bench::Sending> sendings;  // in turn, in each round; at least one
   std::vector<Goal> goals;
@@ -72,16 +72,16 @@ std::vector<Row> all_rows(const bench::LoadSpec& base);
 
 inline constexpr uint32_t kNeighbours = 6;
 
-// The goals as they are against a memcached of this version. They are given against 1.6.45; an older one sends every
-// answer of a text pipeline by itself and costs twice as much there, so half the CPU, and twice the throughput, is
-// asked for.
+// The goals against a memcached of this version. The table has the goals against 1.6.45. An older one sends every
+// answer of a text pipeline separately and costs twice as much there, so the CPU goals are halved and the throughput
+// goals are doubled.
 std::vector<Goal> goals_against(const Row& row, const std::string& memcached_version);
 
 // Whether `version`, "1.6.18" or "1.6.45-3", is older than 1.6.45. One that cannot be read is not.
 bool is_older(const std::string& version);
 
-// Closed loop in rounds with ever more connections: latency against throughput. (At once, the generator would be what
-// limits the throughput.)
+// Closed loop in rounds with more and more connections: latency against throughput. (In the mode "at once" the
+// generator would limit the throughput.)
 struct Sweep {
   std::string name;
   bench::LoadSpec load;

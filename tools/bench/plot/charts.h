@@ -1,4 +1,4 @@
-// The two pictures. Each returns a whole SVG file.
+// The two pictures. Each function returns a complete SVG file.
 #pragma once
 
 #include <string>

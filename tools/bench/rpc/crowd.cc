@@ -14,7 +14,7 @@ namespace {
 using base::Status;
 using rpc::ClientSession;
 
-// At once: a backend bears 32 connections of one peer that have not said anything yet.
+// Simultaneous handshakes: a backend allows 32 connections of one peer that have not finished the handshake.
 constexpr size_t kHandshakes = 16;
 constexpr int kTickMs = 20;
 
@@ -56,7 +56,7 @@ Status Crowd::wait_until_open(size_t first, double patience_s, const GoesOn& goe
     for (size_t i = first; i < sessions_.size(); ++i) {
       ClientSession& session = *sessions_[i];
       all_open &= session.is_open();
-      // A descriptor of -1 keeps its place and is not looked at.
+      // poll() ignores a descriptor of -1.
       const bool listens = session.state() == ClientSession::State::kHandshaking;
       ready.push_back({listens ? session.endpoint().control_fd() : -1, POLLIN, 0});
     }
@@ -72,7 +72,7 @@ Status Crowd::wait_until_open(size_t first, double patience_s, const GoesOn& goe
   }
 }
 
-// A backend that does not listen yet is waited for; one that turns us away is not.
+// Waits for a backend that does not listen yet, but not for one that refuses us.
 void Crowd::on_session_lost(ClientSession&, const std::string& why, bool was_open) {
   why_ = why;
   if (was_open || why.starts_with("refused")) lost_ = Status::error("a session with " + address_ + ": " + why);

@@ -1,6 +1,6 @@
-// As many rpc sessions with one backend as are asked for, as so many workers of proxies would have them.
+// A number of rpc sessions with one backend, as that many proxy workers would have them.
 //
-// Thread: the one that made it. Opening blocks; a session that is lost, refused or not open in time is an error.
+// Thread: the one that created it. Opening blocks; a session that is lost, refused or not open in time is an error.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class Crowd final : private rpc::SessionObserver {
   Crowd(std::string address, uint32_t window, const base::Clock& clock);
   ~Crowd();
 
-  // Asked again and again while sessions are being opened; false: give up.
+  // Called repeatedly while sessions are being opened; false: stop.
   using GoesOn = std::function<bool()>;
-  // Opens or closes sessions until there are so many. Gives up after `patience_s` without one more, too.
+  // Opens or closes sessions until there are so many. Fails if no session opens within `patience_s`.
   base::Status resize(size_t sessions, double patience_s, const GoesOn& goes_on);
   size_t size() const { return sessions_.size(); }
   rpc::ClientSession& at(size_t index) { return *sessions_[index]; }
@@ -41,8 +41,8 @@ class Crowd final : private rpc::SessionObserver {
   const base::Clock& clock_;
   const uint64_t first_worker_id_;
   std::vector<std::unique_ptr<rpc::ClientSession>> sessions_;
-  std::string why_;    // the last attempt failed
-  base::Status lost_;  // of one that was open, or was turned away
+  std::string why_;    // why the last attempt failed
+  base::Status lost_;  // why an open session was lost, or one was refused
 };
 
 }  // namespace egret::bench_rpc

@@ -12,7 +12,7 @@ using base::Status;
 using rpc::ClientSession;
 
 constexpr uint32_t kOpsBetweenPasses = 256;  // sent at most before answers are looked for
-constexpr uint64_t kLongestPassNs = 5000;    // in vain; one that seems longer was interrupted by another process
+constexpr uint64_t kLongestPassNs = 5000;    // a longer pass without work was interrupted by another process
 
 }  // namespace
 
@@ -75,7 +75,7 @@ Status Driver::fill(ClientSession& session, const std::atomic<bool>& stop) {
   });
 }
 
-// Passes, until more() has nothing to send any more and everything is answered. It sends what there is credit for.
+// Runs passes until more() has nothing left to send and everything is answered. more() sends while there is credit.
 template <typename More>
 Status Driver::pump(ClientSession& session, const std::atomic<bool>& stop, More more) {
   begin(session);
@@ -123,7 +123,7 @@ bool Driver::send_fill(ClientSession& session) {
   return judge != nullptr;
 }
 
-// Who judges its answer; null: no credit.
+// Returns the Judge of its answer; null: no credit.
 Driver::Judge* Driver::append(ClientSession& session, const op::Op& op) {
   rpc::ClientLane& lane =
       session.lanes().count() == 1 ? session.lanes()[0] : session.lanes().of(session.lanes().hash(op.key));

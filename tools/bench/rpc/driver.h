@@ -1,5 +1,5 @@
-// Puts load on one session at a time, as a proxy's worker does that has more to ask than fits the window: messages are
-// filled, sent as soon as they are full, and every result is judged when it comes.
+// Puts load on one session at a time, as a proxy worker that has more ops than fit the window: fills messages, sends
+// each as soon as it is full, and checks every result.
 //
 //   Items ─ peek, take ─▶ ClientLane::append … fetch ─▶ Judge::on_result ─ is_right? ─▶ counts
 #pragma once
@@ -17,11 +17,11 @@ namespace egret::bench_rpc {
 
 struct DriverCounts {
   uint64_t ops = 0;  // answered in full
-  // Gets whose value was cut: a new session does not know yet how many values of this size fit a message.
+  // Gets whose value was cut, since a new session does not know yet how many values of this size fit a message.
   uint64_t cut = 0;
   uint64_t wrong = 0;
   uint64_t messages = 0;
-  uint64_t waited_ns = 0;  // in passes that found nothing to do: all messages sent, none answered
+  uint64_t waited_ns = 0;  // time of passes without work: all messages sent, none answered
 
   DriverCounts& operator+=(const DriverCounts& other);
   DriverCounts operator-(const DriverCounts& before) const;
@@ -33,7 +33,7 @@ class Driver {
   Driver(Items& items, uint32_t ops_per_message, const base::Clock& clock);
   ~Driver();
 
-  // Asks for drawn items until `until_ns` of the clock or `stop`, then waits until all is answered.
+  // Sends random ops until `until_ns` of the clock or `stop`, then waits until all are answered.
   base::Status run(rpc::ClientSession& session, uint64_t until_ns, const std::atomic<bool>& stop);
   // Stores all items for the first time.
   base::Status fill(rpc::ClientSession& session, const std::atomic<bool>& stop);

@@ -1,9 +1,9 @@
-// What is asked and what must be answered. Keys are the numbered ones of bench_store, drawn beforehand; a value says
-// whose it is and which of two versions: every set of a key stores the version that it has not. So an answer that
-// belongs to another key, is put together from two values, or is what was there before a set, is seen.
+// The ops and their expected results. Keys are the numbered ones of bench_store, drawn beforehand. A value identifies
+// its key and one of two versions; every set of a key stores the other version. So an answer of another key, a mixture
+// of two values, and a value from before a set are detected.
 //
-// One client thread. Right as long as all ops on a key are executed in the order in which they were drawn: one session
-// at a time.
+// One client thread, one session at a time, so that all ops on a key are executed in the order in which they were
+// drawn.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace egret::bench_rpc {
 
-// An op that has been sent, in what must be known of it when its result comes.
+// What must be known of a sent op when its result comes.
 class Sent {
  public:
   Sent() = default;
@@ -37,14 +37,14 @@ class Items {
   Items(uint32_t count, uint32_t value_size, uint32_t ops_per_set);
 
   uint32_t count() const { return count_; }
-  // The next op: a get or a set of a key drawn uniformly. It stays the next one until take() has been called, after
-  // it has been sent; `op`'s views are valid until then.
+  // The next op: a get or a set of a random key. Call take() after sending it; until then it stays the next one, and
+  // `op`'s views are valid.
   void peek(op::Op& op);
   Sent take();
-  // Instead: the sets that store every item for the first time, by number.
+  // The op that stores item `number` for the first time.
   void peek_fill(uint32_t number, op::Op& op);
 
-  // Whether `result` is what `sent` must be answered; of a value that was cut to fit its message, as far as it goes.
+  // Whether `result` is the right answer to `sent`. Of a cut value the bytes that are there are checked.
   bool is_right(const Sent& sent, const op::Result& result) const;
 
  private:
@@ -56,7 +56,7 @@ class Items {
   std::string_view write_value(uint64_t value);
 
   const uint32_t count_;
-  const uint32_t words_;  // of a value
+  const uint32_t words_;  // 8-byte words of a value
   const uint32_t ops_per_set_;
   std::vector<Drawn> drawn_;
   size_t at_ = 0;

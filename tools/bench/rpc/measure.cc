@@ -116,7 +116,7 @@ Status Measurement::resize(size_t sessions, double patience_s) {
   return done ? done : Status::error(done.message() + logs_of(backend_));
 }
 
-// Until the backend has nothing to do any more: sessions have come and gone, lanes have fallen asleep.
+// Waits until the backend is idle: sessions are opened and closed, and lanes are asleep.
 void Measurement::settle() {
   const uint64_t give_up_ns = bench::monotonic_ns() + kSettleNs;
   auto before = bench::read_process_cost(backend_.pids);
@@ -184,7 +184,7 @@ Status Measurement::measure_shape(Shape& shape) {
   return Status::ok();
 }
 
-// One session is active at a time. Before the next one's turn the last one's ops are answered.
+// One session is active at a time. All its ops are answered before the next session's turn.
 Status Measurement::drive(const Shape& shape) {
   const uint64_t end_ns = clock_.now_ns() + bench::seconds_to_ns(options_.seconds);
   const uint64_t turn_ns = uint64_t{options_.turn_ms} * 1'000'000;

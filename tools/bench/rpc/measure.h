@@ -1,5 +1,4 @@
-// What is measured: the store in this process, and the backend's over slots, with different numbers of sessions, in
-// turn.
+// Measures in turn: the store in this process, and the backend over slots with different numbers of sessions.
 #pragma once
 
 #include <atomic>
@@ -21,7 +20,7 @@ struct MeasureOptions {
   uint32_t partitions = 1;
   uint32_t window = 32;
   std::vector<uint32_t> sessions{1, 16, 256, 1024, 4096};
-  uint32_t turn_ms = 1;  // where sessions are active in turn
+  uint32_t turn_ms = 1;  // how long each session is active, where sessions are active in turn
   double seconds = 1;    // of each measurement
   int rounds = 5;
   bool measures_store = true;  // in this process, too
@@ -29,15 +28,15 @@ struct MeasureOptions {
 
 // One measurement.
 struct Round {
-  double cpu_ns = 0;   // of the backend's threads, an op
-  double wall_ns = 0;  // an op and partition
+  double cpu_ns = 0;   // CPU time of the backend's threads per op
+  double wall_ns = 0;  // wall time per op and partition
   double client_ns = 0;
   double waits = 0;  // share of the time in which the client had nothing to do
   double ops_per_message = 0;
-  double others_busy = 0;  // CPUs that neither the backend nor the client kept busy
+  double others_busy = 0;  // CPUs used by other processes than backend and client
 };
 
-// So many sessions, of which one is active: always the same, or each in turn.
+// A number of sessions of which one is active: always the same one, or each in turn.
 struct Shape {
   uint32_t sessions = 1;
   bool in_turn = false;
@@ -48,11 +47,11 @@ struct Shape {
 
 struct Outcome {
   std::vector<double> store_ns;  // CPU time of an op of the store in this process, in each round
-  std::vector<Shape> shapes;     // the first is that of least sessions
+  std::vector<Shape> shapes;     // the first has the fewest sessions
   uint64_t cut = 0;              // gets that are not counted, since their value did not fit the message
 };
 
-// What was measured before an error is in `outcome`, too. `errors` counts wrong answers.
+// After an error `outcome` has what was measured before it. `errors` counts wrong answers.
 base::Status measure(const MeasureOptions& options, const std::atomic<bool>& stop, Outcome& outcome, uint64_t& errors);
 
 }  // namespace egret::bench_rpc

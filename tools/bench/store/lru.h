@@ -1,8 +1,8 @@
-// What memcached would do at its best, as the control of a replay: its segmented LRU (hot, warm and cold lists with the
-// default shares and ages), each item taking up the chunk that memcached's slab classes give it, but one set of lists
-// for all classes, as if pages moved between classes at no cost, lists that are in balance after every request, and
-// expired items that go the second they expire. Only names and sizes, no values. The hash table, which memcached does
-// not count in its limit either, is not counted.
+// An ideal memcached, for comparison in a replay: its segmented LRU (hot, warm and cold lists with the default shares
+// and ages); each item takes the chunk that memcached's slab classes give it. Unlike the real one, all classes share
+// one set of lists, as if pages moved between classes at no cost; the lists are balanced after every request; and items
+// are removed in the second in which they expire. Keeps keys and sizes, no values. As in memcached, the limit does not
+// include the hash table.
 #pragma once
 
 #include <array>

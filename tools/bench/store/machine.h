@@ -1,4 +1,4 @@
-// What the machine gives: CPU time, resident memory and the pages it is made of.
+// CPU time, resident memory, and the kinds of pages that it consists of.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace egret::bench_store {
 // CPU time of the calling thread, in seconds.
 double cpu_seconds();
 
-// Calls prepare(), which returns how many ops it has made ready, and work(), which does them, until work() has taken
-// `seconds` of CPU time or there are no more. ns per op of work() alone.
+// Calls prepare(), which returns how many ops it has prepared, and work(), which does them, until work() has used
+// `seconds` of CPU time or there are no more ops. Returns ns per op of work() alone.
 template <typename Prepare, typename Work>
 double ns_per_op(double seconds, Prepare prepare, Work work) {
   double taken = 0;
@@ -26,7 +26,7 @@ double ns_per_op(double seconds, Prepare prepare, Work work) {
   return taken / static_cast<double>(ops) * 1e9;
 }
 
-// Transparent huge pages off for the whole process, for every mapping made from now on. False: the kernel refused.
+// Switches transparent huge pages off for all future mappings of the process. False: the kernel refused.
 bool forbid_huge_pages();
 
 // Sums over the mappings of this process, in KiB, from /proc/self/smaps_rollup. All 0 where that does not exist.
@@ -43,7 +43,7 @@ struct MemoryMap {
   std::string to_string() const;
 };
 
-// An anonymous mapping, all of it touched, in huge pages where the process may have them: the memory of a control.
+// An anonymous mapping, fully touched, in huge pages if the process may have them: the memory of a control.
 class Region {
  public:
   explicit Region(uint64_t bytes);  // ends the process when there is no memory

@@ -1,5 +1,5 @@
-// The peer: what a program would have that keeps its cache in a hash map of strings with a list for the LRU order. No
-// limit, no expiry, no flags, no CAS.
+// The peer: a simple cache as a program might write it, a hash map of strings with a list for the LRU order. No limit,
+// no expiry, no flags, no CAS.
 #pragma once
 
 #include <cstddef>

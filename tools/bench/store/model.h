@@ -1,5 +1,5 @@
-// `store-bench --model`: the miss ratios of class Store, read-through (a miss is followed by a set), on the traces that
-// the design was chosen by, beside the figures of then and an ideal memcached on the same trace.
+// `store-bench --model`: miss ratios of the class Store, read-through (a miss is followed by a set), on the traces by
+// which the design was chosen; beside them the figures of that time, and an ideal memcached on the same trace.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct ModelOptions {
   uint64_t seed = 1;
 };
 
-// Replays every row and reports on standard error as it goes. `wrong` counts answers that were not what had been
-// stored; they make the figures worthless.
+// Replays every row and reports its progress on stderr. `wrong` counts answers that differ from what was stored; they
+// invalidate the figures.
 Table run_model(const ModelOptions& options, uint64_t& wrong);
 
 }  // namespace egret::bench_store

@@ -1,4 +1,4 @@
-// The peer of the speed table: what a program would have that keeps its cache in a hash map of its own.
+// The peer of the speed table: a cache in a hash map (map_lru.h).
 #pragma once
 
 #include <cstdint>

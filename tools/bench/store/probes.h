@@ -1,5 +1,5 @@
-// Measurements that alternate with a control: each one of a round is preceded by one of the control, so that whatever
-// else the machine does meets both alike, and the ratio is one of neighbours.
+// Measurements that alternate with a control: each measurement of a round follows one of the control, so that other
+// load of the machine affects both alike.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// The control "raw2": two dependent random cache lines and nothing else. The first, of a range as large as an index,
-// says which one of the second range, as large as the items, is read.
+// The control "raw2": reads two dependent random cache lines and nothing else. The first line is in a range as large as
+// an index; it says which line is read in a second range, as large as the items.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ class RawLines {
  public:
   RawLines(uint64_t index_bytes, uint64_t item_bytes);
 
-  // ns for each pair of lines, 32 pairs being under way at a time.
+  // ns for each pair of lines, with 32 pairs in flight.
   double measure(double seconds);
 
-  // For who brings hashes instead: the line of the index that a hash falls on, and the line of the items it leads to.
+  // For callers that have hashes: the line of the index for a hash, and the line of the items that it refers to.
   const uint64_t* index_line(uint64_t hash) const {
     return index_.words() + (hash >> 32) * index_lines_ / kSpan * kWords;
   }

@@ -1,6 +1,5 @@
-// `store-bench`: what one op costs the store, in CPU time of one thread, beside the least that it could cost here: two
-// dependent random cache lines ("raw2"), the first of a range as large as the index, the second of one as large as the
-// items.
+// `store-bench`: the CPU time of one op of the store, compared with the least possible on this machine: reading two
+// dependent random cache lines ("raw2", raw_lines.h).
 #pragma once
 
 #include <cstdint>

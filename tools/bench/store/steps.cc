@@ -1,6 +1,6 @@
 // A pass is what the backend does between two polls: begin_pass, prepare and locate, execute of each op, and at most
-// one step of a large value. Every call is timed by itself. The machine disturbs, too: steps in which the scheduler
-// switched are counted apart, and a control of about 1 µs that asks nothing of the store shows what remains.
+// one step of a large value. Every call is timed separately. Disturbances of the machine are separated: steps with a
+// context switch are counted apart, and a control of about 1 µs without the store shows the rest.
 #include "bench_store/steps.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr uint32_t kOpsPerPass = 16;
 constexpr uint32_t kPart = 4096;
 constexpr uint32_t kLargeValue = 1u << 20;
 constexpr uint32_t kItemSizeMax = 2u << 20;
-constexpr uint64_t kSuspicious = 10'000;  // ns: from here on it is asked whether the scheduler switched
+constexpr uint64_t kSuspicious = 10'000;  // ns: after a longer step, check for context switches
 constexpr uint64_t kControlNs = 1000;
 constexpr uint64_t kPassNs = 2'000'000;  // by which a pass moves the store's clock: 1 s in 500 passes
 constexpr uint64_t kPassesPerFlush = 250'000;
@@ -74,7 +74,7 @@ constexpr std::array<const char*, kStepKinds> kStepNames{"begin_pass",
                                                          "all of them",
                                                          "control: no store, 1 µs"};
 
-// What the ops of a pass are, of 100.
+// The shares of ops in a pass, in percent.
 struct Share {
   StepKind kind;
   uint32_t percent;
@@ -167,7 +167,7 @@ class Steps {
     max_[kind] = std::max(max_[kind], ns);
   }
 
-  // Has this thread been off its CPU since the last call?
+  // Whether there was a context switch since the last call.
   bool note_switches() {
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);

@@ -1,5 +1,5 @@
-// `store-bench --steps`: the wall time of every single call of a full store: how long one op, one part of a large value
-// or one pass of upkeep keeps the partition's other clients waiting.
+// `store-bench --steps`: the wall time of every call of a full store: how long one op, one part of a large value or one
+// pass of upkeep delays the partition's other clients.
 #pragma once
 
 #include <cstdint>

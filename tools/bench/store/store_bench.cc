@@ -15,7 +15,7 @@ using op::OpCode;
 using op::ResultCode;
 using op::StatId;
 
-constexpr uint64_t kBlock = 1u << 11;  // ops made at a time, and between two looks at the CPU clock
+constexpr uint64_t kBlock = 1u << 11;  // ops prepared at a time, and between two reads of the CPU clock
 constexpr double kForEver = 1e9;       // s
 constexpr uint64_t kFresh = 1u << 20;  // keys of one measurement of inserts
 constexpr uint64_t kIndexBytes = 14;   // of an item, unless the store tells the size of its index
@@ -160,13 +160,13 @@ void StoreBench::make_sets() {
   until_set_ -= ops_.size();
 }
 
-// What the backend does between two polls: one begin_pass() and one batch, or two if it is more than a batch holds.
+// The backend's work between two polls: one begin_pass() and one batch, or two if there are more ops than fit a batch.
 void StoreBench::run_ops(const Case& each) {
   const std::span<op::Op> ops(ops_);
   for (size_t at = 0; at < ops.size(); at += each.batch) {
     const auto pass = ops.subspan(at, std::min<size_t>(each.batch, ops.size() - at));
     ops_since_clock_ += each.batch;
-    if (ops_since_clock_ >= store::kMaxBatch) {  // a round of polls reads the clock once, whatever the batches are
+    if (ops_since_clock_ >= store::kMaxBatch) {  // a round of polls reads the clock once
       now_ns_ = clock_.now_ns();
       ops_since_clock_ = 0;
     }

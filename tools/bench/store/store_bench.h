@@ -1,4 +1,4 @@
-// One store that is measured: filled with numbered keys, then asked in passes as the backend asks it.
+// One store that is measured: filled with numbered keys, then called in passes as the backend calls it.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace egret::bench_store {
 enum class Mix : uint8_t {
   kHash,  // the store does nothing
   kGet,
-  kGet95,    // 5 % sets of what is there
-  kSet,      // of what is there
-  kInsert,   // of what is not
-  kReplace,  // a batch of deletes, then the sets of the same keys
+  kGet95,    // gets with 5 % sets of existing keys
+  kSet,      // sets of existing keys
+  kInsert,   // sets of new keys
+  kReplace,  // a batch of deletes, then sets of the same keys
   kIncrement,
 };
 
@@ -38,11 +38,10 @@ class StoreBench {
   // Inserts items 0..items-1. Ends the process if the memory does not hold them all.
   StoreBench(uint64_t items, uint64_t memory, uint32_t value_size);
 
-  // CPU time of an op, in ns: of what a partition does with the ops of a batch once they have been decoded, which is to
-  // hash keys, prepare, locate, execute, and copy values. Cases of Mix::kInsert bring keys that were never in the
-  // store.
+  // CPU time of an op, in ns: everything that a partition does with the decoded ops of a batch: hash keys, prepare,
+  // locate, execute, copy values. Mix::kInsert uses keys that were never in the store.
   double measure(const Case& each, double seconds);
-  // The least that a batch of gets could do: keys hashed, raw2's two lines, a key compared, a value copied.
+  // The minimum work of a batch of gets: hash keys, read raw2's two lines, compare a key, copy a value.
   double measure_least(const RawLines& raw, double seconds);
   // Inserts until the store has begun to evict.
   void fill_up();
@@ -68,7 +67,7 @@ class StoreBench {
   const std::vector<KeyText> zipf_;
   std::string value_;
   std::vector<char> response_;
-  const uint64_t inserted_most_;  // by so many inserts the store must be full
+  const uint64_t inserted_most_;  // after so many inserts the store must be full
   base::SystemClock clock_;
   std::unique_ptr<store::Store> store_;
   MemoryMap pages_;

@@ -1,4 +1,4 @@
-// What all modes need of the store: making one, making ops for it, reading its counters.
+// What all modes share: creating a store, making ops for it, reading its counters.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace egret::bench_store {
 
 inline constexpr uint64_t kHashSeed = 4711;
 
-// Bytes of a store that holds so many items of 16 byte keys, and about a tenth more.
+// Bytes of a store for so many items with keys of 16 bytes, and about 10 % more.
 inline constexpr uint64_t kOverhead = 48;  // for each item, beyond its key and value
 uint64_t memory_for(uint64_t items, uint32_t value_size);
 

@@ -1,6 +1,5 @@
-// The requests that a cache is replayed with: keys by Zipf's law, some of them overwrites, and for every key a value
-// size and a time to live of its own, which do not change. All of it follows from the seed, so that two caches see the
-// same requests.
+// The requests of a replay: keys by Zipf's law, some of them overwrites; every key has a fixed value size and time to
+// live. All of it follows from the seed, so that two caches get the same requests.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
-// What measured rates suggest for Egret's options, with the arithmetic. Pure.
+// Suggests values of Egret's options from measured rates, with the arithmetic. Pure functions.
 //
 // F, the bytes a first READ takes (RFP, sections III and IV: docs/architecture.md, References): the F in [256, 1024]
 // with the largest sum, over the results an application gets, of the READ rate at F where the result fits, and half of
 // it where a second READ is needed.
-// R, the refetches a lane puts up with: a server of T threads whose ops take longer than T / (out-bound WRITE rate)
-// cannot give more results than its device can post WRITEs. From there on having results delivered costs nothing; R is
-// how many unpipelined READs fit into that time.
-// Window, the slots of a lane: what one worker must have under way to reach its pipelined rate (rate × round trip).
+// R, the refetches that a lane allows: a server of T threads whose ops take longer than T / (out-bound WRITE rate) has
+// fewer results than its device can post WRITEs, so delivering results costs no throughput. R is how many unpipelined
+// READs fit into that time.
+// Window, the slots of a lane: the messages that one worker needs in flight for its pipelined rate (rate × round trip).
 #pragma once
 
 #include <cstdint>
