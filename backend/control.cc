@@ -37,8 +37,11 @@ constexpr uint32_t kMaxSessionLogLines =
 
 constexpr const char* kSilent = "no hello, or no answer to the challenge";  // why a connection is swept
 
-// Why a session is closed whose partition has said kBroken.
-std::string broken_because(const Message& message) {
+// Why a session is closed whose partition has said kBroken, kGone or kUnwatched.
+std::string why_it_ends(const Message& message, const transport::ServerEndpoint& endpoint) {
+  if (message.kind == Message::Kind::kGone) return endpoint.failure();
+  if (message.kind == Message::Kind::kUnwatched)
+    return "this system has no room to wait for one more descriptor (fs.epoll.max_user_watches, memory)";
   return "the peer wrote a malformed message on lane " + std::to_string(message.lane.lane) + ": " +
          to_string(message.error);
 }
@@ -69,10 +72,7 @@ struct Control::Session {
   bool reads_frames() const { return state != State::kRefused && state != State::kClosing; }
 
   void on_readable() { control->on_control_ready(*this); }
-  void on_read_on() {
-    readable.add();
-    control->on_control_ready(*this);
-  }
+  void on_read_on() { control->read_on(*this); }
   void on_refusal_over() { control->discard(*this); }
 };
 
@@ -108,8 +108,13 @@ base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::s
 void Control::begin_accepting(Place& place) {
   place.acceptable =
       Event::on_fd<&Place::on_acceptable>(loop_, place.listener->fd(), events::kRead | events::kPersist, place);
-  place.acceptable.add();
   place.again = Event::timer<&Place::on_again>(loop_, place);
+  if (!place.acceptable.add()) place.again.add(kAcceptPause);
+}
+
+void Control::accept_again(Place& place) {
+  if (!place.acceptable.add()) return place.again.add(kAcceptPause);
+  on_accept(place);
 }
 
 // --- SIGHUP
@@ -163,14 +168,23 @@ Status Control::listen_anew(const Config& next) {
   return Status::ok();
 }
 
-void Control::run() {
+Status Control::run() {
+  const Status begun = begin();
+  if (begun) loop_.run();
+  stop_partitions();
+  return begun;
+}
+
+Status Control::begin() {
   for (const int signal : {SIGTERM, SIGINT}) {
     events_.push_back(Event::on_signal<&Control::stop>(loop_, signal, *this));
   }
   events_.push_back(Event::on_signal<&Control::reload>(loop_, SIGHUP, *this));
   events_.push_back(Event::on_fd<&Control::on_messages>(loop_, mailboxes_.wake_fd(node_),
                                                         events::kRead | events::kPersist | events::kEdge, *this));
-  for (Event& event : events_) event.add();
+  for (Event& event : events_) {
+    if (Status added = event.add(); !added) return added;
+  }
   for (auto& place : places_) begin_accepting(*place);
   sweep_ = Event::timer<&Control::sweep_silent>(loop_, *this);
   resend_ = Event::timer<&Control::on_resend>(loop_, *this);
@@ -179,7 +193,10 @@ void Control::run() {
     ping_.add(watchdog_.interval());
   }
   on_messages();  // anything that came before we listened for it, and arms the wake-up
-  loop_.run();
+  return Status::ok();
+}
+
+void Control::stop_partitions() {
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     mailboxes_.send(node_, partition, {.kind = Message::Kind::kStop, .lane = {}});
   }
@@ -220,7 +237,11 @@ bool Control::accept_one(Place& place) {
   session->readable = Event::on_fd<&Session::on_readable>(loop_, session->endpoint->control_fd(),
                                                           events::kRead | events::kPersist, *session);
   session->read_on = Event::timer<&Session::on_read_on>(loop_, *session);
-  session->readable.add();
+  if (const Status added = session->readable.add(); !added) {
+    static base::LogLimit limit;
+    base::log_limited(limit, kAcceptFailed, "{}", base::field("why", added.message()));
+    return true;
+  }
   sessions_.emplace(session->id, std::move(session));
   limit_newcomers();
   if (!sweep_.pending()) sweep_.add(kHelloPatience);
@@ -271,6 +292,11 @@ void Control::on_control_ready(Session& session) {
     handshake_rate_.charge(peer, clock_.now_ns(), 1);
     on_frame(session, std::span(frame).first(length));
   }
+}
+
+void Control::read_on(Session& session) {
+  if (const Status added = session.readable.add(); !added) return close(session, added.message());
+  on_control_ready(session);
 }
 
 void Control::read_on_later(Session& session, std::chrono::milliseconds pause) {
@@ -501,8 +527,7 @@ void Control::on_messages() {
         admin_pages_.on_report(message.lane.lane);
       } else if (const auto at = sessions_.find(message.lane.session_id); at != sessions_.end()) {
         if (message.kind == Message::Kind::kBroken) ++counted_.broken;
-        close(*at->second,
-              message.kind == Message::Kind::kGone ? at->second->endpoint->failure() : broken_because(message));
+        close(*at->second, why_it_ends(message, *at->second->endpoint));
       }
     }
   } while (!mailboxes_.prepare_sleep(node_));

@@ -46,8 +46,11 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   ~Control();
 
   base::Status listen();
-  // Serves until SIGTERM or SIGINT. Then everything is closed and the partitions are told to stop.
-  void run();
+  // Serves until SIGTERM or SIGINT. Then everything is closed and the partitions are told to stop. An error: it could not
+  // begin; the partitions are told all the same.
+  base::Status run();
+  // Tells the partitions to stop: for when run() is not called any more.
+  void stop_partitions();
 
  private:
   struct Session;
@@ -59,10 +62,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
     events::Event again;  // after a pause
 
     void on_acceptable() { control->on_accept(*this); }
-    void on_again() {
-      acceptable.add();
-      control->on_accept(*this);
-    }
+    void on_again() { control->accept_again(*this); }
   };
 
   void on_accept(Place& place);
@@ -70,6 +70,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   bool lets_in(const std::string& peer_group) override;
   void limit_newcomers();
   void on_control_ready(Session& session);
+  void read_on(Session& session);
   void read_on_later(Session& session, std::chrono::milliseconds pause);
   void on_frame(Session& session, std::span<const std::byte> frame);
   void on_hello(Session& session, std::span<const std::byte> frame);
@@ -92,7 +93,9 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   ControlFigures figures() const override;
   void sweep_silent();
   base::Expected<std::unique_ptr<Place>> open_place(const std::string& address, const Config& config);
+  base::Status begin();
   void begin_accepting(Place& place);
+  void accept_again(Place& place);
   void reload();
   base::Status apply(const base::Options& options);
   base::Status listen_anew(const Config& next);

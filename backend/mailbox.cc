@@ -1,9 +1,11 @@
 #include "backend/mailbox.h"
 
+#include <cerrno>
+#include <system_error>
+
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/slot_copy.h"
 
 namespace egret::backend {
@@ -11,7 +13,7 @@ namespace egret::backend {
 Mailboxes::Mailboxes(uint32_t nodes) : nodes_(nodes), nodes_state_(nodes) {
   for (Node& node : nodes_state_) {
     node.wake.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    EGRET_CHECK(node.wake.is_open());
+    if (!node.wake.is_open()) throw std::system_error(errno, std::system_category(), "eventfd");
   }
   for (size_t i = 0; i < size_t{nodes} * nodes; ++i) queues_.push_back(std::make_unique<Queue>());
 }

@@ -41,22 +41,23 @@ struct PartitionReport;
 
 struct Message {
   enum class Kind : uint8_t {
-    kAttach,    // control → partition: serve this lane
-    kDetach,    // control → partition: forget this session; answered with kDetached
-    kDetached,  // partition → control
-    kBroken,    // partition → control: this session's peer wrote a malformed message; `error` says what is wrong
-    kGone,      // partition → control: this session's endpoint broke
-    kRing,      // home → partition: look at this session's lane
-    kDeliver,   // partition → home: push that response slot; UnderWay says how many bytes
-    kCheck,     // control → partition: answered with kAlive
-    kAlive,     // partition → control: the thread of partition lane.lane still runs
-    kPolling,   // control → partition: poll by these rules from now on
-    kMemory,    // control → partition: set the store's limit to its share of `memory`
-    kCompare,   // control → partition: a reload leaves the limit alone; log it if it is not `memory`
-    kTooMuch,   // partition → control: the store cannot take that limit while it serves
-    kInquire,   // control → partition: fill in `report`; answered with kReported
-    kReported,  // partition → control: partition lane.lane has filled in its report
-    kStop,      // control → partition
+    kAttach,     // control → partition: serve this lane
+    kDetach,     // control → partition: forget this session; answered with kDetached
+    kDetached,   // partition → control
+    kBroken,     // partition → control: this session's peer wrote a malformed message; `error` says what is wrong
+    kGone,       // partition → control: this session's endpoint broke
+    kUnwatched,  // partition → control: this session's endpoint cannot be waited for; the system has no room
+    kRing,       // home → partition: look at this session's lane
+    kDeliver,    // partition → home: push that response slot; UnderWay says how many bytes
+    kCheck,      // control → partition: answered with kAlive
+    kAlive,      // partition → control: the thread of partition lane.lane still runs
+    kPolling,    // control → partition: poll by these rules from now on
+    kMemory,     // control → partition: set the store's limit to its share of `memory`
+    kCompare,    // control → partition: a reload leaves the limit alone; log it if it is not `memory`
+    kTooMuch,    // partition → control: the store cannot take that limit while it serves
+    kInquire,    // control → partition: fill in `report`; answered with kReported
+    kReported,   // partition → control: partition lane.lane has filled in its report
+    kStop,       // control → partition
   };
   Kind kind = Kind::kStop;
   rpc::LaneBinding lane;
@@ -71,6 +72,7 @@ struct Message {
 class Mailboxes {
  public:
   // Threads have numbers 0..nodes-1: the partitions, then the control thread.
+  // Throws std::system_error if the system has no descriptors for them.
   explicit Mailboxes(uint32_t nodes);
 
   uint32_t nodes() const { return nodes_; }

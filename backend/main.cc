@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include <sys/mman.h>
@@ -41,6 +43,17 @@ base::Findings doctor(const base::Options& options) {
   return examine(resolve_config(options).value());
 }
 
+// An error: there was no thread for one of them. Those before it run.
+base::Status start(const std::vector<std::unique_ptr<Partition>>& partitions) {
+  try {
+    for (const auto& partition : partitions) partition->start();
+  } catch (const std::system_error& problem) {
+    return base::Status::error(std::string("cannot start a partition: ") + problem.what());
+  }
+  return base::Status::ok();
+}
+
+// Throws std::system_error if the system has no descriptors for what a start takes.
 int serve(const Config& config, base::Reloader& reloader) {
   base::log_problems(check_start(config));
   const base::SystemClock clock;
@@ -73,13 +86,17 @@ int serve(const Config& config, base::Reloader& reloader) {
                                                .park_always = config.park_always}};
     partitions.push_back(std::make_unique<Partition>(options, clock, mailboxes, std::move(executors.value()[number])));
   }
-  for (auto& partition : partitions) partition->start();
+  if (base::Status started = start(partitions); !started) {
+    control.stop_partitions();
+    return base::fail_start("egret-backend", started.message());
+  }
   base::log(kServing, "serving: {} partition{} of {} bytes", base::field("partitions", config.partitions),
             config.partitions == 1 ? "" : "s", base::field("bytes", config.memory / config.partitions));
   base::notify_supervisor(std::string(base::kNotifyReady));
-  control.run();
+  const base::Status served = control.run();
   for (auto& partition : partitions) partition->join();
   partitions.clear();  // uploads and pins end, then each store is kept if it has a file
+  if (!served) return base::fail_start("egret-backend", served.message());
   base::log(kStopped, "stopped");
   return 0;
 }
@@ -104,5 +121,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
   base::Reloader reloader(start.sources, *start.options, backend::check);
-  return backend::serve(config, reloader);
+  try {
+    return backend::serve(config, reloader);
+  } catch (const std::system_error& problem) {
+    return base::fail_start("egret-backend", std::string("cannot start: ") + problem.what());
+  }
 }

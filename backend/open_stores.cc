@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -100,9 +101,15 @@ Expected<Executors> open_stores(const Config& config, uint64_t hash_seed, const 
     }
   };
   std::vector<std::thread> helpers(std::min<size_t>(config.partitions, base::allowed_cpus().size()) - 1);
-  for (std::thread& helper : helpers) helper = std::thread(work);
+  try {
+    for (std::thread& helper : helpers) helper = std::thread(work);
+  } catch (const std::system_error&) {
+    // There are no more threads to be had: those that there are, and this one, do it all.
+  }
   work();
-  for (std::thread& helper : helpers) helper.join();
+  for (std::thread& helper : helpers) {
+    if (helper.joinable()) helper.join();
+  }
 
   Executors executors;
   for (auto& each : opened) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <pthread.h>
@@ -46,10 +47,12 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
               clock, *executor_, *this),
       cpu_follower_(base::allowed_cpus()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  EGRET_CHECK(epoll_.is_open());
+  if (!epoll_.is_open()) throw std::system_error(errno, std::system_category(), "epoll_create1");
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
-  EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mailboxes_.wake_fd(options.number), &event) == 0);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mailboxes_.wake_fd(options.number), &event) != 0) {
+    throw std::system_error(errno, std::system_category(), "epoll_ctl");
+  }
 }
 
 Partition::~Partition() {
@@ -139,6 +142,7 @@ bool Partition::read_messages() {
       case Message::Kind::kDetached:
       case Message::Kind::kBroken:
       case Message::Kind::kGone:
+      case Message::Kind::kUnwatched:
       case Message::Kind::kAlive:
       case Message::Kind::kTooMuch:
       case Message::Kind::kReported:
@@ -174,7 +178,10 @@ void Partition::attach(const Message& message) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   event.data.u64 = lane.session_id;
-  EGRET_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) == 0);
+  // Its rings could not wake us: the session ends.
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) != 0) {
+    tell_control(Message::Kind::kUnwatched, lane.session_id);
+  }
   // kDeliver messages that arrived before this one were ignored.
   for (size_t slot = 0; slot < message.under_way->deliveries.size(); ++slot) {
     deliver_pending(home, lane.layout, slot);

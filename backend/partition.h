@@ -35,10 +35,12 @@ struct PartitionOptions {
 
 class Partition final : private rpc::DeliveryRelay {
  public:
+  // Throws std::system_error if the system has no descriptors for it.
   Partition(const PartitionOptions& options, const base::Clock& clock, Mailboxes& mailboxes,
             std::unique_ptr<Executor> executor);
   ~Partition() override;
 
+  // Throws std::system_error if there is no thread to be had; then there is nothing to join.
   void start();
   void join();
 

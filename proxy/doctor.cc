@@ -53,11 +53,13 @@ class Attempt final : private rpc::SessionObserver {
   const std::string& what() const { return what_; }
 
  private:
-  void on_session_connecting(ClientSession&) override {}
-  void on_session_open(ClientSession& session) override {
-    if (is_over_) return;
-    is_over_ = has_opened_ = true;
-    what_ = session.grant().layout.to_string() + ", " + session.endpoint().facts();
+  base::Status on_session_connecting(ClientSession&) override { return base::Status::ok(); }
+  base::Status on_session_open(ClientSession& session) override {
+    if (!is_over_) {
+      is_over_ = has_opened_ = true;
+      what_ = session.grant().layout.to_string() + ", " + session.endpoint().facts();
+    }
+    return base::Status::ok();
   }
   void on_session_lost(ClientSession&, const std::string& why, bool) override {
     if (is_over_) return;

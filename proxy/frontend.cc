@@ -109,12 +109,14 @@ void Frontend::wait_for_backends() {
   }
 }
 
-void Frontend::run() {
+Status Frontend::run() {
   for (const int signal : {SIGTERM, SIGINT}) {
     signals_.push_back(Event::on_signal<&Frontend::stop>(loop_, signal, *this));
   }
   signals_.push_back(Event::on_signal<&Frontend::reload>(loop_, SIGHUP, *this));
-  for (Event& signal : signals_) signal.add();
+  for (Event& signal : signals_) {
+    if (Status added = signal.add(); !added) return added;
+  }
   wait_for_backends();
   take_over();
   for (const auto& listener : listeners_) begin_accepting(*listener);
@@ -122,6 +124,7 @@ void Frontend::run() {
   if (watchdog_.is_watched()) ping_.add(watchdog_.interval());
   loop_.run();
   close_listeners();
+  return Status::ok();
 }
 
 // Clients that are already connected are served. Clients that wait in an inherited socket are left to the next process.
@@ -247,7 +250,7 @@ void Frontend::ping_watchdog() {
 // -----------------------------------------------------------------------------------------------------------
 
 void Frontend::begin_accepting(Listener& listener, bool is_news) {
-  if (stats_.accepts.is_disabled.get() == 0) listener.acceptable.add();
+  if (stats_.accepts.is_disabled.get() == 0 && !listener.acceptable.add()) rest_from_accepting();
   if (!is_news) return;
   base::log(kListening, "listening on {}{}", base::field("address", listener.socket.address.to_string()),
             listener.socket.is_inherited ? " (inherited)" : "");
@@ -306,12 +309,18 @@ void Frontend::accept_again() {
   stats_.gate.take_notice();
   stats_.accepts.is_disabled.set(0);
   stats_.accepts.disabled_us.add((stats_.clock->now_ns() - disabled_since_ns_) / 1000);
-  for (const auto& listener : listeners_) listener->acceptable.add();
+  for (const auto& listener : listeners_) {
+    if (!listener->acceptable.add()) return rest_from_accepting();
+  }
 }
 
 void Frontend::rest_from_accepting() {
   static base::LogLimit limit;
   base::log_limited(limit, kNoDescriptors, "no descriptors left for new clients: raise the limit of open files");
+  rest();
+}
+
+void Frontend::rest() {
   stop_accepting();
   rested_.add(kAcceptPause);
 }
@@ -319,8 +328,8 @@ void Frontend::rest_from_accepting() {
 void Frontend::wait_for_room() {
   if (!stats_.gate.wait_for_room(config_->max_connections)) return;  // the listener is still readable
   log_limit_reached("wait until one leaves (maxconns_fast is off)");
+  if (!has_room_.add()) return rest();
   stop_accepting();
-  has_room_.add();
 }
 
 // At most once a minute, since clients may come again and again.

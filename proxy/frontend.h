@@ -33,8 +33,8 @@ class Frontend {
   base::Status listen(ListenSockets inherited);
   // Takes over clients of the process before this one.
   void adopt(std::vector<HandedClient> clients) { adopted_ = std::move(clients); }
-  // Serves until SIGTERM or SIGINT; then closes its listeners and returns.
-  void run();
+  // Serves until SIGTERM or SIGINT; then closes its listeners and returns. An error: it could not begin.
+  base::Status run();
 
  private:
   struct Listener {
@@ -57,6 +57,7 @@ class Frontend {
   void take_over();
   void close_listeners();
   void stop_accepting();
+  void rest();
   void accept_again();
   void rest_from_accepting();
   void wait_for_room();
@@ -76,7 +77,7 @@ class Frontend {
   AdminPages admin_pages_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<events::Event> signals_;
-  events::Event rested_;    // pending while accepting pauses for want of descriptors
+  events::Event rested_;    // pending while accepting pauses for want of descriptors or epoll watches
   events::Event has_room_;  // pending while there are max_connections
   events::Event ping_;      // pending if there is a watchdog
   uint64_t disabled_since_ns_ = 0;

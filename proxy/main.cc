@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -59,6 +61,17 @@ bool set_up_tls(TlsServer& tls, const Config& config) {
   return true;
 }
 
+// An error: there was no thread for one of them. Those before it run.
+base::Status start(const std::vector<std::unique_ptr<Worker>>& workers) {
+  try {
+    for (const auto& worker : workers) worker->start();
+  } catch (const std::system_error& problem) {
+    return base::Status::error(std::string("cannot start a worker: ") + problem.what());
+  }
+  return base::Status::ok();
+}
+
+// Throws std::system_error if the system has no descriptors for what a start takes.
 int serve(Config config, ListenSockets inherited, std::vector<base::InheritedFd> clients, base::Reloader& reloader) {
   warn_of_empty_shares(config);
   fit_connections(config);
@@ -84,11 +97,14 @@ int serve(Config config, ListenSockets inherited, std::vector<base::InheritedFd>
   for (uint32_t number = 0; number < worker_count; ++number) {
     workers.push_back(std::make_unique<Worker>(number, clock, stats, watchdog));
   }
-  for (const auto& worker : workers) worker->start();
-  frontend.adopt(take_clients(std::move(clients)));
-  frontend.run();
+  base::Status served = start(workers);
+  if (served) {
+    frontend.adopt(take_clients(std::move(clients)));
+    served = frontend.run();
+  }
   for (const auto& worker : workers) worker->stop(stats.config.get()->drain_ns);
   for (const auto& worker : workers) worker->join();
+  if (!served) return base::fail_start("egret-proxy", served.message());
   if (const size_t gone = stats.handover.send(); gone > 0) {
     base::log(kClientsHandedOver, "{} clients are handed over", base::field("clients", gone));
   }
@@ -124,5 +140,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until the reloader exists
   base::Reloader reloader(start.sources, *start.options, proxy::check);
-  return proxy::serve(std::move(config), std::move(sockets.value()), std::move(clients), reloader);
+  try {
+    return proxy::serve(std::move(config), std::move(sockets.value()), std::move(clients), reloader);
+  } catch (const std::system_error& problem) {
+    return base::fail_start("egret-proxy", std::string("cannot start: ") + problem.what());
+  }
 }

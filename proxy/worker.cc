@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include <malloc.h>
@@ -10,7 +12,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -44,10 +45,10 @@ Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, bas
       watchdog_(watchdog),
       context_(proxy, number, clock, loop_),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  EGRET_CHECK(wake_fd_.is_open());
+  if (!wake_fd_.is_open()) throw std::system_error(errno, std::system_category(), "eventfd");
   inbox_event_ =
       Event::on_fd<&Worker::read_inbox>(loop_, wake_fd_.get(), events::kRead | events::kPersist | events::kEdge, *this);
-  inbox_event_.add();
+  if (!inbox_event_.add()) throw std::system_error(errno, std::system_category(), "a worker's inbox");
   tick_ = Event::timer<&Worker::on_tick>(loop_, *this, events::kPersist);
   return_memory_ = Event::timer<&Worker::return_memory>(loop_, *this);
   keep_alive_ = Event::timer<&Worker::on_keep_alive>(loop_, *this, events::kPersist);
@@ -303,18 +304,18 @@ size_t Worker::index_of(const ClientSession& session) const {
   return static_cast<size_t>(at - sessions.begin());
 }
 
-void Worker::on_session_connecting(ClientSession& session) {
+base::Status Worker::on_session_connecting(ClientSession& session) {
   Event& control = session_events_[index_of(session)].control;
   control = Event::on_fd<&ClientSession::on_control_ready>(loop_, session.endpoint().control_fd(),
                                                            events::kRead | events::kPersist, session);
-  control.add();
+  return control.add();
 }
 
-void Worker::on_session_open(ClientSession& session) {
+base::Status Worker::on_session_open(ClientSession& session) {
   Event& data = session_events_[index_of(session)].data;
   data = Event::on_fd<&ClientSession::on_data_ready>(loop_, session.endpoint().data_fd(),
                                                      events::kRead | events::kPersist | events::kEdge, session);
-  data.add();
+  if (base::Status added = data.add(); !added) return added;
   context_.fit_inline_values();
   // Do not restart a pending timer: a backend that reconnects often would postpone it for the others each time.
   if (session.endpoint().limits().needs_keep_alive && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);
@@ -326,6 +327,7 @@ void Worker::on_session_open(ClientSession& session) {
                     base::field("backend_name", backend.name));
   const bool is_first = session.lanes().generation() == 1;
   if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
+  return base::Status::ok();
 }
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {

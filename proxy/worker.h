@@ -25,10 +25,11 @@ namespace egret::proxy {
 
 class Worker final : public rpc::SessionObserver {
  public:
-  // Uses the configuration in force of `proxy`.
+  // Uses the configuration in force of `proxy`. Throws std::system_error if the system has no descriptors left.
   Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, base::Watchdog& watchdog);
   ~Worker();
 
+  // Throws std::system_error if there is no thread to be had; then there is nothing to join.
   void start();
   // Any thread: a client for this worker.
   void give(NewClient client);
@@ -74,8 +75,8 @@ class Worker final : public rpc::SessionObserver {
   void last_call();
   bool is_finished();
 
-  void on_session_connecting(rpc::ClientSession& session) override;
-  void on_session_open(rpc::ClientSession& session) override;
+  base::Status on_session_connecting(rpc::ClientSession& session) override;
+  base::Status on_session_open(rpc::ClientSession& session) override;
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
   size_t index_of(const rpc::ClientSession& session) const;
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <list>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -187,13 +188,13 @@ HttpServer::Impl::Impl(events::EventLoop& event_loop, const TimeLimits& times) :
       MHD_OPTION_CONNECTION_TIMEOUT, time_limits.next_request_seconds, MHD_OPTION_NOTIFY_CONNECTION,
       static_cast<MHD_NotifyConnectionCallback>(notice), this, MHD_OPTION_NOTIFY_COMPLETED,
       static_cast<MHD_RequestCompletedCallback>(completed), this, MHD_OPTION_END);
-  EGRET_CHECK(daemon != nullptr);
+  if (daemon == nullptr) throw std::system_error(errno, std::system_category(), "the admin address");
   const int fd = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
   ready = Event::on_fd<&Impl::run>(loop, fd, events::kRead | events::kPersist, *this);
   timeout = Event::timer<&Impl::run>(loop, *this);
   sweeper = Event::timer<&Impl::sweep>(loop, *this);
   pause_end = Event::timer<&Impl::accept_again>(loop, *this);
-  ready.add();
+  if (!ready.add()) throw std::system_error(errno, std::system_category(), "the admin address");
 }
 
 HttpServer::Impl::~Impl() {
@@ -222,7 +223,7 @@ Status HttpServer::Impl::listen(const std::string& text) {
     listener->checks_host = is_loopback(socket.get());
     listener->acceptable =
         Event::on_fd<&Listener::on_acceptable>(loop, socket.get(), events::kRead | events::kPersist, *listener);
-    listener->acceptable.add();
+    if (Status added = listener->acceptable.add(); !added) return added;
     listener->socket = std::move(socket);
     listeners.push_back(std::move(listener));
   }
@@ -257,7 +258,9 @@ void HttpServer::Impl::rest() {
 }
 
 void HttpServer::Impl::accept_again() {
-  for (const auto& listener : listeners) listener->acceptable.add();
+  for (const auto& listener : listeners) {
+    if (!listener->acceptable.add()) return rest();
+  }
 }
 
 // Shuts down the connection that has had no request for the longest time, among those that wait for no answer. MHD then

@@ -66,6 +66,7 @@ class HttpServer {
     unsigned next_request_seconds = 90;  // longer than the usual scrape intervals
   };
 
+  // Throws std::system_error if the system has no descriptors left.
   explicit HttpServer(events::EventLoop& loop) : HttpServer(loop, TimeLimits()) {}
   HttpServer(events::EventLoop& loop, const TimeLimits& time_limits);
   // Answers 503 to waiting requests and closes all connections.

@@ -1,5 +1,9 @@
 #include "events/event.h"
 
+#include <cerrno>
+#include <memory>
+#include <system_error>
+
 #include <event2/event.h>
 
 #include "base/check.h"
@@ -18,8 +22,15 @@ void EventLoop::Deleter::operator()(event_base* base) const {
   event_base_free(base);
 }
 
-EventLoop::EventLoop() : base_(event_base_new()) {
-  EGRET_CHECK(base_ != nullptr);
+// Of the system's ways to wait only epoll will do: without edges, a descriptor that nobody reads would be ready for
+// ever. libevent would silently take another one if epoll_create1 failed.
+EventLoop::EventLoop() {
+  const std::unique_ptr<event_config, decltype(&event_config_free)> config(event_config_new(), &event_config_free);
+  errno = 0;
+  if (config != nullptr && event_config_require_features(config.get(), EV_FEATURE_ET) == 0) {
+    base_.reset(event_base_new_with_config(config.get()));
+  }
+  if (base_ == nullptr) throw std::system_error(errno != 0 ? errno : ENOMEM, std::system_category(), "an event loop");
 }
 
 void EventLoop::run() {
@@ -46,8 +57,9 @@ Event::Event(EventLoop& loop, int fd, short flags, Callback callback, void* owne
   EGRET_CHECK(event_ != nullptr);
 }
 
-void Event::add() {
-  EGRET_CHECK(event_add(event_.get(), nullptr) == 0);
+base::Status Event::add() {
+  if (event_add(event_.get(), nullptr) == 0) return base::Status::ok();
+  return base::Status::system_error("cannot wait for a descriptor", errno);
 }
 
 void Event::add(std::chrono::microseconds after) {

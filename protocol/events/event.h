@@ -18,6 +18,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/status.h"
+
 struct event;
 struct event_base;
 
@@ -34,6 +36,7 @@ inline constexpr short kEdge = 0x20;  // edge-triggered
 
 class EventLoop {
  public:
+  // Throws std::system_error if the system has no descriptors or memory for it.
   EventLoop();
 
   // Handles events until stop() is called.
@@ -72,10 +75,11 @@ class Event {
 
   bool is_set() const { return event_ != nullptr; }
   void reset() { event_.reset(); }
-  // Waits for the descriptor or the signal, without a time limit. Does nothing if it is waiting already.
-  void add();
-  // Calls the handler after this time (with kPersist, periodically), or when the descriptor is ready. Replaces an
-  // earlier time.
+  // Waits for the descriptor or the signal, without a time limit. Does nothing if it is waiting already. Returns an error
+  // if the system cannot watch one more descriptor (the user's limit of epoll watches, memory); the event is then not in
+  // the loop.
+  base::Status add();
+  // Of a timer: calls the handler after this time (with kPersist, periodically). Replaces an earlier time.
   void add(std::chrono::microseconds after);
   void del();
   // Makes the loop call the handler in its next round, as if the event had happened.

@@ -49,7 +49,7 @@ void ClientSession::connect_now() {
   endpoint_ = std::move(connected.value());
   state_ = State::kHandshaking;
   deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
-  observer_.on_session_connecting(*this);
+  if (Status watched = observer_.on_session_connecting(*this); !watched) return lose(watched.message());
   wire::Hello hello{.features = offered(), .worker_id = options_.worker_id, .window = options_.window};
   if (options_.secret.is_set()) hello.nonce = wire::fresh_nonce();
   const std::vector<std::byte> frame = encode(hello);
@@ -137,7 +137,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   counters_.is_open.set(1);
   opened_ns_ = now_ns_;
   has_served_ = false;
-  observer_.on_session_open(*this);
+  if (Status watched = observer_.on_session_open(*this); !watched) lose(watched.message());
 }
 
 void ClientSession::lose(const std::string& why) {

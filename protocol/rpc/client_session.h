@@ -45,13 +45,14 @@ struct SessionOptions {
 
 class ClientSession;
 
-// What the session's owner must know: which descriptors to watch.
+// What the session's owner must know: which descriptors to watch. If it cannot watch one, the session is lost, with that
+// error; on_session_lost() follows.
 class SessionObserver {
  public:
   // A control channel exists: watch its control_fd() for reading, level-triggered, and call on_control_ready().
-  virtual void on_session_connecting(ClientSession& session) = 0;
+  virtual base::Status on_session_connecting(ClientSession& session) = 0;
   // Data may flow: watch its data_fd() for reading, edge-triggered; being woken is all it is for.
-  virtual void on_session_open(ClientSession& session) = 0;
+  virtual base::Status on_session_open(ClientSession& session) = 0;
   // Both descriptors are about to close: stop watching. `why` is for the log.
   virtual void on_session_lost(ClientSession& session, const std::string& why, bool was_open) = 0;
 

@@ -22,7 +22,6 @@ Connection::Connection(WorkerContext& worker, NewClient client)
       dispatcher_(worker, replies_, output_, memory_, *this),
       readable_(Event::on_fd<&Connection::on_readable>(worker.events, socket_->fd(), events::kRead | events::kPersist,
                                                        *this)) {
-  readable_.add();
   worker_.stats.curr_connections.add(1);
   worker_.stats.total_connections.add(1);
   record_.fd = socket_->fd();
@@ -31,6 +30,7 @@ Connection::Connection(WorkerContext& worker, NewClient client)
   record_.last_active_ns = client.resume_state ? client.last_active_ns : worker_.pass_ns;
   if (client.resume_state) dispatcher_.resume_as(*client.resume_state);
   worker_.stats.connections.add(record_);
+  wait_for_input();
   tell_connected(worker_.proxy.admin, record_.peer, record_.fd);
 }
 
@@ -70,6 +70,11 @@ void Connection::read() {
 // TLS may hold decrypted bytes for which the descriptor has no event: activate one for the next pass.
 void Connection::look_for_held_input() {
   if (reading_ && may_read() && socket_->holds_input()) readable_.activate();
+}
+
+// Disconnects a client that the loop cannot watch: it would hang.
+void Connection::wait_for_input() {
+  if (!readable_.add()) die();
 }
 
 // True: the socket may have more.
@@ -122,7 +127,7 @@ void Connection::pause_reading() {
 void Connection::resume_reading() {
   if (reading_ || !may_read()) return;
   reading_ = true;
-  readable_.add();
+  wait_for_input();
   look_for_held_input();
 }
 
@@ -226,7 +231,7 @@ void Connection::retry_when(Io io) {
   if (!retry_.is_set() || retry_.flags() != what) {
     retry_ = Event::on_fd<&Connection::on_retry>(worker_.events, socket_->fd(), what, *this);
   }
-  retry_.add();
+  if (!retry_.add()) die();
 }
 
 void Connection::on_retry() {
@@ -295,7 +300,7 @@ void Connection::linger() {
   lingers_until_ns_ = worker_.pass_ns + kLingerNs;
   retry_.reset();
   socket_->end_output();
-  readable_.add();
+  wait_for_input();
   if (!socket_->drop_input()) die();
 }
 
@@ -339,6 +344,7 @@ void Connection::disconnect_stalled() {
 void Connection::die() {
   if (state_ == State::kDead) return;
   state_ = State::kDead;
+  reading_ = false;
   readable_.reset();
   retry_.reset();
   worker_.lists.dead.push_back(this);

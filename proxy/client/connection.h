@@ -90,6 +90,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
   void feed(std::string_view input);
   void pause_reading();
   void resume_reading();
+  void wait_for_input();
   void after_feed();
   void die();
   void die_if_drained();

@@ -3,19 +3,23 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <system_error>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/unique_fd.h"
 
 namespace egret::proxy {
 
 class ConnectionGate {
  public:
-  ConnectionGate() : left_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) { EGRET_CHECK(left_.is_open()); }
+  // Throws std::system_error if the system has no descriptors for it.
+  ConnectionGate() : left_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!left_.is_open()) throw std::system_error(errno, std::system_category(), "eventfd");
+  }
 
   // For the frontend.
   bool has_room(uint32_t limit) const { return open_.load(std::memory_order_relaxed) < limit; }

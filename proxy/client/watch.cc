@@ -30,19 +30,23 @@ std::string eviction_text(const op::Record& record) {
 std::unique_ptr<Watch> Watch::begin(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies,
                                     const OutputQueue& output) {
   std::unique_ptr<Watch> watch(new Watch(worker, hub, streams, replies, output));
-  if (!hub.add(watch->watcher_)) return nullptr;
-  if ((streams & memcache::kEvictions) != 0) watch->poll_backends();
+  if (!watch->wait_for_lines() || !hub.add(watch->watcher_)) return nullptr;
+  if ((streams & memcache::kEvictions) != 0) {
+    watch->timer_ = events::Event::timer<&Watch::on_timer>(worker.events, *watch, events::kPersist);
+    watch->timer_.add(std::chrono::milliseconds(kPollMs));
+    watch->poll_backends();
+  }
   return watch;
 }
 
 Watch::Watch(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies, const OutputQueue& output)
-    : worker_(worker), hub_(hub), replies_(replies), output_(output), watcher_(streams) {
-  woken_ = events::Event::on_fd<&Watch::on_woken>(worker.events, watcher_.wake_fd(),
+    : worker_(worker), hub_(hub), replies_(replies), output_(output), watcher_(streams) {}
+
+bool Watch::wait_for_lines() {
+  if (watcher_.wake_fd() < 0) return false;
+  woken_ = events::Event::on_fd<&Watch::on_woken>(worker_.events, watcher_.wake_fd(),
                                                   events::kRead | events::kPersist | events::kEdge, *this);
-  woken_.add();
-  if ((streams & memcache::kEvictions) == 0) return;
-  timer_ = events::Event::timer<&Watch::on_timer>(worker.events, *this, events::kPersist);
-  timer_.add(std::chrono::milliseconds(kPollMs));
+  return woken_.add().is_ok();
 }
 
 Watch::~Watch() {

@@ -26,7 +26,7 @@ class Watch final {
   static constexpr size_t kMaxAhead = 64 * 1024;  // unsent bytes above which no more lines are moved
   static constexpr uint32_t kPollMs = 50;         // between two polls for evictions
 
-  // Null: there are too many watchers.
+  // Null: there are too many watchers, or the system has no descriptors left for one more.
   static std::unique_ptr<Watch> begin(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies,
                                       const OutputQueue& output);
   ~Watch();
@@ -48,6 +48,7 @@ class Watch final {
   };
 
   Watch(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies, const OutputQueue& output);
+  bool wait_for_lines();
   void on_woken();
   void on_timer();
   void poll_backends();

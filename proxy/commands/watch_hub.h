@@ -27,7 +27,7 @@ class Watcher {
   static constexpr size_t kBuffer = 256 * 1024;  // bytes, as in memcached
 
   explicit Watcher(uint16_t streams);
-  // Becomes readable when there are lines to take.
+  // Becomes readable when there are lines to take. Negative: the system has no descriptors left, do not use this watcher.
   int wake_fd() const { return wake_.get(); }
   uint16_t streams() const { return streams_; }
 

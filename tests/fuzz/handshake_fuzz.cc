@@ -128,8 +128,8 @@ class FakeEndpoint final : public transport::ClientEndpoint {
 
 struct Observer final : rpc::SessionObserver {
   explicit Observer(bool has_secret) : must_prove(has_secret) {}
-  void on_session_connecting(rpc::ClientSession&) override {}
-  void on_session_open(rpc::ClientSession& session) override {
+  base::Status on_session_connecting(rpc::ClientSession&) override { return base::Status::ok(); }
+  base::Status on_session_open(rpc::ClientSession& session) override {
     EGRET_CHECK(session.is_open() && session.grant().layout.is_valid());
     EGRET_CHECK(!must_prove || sent_honest_grant);
     EGRET_CHECK(must_prove == ((session.grant().features & wire::kAuthenticate) != 0));
@@ -138,6 +138,7 @@ struct Observer final : rpc::SessionObserver {
     for (const char* key : {"a", "b", "c"})
       EGRET_CHECK(session.lanes().of(session.lanes().hash(key)).number() < session.lanes().count());
     ++opened;
+    return base::Status::ok();
   }
   void on_session_lost(rpc::ClientSession&, const std::string& why, bool was_open) override {
     EGRET_CHECK(!why.empty() && is_printable(why));

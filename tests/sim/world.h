@@ -84,8 +84,8 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
   // Called once per turn with the session open, where the worker would read its clients' sockets.
   std::function<void()> on_turn;
 
-  void on_session_connecting(rpc::ClientSession&) override {}
-  void on_session_open(rpc::ClientSession&) override {}
+  egret::base::Status on_session_connecting(rpc::ClientSession&) override { return egret::base::Status::ok(); }
+  egret::base::Status on_session_open(rpc::ClientSession&) override { return egret::base::Status::ok(); }
   void on_session_lost(rpc::ClientSession&, const std::string& why, bool was_open) override;
   void on_credit() override;
 

@@ -253,8 +253,14 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
     }
     session_.tick();
   }
-  void on_session_connecting(rpc::ClientSession& session) override { watch(session.endpoint().control_fd(), EPOLLIN); }
-  void on_session_open(rpc::ClientSession& session) override { watch(session.endpoint().data_fd(), EPOLLIN | EPOLLET); }
+  base::Status on_session_connecting(rpc::ClientSession& session) override {
+    watch(session.endpoint().control_fd(), EPOLLIN);
+    return base::Status::ok();
+  }
+  base::Status on_session_open(rpc::ClientSession& session) override {
+    watch(session.endpoint().data_fd(), EPOLLIN | EPOLLET);
+    return base::Status::ok();
+  }
   void on_session_lost(rpc::ClientSession&, const std::string& why, bool was_open) override {
     lost_ += was_open ? 1 : 0;
     why_not_ = why;

@@ -3,9 +3,12 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <system_error>
 #include <utility>
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 using namespace egret::events;
@@ -126,16 +129,16 @@ TEST_CASE("a descriptor: once, for as long as it is ready, and each time it beco
   SUBCASE("once") {
     Event readable = Event::on_fd<&Counter::on_event>(counter.loop, pipe.ends[0], kRead, counter);
     CHECK(readable.flags() == kRead);
-    readable.add();
+    REQUIRE(readable.add());
     CHECK(rounds(3) == 0);
     pipe.write();
     CHECK(rounds(3) == 1);
-    readable.add();
+    REQUIRE(readable.add());
     CHECK(rounds(3) == 1);
   }
   SUBCASE("for as long as it is ready") {
     Event readable = Event::on_fd<&Counter::on_event>(counter.loop, pipe.ends[0], kRead | kPersist, counter);
-    readable.add();
+    REQUIRE(readable.add());
     pipe.write();
     CHECK(rounds(3) == 3);
     pipe.read();
@@ -143,7 +146,7 @@ TEST_CASE("a descriptor: once, for as long as it is ready, and each time it beco
   }
   SUBCASE("each time it becomes ready") {
     Event readable = Event::on_fd<&Counter::on_event>(counter.loop, pipe.ends[0], kRead | kPersist | kEdge, counter);
-    readable.add();
+    REQUIRE(readable.add());
     pipe.write();
     CHECK(rounds(3) == 1);
     pipe.write();
@@ -151,7 +154,7 @@ TEST_CASE("a descriptor: once, for as long as it is ready, and each time it beco
   }
   SUBCASE("writable") {
     Event writable = Event::on_fd<&Counter::on_event>(counter.loop, pipe.ends[1], kWrite, counter);
-    writable.add();
+    REQUIRE(writable.add());
     CHECK(rounds(3) == 1);
   }
 }
@@ -177,11 +180,33 @@ TEST_CASE("run_once waits for the first event if it may") {
 TEST_CASE("a signal is handled each time") {
   Counter counter;
   Event signal = Event::on_signal<&Counter::on_event>(counter.loop, SIGUSR1, counter);
-  signal.add();
+  REQUIRE(signal.add());
   for (int i = 1; i <= 2; ++i) {
     counter.stop_at = i;
     ::raise(SIGUSR1);
     counter.loop.run();
     CHECK(counter.calls == i);
   }
+}
+
+TEST_CASE("a descriptor that the system does not wait for is an error, and the event is not in the loop") {
+  Counter counter;
+  std::FILE* const file = std::tmpfile();  // epoll takes no plain file
+  REQUIRE(file != nullptr);
+  Event readable = Event::on_fd<&Counter::on_event>(counter.loop, ::fileno(file), kRead, counter);
+  const egret::base::Status added = readable.add();
+  CHECK(!added);
+  CHECK(added.message().starts_with("cannot wait for a descriptor: "));
+  CHECK(!readable.pending());
+  readable.reset();
+  std::fclose(file);
+}
+
+TEST_CASE("a loop that cannot be had is an exception") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  CHECK_THROWS_AS(EventLoop(), std::system_error);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
 }

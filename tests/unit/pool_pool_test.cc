@@ -42,8 +42,8 @@ struct TestPool final : rpc::SessionObserver {
       router.add(std::make_unique<rpc::ClientSession>(options, clock, *this, connect));
     }
   }
-  void on_session_connecting(rpc::ClientSession&) override {}
-  void on_session_open(rpc::ClientSession&) override {}
+  egret::base::Status on_session_connecting(rpc::ClientSession&) override { return egret::base::Status::ok(); }
+  egret::base::Status on_session_open(rpc::ClientSession&) override { return egret::base::Status::ok(); }
   void on_session_lost(rpc::ClientSession&, const std::string&, bool) override {}
 
   rpc::ClientSession& session(size_t backend) { return *router.sessions()[backend]; }

@@ -76,8 +76,14 @@ struct Fixture final : SessionObserver {
     connects = 0;
     connected = nullptr;
   }
-  void on_session_connecting(ClientSession&) override { events += "c"; }
-  void on_session_open(ClientSession&) override { events += "o"; }
+  egret::base::Status on_session_connecting(ClientSession&) override {
+    events += "c";
+    return cannot_watch_control ? egret::base::Status::error("no room") : egret::base::Status::ok();
+  }
+  egret::base::Status on_session_open(ClientSession&) override {
+    events += "o";
+    return cannot_watch_data ? egret::base::Status::error("no room") : egret::base::Status::ok();
+  }
   void on_session_lost(ClientSession&, const std::string& why_lost, bool was_open) override {
     events += was_open ? "L" : "l";
     why = why_lost;
@@ -112,6 +118,8 @@ struct Fixture final : SessionObserver {
   base::ManualClock clock;
   const SessionOptions options;
   std::string events, why;
+  bool cannot_watch_control = false;
+  bool cannot_watch_data = false;
   uint64_t gets_sent = 0;
   ClientSession session{options, clock, *this, connect};
 };
@@ -156,6 +164,25 @@ TEST_CASE("what somebody has appended and nobody flushed is sent before the work
     CHECK(f.session.lanes().outstanding() == 1);
     f.lose();
   }
+}
+
+TEST_CASE("a session whose descriptors cannot be watched is lost, and tried again until they can") {
+  Fixture f;
+  f.cannot_watch_control = true;
+  f.session.start();
+  CHECK(f.events == "cl");
+  CHECK(f.why == "no room");
+  f.cannot_watch_control = false;
+  f.cannot_watch_data = true;
+  f.pass_time(f.options.backoff_min_ns);
+  f.grant();
+  CHECK(f.events == "clcoL");
+  CHECK(!f.session.is_open());
+  f.cannot_watch_data = false;
+  f.pass_time(2 * f.options.backoff_min_ns);
+  f.grant();
+  CHECK(f.events == "clcoLco");
+  CHECK(f.session.is_open());
 }
 
 TEST_CASE("a grant of more slots than were asked for is not accepted") {

@@ -31,8 +31,8 @@ class Crowd final : private rpc::SessionObserver {
   const base::Status& health() const { return lost_; }
 
  private:
-  void on_session_connecting(rpc::ClientSession&) override {}
-  void on_session_open(rpc::ClientSession&) override {}
+  egret::base::Status on_session_connecting(rpc::ClientSession&) override { return egret::base::Status::ok(); }
+  egret::base::Status on_session_open(rpc::ClientSession&) override { return egret::base::Status::ok(); }
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
   base::Status wait_until_open(size_t first, double patience_s, const GoesOn& goes_on);
 
