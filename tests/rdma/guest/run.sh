@@ -3,8 +3,8 @@
 #
 # Boots one guest (or two on a wire: -n 2) with a Soft-RoCE device rxe0 over the host's root file system (read-only, with
 # a tmpfs on top), and runs COMMAND in each, in the current directory, as root. In the guest: EGRET_GUEST_ID (0, 1),
-# EGRET_GUESTS, EGRET_GUEST_ADDRESS (10.9.0.1, 10.9.0.2), the host's EGRET_* variables, and /share, a folder that the
-# guests and the host share; /run and /dev/shm are fresh.
+# EGRET_GUESTS, EGRET_GUEST_ADDRESS (10.9.0.1, 10.9.0.2), EGRET_GUEST_KERNEL (its modules: modprobe -d), the host's EGRET_*
+# variables, and /share, a folder that the guests and the host share; /run and /dev/shm are fresh.
 #
 #   -t SECONDS  kills the guests after so long (default 120), boot included    -k  keep /share and the consoles, say where
 #
@@ -43,6 +43,7 @@ trap 'exit 130' INT TERM
 
 write_command() { # what the guest runs: the directory, the environment, the command
   printf 'cd %q || exit 126\n' "$PWD"
+  printf 'export EGRET_GUEST_KERNEL=%q\n' "${vmlinux%/*}/kernel"
   export -p | grep '^declare -x EGRET_' || true
   printf 'exec'
   printf ' %q' "$@"
