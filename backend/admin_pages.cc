@@ -14,7 +14,7 @@ using admin::HttpReply;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{1};  // a partition that has not answered by then stands
+constexpr std::chrono::seconds kPatience{1};  // a partition that has not answered by then hangs
 constexpr unsigned kUnavailable = 503;
 
 }  // namespace
@@ -30,7 +30,7 @@ AdminPages::AdminPages(events::EventLoop& loop, const Config& config, Host& host
                       .content_security_policy = page::content_security_policy()});
   server_.serve("/metrics", [this](HttpReply reply) { ask(Topic::kMetrics, std::move(reply)); });
   server_.serve("/healthz", [this](HttpReply reply) { ask(Topic::kHealth, std::move(reply)); });
-  // The loop that answers this is the one that grants sessions.
+  // This loop also grants sessions, so its answer means that the backend serves.
   server_.serve("/readyz", [this](HttpReply reply) {
     reply.send({.body = "ready\nopen sessions: " + std::to_string(host_.figures().open) + "\n"});
   });
@@ -59,7 +59,7 @@ void AdminPages::on_report(uint32_t number) {
   if (std::ranges::all_of(partitions_, &Partition::has_said)) answer_all();
 }
 
-// Everybody has reported, or there was no more time.
+// All partitions have reported, or the time is over.
 void AdminPages::answer_all() {
   patience_.del();
   for (Question& question : std::exchange(questions_, {})) {

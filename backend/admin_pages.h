@@ -1,10 +1,10 @@
-// The backend's pages at its admin address: /metrics, /healthz, /readyz and the page to look at.
+// The backend's pages at its admin address: /metrics, /healthz, /readyz and the status page.
 //
-//   /metrics, /healthz ─▶ inquiry: a message to every partition ─ all have reported, or a second is over ─▶ answers
+//   /metrics, /healthz ─▶ inquiry: a message to every partition ─ all have reported, or 1 s is over ─▶ answers
 //
-// There is one inquiry at a time: whoever asks meanwhile shares it. A partition has one message under way at most, so
-// one that stands collects none. Thread: the control thread's; partitions write their reports in between
-// (backend/report.h).
+// There is one inquiry at a time; requests that come meanwhile share it. At most one message to a partition is in
+// flight, so messages to a hanging partition do not accumulate. Thread: the control thread's; partitions write their
+// reports in between (backend/report.h).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class AdminPages {
   // The control thread, as the pages see it.
   class Host {
    public:
-    // Has the partition fill in the report; then on_report() is to be called.
+    // Asks the partition to fill in the report. Then call on_report().
     virtual void inquire(uint32_t partition, PartitionReport& report) = 0;
     virtual ControlFigures figures() const = 0;
 
@@ -35,7 +35,7 @@ class AdminPages {
   AdminPages(events::EventLoop& loop, const Config& config, Host& host);
   ~AdminPages();
 
-  // Where the option `admin` says.
+  // Listens at the address of the option `admin`.
   base::Status listen();
   void on_report(uint32_t partition);
 
@@ -47,8 +47,8 @@ class AdminPages {
   };
   struct Partition {
     PartitionReport report;
-    bool is_asked = false;  // its message is under way: the report is the partition's
-    bool has_said = false;  // in this inquiry
+    bool is_asked = false;  // its message is in flight: the partition owns the report
+    bool has_said = false;  // it has reported in this inquiry
   };
 
   void ask(Topic topic, admin::HttpReply reply);
@@ -58,9 +58,9 @@ class AdminPages {
 
   const Config& config_;
   Host& host_;
-  std::vector<Partition> partitions_;  // they stay where they are
+  std::vector<Partition> partitions_;  // never resized, so that reports do not move
   admin::HttpServer server_;
-  events::Event patience_;  // pending while an inquiry is under way
+  events::Event patience_;  // pending during an inquiry
   std::vector<Question> questions_;
 };
 

@@ -33,7 +33,7 @@ constexpr base::AppliedBy kReload = base::AppliedBy::kReload;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kLeastSessionMemory = 16 << 10;
 constexpr uint32_t kLeastDefaultSlot = 4 << 10;
-constexpr uint64_t kMemoryPerPartition = 64 * kMiB;  // below this a further partition is not worth its threads
+constexpr uint64_t kMemoryPerPartition = 64 * kMiB;  // with less memory another partition is not worth its thread
 
 constexpr OptionRow kTable[] = {
     {.name = "listen",
@@ -238,7 +238,7 @@ Status check_memory(const Options& options, const Config& config) {
                                      size_text(most) + ", or more partitions");
 }
 
-// Of what can be seen now. That the files themselves can be had shows when they are opened.
+// Checks the path as far as possible now; open_stores() shows whether the files can be opened.
 Status check_warm_restart(const Options& options) {
   const std::string& path = options.text("warm_restart");
   if (path.empty()) return Status::ok();
@@ -265,8 +265,8 @@ Status parse_slot_size(const Options& options, const char* name, uint32_t& size)
   return Status::ok();
 }
 
-// Default slots are smaller where a whole window of them would take too much; a smaller window costs more. The larger
-// of the two is halved first.
+// Makes default slots smaller if a whole window of them would take too much memory, since a smaller window costs more.
+// Halves the larger one of the two first.
 void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, SessionSize& size) {
   wire::RegionLayout layout = wanted;
   const auto spare = [&](const char* name, uint32_t slot) {
@@ -283,7 +283,7 @@ void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, S
   }
 }
 
-// What is given takes the place of the defaults, of either kind of session.
+// Options that are set replace the defaults of both kinds of sessions.
 Status parse_session_size(const Options& options, const Config& config, SessionSize& size) {
   if (Status good = parse_slot_size(options, "request_slot_size", size.request_slot); !good) return good;
   if (Status good = parse_slot_size(options, "response_slot_size", size.response_slot); !good) return good;
@@ -326,7 +326,7 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   const std::string& pin = options.text("pin");
   const bool roomy = base::CpuPlan::of_backend(cpus, config.partitions).has_enough_cpus();
   config.pin = pin == "on" || (pin == "auto" && roomy);
-  // Where there are more CPUs to use, or more threads to gather in one place, the scheduler spreads them better.
+  // With more CPUs or more threads the scheduler places the threads better than following would.
   config.follow = pin == "follow" || (pin == "auto" && cpus == 2 && config.partitions == 1);
   config.window = static_cast<uint32_t>(options.integer("window"));
   for (SessionSize* size : {&config.local_session, &config.remote_session}) {

@@ -1,4 +1,4 @@
-// The backend's options: the table rows, and what they amount to on this machine.
+// The backend's options: the table, and the values that follow from them on this machine.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace egret::backend {
 
 std::span<const base::OptionRow> option_table();
 
-// Of the slots of a session, in bytes.
+// The sizes of a session's slots, in bytes.
 struct SessionSize {
   uint32_t request_slot = 0;
   uint32_t response_slot = 0;
-  uint64_t most_memory = 0;  // a window that would take more is made smaller
+  uint64_t most_memory = 0;  // the window is reduced so that a session takes no more than this
 };
 
 struct Config {
   std::vector<std::string> listen;
-  uint64_t memory = 0;  // of all partitions' stores together, bytes
+  uint64_t memory = 0;  // bytes, for the stores of all partitions together
   uint32_t item_size_max = 0;
   bool evict = true;
   bool populate = true;
@@ -32,19 +32,19 @@ struct Config {
   std::string warm_restart;  // a directory, or where to put files; empty: none
   uint32_t partitions = 0;   // resolved, at least 1
   bool pin = false;          // resolved
-  bool follow = false;       // likewise; never with pin
+  bool follow = false;       // resolved; never with pin
   uint32_t window = 0;
-  // Large slots carry large values in few messages. Over rdma they are pinned, there may be many more sessions, and a
-  // response is fetched by its size anyway. Two local response slots hold 100 KiB; and since their size is no power of
-  // two, they share the sets of the caches evenly.
+  // With large slots a large value takes few messages. Over rdma slots are pinned memory, there may be many more
+  // sessions, and a large response slot saves no READ; so slots are small. Two local response slots hold 100 KiB. Their
+  // size is not a power of two, so that they spread evenly over the sets of the caches.
   SessionSize local_session{.request_slot = 16 << 10, .response_slot = 52 << 10, .most_memory = 8 << 20};
   SessionSize remote_session{.request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
   uint32_t max_sessions = 0;
   uint32_t sessions_per_peer = 0;  // 0: no limit
   base::Secret secret;             // none: every peer is served
   std::vector<uint32_t> allowed_uids;
-  uint64_t lane_idle_ns = 0;      // resolved: of proxies on this host
-  uint64_t far_lane_idle_ns = 0;  // resolved: of proxies elsewhere
+  uint64_t lane_idle_ns = 0;      // resolved: for lanes of proxies on this host
+  uint64_t far_lane_idle_ns = 0;  // resolved: for lanes of other proxies
   bool park_always = false;
   bool allow_debugtime = false;
   admin::AdminOption admin;
@@ -52,8 +52,8 @@ struct Config {
   std::string log_format;
 };
 
-// Checks what the table cannot (one option against another, addresses) and resolves `auto`.
-// `partitions`: as many as are running, for a reload; 0: what the options say, or suits this machine.
+// Does the checks that the table cannot express (one option against another, addresses), and resolves `auto`.
+// `partitions`: the running number, for a reload; 0: what the options say, or suits this machine.
 base::Expected<Config> resolve_config(const base::Options& options, uint32_t partitions = 0);
 
 }  // namespace egret::backend

@@ -9,7 +9,7 @@ namespace egret::backend {
 
 CpuFollower::CpuFollower(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
 
-void CpuFollower::heard(int cpu) {
+void CpuFollower::on_ring(int cpu) {
   if (std::ranges::find(cpus_, cpu) == cpus_.end()) cpu = -1;
   sleepless_ = 0;
   if (taken_ >= 0 && ++stayed_ >= kStay) move_to(-1);
@@ -18,7 +18,7 @@ void CpuFollower::heard(int cpu) {
   if (cpu != taken_ && ++times_wished_ >= kSure) move_to(cpu);
 }
 
-void CpuFollower::does_not_sleep() {
+void CpuFollower::on_busy() {
   if (taken_ >= 0 && ++sleepless_ >= kSleepless) move_to(-1);
 }
 

@@ -2,7 +2,7 @@
 // two CPUs, worker and partition would wake each other for every few requests, and each wake-up costs as much as
 // several requests; on one CPU they take turns, and a turn serves all that has come in meanwhile.
 //
-//   ring ─▶ SlotPoller::clients_cpu(): what the workers say (ServerEndpoint::client_cpu) ─▶ heard() ─▶ this thread is pinned
+//   ring ─▶ SlotPoller::clients_cpu(), which the workers report (ServerEndpoint::client_cpu) ─▶ on_ring() ─▶ pinned
 //
 // The scheduler may move the worker; the thread follows. Only rings count: a thread that is never rung never sleeps,
 // and needs a CPU of its own. Whether a thread that sleeps on a shared CPU would never sleep on its own CPU cannot be
@@ -20,29 +20,29 @@ class CpuFollower {
  public:
   // After so many rings in a row from the same CPU the thread is pinned to it.
   static constexpr uint32_t kSure = 64;
-  // After so many rings it is let go; a busy worker rings so often in some seconds.
+  // After so many rings the pinning ends. A busy worker rings so often in some seconds.
   static constexpr uint32_t kStay = 16 * 1024;
-  // After so many calls of does_not_sleep() in a row it is let go.
+  // After so many calls of on_busy() in a row the pinning ends.
   static constexpr uint32_t kSleepless = 16;
 
   // `cpus`: where the thread may run.
   explicit CpuFollower(std::vector<int> cpus);
 
-  // To be called by the thread when a ring has woken it. `cpu`: where all its clients run; -1: unknown, or on several,
-  // so that the thread may run anywhere. A CPU that is not one of `cpus` counts as -1.
-  void heard(int cpu);
-  // To be called by the thread now and then while it always has something to do.
-  void does_not_sleep();
+  // The thread calls it when a ring has woken it. `cpu`: where all its clients run; -1: unknown, or several CPUs; then
+  // the thread may run anywhere. A CPU that is not one of `cpus` counts as -1.
+  void on_ring(int cpu);
+  // The thread calls it now and then while it does not sleep.
+  void on_busy();
 
  private:
   void move_to(int cpu);
 
   const std::vector<int> cpus_;
-  int taken_ = -1;   // pinned to; -1: not pinned
-  int wished_ = -1;  // where the last rings came from
+  int taken_ = -1;   // the CPU that the thread is pinned to; -1: not pinned
+  int wished_ = -1;  // the CPU from which the last rings came
   uint32_t times_wished_ = 0;
   uint32_t stayed_ = 0;     // rings since the last move
-  uint32_t sleepless_ = 0;  // calls of does_not_sleep() since the last ring
+  uint32_t sleepless_ = 0;  // calls of on_busy() since the last ring
 };
 
 }  // namespace egret::backend

@@ -1,4 +1,4 @@
-// What this host must have for the backend's configuration to work, checked. Cold path; the main thread.
+// Checks that this host has what the backend's configuration needs. Cold path; the main thread.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 
 namespace egret::backend {
 
-// What a starting backend should know and would not find out by itself at once.
+// The checks at the start: problems that a running backend would notice only later.
 base::Findings check_start(const Config& config);
 
-// The whole of it, for --doctor: also the addresses, which a starting backend simply listens on.
+// All checks, for --doctor: also the addresses, which need no check at the start, since the backend listens there.
 base::Findings examine(const Config& config);
 
-// What the kernel says of huge pages.
+// The kernel's huge pages.
 struct HugePages {
   uint64_t free = 0;               // explicit ones of 2 MiB
-  bool makes_transparent = false;  // where a process advises it to
+  bool makes_transparent = false;  // honours madvise(MADV_HUGEPAGE)
 };
 HugePages look_at_huge_pages();
-// Whether a store of so much memory will have some.
+// Checks whether the stores will get huge pages.
 void check_huge_pages(const HugePages& offered, const Config& config, base::Findings& findings);
 
-// What to do where an address of `listen` cannot be listened on: the end of a line that says so, or nothing.
+// Advice for the case that listening failed: the end of the error line, or nothing.
 std::string listen_advice(const Config& config);
 
 }  // namespace egret::backend

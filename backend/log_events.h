@@ -1,4 +1,4 @@
-// What egret-backend may say in its log, a row each (base/log_events.h). Whoever logs names the row.
+// The log events of egret-backend, one row each (base/log_events.h).
 #pragma once
 
 #include "base/log_events.h"
@@ -100,7 +100,7 @@ inline constexpr base::LogEvent kMemoryLimitDiffers{
         "After a reload: the limit in force is one that a client has set by cache_memlimit, not the option memory.",
     .advice = "Set memory in the file to what is meant. A changed value is applied by the next reload."};
 
-// All of them, and those of the layers below.
+// All of them, with those of the layers below.
 base::LogEvents log_events();
 
 }  // namespace egret::backend

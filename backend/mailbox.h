@@ -3,8 +3,8 @@
 // and rings and deliveries that must reach another partition.
 //
 // A message is never lost and never blocks its sender. If the queue is full, the message waits in the sender's outbox,
-// which resend() empties. The outbox is bounded by what may be under way: for a session, one message of each kind per
-// lane, and one delivery per response slot (UnderWay).
+// which resend() empties. The outbox is bounded, since the messages in flight are: for a session, one message of each
+// kind per lane, and one delivery per response slot (UnderWay).
 #pragma once
 
 #include <array>
@@ -19,21 +19,21 @@
 
 namespace egret::backend {
 
-// What of a session is under way between its home and its partitions. However often a client rings, at most one message
-// per lane is under way; however many deliveries it wants, at most one message per response slot. Owned by the control
-// thread's session; outlives every attachment.
+// The messages of a session that are in flight between its home and its partitions: at most one per lane, however often
+// the client rings, and at most one per response slot, however many deliveries it wants. Owned by the control thread's
+// session; outlives every attachment.
 struct UnderWay {
   explicit UnderWay(size_t response_slots = 0) : deliveries(response_slots) {}
 
   std::array<std::atomic<bool>, wire::kMaxLanes> rings{};
-  // By response slot: how many bytes are to be pushed when the message under way arrives; 0: no message is under way.
+  // Indexed by response slot: how many bytes to push when the message in flight arrives; 0: none is in flight.
   std::vector<std::atomic<uint32_t>> deliveries;
 };
 
 // When a partition stops polling lanes that have no requests.
 struct PollingRules {
   uint64_t lane_idle_ns = 0;      // rpc::PollerOptions
-  uint64_t far_lane_idle_ns = 0;  // likewise
+  uint64_t far_lane_idle_ns = 0;  // rpc::PollerOptions
   bool park_always = false;
 };
 
@@ -107,7 +107,7 @@ class Mailboxes {
   };
   struct Node {
     base::UniqueFd wake;
-    uint32_t next_sender = 0;  // from whom receive() takes next; used by the receiver alone
+    uint32_t next_sender = 0;  // the sender that receive() reads next; only the receiver uses it
     alignas(64) std::atomic<bool> sleeping{false};
   };
 

@@ -30,7 +30,7 @@
 namespace egret::backend {
 namespace {
 
-// For whoever starts the program by hand, without the folder that the package makes.
+// Advice for a program that was started by hand, without the folder that the package makes.
 constexpr const char* kTryItElsewhere =
     "; or, to try it: egret-backend --set listen=shm:/tmp/egret.sock and egret-proxy --set "
     "backends=shm:/tmp/egret.sock";
@@ -95,7 +95,7 @@ int serve(const Config& config, base::Reloader& reloader) {
   base::notify_supervisor(std::string(base::kNotifyReady));
   const base::Status served = control.run();
   for (auto& partition : partitions) partition->join();
-  partitions.clear();  // uploads and pins end, then each store is kept if it has a file
+  partitions.clear();  // ends uploads and pins; then each store saves itself if it has a file
   if (!served) return base::fail_start("egret-backend", served.message());
   base::log(kStopped, "stopped");
   return 0;
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   const backend::Config config = backend::resolve_config(*start.options).value();
   base::setup_logging("egret-backend", base::log_level_of(config.log_level), base::log_format_of(config.log_format));
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGHUP, SIG_IGN);  // until there is something to reload
+  std::signal(SIGHUP, SIG_IGN);  // until the reloader exists
   base::Reloader reloader(start.sources, *start.options, backend::check);
   try {
     return backend::serve(config, reloader);

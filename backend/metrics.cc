@@ -69,12 +69,12 @@ constexpr PollerMetric kPollerMetrics[] = {
     {"egret_backend_rings_total", "Lanes that were rung awake.", &rpc::PollerCounters::rings},
 };
 
-// The process's own figures are in process_*.
+// Rows about the process, which are left out here: the metrics process_* have them.
 bool is_of_the_process(StatId id) {
   return id == StatId::kUptime || id == StatId::kPid || id == StatId::kUserUsec || id == StatId::kSystemUsec;
 }
 
-// What is, rather than what has been.
+// Whether the row is a gauge.
 bool is_level(StatId id) {
   switch (id) {
     case StatId::kBytes:
@@ -93,7 +93,7 @@ bool is_level(StatId id) {
   }
 }
 
-// The row's own name, with what Prometheus wants to see at the end.
+// The row's name with the suffix that Prometheus expects.
 std::string store_name(const op::StatInfo& info) {
   const std::string name = "egret_backend_" + std::string(info.name);
   if (info.id == StatId::kItemSizeMax) return name + "_bytes";

@@ -23,14 +23,14 @@ using transport::Event;
 namespace {
 constexpr uint32_t kRoundsBetweenParks = 32;        // empty rounds between two calls of park()
 constexpr uint32_t kBusyRoundsBetweenParks = 256;   // busy rounds between two calls of park_long_idle()
-constexpr size_t kHomesPerRound = 16;               // at most so many endpoints are polled for rings in a round
+constexpr size_t kHomesPerRound = 16;               // endpoints polled for rings in a round, at most
 constexpr uint32_t kBusyRoundsBetweenSignals = 16;  // with more endpoints: rounds between two epoll_wait()s
 constexpr uint32_t kEmptyRoundsBetweenSignals = 128;
-constexpr uint32_t kRoundsBetweenProbes = 1024;          // of a thread that never sleeps
+constexpr uint32_t kRoundsBetweenProbes = 1024;          // in a thread that never sleeps
 constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // a longer sleep has no time-out
 constexpr std::chrono::milliseconds kPauseAtTheEnd{1};
-constexpr uint32_t kQuietAtTheEnd = 3;      // pauses in a row without a request
-constexpr uint32_t kMostAtTheEnd = 1000;    // rounds, for peers that never pause
+constexpr uint32_t kQuietAtTheEnd = 3;      // the thread ends after so many pauses in a row without a request ...
+constexpr uint32_t kMostAtTheEnd = 1000;    // ... or after so many rounds, if peers never pause
 constexpr uint32_t kMessagesPerRound = 64;  // so that messages never keep requests waiting
 }  // namespace
 
@@ -73,7 +73,7 @@ void Partition::run() {
   if (options_.cpu >= 0) base::pin_this_thread(options_.cpu);
   while (!stopping_) {
     const bool has_messages = read_messages();
-    const bool rings = hear_rings();
+    const bool rings = poll_rings();
     const bool served = poller_.poll() > 0;
     report_broken();
     if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
@@ -81,7 +81,7 @@ void Partition::run() {
       if (empty_rounds_ > 0) end_wait(served);
       if (++busy_rounds_ % kBusyRoundsBetweenParks == 0) {
         poller_.park_long_idle();
-        cpu_follower_.does_not_sleep();
+        cpu_follower_.on_busy();
       }
     } else {
       rest();
@@ -94,7 +94,7 @@ void Partition::run() {
 void Partition::finish() {
   for (uint32_t quiet = 0, rounds = 0; quiet < kQuietAtTheEnd && rounds < kMostAtTheEnd; ++rounds) {
     read_messages();
-    ask(homes_, homes_.size());
+    poll_some(homes_, homes_.size());
     quiet = poller_.poll() > 0 ? 0 : quiet + 1;
     if (quiet > 0) std::this_thread::sleep_for(kPauseAtTheEnd);
   }
@@ -173,7 +173,7 @@ void Partition::attach(const Message& message) {
   if (lane.home != options_.number) return;
   const HomeEndpoint home{lane.session_id, lane.endpoint, lane.layout.lanes, message.under_way};
   homes_.insert(std::ranges::lower_bound(homes_, lane.session_id, {}, &HomeEndpoint::session_id), home);
-  if (!lane.endpoint->limits().ring_is_wakeup) asked_homes_.push_back(home);
+  if (!lane.endpoint->limits().ring_is_wakeup) polled_homes_.push_back(home);
   if (lane.endpoint->limits().needs_keep_alive) ++silent_homes_;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
@@ -196,7 +196,7 @@ void Partition::detach(uint64_t session_id) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, home->endpoint->data_fd(), nullptr);
     if (home->endpoint->limits().needs_keep_alive) --silent_homes_;
     homes_.erase(homes_.begin() + (home - homes_.data()));
-    std::erase_if(asked_homes_, [&](const HomeEndpoint& asked) { return asked.session_id == session_id; });
+    std::erase_if(polled_homes_, [&](const HomeEndpoint& asked) { return asked.session_id == session_id; });
   }
   tell_control(Message::Kind::kDetached, session_id);
 }
@@ -241,33 +241,34 @@ const Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) const {
 // Up to kHomesPerRound endpoints are all polled for rings in every round. With more of them that would be most of the
 // work: then one epoll_wait() every so many rounds finds those that signal their rings, and a few of the others are
 // polled in turn.
-bool Partition::hear_rings() {
-  if (homes_.size() <= kHomesPerRound) return ask(homes_, homes_.size());
-  const bool any = ask(asked_homes_, kHomesPerRound);
-  const uint32_t deaf = empty_rounds_ == 0 ? kBusyRoundsBetweenSignals : kEmptyRoundsBetweenSignals;
-  if (asked_homes_.size() == homes_.size() || ++deaf_rounds_ < deaf) return any;
-  return hear_signals(0) || any;
+bool Partition::poll_rings() {
+  if (homes_.size() <= kHomesPerRound) return poll_some(homes_, homes_.size());
+  const bool any = poll_some(polled_homes_, kHomesPerRound);
+  const uint32_t interval = empty_rounds_ == 0 ? kBusyRoundsBetweenSignals : kEmptyRoundsBetweenSignals;
+  if (polled_homes_.size() == homes_.size() || ++rounds_unpolled_ < interval) return any;
+  return poll_signals(0) || any;
 }
 
 // Waits at most that long for a signal: a ring, a completion or a message.
-bool Partition::hear_signals(int patience_ms) {
+bool Partition::poll_signals(int patience_ms) {
   const int found = ::epoll_wait(epoll_.get(), signals_.data(), static_cast<int>(signals_.size()), patience_ms);
   const auto count = static_cast<size_t>(std::max(found, 0));
-  deaf_rounds_ = count == signals_.size() ? kEmptyRoundsBetweenSignals : 0;  // there may be more: look again at once
+  rounds_unpolled_ =
+      count == signals_.size() ? kEmptyRoundsBetweenSignals : 0;  // poll again at once: there may be more
   bool any = false;
   for (const epoll_event& signal : std::span(signals_).first(count)) {
     const HomeEndpoint* const home = home_of(signal.data.u64);
-    if (home != nullptr) any |= hear_rings_of(*home);
+    if (home != nullptr) any |= poll_rings_of(*home);
   }
   return any;
 }
 
 // Polls the next `most` of these endpoints for rings.
-bool Partition::ask(const std::vector<HomeEndpoint>& homes, size_t most) {
+bool Partition::poll_some(const std::vector<HomeEndpoint>& homes, size_t most) {
   bool any = false;
   for (size_t asked = std::min(most, homes.size()); asked > 0; --asked) {
     if (next_home_ >= homes.size()) next_home_ = 0;
-    any |= hear_rings_of(homes[next_home_++]);
+    any |= poll_rings_of(homes[next_home_++]);
   }
   return any;
 }
@@ -280,7 +281,7 @@ void Partition::keep_alive() {
   for (const HomeEndpoint& home : homes_) home.endpoint->keep_alive();
 }
 
-bool Partition::hear_rings_of(const HomeEndpoint& home) {
+bool Partition::poll_rings_of(const HomeEndpoint& home) {
   const size_t count = home.endpoint->poll(events_);
   bool ours = false;
   for (const Event& event : std::span(events_).first(count)) {
@@ -297,7 +298,7 @@ bool Partition::hear_rings_of(const HomeEndpoint& home) {
   }
   if (ours) {
     poller_.ring(home.session_id);
-    if (options_.follows) cpu_follower_.heard(poller_.clients_cpu());
+    if (options_.follows) cpu_follower_.on_ring(poller_.clients_cpu());
   }
   return count > 0;
 }
@@ -363,11 +364,11 @@ void Partition::end_wait(bool paid) {
 void Partition::sleep() {
   EGRET_ASSERT_OWNER(owner_);
   keep_alive();
-  for (const HomeEndpoint& home : asked_homes_) home.endpoint->arm();
-  if (ask(asked_homes_, asked_homes_.size()) || mailboxes_.resend(options_.number) ||
+  for (const HomeEndpoint& home : polled_homes_) home.endpoint->arm();
+  if (poll_some(polled_homes_, polled_homes_.size()) || mailboxes_.resend(options_.number) ||
       !mailboxes_.prepare_sleep(options_.number))
     return;
-  hear_signals(patience_ms());
+  poll_signals(patience_ms());
   mailboxes_.awake(options_.number);
 }
 

@@ -65,10 +65,10 @@ class Partition final : private rpc::DeliveryRelay {
   void deliver(const Message& message);
   void deliver_pending(const HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot);
   UnderWay* under_way_of(uint64_t session_id);
-  bool hear_rings();
-  bool hear_signals(int patience_ms);
-  bool ask(const std::vector<HomeEndpoint>& homes, size_t most);
-  bool hear_rings_of(const HomeEndpoint& home);
+  bool poll_rings();
+  bool poll_signals(int patience_ms);
+  bool poll_some(const std::vector<HomeEndpoint>& homes, size_t most);
+  bool poll_rings_of(const HomeEndpoint& home);
   const HomeEndpoint* home_of(uint64_t session_id) const;
   void keep_alive();
   void report_broken();
@@ -92,9 +92,9 @@ class Partition final : private rpc::DeliveryRelay {
   CpuFollower cpu_follower_;
   base::UniqueFd epoll_;
   std::vector<HomeEndpoint> homes_;          // by session
-  std::vector<HomeEndpoint> asked_homes_;    // those of homes_ that do not signal rings and must be polled
-  size_t next_home_ = 0;                     // which one ask() polls next
-  uint32_t deaf_rounds_ = 0;                 // since hear_signals()
+  std::vector<HomeEndpoint> polled_homes_;   // those of homes_ that do not signal rings and must be polled
+  size_t next_home_ = 0;                     // which one poll_some() polls next
+  uint32_t rounds_unpolled_ = 0;             // since poll_signals()
   std::array<epoll_event, 64> signals_;      // found by one epoll_wait()
   std::array<transport::Event, 16> events_;  // found by one poll(); a member, so that it is not built for each
   size_t silent_homes_ = 0;  // those of homes_ whose peers must be probed to find out that they are dead

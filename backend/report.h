@@ -1,4 +1,4 @@
-// What a partition says of itself when it is asked: figures that its thread alone may look at.
+// A partition's report to the control thread: figures that only the partition's thread may read.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace egret::backend {
 
-// Owned by the control thread, which does not touch it between asking (Message::Kind::kInquire) and the answer
-// (kReported); the partition's in between.
+// Owned by the control thread, except between its message kInquire and the answer kReported: then the partition owns
+// it.
 struct PartitionReport {
-  std::vector<op::StatRow> store;  // counted since the start, whatever was reset
+  std::vector<op::StatRow> store;  // counted since the start; `stats reset` does not change it
   rpc::PollerCounters poller;
   uint64_t lanes = 0;
   uint64_t lanes_awake = 0;

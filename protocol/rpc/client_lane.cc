@@ -163,7 +163,7 @@ void ClientLane::stage_read(Slot& target, uint64_t seq, size_t from, size_t leng
 bool ClientLane::on_fetched(uint64_t tag) {
   EGRET_ASSERT_OWNER(owner_);
   --reads_in_flight_;
-  // The full seq: the one outstanding whose low bits the tag has.
+  // The full seq is the outstanding one with the tag's low bits.
   const uint64_t seq = oldest_ + ((tag - oldest_) & kSeqMask);
   if (seq >= next_seq_) return true;  // an older one, delivered meanwhile
   Slot& fetched = slot(seq);
@@ -211,7 +211,7 @@ bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
   }
   const size_t room = std::min<size_t>(bytes.size(), layout_.response_slot_size);
   if (!wire::is_whole_response(bytes.data(), room, seal_, seq)) {
-    found_absent_ = 0;  // the push came and was of no use: fetch
+    found_absent_ = 0;  // the push came, but its bytes were unusable: fetch
     return true;
   }
   counters_.replies.add();
@@ -296,7 +296,7 @@ void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t respon
     usual_wait_ns_ = usual_wait_ns_ - usual_wait_ns_ / 8 + std::min(waited, kLongestWait) / 8;
     const bool hasty = slept_;
     slept_ = done.sent_ns <= rung_ns_;
-    // A stall makes every message under way late; it counts once.
+    // A stall makes all messages in flight late; it counts once.
     const bool is_news = done.refetches == 0 || done.sent_ns > missed_ns_;
     if (!slept_ && !hasty && is_news && mode == FetchPolicy::Mode::kFetch) {
       policy_.on_first_fetch(done.refetches, done.vain_ns);

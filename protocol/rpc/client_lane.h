@@ -4,9 +4,9 @@
 //   append(op, waiter) ─▶ open message (encoded in its slot) ─ seal ─▶ staged write … flush of the session … server …
 //   waiter->on_result ◀─ decode ◀─ whole and expected? ◀─ fetched or delivered bytes
 //
-// A lane is first in, first out: each waiter is told exactly once, in the order in which the ops were appended: a
-// result, kTimedOut or kSessionLost. A slot is used for another message only when its response has been seen and nobody
-// holds it. Thread: the worker's. Memory: allocated when the session opens.
+// A lane is first in, first out: each waiter is called exactly once, in the order in which the ops were appended, with
+// a result, kTimedOut or kSessionLost. A slot is reused only when its response has been seen and nobody holds it.
+// Thread: the worker's. Memory: allocated when the session opens.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace egret::rpc {
 
-// Who is told the result of an op. The waiter must stay alive until then.
+// Gets the result of an op. The waiter must stay alive until then.
 class Waiter {
  public:
   // `result.value` is valid during the call only, or as long as it is held (ClientLane::hold). May append further ops.
@@ -50,7 +50,7 @@ struct LaneContext {
   base::Histogram& durations;
 };
 
-// Where a lane is, as the session (and tests) see it.
+// The state of a lane, for the session and for tests.
 struct LaneProgress {
   uint64_t answered;         // the oldest message without an answer; grows with every message answered
   uint64_t oldest_sent_ns;   // when that was sent; only while a message is outstanding
@@ -76,9 +76,9 @@ class ClientLane {
   // the lane has credit. `key_in_slot`, if not null, is set to where the op's key lies until its result is in.
   bool append(const op::Op& op, Waiter* waiter, std::string_view* key_in_slot = nullptr);
 
-  // To be called within Waiter::on_result, with its result: the bytes of the value stay where they are until release()
-  // of the number returned. 0: they cannot stay. Until then their slot cannot be used for another message, so only a
-  // caller that needs no further credit may hold. Nothing is held any more when the session is lost.
+  // Call it within Waiter::on_result, with its result: keeps the bytes of the value in their slot until release() of
+  // the returned number. 0: they cannot be kept. The slot cannot be reused meanwhile, so only a caller that needs no
+  // further credit may hold. When the session is lost, nothing is held any more.
   uint32_t hold(const op::Result& result);
   void release(uint32_t held);
 
@@ -102,10 +102,10 @@ class ClientLane {
   // On transports whose push is only a wake-up (shm): the server signalled. Responses up to `wanted_` that are found
   // from now on count as delivered (statistics only).
   void on_woken() { pushed_ = std::max(wanted_, was_wanted_); }
-  // The worker is awake: the server need not push any more. Done only where it costs no more than a store (shm).
+  // The worker is awake: clears want, so that the server need not push. Done only where it is a plain store (shm).
   void take_back_want();
 
-  // Messages sent and not answered. A message that timed out counts until its response comes after all.
+  // Messages sent and not answered. A message that timed out counts until its late response comes.
   uint32_t outstanding() const { return static_cast<uint32_t>(next_seq_ - oldest_); }
   bool has_credit() const { return next_seq_ - free_ < layout_.window; }
   LaneProgress progress() const {
@@ -116,12 +116,12 @@ class ClientLane {
             .reads_in_flight = reads_in_flight_,
             .mode = policy_.mode()};
   }
-  // Tells the waiters of messages sent before `before_ns` that they timed out. The slots stay in use.
+  // Calls the waiters of messages sent before `before_ns` with kTimedOut. The slots stay in use.
   void expire(uint64_t before_ns);
-  // Tells every waiter kSessionLost; the lane is then empty and of no further use.
+  // Calls every waiter with kSessionLost; the lane is then empty and unusable.
   void fail_all();
 
-  // Changes the options of waiting; what was learned stays.
+  // Changes the options of waiting; learned values stay.
   void set_fetch(const FetchOptions& fetch);
   uint32_t number() const { return lane_; }
 
@@ -132,7 +132,7 @@ class ClientLane {
   struct Slot {
     State state = State::kFree;
     bool read_in_flight = false;
-    bool arrived = false;     // its response is whole in the response image and waits for its turn
+    bool arrived = false;     // its response is complete in the response image and waits for its turn
     bool after_want = false;  // the read in flight was staged after a want that covers this message
     uint16_t op_count = 0;
     uint16_t holds = 0;
@@ -174,14 +174,14 @@ class ClientLane {
 
   uint64_t next_seq_ = 1;      // of the open message, or of the next one
   uint64_t oldest_ = 1;        // not yet answered
-  uint64_t free_ = 1;          // the slots of all before it may be used again
+  uint64_t free_ = 1;          // the slots of all messages before it may be reused
   uint64_t wanted_ = 0;        // last value of want
   uint64_t was_wanted_ = 0;    // ... before it was taken back
   uint64_t pushed_ = 0;        // on shm: responses up to this one that are found now count as delivered
   uint64_t found_absent_ = 0;  // the oldest seq for which a read staged after want found nothing
   uint32_t reads_in_flight_ = 0;
   uint64_t usual_wait_ns_ = 0;
-  uint64_t missed_ns_ = 0;  // when the policy was last told of a fetch that found nothing
+  uint64_t missed_ns_ = 0;  // when a fetch that found nothing was last reported to the policy
   uint64_t rung_for_ = 0;   // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;
   bool slept_ = false;  // the server's lane was asleep when the last answered message was sent

@@ -149,7 +149,7 @@ void ClientSession::lose(const std::string& why) {
   } else {
     observer_.on_session_lost(*this, why, false);
   }
-  // The back-off starts again only if the session was of use, or lasted.
+  // Reset the back-off only if the session has served an op, or lasted.
   if (was_open && (has_served_ || now_ns_ - opened_ns_ >= options_.backoff_max_ns))
     backoff_ns_ = options_.backoff_min_ns;
   state_ = State::kWaiting;
@@ -240,7 +240,7 @@ void ClientSession::stage_fetches() {
   }
 }
 
-// Handles what the endpoint has; says why when the session must end, else null.
+// Handles the endpoint's events. Returns why the session must end; null: it need not.
 const char* ClientSession::poll_events(bool& progress) {
   for (size_t count = events_.size(); count == events_.size();) {
     count = endpoint_->poll(events_);

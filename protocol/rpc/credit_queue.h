@@ -1,5 +1,5 @@
-// Who waits to append to a session again: for credit, or for what else is used in turns (a pin, room for an upload).
-// First come, first served.
+// The senders that wait to append to a session again: for credit, or for something else that is used in turns (a pin,
+// room for an upload). First come, first served.
 //
 //   append() refused ─▶ wait() ─▶ … announce() ─▶ the session's next pass: hand_out() ─ on_credit() ─▶ append() again
 //
@@ -13,7 +13,7 @@
 
 namespace egret::rpc {
 
-// Somebody whose append() was refused for want of credit and who wants to be called when there may be some.
+// A sender whose append() was refused for want of credit, and that waits to be called when there may be some.
 class CreditWaiter {
  public:
   virtual void on_credit() = 0;
@@ -34,11 +34,11 @@ class CreditQueue {
   }
   bool empty() const { return waiters_.empty(); }
 
-  // Credit, or something else that somebody waits for, has become free.
+  // Credit, or something else that senders wait for, has become free.
   void announce() { is_announced_ = true; }
-  // hand_out() has somebody to call.
+  // Whether hand_out() will call a waiter.
   bool is_due() const { return is_announced_ && !empty(); }
-  // Calls those who wait, if something was announced. Returns whether anybody waited.
+  // Calls the waiters, if something was announced. Returns whether there were any.
   bool hand_out();
 
  private:
@@ -48,8 +48,8 @@ class CreditQueue {
   bool is_announced_ = false;
 };
 
-// A waiter that is refused again goes to the end of the queue. When all credit is used up, nobody else is called; when
-// the session is lost, everybody is.
+// A waiter that is refused again goes to the end of the queue. Stops when all credit is used up, but calls all waiters
+// when the session is lost.
 inline bool CreditQueue::hand_out() {
   EGRET_ASSERT_OWNER(owner_);
   if (!is_announced_) return false;

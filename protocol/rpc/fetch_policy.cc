@@ -5,15 +5,16 @@
 namespace egret::rpc {
 
 namespace {
-constexpr uint64_t kFirstFetchStep = 250;        // ns; at least so much later after a fetch in vain
+constexpr uint64_t kFirstFetchStep = 250;        // ns; a miss raises the delay by at least this
 constexpr uint64_t kFirstFetchMost = 1'000'000;  // ns
-constexpr uint32_t kHitsPerSpeed = 256;          // after so many in a row the delay shrinks twice as fast, then thrice
+constexpr uint32_t kHitsPerSpeed = 256;          // after so many hits in a row the delay shrinks faster
 constexpr uint64_t kRefetchLeast = 1'000;        // ns
 constexpr uint64_t kRefetchMost = 1'000'000;     // ns
-constexpr uint64_t kFirstFetchDecay = 1024;      // a hit takes this part of the delay
+constexpr uint64_t kFirstFetchDecay = 1024;      // a hit reduces the delay by 1/1024
 constexpr uint32_t kSlowBeforeReply = 2;         // messages in a row (the paper's figure)
 
-// A running average that follows growth at once by half and decay slowly: packing too tightly costs another message.
+// A running average that follows growth quickly (by half) and decay slowly, since packing too many ops costs another
+// message.
 uint32_t follow(uint32_t average, uint32_t sample) {
   if (sample > average) return average + (sample - average + 1) / 2;
   return average - (average - sample) / 16;
@@ -29,9 +30,9 @@ uint32_t FetchPolicy::fetch_size() const {
   return std::clamp(response_average_, options_.min_fetch, options_.max_fetch);
 }
 
-// A miss costs a quarter more delay, a hit takes back a thousandth and, the longer the last miss is ago, more: about
-// one first fetch in 200 is in vain, and what a slow spell has taught is soon forgotten. Misses in a row say that the
-// delay is far off: then it goes to where the result was still missing, at most fourfold at once.
+// A miss raises the delay by a quarter. A hit reduces it by a thousandth, and by more the longer ago the last miss was:
+// so about one first fetch in 200 misses, and the delay recovers soon after a slow period. Misses in a row mean that
+// the delay is far too short: then it becomes the time at which the result was still missing, at most fourfold at once.
 void FetchPolicy::on_first_fetch(uint32_t refetches, uint64_t vain_ns) {
   if (refetches == 0) {
     misses_in_a_row_ = 0;
@@ -47,8 +48,8 @@ void FetchPolicy::on_first_fetch(uint32_t refetches, uint64_t vain_ns) {
   first_fetch_ns_ = std::min(next, kFirstFetchMost);
 }
 
-// The longer it has taken, the longer to the next look: a result that is late by much costs few fetches more, and is
-// seen at most half as late again.
+// The longer the wait so far, the longer the time to the next fetch: a very late result costs only few more fetches,
+// and is seen at most half as much later.
 uint64_t FetchPolicy::refetch_ns(uint64_t waited_ns) {
   return std::clamp(waited_ns / 2, kRefetchLeast, kRefetchMost);
 }
@@ -72,7 +73,7 @@ void FetchPolicy::on_response(uint32_t refetches, uint64_t processing_ns, uint32
 void FetchPolicy::enter_reply() {
   mode_ = Mode::kReply;
   short_in_a_row_ = 0;
-  // Back within a few messages: fetching was a mistake, wait longer before the next try.
+  // Back in kReply within a few messages: fetching was a mistake, wait longer before the next try.
   patience_ = since_return_ < patience_ ? std::min(patience_ * 2, kMaxPatience) : kMinPatience;
 }
 

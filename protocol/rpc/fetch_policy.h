@@ -1,15 +1,16 @@
-// How a lane waits for its results: F (bytes of the first READ) and R (refetches before server reply), learned per lane.
-// These are the parameters of the RFP paper, sections III and IV, with its hybrid mode: docs/architecture.md, References.
+// How a lane waits for its results: F (bytes of the first READ) and R (refetches before server reply), learned per
+// lane. These are the parameters of the RFP paper, sections III and IV, with its hybrid mode: docs/architecture.md,
+// References.
 //
 //   kFetch   the client fetches again and again; with short processing this is the fastest
 //   kReply   the client sets `want` with the request and sleeps until the result is delivered
 //
 // Which of them is an option: one of the two, or auto, which changes over:
 //
-// kFetch → kReply after two messages in a row that needed more than R refetches. kReply → kFetch when the processing
-// times that responses carry have been short for a while; each time that proves a mistake the while doubles, so that a
-// machine with fewer cores than threads (where waiting is long although processing is short) settles. Pure: no I/O, no
-// clock of its own. Thread: the lane's worker.
+// kFetch → kReply after two messages in a row that needed more than R refetches. kReply → kFetch after some responses
+// in a row with a short processing time. If the lane soon goes back to kReply, that number doubles, so that a machine
+// with fewer cores than threads (where waiting is long although processing is short) settles. Pure: no I/O, no clock of
+// its own. Thread: the lane's worker.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ namespace egret::rpc {
 
 enum class FetchMode : uint8_t {
   kAuto,   // the hybrid
-  kFetch,  // never asks with the request; a client that sleeps still asks to be told
-  kReply,  // always asks with the request
+  kFetch,  // never sets want with the request; a client that sleeps still sets it
+  kReply,  // always sets want with the request
 };
 
 struct FetchOptions {
@@ -39,22 +40,22 @@ class FetchPolicy {
       : options_(options), mode_(options.mode == FetchMode::kReply ? Mode::kReply : Mode::kFetch) {}
 
   Mode mode() const { return mode_; }
-  // Changes the options; what was learned stays.
+  // Changes the options; learned values stay.
   void set_options(const FetchOptions& options);
-  // Over a network: how long after it was sent a message is fetched first, and how long after the last fetch in vain,
-  // `waited_ns` after it was sent, again. Learned: as late as makes nearly every first fetch find its result, since a
-  // fetch in vain costs both sides' devices as much as one that succeeds.
+  // Over a network: the delay from sending a message to its first fetch; and from a fetch that found nothing,
+  // `waited_ns` after sending, to the next one. The delay is learned so that nearly every first fetch finds its result,
+  // since a fetch that finds nothing costs both devices as much as one that succeeds.
   uint64_t first_fetch_ns() const { return first_fetch_ns_; }
   static uint64_t refetch_ns(uint64_t waited_ns);
-  // A message was answered, after so many fetches in vain, the last of them `vain_ns` after it was sent; not to be told
-  // of one whose lane slept.
+  // A message was answered, after so many fetches that found nothing, the last of them `vain_ns` after it was sent. Do
+  // not call it for a message whose lane was asleep.
   void on_first_fetch(uint32_t refetches, uint64_t vain_ns);
   // Bytes that the first READ of a response takes, header included.
   uint32_t fetch_size() const;
   // Value bytes to expect of a get, for packing.
   uint32_t expected_value() const { return value_average_; }
 
-  // A response came in: how often it was fetched in vain (or what the wait amounts to), how long the server took.
+  // A response came: how many fetches found nothing (on shm the equivalent of the wait), how long the server took.
   void on_response(uint32_t refetches, uint64_t processing_ns, uint32_t response_bytes);
   void on_value(uint32_t length);
 
@@ -68,8 +69,8 @@ class FetchPolicy {
   Mode mode_;
   uint32_t slow_in_a_row_ = 0;
   uint32_t short_in_a_row_ = 0;
-  uint32_t patience_ = kMinPatience;      // short responses it takes to return to fetching
-  uint32_t since_return_ = kMaxPatience;  // responses fetched since the last return; the first mistake is none yet
+  uint32_t patience_ = kMinPatience;      // short responses needed to return to fetching
+  uint32_t since_return_ = kMaxPatience;  // responses since the last return; at first high, as no mistake
   uint64_t first_fetch_ns_ = 0;
   uint32_t hits_in_a_row_ = 0;  // first fetches that found their result
   uint32_t misses_in_a_row_ = 0;

@@ -3,8 +3,8 @@
 //   ClientLane ─ adds ─▶ LaneCounters ─┐
 //   ClientLane ─ adds ─▶ LaneCounters ─┴ SessionCounters ◀─ reads, marks ─ any thread (`stats`, `stats reset`)
 //
-// The lanes of a session that is lost are gone; what they counted stays here, and the next session's lane of the same
-// number goes on counting. Writer: the session's worker alone. Readers: any thread, without a lock.
+// Counters outlive their lanes: when a session is lost, the next session's lane of the same number continues to count.
+// Writer: the session's worker only. Readers: any thread, without a lock.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct alignas(64) LaneCounters {
   base::Gauge mode;        // LaneMode
   base::Gauge fetch_size;  // F, bytes; 0: there is no session
 
-  // The same lane of another worker, or another lane: all that is counted.
+  // Adds all counters of the same lane of another worker, or of another lane.
   LaneCounters& operator+=(const LaneCounters& other);
   void mark();
 };
@@ -41,7 +41,7 @@ struct LaneMetric {
   std::string_view total;  // the row of plain `stats` that has the sum over all lanes; empty: none
   std::string_view help;   // one sentence, no line breaks
   base::Counter LaneCounters::*counter = nullptr;
-  // Where it is no counter: what is shown for the same lane of all workers.
+  // If the row is not a counter: its text, for the same lane of all workers.
   std::string (*shown)(std::span<const LaneCounters* const> workers) = nullptr;
 
   std::string value(std::span<const LaneCounters* const> workers) const;
@@ -55,21 +55,21 @@ class SessionCounters {
   SessionCounters(const SessionCounters&) = delete;
   SessionCounters& operator=(const SessionCounters&) = delete;
 
-  // The writer: makes those of lanes up to `number` that there were not yet. They stay where they are.
+  // For the writer: creates missing counters of lanes up to `number`. They never move.
   LaneCounters& lane(uint32_t number);
 
-  // Any thread. Lanes that a session has ever had.
+  // Any thread. The most lanes that a session has had.
   uint32_t lane_count() const { return count_.load(std::memory_order_acquire); }
   const LaneCounters& at(uint32_t number) const { return *lanes_[number]; }  // number < lane_count()
   LaneCounters sum() const;
   void mark();
 
   base::Gauge is_open;       // 1 while there is a session
-  base::Histogram duration;  // of messages: from sending to taking in the response, by the clock of the passes
+  base::Histogram duration;  // from sending a message to handling its response, by the clock of the passes
   base::Counter deliveries;  // pushes that came: on shm wake-ups, each for all results of a round
 
  private:
-  // Only the first count_ are there, and they never change: so readers need no lock.
+  // Only the first count_ entries are set, and they never change: so readers need no lock.
   std::array<std::unique_ptr<LaneCounters>, wire::kMaxLanes> lanes_;
   std::atomic<uint32_t> count_{0};
 };

@@ -1,9 +1,9 @@
-// The lanes of one session: what those who send ops need of it.
+// The lanes of one session: the part of it that senders of ops use.
 //
 //   key ─ hash() ─▶ of(hash) ─▶ ClientLane::append
 //                   uploads(hash), pin_turn(hash): what the senders of one lane share
 //
-// Owned by the session, which opens them with each grant and closes them when it is lost; between the two there are
+// Owned by the session, which opens the lanes with each grant and closes them when it is lost; in between there are
 // none. Thread: the worker's.
 #pragma once
 
@@ -28,14 +28,15 @@ class Lanes {
   // Opens as many as were granted. `endpoint` and `counters` outlive them.
   void open(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
             SessionCounters& counters);
-  // Closes them and tells every waiter kSessionLost. Waiters may ask for lanes in the call: there are none any more.
+  // Closes them and calls every waiter with kSessionLost. Waiters may use this object in the call: it has no lanes any
+  // more.
   void close();
   auto begin() const { return lanes_.begin(); }
   auto end() const { return lanes_.end(); }
 
   // --- the senders' part; open only, but for count(), generation() and the sums over all lanes
   uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
-  // Grows with every session opened: what was begun in another generation is gone.
+  // Grows with every session that is opened: uploads, pins and holds of an earlier generation are gone.
   uint64_t generation() const { return generation_; }
   uint64_t hash(std::string_view key) const;
   ClientLane& of(uint64_t hash);
@@ -50,7 +51,7 @@ class Lanes {
   bool has_credit() const;
   uint32_t outstanding() const;
   bool is_upload_waiting() const;
-  // Gives the room of slow uploads to those who wait for it.
+  // Gives the room of slow uploads to uploads that wait.
   void make_room_for_uploads();
 
  private:

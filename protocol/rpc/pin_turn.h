@@ -1,16 +1,16 @@
-// Whose turn it is with the one pinned version that the server keeps for a lane. Thread: the worker's.
+// A mutex for the one pinned version that the server keeps for a lane. Thread: the worker's.
 #pragma once
 
 namespace egret::rpc {
 
 class PinTurn {
  public:
-  // Take it before asking the server for the pin. False: another has it and has not returned it yet.
+  // Call it before requesting the pin. False: another large get has it.
   bool take(const void* who) {
     if (holder_ == nullptr) holder_ = who;
     return holder_ == who;
   }
-  // Does nothing if another has it.
+  // Does nothing if another one has it.
   void give_back(const void* who) {
     if (holder_ == who) holder_ = nullptr;
   }

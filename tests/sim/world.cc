@@ -138,7 +138,7 @@ void Partition::step() {
   for (const auto& home : homes_) Network::take_wake(*home.endpoint);
   world_.network.acting_partition = number_;
   const bool has_messages = read_messages();
-  const bool rings = hear_rings();
+  const bool rings = poll_rings();
   const bool served = poller_.poll() > 0;
   for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) world_.control.on_broken(broken.session_id);
   if (has_messages || rings || served) {
@@ -176,7 +176,7 @@ bool Partition::read_messages() {
   return any;
 }
 
-bool Partition::hear_rings() {
+bool Partition::poll_rings() {
   bool any = false;
   for (const rpc::LaneBinding& home : homes_) {
     world_.network.acting_partition = number_;
@@ -204,7 +204,7 @@ void Partition::rest() {
   }
   if (poller_.awake_lanes() > 0) return;
   for (const rpc::LaneBinding& home : homes_) home.endpoint->arm();
-  if (hear_rings() || !mailbox_.empty()) return;
+  if (poll_rings() || !mailbox_.empty()) return;
   blocked_ = true;
 }
 

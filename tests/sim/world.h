@@ -133,7 +133,7 @@ class Partition final : private rpc::DeliveryRelay {
 
  private:
   bool read_messages();
-  bool hear_rings();
+  bool poll_rings();
   void rest();
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
 

@@ -15,7 +15,7 @@ namespace {
 using Cpus = std::vector<int>;
 
 void hear(CpuFollower& follower, int cpu, uint32_t times = CpuFollower::kSure) {
-  for (uint32_t i = 0; i < times; ++i) follower.heard(cpu);
+  for (uint32_t i = 0; i < times; ++i) follower.on_ring(cpu);
 }
 
 // In a thread of its own, so that nobody else is moved.
@@ -34,7 +34,7 @@ TEST_CASE("a thread may run anywhere until it is sure where those are that it se
   in_thread([](CpuFollower& follower, const Cpus& all) {
     hear(follower, all.back(), CpuFollower::kSure - 1);
     CHECK(base::allowed_cpus() == all);
-    follower.heard(all.back());
+    follower.on_ring(all.back());
     CHECK(base::allowed_cpus() == Cpus{all.back()});
   });
 }
@@ -54,9 +54,9 @@ TEST_CASE("a few rings from elsewhere, and any number that disagree, move nobody
     for (int i = 0; i < 100; ++i) {
       hear(follower, i % 2 == 0 ? all.back() : -1, CpuFollower::kSure - 1);
       CHECK(base::allowed_cpus() == Cpus{all.front()});
-      follower.heard(all.front());
+      follower.on_ring(all.front());
     }
-    for (int i = 0; i < 100; ++i) follower.heard(i % 2 == 0 ? all.back() : all.front());
+    for (int i = 0; i < 100; ++i) follower.on_ring(i % 2 == 0 ? all.back() : all.front());
     CHECK(base::allowed_cpus() == Cpus{all.front()});
   });
 }
@@ -75,7 +75,7 @@ TEST_CASE("it gets up now and then, and sits down again if it still hears rings"
     for (int i = 0; i < 3; ++i) {
       hear(follower, all.front(), CpuFollower::kStay - 1);
       CHECK(base::allowed_cpus() == Cpus{all.front()});
-      follower.heard(all.front());
+      follower.on_ring(all.front());
       CHECK_MESSAGE(base::allowed_cpus() == all, "for as long as it hears nothing, it would stay up");
       hear(follower, all.front(), CpuFollower::kSure - 1);
       CHECK(base::allowed_cpus() == Cpus{all.front()});
@@ -86,12 +86,12 @@ TEST_CASE("it gets up now and then, and sits down again if it still hears rings"
 TEST_CASE("it gets up when it has no time to sleep any more") {
   in_thread([](CpuFollower& follower, const Cpus& all) {
     const auto stay_awake = [&](uint32_t times) {
-      for (uint32_t i = 0; i < times; ++i) follower.does_not_sleep();
+      for (uint32_t i = 0; i < times; ++i) follower.on_busy();
     };
     stay_awake(CpuFollower::kSleepless);
     hear(follower, all.front());
     stay_awake(CpuFollower::kSleepless - 1);
-    follower.heard(all.front());
+    follower.on_ring(all.front());
     stay_awake(CpuFollower::kSleepless - 1);
     CHECK_MESSAGE(base::allowed_cpus() == Cpus{all.front()}, "it has slept between");
     stay_awake(1);
