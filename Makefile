@@ -17,7 +17,7 @@ help:
 	@echo 'make test                           build and run every test'
 	@echo 'make test-booted                    the Debian packages on booted guests: install, reload, upgrade, purge'
 	@echo 'make test-containers                the images of docker/, built and run without a daemon'
-	@echo 'make soak [MINUTES=60]              the fuzzers and the endurance modes of the tests, for longer'
+	@echo 'make soak [MINUTES=60]              all hostile cases at once (p99 of bystanders), the fuzzers, the endurance modes of the tests'
 	@echo 'make compare                        measure Egret beside memcached and twemproxy; writes docs/benchmarks/results.md and the six rows of README.md'
 	@echo '     [MEMCACHED=PATH TWEMPROXY=PATH]   beside these programs, not the installed ones'
 	@echo '     [BASE=COMMIT]                     and beside another commit: is anything worse? writes no file of the tree'

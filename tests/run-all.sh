@@ -4,12 +4,13 @@
 #   release  everything          asan  units, simulation, fuzzers, hostile peers        tsan  units, simulation, many clients, reloads
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 soak_minutes=
 export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-2}
 fuzz_seconds=15
 if [[ ${1-} == --soak ]]; then
   seconds=$((60 * ${2:-60}))
   fuzz_seconds=$((seconds / 10))
+  soak_minutes=${2:-60}
   export EGRET_SOAK_SECONDS=${EGRET_SOAK_SECONDS:-$((seconds / 10))} EGRET_SIM_SEEDS=${EGRET_SIM_SEEDS:-$((seconds * 10))}
 fi
 
@@ -45,8 +46,15 @@ PY
 }
 
 mkdir -p build
+# All hostile cases at once, for that long.
+soak() {
+  echo "=== release: soak"
+  if EGRET_BUILD=build/release PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 tests/soak/soak.py "$soak_minutes"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+}
+
 # clang-tidy takes minutes: make tidy. bench_smoke finds itself free ports, which somebody else may take: it may try twice.
 build release && check release -E '^(lint_tidy|bench_smoke)$' && check release -R '^bench_smoke$' --repeat until-pass:2
+[[ -z $soak_minutes ]] || soak
 build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$'
 build tsan sanitized && check tsan -L '^(unit|sim)$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|reload)$'
 echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt
