@@ -1,5 +1,5 @@
 """prove.py BUILD DOCS: Egret between two hosts whose kernels encrypt what they send each other, by the scripts of DOCS
-(docs/operate/encryption). The backend and a client of the proxy on guest 1, the proxy on guest 0; sessions over rdma (rxe),
+(docs/operate). The backend and a client of the proxy on guest 1, the proxy on guest 0; sessions over rdma (rxe),
 clients over TCP. Both exit 0, or something was wrong.
 
 Each guest looks at every packet that leaves it. First without encryption: what the test stores is seen there, so the look
