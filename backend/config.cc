@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -211,18 +210,6 @@ uint32_t auto_partitions(uint64_t memory, uint32_t item_size_max, uint32_t cpus)
   return static_cast<uint32_t>(std::min({wanted, roomy, uint64_t{wire::kMaxLanes}}));
 }
 
-Status parse_uids(const Options& options, std::vector<uint32_t>& uids) {
-  for (const std::string& text : options.list("allowed_uids")) {
-    uint32_t uid = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
-    if (error != std::errc{} || end != text.data() + text.size()) {
-      return options.error("allowed_uids", "expected numeric user ids, got \"" + text + "\"");
-    }
-    uids.push_back(uid);
-  }
-  return Status::ok();
-}
-
 Status check_memory(const Options& options, const Config& config) {
   const uint64_t least = store::least_memory(config.item_size_max);
   const bool has_several = config.partitions > 1;
@@ -339,7 +326,7 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
     if (!secret) return options.error("secret_file", secret.message());
     config.secret = std::move(secret.value());
   }
-  if (Status good = parse_uids(options, config.allowed_uids); !good) return good;
+  if (Status good = options.user_ids("allowed_uids", config.allowed_uids); !good) return good;
   config.lane_idle_ns = options.duration_ns("lane_idle");
   if (config.lane_idle_ns == 0) config.lane_idle_ns = config.pin || roomy ? 1'000'000 : 5'000;
   config.far_lane_idle_ns = config.lane_idle_ns;

@@ -399,9 +399,12 @@ bool Control::carve(const Session& session, wire::RegionLayout& layout, std::str
 }
 
 void Control::grant(Session& session) {
-  const bool is_ordered = session.endpoint->limits().is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
+  const transport::Limits& limits = session.endpoint->limits();
+  const bool is_ordered = limits.is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
+  const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
   wire::Grant granted{
-      .features = (config_.secret.is_set() ? wire::kAuthenticate : 0) | (is_ordered ? wire::kOrderedMemory : 0),
+      .features = (config_.secret.is_set() ? wire::kAuthenticate : 0) | (is_ordered ? wire::kOrderedMemory : 0) |
+                  (has_timers ? wire::kWakeTimers : 0),
       .session_id = session.id,
       .nonce = base::random_u64(),
       .epoch = identity_.epoch,
@@ -413,7 +416,8 @@ void Control::grant(Session& session) {
   const transport::RegionShape shape{.lanes = partitions_,
                                      .request_bytes = granted.layout.request_bytes(),
                                      .response_bytes = granted.layout.response_bytes(),
-                                     .reply_bytes = granted.layout.response_slot_size};
+                                     .reply_bytes = granted.layout.response_slot_size,
+                                     .has_wake_timers = has_timers};
   if (Status made = session.endpoint->create_region(shape); !made) return refuse(session, made.message());
   std::vector<std::byte> frame = encode(granted);
   if (config_.secret.is_set()) {
@@ -555,6 +559,7 @@ ControlFigures Control::figures() const {
     if (session->is_silent() || session->state == Session::State::kWaiting) ++figures.handshaking;
     figures.memory_bytes += session->memory_bytes;
   }
+  for (const auto& place : places_) figures.memory_bytes += place->listener->kept_bytes();
   return figures;
 }
 

@@ -105,6 +105,23 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kBackends,
      .is_usual = true},
+    {.name = "backend_uids",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "User ids that may serve this proxy over shm, besides root and the one this process runs as.",
+     .max = 64,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends,
+     .is_usual = true},
+    {.name = "session_memory",
+     .type = OptionType::kSize,
+     .default_value = "64MiB",
+     .help = "Most memory that the slots of one session, of a worker with a backend, may take. A backend that grants "
+             "more (its own session_memory) is refused.",
+     .min = 1 << 20,
+     .max = int64_t{1} << 30,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
     {.name = "op_timeout",
      .type = OptionType::kDuration,
      .default_value = "2s",
@@ -582,6 +599,8 @@ base::Expected<Config> resolve_config(const Options& options) {
     if (!secret) return options.error("secret_file", secret.message());
     config.session.secret = std::move(secret.value());
   }
+  if (Status good = options.user_ids("backend_uids", config.session.connect.backend_uids); !good) return good;
+  config.session.most_memory = options.size("session_memory");
   config.session.window = static_cast<uint32_t>(options.integer("window"));
   config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
   config.session.op_timeout_ns = options.duration_ns("op_timeout");

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/local/peer_socket.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "memcache/reply.h"
@@ -346,6 +347,7 @@ void Frontend::refuse(UniqueFd socket, bool is_tls) {
   const std::string_view line = memcache::kTooManyConnections;
   // Best effort, as in memcached.
   [[maybe_unused]] const ssize_t sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  base::close_peer_socket(std::move(socket));
 }
 
 }  // namespace egret::proxy

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 
 namespace egret::store {
 
@@ -25,6 +26,44 @@ constexpr uint64_t kHugePage = 2u << 20;
 
 uint64_t rounded_up(uint64_t value, uint64_t step) {
   return (value + step - 1) / step * step;
+}
+
+// Nobody but us and root may replace the file: the folder is not for others to write, or sticky (/dev/shm, /tmp).
+base::Status check_folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  struct stat info {};
+  if (::stat(folder.c_str(), &info) != 0) {
+    return base::Status::system_error("warm_restart: the directory " + folder, errno);
+  }
+  const bool is_trusted_owner = info.st_uid == 0 || info.st_uid == ::geteuid();
+  const bool is_for_others = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
+  if (is_trusted_owner && !is_for_others) return base::Status::ok();
+  return base::Status::error("warm_restart: other users may replace files in " + folder +
+                             ": it must belong to root or to this user, and others must not write to it (or it is "
+                             "sticky, as /dev/shm is)");
+}
+
+// Opens the file of a warm restart, or makes it. One that somebody else could write, or cut, is refused: what is in it
+// is used as it is. `info` is what is known of it.
+base::Expected<base::UniqueFd> open_kept_file(const std::string& path, struct stat& info) {
+  const auto refused = [&](const std::string& what) { return base::Status::error("warm_restart: " + path + " " + what); };
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  if (base::Status good = check_folder_of(path); !good) return good;
+  // Either it is made by us and by nobody else at the same time, or it was there.
+  base::UniqueFd file(::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0600));
+  if (!file.is_open() && errno == EEXIST) file.reset(::open(path.c_str(), kFlags));
+  if (!file.is_open() || ::fstat(file.get(), &info) != 0) {
+    return base::Status::system_error("warm_restart: cannot open " + path, errno);
+  }
+  if (!S_ISREG(info.st_mode)) return refused("is not a regular file");
+  if (info.st_uid != ::geteuid()) {
+    return refused("belongs to uid " + std::to_string(info.st_uid) + ", this process runs as uid " +
+                   std::to_string(::geteuid()) + ": remove it, or give it to that user");
+  }
+  if ((info.st_mode & 077) != 0) return refused("is open to other users: its mode must be 0600");
+  if (info.st_nlink != 1) return refused("has another name besides: a file with hard links is not used");
+  return file;
 }
 
 // Whether the kernel honours MADV_HUGEPAGE.
@@ -93,13 +132,13 @@ base::Status Arena::map_file(const std::string& path) {
   const auto failed = [&](const char* what) {
     return base::Status::system_error("warm_restart: " + std::string(what) + " " + path, errno);
   };
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-  if (descriptor_ < 0) return failed("cannot open");
+  struct stat status {};
+  auto opened = open_kept_file(path, status);
+  if (!opened) return opened.status();
+  descriptor_ = opened.value().release();
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) return failed("another process holds");
   struct statfs system {};
-  struct stat status {};
   if (::fstatfs(descriptor_, &system) != 0 || ::fstat(descriptor_, &status) != 0) return failed("cannot examine");
-  if (!S_ISREG(status.st_mode)) return base::Status::error("warm_restart: " + path + " is not a regular file");
   const bool is_huge = system.f_type == HUGETLBFS_MAGIC;
   mapped_ = is_huge ? rounded_up(size_, static_cast<uint64_t>(system.f_bsize)) : size_;
   const bool fits = static_cast<uint64_t>(status.st_size) == mapped_;

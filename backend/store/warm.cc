@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/unique_fd.h"
@@ -86,6 +87,10 @@ base::Expected<uint64_t> kept_hash_seed(const std::string& path) {
   if (!file.is_open()) {
     if (errno == ENOENT) return base::Status::error("the file is new");
     return base::Status::system_error("cannot open " + path, errno);
+  }
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {
+    return base::Status::error("the file is not ours");  // create() says what is wrong with it
   }
   Superblock block{};
   if (::read(file.get(), &block, sizeof block) != static_cast<ssize_t>(sizeof block))

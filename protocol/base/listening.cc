@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/local/peer_socket.h"
 
 namespace egret::base {
 
@@ -67,7 +67,7 @@ Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t>
                                   const std::string& what) {
   sockaddr_un at{};
   at.sun_family = AF_UNIX;
-  EGRET_CHECK(path.size() < sizeof at.sun_path);
+  if (path.size() >= sizeof at.sun_path) return Status::error(what + ": the path is too long");
   std::memcpy(at.sun_path, path.c_str(), path.size());
   UniqueFd socket(::socket(AF_UNIX, kStreamSocket, 0));
   if (!socket.is_open()) return Status::system_error(what, errno);
@@ -79,6 +79,7 @@ Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t>
   const int error = errno;
   if (mode) ::umask(old_mask);
   if (!bound) return Status::system_error(what, error);
+  refuse_descriptors(socket.get());
   if (::listen(socket.get(), backlog) < 0) return Status::system_error(what, errno);
   return socket;
 }

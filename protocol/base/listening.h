@@ -39,8 +39,8 @@ int connect_errno(const sockaddr_un& at, socklen_t length, int type);
 enum class Occupant : uint8_t { kNothing, kListener, kOther };
 Occupant remove_stale_socket(const sockaddr_un& at, socklen_t length, int type);
 
-// Listens at that path, which fits a sockaddr_un, after remove_stale_socket(). Without `mode` the umask decides who may
-// connect.
+// Listens at that path, after remove_stale_socket(). Without `mode` the umask decides who may connect. Where the kernel
+// can refuse descriptors that peers send, it does (local/peer_socket.h).
 Expected<UniqueFd> listen_at_path(const std::string& path, std::optional<mode_t> mode, int backlog,
                                   const std::string& what);
 

@@ -316,6 +316,18 @@ const std::vector<std::string>& Options::list(std::string_view name) const {
   return value(name, {OptionType::kList}).list;
 }
 
+Status Options::user_ids(std::string_view name, std::vector<uint32_t>& uids) const {
+  for (const std::string& text : list(name)) {
+    uint32_t uid = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), uid);
+    if (failed != std::errc{} || end != text.data() + text.size()) {
+      return error(name, "expected numeric user ids, got \"" + text + "\"");
+    }
+    uids.push_back(uid);
+  }
+  return Status::ok();
+}
+
 std::string Options::written(std::string_view name) const {
   return values_[index_of(name)].text;
 }

@@ -90,6 +90,8 @@ class Options {
   uint64_t duration_ns(std::string_view name) const;     // nanoseconds
   const std::string& text(std::string_view name) const;  // kText and kChoice
   const std::vector<std::string>& list(std::string_view name) const;
+  // Of a list of numeric user ids.
+  Status user_ids(std::string_view name, std::vector<uint32_t>& uids) const;
 
   // The value as it would be written after "name=", for `stats settings` and logs. Any type.
   std::string written(std::string_view name) const;

@@ -12,7 +12,6 @@ using wire::FrameType;
 namespace {
 constexpr uint64_t kUsualWaits = 4;
 constexpr uint64_t kMostSpinNs = 2'000'000;
-constexpr uint64_t kMostSessionBytes = 1 << 30;  // as the backend's session_memory
 }  // namespace
 
 ClientSession::ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer,
@@ -61,7 +60,8 @@ void ClientSession::connect_now() {
 
 uint64_t ClientSession::offered() const {
   return (options_.secret.is_set() ? wire::kAuthenticate : 0) |
-         (endpoint_->limits().is_ordered ? wire::kOrderedMemory : 0);
+         (endpoint_->limits().is_ordered ? wire::kOrderedMemory : 0) |
+         (endpoint_->limits().offers_wake_timers ? wire::kWakeTimers : 0);
 }
 
 void ClientSession::on_control_ready() {
@@ -123,13 +123,15 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   // A region that is too large would keep clients waiting while its memory is allocated and pinned.
   if (layout.window > std::max(options_.window, wire::kMinWindow))
     return lose("a grant of more slots than were asked for");
-  if (layout.bytes() > kMostSessionBytes) {
-    return lose("a grant of unreasonable size: " + layout.to_string());
+  if (layout.bytes() > options_.most_memory) {
+    return lose("a grant of " + layout.to_string() + ", more than session_memory allows: " +
+                std::to_string(options_.most_memory) + " bytes");
   }
   const transport::RegionShape shape{.lanes = layout.lanes,
                                      .request_bytes = layout.request_bytes(),
                                      .response_bytes = layout.response_bytes(),
-                                     .reply_bytes = layout.response_slot_size};
+                                     .reply_bytes = layout.response_slot_size,
+                                     .has_wake_timers = (grant_.features & wire::kWakeTimers) != 0};
   if (Status mapped = endpoint_->map_region(shape); !mapped) return lose(mapped.message());
   if (Status sent = endpoint_->send_frame(encode(wire::Ready{}), true); !sent) return lose(sent.message());
   lanes_.open(grant_, options_.fetch, *endpoint_, counters_);

@@ -34,6 +34,7 @@ struct SessionOptions {
   transport::ConnectOptions connect;
   uint64_t worker_id = 0;  // random; see wire::Hello
   uint32_t window = 8;
+  uint64_t most_memory = 64 << 20;  // of a session's slots: a grant of more is refused
   base::Secret secret;  // none: this client proves nothing, and asks for no proof
   uint64_t op_timeout_ns = 2'000'000'000;
   uint64_t connect_timeout_ns = 2'000'000'000;

@@ -34,7 +34,7 @@ base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, con
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options) {
   if (address.starts_with(kRdma)) return verbs_connect(address.substr(kRdma.size()), options);
   if (!address.starts_with(kShm)) return unknown_form(address);
-  return shm_connect(address.substr(kShm.size()));
+  return shm_connect(address.substr(kShm.size()), options);
 }
 
 }  // namespace egret::transport

@@ -18,6 +18,8 @@ struct ListenOptions {
 
 struct ConnectOptions {
   uint32_t queue_pairs = 1;  // where the transport has such; lanes are dealt over them
+  // Whoever listens on the same host (shm) must run as our user, as root, or as one of these.
+  std::vector<uint32_t> backend_uids;
 };
 
 // Checks the form of an address; the error says what forms there are.

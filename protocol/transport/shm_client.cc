@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/local/peer_socket.h"
 #include "base/slot_copy.h"
 #include "transport/shm.h"
 #include "transport/shm_common.h"
+#include "transport/shm_wakeup.h"
 
 namespace egret::transport {
 
@@ -26,46 +28,73 @@ namespace {
 
 constexpr uint32_t kReadDepth = 4096;  // staged reads are only remembered
 
-// A file that could shrink under us would be a SIGBUS: refuse one that is not sealed or not of the agreed size.
+// A file that could shrink under us would be a SIGBUS. One that is not allocated would be filled by our mapping it, at
+// the expense of this process.
 Status check_memory(int fd, size_t bytes) {
   struct stat info {};
   if (::fstat(fd, &info) < 0) return Status::system_error("the backend's region", errno);
-  const int seals = ::fcntl(fd, F_GET_SEALS);
+  const int seals = ::fcntl(fd, F_GET_SEALS);  // -1 for all that is not a file in memory
   if (static_cast<size_t>(info.st_size) != bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) {
     return Status::error("the backend's region is not of the agreed size, or not sealed");
   }
+  if (static_cast<size_t>(info.st_blocks) * 512 < bytes) return Status::error("the backend's region is not allocated");
   return Status::ok();
+}
+
+// An epoll, as a backend of 0.1.0 sends it. To wait for one is to call whatever files are in it, so only backends that
+// may harm this process anyhow are trusted with that.
+bool is_epoll(int fd) {
+  char target[64];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
+  return length > 0 && std::string_view(target, static_cast<size_t>(length)) == "anon_inode:[eventpoll]";
 }
 
 class ShmClientEndpoint final : public ClientEndpoint {
  public:
-  explicit ShmClientEndpoint(UniqueFd socket) : socket_(std::move(socket)) {
-    limits_ = {.read_depth = kReadDepth, .deliver_is_wakeup = true, .is_ordered = true, .fetch_is_local = true};
+  ShmClientEndpoint(UniqueFd socket, uid_t backend_uid) : socket_(std::move(socket)), backend_uid_(backend_uid) {
+    limits_ = {.read_depth = kReadDepth,
+               .deliver_is_wakeup = true,
+               .is_ordered = true,
+               .fetch_is_local = true,
+               .offers_wake_timers = true};
     reads_.reserve(kReadDepth);
+  }
+  ~ShmClientEndpoint() override {
+    if (!are_checked_) base::close_elsewhere(fds_);
+    base::close_peer_socket(std::move(socket_));
   }
 
   int control_fd() const override { return socket_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override {
-    std::array<UniqueFd, kRegionFds> fds;
-    Status received = receive(socket_.get(), frame, length, fds);
-    if (received && fds[kRegionFds - 1].is_open()) fds_ = std::move(fds);
-    return received;
+    std::vector<UniqueFd> came;
+    Status received = receive(socket_.get(), frame, length, came);
+    if (came.empty()) return received;
+    if (!are_checked_ && came.size() == kRegionFds) {
+      fds_.swap(came);
+      base::close_elsewhere(came);
+      return received;
+    }
+    base::close_elsewhere(came);
+    return Status::error("the backend sent descriptors that nobody asked for");
   }
   Status send_frame(std::span<const std::byte> frame, bool) override { return send(socket_.get(), frame, {}); }
 
   std::string facts() const override { return "shared memory"; }
 
   Status map_region(const RegionShape& shape) override {
-    if (!fds_[kRegionFds - 1].is_open()) return Status::error("the backend granted a session without its region");
+    if (fds_.empty()) return Status::error("the backend granted a session without its region");
     shape_ = shape;
     if (Status good = check_memory(fds_[kRequestFd].get(), request_file_bytes(shape)); !good) return good;
     if (Status good = check_memory(fds_[kResponseFd].get(), shape.response_bytes); !good) return good;
+    if (Status good = take_wakeups(shape.has_wake_timers); !good) return good;
     if (Status done = requests_.map(fds_[kRequestFd].get(), request_file_bytes(shape), PROT_READ | PROT_WRITE); !done) {
       return done;
     }
     if (Status done = responses_.map(fds_[kResponseFd].get(), shape.response_bytes, PROT_READ); !done) return done;
     // What is mapped stays mapped, and a session costs three descriptors instead of five.
     for (const RegionFd mapped : {kRequestFd, kResponseFd}) fds_[mapped].reset();
+    are_checked_ = true;
     return Status::ok();
   }
   const Limits& limits() const override { return limits_; }
@@ -104,7 +133,11 @@ class ShmClientEndpoint final : public ClientEndpoint {
     base::publish_word(own, base::observe_word(own) + 1);
     told_cpu_ = ::sched_getcpu();
     count_rings(base::observe_word(rings) + 1);
-    signal_event(fds_[kToServerFd].get());
+    if (rings_by_timer_) {
+      signal_timer(fds_[kToServerFd].get());
+    } else {
+      signaller_.signal();
+    }
   }
   int data_fd() const override { return fds_[kToClientFd].get(); }
   void arm() override {}
@@ -115,6 +148,23 @@ class ShmClientEndpoint final : public ClientEndpoint {
   }
 
  private:
+  // Both wake-ups are what was agreed, so that neither signalling nor waiting can block (shm_wakeup.h).
+  Status take_wakeups(bool are_timers) {
+    rings_by_timer_ = are_timers;
+    const int to_server = fds_[kToServerFd].get();
+    const int to_client = fds_[kToClientFd].get();
+    if (are_timers) {
+      if (is_timer(to_server) && is_timer(to_client)) return Status::ok();
+      return Status::error("the backend's wake-ups are not the timers that it promised");
+    }
+    if (!is_timer(to_client)) {
+      const bool is_trusted = backend_uid_ == 0 || backend_uid_ == ::geteuid();
+      if (!is_trusted || !is_epoll(to_client)) {
+        return Status::error("a backend of version 0.1.0 under another user, or none at all: upgrade it");
+      }
+    }
+    return signaller_.open(to_server);
+  }
   // Who serves us may want to sit on the same CPU.
   void tell_cpu() {
     const int cpu = ::sched_getcpu();
@@ -129,8 +179,12 @@ class ShmClientEndpoint final : public ClientEndpoint {
   }
 
   UniqueFd socket_;
+  const uid_t backend_uid_;
   Limits limits_;
-  std::array<UniqueFd, kRegionFds> fds_;
+  std::vector<UniqueFd> fds_;  // none, or kRegionFds
+  bool are_checked_ = false;   // they are what they should be
+  EventSignaller signaller_;   // of 0.1.0's eventfd
+  bool rings_by_timer_ = false;
   RegionShape shape_;
   Mapping requests_, responses_;
   bool writes_staged_ = false;
@@ -141,7 +195,7 @@ class ShmClientEndpoint final : public ClientEndpoint {
 
 }  // namespace
 
-Expected<std::unique_ptr<ClientEndpoint>> shm_connect(const std::string& path) {
+Expected<std::unique_ptr<ClientEndpoint>> shm_connect(const std::string& path, const ConnectOptions& options) {
   sockaddr_un address{};
   socklen_t length = 0;
   if (Status valid = to_socket_address(path, address, length); !valid) return valid;
@@ -150,7 +204,20 @@ Expected<std::unique_ptr<ClientEndpoint>> shm_connect(const std::string& path) {
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) < 0) {
     return Status::system_error("cannot connect to shm:" + path, errno);
   }
-  return std::unique_ptr<ClientEndpoint>(std::make_unique<ShmClientEndpoint>(std::move(socket)));
+  ucred server{};
+  socklen_t size = sizeof server;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &server, &size) < 0) {
+    return Status::system_error("the backend's credentials", errno);
+  }
+  const bool is_trusted = server.uid == 0 || server.uid == ::geteuid() ||
+                          std::ranges::find(options.backend_uids, server.uid) != options.backend_uids.end();
+  if (!is_trusted) {
+    base::close_peer_socket(std::move(socket));
+    return Status::error("shm:" + path + " is served by uid " + std::to_string(server.uid) + ", pid " +
+                         std::to_string(server.pid) +
+                         ", which is neither root, nor our own user, nor one of backend_uids: nothing is sent to it");
+  }
+  return std::unique_ptr<ClientEndpoint>(std::make_unique<ShmClientEndpoint>(std::move(socket), server.uid));
 }
 
 }  // namespace egret::transport

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/local/peer_socket.h"
+
 namespace egret::transport::shm {
 
 using base::Status;
@@ -43,33 +45,16 @@ Status to_socket_address(const std::string& path, sockaddr_un& address, socklen_
   return Status::ok();
 }
 
-Status receive(int socket, std::span<std::byte> frame, size_t& length, std::array<UniqueFd, kRegionFds>& fds) {
+Status receive(int socket, std::span<std::byte> frame, size_t& length, std::vector<UniqueFd>& fds) {
   length = 0;
-  iovec vector{frame.data(), frame.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kRegionFds)];
-  msghdr message{};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (got < 0) {
+  const base::FromPeer got = base::receive_from_peer(socket, frame, fds);
+  if (got.bytes < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return Status::ok();
     return Status::system_error("the control socket failed", errno);
   }
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-      UniqueFd owned(fd);
-      if (i < kRegionFds) fds[i] = std::move(owned);
-    }
-  }
-  if (got == 0) return Status::error("the peer is gone");
-  if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) return Status::error("a control frame that is too large");
-  length = static_cast<size_t>(got);
+  if (got.bytes == 0) return Status::error("the peer is gone");
+  if (got.is_cut) return Status::error("a control frame that is too large");
+  length = static_cast<size_t>(got.bytes);
   return Status::ok();
 }
 
@@ -92,12 +77,6 @@ Status send(int socket, std::span<const std::byte> frame, std::span<const int> f
     return Status::system_error("cannot send a control frame", errno);
   }
   return Status::ok();
-}
-
-void signal_event(int fd) {
-  const uint64_t one = 1;
-  // EAGAIN: the counter is full, hence readable: the sleeper wakes all the same.
-  [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
 }
 
 }  // namespace egret::transport::shm

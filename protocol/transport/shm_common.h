@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <sys/un.h>
 
@@ -15,7 +16,7 @@
 
 namespace egret::transport::shm {
 
-// Descriptors that travel with the region, in this order.
+// Descriptors that travel with the region, in this order; the wake-ups' kinds: shm_wakeup.h.
 enum RegionFd : uint8_t { kRequestFd = 0, kResponseFd = 1, kToServerFd = 2, kToClientFd = 3, kRegionFds = 4 };
 
 // A mapping that is unmapped when its owner goes.
@@ -26,6 +27,7 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping() { reset(); }
 
+  // With all its pages, whose absence would cost a fault each later.
   base::Status map(int fd, size_t length, int protection);
   void reset();
   std::byte* data() const { return data_; }
@@ -48,12 +50,9 @@ inline size_t request_file_bytes(const RegionShape& shape) {
 // "@name" and paths; refuses what does not fit.
 base::Status to_socket_address(const std::string& path, sockaddr_un& address, socklen_t& length);
 
-// One frame in, with up to kRegionFds descriptors (closed at once when unwanted).
-base::Status receive(int socket, std::span<std::byte> frame, size_t& length,
-                     std::array<base::UniqueFd, kRegionFds>& fds);
+// One frame in, and the descriptors that came with it, of any number and kind. What is not wanted of them must be closed
+// by base::close_elsewhere().
+base::Status receive(int socket, std::span<std::byte> frame, size_t& length, std::vector<base::UniqueFd>& fds);
 base::Status send(int socket, std::span<const std::byte> frame, std::span<const int> fds);
-
-// Adds 1 to an eventfd; never blocks (a full counter is already readable).
-void signal_event(int fd);
 
 }  // namespace egret::transport::shm

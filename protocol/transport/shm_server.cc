@@ -1,20 +1,22 @@
 // The backend's end of the shm transport: listens, makes regions, hears rings, signals deliveries.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/listening.h"
+#include "base/local/peer_socket.h"
 #include "base/slot_copy.h"
 #include "transport/shm.h"
 #include "transport/shm_common.h"
+#include "transport/shm_regions.h"
+#include "transport/shm_wakeup.h"
 
 namespace egret::transport {
 
@@ -25,71 +27,83 @@ using namespace shm;
 
 namespace {
 
-// Made of zeroes, of a size that never changes; `extra_seals` once the server has its mapping.
-Status make_memory(const char* name, size_t bytes, int protection, unsigned extra_seals, UniqueFd& fd,
-                   Mapping& mapping) {
-  fd.reset(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.is_open()) return Status::system_error("memfd_create", errno);
-  // Allocated now: a page that cannot be had later would be a SIGBUS on the data path.
-  if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
-    return Status::system_error("cannot allocate a region of " + std::to_string(bytes) + " bytes", error);
+// Whether a peer of another user makes its wake-ups dear: each of its epolls that waits for the descriptor costs whoever
+// signals it a step. Time is taken by the wall clock, so one signal that took long proves nothing; several in a row do.
+class WakeupCost {
+ public:
+  void add(uint64_t ns) {
+    if (ns < kDearNs) {
+      in_a_row_.store(0, std::memory_order_relaxed);
+    } else if (in_a_row_.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostInARow) {
+      is_too_dear_.store(true, std::memory_order_relaxed);
+    }
   }
-  if (Status mapped = mapping.map(fd.get(), bytes, protection); !mapped) return mapped;
-  const unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | extra_seals;
-  if (::fcntl(fd.get(), F_ADD_SEALS, seals) < 0) return Status::system_error("cannot seal a region", errno);
-  return Status::ok();
-}
+  // True once.
+  bool take_verdict() {
+    return is_too_dear_.load(std::memory_order_relaxed) && !std::exchange(is_told_, true);
+  }
 
-// What a client sleeps on: an epoll descriptor that is ready whenever `event` is signalled. The eventfd itself must not
-// leave this process: O_NONBLOCK belongs to the open file, so a client that shared it could clear the flag, fill the
-// counter, and so stop the partition thread in its next delivery.
-UniqueFd watcher_of(int event) {
-  UniqueFd watcher(::epoll_create1(EPOLL_CLOEXEC));
-  epoll_event wanted{};
-  wanted.events = EPOLLIN | EPOLLET;
-  if (watcher.is_open() && ::epoll_ctl(watcher.get(), EPOLL_CTL_ADD, event, &wanted) < 0) watcher.reset();
-  return watcher;
-}
+ private:
+  static constexpr uint64_t kDearNs = 50'000;  // a wake-up takes about one microsecond
+  static constexpr uint32_t kMostInARow = 8;
+  std::atomic<uint32_t> in_a_row_{0};
+  std::atomic<bool> is_too_dear_{false};
+  bool is_told_ = false;
+};
+
+struct Peer {
+  uid_t uid;
+  std::string user;     // "uid 33"
+  std::string process;  // "pid 812"
+};
 
 class ShmServerEndpoint final : public ServerEndpoint {
  public:
-  ShmServerEndpoint(UniqueFd socket, std::string user, const std::string& process)
-      : socket_(std::move(socket)), peer_group_(std::move(user)), peer_(peer_group_ + " " + process) {
+  ShmServerEndpoint(UniqueFd socket, const Peer& peer, std::shared_ptr<KeptRegions> kept)
+      : socket_(std::move(socket)),
+        peer_group_(peer.user),
+        peer_(peer.user + " " + peer.process),
+        is_another_user_(peer.uid != 0 && peer.uid != ::geteuid()),
+        kept_(std::move(kept)) {
     limits_.deliver_is_wakeup = true;
     limits_.ring_is_wakeup = true;
     limits_.fetch_is_local = true;
     limits_.is_ordered = true;
   }
+  ~ShmServerEndpoint() override {
+    base::close_peer_socket(std::move(socket_));
+    requests_.punch();
+    kept_->keep(peer_group_, responses_);
+  }
 
   int control_fd() const override { return socket_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override {
-    std::array<UniqueFd, kRegionFds> unwanted;
-    return receive(socket_.get(), frame, length, unwanted);
+    std::vector<UniqueFd> unwanted;
+    Status received = receive(socket_.get(), frame, length, unwanted);
+    if (unwanted.empty()) return received;
+    base::close_elsewhere(unwanted);
+    return Status::error("the peer sent descriptors");
   }
   Status send_frame(std::span<const std::byte> frame, bool attach) override {
     if (!attach) return send(socket_.get(), frame, {});
-    const int fds[kRegionFds] = {request_fd_.get(), response_fd_.get(), to_server_.get(), to_client_watcher_.get()};
-    if (Status sent = send(socket_.get(), frame, fds); !sent) return sent;
-    // They travel once; what is mapped stays mapped, and a session costs three descriptors instead of six.
-    for (UniqueFd* given : {&request_fd_, &response_fd_, &to_client_watcher_}) given->reset();
-    return Status::ok();
+    const int fds[kRegionFds] = {requests_.for_peer().get(), responses_.for_peer().get(), to_server_.get(),
+                                 to_client_.get()};
+    Status sent = send(socket_.get(), frame, fds);
+    requests_.sent();
+    responses_.sent();
+    return sent;
   }
   std::string facts() const override { return "shared memory"; }
 
   Status create_region(const RegionShape& shape) override {
+    if (Status room = kept_->has_room(peer_group_); !room) return room;
     shape_ = shape;
-    to_server_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    to_client_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!to_server_.is_open() || !to_client_.is_open()) return Status::system_error("eventfd", errno);
-    to_client_watcher_ = watcher_of(to_client_.get());
-    if (!to_client_watcher_.is_open()) return Status::system_error("epoll_create1", errno);
-    if (Status made = make_memory("egret-requests", request_file_bytes(shape), PROT_READ, 0, request_fd_, requests_);
-        !made) {
-      return made;
-    }
+    to_server_ = shape.has_wake_timers ? make_timer() : UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    to_client_ = make_timer();
+    if (!to_server_.is_open() || !to_client_.is_open()) return Status::system_error("timerfd_create, eventfd", errno);
+    if (Status made = requests_.make("egret-requests", request_file_bytes(shape), false); !made) return made;
     rings_seen_.assign(shape.lanes, 0);
-    return make_memory("egret-responses", shape.response_bytes, PROT_READ | PROT_WRITE, F_SEAL_FUTURE_WRITE,
-                       response_fd_, responses_);
+    return responses_.make("egret-responses", shape.response_bytes, true);
   }
   const Limits& limits() const override { return limits_; }
   const std::string& peer() const override { return peer_; }
@@ -101,9 +115,18 @@ class ShmServerEndpoint final : public ServerEndpoint {
     return static_cast<int>(base::observe_word(requests_.data() + ring_offset(shape_)) >> kRingCountBits) - 1;
   }
 
-  void deliver(uint32_t, size_t, size_t) override { signal_event(to_client_.get()); }
+  void deliver(uint32_t, size_t, size_t) override {
+    if (!is_another_user_) return signal_timer(to_client_.get());
+    const uint64_t begun_ns = now_ns();
+    signal_timer(to_client_.get());
+    wakeup_cost_.add(now_ns() - begun_ns);
+  }
 
   size_t poll(std::span<Event> events) override {
+    if (is_another_user_ && wakeup_cost_.take_verdict()) {
+      events[0] = {};  // kClosed
+      return 1;
+    }
     const std::byte* rings = requests_.data() + ring_offset(shape_);
     const uint64_t all = base::observe_word(rings);
     if (all == all_rings_seen_) return 0;
@@ -118,19 +141,28 @@ class ShmServerEndpoint final : public ServerEndpoint {
     all_rings_seen_ = all;
     return found;
   }
+  std::string failure() const override { return "waking it took too long, again and again: too many of its epolls wait"; }
   int data_fd() const override { return to_server_.get(); }
-  void arm() override {}  // edge-triggered eventfd: nothing to re-arm
+  void arm() override {}  // edge-triggered: nothing to re-arm
   void close() override { ::shutdown(socket_.get(), SHUT_RDWR); }
 
  private:
+  static uint64_t now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  }
+
   UniqueFd socket_;
   const std::string peer_group_;
   const std::string peer_;
+  const bool is_another_user_;
+  const std::shared_ptr<KeptRegions> kept_;
   Limits limits_;
   RegionShape shape_;
-  UniqueFd request_fd_, response_fd_, to_client_watcher_;  // until they are sent
   UniqueFd to_server_, to_client_;
-  Mapping requests_, responses_;
+  SharedMemory requests_, responses_;
+  WakeupCost wakeup_cost_;
   // Home's alone.
   uint64_t all_rings_seen_ = 0;
   std::vector<uint64_t> rings_seen_;
@@ -142,6 +174,7 @@ class ShmListener final : public Listener {
       : socket_(std::move(socket)), path_(std::move(path)), options_(std::move(options)) {}
   ~ShmListener() override {
     if (path_[0] != '@') ::unlink(path_.c_str());
+    base::close_listener(std::move(socket_));
   }
   int fd() const override { return socket_.get(); }
 
@@ -158,19 +191,26 @@ class ShmListener final : public Listener {
     if (::getsockopt(peer.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0) {
       return Status::system_error("peer credentials", errno);
     }
-    const std::string user = "uid " + std::to_string(credentials.uid);
-    const std::string process = "pid " + std::to_string(credentials.pid);
+    const Peer from{credentials.uid, "uid " + std::to_string(credentials.uid),
+                    "pid " + std::to_string(credentials.pid)};
     if (!is_allowed(credentials.uid)) {
-      return Status::error("shm:" + path_ + ": " + user + " " + process + " may not connect (see allowed_uids)");
+      base::close_peer_socket(std::move(peer));
+      return Status::error("shm:" + path_ + ": " + from.user + " " + from.process +
+                           " may not connect (see allowed_uids)");
     }
-    if (doorkeeper_ != nullptr && !doorkeeper_->lets_in(user)) {
-      return Status::error("shm:" + path_ + ": " + user + " connects too often, and was turned away");
+    if (doorkeeper_ != nullptr && !doorkeeper_->lets_in(from.user)) {
+      base::close_peer_socket(std::move(peer));
+      return Status::error("shm:" + path_ + ": " + from.user + " connects too often, and was turned away");
     }
-    return std::unique_ptr<ServerEndpoint>(std::make_unique<ShmServerEndpoint>(std::move(peer), user, process));
+    return std::unique_ptr<ServerEndpoint>(std::make_unique<ShmServerEndpoint>(std::move(peer), from, kept_));
   }
   bool needs_pause() const override { return needs_pause_; }
   void set_doorkeeper(Doorkeeper* doorkeeper) override { doorkeeper_ = doorkeeper; }
-  void allow(const std::vector<uint32_t>& uids) override { options_.allowed_uids = uids; }
+  size_t kept_bytes() const override { return kept_->bytes(); }
+  void allow(const std::vector<uint32_t>& uids) override {
+    options_.allowed_uids = uids;
+    if (path_[0] != '@') ::chmod(path_.c_str(), shm_socket_mode(options_));
+  }
 
  private:
   bool is_allowed(uid_t uid) const {
@@ -181,10 +221,15 @@ class ShmListener final : public Listener {
   const std::string path_;
   ListenOptions options_;
   Doorkeeper* doorkeeper_ = nullptr;
+  const std::shared_ptr<KeptRegions> kept_ = std::make_shared<KeptRegions>();
   bool needs_pause_ = false;
 };
 
 }  // namespace
+
+mode_t shm_socket_mode(const ListenOptions& options) {
+  return options.allowed_uids.empty() ? 0600 : 0666;
+}
 
 Expected<std::unique_ptr<Listener>> shm_listen(const std::string& path, const ListenOptions& options) {
   sockaddr_un address{};
@@ -202,8 +247,11 @@ Expected<std::unique_ptr<Listener>> shm_listen(const std::string& path, const Li
     }
     if (::bind(socket.get(), raw, length) < 0) return Status::system_error("cannot listen on shm:" + path, errno);
   }
-  // Anybody may knock; credentials decide, before a byte is read.
-  if (path[0] != '@' && ::chmod(path.c_str(), 0666) < 0) return Status::system_error("chmod " + path, errno);
+  // An abstract name has no mode: there anybody may knock, and credentials alone decide.
+  if (path[0] != '@' && ::chmod(path.c_str(), shm_socket_mode(options)) < 0) {
+    return Status::system_error("chmod " + path, errno);
+  }
+  base::refuse_descriptors(socket.get());
   if (::listen(socket.get(), 128) < 0) return Status::system_error("cannot listen on shm:" + path, errno);
   return std::unique_ptr<Listener>(std::make_unique<ShmListener>(std::move(socket), path, options));
 }

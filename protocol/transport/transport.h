@@ -35,6 +35,7 @@ struct RegionShape {
   size_t request_bytes = 0;   // of request memory
   size_t response_bytes = 0;  // of response memory
   size_t reply_bytes = 0;     // of one response slot, the most that deliver() pushes; each lane has as many
+  bool has_wake_timers = false;  // both sides know them: wire::kWakeTimers
 };
 
 // What poll() found.
@@ -60,6 +61,7 @@ struct Limits {
   bool is_ordered = false;  // whoever sees the first word of a write sees all of it, in either direction
   bool fetch_is_local = false;  // a read costs a cache miss, not a trip over the network
   bool ring_is_wakeup = false;  // server: a ring always shows at data_fd(), armed or not; else only poll() tells of it
+  bool offers_wake_timers = false;  // client: its endpoint can do with wire::kWakeTimers
   bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
 };
 
@@ -168,6 +170,8 @@ class Listener {
   // After an error: it is this host that is short of something, so asking again at once is in vain. Ask after a pause,
   // whether fd() is readable or not.
   virtual bool needs_pause() const = 0;
+  // Bytes of sessions that have ended and whose memory is not free, since their peers still have it open.
+  virtual size_t kept_bytes() const { return 0; }
   // Who may connect from now on, where the transport knows users: ListenOptions' allowed_uids.
   virtual void allow(const std::vector<uint32_t>& /*uids*/) {}
 };

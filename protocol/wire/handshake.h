@@ -44,6 +44,9 @@ static_assert(offsetof(FramePrefix, length) == 12);
 inline constexpr uint64_t kAuthenticate = 1;
 // The transport is ordered (shared memory): a message whose seq is visible is whole, so checksums cover heads only.
 inline constexpr uint64_t kOrderedMemory = 2;
+// Over shared memory: both wake-ups are timerfds, which neither side can make block the other (transport/shm_wakeup.h).
+// Without it the client rings an eventfd, as in version 0.1.0.
+inline constexpr uint64_t kWakeTimers = 4;
 
 struct Hello {
   uint64_t features = 0;   // offered by the client

@@ -1,10 +1,14 @@
 #include "proxy/client/client_socket.h"
 
+#include <array>
 #include <cerrno>
+#include <vector>
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+
+#include "base/local/peer_socket.h"
 
 namespace egret::proxy {
 
@@ -38,12 +42,44 @@ bool ClientSocket::has_undelivered() const {
   return (::ioctl(fd(), SIOCOUTQ, &unsent) == 0 && unsent > 0) || (::ioctl(fd(), FIONREAD, &unread) == 0 && unread > 0);
 }
 
+PlainSocket::PlainSocket(base::UniqueFd fd)
+    : ClientSocket(std::move(fd)), may_bring_descriptors_(base::may_bring_descriptors(this->fd())) {}
+
+PlainSocket::~PlainSocket() {
+  if (may_bring_descriptors_) base::close_peer_socket(take_fd());
+}
+
 ClientSocket::Transfer PlainSocket::receive(char* buffer, size_t capacity) {
+  if (may_bring_descriptors_) return receive_without_descriptors(buffer, capacity);
   const ssize_t got = ::recv(fd(), buffer, capacity, 0);
   if (got > 0) return {Io::kDone, static_cast<size_t>(got)};
   if (got == 0) return {Io::kEnd};
   const bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
   return {later ? Io::kWantRead : Io::kFailed};
+}
+
+// Where the kernel lets descriptors through.
+ClientSocket::Transfer PlainSocket::receive_without_descriptors(char* buffer, size_t capacity) const {
+  std::vector<base::UniqueFd> descriptors;
+  const base::FromPeer got =
+      base::receive_from_peer(fd(), std::as_writable_bytes(std::span(buffer, capacity)), descriptors);
+  if (!descriptors.empty()) {
+    base::close_elsewhere(descriptors);
+    return {Io::kFailed};
+  }
+  if (got.bytes > 0) return {Io::kDone, static_cast<size_t>(got.bytes)};
+  if (got.bytes == 0) return {Io::kEnd};
+  return {errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Io::kWantRead : Io::kFailed};
+}
+
+bool PlainSocket::drop_input() const {
+  if (!may_bring_descriptors_) return ClientSocket::drop_input();
+  std::array<char, 16 * 1024> dropped;
+  for (int i = 0; i < kMostDrops; ++i) {
+    const Transfer got = receive_without_descriptors(dropped.data(), dropped.size());
+    if (got.io != Io::kDone) return got.io == Io::kWantRead;
+  }
+  return true;
 }
 
 ClientSocket::Transfer PlainSocket::send(std::span<const iovec> pieces) {

@@ -40,7 +40,7 @@ class ClientSocket {
   // Tells the client that we send nothing more (shutdown). The client may still be sending.
   void end_output() const;
   // Drops what the client sends after that. False: it has ended, too.
-  bool drop_input() const;
+  virtual bool drop_input() const;
   // Whether closing now could lose answers for the client: they have not arrived yet, or there is unread input, which
   // turns the close into a reset.
   bool has_undelivered() const;
@@ -67,13 +67,21 @@ class ClientSocket {
   base::UniqueFd fd_;
 };
 
-// TCP or Unix, without TLS.
+// TCP or Unix, without TLS. A client on this host that sends descriptors along is disconnected; none of them is closed by
+// this thread (base/local/peer_socket.h).
 class PlainSocket final : public ClientSocket {
  public:
-  using ClientSocket::ClientSocket;
+  explicit PlainSocket(base::UniqueFd fd);
+  ~PlainSocket() override;
   bool is_plain() const override { return true; }
   Transfer receive(char* buffer, size_t capacity) override;
   Transfer send(std::span<const iovec> pieces) override;
+  bool drop_input() const override;
+
+ private:
+  Transfer receive_without_descriptors(char* buffer, size_t capacity) const;
+
+  const bool may_bring_descriptors_;
 };
 
 }  // namespace egret::proxy

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "base/listening.h"
+#include "base/local/peer_socket.h"
 #include "proxy/client/connection_table.h"
 
 namespace egret::proxy {
@@ -196,7 +197,7 @@ void ListenSocket::renew(const ListenRules& rules) const {
 void ListenSocket::close() {
   if (!fd.is_open()) return;
   if (address.is_unix() && !is_inherited) ::unlink(address.host.c_str());
-  fd.reset();
+  base::close_listener(std::move(fd));
 }
 
 Expected<ListenSockets> check_inherited(std::vector<base::InheritedFd> inherited) {
@@ -209,6 +210,7 @@ Expected<ListenSockets> check_inherited(std::vector<base::InheritedFd> inherited
     }
     const int flags = ::fcntl(fd, F_GETFL);
     if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) return Status::system_error("fcntl", errno);
+    base::refuse_descriptors(fd);
     ListenAddress address = address_of(fd, each.name == kInheritedTls);
     sockets.push_back({std::move(each.fd), std::move(address), true});
   }

@@ -555,14 +555,17 @@ TEST_CASE("clients killed in the middle of what they do leave nothing behind") {
   siege.check_all_is_well();
 }
 
-TEST_CASE("descriptors sent along are closed") {
+TEST_CASE("descriptors sent along are refused by the kernel, or end the connection, and are closed") {
   Siege siege;
   for (int round = 0; round < 20; ++round) {
     const UniqueFd socket = knock(siege.backend.address);
     const int fds[transport::shm::kRegionFds] = {0, 0, 0, 0};
     const auto hello = encode(wire::Hello{.worker_id = 6000, .window = 8});
-    REQUIRE(transport::shm::send(socket.get(), hello, fds).is_ok());
-    REQUIRE(is_readable(socket.get(), 3000));
+    if (transport::shm::send(socket.get(), hello, fds).is_ok()) {
+      CHECK(is_readable(socket.get(), 3000));
+    } else {
+      CHECK(errno == EPERM);
+    }
   }
   siege.check_all_is_well();
 }

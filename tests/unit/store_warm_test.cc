@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -339,12 +341,14 @@ TEST_CASE("whatever a file holds that is no store's: it starts empty and works")
   std::mt19937_64 random(5);
   std::string garbage(kMemory, '\0');
   for (char& byte : garbage) byte = static_cast<char>(random());
+  const mode_t mask = ::umask(0077);  // a file that others may open is refused
   std::ofstream(file.path, std::ios::binary) << garbage;
   CHECK_FALSE(kept_hash_seed(file.path).is_ok());
   CHECK(reason(config) == "the file is not a store's");
   CHECK(kept_hash_seed(file.path).is_ok());
   file.remove();
   std::ofstream(file.path) << "short";
+  ::umask(mask);
   CHECK(kept_hash_seed(file.path).status().message() == "the file is not a store's");
   CHECK(reason(config) == "the file has another size: memory or partitions has changed");
 }
@@ -358,7 +362,7 @@ TEST_CASE("a file that cannot be had: a clear error") {
     return Store::create(config).status().message();
   };
   WarmFile file;
-  CHECK(error_of("/none/store") == "warm_restart: cannot open /none/store: No such file or directory");
+  CHECK(error_of("/none/store") == "warm_restart: the directory /none: No such file or directory");
   REQUIRE(::mkfifo(file.path.c_str(), 0600) == 0);
   CHECK_FALSE(kept_hash_seed(file.path).is_ok());
   CHECK(error_of(file.path) == "warm_restart: " + file.path + " is not a regular file");
@@ -367,6 +371,60 @@ TEST_CASE("a file that cannot be had: a clear error") {
   h.set("key", "value");
   CHECK(error_of(file.path).find("warm_restart: another process holds " + file.path) == 0);
   CHECK(h.get("key") == "value");
+}
+
+TEST_CASE("a file that somebody else may have made, or may change, is refused, and stays as it was") {
+  base::ManualClock clock;
+  const auto error_at = [&](const std::string& path) {
+    StoreConfig config = small_store(kMemory, 1u << 20);
+    config.clock = &clock;
+    config.warm_path = path;
+    return Store::create(config).status().message();
+  };
+  WarmFile file;
+  const auto make = [&] {
+    file.remove();
+    const int fd = ::open(file.path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    REQUIRE(fd >= 0);
+    REQUIRE(::write(fd, "theirs", 6) == 6);
+    ::close(fd);
+  };
+  const auto is_untouched = [&] { return std::filesystem::file_size(file.path) == 6; };
+  make();
+  REQUIRE(::chmod(file.path.c_str(), 0606) == 0);
+  CHECK(error_at(file.path) == "warm_restart: " + file.path + " is open to other users: its mode must be 0600");
+  CHECK(is_untouched());
+  make();
+  const std::string other = file.path + ".link";
+  REQUIRE(::link(file.path.c_str(), other.c_str()) == 0);
+  CHECK(error_at(file.path).find("has another name besides") != std::string::npos);
+  CHECK(is_untouched());
+  ::unlink(other.c_str());
+  file.remove();
+  REQUIRE(::symlink("/dev/null", file.path.c_str()) == 0);
+  CHECK(error_at(file.path).find("cannot open " + file.path) != std::string::npos);
+  file.remove();
+  const std::string folder = file.path + ".d";
+  REQUIRE(::mkdir(folder.c_str(), 0700) == 0);
+  REQUIRE(::chmod(folder.c_str(), 0777) == 0);
+  CHECK(error_at(folder + "/store").find("other users may replace files in " + folder) != std::string::npos);
+  CHECK(std::filesystem::is_empty(folder));
+  REQUIRE(::chmod(folder.c_str(), 01777) == 0);
+  CHECK(error_at(folder + "/store").empty());
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a file of another user is refused" * doctest::skip(::geteuid() != 0)) {
+  WarmFile file;
+  { WarmHarness made(config_in(file)); }
+  REQUIRE(::chown(file.path.c_str(), 65534, 65534) == 0);
+  CHECK(kept_hash_seed(file.path).status().message() == "the file is not ours");
+  base::ManualClock clock;
+  StoreConfig config = config_in(file);
+  config.clock = &clock;
+  const auto refused = Store::create(config);
+  REQUIRE_FALSE(refused.is_ok());
+  CHECK(refused.message().find("belongs to uid 65534, this process runs as uid 0") != std::string::npos);
 }
 
 TEST_CASE("a limit that was lowered lasts until the restart: items stay, and the room is there again") {

@@ -63,7 +63,7 @@ TEST_CASE("an address says which transport it means") {
   }
 }
 
-TEST_CASE("a listener's file appears, is anybody's to knock at, and goes with it") {
+TEST_CASE("a listener's file appears, is its user's alone, and goes with it") {
   const Folder folder;
   const std::string path = folder.path + "/socket";
   {
@@ -71,7 +71,7 @@ TEST_CASE("a listener's file appears, is anybody's to knock at, and goes with it
     REQUIRE(listening.is_ok());
     struct stat info {};
     REQUIRE(::lstat(path.c_str(), &info) == 0);
-    CHECK((info.st_mode & 0777) == 0666);
+    CHECK((info.st_mode & 0777) == 0600);
     CHECK(connect("shm:" + path).is_ok());
   }
   CHECK_FALSE(std::filesystem::exists(path));

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/local/peer_socket.h"
 #include "base/notify.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -61,6 +62,7 @@ base::UniqueFd notice_socket(const std::string& address) {
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), length) != 0) {
     return {};
   }
+  base::refuse_descriptors(socket.get());  // anybody on this host may write to it
   return socket;
 }
 

@@ -1,0 +1,158 @@
+"""A peer of the backend's shm socket, and a backend that a proxy connects to: every byte and every descriptor is in the test's hands.
+The frames are those of protocol/wire/README.md."""
+
+import array
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+
+MAGIC = b"GRETFWP1"
+HELLO, GRANT, REFUSAL, READY = 1, 2, 3, 4
+ORDERED_MEMORY, WAKE_TIMERS = 2, 4
+F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_GROW = 1033, 2, 4
+SO_PASSRIGHTS = 83
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def socket_name(address):
+    """What connect() and bind() want for shm:PATH or shm:@NAME."""
+    name = address.removeprefix("shm:")
+    return "\0" + name[1:] if name.startswith("@") else name
+
+
+def frame(kind, body=b""):
+    return MAGIC + struct.pack("<HBBI", 1, kind, 0, 16 + len(body)) + body
+
+
+def hello(worker=None, features=ORDERED_MEMORY | WAKE_TIMERS, window=2):
+    worker = int.from_bytes(os.urandom(8), "little") if worker is None else worker
+    return frame(HELLO, struct.pack("<QQI", features, worker, window))
+
+
+def kernel_refuses_descriptors():
+    """Whether this kernel has SO_PASSRIGHTS."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 0)
+            return True
+        except OSError:
+            return False
+
+
+def timerfd():
+    fd = libc.timerfd_create(1, 0o2000000 | 0o4000)
+    assert fd >= 0
+    return fd
+
+
+def memory(size, allocated=True, seals=F_SEAL_SHRINK | F_SEAL_GROW):
+    fd = os.memfd_create("hostile", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.ftruncate(fd, size)
+    if allocated:
+        os.posix_fallocate(fd, 0, size)
+    fcntl.fcntl(fd, F_ADD_SEALS, seals)
+    return fd
+
+
+class Peer:
+    """A client of the backend."""
+
+    def __init__(self, address, timeout=20):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.settimeout(timeout)
+        self.sock.connect(socket_name(address))
+        self.fds = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def open_session(self, **wanted):
+        """The grant's fields; the four descriptors of the region are in self.fds."""
+        self.sock.send(hello(**wanted))
+        data, ancillary, _, _ = self.sock.recvmsg(512, socket.CMSG_SPACE(4 * 8))
+        for level, kind, payload in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                fds = array.array("i")
+                fds.frombytes(payload[:len(payload) // 4 * 4])
+                self.fds += list(fds)
+        if data[10:11] != bytes([GRANT]):
+            raise ConnectionRefusedError(data[18:].decode(errors="replace"))
+        fields = struct.unpack_from("<QQQQQIIIII", data, 16)
+        names = ("features", "session", "nonce", "epoch", "hash_seed", "item_size_max", "lanes", "window", "request_slot", "response_slot")
+        return dict(zip(names, fields))
+
+    def send_descriptors(self, fds, data=None):
+        """Whether the kernel let them through."""
+        try:
+            socket.send_fds(self.sock, [hello() if data is None else data], fds)
+            return True
+        except PermissionError:
+            return False
+
+    def drop_descriptors(self):
+        for fd in self.fds:
+            os.close(fd)
+        self.fds = []
+
+    def close(self):
+        self.drop_descriptors()
+        self.sock.close()
+
+
+class FalseBackend:
+    """Listens where a proxy looks for a backend, and grants what the test likes."""
+
+    LANES, WINDOW, REQUEST, RESPONSE = 1, 2, 1024, 1024
+
+    def __init__(self, address):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.settimeout(20)
+        self.sock.bind(socket_name(address))
+        self.sock.listen(64)
+        self.peers = []
+
+    def accept(self):
+        peer, _ = self.sock.accept()
+        peer.settimeout(20)
+        self.peers.append(peer)
+        return peer, peer.recv(512)
+
+    def sizes(self, lanes=LANES, window=WINDOW, request=REQUEST, response=RESPONSE):
+        """Of the two memory files."""
+        requests = lanes * (64 + window * request)
+        return (requests + 63) // 64 * 64 + (1 + lanes) * 8, lanes * window * response
+
+    def grant(self, peer, fds, features=ORDERED_MEMORY | WAKE_TIMERS, lanes=LANES, window=WINDOW, request=REQUEST, response=RESPONSE):
+        body = struct.pack("<QQQQQIIIII", features, 1, 2, 3, 4, 1 << 20, lanes, window, request, response)
+        socket.send_fds(peer, [frame(GRANT, body)], fds)
+
+    def close(self):
+        for peer in self.peers:
+            peer.close()
+        self.sock.close()
+
+
+def lingering_socket():
+    """A TCP socket whose close takes as long as its peer likes: what it has sent is never read. Returns what must be kept open until the
+    descriptor has been sent, too."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1)
+    sender = socket.socket()
+    sender.connect(listener.getsockname())
+    receiver, _ = listener.accept()
+    sender.setblocking(False)
+    try:
+        while True:
+            sender.send(b"x" * 65536)
+    except BlockingIOError:
+        pass
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 120))
+    return sender, (listener, receiver)

@@ -1,0 +1,127 @@
+"""A TCP socket with SO_LINGER, sent over a Unix socket: whoever closes it waits for as long as the sender likes. No thread that serves others
+does, neither where the kernel refuses such descriptors (SO_PASSRIGHTS) nor where it cannot."""
+
+import os
+import socket
+
+import pytest
+
+from bystander import Bystander
+from servers import BUILD, Egret, connect, wait_for
+from shm_peer import Peer, kernel_refuses_descriptors, lingering_socket, socket_name
+
+MANY = 6
+STRANGER = 65534
+KERNELS = [pytest.param(True, marks=pytest.mark.skipif(not kernel_refuses_descriptors(), reason="this kernel has no SO_PASSRIGHTS")), False]
+
+
+@pytest.fixture(params=KERNELS, ids=["refused by the kernel", "an older kernel"])
+def system(request, monkeypatch):
+    if not request.param:
+        monkeypatch.setenv("LD_PRELOAD", str(BUILD / "libegret_no_passrights.so"))
+    server = Egret(backend={"listen": None}, start=False, proxy={"workers": 1})
+    server.backend_address = f"shm:@egret-hostile-{os.getpid()}-{os.urandom(4).hex()}"
+    server.backend_options.pop("listen")
+    server.start_backend()
+    server.add_proxy()
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    server.refuses = request.param
+    yield server
+    server.check_alive()
+    assert server.proxies[0].stop() == 0 and server.backend.stop() == 0, "a daemon hung"
+    server.stop()
+
+
+def send_lingering(target, data, refuses):
+    """Sends one over that connected socket, keeping no other descriptor of it open. What is returned keeps it lingering."""
+    sender, rest = lingering_socket()
+    try:
+        socket.send_fds(target, [data], [sender.fileno()])
+        went = True
+    except PermissionError:
+        went = False
+    sender.close()
+    assert went != refuses, "what the kernel does"
+    return rest
+
+
+def as_stranger(work):
+    """Runs it in a child of another user."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setgid(STRANGER)
+            os.setuid(STRANGER)
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def assert_control_thread_serves(server):
+    with Peer(server.backend_address) as peer:
+        assert peer.open_session()["lanes"] == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_a_stranger_at_the_backends_socket(system):
+    """Who has no right to a session is turned away before a byte is read: the queue of its socket is closed with it."""
+    rests = [lingering_socket() for _ in range(MANY)]
+
+    def attack():
+        for sender, _ in rests:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            sock.connect(socket_name(system.backend_address))
+            try:
+                socket.send_fds(sock, [b"x"], [sender.fileno()])
+            except (PermissionError, BrokenPipeError, ConnectionResetError):
+                pass
+    with Bystander(system.address):
+        system.backend.halt()  # so that all of it is in the queues when the backend accepts
+        as_stranger(attack)
+        for sender, _ in rests:
+            sender.close()
+        system.backend.signal(18)  # SIGCONT
+        assert_control_thread_serves(system)
+    assert_control_thread_serves(system)
+
+
+@pytest.mark.parametrize("says", ["a hello", "nothing"])
+def test_a_peer_of_the_backend(system, says):
+    rests = []
+    with Bystander(system.address):
+        for _ in range(MANY):
+            with Peer(system.backend_address) as peer:
+                if says == "nothing":
+                    rests.append(send_lingering(peer.sock, b"x", system.refuses))
+                else:
+                    peer.open_session()
+                    rests.append(send_lingering(peer.sock, b"x" * 40, system.refuses))
+            assert_control_thread_serves(system)
+
+
+@pytest.mark.parametrize("data", [b"get x\r\n", b"set x 0 0 100\r\nabc"])
+def test_a_client_of_the_proxys_unix_socket(system, data):
+    """The bystander is a client of the same worker."""
+    rests = []
+    with Bystander(system.address):
+        for _ in range(MANY):
+            with connect(system.unix_address()) as sock:
+                rests.append(send_lingering(sock, data, system.refuses))
+        with connect(system.unix_address()) as sock:
+            sock.sendall(b"get nothing\r\n")
+            assert sock.recv(100) == b"END\r\n"
+
+
+def test_a_client_that_the_proxy_has_not_accepted_yet(system):
+    """What waits in the queue of a socket that waits in the queue of the listener."""
+    rests = []
+    system.proxies[0].halt()
+    for _ in range(MANY):
+        with connect(system.unix_address()) as sock:
+            rests.append(send_lingering(sock, b"get x\r\n", system.refuses))
+    system.proxies[0].signal(18)  # SIGCONT
+    with Bystander(system.address):
+        wait_for(lambda: system.proxies[0].is_alive(), "the proxy")
