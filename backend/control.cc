@@ -402,15 +402,14 @@ void Control::grant(Session& session) {
   const transport::Limits& limits = session.endpoint->limits();
   const bool is_ordered = limits.is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
-  wire::Grant granted{
-      .features = (config_.secret.is_set() ? wire::kAuthenticate : 0) | (is_ordered ? wire::kOrderedMemory : 0) |
-                  (has_timers ? wire::kWakeTimers : 0),
-      .session_id = session.id,
-      .nonce = base::random_u64(),
-      .epoch = identity_.epoch,
-      .hash_seed = identity_.hash_seed,
-      .item_size_max = config_.item_size_max,
-      .layout = {}};
+  wire::Grant granted{.features = (config_.secret.is_set() ? wire::kAuthenticate : 0) |
+                                  (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0),
+                      .session_id = session.id,
+                      .nonce = base::random_u64(),
+                      .epoch = identity_.epoch,
+                      .hash_seed = identity_.hash_seed,
+                      .item_size_max = config_.item_size_max,
+                      .layout = {}};
   std::string refusal;
   if (!carve(session, granted.layout, refusal)) return refuse(session, refusal);
   const transport::RegionShape shape{.lanes = partitions_,

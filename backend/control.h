@@ -118,7 +118,6 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   events::Event sweep_;
   events::Event resend_;
   events::Event ping_;  // if a watchdog waits for us
-  base::SystemClock clock_;
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint64_t next_session_ = 1;
   std::map<std::string, base::LogLimit> refusal_limits_;  // by reason

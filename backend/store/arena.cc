@@ -47,7 +47,9 @@ base::Status check_folder_of(const std::string& path) {
 // Opens the file of a warm restart, or makes it. One that somebody else could write, or cut, is refused: what is in it
 // is used as it is. `info` is what is known of it.
 base::Expected<base::UniqueFd> open_kept_file(const std::string& path, struct stat& info) {
-  const auto refused = [&](const std::string& what) { return base::Status::error("warm_restart: " + path + " " + what); };
+  const auto refused = [&](const std::string& what) {
+    return base::Status::error("warm_restart: " + path + " " + what);
+  };
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   if (base::Status good = check_folder_of(path); !good) return good;
   // Either it is made by us and by nobody else at the same time, or it was there.

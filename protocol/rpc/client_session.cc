@@ -124,8 +124,8 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   if (layout.window > std::max(options_.window, wire::kMinWindow))
     return lose("a grant of more slots than were asked for");
   if (layout.bytes() > options_.most_memory) {
-    return lose("a grant of " + layout.to_string() + ", more than session_memory allows: " +
-                std::to_string(options_.most_memory) + " bytes");
+    return lose("a grant of " + layout.to_string() +
+                ", more than session_memory allows: " + std::to_string(options_.most_memory) + " bytes");
   }
   const transport::RegionShape shape{.lanes = layout.lanes,
                                      .request_bytes = layout.request_bytes(),

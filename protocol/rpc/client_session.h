@@ -35,7 +35,7 @@ struct SessionOptions {
   uint64_t worker_id = 0;  // random; see wire::Hello
   uint32_t window = 8;
   uint64_t most_memory = 64 << 20;  // of a session's slots: a grant of more is refused
-  base::Secret secret;  // none: this client proves nothing, and asks for no proof
+  base::Secret secret;              // none: this client proves nothing, and asks for no proof
   uint64_t op_timeout_ns = 2'000'000'000;
   uint64_t connect_timeout_ns = 2'000'000'000;
   uint64_t backoff_min_ns = 10'000'000;

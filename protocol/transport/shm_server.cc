@@ -39,9 +39,7 @@ class WakeupCost {
     }
   }
   // True once.
-  bool take_verdict() {
-    return is_too_dear_.load(std::memory_order_relaxed) && !std::exchange(is_told_, true);
-  }
+  bool take_verdict() { return is_too_dear_.load(std::memory_order_relaxed) && !std::exchange(is_told_, true); }
 
  private:
   static constexpr uint64_t kDearNs = 50'000;  // a wake-up takes about one microsecond
@@ -141,7 +139,9 @@ class ShmServerEndpoint final : public ServerEndpoint {
     all_rings_seen_ = all;
     return found;
   }
-  std::string failure() const override { return "waking it took too long, again and again: too many of its epolls wait"; }
+  std::string failure() const override {
+    return "waking it took too long, again and again: too many of its epolls wait";
+  }
   int data_fd() const override { return to_server_.get(); }
   void arm() override {}  // edge-triggered: nothing to re-arm
   void close() override { ::shutdown(socket_.get(), SHUT_RDWR); }

@@ -31,10 +31,10 @@ namespace egret::transport {
 
 // What a region must hold; told by the server when it makes one, computed by the client from the grant.
 struct RegionShape {
-  uint32_t lanes = 0;         // rings and deliveries name one
-  size_t request_bytes = 0;   // of request memory
-  size_t response_bytes = 0;  // of response memory
-  size_t reply_bytes = 0;     // of one response slot, the most that deliver() pushes; each lane has as many
+  uint32_t lanes = 0;            // rings and deliveries name one
+  size_t request_bytes = 0;      // of request memory
+  size_t response_bytes = 0;     // of response memory
+  size_t reply_bytes = 0;        // of one response slot, the most that deliver() pushes; each lane has as many
   bool has_wake_timers = false;  // both sides know them: wire::kWakeTimers
 };
 
@@ -62,7 +62,7 @@ struct Limits {
   bool fetch_is_local = false;  // a read costs a cache miss, not a trip over the network
   bool ring_is_wakeup = false;  // server: a ring always shows at data_fd(), armed or not; else only poll() tells of it
   bool offers_wake_timers = false;  // client: its endpoint can do with wire::kWakeTimers
-  bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
+  bool needs_keep_alive = false;    // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
 };
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;

@@ -25,8 +25,11 @@
 
 namespace egret::transport {
 
-inline constexpr RegionShape kShape{
-    .lanes = 3, .request_bytes = 3 * 64 + 3 * 2048, .response_bytes = 3 * 2048, .reply_bytes = 1024, .has_wake_timers = true};
+inline constexpr RegionShape kShape{.lanes = 3,
+                                    .request_bytes = 3 * 64 + 3 * 2048,
+                                    .response_bytes = 3 * 2048,
+                                    .reply_bytes = 1024,
+                                    .has_wake_timers = true};
 
 // A name that no other test uses at the same time.
 inline std::string fresh_name() {
