@@ -31,6 +31,7 @@ constexpr int kAcceptsAtOnce = 16;  // connections of one address, and frames of
 constexpr int kFramesAtOnce = 16;
 constexpr std::chrono::milliseconds kRateLimitPause{50};
 constexpr std::chrono::milliseconds kStopAgain{1};
+constexpr std::chrono::milliseconds kLookAtKept{100};
 constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines each
 constexpr uint32_t kMaxSessionLogLines =
     200;  // at most so many lines of sessions that open in 10 s; as many that close
@@ -188,6 +189,7 @@ Status Control::begin() {
   for (auto& place : places_) begin_accepting(*place);
   sweep_ = Event::timer<&Control::sweep_silent>(loop_, *this);
   resend_ = Event::timer<&Control::on_resend>(loop_, *this);
+  look_at_kept_ = Event::timer<&Control::look_at_kept>(loop_, *this);
   if (watchdog_.is_watched()) {
     ping_ = Event::timer<&Control::ping_watchdog>(loop_, *this, events::kPersist);
     ping_.add(watchdog_.interval());
@@ -558,8 +560,20 @@ ControlFigures Control::figures() const {
     if (session->is_silent() || session->state == Session::State::kWaiting) ++figures.handshaking;
     figures.memory_bytes += session->memory_bytes;
   }
-  for (const auto& place : places_) figures.memory_bytes += place->listener->kept_bytes();
+  figures.memory_bytes += kept_bytes();
   return figures;
+}
+
+// Of sessions that have ended, whose peers still have it.
+uint64_t Control::kept_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& place : places_) bytes += place->listener->kept_bytes();
+  return bytes;
+}
+
+// It is free as soon as it is seen that the peer has let go.
+void Control::look_at_kept() {
+  if (kept_bytes() > 0) look_at_kept_.add(kLookAtKept);
 }
 
 void Control::on_detached(uint64_t session_id) {
@@ -572,6 +586,7 @@ void Control::on_detached(uint64_t session_id) {
 void Control::destroy(uint64_t session_id) {
   const uint64_t worker_id = sessions_.at(session_id)->hello.worker_id;
   sessions_.erase(session_id);
+  if (!look_at_kept_.pending()) look_at_kept_.add(kLookAtKept);
   const auto same_worker = [&](const auto& entry) {
     return entry.second->hello.worker_id == worker_id && !entry.second->is_silent();
   };

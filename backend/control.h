@@ -92,6 +92,8 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   void inquire(uint32_t partition, PartitionReport& report) override;
   ControlFigures figures() const override;
   void sweep_silent();
+  uint64_t kept_bytes() const;
+  void look_at_kept();
   base::Expected<std::unique_ptr<Place>> open_place(const std::string& address, const Config& config);
   base::Status begin();
   void begin_accepting(Place& place);
@@ -117,6 +119,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   std::vector<events::Event> events_;  // messages, signals
   events::Event sweep_;
   events::Event resend_;
+  events::Event look_at_kept_;
   events::Event ping_;  // if a watchdog waits for us
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint64_t next_session_ = 1;

@@ -170,7 +170,8 @@ class Listener {
   // After an error: it is this host that is short of something, so asking again at once is in vain. Ask after a pause,
   // whether fd() is readable or not.
   virtual bool needs_pause() const = 0;
-  // Bytes of sessions that have ended and whose memory is not free, since their peers still have it open.
+  // Bytes of sessions that have ended and whose memory is not free, since their peers still have it open. To be asked
+  // again and again while there are some: what a peer has let go of is freed by asking.
   virtual size_t kept_bytes() const { return 0; }
   // Who may connect from now on, where the transport knows users: ListenOptions' allowed_uids.
   virtual void allow(const std::vector<uint32_t>& /*uids*/) {}

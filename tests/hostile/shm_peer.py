@@ -2,9 +2,11 @@
 The frames are those of protocol/wire/README.md."""
 
 import array
+import contextlib
 import ctypes
 import fcntl
 import os
+import signal
 import socket
 import struct
 
@@ -136,6 +138,22 @@ class FalseBackend:
         for peer in self.peers:
             peer.close()
         self.sock.close()
+
+
+@contextlib.contextmanager
+def halted(daemon):
+    """It stands still meanwhile: what is sent to it waits in queues, and the sender's own descriptors can be closed before it has seen them."""
+    daemon.halt()
+    try:
+        yield
+    finally:
+        daemon.signal(signal.SIGCONT)
+
+
+def let_go(sender):
+    """Closes a lingering socket that nobody else has open, without waiting."""
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+    sender.close()
 
 
 def lingering_socket():

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from bystander import Bystander
-from servers import BUILD, Egret, connect, wait_for
-from shm_peer import Peer, kernel_refuses_descriptors, lingering_socket, socket_name
+from servers import BUILD, Egret, connect
+from shm_peer import Peer, halted, kernel_refuses_descriptors, let_go, lingering_socket, socket_name
 
 MANY = 6
 STRANGER = 65534
@@ -37,11 +37,12 @@ def send_lingering(target, data, refuses):
     sender, rest = lingering_socket()
     try:
         socket.send_fds(target, [data], [sender.fileno()])
-        went = True
     except PermissionError:
-        went = False
+        assert refuses, "the kernel should not refuse"
+        let_go(sender)
+        return rest
+    assert not refuses, "the kernel should refuse"
     sender.close()
-    assert went != refuses, "what the kernel does"
     return rest
 
 
@@ -79,49 +80,59 @@ def test_a_stranger_at_the_backends_socket(system):
             except (PermissionError, BrokenPipeError, ConnectionResetError):
                 pass
     with Bystander(system.address):
-        system.backend.halt()  # so that all of it is in the queues when the backend accepts
-        as_stranger(attack)
-        for sender, _ in rests:
-            sender.close()
-        system.backend.signal(18)  # SIGCONT
+        with halted(system.backend):
+            as_stranger(attack)
+            for sender, _ in rests:
+                let_go(sender) if system.refuses else sender.close()
         assert_control_thread_serves(system)
     assert_control_thread_serves(system)
 
 
 @pytest.mark.parametrize("says", ["a hello", "nothing"])
 def test_a_peer_of_the_backend(system, says):
-    rests = []
+    rests, peers = [], []
     with Bystander(system.address):
         for _ in range(MANY):
-            with Peer(system.backend_address) as peer:
-                if says == "nothing":
-                    rests.append(send_lingering(peer.sock, b"x", system.refuses))
-                else:
-                    peer.open_session()
-                    rests.append(send_lingering(peer.sock, b"x" * 40, system.refuses))
-            assert_control_thread_serves(system)
+            peers.append(Peer(system.backend_address))
+            if says == "a hello":
+                peers[-1].open_session()
+        with halted(system.backend):
+            for peer in peers:
+                rests.append(send_lingering(peer.sock, b"x" * 40, system.refuses))
+        assert_control_thread_serves(system)
+        for peer in peers:
+            peer.close()
+        assert_control_thread_serves(system)
 
 
 @pytest.mark.parametrize("data", [b"get x\r\n", b"set x 0 0 100\r\nabc"])
-def test_a_client_of_the_proxys_unix_socket(system, data):
-    """The bystander is a client of the same worker."""
-    rests = []
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_client_of_the_proxys_unix_socket(system, data, leaves):
+    """The bystander is a client of the same worker. Some have left when the proxy looks, or have not even been accepted."""
+    rests, socks = [], []
     with Bystander(system.address):
-        for _ in range(MANY):
-            with connect(system.unix_address()) as sock:
+        with halted(system.proxies[0]):
+            for _ in range(MANY):
+                sock = connect(system.unix_address())
                 rests.append(send_lingering(sock, data, system.refuses))
+                socks.append(sock)
+                if leaves:
+                    sock.close()
         with connect(system.unix_address()) as sock:
             sock.sendall(b"get nothing\r\n")
             assert sock.recv(100) == b"END\r\n"
+        for sock in socks:
+            sock.close()
 
 
-def test_a_client_that_the_proxy_has_not_accepted_yet(system):
-    """What waits in the queue of a socket that waits in the queue of the listener."""
+def test_a_client_that_is_never_accepted(system):
+    """What waits in the queue of a socket that waits in the queue of the listener, when the proxy ends."""
     rests = []
-    system.proxies[0].halt()
-    for _ in range(MANY):
-        with connect(system.unix_address()) as sock:
-            rests.append(send_lingering(sock, b"get x\r\n", system.refuses))
-    system.proxies[0].signal(18)  # SIGCONT
-    with Bystander(system.address):
-        wait_for(lambda: system.proxies[0].is_alive(), "the proxy")
+    with halted(system.proxies[0]):
+        for _ in range(MANY):
+            with connect(system.unix_address()) as sock:
+                rests.append(send_lingering(sock, b"get x\r\n", system.refuses))
+        system.proxies[0].process.terminate()
+    assert system.proxies[0].wait() == 0
+    system.start_proxy(0)
+    assert system.wait_ready(0)

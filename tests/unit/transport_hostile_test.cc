@@ -204,6 +204,82 @@ TEST_SUITE("what a client may do with a region") {
   }
 }
 
+TEST_SUITE("what a wake-up may cost") {
+  // A client of another user, in a process of its own, that has so many epolls wait for what it sleeps on.
+  struct Crowd {
+    explicit Crowd(int epolls) {
+      auto listening = listen("shm:" + name, {.allowed_uids = {65534}});
+      REQUIRE(listening.is_ok());
+      listener = std::move(listening.value());
+      REQUIRE(::pipe(ready) == 0);
+      client = ::fork();
+      if (client == 0) ::_exit(run(epolls));
+      for (int i = 0; i < 2 && server == nullptr; ++i) {
+        REQUIRE(is_readable(listener->fd(), 10'000));
+        auto accepted = listener->accept();
+        REQUIRE_MESSAGE(accepted.is_ok(), accepted.message());
+        server = std::move(accepted.value());
+      }
+      REQUIRE(server->create_region(kShape).is_ok());
+      REQUIRE(server->send_frame(bytes_of("grant"), true).is_ok());
+      char done = 0;
+      REQUIRE(::read(ready[0], &done, 1) == 1);
+    }
+    ~Crowd() {
+      ::kill(client, SIGKILL);
+      ::waitpid(client, nullptr, 0);
+      ::close(ready[0]);
+      ::close(ready[1]);
+    }
+    int run(int epolls) const {
+      rlimit room{};
+      ::getrlimit(RLIMIT_NOFILE, &room);
+      room.rlim_cur = room.rlim_max;
+      if (::setrlimit(RLIMIT_NOFILE, &room) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0) return 1;
+      auto connected = connect("shm:" + name);
+      if (!connected || !is_readable(connected.value()->control_fd(), 10'000)) return 2;
+      if (next_frame(*connected.value()) != "grant" || !connected.value()->map_region(kShape)) return 3;
+      for (int i = 0; i < epolls; ++i) {
+        epoll_event event{};
+        event.events = EPOLLIN | EPOLLET;
+        if (::epoll_ctl(::epoll_create1(0), EPOLL_CTL_ADD, connected.value()->data_fd(), &event) != 0) return 4;
+      }
+      if (::write(ready[1], "!", 1) != 1) return 5;
+      ::pause();
+      return 0;
+    }
+    // Whether the server gives it up within so many deliveries.
+    bool is_given_up(int deliveries) const {
+      std::array<Event, 4> events;
+      for (int i = 0; i < deliveries; ++i) {
+        server->deliver(0, 0, 64);
+        if (server->poll(events) == 1 && events[0].kind == Event::Kind::kClosed) return true;
+      }
+      return false;
+    }
+
+    std::string name = fresh_name();
+    int ready[2] = {-1, -1};
+    pid_t client = -1;
+    std::unique_ptr<Listener> listener;
+    std::unique_ptr<ServerEndpoint> server;
+  };
+
+  TEST_CASE("a client of another user that has a crowd of epolls wait for it loses its session" *
+            doctest::skip(::geteuid() != 0)) {
+    const Crowd crowd(15'000);
+    CHECK(crowd.is_given_up(1000));
+    CHECK(crowd.server->failure().find("too many of its epolls") != std::string::npos);
+    std::array<Event, 4> events;
+    CHECK_MESSAGE(crowd.server->poll(events) == 0, "it is said once");
+  }
+
+  TEST_CASE("a client of another user with one epoll keeps it" * doctest::skip(::geteuid() != 0)) {
+    const Crowd crowd(1);
+    CHECK_FALSE(crowd.is_given_up(10'000));
+  }
+}
+
 TEST_SUITE("what a client may send") {
   TEST_CASE("descriptors are refused by the kernel, or end the peer, and are closed") {
     Hostile hostile;
