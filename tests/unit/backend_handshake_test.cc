@@ -118,7 +118,7 @@ TEST_CASE("proxy and backend that hold the same secret have a session") {
   GoodClient client(guarded.backend.address, kSecret);
   REQUIRE_MESSAGE(client.opens(), client.why_not());
   CHECK(client.trouble("good") == "");
-  CHECK(client.session().grant().features == (wire::kAuthenticate | wire::kOrderedMemory));
+  CHECK(client.session().grant().features == (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers));
 }
 
 TEST_CASE("a wrong secret, or none, is refused with words that tell both sides what to do") {
