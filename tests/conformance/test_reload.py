@@ -347,6 +347,15 @@ def prove_window(start):
     assert "lane x 16 slots" in system.proxy.log()[before:]
 
 
+def prove_session_memory(start):
+    """A session of more than 1 MiB, as the backend makes it, is refused from the next one on."""
+    system = start()
+    system.proxy.changed(session_memory="1MiB")
+    system.backend.daemon.stop()
+    system.backend.restart()
+    wait_for(lambda: "more than session_memory allows: 1048576 bytes" in system.proxy.log(), "the refusal")
+
+
 def prove_log_level(start):
     for name, needs_restart in ("proxy", "workers"), ("backend", "partitions"):
         daemon = getattr(start(), name)
@@ -452,6 +461,8 @@ PROXY = {
     "allow_dump": answer("allow_dump", "false", b"lru_crawler metadump all\r\n", b"ERROR metadump not allowed"),
     "allow_shutdown": answer("allow_shutdown", "true", b"shutdown nonsense\r\n", b"CLIENT_ERROR invalid shutdown mode"),
     "window": prove_window,
+    "backend_uids": said("backend_uids", "[33]"),
+    "session_memory": prove_session_memory,
     "op_timeout": prove_op_timeout,
     "reconnect_max": prove_reconnect_max,
     "large_value_memory": said("large_value_memory", "32MiB"),
