@@ -157,3 +157,31 @@ def test_where_there_is_no_memory_to_collect_a_slow_upload_gives_way():
     assert b"SERVER_ERROR out of memory storing object\r\n" in answers
     server.check_alive()
     server.stop()
+
+
+def test_a_value_that_is_collected_after_all_holds_up_nobody():
+    """It waited for room at the backend first. Who comes later finds room although it is not whole yet, and when it is lost."""
+    server = start(partitions=1, large_value_memory="1MiB")  # half of it to collect values in
+
+    def begin(key, length, sent):
+        client = connect(server.address)
+        client.sendall(b"set %s 0 0 %d\r\n" % (key, length) + b"x" * sent)
+        ask(server.address, b"mn\r\n")  # one worker: what was sent before has been read
+        return client
+
+    open_one = begin(b"open", 700_000, 350_000)
+    collected = begin(b"collected", 600_000, 300_000)
+    waits = begin(b"waits", 400_000, 100_000)
+    collected.sendall(b"x" * 300_000 + b"\r\n")
+    assert collected.recv(100) == b"STORED\r\n"
+    ask(server.address, b"mn\r\n")  # now there is memory for the one that waits, and none for another
+    for when in ("it is collected", "it is lost"):
+        later = begin(b"later", 300_000, 300_000)
+        later.sendall(b"\r\n")
+        assert later.recv(100) == b"STORED\r\n", when
+        later.close()
+        waits.close()
+    for client in (open_one, collected):
+        client.close()
+    server.check_alive()
+    server.stop()

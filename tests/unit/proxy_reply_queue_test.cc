@@ -1,5 +1,7 @@
 // Places: answers leave in the order of the commands, whatever order the results come in.
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -7,12 +9,14 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/unique_fd.h"
 #include "memcache/reply.h"
 #include "proxy/replies/reply_queue.h"
+#include "rpc_played_backend.h"
 
 using namespace egret::proxy;
 using egret::memcache::CommandKind;
@@ -21,9 +25,13 @@ using egret::op::ResultCode;
 
 namespace {
 
-// A connection's queue without its connection.
+// A connection's queue without its connection. Clients of one worker share its memory.
 struct Client final : ReplyObserver {
-  Client() : blocks(OutputQueue::kBlockSize), output(blocks, memory) { reopen(); }
+  Client() : Client(nullptr) {}
+  explicit Client(WorkerMemory* shared)
+      : blocks(OutputQueue::kBlockSize), memory(shared != nullptr ? *shared : worker), output(blocks, memory) {
+    reopen();
+  }
   void on_output() override { ++outputs; }
   void on_progress() override { ++progress; }
   void on_observed(const Observed& observed, const Result& result) override {
@@ -70,7 +78,7 @@ struct Client final : ReplyObserver {
   BlockPool blocks;
   MemoryCounters counters;
   WorkerMemory worker{counters};
-  ConnectionMemory memory{worker};
+  ConnectionMemory memory;
   OutputQueue output;
   std::unique_ptr<ReplyQueue> queue;
   std::vector<std::string> observed_results;
@@ -384,4 +392,76 @@ TEST_CASE("a result is told of once to who wants to know, and nothing is where n
   CHECK(client.observed_results == std::vector<std::string>{"second hit"});
   first->on_result(make(ResultCode::kMiss));
   CHECK(client.observed_results == std::vector<std::string>{"second hit", "first miss"});
+}
+
+// --- large values, of a backend that the test plays
+
+namespace {
+
+using egret::op::Op;
+using egret::op::OpCode;
+using egret::rpc::PlayedBackend;
+
+// What the backend has, by key; a get is answered by the first 100 bytes, chunks by what they ask for.
+struct Values {
+  Result operator()(const Op& op) {
+    ++asked[std::string(op.key)];
+    const auto at = values.find(std::string(op.key));
+    if (at == values.end()) return make(ResultCode::kMiss);
+    if (op.code == OpCode::kChunk && op.version != version) return make(ResultCode::kChanged);
+    Result result = make(ResultCode::kHit);
+    result.version = version;
+    result.total_length = static_cast<uint32_t>(at->second.size());
+    result.value = std::string_view(at->second);
+    result.value = op.code == OpCode::kChunk ? result.value.substr(op.offset, op.length) : result.value.substr(0, 100);
+    return result;
+  }
+  std::map<std::string, std::string> values;
+  std::map<std::string, int> asked = {};
+  uint64_t version = 1;
+};
+
+// A key of a retrieval, asked of the backend.
+Reply* ask(Client& client, PlayedBackend& backend, std::string_view key, uint32_t command) {
+  Reply* reply = client.queue->make();
+  reply->question.kind = CommandKind::kGet;
+  reply->is_key = true;
+  reply->command = command;
+  reply->session = &backend.session;
+  reply->hash = backend.session.lanes().hash(key);
+  Op get;
+  get.code = OpCode::kGet;
+  get.key = key;
+  get.hash = reply->hash;
+  while (!backend.session.lanes().of(reply->hash).append(get, reply, &reply->key)) FAIL("no credit");
+  client.queue->push(reply);
+  return reply;
+}
+
+std::string answer(std::string_view key, const std::string& value) {
+  return "VALUE " + std::string(key) + " 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+}
+
+}  // namespace
+
+TEST_CASE("large values that are left out, since their retrieval failed before, hold up nobody behind them") {
+  Values values{.values = {{"b", std::string(5000, 'b')}, {"c", std::string(6000, 'c')}, {"d", "small"}}};
+  PlayedBackend backend{1 << 20};
+  Client client;
+  Reply* a = client.key("a", 1);
+  ask(client, backend, "b", 1);
+  ask(client, backend, "c", 1);
+  client.queue->push_text(egret::memcache::kEnd, 1);
+  ask(client, backend, "d", 2);
+  client.queue->push_text(egret::memcache::kEnd, 2);
+  backend.serve(std::ref(values));
+  CHECK(client.sent() == "");
+  a->on_result(make(ResultCode::kTimedOut));
+  CHECK(client.sent() == egret::memcache::kBackendTimedOut);
+  client.queue->on_sent();
+  for (int i = 0; i < 30; ++i) backend.serve(std::ref(values));  // nothing of it is sent that could let others go on
+  CHECK(client.sent() == "VALUE d 0 5\r\nsmall\r\nEND\r\n");
+  CHECK(client.queue->empty());
+  CHECK(client.memory.used() == 0);
+  CHECK(client.replies.in_use() == 0);
 }

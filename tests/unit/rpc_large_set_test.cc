@@ -1,0 +1,113 @@
+// Values in parts: who has room at the backend, and what becomes of an upload that is given up.
+#include <string>
+#include <vector>
+
+#include "rpc/large_set.h"
+#include "rpc_played_backend.h"
+
+using namespace egret;
+using namespace egret::rpc;
+using op::OpCode;
+
+namespace {
+
+constexpr uint32_t kItemSizeMax = 4000;
+constexpr uint64_t kSecond = 1'000'000'000;
+
+op::Op set_of(std::string_view key) {
+  op::Op op;
+  op.code = OpCode::kSet;
+  op.key = key;
+  return op;
+}
+
+// The backend, and what came to it.
+struct Fixture {
+  LargeSet* upload(std::string_view key, uint32_t total) {
+    return new LargeSet(backend.session, set_of(key), total, ++uploads);
+  }
+  void serve() {
+    backend.serve([&](const op::Op& op) {
+      if (op.code == OpCode::kAbort) aborted.push_back(op.upload_id);
+      return result_of(op.code == OpCode::kGet ? op::ResultCode::kMiss : op::ResultCode::kOk);
+    });
+  }
+
+  PlayedBackend backend{kItemSizeMax};
+  Listener others;
+  std::vector<uint32_t> aborted;
+  uint32_t uploads = 0;
+};
+
+}  // namespace
+
+TEST_CASE("an upload that loses its room, and is abandoned while its abort waits for credit, is aborted once") {
+  Fixture f;
+  LargeSet* slow = f.upload("slow", 3000);
+  REQUIRE(slow->enter());
+  CHECK(slow->send(std::string(500, 's')) == 500);
+  f.serve();
+  LargeSet* next = f.upload("next", 3000);
+  REQUIRE(!next->enter());
+  next->wait_for_room();
+  f.backend.use_up_credit(f.others);
+  f.backend.pass_time(2 * kSecond);
+  CHECK(slow->failure() == op::ResultCode::kOutOfMemory);
+  slow->abandon();
+  for (int i = 0; i < 3; ++i) f.serve();
+  CHECK(f.aborted == std::vector<uint32_t>{1});
+  CHECK(next->enter());
+  next->abandon();
+  f.serve();
+  CHECK(f.aborted == std::vector<uint32_t>{1});
+}
+
+TEST_CASE("who has lost its room keeps it until its abort is on its way: no part of another overtakes it") {
+  Fixture f;
+  LargeSet* slow = f.upload("slow", 3000);
+  REQUIRE(slow->enter());
+  CHECK(slow->send(std::string(500, 's')) == 500);
+  f.serve();
+  LargeSet* next = f.upload("next", 3000);
+  REQUIRE(!next->enter());
+  next->wait_for_room();
+  f.backend.use_up_credit(f.others);
+  f.backend.pass_time(2 * kSecond);
+  CHECK(!next->enter());
+  f.serve();
+  f.serve();
+  CHECK(next->enter());
+  for (LargeSet* set : {slow, next}) set->abandon();
+  f.serve();
+}
+
+TEST_CASE("an upload that waited for room and is collected instead holds up nobody who comes later") {
+  Fixture f;
+  LargeSet* open = f.upload("open", 3000);
+  REQUIRE(open->enter());
+  LargeSet* collected = f.upload("collected", 2000);
+  REQUIRE(!collected->enter());
+  collected->wait_for_room();
+  collected->stop_waiting_for_room();
+  collected->abandon();
+  LargeSet* later = f.upload("later", 900);
+  CHECK(later->enter());
+  for (LargeSet* set : {open, later}) set->abandon();
+  f.serve();
+}
+
+TEST_CASE("a session that is lost fails its uploads, and leaves nothing behind of those that are given up") {
+  Fixture f;
+  LargeSet* sending = f.upload("sending", 3000);
+  REQUIRE(sending->enter());
+  CHECK(sending->send(std::string(500, 's')) == 500);
+  LargeSet* waiting = f.upload("waiting", 3000);
+  REQUIRE(!waiting->enter());
+  waiting->wait_for_room();
+  f.backend.lose();
+  for (LargeSet* set : {sending, waiting}) {
+    CHECK(set->enter());
+    CHECK(set->failure() == op::ResultCode::kSessionLost);
+    set->abandon();
+  }
+}
