@@ -433,7 +433,7 @@ std::string stat_packets(const Question& question, std::string_view report) {
     const std::string_view name = line.substr(0, line.find(' '));
     add(name, line.substr(std::min(name.size() + 1, line.size())));
   }
-  add({}, {});
+  if (!report.empty()) add({}, {});
   return packets;
 }
 

@@ -56,7 +56,7 @@ std::string_view retrieval_error(const op::Result& result);
 // A packet whose body has no key and no extras.
 size_t max_packet(std::string_view body);
 char* write_packet(char* out, const Question& question, binary::Status status, std::string_view body);
-// A report of `stats` ("STAT name value" lines and END) as packets; the last one is empty.
+// Lines of a report of `stats` ("STAT name value") as packets; the line that ends it (END or another) as an empty one.
 std::string stat_packets(const Question& question, std::string_view report);
 
 }  // namespace egret::memcache

@@ -1,5 +1,7 @@
 #include "memcache/uri.h"
 
+#include <algorithm>
+
 namespace egret::memcache {
 
 void append_uri_encoded(std::string& to, std::string_view key) {
@@ -16,6 +18,15 @@ void append_uri_encoded(std::string& to, std::string_view key) {
       to += kDigits[byte & 15];
     }
   }
+}
+
+bool is_binary_key(std::string_view key) {
+  return std::ranges::any_of(key, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
+}
+
+void append_shown(std::string& to, std::string_view text) {
+  if (is_binary_key(text)) return append_uri_encoded(to, text);
+  to.append(text);
 }
 
 }  // namespace egret::memcache

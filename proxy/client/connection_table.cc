@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,6 +12,7 @@
 #include <sys/un.h>
 
 #include "memcache/reply.h"
+#include "memcache/uri.h"
 #include "proxy/report/stats_report.h"
 
 namespace egret::proxy {
@@ -20,16 +22,12 @@ namespace {
 constexpr std::array<std::string_view, 7> kStateNames = {
     "conn_new_cmd", "conn_read", "conn_nread", "conn_parse_cmd", "conn_io_queue", "conn_mwrite", "conn_closing"};
 
-// Sorted by descriptor, as in memcached.
-using Rows = std::vector<std::pair<int, std::string>>;
-
-void add_rows(Rows& rows, int fd, std::initializer_list<std::pair<std::string_view, std::string_view>> values) {
-  std::string text;
+void add_values(std::string& text, int fd,
+                std::initializer_list<std::pair<std::string_view, std::string_view>> values) {
   for (const auto& [name, value] : values) {
     text.append("STAT ").append(std::to_string(fd)).append(":").append(name);
     text.append(" ").append(value).append("\r\n");
   }
-  rows.emplace_back(fd, std::move(text));
 }
 
 std::string seconds_between(uint64_t from_ns, uint64_t to_ns) {
@@ -39,8 +37,62 @@ std::string seconds_between(uint64_t from_ns, uint64_t to_ns) {
 std::string unix_text(const sockaddr& address) {
   const char* const path = reinterpret_cast<const sockaddr_un&>(address).sun_path;
   const std::string_view name(path, ::strnlen(path, sizeof sockaddr_un::sun_path));
-  return name.empty() ? "unix:<AF 1>" : "unix:" + std::string(name);
+  if (name.empty()) return "unix:<AF 1>";
+  std::string text = "unix:";
+  memcache::append_shown(text, name);
+  return text;
 }
+
+// By descriptor, as memcached's.
+class ConnectionsReport final : public PagedReport {
+ public:
+  explicit ConnectionsReport(const ProxyState& source) : source_(source) {}
+
+  // The rows of the lowest descriptors above those that have been told of, of all listeners and workers.
+  bool next(std::string& text) override {
+    const uint64_t now_ns = source_.clock->now_ns();
+    std::vector<std::pair<int, std::string>> found;
+    const auto listeners = source_.listeners.get();
+    for (const ListenerRecord& listener : *listeners) {
+      if (listener.fd > last_) add_rows(found.emplace_back(listener.fd, "").second, listener, now_ns);
+    }
+    for (const auto& worker : source_.workers) {
+      worker->connections.visit_above(last_, kPage, [&](const ConnectionRecord& record) {
+        add_rows(found.emplace_back(record.fd, "").second, record, now_ns);
+      });
+    }
+    std::ranges::sort(found, {}, &std::pair<int, std::string>::first);
+    found.resize(std::min(found.size(), kPage));
+    for (const auto& [fd, rows] : found) text += rows;
+    if (found.size() == kPage) {
+      last_ = found.back().first;
+      return true;
+    }
+    text.append(memcache::kEnd);
+    return false;
+  }
+
+ private:
+  static constexpr size_t kPage = 64;  // connections, of some 150 bytes each
+
+  void add_rows(std::string& text, const ListenerRecord& listener, uint64_t now_ns) const {
+    add_values(text, listener.fd,
+               {{"addr", listener.address},
+                {"state", "conn_listening"},
+                {"secs_since_last_cmd", seconds_between(source_.start_ns, now_ns)}});
+  }
+  static void add_rows(std::string& text, const ConnectionRecord& record, uint64_t now_ns) {
+    add_values(
+        text, record.fd,
+        {{"addr", record.peer},
+         {"listen_addr", record.listen},
+         {"state", kStateNames[static_cast<size_t>(record.state.load(std::memory_order_relaxed))]},
+         {"secs_since_last_cmd", seconds_between(record.last_active_ns.load(std::memory_order_relaxed), now_ns)}});
+  }
+
+  const ProxyState& source_;
+  int last_ = -1;  // the highest descriptor that has been told of
+};
 
 template <typename AskSystem>
 std::string text_of_end(int fd, const AskSystem& ask) {
@@ -75,30 +127,8 @@ std::string peer_address_text(int fd) {
   return text_of_end(fd, ::getpeername);
 }
 
-std::string connections_report(const ProxyState& source) {
-  const uint64_t now_ns = source.clock->now_ns();
-  Rows rows;
-  const auto listeners = source.listeners.get();
-  for (const ListenerRecord& listener : *listeners) {
-    add_rows(rows, listener.fd,
-             {{"addr", listener.address},
-              {"state", "conn_listening"},
-              {"secs_since_last_cmd", seconds_between(source.start_ns, now_ns)}});
-  }
-  for (const auto& worker : source.workers) {
-    worker->connections.for_each([&](const ConnectionRecord& record) {
-      add_rows(
-          rows, record.fd,
-          {{"addr", record.peer},
-           {"listen_addr", record.listen},
-           {"state", kStateNames[static_cast<size_t>(record.state.load(std::memory_order_relaxed))]},
-           {"secs_since_last_cmd", seconds_between(record.last_active_ns.load(std::memory_order_relaxed), now_ns)}});
-    });
-  }
-  std::ranges::sort(rows, {}, &Rows::value_type::first);
-  std::string text;
-  for (const auto& [fd, of_one] : rows) text += of_one;
-  return text.append(memcache::kEnd);
+std::unique_ptr<PagedReport> connections_report(const ProxyState& source) {
+  return std::make_unique<ConnectionsReport>(source);
 }
 
 }  // namespace egret::proxy

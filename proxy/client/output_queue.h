@@ -64,6 +64,10 @@ class OutputQueue {
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
+  // Whether the next part of an answer that is written in parts may be written: the client has read most of the output,
+  // and the connection has memory for more. Always true if there is no output, so that every answer makes progress.
+  bool may_run_ahead() const { return size_ == 0 || (size_ <= kMaxAhead && memory_.may_keep(kMaxAhead)); }
+  static constexpr size_t kMaxAhead = 64 * 1024;
   // Whether a large value is not sent completely.
   bool has_large() const { return large_ > 0; }
 

@@ -69,9 +69,9 @@ void Watch::on_timer() {
 
 void Watch::go_on() {
   std::string text;
-  while (output_.size() < kMaxAhead) {
+  while (output_.may_run_ahead()) {
     text.clear();
-    const bool more = watcher_.take(text, kMaxAhead / 2);
+    const bool more = watcher_.take(text, OutputQueue::kMaxAhead / 2);
     if (!text.empty()) replies_.push_bytes(text);
     if (!more) return;
   }

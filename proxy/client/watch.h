@@ -1,7 +1,7 @@
 // A client that watches: moves lines from its Watcher to the client's output, and asks the backends for evictions,
 // since only they know them.
 //
-//   WatchHub ─▶ Watcher ─ wake ─▶ go_on() ─ while less than kMaxAhead waits ─▶ output
+//   WatchHub ─▶ Watcher ─ wake ─▶ go_on() ─ while it may_run_ahead() ─▶ output
 //   timer ─▶ EvictionPoll (a lane) ─ Iterate ─▶ lane ─ records ─▶ lines ─▶ Watcher
 //
 // Thread: the worker's.
@@ -23,8 +23,7 @@ struct WorkerContext;
 
 class Watch final {
  public:
-  static constexpr size_t kMaxAhead = 64 * 1024;  // unsent bytes above which no more lines are moved
-  static constexpr uint32_t kPollMs = 50;         // between two polls for evictions
+  static constexpr uint32_t kPollMs = 50;  // between two polls for evictions
 
   // Null: there are too many watchers, or the system has no descriptors left for one more.
   static std::unique_ptr<Watch> begin(WorkerContext& worker, WatchHub& hub, uint16_t streams, ReplyQueue& replies,

@@ -1,6 +1,7 @@
 #include "proxy/commands/admin.h"
 
 #include <csignal>
+#include <utility>
 
 #include <unistd.h>
 
@@ -68,7 +69,7 @@ Outcome AdminCommands::act(const AdminRequest& request, Barriers& barriers) {
       state.prefixes.turn(request.action == AdminAction::kDetailOn);
       return line(request.answer);
     case AdminAction::kDetailDump:
-      return line(state.prefixes.report());
+      return begin_report(state.prefixes.report());
     case AdminAction::kEnableCrawler:
       return line(state.crawler_is_enabled.exchange(true) ? memcache::kCrawlerRuns : memcache::kOk);
     case AdminAction::kDisableCrawler:
@@ -102,6 +103,26 @@ Outcome AdminCommands::begin_dump(const AdminRequest& request) {
   dump_ = new Dump(client_.worker.pool, request, client_.output, *this);
   dump_->go_on();
   return Outcome::kRunning;
+}
+
+void AdminCommands::go_on() {
+  if (dump_ != nullptr) return dump_->go_on();
+  write_pages();
+}
+
+Outcome AdminCommands::begin_report(std::unique_ptr<PagedReport> report) {
+  report_ = std::move(report);
+  write_pages();
+  return is_running() ? Outcome::kRunning : Outcome::kDone;
+}
+
+void AdminCommands::write_pages() {
+  std::string page;
+  while (report_ != nullptr && client_.output.may_run_ahead()) {
+    page.clear();
+    if (!report_->next(page)) report_.reset();
+    answer_report(client_, page);
+  }
 }
 
 void AdminCommands::on_dump_text(std::string_view text) {

@@ -88,13 +88,13 @@ Outcome Barriers::stats(AdminCommands& admin) {
     case StatsTopic::kSizes:
       return start(stats_op(op::StatGroup::kSizeClasses));
     case StatsTopic::kEgret:
-      return report(lanes_report(client_.worker.proxy));
+      return admin.begin_report(lanes_report(client_.worker.proxy));
     case StatsTopic::kExtstore:
       return report(memcache::kEnd);
     case StatsTopic::kDetail:
       return detail(admin);
     case StatsTopic::kConns:
-      return report(connections_report(client_.worker.proxy));
+      return admin.begin_report(connections_report(client_.worker.proxy));
     case StatsTopic::kCachedump:
       return cachedump(admin);
     case StatsTopic::kUnknown:

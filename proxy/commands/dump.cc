@@ -1,7 +1,5 @@
 #include "proxy/commands/dump.h"
 
-#include <algorithm>
-
 #include "memcache/base64.h"
 #include "memcache/reply.h"
 #include "memcache/uri.h"
@@ -15,11 +13,6 @@ using memcache::DumpForm;
 namespace {
 
 constexpr uint64_t kMaxItemsText = 2u << 20;  // bytes of a kItems dump, as in memcached
-
-// Whether the key must be sent as base64 in a text protocol.
-bool is_binary(std::string_view key) {
-  return std::ranges::any_of(key, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
-}
 
 void append_meta(std::string& text, const op::Record& record) {
   const op::RecordHead& head = record.head;
@@ -41,7 +34,7 @@ void append_meta(std::string& text, const op::Record& record) {
 
 void append_command(std::string& text, std::string_view key) {
   text.append("mg ");
-  if (is_binary(key)) {
+  if (memcache::is_binary_key(key)) {
     memcache::append_base64(text, key);
     text.append(" b");
   } else {
@@ -89,7 +82,7 @@ void Dump::next_backend() {
 }
 
 void Dump::go_on() {
-  if (state_ != State::kResting || output_.size() > kMaxAhead) return;
+  if (state_ != State::kResting || !output_.may_run_ahead()) return;
   rpc::ClientSession* const at = session();
   if (at == nullptr) return end();
   op::Op op;
@@ -155,11 +148,11 @@ bool Dump::is_wanted(const op::Record& record) const {
   if (is_of_smallest()) {
     const op::RecordHead& head = record.head;
     const uint64_t size = op::memcached_item_size(record.key.size(), head.client_flags, head.value_length);
-    return size <= kSmallest && !is_binary(record.key);
+    return size <= kSmallest && !memcache::is_binary_key(record.key);
   }
   const uint32_t number = op::shown_class(record.head.size_class);
   const bool is_in_class = number < memcache::kShownClasses && request_.classes[number];
-  return is_in_class && (request_.form != DumpForm::kItems || !is_binary(record.key));
+  return is_in_class && (request_.form != DumpForm::kItems || !memcache::is_binary_key(record.key));
 }
 
 void Dump::write(const op::Record& record) {

@@ -2,7 +2,7 @@
 // the client has read most of the output. So a dump takes the memory of a few pages, however many items there are, and
 // a client that reads slowly delays only itself.
 //
-//   Dump ─ Iterate ─▶ lane ─ page of records ─▶ lines ─▶ output ─ below kMaxAhead ─▶ the next page, lane or backend
+//   Dump ─ Iterate ─▶ lane ─ page of records ─▶ lines ─▶ output ─ may_run_ahead() ─▶ the next page, lane or backend
 //
 // Thread: the worker's. It deletes itself at its end; an owner that is destroyed earlier calls abandon().
 #pragma once
@@ -39,8 +39,6 @@ class Dump final : private rpc::Waiter, private rpc::CreditWaiter {
   void go_on();
   // The owner is being destroyed.
   void abandon();
-
-  static constexpr size_t kMaxAhead = 64 * 1024;  // with more unsent bytes no further page is requested
 
  private:
   // kResting: nothing is outstanding; go_on() continues.

@@ -1,6 +1,7 @@
 #include "proxy/commands/prefix_stats.h"
 
 #include "memcache/reply.h"
+#include "memcache/uri.h"
 
 namespace egret::proxy {
 
@@ -36,17 +37,38 @@ void PrefixStats::clear() {
   prefixes_.clear();
 }
 
-std::string PrefixStats::report() const {
+bool PrefixStats::append_page(std::string& text, std::optional<std::string>& last) const {
   const std::lock_guard lock(mutex_);
-  std::string text;
-  for (const auto& [prefix, counts] : prefixes_) {
-    text.append("PREFIX ").append(prefix);
+  auto at = last ? prefixes_.upper_bound(*last) : prefixes_.begin();
+  const size_t end = text.size() + PagedReport::kPageBytes;
+  for (; at != prefixes_.end() && text.size() < end; ++at) {
+    const auto& [prefix, counts] = *at;
+    memcache::append_shown(text.append("PREFIX "), prefix);
     text.append(" get ").append(std::to_string(counts.gets));
     text.append(" hit ").append(std::to_string(counts.hits));
     text.append(" set ").append(std::to_string(counts.sets));
     text.append(" del ").append(std::to_string(counts.deletes)).append("\r\n");
+    last = prefix;
   }
-  return text.append(memcache::kEnd);
+  return at != prefixes_.end();
+}
+
+class PrefixStats::Report final : public PagedReport {
+ public:
+  explicit Report(const PrefixStats& stats) : stats_(stats) {}
+  bool next(std::string& text) override {
+    if (stats_.append_page(text, last_)) return true;
+    text.append(memcache::kEnd);
+    return false;
+  }
+
+ private:
+  const PrefixStats& stats_;
+  std::optional<std::string> last_;
+};
+
+std::unique_ptr<PagedReport> PrefixStats::report() const {
+  return std::make_unique<Report>(*this);
 }
 
 }  // namespace egret::proxy

@@ -5,9 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "proxy/report/paged_report.h"
 
 namespace egret::proxy {
 
@@ -22,16 +26,20 @@ class PrefixStats {
   void count_set(std::string_view key);
   void count_delete(std::string_view key);
   void clear();
-  // Ends with END.
-  std::string report() const;
+  // A line for each prefix, in their order. The object outlives the report.
+  std::unique_ptr<PagedReport> report() const;
 
  private:
+  class Report;
   struct Counts {
     uint64_t gets = 0;
     uint64_t hits = 0;
     uint64_t sets = 0;
     uint64_t deletes = 0;
   };
+  // Appends lines of the prefixes after `last` (if it is not set: from the first on) and updates it. False: there are no
+  // more.
+  bool append_page(std::string& text, std::optional<std::string>& last) const;
   // Null: the key has no prefix, or there are too many.
   Counts* counts_of(std::string_view key);
 

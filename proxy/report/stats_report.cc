@@ -293,24 +293,55 @@ void add_lane_totals(std::string& text, const ProxyState& source) {
   }
 }
 
-// The lanes of one backend, added up over workers. A worker that has not connected yet knows fewer lanes than others.
-void add_lanes(std::string& text, const ProxyState& source, size_t backend, const Backend& its) {
-  const std::string prefix = "backend:" + number(backend) + ":";
-  uint32_t lanes = 0;
-  for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
-  add_row(text, prefix + "name", its.name);
-  add_row(text, prefix + "address", its.address);
-  for (uint32_t lane = 0; lane < lanes; ++lane) {
+// The lanes of all backends, over the workers, page by page. A worker may know fewer lanes than another: it has not
+// connected yet.
+class LanesReport final : public PagedReport {
+ public:
+  explicit LanesReport(const ProxyState& source) : source_(source), config_(source.config.get()) {}
+
+  bool next(std::string& text) override {
+    const size_t end = text.size() + kPageBytes;
+    while (backend_ < config_->backends.size()) {
+      if (text.size() >= end) return true;
+      if (lane_ == 0) add_backend(text);
+      if (lane_ < lanes_of(backend_)) {
+        add_lane(text, lane_++);
+      } else {
+        ++backend_;
+        lane_ = 0;
+      }
+    }
+    text.append(memcache::kEnd);
+    return false;
+  }
+
+ private:
+  std::string prefix() const { return "backend:" + number(backend_) + ":"; }
+  uint32_t lanes_of(size_t backend) const {
+    uint32_t lanes = 0;
+    for (const auto& worker : source_.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
+    return lanes;
+  }
+  void add_backend(std::string& text) const {
+    add_row(text, prefix() + "name", config_->backends[backend_].name);
+    add_row(text, prefix() + "address", config_->backends[backend_].address);
+  }
+  void add_lane(std::string& text, uint32_t lane) const {
     std::vector<const rpc::LaneCounters*> workers;
-    for (const auto& worker : source.workers) {
-      const rpc::SessionCounters& session = *worker->sessions[backend];
+    for (const auto& worker : source_.workers) {
+      const rpc::SessionCounters& session = *worker->sessions[backend_];
       if (lane < session.lane_count()) workers.push_back(&session.at(lane));
     }
     for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
-      add_row(text, prefix + "lane:" + number(lane) + ":" + std::string(metric.name), metric.value(workers));
+      add_row(text, prefix() + "lane:" + number(lane) + ":" + std::string(metric.name), metric.value(workers));
     }
   }
-}
+
+  const ProxyState& source_;
+  const std::shared_ptr<const Config> config_;
+  size_t backend_ = 0;
+  uint32_t lane_ = 0;  // 0: the backend's own rows come first
+};
 
 }  // namespace
 
@@ -328,13 +359,8 @@ std::string general_report(const ProxyState& source, const pool::FanOut& store) 
   return text.append(memcache::kEnd);
 }
 
-std::string lanes_report(const ProxyState& source) {
-  std::string text;
-  const auto config = source.config.get();
-  for (size_t backend = 0; backend < config->backends.size(); ++backend) {
-    add_lanes(text, source, backend, config->backends[backend]);
-  }
-  return text.append(memcache::kEnd);
+std::unique_ptr<PagedReport> lanes_report(const ProxyState& source) {
+  return std::make_unique<LanesReport>(source);
 }
 
 std::string check_report(const std::vector<std::string>& complaints) {

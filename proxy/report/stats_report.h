@@ -11,6 +11,7 @@
 #include "proxy/commands/admin_state.h"
 #include "proxy/config.h"
 #include "proxy/proxy_state.h"
+#include "proxy/report/paged_report.h"
 #include "proxy/report/proxy_stats.h"
 
 namespace egret::proxy {
@@ -22,7 +23,7 @@ inline constexpr std::string_view kMemcachedVersion = "1.6.45";
 std::string general_report(const ProxyState& source, const pool::FanOut& store);
 std::string settings_report(const ProxyState& source, uint64_t item_size_max, uint64_t memory, bool evicts);
 // `stats egret`: every lane of every backend, added up over workers; lane_metrics() has the rows.
-std::string lanes_report(const ProxyState& source);
+std::unique_ptr<PagedReport> lanes_report(const ProxyState& source);
 // `stats egret check`: each partition, "ok" or what is wrong with its store.
 std::string check_report(const std::vector<std::string>& complaints);
 // The table of those rows as GitHub's Markdown, for docs/reference.

@@ -1,11 +1,14 @@
 """The operator's commands beside a real memcached: dumps, the memory limit, shutdown, and what has no meaning here."""
 
 import re
+import socket
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
+import binary
 import servers
 from dialog import Case, compare, converse
 from servers import ask, connect, stats_of, wait_for
@@ -351,6 +354,64 @@ def test_prefixes_are_counted_as_memcached_counts_them(pair):
         ask(server.address, b"stats reset\r\n")
         assert say(server, b"stats detail dump") == [b"END\r\n"]
     assert dumps[0] == dumps[1]
+
+
+# --- Keys and names that would break a line (issue 16, row 11)
+
+EVIL = b"\r\nEND\r\nSTORED x\nSTAT pid 1\r\n\x1b[2J:"
+
+
+@pytest.mark.skipif(servers.SUT != "egret", reason="memcached 1.6.45 prints prefixes of binary keys as they are")
+def test_nobody_s_key_or_name_is_read_as_a_line_of_an_answer(tmp_path):
+    """Everything that an operator may ask for, each line in its own form, and nothing of the key in the clear."""
+    server = servers.Egret(proxy={"admin": f"127.0.0.1:{servers.free_port()}", "log_level": "debug"})
+    key = EVIL + b"rest"
+    name = str(tmp_path / "c\r\nSTAT 1:state x\r\nEND\r\n")
+    asked = {
+        b"stats detail dump": rb"PREFIX \S+ get \d+ hit \d+ set \d+ del \d+\r\n",
+        b"stats conns": rb"STAT \d+:(addr|listen_addr|state|secs_since_last_cmd) \S+( 1>)?\r\n",
+        b"lru_crawler metadump all": rb"key=\S+ exp=\S+ la=\d+ cas=\d+ fetch=\w+ cls=\d+ size=\d+ flags=\d+ \n",
+        b"lru_crawler mgdump all": rb"mg \S+( b)?\r\n",
+        b"stats cachedump 1 0": rb"ITEM \S+ \[\d+ b; \d+ s\]\r\n",
+        b"stats egret": rb"STAT backend:\S+ \S+\r\n",
+        b"stats": rb"STAT \w+ \S+( stable)?\r\n",
+    }
+    assert say(server, b"stats detail on") == [b"OK\r\n"]
+    client, connections, named = connect(server.address), connect(server.address), socket.socket(socket.AF_UNIX)
+    connections.sendall(b"watch connevents fetchers mutations deletions evictions\r\n")
+    assert connections.recv(100) == b"OK\r\n"
+    named.settimeout(10)
+    named.bind(name)
+    named.connect(server.unix_address())
+    named.sendall(b"mn\r\n")
+    assert named.recv(100) == b"MN\r\n"
+    for request in (binary.store(binary.SET, key, b"v"), binary.packet(binary.GET, key), binary.store(binary.SET, b"plain:x", b"v")):
+        client.sendall(request)
+        assert client.recv(1000)[6:8] == b"\0\0"
+    for line, form in asked.items():
+        (answer,) = say(server, line)
+        answer = answer.removeprefix(b"OK\r\n")
+        end = b"EN\r\n" if b"mgdump" in line else b"END\r\n"
+        assert answer.endswith(end), line
+        assert re.fullmatch(rb"(%s)*" % form, answer.removesuffix(end)), (line, answer)
+        assert b"\x1b" not in answer and b"STORED x" not in answer, line
+        if line != b"stats cachedump 1 0":
+            assert answer != end, line  # it has something to tell
+    client.sendall(binary.packet(binary.DELETE, key))
+    assert client.recv(1000)[6:8] == b"\0\0"
+    named.close()
+    heard = b""
+    while b"type=deleted" not in heard or b"conn_close" not in heard:
+        heard += connections.recv(65536)
+    assert re.fullmatch(rb"(ts=\d+\.\d+ gid=\d+ type=[^\r\n\x1b]*\n)*", heard), heard
+    for daemon in server.daemons():
+        assert "\x1b" not in daemon.log(1_000_000) and not re.search(r"^(END|STAT|STORED)", daemon.log(1_000_000), re.M)
+    with urllib.request.urlopen(f"http://{server.proxy_options['admin']}/metrics") as page:
+        assert all(re.match(rb"#|\w+(\{[^\r\n]*\})? \S+$", line) for line in page.read().splitlines())
+    for sock in (client, connections):
+        sock.close()
+    server.check_alive()
+    server.stop()
 
 
 # --- The tool

@@ -1,4 +1,5 @@
 // The text of `stats`: well-formed, memcached's names, the sums of the workers, and what a reset leaves.
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -6,9 +7,12 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "proxy/report/stats_report.h"
+#include "proxy_paged.h"
 
 using namespace egret::proxy;
 
@@ -173,12 +177,71 @@ TEST_CASE("stats conns: listeners and connections of all workers, by descriptor,
   proxy.source.workers[0]->connections.remove(gone);
   proxy.clock.advance_seconds(3);
   two.last_active_ns = proxy.clock.now_ns();
-  CHECK(connections_report(proxy.source) ==
+  CHECK(whole(connections_report(proxy.source)) ==
         "STAT 5:addr tcp:1.2.3.4:5\r\nSTAT 5:state conn_listening\r\nSTAT 5:secs_since_last_cmd 3\r\n"
         "STAT 7:addr unix:<AF 1>\r\nSTAT 7:listen_addr unix:/x\r\nSTAT 7:state conn_new_cmd\r\n"
         "STAT 7:secs_since_last_cmd 0\r\n"
         "STAT 9:addr tcp:9.9.9.9:9\r\nSTAT 9:listen_addr tcp:1.2.3.4:5\r\nSTAT 9:state conn_nread\r\n"
         "STAT 9:secs_since_last_cmd 3\r\nEND\r\n");
+}
+
+TEST_CASE("stats conns of many connections comes in pages, each connection once and in order") {
+  Proxy proxy;
+  constexpr int kConnections = 1000;
+  std::vector<std::unique_ptr<ConnectionRecord>> records;
+  for (int i = 0; i < kConnections; ++i) {
+    records.push_back(std::make_unique<ConnectionRecord>());
+    records.back()->fd = 100 + (i * 7) % kConnections;
+    records.back()->peer = "tcp:9.9.9.9:9";
+    proxy.source.workers[i % 2]->connections.add(*records.back());
+  }
+  const auto report = connections_report(proxy.source);
+  std::string all;
+  size_t largest = 0;
+  for (bool more = true; more;) {
+    std::string page;
+    more = report->next(page);
+    largest = std::max(largest, page.size());
+    all += page;
+  }
+  CHECK(largest < 2 * PagedReport::kPageBytes);
+  size_t at = 0;
+  for (int fd = 100; fd < 100 + kConnections; ++fd) {
+    const std::string row = "STAT " + std::to_string(fd) + ":addr tcp:9.9.9.9:9\r\n";
+    REQUIRE(all.find(row, at) != all.npos);
+    at = all.find(row, at) + row.size();
+    CHECK(all.find(row, at) == all.npos);
+  }
+  CHECK(all.ends_with("\r\nEND\r\n"));
+}
+
+TEST_CASE("a client whose Unix socket has a name of several lines is told of on one") {
+  const std::string path = "/tmp/egret-" + std::to_string(::getpid()) + "\r\nSTAT 1:state x";
+  const egret::base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  REQUIRE(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  ::unlink(path.c_str());
+  CHECK(local_address_text(socket.get()) ==
+        "unix:%2Ftmp%2Fegret-" + std::to_string(::getpid()) + "%0D%0ASTAT%201%3Astate%20x");
+}
+
+TEST_CASE("the lanes of many backends come in pages") {
+  Proxy proxy;
+  for (auto& worker : proxy.sessions) {
+    for (auto& session : worker) session.lane(200);
+  }
+  const auto pages = pages_of(lanes_report(proxy.source));
+  CHECK(pages.size() > 10);
+  std::string all;
+  for (const std::string& page : pages) {
+    CHECK(page.size() < 2 * PagedReport::kPageBytes);
+    all += page;
+  }
+  const auto rows = rows_of(all);
+  CHECK(rows.size() == 4 + 2 * 201 * egret::rpc::lane_metrics().size());
+  CHECK(rows.contains("backend:1:lane:200:fetches"));
 }
 
 TEST_CASE("the lanes' sums are in the general report, each once, and a reset starts them anew") {
@@ -215,7 +278,7 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   proxy.sessions[0][0].lane(0).fetches.add(3);
   proxy.sessions[0][0].lane(1).mode.set(2);
   proxy.sessions[0][0].lane(1).fetch_size.set(320);
-  auto rows = rows_of(lanes_report(proxy.source));
+  auto rows = rows_of(whole(lanes_report(proxy.source)));
   CHECK(rows.at("backend:0:name") == "/a");
   CHECK(rows.at("backend:1:name") == "two");
   CHECK(rows.at("backend:0:address") == "shm:/a");
@@ -228,7 +291,7 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   CHECK(rows.at("backend:0:lane:1:switches_to_reply") == "0");
   CHECK(rows.size() == 4 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
   reset_stats(proxy.source);
-  rows = rows_of(lanes_report(proxy.source));
+  rows = rows_of(whole(lanes_report(proxy.source)));
   CHECK(rows.at("backend:0:lane:1:fetches") == "0");
   CHECK(rows.at("backend:0:lane:1:mode") == "reply");
 }
