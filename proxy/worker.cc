@@ -32,8 +32,9 @@ constexpr std::chrono::seconds kReturnMemoryAfter{1};
 // eighth.
 constexpr uint64_t kTimeoutChecks = 8;
 constexpr uint64_t kMaxTimeoutStepNs = 1'000'000'000;
-// A client that holds a large value and reads nothing for this long is disconnected if others wait for its memory.
-constexpr uint64_t kStalledReaderNs = 5'000'000'000;
+// A client that holds a large value and reads nothing, or half a command and does not send the rest, for this long is
+// disconnected if others need the memory.
+constexpr uint64_t kStalledNs = 5'000'000'000;
 constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
@@ -229,7 +230,7 @@ void Worker::keep_ticking() {
 void Worker::on_tick() {
   context_.begin_pass();
   for (const auto& session : context_.pool.sessions()) session->tick();
-  disconnect_stalled_readers();
+  disconnect_stalled();
   if (stop_deadline_ns_ != 0) {
     for (const auto& connection : connections_) connection->check_last_call(context_.pass_ns >= stop_reading_ns_);
   }
@@ -239,13 +240,19 @@ void Worker::on_tick() {
 }
 
 // While a large value waits for memory, clients that hold one and do not read it are disconnected. The answer has
-// begun, so it cannot be replaced by an error.
-void Worker::disconnect_stalled_readers() {
-  if (!context_.memory.large.is_anybody_waiting()) return;
+// begun, so it cannot be replaced by an error. While input takes much memory, clients that do not complete their command
+// are disconnected.
+void Worker::disconnect_stalled() {
+  const auto is_long_ago = [&](uint64_t ns) { return ns != Connection::kNever && context_.pass_ns - ns >= kStalledNs; };
+  MemoryCounters& counters = context_.stats.memory;
+  if (context_.memory.large.is_anybody_waiting()) {
+    for (const auto& connection : connections_) {
+      if (is_long_ago(connection->stalled_since_ns())) connection->disconnect_stalled(counters.stalled_readers);
+    }
+  }
+  if (!context_.memory.is_input_high()) return;
   for (const auto& connection : connections_) {
-    const uint64_t since_ns = connection->stalled_since_ns();
-    if (since_ns != Connection::kNever && context_.pass_ns - since_ns >= kStalledReaderNs)
-      connection->disconnect_stalled();
+    if (is_long_ago(connection->half_a_command_since_ns())) connection->disconnect_stalled(counters.stalled_senders);
   }
 }
 
@@ -259,7 +266,7 @@ void Worker::on_keep_alive() {
 }
 
 bool Worker::needs_tick() const {
-  bool needed = stop_deadline_ns_ != 0 || context_.memory.large.is_anybody_waiting();
+  bool needed = stop_deadline_ns_ != 0 || context_.memory.large.is_anybody_waiting() || context_.memory.is_input_high();
   for (const auto& session : context_.pool.sessions()) needed |= session->needs_tick();
   return needed;
 }
@@ -400,6 +407,7 @@ void Worker::read_inbox() {
   }
   if (is_reload) {
     context_.take_config();
+    for (const auto& connection : connections_) connection->retry_for_memory();
     on_timeouts();  // the new timeouts may be shorter
   }
   for (NewClient& client : clients) take_in(std::move(client));

@@ -66,7 +66,7 @@ class Worker final : public rpc::SessionObserver {
   void keep_ticking();
   void on_tick();
   void on_keep_alive();
-  void disconnect_stalled_readers();
+  void disconnect_stalled();
   bool needs_tick() const;
   void take_in(NewClient client);
   void check_timeouts_at(uint64_t ends_ns);

@@ -48,7 +48,10 @@ void WorkerContext::take_config() {
   memory.limit = config->client_memory / config->workers;
   memory.large.set_limit(config->large_value_memory / config->workers / 2);
   memory.collected.set_limit(config->large_value_memory / config->workers / 2);
-  for (const auto& session : pool.sessions()) session->set_options(config->session);
+  for (const auto& session : pool.sessions()) {
+    session->set_options(config->session);
+    session->credit().announce();  // uploads that waited for memory to be collected in try again
+  }
 }
 
 void WorkerContext::fit_inline_values() {

@@ -37,7 +37,7 @@ Connection::Connection(WorkerContext& worker, NewClient client)
 Connection::~Connection() {
   tell_gone(worker_.proxy.admin, record_.peer, record_.fd, goes_because_);
   worker_.stats.connections.remove(record_);
-  if (rest_ != nullptr) worker_.input_blocks.give(std::move(rest_));
+  drop_rest();
   worker_.stats.curr_connections.sub(1);
   worker_.proxy.gate.leave();
 }
@@ -109,13 +109,21 @@ void Connection::feed(std::string_view input) {
 
 // `rest` is a tail of the scratch memory, or of rest_ itself.
 void Connection::keep_rest(std::string_view rest) {
-  if (rest.empty()) {
-    if (rest_ != nullptr) worker_.input_blocks.give(std::move(rest_));
-  } else {
-    if (rest_ == nullptr) rest_ = worker_.input_blocks.take();
-    std::memmove(rest_.get(), rest.data(), rest.size());
+  if (rest.empty()) return drop_rest();
+  if (rest_ == nullptr) {
+    rest_ = worker_.input_blocks.take();
+    memory_.charge_input(worker_.input_blocks.block_size());
+    rest_since_ns_ = worker_.pass_ns;
   }
+  std::memmove(rest_.get(), rest.data(), rest.size());
   rest_size_ = rest.size();
+}
+
+void Connection::drop_rest() {
+  rest_size_ = 0;
+  if (rest_ == nullptr) return;
+  worker_.input_blocks.give(std::move(rest_));
+  memory_.refund_input(worker_.input_blocks.block_size());
 }
 
 void Connection::pause_reading() {
@@ -335,8 +343,13 @@ uint64_t Connection::stalled_since_ns() const {
                                                        : kNever;
 }
 
-void Connection::disconnect_stalled() {
-  worker_.stats.memory.stalled_readers.add();
+uint64_t Connection::half_a_command_since_ns() const {
+  const bool is_half = rest_size_ > 0 && may_read() && !dispatcher_.is_blocked();
+  return is_half ? rest_since_ns_ : kNever;
+}
+
+void Connection::disconnect_stalled(base::Counter& counter) {
+  counter.add();
   goes_because_ = GoneBecause::kIdle;
   die();
 }

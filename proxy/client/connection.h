@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/counter.h"
 #include "events/event.h"
 #include "proxy/client/client_socket.h"
 #include "proxy/client/connection_table.h"
@@ -64,8 +65,12 @@ class Connection final : private ReplyObserver, private CommandObserver {
 
   // Since when the client has not read any of its large value; kNever: there is none.
   uint64_t stalled_since_ns() const;
-  // Disconnects it, because others need the memory of that value.
-  void disconnect_stalled();
+  // Since when a command that the client has not sent completely is held in memory; kNever: there is none.
+  uint64_t half_a_command_since_ns() const;
+  // Disconnects it, because others need the memory that it holds, and counts that.
+  void disconnect_stalled(base::Counter& counter);
+  // Limits were raised: what waits for memory tries again.
+  void retry_for_memory() { on_progress(); }
 
   // In which of the worker's lists of this pass it is.
   bool listed_for_output = false;
@@ -87,6 +92,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
   bool holds_a_line() const;
   void show_state();
   void keep_rest(std::string_view rest);
+  void drop_rest();
   void feed(std::string_view input);
   void pause_reading();
   void resume_reading();
@@ -121,6 +127,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
   Dispatcher dispatcher_;
   std::unique_ptr<char[]> rest_;  // unconsumed input; null if there is none
   size_t rest_size_ = 0;
+  uint64_t rest_since_ns_ = 0;    // when rest_ was allocated
   std::unique_ptr<Watch> watch_;  // set while the client watches
   events::Event readable_;
   events::Event retry_;  // what the socket waits for, mostly to be writable

@@ -78,7 +78,8 @@ constexpr ClientMetric kClientMetrics[] = {
     {"egret_proxy_accepting_pauses_total", kCounter, "Times that nothing was accepted for a while.",
      [](Source s) { return figure(s.accepts.disabled.get()); }},
     {"egret_proxy_client_memory_bytes", kGauge,
-     "Memory that client connections hold: unread answers and places for awaited ones (`client_memory` is the limit).",
+     "Memory that client connections hold: unread answers, places for awaited ones and half commands (`client_memory` "
+     "is the limit).",
      [](Source s) { return memory_sum(s, &MemoryCounters::used); }},
     {"egret_proxy_connection_memory_waits_total", kCounter,
      "Times that a connection was not read because it held `connection_memory`.",
@@ -89,6 +90,10 @@ constexpr ClientMetric kClientMetrics[] = {
     {"egret_proxy_stalled_readers_total", kCounter,
      "Clients disconnected because they took nothing of a large value for 5 s while others waited for its memory.",
      [](Source s) { return memory_sum(s, &MemoryCounters::stalled_readers); }},
+    {"egret_proxy_stalled_senders_total", kCounter,
+     "Clients disconnected because they had not sent a command whole for 5 s while such input held half of "
+     "`client_memory`.",
+     [](Source s) { return memory_sum(s, &MemoryCounters::stalled_senders); }},
     {"egret_proxy_idle_kicks_total", kCounter, "Clients disconnected after `idle_timeout`.",
      [](Source s) { return sum(s, &WorkerStats::idle_kicks); }},
     {"egret_proxy_received_bytes_total", kCounter, "Bytes from clients.",

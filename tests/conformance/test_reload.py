@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -166,6 +167,61 @@ def said(option, value, **proxy):
     """Of what shows in figures only: that it was applied. Units show the rest."""
     def prove(start):
         start(proxy=proxy).proxy.changed(**{option: value})
+    return prove
+
+
+def metric(system, name):
+    text = urllib.request.urlopen(f"http://{system.proxy.options['admin']}/metrics").read().decode()
+    return float(re.search(rf"^{name} (\S+)$", text, re.M)[1])
+
+
+def at_rest(system, name):
+    """The metric's value when it does not change any more."""
+    seen = []
+
+    def is_at_rest():
+        seen.append(metric(system, name))
+        return seen[-1] > 0 and len(seen) > 10 and len(set(seen[-10:])) == 1
+    wait_for(is_at_rest, f"{name} to rest", step=0.03)
+    return seen[-1]
+
+
+def ask_without_reading(address, request):
+    client = connect(address)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        client.sendall(request)
+    return client
+
+
+def prove_large_value_memory(start):
+    """Who waits for memory goes on when there is more, although nobody has given any back."""
+    system = start(proxy={"workers": 1, "large_value_memory": "1MiB", "admin": f"127.0.0.1:{servers.free_port()}"})
+    value = b"v" * 900_000
+    assert ask(system.address, b"set large 0 0 %d\r\n%s\r\n" % (len(value), value)) == b"STORED\r\n"
+    answer = b"VALUE large 0 %d\r\n%s\r\nEND\r\n" % (len(value), value)
+    with ask_without_reading(system.address, b"get large\r\n" * 50), connect(system.address) as waits:
+        at_rest(system, "egret_proxy_sent_bytes_total")
+        waits.sendall(b"get large\r\n")
+        ask(system.address, b"mn\r\n")
+        system.proxy.changed(large_value_memory="64MiB")
+        assert waits.makefile("rb").read(len(answer)) == answer
+        assert metric(system, "egret_proxy_stalled_readers_total") == 0, "nobody had to go for it"
+
+
+def prove_client_memory(option, small, clients):
+    """Connections that hold as much as they may are read on when they may hold more, although no client reads anything."""
+    def prove(start):
+        system = start(proxy={"workers": 1, option: small, "admin": f"127.0.0.1:{servers.free_port()}"})
+        value = b"v" * 40_000
+        assert ask(system.address, b"set medium 0 0 %d\r\n%s\r\n" % (len(value), value)) == b"STORED\r\n"
+        with contextlib.ExitStack() as stack:
+            for _ in range(clients):
+                stack.enter_context(ask_without_reading(system.address, b"get medium\r\n" * 10_000))
+            before = at_rest(system, "egret_proxy_client_memory_bytes")
+            system.proxy.changed(**{option: "64MiB"})
+            wait_for(lambda: metric(system, "egret_proxy_client_memory_bytes") > 1.5 * before, "more to be read")
     return prove
 
 
@@ -465,9 +521,9 @@ PROXY = {
     "session_memory": prove_session_memory,
     "op_timeout": prove_op_timeout,
     "reconnect_max": prove_reconnect_max,
-    "large_value_memory": said("large_value_memory", "32MiB"),
-    "connection_memory": said("connection_memory", "1MiB"),
-    "client_memory": said("client_memory", "64MiB"),
+    "large_value_memory": prove_large_value_memory,
+    "connection_memory": prove_client_memory("connection_memory", "64KiB", 1),
+    "client_memory": prove_client_memory("client_memory", "1MiB", 6),
     "spin": said("spin", "5us"),
     "max_refetches": said("max_refetches", 7),
     "fetch_mode": prove_fetch_mode,
