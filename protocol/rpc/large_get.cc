@@ -34,6 +34,17 @@ void LargeGet::start_over() {
   ask();
 }
 
+void LargeGet::rest() {
+  copied_.reset();
+  piece_count_ = 0;
+  let_go();
+}
+
+void LargeGet::stop() {
+  copied_.reset();
+  finish_with(ResultCode::kSessionLost);
+}
+
 // The metadata and first bytes of a version are here. The rest is asked for before the first bytes are added, since
 // they may stay where they are only if everything has been asked for.
 void LargeGet::accept_version(const Result& first) {
@@ -182,7 +193,10 @@ void LargeGet::on_drained() {
 }
 
 void LargeGet::on_answer(const Result& answer) {
-  if (answer.code == ResultCode::kHit) return accept_version(answer);
+  if (answer.code == ResultCode::kHit) {
+    if (owner_.on_length(*this, answer.total_length)) accept_version(answer);
+    return;  // or `this` may be gone
+  }
   Result end = answer;
   end.value = {};
   finish(end);

@@ -28,6 +28,9 @@ class LargeGet;
 
 class LargeGetOwner {
  public:
+  // The get was asked again, and this is how long the value is now: memory is taken for so much. False: there is none
+  // now; the owner has called rest(), and calls start_over() when there is, or has destroyed the object.
+  virtual bool on_length(LargeGet& get, uint32_t length) = 0;
   // It is over: result() is a hit with the whole value, or whatever ended it. The value lies in slots and memory that
   // take_hold() and take_copied() hand over; what is not taken goes with the object, which may be destroyed in this
   // call.
@@ -53,6 +56,11 @@ class LargeGet final : private Waiter, private CreditWaiter {
   void start(const op::Result& partial);
   // Begins by asking the get again.
   void start_over();
+  // Within on_length() only: holds nothing until start_over().
+  void rest();
+  // Nobody wants the value any more: drops what is here, and asks for nothing more. The owner is told when no answer is
+  // under way, perhaps at once.
+  void stop();
 
   // The value lies in several pieces: `value` and `further`.
   const op::Result& result() const { return result_; }

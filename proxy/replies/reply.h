@@ -48,6 +48,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   enum class State : uint8_t { kWaiting, kLarge, kReady };
 
   void on_result(const op::Result& result) override;
+  bool on_length(rpc::LargeGet& get, uint32_t length) override;
   void on_large_get(rpc::LargeGet& get) override;
 
   // Set by the caller of make().
@@ -58,7 +59,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   uint32_t command = 0;     // the same for all keys and END of one classic retrieval; 0: another command
   uint64_t asked_ns = 0;    // when the request was read, in its last reply; 0: a further reply follows
   uint64_t hash = 0;        // of the key, if it has one
-  std::string_view key;     // the op's; lies in the request slot while kWaiting
+  std::string_view key;     // the op's; lies in the request slot while kWaiting, in stash_ while kLarge
   std::string_view text;    // static; if set, the answer whatever the result is
   rpc::ClientSession* session = nullptr;
   std::unique_ptr<Observed> observed;  // null: nobody watches
@@ -71,12 +72,12 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   ReplyPool* pool_ = nullptr;
   Reply* next_ = nullptr;
   State state_ = State::kWaiting;
-  bool started_ = false;  // kLarge: the value is being fetched
-  bool rereads_ = false;  // kLarge: a value that was dropped is fetched again, and may have changed
-  bool failed_ = false;   // kReady: `text` replaces the whole command's answer
-  size_t charged_ = 0;    // bytes charged to the connection's memory
-  std::unique_ptr<rpc::LargeGet> large_;
-  std::string stash_;   // kReady: the rendered answer
+  bool started_ = false;                  // kLarge: the value is being fetched
+  bool rereads_ = false;                  // kLarge: a value that was dropped is fetched again, and may have changed
+  bool failed_ = false;                   // kReady: `text` replaces the whole command's answer
+  size_t charged_ = 0;                    // bytes charged to the connection's memory
+  std::unique_ptr<rpc::LargeGet> large_;  // kLarge and at the head: so a connection has one
+  std::string stash_;                     // kReady: the rendered answer; kLarge: the key
   op::Result partial_;  // kLarge: the first result; the last member, since small answers do not touch it
 };
 

@@ -77,6 +77,11 @@ void Reply::on_result(const Result& result) {
   pool_->give(this);
 }
 
+// Not without a queue: the get was stopped when that went.
+bool Reply::on_length(rpc::LargeGet& get, uint32_t length) {
+  return queue_->on_large_length(*this, get, length);
+}
+
 void Reply::on_large_get(rpc::LargeGet& get) {
   if (queue_ != nullptr) return queue_->on_large_done(*this, get);
   pool_->give(this);
@@ -92,8 +97,11 @@ ReplyQueue::~ReplyQueue() {
     reply->queue_ = nullptr;
     memory_.refund(std::exchange(reply->charged_, 0));
     // A Reply whose result is outstanding stays alive without a queue; others go back to the pool now.
-    const bool awaited = reply->state_ == Reply::State::kWaiting || reply->started_;
-    if (!awaited) pool_.give(reply);
+    if (reply->started_) {
+      reply->large_->stop();
+    } else if (reply->state_ != Reply::State::kWaiting) {
+      pool_.give(reply);
+    }
     reply = next;
   }
   give_large();
@@ -293,13 +301,19 @@ void ReplyQueue::answered(Reply& reply) {
   observer_.on_progress();
 }
 
-// Writes all ready replies at the head to the output, and starts to fetch a large value at the head.
+// Writes all ready replies at the head to the output, and starts to fetch a large value at the head. If that ends at once
+// (its session is lost), answered() calls this again: the loop below goes on, so that calls do not nest.
 void ReplyQueue::advance() {
-  while (head_ != nullptr && head_->state_ == Reply::State::kReady) {
-    write_ready(*head_);
-    pop();
+  has_advanced_ = true;
+  if (std::exchange(is_advancing_, true)) return;
+  while (std::exchange(has_advanced_, false)) {
+    while (head_ != nullptr && head_->state_ == Reply::State::kReady) {
+      write_ready(*head_);
+      pop();
+    }
+    if (head_ != nullptr && head_->state_ == Reply::State::kLarge && !head_->started_) start_large(*head_);
   }
-  go_on();
+  is_advancing_ = false;
 }
 
 void ReplyQueue::write_ready(Reply& reply) {
@@ -326,14 +340,21 @@ void ReplyQueue::pop() {
 void ReplyQueue::begin_large(Reply& reply, std::string_view key) {
   ++large_;
   reply.state_ = Reply::State::kLarge;
+  reply.stash_.assign(key);
+  reply.key = reply.stash_;
+  charge(reply, key.size());
+  reply.partial_ = {};
+}
+
+void ReplyQueue::make_large_get(Reply& reply) {
   op::Op get;
   get.code = op::OpCode::kGet;
   get.options = reply.question.options & ~op::kFirstGetOptions;
   get.exptime = reply.get_exptime;
-  get.key = key;
+  get.key = reply.key;
   get.hash = reply.hash;
   reply.large_ = std::make_unique<rpc::LargeGet>(*reply.session, get, reply);
-  reply.partial_ = {};
+  charge(reply, sizeof(rpc::LargeGet));
 }
 
 // A value that changed while it was fetched may be newer than what later gets of the same key have got already. Fetch
@@ -362,6 +383,7 @@ void ReplyQueue::start_large(Reply& reply) {
   }
   large_taken_ = partial.total_length;
   reply.started_ = true;
+  if (reply.large_ == nullptr) make_large_get(reply);
   if (partial.total_length == 0 || reply.rereads_) {
     reply.large_->start_over();
   } else {
@@ -371,12 +393,12 @@ void ReplyQueue::start_large(Reply& reply) {
 
 void ReplyQueue::on_budget() {
   waits_for_budget_ = false;
-  go_on();
+  advance();
 }
 
 void ReplyQueue::on_sent() {
   if (!output_.has_large() && (head_ == nullptr || !head_->started_)) give_large();
-  go_on();
+  advance();
 }
 
 // Other connections may then start to fetch large values.
@@ -384,8 +406,19 @@ void ReplyQueue::give_large() {
   if (large_taken_ > 0) memory_.large().give(std::exchange(large_taken_, 0));
 }
 
-void ReplyQueue::go_on() {
-  if (head_ != nullptr && head_->state_ == Reply::State::kLarge && !head_->started_) start_large(*head_);
+// The value has another length than memory was taken for. Without room for it, it waits its turn as a new one does.
+bool ReplyQueue::on_large_length(Reply& reply, rpc::LargeGet& get, uint32_t length) {
+  if (memory_.large().resize(large_taken_, length)) {
+    large_taken_ = length;
+    return true;
+  }
+  get.rest();
+  reply.started_ = false;
+  reply.rereads_ = true;
+  reply.partial_.total_length = length;
+  give_large();
+  advance();
+  return false;
 }
 
 void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
@@ -393,6 +426,7 @@ void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
   --large_;
   if (get.restarts() > 0 || reply.rereads_) ask_again_behind(reply, get.key());
   reply.started_ = false;
+  reply.stash_.clear();
   const auto kept = std::move(reply.large_);  // keeps the key valid after the reply is gone
   if (result.code == ResultCode::kHit) {
     if (reply.partial_.code == ResultCode::kHit) keep_first_metadata(reply.partial_, result);
@@ -400,7 +434,7 @@ void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
     send_value(reply, kept->key(), result, std::move(lender));
     if (!output_.has_large()) {  // dropped or empty: nothing will be sent, so on_sent() will not start the next one
       give_large();
-      go_on();
+      advance();
     }
   } else {
     reply.key = kept->key();

@@ -65,6 +65,7 @@ class ReplyQueue {
   void count(const Reply& reply, op::ResultCode code);
   void on_key_result(Reply& reply, const op::Result& result);
   void write_no_value(Reply& reply, const op::Result& result);
+  bool on_large_length(Reply& reply, rpc::LargeGet& get, uint32_t length);
   void on_large_done(Reply& reply, rpc::LargeGet& get);
   void write_value(Reply& reply, const op::Result& result);
   void send_value(Reply& reply, std::string_view key, const op::Result& result, Lender lender);
@@ -87,7 +88,7 @@ class ReplyQueue {
   void write_ready(Reply& reply);
   void ask_again_behind(const Reply& reply, std::string_view key);
   void begin_large(Reply& reply, std::string_view key);
-  void go_on();
+  void make_large_get(Reply& reply);
   void start_large(Reply& reply);
   void pop();
 
@@ -103,6 +104,8 @@ class ReplyQueue {
   uint32_t failed_command_ = 0;  // the retrieval that an error line answered: its further replies are dropped
   uint64_t large_taken_ = 0;     // bytes of large_value_memory for the value that is being fetched or sent
   bool waits_for_budget_ = false;
+  bool is_advancing_ = false;  // advance() runs, and
+  bool has_advanced_ = false;  // looks again
 };
 
 }  // namespace egret::proxy

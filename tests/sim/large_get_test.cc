@@ -123,6 +123,7 @@ class Reader final : public rpc::Waiter, public rpc::LargeGetOwner, public rpc::
     }
     over(result);
   }
+  bool on_length(rpc::LargeGet&, uint32_t) override { return true; }
   void on_large_get(rpc::LargeGet& get) override {
     if (&get != large_.get()) return world_.model.fail("a large get told its owner twice");
     restarts += get.restarts();

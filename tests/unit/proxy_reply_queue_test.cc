@@ -465,3 +465,157 @@ TEST_CASE("large values that are left out, since their retrieval failed before, 
   CHECK(client.memory.used() == 0);
   CHECK(client.replies.in_use() == 0);
 }
+
+TEST_CASE("a value that has become larger while it was read takes more of the budget, or waits for it") {
+  Values values{.values = {{"small", std::string(3000, 's')}, {"grows", std::string(3000, 'g')}}};
+  PlayedBackend backend{1 << 20};
+  Client first;
+  Client second(&first.worker);
+  first.worker.large.set_limit(6000);
+  ask(first, backend, "small", 1);
+  ask(second, backend, "grows", 1);
+  backend.serve(std::ref(values));  // both are begun, and the budget is taken
+  values.version = 2;
+  values.values["grows"] = std::string(5000, 'G');
+  values.asked.clear();
+  for (int i = 0; i < 30; ++i) backend.serve(std::ref(values));
+  CHECK(first.sent() == answer("small", values.values["small"]));
+  CHECK_MESSAGE(second.sent() == "", "it has to wait until the other value is sent");
+  CHECK(first.worker.large.is_anybody_waiting());
+  first.queue->on_sent();
+  for (int i = 0; i < 30; ++i) backend.serve(std::ref(values));
+  CHECK(second.sent() == answer("grows", values.values["grows"]));
+  second.queue->on_sent();
+  CHECK(first.worker.large.take(6000));
+  CHECK_FALSE(first.worker.large.take(1));
+}
+
+TEST_CASE("a value that has become larger is let through where it is alone, one that has become smaller gives back") {
+  Values values{.values = {{"grows", std::string(3000, 'g')}, {"shrinks", std::string(5000, 's')}}};
+  PlayedBackend backend{1 << 20};
+  Client client;
+  client.worker.large.set_limit(6000);
+  for (const auto& [key, size] : std::map<std::string, size_t>{{"grows", 9000}, {"shrinks", 2000}}) {
+    ask(client, backend, key, 1);
+    backend.serve(std::ref(values));
+    ++values.version;
+    values.values[key] = std::string(size, 'x');
+    for (int i = 0; i < 30; ++i) backend.serve(std::ref(values));
+    CHECK(client.worker.large.take(4000) == (key == "shrinks"));
+    CHECK(client.sent() == answer(key, values.values[key]));
+    client.queue->on_sent();
+  }
+}
+
+TEST_CASE("a client that goes leaves nothing behind of a value that is being read, and gives back its memory") {
+  Values values{.values = {{"large", std::string(50'000, 'l')}}};
+  PlayedBackend backend{1 << 20};
+  Client client;
+  client.worker.large.set_limit(60'000);
+  ask(client, backend, "large", 1);
+  backend.serve(std::ref(values));
+  backend.serve(std::ref(values));
+  client.queue.reset();
+  const int asked = values.asked["large"];
+  for (int i = 0; i < 30; ++i) backend.serve(std::ref(values));
+  CHECK_MESSAGE(values.asked["large"] <= asked + 8, "nothing more is asked for than was under way");
+  CHECK(client.replies.in_use() == 0);
+  CHECK(client.worker.large.take(60'000));
+  client.reopen();
+}
+
+TEST_CASE("a large value that waits for its turn costs its place and its key") {
+  Values values;
+  const std::string key(250, 'k');
+  values.values[key] = std::string(5000, 'v');
+  PlayedBackend backend{1 << 20, {.lanes = 1, .window = 2, .request_slot_size = 65536, .response_slot_size = 65536}};
+  Client client;
+  Reply* first = client.key("first", 1);
+  constexpr size_t kPlaces = 1000;
+  const size_t before = ::mallinfo2().uordblks;
+  for (size_t i = 0; i < kPlaces; ++i) {
+    ask(client, backend, key, 2);
+    backend.serve(std::ref(values));
+  }
+  const size_t grown = ::mallinfo2().uordblks - before;
+  CHECK(grown <= client.memory.used() + kPlaces * 64);
+  CHECK(client.memory.used() < kPlaces * (sizeof(Reply) + 2 * key.size() + 128));
+  first->on_result(make(ResultCode::kMiss));
+  client.queue.reset();
+  backend.serve(std::ref(values));
+  CHECK(client.replies.in_use() == 0);
+  client.reopen();
+}
+
+TEST_CASE("thousands of large values of a session that is lost are answered one after the other") {
+  Values values{.values = {{"large", std::string(5000, 'l')}}};
+  PlayedBackend backend{1 << 20};
+  Client client;
+  Reply* first = client.key("first", 1);
+  constexpr uint32_t kPlaces = 20'000;  // each a call within a call would take more than the stack
+  for (uint32_t i = 0; i < kPlaces; ++i) {
+    ask(client, backend, "large", 2);
+    backend.serve(std::ref(values));
+  }
+  first->on_result(make(ResultCode::kMiss));
+  backend.lose();
+  CHECK(client.queue->empty());
+  CHECK(client.sent() == egret::memcache::kBackendUnavailable);
+  CHECK(client.memory.used() == 0);
+}
+
+TEST_CASE("thousands of clients that wait for the budget when their session is lost are told one after the other") {
+  Values values{.values = {{"large", std::string(5000, 'l')}}};
+  PlayedBackend backend{1 << 20};
+  MemoryCounters counters;
+  WorkerMemory worker{counters};
+  worker.large.set_limit(5000);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 5000; ++i) {
+    clients.push_back(std::make_unique<Client>(&worker));
+    ask(*clients.back(), backend, "large", 1);
+    for (int more = 0; more < (i == 0 ? 30 : 1); ++more) backend.serve(std::ref(values));
+    clients.back()->output.keep_lent();
+  }
+  REQUIRE(worker.large.is_anybody_waiting());
+  backend.lose();
+  clients.front()->queue.reset();
+  CHECK(!worker.large.is_anybody_waiting());
+  clients.front()->reopen();
+  for (size_t i = 1; i < clients.size(); ++i) REQUIRE(clients[i]->queue->empty());
+}
+
+TEST_CASE("a higher limit wakes those who wait for the budget") {
+  Values values{.values = {{"one", std::string(5000, '1')}, {"two", std::string(5000, '2')}}};
+  PlayedBackend backend{1 << 20};
+  Client first;
+  Client second(&first.worker);
+  first.worker.large.set_limit(6000);
+  ask(first, backend, "one", 1);
+  ask(second, backend, "two", 1);
+  for (int i = 0; i < 30; ++i) backend.serve(std::ref(values));
+  first.output.keep_lent();
+  CHECK(second.sent() == "");
+  first.worker.large.set_limit(10'000);
+  for (int i = 0; i < 30; ++i) backend.serve(std::ref(values));
+  CHECK((second.sent() == answer("two", values.values["two"])));
+}
+
+TEST_CASE("input counts as memory, and does not keep the rest of a command from being read") {
+  Client client;
+  client.worker.limit = 200'000;
+  client.worker.connection_limit = 100'000;
+  client.memory.charge_input(65'536);
+  CHECK(client.memory.used() == 65'536);
+  CHECK(client.memory.may_take_command());
+  client.memory.charge_input(65'536);
+  CHECK_MESSAGE(client.memory.may_take_command(), "it holds nothing but input");
+  CHECK(client.worker.is_input_high());
+  Reply* reply = client.command(CommandKind::kSet);
+  CHECK_FALSE(client.memory.may_take_command());
+  reply->on_result(make(ResultCode::kStored));
+  client.sent();
+  client.memory.refund_input(131'072);
+  CHECK(client.memory.used() == 0);
+  CHECK_FALSE(client.worker.is_input_high());
+}
