@@ -64,6 +64,8 @@ struct Executor::Upload {
   store::Store::Upload parts;
   ResultCode failure = ResultCode::kOk;
   uint64_t last_part_ns = 0;
+
+  uint64_t bytes() const { return parts ? parts.total_length() : 0; }
 };
 
 // What outlives a single op of a lane.
@@ -74,6 +76,12 @@ struct Executor::LaneState {
   };
   std::vector<Upload> uploads;
   std::vector<Pinned> pins;  // oldest first
+
+  uint64_t upload_bytes() const {
+    uint64_t open = 0;
+    for (const Upload& upload : uploads) open += upload.bytes();
+    return open;
+  }
 };
 
 base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options, const base::Clock& clock) {
@@ -219,10 +227,47 @@ Executor::Upload* Executor::find_upload(LaneState& lane, const Op& op) {
 
 // No session takes the room of all: half of what uploads may hold, or two items of the largest size.
 bool Executor::has_upload_room(const LaneState& lane, uint32_t length) const {
-  uint64_t open = 0;
-  for (const Upload& upload : lane.uploads) open += upload.parts ? upload.parts.total_length() : 0;
+  const uint64_t open = lane.upload_bytes();
   return open == 0 ||
          open + length <= std::max<uint64_t>(uint64_t{2} * options_.item_size_max, store_->memory().limit / 16);
+}
+
+Executor::Upload& Executor::open_upload(LaneState& lane, const Op& op) {
+  const bool may_open = has_upload_room(lane, op.length);
+  auto reserved = store_->reserve(op.key, op.length);
+  while (reserved.code == ResultCode::kOutOfMemory && may_open && drop_slowest_upload(lane, lane.upload_bytes())) {
+    reserved = store_->reserve(op.key, op.length);
+  }
+  if (reserved.code == ResultCode::kOk && !may_open) reserved = {ResultCode::kOutOfMemory, {}};
+  next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kUploadIdleNs);
+  lane.uploads.push_back({op.upload_id, std::move(reserved.upload), reserved.code, now_ns_});
+  return lane.uploads.back();
+}
+
+// All room is taken. Of the sessions that hold more of it than the one that asks (`own`, besides what it asks for), the
+// upload whose client has sent nothing for longest loses its parts; its commit will be refused. False: none is slow.
+bool Executor::drop_slowest_upload(const LaneState& asking, uint64_t own) {
+  constexpr uint64_t kLookAgainNs = 10'000'000;
+  if (now_ns_ < no_slow_upload_until_ns_) return false;
+  LaneState* at = nullptr;
+  size_t slowest = 0;
+  uint64_t before_ns = now_ns_ - std::min(now_ns_, kUploadSlowNs);
+  for (const auto& lane : lanes_) {
+    if (lane == nullptr || lane.get() == &asking || lane->upload_bytes() <= own) continue;
+    for (size_t i = 0; i < lane->uploads.size(); ++i) {
+      const Upload& upload = lane->uploads[i];
+      if (upload.bytes() == 0 || upload.last_part_ns > before_ns) continue;
+      at = lane.get();
+      slowest = i;
+      before_ns = upload.last_part_ns;
+    }
+  }
+  if (at == nullptr) {
+    no_slow_upload_until_ns_ = now_ns_ + kLookAgainNs;
+    return false;
+  }
+  at->uploads.erase(at->uploads.begin() + static_cast<ptrdiff_t>(slowest));
+  return true;
 }
 
 Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
@@ -232,17 +277,16 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
     // Only a first part may open one: the rest of an upload that was dropped is not a new one.
     if (op.offset != 0) return answer(ResultCode::kNoUpload);
     if (lane.uploads.size() >= kMaxUploadsPerLane) return answer(ResultCode::kOutOfMemory);
-    const bool may_open = has_upload_room(lane, op.length);
-    auto reserved = store_->reserve(op.key, op.length);
-    if (reserved.code == ResultCode::kOk && !may_open) reserved = {ResultCode::kOutOfMemory, {}};
-    lane.uploads.push_back({op.upload_id, std::move(reserved.upload), reserved.code, now_ns_});
-    upload = &lane.uploads.back();
-    next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kUploadIdleNs);
+    upload = &open_upload(lane, op);
   }
   upload->last_part_ns = now_ns_;
   if (upload->failure != ResultCode::kOk) return answer(upload->failure);
   const bool same = upload->parts.key() == op.key && upload->parts.total_length() == op.length;
   upload->failure = same ? upload->parts.write(op.offset, op.value) : ResultCode::kInvalid;
+  while (upload->failure == ResultCode::kOutOfMemory &&
+         drop_slowest_upload(lane, lane.upload_bytes() - upload->bytes())) {
+    upload->failure = upload->parts.write(op.offset, op.value);
+  }
   if (upload->failure != ResultCode::kOk) upload->parts.release();
   return answer(upload->failure);
 }

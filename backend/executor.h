@@ -61,8 +61,11 @@ class Executor final : public rpc::OpHandler {
   uint64_t memory() const { return memory_; }
 
   static constexpr uint64_t kUploadIdleNs = 30'000'000'000;  // an upload without a new part for this long is dropped
-  static constexpr uint64_t kPinNs = 1'000'000'000;          // a pinned version is kept this long
-  static constexpr size_t kMaxPinsPerLane = 64;              // the oldest makes room
+  // An upload of a session that holds more than another one is slow, and makes room for that one's, if its last part
+  // came this long ago.
+  static constexpr uint64_t kUploadSlowNs = 100'000'000;
+  static constexpr uint64_t kPinNs = 1'000'000'000;  // a pinned version is kept this long
+  static constexpr size_t kMaxPinsPerLane = 64;      // the oldest makes room
   static constexpr size_t kMaxUploadsPerLane = 64;
   static constexpr size_t kMaxComplaint = 200;  // bytes: fits the smallest slot with room to spare
 
@@ -87,6 +90,8 @@ class Executor final : public rpc::OpHandler {
   op::Result check();
   bool has_upload_room(const LaneState& lane, uint32_t length) const;
   Upload* find_upload(LaneState& lane, const op::Op& op);
+  Upload& open_upload(LaneState& lane, const op::Op& op);
+  bool drop_slowest_upload(const LaneState& asking, uint64_t own);
   void drop_overdue();
 
   const ExecutorOptions options_;
@@ -97,6 +102,7 @@ class Executor final : public rpc::OpHandler {
   uint64_t now_ns_ = 0;
   uint64_t start_ns_ = 0;
   uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload or a pin may be overdue
+  uint64_t no_slow_upload_until_ns_ = 0;   // looked for one and found none
 
   std::span<op::Op> ops_;
   std::span<const rpc::LaneId> op_lanes_;

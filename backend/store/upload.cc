@@ -9,6 +9,10 @@ namespace egret::store {
 using op::ResultCode;
 
 namespace {
+// Uploads are promised more than they may take together: a client that says how much it will send, and does not send
+// it, takes little. One that sends after all, and finds the rest taken, is refused then.
+constexpr uint64_t kPromisedPerTaken = 4;
+
 uint64_t rounded_to_chunks(uint64_t bytes) {
   return (bytes + kChunkSize - 1) / kChunkSize * kChunkSize;
 }
@@ -23,7 +27,7 @@ Store::Reservation Store::reserve(std::string_view key, uint32_t total_length) {
   if (key.empty() || key.size() > op::kMaxKeyLength) return {ResultCode::kInvalid, {}};
   if (is_too_large(key, 0, total_length)) return {ResultCode::kTooLarge, {}};
   const uint64_t bytes = std::max(rounded_to_chunks(total_length), kChunkSize);
-  if (upload_bytes_ + bytes > large_budget()) return {ResultCode::kOutOfMemory, {}};
+  if (upload_bytes_ + bytes > kPromisedPerTaken * large_budget()) return {ResultCode::kOutOfMemory, {}};
   return {ResultCode::kOk, Upload(this, key, total_length, bytes)};
 }
 
@@ -77,6 +81,9 @@ Pieces Store::Upload::take_pieces() {
 ResultCode Store::Upload::write(uint32_t offset, std::string_view bytes) {
   if (store_ == nullptr || offset != received() || bytes.size() > total_length_ - received())
     return ResultCode::kInvalid;
+  const uint64_t taken = store_->upload_chunks_ * kChunkSize;
+  const uint64_t own = rounded_to_chunks(received() + bytes.size()) - rounded_to_chunks(received());
+  if (taken + own > store_->large_budget()) return ResultCode::kOutOfMemory;
   if (store_->reclaimer_.owes()) store_->reclaimer_.pay_debt();
   const bool has_room = store_->reclaimer_.ensure_room(0, pieces_.pages_needed(static_cast<uint32_t>(bytes.size())));
   store_->items_.end_step();

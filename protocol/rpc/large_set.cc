@@ -102,6 +102,7 @@ size_t LargeSet::send(std::string_view bytes) {
 }
 
 bool LargeSet::commit(Waiter* waiter) {
+  if (abort_pending_) return false;  // it would overtake the abort
   Op commit = store_;
   commit.code = OpCode::kCommit;
   commit.upload_id = id_;

@@ -36,10 +36,10 @@ class LargeSet final : private Waiter, private CreditWaiter {
   size_t send(std::string_view bytes);
   // Opens the upload without a byte, for a value that is known to be refused. False: no credit, ask again.
   bool announce();
-  // Sends the commit, whose result goes to `waiter`. False: no credit, ask again.
+  // Sends the commit, whose result goes to `waiter`. Not after kSessionLost. False: no credit, ask again.
   bool commit(Waiter* waiter);
-  // kOk, or what makes a commit pointless; the answer is then the caller's to give. kSessionLost: the parts went with
-  // the session. kOutOfMemory: it was too slow, and others needed its room.
+  // kOk, or what has become of it. kSessionLost: the parts went with the session, and a commit cannot be sent.
+  // kOutOfMemory: it was too slow, and others needed its room; the backend will refuse the commit.
   op::ResultCode failure() const;
 
   // Bytes of the value that are still to be sent, and how many one part may carry: less is worth waiting for more.

@@ -118,8 +118,10 @@ Outcome Uploads::go_on_whole() {
   return sent == Outcome::kDone ? commit() : sent;
 }
 
+// Of an upload that was too slow and lost its room, the backend knows nothing any more. It answers the commit as a set
+// that finds no memory, and (as memcached) drops the item that a plain set was to replace.
 Outcome Uploads::commit() {
-  if (const ResultCode failure = upload_->failure(); failure != ResultCode::kOk) return fail(failure);
+  if (upload_->failure() == ResultCode::kSessionLost) return fail(ResultCode::kSessionLost);
   Reply* reply = client_.replies.make();
   reply->question = question_;
   if (!upload_->commit(reply)) {

@@ -185,3 +185,144 @@ def test_a_value_that_is_collected_after_all_holds_up_nobody():
         client.close()
     server.check_alive()
     server.stop()
+
+
+# --- Issue 16, row 4
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_slow_clients_of_one_proxy_cost_a_client_of_another_nothing(partitions):
+    """48 clients each owe the rest of a large value, through eight workers, which is as much as uploads may hold together."""
+    server = Egret(backend={"partitions": partitions, "memory": f"{64 * partitions}MiB"}, proxy={"workers": 8}, proxies=2)
+    theirs, ours = server.addresses
+    length = 1_000_000
+    data = value(length, b"old")
+    assert ask(ours, b"set kept 0 0 %d\r\n" % length + data + b"\r\n") == b"STORED\r\n"
+    slow = [connect(theirs) for _ in range(48)]
+    for number, client in enumerate(slow):
+        client.sendall(b"set slow%d 0 0 %d\r\n" % (number, length) + b"s" * 11_000)
+    with Bystander(ours):
+        for number in range(30):
+            key = b"kept" if number % 3 == 0 else b"mine%d" % number
+            data = value(length, b"%d" % number)
+            assert ask(ours, b"set %s 0 0 %d\r\n" % (key, length) + data + b"\r\n") == b"STORED\r\n"
+            assert ask(ours, b"get %s\r\n" % key, end=b"END\r\n") == answer(key, data)
+    for client in slow:
+        client.sendall(b"s" * (length - 11_000) + b"\r\n")
+    answers = [client.recv(100) for client in slow]
+    assert set(answers) <= {b"STORED\r\n", b"SERVER_ERROR out of memory storing object\r\n"}
+    for client in slow:
+        client.close()
+    server.check_alive()
+    server.stop()
+
+
+@pytest.mark.parametrize("command, stays", [(b"set", False), (b"replace", True), (b"append", True)])
+def test_an_upload_that_was_too_slow_leaves_of_its_own_old_item_what_memcached_would(command, stays):
+    """docs/decisions/uploads.md: the answer is that of a memcached without memory, and so is what becomes of the old item."""
+    server = start(partitions=1, large_value_memory="1MiB")
+    length = 700_000
+    assert ask(server.address, b"set slow 0 0 3\r\nold\r\n") == b"STORED\r\n"
+    assert ask(server.address, b"set gone 0 0 3\r\nold\r\n") == b"STORED\r\n"
+    slow, gone = connect(server.address), connect(server.address)
+    slow.sendall(command + b" slow 0 0 %d\r\n" % length + b"s" * (length // 2))
+    ask(server.address, b"mn\r\n")
+    gone.sendall(command + b" gone 0 0 %d\r\n" % length + b"s" * (length // 2))  # is collected
+    ask(server.address, b"mn\r\n")
+    store(server, b"quick", 900_000)  # there is neither room nor memory: the slow one gives way
+    gone.close()
+    slow.sendall(b"s" * (length - length // 2) + b"\r\n")
+    assert slow.recv(100) == b"SERVER_ERROR out of memory storing object\r\n"
+    assert ask(server.address, b"get slow\r\n", end=b"END\r\n") == (b"VALUE slow 0 3\r\nold\r\n" if stays else b"") + b"END\r\n"
+    assert ask(server.address, b"get gone\r\n", end=b"END\r\n") == b"VALUE gone 0 3\r\nold\r\nEND\r\n"
+    slow.close()
+    server.check_alive()
+    server.stop()
+
+
+# --- Answers that grow with what others did
+
+PREFIXES = 65_536
+
+
+def line_of_long_prefix(number):
+    return b"get %s:\r\n" % (b"%d." % number * 60)[:240]
+
+
+def fill_prefixes(server):
+    assert ask(server.address, b"stats detail on\r\n") == b"OK\r\n"
+    with connect(server.address) as sock:
+        lines = sock.makefile("rb")
+        for first in range(0, PREFIXES, 1024):
+            sock.sendall(b"".join(line_of_long_prefix(number) for number in range(first, first + 1024)))
+            for _ in range(1024):
+                assert lines.readline() == b"END\r\n"
+    assert ask(server.address, b"stats detail off\r\n") == b"OK\r\n"
+
+
+def growth_at_rest(server, before):
+    """By how much the proxy has grown at most until it grows no more."""
+    grown = []
+
+    def is_at_rest():
+        grown.append(server.proxies[0].rss_bytes() - before)
+        return len(grown) > 10 and max(grown[-5:]) == min(grown[-5:])
+    wait_for(is_at_rest, "the proxy to stop growing", timeout=60 * SLACK, step=0.1)
+    return max(grown)
+
+
+def test_reports_that_nobody_reads_cost_a_page():
+    """33 MiB for 19 bytes of request, if they were rendered whole; and they are whole for who reads."""
+    server = start()
+    fill_prefixes(server)
+    before = server.proxies[0].rss_bytes()
+    clients = [connect(server.address) for _ in range(20)]
+    with Bystander(server.address):
+        for client in clients:
+            client.sendall(b"stats detail dump\r\n" * 10)
+        assert growth_at_rest(server, before) < len(clients) * MIB
+        wait_for(lambda: metric(server, "egret_proxy_client_memory_bytes") < len(clients) * CONNECTION_MEMORY, "memory to be within limits")
+    report = ask(server.address, b"stats detail dump\r\n", end=b"END\r\n", timeout=60)
+    assert report.count(b"\r\n") == PREFIXES + 1
+    assert len(set(line.split()[1] for line in report.splitlines()[:-1])) == PREFIXES
+    for client in clients:
+        client.close()
+    server.check_alive()
+    server.stop()
+
+
+def test_stats_conns_is_made_as_it_is_read():
+    server = start()
+    others = [connect(server.address) for _ in range(3000)]
+    ask(server.address, b"mn\r\n")
+    before = server.proxies[0].rss_bytes()
+    clients = [connect(server.address) for _ in range(20)]
+    with Bystander(server.address):
+        for client in clients:
+            client.sendall(b"stats conns\r\n" * 20)
+        assert growth_at_rest(server, before) < len(clients) * MIB
+    report = ask(server.address, b"stats conns\r\n", end=b"END\r\n", timeout=60)
+    ports = set(line.rsplit(b":", 1)[1] for line in report.splitlines() if b":addr " in line)
+    assert ports >= {b"%d" % other.getsockname()[1] for other in others}
+    for client in clients + others:
+        client.close()
+    server.check_alive()
+    server.stop()
+
+
+# --- Input
+
+def test_half_commands_count_as_memory_and_who_never_ends_them_has_to_go():
+    """Half of client_memory is as much as they may hold for long. Whoever sends commands whole is served all the while."""
+    server = start(client_memory="2MiB")
+    slow = [connect(server.address) for _ in range(40)]
+    for client in slow:
+        client.sendall(b"set half 0 0 4000\r\n" + b"h" * 1000)
+    with Bystander(server.address):
+        wait_for(lambda: metric(server, "egret_proxy_client_memory_bytes") > 2 * MIB, "half commands to count")
+        wait_for(lambda: metric(server, "egret_proxy_stalled_senders_total") > 0, "those who are slow to go")
+        wait_for(lambda: metric(server, "egret_proxy_client_memory_bytes") <= 1 * MIB, "memory to be given back")
+    for client in slow:
+        client.close()
+    wait_for(lambda: metric(server, "egret_proxy_client_memory_bytes") == 0, "all memory to be given back")
+    server.check_alive()
+    server.stop()

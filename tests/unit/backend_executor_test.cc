@@ -189,6 +189,40 @@ TEST_SUITE("values in parts") {
     CHECK(partition.code(with_id(OpCode::kCommit, 1), lane) == ResultCode::kStored);
   }
 
+  TEST_CASE("where all room is taken, a lane with less of it gets room from the slowest upload of those with more") {
+    Partition partition(1, 0, uint64_t{64} << 20);
+    const std::string large(700'000, 'x');
+    partition.run(make(OpCode::kSet, "key", "old"), 0);
+    uint32_t lanes = 0;  // of one upload each
+    while (lanes < 100 && partition.code(part(1, 0, 700'000, "x"), lanes) == ResultCode::kOk) ++lanes;
+    REQUIRE(lanes < 100);
+    const uint32_t other = 200;
+    CHECK_MESSAGE(partition.code(part(1, 0, 700'000, "x"), other) == ResultCode::kOutOfMemory, "nobody is slow yet");
+    partition.clock.advance_ns(Executor::kUploadSlowNs);
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      if (lane != 3) CHECK(partition.code(part(1, 1, 700'000, "x"), lane) == ResultCode::kOk);
+    }
+    partition.run(make(OpCode::kSet, "key", "old"), other);
+    CHECK(partition.code(part(2, 0, 700'000, large), other) == ResultCode::kOk);
+    CHECK(partition.code(with_id(OpCode::kCommit, 2), other) == ResultCode::kStored);
+    CHECK(partition.code(part(1, 1, 700'000, "x"), 3) == ResultCode::kNoUpload);
+    CHECK(partition.code(part(1, 2, 700'000, "x"), 4) == ResultCode::kOk);
+    CHECK_MESSAGE(partition.code(with_id(OpCode::kCommit, 1), 3) == ResultCode::kOutOfMemory,
+                  "as memcached without memory");
+    CHECK(partition.code(make(OpCode::kGet, "key")) == ResultCode::kMiss);
+  }
+
+  TEST_CASE("a lane that holds as much as the others takes nothing from them") {
+    Partition partition(1, 0, uint64_t{64} << 20);
+    uint32_t lanes = 0;
+    while (lanes < 100 && partition.code(part(1, 0, 700'000, "x"), lanes) == ResultCode::kOk) ++lanes;
+    REQUIRE(lanes < 100);
+    partition.clock.advance_seconds(1);
+    CHECK(partition.code(part(2, 0, 700'000, "x"), 0) == ResultCode::kOutOfMemory);
+    for (uint32_t lane = 0; lane < lanes; ++lane)
+      CHECK(partition.code(part(1, 1, 700'000, "x"), lane) == ResultCode::kOk);
+  }
+
   TEST_CASE("a lane has a limited number of them") {
     Partition partition;
     for (uint32_t id = 0; id < Executor::kMaxUploadsPerLane; ++id) {

@@ -77,9 +77,10 @@ TEST_CASE("parts come in order, without gaps, and all of them") {
   CHECK(h.store->item_count() == 0);
 }
 
-TEST_CASE("uploads together hold an eighth of the memory; a dropped one gives its share back") {
+TEST_CASE("uploads together hold an eighth of the memory, and are promised half; a dropped one gives its share back") {
   Harness h(small_store(8u << 20, 256u << 10));
   const uint64_t before = h.store->memory().used;
+  const std::string whole(200'000, 'w');
   {
     std::vector<Store::Upload> open;
     while (true) {
@@ -90,8 +91,13 @@ TEST_CASE("uploads together hold an eighth of the memory; a dropped one gives it
       }
       open.push_back(std::move(reserved.upload));
     }
-    CHECK(open.size() == 5);
-    open.pop_back();
+    CHECK(open.size() == 20);
+    size_t written = 0;
+    while (open[written].write(0, whole) == ResultCode::kOk) ++written;
+    CHECK(written == 5);
+    CHECK(open[written].write(0, whole) == ResultCode::kOutOfMemory);
+    open.erase(open.begin());
+    CHECK_MESSAGE(open[written - 1].write(0, whole) == ResultCode::kOk, "the same one, when there is room again");
     CHECK(h.store->reserve("a", 200'000).code == ResultCode::kOk);
     CHECK(h.store->reserve("a", 300'000).code == ResultCode::kTooLarge);
     h.check();
