@@ -13,7 +13,7 @@
 
 #include "events/event.h"
 #include "proxy/client/output_queue.h"
-#include "proxy/commands/watch_hub.h"
+#include "proxy/client/watch_hub.h"
 #include "proxy/replies/reply_queue.h"
 #include "rpc/client_session.h"
 

@@ -4,8 +4,8 @@
 #include <atomic>
 
 #include "memcache/admin.h"
+#include "proxy/client/watch_hub.h"
 #include "proxy/commands/prefix_stats.h"
-#include "proxy/commands/watch_hub.h"
 
 namespace egret::proxy {
 

@@ -6,7 +6,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACES = ("protocol", "proxy", "backend", "tools")
 MOST = 25
 # Folders that hold more, and how many they may hold: none may grow. To be split, then taken out of this list.
-TOLERATED = {"backend/store": 43, "protocol/base": 46, "protocol/memcache": 30, "proxy/commands": 26, "tools/bench": 44, "tools/bench/store": 28}
+TOLERATED = {"backend/store": 43, "protocol/base": 46, "protocol/memcache": 30, "tools/bench": 44, "tools/bench/store": 28}
 
 held = collections.Counter(str(path.parent.relative_to(ROOT)) for place in PLACES for path in (ROOT / place).rglob("*") if path.suffix in (".cc", ".h"))
 if not held:

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 
-#include "proxy/commands/watch_hub.h"
+#include "proxy/client/watch_hub.h"
 
 using namespace egret::proxy;
 using namespace egret::memcache;

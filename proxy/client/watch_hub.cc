@@ -1,4 +1,4 @@
-#include "proxy/commands/watch_hub.h"
+#include "proxy/client/watch_hub.h"
 
 #include <algorithm>
 
