@@ -145,9 +145,9 @@ void Executor::locate() {
 }
 
 Result Executor::execute(size_t index) {
-  const uint64_t before_ns = store_->long_work_ns();
+  const uint64_t before_ns = store_->counts().long_work_ns;
   Result result = perform(index);
-  const uint64_t work = work_of(ops_[index].code) + (store_->long_work_ns() - before_ns) / kNsPerWork;
+  const uint64_t work = work_of(ops_[index].code) + (store_->counts().long_work_ns - before_ns) / kNsPerWork;
   result.work = static_cast<uint16_t>(std::min<uint64_t>(work, UINT16_MAX));
   return result;
 }
@@ -164,6 +164,7 @@ inline Result Executor::perform(size_t index) {
     case OpCode::kDelete:
     case OpCode::kArith:
     case OpCode::kFlush:
+    case OpCode::kIterate:
       return store_->execute(index);
     case OpCode::kChunk:
       return chunk(op, index);
@@ -179,8 +180,6 @@ inline Result Executor::perform(size_t index) {
       return admin(op);
     case OpCode::kPing:
       return answer(ResultCode::kOk);
-    case OpCode::kIterate:
-      return store_->iterate(op);
   }
   return answer(ResultCode::kUnsupported);
 }
@@ -299,7 +298,7 @@ Result Executor::commit(const Op& op, rpc::LaneId lane_id) {
   lane.uploads.erase(lane.uploads.begin() + (upload - lane.uploads.data()));
   if (taken.failure != ResultCode::kOk) return store_->refuse_set(op, taken.failure);
   if (taken.parts.key() != op.key) return answer(ResultCode::kInvalid);
-  return store_->commit(std::move(taken.parts), op);
+  return taken.parts.commit(op);
 }
 
 Result Executor::abort(const Op& op, rpc::LaneId lane_id) {
@@ -414,7 +413,7 @@ ResultCode Executor::move_clock(std::string_view seconds) {
 Result Executor::check() {
 #ifdef EGRET_CHECKS
   complaint_.clear();
-  if (store_->check_invariants(&complaint_)) complaint_.clear();
+  if (check_invariants(*store_, &complaint_)) complaint_.clear();
   complaint_.resize(std::min(complaint_.size(), kMaxComplaint));
   Result result = answer(ResultCode::kOk);
   result.value = complaint_;

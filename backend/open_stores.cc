@@ -38,11 +38,11 @@ bool exists(const std::string& path) {
 
 // "transparent huge pages (98 % of it)".
 std::string pages_text(const Config& config, const Executors& executors) {
-  const store::Backing backing = executors.front()->store().arena().backing();
+  const store::Backing backing = executors.front()->store().opening().arena.backing();
   std::string text = store::to_string(backing);
   if (!config.populate || backing != store::Backing::kTransparentHugePages) return text;
   uint64_t huge = 0;
-  for (const auto& executor : executors) huge += executor->store().arena().huge_bytes();
+  for (const auto& executor : executors) huge += executor->store().opening().arena.huge_bytes();
   return text + " (" + std::to_string(huge * 100 / config.memory) + " % of it)";
 }
 
@@ -51,9 +51,9 @@ void log_warm_restart(const Config& config, const KeptSeed& kept, const Executor
   std::string why_empty = kept.why_not;
   for (uint32_t partition = 0; partition < executors.size(); ++partition) {
     const store::Store& store = executors[partition]->store();
-    items += store.item_count();
-    if (why_empty.empty() && !store.empty_because().empty())
-      why_empty = warm_file(config.warm_restart, partition) + ": " + store.empty_because();
+    items += store.counts().items;
+    if (why_empty.empty() && !store.opening().empty_because.empty())
+      why_empty = warm_file(config.warm_restart, partition) + ": " + store.opening().empty_because;
   }
   if (why_empty.empty()) {
     base::log(kWarmRestart, "warm restart: {} items kept", base::field("items", items));

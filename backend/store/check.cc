@@ -6,17 +6,34 @@
 
 namespace egret::store {
 
-bool Store::check_invariants(std::string* why) {
+class Checker {
+ public:
+  explicit Checker(const Store& store) : store_(store), items_(store.items_) {}
+  bool check(std::string* why) const;
+
+ private:
+  bool check_records(std::string* why) const;
+  bool check_large(std::string* why) const;
+
+  const Store& store_;
+  const Items& items_;
+};
+
+bool check_invariants(const Store& store, std::string* why) {
+  return Checker(store).check(why);
+}
+
+bool Checker::check(std::string* why) const {
   if (!items_.pages.check(why) || !items_.index.check(why) || !items_.log.check(why)) return false;
   if (!check_records(why) || !check_large(why)) return false;
   // After the limit was lowered, the store is over it until enough pages are withheld.
-  const uint64_t allowed = limit_.bytes() + uint64_t{limit_.pages_over()} * kPageSize;
-  if (memory().used > allowed) return *why = "more memory is used than allowed", false;
+  const uint64_t allowed = store_.limit_.bytes() + uint64_t{store_.limit_.pages_over()} * kPageSize;
+  if (store_.memory().used > allowed) return *why = "more memory is used than allowed", false;
   return true;
 }
 
 // Each live record is in the index or pinned, and the counters count each.
-bool Store::check_records(std::string* why) {
+bool Checker::check_records(std::string* why) const {
   uint64_t items = 0;
   uint64_t bytes = 0;
   uint64_t expiring = 0;
@@ -32,12 +49,13 @@ bool Store::check_records(std::string* why) {
       at += it.units();
       if (it.is_dead()) continue;
       const std::string where = "the item at unit " + std::to_string(ref.unit);
-      const PinEntry* pin = items_.find_pin(ref);
-      if (it.has(kPinned) != (pin != nullptr)) return *why = where + ": pinned by nobody", false;
-      pins += pin != nullptr ? 1 : 0;
+      const auto pin = std::ranges::find(items_.pins, ref, &PinEntry::ref);
+      const bool is_pinned = pin != items_.pins.end();
+      if (it.has(kPinned) != is_pinned) return *why = where + ": pinned by nobody", false;
+      pins += is_pinned ? 1 : 0;
       weights[static_cast<size_t>(items_.log.queue_of(ref))] += item_bytes(it);
       const bool is_filed = bool{items_.index.find(ref, items_.index.hash_of(it))};
-      const bool is_detached = pin != nullptr && pin->is_detached;
+      const bool is_detached = is_pinned && pin->is_detached;
       if (is_filed == is_detached) return *why = where + ": alive, but not in the index, or the reverse", false;
       if (is_detached) {
         ++detached;
@@ -50,7 +68,7 @@ bool Store::check_records(std::string* why) {
     if (pins != info.pins) return *why = "page " + std::to_string(page) + ": pins are miscounted", false;
   }
   using op::StatId;
-  if (items != items_.index.item_count() || items != items_.counters[StatId::kCurrItems])
+  if (items != items_.index.state().items || items != items_.counters[StatId::kCurrItems])
     return *why = "items are miscounted", false;
   if (bytes != items_.counters[StatId::kBytes]) return *why = "bytes are miscounted", false;
   if (expiring != items_.expiring) return *why = "items that expire are miscounted", false;
@@ -64,7 +82,7 @@ bool Store::check_records(std::string* why) {
 
 // Each chunk that a large item lists is marked taken and listed once. Each chunk marked taken belongs to an item or an
 // upload.
-bool Store::check_large(std::string* why) {
+bool Checker::check_large(std::string* why) const {
   std::vector<bool> listed(uint64_t{items_.pages.size()} * kChunksPerPage);
   uint64_t chunks = 0;
   for (PageNumber page = items_.pages.fixed(); page < items_.pages.size(); ++page) {
@@ -105,7 +123,7 @@ bool Store::check_large(std::string* why) {
     if (info.use == PageUse::kLarge) taken += kChunksPerPage;
     if (info.use == PageUse::kChunks) taken += static_cast<uint64_t>(std::popcount(info.used));
   }
-  if (taken != chunks + upload_chunks_) return *why = "pages or chunks are taken by nobody", false;
+  if (taken != chunks + store_.upload_chunks_) return *why = "pages or chunks are taken by nobody", false;
   return true;
 }
 

@@ -124,7 +124,6 @@ class Index {
     return ((position >> shift) + 1) << shift;
   }
 
-  uint64_t item_count() const { return state_.items; }
   uint64_t hash_of(const Item& item) const;
   // Whether every entry is in its bucket and the counts are right; `why` says what is wrong.
   bool check(std::string* why) const;

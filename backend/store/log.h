@@ -48,15 +48,13 @@ class Log {
   void kill(ItemRef ref);
   // Cuts the record down to `units`; the rest is dead.
   void shrink(ItemRef ref, uint32_t units);
-  // Counts a record's bytes outside the log in (or out of) the weight of its queue.
-  void add_weight(ItemRef ref, uint64_t bytes) { queue_state(ref).weight += bytes; }
-  void take_weight(ItemRef ref, uint64_t bytes) { queue_state(ref).weight -= bytes; }
+  // Adds a record's bytes outside the log (negative: takes them away) to the weight of its queue.
+  void add_weight(ItemRef ref, int64_t bytes) { queue_state(ref).weight += static_cast<uint64_t>(bytes); }
 
   Queue queue_of(ItemRef ref) const {
     return pages_.info(ref.page()).use == PageUse::kMain ? Queue::kMain : Queue::kSmall;
   }
   const QueueState& queue(Queue queue) const { return state_.queues[static_cast<size_t>(queue)]; }
-  uint64_t live_bytes() const { return state_.live_units * kUnit; }
   // About when the oldest item was last read; 0: there is no item.
   uint32_t oldest_access() const;
   void pin(ItemRef ref);

@@ -90,7 +90,6 @@ class Pages {
 
   PageInfo& info(PageNumber page) { return table_[page]; }
   const PageInfo& info(PageNumber page) const { return table_[page]; }
-  std::byte* data(PageNumber page) const { return arena_ + page * kPageSize; }
   std::byte* chunk_data(uint64_t chunk) const { return arena_ + chunk * kChunkSize; }
   uint32_t free_count() const { return state_.free_count; }
   uint32_t count(PageUse use) const { return state_.counts[static_cast<size_t>(use)]; }

@@ -131,7 +131,7 @@ bool Reclaimer::begin_drain(bool hard) {
   if (page == kNoPage) return false;
   items_.log.begin_drain(page);
   drain_at_ = 0;
-  ghosts_.fit(items_.index.item_count());
+  ghosts_.fit(items_.index.state().items);
   return true;
 }
 
@@ -196,8 +196,8 @@ bool Reclaimer::keep(Slot slot, Queue queue, uint32_t frequency) {
   std::memcpy(static_cast<void*>(&items_.item(to)), static_cast<const void*>(&items_.item(from)), units * kUnit);
   if (items_.item(to).has(kLarge)) {
     const uint64_t outside = large_head(items_.item(to)).chunks * kChunkSize;
-    items_.log.take_weight(from, outside);
-    items_.log.add_weight(to, outside);
+    items_.log.add_weight(from, -static_cast<int64_t>(outside));
+    items_.log.add_weight(to, static_cast<int64_t>(outside));
     if (items_.pages.wastes_chunks()) gather_chunks(items_.item(to));
   }
   slot.set_ref(to);

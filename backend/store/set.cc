@@ -130,7 +130,7 @@ void Store::write(const Draft& draft, ItemRef ref) {
     const uint64_t taken_over = draft.pieces->taken_over();
     draft.pieces->list(it.inline_data());
     const uint64_t chunks = large_head(it).chunks;
-    items_.log.add_weight(ref, chunks * kChunkSize);
+    items_.log.add_weight(ref, static_cast<int64_t>(chunks * kChunkSize));
     items_.counters[StatId::kInsertedBytes] += (chunks - std::min(chunks, taken_over)) * kChunkSize;
   } else {
     draft.pieces->copy_out(it.inline_data());
@@ -279,6 +279,16 @@ op::Result Store::extend_value(const op::Op& op, Slot old, Upload* upload) {
   return ref ? stored(ref) : answer(ResultCode::kNotStored);
 }
 
+void Store::copy_value(const Item& from, Pieces& to) {
+  const uint32_t length = value_length(from);
+  for (uint32_t at = 0; at < length;) {
+    const std::string_view piece = piece_at(items_.pages, from, at);
+    to.write(piece);
+    at += static_cast<uint32_t>(piece.size());
+  }
+  items_.work.bytes(length);
+}
+
 // The new list takes over the old item's pages and chunks: only the added bytes and a tail are copied. A pinned value
 // is copied whole if it is small enough; else its reader finds it changed and starts again.
 op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
@@ -309,13 +319,7 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
       disown(old.ref());
       return;
     }
-    const uint32_t length = value_length(before);
-    for (uint32_t at = 0; at < length;) {
-      const std::string_view piece = piece_at(items_.pages, before, at);
-      pieces.write(piece);
-      at += static_cast<uint32_t>(piece.size());
-    }
-    items_.work.bytes(length);
+    copy_value(before, pieces);
   };
   const auto put_added = [&] {
     if (!copies) return pieces.join(upload->take_pieces());
@@ -349,7 +353,7 @@ void Store::disown(ItemRef ref) {
   Item& it = items_.item(ref);
   items_.count_out(it);
   const LargeHead head = large_head(it);
-  items_.log.take_weight(ref, head.chunks * kChunkSize);
+  items_.log.add_weight(ref, -static_cast<int64_t>(head.chunks * kChunkSize));
   const LargeHead nothing{};
   std::memcpy(it.inline_data(), &nothing, sizeof nothing);
   items_.count_in(it);

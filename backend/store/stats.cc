@@ -32,7 +32,7 @@ void Store::append_stats(op::StatGroup group, std::vector<op::StatRow>& rows, Si
         value = log_pages;
         break;
       case StatId::kSegmentBytes:
-        value = items_.log.live_bytes();
+        value = items_.log.state().live_units * kUnit;
         break;
       case StatId::kLargePages:
         value = items_.pages.count(PageUse::kLarge) + items_.pages.count(PageUse::kChunks);

@@ -139,11 +139,6 @@ Store::Memory Store::memory() const {
           .most_limit = limit_.most()};
 }
 
-op::Result Store::iterate(const op::Op& op) {
-  EGRET_ASSERT_OWNER(owner_);
-  return walker_.next_page(op);
-}
-
 void Store::prepare(std::span<const op::Op> ops) {
   EGRET_ASSERT_OWNER(owner_);
   EGRET_DCHECK(ops.size() <= kMaxBatch);
@@ -172,7 +167,8 @@ void Store::prefetch_value(size_t index) const {
 inline op::Result Store::perform(const op::Op& op, Slot guess) {
   EGRET_DCHECK(!is_untouched_);  // begin_pass() must be called first
   if (op.code == op::OpCode::kFlush) return flush(op);
-  if (op.key.empty() || op.key.size() > op::kMaxKeyLength) return answer(op::ResultCode::kInvalid);
+  if (op.key.empty() || op.key.size() > op::kMaxKeyLength)
+    return op.code == op::OpCode::kIterate ? walker_.next_page(op) : answer(op::ResultCode::kInvalid);
   EGRET_DCHECK(op.hash == op::hash_key(op.key, config_.hash_seed));
   if (is_plain_get(op)) return plain_get(op, guess);
   switch (op.code) {

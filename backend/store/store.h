@@ -89,23 +89,20 @@ class Store {
   // A batch: at most kMaxBatch ops, each with its hash filled in. The span must stay valid until the last execute().
   void prepare(std::span<const op::Op> ops);
   void locate();
-  // Executes ops[index] of the prepared batch: Get, Set, Delete, Arith, Chunk, Flush; others answer kUnsupported. Call
-  // it in order, once for each op that the store executes. The result's value and further pieces view the store's
-  // memory until the next non-const call. A get of a large value returns its first kMaxChunk bytes; a chunk returns the
-  // bytes asked for, up to kMaxChunk.
+  // Executes ops[index] of the prepared batch: Get, Set, Delete, Arith, Chunk, Flush, Iterate; others answer
+  // kUnsupported. Call it in order, once for each op that the store executes. The result's value and further pieces
+  // view the store's memory until the next non-const call. A get of a large value returns its first kMaxChunk bytes; a
+  // chunk returns the bytes asked for, up to kMaxChunk.
   op::Result execute(size_t index);
   // prepare, locate and execute of a single op.
   op::Result execute_one(const op::Op& op);
   static constexpr uint32_t kMaxChunk = 64u << 10;
 
-  // --- Values in parts. An Upload is room for a value that nobody sees until commit().
+  // --- Values in parts. An Upload is room for a value that nobody sees until its commit().
   // All uploads together hold at most max(1/8 of the memory limit, one item of item_size_max).
   // kOk: the upload is open. kTooLarge, kOutOfMemory: it is not. Then call refuse_set() when the client's Commit comes
   // (or at once, if the set itself is known), since a failed plain set also removes the old item.
   Reservation reserve(std::string_view key, uint32_t total_length);
-  // Executes the op as a kSet of the uploaded value: mode, CAS, flags and exptime come from `commit`. Its key must be
-  // the one that was reserved. Consumes the upload in every case. kNoUpload: parts are missing.
-  op::Result commit(Upload&& upload, const op::Op& commit);
   // For a set whose value could not be taken: counts it, and removes the old item if it is a plain set.
   op::Result refuse_set(const op::Op& set, op::ResultCode why);
 
@@ -113,19 +110,25 @@ class Store {
   // item, or if all pins together would hold more than max(1/8 of the memory limit, one item of item_size_max).
   Pin pin(std::string_view key, uint64_t hash);
 
-  // The page of records that a kIterate op asks for. Result.value is valid until the next call of iterate().
-  op::Result iterate(const op::Op& op);
-
   // --- Statistics
   // Appends the rows of that group. kGeneral: one for every counter of the store, in the order of StatId. `since`:
   // count from the last `stats reset`, or from the start.
   enum class Since : uint8_t { kReset, kStart };
   void append_stats(op::StatGroup group, std::vector<op::StatRow>& rows, Since since = Since::kReset) const;
   void reset_stats();
-  uint64_t item_count() const { return items_.counters[op::StatId::kCurrItems]; }
-  const Arena& arena() const { return arena_; }
-  // Why the store did not continue from its file; empty if it did, or if there is no file.
-  const std::string& empty_because() const { return empty_because_; }
+  struct Counts {
+    uint64_t items;
+    uint64_t long_work_ns;  // the work, as work.h counts it, of all steps so far that took more than 1 us
+  };
+  Counts counts() const {
+    return {.items = items_.counters[op::StatId::kCurrItems], .long_work_ns = items_.long_work_ns};
+  }
+  // What create() found.
+  struct Opening {
+    const Arena& arena;
+    const std::string& empty_because;  // why it did not continue from its file; empty if it did, or if there is no file
+  };
+  Opening opening() const { return {arena_, empty_because_}; }
 
   // --- Memory, in bytes
   struct Memory {
@@ -139,14 +142,8 @@ class Store {
   // number is not within memory().least_limit .. most_limit.
   op::ResultCode set_memory_limit(uint64_t bytes);
 
-  // The work, in nanoseconds as work.h counts them, of all steps so far that took more than 1 us.
-  uint64_t long_work_ns() const { return items_.long_work_ns; }
-
-  // The checker (check.cc): every item is reachable under its own hash and tag, records tile their pages, large values
-  // own exactly the taken chunks, counts are exact, used <= limit. Reads the whole store. `why`: what is wrong.
-  bool check_invariants(std::string* why);
-
  private:
+  friend class Checker;
   // What to make a record of. The value is `first` followed by `second`, or, if `pieces` is set, what they hold.
   struct Draft {
     std::string_view key;
@@ -213,6 +210,7 @@ class Store {
   op::Result replace_value(const op::Op& op, Slot old, Upload* upload, Bits marks);
   op::Result extend_value(const op::Op& op, Slot old, Upload* upload);
   op::Result extend_large(const op::Op& op, Slot old, Upload* upload);
+  void copy_value(const Item& from, Pieces& to);
   op::Result stored(ItemRef ref);
   op::Result no_room();
   void disown(ItemRef ref);
@@ -239,10 +237,6 @@ class Store {
 
   // stats.cc
   void append_class_stats(std::vector<op::StatRow>& rows) const;
-
-  // check.cc
-  bool check_records(std::string* why);
-  bool check_large(std::string* why);
 
   // warm.cc
   // The superblock of a file to continue from. Null: start empty, and the file is marked in use.
@@ -324,6 +318,9 @@ class Store::Upload {
   uint32_t received() const { return pieces_.length(); }
   uint32_t total_length() const { return total_length_; }
   bool is_complete() const { return received() == total_length_; }
+  // Executes the op as a kSet of the uploaded value: mode, CAS, flags and exptime come from `commit`. Its key must be
+  // the one that was reserved. Ends the upload in every case. kNoUpload: parts are missing.
+  op::Result commit(const op::Op& commit);
   std::string_view key() const { return key_; }
 
  private:
@@ -344,5 +341,9 @@ struct Store::Reservation {
   op::ResultCode code = op::ResultCode::kOutOfMemory;
   Upload upload;
 };
+
+// The checker (check.cc): every item is reachable under its own hash and tag, records tile their pages, large values
+// own exactly the taken chunks, counts are exact, used <= limit. Reads the whole store. `why`: what is wrong.
+bool check_invariants(const Store& store, std::string* why);
 
 }  // namespace egret::store

@@ -31,17 +31,6 @@ Store::Reservation Store::reserve(std::string_view key, uint32_t total_length) {
   return {ResultCode::kOk, Upload(this, key, total_length, bytes)};
 }
 
-op::Result Store::commit(Upload&& upload, const op::Op& commit) {
-  EGRET_ASSERT_OWNER(owner_);
-  Upload taken = std::move(upload);
-  if (!taken || !taken.is_complete()) return answer(ResultCode::kNoUpload);
-  if (taken.key() != commit.key) return answer(ResultCode::kInvalid);
-  if (reclaimer_.owes()) reclaimer_.pay_debt();
-  const op::Result result = set(commit, Slot{}, &taken);
-  items_.end_step();
-  return result;
-}
-
 Store::Upload::Upload(Store* store, std::string_view key, uint32_t total_length, uint64_t promised)
     : store_(store), key_(key), total_length_(total_length), promised_(promised), pieces_(store->items_.pages) {
   pieces_.expect(total_length);
@@ -62,6 +51,18 @@ Store::Upload& Store::Upload::operator=(Upload&& other) noexcept {
     pieces_ = std::move(other.pieces_);
   }
   return *this;
+}
+
+op::Result Store::Upload::commit(const op::Op& commit) {
+  Upload taken = std::move(*this);
+  if (!taken || !taken.is_complete()) return answer(ResultCode::kNoUpload);
+  Store& store = *taken.store_;
+  EGRET_ASSERT_OWNER(store.owner_);
+  if (taken.key() != commit.key) return answer(ResultCode::kInvalid);
+  if (store.reclaimer_.owes()) store.reclaimer_.pay_debt();
+  const op::Result result = store.set(commit, Slot{}, &taken);
+  store.items_.end_step();
+  return result;
 }
 
 void Store::Upload::release() {

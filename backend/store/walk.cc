@@ -33,7 +33,6 @@ op::Result Walker::next_page(const op::Op& op) {
     default:
       return answer(op::ResultCode::kUnsupported);
   }
-  items_.end_step();
   result.value = page_;
   result.total_length = static_cast<uint32_t>(page_.size());
   return result;

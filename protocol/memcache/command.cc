@@ -1,73 +1,55 @@
 #include "memcache/command.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "memcache/parser.h"
 
 namespace egret::memcache {
 
+namespace {
+struct Name {
+  CommandKind kind;
+  const char* text;
+};
+constexpr Name kNames[] = {
+    {CommandKind::kGet, "get"},
+    {CommandKind::kGets, "gets"},
+    {CommandKind::kGat, "gat"},
+    {CommandKind::kGats, "gats"},
+    {CommandKind::kSet, "set"},
+    {CommandKind::kAdd, "add"},
+    {CommandKind::kReplace, "replace"},
+    {CommandKind::kAppend, "append"},
+    {CommandKind::kPrepend, "prepend"},
+    {CommandKind::kCas, "cas"},
+    {CommandKind::kIncr, "incr"},
+    {CommandKind::kDecr, "decr"},
+    {CommandKind::kDelete, "delete"},
+    {CommandKind::kTouch, "touch"},
+    {CommandKind::kFlushAll, "flush_all"},
+    {CommandKind::kVersion, "version"},
+    {CommandKind::kVerbosity, "verbosity"},
+    {CommandKind::kStats, "stats"},
+    {CommandKind::kAdmin, "admin"},
+    {CommandKind::kMetaGet, "mg"},
+    {CommandKind::kMetaSet, "ms"},
+    {CommandKind::kMetaDelete, "md"},
+    {CommandKind::kMetaArith, "ma"},
+    {CommandKind::kMetaDebug, "me"},
+    {CommandKind::kNoop, "noop"},
+    {CommandKind::kSaslMechanisms, "sasl mechanisms"},
+    {CommandKind::kSaslStart, "sasl start"},
+    {CommandKind::kSaslStep, "sasl step"},
+    {CommandKind::kAuthenticate, "authenticate"},
+    {CommandKind::kQuit, "quit"},
+};
+static_assert(std::size(kNames) == static_cast<size_t>(CommandKind::kQuit) + 1);
+}  // namespace
+
 const char* to_string(CommandKind kind) {
-  switch (kind) {
-    case CommandKind::kGet:
-      return "get";
-    case CommandKind::kGets:
-      return "gets";
-    case CommandKind::kGat:
-      return "gat";
-    case CommandKind::kGats:
-      return "gats";
-    case CommandKind::kSet:
-      return "set";
-    case CommandKind::kAdd:
-      return "add";
-    case CommandKind::kReplace:
-      return "replace";
-    case CommandKind::kAppend:
-      return "append";
-    case CommandKind::kPrepend:
-      return "prepend";
-    case CommandKind::kCas:
-      return "cas";
-    case CommandKind::kIncr:
-      return "incr";
-    case CommandKind::kDecr:
-      return "decr";
-    case CommandKind::kDelete:
-      return "delete";
-    case CommandKind::kTouch:
-      return "touch";
-    case CommandKind::kFlushAll:
-      return "flush_all";
-    case CommandKind::kVersion:
-      return "version";
-    case CommandKind::kVerbosity:
-      return "verbosity";
-    case CommandKind::kStats:
-      return "stats";
-    case CommandKind::kAdmin:
-      return "admin";
-    case CommandKind::kMetaGet:
-      return "mg";
-    case CommandKind::kMetaSet:
-      return "ms";
-    case CommandKind::kMetaDelete:
-      return "md";
-    case CommandKind::kMetaArith:
-      return "ma";
-    case CommandKind::kMetaDebug:
-      return "me";
-    case CommandKind::kNoop:
-      return "noop";
-    case CommandKind::kSaslMechanisms:
-      return "sasl mechanisms";
-    case CommandKind::kSaslStart:
-      return "sasl start";
-    case CommandKind::kSaslStep:
-      return "sasl step";
-    case CommandKind::kAuthenticate:
-      return "authenticate";
-    case CommandKind::kQuit:
-      return "quit";
-  }
-  return "?";
+  const auto* const found = std::ranges::find(kNames, kind, &Name::kind);
+  return found != std::end(kNames) ? found->text : "?";
 }
 
 const char* to_string(Event event) {

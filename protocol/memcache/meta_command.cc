@@ -39,6 +39,9 @@ void read_number(std::string_view text, uint64_t& number, std::string_view error
   if (!parse_u64(text, number)) flags.fail(error);
 }
 
+// Flags that only Flags::has() is asked for. P and L are hints to a proxy of memcached's.
+constexpr std::string_view kBareFlags = "PLIcfhklqsuvx";
+
 // Reads one flag with its token. False: memcached ignores the flags after it.
 bool read_flag(std::string_view word, Flags& flags, Command& out) {
   const auto letter = static_cast<unsigned char>(word[0]);
@@ -88,21 +91,8 @@ bool read_flag(std::string_view word, Flags& flags, Command& out) {
     case 'D':
       read_number(token, out.delta, kBadDeltaValue, flags);
       break;
-    case 'P':
-    case 'L':  // hints for memcached's proxy
-    case 'I':
-    case 'c':
-    case 'f':
-    case 'h':
-    case 'k':
-    case 'l':
-    case 'q':
-    case 's':
-    case 'u':
-    case 'v':
-    case 'x':
-      break;
     default:
+      if (kBareFlags.find(word[0]) != std::string_view::npos) return true;
       flags.fail(kInvalidFlag);
       return false;
   }

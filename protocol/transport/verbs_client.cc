@@ -202,7 +202,7 @@ Status VerbsClientEndpoint::on_cm_event(const rdma_cm_event& event) {
 }
 
 Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
-  if (!link_.is_open()) {
+  if (link_.domain() == nullptr) {
     if (Status opened = link_.open(id->verbs, wanted_pairs_, kSizes); !opened) return opened;
     link_.arm();
     if (Status watched = watch(link_.channel_fd()); !watched) return watched;
@@ -250,9 +250,9 @@ Status VerbsClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& le
   length = 0;
   if (lookup_) return take_lookup();
   const bool in_data = requests_.data() != nullptr;
-  if (link_.is_open() && !in_data) failed_ |= link_.drain().failed;
+  if (link_.domain() != nullptr && !in_data) failed_ |= link_.drain().failed;
   // Frames that were sent before the link failed are read before the failure is told.
-  if (Status read = link_.read_frame(frame, length, attachment_); !read || length > 0) return read;
+  if (Status read = read_frame(link_, frame, length, attachment_); !read || length > 0) return read;
   if (Status handled = take_cm_events(); !handled) return handled;
   return failed_ ? Status::error(link_.failure()) : Status::ok();
 }
@@ -271,8 +271,7 @@ Status VerbsClientEndpoint::send_frame(std::span<const std::byte> frame, bool at
 
 std::string VerbsClientEndpoint::facts() const {
   if (ids_.empty() || ids_[0]->verbs == nullptr) return "rdma, not connected";
-  return describe_path(ids_[0].get()) + ", " + base::counted(link_.queue_pairs(), "queue pair") + ", read depth " +
-         std::to_string(link_.read_depth()) + ", inline " + std::to_string(link_.inline_bytes());
+  return describe_path(ids_[0].get()) + ", " + link_.facts();
 }
 
 // --- data
@@ -284,7 +283,7 @@ Status VerbsClientEndpoint::map_region(const RegionShape& shape) {
     return Status::error("the backend's region is not of the agreed size");
   }
   shape_ = shape;
-  limits_ = {.read_depth = link_.read_depth() * link_.queue_pairs(), .needs_keep_alive = true};
+  limits_ = {.read_depth = link_.read_depth(), .needs_keep_alive = true};
   if (Status made = requests_.create(link_.domain(), shape.request_bytes, 0); !made) return made;
   if (Status made = responses_.create(link_.domain(), shape.response_bytes, IBV_ACCESS_LOCAL_WRITE); !made) return made;
   constexpr int kReply = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;

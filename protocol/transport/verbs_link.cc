@@ -8,6 +8,8 @@
 
 #include <arpa/inet.h>
 
+#include "base/text.h"
+
 namespace egret::transport::verbs {
 
 using base::Status;
@@ -173,10 +175,10 @@ bool VerbsLink::take_frame(Frame& frame) {
   return true;
 }
 
-Status VerbsLink::read_frame(std::span<std::byte> frame, size_t& length, std::vector<std::byte>& attachment) {
+Status read_frame(VerbsLink& link, std::span<std::byte> frame, size_t& length, std::vector<std::byte>& attachment) {
   length = 0;
   Frame received;
-  if (!take_frame(received)) return Status::ok();
+  if (!link.take_frame(received)) return Status::ok();
   if (received.bytes.size() > frame.size()) return Status::error("a control frame that is too large");
   std::ranges::copy(received.bytes, frame.begin());
   length = received.bytes.size();
@@ -244,6 +246,11 @@ void VerbsLink::flush() {
   for (uint32_t index = 0; index < pairs_.size(); ++index) {
     if (pairs_[index].next < pairs_[index].staged.size()) post_staged(pairs_[index], index);
   }
+}
+
+std::string VerbsLink::facts() const {
+  return base::counted(pairs_.size(), "queue pair") + ", read depth " + std::to_string(read_depth_) + ", inline " +
+         std::to_string(inline_bytes_);
 }
 
 bool VerbsLink::has_staged() const {

@@ -64,23 +64,19 @@ class VerbsLink {
 
   // --- set-up
   base::Status open(ibv_context* device, uint32_t queue_pairs, const LinkSizes& sizes);
-  bool is_open() const { return domain_ != nullptr; }
   // A queue pair on `id`, which stays the caller's and must outlive the link; its receives are posted.
   base::Status add_queue_pair(rdma_cm_id* id);
   // Once it is connected: how many READs the peer allows; the RNR timer is set.
   void set_connected(uint32_t index, uint32_t read_depth);
-  ibv_pd* domain() const { return domain_.get(); }
-  uint32_t queue_pairs() const { return static_cast<uint32_t>(pairs_.size()); }
-  uint32_t inline_bytes() const { return inline_bytes_; }
-  uint32_t read_depth() const { return read_depth_; }  // of each queue pair
+  ibv_pd* domain() const { return domain_.get(); }                                            // null: not open
+  uint32_t read_depth() const { return read_depth_ * static_cast<uint32_t>(pairs_.size()); }  // of all queue pairs
+  // What it has, for a log line.
+  std::string facts() const;
   int channel_fd() const { return channel_->fd; }
 
   // --- frames, on the first queue pair
   base::Status send_frame(std::span<const std::byte> frame, std::span<const std::byte> attachment);
   bool take_frame(Frame& frame);
-  // Copies the next frame to `frame`; its attachment, if it has one, replaces `attachment`. `length` is 0 if there is
-  // no frame. Error: the frame is too large.
-  base::Status read_frame(std::span<std::byte> frame, size_t& length, std::vector<std::byte>& attachment);
   // For the handshake, before poll() is used: arms, and takes all completions there are, so that their frames can be
   // read.
   struct Drained {
@@ -158,5 +154,10 @@ class VerbsLink {
   std::string failure_;
   std::deque<Frame> inbox_;
 };
+
+// Copies the next frame to `frame`; its attachment, if it has one, replaces `attachment`. `length` is 0 if there is
+// no frame. Error: the frame is too large.
+base::Status read_frame(VerbsLink& link, std::span<std::byte> frame, size_t& length,
+                        std::vector<std::byte>& attachment);
 
 }  // namespace egret::transport::verbs

@@ -59,10 +59,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
-  std::string facts() const override {
-    return describe_path(ids_[0].get()) + ", " + base::counted(link_.queue_pairs(), "queue pair") + ", read depth " +
-           std::to_string(link_.read_depth()) + ", inline " + std::to_string(link_.inline_bytes());
-  }
+  std::string facts() const override { return describe_path(ids_[0].get()) + ", " + link_.facts(); }
   std::string failure() const override { return violation_.empty() ? link_.failure() : violation_; }
 
   Status create_region(const RegionShape& shape) override;
@@ -162,7 +159,7 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
   parameters.responder_resources = answer.read_depth;
   parameters.rnr_retry_count = kRnrRetries;
   if (::rdma_accept(accepted, &parameters) != 0) return verbs_error("rdma_accept", errno);
-  link_.set_connected(link_.queue_pairs() - 1, answer.read_depth);
+  link_.set_connected(joined() - 1, answer.read_depth);
   return Status::ok();
 }
 
@@ -189,7 +186,7 @@ Status VerbsServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& le
     // Frames of a link that has failed are not read: the failure is told once, and no session may open on such a link.
     if (!link_.failure().empty()) return Status::error(link_.failure());
     std::vector<std::byte> unused;  // a client attaches nothing to these frames
-    if (Status read = link_.read_frame(frame, length, unused); !read || length > 0) return read;
+    if (Status read = read_frame(link_, frame, length, unused); !read || length > 0) return read;
   }
   return take_cm_events();
 }

@@ -256,7 +256,7 @@ class Run {
     const ResultCode second = reserved.upload.write(static_cast<uint32_t>(cut), op.value.substr(cut));
     require(second == ResultCode::kOk || second == ResultCode::kOutOfMemory, "the second part");
     if (second != ResultCode::kOk) return;
-    compare_set(op, store_->commit(std::move(reserved.upload), op).code);
+    compare_set(op, reserved.upload.commit(op).code);
   }
 
   void pass_or_flush() {
@@ -284,7 +284,7 @@ class Run {
     std::map<std::string, uint32_t> seen;
     for (int pages = 0; op.version != op::kWalkOver; ++pages) {
       require(pages < 10'000, "a walk does not end");
-      const op::Result page = store_->iterate(op);
+      const op::Result page = store_->execute_one(op);
       const op::RecordPage cut = op::cut_records(page.value, page.version, op::kMaxRecord);
       std::string_view left = cut.records;
       for (op::Record record; op::take_record(left, record);) {
@@ -310,7 +310,7 @@ class Run {
 
   void check() {
     std::string why;
-    if (!store_->check_invariants(&why)) require(false, why.c_str());
+    if (!check_invariants(*store_, &why)) require(false, why.c_str());
   }
 
   Input input_;

@@ -33,7 +33,7 @@ struct Harness {
 
   void check() {
     std::string why;
-    const bool is_sound = store->check_invariants(&why);
+    const bool is_sound = check_invariants(*store, &why);
     CHECK_MESSAGE(is_sound, why);
   }
   void pass_seconds(uint64_t seconds) {

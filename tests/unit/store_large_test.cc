@@ -40,7 +40,7 @@ TEST_CASE("an upload is seen when it is committed, and not before") {
   h.set("a", "old");
   auto parts = upload(h, "a", value);
   CHECK(h.get("a") == "old");
-  CHECK(h.store->commit(std::move(parts), commit_of(h, "a")).code == ResultCode::kStored);
+  CHECK(parts.commit(commit_of(h, "a")).code == ResultCode::kStored);
   CHECK(h.get("a") == value);
   CHECK(h.gets("a").client_flags == 9);
   CHECK(h.stat(StatId::kCmdSet) == 2);
@@ -49,17 +49,17 @@ TEST_CASE("an upload is seen when it is committed, and not before") {
 
 TEST_CASE("a commit is judged by mode and CAS, like a set") {
   Harness h;
-  CHECK(h.store->commit(upload(h, "a", "1"), commit_of(h, "a", op::SetMode::kReplace)).code == ResultCode::kNotStored);
-  CHECK(h.store->commit(upload(h, "a", "1"), commit_of(h, "a", op::SetMode::kAdd)).code == ResultCode::kStored);
-  CHECK(h.store->commit(upload(h, "a", "2"), commit_of(h, "a", op::SetMode::kAdd)).code == ResultCode::kNotStored);
-  CHECK(h.store->commit(upload(h, "a", "3"), commit_of(h, "a", op::SetMode::kAppend)).code == ResultCode::kStored);
+  CHECK(upload(h, "a", "1").commit(commit_of(h, "a", op::SetMode::kReplace)).code == ResultCode::kNotStored);
+  CHECK(upload(h, "a", "1").commit(commit_of(h, "a", op::SetMode::kAdd)).code == ResultCode::kStored);
+  CHECK(upload(h, "a", "2").commit(commit_of(h, "a", op::SetMode::kAdd)).code == ResultCode::kNotStored);
+  CHECK(upload(h, "a", "3").commit(commit_of(h, "a", op::SetMode::kAppend)).code == ResultCode::kStored);
   CHECK(h.get("a") == "13");
   op::Op cas = commit_of(h, "a");
   cas.options = op::kCompareCas;
   cas.cas = h.gets("a").cas + 1;
-  CHECK(h.store->commit(upload(h, "a", "4"), cas).code == ResultCode::kExists);
+  CHECK(upload(h, "a", "4").commit(cas).code == ResultCode::kExists);
   cas.cas -= 1;
-  CHECK(h.store->commit(upload(h, "a", "5"), cas).code == ResultCode::kStored);
+  CHECK(upload(h, "a", "5").commit(cas).code == ResultCode::kStored);
   CHECK(h.get("a") == "5");
 }
 
@@ -71,10 +71,10 @@ TEST_CASE("parts come in order, without gaps, and all of them") {
   CHECK(reserved.upload.write(0, "01234") == ResultCode::kInvalid);
   CHECK(reserved.upload.write(5, "567890") == ResultCode::kInvalid);
   CHECK(!reserved.upload.is_complete());
-  CHECK(h.store->commit(std::move(reserved.upload), commit_of(h, "a")).code == ResultCode::kNoUpload);
-  CHECK(h.store->commit(Store::Upload{}, commit_of(h, "a")).code == ResultCode::kNoUpload);
-  CHECK(h.store->commit(upload(h, "b", "1"), commit_of(h, "a")).code == ResultCode::kInvalid);
-  CHECK(h.store->item_count() == 0);
+  CHECK(reserved.upload.commit(commit_of(h, "a")).code == ResultCode::kNoUpload);
+  CHECK(Store::Upload{}.commit(commit_of(h, "a")).code == ResultCode::kNoUpload);
+  CHECK(upload(h, "b", "1").commit(commit_of(h, "a")).code == ResultCode::kInvalid);
+  CHECK(h.store->counts().items == 0);
 }
 
 TEST_CASE("uploads together hold an eighth of the memory, and are promised half; a dropped one gives its share back") {
@@ -215,13 +215,13 @@ TEST_CASE("a large value that is being read can be appended and prepended to; th
     CHECK(Harness::pinned_value(pin) == value);
     h.check();
     Store::Pin second = h.store->pin("a", op::hash_key("a", h.config.hash_seed));
-    CHECK(h.store->commit(upload(h, "a", value), commit_of(h, "a", op::SetMode::kPrepend)).code == ResultCode::kStored);
+    CHECK(upload(h, "a", value).commit(commit_of(h, "a", op::SetMode::kPrepend)).code == ResultCode::kStored);
     CHECK(Harness::pinned_value(second) == value + "more");
     CHECK(h.get("a") == value + value + "more");
     h.check();
   }
   const std::string value = pattern(3'000'000);
-  CHECK(h.store->commit(upload(h, "a", value), commit_of(h, "a")).code == ResultCode::kStored);
+  CHECK(upload(h, "a", value).commit(commit_of(h, "a")).code == ResultCode::kStored);
   Store::Pin pin = h.store->pin("a", op::hash_key("a", h.config.hash_seed));
   CHECK(h.store_as(op::SetMode::kAppend, "a", "more") == ResultCode::kStored);
   CHECK(pin.chunk(0, 10).code == ResultCode::kChanged);  // too much to be copied

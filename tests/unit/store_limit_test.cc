@@ -42,7 +42,7 @@ TEST_CASE("a lower limit holds after bounded steps, and all that stays is right"
   h.check();
   settle(h);
   CHECK(h.store->memory().used <= 10u << 20);
-  CHECK(h.store->item_count() > 8'000);
+  CHECK(h.store->counts().items > 8'000);
   CHECK(h.stat(StatId::kStepsOver64us) == 0);
   h.check();
   const std::string value(600, 'v');
@@ -53,7 +53,7 @@ TEST_CASE("a lower limit holds after bounded steps, and all that stays is right"
     ++found;
     CHECK(got == value);
   }
-  CHECK(found >= h.store->item_count() - 1);
+  CHECK(found >= h.store->counts().items - 1);
   fill(h, 20'000, 600, 100'000);
   CHECK(h.store->memory().used <= 10u << 20);
 }
@@ -88,10 +88,10 @@ TEST_CASE("memory that is not allowed any more goes back to the system") {
 TEST_CASE("a limit raised again, and beyond what the store began with, is used and kept") {
   Harness h(small_store(8u << 20));
   fill(h, 30'000, 600);
-  const uint64_t at_first = h.store->item_count();
+  const uint64_t at_first = h.store->counts().items;
   REQUIRE(h.store->set_memory_limit(4u << 20) == ResultCode::kOk);
   settle(h);
-  CHECK(h.store->item_count() < at_first * 6 / 10);
+  CHECK(h.store->counts().items < at_first * 6 / 10);
   for (const uint64_t limit : {8u << 20, 40u << 20, 20u << 20, 128u << 20, 6u << 20, 64u << 20}) {
     CAPTURE(limit);
     REQUIRE(h.store->set_memory_limit(limit) == ResultCode::kOk);
@@ -99,7 +99,7 @@ TEST_CASE("a limit raised again, and beyond what the store began with, is used a
     fill(h, 250'000, 600);
     CHECK(h.store->memory().used <= limit);
     CHECK(h.store->memory().used > limit * 8 / 10);
-    CHECK(h.store->item_count() > (limit - (3u << 20)) / 850);  // the index stays as large as it was
+    CHECK(h.store->counts().items > (limit - (3u << 20)) / 850);  // the index stays as large as it was
     h.check();
   }
   CHECK(h.stat(StatId::kStepsOver64us) == 0);
@@ -126,7 +126,7 @@ TEST_CASE("where nothing may be evicted a lower limit evicts nothing: there is n
   while (h.set(key_of(stored), std::string(600, 'v')) == ResultCode::kStored) ++stored;
   REQUIRE(h.store->set_memory_limit(4u << 20) == ResultCode::kOk);
   settle(h);
-  CHECK(h.store->item_count() >= stored - 1);
+  CHECK(h.store->counts().items >= stored - 1);
   uint64_t added = 0;  // what the page that is being written still has room for
   while (h.set("new-" + std::to_string(added), std::string(600, 'v')) == ResultCode::kStored) REQUIRE(++added < 300);
   for (uint64_t i = 0; i < stored * 3 / 4; ++i) h.erase(key_of(i));
@@ -149,7 +149,7 @@ TEST_CASE("uploads and pins outlive a limit that falls") {
   CHECK(Harness::pinned_value(pin) == std::string(200'000, 'p'));
   REQUIRE(reserved.upload.write(200'000, std::string(100'000, 'u')) == ResultCode::kOk);
   op::Op commit = h.make(op::OpCode::kCommit, "up");
-  CHECK(h.store->commit(std::move(reserved.upload), commit).code == ResultCode::kStored);
+  CHECK(reserved.upload.commit(commit).code == ResultCode::kStored);
   CHECK(h.get("up") == std::string(300'000, 'u'));
   pin.release();
 }

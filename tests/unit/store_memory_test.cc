@@ -34,7 +34,7 @@ TEST_CASE("a full store evicts and goes on storing; the newest are there, the li
   CHECK(h.stat(StatId::kEvictions) > 30'000);
   CHECK(h.stat(StatId::kEvictedUnfetched) == h.stat(StatId::kEvictions));
   CHECK(h.stat(StatId::kCurrItems) + h.stat(StatId::kEvictions) == 50'000);
-  CHECK(h.store->item_count() * 140 > kMinMemory);  // with 16 pages in all, those that are begun or kept free weigh
+  CHECK(h.store->counts().items * 140 > kMinMemory);  // with 16 pages in all, those that are begun or kept free weigh
   for (uint64_t i = 49'000; i < 50'000; ++i) CHECK(h.get(key_of(i)) == std::string(32, 'v'));
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("the index grows in a full arena: small items after large ones are hel
   for (uint64_t i = 0; i < 40; ++i) h.set("large-" + std::to_string(i), std::string(1'000'000, 'v'));
   for (uint64_t i = 0; i < 400'000; ++i) REQUIRE(h.set(key_of(i), "v") == ResultCode::kStored);
   h.check();
-  CHECK(h.store->item_count() > 300'000);
+  CHECK(h.store->counts().items > 300'000);
 }
 
 // A sanitizer's shadow is resident beside each page used: what the process holds there says nothing of the store.

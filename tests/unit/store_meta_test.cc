@@ -78,7 +78,7 @@ TEST_CASE("a reader who vivifies a missing item finds it empty, and wins; the ne
   CHECK(first.client_flags == 0);
   CHECK(first.marks == (op::kWon | op::kCreated));
   CHECK(first.cas != 0);
-  CHECK(h.store->item_count() == 1);
+  CHECK(h.store->counts().items == 1);
   CHECK(h.stat(StatId::kGetHits) == 1);  // as memcached counts it
   CHECK(h.stat(StatId::kGetMisses) == 0);
   const op::Result second = h.vivify("a", 60);
@@ -349,7 +349,7 @@ TEST_CASE("a delete of the value leaves an empty item without client flags, and 
     CHECK(now.client_flags == 0);
     CHECK(now.ttl == -1);
     CHECK(now.cas == before);
-    CHECK(h.store->item_count() == 1);
+    CHECK(h.store->counts().items == 1);
     CHECK(h.store_as(SetMode::kAppend, "a", "new") == ResultCode::kStored);
     CHECK(h.get("a") == "new");
   }
@@ -466,7 +466,7 @@ TEST_CASE("an uploaded value may be given a CAS, and be stored as stale") {
   commit.options = op::kCompareCas | op::kInvalidate | op::kExplicitCas;
   commit.cas = old_cas;
   commit.new_cas = 99;
-  CHECK(h.store->commit(std::move(reserved.upload), commit).code == ResultCode::kStored);
+  CHECK(reserved.upload.commit(commit).code == ResultCode::kStored);
   const op::Result now = h.meta_get("a");
   CHECK(now.total_length == 10'000);
   CHECK(now.cas == 99);
@@ -660,7 +660,7 @@ TEST_CASE("of two readers in one batch one wins") {
     won += (got.marks & op::kWon) != 0 ? 1 : 0;
   }
   CHECK(won == 1);
-  CHECK(h.store->item_count() == 1);
+  CHECK(h.store->counts().items == 1);
 }
 
 }  // namespace egret::store

@@ -407,7 +407,7 @@ class RandomLife {
       made.options = op::kCompareCas;
       made.cas = entry->cas + (one_in(4) ? 1 : 0);
     }
-    compare_stored(made, sender.value, h_.store->commit(std::move(sender.upload), made));
+    compare_stored(made, sender.value, sender.upload.commit(made));
   }
 
   // --- Restarts
@@ -415,12 +415,12 @@ class RandomLife {
   void restart() {
     end_reading();
     h_.check();
-    const uint64_t items = h_.store->item_count();
+    const uint64_t items = h_.store->counts().items;
     h_.store.reset();
     if (one_in(2)) h_.clock.advance_seconds(random_() % 20);
     create();
-    REQUIRE(h_.store->item_count() <= items);  // it sweeps at once
-    REQUIRE(h_.store->empty_because().empty());
+    REQUIRE(h_.store->counts().items <= items);  // it sweeps at once
+    REQUIRE(h_.store->opening().empty_because.empty());
     h_.check();
     tell_time();
   }

@@ -78,7 +78,7 @@ TEST_CASE("a read of an item that is expired or flushed does not keep it") {
   h.pass_seconds(5);
   h.clock.advance_seconds(1);
   CHECK(h.get("a") == "-");
-  CHECK(h.store->item_count() == 0);
+  CHECK(h.store->counts().items == 0);
   CHECK(h.stat(StatId::kGetExpired) == 1);
 }
 
@@ -87,12 +87,12 @@ TEST_CASE("expired items are swept without being asked for, a bounded step at a 
   for (uint64_t i = 0; i < 50'000; ++i) h.set(key_of("a", i), "v", i % 2 == 0 ? 10 : 0);
   h.pass_seconds(30);
   uint64_t most = 0;
-  for (int i = 0; i < 10'000 && h.store->item_count() > 25'000; ++i) {
-    const uint64_t before = h.store->item_count();
+  for (int i = 0; i < 10'000 && h.store->counts().items > 25'000; ++i) {
+    const uint64_t before = h.store->counts().items;
     h.store->begin_pass();
-    most = std::max(most, before - h.store->item_count());
+    most = std::max(most, before - h.store->counts().items);
   }
-  CHECK(h.store->item_count() == 25'000);
+  CHECK(h.store->counts().items == 25'000);
   CHECK(h.stat(StatId::kReclaimed) == 25'000);
   CHECK(h.stat(StatId::kExpired) == 25'000);
   CHECK(most < 1'000);
@@ -108,7 +108,7 @@ TEST_CASE("flushed items are swept without being asked for, in idle moments, unt
   int steps = 0;
   while (h.store->idle_step()) REQUIRE(++steps < 100'000);
   CHECK(steps > 50);
-  CHECK(h.store->item_count() == 0);
+  CHECK(h.store->counts().items == 0);
   CHECK(h.stat(StatId::kReclaimed) == 50'000);
   CHECK(h.store->memory().used < before + 2 * kMiB);  // what is left is the index's
   CHECK(h.stat(StatId::kStepsOver64us) == 0);
@@ -198,7 +198,7 @@ TEST_CASE("a large value that grows by uploaded appends takes up little more tha
     const std::string part(10'000, static_cast<char>('a' + i % 26));
     auto reserved = h.store->reserve("a", static_cast<uint32_t>(part.size()));
     REQUIRE(reserved.upload.write(0, part) == ResultCode::kOk);
-    REQUIRE(h.store->commit(std::move(reserved.upload), append).code == ResultCode::kStored);
+    REQUIRE(reserved.upload.commit(append).code == ResultCode::kStored);
     value += part;
   }
   CHECK(h.get("a") == value);
@@ -370,7 +370,7 @@ TEST_CASE("no step does too much: the largest values, stored, evicted, flushed a
     h.pass_seconds(h.store->upkeep_in_seconds());
     while (h.store->idle_step()) {
     }
-    CHECK(h.store->item_count() == 0);
+    CHECK(h.store->counts().items == 0);
   }
 }
 
@@ -384,8 +384,7 @@ TEST_CASE("no step does too much: a value of 128 MiB is uploaded where small one
     REQUIRE(reserved.code == ResultCode::kOk);
     for (uint32_t at = 0; at < 120 * kMiB; at += static_cast<uint32_t>(part.size()))
       REQUIRE(reserved.upload.write(at, part) == ResultCode::kOk);
-    CHECK(h.store->commit(std::move(reserved.upload), h.make(op::OpCode::kCommit, "large")).code ==
-          ResultCode::kStored);
+    CHECK(reserved.upload.commit(h.make(op::OpCode::kCommit, "large")).code == ResultCode::kStored);
   }
 }
 

@@ -30,7 +30,7 @@ TEST_CASE("values may be empty, and overwritten by longer and shorter ones, with
     CHECK(h.set("key", value, 0, length % 2 == 0 ? 0 : 9) == ResultCode::kStored);
     CHECK(h.get("key") == value);
     CHECK(h.gets("key").client_flags == (length % 2 == 0 ? 0 : 9));
-    CHECK(h.store->item_count() == 1);
+    CHECK(h.store->counts().items == 1);
     h.check();
   }
 }

@@ -27,7 +27,7 @@ TEST_CASE("nothing that expires, nothing to come back for") {
   CHECK(h.store->upkeep_in_seconds() == Store::kNever);
   h.pass_seconds(1'000);
   CHECK_FALSE(h.store->idle_step());
-  CHECK(h.store->item_count() == 10'000);
+  CHECK(h.store->counts().items == 10'000);
 }
 
 TEST_CASE("who comes back when told finds all that has expired gone within two turns") {
@@ -36,7 +36,7 @@ TEST_CASE("who comes back when told finds all that has expired gone within two t
   h.set("last", "v", 1'000);
   upkeep(h);
   uint64_t passed = 0;
-  for (int turn = 0; turn < 4 && h.store->item_count() > 5'001; ++turn) {
+  for (int turn = 0; turn < 4 && h.store->counts().items > 5'001; ++turn) {
     const uint32_t wait = h.store->upkeep_in_seconds();
     REQUIRE(wait <= 20);
     REQUIRE(wait > 0);
@@ -44,7 +44,7 @@ TEST_CASE("who comes back when told finds all that has expired gone within two t
     passed += wait;
     upkeep(h);
   }
-  CHECK(h.store->item_count() == 5'001);
+  CHECK(h.store->counts().items == 5'001);
   CHECK(h.stat(StatId::kExpired) == 5'000);
   CHECK(passed <= 25 + 20);
   CHECK(h.store->upkeep_in_seconds() <= 20);
@@ -57,7 +57,7 @@ TEST_CASE("a step of an idle moment is a short one") {
   for (uint64_t i = 0; i < 200'000; ++i) h.set(key_of(i), "v", 1);
   h.pass_seconds(30);
   CHECK(upkeep(h) > 50);
-  CHECK(h.store->item_count() == 0);
+  CHECK(h.store->counts().items == 0);
   CHECK(h.stat(StatId::kStepsOver64us) == 0);
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("a flush to come is come back for, and what it hides goes") {
   h.flush_all(100);
   upkeep(h);
   uint64_t passed = 0;
-  while (h.store->item_count() > 0) {
+  while (h.store->counts().items > 0) {
     const uint32_t wait = h.store->upkeep_in_seconds();
     REQUIRE(wait <= 100);
     REQUIRE(wait > 0);

@@ -35,7 +35,7 @@ struct Seen {
 // One page, cut to `room` bytes as a small slot would. The cursor moves on.
 std::vector<Seen> page(Harness& h, RecordSource source, uint64_t& cursor, uint8_t size_class = op::kAnySizeClass,
                        size_t room = SIZE_MAX) {
-  const op::Result result = h.store->iterate(asking(source, cursor, size_class));
+  const op::Result result = h.store->execute_one(asking(source, cursor, size_class));
   REQUIRE(result.code == ResultCode::kOk);
   const op::RecordPage cut = op::cut_records(result.value, result.version, room);
   std::string_view left = cut.records;
@@ -172,14 +172,14 @@ TEST_CASE("a walk leaves no trace") {
 TEST_CASE("a page of a walk is a short step") {
   Harness h(small_store(64u << 20));
   for (uint64_t i = 0; i < 300'000; ++i) h.set(key_of(i), "v");
-  CHECK(walk(h, kNothing).size() == h.store->item_count());
+  CHECK(walk(h, kNothing).size() == h.store->counts().items);
   walk(h, kNothing, 90);
   CHECK(h.stat(StatId::kStepsOver64us) == 0);
 }
 
 TEST_CASE("an unknown source is none") {
   Harness h(small_store());
-  CHECK(h.store->iterate(asking(static_cast<RecordSource>(7), 0)).code == ResultCode::kUnsupported);
+  CHECK(h.store->execute_one(asking(static_cast<RecordSource>(7), 0)).code == ResultCode::kUnsupported);
 }
 
 // --- The evicted
@@ -217,7 +217,7 @@ TEST_CASE("who reads too slowly is told how many are lost, who comes back late s
   for (uint64_t i = 0; h.stat(StatId::kEvictions) - before < 3 * Evictions::kEntries; ++i)
     h.set(key_of(i), std::string(200, 'v'));
   const uint64_t evicted = h.stat(StatId::kEvictions) - before;
-  const op::Result late = h.store->iterate(asking(RecordSource::kEvicted, cursor));
+  const op::Result late = h.store->execute_one(asking(RecordSource::kEvicted, cursor));
   CHECK(late.number == evicted - Evictions::kEntries);
   cursor += late.number;
   uint64_t seen = 0;
@@ -227,11 +227,11 @@ TEST_CASE("who reads too slowly is told how many are lost, who comes back late s
   h.pass_seconds(op::kWatchSeconds);
   const uint64_t then = h.stat(StatId::kEvictions);
   for (uint64_t i = 0; h.stat(StatId::kEvictions) == then; ++i) h.set(key_of(1'000'000 + i), std::string(200, 'v'));
-  const op::Result again = h.store->iterate(asking(RecordSource::kEvicted, cursor));
+  const op::Result again = h.store->execute_one(asking(RecordSource::kEvicted, cursor));
   CHECK(again.value.empty());
   CHECK(again.number == 0);
   // A cursor of another life is as good as none.
-  CHECK(h.store->iterate(asking(RecordSource::kEvicted, cursor + 1'000'000)).version == again.version);
+  CHECK(h.store->execute_one(asking(RecordSource::kEvicted, cursor + 1'000'000)).version == again.version);
 }
 
 }  // namespace egret::store

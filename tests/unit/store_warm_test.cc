@@ -90,8 +90,8 @@ std::string seen(WarmHarness& h, const std::string& key) {
 // Why the file was not taken up; the store is stopped again.
 std::string reason(const StoreConfig& config) {
   WarmHarness h(config);
-  CHECK(h.store->item_count() == 0);
-  std::string why = h.store->empty_because();
+  CHECK(h.store->counts().items == 0);
+  std::string why = h.store->opening().empty_because;
   // It is as good as any other.
   for (uint64_t i = 0; i < 3'000; ++i) REQUIRE(h.set(key_of(i), std::string(5'000, 'n')) == ResultCode::kStored);
   CHECK(h.get(key_of(2'999)) == std::string(5'000, 'n'));
@@ -105,7 +105,7 @@ void leave_store(const StoreConfig& config) {
   REQUIRE(h.set("key", "value") == ResultCode::kStored);
   h.stop();
   h.start();
-  REQUIRE(h.store->item_count() == 1);
+  REQUIRE(h.store->counts().items == 1);
 }
 
 }  // namespace
@@ -113,15 +113,15 @@ void leave_store(const StoreConfig& config) {
 TEST_CASE("a store without items, and one with a few, start as they were") {
   WarmFile file;
   WarmHarness h(config_in(file));
-  CHECK(h.store->empty_because() == "the file is new");
+  CHECK(h.store->opening().empty_because == "the file is new");
   h.restart();
-  CHECK(h.store->empty_because().empty());
+  CHECK(h.store->opening().empty_because.empty());
   CHECK(h.set("a", "1", 0, 77) == ResultCode::kStored);
   CHECK(h.set("b", std::string(900'000, 'b'), 100) == ResultCode::kStored);
   const std::string a = seen(h, "a");
   const std::string b = seen(h, "b");
   h.restart();
-  CHECK(h.store->empty_because().empty());
+  CHECK(h.store->opening().empty_because.empty());
   CHECK(seen(h, "a") == a);
   CHECK(seen(h, "b") == b);
 }
@@ -152,7 +152,7 @@ TEST_CASE("everything is kept, over several restarts in the middle of evicting a
     const uint64_t used = h.store->memory().used;
     REQUIRE(items > 1'000);
     h.restart();
-    REQUIRE(h.store->empty_because().empty());
+    REQUIRE(h.store->opening().empty_because.empty());
     CHECK(h.stat(StatId::kCurrItems) == items);
     CHECK(h.stat(StatId::kBytes) == bytes);
     CHECK(h.store->memory().used <= used);  // a page that was being drained may have been the last of it
@@ -214,7 +214,7 @@ TEST_CASE("what a flush hid stays hidden, and is swept") {
   CHECK(h.get("after") == "v");
   while (h.store->idle_step()) {
   }
-  CHECK(h.store->item_count() == 1);
+  CHECK(h.store->counts().items == 1);
 }
 
 TEST_CASE("an upload or a pin that was open leaves nothing behind") {
@@ -230,7 +230,7 @@ TEST_CASE("an upload or a pin that was open leaves nothing behind") {
     CHECK(reserved.upload.write(0, std::string(300'000, 'u')) == ResultCode::kOk);
   }
   h.restart();
-  CHECK(h.store->item_count() == 0);
+  CHECK(h.store->counts().items == 0);
   CHECK(h.get("pinned") == "-");
   CHECK(h.get("up") == "-");
 }
@@ -248,7 +248,7 @@ TEST_CASE("a store that was not stopped is not taken up") {
     its.hash_seed = 12345;
     const auto made = Store::create(its);
     made.value()->begin_pass();
-    std::raise(made.is_ok() && made.value()->item_count() == 1 ? SIGKILL : SIGTERM);
+    std::raise(made.is_ok() && made.value()->counts().items == 1 ? SIGKILL : SIGTERM);
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
@@ -269,7 +269,7 @@ TEST_CASE("a store that was opened and not used yet is still kept, however its p
   {
     const auto made = Store::create(its);
     REQUIRE(made.is_ok());
-    CHECK(made.value()->item_count() == 1);
+    CHECK(made.value()->counts().items == 1);
     CHECK(kept_hash_seed(file.path).is_ok());
     made.value()->begin_pass();
     CHECK_FALSE(kept_hash_seed(file.path).is_ok());
@@ -298,8 +298,8 @@ TEST_CASE("other options: the store starts empty and names the one that has chan
   StoreConfig other = config;
   other.evict = false;
   WarmHarness h(other);
-  CHECK(h.store->empty_because() == "evict has changed");
-  CHECK(h.store->item_count() == 0);
+  CHECK(h.store->opening().empty_because == "evict has changed");
+  CHECK(h.store->counts().items == 0);
 }
 
 TEST_CASE("the seed under which it hashes is told before it is opened, and with another it starts empty") {
@@ -316,8 +316,8 @@ TEST_CASE("the seed under which it hashes is told before it is opened, and with 
   other.hash_seed = 54321;
   const auto made = Store::create(other);
   REQUIRE(made.is_ok());
-  CHECK(made.value()->empty_because() == "the hash seed has changed");
-  CHECK(made.value()->item_count() == 0);
+  CHECK(made.value()->opening().empty_because == "the hash seed has changed");
+  CHECK(made.value()->counts().items == 0);
   CHECK_FALSE(kept_hash_seed(file.path).is_ok());  // it is in use
 }
 
@@ -439,12 +439,12 @@ TEST_CASE("a limit that was lowered lasts until the restart: items stay, and the
   struct stat status {};
   REQUIRE(::stat(file.path.c_str(), &status) == 0);
   CHECK(status.st_blocks * 512 <= 5 << 20);  // what the file system has given it
-  const uint64_t items = h.store->item_count();
+  const uint64_t items = h.store->counts().items;
   h.restart();
-  CHECK(h.store->item_count() == items);
+  CHECK(h.store->counts().items == items);
   CHECK(h.store->memory().limit == kMemory);
   for (uint64_t i = 0; i < 20'000; ++i) h.set(key_of(i), std::string(500, 'v'));
-  CHECK(h.store->item_count() > items * 3 / 2);
+  CHECK(h.store->counts().items > items * 3 / 2);
   CHECK(h.store->memory().used <= kMemory);
 }
 

@@ -79,7 +79,7 @@ class Replay {
 
   std::vector<Cell> cells(const Row& row) const {
     const Counts now = counts_of(*store_);
-    const auto items = static_cast<double>(store_->item_count());
+    const auto items = static_cast<double>(store_->counts().items);
     const auto gets = static_cast<double>(gets_);
     const double mine = static_cast<double>(misses_) / gets;
     const double lru = static_cast<double>(lru_misses_) / gets;

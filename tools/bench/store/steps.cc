@@ -119,7 +119,7 @@ class Steps {
     }
     upload_.release();
     std::string why;
-    if (!store_->check_invariants(&why)) {
+    if (!check_invariants(*store_, &why)) {
       std::fprintf(stderr, "store-bench: the store is not sound: %s\n", why.c_str());
       ++wrong_;
     }
@@ -135,7 +135,7 @@ class Steps {
                             us(times.max()), disturbed_[kind]});
     }
     const Stats stats(*store_);
-    table.notes.push_back(std::to_string(store_->item_count()) + " items at the end, " +
+    table.notes.push_back(std::to_string(store_->counts().items) + " items at the end, " +
                           std::to_string(stats[StatId::kEvictions]) + " evictions, " +
                           std::to_string(stats[StatId::kReclaimed]) + " reclaimed, " +
                           std::to_string(stats[StatId::kCmdFlush]) + " flushes.");
@@ -265,7 +265,7 @@ class Steps {
     } else {
       const op::Op commit = make_op(OpCode::kCommit, view(large_text_));
       op::Result result;
-      time(kCommit, [&] { result = store_->commit(std::move(upload_), commit); });
+      time(kCommit, [&] { result = upload_.commit(commit); });
       upload_.release();
       if (result.code == ResultCode::kStored)
         newest_large_ = large_key_;

@@ -39,8 +39,8 @@ StoreBench::StoreBench(uint64_t items, uint64_t memory, uint32_t value_size)
   store_ = make_store(memory, 1u << 20, clock_);
   fill(items);
   pages_ = MemoryMap::now() - before;
-  if (const Stats stats(*store_); stats[StatId::kEvictions] != 0 || store_->item_count() != items) {
-    fail(std::to_string(memory >> 20) + " MiB hold only " + std::to_string(store_->item_count()) + " of " +
+  if (const Stats stats(*store_); stats[StatId::kEvictions] != 0 || store_->counts().items != items) {
+    fail(std::to_string(memory >> 20) + " MiB hold only " + std::to_string(store_->counts().items) + " of " +
          std::to_string(items) + " items: give more --memory or fewer --items");
   }
 }
@@ -91,12 +91,12 @@ void StoreBench::fill_up() {
 
 std::unique_ptr<RawLines> StoreBench::make_control() const {
   const uint64_t pages = Stats(*store_)[StatId::kIndexPages];
-  const uint64_t index = pages != 0 ? pages * kIndexPage : store_->item_count() * kIndexBytes;
+  const uint64_t index = pages != 0 ? pages * kIndexPage : store_->counts().items * kIndexBytes;
   return std::make_unique<RawLines>(index, store_->memory().used - index);
 }
 
 std::vector<std::string> StoreBench::notes() const {
-  const uint64_t items = store_->item_count();
+  const uint64_t items = store_->counts().items;
   const uint64_t tenths = store_->memory().used * 10 / items;
   return {std::to_string(items) + " items of 16 + " + std::to_string(value_.size()) + " B, " +
               std::to_string(tenths / 10) + '.' + std::to_string(tenths % 10) + " B each, all included; inserted at " +
