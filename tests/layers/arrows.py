@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """arrows.py COMPILE_COMMANDS: the build lets a layer include what the design lets it know, and nothing else.
 
-For each arrow a file of one line is compiled exactly as a source of the layer is. A forbidden header must not be found; an
+For each arrow a file of one line is preprocessed exactly as a source of the layer is. A forbidden header must not be found; an
 allowed one must be, so the check itself can fail. And no source reaches around the include path with "..".
 """
 import json, pathlib, re, shlex, subprocess, sys
@@ -41,7 +41,8 @@ def command_of(layer, commands):
 
 
 def finds(call, header):
-    run = subprocess.run(call + ["-fsyntax-only", "-x", "c++", "-"], input=f'#include "{header}"\n', capture_output=True, text=True, cwd="/")  # not where the headers lie
+    # Preprocessed, not compiled: all that is included is looked for, in a quarter of the time. Not where the headers lie.
+    run = subprocess.run(call + ["-E", "-x", "c++", "-"], input=f'#include "{header}"\n', stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/")
     if run.returncode == 0:
         return True
     if re.search(r"No such file|file not found", run.stderr):
