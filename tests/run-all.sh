@@ -53,7 +53,7 @@ soak() {
 }
 
 # clang-tidy takes minutes: make tidy. bench_smoke finds itself free ports, which somebody else may take: it may try twice.
-build release && check release -E '^(lint_tidy|bench_smoke)$' && check release -R '^bench_smoke$' --repeat until-pass:2
+build release && check release -E '^(lint_tidy.*|bench_smoke)$' && check release -R '^bench_smoke$' --repeat until-pass:2
 [[ -z $soak_minutes ]] || soak
 build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$'
 build tsan sanitized && check tsan -L '^(unit|sim)$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|reload)$'
