@@ -27,26 +27,25 @@ struct ControlMetric {
   uint64_t ControlFigures::*value;
 };
 constexpr ControlMetric kControlMetrics[] = {
-    {"egret_backend_sessions", kGauge, "Sessions that are open: one for each worker of each proxy.",
-     &ControlFigures::open},
-    {"egret_backend_max_sessions", kGauge, "The most there may be (`max_sessions`).", &ControlFigures::max_sessions},
-    {"egret_backend_handshaking", kGauge, "Connections that are no session yet.", &ControlFigures::handshaking},
-    {"egret_backend_sessions_closing", kGauge, "Sessions that have ended and whose memory is still held.",
+    {"egret_backend_sessions", kGauge, "Open sessions: one for each worker of each proxy.", &ControlFigures::open},
+    {"egret_backend_max_sessions", kGauge, "The limit of sessions (`max_sessions`).", &ControlFigures::max_sessions},
+    {"egret_backend_handshaking", kGauge, "Connections that are not a session yet.", &ControlFigures::handshaking},
+    {"egret_backend_sessions_closing", kGauge, "Sessions that have ended and whose memory is not freed yet.",
      &ControlFigures::closing},
     {"egret_backend_session_memory_bytes", kGauge, "Memory of the sessions' slots, outside `memory`.",
      &ControlFigures::memory_bytes},
     {"egret_backend_sessions_opened_total", kCounter, "Sessions that were granted.", &ControlFigures::opened},
-    {"egret_backend_sessions_refused_total", kCounter, "Proxies that were refused one; the log says why.",
+    {"egret_backend_sessions_refused_total", kCounter, "Sessions that were refused; the log says why.",
      &ControlFigures::refused},
-    {"egret_backend_sessions_broken_total", kCounter, "Sessions ended because their peer wrote what it must not.",
+    {"egret_backend_sessions_broken_total", kCounter, "Sessions ended because their peer violated the protocol.",
      &ControlFigures::broken},
     {"egret_backend_handshakes_slowed_total", kCounter,
-     "Times that a connection was turned away or not read from for a while, because its peer had used up what "
-     "handshaking may cost.",
+     "Times that a connection was refused, or not read for a while, because its peer had used its share of time for "
+     "handshakes.",
      &ControlFigures::slowed},
     {"egret_backend_reloads_total", kCounter, "Times that SIGHUP put another configuration in force.",
      &ControlFigures::reloads},
-    {"egret_backend_reload_errors_total", kCounter, "Times that it was refused, and the old one stayed.",
+    {"egret_backend_reload_errors_total", kCounter, "Reloads that were refused; the old configuration stayed.",
      &ControlFigures::reload_errors},
 };
 
@@ -58,10 +57,11 @@ struct PollerMetric {
 constexpr PollerMetric kPollerMetrics[] = {
     {"egret_backend_messages_total", "Messages executed.", &rpc::PollerCounters::messages},
     {"egret_backend_ops_total", "Ops in them.", &rpc::PollerCounters::ops},
-    {"egret_backend_torn_total", "Requests whose checksum did not match when looked at; they were looked at again.",
+    {"egret_backend_torn_total", "Requests whose checksum did not match when they were read; they were read again.",
      &rpc::PollerCounters::torn},
     {"egret_backend_put_off_total",
-     "Messages that others were served before, wholly or from some op on, since their lane had used its share of work.",
+     "Messages that waited for those of other lanes, entirely or in part, because their lane had used its share of "
+     "work.",
      &rpc::PollerCounters::put_off},
     {"egret_backend_malformed_total", "Requests that ended their session.", &rpc::PollerCounters::malformed},
     {"egret_backend_deliveries_total", "Results that were pushed.", &rpc::PollerCounters::deliveries},

@@ -54,7 +54,7 @@ constexpr OptionRow kTable[] = {
     {.name = "backlog",
      .type = OptionType::kInteger,
      .default_value = "1024",
-     .help = "Client connections that may wait to be accepted, as memcached's -b; the system may allow fewer.",
+     .help = "Client connections that may wait to be accepted, as memcached's -b; the kernel may allow fewer.",
      .min = 1,
      .max = 65535,
      .applied_by = kReload,
@@ -62,16 +62,17 @@ constexpr OptionRow kTable[] = {
     {.name = "protocol",
      .type = OptionType::kChoice,
      .default_value = "auto",
-     .help =
-         "What clients may speak, as memcached's -B: text (meta commands included), binary, or whichever they begin "
-         "with.",
+     .help = "The protocol of clients, as memcached's -B: text (meta commands included), binary, or auto: the client's "
+             "first "
+             "byte decides.",
      .choices = "auto|ascii|binary",
      .applied_by = kReload,
      .group = OptionGroup::kListening},
     {.name = "auth_file",
      .type = OptionType::kText,
      .default_value = "",
-     .help = "File of users, USER:PASSWORD a line, as memcached's -Y: clients must authenticate, by memcached's ASCII "
+     .help = "File of users, one USER:PASSWORD per line, as memcached's -Y: clients must authenticate, by memcached's "
+             "ASCII "
              "authentication or by SASL PLAIN in the binary protocol. Mode 0640 or less: it holds passwords. Empty: no "
              "authentication.",
      .max = base::kMaxTextBytes,
@@ -80,8 +81,8 @@ constexpr OptionRow kTable[] = {
     {.name = "drain",
      .type = OptionType::kDuration,
      .default_value = "5s",
-     .help = "When it is stopped: how long to answer what clients have sent, at most. It ends as soon as that is done. "
-             "More than 25s needs a longer TimeoutStopSec in the unit.",
+     .help = "After a request to stop: how long to go on answering clients, at most. The proxy ends as soon as all "
+             "requests are answered. More than 25s needs a longer TimeoutStopSec in the unit.",
      .min = kSecond / 1000,
      .max = 3600 * kSecond,
      .applied_by = kReload,
@@ -89,9 +90,9 @@ constexpr OptionRow kTable[] = {
     {.name = "backends",
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
-     .help = "The pool of backends that keys are spread over, each ADDRESS [weight=N] [name=NAME]. ADDRESS: where an "
+     .help = "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME]. ADDRESS: where an "
              "egret-backend listens, rdma:HOST:PORT, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. name: what "
-             "ketama hashes, default what follows rdma: or shm:.",
+             "ketama hashes, by default the text after rdma: or shm:.",
      .min = 1,
      .max = int64_t{kMaxBackends},
      .group = OptionGroup::kBackends,
@@ -99,8 +100,8 @@ constexpr OptionRow kTable[] = {
     {.name = "secret_file",
      .type = OptionType::kText,
      .default_value = "",
-     .help = "File with the secret that is proved to the backends, and that they must prove to hold: 16 to 4096 bytes, "
-             "the same on both sides, mode 0400. Empty: none.",
+     .help = "File with the secret that this proxy and the backends prove to each other: 16 to 4096 bytes, the same on "
+             "both sides, mode 0400. Empty: none.",
      .max = base::kMaxTextBytes,
      .applied_by = kReload,
      .group = OptionGroup::kBackends,
@@ -142,10 +143,11 @@ constexpr OptionRow kTable[] = {
     {.name = "large_value_memory",
      .type = OptionType::kSize,
      .default_value = "64MiB",
-     .help =
-         "Memory for large values, over all workers: half for those that are fetched in several messages, until their "
-         "clients have taken them; half for those that are collected from clients because the backend has no room yet. "
-         "Each connection has at most one; others wait.",
+     .help = "Memory for large values, for all workers together: half for values that are fetched in several messages, "
+             "until "
+             "their clients have read them; half for values that are collected from clients because the backend has no "
+             "room "
+             "yet. A connection has at most one; further ones wait.",
      .min = kMiB,
      .max = int64_t{1} << 40,
      .applied_by = kReload,
@@ -153,8 +155,9 @@ constexpr OptionRow kTable[] = {
     {.name = "connection_memory",
      .type = OptionType::kSize,
      .default_value = "512KiB",
-     .help = "Memory that one client connection may hold: answers that it has not read, and places for those that are "
-             "awaited. At the limit its commands are not read until it has read answers.",
+     .help =
+         "Memory that one client connection may hold: unread answers and pending replies. At the limit its commands "
+         "are not read until it has read answers.",
      .min = 64 * 1024,
      .max = int64_t{1} << 40,
      .applied_by = kReload,
@@ -162,8 +165,8 @@ constexpr OptionRow kTable[] = {
     {.name = "client_memory",
      .type = OptionType::kSize,
      .default_value = "256MiB",
-     .help = "The same for all client connections together; each worker has an equal share. At the limit only those "
-             "connections are read that hold nothing.",
+     .help = "The same for all client connections together; each worker has an equal share. At the limit only "
+             "connections that hold nothing are read.",
      .min = kMiB,
      .max = int64_t{1} << 40,
      .applied_by = kReload,
@@ -171,8 +174,8 @@ constexpr OptionRow kTable[] = {
     {.name = "max_connections",
      .type = OptionType::kInteger,
      .default_value = "4096",
-     .help = "Client connections at once; more are told 'ERROR Too many open connections' and closed, or wait: see "
-             "maxconns_fast.",
+     .help = "Most client connections at the same time. A further one gets 'ERROR Too many open connections' and is "
+             "closed, or waits: see maxconns_fast.",
      .min = 1,
      .max = 1'000'000,
      .applied_by = kReload,
@@ -188,7 +191,7 @@ constexpr OptionRow kTable[] = {
     {.name = "idle_timeout",
      .type = OptionType::kDuration,
      .default_value = "0",
-     .help = "A client that has sent nothing (nor read what it was sent) for this long is disconnected; not on Unix "
+     .help = "A client that has sent nothing (and read no output) for this long is disconnected; not on Unix "
              "sockets. 0: never.",
      .max = 366 * 24 * 3600 * kSecond,
      .applied_by = kReload,
@@ -196,7 +199,7 @@ constexpr OptionRow kTable[] = {
     {.name = "workers",
      .type = OptionType::kInteger,
      .default_value = "0",
-     .help = "Worker threads. 0: a quarter of the CPUs this process may use, 1 to 4.",
+     .help = "Worker threads. 0: a quarter of the CPUs that this process may use, 1 to 4.",
      .min = 0,
      .max = 64,
      .group = OptionGroup::kLimits,
@@ -228,7 +231,7 @@ constexpr OptionRow kTable[] = {
     {.name = "tls_certificate",
      .type = OptionType::kText,
      .default_value = "",
-     .help = "PEM file with the certificate that tls: addresses show, and the chain that signed it.",
+     .help = "PEM file with the certificate of the tls: addresses, and its chain.",
      .max = base::kMaxTextBytes,
      .applied_by = kReload,
      .group = OptionGroup::kTls},
@@ -249,35 +252,35 @@ constexpr OptionRow kTable[] = {
     {.name = "tls_verify",
      .type = OptionType::kChoice,
      .default_value = "none",
-     .help = "Client certificates. request: one that is shown must be good. require: one must be shown. once: as "
-             "require. memcached's ssl_verify_mode 0 to 3.",
+     .help = "Client certificates. request: if a client presents one, it must be valid. require: a client must present "
+             "one. once: as require. memcached's ssl_verify_mode 0 to 3.",
      .choices = "none|request|require|once",
      .applied_by = kReload,
      .group = OptionGroup::kTls},
     {.name = "tls_ciphers",
      .type = OptionType::kText,
      .default_value = "",
-     .help = "Ciphers up to TLS 1.2, as `openssl ciphers` takes them. Empty: OpenSSL's choice.",
+     .help = "Ciphers up to TLS 1.2, in the syntax of `openssl ciphers`. Empty: OpenSSL's default.",
      .max = base::kMaxTextBytes,
      .applied_by = kReload,
      .group = OptionGroup::kTls},
     {.name = "tls_min_version",
      .type = OptionType::kChoice,
      .default_value = "1.2",
-     .help = "Oldest TLS that is spoken.",
+     .help = "Lowest TLS version.",
      .choices = "1.0|1.1|1.2|1.3",
      .applied_by = kReload,
      .group = OptionGroup::kTls},
     {.name = "tls_session_cache",
      .type = OptionType::kFlag,
      .default_value = "false",
-     .help = "Whether TLS sessions are kept here, too. Clients resume theirs by tickets in any case.",
+     .help = "Whether the proxy stores TLS sessions, too. Clients can resume sessions by tickets in any case.",
      .applied_by = kReload,
      .group = OptionGroup::kTls},
     {.name = "qps_per_session",
      .type = OptionType::kInteger,
      .default_value = "1",
-     .help = "Queue pairs of a session over rdma; lanes are dealt over them.",
+     .help = "Queue pairs of a session over rdma; lanes are distributed over them.",
      .min = 1,
      .max = 16,
      .group = OptionGroup::kRdma},
@@ -304,9 +307,9 @@ constexpr OptionRow kTable[] = {
     {.name = "spin",
      .type = OptionType::kDuration,
      .default_value = "0",
-     .help = "How long a worker fetches again and again for a result before it sleeps and has it delivered. 0: 20us "
+     .help = "How long a worker polls for a result before it sleeps and has the result delivered. 0: 20us "
              "if the CPUs are enough (see pin), else 2us. With a local backend, the worker skips "
-             "spinning while spinning rarely pays.",
+             "polling while it rarely pays.",
      .max = kSecond / 100,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
@@ -336,7 +339,7 @@ constexpr OptionRow kTable[] = {
     {.name = "fetch_min",
      .type = OptionType::kSize,
      .default_value = "256",
-     .help = "Least bytes that the first READ of a response takes over rdma (F, learned by lane), a multiple of 64.",
+     .help = "Fewest bytes that the first READ of a response takes over rdma (F, learned by lane), a multiple of 64.",
      .min = kFetchStep,
      .max = wire::kMaxSlotSize,
      .applied_by = kReload,
@@ -345,7 +348,7 @@ constexpr OptionRow kTable[] = {
     {.name = "fetch_max",
      .type = OptionType::kSize,
      .default_value = "1KiB",
-     .help = "Most bytes of it, a multiple of 64; what a response has beyond costs a second READ. Never more than the "
+     .help = "Most bytes of that READ, a multiple of 64; a longer response costs a second READ. Never more than the "
              "backend's response_slot_size.",
      .min = kFetchStep,
      .max = wire::kMaxSlotSize,
@@ -355,16 +358,15 @@ constexpr OptionRow kTable[] = {
     {.name = "main_pid",
      .type = OptionType::kInteger,
      .default_value = "0",
-     .help =
-         "The process that `stats` calls pid; egret-memcached, which ends both daemons with itself, puts its own here. "
-         "0: this one.",
+     .help = "The process id that `stats` shows as pid; egret-memcached sets its own, since its end ends both daemons. "
+             "0: this process's.",
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
      .measured_by = "nothing, egret-memcached sets it"},
     {.name = "told_settings",
      .type = OptionType::kList,
      .default_value = "",
-     .help = "Rows NAME=VALUE for `stats settings`: what egret-memcached was told by flags that have no meaning here.",
+     .help = "Rows NAME=VALUE for `stats settings`: values of flags of egret-memcached that have no meaning here.",
      .max = 64,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,

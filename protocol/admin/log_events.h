@@ -14,18 +14,19 @@ inline constexpr base::LogEvent kAdminNotListening{
     .name = "admin_not_listening",
     .id = "f0d7d19563a0460587cc785348774d38",
     .level = base::LogLevel::kWarning,
-    .meaning = "The admin address that is the default cannot be had, so there are no metrics and no status page.",
+    .meaning = "Listening at the default admin address failed, so there are no metrics and no status page.",
     .advice = "Give each daemon of this host its own address by the option admin, or none."};
 inline constexpr base::LogEvent kAdminNoDescriptors{
     .name = "admin_no_descriptors",
     .id = "e9f0b908edd649ffbf735fdd59da1e49",
     .level = base::LogLevel::kWarning,
-    .meaning = "Somebody could not be accepted at the admin address for want of descriptors.",
+    .meaning = "A connection at the admin address could not be accepted, because no descriptor is free.",
     .advice = "Raise LimitNOFILE (ulimit -n)."};
-inline constexpr base::LogEvent kAdminHttp{.name = "admin_http",
-                                           .id = "8401a745737847ddaa42873d365bf168",
-                                           .level = base::LogLevel::kDebug,
-                                           .meaning = "What the HTTP library says of a client at the admin address."};
+inline constexpr base::LogEvent kAdminHttp{
+    .name = "admin_http",
+    .id = "8401a745737847ddaa42873d365bf168",
+    .level = base::LogLevel::kDebug,
+    .meaning = "A message of the HTTP library about a client at the admin address."};
 
 inline constexpr const base::LogEvent* kLogEvents[] = {&kAdminListening, &kAdminNotListening, &kAdminNoDescriptors,
                                                        &kAdminHttp};
