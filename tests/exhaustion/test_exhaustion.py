@@ -174,7 +174,7 @@ def test_calls_fail_under_load(starved):
     for name, kinds in UNDER_LOAD.items():
         failed = starved.calls[name].failed()
         print(name, "calls:", starved.calls[name].calls(), "failed:", failed)
-        assert all(failed[kind] >= 4 for kind in kinds), f"{name}: these calls failed: {failed}"
+        assert all(failed[kind] >= 1 for kind in kinds), f"{name}: these calls failed: {failed}"
     assert all(starved.calls[name].calls()[kind] == 0 for name in starved.calls for kind in NEVER)
     assert starved.proxies[0].stop() == 0
     assert starved.backend.stop() == 0
