@@ -2,6 +2,7 @@
 // whole, damaged and made up, in any order, with descriptors of any kind, on connections that end at any moment. What
 // must hold: nobody is granted a session without the proof of the secret; what the backend says can be read; and an honest
 // client beside it is served all the while, and gets new sessions.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -25,6 +26,7 @@
 #include "rpc/client_session.h"
 #include "transport/address.h"
 #include "transport/shm_common.h"
+#include "transport/shm_wakeup.h"
 
 namespace {
 
@@ -39,6 +41,7 @@ constexpr int kPatienceMs = 20'000;  // far more than any of the backend's time 
 class Backend {
  public:
   Backend() : address("shm:@egret-fuzz-" + std::to_string(::getpid())) {
+    std::signal(SIGPIPE, SIG_IGN);  // as the daemon does
     const std::string file = "/tmp/egret-fuzz-secret-" + std::to_string(::getpid());
     std::ofstream(file) << kSecretText;
     EGRET_CHECK(::chmod(file.c_str(), 0600) == 0);
@@ -187,8 +190,9 @@ class Knock {
 
  private:
   static Frame hello(Input& input) {
-    return encode(wire::Hello{.features = input.take<uint8_t>() % 8 == 0 ? input.take<uint64_t>()
-                                                                         : wire::kAuthenticate | wire::kOrderedMemory,
+    return encode(wire::Hello{.features = input.take<uint8_t>() % 8 == 0
+                                              ? input.take<uint64_t>()
+                                              : wire::kAuthenticate | (input.take<uint8_t>() % 8),
                               .worker_id = input.take<uint8_t>() % 4u,
                               .window = input.take<uint8_t>(),
                               .nonce = {}});
@@ -221,13 +225,13 @@ class Knock {
   // Everything that the backend has said, and says within that time.
   void hear(int milliseconds) {
     while (is_readable(socket_.get(), milliseconds)) {
-      std::array<base::UniqueFd, transport::shm::kRegionFds> descriptors;
+      std::vector<base::UniqueFd> descriptors;
       Frame frame(wire::kMaxFrame);
       size_t length = 0;
       if (!transport::shm::receive(socket_.get(), frame, length, descriptors) || length == 0) return;
       frame.resize(length);
       take(frame);
-      if (descriptors[0].is_open()) region_ = std::move(descriptors);
+      if (!descriptors.empty()) region_ = std::move(descriptors);
       milliseconds = 0;
     }
   }
@@ -250,14 +254,15 @@ class Knock {
   }
   // Whoever has been granted a session writes anything into its request memory, and signals.
   void scribble(Input& input) {
-    if (!region_[0].is_open()) return;
+    if (region_.empty()) return;
     const auto bytes = input.bytes(input.take<uint8_t>());
     const off_t at = input.take<uint16_t>();
     [[maybe_unused]] const ssize_t written = ::pwrite(region_[0].get(), bytes.data(), bytes.size(), at);
     for (const base::UniqueFd& each : region_) {
       const uint64_t one = 1;
-      if (each.get() != region_[0].get()) [[maybe_unused]]
-        const ssize_t signalled = ::write(each.get(), &one, sizeof one);
+      if (&each == region_.data()) continue;
+      transport::shm::signal_timer(each.get());
+      [[maybe_unused]] const ssize_t signalled = ::write(each.get(), &one, sizeof one);
     }
   }
 
@@ -265,7 +270,7 @@ class Knock {
   wire::Transcript transcript_;
   bool has_challenge_ = false;
   bool has_proved_ = false;
-  std::array<base::UniqueFd, transport::shm::kRegionFds> region_;
+  std::vector<base::UniqueFd> region_;  // granted: memory first, then wake-ups
 };
 
 }  // namespace
