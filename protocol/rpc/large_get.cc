@@ -78,7 +78,7 @@ void LargeGet::add(const Result& part, bool may_stay) {
   received_ += static_cast<uint32_t>(bytes.size());
 }
 
-// Copies all that is here into one piece.
+// Copies all bytes so far into one piece.
 void LargeGet::put_together() {
   if (copied_ == nullptr) copied_ = std::make_unique_for_overwrite<char[]>(result_.total_length);
   char* at = copied_.get();
@@ -171,7 +171,7 @@ void LargeGet::on_chunk(const Result& chunk) {
   if (is_short) drain_then(State::kChunks);
 }
 
-// Others that wait for credit come first: one large value must not keep a lane to itself until it is whole.
+// Lets other waiters for credit go first: one large value must not occupy a lane until it is complete.
 void LargeGet::ask_in_turn() {
   if (requested_ == result_.total_length) return;
   if (!session_.credit().empty()) return wait_for_credit();
@@ -202,7 +202,7 @@ void LargeGet::on_answer(const Result& answer) {
   finish(end);
 }
 
-// Gives up waiting for credit, and the pin.
+// Stops waiting for credit, and gives the pin back.
 void LargeGet::let_go() {
   if (std::exchange(waiting_for_credit_, false)) session_.credit().stop_waiting(this);
   if (session_.is_open()) session_.lanes().pin_turn(get_.hash).give_back(this);

@@ -1,14 +1,14 @@
-// A get whose value does not fit a response slot, or is too large to be copied: collects the whole value before its
-// owner sees a byte of it.
+// A get whose value does not fit a response slot, or is too large to be copied: fetches the whole value before its
+// owner gets any of it.
 //
 //   partial result ─▶ chunks of that version, as many at once as the window allows ─▶ whole
 //                         │ changed: start again; from the third restart on the version is pinned on the server
 //
-// As soon as everything that is left has been asked for, bytes stay in the slots they were fetched to: nobody waits for
-// those slots then, and the owner has the value soon. Bytes that came earlier are copied.
+// When all remaining chunks are requested, further bytes stay in the slots that they were fetched to: the get needs no
+// more slots then, and is complete soon. Earlier bytes are copied.
 //
-// One object per large get under way; it is the waiter of its ops. Thread: the worker's. It must stay alive until its
-// owner is told (on_large_get), whatever happens.
+// One object per large get; it is the waiter of its ops. Thread: the worker's. It must stay alive until it has called
+// its owner (on_large_get).
 #pragma once
 
 #include <array>
@@ -42,10 +42,10 @@ class LargeGetOwner {
 
 class LargeGet final : private Waiter, private CreditWaiter {
  public:
-  static constexpr uint32_t kMaxInFlight = 8;  // chunks; the lane is others' too
+  static constexpr uint32_t kMaxInFlight = 8;  // chunks, since other gets share the lane
   static constexpr uint32_t kMaxRestarts = 3;  // then the version is pinned
 
-  // `get` is the op that was answered partially; its key is copied.
+  // `get`: the op whose result was partial; copies its key.
   LargeGet(ClientSession& session, const op::Op& get, LargeGetOwner& owner);
   ~LargeGet();
   LargeGet(const LargeGet&) = delete;
@@ -67,7 +67,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   const std::string& key() const { return key_; }
   uint64_t hash() const { return get_.hash; }
   uint32_t restarts() const { return restarts_; }
-  // What keeps the pieces of result() where they are.
+  // Keeps the pieces of result() in their slots.
   SlotHold take_hold() { return std::move(held_); }
   std::unique_ptr<char[]> take_copied() { return std::move(copied_); }
 

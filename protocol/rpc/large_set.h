@@ -1,4 +1,4 @@
-// A set whose value does not fit a request slot: the value goes in parts, as its bytes come, and then a commit.
+// A set whose value does not fit a request slot: sends the value in parts, as its bytes arrive, and then a commit.
 //
 //   enter() ─▶ send(bytes) ─ Upload ops ─▶ … ─▶ commit() ─ Commit op ─▶ the result goes to the commit's waiter
 //     │ no room: collect the value and enter_whole(), or wait_for_room()     └ abandon(): the backend forgets the parts
@@ -20,7 +20,7 @@ namespace egret::rpc {
 
 class LargeSet final : private Waiter, private CreditWaiter {
  public:
-  static constexpr uint32_t kMaxInFlight = 8;  // parts; the lane is others' too
+  static constexpr uint32_t kMaxInFlight = 8;  // parts, since other ops share the lane
 
   // `store` is the op that the whole command amounts to (mode, flags, exptime, cas); its key is copied. `id` tells it
   // from the session's other uploads.
@@ -30,7 +30,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
   // now. After a failure there is nothing to wait for: true.
   bool enter();
   bool enter_whole();
-  // enter() is to be tried again as for credit.
+  // The waiter is called as for credit, and tries enter() again.
   void wait_for_room();
   // Sends as much of `bytes` as there is credit for; returns how much. After a failure everything is taken and dropped.
   size_t send(std::string_view bytes);
@@ -53,7 +53,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
   // The connection is gone or the value was bad.
   void abandon();
 
-  // It waits for room no more: its owner collects the value.
+  // It does not wait for room any more, because its owner collects the value.
   void stop_waiting_for_room() { leave(); }
 
   // For UploadRoom: when bytes of the client were sent last, kNever while it is not the client that is waited for; and

@@ -1,7 +1,7 @@
-// Start-up checks of what the transports need of this host: RDMA devices, their ports and addresses, the files to reach
-// them by, how much memory may be pinned, and whether an address can be listened on. Cold path; any thread.
+// Start-up checks of what the transports need of this host: RDMA devices, their ports, addresses and device files, the
+// limit of pinned memory, and whether listening at an address is possible. Cold path; any thread.
 //
-// What a check looks at is a parameter, so that tests show it hosts that are not this one.
+// The files that a check reads are parameters, so that tests can use other hosts.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace egret::transport {
 
-// Where the kernel shows a host.
+// The paths at which the kernel describes a host.
 struct HostFiles {
   std::string sys = "/sys";
   std::string dev = "/dev";
   std::string proc = "/proc";
 };
 
-// What libibverbs says.
+// The state of libibverbs.
 struct VerbsLibrary {
   enum class Fork : uint8_t { kUnneeded, kEnabled, kDisabled };
   int devices = 0;  // that it has a driver for and may see
@@ -34,7 +34,7 @@ struct PinLimit {
 };
 PinLimit pin_limit(const HostFiles& host);
 
-// What the configuration wants of RDMA.
+// What the configuration needs of RDMA.
 struct RdmaNeeds {
   bool is_configured = false;  // an rdma: address is; else all that is found is only information
   uint64_t sessions = 0;

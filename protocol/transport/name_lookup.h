@@ -1,9 +1,9 @@
-// Looks a host's name up on a thread of its own: a name server that does not answer takes many seconds, and the worker
-// that connects has clients to serve meanwhile.
+// Looks up a host's name on a separate thread: a name server that does not answer takes many seconds, and the worker
+// must serve its clients meanwhile.
 //
 //   connecting thread ─ NameLookup ─▶ thread: getaddrinfo ─ fd() readable ─▶ take()
 //
-// Whoever loses interest destroys it: the thread ends by itself and leaves nothing behind.
+// It may be destroyed before it has a result: the thread ends by itself and frees everything.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // The proxy's end of the verbs transport: resolves, connects its queue pairs one after the other, writes requests,
-// reads responses, hears deliveries.
+// reads responses, receives deliveries.
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -135,8 +135,8 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   uint32_t offered_reads_ = 1;
   uint64_t token_ = 0;
   bool closed_ = false;
-  std::string violation_;                               // what the backend did against the protocol; empty: nothing
-  bool failed_ = false;                                 // while it took frames: told by receive_frame()
+  std::string violation_;                               // how the backend violated the protocol; empty: it did not
+  bool failed_ = false;                                 // failed while it read frames: receive_frame() reports it
   std::vector<std::vector<std::byte>> waiting_frames_;  // until connected
   std::vector<std::byte> attachment_;                   // of the last frame that had one
 

@@ -1,4 +1,4 @@
-// A reserved port: the server it is kept for can have it, and nobody else.
+// A reserved port: only the server that it is reserved for can bind it.
 #include "bench/address.h"
 
 #include <arpa/inet.h>

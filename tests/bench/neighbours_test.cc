@@ -1,4 +1,4 @@
-// Neighbours: processes of our own that use CPUs, for as long as their owner is there.
+// Neighbours: child processes that use CPUs as long as their owner exists.
 #include "bench/neighbours.h"
 
 #include <csignal>

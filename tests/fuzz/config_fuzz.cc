@@ -1,4 +1,5 @@
-// Any bytes as a configuration file, and as a --set argument: options or one line that says why not, never a crash.
+// Any bytes as a configuration file, and as a --set argument: the result is options or an error of one line, never a
+// crash.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
-// Any bytes as a handshake frame: to the decoders, where what decodes encodes to the same fields; and to a
-// ClientSession whose backend answers with them, where a session either opens with a layout that is valid or is given
-// up with one line that says why. With a secret it opens only if the backend's own words, untouched, were among them.
+// Any bytes as a handshake frame: for the decoders, where a decoded frame encodes to the same fields; and for a
+// ClientSession whose backend answers with them, where a session either opens with a valid layout or is lost with one
+// line that says why. With a secret it opens only if the backend's own frames, unchanged, were among the input.
 #include <cstring>
 #include <deque>
 #include <memory>

@@ -1,4 +1,4 @@
-// Any bytes from a text client that has not said yet who it is.
+// Any bytes from a text client that has not authenticated.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

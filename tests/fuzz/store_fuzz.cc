@@ -1,5 +1,5 @@
-// The store against std::map: any succession of ops, uploads, pins and passing seconds answers as the map does (there
-// is room for everything), and leaves the store whole.
+// The store against std::map: any sequence of ops, uploads, pins and passing seconds gives the same results as the map
+// (there is room for everything), and all invariants of the store hold.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

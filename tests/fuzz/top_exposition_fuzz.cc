@@ -1,5 +1,5 @@
-// Any two answers to egret-top, parted by a NUL: figures or none, never a crash, and nothing in the picture, the lines
-// or the JSON that could do something to a terminal or to who reads them.
+// Any two answers to egret-top, separated by a NUL: never a crash, and no control sequences in the screen, the lines or
+// the JSON.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

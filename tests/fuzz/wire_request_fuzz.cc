@@ -1,7 +1,7 @@
-// Any bytes as a client's request memory. First as the body of one message: what decodes lies in the input and encodes
-// to the same bytes. Then as a script that writes slots (raw, or with the right seq and checksum) under a SlotPoller's
-// eyes: whatever it finds, it executes every op of a message once and in order, answers in that message's response slot
-// alone, and its answer is well-formed; a client that misbehaves costs its session and nothing else.
+// Any bytes as a client's request memory. First as the body of one message: decoded views lie in the input, and
+// encoding gives the same bytes. Then as a script that writes slots (raw, or with the right seq and checksum) which a
+// SlotPoller polls: it executes every op of a message once and in order, writes only that message's response slot, and
+// its response is well-formed; a client that violates the protocol loses its own session only.
 #include <cstring>
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
-// Any bytes as a backend's response memory. First as the body of one response: reading results ends, and what is read
-// lies in the input. Then as a script around a ClientLane: ops are appended, slots hold garbage, half-right and right
-// responses, reads complete late, deliveries bring anything, time runs out. The lane never reads outside what it was
-// given, and every waiter is told its result exactly once, in the order of the lane.
+// Any bytes as a backend's response memory. First as the body of one response: reading results ends, and values lie in
+// the input. Then as a script around a ClientLane: ops are appended, slots contain garbage, partly right and right
+// responses, reads complete late, deliveries have any bytes, ops time out. The lane never reads outside its memory, and
+// every waiter is called exactly once, in the order of the lane.
 #include <algorithm>
 #include <cstring>
 #include <deque>

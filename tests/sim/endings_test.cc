@@ -1,4 +1,4 @@
-// Time-outs, sessions that end and come back: every waiter is told exactly once, and no slot is used again too early.
+// Timeouts, lost and new sessions: every waiter is called exactly once, and no slot is reused too early.
 #include <doctest/doctest.h>
 
 #include "scenarios.h"

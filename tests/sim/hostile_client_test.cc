@@ -1,4 +1,4 @@
-// A client that writes whatever it likes into its region ends its own session at worst; nobody else notices.
+// A client that writes anything into its region ends at worst its own session; other clients do not notice.
 #include <cstring>
 
 #include <doctest/doctest.h>

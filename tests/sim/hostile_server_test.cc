@@ -1,5 +1,4 @@
-// A server that writes whatever it likes into responses: sessions end, every waiter is told exactly once, nothing
-// crashes.
+// A server that writes anything into responses: sessions end, every waiter is called exactly once, nothing crashes.
 #include <doctest/doctest.h>
 
 #include "scenarios.h"

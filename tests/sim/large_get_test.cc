@@ -1,5 +1,5 @@
-// A large get yields one version, whole, however often the value is overwritten meanwhile; and tells its owner exactly
-// once.
+// A large get returns one complete version, however often the value is overwritten meanwhile, and calls its owner
+// exactly once.
 #include "rpc/large_get.h"
 
 #include <map>

@@ -1,5 +1,5 @@
 // Server reply: entered after two messages in a row with more than R refetches, left again when processing is short;
-// and the two modes that never change. In each of them whoever sleeps is woken.
+// and the two fixed modes. In each mode a sleeping thread is woken.
 #include <doctest/doctest.h>
 
 #include "scenarios.h"
@@ -132,7 +132,8 @@ TEST_CASE("set to fetch, a client that sleeps still asks to be woken, and is") {
   CHECK(is_met(replies));
 }
 
-TEST_CASE("set to server reply, a lane asks for every message, is pushed what takes long, and never goes back") {
+TEST_CASE(
+    "set to server reply, a lane sets want with every message, gets slow results pushed, and never changes mode") {
   uint64_t replies = 0;
   for_each_seed(40, [&](uint64_t seed) {
     Slow slow(seed, flavour_of(seed), FetchMode::kReply);

@@ -1,4 +1,4 @@
-// The one source of chance of a simulation: everything that happens in it follows from the seed.
+// The only random numbers of a simulation: the seed determines everything.
 #pragma once
 
 #include <cstdint>

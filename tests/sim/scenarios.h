@@ -1,4 +1,4 @@
-// Shapes that the specifications share.
+// Scenarios that the specifications share.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// No wake-up is lost: whoever sleeps with something to wait for is woken, without timers. "Lost" is decided exactly:
-// nothing moves any more, on the network or in any thread, and somebody has not been answered.
+// No wake-up is lost: a thread that sleeps while it waits for something is woken, without timers. A wake-up is lost
+// when nothing happens any more, on the network or in any thread, and an op has no answer.
 #include <doctest/doctest.h>
 
 #include "scenarios.h"

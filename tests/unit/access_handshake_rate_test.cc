@@ -1,4 +1,4 @@
-// How much handshaking a peer may cause, and that nobody else pays for it.
+// How many handshakes a peer may cause, and that other peers are not delayed by it.
 #include <string>
 
 #include <doctest/doctest.h>

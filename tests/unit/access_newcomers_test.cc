@@ -1,4 +1,4 @@
-// Whose connection makes room when too many have not proved who they are.
+// Which connection is closed when too many have not authenticated.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -39,7 +39,7 @@ TEST_CASE("one peer's silent connections make room for its own") {
   CHECK(door.waiting.front().first == 100 - kMostNewcomersOfOnePeer + 1);
 }
 
-TEST_CASE("an honest handshake among silent connections of several peers is not the one that goes") {
+TEST_CASE("an honest handshake among silent connections of several peers is not the one that is closed") {
   Door door;
   door.knock("honest");
   door.knock("10.0.0.1", 200);

@@ -1,4 +1,4 @@
-// The text of /metrics: rows, escapes, histograms; and that a series without a row is impossible.
+// The text of /metrics: rows, escapes, histograms; a series without a row is impossible.
 #include <string>
 #include <vector>
 

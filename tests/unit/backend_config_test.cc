@@ -1,4 +1,4 @@
-// What the backend's options amount to, and what is refused where the table cannot.
+// The values that follow from the backend's options, and the checks that the table cannot express.
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,7 +87,7 @@ TEST_CASE("the least memory that is accepted is enough for a store, and a byte l
   CHECK(config_of({"memory=256GiB", "partitions=1"}).partitions == 1);
 }
 
-TEST_CASE("what is kept over a restart goes to a directory that is there, or to files named alike") {
+TEST_CASE("warm_restart names an existing directory, or the beginning of the files' names") {
   CHECK(config_of({}).warm_restart.empty());
   CHECK(config_of({}).populate);
   CHECK_FALSE(config_of({"populate=no"}).populate);

@@ -1,4 +1,4 @@
-// Where a partition thread sits, as its affinity shows.
+// The CPU of a partition thread, by its affinity.
 #include <functional>
 #include <thread>
 
@@ -48,7 +48,7 @@ TEST_CASE("it follows them") {
   });
 }
 
-TEST_CASE("a few rings from elsewhere, and any number that disagree, move nobody") {
+TEST_CASE("a few rings from another CPU, or any number from different CPUs, do not move the thread") {
   in_thread([](CpuFollower& follower, const Cpus& all) {
     hear(follower, all.front());
     for (int i = 0; i < 100; ++i) {
@@ -69,7 +69,7 @@ TEST_CASE("it may run anywhere again when they are on several CPUs, or do not sa
   });
 }
 
-TEST_CASE("it gets up now and then, and sits down again if it still hears rings") {
+TEST_CASE("the pinning ends now and then, and begins again if rings go on") {
   in_thread([](CpuFollower& follower, const Cpus& all) {
     hear(follower, all.front());
     for (int i = 0; i < 3; ++i) {

@@ -1,4 +1,4 @@
-// What --doctor says of huge pages and of where the store is kept.
+// --doctor about huge pages and the store's files.
 #include <string>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Ops as one partition answers them: whose key it is, values in parts, pinned versions, statistics. The store itself
-// has tests of its own.
+// How one partition executes ops: keys of other partitions, values in parts, pinned versions, statistics. The store has
+// tests of its own.
 #include <cstring>
 #include <map>
 #include <string>
@@ -107,7 +107,7 @@ TEST_SUITE("keys") {
     for (size_t i = 0; i < 4; ++i) CHECK(partition.executor->execute(i).code == expected[i]);
   }
 
-  TEST_CASE("ping is answered, what nobody knows is unsupported") {
+  TEST_CASE("ping is answered; an unknown op is unsupported") {
     Partition partition;
     CHECK(partition.code(make(OpCode::kPing)) == ResultCode::kOk);
     CHECK(partition.code(make(static_cast<OpCode>(200), "key", "fields")) == ResultCode::kUnsupported);
@@ -167,7 +167,7 @@ TEST_SUITE("values in parts") {
     CHECK(partition.run(make(OpCode::kGet, "b")).value == "bb");
   }
 
-  TEST_CASE("no lane takes the room of all uploads, and what a lane that goes had is free") {
+  TEST_CASE("no lane can take the room of all uploads, and a detached lane's room is free again") {
     Partition partition(1, 0, uint64_t{64} << 20);
     const std::string large(700'000, 'x');
     const auto fill = [&](uint32_t lane) {
@@ -244,7 +244,7 @@ TEST_SUITE("values in parts") {
     CHECK(partition.code(with_id(OpCode::kCommit, 2)) == ResultCode::kStored);
   }
 
-  TEST_CASE("a value larger than any may be is refused at its first part, and the commit says so") {
+  TEST_CASE("a value that is too large is refused at its first part, and the commit answers so") {
     Partition partition;
     partition.run(make(OpCode::kSet, "key", "old"));
     CHECK(partition.code(part(1, 0, 2 << 20, "x")) == ResultCode::kTooLarge);
@@ -427,7 +427,7 @@ TEST_SUITE("statistics") {
     CHECK(found == "key");
   }
 
-  TEST_CASE("the checker says nothing of a sound store, in checked builds; others do not know it") {
+  TEST_CASE("in checked builds the checker finds nothing wrong with a sound store; other builds do not support it") {
     Partition partition;
     partition.run(make(OpCode::kSet, "key", "v"));
     Op check = make(OpCode::kAdmin);

@@ -327,7 +327,7 @@ TEST_CASE("a client that writes garbage all over its memory, rings and wants inc
   siege.check_all_is_well();
 }
 
-TEST_CASE("a client that rings without end starves nobody and fills no queue") {
+TEST_CASE("a client that rings without end neither starves others nor fills a queue") {
   Siege siege;
   std::atomic<bool> stop{false};
   std::vector<std::thread> ringers;
@@ -363,7 +363,7 @@ TEST_CASE("a client that rings without end starves nobody and fills no queue") {
   siege.check_all_is_well();
 }
 
-TEST_CASE("a client that wants everything delivered, and clogs what it sleeps on, blocks nobody") {
+TEST_CASE("a client that wants everything delivered, and fills what it sleeps on, blocks no thread") {
   Siege siege;
   RawSession raw(siege.backend.address);
   REQUIRE(raw.is_open);
@@ -451,7 +451,7 @@ TEST_CASE("a wish for any window is granted within what the operator allows") {
   siege.check_all_is_well();
 }
 
-TEST_CASE("a thousand connections that say nothing keep nobody out") {
+TEST_CASE("a thousand silent connections do not keep others out") {
   Siege siege;
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 1000; ++i) {

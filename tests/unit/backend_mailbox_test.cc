@@ -1,4 +1,4 @@
-// The post office: no message is lost, reordered or blocked on, and nobody sleeps on messages.
+// Mailboxes: no message is lost or reordered, no sender blocks, and no thread sleeps while it has messages.
 #include <thread>
 #include <vector>
 
@@ -58,7 +58,7 @@ TEST_CASE("one may write to oneself") {
   CHECK(message.lane.session_id == 1);
 }
 
-TEST_CASE("what the control thread says comes before what partitions say") {
+TEST_CASE("messages of the control thread come before those of partitions") {
   Mailboxes mailboxes(3);
   for (uint64_t i = 0; i < 300; ++i) mailboxes.send(0, 1, numbered(i));
   Message stop;
@@ -68,7 +68,7 @@ TEST_CASE("what the control thread says comes before what partitions say") {
   CHECK(message.kind == Message::Kind::kStop);
 }
 
-TEST_CASE("a partition that has much to say keeps nobody else's messages waiting") {
+TEST_CASE("a partition that sends many messages does not delay those of others") {
   Mailboxes mailboxes(4);
   for (uint64_t i = 0; i < 200; ++i) {
     mailboxes.send(0, 1, numbered(i));
@@ -105,7 +105,7 @@ TEST_CASE("what does not fit waits in the sender's outbox and keeps its place") 
   CHECK_FALSE(mailboxes.has_outbox(0, 1));
 }
 
-TEST_CASE("only a sleeper is woken, and nobody sleeps while there is mailboxes") {
+TEST_CASE("only a sleeping thread is woken, and no thread sleeps while it has messages") {
   Mailboxes mailboxes(2);
   mailboxes.send(0, 1, numbered(1));
   CHECK_FALSE(is_awakened(mailboxes, 1));

@@ -1,4 +1,4 @@
-// /metrics of the backend: the table and the page agree, also when a partition says nothing; no counter goes down.
+// /metrics of the backend: the table and the page agree, even if a partition does not report; no counter goes down.
 #include <set>
 #include <sstream>
 #include <string>

@@ -1,4 +1,4 @@
-// What partitions tell each other on behalf of one session is bounded, however much its client rings and wants.
+// The messages between partitions for one session are bounded, however often its client rings and wants.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -35,8 +35,8 @@ constexpr uint32_t kHome = 0, kOther = 1, kControl = 2;
 constexpr uint64_t kSession = 7;
 constexpr uint64_t kNever = uint64_t{1} << 60;
 
-// Of a session's two partitions one runs. The other one and the control thread are the test, which reads its messages only
-// when it likes.
+// Of a session's two partitions one runs. The other one and the control thread are the test, which reads its messages
+// only when it likes.
 struct Fixture {
   explicit Fixture(uint32_t number, uint64_t idle_ns = kNever, bool follows = false)
       : running(number), mailboxes(3), endpoint(kLayout, false), under_way(16) {
@@ -210,7 +210,7 @@ struct Crowd {
   std::vector<std::unique_ptr<Member>> members;
 };
 
-TEST_CASE("of many sessions each is heard when it rings, awake or asleep, signalled or asked for") {
+TEST_CASE("with many sessions every ring is noticed, awake or asleep, signalled or polled") {
   for (const bool signals : {true, false}) {
     for (const uint64_t idle_ns :
          {kNever, uint64_t{0}}) {  // lanes that stay awake, so that it never sleeps, or sleep at once
@@ -240,7 +240,7 @@ TEST_CASE("where rings are signalled, sessions that do not ring are not asked") 
   f.stop();
 }
 
-TEST_CASE("sessions are attached in whatever order their handshakes end, and each hears its rings") {
+TEST_CASE("sessions may be attached in any order, and each gets its rings") {
   constexpr uint64_t kNewer = kSession + 1;
   Fixture f(kOther);
   FakeServerEndpoint endpoint(kLayout, false);

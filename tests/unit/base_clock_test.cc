@@ -1,4 +1,4 @@
-// Clocks: the machine's never steps back, the manual one obeys.
+// Clocks: the system clock never steps back; the manual one shows what it is set to.
 #include <ctime>
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ TEST_CASE("the system clock never steps back and agrees with the wall") {
   CHECK(clock.unix_seconds() <= wall + 1);
 }
 
-TEST_CASE("the manual clock moves only when told, and both its times move together") {
+TEST_CASE("the manual clock moves only when it is set, and both its times move together") {
   ManualClock clock(1000);
   const uint64_t start = clock.now_ns();
   CHECK(clock.unix_seconds() == 1000);

@@ -1,4 +1,4 @@
-// How findings of start-up checks are told.
+// How findings of start-up checks are printed.
 #include <string>
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Which descriptors a process was given, by what the environment says.
+// Which descriptors a process inherits, by its environment.
 #include <string>
 #include <vector>
 

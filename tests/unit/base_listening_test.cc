@@ -1,4 +1,4 @@
-// Sockets that listen at a path: what is in the way goes only if nobody is there.
+// Sockets that listen at a path: an existing socket is removed only if nobody listens on it.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -32,7 +32,7 @@ UniqueFd bound(const std::string& path, int type) {
 
 }  // namespace
 
-TEST_CASE("a socket that nobody listens on any more makes way") {
+TEST_CASE("a socket that nobody listens on any more is replaced") {
   const Path path;
   bound(path.name, SOCK_STREAM).reset();
   CHECK(listen_at_path(path.name, 0700, 1, "here"));

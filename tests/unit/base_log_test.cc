@@ -1,4 +1,4 @@
-// Logging: what ends up on stderr, and what a peer cannot do to it.
+// Logging: the lines on stderr; a peer cannot forge lines.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

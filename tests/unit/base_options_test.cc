@@ -381,7 +381,8 @@ TEST_CASE("whether a value was given is renewed with it") {
   CHECK(kept == Names{"threads"});
 }
 
-TEST_CASE("two values that differ are told apart: of lists what only one has, of long texts all") {
+TEST_CASE(
+    "the texts of two different values differ: lists show the entries that only one has, long texts are not cut") {
   constexpr OptionRow kRows[] = {
       {.name = "pool", .type = OptionType::kList, .default_value = "", .help = "Who."},
       {.name = "file", .type = OptionType::kText, .default_value = "", .help = "Where."},

@@ -1,4 +1,4 @@
-// SIGHUP: everything that is read again takes effect together, or nothing does.
+// SIGHUP: all options that are read again take effect together, or none does.
 #include <cstdio>
 #include <fstream>
 #include <string>

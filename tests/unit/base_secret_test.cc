@@ -1,4 +1,4 @@
-// The file that a secret comes from: what is read of it, and which files are refused.
+// The file of a secret: which bytes are read, and which files are refused.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

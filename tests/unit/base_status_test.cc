@@ -1,4 +1,4 @@
-// The small things of base: outcomes, descriptors, text.
+// Small parts of base: outcomes, descriptors, text.
 #include <cerrno>
 #include <memory>
 

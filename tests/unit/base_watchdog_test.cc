@@ -1,4 +1,4 @@
-// The watchdog as the supervising thread sees it: beats while everybody answers, and calls of the roll beside them.
+// The watchdog, from the supervising thread: beats while all threads answer, and calls of /healthz beside them.
 #include <cstdlib>
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ TEST_CASE("it beats while every thread answers, and stops when one does not") {
   CHECK(watchdog.beat());
 }
 
-TEST_CASE("a call of the roll says who has answered since, and does not disturb the beats") {
+TEST_CASE("a call shows which threads have answered since, and does not disturb the beats") {
   Watchdog watchdog(2);
   REQUIRE(watchdog.beat());
   watchdog.answer(0);

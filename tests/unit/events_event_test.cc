@@ -87,7 +87,7 @@ TEST_CASE("a handler may be a lambda that takes the owner") {
   CHECK(counter.calls == 2);
 }
 
-TEST_CASE("an event that is gone is not handled, not even if it has happened already") {
+TEST_CASE("a destroyed event is not handled, even if it has happened already") {
   Counter counter;
   Event timer = Event::timer<&Counter::on_event>(counter.loop, counter);
   SUBCASE("destroyed") {

@@ -1,4 +1,4 @@
-// The operator's lines: what they ask for, and what they are told.
+// The operator's lines: the requests that they become, and their answers.
 #include <string>
 #include <vector>
 

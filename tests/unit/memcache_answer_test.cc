@@ -1,4 +1,4 @@
-// What is answered, in the dialect of the question.
+// Answers in the dialect of the command.
 #include <cstring>
 #include <string>
 
@@ -122,7 +122,7 @@ TEST_CASE("noreply hides success, failure and error alike") {
   }
 }
 
-TEST_CASE("a retrieval that cannot be answered says so in one line") {
+TEST_CASE("a retrieval that cannot be answered gets one error line") {
   op::Result result;
   const auto line = [&](op::ResultCode code) {
     result.code = code;
@@ -172,7 +172,7 @@ TEST_CASE("mg: a value that the client has already is left out") {
   CHECK(meta("mg a v s C98", hit()) == "VA 5 s5\r\nvalue\r\n");
 }
 
-TEST_CASE("a key that came as base64 goes back so") {
+TEST_CASE("a key that came as base64 is returned as base64") {
   CHECK(meta("mg YQ== v k b", hit()) == "VA 5 kYQ== b\r\nvalue\r\n");
   CHECK(meta("md YQ== b k", result_of(ResultCode::kDeleted)) == "HD kYQ== b\r\n");
 }

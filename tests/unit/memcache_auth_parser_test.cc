@@ -1,4 +1,4 @@
-// What a text client may say before it has said who it is.
+// The input of a text client that has not authenticated.
 #include <string>
 #include <vector>
 
@@ -21,12 +21,12 @@ constexpr const char* kStranger = "CLIENT_ERROR unauthenticated";
 
 }  // namespace
 
-TEST_CASE("a set of any key says who it is") {
+TEST_CASE("a set of any key authenticates") {
   CHECK(parse("set x 0 0 9\r\nfoo bar b\r\n") == Events{"authenticate key foo = bar b"});  // a password may have spaces
   CHECK(parse("set auth 1 2 7 noreply\nfoo bar\r\n") == Events{"authenticate key foo = bar"});
 }
 
-TEST_CASE("everything else is told so, a line at a time") {
+TEST_CASE("every other line gets an error") {
   for (const char* line : {"get a", "version", "stats", "mn again", "set  a", "set a 0 0 x", "add a 0 0 3", "      ",
                            " set a 0 0 3", "set a 0 0 4294967296"}) {
     CHECK_MESSAGE(parse(std::string(line) + "\r\n") == Events{kStranger}, line);

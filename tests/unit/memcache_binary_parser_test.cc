@@ -1,4 +1,4 @@
-// The binary protocol as a specification: what each packet gives, and that it does not matter how the bytes arrive.
+// The binary protocol as a specification: the events of each packet, however the bytes arrive.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// The meta commands as a specification: what each line gives.
+// The meta commands as a specification: the Command of each line.
 #include <string>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Numbers of the text protocol. Of those that memcached reads as C does, C's own strtoull and strtol are the judges,
-// with memcached's rules about what may follow.
+// Numbers of the text protocol. Those that memcached reads as C does are compared with C's strtoull and strtol, with
+// memcached's rules about what may follow.
 #include <cctype>
 #include <cerrno>
 #include <cstdint>
@@ -102,7 +102,7 @@ TEST_CASE("numbers at the edges") {
   }
 }
 
-TEST_CASE("any word of these characters is what C says it is") {
+TEST_CASE("any word of these characters is the number that C reads") {
   std::mt19937 random(1);
   const std::string characters = "0123456789999-+\t\r a";
   for (int i = 0; i < 20000; ++i) {

@@ -1,4 +1,4 @@
-// What goes back to the client: the lines that are written, and what each result of an op is called.
+// Text answers: the lines that are written, and the line of each result.
 #include <cstdint>
 #include <limits>
 #include <string>

@@ -1,5 +1,4 @@
-// The classic text protocol, as a specification: what each line gives, and that it does not matter how the bytes
-// arrive.
+// The classic text protocol as a specification: the events of each line, however the bytes arrive.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -251,7 +250,7 @@ TEST_CASE("a streamed value gives its first piece before its last byte is there"
   CHECK(log.events() == Events{"set flags 0 exptime 0 length 100 key a streamed", "part abc"});
 }
 
-TEST_CASE("a swallowed value and its terminator are dropped unseen") {
+TEST_CASE("a swallowed value and its terminator are dropped") {
   for (const size_t piece : {size_t{1}, size_t{3}, size_t{1000}}) {
     EventLog log(Limits{4, 8192}, true);
     log.feed_by(piece, "set a 0 0 7\r\nget b\r\nXYget c\r\n");

@@ -1,4 +1,4 @@
-// What memcached's flags become: the options of both daemons, notes for the log, refusals with memcached's statuses.
+// The effects of memcached's flags: options of both daemons, notes for the log, refusals with memcached's statuses.
 #include <algorithm>
 #include <set>
 

@@ -1,4 +1,4 @@
-// The vocabulary: numbers that are on the wire, names that are in logs, rows that make up `stats`.
+// Ops and results: numbers on the wire, names in logs, rows of `stats`.
 #include <set>
 #include <string>
 

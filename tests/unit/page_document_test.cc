@@ -1,4 +1,4 @@
-// The status page as it is embedded: one document that fetches nothing and is allowed nothing it does not need.
+// The embedded status page: one document that loads no other file, and whose policy allows only what it needs.
 #include <regex>
 #include <string>
 

@@ -1,5 +1,5 @@
-// Ketama against libmemcached itself, loaded as it is installed: the same placement for thousands of pools and keys.
-// KETAMA_SEED=n goes other ways.
+// Ketama against the installed libmemcached: the same placement for thousands of pools and keys. KETAMA_SEED=n chooses
+// other pools.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>

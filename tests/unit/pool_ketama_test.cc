@@ -1,5 +1,4 @@
-// Ketama's placement: known answers (libmemcached's, which pool_ketama_oracle_test asks itself), shares, and what
-// moves.
+// Ketama's placement: known answers (libmemcached's, see pool_ketama_oracle_test), shares, and which keys move.
 #include <algorithm>
 #include <cmath>
 #include <string>

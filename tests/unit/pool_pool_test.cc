@@ -1,5 +1,5 @@
-// A pool of backends behind one worker: where keys go, who fails when one is down, and ops that concern all of them.
-// The test is every backend.
+// A pool of backends behind one worker: the backend of a key, which ops fail when a backend is down, and ops for all
+// backends. The test plays every backend.
 #include "pool/pool.h"
 
 #include <cstring>
@@ -273,7 +273,7 @@ TEST_CASE("when all are down the answer comes at once") {
   CHECK(asker.up == 0);
 }
 
-TEST_CASE("one that dies before it has answered is a failure, told once") {
+TEST_CASE("a backend that dies before it has answered is a failure, reported once") {
   TestPool pool(kThree);
   pool.open_all();
   Asker asker;
@@ -417,7 +417,7 @@ TEST_CASE("size classes: counts are added up, ages are the largest, over partiti
   CHECK(asker.stats[StatId::kCmdGet] == 0);
 }
 
-TEST_CASE("pages of size classes go on behind the last id, and what is told again counts once") {
+TEST_CASE("pages of size classes continue behind the last id, and a repeated row counts once") {
   using op::ClassField;
   TestPool pool({{"only"}});
   pool.open_all();
@@ -452,7 +452,7 @@ TEST_CASE("a backend that sends the same page for ever is asked no more") {
   }
 }
 
-TEST_CASE("an asker that has gone is not told") {
+TEST_CASE("an owner that is gone is not called") {
   TestPool pool(kThree);
   pool.open_all();
   Asker asker;

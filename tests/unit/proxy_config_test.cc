@@ -1,4 +1,4 @@
-// What the proxy's options amount to, and what is refused where the table cannot.
+// The values that follow from the proxy's options, and the checks that the table cannot express.
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Who may come in, and that whoever waits for room hears of it.
+// Whether another connection may be accepted, and the wake-up of a frontend that waits for room.
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ TEST_CASE("there is room below the limit") {
   CHECK_FALSE(is_told(gate));  // nobody waited
 }
 
-TEST_CASE("whoever waits is told once, and does not wait if there is room") {
+TEST_CASE("a frontend that waits is woken once, and does not wait if there is room") {
   ConnectionGate gate;
   CHECK_FALSE(gate.wait_for_room(1));
   gate.enter();

@@ -56,7 +56,7 @@ TEST_CASE("SASL PLAIN: authorization id, user, password") {
   }
 }
 
-TEST_CASE("a file that others than its owner and group may use is told apart") {
+TEST_CASE("a file that others than its owner and group may use is detected") {
   const File file("foo:bar\n");
   Credentials credentials(file.path);
   for (const mode_t mode : {0400, 0640, 0660}) {

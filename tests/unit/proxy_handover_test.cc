@@ -1,4 +1,4 @@
-// What is known of a client that goes from one process to the next, as the name of its descriptor.
+// The state of a client that is handed over, as the name of its descriptor.
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +28,7 @@ HandedClient client(Language language, bool has_authenticated, uint64_t last_act
 
 }  // namespace
 
-TEST_CASE("the name says what a client speaks, whether it may, and when it was last heard of") {
+TEST_CASE("the name has the client's protocol, whether it has authenticated, and its last activity") {
   CHECK(handover_name(client(Language::kText, true, 12'345'678'901'234)) == "client/ty/12345");
   CHECK(handover_name(client(Language::kBinary, false, 0)) == "client/bn/0");
   for (const Language language : {Language::kUnknown, Language::kText, Language::kBinary}) {
@@ -42,7 +42,7 @@ TEST_CASE("the name says what a client speaks, whether it may, and when it was l
   }
 }
 
-TEST_CASE("other names are nobody's") {
+TEST_CASE("other names are not a client's") {
   for (const char* name :
        {"", "client", "client/", "client/t", "client/ty", "client/ty/", "client/xy/1", "client/tz/1", "client/ty/1x",
         "client/ty/-1", "client/ty/ 1", "client/ty1", "client/ty/99999999999999999999", "client/ty/18446744074",
@@ -65,7 +65,7 @@ TEST_CASE("clients' descriptors are parted from the others by name, known or not
   CHECK(inherited[1].name == "tls");
 }
 
-TEST_CASE("there are as many places as the environment says, if somebody listens") {
+TEST_CASE("the store has as many places as the environment says, if there is a service manager") {
   ::setenv("FDSTORE", "2", 1);
   ::unsetenv("NOTIFY_SOCKET");
   CHECK(places_in_store() == 0);

@@ -1,4 +1,4 @@
-// Which socket serves which entry of `listen`: inherited ones take the place of those that would be opened.
+// Which socket serves which entry of `listen`: inherited sockets replace those that would be opened.
 #include <string>
 #include <utility>
 
@@ -143,7 +143,7 @@ TEST_CASE("after a failure the pool is what it was") {
   CHECK(pool[0].address.to_string() == ours.to_string());
 }
 
-TEST_CASE("the path of an inherited Unix socket stays, one of our own goes") {
+TEST_CASE("the path of an inherited Unix socket stays; our own is removed") {
   const TemporaryPath at;
   const ListenAddress entry{ListenAddress::Kind::kUnix, at.path, 0};
   SUBCASE("inherited") {

@@ -1,5 +1,4 @@
-// /metrics of the proxy: the table and the page agree, figures are the sums of the workers, a reset does not touch
-// them.
+// /metrics of the proxy: the table and the page agree, figures are sums over the workers, a reset does not change them.
 #include <map>
 #include <set>
 #include <sstream>

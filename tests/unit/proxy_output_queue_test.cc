@@ -1,4 +1,4 @@
-// Bytes on their way to a client: all of them, in order, however the socket takes them.
+// The output of a client: all bytes are sent, in order, however many the socket takes at a time.
 #include <csignal>
 #include <cstring>
 #include <memory>

@@ -1,4 +1,4 @@
-// Places: answers leave in the order of the commands, whatever order the results come in.
+// Pending replies: answers are sent in the order of the commands, whatever the order of the results.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -204,7 +204,7 @@ TEST_CASE("what a result views may go as soon as it was handed over") {
   CHECK(client.sent() == "VALUE b 0 3000\r\n" + std::string(3000, 'x') + "\r\n");
 }
 
-TEST_CASE("a value larger than a block goes out in its turn, with all that is ready behind it") {
+TEST_CASE("a value larger than a block is sent in its turn, with all ready replies behind it") {
   Client client;
   const std::string large(40'000, 'l');
   Reply* first = client.key("first", 1);
@@ -334,7 +334,7 @@ TEST_CASE("a change of a key waits for unanswered gets of it, a get does not") {
   CHECK_FALSE(client.queue->must_wait(78, true));
 }
 
-TEST_CASE("a connection that goes leaves its places behind until their results have come") {
+TEST_CASE("pending replies outlive their connection until their results have come") {
   Client client;
   Reply* waiting = client.command(CommandKind::kSet);
   Reply* ready = client.key("a", 1);
@@ -374,7 +374,7 @@ TEST_CASE("the budget lets one value through however large, and no second that d
   CHECK(budget.take(1));
 }
 
-TEST_CASE("a result is told of once to who wants to know, and nothing is where nobody does") {
+TEST_CASE("a result is reported once if somebody watches, and not at all otherwise") {
   Client client;
   const auto noted = [](std::string_view key) {
     egret::memcache::Command command;

@@ -1,5 +1,5 @@
-// One client over TLS, seen from both ends: what is asked for when it cannot go on, output that moves meanwhile, input
-// that waits inside, ends.
+// One client over TLS, seen from both ends: what a call waits for, output that moves meanwhile, input that is held
+// inside, ends of the connection.
 #include <array>
 #include <cstring>
 #include <memory>
@@ -118,7 +118,7 @@ TEST_CASE("several records are received at once, and what the buffer has no room
   CHECK(heard == text + text + text + text + text);
 }
 
-TEST_CASE("an end right behind the last bytes is held, too, and told next") {
+TEST_CASE("an end right behind the last bytes is held, too, and reported next") {
   Ends ends;
   ends.shake_hands();
   ends.client_sends("bye");
@@ -202,7 +202,7 @@ TEST_CASE("one call takes a bounded number of records, however many there are") 
   CHECK(std::string(buffer, end.bytes) == "y");
 }
 
-TEST_CASE("whoever speaks no TLS has failed, once, and so has one whose record was changed") {
+TEST_CASE("a client without TLS fails once, and so does one whose record was changed") {
   Ends stranger;
   REQUIRE(::write(stranger.wire.get(), "get a\r\n", 7) == 7);
   char buffer[100];
@@ -220,7 +220,7 @@ TEST_CASE("whoever speaks no TLS has failed, once, and so has one whose record w
   CHECK(ends.counters.protocol_errors.get() == 1);
 }
 
-TEST_CASE("whoever goes in the middle of a handshake is counted; whoever only knocked is not") {
+TEST_CASE("a client that disconnects during the handshake is counted; one that only connected is not") {
   char buffer[100];
   Ends knocked;
   knocked.wire.reset();

@@ -1,4 +1,4 @@
-// The files of TLS: which are good, and what is said of those that are not.
+// The files of TLS: which are valid, and the errors of those that are not.
 #include <fstream>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Who watches gets the lines of the streams that were asked for, and is told how many were lost.
+// A watcher gets the lines of its streams, and the number of lost lines.
 #include <algorithm>
 #include <string>
 #include <thread>
@@ -64,7 +64,7 @@ TEST_CASE("a watcher gets what it asked for, in order, and is woken once") {
   CHECK(hub.wanted() == 0);
 }
 
-TEST_CASE("who does not keep up loses lines and is told how many, before the next that it gets") {
+TEST_CASE("a slow watcher loses lines, and gets their number before its next line") {
   WatchHub hub;
   Watcher slow(kFetchers);
   REQUIRE(hub.add(slow));

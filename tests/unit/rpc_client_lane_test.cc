@@ -1,4 +1,4 @@
-// One lane of the client: what it packs into messages, what it takes for an answer, and whom it tells.
+// One lane of the client: how it packs messages, which bytes it accepts as a response, and which waiters it calls.
 #include "rpc_fakes.h"
 
 using namespace egret;
@@ -344,7 +344,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a late response with a byte too many ends the session all the same, and nobody is told twice") {
+TEST_CASE("a late response with a byte too many ends the session, and no waiter is called twice") {
   Fixture f;
   f.send(2);
   f.now_ns += 100;

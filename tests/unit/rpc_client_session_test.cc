@@ -151,7 +151,7 @@ TEST_CASE("an idle session that is found dead on the way to sleep does not let t
   CHECK(f.events == "coL");
 }
 
-TEST_CASE("what somebody has appended and nobody flushed is sent before the worker sleeps") {
+TEST_CASE("ops that were appended and not flushed are sent before the worker sleeps") {
   for (const bool local : {true, false}) {
     CAPTURE(local);
     Fixture f;
@@ -342,7 +342,7 @@ TEST_CASE("a client without a secret answers no challenge, and takes no grant th
   CHECK(f.why.find("not asked for") != std::string::npos);
 }
 
-TEST_CASE("whatever goes wrong while connecting is told once, and tried again later and later") {
+TEST_CASE("a failure while connecting is reported once, and retried with growing pauses") {
   const auto check = [](const std::function<void(Fixture&)>& happen, std::string_view why) {
     Fixture f;
     f.session.start();

@@ -102,7 +102,9 @@ TEST_CASE("processing as long as fetching has no advantage keeps server reply") 
   CHECK(policy.mode() == Mode::kReply);
 }
 
-TEST_CASE("each return that proves a mistake doubles the while, up to a limit; one that lasts resets it") {
+TEST_CASE(
+    "each return that was a mistake doubles the number of short responses needed, up to a limit; one that lasts resets "
+    "it") {
   Policy policy;
   policy.responses(100, 0, kShort);
   int last = policy.round_trip();

@@ -205,7 +205,7 @@ TEST_CASE("a pinned number is left alone by incr, a pinned text by append") {
   CHECK(h.get("n") == "110");
 }
 
-TEST_CASE("a large value that is being read can be appended and prepended to; the reader goes on reading what it was") {
+TEST_CASE("a large value that is being read can be appended and prepended to; the reader still reads the old value") {
   Harness h(small_store(64u << 20, 8u << 20));
   for (const size_t length : {20'000u, 300'000u, 1'000'000u}) {
     const std::string value = pattern(length);

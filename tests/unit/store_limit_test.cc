@@ -70,7 +70,7 @@ TEST_CASE("it comes down under load, too, without idle moments") {
   CHECK(h.stat(StatId::kStepsOver64us) == 0);
 }
 
-TEST_CASE("memory that is not allowed any more goes back to the system") {
+TEST_CASE("memory beyond the limit goes back to the system") {
   if (kSanitized) return;  // their shadow memory counts, too
   Harness h(small_store(256u << 20));
   fill(h, 230'000, 1'000);
@@ -120,7 +120,7 @@ TEST_CASE("what cannot be is refused, and changes nothing") {
   CHECK(h.store->memory().used <= h.store->memory().limit);
 }
 
-TEST_CASE("where nothing may be evicted a lower limit evicts nothing: there is no room until something goes") {
+TEST_CASE("without eviction a lower limit evicts nothing: there is no room until items are removed") {
   Harness h(small_store(8u << 20, 64u << 10, false));
   uint64_t stored = 0;
   while (h.set(key_of(stored), std::string(600, 'v')) == ResultCode::kStored) ++stored;

@@ -242,7 +242,7 @@ TEST_CASE("a store with the CAS of an older version may be taken as stale") {
   CHECK(h.stat(StatId::kCasHits) == 1);
 }
 
-TEST_CASE("a stale store of what nobody has been told to make anew leaves that to the next reader") {
+TEST_CASE("after a stale store that no reader has won, the next reader wins") {
   Meta h;
   h.set("a", "one");
   const uint64_t old_cas = h.cas_of("a");
@@ -476,7 +476,7 @@ TEST_CASE("an uploaded value may be given a CAS, and be stored as stale") {
 
 // --- what an item says of itself ------------------------------------------------------------------------------------
 
-TEST_CASE("time left, time since the last access and whether it was read are told as they were before this access") {
+TEST_CASE("ttl, last access and the fetched mark are those before this access") {
   Meta h;
   h.set("a", "v", 100);
   h.set("for ever", "v");
@@ -500,7 +500,7 @@ TEST_CASE("time left, time since the last access and whether it was read are tol
   CHECK((anew.marks & op::kFetched) == 0);
 }
 
-TEST_CASE("reading by any command counts as read; who does not ask is not told") {
+TEST_CASE("a read by any command sets the fetched mark; only a reader that asks for it gets it") {
   Meta h;
   const std::function<void()> reads[] = {[&] { h.get("a"); }, [&] { h.gat("a", 0); }, [&] { h.touch("a", 0); },
                                          [&] { h.meta_get("a", op::kNoValue); }};
@@ -519,7 +519,7 @@ TEST_CASE("reading by any command counts as read; who does not ask is not told")
   CHECK(plain.last_access == 0);
 }
 
-TEST_CASE("a long absence is told rightly") {
+TEST_CASE("a long time since the last access is reported correctly") {
   Meta h;
   h.set("a", "v");
   h.pass_seconds(400 * 86'400ULL);
@@ -598,7 +598,7 @@ TEST_CASE("arith that creates takes the exptime for that, and only then") {
   CHECK(h.get("n") == "-");
 }
 
-TEST_CASE("who asks for the new time left is told that") {
+TEST_CASE("a get that asks for the new ttl gets it") {
   Meta h;
   h.set("n", "5", 100);
   op::Op incr = h.make(op::OpCode::kArith, "n");

@@ -304,7 +304,7 @@ TEST_CASE("what is counted since the start does not go down at a reset") {
   }
 }
 
-TEST_CASE("reset clears what counts events and keeps what says how things are") {
+TEST_CASE("a reset clears event counters and keeps gauges") {
   Harness h;
   h.set("a", "1");
   h.get("a");

@@ -30,7 +30,7 @@ TEST_CASE("nothing that expires, nothing to come back for") {
   CHECK(h.store->counts().items == 10'000);
 }
 
-TEST_CASE("who comes back when told finds all that has expired gone within two turns") {
+TEST_CASE("with upkeep when it is due, all expired items are removed within two turns") {
   Harness h(small_store(4u << 20));
   for (uint64_t i = 0; i < 10'000; ++i) h.set(key_of(i), "v", i % 2 == 0 ? 25 : 0);
   h.set("last", "v", 1'000);
@@ -69,7 +69,7 @@ TEST_CASE("idle moments without anything to do are no steps") {
   CHECK(h.stat(StatId::kStepsUnder1us) == before);
 }
 
-TEST_CASE("a flush to come is come back for, and what it hides goes") {
+TEST_CASE("upkeep is due for a pending flush, and what it hides is removed") {
   Harness h(small_store(4u << 20));
   for (uint64_t i = 0; i < 1'000; ++i) h.set(key_of(i), "v");
   h.flush_all(100);

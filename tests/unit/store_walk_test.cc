@@ -72,7 +72,8 @@ TEST_CASE("a walk over nothing ends, and one over a few items tells of each once
   for (const auto& [key, count] : times) CHECK(count == 1);
 }
 
-TEST_CASE("who stays is told of once, while others come, go and move, the index grows, and pages are cut anywhere") {
+TEST_CASE(
+    "an item that stays is listed once, while others come, go and move, the index grows, and pages are cut anywhere") {
   for (const size_t room : {op::kMaxRecord, size_t{700}, size_t{4096}}) {
     Harness h(small_store(16u << 20));
     for (uint64_t i = 0; i < 3'000; ++i) h.set(key_of(i), "v");
@@ -93,7 +94,7 @@ TEST_CASE("who stays is told of once, while others come, go and move, the index 
   }
 }
 
-TEST_CASE("a record says what there is to say") {
+TEST_CASE("a record has all metadata of its item") {
   Harness h(small_store());
   h.set("plain", "12345");
   h.set("rich", std::string(20'000, 'v'), 1'000, 77);
@@ -123,7 +124,7 @@ TEST_CASE("a record says what there is to say") {
   CHECK(rich.size_class > plain.size_class);
 }
 
-TEST_CASE("nothing expired or flushed is told of") {
+TEST_CASE("expired and flushed items are not listed") {
   Harness h(small_store());
   for (uint64_t i = 0; i < 50; ++i) h.set(key_of(i), "v", i % 2 == 0 ? 10 : 0);
   h.clock.advance_seconds(20);
@@ -184,7 +185,7 @@ TEST_CASE("an unknown source is none") {
 
 // --- The evicted
 
-TEST_CASE("whoever watches learns of every eviction, in order, and nobody else costs anything") {
+TEST_CASE("a watcher gets every eviction, in order; without a watcher nothing is recorded") {
   Harness h(small_store());
   uint64_t number = 0;
   const std::string value(1'000, 'v');
@@ -209,7 +210,7 @@ TEST_CASE("whoever watches learns of every eviction, in order, and nobody else c
   CHECK(std::ranges::adjacent_find(keys) == keys.end());
 }
 
-TEST_CASE("who reads too slowly is told how many are lost, who comes back late starts anew") {
+TEST_CASE("a slow reader gets the number of lost records; one that comes back too late starts again") {
   Harness h(small_store(kMinMemory, 1 << 10));
   uint64_t cursor = 0;
   page(h, RecordSource::kEvicted, cursor);

@@ -302,7 +302,7 @@ TEST_CASE("other options: the store starts empty and names the one that has chan
   CHECK(h.store->counts().items == 0);
 }
 
-TEST_CASE("the seed under which it hashes is told before it is opened, and with another it starts empty") {
+TEST_CASE("the hash seed can be read before the store is opened; with another seed it starts empty") {
   WarmFile file;
   const StoreConfig config = config_in(file);
   CHECK(kept_hash_seed(file.path).status().message() == "the file is new");

@@ -59,7 +59,7 @@ TEST_CASE("a sample has at most so many labels, a scrape so many samples") {
   CHECK(parse_exposition(text)->samples().count("a") == static_cast<double>(egret::top::kMaxSamples));
 }
 
-TEST_CASE("samples are told apart by a label, in the order that people count in") {
+TEST_CASE("samples are grouped by a label, in natural order") {
   const auto scrape = parse_exposition("a{x=\"c-10\"} 1\na{x=\"c-9\"} 2\na{x=\"c-09\"} 3\nb{x=\"c-9\"} 4\na 5\n");
   std::vector<std::string> names;
   const auto sets = scrape->samples().by_label("x");

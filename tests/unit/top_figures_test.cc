@@ -151,7 +151,7 @@ TEST_CASE("a backend's figures are sums over its partitions, and each partition'
   CHECK(part_number(figures, 11, "ops_per_message") == 12);
 }
 
-TEST_CASE("lanes are told by backend and lane, and a backend by all of its lanes") {
+TEST_CASE("figures of lanes are by backend and lane, those of a backend are over all its lanes") {
   std::string text = kProxy;
   for (const char* backend : {"cache-10", "cache-2"}) {
     for (int lane = 0; lane < 3; ++lane) {

@@ -88,7 +88,7 @@ TEST_CASE("figures have three digits and a unit") {
   CHECK(age_text(-5) == "0s");
 }
 
-TEST_CASE("a daemon that is up is told with its backends") {
+TEST_CASE("a daemon that is up is shown with its backends") {
   const auto lines = picture(busy(3));
   CHECK(any_has(lines, "egret-proxy 10.0.0.2:11280  up 1h, version 1.2"));
   CHECK(any_has(lines, "hit ratio -"));  // no gets: not 0%
@@ -96,7 +96,7 @@ TEST_CASE("a daemon that is up is told with its backends") {
   CHECK(any_has(lines, "DOWN"));
 }
 
-TEST_CASE("a daemon that is down is told with why and since when, and with no figure") {
+TEST_CASE("a daemon that is down is shown with the reason and since when, and without figures") {
   Daemon daemon = busy(3);
   daemon.miss("Couldn't connect to server", 105);
   const auto lines = picture(daemon);

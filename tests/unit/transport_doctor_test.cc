@@ -150,7 +150,7 @@ TEST_CASE("a port that is down fails, unless another is up") {
   check_problem(host.examined(), {"warn rxe0 port 1: state 1: DOWN"});
 }
 
-TEST_CASE("an InfiniBand port is told what InfiniBand needs") {
+TEST_CASE("an InfiniBand port gets the advice for InfiniBand") {
   const Host host;
   host.folder.write("sys/class/infiniband/rxe0/ports/1/link_layer", "InfiniBand");
   host.folder.write("sys/class/infiniband/rxe0/ports/1/state", "2: INIT");

@@ -1,4 +1,4 @@
-// ItemClient against a peer that answers what it is told to, whatever was asked: each lie must be noticed.
+// ItemClient against a scripted peer: it must detect every wrong answer.
 #include "bench_cache/item_client.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// The table of rows: its loads can be run, and its goals are those that were set.
+// The table of rows: its loads are valid, and its goals are the agreed ones.
 #include "bench_compare/rows.h"
 
 #include <algorithm>

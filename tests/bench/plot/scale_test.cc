@@ -1,4 +1,4 @@
-// Scales: where values come to lie, and that ticks are round, few and enclose what is drawn.
+// Scales: the positions of values; ticks are round numbers, few, and enclose all values.
 #include "bench_plot/scale.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The advice, on rates made up for it and on those of the paper.
+// The advice for invented rates and for those of the paper.
 #include "bench_verbs/advice.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The bytes by which a wrong one is noticed, and where slots lie. The rest of a station needs queue pairs: tests/rdma.
+// The check bytes of a station, and the places of its slots. Its other functions need queue pairs: tests/rdma.
 #include "bench_verbs/station.h"
 
 #include <array>

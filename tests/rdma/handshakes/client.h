@@ -1,5 +1,5 @@
 // The client's end of one session: a thread that keeps several lanes busy, fetches results by READ, rings lanes that
-// show themselves asleep, and sleeps itself at every opportunity, having said which results it wants pushed.
+// are asleep, and sleeps at every opportunity, after writing which results it wants pushed.
 //
 //   send: WRITE request ─> fetch: READ response ─┬─ whole ─> taken
 //                               ^                ├─ torn ──> fetch again

@@ -1,4 +1,4 @@
-// Hanging up at every stage, politely or not; saying nothing, many at once; dying with everything outstanding.
+// Disconnecting at every stage, in order or not; many silent connections; dying with requests outstanding.
 #include <csignal>
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Connecting with words that are no words, joining what is not one's own, and frames of every wrong kind at every
-// stage: before the hello, instead of ready, in the data phase.
+// Connecting with invalid private data, joining other clients' sessions, and wrong frames of every kind at every stage:
+// before the hello, instead of ready, in the data phase.
 #include <cstring>
 #include <random>
 

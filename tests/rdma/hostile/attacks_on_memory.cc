@@ -1,5 +1,5 @@
-// Reaching where one must not: the wrong right, past the ends, another session's keys, keys guessed, atomics,
-// invalidation. The device is to refuse each with an access error, which ends the session it came from.
+// Forbidden accesses to memory: without the right, past the end, with another session's keys, with guessed keys,
+// atomics, invalidation. The device must refuse each with an access error, which ends the attacker's session.
 #include "attacks.h"
 
 namespace egret::hostile {

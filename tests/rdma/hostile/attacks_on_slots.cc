@@ -1,5 +1,5 @@
-// What a client with a good session can do with it: rings, wants, reply slots that are none, requests that lie or
-// change while they are read.
+// Attacks with a valid session: rings, wants, invalid reply slots, requests with wrong lengths or that change while
+// they are read.
 #include <algorithm>
 #include <cstring>
 

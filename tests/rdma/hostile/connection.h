@@ -1,5 +1,5 @@
-// One reliable connection of a client without manners: plain librdmacm and libibverbs, nothing of the project's. Owns
-// the connection's rdma_cm id, protection domain, queue pair and memory, and posts whatever it is told to.
+// One reliable connection of a hostile client: plain librdmacm and libibverbs, no code of the project. Owns the
+// connection's rdma_cm id, protection domain, queue pair and memory, and posts any work request.
 //
 //   Connection(target, private data) ─▶ is_open? ─▶ post(work) … finish() = the device's verdict ─▶ is_ended?
 //
