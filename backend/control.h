@@ -33,7 +33,7 @@
 
 namespace egret::backend {
 
-// Random figures of this process, told to every client.
+// Random numbers of this process, which every grant contains.
 struct Identity {
   uint64_t epoch = 0;
   uint64_t hash_seed = 0;
@@ -41,12 +41,12 @@ struct Identity {
 
 class Control final : private AdminPages::Host, private transport::Doorkeeper {
  public:
-  // `config` is what `reloader` has in force.
+  // `config`: the configuration in force, which `reloader` has.
   Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader);
   ~Control();
 
   base::Status listen();
-  // Serves until SIGTERM or SIGINT. Then everything is closed and the partitions are told to stop. An error: it could not
+  // Serves until SIGTERM or SIGINT. Then closes everything and sends kStop to the partitions. An error: it could not
   // begin; the partitions are told all the same.
   base::Status run();
   // Tells the partitions to stop: for when run() is not called any more.
@@ -54,7 +54,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
 
  private:
   struct Session;
-  struct Place {  // where we listen
+  struct Place {  // an address on which we listen
     Control* control;
     std::string address;
     std::unique_ptr<transport::Listener> listener;
@@ -106,10 +106,10 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   Config config_;  // in force
   base::Reloader& reloader_;
   base::ReloadCounters reloads_;
-  bool memory_was_refused_ = false;  // by a partition: the next reload tries again
+  bool memory_was_refused_ = false;  // a partition refused the limit: the next reload tries again
   const Identity identity_;
   Mailboxes& mailboxes_;
-  const uint32_t node_;  // ours in the post office
+  const uint32_t node_;  // our number in the Mailboxes
   const uint32_t partitions_;
   base::Watchdog watchdog_;
   const base::SystemClock clock_;
@@ -120,12 +120,12 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   events::Event sweep_;
   events::Event resend_;
   events::Event look_at_kept_;
-  events::Event ping_;  // if a watchdog waits for us
+  events::Event ping_;  // pending if there is a watchdog
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint64_t next_session_ = 1;
   std::map<std::string, base::LogLimit> refusal_limits_;  // by reason
-  base::LogLimit other_refusals_;                         // of reasons beyond kMaxRefusalReasons
-  ControlFigures counted_;                                // those of its members that count
+  base::LogLimit other_refusals_;                         // for reasons beyond kMaxRefusalReasons
+  ControlFigures counted_;                                // only its counters are used
   AdminPages admin_pages_;
 };
 

@@ -165,7 +165,7 @@ class ShmClientEndpoint final : public ClientEndpoint {
     }
     return signaller_.open(to_server);
   }
-  // Who serves us may want to sit on the same CPU.
+  // The partition thread may want to run on the same CPU.
   void tell_cpu() {
     const int cpu = ::sched_getcpu();
     if (cpu == told_cpu_) return;

@@ -1,4 +1,4 @@
-// The backend's end of the shm transport: listens, makes regions, hears rings, signals deliveries.
+// The backend's end of the shm transport: listens, creates regions, polls rings, signals deliveries.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -27,8 +27,9 @@ using namespace shm;
 
 namespace {
 
-// Whether a peer of another user makes its wake-ups dear: each of its epolls that waits for the descriptor costs whoever
-// signals it a step. Time is taken by the wall clock, so one signal that took long proves nothing; several in a row do.
+// Whether a peer of another user makes its wake-ups dear: each of its epolls that waits for the descriptor costs
+// whoever signals it a step. Time is taken by the wall clock, so one signal that took long proves nothing; several in a
+// row do.
 class WakeupCost {
  public:
   void add(uint64_t ns) {
@@ -163,7 +164,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
   UniqueFd to_server_, to_client_;
   SharedMemory requests_, responses_;
   WakeupCost wakeup_cost_;
-  // Home's alone.
+  // Only the home partition's thread uses these.
   uint64_t all_rings_seen_ = 0;
   std::vector<uint64_t> rings_seen_;
 };

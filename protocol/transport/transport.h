@@ -29,7 +29,7 @@
 
 namespace egret::transport {
 
-// What a region must hold; told by the server when it makes one, computed by the client from the grant.
+// The sizes of a region. The server chooses them; the client computes them from the grant.
 struct RegionShape {
   uint32_t lanes = 0;            // rings and deliveries name one
   size_t request_bytes = 0;      // of request memory
@@ -53,12 +53,12 @@ struct Event {
   std::span<const std::byte> bytes{};
 };
 
-// What an endpoint can do; fixed once the region stands.
+// The properties of an endpoint; fixed when the region exists.
 struct Limits {
   uint32_t read_depth = 0;  // reads that may be staged and not yet fetched
   bool deliver_is_wakeup =
       false;                // deliver() carries no bytes and any thread may call it; else only the endpoint's home may
-  bool is_ordered = false;  // whoever sees the first word of a write sees all of it, in either direction
+  bool is_ordered = false;  // a reader that sees the first word of a write sees all of it, in both directions
   bool fetch_is_local = false;  // a read costs a cache miss, not a trip over the network
   bool ring_is_wakeup = false;  // server: a ring always shows at data_fd(), armed or not; else only poll() tells of it
   bool offers_wake_timers = false;  // client: its endpoint can do with wire::kWakeTimers
@@ -67,7 +67,7 @@ struct Limits {
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;
 
-// The control channel both kinds of endpoint have: whole small frames, in order.
+// The control channel of both kinds of endpoints: small whole frames, in order.
 class ControlChannel {
  public:
   virtual ~ControlChannel() = default;
@@ -78,7 +78,7 @@ class ControlChannel {
   // Sends one frame at once. `attach`: what the transport must tell its twin travels along (server: the region's keys
   // or descriptors; client: its reply slots').
   virtual base::Status send_frame(std::span<const std::byte> frame, bool attach) = 0;
-  // What the session runs on (device, port, sizes chosen), for one log line when it is open.
+  // Facts for the log line of an open session: device, port, chosen sizes.
   virtual std::string facts() const { return {}; }
   // Why kClosed was reported.
   virtual std::string failure() const { return "the connection broke"; }
@@ -116,16 +116,16 @@ class ClientEndpoint : public ControlChannel {
   virtual void arm() = 0;
   // Where needs_keep_alive: makes sure that a dead peer shows as kClosed soon. Wakes nobody.
   virtual void keep_alive() {}
-  // Lets go of the peer; pending events are dropped. Memory stays valid until destruction.
+  // Disconnects and drops pending events. Memory stays valid until destruction.
   virtual void close() = 0;
 };
 
 class ServerEndpoint : public ControlChannel {
  public:
-  // Makes the region: zeroed, sealed, never moved.
+  // Creates the region: zeroed, sealed, never moved.
   virtual base::Status create_region(const RegionShape& shape) = 0;
   virtual const Limits& limits() const = 0;
-  // Who is at the other end, for logs: "uid 33 pid 812", an address and a port.
+  // The peer, for logs: "uid 33 pid 812", or an address and a port.
   virtual const std::string& peer() const = 0;
   // Whose sessions count together against a quota: "uid 33", an address.
   virtual const std::string& peer_group() const { return peer(); }
@@ -157,7 +157,7 @@ class Doorkeeper {
   ~Doorkeeper() = default;
 };
 
-// Where a backend listens.
+// Accepts connections at one address of a backend.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -167,8 +167,8 @@ class Listener {
   // The next connection, null when none is waiting. An error tells of one connection that was turned away, or of a
   // condition that passes (too many open files).
   virtual base::Expected<std::unique_ptr<ServerEndpoint>> accept() = 0;
-  // After an error: it is this host that is short of something, so asking again at once is in vain. Ask after a pause,
-  // whether fd() is readable or not.
+  // After an error: whether this host lacks a resource. Then call accept() again only after a pause, whether fd() is
+  // readable or not.
   virtual bool needs_pause() const = 0;
   // Bytes of sessions that have ended and whose memory is not free, since their peers still have it open. To be asked
   // again and again while there are some: what a peer has let go of is freed by asking.
