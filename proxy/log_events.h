@@ -13,43 +13,43 @@ inline constexpr base::LogEvent kStopped{
     .name = "stopped",
     .id = "cc8e93fbbd15454bbb81c72289765c8c",
     .level = base::LogLevel::kInfo,
-    .meaning = "The process has ended as it was told to: what was in flight is answered."};
+    .meaning = "The process has ended after a requested stop; requests in flight were answered."};
 inline constexpr base::LogEvent kSessionOpen{
     .name = "session_open",
     .id = "403e3ae3ea6c473c9bea27af4c7dbfae",
     .level = base::LogLevel::kInfo,
-    .meaning = "A worker has its session with a backend, with these slots, over this device."};
+    .meaning = "A worker has opened its session with a backend. The line has the slots and the device."};
 inline constexpr base::LogEvent kSessionLost{
     .name = "session_lost",
     .id = "9e6c2fb29b9146e99292b540ab867a99",
     .level = base::LogLevel::kWarning,
     .meaning =
-        "A session that was open has ended; what was in flight was answered with an error, and the worker connects "
-        "again by itself.",
+        "An open session has ended. Requests in flight were answered with an error, and the worker reconnects by "
+        "itself.",
     .advice =
-        "If the backend was not restarted on purpose, look at its log and at the network between. One for each worker "
-        "at once: the backend or its host is gone."};
+        "If the backend was not restarted on purpose, look at its log and at the network. If every worker logs it at "
+        "once, the backend or its host is gone."};
 inline constexpr base::LogEvent kNoSession{.name = "no_session",
                                            .id = "5252429c62804a7aae643f3ca989e292",
                                            .level = base::LogLevel::kWarning,
                                            .meaning =
-                                               "A worker has tried in vain to reach a backend and will go on trying. "
-                                               "Its keys get SERVER_ERROR backend unavailable.",
+                                               "A worker cannot open a session with a backend and keeps trying. The "
+                                               "backend's keys get SERVER_ERROR backend unavailable.",
                                            .advice =
-                                               "Start the backend, or mend what the line says of the address, the "
-                                               "secret or the limit; egret-proxy --doctor tries it at once."};
+                                               "Start the backend, or correct the address, the secret or the limit "
+                                               "that the line names; egret-proxy --doctor tries it at once."};
 inline constexpr base::LogEvent kFewDescriptors{
     .name = "few_descriptors",
     .id = "7a19290b59e640a7b2ca8bbe853dd25d",
     .level = base::LogLevel::kWarning,
-    .meaning = "max_connections was lowered to what the limit of open files allows.",
+    .meaning = "max_connections was lowered, because the limit of open files does not allow more.",
     .advice = "Raise LimitNOFILE (ulimit -n), or lower max_connections."};
 inline constexpr base::LogEvent kNoDescriptors{.name = "no_descriptors",
                                                .id = "15f621fe59814faab80bea2b6491c3bd",
                                                .level = base::LogLevel::kWarning,
                                                .meaning =
-                                                   "A client could not be accepted for want of descriptors; those that "
-                                                   "wait are accepted when there are some again.",
+                                                   "A client could not be accepted, because no descriptor is free. "
+                                                   "Waiting clients are accepted when there are descriptors again.",
                                                .advice = "Raise LimitNOFILE (ulimit -n)."};
 inline constexpr base::LogEvent kConnectionLimit{
     .name = "connection_limit",
@@ -57,20 +57,21 @@ inline constexpr base::LogEvent kConnectionLimit{
     .level = base::LogLevel::kWarning,
     .meaning =
         "max_connections are open. Further clients are refused or, with maxconns_fast off, wait until one leaves. "
-        "Logged "
-        "once a minute at most.",
-    .advice = "Raise max_connections (and LimitNOFILE), or find out who does not close theirs; idle_timeout helps."};
+        "Logged at most once a minute.",
+    .advice =
+        "Raise max_connections (and LimitNOFILE), or find the clients that do not close connections; idle_timeout "
+        "helps."};
 inline constexpr base::LogEvent kEmptyShare{
     .name = "empty_share",
     .id = "60b45e5db81c4f34a7548351d5c5c8c9",
     .level = base::LogLevel::kWarning,
-    .meaning = "A backend gets no keys, because its weight is so small beside the others.",
-    .advice = "Well if it is being drained; else raise its weight."};
+    .meaning = "A backend gets no keys, because its weight is too small compared with the others.",
+    .advice = "Nothing, if you are draining it; else raise its weight."};
 inline constexpr base::LogEvent kAuthFileRead{
     .name = "auth_file_read",
     .id = "6b57ef65adc34cb4a6bbf85a3c1195a0",
     .level = base::LogLevel::kInfo,
-    .meaning = "The file of users was read again; connections authenticate by it from now on."};
+    .meaning = "The file of users was read again; from now on clients are checked against it."};
 inline constexpr base::LogEvent kAuthFileRefused{
     .name = "auth_file_refused",
     .id = "90e01335115146619445b09e79263c5e",
@@ -81,24 +82,24 @@ inline constexpr base::LogEvent kCertificatesRead{
     .name = "certificates_read",
     .id = "f57031bc4229414b8caab74b73cedd9f",
     .level = base::LogLevel::kInfo,
-    .meaning = "The TLS files were read again, for connections from now on."};
+    .meaning = "The TLS files were read again; new connections use them."};
 inline constexpr base::LogEvent kCertificatesDoubtful{
     .name = "certificates_doubtful",
     .id = "8811a0eddd4f499eb952c1fd8190399b",
     .level = base::LogLevel::kWarning,
     .meaning = "The TLS files were read again and are in use, but clients may refuse them.",
-    .advice = "Mend what the line says (an expired certificate, say), and reload."};
+    .advice = "Correct the problem that the line names (for example an expired certificate), and reload."};
 inline constexpr base::LogEvent kCertificatesRefused{
     .name = "certificates_refused",
     .id = "fa3f8cca6f5b401f8bf5da8c798902c6",
     .level = base::LogLevel::kError,
-    .meaning = "The TLS files could not be read again. Those from before stay.",
-    .advice = "Mend what the line says, and reload."};
+    .meaning = "The TLS files could not be read again. The files read before stay in use.",
+    .advice = "Correct the problem that the line names, and reload."};
 inline constexpr base::LogEvent kTlsHandshakeFailed{
     .name = "tls_handshake_failed",
     .id = "e2c5e9bf0b9b4d43a4ab932145a5e0dd",
     .level = base::LogLevel::kWarning,
-    .meaning = "A client did not get through the TLS handshake, or speaks no TLS.",
+    .meaning = "The TLS handshake with a client failed, or the client does not use TLS.",
     .advice =
         "Nothing, if strangers can reach the address. If the client is yours: compare certificates, TLS versions and "
         "ciphers, or point it at a tcp: address."};
@@ -106,31 +107,31 @@ inline constexpr base::LogEvent kTlsConnectionFailed{
     .name = "tls_connection_failed",
     .id = "1b33fc452abe4ab287edfe8867f58412",
     .level = base::LogLevel::kWarning,
-    .meaning = "A client broke the TLS protocol after its handshake, and was disconnected.",
-    .advice = "Look at the client."};
-inline constexpr base::LogEvent kNotListening{
-    .name = "not_listening",
-    .id = "b34ccfa8b7cb462f913b40172dd07530",
-    .level = base::LogLevel::kInfo,
-    .meaning = "By a reload this address is given up; clients that are connected stay."};
+    .meaning = "A client violated the TLS protocol after its handshake, and was disconnected.",
+    .advice = "Examine the client."};
+inline constexpr base::LogEvent kNotListening{.name = "not_listening",
+                                              .id = "b34ccfa8b7cb462f913b40172dd07530",
+                                              .level = base::LogLevel::kInfo,
+                                              .meaning = "A reload has closed this address; connected clients stay."};
 inline constexpr base::LogEvent kClientsHandedOver{
     .name = "clients_handed_over",
     .id = "fa1f13b4abe44d9e8fc006051772bd48",
     .level = base::LogLevel::kInfo,
     .meaning =
-        "The process ends, and leaves the connections of so many clients to the service manager for the next one (a "
-        "restart); whom nobody takes over is disconnected by it."};
+        "The process ends, and hands the connections of so many clients to the service manager, for the next process "
+        "(a "
+        "restart). If no process takes them over, the service manager closes them."};
 inline constexpr base::LogEvent kClientsTakenOver{
     .name = "clients_taken_over",
     .id = "f9f3398368024785ae1a4214994fa2ab",
     .level = base::LogLevel::kInfo,
-    .meaning = "So many clients of the process before go on being served, without having noticed."};
+    .meaning = "This process serves so many clients of the process before; their connections stayed open."};
 inline constexpr base::LogEvent kHandoverFailed{
     .name = "handover_failed",
     .id = "bd001cbfe7a540d886a80732e2b80627",
     .level = base::LogLevel::kWarning,
     .meaning = "The service manager does not answer, so clients of the process before are disconnected.",
-    .advice = "Nothing; if it repeats, look at systemd itself."};
+    .advice = "Nothing; if it happens again, examine systemd."};
 
 // All of them, with those of the layers below.
 base::LogEvents log_events();

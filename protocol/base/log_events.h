@@ -30,15 +30,14 @@ inline constexpr LogEvent kWithheld{
     .name = "withheld",
     .id = "9df1281affeb4d69b351896a8e1b641c",
     .level = LogLevel::kWarning,
-    .meaning =
-        "So many lines like the next one were left out since the last: whoever causes them must not fill the disk.",
-    .advice = "Do what the next line advises; what is counted without limit is in /metrics."};
+    .meaning = "So many lines like the next one were suppressed since the last one, so that nobody can fill the disk.",
+    .advice = "Follow the advice for the next line. The counters in /metrics have no such limit."};
 inline constexpr LogEvent kHostProblem{
     .name = "host_problem",
     .id = "1f83a021e86d44659a5b222ed8bd034f",
     .level = LogLevel::kWarning,
-    .meaning = "Found at the start, as --doctor finds it: something of this host does not fit the configuration.",
-    .advice = "Do what stands behind the arrow, or see --doctor."};
+    .meaning = "A check at the start, as in --doctor, found that this host does not fit the configuration.",
+    .advice = "Do what the line says after the arrow, or see --doctor."};
 inline constexpr LogEvent kReloaded{
     .name = "reloaded",
     .id = "5b46d92e658747188be995c8ce5072e2",
@@ -48,14 +47,14 @@ inline constexpr LogEvent kNeedsRestart{
     .name = "needs_restart",
     .id = "a4b44180d541437d8dfd9a10e2f2103e",
     .level = LogLevel::kWarning,
-    .meaning = "An option was changed in the file that a reload cannot change; the old value stays until a restart.",
-    .advice = "Restart the unit when it suits you."};
+    .meaning = "A reload cannot apply this changed option; the old value stays until a restart.",
+    .advice = "Restart the unit when convenient."};
 inline constexpr LogEvent kReloadRefused{
     .name = "reload_refused",
     .id = "722e02c52ca446b7957b337d247c019a",
     .level = LogLevel::kError,
-    .meaning = "The configuration was read again and is wrong. All of the old one stays in force.",
-    .advice = "Mend what the line says (file, line and key), and reload again."};
+    .meaning = "The configuration was read again and is wrong. The whole old one stays in force.",
+    .advice = "Correct the error (the line has file, line and key), and reload again."};
 std::span<const LogEvent* const> base_log_events();
 
 using LogEvents = std::vector<const LogEvent*>;

@@ -64,9 +64,9 @@ struct ClientMetric {
 };
 using Source = const ProxyState&;
 constexpr ClientMetric kClientMetrics[] = {
-    {"egret_proxy_connections", kGauge, "Client connections that are open.",
+    {"egret_proxy_connections", kGauge, "Open client connections.",
      [](Source s) { return sum(s, &WorkerStats::curr_connections); }},
-    {"egret_proxy_max_connections", kGauge, "The most there may be (`max_connections`).",
+    {"egret_proxy_max_connections", kGauge, "The limit of client connections (`max_connections`).",
      [](Source s) { return figure(s.config.get()->max_connections); }},
     {"egret_proxy_connections_accepted_total", kCounter, "Client connections that were served.",
      [](Source s) { return sum(s, &WorkerStats::total_connections); }},
@@ -75,7 +75,7 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return figure(s.accepts.rejected_connections.get()); }},
     {"egret_proxy_accepting", kGauge, "1 while connections are accepted; 0 while they wait for room or descriptors.",
      [](Source s) { return figure(1 - s.accepts.is_disabled.get()); }},
-    {"egret_proxy_accepting_pauses_total", kCounter, "Times that nothing was accepted for a while.",
+    {"egret_proxy_accepting_pauses_total", kCounter, "Times that accepting was paused.",
      [](Source s) { return figure(s.accepts.disabled.get()); }},
     {"egret_proxy_client_memory_bytes", kGauge,
      "Memory that client connections hold: unread answers, places for awaited ones and half commands (`client_memory` "
@@ -85,10 +85,10 @@ constexpr ClientMetric kClientMetrics[] = {
      "Times that a connection was not read because it held `connection_memory`.",
      [](Source s) { return memory_sum(s, &MemoryCounters::connection_waits); }},
     {"egret_proxy_client_memory_waits_total", kCounter,
-     "Times that a connection was not read because all of its worker's held their share of `client_memory`.",
+     "Times that a connection was not read because its worker's connections held their share of `client_memory`.",
      [](Source s) { return memory_sum(s, &MemoryCounters::client_waits); }},
     {"egret_proxy_stalled_readers_total", kCounter,
-     "Clients disconnected because they took nothing of a large value for 5 s while others waited for its memory.",
+     "Clients disconnected because they read nothing of a large value for 5 s while others waited for its memory.",
      [](Source s) { return memory_sum(s, &MemoryCounters::stalled_readers); }},
     {"egret_proxy_stalled_senders_total", kCounter,
      "Clients disconnected because they had not sent a command whole for 5 s while such input held half of "
@@ -110,14 +110,14 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return tls_sum(s, &TlsCounters::protocol_errors); }},
     {"egret_proxy_reloads_total", kCounter, "Times that SIGHUP put another configuration in force.",
      [](Source s) { return figure(s.reloads.succeeded.get()); }},
-    {"egret_proxy_reload_errors_total", kCounter, "Times that it was refused, and the old one stayed.",
+    {"egret_proxy_reload_errors_total", kCounter, "Reloads that were refused; the old configuration stayed.",
      [](Source s) { return figure(s.reloads.failed.get()); }},
     {"egret_proxy_get_hits_total", kCounter, "Keys that were found.",
      [](Source s) { return request_sum(s, &RequestFigures::get_hits); }},
-    {"egret_proxy_get_misses_total", kCounter, "Keys that were not.",
+    {"egret_proxy_get_misses_total", kCounter, "Keys that were not found.",
      [](Source s) { return request_sum(s, &RequestFigures::get_misses); }},
     {"egret_proxy_request_errors_total", kCounter,
-     "Answers `SERVER_ERROR`; of a retrieval each key that could not be had.",
+     "Answers `SERVER_ERROR`; in a retrieval each key that failed counts.",
      [](Source s) { return request_sum(s, &RequestFigures::errors); }},
     {"egret_proxy_workers", kGauge, "Worker threads.", [](Source s) { return figure(s.workers.size()); }},
     {"egret_proxy_backends", kGauge, "Backends of the pool.",
@@ -127,27 +127,28 @@ constexpr ClientMetric kClientMetrics[] = {
 std::vector<MetricRow> make_table() {
   std::vector<MetricRow> table = admin::process_metric_rows("egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) table.push_back({metric.name, metric.type, metric.help});
-  table.push_back({"egret_proxy_requests_total",
-                   kCounter,
-                   "Requests, a retrieval of many keys being one; `touch` includes gat, `other` what is about no key.",
-                   {"command"}});
+  table.push_back(
+      {"egret_proxy_requests_total",
+       kCounter,
+       "Requests; a retrieval of many keys is one. `touch` includes gat; `other` are commands without a key.",
+       {"command"}});
   table.push_back(
       {"egret_proxy_request_seconds", MetricType::kHistogram,
-       "From a request parsed to its answer on its way to the client. What does not wait for a backend is in the "
-       "first bucket."});
+       "Time from parsing a request to passing its answer to the client's output. Requests that do not wait for a "
+       "backend are in the first bucket."});
   table.push_back({"egret_proxy_rpc_seconds",
                    MetricType::kHistogram,
-                   "From a message sent to its response taken in, by which all its ops are answered.",
+                   "Time from sending a message to handling its response, which answers all its ops.",
                    {"backend"}});
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_backend_info",
                    kGauge,
-                   "Always 1; `transport` is shm or rdma, `address` where the backend of that name is.",
+                   "Always 1; `transport` is shm or rdma, `address` the address of the backend of that name.",
                    {"backend", "transport", "address"}});
   table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_deliveries_total",
                    kCounter,
-                   "Pushes that came: on shm wake-ups, each for all results of a round.",
+                   "Pushes received; on shm these are wake-ups, each for all results of a round.",
                    {"backend"}});
   for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
     if (metric.counter == nullptr) continue;
@@ -155,11 +156,11 @@ std::vector<MetricRow> make_table() {
   }
   table.push_back({"egret_proxy_lane_replies_mode",
                    kGauge,
-                   "Workers whose lane waits for its results to be delivered now (server reply).",
+                   "Workers whose lane is in server reply mode (results are pushed) now.",
                    {"backend", "lane"}});
   table.push_back({"egret_proxy_lane_fetch_size_bytes",
                    kGauge,
-                   "F: bytes that the first READ of a response takes now; the most of any worker.",
+                   "F: bytes that the first READ of a response takes now; the maximum over the workers.",
                    {"backend", "lane"}});
   return table;
 }
