@@ -1,16 +1,18 @@
 #!/bin/bash
 # run-all.sh [--soak MINUTES]: builds the release, asan and tsan presets and runs their tests. The last line is the sum over all of
 # them, `N passed, N failed[, N skipped]`; the status is not 0 if anything failed, to build included.
-#   release  everything          asan  units, simulation, fuzzers, hostile peers        tsan  units, simulation, many clients, reloads
+#   release  everything but the slow variants that left_out names          asan  units, simulation, fuzzers, hostile peers        tsan  units, simulation, many clients, reloads
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 passed=0 failed=0 skipped=0 soak_minutes=
 export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-2}
-fuzz_seconds=15
+fuzz_seconds=10
+left_out='^(bench_smoke|lint_tidy|lint_tidy_analyzer|rdma_conformance_slow)$'  # the slow ones are for the soak
 if [[ ${1-} == --soak ]]; then
   seconds=$((60 * ${2:-60}))
   fuzz_seconds=$((seconds / 10))
   soak_minutes=${2:-60}
+  left_out='^bench_smoke$'
   export EGRET_SOAK_SECONDS=${EGRET_SOAK_SECONDS:-$((seconds / 10))} EGRET_SIM_SEEDS=${EGRET_SIM_SEEDS:-$((seconds * 10))}
 fi
 
@@ -52,8 +54,8 @@ soak() {
   if EGRET_BUILD=build/release PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 tests/soak/soak.py "$soak_minutes"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
 
-# clang-tidy takes minutes: make tidy. bench_smoke finds itself free ports, which somebody else may take: it may try twice.
-build release && check release -E '^(lint_tidy.*|bench_smoke)$' && check release -R '^bench_smoke$' --repeat until-pass:2
+# bench_smoke finds itself free ports, which somebody else may take: it may try twice.
+build release && check release -E "$left_out" && check release -R '^bench_smoke$' --repeat until-pass:2
 [[ -z $soak_minutes ]] || soak
 build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$'
 build tsan sanitized && check tsan -L '^(unit|sim)$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|reload)$'
