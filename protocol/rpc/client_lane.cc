@@ -64,7 +64,7 @@ bool ClientLane::open_message() {
   return true;
 }
 
-bool ClientLane::append(const Op& op, Waiter* waiter, std::string_view* key_in_slot) {
+bool ClientLane::append(const Op& op, Waiter* waiter) {
   EGRET_ASSERT_OWNER(owner_);
   const size_t size = wire::encoded_op_size(op);
   const size_t least = wire::min_result_size(op);
@@ -79,12 +79,7 @@ bool ClientLane::append(const Op& op, Waiter* waiter, std::string_view* key_in_s
   }
   if (open_ops_ == 0 && !open_message()) return false;
   EGRET_DCHECK(static_cast<size_t>(open_end_ - open_at_) + size <= layout_.request_slot_size);
-  std::byte* const end = wire::encode_op(open_end_, op);
-  if (key_in_slot != nullptr) {
-    const auto* key = reinterpret_cast<const char*>(end - op.value.size() - op.key.size());
-    *key_in_slot = std::string_view(key, op.key.size());
-  }
-  open_end_ = end;
+  open_end_ = wire::encode_op(open_end_, op);
   open_min_results_ += least;
   open_expected_results_ += expected;
   slot(next_seq_).waiters[open_ops_++] = waiter;

@@ -73,8 +73,8 @@ class ClientLane {
   ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& counters);
 
   // Encodes `op` into the open message; opens or seals messages as needed. False: the window is used up; try again when
-  // the lane has credit. `key_in_slot`, if not null, is set to where the op's key lies until its result is in.
-  bool append(const op::Op& op, Waiter* waiter, std::string_view* key_in_slot = nullptr);
+  // the lane has credit.
+  bool append(const op::Op& op, Waiter* waiter);
 
   // Call it within Waiter::on_result, with its result: keeps the bytes of the value in their slot until release() of
   // the returned number. 0: they cannot be kept. The slot cannot be reused meanwhile, so only a caller that needs no

@@ -128,10 +128,11 @@ Reply* new_reply(ClientContext& client, uint16_t options) {
 }
 
 Outcome append(ClientContext& client, const KeyOp& what, Reply* reply) {
-  if (!what.route.session->lanes().of(what.route.hash).append(what.op, reply, &reply->key)) {
+  if (!what.route.session->lanes().of(what.route.hash).append(what.op, reply)) {
     client.replies.discard(reply);
     return client.wait_for_credit(*what.route.session);
   }
+  reply->keep_key(what.op.key);
   reply->is_read = what.op.code == OpCode::kGet && client.command.kind != CommandKind::kTouch;
   client.replies.push(reply);
   return Outcome::kDone;

@@ -51,6 +51,13 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   bool on_length(rpc::LargeGet& get, uint32_t length) override;
   void on_large_get(rpc::LargeGet& get) override;
 
+  // The key is written back into the answer. The request slot still holds it then, but over shared memory the backend can
+  // change what lies there, and gives its pages back when the session ends: so it is copied.
+  void keep_key(std::string_view bytes) {
+    own_key_.assign(bytes);
+    key = own_key_;
+  }
+
   // Set by the caller of make().
   memcache::Question question;
   bool is_key = false;      // may be answered by a value
@@ -59,7 +66,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   uint32_t command = 0;     // the same for all keys and END of one classic retrieval; 0: another command
   uint64_t asked_ns = 0;    // when the request was read, in its last reply; 0: a further reply follows
   uint64_t hash = 0;        // of the key, if it has one
-  std::string_view key;     // the op's; lies in the request slot while kWaiting, in stash_ while kLarge
+  std::string_view key;     // the op's
   std::string_view text;    // static; if set, the answer whatever the result is
   rpc::ClientSession* session = nullptr;
   std::unique_ptr<Observed> observed;  // null: nobody watches
@@ -77,6 +84,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   bool failed_ = false;                   // kReady: `text` replaces the whole command's answer
   size_t charged_ = 0;                    // bytes charged to the connection's memory
   std::unique_ptr<rpc::LargeGet> large_;  // kLarge and at the head: so a connection has one
+  std::string own_key_;                   // at most 250 bytes, whose memory is reused
   std::string stash_;                     // kReady: the rendered answer; kLarge: the key
   op::Result partial_;  // kLarge: the first result; the last member, since small answers do not touch it
 };

@@ -433,7 +433,8 @@ Reply* ask(Client& client, PlayedBackend& backend, std::string_view key, uint32_
   get.code = OpCode::kGet;
   get.key = key;
   get.hash = reply->hash;
-  while (!backend.session.lanes().of(reply->hash).append(get, reply, &reply->key)) FAIL("no credit");
+  while (!backend.session.lanes().of(reply->hash).append(get, reply)) FAIL("no credit");
+  reply->keep_key(key);
   client.queue->push(reply);
   return reply;
 }
@@ -443,6 +444,20 @@ std::string answer(std::string_view key, const std::string& value) {
 }
 
 }  // namespace
+
+TEST_CASE("the key of an answer is the client's, whatever becomes of the request's slot") {
+  Values values{.values = {{"key", "value"}}};
+  PlayedBackend backend{1 << 20};
+  Client client;
+  ask(client, backend, "key", 1);
+  client.queue->push_text(egret::memcache::kEnd, 1);
+  backend.serve([&](const Op& op) {
+    const Result result = values(op);
+    std::fill_n(backend.endpoint->request_image(), backend.layout.request_bytes(), std::byte{0});
+    return result;
+  });
+  CHECK(client.sent() == answer("key", "value") + "END\r\n");
+}
 
 TEST_CASE("large values that are left out, since their retrieval failed before, hold up nobody behind them") {
   Values values{.values = {{"b", std::string(5000, 'b')}, {"c", std::string(6000, 'c')}, {"d", "small"}}};
