@@ -170,7 +170,7 @@ Status Control::listen_anew(const Config& next) {
 }
 
 Status Control::run() {
-  const Status begun = begin();
+  Status begun = begin();
   if (begun) loop_.run();
   stop_partitions();
   return begun;
