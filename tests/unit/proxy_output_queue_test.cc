@@ -206,6 +206,7 @@ TEST_CASE("what waits to be sent is charged to the connection, and nothing when 
   queue.keep_lent();
   CHECK(output.memory.used() == text.size());
   CHECK(output.worker.used == text.size());
+  output.worker.show();
   CHECK(output.counters.used.get() == text.size());
   std::string received;
   while (queue.send(*sockets.server) == Io::kWantWrite) received += sockets.received();
