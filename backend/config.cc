@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -32,6 +33,8 @@ constexpr base::AppliedBy kReload = base::AppliedBy::kReload;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kLeastSessionMemory = 16 << 10;
 constexpr uint32_t kLeastDefaultSlot = 4 << 10;
+constexpr int64_t kMostSecrets = 16;
+constexpr const char* kMainSecret = "main";
 constexpr uint64_t kMemoryPerPartition = 64 * kMiB;  // with less memory another partition is not worth its thread
 
 constexpr OptionRow kTable[] = {
@@ -55,14 +58,44 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kListening,
      .is_usual = true},
+    {.name = "secret_files",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help =
+         "Further secrets, NAME=FILE each: a proxy proves to hold one of them or that of secret_file (whose name is "
+         "main), and is answered by the same. To change the secret without dropping a session: see "
+         "docs/operate/security.md.",
+     .max = kMostSecrets,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
     {.name = "allowed_uids",
      .type = OptionType::kList,
      .default_value = "",
-     .help = "User ids that may connect over shm, besides root and this process's own user.",
+     .help = "User ids that may connect over shm, besides root and this process's own user. They may read and write; see "
+             "rights.",
      .max = 64,
      .applied_by = kReload,
      .group = OptionGroup::kListening,
      .is_usual = true},
+    {.name = "allowed_gids",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "Group ids whose members may connect over shm, as their own group or a supplementary one. They may read "
+             "and write; see rights.",
+     .max = 64,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "rights",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help =
+         "What sessions may do, by who opens them: entries like uid=33:read+write+flush. Who: uid=N, gid=N, "
+         "secret=NAME or other; what: read, write, flush, dump (list keys), limits (cache_memlimit, stats reset), "
+         "all, none. The first entry that fits counts. Without one: root, this process's user, and whoever proves a "
+         "secret or comes over rdma: all; allowed_uids and allowed_gids: read+write.",
+     .max = 64,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
     {.name = "memory",
      .type = OptionType::kSize,
      .default_value = "64MiB",
@@ -125,6 +158,25 @@ constexpr OptionRow kTable[] = {
      .help = "Most sessions of one peer (an address over rdma, a user id over shm). 0: only max_sessions limits them.",
      .min = 0,
      .max = 65536,
+     .applied_by = kReload,
+     .group = OptionGroup::kLimits},
+    {.name = "session_memory_per_peer",
+     .type = OptionType::kSize,
+     .default_value = "512MiB",
+     .help =
+         "Most memory that the slots of all sessions of one peer may take, those that are being closed included. 0: no "
+         "limit but that of each session.",
+     .max = int64_t{1} << 40,
+     .applied_by = kReload,
+     .group = OptionGroup::kLimits},
+    {.name = "peer_share",
+     .type = OptionType::kInteger,
+     .default_value = "50",
+     .help =
+         "How much of the room for values that are being uploaded, and of that for versions kept for readers of large "
+         "values, the sessions of one peer may hold while other peers have sessions, in percent.",
+     .min = 1,
+     .max = 100,
      .applied_by = kReload,
      .group = OptionGroup::kLimits},
     {.name = "session_memory",
@@ -208,6 +260,57 @@ uint32_t auto_partitions(uint64_t memory, uint32_t item_size_max, uint32_t cpus)
   const uint64_t wanted = std::clamp<uint64_t>(memory / kMemoryPerPartition, 1, base::max_auto_partitions(cpus));
   const uint64_t roomy = std::max<uint64_t>(1, memory / store::least_memory(item_size_max));
   return static_cast<uint32_t>(std::min({wanted, roomy, uint64_t{wire::kMaxLanes}}));
+}
+
+Status parse_gids(const Options& options, std::vector<uint32_t>& gids) {
+  for (const std::string& text : options.list("allowed_gids")) {
+    uint32_t gid = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gid);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+      return options.error("allowed_gids", "expected numeric group ids, got \"" + text + "\"");
+    }
+    gids.push_back(gid);
+  }
+  return Status::ok();
+}
+
+Status read_secrets(const Options& options, std::vector<NamedSecret>& secrets) {
+  const auto add = [&](const char* option, const std::string& name, const std::string& path) {
+    auto secret = base::read_secret(path);
+    if (!secret) return options.error(option, secret.message());
+    if (std::ranges::find(secrets, name, &NamedSecret::name) != secrets.end()) {
+      return options.error(option, "there are two secrets named " + name);
+    }
+    const auto same = std::ranges::find(secrets, secret.value().bytes(),
+                                        [](const NamedSecret& known) { return known.secret.bytes(); });
+    if (same != secrets.end()) return options.error(option, name + " and " + same->name + " are the same secret");
+    secrets.push_back({name, std::move(secret.value())});
+    return Status::ok();
+  };
+  if (const std::string& path = options.text("secret_file"); !path.empty()) {
+    if (Status added = add("secret_file", kMainSecret, path); !added) return added;
+  }
+  for (const std::string& entry : options.list("secret_files")) {
+    const size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == entry.size()) {
+      return options.error("secret_files", "expected NAME=FILE, got \"" + entry + "\"");
+    }
+    if (Status added = add("secret_files", entry.substr(0, equals), entry.substr(equals + 1)); !added) return added;
+  }
+  return Status::ok();
+}
+
+// Secrets must have been read.
+Status parse_rights(const Options& options, Config& config) {
+  auto table = access::RightsTable::parse(options.list("rights"));
+  if (!table) return options.error("rights", table.message());
+  config.rights = std::move(table.value());
+  for (const std::string& name : config.rights.secrets()) {
+    if (std::ranges::find(config.secrets, name, &NamedSecret::name) == config.secrets.end()) {
+      return options.error("rights", "there is no secret named " + name + " (secret_file is main; see secret_files)");
+    }
+  }
+  return Status::ok();
 }
 
 Status check_memory(const Options& options, const Config& config) {
@@ -321,12 +424,12 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   }
   config.max_sessions = static_cast<uint32_t>(options.integer("max_sessions"));
   config.sessions_per_peer = static_cast<uint32_t>(options.integer("sessions_per_peer"));
-  if (const std::string& path = options.text("secret_file"); !path.empty()) {
-    auto secret = base::read_secret(path);
-    if (!secret) return options.error("secret_file", secret.message());
-    config.secret = std::move(secret.value());
-  }
+  config.session_memory_per_peer = options.size("session_memory_per_peer");
+  config.peer_share = static_cast<uint32_t>(options.integer("peer_share"));
+  if (Status good = read_secrets(options, config.secrets); !good) return good;
   if (Status good = options.user_ids("allowed_uids", config.allowed_uids); !good) return good;
+  if (Status good = parse_gids(options, config.allowed_gids); !good) return good;
+  if (Status good = parse_rights(options, config); !good) return good;
   config.lane_idle_ns = options.duration_ns("lane_idle");
   if (config.lane_idle_ns == 0) config.lane_idle_ns = config.pin || roomy ? 1'000'000 : 5'000;
   config.far_lane_idle_ns = config.lane_idle_ns;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "access/rights.h"
 #include "admin/address.h"
 #include "base/options.h"
 #include "base/secret.h"
@@ -20,6 +21,12 @@ struct SessionSize {
   uint32_t request_slot = 0;
   uint32_t response_slot = 0;
   uint64_t most_memory = 0;  // the window is reduced so that a session takes no more than this
+};
+
+// A secret that proxies may prove to hold. That of secret_file is called "main".
+struct NamedSecret {
+  std::string name;
+  base::Secret secret;
 };
 
 struct Config {
@@ -40,9 +47,13 @@ struct Config {
   SessionSize local_session{.request_slot = 16 << 10, .response_slot = 52 << 10, .most_memory = 8 << 20};
   SessionSize remote_session{.request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
   uint32_t max_sessions = 0;
-  uint32_t sessions_per_peer = 0;  // 0: no limit
-  base::Secret secret;             // none: every peer is served
+  uint32_t sessions_per_peer = 0;        // 0: no limit
+  uint64_t session_memory_per_peer = 0;  // bytes; 0: no limit
+  uint32_t peer_share = 100;             // ExecutorOptions::share_of_user
+  std::vector<NamedSecret> secrets;      // a proxy proves one of them; none: every peer is served
   std::vector<uint32_t> allowed_uids;
+  std::vector<uint32_t> allowed_gids;
+  access::RightsTable rights;
   uint64_t lane_idle_ns = 0;      // resolved: for lanes of proxies on this host
   uint64_t far_lane_idle_ns = 0;  // resolved: for lanes of other proxies
   bool park_always = false;

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include <unistd.h>
+
 #include "access/newcomers.h"
 #include "backend/log_events.h"
 #include "base/check.h"
@@ -38,6 +40,11 @@ constexpr uint32_t kMaxSessionLogLines =
 
 constexpr const char* kSilent = "no hello, or no answer to the challenge";  // why a connection is swept
 
+// What the client asks for, but no more than the backend's own size.
+uint32_t slot_size(uint32_t own, uint32_t wanted) {
+  return wanted == 0 ? own : std::clamp(wanted / 64 * 64, std::min(wire::kMinSlotSize, own), own);
+}
+
 // Why a session is closed whose partition has said kBroken, kGone or kUnwatched.
 std::string why_it_ends(const Message& message, const transport::ServerEndpoint& endpoint) {
   if (message.kind == Message::Kind::kGone) return endpoint.failure();
@@ -62,8 +69,10 @@ struct Control::Session {
   bool is_ready = false;  // its ready frame has come
   wire::Hello hello;
   wire::Transcript transcript;  // of the handshake, where there is a secret
+  NamedSecret secret;           // that the peer has proved to hold
   uint32_t detaching = 0;       // partitions that have not acknowledged yet
   uint64_t memory_bytes = 0;    // of its region
+  uint32_t user = 0;            // LaneBinding::user, once it has a region
   bool survived_sweep = false;
   std::unique_ptr<UnderWay> under_way;  // once it is open
 
@@ -99,7 +108,8 @@ Status Control::listen() {
 }
 
 base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::string& address, const Config& config) {
-  auto listener = transport::listen(address, {.allowed_uids = config.allowed_uids});
+  auto listener =
+      transport::listen(address, {.allowed_uids = config.allowed_uids, .allowed_gids = config.allowed_gids});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));
   listener.value()->set_doorkeeper(this);
@@ -130,13 +140,14 @@ Status Control::apply(const base::Options& options) {
   if (!resolved) return resolved.status();
   Config next = std::move(resolved.value());
   if (Status listening = listen_anew(next); !listening) return options.error("listen", listening.message());
-  for (const auto& place : places_) place->listener->allow(next.allowed_uids);
+  for (const auto& place : places_) place->listener->allow(next.allowed_uids, next.allowed_gids);
   base::set_log_level(base::log_level_of(next.log_level));
   const bool has_other_memory = next.memory != config_.memory || std::exchange(memory_was_refused_, false);
   config_ = std::move(next);
   const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always};
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
-    post(partition, {.kind = Message::Kind::kPolling, .lane = {}, .polling = polling});
+    post(partition,
+         {.kind = Message::Kind::kPolling, .lane = {}, .polling = polling, .share_of_user = config_.peer_share});
     // A limit that clients have set (cache_memlimit) stays, unless the file says another than before.
     if (has_other_memory) post(partition, {.kind = Message::Kind::kMemory, .lane = {}, .memory = config_.memory});
   }
@@ -320,7 +331,7 @@ void Control::on_frame(Session& session, std::span<const std::byte> frame) {
 void Control::on_hello(Session& session, std::span<const std::byte> frame) {
   if (!decode(frame, session.hello)) return refuse(session, "a malformed hello");
   const bool offers_proof = (session.hello.features & wire::kAuthenticate) != 0;
-  if (!config_.secret.is_set()) {
+  if (config_.secrets.empty()) {
     if (!offers_proof) return admit(session);
     return refuse(session,
                   "the proxy has a secret_file and this backend has none: give both the same secret, or neither one");
@@ -341,8 +352,13 @@ void Control::on_proof(Session& session, std::span<const std::byte> frame) {
   wire::ClientProof answer;
   if (!decode(frame, answer)) return refuse(session, "a malformed proof");
   // It was challenged before a reload.
-  if (!config_.secret.is_set()) return refuse(session, "this backend's secret was taken away meanwhile: connect again");
-  if (!wire::is_equal(answer.proof, session.transcript.client_proof(config_.secret))) {
+  if (config_.secrets.empty()) {
+    return refuse(session, "this backend's secret was taken away meanwhile: connect again");
+  }
+  for (const NamedSecret& known : config_.secrets) {
+    if (wire::is_equal(answer.proof, session.transcript.client_proof(known.secret))) session.secret = known;
+  }
+  if (!session.secret.secret.is_set()) {
     return refuse(session, "the proxy's secret is not this backend's: compare both sides' secret_file");
   }
   admit(session);
@@ -391,8 +407,9 @@ void Control::admit(Session& session) {
 // The largest window that fits session_memory, at least kMinWindow.
 bool Control::carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const {
   const SessionSize& size = session.endpoint->limits().fetch_is_local ? config_.local_session : config_.remote_session;
-  layout = {partitions_, std::min(config_.window, std::max(session.hello.window, wire::kMinWindow)), size.request_slot,
-            size.response_slot};
+  layout = {partitions_, std::min(config_.window, std::max(session.hello.window, wire::kMinWindow)),
+            slot_size(size.request_slot, session.hello.request_slot_size),
+            slot_size(size.response_slot, session.hello.response_slot_size)};
   while (layout.window > wire::kMinWindow && layout.bytes() > size.most_memory) --layout.window;
   if (layout.bytes() <= size.most_memory) return true;
   refusal = "session_memory is " + std::to_string(size.most_memory) + " bytes, the smallest session takes " +
@@ -404,16 +421,23 @@ void Control::grant(Session& session) {
   const transport::Limits& limits = session.endpoint->limits();
   const bool is_ordered = limits.is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
-  wire::Grant granted{.features = (config_.secret.is_set() ? wire::kAuthenticate : 0) |
-                                  (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0),
+  const bool knows_rights = (session.hello.features & wire::kRights) != 0;
+  const base::Secret& secret = session.secret.secret;
+  wire::Grant granted{.features = (secret.is_set() ? wire::kAuthenticate : 0) |
+                                  (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
+                                  (session.hello.features & (wire::kRights | wire::kSlotSizes)),
                       .session_id = session.id,
                       .nonce = base::random_u64(),
                       .epoch = identity_.epoch,
                       .hash_seed = identity_.hash_seed,
                       .item_size_max = config_.item_size_max,
-                      .layout = {}};
+                      .layout = {},
+                      .rights = rights_of(session)};
   std::string refusal;
   if (!carve(session, granted.layout, refusal)) return refuse(session, refusal);
+  if (const std::string excess = memory_excess(session, granted.layout.bytes()); !excess.empty()) {
+    return refuse(session, excess);
+  }
   const transport::RegionShape shape{.lanes = partitions_,
                                      .request_bytes = granted.layout.request_bytes(),
                                      .response_bytes = granted.layout.response_bytes(),
@@ -421,28 +445,72 @@ void Control::grant(Session& session) {
                                      .has_wake_timers = has_timers};
   if (Status made = session.endpoint->create_region(shape); !made) return refuse(session, made.message());
   std::vector<std::byte> frame = encode(granted);
-  if (config_.secret.is_set()) {
-    granted.proof = session.transcript.server_proof(config_.secret, frame);
+  if (secret.is_set()) {
+    granted.proof = session.transcript.server_proof(secret, frame);
     frame = encode(granted);
   }
   // The grant goes out first: from then on the endpoint's data functions are its home's.
   if (Status sent = session.endpoint->send_frame(frame, true); !sent) return close(session, sent.message());
   session.state = Session::State::kOpen;
+  session.user = user_number(session);
   session.memory_bytes = shape.request_bytes + shape.response_bytes + shape.reply_bytes;
   handshake_rate_.charge(session.endpoint->peer_group(), clock_.now_ns(),
                          access::HandshakeRate::cost_of_session(session.memory_bytes));
   session.under_way = std::make_unique<UnderWay>(size_t{granted.layout.lanes} * granted.layout.window);
   const auto home = static_cast<uint32_t>(session.id % partitions_);
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
-    const rpc::LaneBinding lane{
-        session.id, partition, home, session.endpoint.get(), granted.layout, {granted.nonce, is_ordered}};
+    const rpc::LaneBinding lane{.session_id = session.id,
+                                .lane = partition,
+                                .home = home,
+                                .endpoint = session.endpoint.get(),
+                                .layout = granted.layout,
+                                .seal = {granted.nonce, is_ordered},
+                                .rights = granted.rights,
+                                .knows_rights = knows_rights,
+                                .user = session.user};
     post(partition, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
   ++counted_.opened;
   static base::LogLimit limit(kMaxSessionLogLines);
-  base::log_limited(limit, kSessionOpen, "session {} open: {}, home partition {}, {}, {}",
+  const std::string of_secret = secret.is_set() ? " by secret " + session.secret.name : "";
+  base::log_limited(limit, kSessionOpen, "session {} open: {}, home partition {}, {}, {}, rights {}{}",
                     base::field("session", session.id), base::field("peer", session.endpoint->peer()), home,
-                    base::field("layout", granted.layout.to_string()), base::field("facts", session.endpoint->facts()));
+                    base::field("layout", granted.layout.to_string()), base::field("facts", session.endpoint->facts()),
+                    base::field("rights", op::to_string(granted.rights)), of_secret);
+}
+
+// Empty, or by how much a region of so many bytes is too much for its peer.
+std::string Control::memory_excess(const Session& session, uint64_t bytes) const {
+  const std::string& peer = session.endpoint->peer_group();
+  uint64_t held = 0;
+  for (const auto& [id, other] : sessions_) {
+    if (other->endpoint->peer_group() == peer) held += other->memory_bytes;
+  }
+  if (config_.session_memory_per_peer == 0 || held + bytes <= config_.session_memory_per_peer) return "";
+  return "session_memory_per_peer = " + std::to_string(config_.session_memory_per_peer) + ", and sessions of " + peer +
+         " hold " + std::to_string(held) + " bytes already: raise it on the backend, or lower the proxies' workers";
+}
+
+// Of the peer's other sessions, or the smallest that no session has.
+uint32_t Control::user_number(const Session& session) const {
+  std::vector<bool> taken;
+  for (const auto& [id, other] : sessions_) {
+    if (other->memory_bytes == 0) continue;  // no partition knows of it
+    if (other->endpoint->peer_group() == session.endpoint->peer_group()) return other->user;
+    if (other->user >= taken.size()) taken.resize(other->user + 1);
+    taken[other->user] = true;
+  }
+  return static_cast<uint32_t>(std::ranges::find(taken, false) - taken.begin());
+}
+
+op::Rights Control::rights_of(const Session& session) const {
+  access::Peer peer{.secret = session.secret.name};
+  if (const transport::PeerUser* const user = session.endpoint->user()) {
+    peer.has_user = true;
+    peer.uid = user->uid;
+    peer.gids = user->gids;
+  }
+  return config_.rights.of(peer, ::geteuid());
 }
 
 void Control::refuse(Session& session, const std::string& reason) {

@@ -78,6 +78,9 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   void admit(Session& session);
   std::string quota_excess(const Session& session) const;
   void grant(Session& session);
+  std::string memory_excess(const Session& session, uint64_t bytes) const;
+  uint32_t user_number(const Session& session) const;
+  op::Rights rights_of(const Session& session) const;
   bool carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const;
   void refuse(Session& session, const std::string& reason);
   base::LogLimit& limit_of_refusal(const std::string& reason);

@@ -37,15 +37,19 @@ void check_files(const Config& config, Findings& findings) {
 }
 
 void check_secret(const Config& config, Findings& findings) {
-  if (config.secret.is_set()) {
-    findings.ok("secret_file",
-                "proxies must prove that they hold its " + std::to_string(config.secret.bytes().size()) + " bytes");
+  if (config.secrets.size() == 1) {
+    const size_t bytes = config.secrets[0].secret.bytes().size();
+    findings.ok("secret_file", "proxies must prove that they hold its " + std::to_string(bytes) + " bytes");
+  } else if (!config.secrets.empty()) {
+    std::string names;
+    for (const NamedSecret& secret : config.secrets) names.append(names.empty() ? "" : ", ").append(secret.name);
+    findings.ok("secret_file", "proxies must prove that they hold one of these secrets: " + names);
   } else if (listens_on_rdma(config)) {
     findings.warn("secret_file", "none is set, and an rdma: address serves whoever can reach it",
                   "make one (umask 077; head -c 32 /dev/urandom | base64 > FILE), and name a copy of it on every host, "
                   "here and to the proxies");
   } else {
-    findings.ok("secret_file", "none; only users of this host (allowed_uids) can connect");
+    findings.ok("secret_file", "none; only users of this host (allowed_uids, allowed_gids) can connect");
   }
 }
 

@@ -58,12 +58,38 @@ uint64_t microseconds(const timeval& time) {
 
 }  // namespace
 
+// What a pin or an upload takes of its user's share, for as long as it lives.
+class Executor::Charge {
+ public:
+  Charge() = default;
+  Charge(uint64_t& held, uint64_t bytes) : held_(&held), bytes_(bytes) { held += bytes; }
+  Charge(Charge&& other) noexcept : held_(std::exchange(other.held_, nullptr)), bytes_(other.bytes_) {}
+  Charge& operator=(Charge&& other) noexcept {
+    if (this != &other) {
+      release();
+      held_ = std::exchange(other.held_, nullptr);
+      bytes_ = other.bytes_;
+    }
+    return *this;
+  }
+  ~Charge() { release(); }
+  void release() {
+    if (held_ != nullptr) *held_ -= bytes_;
+    held_ = nullptr;
+  }
+
+ private:
+  uint64_t* held_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
 // A value that a lane is sending in parts. `failure`: it could not be taken; the commit will say so.
 struct Executor::Upload {
   uint32_t id = 0;
   store::Store::Upload parts;
   ResultCode failure = ResultCode::kOk;
   uint64_t last_part_ns = 0;
+  Charge charge;
 
   uint64_t bytes() const { return parts ? parts.total_length() : 0; }
 };
@@ -73,6 +99,7 @@ struct Executor::LaneState {
   struct Pinned {
     store::Store::Pin pin;
     uint64_t since_ns = 0;
+    Charge charge;
   };
   std::vector<Upload> uploads;
   std::vector<Pinned> pins;  // oldest first
@@ -99,7 +126,12 @@ base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions
 }
 
 Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std::unique_ptr<store::Store> store)
-    : options_(options), clock_(clock), store_(std::move(store)), memory_(options.memory), start_ns_(clock.now_ns()) {}
+    : options_(options),
+      clock_(clock),
+      store_(std::move(store)),
+      memory_(options.memory),
+      share_of_user_(options.share_of_user),
+      start_ns_(clock.now_ns()) {}
 
 // Handles into the store end before it does.
 Executor::~Executor() {
@@ -157,6 +189,7 @@ inline Result Executor::perform(size_t index) {
   if (op::has_key(op.code) && op::partition_of(op.hash, options_.partitions) != options_.partition) {
     return answer(ResultCode::kWrongPartition);
   }
+  if (!may(op, op_lanes_[index])) return answer(access_[op_lanes_[index]].refusal);
   switch (op.code) {
     case OpCode::kGet:
       return get(op, index);
@@ -192,8 +225,21 @@ Executor::LaneState& Executor::lane_state(rpc::LaneId lane) {
   return *lanes_[lane];
 }
 
+void Executor::lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) {
+  if (lane >= access_.size()) access_.resize(lane + 1);
+  if (binding.user >= users_.size()) users_.resize(binding.user + 1);
+  std::unique_ptr<UserUse>& user = users_[binding.user];
+  if (user == nullptr) user = std::make_unique<UserUse>();
+  if (user->lanes++ == 0) ++users_attached_;
+  access_[lane] = {binding.rights, binding.knows_rights ? ResultCode::kForbidden : ResultCode::kUnsupported,
+                   user.get()};
+}
+
 void Executor::lane_dropped(rpc::LaneId lane) {
   if (lane < lanes_.size()) lanes_[lane].reset();
+  if (lane >= access_.size()) return;
+  const Access gone = std::exchange(access_[lane], {});
+  if (gone.user != nullptr && --gone.user->lanes == 0) --users_attached_;
 }
 
 // Pinned before it is read: the get itself may make the item expire.
@@ -202,9 +248,16 @@ Result Executor::get(const Op& op, size_t index) {
   auto pin = store_->pin(op.key, op.hash);
   const Result result = store_->execute(index);
   if (pin && pin.length() > 0 && result.code == ResultCode::kHit && pin.version() == result.version) {
+    UserUse& user = *access_[op_lanes_[index]].user;
+    if (!is_within_share(user.pins, pin.length())) {
+      // As if there were no memory for it: its chunks are of the present version, or start again.
+      ++counters_.pins_over_share;
+      return result;
+    }
     LaneState& lane = lane_state(op_lanes_[index]);
     if (lane.pins.size() == kMaxPinsPerLane) lane.pins.erase(lane.pins.begin());
-    lane.pins.push_back({std::move(pin), now_ns_});
+    const uint32_t length = pin.length();
+    lane.pins.push_back({std::move(pin), now_ns_, Charge(user.pins, length)});
     next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kPinNs);
   }
   return result;
@@ -231,15 +284,26 @@ bool Executor::has_upload_room(const LaneState& lane, uint32_t length) const {
          open + length <= std::max<uint64_t>(uint64_t{2} * options_.item_size_max, store_->memory().limit / 16);
 }
 
-Executor::Upload& Executor::open_upload(LaneState& lane, const Op& op) {
-  const bool may_open = has_upload_room(lane, op.length);
+// A user that is alone may hold all of the room; beside others its share, or else one value, however large.
+bool Executor::is_within_share(uint64_t held, uint64_t more) const {
+  if (users_attached_ <= 1 || held == 0) return true;
+  const uint64_t room = std::max<uint64_t>(store_->memory().limit / 8, options_.item_size_max);
+  return held + more <= room / 100 * share_of_user_;
+}
+
+Executor::Upload& Executor::open_upload(LaneState& lane, UserUse& user, const Op& op) {
+  const bool is_in_share = is_within_share(user.uploads, op.length);
+  if (!is_in_share) ++counters_.uploads_over_share;
+  const bool may_open = is_in_share && has_upload_room(lane, op.length);
   auto reserved = store_->reserve(op.key, op.length);
   while (reserved.code == ResultCode::kOutOfMemory && may_open && drop_slowest_upload(lane, lane.upload_bytes())) {
     reserved = store_->reserve(op.key, op.length);
   }
   if (reserved.code == ResultCode::kOk && !may_open) reserved = {ResultCode::kOutOfMemory, {}};
   next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kUploadIdleNs);
-  lane.uploads.push_back({op.upload_id, std::move(reserved.upload), reserved.code, now_ns_});
+  const uint32_t charged = reserved.code == ResultCode::kOk ? op.length : 0;
+  lane.uploads.push_back(
+      {op.upload_id, std::move(reserved.upload), reserved.code, now_ns_, Charge(user.uploads, charged)});
   return lane.uploads.back();
 }
 
@@ -276,7 +340,7 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
     // Only a first part may open one: the rest of an upload that was dropped is not a new one.
     if (op.offset != 0) return answer(ResultCode::kNoUpload);
     if (lane.uploads.size() >= kMaxUploadsPerLane) return answer(ResultCode::kOutOfMemory);
-    upload = &open_upload(lane, op);
+    upload = &open_upload(lane, *access_[lane_id].user, op);
   }
   upload->last_part_ns = now_ns_;
   if (upload->failure != ResultCode::kOk) return answer(upload->failure);
@@ -286,7 +350,10 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
          drop_slowest_upload(lane, lane.upload_bytes() - upload->bytes())) {
     upload->failure = upload->parts.write(op.offset, op.value);
   }
-  if (upload->failure != ResultCode::kOk) upload->parts.release();
+  if (upload->failure != ResultCode::kOk) {
+    upload->parts.release();
+    upload->charge.release();
+  }
   return answer(upload->failure);
 }
 

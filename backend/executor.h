@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "op/op.h"
+#include "op/rights.h"
 #include "op/stats.h"
 #include "rpc/slot_poller.h"
 #include "store/store.h"
@@ -30,6 +31,14 @@ struct ExecutorOptions {
   bool populate = false;
   std::string warm_file = {};  // StoreConfig::warm_path
   bool allow_debugtime = false;
+  // Of the room for uploads, and of that for pins, what one user's sessions may hold while other users have sessions, too.
+  uint32_t share_of_user = 100;  // percent
+};
+
+// Counted from the start; the partition's thread alone.
+struct ExecutorCounters {
+  uint64_t uploads_over_share = 0;  // refused because their user held its share of the room
+  uint64_t pins_over_share = 0;     // not kept for the same reason
 };
 
 // A partition's part of what a whole backend has; the first few have a byte more.
@@ -48,6 +57,7 @@ class Executor final : public rpc::OpHandler {
   void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;
   void locate() override;
   op::Result execute(size_t index) override;
+  void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override;
   void lane_dropped(rpc::LaneId lane) override;
 
   // A bounded step of what waits for idle moments. False: nothing does at present.
@@ -55,6 +65,8 @@ class Executor final : public rpc::OpHandler {
   // Until idle_step() has something to do again, if nothing else happens; UINT64_MAX: it will not.
   uint64_t upkeep_in_ns() const;
   const store::Store& store() const { return *store_; }
+  const ExecutorCounters& counters() const { return counters_; }
+  void set_share_of_user(uint32_t percent) { share_of_user_ = percent; }
   // The store's limit becomes this partition's share of so many bytes. False: it cannot while it serves.
   bool set_memory(uint64_t whole);
   // The limit of the whole backend that this partition has a share of: the option `memory`, or what a client has set.
@@ -70,10 +82,18 @@ class Executor final : public rpc::OpHandler {
   static constexpr size_t kMaxComplaint = 200;  // bytes: fits the smallest slot with room to spare
 
  private:
+  // What the lanes of one user hold at present, in bytes.
+  struct UserUse {
+    uint32_t lanes = 0;
+    uint64_t uploads = 0;
+    uint64_t pins = 0;
+  };
+  class Charge;
   struct Upload;
   struct LaneState;
 
   op::Result perform(size_t index);
+  bool may(const op::Op& op, rpc::LaneId lane) const { return (op::rights_for(op) & ~access_[lane].rights) == 0; }
   LaneState& lane_state(rpc::LaneId lane);
   op::Result get(const op::Op& op, size_t index);
   op::Result chunk(const op::Op& op, size_t index);
@@ -89,8 +109,9 @@ class Executor final : public rpc::OpHandler {
   op::ResultCode move_clock(std::string_view seconds);
   op::Result check();
   bool has_upload_room(const LaneState& lane, uint32_t length) const;
+  bool is_within_share(uint64_t held, uint64_t more) const;
   Upload* find_upload(LaneState& lane, const op::Op& op);
-  Upload& open_upload(LaneState& lane, const op::Op& op);
+  Upload& open_upload(LaneState& lane, UserUse& user, const op::Op& op);
   bool drop_slowest_upload(const LaneState& asking, uint64_t own);
   void drop_overdue();
 
@@ -99,6 +120,16 @@ class Executor final : public rpc::OpHandler {
   std::unique_ptr<store::Store> store_;
   uint64_t memory_ = 0;  // see memory()
   std::vector<std::unique_ptr<LaneState>> lanes_;
+  struct Access {
+    op::Rights rights = 0;
+    op::ResultCode refusal = op::ResultCode::kForbidden;
+    UserUse* user = nullptr;  // null: the lane is not attached
+  };
+  std::vector<Access> access_;                   // by lane
+  std::vector<std::unique_ptr<UserUse>> users_;  // by number; they stay where they are
+  uint32_t users_attached_ = 0;                  // users that have lanes
+  uint32_t share_of_user_;
+  ExecutorCounters counters_;
   uint64_t now_ns_ = 0;
   uint64_t start_ns_ = 0;
   uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload or a pin may be overdue

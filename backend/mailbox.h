@@ -51,7 +51,7 @@ struct Message {
     kDeliver,    // partition → home: push that response slot; UnderWay says how many bytes
     kCheck,      // control → partition: answered with kAlive
     kAlive,      // partition → control: the thread of partition lane.lane still runs
-    kPolling,    // control → partition: poll by these rules from now on
+    kPolling,    // control → partition: poll by these rules, and share by `share_of_user`, from now on
     kMemory,     // control → partition: set the store's limit to its share of `memory`
     kCompare,    // control → partition: a reload leaves the limit alone; log it if it is not `memory`
     kTooMuch,    // partition → control: the store cannot take that limit while it serves
@@ -65,6 +65,7 @@ struct Message {
   PartitionReport* report = nullptr;  // kInquire
   size_t offset = 0;                  // kDeliver
   PollingRules polling{};             // kPolling
+  uint32_t share_of_user = 100;       // kPolling: ExecutorOptions
   uint64_t memory = 0;                // kMemory, kCompare: of the whole backend
   wire::DecodeError error{};          // kBroken
 };

@@ -69,6 +69,21 @@ constexpr PollerMetric kPollerMetrics[] = {
     {"egret_backend_rings_total", "Lanes that were rung awake.", &rpc::PollerCounters::rings},
 };
 
+struct ExecutorMetric {
+  const char* name;
+  const char* help;
+  uint64_t ExecutorCounters::*value;
+};
+constexpr ExecutorMetric kExecutorMetrics[] = {
+    {"egret_backend_uploads_over_share_total",
+     "Uploads refused because their peer's sessions held its share of the room (`peer_share`).",
+     &ExecutorCounters::uploads_over_share},
+    {"egret_backend_pins_over_share_total",
+     "Versions of large values not kept for their reader for the same reason; it reads the present one, or starts "
+     "again.",
+     &ExecutorCounters::pins_over_share},
+};
+
 // Rows about the process, which are left out here: the metrics process_* have them.
 bool is_of_the_process(StatId id) {
   return id == StatId::kUptime || id == StatId::kPid || id == StatId::kUserUsec || id == StatId::kSystemUsec;
@@ -119,6 +134,8 @@ std::vector<MetricRow> make_table() {
       {"egret_backend_lanes_awake", kGauge, "Those it polls; the others would have to ring.", {"partition"}});
   for (const PollerMetric& metric : kPollerMetrics)
     table.push_back({metric.name, kCounter, metric.help, {"partition"}});
+  for (const ExecutorMetric& metric : kExecutorMetrics)
+    table.push_back({metric.name, kCounter, metric.help, {"partition"}});
   for (const op::StatInfo& info : op::stat_table()) {
     if (is_of_the_process(info.id)) continue;
     table.push_back({store_name(info), is_level(info.id) ? kGauge : kCounter, sentence(info.help), {"partition"}});
@@ -131,6 +148,8 @@ void add_partition(MetricPage& page, const std::string& number, const PartitionR
   page.add("egret_backend_lanes_awake", figure(report.lanes_awake), {number});
   for (const PollerMetric& metric : kPollerMetrics)
     page.add(metric.name, figure(report.poller.*metric.value), {number});
+  for (const ExecutorMetric& metric : kExecutorMetrics)
+    page.add(metric.name, figure(report.executor.*metric.value), {number});
   for (const op::StatRow& row : report.store) {
     const op::StatInfo& info = op::stat_table()[row.id - 1];
     page.add(store_name(info), figure(row.value), {number});

@@ -28,7 +28,8 @@ ExecutorOptions options_of(const Config& config, uint64_t hash_seed, uint32_t pa
           .hash_seed = hash_seed,
           .populate = config.populate,
           .warm_file = config.warm_restart.empty() ? "" : warm_file(config.warm_restart, partition),
-          .allow_debugtime = config.allow_debugtime};
+          .allow_debugtime = config.allow_debugtime,
+          .share_of_user = config.peer_share};
 }
 
 bool exists(const std::string& path) {

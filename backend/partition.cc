@@ -129,6 +129,7 @@ bool Partition::read_messages() {
       case Message::Kind::kPolling:
         options_.polling = message.polling;
         poller_.set_idle(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns);
+        executor_->set_share_of_user(message.share_of_user);
         break;
       case Message::Kind::kMemory:
         if (!executor_->set_memory(message.memory)) tell_control(Message::Kind::kTooMuch, 0);
@@ -317,6 +318,7 @@ void Partition::report(PartitionReport& report) {
   report.store.clear();
   executor_->store().append_stats(op::StatGroup::kGeneral, report.store, store::Store::Since::kStart);
   report.poller = poller_.counters();
+  report.executor = executor_->counters();
   report.lanes = sessions_.size();
   report.lanes_awake = poller_.awake_lanes();
   answer_control(Message::Kind::kReported);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backend/executor.h"
 #include "op/stats.h"
 #include "rpc/slot_poller.h"
 
@@ -14,6 +15,7 @@ namespace egret::backend {
 struct PartitionReport {
   std::vector<op::StatRow> store;  // counted since the start; `stats reset` does not change it
   rpc::PollerCounters poller;
+  ExecutorCounters executor;
   uint64_t lanes = 0;
   uint64_t lanes_awake = 0;
 };

@@ -57,7 +57,8 @@ class Attempt final : private rpc::SessionObserver {
   base::Status on_session_open(ClientSession& session) override {
     if (!is_over_) {
       is_over_ = has_opened_ = true;
-      what_ = session.grant().layout.to_string() + ", " + session.endpoint().facts();
+      what_ = session.grant().layout.to_string() + ", " + session.endpoint().facts() + ", rights " +
+              op::to_string(session.grant().rights);
     }
     return base::Status::ok();
   }

@@ -318,6 +318,14 @@ base::Status Worker::on_session_connecting(ClientSession& session) {
   return control.add();
 }
 
+namespace {
+// Only of what is out of the ordinary: a session that may not do everything.
+std::string rights_note(const ClientSession& session) {
+  const op::Rights rights = session.grant().rights;
+  return rights == op::kAllRights ? "" : ", rights " + op::to_string(rights);
+}
+}  // namespace
+
 base::Status Worker::on_session_open(ClientSession& session) {
   Event& data = session_events_[index_of(session)].data;
   data = Event::on_fd<&ClientSession::on_data_ready>(loop_, session.endpoint().data_fd(),
@@ -330,8 +338,8 @@ base::Status Worker::on_session_open(ClientSession& session) {
   const Backend& backend = context_.config->backends[index_of(session)];
   base::log_limited(limit, kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
                     backend.to_string(), base::field("layout", session.grant().layout.to_string()),
-                    base::field("facts", session.endpoint().facts()), base::field("backend", backend.address),
-                    base::field("backend_name", backend.name));
+                    base::field("facts", session.endpoint().facts() + rights_note(session)),
+                    base::field("backend", backend.address), base::field("backend_name", backend.name));
   const bool is_first = session.lanes().generation() == 1;
   if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
   return base::Status::ok();

@@ -39,6 +39,8 @@ std::string_view failure_line(CommandKind kind, ResultCode code) {
       return kBackendUnavailable;
     case ResultCode::kTimedOut:
       return kBackendTimedOut;
+    case ResultCode::kForbidden:
+      return kBackendForbids;
     case ResultCode::kChanged:
     case ResultCode::kNoUpload:
     case ResultCode::kUnsupported:
@@ -273,6 +275,8 @@ Status status_of(CommandKind kind, ResultCode code) {
       return Status::kNonNumeric;
     case ResultCode::kOutOfMemory:
       return Status::kOutOfMemory;
+    case ResultCode::kForbidden:
+      return Status::kAuthError;
     case ResultCode::kSessionLost:
     case ResultCode::kTimedOut:
       return Status::kTemporary;

@@ -61,6 +61,8 @@ inline constexpr std::string_view kTooManyConnections = "ERROR Too many open con
 inline constexpr std::string_view kBackendUnavailable = "SERVER_ERROR backend unavailable\r\n";
 inline constexpr std::string_view kBackendTimedOut = "SERVER_ERROR backend timed out\r\n";
 inline constexpr std::string_view kBackendRefused = "SERVER_ERROR backend refused the request\r\n";
+inline constexpr std::string_view kBackendForbids =
+    "SERVER_ERROR the backend does not allow this proxy to do that (its option rights)\r\n";
 
 // --- Written lines. Bounds are in bytes, for a key of `key_length`.
 inline constexpr size_t kMaxDigits = 20;  // of a 64-bit number

@@ -68,6 +68,8 @@ const char* to_string(ResultCode code) {
       return "invalid";
     case ResultCode::kWrongPartition:
       return "wrong partition";
+    case ResultCode::kForbidden:
+      return "forbidden";
     case ResultCode::kSessionLost:
       return "session lost";
     case ResultCode::kTimedOut:

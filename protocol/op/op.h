@@ -144,6 +144,7 @@ enum class ResultCode : uint8_t {
   kUnsupported = 13,  // an op this backend does not know
   kInvalid = 14,      // an op whose fields contradict each other
   kWrongPartition = 15,
+  kForbidden = 16,  // the session has no right to it (op/rights.h); kUnsupported where the client does not know this
   // Never on the wire: rpc reports them when no result came.
   kSessionLost = 100,
   kTimedOut = 101,

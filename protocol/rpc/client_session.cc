@@ -50,6 +50,8 @@ void ClientSession::connect_now() {
   deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
   if (Status watched = observer_.on_session_connecting(*this); !watched) return lose(watched.message());
   wire::Hello hello{.features = offered(), .worker_id = options_.worker_id, .window = options_.window};
+  hello.request_slot_size = options_.request_slot_size;
+  hello.response_slot_size = options_.response_slot_size;
   if (options_.secret.is_set()) hello.nonce = wire::fresh_nonce();
   const std::vector<std::byte> frame = encode(hello);
   transcript_.clear();
@@ -61,7 +63,8 @@ void ClientSession::connect_now() {
 uint64_t ClientSession::offered() const {
   return (options_.secret.is_set() ? wire::kAuthenticate : 0) |
          (endpoint_->limits().is_ordered ? wire::kOrderedMemory : 0) |
-         (endpoint_->limits().offers_wake_timers ? wire::kWakeTimers : 0);
+         (endpoint_->limits().offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights |
+         (options_.request_slot_size != 0 || options_.response_slot_size != 0 ? wire::kSlotSizes : 0);
 }
 
 void ClientSession::on_control_ready() {
@@ -116,6 +119,16 @@ const char* ClientSession::distrust_reason(std::span<const std::byte> frame) con
   return nullptr;
 }
 
+// A backend that does not know of slot sizes grants its own.
+bool ClientSession::is_larger_than_asked(const wire::RegionLayout& layout) const {
+  if ((grant_.features & wire::kSlotSizes) == 0) return false;
+  const auto exceeds = [](uint32_t granted, uint32_t asked) {
+    return asked != 0 && granted > std::max(asked, wire::kMinSlotSize);
+  };
+  return exceeds(layout.request_slot_size, options_.request_slot_size) ||
+         exceeds(layout.response_slot_size, options_.response_slot_size);
+}
+
 void ClientSession::on_grant(std::span<const std::byte> frame) {
   if (!decode(frame, grant_)) return lose("a malformed grant");
   if (const char* doubt = distrust_reason(frame)) return lose(doubt);
@@ -123,6 +136,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   // A region that is too large would keep clients waiting while its memory is allocated and pinned.
   if (layout.window > std::max(options_.window, wire::kMinWindow))
     return lose("a grant of more slots than were asked for");
+  if (is_larger_than_asked(layout)) return lose("a grant of larger slots than were asked for");
   if (layout.bytes() > options_.most_memory) {
     return lose("a grant of " + layout.to_string() +
                 ", more than session_memory allows: " + std::to_string(options_.most_memory) + " bytes");

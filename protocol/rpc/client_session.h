@@ -34,6 +34,10 @@ struct SessionOptions {
   transport::ConnectOptions connect;
   uint64_t worker_id = 0;  // random; see wire::Hello
   uint32_t window = 8;
+  // Wanted sizes of a slot, in bytes; 0: what the backend likes. For clients with many sessions, or little memory: a
+  // session takes lanes x window x (request slot + response slot).
+  uint32_t request_slot_size = 0;
+  uint32_t response_slot_size = 0;
   uint64_t most_memory = 64 << 20;  // of a session's slots: a grant of more is refused
   base::Secret secret;              // none: this client proves nothing, and asks for no proof
   uint64_t op_timeout_ns = 2'000'000'000;
@@ -118,6 +122,7 @@ class ClientSession {
   void on_challenge(std::span<const std::byte> frame);
   void on_grant(std::span<const std::byte> frame);
   const char* distrust_reason(std::span<const std::byte> frame) const;
+  bool is_larger_than_asked(const wire::RegionLayout& layout) const;
   void lose(const std::string& why);
   void stage_fetches();
   const char* poll_events(bool& progress);

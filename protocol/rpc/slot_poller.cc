@@ -94,6 +94,7 @@ LaneId SlotPoller::attach(const LaneBinding& binding) {
   awake_.reserve(lanes_.size());
   behind_.reserve(lanes_.size());
   broken_sessions_.reserve(lanes_.size());
+  handler_.lane_attached(id, binding);
   wake(id);
   return id;
 }

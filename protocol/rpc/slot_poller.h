@@ -22,6 +22,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "op/op.h"
+#include "op/rights.h"
 #include "transport/transport.h"
 #include "wire/codec.h"
 #include "wire/slot.h"
@@ -37,8 +38,11 @@ struct LaneBinding {
   uint32_t lane = 0;                              // = the partition's number
   uint32_t home = 0;                              // the partition that owns the endpoint
   transport::ServerEndpoint* endpoint = nullptr;  // outlives the attachment
-  wire::RegionLayout layout;
-  wire::Seal seal;
+  wire::RegionLayout layout{};
+  wire::Seal seal{};
+  op::Rights rights = op::kAllRights;
+  bool knows_rights = true;  // its client knows the result kForbidden
+  uint32_t user = 0;         // sessions with the same number are of one peer group; numbers are small
 };
 
 // Who executes ops. Called by the poller, in this order, for batches of up to kMaxBatch ops of one or more lanes.
@@ -55,6 +59,8 @@ class OpHandler {
   virtual void locate() = 0;
   // In order, once for each op. The result's value is copied into the slot before the next call.
   virtual op::Result execute(size_t index) = 0;
+  // A lane is served from now on, and until lane_dropped().
+  virtual void lane_attached(LaneId /*lane*/, const LaneBinding& /*binding*/) {}
   virtual void lane_dropped(LaneId lane) = 0;
 };
 

@@ -12,8 +12,10 @@
 namespace egret::transport {
 
 struct ListenOptions {
-  // Peers on the same host (shm) must run as this daemon's user, as root, or as one of these.
+  // Peers on the same host (shm) must run as this daemon's user, as root, as one of these users, or be in one of these
+  // groups.
   std::vector<uint32_t> allowed_uids;
+  std::vector<uint32_t> allowed_gids{};
 };
 
 struct ConnectOptions {

@@ -50,19 +50,34 @@ class WakeupCost {
   bool is_told_ = false;
 };
 
-struct Peer {
-  uid_t uid;
-  std::string user;     // "uid 33"
-  std::string process;  // "pid 812"
-};
+std::string name_of(const PeerUser& user) {
+  return "uid " + std::to_string(user.uid);
+}
+
+// The groups that the peer's process was in when it connected; its own first.
+Status read_groups(int socket, gid_t own, std::vector<uint32_t>& gids) {
+  gids.assign(1, own);
+  constexpr size_t kMostGroups = 65536;  // NGROUPS_MAX
+  std::vector<gid_t> others(64);
+  for (;;) {
+    socklen_t length = static_cast<socklen_t>(others.size() * sizeof(gid_t));
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, others.data(), &length) == 0) {
+      gids.insert(gids.end(), others.begin(), others.begin() + static_cast<ptrdiff_t>(length / sizeof(gid_t)));
+      return Status::ok();
+    }
+    if (errno != ERANGE || others.size() >= kMostGroups) return Status::system_error("peer groups", errno);
+    others.resize(std::min(length / sizeof(gid_t), kMostGroups));
+  }
+}
 
 class ShmServerEndpoint final : public ServerEndpoint {
  public:
-  ShmServerEndpoint(UniqueFd socket, const Peer& peer, std::shared_ptr<KeptRegions> kept)
+  ShmServerEndpoint(UniqueFd socket, PeerUser user, const std::string& process, std::shared_ptr<KeptRegions> kept)
       : socket_(std::move(socket)),
-        peer_group_(peer.user),
-        peer_(peer.user + " " + peer.process),
-        is_another_user_(peer.uid != 0 && peer.uid != ::geteuid()),
+        user_(std::move(user)),
+        peer_group_(name_of(user_)),
+        peer_(peer_group_ + " " + process),
+        is_another_user_(user_.uid != 0 && user_.uid != ::geteuid()),
         kept_(std::move(kept)) {
     limits_.deliver_is_wakeup = true;
     limits_.ring_is_wakeup = true;
@@ -107,6 +122,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
   const Limits& limits() const override { return limits_; }
   const std::string& peer() const override { return peer_; }
   const std::string& peer_group() const override { return peer_group_; }
+  const PeerUser* user() const override { return &user_; }
   const std::byte* request_memory() const override { return requests_.data(); }
   std::byte* response_memory() override { return responses_.data(); }
 
@@ -155,6 +171,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
   }
 
   UniqueFd socket_;
+  const PeerUser user_;
   const std::string peer_group_;
   const std::string peer_;
   const bool is_another_user_;
@@ -192,31 +209,41 @@ class ShmListener final : public Listener {
     if (::getsockopt(peer.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0) {
       return Status::system_error("peer credentials", errno);
     }
-    const Peer from{credentials.uid, "uid " + std::to_string(credentials.uid),
-                    "pid " + std::to_string(credentials.pid)};
-    if (!is_allowed(credentials.uid)) {
+    PeerUser user{.uid = credentials.uid, .gids = {}};
+    if (Status read = read_groups(peer.get(), credentials.gid, user.gids); !read) {
       base::close_peer_socket(std::move(peer));
-      return Status::error("shm:" + path_ + ": " + from.user + " " + from.process +
-                           " may not connect (see allowed_uids)");
+      return read;
     }
-    if (doorkeeper_ != nullptr && !doorkeeper_->lets_in(from.user)) {
+    const std::string process = "pid " + std::to_string(credentials.pid);
+    const std::string name = name_of(user);
+    if (!is_allowed(user)) {
       base::close_peer_socket(std::move(peer));
-      return Status::error("shm:" + path_ + ": " + from.user + " connects too often, and was turned away");
+      return Status::error("shm:" + path_ + ": " + name + " " + process +
+                           " may not connect (see allowed_uids and allowed_gids)");
     }
-    return std::unique_ptr<ServerEndpoint>(std::make_unique<ShmServerEndpoint>(std::move(peer), from, kept_));
+    if (doorkeeper_ != nullptr && !doorkeeper_->lets_in(name)) {
+      base::close_peer_socket(std::move(peer));
+      return Status::error("shm:" + path_ + ": " + name + " connects too often, and was turned away");
+    }
+    return std::unique_ptr<ServerEndpoint>(
+        std::make_unique<ShmServerEndpoint>(std::move(peer), std::move(user), process, kept_));
   }
   bool needs_pause() const override { return needs_pause_; }
   void set_doorkeeper(Doorkeeper* doorkeeper) override { doorkeeper_ = doorkeeper; }
   size_t kept_bytes() const override { return kept_->bytes(); }
-  void allow(const std::vector<uint32_t>& uids) override {
+  void allow(const std::vector<uint32_t>& uids, const std::vector<uint32_t>& gids) override {
     options_.allowed_uids = uids;
+    options_.allowed_gids = gids;
     if (path_[0] != '@') ::chmod(path_.c_str(), shm_socket_mode(options_));
   }
 
  private:
-  bool is_allowed(uid_t uid) const {
-    return uid == 0 || uid == ::geteuid() ||
-           std::ranges::find(options_.allowed_uids, uid) != options_.allowed_uids.end();
+  bool is_allowed(const PeerUser& user) const {
+    const auto is_in = [](const std::vector<uint32_t>& list, uint32_t id) {
+      return std::ranges::find(list, id) != list.end();
+    };
+    return user.uid == 0 || user.uid == ::geteuid() || is_in(options_.allowed_uids, user.uid) ||
+           std::ranges::any_of(user.gids, [&](uint32_t gid) { return is_in(options_.allowed_gids, gid); });
   }
   UniqueFd socket_;
   const std::string path_;
@@ -229,7 +256,7 @@ class ShmListener final : public Listener {
 }  // namespace
 
 mode_t shm_socket_mode(const ListenOptions& options) {
-  return options.allowed_uids.empty() ? 0600 : 0666;
+  return options.allowed_uids.empty() && options.allowed_gids.empty() ? 0600 : 0666;
 }
 
 Expected<std::unique_ptr<Listener>> shm_listen(const std::string& path, const ListenOptions& options) {

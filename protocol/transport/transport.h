@@ -120,6 +120,12 @@ class ClientEndpoint : public ControlChannel {
   virtual void close() = 0;
 };
 
+// The user at the other end, where the transport knows users: the kernel's word.
+struct PeerUser {
+  uint32_t uid = 0;
+  std::vector<uint32_t> gids;  // its own first, then the supplementary ones
+};
+
 class ServerEndpoint : public ControlChannel {
  public:
   // Creates the region: zeroed, sealed, never moved.
@@ -129,6 +135,8 @@ class ServerEndpoint : public ControlChannel {
   virtual const std::string& peer() const = 0;
   // Whose sessions count together against a quota: "uid 33", an address.
   virtual const std::string& peer_group() const { return peer(); }
+  // Null: the transport knows no users.
+  virtual const PeerUser* user() const { return nullptr; }
 
   // Data. Request memory is racing memory: only base/slot_copy.h may touch it. Response memory is written by the
   // partition that owns the lane, read by nobody else on this host but through the client's mapping.
@@ -173,8 +181,8 @@ class Listener {
   // Bytes of sessions that have ended and whose memory is not free, since their peers still have it open. To be asked
   // again and again while there are some: what a peer has let go of is freed by asking.
   virtual size_t kept_bytes() const { return 0; }
-  // Who may connect from now on, where the transport knows users: ListenOptions' allowed_uids.
-  virtual void allow(const std::vector<uint32_t>& /*uids*/) {}
+  // Who may connect from now on, where the transport knows users: as in ListenOptions.
+  virtual void allow(const std::vector<uint32_t>& /*uids*/, const std::vector<uint32_t>& /*gids*/) {}
 };
 
 }  // namespace egret::transport

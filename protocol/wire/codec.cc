@@ -482,7 +482,7 @@ bool ResultReader::next(Result& result) {
   result.value = in.get_bytes(length);
   // An unknown field would be read as part of the value.
   if (!in.ok() || reserved != 0 || (fields & ~kAllFields) || (result.marks & ~kAllMarks)) return false;
-  if (code > static_cast<uint8_t>(ResultCode::kWrongPartition)) return false;
+  if (code > static_cast<uint8_t>(ResultCode::kForbidden)) return false;
   if (!(fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);
   if (result.total_length < length || result.total_length > op::kMaxValueLength) return false;
   at_ += left_ - in.left();

@@ -30,6 +30,8 @@ constexpr size_t kHelloBody = 8 + 8 + 4;
 constexpr size_t kGrantBody = 5 * 8 + 5 * 4;
 static_assert(sizeof(FramePrefix) + kGrantBody == kGrantProofOffset);
 static_assert(kNonceBytes == kProofBytes);
+constexpr size_t kSlotSizesBytes = 2 * 4;
+constexpr size_t kRightsBytes = 4;
 constexpr size_t kMaxReason = kMaxFrame - sizeof(FramePrefix) - 2;
 
 void put_array(FieldWriter& out, const std::array<std::byte, kProofBytes>& bytes) {
@@ -54,12 +56,18 @@ std::vector<std::byte> framed_array(FrameType type, const std::array<std::byte, 
 
 std::vector<std::byte> encode(const Hello& hello) {
   const bool authenticates = (hello.features & kAuthenticate) != 0;
-  auto frame = framed(FrameType::kHello, kHelloBody + (authenticates ? kNonceBytes : 0));
+  const bool has_sizes = (hello.features & kSlotSizes) != 0;
+  auto frame =
+      framed(FrameType::kHello, kHelloBody + (authenticates ? kNonceBytes : 0) + (has_sizes ? kSlotSizesBytes : 0));
   FieldWriter out(frame.data() + sizeof(FramePrefix));
   out.put(hello.features);
   out.put(hello.worker_id);
   out.put(hello.window);
   if (authenticates) put_array(out, hello.nonce);
+  if (has_sizes) {
+    out.put(hello.request_slot_size);
+    out.put(hello.response_slot_size);
+  }
   return frame;
 }
 
@@ -73,7 +81,9 @@ std::vector<std::byte> encode(const ClientProof& proof) {
 
 std::vector<std::byte> encode(const Grant& grant) {
   const bool authenticates = (grant.features & kAuthenticate) != 0;
-  auto frame = framed(FrameType::kGrant, kGrantBody + (authenticates ? kProofBytes : 0));
+  const bool has_rights = (grant.features & kRights) != 0;
+  auto frame =
+      framed(FrameType::kGrant, kGrantBody + (authenticates ? kProofBytes : 0) + (has_rights ? kRightsBytes : 0));
   FieldWriter out(frame.data() + sizeof(FramePrefix));
   out.put(grant.features);
   out.put(grant.session_id);
@@ -86,6 +96,7 @@ std::vector<std::byte> encode(const Grant& grant) {
   out.put(grant.layout.request_slot_size);
   out.put(grant.layout.response_slot_size);
   if (authenticates) put_array(out, grant.proof);
+  if (has_rights) out.put(grant.rights);
   return frame;
 }
 
@@ -136,6 +147,9 @@ bool decode(std::span<const std::byte> frame, Hello& hello) {
   hello.worker_id = in.get<uint64_t>();
   hello.window = in.get<uint32_t>();
   if ((hello.features & kAuthenticate) != 0) get_array(in, hello.nonce);
+  const bool has_sizes = (hello.features & kSlotSizes) != 0;
+  hello.request_slot_size = has_sizes ? in.get<uint32_t>() : 0;
+  hello.response_slot_size = has_sizes ? in.get<uint32_t>() : 0;
   return in.ok();
 }
 
@@ -164,6 +178,7 @@ bool decode(std::span<const std::byte> frame, Grant& grant) {
   grant.layout.request_slot_size = in.get<uint32_t>();
   grant.layout.response_slot_size = in.get<uint32_t>();
   if ((grant.features & kAuthenticate) != 0) get_array(in, grant.proof);
+  grant.rights = (grant.features & kRights) != 0 ? in.get<uint32_t>() : op::kAllRights;
   return in.ok() && grant.layout.is_valid();
 }
 

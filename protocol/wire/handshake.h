@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "op/rights.h"
 #include "wire/proof.h"
 #include "wire/slot.h"
 
@@ -47,12 +48,20 @@ inline constexpr uint64_t kOrderedMemory = 2;
 // Over shared memory: both wake-ups are timerfds, which neither side can make block the other (transport/shm_wakeup.h).
 // Without it the client rings an eventfd, as in version 0.1.0.
 inline constexpr uint64_t kWakeTimers = 4;
+// The client knows of rights: the grant says which the session has, and an op that needs another is answered
+// kForbidden instead of kUnsupported.
+inline constexpr uint64_t kRights = 8;
+// The client says how large its slots should be at most.
+inline constexpr uint64_t kSlotSizes = 16;
 
 struct Hello {
   uint64_t features = 0;   // offered by the client
   uint64_t worker_id = 0;  // random, the same for the worker's life: a new session replaces the worker's old one
   uint32_t window = 0;     // wanted slots per lane; the server may grant fewer
   HandshakeNonce nonce{};  // kAuthenticate only
+  // kSlotSizes only: wanted; the server grants no more (but the least there is), and perhaps less. 0: as it likes.
+  uint32_t request_slot_size = 0;
+  uint32_t response_slot_size = 0;
 };
 
 struct Challenge {
@@ -71,7 +80,8 @@ struct Grant {
   uint64_t hash_seed = 0;  // for hash_key()
   uint32_t item_size_max = 0;
   RegionLayout layout;
-  Proof proof{};  // kAuthenticate only: the server's
+  Proof proof{};          // kAuthenticate only: the server's
+  op::Rights rights = 0;  // kRights only
 };
 inline constexpr size_t kGrantProofOffset = sizeof(FramePrefix) + 60;  // in the frame
 

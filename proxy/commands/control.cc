@@ -60,6 +60,7 @@ void answer_report(ClientContext& client, std::string_view text) {
 
 std::string_view failure_line(ResultCode code) {
   if (code == ResultCode::kOk) return {};
+  if (code == ResultCode::kForbidden) return memcache::kBackendForbids;
   return code == ResultCode::kTimedOut ? memcache::kBackendTimedOut : memcache::kBackendUnavailable;
 }
 

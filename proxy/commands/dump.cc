@@ -111,6 +111,7 @@ void Dump::on_result(const op::Result& result) {
   }
   if (result.code != op::ResultCode::kOk) {
     some_failed_ = true;
+    is_forbidden_ |= result.code == op::ResultCode::kForbidden;
     next_backend();
   } else {
     if (!write_page(result.value)) return end();
@@ -169,7 +170,7 @@ void Dump::write(const op::Record& record) {
 // If a backend could not be listed completely, ends with an error instead of END.
 void Dump::end() {
   std::string_view last = request_.form == DumpForm::kCommands ? memcache::kMetaEnd : memcache::kEnd;
-  if (some_failed_) last = memcache::kBackendUnavailable;
+  if (some_failed_) last = is_forbidden_ ? memcache::kBackendForbids : memcache::kBackendUnavailable;
   owner_->on_dump_text(last);
   owner_->on_dump_over();
   delete this;

@@ -69,6 +69,7 @@ class Dump final : private rpc::Waiter, private rpc::CreditWaiter {
   uint32_t items_ = 0;
   uint64_t written_ = 0;
   bool some_failed_ = false;
+  bool is_forbidden_ = false;
   std::string text_;
 };
 

@@ -561,11 +561,11 @@ def refused_session(option, expected, **changes):
     """A proxy that connects from now on is refused, for that reason; those that are there stay."""
     def prove(start):
         system = start()
-        if option == "secret_file":
+        if option in ("secret_file", "secret_files"):
             secret = system.directory / "secret"
             secret.write_bytes(b"0123456789abcdef")
             secret.chmod(0o400)
-            changes[option] = secret
+            changes[option] = secret if option == "secret_file" else f"['next={secret}']"
         system.backend.changed(**changes)
         late = Configured(system.directory, "egret-proxy", {"listen": "['tcp:127.0.0.1:0']", "backends": f"['{system.where}']"})
         try:
@@ -623,19 +623,47 @@ def test_a_limit_that_a_client_has_set_is_logged_and_compared_at_a_reload(system
     assert backend.log().count("the memory limit stays") == 1
 
 
-def prove_allowed_uids(start):
+FORBIDDEN = b"SERVER_ERROR the backend does not allow this proxy to do that (its option rights)\r\n"
+
+
+def prove_rights(start):
+    """A proxy that connects from now on may do that much, and says of the rest why not."""
+    system = start()
+    assert ask(system.address, b"flush_all\r\n") == b"OK\r\n"
+    system.backend.changed(rights=f"['uid={os.geteuid()}:read+write']")
+    assert ask(system.address, b"flush_all\r\n") == b"OK\r\n", "the session that is open keeps what it was granted"
+    system.proxy.daemon.stop()
+    system.proxy.restart()
+    system.wait_until_served()
+    assert ask(system.address, b"set k 0 0 1\r\nv\r\n") == b"STORED\r\n"
+    for refused in b"flush_all\r\n", b"stats reset\r\n", b"cache_memlimit 128\r\n":
+        assert ask(system.address, refused) == FORBIDDEN, refused
+    ask(system.address, b"lru_crawler metadump all\r\n", end=FORBIDDEN)
+    with connect(system.address) as client:
+        client.sendall(bytes([0x80, 0x08]) + bytes(22))
+        flush = client.recv(100)
+    assert flush[:2] == b"\x81\x08" and flush[6:8] == b"\x00\x20", "binary: no right to it"
+    assert ask(system.address, b"get k\r\n") == b"VALUE k 0 1\r\nv\r\nEND\r\n"
+    assert "rights read+write" in system.proxy.log() and "rights read+write" in system.backend.log()
+
+
+def prove_allowed(option, become):
+    return lambda start: prove_allowed_peer(start, option, become)
+
+
+def prove_allowed_peer(start, option, become):
     if os.geteuid() != 0:
         pytest.skip("needs root, to be somebody else")
     system = start()
     system.directory.chmod(0o755)
     (system.directory / "backend.sock").chmod(0o777)
-    script = ("import os, socket, sys\nos.setuid(65534)\nsock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+    script = (f"import os, socket, sys\n{become}\nos.setuid(65534)\nsock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
               "sock.settimeout(2)\nsock.connect(sys.argv[1])\n"
               "try:\n    sys.exit(0 if sock.recv(1) else 1)\nexcept TimeoutError:\n    sys.exit(2)\n")
     def outcome():  # 1: turned away; 2: it may speak
         return subprocess.run(["/usr/bin/python3", "-c", script, str(system.directory / "backend.sock")]).returncode
     assert outcome() == 1
-    system.backend.changed(allowed_uids="['65534']")
+    system.backend.changed(**{option: "['65534']"})
     assert outcome() == 2
 
 
@@ -649,7 +677,12 @@ BACKEND = {
     "max_sessions": refused_session("max_sessions", "max_sessions = 1", max_sessions=1),
     "sessions_per_peer": refused_session("sessions_per_peer", "sessions_per_peer = 1", sessions_per_peer=1),
     "secret_file": refused_session("secret_file", "this backend serves only proxies that hold its secret"),
-    "allowed_uids": prove_allowed_uids,
+    "secret_files": refused_session("secret_files", "this backend serves only proxies that hold its secret"),
+    "session_memory_per_peer": refused_session("session_memory_per_peer", "session_memory_per_peer = 1048576", session_memory_per_peer="1MiB"),
+    "peer_share": backend_said("peer_share", 25),
+    "rights": prove_rights,
+    "allowed_uids": prove_allowed("allowed_uids", "pass"),
+    "allowed_gids": prove_allowed("allowed_gids", "os.setgroups([65534])"),
     "lane_idle": backend_said("lane_idle", "50us"),
     "park_always": backend_said("park_always", "true"),
     "log_level": prove_log_level,

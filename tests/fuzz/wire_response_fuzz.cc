@@ -35,7 +35,7 @@ void read_results(std::span<const std::byte> body) {
     ++count;
     const auto* at = reinterpret_cast<const std::byte*>(result.value.data());
     EGRET_CHECK(result.value.empty() || (at >= body.data() && at + result.value.size() <= body.data() + body.size()));
-    EGRET_CHECK(result.code <= op::ResultCode::kWrongPartition);
+    EGRET_CHECK(result.code <= op::ResultCode::kForbidden);
     EGRET_CHECK(result.total_length >= result.value.size() && result.total_length <= op::kMaxValueLength);
   }
   EGRET_CHECK(count <= body.size() / 8);

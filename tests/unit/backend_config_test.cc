@@ -156,12 +156,27 @@ TEST_CASE("pin and lane_idle follow the machine unless told") {
 }
 
 TEST_CASE("the secret is read when the options are, and what is wrong with its file names the option") {
-  CHECK_FALSE(config_of({}).secret.is_set());
-  CHECK_FALSE(config_of({"secret_file="}).secret.is_set());
+  CHECK(config_of({}).secrets.empty());
+  CHECK(config_of({"secret_file="}).secrets.empty());
   CHECK(error_of({"secret_file=/none"}) ==
         "--set secret_file=/none: secret_file: cannot read /none: No such file or "
         "directory");
   CHECK(error_of({"secret_file=/dev/null"}).find("secret_file: /dev/null is not a regular file") != std::string::npos);
+}
+
+TEST_CASE("further secrets have names and files of their own") {
+  CHECK(error_of({"secret_files=next"}).find("secret_files: expected NAME=FILE, got \"next\"") != std::string::npos);
+  CHECK(error_of({"secret_files==/none"}).find("expected NAME=FILE") != std::string::npos);
+  CHECK(error_of({"secret_files=next=/none"}).find("secret_files: cannot read /none") != std::string::npos);
+}
+
+TEST_CASE("groups are numbers, rights are words, and a secret that rights name exists") {
+  CHECK(config_of({"allowed_gids=4,100"}).allowed_gids == std::vector<uint32_t>{4, 100});
+  CHECK(error_of({"allowed_gids=staff"}).find("allowed_gids: expected numeric group ids") != std::string::npos);
+  const auto peer = egret::access::Peer{.has_user = true, .uid = 33, .gids = {100}};
+  CHECK(config_of({"rights=uid=33:flush"}).rights.of(peer, 1) == egret::op::kMayFlush);
+  CHECK(error_of({"rights=uid=33:fly"}).find("rights: expected entries like uid=33:read+write") != std::string::npos);
+  CHECK(error_of({"rights=secret=next:all"}).find("rights: there is no secret named next") != std::string::npos);
 }
 
 TEST_CASE("a peer has 64 sessions unless told") {

@@ -30,6 +30,7 @@ struct Partition {
                                  clock);
     REQUIRE_MESSAGE(made.is_ok(), made.status().message());
     executor = std::move(made.value());
+    for (egret::rpc::LaneId lane = 0; lane < 128; ++lane) executor->lane_attached(lane, {});
   }
   Result run(Op op, egret::rpc::LaneId lane = 0) {
     executor->begin_round();
@@ -185,6 +186,7 @@ TEST_SUITE("values in parts") {
     partition.executor->lane_dropped(0);
     partition.executor->lane_dropped(lane);
     partition.executor->lane_dropped(12'345);  // one that never did anything
+    partition.executor->lane_attached(lane, {});
     CHECK(partition.code(part(1, 0, 700'000, large), lane) == ResultCode::kOk);
     CHECK(partition.code(with_id(OpCode::kCommit, 1), lane) == ResultCode::kStored);
   }
@@ -285,6 +287,7 @@ TEST_SUITE("chunks and pins") {
     }
     SUBCASE("or until the lane goes") {
       partition.executor->lane_dropped(0);
+      partition.executor->lane_attached(0, {});
       CHECK(partition.code(chunk(version, 0, 10, true)) != ResultCode::kHit);
     }
   }
@@ -536,5 +539,97 @@ TEST_SUITE("work") {
     const Result appended = partition.run(append);
     CHECK(appended.code == ResultCode::kStored);
     CHECK(appended.work > 500);  // half a MiB
+  }
+}
+
+TEST_SUITE("rights") {
+  TEST_CASE("an op that the lane's session has no right to is refused and does nothing; other lanes are not touched") {
+    Partition partition;
+    partition.executor->lane_attached(1, {.rights = kMayRead});
+    partition.executor->lane_attached(2, {.rights = kMayRead, .knows_rights = false});
+    CHECK(partition.code(make(OpCode::kSet, "key", "v"), 1) == ResultCode::kForbidden);
+    CHECK(partition.code(make(OpCode::kSet, "key", "v"), 2) == ResultCode::kUnsupported);
+    CHECK(partition.code(make(OpCode::kGet, "key"), 1) == ResultCode::kMiss);
+    CHECK(partition.code(make(OpCode::kSet, "key", "v"), 0) == ResultCode::kStored);
+    CHECK(partition.code(make(OpCode::kFlush), 1) == ResultCode::kForbidden);
+    CHECK(partition.code(make(OpCode::kGet, "key"), 1) == ResultCode::kHit);
+    partition.executor->lane_dropped(0);
+    CHECK_MESSAGE(partition.code(make(OpCode::kGet, "key"), 0) == ResultCode::kForbidden, "who is gone has none");
+  }
+}
+
+TEST_SUITE("shares of users") {
+  // Room for 2 MiB of uploads and as much of pins, of which a user beside others may hold half.
+  struct Shared : Partition {
+    Shared() {
+      for (egret::rpc::LaneId lane = 0; lane < 128; ++lane) executor->lane_dropped(lane);
+      for (egret::rpc::LaneId lane = 0; lane < 3; ++lane) executor->lane_attached(lane, {.user = lane == kOther});
+      executor->set_share_of_user(50);
+    }
+    static constexpr egret::rpc::LaneId kOther = 2;  // lanes 0 and 1 are of one user
+  };
+
+  TEST_CASE("one user's sessions together hold no more uploads than its share, while others have sessions") {
+    Shared partition;
+    CHECK(partition.code(part(1, 0, 700'000, "x"), 0) == ResultCode::kOk);
+    CHECK(partition.code(part(1, 0, 700'000, "x"), 1) == ResultCode::kOutOfMemory);
+    CHECK(partition.executor->counters().uploads_over_share == 1);
+    CHECK(partition.code(part(1, 0, 700'000, "x"), Shared::kOther) == ResultCode::kOk);
+    partition.run(with_id(OpCode::kAbort, 1), 0);
+    CHECK(partition.code(part(2, 0, 700'000, "x"), 1) == ResultCode::kOk);
+    CHECK(partition.executor->counters().uploads_over_share == 1);
+  }
+
+  TEST_CASE("what an upload holds is free again when it is spoilt, overdue, committed, or its lane goes") {
+    Shared partition;
+    const auto take = [&] { return partition.code(part(1, 0, 700'000, "x"), 0); };
+    const auto is_free = [&] {
+      const bool opened = partition.code(part(9, 0, 700'000, "x"), 1) == ResultCode::kOk;
+      partition.run(with_id(OpCode::kAbort, 9), 1);
+      return opened;
+    };
+    REQUIRE(take() == ResultCode::kOk);
+    CHECK_FALSE(is_free());
+    partition.run(part(1, 5, 700'000, "gap"), 0);
+    CHECK(is_free());
+    partition.run(with_id(OpCode::kCommit, 1), 0);
+    REQUIRE(take() == ResultCode::kOk);
+    CHECK_FALSE(is_free());
+    partition.clock.advance_ns(Executor::kUploadIdleNs + 1);
+    CHECK(is_free());
+    REQUIRE(take() == ResultCode::kOk);
+    CHECK_FALSE(is_free());
+    partition.executor->lane_dropped(0);
+    CHECK(is_free());
+  }
+
+  TEST_CASE("a user that is alone may hold all of the room") {
+    Shared partition;
+    partition.executor->lane_dropped(Shared::kOther);
+    CHECK(partition.code(part(1, 0, 700'000, "x"), 0) == ResultCode::kOk);
+    CHECK(partition.code(part(1, 0, 700'000, "x"), 1) == ResultCode::kOk);
+  }
+
+  TEST_CASE("a version is not kept for a user that holds its share of them; another user's is") {
+    Shared partition;
+    const std::string value(700'000, 'v');
+    const auto pinned = [&](const std::string& key, egret::rpc::LaneId lane) {
+      partition.run(make(OpCode::kSet, key, value), lane);
+      Op get = make(OpCode::kGet, key);
+      get.options = kPin;
+      const uint64_t version = partition.run(get, lane).version;
+      partition.run(make(OpCode::kDelete, key), lane);
+      Op chunk = make(OpCode::kChunk, key);
+      chunk.options = kPin;
+      chunk.version = version;
+      chunk.length = 10;
+      return partition.code(chunk, lane) == ResultCode::kHit;
+    };
+    CHECK(pinned("a", 0));
+    CHECK_FALSE(pinned("b", 1));
+    CHECK(partition.executor->counters().pins_over_share == 1);
+    CHECK(pinned("c", Shared::kOther));
+    partition.clock.advance_ns(Executor::kPinNs + 1);
+    CHECK(pinned("d", 1));
   }
 }

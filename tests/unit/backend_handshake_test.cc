@@ -1,5 +1,6 @@
 // Who gets a session from a live egret-backend: those who prove that they hold its secret, and not more of them than
 // the quota of their peer.
+#include <grp.h>
 #include <sys/stat.h>
 
 #include "backend_live.h"
@@ -18,10 +19,10 @@ const base::Secret kSecret("the secret of this test");
 
 // The file that a backend reads its secret from.
 struct SecretFile {
-  SecretFile() {
+  explicit SecretFile(const base::Secret& secret = kSecret) {
     const int fd = ::mkstemp(path);
     REQUIRE(fd >= 0);
-    REQUIRE(::write(fd, kSecret.bytes().data(), kSecret.bytes().size()) > 0);
+    REQUIRE(::write(fd, secret.bytes().data(), secret.bytes().size()) > 0);
     ::close(fd);
   }
   ~SecretFile() { ::unlink(path); }
@@ -107,6 +108,12 @@ struct Knock {
   std::vector<Frame> said;
 };
 
+int count_of(const std::string& text, std::string_view part) {
+  int found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -118,7 +125,8 @@ TEST_CASE("proxy and backend that hold the same secret have a session") {
   GoodClient client(guarded.backend.address, kSecret);
   REQUIRE_MESSAGE(client.opens(), client.why_not());
   CHECK(client.trouble("good") == "");
-  CHECK(client.session().grant().features == (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers));
+  CHECK(client.session().grant().features ==
+        (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers | wire::kRights));
 }
 
 TEST_CASE("a wrong secret, or none, is refused with words that tell both sides what to do") {
@@ -263,6 +271,25 @@ TEST_CASE("a peer has no more sessions than sessions_per_peer; one that replaces
   CHECK(eventually([&] { return RawSession(backend.address, 6).is_open; }));
 }
 
+TEST_CASE("the slots of a peer's sessions take no more than session_memory_per_peer") {
+  BackendProcess backend({"session_memory_per_peer=4MiB"});
+  std::vector<std::unique_ptr<RawSession>> sessions;
+  size_t granted = 0;
+  for (uint64_t id = 1; id <= 2; ++id) {
+    sessions.push_back(std::make_unique<RawSession>(backend.address, id));
+    REQUIRE_MESSAGE(sessions.back()->is_open, sessions.back()->refusal);
+    granted += sessions.back()->grant.layout.bytes();
+  }
+  CHECK(granted <= size_t{4} << 20);
+  const RawSession third(backend.address, 3);
+  CHECK_FALSE(third.is_open);
+  CHECK_MESSAGE(has(third.refusal, "session_memory_per_peer = 4194304, and sessions of uid"), third.refusal);
+  const RawSession again(backend.address, 2);
+  CHECK_MESSAGE(again.is_open, again.refusal);
+  sessions[0]->end();
+  CHECK(eventually([&] { return RawSession(backend.address, 6).is_open; }));
+}
+
 TEST_CASE("sessions_per_peer=0 leaves max_sessions as the only limit") {
   BackendProcess backend({"sessions_per_peer=0", "max_sessions=100"});
   std::vector<std::unique_ptr<RawSession>> sessions;
@@ -272,6 +299,245 @@ TEST_CASE("sessions_per_peer=0 leaves max_sessions as the only limit") {
   }
   const RawSession refused(backend.address, 101);
   CHECK_MESSAGE(has(refused.refusal, "max_sessions = 100, and 100 sessions are open already"), refused.refusal);
+}
+
+// --- rights
+
+namespace {
+
+using egret::op::OpCode;
+using egret::op::ResultCode;
+
+egret::op::Op op_of(OpCode code, std::string_view key = "") {
+  egret::op::Op op;
+  op.code = code;
+  op.key = key;
+  if (code == OpCode::kSet) op.value = "value";
+  if (code == OpCode::kAdmin) op.group = static_cast<uint8_t>(egret::op::AdminVerb::kResetStats);
+  return op;
+}
+
+// "read+write+...": what is answered by something else than `refusal`.
+std::string allowed(const std::function<ResultCode(const egret::op::Op&)>& call, ResultCode refusal) {
+  egret::op::Rights rights = 0;
+  const auto try_one = [&](OpCode code, std::string_view key, egret::op::Rights right) {
+    if (call(op_of(code, key)) != refusal) rights |= right;
+  };
+  try_one(OpCode::kGet, "key", egret::op::kMayRead);
+  try_one(OpCode::kSet, "key", egret::op::kMayWrite);
+  try_one(OpCode::kFlush, "", egret::op::kMayFlush);
+  try_one(OpCode::kIterate, "", egret::op::kMayDump);
+  try_one(OpCode::kAdmin, "", egret::op::kMayLimits);
+  CHECK(call(op_of(OpCode::kStats)) == ResultCode::kOk);
+  CHECK(call(op_of(OpCode::kPing)) == ResultCode::kOk);
+  return egret::op::to_string(rights);
+}
+
+std::string allowed(GoodClient& client) {
+  return allowed(
+      [&](const egret::op::Op& op) {
+        return client.call(op, op.key.empty() ? std::optional<uint32_t>(0) : std::nullopt).code;
+      },
+      ResultCode::kForbidden);
+}
+
+// Of a client that knows no rights, as those of 0.1.0.
+std::string allowed(const RawSession& session) {
+  uint64_t seq[3] = {};
+  return allowed(
+      [&](const egret::op::Op& op) {
+        const uint32_t lane = op.key.empty() ? 0 : session.lane_of(op.key);
+        return session.call(lane, ++seq[lane], op).value_or(ResultCode::kTimedOut);
+      },
+      ResultCode::kUnsupported);
+}
+
+std::string of_own_user(const std::string& rights) {
+  return "rights=uid=" + std::to_string(::geteuid()) + ":" + rights;
+}
+
+}  // namespace
+
+TEST_CASE("a session may do what the backend's rights say, no more and no less, and the grant says it") {
+  for (const std::string rights : {"read", "write", "flush", "dump", "limits", "read+write", "none", "all"}) {
+    CAPTURE(rights);
+    BackendProcess backend({of_own_user(rights)});
+    GoodClient client(backend.address);
+    REQUIRE_MESSAGE(client.opens(), client.why_not());
+    CHECK(egret::op::to_string(client.session().grant().rights) == rights);
+    CHECK(allowed(client) == rights);
+    CHECK(client.sessions_lost() == 0);
+  }
+}
+
+TEST_CASE("a client of 0.1.0, which knows no rights, is held to them by an answer that it knows") {
+  for (const std::string rights : {"read+write", "all", "dump"}) {
+    CAPTURE(rights);
+    BackendProcess backend({of_own_user(rights)});
+    const RawSession old(backend.address);
+    REQUIRE_MESSAGE(old.is_open, old.refusal);
+    CHECK(old.grant.features == 0);
+    CHECK(allowed(old) == rights);
+  }
+}
+
+TEST_CASE("what changes an item while it reads it needs the right to write") {
+  BackendProcess backend({of_own_user("read")});
+  GoodClient client(backend.address);
+  REQUIRE(client.opens());
+  egret::op::Op get = op_of(OpCode::kGet, "key");
+  for (const auto option : {egret::op::kTouch, egret::op::kVivify, egret::op::kRecache}) {
+    get.options = option;
+    CHECK(client.call(get).code == ResultCode::kForbidden);
+  }
+  get.options = egret::op::kPeek;
+  CHECK(client.call(get).code == ResultCode::kMiss);
+  CHECK(client.call(op_of(OpCode::kArith, "key")).code == ResultCode::kForbidden);
+}
+
+TEST_CASE("without the option this process's user may do everything") {
+  BackendProcess backend;
+  GoodClient client(backend.address);
+  REQUIRE(client.opens());
+  CHECK(client.session().grant().rights == egret::op::kAllRights);
+}
+
+TEST_CASE("another user may read and write unless told; groups let in, too" * doctest::skip(::geteuid() != 0)) {
+  constexpr uint32_t kUser = 65534;
+  constexpr uint32_t kGroup = 4242;
+  // What a client of that user, with that supplementary group, may do; "-": it gets no session.
+  const auto rights_of_other = [&](const std::vector<std::string>& settings) {
+    BackendProcess backend(settings);
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const gid_t group = kGroup;
+      if (::setgroups(1, &group) != 0 || ::setgid(kUser) != 0 || ::setuid(kUser) != 0) ::_exit(1);
+      GoodClient client(backend.address);
+      const std::string told =
+          client.is_refused(2) ? "-" : egret::op::to_string(client.session().grant().rights) + " " + allowed(client);
+      ::_exit(::write(ends[1], told.data(), told.size()) > 0 ? 0 : 1);
+    }
+    ::close(ends[1]);
+    char told[256];
+    const ssize_t length = ::read(ends[0], told, sizeof told);
+    ::close(ends[0]);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    return std::string(told, static_cast<size_t>(std::max<ssize_t>(length, 0)));
+  };
+  const std::string uid = "allowed_uids=65534";
+  const std::string gid = "allowed_gids=4242";
+  CHECK(rights_of_other({}) == "-");
+  CHECK(rights_of_other({"allowed_gids=4243"}) == "-");
+  CHECK(rights_of_other({uid}) == "read+write read+write");
+  CHECK(rights_of_other({gid}) == "read+write read+write");
+  CHECK(rights_of_other({"allowed_gids=65534"}) == "read+write read+write");
+  CHECK(rights_of_other({uid, "rights=uid=65534:read+write+flush,gid=4242:all"}) ==
+        "read+write+flush read+write+flush");
+  CHECK(rights_of_other({uid, "rights=gid=4242:read,uid=65534:all"}) == "read read");
+  CHECK(rights_of_other({uid, "rights=uid=1:all,other:none"}) == "none none");
+}
+
+// --- several secrets
+
+TEST_CASE("a backend with two secrets gives sessions to holders of either, and proves the same one") {
+  const base::Secret kNext("the secret of next year");
+  const SecretFile next(kNext);
+  Guarded guarded({std::string("secret_files=next=") + next.path, "rights=secret=next:read"});
+  GoodClient of_main(guarded.backend.address, kSecret);
+  GoodClient of_next(guarded.backend.address, kNext);
+  GoodClient of_none(guarded.backend.address, base::Secret("the secret of nobody"));
+  REQUIRE_MESSAGE(of_main.opens(), of_main.why_not());
+  REQUIRE_MESSAGE(of_next.opens(), of_next.why_not());
+  CHECK(of_none.is_refused());
+  CHECK(of_main.session().grant().rights == egret::op::kAllRights);
+  CHECK(of_next.session().grant().rights == egret::op::kMayRead);
+  CHECK(allowed(of_next) == "read");
+}
+
+TEST_CASE("a secret is changed while sessions are open and others come: nobody is dropped or refused") {
+  const base::Secret kNext("the secret of next year");
+  const SecretFile next(kNext);
+  const SecretFile main;
+  char path[] = "/tmp/egret-rotation-XXXXXX";
+  ::close(::mkstemp(path));
+  const auto write_config = [&](const std::string& lines) { std::ofstream(path) << lines; };
+  const std::string old_line = std::string("secret_file: ") + main.path + "\n";
+  write_config(old_line);
+  BackendProcess backend({}, path);
+  const auto reload = [&](const std::string& lines) {
+    static int reloads = 0;
+    write_config(lines);
+    ::kill(backend.pid, SIGHUP);
+    ++reloads;
+    REQUIRE_MESSAGE(eventually([&] { return count_of(backend.log(), "[reload") >= reloads; }), backend.log());
+  };
+  GoodClient before(backend.address, kSecret);
+  REQUIRE_MESSAGE(before.opens(), before.why_not());
+  const auto good_for = [&](const base::Secret& secret) {
+    GoodClient newcomer(backend.address, secret);
+    CHECK(before.trouble("under load") == "");
+    return newcomer.opens(2) && newcomer.trouble("newcomer").empty();
+  };
+  CHECK(good_for(kSecret));
+  CHECK_FALSE(good_for(kNext));
+  reload(old_line + "secret_files: [next=" + next.path + "]\n");
+  CHECK(good_for(kSecret));
+  CHECK(good_for(kNext));
+  GoodClient during(backend.address, kNext);
+  REQUIRE(during.opens());
+  reload(std::string("secret_file: ") + next.path + "\n");
+  CHECK(good_for(kNext));
+  CHECK_FALSE(good_for(kSecret));
+  CHECK(during.trouble("afterwards") == "");
+  CHECK(before.trouble("afterwards") == "");
+  CHECK(before.sessions_lost() + during.sessions_lost() == 0);
+  ::unlink(path);
+}
+
+// --- slot sizes
+
+TEST_CASE("two hundred sessions that ask for small slots take at most 32 MiB") {
+  constexpr int kSessions = 200;
+  BackendProcess backend({"sessions_per_peer=256"});
+  egret::rpc::SessionOptions small;
+  small.window = 4;
+  small.request_slot_size = 4096;
+  small.response_slot_size = 8192;
+  std::vector<std::unique_ptr<GoodClient>> clients;
+  size_t granted = 0;
+  for (int i = 0; i < kSessions; ++i) {
+    clients.push_back(std::make_unique<GoodClient>(backend.address, base::Secret(), small));
+    REQUIRE_MESSAGE(clients.back()->opens(), clients.back()->why_not());
+    const wire::RegionLayout& layout = clients.back()->session().grant().layout;
+    CHECK(layout.request_slot_size == 4096);
+    CHECK(layout.response_slot_size == 8192);
+    granted += layout.bytes();
+  }
+  CHECK(granted <= size_t{32} << 20);
+  CHECK(clients.front()->trouble("first") == "");
+  CHECK(clients.back()->trouble("last") == "");
+}
+
+TEST_CASE("a wish for any slot sizes is granted within what the operator allows") {
+  BackendProcess backend({"request_slot_size=4KiB", "response_slot_size=16KiB"});
+  for (const uint32_t wish : {1u, 63u, 1024u, 1500u, 16384u, 65536u, 0xffff'ffffu}) {
+    auto knock = Knock(backend.address);
+    knock.say(encode(wire::Hello{.features = wire::kSlotSizes,
+                                 .worker_id = random_id(),
+                                 .window = 8,
+                                 .request_slot_size = wish,
+                                 .response_slot_size = wish}));
+    wire::Grant grant;
+    REQUIRE(decode(knock.hear(), grant));
+    CHECK(grant.features == wire::kSlotSizes);
+    CHECK(grant.layout.request_slot_size <= std::clamp(wish, 1024u, 4096u));
+    CHECK(grant.layout.response_slot_size <= std::clamp(wish, 1024u, 16384u));
+    CHECK(grant.layout.response_slot_size >= 1024);
+  }
 }
 
 TEST_CASE("a session takes one ready frame") {

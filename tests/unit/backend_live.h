@@ -62,7 +62,8 @@ inline bool is_readable(int fd, int timeout_ms) {
 
 class BackendProcess {
  public:
-  explicit BackendProcess(const std::vector<std::string>& settings = {}) {
+  // `config`: a file of options, for tests that reload it.
+  explicit BackendProcess(const std::vector<std::string>& settings = {}, const std::string& config = {}) {
     static int count = 0;
     address = "shm:@egret-hostile-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
     char name[] = "/tmp/egret-hostile-XXXXXX";
@@ -72,6 +73,7 @@ class BackendProcess {
     std::vector<std::string> arguments = {EGRET_BACKEND,  "--set",        "listen=" + address,
                                           "--set",        "memory=16MiB", "--set",
                                           "partitions=3", "--set",        "pin=off"};
+    if (!config.empty()) arguments.insert(arguments.end(), {"--config", config});
     for (const std::string& setting : settings) {
       arguments.emplace_back("--set");
       arguments.push_back(setting);
@@ -157,9 +159,9 @@ inline uint64_t random_id() {
 // An honest worker: one session, one op at a time, spinning and sleeping as a worker does.
 class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
  public:
-  explicit GoodClient(const std::string& address, const base::Secret& secret = {})
+  explicit GoodClient(const std::string& address, const base::Secret& secret = {}, const rpc::SessionOptions& asks = {})
       : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-        session_(options(address, secret, worker_id_), clock_, *this, transport::connect) {
+        session_(options(address, secret, worker_id_, asks), clock_, *this, transport::connect) {
     session_.start();
   }
 
@@ -228,8 +230,9 @@ class GoodClient final : private rpc::SessionObserver, private rpc::Waiter {
   const std::string& why_not() const { return why_not_; }  // there was no session the last time there was none
 
  private:
-  static rpc::SessionOptions options(const std::string& address, const base::Secret& secret, uint64_t worker_id) {
-    rpc::SessionOptions options;
+  static rpc::SessionOptions options(const std::string& address, const base::Secret& secret, uint64_t worker_id,
+                                     const rpc::SessionOptions& asks) {
+    rpc::SessionOptions options = asks;
     options.address = address;
     options.secret = secret;
     options.worker_id = worker_id;

@@ -21,6 +21,7 @@ TEST_CASE("numbers that are on the wire never change") {
   CHECK(kPin == 64);
   CHECK(static_cast<int>(ResultCode::kHit) == 1);
   CHECK(static_cast<int>(ResultCode::kWrongPartition) == 15);
+  CHECK(static_cast<int>(ResultCode::kForbidden) == 16);
   CHECK(static_cast<int>(StatId::kCmdGet) == 1);
   CHECK(static_cast<int>(StatId::kBytes) == 23);
   CHECK(static_cast<int>(StatId::kItemSizeMax) == 35);

@@ -196,6 +196,44 @@ TEST_CASE("a grant of more slots than were asked for is not accepted") {
   CHECK(f.why.find("more slots") != std::string::npos);
 }
 
+TEST_CASE("slot sizes are asked for; larger ones are not accepted, but from a backend that does not know of them") {
+  const auto open = [](uint32_t granted, uint64_t features) {
+    Fixture f;
+    SessionOptions options = f.options;
+    options.request_slot_size = 2048;
+    options.response_slot_size = 4096;
+    f.session.set_options(options);
+    f.session.start();
+    wire::Hello hello;
+    REQUIRE(decode(connected->frames_out.at(0), hello));
+    CHECK((hello.features & wire::kSlotSizes) != 0);
+    CHECK(hello.request_slot_size == 2048);
+    CHECK(hello.response_slot_size == 4096);
+    wire::RegionLayout layout = kLayout;
+    layout.window = wire::kMinWindow;
+    layout.request_slot_size = 2048;
+    layout.response_slot_size = granted;
+    f.send(encode(wire::Grant{.features = features, .session_id = 9, .nonce = kNonce, .layout = layout}));
+    return f.session.is_open() ? "" : f.why;
+  };
+  CHECK(open(4096, wire::kSlotSizes) == "");
+  CHECK(open(1024, wire::kSlotSizes) == "");
+  CHECK(open(4160, wire::kSlotSizes).find("larger slots") != std::string::npos);
+  CHECK(open(16384, 0) == "");
+}
+
+TEST_CASE("a grant says what the session may do; one of 0.1.0 says nothing, and all may be tried") {
+  Fixture f;
+  f.open();
+  CHECK(f.session.grant().rights == op::kAllRights);
+  Fixture told;
+  told.session.start();
+  told.send(encode(wire::Grant{
+      .features = wire::kRights, .session_id = 9, .nonce = kNonce, .layout = kLayout, .rights = op::kMayRead}));
+  REQUIRE_MESSAGE(told.session.is_open(), told.why);
+  CHECK(told.session.grant().rights == op::kMayRead);
+}
+
 TEST_CASE("hello, grant, ready: the session is open") {
   Fixture f;
   f.session.start();
@@ -221,7 +259,7 @@ TEST_CASE("with a secret: hello, challenge, proof, proven grant, ready") {
   f.session.start();
   wire::Hello hello;
   REQUIRE(decode(connected->frames_out.at(0), hello));
-  CHECK(hello.features == wire::kAuthenticate);
+  CHECK(hello.features == (wire::kAuthenticate | wire::kRights));
   CHECK(hello.nonce != wire::HandshakeNonce{});
   f.send(backend.challenge());
   CHECK(f.session.state() == ClientSession::State::kHandshaking);
@@ -578,7 +616,7 @@ TEST_CASE("over ordered memory heads are sealed, where the backend agrees; elsew
     f.session.start();
     wire::Hello hello;
     REQUIRE(decode(connected->frames_out.at(0), hello));
-    CHECK(hello.features == 0);
+    CHECK(hello.features == wire::kRights);
     f.grant(agrees ? wire::kOrderedMemory : 0);
     CHECK(f.session.is_open() == !agrees);  // it was not offered
   }
@@ -588,7 +626,7 @@ TEST_CASE("over ordered memory heads are sealed, where the backend agrees; elsew
     f.session.start();
     wire::Hello hello;
     REQUIRE(decode(connected->frames_out.at(0), hello));
-    CHECK(hello.features == wire::kOrderedMemory);
+    CHECK(hello.features == (wire::kOrderedMemory | wire::kRights));
     f.grant(agrees ? wire::kOrderedMemory : 0);
     REQUIRE(f.session.is_open());
     Listener listener;

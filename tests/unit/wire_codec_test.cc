@@ -361,7 +361,7 @@ TEST_SUITE("results") {
     for (const OpSample& sample : samples) {
       CAPTURE(sample.name);
       CHECK(min_result_size(sample.op) == sample.least_result);
-      for (unsigned code = 0; code <= static_cast<unsigned>(ResultCode::kWrongPartition); ++code) {
+      for (unsigned code = 0; code <= static_cast<unsigned>(ResultCode::kForbidden); ++code) {
         CAPTURE(code);
         Result result = make_result(static_cast<ResultCode>(code));
         result.total_length = 1000;

@@ -16,7 +16,7 @@ namespace {
 
 using Frame = std::vector<std::byte>;
 
-const Hello kHello{.features = 0x0102030405060708, .worker_id = 0x1112131415161718, .window = 0x21222324};
+const Hello kHello{.features = 0x0102030405060700, .worker_id = 0x1112131415161718, .window = 0x21222324};
 const Grant kGrant{.features = 2,
                    .session_id = 2,
                    .nonce = 0x3132333435363738,
@@ -46,6 +46,21 @@ Grant authenticating_grant() {
   return grant;
 }
 
+Hello sized_hello() {
+  Hello hello = authenticating_hello();
+  hello.features |= kSlotSizes;
+  hello.request_slot_size = 4096;
+  hello.response_slot_size = 8192;
+  return hello;
+}
+
+Grant grant_with_rights() {
+  Grant grant = authenticating_grant();
+  grant.features |= kRights;
+  grant.rights = egret::op::kMayRead | egret::op::kMayDump;
+  return grant;
+}
+
 std::vector<Frame> all_frames() {
   return {encode(kHello),
           encode(kGrant),
@@ -54,7 +69,9 @@ std::vector<Frame> all_frames() {
           encode(Challenge{counting_from(101)}),
           encode(ClientProof{counting_from(51)}),
           encode(authenticating_hello()),
-          encode(authenticating_grant())};
+          encode(authenticating_grant()),
+          encode(sized_hello()),
+          encode(grant_with_rights())};
 }
 
 std::string prefix_error(const Frame& frame) {
@@ -121,6 +138,32 @@ TEST_CASE("frames come back as they were") {
   CHECK(grant.proof == counting_from(201));
 }
 
+TEST_CASE("slot sizes and rights lie behind nonce and proof, where they were agreed on; else they are as of 0.1.0") {
+  Hello hello;
+  REQUIRE(decode(encode(sized_hello()), hello));
+  CHECK(hello.nonce == counting_from(1));
+  CHECK(hello.request_slot_size == 4096);
+  CHECK(hello.response_slot_size == 8192);
+  REQUIRE(decode(encode(authenticating_hello()), hello));
+  CHECK(hello.request_slot_size == 0);
+  CHECK(hello.response_slot_size == 0);
+  Grant grant;
+  REQUIRE(decode(encode(grant_with_rights()), grant));
+  CHECK(grant.proof == counting_from(201));
+  CHECK(grant.rights == (egret::op::kMayRead | egret::op::kMayDump));
+  REQUIRE(decode(encode(authenticating_grant()), grant));
+  CHECK(grant.rights == egret::op::kAllRights);
+}
+
+TEST_CASE("the backend's proof covers the rights that it grants") {
+  Grant grant = grant_with_rights();
+  const Transcript transcript;
+  const egret::base::Secret secret("0123456789abcdef");
+  const Proof proof = transcript.server_proof(secret, encode(grant));
+  grant.rights = egret::op::kAllRights;
+  CHECK(proof != transcript.server_proof(secret, encode(grant)));
+}
+
 TEST_CASE("nonces and proofs are in a frame only where they were agreed on") {
   Hello hello = authenticating_hello();
   hello.features = 0;
@@ -143,12 +186,15 @@ TEST_CASE("sizes and prefix are those of the format document") {
   CHECK(encode(ClientProof{}).size() == 16 + 32);
   CHECK(encode(authenticating_hello()).size() == 16 + 20 + 32);
   CHECK(encode(authenticating_grant()).size() == 16 + 60 + 32);
+  CHECK(encode(sized_hello()).size() == 16 + 20 + 32 + 8);
+  CHECK(encode(grant_with_rights()).size() == 16 + 60 + 32 + 4);
   const unsigned char expected[16] = {'G', 'R', 'E', 'T', 'F', 'W', 'P', '1', 1, 0, 1, 0, 36, 0, 0, 0};
   CHECK(std::memcmp(encode(kHello).data(), expected, sizeof expected) == 0);
   FrameType type{};
   std::string error;
   const FrameType types[] = {FrameType::kHello,     FrameType::kGrant, FrameType::kRefusal, FrameType::kReady,
-                             FrameType::kChallenge, FrameType::kProof, FrameType::kHello,   FrameType::kGrant};
+                             FrameType::kChallenge, FrameType::kProof, FrameType::kHello,   FrameType::kGrant,
+                             FrameType::kHello,     FrameType::kGrant};
   for (size_t i = 0; i < all_frames().size(); ++i) {
     REQUIRE(decode_prefix(all_frames()[i], type, error));
     CHECK(type == types[i]);

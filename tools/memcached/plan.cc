@@ -179,7 +179,8 @@ std::variant<Plan, Refusal> make_plan(const Request& request, const std::string&
   plan.backend.try_emplace("populate", "false");  // start at once, as memcached
   plan.proxy.try_emplace("admin", "");            // open no port that was not asked for, as memcached
   plan.backend.try_emplace("admin", "");
-  plan.backend["sessions_per_peer"] = "0";  // one proxy, with as many workers as -t says
+  plan.backend["sessions_per_peer"] = "0";        // one proxy, with as many workers as -t says
+  plan.backend["session_memory_per_peer"] = "0";  // likewise
   if (MaybeRefusal wrong = check_sizes(request); wrong) return *wrong;
   if (MaybeRefusal wrong = plan_protocol(request, sasl_file, plan); wrong) return *wrong;
   if (MaybeRefusal wrong = plan_listen(request, plan); wrong) return *wrong;

@@ -89,6 +89,7 @@ Status Measurement::start() {
                                           "window=" + std::to_string(options_.window),
                                           "max_sessions=" + std::to_string(most + 1),
                                           "sessions_per_peer=0",
+                                          "session_memory_per_peer=0",
                                           "admin="};
   files.backend_set.insert(files.backend_set.begin(), settings.begin(), settings.end());
   base::raise_descriptor_limit(most * kDescriptors + kOtherDescriptors);
