@@ -71,8 +71,9 @@ constexpr OptionRow kTable[] = {
     {.name = "allowed_uids",
      .type = OptionType::kList,
      .default_value = "",
-     .help = "User ids that may connect over shm, besides root and this process's own user. They may read and write; see "
-             "rights.",
+     .help =
+         "User ids that may connect over shm, besides root and this process's own user. They may read and write; see "
+         "rights.",
      .max = 64,
      .applied_by = kReload,
      .group = OptionGroup::kListening,

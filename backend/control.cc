@@ -417,11 +417,32 @@ bool Control::carve(const Session& session, wire::RegionLayout& layout, std::str
   return false;
 }
 
+uint32_t Control::home_of(const Session& session) const {
+  return static_cast<uint32_t>(session.id % partitions_);
+}
+
+// Each partition serves its lane of the session from now on.
+void Control::attach(const Session& session, const wire::Grant& granted) {
+  const bool is_ordered = (granted.features & wire::kOrderedMemory) != 0;
+  const bool knows_rights = (granted.features & wire::kRights) != 0;
+  for (uint32_t partition = 0; partition < partitions_; ++partition) {
+    const rpc::LaneBinding lane{.session_id = session.id,
+                                .lane = partition,
+                                .home = home_of(session),
+                                .endpoint = session.endpoint.get(),
+                                .layout = granted.layout,
+                                .seal = {granted.nonce, is_ordered},
+                                .rights = granted.rights,
+                                .knows_rights = knows_rights,
+                                .user = session.user};
+    post(partition, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
+  }
+}
+
 void Control::grant(Session& session) {
   const transport::Limits& limits = session.endpoint->limits();
   const bool is_ordered = limits.is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
-  const bool knows_rights = (session.hello.features & wire::kRights) != 0;
   const base::Secret& secret = session.secret.secret;
   wire::Grant granted{.features = (secret.is_set() ? wire::kAuthenticate : 0) |
                                   (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
@@ -457,24 +478,12 @@ void Control::grant(Session& session) {
   handshake_rate_.charge(session.endpoint->peer_group(), clock_.now_ns(),
                          access::HandshakeRate::cost_of_session(session.memory_bytes));
   session.under_way = std::make_unique<UnderWay>(size_t{granted.layout.lanes} * granted.layout.window);
-  const auto home = static_cast<uint32_t>(session.id % partitions_);
-  for (uint32_t partition = 0; partition < partitions_; ++partition) {
-    const rpc::LaneBinding lane{.session_id = session.id,
-                                .lane = partition,
-                                .home = home,
-                                .endpoint = session.endpoint.get(),
-                                .layout = granted.layout,
-                                .seal = {granted.nonce, is_ordered},
-                                .rights = granted.rights,
-                                .knows_rights = knows_rights,
-                                .user = session.user};
-    post(partition, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
-  }
+  attach(session, granted);
   ++counted_.opened;
   static base::LogLimit limit(kMaxSessionLogLines);
   const std::string of_secret = secret.is_set() ? " by secret " + session.secret.name : "";
   base::log_limited(limit, kSessionOpen, "session {} open: {}, home partition {}, {}, {}, rights {}{}",
-                    base::field("session", session.id), base::field("peer", session.endpoint->peer()), home,
+                    base::field("session", session.id), base::field("peer", session.endpoint->peer()), home_of(session),
                     base::field("layout", granted.layout.to_string()), base::field("facts", session.endpoint->facts()),
                     base::field("rights", op::to_string(granted.rights)), of_secret);
 }

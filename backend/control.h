@@ -78,6 +78,8 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   void admit(Session& session);
   std::string quota_excess(const Session& session) const;
   void grant(Session& session);
+  uint32_t home_of(const Session& session) const;
+  void attach(const Session& session, const wire::Grant& granted);
   std::string memory_excess(const Session& session, uint64_t bytes) const;
   uint32_t user_number(const Session& session) const;
   op::Rights rights_of(const Session& session) const;
