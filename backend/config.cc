@@ -189,6 +189,7 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kLimits},
     admin::option_row("127.0.0.1:11281"),
+    admin::kAdminHostsRow,
     base::kLogLevelRow,
     base::kLogFormatRow,
     {.name = "pin",
@@ -436,8 +437,9 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   config.far_lane_idle_ns = config.lane_idle_ns;
   if (options.duration_ns("lane_idle") == 0 && cpus > config.partitions) config.far_lane_idle_ns = 1'000'000;
   config.park_always = options.flag("park_always");
-  config.admin = {.address = options.text("admin"), .is_required = options.is_given("admin")};
-  if (Status good = admin::check_option(config.admin); !good) return options.error("admin", good.message());
+  auto admin = admin::read_options(options);
+  if (!admin) return admin.status();
+  config.admin = std::move(admin.value());
   config.log_level = options.text("log_level");
   config.log_format = options.text("log_format");
   return config;

@@ -144,6 +144,7 @@ Status Control::apply(const base::Options& options) {
   base::set_log_level(base::log_level_of(next.log_level));
   const bool has_other_memory = next.memory != config_.memory || std::exchange(memory_was_refused_, false);
   config_ = std::move(next);
+  admin_pages_.reload(config_.admin);
   const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always};
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     post(partition,

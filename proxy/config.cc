@@ -285,6 +285,7 @@ constexpr OptionRow kTable[] = {
      .max = 16,
      .group = OptionGroup::kRdma},
     admin::option_row("127.0.0.1:11280"),
+    admin::kAdminHostsRow,
     base::kLogLevelRow,
     base::kLogFormatRow,
     {.name = "pin",
@@ -612,8 +613,9 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (Status good = parse_fetch(options, config.session.fetch); !good) return good;
   config.main_pid = static_cast<int>(options.integer("main_pid"));
   config.told_settings = options.list("told_settings");
-  config.admin = {.address = options.text("admin"), .is_required = options.is_given("admin")};
-  if (Status good = admin::check_option(config.admin); !good) return options.error("admin", good.message());
+  auto admin = admin::read_options(options);
+  if (!admin) return admin.status();
+  config.admin = std::move(admin.value());
   config.log_level = options.text("log_level");
   config.log_format = options.text("log_format");
   return config;

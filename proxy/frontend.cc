@@ -209,6 +209,7 @@ Status Frontend::apply(const base::Options& options) {
   }
   base::set_log_level(base::log_level_of(next.log_level));
   put_in_force(std::move(next));
+  admin_pages_.reload(config_->admin);
   for (const auto& worker : workers_) worker->reload();
   // The limit may be higher now: accept again. If there is still no room, accepting stops again.
   if (has_room_.pending()) {

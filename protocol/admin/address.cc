@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "admin/host_check.h"
 #include "base/listening.h"
 #include "base/text.h"
 
@@ -98,8 +99,17 @@ Expected<Address> parse_address(const std::string& text) {
   return address;
 }
 
-Status check_option(const AdminOption& option) {
-  return option.address.empty() ? Status::ok() : parse_address(option.address).status();
+Expected<AdminOption> read_options(const base::Options& options) {
+  AdminOption option{.address = options.text("admin"), .is_required = options.is_given("admin")};
+  for (const std::string& name : options.list("admin_hosts")) {
+    if (Status good = check_host_name(name); !good) return options.error("admin_hosts", good.message());
+    option.hosts.push_back(name);
+  }
+  if (option.address.empty()) return option;
+  const auto address = parse_address(option.address);
+  if (!address) return options.error("admin", address.message());
+  if (!address.value().is_unix() && address.value().host != "*") option.hosts.push_back(address.value().host);
+  return option;
 }
 
 Expected<std::vector<UniqueFd>> listen_on(const Address& address) {
@@ -118,13 +128,6 @@ std::string bound_address(int socket) {
   const auto& v4 = reinterpret_cast<const sockaddr_in&>(at);
   ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
   return std::string(text) + ":" + std::to_string(ntohs(v4.sin_port));
-}
-
-bool is_loopback(int socket) {
-  const sockaddr_storage at = bound(socket);
-  if (at.ss_family == AF_UNIX) return false;
-  if (at.ss_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(at).sin6_addr);
-  return ntohl(reinterpret_cast<const sockaddr_in&>(at).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
 }  // namespace egret::admin

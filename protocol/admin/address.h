@@ -38,12 +38,25 @@ constexpr base::OptionRow option_row(std::string_view default_address) {
           .group = base::OptionGroup::kObservability};
 }
 
-// The option's value.
+inline constexpr base::OptionRow kAdminHostsRow{
+    .name = "admin_hosts",
+    .type = base::OptionType::kList,
+    .default_value = "",
+    .help = "Names by which the admin address may be asked, besides IP addresses, localhost and the name in admin: a "
+            "request whose Host header names another host is refused, so that no web page can read the answers by a "
+            "name of its own (DNS rebinding). Without ports.",
+    .max = 64,
+    .applied_by = base::AppliedBy::kReload,
+    .group = base::OptionGroup::kObservability};
+
+// The values of both options.
 struct AdminOption {
   std::string address;       // empty: no HTTP server
   bool is_required = false;  // the operator set it: if we cannot listen there, the daemon does not start
+  std::vector<std::string> hosts{};  // host_check.h: the names by which it may be asked
 };
-base::Status check_option(const AdminOption& option);
+// Reads and checks both options. Its failure names the option.
+base::Expected<AdminOption> read_options(const base::Options& options);
 
 // Opens non-blocking listening sockets: one, or one for each address of a name. Replaces a Unix socket that nobody
 // listens on any more; its folder's mode and the umask decide who may connect.
@@ -51,7 +64,5 @@ base::Expected<std::vector<base::UniqueFd>> listen_on(const Address& address);
 
 // The bound address, with the port that the kernel may have chosen: "127.0.0.1:11280", "[::1]:11280" or "unix:PATH".
 std::string bound_address(int socket);
-// Whether it is bound to a loopback address.
-bool is_loopback(int socket);
 
 }  // namespace egret::admin

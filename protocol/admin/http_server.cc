@@ -1,7 +1,5 @@
 #include "admin/http_server.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdarg>
@@ -12,12 +10,12 @@
 #include <system_error>
 #include <utility>
 
-#include <arpa/inet.h>
 #include <microhttpd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/host_check.h"
 #include "admin/log_events.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -37,24 +35,9 @@ constexpr int kAcceptsPerEvent = 16;
 constexpr std::chrono::milliseconds kAcceptPause{200};  // when no descriptor is free
 constexpr std::chrono::seconds kSweepEvery{1};
 constexpr std::string_view kStopping = "stopping\n";
+constexpr std::string_view kWrongHost =
+    "the Host header must be an IP address, localhost or a name that the option admin_hosts lists\n";
 constexpr uint64_t kSecondNs = 1'000'000'000;
-
-bool is_address(const std::string& text) {
-  in6_addr ignored;
-  if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
-    return ::inet_pton(AF_INET6, text.substr(1, text.size() - 2).c_str(), &ignored) == 1;
-  }
-  return ::inet_pton(AF_INET, text.c_str(), &ignored) == 1;
-}
-
-// "127.0.0.1:11280", "localhost", "[::1]:11280": hosts that no attacker's name server can resolve.
-bool is_local_host(const char* header) {
-  std::string host(header);
-  const size_t colon = host.rfind(':');
-  if (colon != std::string::npos && host.find(']', colon) == std::string::npos) host.resize(colon);
-  std::ranges::transform(host, host.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return host == "localhost" || is_address(host);
-}
 
 void log_trouble(void*, const char* format, va_list arguments) {
   if (!base::is_logged(base::LogLevel::kDebug)) return;
@@ -120,14 +103,12 @@ struct HttpServer::Impl {
     int fd = -1;
     uint64_t since_ns = 0;     // when it was accepted or last answered
     uint64_t deadline_ns = 0;  // for its whole next request
-    bool checks_host = false;
     std::shared_ptr<Exchange> exchange;  // its latest request
   };
   struct Listener {
     Impl* server = nullptr;
     UniqueFd socket;
     Event acceptable;
-    bool checks_host = false;
 
     void on_acceptable() { server->accept_some(*this); }
   };
@@ -147,7 +128,7 @@ struct HttpServer::Impl {
   void sweep();
   MHD_Result on_request(MHD_Connection* connection, const char* path, const char* method, size_t* upload_size,
                         void** state);
-  void handle(const std::shared_ptr<Exchange>& exchange, bool checks_host, const char* path);
+  void handle(const std::shared_ptr<Exchange>& exchange, const char* path);
   void on_connection(MHD_Connection* connection, void** state, MHD_ConnectionNotificationCode code);
 
   events::EventLoop& loop;
@@ -162,7 +143,7 @@ struct HttpServer::Impl {
   std::vector<std::string> unlink_at_end;
   std::map<std::string, Route, std::less<>> routes;
   std::list<Client> clients;
-  bool new_client_checks_host = false;  // whether the connection that is being added must have a local Host header
+  HostCheck hosts;
   bool is_ending = false;
 };
 
@@ -220,7 +201,6 @@ Status HttpServer::Impl::listen(const std::string& text) {
   for (UniqueFd& socket : sockets.value()) {
     auto listener = std::make_unique<Listener>();
     listener->server = this;
-    listener->checks_host = is_loopback(socket.get());
     listener->acceptable =
         Event::on_fd<&Listener::on_acceptable>(loop, socket.get(), events::kRead | events::kPersist, *listener);
     if (Status added = listener->acceptable.add(); !added) return added;
@@ -244,7 +224,6 @@ void HttpServer::Impl::accept_some(Listener& listener) {
       break;
     }
     if (clients.size() >= kMaxConnections) close_idlest();
-    new_client_checks_host = listener.checks_host;
     MHD_add_connection(daemon, socket.release(), at, length);  // closes it if it fails
   }
   run();
@@ -308,7 +287,6 @@ void HttpServer::Impl::on_connection(MHD_Connection* connection, void** state, M
   client.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
   client.since_ns = now;
   client.deadline_ns = now + time_limits.first_request_seconds * kSecondNs;
-  client.checks_host = new_client_checks_host;
   *state = &client;
   if (!sweeper.pending()) sweeper.add(kSweepEvery);
 }
@@ -339,7 +317,7 @@ MHD_Result HttpServer::Impl::on_request(MHD_Connection* connection, const char* 
     return MHD_YES;
   }
   if (exchange.state == Exchange::State::kRead) {
-    handle(*held, client.checks_host, path);
+    handle(*held, path);
     if (exchange.state == Exchange::State::kRead) {
       exchange.state = Exchange::State::kWaiting;
       return MHD_suspend_connection(connection), MHD_YES;
@@ -353,12 +331,12 @@ MHD_Result HttpServer::Impl::on_request(MHD_Connection* connection, const char* 
   return queued;
 }
 
-void HttpServer::Impl::handle(const std::shared_ptr<Exchange>& exchange, bool checks_host, const char* path) {
+void HttpServer::Impl::handle(const std::shared_ptr<Exchange>& exchange, const char* path) {
   HttpReply reply(exchange);
   if (is_ending) return reply.send({.status = MHD_HTTP_SERVICE_UNAVAILABLE, .body = std::string(kStopping)});
   const char* const host = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-  if (checks_host && host != nullptr && !is_local_host(host)) {
-    return reply.send({.status = MHD_HTTP_FORBIDDEN, .body = "the Host header must be an IP address or localhost\n"});
+  if (host != nullptr && !hosts.passes(host)) {
+    return reply.send({.status = MHD_HTTP_FORBIDDEN, .body = std::string(kWrongHost)});
   }
   const auto route = routes.find(std::string_view(path));
   if (route == routes.end()) return reply.send({.status = MHD_HTTP_NOT_FOUND, .body = "there is nothing here\n"});
@@ -375,6 +353,7 @@ HttpServer::HttpServer(events::EventLoop& loop, const TimeLimits& time_limits)
 HttpServer::~HttpServer() = default;
 
 Status HttpServer::listen(const AdminOption& option) {
+  allow_hosts(option.hosts);
   if (option.address.empty()) return Status::ok();
   const Status listening = impl_->listen(option.address);
   if (!listening && option.is_required) return Status::error("admin: " + listening.message());
@@ -385,6 +364,10 @@ Status HttpServer::listen(const AdminOption& option) {
     base::log(kAdminListening, "admin address: {}", base::field("address", address));
   }
   return Status::ok();
+}
+
+void HttpServer::allow_hosts(const std::vector<std::string>& names) {
+  impl_->hosts.allow(names);
 }
 
 std::vector<std::string> HttpServer::addresses() const {

@@ -6,7 +6,7 @@
 // libmicrohttpd implements HTTP. This class accepts the connections, so that slow, silent or too many clients cannot
 // block others: above kMaxConnections it closes the connection without a request for the longest time; each connection
 // has a time limit for its whole next request; without free descriptors accepting pauses. Requests have no body;
-// headers are bounded. Against DNS rebinding, on a loopback address the Host header must be an address or localhost.
+// headers are bounded. Against DNS rebinding, the Host header is checked (host_check.h).
 //
 // Thread: the one that runs the event loop; nothing here blocks. Errors: HTTP statuses; only listen() returns a Status.
 #pragma once
@@ -75,6 +75,8 @@ class HttpServer {
   // Listens where the option says, if it has an address. Call it once. If the default address is in use (by another
   // daemon on this host), that is a warning only. The loop need not run yet: clients that connect wait until it does.
   base::Status listen(const AdminOption& option);
+  // The names by which it may be asked from now on, besides addresses and localhost (AdminOption::hosts).
+  void allow_hosts(const std::vector<std::string>& names);
   // The bound addresses; empty before listen().
   std::vector<std::string> addresses() const;
 

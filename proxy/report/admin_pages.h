@@ -24,6 +24,8 @@ class AdminPages {
 
   // Listens at the address of the option `admin`.
   base::Status listen();
+  // The options have been read again: another list of names by which it may be asked.
+  void reload(const admin::AdminOption& option) { server_.allow_hosts(option.hosts); }
 
  private:
   void ask_health(admin::HttpReply reply);

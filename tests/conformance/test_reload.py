@@ -225,6 +225,20 @@ def prove_client_memory(option, small, clients):
     return prove
 
 
+def prove_admin_hosts(name):
+    """A name is served from now on, and not before."""
+    def prove(start):
+        where = "127.0.0.1:%d" % servers.free_port()
+        daemon = getattr(start(**{name: {"admin": where}}), name)
+        host, port = where.split(":")
+        def status():
+            return ask((host, int(port)), b"GET /readyz HTTP/1.0\r\nHost: metrics.example\r\n\r\n", end=b"nothing ends it").split()[1]
+        assert status() == b"403"
+        daemon.changed(admin_hosts="['metrics.example']")
+        wait_for(lambda: status() == b"200", "the name to be served")
+    return prove
+
+
 def prove_listen(start):
     system = start()
     other = ("127.0.0.1", servers.free_port())
@@ -496,6 +510,7 @@ def prove_tls_ciphers(start):
 
 PROXY = {
     "listen": prove_listen,
+    "admin_hosts": prove_admin_hosts("proxy"),
     "unix_mode": prove_unix_mode,
     "secret_file": prove_secret,
     "max_connections": prove_max_connections,
@@ -669,6 +684,7 @@ def prove_allowed_peer(start, option, become):
 
 BACKEND = {
     "listen": prove_backend_listen,
+    "admin_hosts": prove_admin_hosts("backend"),
     "memory": prove_memory,
     "window": new_session("window", 8, "1 lane x 8 slots"),
     "request_slot_size": new_session("request_slot_size", 8192, r"1 lane x \d+ slots of 8192 \+ 53248"),

@@ -25,14 +25,14 @@ namespace {
 
 // A server on a port of its own, with one page, a handler that answers and one that keeps its requests.
 struct Server {
-  explicit Server(const HttpServer::TimeLimits& time_limits = {}) {
+  explicit Server(const HttpServer::TimeLimits& time_limits = {}, const std::string& host = "127.0.0.1") {
     http.emplace(loop, time_limits);
     http->serve("/page", {.body = "<p>a page", .content_security_policy = "default-src 'self'"});
     http->serve("/now", [](HttpReply reply) { reply.send({.body = "at once\n"}); });
     http->serve("/later", [this](HttpReply reply) { kept.push_back(std::move(reply)); });
     http->serve("/never", [](const HttpReply&) {});
     http->serve("/large", [](HttpReply reply) { reply.send({.body = std::string(8 << 20, 'x')}); });
-    REQUIRE(http->listen({.address = "127.0.0.1:0", .is_required = true}).is_ok());
+    REQUIRE(http->listen({.address = host + ":0", .is_required = true, .hosts = {"Egret.example"}}).is_ok());
     const std::string address = http->addresses().at(0);
     port = static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
   }
@@ -170,20 +170,28 @@ TEST_CASE("what is not there is 404, and any other method 405") {
   }
 }
 
-TEST_CASE("a page of another site cannot reach a loopback address by a name of its own") {
-  Server server;
+TEST_CASE("a page of another site cannot reach the server by a name of its own, whatever it is bound to") {
+  std::string bound;
+  SUBCASE("loopback") { bound = "127.0.0.1"; }
+  SUBCASE("every address") { bound = "0.0.0.0"; }
+  Server server({}, bound);
   const auto status = [&](const std::string& host) {
     return status_of(Client(server).answer_to(get("/now", "Host: " + host + "\r\n")));
   };
-  for (const std::string good : {"127.0.0.1", "127.0.0.1:11280", "localhost", "LocalHost:80", "[::1]:11280", "[::1]"}) {
+  for (const std::string good : {"127.0.0.1", "127.0.0.1:11280", "localhost", "LocalHost:80", "[::1]:11280", "[::1]",
+                                 "10.1.2.3:80", "egret.example", "EGRET.example:11280"}) {
     CAPTURE(good);
     CHECK(status(good) == "200");
   }
   for (const std::string bad : {"evil.example", "evil.example:11280", "localhost.evil.example",
-                                "127.0.0.1.evil.example", "[::1].evil.example", "[evil]", "1.2.3", "@", ":11280"}) {
+                                "127.0.0.1.evil.example", "[::1].evil.example", "[evil]", "1.2.3", "@", ":11280",
+                                "egret.example.evil.example", "evil.egret.example"}) {
     CAPTURE(bad);
     CHECK(status(bad) == "403");
   }
+  server.http->allow_hosts({"evil.example"});
+  CHECK(status("evil.example") == "200");
+  CHECK(status("egret.example") == "403");
 }
 
 TEST_CASE("an answer may come later, while others are answered") {
@@ -328,7 +336,7 @@ TEST_CASE("those who wait for an answer are not turned out for newcomers") {
   CHECK(server.until([&] { return waiting.received().ends_with("here it is\n"); }));
 }
 
-TEST_CASE("a Unix socket serves whoever can reach it, and its name goes with the server") {
+TEST_CASE("a Unix socket serves whoever can reach it, under the same names, and its file goes with the server") {
   char folder[] = "/tmp/egret-admin-XXXXXX";
   REQUIRE(::mkdtemp(folder) != nullptr);
   const std::string path = std::string(folder) + "/admin.sock";
@@ -339,19 +347,23 @@ TEST_CASE("a Unix socket serves whoever can reach it, and its name goes with the
   REQUIRE(http->listen({.address = "unix:" + path, .is_required = true}).is_ok());
   CHECK(http->addresses() == std::vector<std::string>{"unix:" + path});
 
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  path.copy(at.sun_path, sizeof at.sun_path - 1);
-  REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
-  const std::string request = get("/now", "Host: any.name\r\n");
-  REQUIRE(::send(socket.get(), request.data(), request.size(), 0) == static_cast<ssize_t>(request.size()));
-  char answer[1024] = "";
-  for (int i = 0; i < 5000 && ::recv(socket.get(), answer, sizeof answer - 1, MSG_DONTWAIT) <= 0; ++i) {
-    loop.run_once(false);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  CHECK(status_of(answer) == "200");
+  const auto status_for = [&](const std::string& host) {
+    const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    path.copy(at.sun_path, sizeof at.sun_path - 1);
+    REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+    const std::string request = get("/now", "Host: " + host + "\r\n");
+    REQUIRE(::send(socket.get(), request.data(), request.size(), 0) == static_cast<ssize_t>(request.size()));
+    char answer[1024] = "";
+    for (int i = 0; i < 5000 && ::recv(socket.get(), answer, sizeof answer - 1, MSG_DONTWAIT) <= 0; ++i) {
+      loop.run_once(false);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return status_of(answer);
+  };
+  CHECK(status_for("localhost") == "200");
+  CHECK(status_for("any.name") == "403");
 
   HttpServer second(loop);
   CHECK_FALSE(second.listen({.address = "unix:" + path, .is_required = true}).is_ok());  // it is in use

@@ -104,6 +104,8 @@ TEST_CASE("flags become options, short and long, alone and together") {
   CHECK(plan_of({}).backend.at("admin").empty());
   CHECK(plan_of({"-o", "egret_admin=127.0.0.1:11280"}).proxy.at("admin") == "127.0.0.1:11280");
   CHECK(plan_of({"-o", "egret_backend_admin=unix:/run/a"}).backend.at("admin") == "unix:/run/a");
+  CHECK(plan_of({"-o", "egret_admin_hosts=one:two.example"}).proxy.at("admin_hosts") == "one,two.example");
+  CHECK(plan_of({"-o", "egret_admin_hosts=one:two.example"}).backend.at("admin_hosts") == "one,two.example");
   CHECK(plan_of({"--extended=maxconns_fast"}).proxy.at("maxconns_fast") == "on");
   CHECK(plan_of({"-a", "777", "-s", "/x"}).proxy.at("unix_mode") == "777");
 }

@@ -378,6 +378,18 @@ constexpr Flag kTable[] = {
        request.backend["admin"] = value;
        return {};
      }},
+    {.name = "egret_admin_hosts",
+     .is_extended = true,
+     .value = Value::kText,
+     .value_name = "names",
+     .becomes = "`admin_hosts` of both; not memcached's. Without it: addresses and localhost",
+     .help = "host names by which these two may be asked, parted by colons",
+     .apply = [](Request& request, const std::string& value) -> MaybeRefusal {
+       std::string names = value;
+       std::ranges::replace(names, ':', ',');
+       request.proxy["admin_hosts"] = request.backend["admin_hosts"] = names;
+       return {};
+     }},
     // --- TLS
     {.letter = 'Z',
      .name = "enable-ssl",
