@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
-#include "proxy/commands/credentials.h"
 #include "proxy/log_events.h"
+#include "proxy/users/credentials.h"
 #include "transport/address.h"
 #include "wire/slot.h"
 
@@ -76,6 +76,26 @@ constexpr OptionRow kTable[] = {
              "authentication or by SASL PLAIN in the binary protocol. Mode 0640 or less: it holds passwords. Empty: no "
              "authentication.",
      .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "auth_guesses",
+     .type = OptionType::kInteger,
+     .default_value = "10",
+     .help =
+         "Wrong passwords that are answered at once: on one connection, and for one user from one address, over all "
+         "connections. Further ones wait, each for auth_guess_interval. Others are not delayed: other users, other "
+         "addresses, and whoever is right.",
+     .min = 1,
+     .max = 1'000'000,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "auth_guess_interval",
+     .type = OptionType::kDuration,
+     .default_value = "1s",
+     .help = "After auth_guesses wrong passwords: how long until another one is answered. An address is an IPv4 "
+             "address, a /64 network of IPv6, or the user at the other end of a Unix socket.",
+     .min = kSecond / 1000,
+     .max = 3600 * kSecond,
      .applied_by = kReload,
      .group = OptionGroup::kListening},
     {.name = "drain",
@@ -590,6 +610,8 @@ base::Expected<Config> resolve_config(const Options& options) {
     config.credentials = std::make_shared<Credentials>(path);
     if (Status read = config.credentials->load(); !read) return options.error("auth_file", read.message());
   }
+  config.guess_pace = {.burst = static_cast<uint32_t>(options.integer("auth_guesses")),
+                       .interval_ns = options.duration_ns("auth_guess_interval")};
   config.allow_flush = options.flag("allow_flush");
   config.allow_watch = options.flag("allow_watch");
   config.allow_dump = options.flag("allow_dump");

@@ -13,6 +13,7 @@
 #include "memcache/client_parser.h"
 #include "pool/ketama.h"
 #include "proxy/client/tls.h"
+#include "proxy/users/guess_limit.h"
 #include "rpc/client_session.h"
 
 namespace egret::proxy {
@@ -62,6 +63,7 @@ struct Config {
   TlsOptions tls;  // for the tls: addresses
   memcache::Protocol protocol = memcache::Protocol::kAuto;
   std::shared_ptr<Credentials> credentials;  // null: clients need not authenticate
+  GuessPace guess_pace;                      // how fast passwords may be guessed
   bool allow_flush = true;
   bool allow_watch = true;
   bool allow_dump = true;

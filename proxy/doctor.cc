@@ -16,7 +16,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
-#include "proxy/commands/credentials.h"
+#include "proxy/users/credentials.h"
 #include "rpc/client_session.h"
 #include "transport/address.h"
 #include "transport/doctor.h"

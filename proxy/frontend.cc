@@ -16,9 +16,9 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "memcache/reply.h"
-#include "proxy/commands/credentials.h"
 #include "proxy/doctor.h"
 #include "proxy/log_events.h"
+#include "proxy/users/credentials.h"
 
 namespace egret::proxy {
 

@@ -14,7 +14,8 @@ constexpr const base::LogEvent* kEvents[] = {&kListening,           &kStopped,
                                              &kCertificatesRefused, &kTlsHandshakeFailed,
                                              &kTlsConnectionFailed, &kClientsHandedOver,
                                              &kClientsTakenOver,    &kHandoverFailed,
-                                             &kNotListening,        &kConnectionLimit};
+                                             &kNotListening,        &kConnectionLimit,
+                                             &kAuthenticationFailed};
 }  // namespace
 
 base::LogEvents log_events() {

@@ -78,6 +78,16 @@ inline constexpr base::LogEvent kAuthFileRefused{
     .level = base::LogLevel::kError,
     .meaning = "The file of users could not be read again. Those from before stay.",
     .advice = "Mend what the line says, and reload."};
+inline constexpr base::LogEvent kAuthenticationFailed{
+    .name = "authentication_failed",
+    .id = "30d287ac90deebf1f034b1c5945b5c49",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "A client gave a wrong password, or the name of a user that there is not. Guesses of one connection, and for "
+        "one user from one address, are slowed (auth_guesses).",
+    .advice =
+        "If the client is yours, give it the password of the file. If not, somebody guesses: keep that address from "
+        "the port."};
 inline constexpr base::LogEvent kCertificatesRead{
     .name = "certificates_read",
     .id = "f57031bc4229414b8caab74b73cedd9f",

@@ -19,6 +19,7 @@
 #include "proxy/commands/admin_state.h"
 #include "proxy/config.h"
 #include "proxy/report/proxy_stats.h"
+#include "proxy/users/guess_limit.h"
 
 namespace egret::proxy {
 
@@ -34,6 +35,7 @@ struct ProxyState {
   base::ReloadCounters reloads;
   AdminState admin;
   Handover handover{places_in_store()};
+  GuessLimit guesses;
 };
 
 }  // namespace egret::proxy

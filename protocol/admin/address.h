@@ -42,17 +42,18 @@ inline constexpr base::OptionRow kAdminHostsRow{
     .name = "admin_hosts",
     .type = base::OptionType::kList,
     .default_value = "",
-    .help = "Names by which the admin address may be asked, besides IP addresses, localhost and the name in admin: a "
-            "request whose Host header names another host is refused, so that no web page can read the answers by a "
-            "name of its own (DNS rebinding). Without ports.",
+    .help =
+        "Names by which the admin address may be asked, besides IP addresses, localhost and the name in admin: a "
+        "request whose Host header names another host is refused, so that no web page can read the answers by a "
+        "name of its own (DNS rebinding). Without ports.",
     .max = 64,
     .applied_by = base::AppliedBy::kReload,
     .group = base::OptionGroup::kObservability};
 
 // The values of both options.
 struct AdminOption {
-  std::string address;       // empty: no HTTP server
-  bool is_required = false;  // the operator set it: if we cannot listen there, the daemon does not start
+  std::string address;               // empty: no HTTP server
+  bool is_required = false;          // the operator set it: if we cannot listen there, the daemon does not start
   std::vector<std::string> hosts{};  // host_check.h: the names by which it may be asked
 };
 // Reads and checks both options. Its failure names the option.

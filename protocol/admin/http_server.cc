@@ -101,8 +101,8 @@ struct HttpServer::Impl {
 
   struct Client {
     int fd = -1;
-    uint64_t since_ns = 0;     // when it was accepted or last answered
-    uint64_t deadline_ns = 0;  // for its whole next request
+    uint64_t since_ns = 0;               // when it was accepted or last answered
+    uint64_t deadline_ns = 0;            // for its whole next request
     std::shared_ptr<Exchange> exchange;  // its latest request
   };
   struct Listener {

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "proxy/users/client_address.h"
+
 namespace egret::proxy {
 
 using events::Event;
@@ -167,6 +169,10 @@ bool Connection::on_watch(uint16_t streams) {
   return watch_ != nullptr;
 }
 
+std::string Connection::client_address() const {
+  return proxy::client_address(socket_->fd());
+}
+
 void Connection::after_feed() {
   if (dispatcher_.is_closing()) {
     if (dispatcher_.was_told_to_close()) goes_because_ = GoneBecause::kNormal;
@@ -258,6 +264,7 @@ void Connection::last_call() {
   if (state_ != State::kOpen) return;
   state_ = State::kLastCall;
   goes_because_ = GoneBecause::kShutdown;
+  if (dispatcher_.is_authenticating()) return die();  // its guess may have to wait longer than this process lives
   // A blocked connection reads when it resumes.
   if (!dispatcher_.is_blocked()) read();
 }

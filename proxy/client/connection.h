@@ -110,6 +110,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
   void on_observed(const Observed& observed, const op::Result& result) override;
   void on_resumable() override;
   bool on_watch(uint16_t streams) override;
+  std::string client_address() const override;
 
   WorkerContext& worker_;
   std::unique_ptr<ClientSocket> socket_;

@@ -1,10 +1,15 @@
 #include "proxy/commands/authentication.h"
 
+#include <algorithm>
+#include <chrono>
+
+#include <openssl/crypto.h>
 #include <strings.h>
 
+#include "base/log.h"
 #include "memcache/reply.h"
 #include "proxy/commands/control.h"
-#include "proxy/commands/credentials.h"
+#include "proxy/log_events.h"
 
 namespace egret::proxy {
 
@@ -16,54 +21,134 @@ namespace {
 constexpr std::string_view kSaslMechanism = "PLAIN";
 constexpr size_t kMaxSaslMechanism = 32;  // bytes of a mechanism's name that memcached reads
 constexpr std::string_view kAuthenticated = "Authenticated";
+// A guess that waits asks again after this time at the latest: others of its user and address may have been right, and
+// given back what they took, or a reload may have set another pace.
+constexpr uint64_t kAskAgainNs = 200'000'000;
 
 bool is_same_but_for_case(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
-}  // namespace
-
-Outcome Authentication::ascii() {
-  // A reload may have done away with the users that this client was to be one of.
-  const Credentials* const users = client_.config->credentials.get();
-  const bool known = judge(users == nullptr || users->know(client_.command.key, client_.command.value));
-  client_.replies.push_text(known ? memcache::kStored : memcache::kAuthFailure);
-  return Outcome::kDone;
+void log_failure(const std::string& user, const std::string& address) {
+  static base::LogLimit limit;
+  base::log_limited(limit, kAuthenticationFailed, "a client at {} gave a wrong password, or a wrong name: {}",
+                    base::field("client", address), base::field("user", user));
 }
 
-Outcome Authentication::sasl() {
-  answer_sasl();
-  return Outcome::kDone;
+}  // namespace
+
+Authentication::~Authentication() {
+  if (guesses_ != nullptr) forget_password();
+}
+
+// --- the two ways of saying it
+
+Outcome Authentication::ascii() {
+  return guess({client_.command.key, client_.command.value});
 }
 
 // In one go, or (as some clients do) with an empty first message.
-void Authentication::answer_sasl() {
+Outcome Authentication::sasl() {
   const memcache::Command& command = client_.command;
-  const Credentials* const users = client_.config->credentials.get();
-  if (users == nullptr && !client_.parser.must_authenticate()) return refuse(client_, Status::kUnknownCommand);
-  if (command.kind == CommandKind::kSaslMechanisms) return answer_packet(client_, Status::kOk, kSaslMechanism);
-  if (command.key.size() > kMaxSaslMechanism) return refuse(client_, Status::kInvalid);
+  const auto refused = [this](Status status) { return refuse(client_, status), Outcome::kDone; };
+  const auto answered = [this](Status status, std::string_view body) {
+    return answer_packet(client_, status, body), Outcome::kDone;
+  };
+  if (client_.config->credentials == nullptr && !client_.parser.must_authenticate()) {
+    return refused(Status::kUnknownCommand);
+  }
+  if (command.kind == CommandKind::kSaslMechanisms) return answered(Status::kOk, kSaslMechanism);
+  if (command.key.size() > kMaxSaslMechanism) return refused(Status::kInvalid);
   const bool starts = command.kind == CommandKind::kSaslStart;
   const bool is_plain = is_same_but_for_case(command.key, kSaslMechanism);
   if (starts) {
     sasl_started_ = is_plain && command.value.empty();
-    if (sasl_started_) return answer_packet(client_, Status::kAuthContinue, {});
+    if (sasl_started_) return answered(Status::kAuthContinue, {});
   }
   const bool may_go_on = is_plain && (starts || sasl_started_);
-  if (judge(may_go_on && (users == nullptr || users->know_plain(command.value)))) {
-    return answer_packet(client_, Status::kOk, kAuthenticated);
-  }
-  refuse(client_, Status::kAuthError);
+  // What is no message of PLAIN is a guess, too: of no user.
+  return guess(may_go_on ? parse_plain(command.value).value_or(Login{}) : Login{});
 }
 
-bool Authentication::judge(bool known) {
+// --- a guess
+
+Outcome Authentication::guess(const Login& login) {
   client_.worker.stats.auth_cmds.add(1);
-  if (known) {
+  if (guesses_ == nullptr) {
+    guesses_ = std::make_unique<Guesses>();
+    guesses_->address = client_.observer.client_address();
+  }
+  guesses_->user = login.user;
+  guesses_->password = login.password;
+  guesses_->has_waited = guesses_->has_own = false;
+  is_running_ = true;
+  make_guess();
+  return is_running_ ? Outcome::kRunning : Outcome::kDone;
+}
+
+// Now, or when a timer goes off.
+void Authentication::make_guess() {
+  // A reload may have done away with the users that this client was to be one of.
+  const std::shared_ptr<const Credentials> users = client_.config->credentials;
+  if (users == nullptr) return finish(true);
+  if (must_wait()) return;
+  const bool is_right = users->know(guesses_->user, guesses_->password);
+  if (is_right) {
+    client_.worker.proxy.guesses.give_back(guesses_->user, guesses_->address, client_.config->guess_pace);
+  } else {
+    log_failure(guesses_->user, guesses_->address);
+  }
+  finish(is_right);
+}
+
+bool Authentication::must_wait() {
+  const GuessPace& pace = client_.config->guess_pace;
+  const uint64_t now_ns = client_.worker.clock.now_ns();
+  if (!guesses_->has_own) {
+    if (const uint64_t time_ns = guesses_->bucket.take(now_ns, pace); time_ns > 0) return wait(time_ns), true;
+    guesses_->has_own = true;
+  }
+  const uint64_t time_ns = client_.worker.proxy.guesses.take(guesses_->user, guesses_->address, now_ns, pace);
+  if (time_ns > 0) wait(time_ns);
+  return time_ns > 0;
+}
+
+void Authentication::wait(uint64_t time_ns) {
+  if (!guesses_->has_waited) client_.worker.stats.auth_waits.add(1);
+  guesses_->has_waited = true;
+  if (!guesses_->turn.is_set()) {
+    guesses_->turn = events::Event::timer<&Authentication::on_turn>(client_.worker.events, *this);
+  }
+  guesses_->turn.add(std::chrono::microseconds(std::min(time_ns, kAskAgainNs) / 1000 + 1));
+}
+
+void Authentication::on_turn() {
+  client_.worker.begin_pass();
+  make_guess();
+  if (!is_running_) client_.observer.on_resumable();
+}
+
+void Authentication::finish(bool is_right) {
+  is_running_ = false;
+  forget_password();
+  if (is_right) {
+    guesses_.reset();
     client_.parser.set_authenticated();
   } else {
     client_.worker.stats.auth_errors.add(1);
   }
-  return known;
+  if (client_.command.kind == CommandKind::kAuthenticate) {
+    client_.replies.push_text(is_right ? memcache::kStored : memcache::kAuthFailure);
+  } else if (is_right) {
+    answer_packet(client_, Status::kOk, kAuthenticated);
+  } else {
+    refuse(client_, Status::kAuthError);
+  }
+}
+
+void Authentication::forget_password() {
+  OPENSSL_cleanse(guesses_->password.data(), guesses_->password.size());
+  guesses_->password.clear();
 }
 
 }  // namespace egret::proxy

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "memcache/client_parser.h"
 #include "memcache/command.h"
@@ -31,6 +32,8 @@ class CommandObserver {
   virtual void on_resumable() = 0;
   // The client watches from now on (WatchStream bits). False: there are too many watchers.
   virtual bool on_watch(uint16_t streams) = 0;
+  // Where the client comes from: users/client_address.h.
+  virtual std::string client_address() const = 0;
 
  protected:
   ~CommandObserver() = default;

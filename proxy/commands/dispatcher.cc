@@ -54,13 +54,16 @@ bool Dispatcher::may_act() {
       if (admin_.is_running()) admin_.go_on();
       if (!admin_.is_running()) state_ = State::kReading;
       break;
+    case State::kAuthenticating:
+      if (!authentication_.is_running()) state_ = State::kReading;
+      break;
     case State::kWaitingForRoom:
       state_ = State::kReading;
       break;
     default:
       break;
   }
-  return !awaits_credit_ && state_ != State::kFanningOut && state_ != State::kDumping && state_ != State::kClosing;
+  return !awaits_credit_ && !is_running() && state_ != State::kClosing;
 }
 
 // Takes the parser's next event. False: there is none, or it must not be taken yet.
@@ -101,7 +104,9 @@ void Dispatcher::settle(Outcome outcome, size_t& used) {
       state_ = State::kReading;
       break;
     case Outcome::kRunning:
-      state_ = admin_.is_running() ? State::kDumping : State::kFanningOut;
+      state_ = admin_.is_running()            ? State::kDumping
+               : authentication_.is_running() ? State::kAuthenticating
+                                              : State::kFanningOut;
       break;
     case Outcome::kWatching:
       state_ = State::kWatching;

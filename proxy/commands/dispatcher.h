@@ -39,7 +39,9 @@ class Dispatcher final : private rpc::CreditWaiter {
   std::optional<memcache::ResumeState> resume_state() const;
   void resume_as(const memcache::ResumeState& resume_state) { client_.parser.resume(resume_state); }
   // Whether no command is outstanding.
-  bool is_idle() const { return client_.replies.empty() && state_ != State::kFanningOut && state_ != State::kDumping; }
+  bool is_idle() const { return client_.replies.empty() && !is_running(); }
+  // Whether a password of the client waits to be checked, or is being checked.
+  bool is_authenticating() const { return state_ == State::kAuthenticating; }
 
   static constexpr size_t kMaxPlaces = 1024;        // most pending replies of one connection
   static constexpr size_t kMaxOutput = 256 * 1024;  // with more unsent bytes no further command is read
@@ -53,9 +55,14 @@ class Dispatcher final : private rpc::CreditWaiter {
     kWaitingForRoom,    // take the next event when the client has read answers, or pending replies are answered
     kFanningOut,        // nothing until the fan-out of barriers_ is over
     kDumping,           // nothing until the dump of admin_ is over
+    kAuthenticating,    // nothing until authentication_ has answered
     kWatching,          // drop it: the client watches
     kClosing,           // nothing any more
   };
+  // Something has taken the command over; nothing is read until it is done.
+  bool is_running() const {
+    return state_ == State::kFanningOut || state_ == State::kDumping || state_ == State::kAuthenticating;
+  }
   bool holds_event() const { return state_ == State::kWaitingForCredit || state_ == State::kWaitingForAnswer; }
 
   bool may_act();

@@ -55,6 +55,7 @@ struct alignas(64) WorkerStats {
   ConnectionTable connections;
   Counter auth_cmds;
   Counter auth_errors;
+  Counter auth_waits;
   // Counters of this worker's sessions, by backend. The worker fills them in before it starts, and outlives all
   // readers.
   std::vector<rpc::SessionCounters*> sessions;

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "events/event.h"
 #include "memcache/reply.h"
-#include "proxy/commands/credentials.h"
+#include "proxy/users/credentials.h"
 
 namespace egret::proxy {
 

@@ -64,7 +64,7 @@ class SaslMemcached(Memcached):
 
 class AuthenticatedEgret(Egret):
     def __init__(self, users_file):
-        super().__init__(proxy={"auth_file": users_file})
+        super().__init__(proxy={"auth_file": users_file, "auth_guesses": 1_000_000})  # test_guessing.py limits them
 
     def wait_ready(self, index=0):
         """Until it serves a client that has told its password."""

@@ -360,6 +360,24 @@ def prove_auth_file(start):
         assert waiting.recv(100) == b"STORED\r\n"
 
 
+def prove_guess_pace(option, value):
+    """A client that has guessed too often is answered when the new pace lets it."""
+    def prove(start):
+        system = start(proxy={"auth_guesses": 1, "auth_guess_interval": "1h"})
+        users = system.directory / "users"
+        users.write_text("anna:secret\n")
+        system.proxy.changed(auth_file=users)
+        wrong = b"CLIENT_ERROR authentication failure\r\n"
+        with connect(system.address) as client:
+            client.sendall(b"set auth 0 0 9\r\nanna nope\r\n" * 2)
+            answers = client.recv(len(wrong))
+            system.proxy.changed(**{option: value})
+            while len(answers) < 2 * len(wrong):
+                answers += client.recv(100)
+            assert answers == wrong * 2
+    return prove
+
+
 def prove_op_timeout(start):
     system = start(proxy={"op_timeout": "1h"})
     with stopped(system.backend.daemon), connect(system.address) as client:
@@ -527,6 +545,8 @@ PROXY = {
     "tls_session_cache": setting("tls_session_cache", "ssl_session_cache", "true", "yes"),
     "protocol": prove_protocol,
     "auth_file": prove_auth_file,
+    "auth_guesses": prove_guess_pace("auth_guesses", 2),
+    "auth_guess_interval": prove_guess_pace("auth_guess_interval", "1ms"),
     "allow_flush": answer("allow_flush", "false", b"flush_all\r\n", b"CLIENT_ERROR flush_all not allowed"),
     "allow_watch": answer("allow_watch", "true", b"watch mutations\r\n", b"OK", before="false"),
     "allow_dump": answer("allow_dump", "false", b"lru_crawler metadump all\r\n", b"ERROR metadump not allowed"),

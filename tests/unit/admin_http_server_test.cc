@@ -172,8 +172,12 @@ TEST_CASE("what is not there is 404, and any other method 405") {
 
 TEST_CASE("a page of another site cannot reach the server by a name of its own, whatever it is bound to") {
   std::string bound;
-  SUBCASE("loopback") { bound = "127.0.0.1"; }
-  SUBCASE("every address") { bound = "0.0.0.0"; }
+  SUBCASE("loopback") {
+    bound = "127.0.0.1";
+  }
+  SUBCASE("every address") {
+    bound = "0.0.0.0";
+  }
   Server server({}, bound);
   const auto status = [&](const std::string& host) {
     return status_of(Client(server).answer_to(get("/now", "Host: " + host + "\r\n")));
@@ -183,9 +187,9 @@ TEST_CASE("a page of another site cannot reach the server by a name of its own, 
     CAPTURE(good);
     CHECK(status(good) == "200");
   }
-  for (const std::string bad : {"evil.example", "evil.example:11280", "localhost.evil.example",
-                                "127.0.0.1.evil.example", "[::1].evil.example", "[evil]", "1.2.3", "@", ":11280",
-                                "egret.example.evil.example", "evil.egret.example"}) {
+  for (const std::string bad :
+       {"evil.example", "evil.example:11280", "localhost.evil.example", "127.0.0.1.evil.example", "[::1].evil.example",
+        "[evil]", "1.2.3", "@", ":11280", "egret.example.evil.example", "evil.egret.example"}) {
     CAPTURE(bad);
     CHECK(status(bad) == "403");
   }

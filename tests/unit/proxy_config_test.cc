@@ -130,7 +130,8 @@ TEST_CASE("an address that is no address is refused before anybody looks it up")
 
 TEST_CASE("the admin address may be asked by the listed names and by the one that it has itself") {
   using Names = std::vector<std::string>;
-  CHECK(config_of({"admin=127.0.0.1:1", "admin_hosts=a.example,B"}).admin.hosts == Names{"a.example", "B", "127.0.0.1"});
+  CHECK(config_of({"admin=127.0.0.1:1", "admin_hosts=a.example,B"}).admin.hosts ==
+        Names{"a.example", "B", "127.0.0.1"});
   CHECK(config_of({"admin=metrics.example:1"}).admin.hosts == Names{"metrics.example"});
   CHECK(config_of({"admin=*:1"}).admin.hosts.empty());
   CHECK(config_of({"admin=unix:/run/a"}).admin.hosts.empty());

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proxy/commands/credentials.h"
+#include "proxy/users/credentials.h"
 
 namespace {
 
@@ -48,11 +48,15 @@ TEST_CASE("SASL PLAIN: authorization id, user, password") {
   const File file("foo:bar\n");
   Credentials credentials(file.path);
   REQUIRE(credentials.load());
-  CHECK(credentials.know_plain("\0foo\0bar"s));
-  CHECK(credentials.know_plain("foo\0foo\0bar"s));
+  const auto knows = [&](const std::string& message) {
+    const auto login = egret::proxy::parse_plain(message);
+    return login && credentials.know(login->user, login->password);
+  };
+  CHECK(knows("\0foo\0bar"s));
+  CHECK(knows("foo\0foo\0bar"s));
   for (const std::string& message :
        {""s, "foo"s, "\0foo"s, "\0foo\0"s, "foo\0bar"s, "\0foo\0bar\0"s, "\0\0"s, "whoever\0foo\0bar"s}) {
-    CHECK_FALSE(credentials.know_plain(message));
+    CHECK_FALSE(knows(message));
   }
 }
 

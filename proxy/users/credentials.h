@@ -3,24 +3,36 @@
 // Thread: load() by one, before others have it; then any.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "proxy/users/keyed_hash.h"
 
 namespace egret::proxy {
 
+// What a client says of itself.
+struct Login {
+  std::string_view user;
+  std::string_view password;
+};
+// SASL PLAIN (RFC 4616): [authorization id] NUL user NUL password. Nothing: it is another message, or the client wants
+// to act for another user.
+std::optional<Login> parse_plain(std::string_view message);
+
 class Credentials {
  public:
-  explicit Credentials(std::string path) : path_(std::move(path)) {}
+  explicit Credentials(std::string path);
 
   // Reads the file; a file that is wrong changes nothing.
   base::Status load();
 
+  // Takes as long for a user that does not exist, and however much of the password is right.
   bool know(std::string_view user, std::string_view password) const;
-  // What a client says in SASL PLAIN (RFC 4616): [authorization id] NUL user NUL password.
-  bool know_plain(std::string_view message) const;
 
   const std::string& path() const { return path_; }
   size_t user_count() const { return users_.size(); }
@@ -28,14 +40,13 @@ class Credentials {
   bool is_open_to_others() const { return is_open_to_others_; }
 
  private:
-  struct User {
-    std::string name;
-    std::string password;
-  };
-  using Users = std::vector<User>;
+  using Key = std::array<std::byte, 32>;
+
+  KeyedHash hash_of(std::string_view user, std::string_view password) const;
 
   const std::string path_;
-  Users users_;
+  Key key_{};                     // random
+  std::vector<KeyedHash> users_;  // of the name and the password of each: passwords are not kept
   bool is_open_to_others_ = false;
 };
 
