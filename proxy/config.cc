@@ -78,6 +78,16 @@ constexpr OptionRow kTable[] = {
      .max = base::kMaxTextBytes,
      .applied_by = kReload,
      .group = OptionGroup::kListening},
+    {.name = "users_file",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help =
+         "YAML file of users with a password's hash, rights (read, write, admin) and prefixes of the keys that they "
+         "may use: clients must authenticate as with auth_file, which may be given, too; its users may do "
+         "everything. See docs/operate/users.md. Mode 0640 or less. Empty: none.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
     {.name = "auth_guesses",
      .type = OptionType::kInteger,
      .default_value = "10",
@@ -509,6 +519,21 @@ Status parse_backends(const Options& options, std::vector<Backend>& backends) {
   return Status::ok();
 }
 
+Status read_users(const Options& options, Config& config) {
+  const std::string& auth_file = options.text("auth_file");
+  const std::string& users_file = options.text("users_file");
+  if (auth_file.empty() && users_file.empty()) return Status::ok();
+  auto users = std::make_shared<Credentials>();
+  if (!auth_file.empty()) {
+    if (Status read = users->load_auth_file(auth_file); !read) return options.error("auth_file", read.message());
+  }
+  if (!users_file.empty()) {
+    if (Status read = users->load_users_file(users_file); !read) return options.error("users_file", read.message());
+  }
+  config.credentials = std::move(users);
+  return Status::ok();
+}
+
 Status parse_fetch(const Options& options, rpc::FetchOptions& fetch) {
   const std::string& mode = options.text("fetch_mode");
   fetch.mode = mode == "fetch"   ? rpc::FetchMode::kFetch
@@ -606,10 +631,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.protocol = protocol == "ascii"    ? memcache::Protocol::kText
                     : protocol == "binary" ? memcache::Protocol::kBinary
                                            : memcache::Protocol::kAuto;
-  if (const std::string& path = options.text("auth_file"); !path.empty()) {
-    config.credentials = std::make_shared<Credentials>(path);
-    if (Status read = config.credentials->load(); !read) return options.error("auth_file", read.message());
-  }
+  if (Status read = read_users(options, config); !read) return read;
   config.guess_pace = {.burst = static_cast<uint32_t>(options.integer("auth_guesses")),
                        .interval_ns = options.duration_ns("auth_guess_interval")};
   config.allow_flush = options.flag("allow_flush");

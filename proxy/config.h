@@ -62,8 +62,8 @@ struct Config {
   uint64_t drain_ns = 0;
   TlsOptions tls;  // for the tls: addresses
   memcache::Protocol protocol = memcache::Protocol::kAuto;
-  std::shared_ptr<Credentials> credentials;  // null: clients need not authenticate
-  GuessPace guess_pace;                      // how fast passwords may be guessed
+  std::shared_ptr<const Credentials> credentials;  // null: clients need not authenticate
+  GuessPace guess_pace;                            // how fast passwords may be guessed
   bool allow_flush = true;
   bool allow_watch = true;
   bool allow_dump = true;

@@ -182,21 +182,23 @@ void check_rdma(const Config& config, Findings& findings) {
 
 }  // namespace
 
-void check_auth_file(const Config& config, Findings& findings) {
+void check_users(const Config& config, Findings& findings) {
   if (config.credentials == nullptr) return;
-  const Credentials& credentials = *config.credentials;
-  if (credentials.is_open_to_others()) {
-    findings.warn("auth_file", "every user of this host may use " + credentials.path() + ", which holds passwords",
-                  "chmod 0640 it, with a group that egret-proxy runs in, or 0400 if egret-proxy's user owns it");
-  } else {
-    findings.ok("auth_file", base::counted(credentials.user_count(), "user") + " in " + credentials.path());
+  for (const CredentialsFile& file : config.credentials->files()) {
+    const std::string option = file.is_users_file ? "users_file" : "auth_file";
+    if (file.is_open_to_others) {
+      findings.warn(option, "every user of this host may use " + file.path + ", which holds passwords",
+                    "chmod 0640 it, with a group that egret-proxy runs in, or 0400 if egret-proxy's user owns it");
+    } else {
+      findings.ok(option, base::counted(file.users, "user") + " in " + file.path);
+    }
   }
 }
 
 Findings check_start(const Config& config) {
   Findings findings;
   check_secret(config, findings);
-  check_auth_file(config, findings);
+  check_users(config, findings);
   check_tls(config, findings);
   if (rdma_backends(config) > 0) check_rdma(config, findings);
   return findings;
@@ -206,7 +208,7 @@ Findings examine(const Config& config) {
   Findings findings;
   check_open_files(config, findings);
   check_secret(config, findings);
-  check_auth_file(config, findings);
+  check_users(config, findings);
   check_tls(config, findings);
   check_rdma(config, findings);
   check_listen(config, findings);

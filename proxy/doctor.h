@@ -13,7 +13,7 @@ base::Findings check_start(const Config& config);
 // for a moment, so it checks the secret, too.
 base::Findings examine(const Config& config);
 
-// Checks only the file of users, as a reload does.
-void check_auth_file(const Config& config, base::Findings& findings);
+// Checks only the files of users, as a reload does.
+void check_users(const Config& config, base::Findings& findings);
 
 }  // namespace egret::proxy

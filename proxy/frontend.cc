@@ -202,9 +202,11 @@ Status Frontend::apply(const base::Options& options) {
     stats_.tls->turn_off();
   }
   if (next.credentials != nullptr) {
-    base::log(kAuthFileRead, "read {} again", base::field("file", next.credentials->path()));
+    for (const CredentialsFile& file : next.credentials->files()) {
+      base::log(kAuthFileRead, "read {} again", base::field("file", file.path));
+    }
     base::Findings findings;
-    check_auth_file(next, findings);
+    check_users(next, findings);
     base::log_problems(findings);
   }
   base::set_log_level(base::log_level_of(next.log_level));

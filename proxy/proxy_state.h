@@ -20,6 +20,7 @@
 #include "proxy/config.h"
 #include "proxy/report/proxy_stats.h"
 #include "proxy/users/guess_limit.h"
+#include "proxy/users/verifier.h"
 
 namespace egret::proxy {
 
@@ -36,6 +37,7 @@ struct ProxyState {
   AdminState admin;
   Handover handover{places_in_store()};
   GuessLimit guesses;
+  PasswordVerifier verifier;
 };
 
 }  // namespace egret::proxy

@@ -416,6 +416,7 @@ void Worker::read_inbox() {
   if (is_reload) {
     context_.take_config();
     for (const auto& connection : connections_) connection->retry_for_memory();
+    for (const auto& connection : connections_) connection->renew_rights();
     on_timeouts();  // the new timeouts may be shorter
   }
   for (NewClient& client : clients) take_in(std::move(client));

@@ -1,6 +1,8 @@
 #include "proxy/worker_context.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 
 #include "base/check.h"
 #include "proxy/config.h"
@@ -31,6 +33,14 @@ WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const bas
   limits.inline_value = kDefaultSlot - kBesideValue;
   EGRET_CHECK(memcache::ClientParser::min_buffer(limits) <= kInputBlock);
   take_config();
+  verified_event =
+      events::Event::on_fd<&WorkerContext::on_verified>(loop, verified->fd(), events::kRead | events::kPersist, *this);
+  if (!verified_event.add()) throw std::system_error(errno, std::system_category(), "verified passwords");
+}
+
+void WorkerContext::on_verified() {
+  begin_pass();
+  verified->deliver();
 }
 
 void WorkerContext::begin_pass() {

@@ -42,6 +42,8 @@ struct WorkerContext {
   void take_config();
   // Called when a session opens: sets how large a value the parser passes on whole, by the largest request slot.
   void fit_inline_values();
+  // Passwords have been verified.
+  void on_verified();
 
   ProxyState& proxy;
   WorkerStats& stats;
@@ -56,10 +58,12 @@ struct WorkerContext {
   BlockPool input_blocks;
   std::unique_ptr<char[]> scratch;  // as large as an input block: sockets are read into it
   ReplyPool replies;
-  uint64_t pass_ns = 0;  // when this pass began
+  const std::shared_ptr<VerifiedInbox> verified = std::make_shared<VerifiedInbox>();  // passwords of our clients
+  uint64_t pass_ns = 0;                                                               // when this pass began
   bool pass_has_begun = false;
   uint32_t next_upload_id = 1;
   PassLists lists;
+  events::Event verified_event;
 };
 
 }  // namespace egret::proxy

@@ -50,6 +50,7 @@ inline constexpr std::string_view kBadTermination = "CLIENT_ERROR bad command li
 inline constexpr std::string_view kAuthTokenTooLong = "CLIENT_ERROR auth token too long\r\n";
 inline constexpr std::string_view kBadAuthToken = "CLIENT_ERROR bad authentication token format\r\n";
 inline constexpr std::string_view kFlushNotAllowed = "CLIENT_ERROR flush_all not allowed\r\n";
+inline constexpr std::string_view kNotAllowed = "CLIENT_ERROR not allowed\r\n";
 inline constexpr std::string_view kShutdownNotEnabled = "SERVER_ERROR: shutdown not enabled\r\n";
 
 // Errors of the server.

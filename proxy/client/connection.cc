@@ -296,12 +296,14 @@ void Connection::leave() {
   if (state_ != State::kLastCall || !is_at_rest() || hand_over()) return;
   // Wait for the rest of a half-read request if the next process can take the client over afterwards.
   const bool is_half = rest_size_ > 0 || !dispatcher_.resume_state();
-  if (is_half && socket_->is_plain() && watch_ == nullptr && worker_.proxy.handover.is_possible()) return;
+  const bool may_go_on = dispatcher_.may_be_handed_over() && socket_->is_plain() && watch_ == nullptr;
+  if (is_half && may_go_on && worker_.proxy.handover.is_possible()) return;
   drain();
 }
 
 bool Connection::hand_over() {
   const auto resume_state = dispatcher_.resume_state();
+  if (!dispatcher_.may_be_handed_over()) return false;
   if (!resume_state || rest_size_ > 0 || !socket_->is_plain() || watch_ != nullptr) return false;
   Handover& handover = worker_.proxy.handover;
   if (!handover.take_place()) return false;

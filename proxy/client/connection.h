@@ -55,6 +55,8 @@ class Connection final : private ReplyObserver, private CommandObserver {
   void resume();
   // The worker stops: end this connection as soon as it is at rest.
   void last_call();
+  // Another configuration is in force: reads the user's rights again.
+  void renew_rights() { dispatcher_.renew_rights(); }
   // Called now and then after last_call(). `is_late`: a connection that is not at rest is not read any more.
   void check_last_call(bool is_late);
   bool is_dead() const { return state_ == State::kDead; }

@@ -38,7 +38,11 @@ void log_failure(const std::string& user, const std::string& address) {
 }  // namespace
 
 Authentication::~Authentication() {
-  if (guesses_ != nullptr) forget_password();
+  if (guesses_ == nullptr) return;
+  forget_password();
+  if (guesses_->verification == nullptr) return;
+  guesses_->verification->waiter = nullptr;
+  guesses_->verification->is_abandoned.store(true, std::memory_order_relaxed);
 }
 
 // --- the two ways of saying it
@@ -92,13 +96,52 @@ void Authentication::make_guess() {
   const std::shared_ptr<const Credentials> users = client_.config->credentials;
   if (users == nullptr) return finish(true);
   if (must_wait()) return;
-  const bool is_right = users->know(guesses_->user, guesses_->password);
-  if (is_right) {
-    client_.worker.proxy.guesses.give_back(guesses_->user, guesses_->address, client_.config->guess_pace);
+  const Judgement judgement = users->judge({guesses_->user, guesses_->password});
+  if (judgement.verdict != Judgement::Verdict::kToBeVerified) return conclude(judgement);
+  if (begin_verification(users)) return;
+  give_back();
+  wait(kAskAgainNs);
+}
+
+// False: too many wait for it.
+bool Authentication::begin_verification(const std::shared_ptr<const Credentials>& users) {
+  auto verification = std::make_shared<Verification>();
+  verification->users = users;
+  verification->user = guesses_->user;
+  verification->password = guesses_->password;
+  verification->address = guesses_->address;
+  verification->inbox = client_.worker.verified;
+  verification->waiter = this;
+  if (!client_.worker.proxy.verifier.submit(verification)) return false;
+  guesses_->verification = std::move(verification);
+  return true;
+}
+
+void Authentication::on_verified() {
+  const std::shared_ptr<Verification> verification = std::move(guesses_->verification);
+  guesses_->verification.reset();
+  if (verification->users == client_.config->credentials) {
+    conclude(verification->judgement);
+  } else {  // the files have been read again meanwhile
+    give_back();
+    make_guess();
+  }
+  if (!is_running_) client_.observer.on_resumable();
+}
+
+void Authentication::conclude(const Judgement& judgement) {
+  if (judgement.is_right()) {
+    give_back();
+    client_.user = judgement.user;
   } else {
     log_failure(guesses_->user, guesses_->address);
   }
-  finish(is_right);
+  finish(judgement.is_right());
+}
+
+// To the bucket of (user, address).
+void Authentication::give_back() {
+  client_.worker.proxy.guesses.give_back(guesses_->user, guesses_->address, client_.config->guess_pace);
 }
 
 bool Authentication::must_wait() {

@@ -1,9 +1,10 @@
 // Who the client is: memcached's ASCII authentication, and SASL, of which PLAIN is known.
 //
-//   command ─▶ guess ─▶ may it be made now? ─▶ judged ─▶ answer
-//                            └─ no: the connection is not read until a timer has asked again
+//   command ─▶ guess ─▶ may it be made now? ─▶ judged ─▶ [verified by another thread] ─▶ answer
+//                            └─ no: a timer asks again
 //
-// How often may be guessed is users/guess_limit.h's. Thread: the worker's.
+// The connection is not read until it is answered. How often may be guessed is users/guess_limit.h's, who is right
+// users/credentials.h's. Thread: the worker's.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,11 @@
 #include "proxy/commands/client_context.h"
 #include "proxy/users/credentials.h"
 #include "proxy/users/guess_limit.h"
+#include "proxy/users/verifier.h"
 
 namespace egret::proxy {
 
-class Authentication {
+class Authentication final : private VerificationWaiter {
  public:
   explicit Authentication(ClientContext& client) : client_(client) {}
   ~Authentication();
@@ -39,11 +41,16 @@ class Authentication {
     std::string user;
     std::string password;
     bool has_waited = false;
-    bool has_own = false;  // taken out of `bucket`
+    bool has_own = false;                        // taken out of `bucket`
+    std::shared_ptr<Verification> verification;  // null: it is not being verified
   };
 
   Outcome guess(const Login& login);
   void make_guess();
+  bool begin_verification(const std::shared_ptr<const Credentials>& users);
+  void on_verified() override;
+  void conclude(const Judgement& judgement);
+  void give_back();
   bool must_wait();
   void wait(uint64_t time_ns);
   void on_turn();

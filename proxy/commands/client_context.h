@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "memcache/client_parser.h"
 #include "memcache/command.h"
 #include "proxy/client/output_queue.h"
 #include "proxy/replies/reply_queue.h"
+#include "proxy/users/rights.h"
 #include "proxy/worker_context.h"
 #include "rpc/client_session.h"
 
@@ -64,6 +66,7 @@ struct ClientContext {
   uint32_t command_number = 1;                // of the present retrieval; never 0
   bool was_held = false;                      // the command had to wait
   rpc::ClientSession* credit_from = nullptr;  // with kWaitForCredit
+  std::shared_ptr<const User> user;           // of the users file; null: everything is permitted
 };
 
 }  // namespace egret::proxy

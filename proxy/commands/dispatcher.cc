@@ -141,7 +141,41 @@ void Dispatcher::on_credit() {
 
 // --- one event
 
+// A command is asked about once: one that was held has begun.
+bool Dispatcher::is_permitted() const {
+  const bool is_request =
+      step_.event == Event::kKey || step_.event == Event::kCommand || step_.event == Event::kValueBegin;
+  return !is_request || client_.was_held || permits(*client_.user, client_.command);
+}
+
+// The same line whether the key exists or not. Of a classic retrieval it stands for END and all that is not sent yet.
+Outcome Dispatcher::refuse_command() {
+  const Command& command = client_.command;
+  if (step_.event == Event::kValueBegin) client_.parser.swallow_value();
+  if (client_.parser.is_binary()) {
+    refuse(client_, memcache::binary::Status::kAuthError);
+  } else if (step_.event == Event::kKey && command.dialect == memcache::Dialect::kClassic) {
+    client_.replies.push_refusal(memcache::kNotAllowed, client_.command_number);
+    return Outcome::kDone;  // its end counts it
+  } else if (command.dialect == memcache::Dialect::kMeta || !command.noreply) {
+    client_.replies.push_text(memcache::kNotAllowed);
+  }
+  count_request(client_);
+  return Outcome::kDone;
+}
+
+void Dispatcher::renew_rights() {
+  if (client_.user == nullptr) return;
+  const std::shared_ptr<const Credentials> users = client_.config->credentials;
+  if (users == nullptr) return client_.user.reset();
+  std::shared_ptr<const User> renewed = users->find(client_.user->name);
+  if (renewed == nullptr) renewed = std::make_shared<const User>(User{client_.user->name, 0, {}});  // it is gone
+  client_.user = std::move(renewed);
+}
+
 Outcome Dispatcher::act() {
+  if (client_.user != nullptr && !is_permitted()) [[unlikely]]
+    return refuse_command();
   switch (step_.event) {
     case Event::kKey:
       return get_key(client_);

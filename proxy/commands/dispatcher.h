@@ -38,6 +38,10 @@ class Dispatcher final : private rpc::CreditWaiter {
   // The state with which another process can take the client over; nothing unless the client is between two commands.
   std::optional<memcache::ResumeState> resume_state() const;
   void resume_as(const memcache::ResumeState& resume_state) { client_.parser.resume(resume_state); }
+  // Whether that state is all there is to know of the client: its user has every right.
+  bool may_be_handed_over() const { return client_.user == nullptr || client_.user->is_unrestricted(); }
+  // The files of users may have been read again: takes the user's rights from the present ones.
+  void renew_rights();
   // Whether no command is outstanding.
   bool is_idle() const { return client_.replies.empty() && !is_running(); }
   // Whether a password of the client waits to be checked, or is being checked.
@@ -69,6 +73,8 @@ class Dispatcher final : private rpc::CreditWaiter {
   bool next_event(std::string_view rest, size_t& used);
   void settle(Outcome outcome, size_t& used);
   Outcome act();
+  bool is_permitted() const;
+  Outcome refuse_command();
   Outcome on_error();
   Outcome on_command();
   Outcome on_store_command();

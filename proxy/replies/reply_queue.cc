@@ -164,10 +164,14 @@ void ReplyQueue::push_answered(Reply* reply, const Result& result) {
 }
 
 void ReplyQueue::push_failure(std::string_view line, uint32_t command) {
+  pool_.figures_.errors.add();
+  push_refusal(line, command);
+}
+
+void ReplyQueue::push_refusal(std::string_view line, uint32_t command) {
   Reply* reply = make();
   reply->command = command;
   reply->asked_ns = 0;
-  pool_.figures_.errors.add();
   fail_command(*reply, line);
   push(reply);
   answered(*reply);

@@ -46,6 +46,8 @@ class ReplyQueue {
   void push_answered(Reply* reply, const op::Result& result);
   // A key whose backend cannot be reached: the line replaces the rest of its retrieval's answer.
   void push_failure(std::string_view line, uint32_t command);
+  // The same, of a key that its client may not have: no failure of ours.
+  void push_refusal(std::string_view line, uint32_t command);
 
   bool empty() const { return head_ == nullptr; }
   // Whether the last reply belongs to a classic retrieval, or the queue is empty.

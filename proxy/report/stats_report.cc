@@ -414,7 +414,7 @@ std::string settings_report(const ProxyState& source, uint64_t item_size_max, ui
   settings.set("tcp_backlog", number(config.backlog));
   settings.set("binding_protocol", binding_protocol(config.protocol));
   settings.set("auth_enabled_sasl", yes_or_no(config.credentials != nullptr));
-  settings.set("auth_enabled_ascii", config.credentials != nullptr ? config.credentials->path() : "no");
+  settings.set("auth_enabled_ascii", config.credentials != nullptr ? config.credentials->files().front().path : "no");
   settings.set("item_size_max", number(item_size_max));
   settings.set("maxconns_fast", yes_or_no(config.maxconns_fast));
   settings.set("flush_enabled", yes_or_no(config.allow_flush));

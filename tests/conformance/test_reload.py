@@ -360,6 +360,25 @@ def prove_auth_file(start):
         assert waiting.recv(100) == b"STORED\r\n"
 
 
+def prove_users_file(start):
+    system = start()
+    users = system.directory / "users.yaml"
+    hashed = subprocess.run(["openssl", "passwd", "-6", "-stdin"], input="secret\n", capture_output=True, text=True, check=True).stdout.strip()
+    users.write_text(f'anna:\n  password: "{hashed}"\n  rights: [read]\n')
+    system.proxy.changed(users_file=users)
+    wait_for(lambda: ask(system.address, b"mn again\r\n") == b"CLIENT_ERROR unauthenticated\r\n", "newcomers to be unknown")
+    with connect(system.address) as client:
+        client.sendall(b"set auth 0 0 11\r\nanna secret\r\n")
+        assert client.recv(100) == b"STORED\r\n"
+        client.sendall(b"delete k\r\n")
+        assert client.recv(100) == b"CLIENT_ERROR not allowed\r\n"
+        system.proxy.changed(users_file="")
+        def deletes():
+            client.sendall(b"delete k\r\n")
+            return client.recv(100) == b"NOT_FOUND\r\n"
+        wait_for(deletes, "everybody to be served")
+
+
 def prove_guess_pace(option, value):
     """A client that has guessed too often is answered when the new pace lets it."""
     def prove(start):
@@ -545,6 +564,7 @@ PROXY = {
     "tls_session_cache": setting("tls_session_cache", "ssl_session_cache", "true", "yes"),
     "protocol": prove_protocol,
     "auth_file": prove_auth_file,
+    "users_file": prove_users_file,
     "auth_guesses": prove_guess_pace("auth_guesses", 2),
     "auth_guess_interval": prove_guess_pace("auth_guess_interval", "1ms"),
     "allow_flush": answer("allow_flush", "false", b"flush_all\r\n", b"CLIENT_ERROR flush_all not allowed"),
