@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend/log_events.h"
+#include "base/check.h"
 #include "base/log.h"
 #include "op/hash.h"
 
@@ -189,6 +190,7 @@ inline Result Executor::perform(size_t index) {
   if (op::has_key(op.code) && op::partition_of(op.hash, options_.partitions) != options_.partition) {
     return answer(ResultCode::kWrongPartition);
   }
+  EGRET_DCHECK(op_lanes_[index] < access_.size());  // lanes are attached before they are served
   if (!may(op, op_lanes_[index])) return answer(access_[op_lanes_[index]].refusal);
   switch (op.code) {
     case OpCode::kGet:

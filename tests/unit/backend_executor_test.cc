@@ -30,7 +30,7 @@ struct Partition {
                                  clock);
     REQUIRE_MESSAGE(made.is_ok(), made.status().message());
     executor = std::move(made.value());
-    for (egret::rpc::LaneId lane = 0; lane < 128; ++lane) executor->lane_attached(lane, {});
+    for (egret::rpc::LaneId lane = 0; lane < 256; ++lane) executor->lane_attached(lane, {});
   }
   Result run(Op op, egret::rpc::LaneId lane = 0) {
     executor->begin_round();
@@ -562,7 +562,7 @@ TEST_SUITE("shares of users") {
   // Room for 2 MiB of uploads and as much of pins, of which a user beside others may hold half.
   struct Shared : Partition {
     Shared() {
-      for (egret::rpc::LaneId lane = 0; lane < 128; ++lane) executor->lane_dropped(lane);
+      for (egret::rpc::LaneId lane = 0; lane < 256; ++lane) executor->lane_dropped(lane);
       for (egret::rpc::LaneId lane = 0; lane < 3; ++lane) executor->lane_attached(lane, {.user = lane == kOther});
       executor->set_share_of_user(50);
     }

@@ -282,7 +282,7 @@ TEST_SUITE("results") {
       std::vector<std::byte> bytes(8);
       bytes[0] = static_cast<std::byte>(code);
       Result back;
-      CHECK(read_result(bytes, back) == (code <= 15));
+      CHECK(read_result(bytes, back) == (code <= 16));
     }
   }
 
