@@ -93,7 +93,6 @@ void Worker::run() {
     wait_for_events();
     run_passes();
     destroy_dead();
-    context_.memory.show();
     keep_ticking();
   }
   connections_.clear();
@@ -103,6 +102,7 @@ void Worker::run() {
 // Handles socket events: reads clients' bytes, parses them and appends ops to messages.
 void Worker::wait_for_events() {
   const bool block = may_block();
+  context_.memory.show();  // last thing before it may sleep
   context_.pass_has_begun = false;
   loop_.run_once(block);
   context_.begin_pass();
