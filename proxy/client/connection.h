@@ -72,7 +72,10 @@ class Connection final : private ReplyObserver, private CommandObserver {
   // Disconnects it, because others need the memory that it holds, and counts that.
   void disconnect_stalled(base::Counter& counter);
   // Limits were raised: what waits for memory tries again.
-  void retry_for_memory() { on_progress(); }
+  void retry_for_memory() {
+    replies_.on_limits();
+    on_progress();
+  }
 
   // In which of the worker's lists of this pass it is.
   bool listed_for_output = false;

@@ -379,7 +379,10 @@ void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
 // output: so a connection holds at most one large value.
 void ReplyQueue::start_large(Reply& reply) {
   const Result partial = std::exchange(reply.partial_, without_value(reply.partial_));
-  if (output_.size() > kMaxUnread || output_.has_large() || large_taken_ > 0) return;  // on_sent() continues
+  if (output_.has_large() || large_taken_ > 0) return;  // on_sent() continues
+  // A value that was not kept for lack of memory may be kept now, if a reload has raised the limit.
+  const bool is_kept = reply.rereads_ && memory_.may_keep(partial.total_length);
+  if (output_.size() > kMaxUnread && !is_kept) return;
   if (!memory_.large().take(partial.total_length)) {
     if (!waits_for_budget_) memory_.large().wait(this);
     waits_for_budget_ = true;
@@ -397,6 +400,10 @@ void ReplyQueue::start_large(Reply& reply) {
 
 void ReplyQueue::on_budget() {
   waits_for_budget_ = false;
+  advance();
+}
+
+void ReplyQueue::on_limits() {
   advance();
 }
 

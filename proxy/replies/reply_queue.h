@@ -58,6 +58,7 @@ class ReplyQueue {
   bool must_wait(uint64_t hash, bool is_change) const;
   // Continues when a large value waited for large_value_memory, or for the client to read.
   void on_budget();
+  void on_limits();  // the limits of memory may have been raised
   void on_sent();
 
  private:

@@ -214,7 +214,7 @@ def prove_client_memory(option, small, clients):
     """Connections that hold as much as they may are read on when they may hold more, although no client reads anything."""
     def prove(start):
         system = start(proxy={"workers": 1, option: small, "admin": f"127.0.0.1:{servers.free_port()}"})
-        value = b"v" * 40_000
+        value = b"v" * 1_000  # small: a connection rests at one large value, whatever the limits
         assert ask(system.address, b"set medium 0 0 %d\r\n%s\r\n" % (len(value), value)) == b"STORED\r\n"
         with contextlib.ExitStack() as stack:
             for _ in range(clients):
@@ -578,7 +578,7 @@ PROXY = {
     "reconnect_max": prove_reconnect_max,
     "large_value_memory": prove_large_value_memory,
     "connection_memory": prove_client_memory("connection_memory", "64KiB", 1),
-    "client_memory": prove_client_memory("client_memory", "1MiB", 6),
+    "client_memory": prove_client_memory("client_memory", "1MiB", 12),
     "spin": said("spin", "5us"),
     "max_refetches": said("max_refetches", 7),
     "fetch_mode": prove_fetch_mode,

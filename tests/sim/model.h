@@ -102,7 +102,7 @@ class ModelHandler : public rpc::OpHandler {
   ModelHandler(Model& model, uint32_t partition, std::function<void()> pause)
       : model_(model), partition_(partition), pause_(std::move(pause)) {}
 
-  virtual void lane_attached(rpc::LaneId lane, uint64_t session_id) { sessions_[lane] = session_id; }
+  virtual void session_attached(rpc::LaneId lane, uint64_t session_id) { sessions_[lane] = session_id; }
   void begin_round() override { pause_(); }
   void foresee(std::span<op::Op>) override { pause_(); }
   void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;

@@ -157,7 +157,7 @@ bool Partition::read_messages() {
     const auto home = std::ranges::find(homes_, session_id, &rpc::LaneBinding::session_id);
     switch (message.kind) {
       case Message::Kind::kAttach:
-        handler_->lane_attached(poller_.attach(message.lane), session_id);
+        handler_->session_attached(poller_.attach(message.lane), session_id);
         if (message.lane.home == number_) homes_.push_back(message.lane);
         break;
       case Message::Kind::kDetach:
