@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "sanitized.h"
+
 using namespace egret::events;
 using namespace std::chrono_literals;
 
@@ -202,7 +204,8 @@ TEST_CASE("a descriptor that the system does not wait for is an error, and the e
   std::fclose(file);
 }
 
-TEST_CASE("a loop that cannot be had is an exception") {
+// UBSan needs a descriptor itself to look at the exception's category.
+TEST_CASE("a loop that cannot be had is an exception" * doctest::skip(egret::kSanitized)) {
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
