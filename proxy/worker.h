@@ -1,7 +1,7 @@
 // One worker thread: its client connections, its session with each backend, and its loop.
 //
-//   sockets → parse, append │ flush sessions │ fetch results │ hand out credit, resume │ send answers │ destroy closed
-//   connections │ sleep?
+//   read sockets, parse, append ops ─▶ flush sessions ─▶ fetch results ─▶ hand out credit, resume connections
+//       ─▶ send answers ─▶ destroy closed connections ─▶ sleep, if nothing is left to do
 //
 // Workers share only counters. New connections, a new configuration and the request to stop come through the inbox.
 #pragma once

@@ -1,5 +1,5 @@
-// How much handshaking each peer may cause: a token bucket for each. Who has no token left is to wait; others are not
-// touched by that. Thread: the control thread's. Memory: bounded, however many peers there are.
+// Limits how often each peer may connect and send handshake frames: each peer has a token bucket. A peer without tokens
+// waits; other peers do not. Thread: the control thread. Memory: bounded, however many peers there are.
 #pragma once
 
 #include <cstddef>

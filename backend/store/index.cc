@@ -43,8 +43,8 @@ uint32_t Index::level_of(uint32_t bucket) const {
   return is_split ? state_.level + 1 : state_.level;
 }
 
-// Loops of prefetches only: each prefetch may wait for address translation, and other work between them would reduce
-// how many are in flight.
+// These loops only prefetch. A prefetch may wait for address translation; with other work between the prefetches, fewer
+// of them would run at the same time.
 void Index::prefetch_buckets(std::span<const op::Op> ops, std::span<Lookup> lookups) const {
   for (size_t i = 0; i < ops.size(); ++i) {
     Bucket& bucket = bucket_of(ops[i].hash);

@@ -1,4 +1,4 @@
-// Uploads: values that arrive in parts, in pages and chunks that no item owns yet.
+// Uploads: values that arrive in parts. Until the commit, the upload owns their pages and chunks, and no item does.
 #include <algorithm>
 
 #include "store/answer.h"

@@ -106,7 +106,7 @@ bool has_control_character(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
-// Removes the brackets of "[a, b]", which is the file's syntax and valid in --set, too. "tcp:[::1]:1" stays as it is.
+// "[a, b]" without its brackets: --set takes lists as the YAML file writes them. "tcp:[::1]:1" is returned unchanged.
 std::string_view without_brackets(std::string_view text) {
   const std::string_view list = trimmed(text);
   return list.starts_with('[') && list.ends_with(']') ? list.substr(1, list.size() - 2) : text;

@@ -16,8 +16,8 @@ bool parse_u32(std::string_view word, uint32_t& out);
 // The same with an optional minus sign. A minus sign alone is 0.
 bool parse_i32(std::string_view word, int32_t& out);
 
-// As C's strtoul and strtol: white space within the word, a sign, any 64-bit number, of which the low 32 bits count:
-// 4294967297 is 1. An unsigned number may have a minus sign if its negation is below 2^63.
+// Parse as memcached does, by C's strtoul and strtol: leading white space and a sign are allowed, and of a 64-bit number
+// the low 32 bits are taken, so 4294967297 becomes 1. An unsigned number may be negative if its negation is below 2^63.
 bool parse_c_u32(std::string_view word, uint32_t& out);
 bool parse_c_i32(std::string_view word, int32_t& out);
 

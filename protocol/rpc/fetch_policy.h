@@ -1,6 +1,6 @@
 // How a lane waits for its results: F (bytes of the first READ) and R (refetches before server reply), learned per
-// lane. These are the parameters of the RFP paper, sections III and IV, with its hybrid mode: docs/architecture.md,
-// References.
+// lane. Both parameters, and the switch between the two modes, are from the RFP paper, sections III and IV (listed in
+// docs/architecture.md).
 //
 //   kFetch   the client fetches again and again; with short processing this is the fastest
 //   kReply   the client sets `want` with the request and sleeps until the result is delivered

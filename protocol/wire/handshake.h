@@ -55,7 +55,7 @@ inline constexpr uint64_t kRights = 8;
 inline constexpr uint64_t kSlotSizes = 16;
 
 struct Hello {
-  uint64_t features = 0;   // offered by the client
+  uint64_t features = 0;   // feature bits that the client supports; the grant has those that both support
   uint64_t worker_id = 0;  // random, the same for the worker's life: a new session replaces the worker's old one
   uint32_t window = 0;     // wanted slots per lane; the server may grant fewer
   HandshakeNonce nonce{};  // kAuthenticate only

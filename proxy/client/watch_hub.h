@@ -50,7 +50,7 @@ class WatchHub {
  public:
   static constexpr size_t kMostWatchers = 20;  // as memcached
 
-  // The streams with a watcher: WatchStream bits.
+  // WatchStream bits of the streams that somebody watches: lines of other streams need not be made.
   uint32_t wanted() const { return wanted_.load(std::memory_order_relaxed); }
   // `text`: the line after time and number.
   void log(memcache::WatchStream stream, std::string_view text);

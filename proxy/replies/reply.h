@@ -64,7 +64,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   bool is_read = false;     // its op is a get
   int64_t get_exptime = 0;  // of the key's op
   uint32_t command = 0;     // the same for all keys and END of one classic retrieval; 0: another command
-  uint64_t asked_ns = 0;    // when the request was read, in its last reply; 0: a further reply follows
+  uint64_t asked_ns = 0;    // when the request was read; only the request's last reply has it, others have 0
   uint64_t hash = 0;        // of the key, if it has one
   std::string_view key;     // the op's
   std::string_view text;    // static; if set, the answer whatever the result is

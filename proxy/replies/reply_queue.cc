@@ -380,9 +380,9 @@ void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
 void ReplyQueue::start_large(Reply& reply) {
   const Result partial = std::exchange(reply.partial_, without_value(reply.partial_));
   if (output_.has_large() || large_taken_ > 0) return;  // on_sent() continues
-  // A value that was not kept for lack of memory may be kept now, if a reload has raised the limit.
-  const bool is_kept = reply.rereads_ && memory_.may_keep(partial.total_length);
-  if (output_.size() > kMaxUnread && !is_kept) return;
+  // There was no memory for the value when it came; a reload may have raised the limit since.
+  const bool has_memory_now = reply.rereads_ && memory_.may_keep(partial.total_length);
+  if (output_.size() > kMaxUnread && !has_memory_now) return;
   if (!memory_.large().take(partial.total_length)) {
     if (!waits_for_budget_) memory_.large().wait(this);
     waits_for_budget_ = true;

@@ -39,10 +39,13 @@ struct Fixture {
   uint32_t uploads = 0;
 };
 
-}  // namespace
+struct Uploads {
+  LargeSet* slow;
+  LargeSet* next;
+};
 
-TEST_CASE("an upload that loses its room, and is abandoned while its abort waits for credit, is aborted once") {
-  Fixture f;
+// A slow upload loses its room to the next one, while there is no credit for the slow one's abort.
+Uploads lose_room(Fixture& f) {
   LargeSet* slow = f.upload("slow", 3000);
   REQUIRE(slow->enter());
   CHECK(slow->send(std::string(500, 's')) == 500);
@@ -52,6 +55,14 @@ TEST_CASE("an upload that loses its room, and is abandoned while its abort waits
   next->wait_for_room();
   f.backend.use_up_credit(f.others);
   f.backend.pass_time(2 * kSecond);
+  return {slow, next};
+}
+
+}  // namespace
+
+TEST_CASE("an upload that loses its room, and is abandoned while its abort waits for credit, is aborted once") {
+  Fixture f;
+  const auto [slow, next] = lose_room(f);
   CHECK(slow->failure() == op::ResultCode::kOutOfMemory);
   slow->abandon();
   for (int i = 0; i < 3; ++i) f.serve();
@@ -64,15 +75,7 @@ TEST_CASE("an upload that loses its room, and is abandoned while its abort waits
 
 TEST_CASE("who has lost its room keeps it until its abort is on its way: no part of another overtakes it") {
   Fixture f;
-  LargeSet* slow = f.upload("slow", 3000);
-  REQUIRE(slow->enter());
-  CHECK(slow->send(std::string(500, 's')) == 500);
-  f.serve();
-  LargeSet* next = f.upload("next", 3000);
-  REQUIRE(!next->enter());
-  next->wait_for_room();
-  f.backend.use_up_credit(f.others);
-  f.backend.pass_time(2 * kSecond);
+  const auto [slow, next] = lose_room(f);
   CHECK(!next->enter());
   f.serve();
   f.serve();

@@ -69,7 +69,8 @@ base::Expected<Server> start_egret(const EgretFiles& files, SocketKind socket_ki
 // Whether the command's program exists.
 bool is_installed(const std::string& command);
 
-// Starts the backend alone. It will serve sessions at `meeting` ("shm:..."); nobody listens at the Server's address.
+// Starts a backend without a proxy. Sets `meeting` to the address ("shm:...") at which it takes sessions; the Server's
+// memcached address is not served.
 base::Expected<Server> start_backend(const EgretFiles& files, std::string& meeting);
 // For error messages: the end of each process's log, and whether it has ended.
 std::string logs_of(Server& server);

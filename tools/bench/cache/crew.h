@@ -1,5 +1,5 @@
-// Several connections that send batches in turn, so that the server has work while answers are checked. For benchmarks
-// whose ops do not depend on each other. One thread.
+// Several connections that send batches in turn, so that the server has work while the generator checks answers. Only
+// for benchmarks in which no op needs the result of another. One thread.
 #pragma once
 
 #include <atomic>
