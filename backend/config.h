@@ -8,8 +8,8 @@
 
 #include "access/rights.h"
 #include "admin/address.h"
-#include "base/options.h"
-#include "base/secret.h"
+#include "base/options/options.h"
+#include "base/options/secret.h"
 #include "base/status.h"
 
 namespace egret::backend {

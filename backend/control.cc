@@ -12,7 +12,7 @@
 #include "access/newcomers.h"
 #include "backend/log_events.h"
 #include "base/check.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/random.h"
 #include "transport/address.h"
 

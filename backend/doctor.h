@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "backend/config.h"
-#include "base/doctor.h"
+#include "base/service/doctor.h"
 
 namespace egret::backend {
 

@@ -10,7 +10,7 @@
 
 #include "backend/log_events.h"
 #include "base/check.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "op/hash.h"
 
 namespace egret::backend {

@@ -21,11 +21,11 @@
 #include "backend/partition.h"
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/log.h"
-#include "base/notify.h"
-#include "base/program.h"
+#include "base/log/log.h"
+#include "base/service/program.h"
+#include "base/options/reload.h"
 #include "base/random.h"
-#include "base/reload.h"
+#include "base/service/notify.h"
 
 namespace egret::backend {
 namespace {

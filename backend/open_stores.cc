@@ -10,7 +10,7 @@
 
 #include "backend/log_events.h"
 #include "base/cpu.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/text.h"
 
 namespace egret::backend {

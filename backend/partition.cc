@@ -14,7 +14,7 @@
 #include "backend/log_events.h"
 #include "backend/report.h"
 #include "base/cpu.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 namespace egret::backend {
 

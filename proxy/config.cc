@@ -6,8 +6,8 @@
 #include "admin/address.h"
 #include "base/cpu.h"
 #include "base/cpu_plan.h"
-#include "base/log.h"
-#include "base/program.h"
+#include "base/log/log.h"
+#include "base/service/program.h"
 #include "base/text.h"
 #include "proxy/log_events.h"
 #include "proxy/users/credentials.h"
@@ -429,7 +429,7 @@ Status parse_listen(const Options& options, std::vector<ListenAddress>& listen) 
         return options.error("listen", "expected tcp:HOST:PORT, tls:HOST:PORT or unix:PATH, got \"" + text + "\"");
       }
       if (const std::string fault = base::host_fault(address.host); !fault.empty()) {
-        return options.error("listen", text + ": " + fault);
+        return options.error("listen", fmt::format("{}: {}", text, fault));
       }
     }
     listen.push_back(address);

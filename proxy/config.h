@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "admin/address.h"
-#include "base/options.h"
+#include "base/options/options.h"
 #include "base/status.h"
 #include "memcache/client_parser.h"
 #include "pool/ketama.h"

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/program.h"
+#include "base/service/program.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/unique_fd.h"

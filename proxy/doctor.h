@@ -1,7 +1,7 @@
 // Checks that this host has what the proxy's configuration needs. Cold path; the main thread.
 #pragma once
 
-#include "base/doctor.h"
+#include "base/service/doctor.h"
 #include "proxy/config.h"
 
 namespace egret::proxy {

@@ -13,8 +13,8 @@
 
 #include "base/check.h"
 #include "base/local/peer_socket.h"
-#include "base/log.h"
-#include "base/notify.h"
+#include "base/log/log.h"
+#include "base/service/notify.h"
 #include "memcache/reply.h"
 #include "proxy/doctor.h"
 #include "proxy/log_events.h"

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/reload.h"
+#include "base/options/reload.h"
+#include "base/service/watchdog.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
-#include "base/watchdog.h"
 #include "events/event.h"
 #include "proxy/client/listen_socket.h"
 #include "proxy/config.h"

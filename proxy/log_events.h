@@ -1,7 +1,7 @@
-// The log events of egret-proxy, one row each (base/log_events.h).
+// The log events of egret-proxy, one row each (base/log/log_events.h).
 #pragma once
 
-#include "base/log_events.h"
+#include "base/log/log_events.h"
 
 namespace egret::proxy {
 

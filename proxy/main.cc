@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/inherited.h"
-#include "base/log.h"
-#include "base/notify.h"
-#include "base/program.h"
-#include "base/reload.h"
-#include "base/watchdog.h"
+#include "base/log/log.h"
+#include "base/service/program.h"
+#include "base/options/reload.h"
+#include "base/service/inherited.h"
+#include "base/service/notify.h"
+#include "base/service/watchdog.h"
 #include "proxy/client/handover.h"
 #include "proxy/client/listen_socket.h"
 #include "proxy/config.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/live.h"
-#include "base/reload.h"
+#include "base/options/live.h"
+#include "base/options/reload.h"
 #include "proxy/client/connection_gate.h"
 #include "proxy/client/connection_table.h"
 #include "proxy/client/handover.h"

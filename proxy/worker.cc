@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/random.h"
 #include "proxy/log_events.h"
 #include "transport/address.h"

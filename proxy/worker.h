@@ -15,8 +15,8 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/service/watchdog.h"
 #include "base/unique_fd.h"
-#include "base/watchdog.h"
 #include "events/event.h"
 #include "proxy/client/connection.h"
 #include "proxy/worker_context.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "store/layout.h"
+#include "store/memory/layout.h"
 
 namespace egret::store {
 

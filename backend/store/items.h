@@ -12,11 +12,11 @@
 #include "op/records.h"
 #include "store/config.h"
 #include "store/counters.h"
-#include "store/index.h"
-#include "store/item.h"
-#include "store/log.h"
-#include "store/pages.h"
-#include "store/value.h"
+#include "store/index/index.h"
+#include "store/memory/item.h"
+#include "store/memory/log.h"
+#include "store/memory/pages.h"
+#include "store/memory/value.h"
 #include "store/work.h"
 
 namespace egret::store {

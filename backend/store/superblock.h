@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "store/counters.h"
-#include "store/index.h"
-#include "store/log.h"
-#include "store/pages.h"
+#include "store/index/index.h"
+#include "store/memory/log.h"
+#include "store/memory/pages.h"
 
 namespace egret::store {
 

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 
 #include "admin/host_check.h"
-#include "base/listening.h"
+#include "base/service/listening.h"
 #include "base/text.h"
 
 namespace egret::admin {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/options.h"
+#include "base/options/options.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 

@@ -19,7 +19,7 @@
 #include "admin/log_events.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/unique_fd.h"
 
 namespace egret::admin {

@@ -1,7 +1,7 @@
-// Log events about the admin address (base/log_events.h); both daemons' tables include these rows.
+// Log events about the admin address (base/log/log_events.h); both daemons' tables include these rows.
 #pragma once
 
-#include "base/log_events.h"
+#include "base/log/log_events.h"
 
 namespace egret::admin {
 

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/program.h"
+#include "base/service/program.h"
 
 namespace egret::admin {
 

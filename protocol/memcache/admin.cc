@@ -6,9 +6,9 @@
 #include <iterator>
 #include <utility>
 
-#include "memcache/line.h"
 #include "memcache/number.h"
 #include "memcache/reply.h"
+#include "memcache/text/line.h"
 
 namespace egret::memcache {
 

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cstring>
 
-#include "memcache/meta_command.h"
 #include "memcache/number.h"
 #include "memcache/reply.h"
+#include "memcache/text/meta_command.h"
 #include "op/item_size.h"
 #include "op/stats.h"
 

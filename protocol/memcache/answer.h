@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "memcache/binary.h"
+#include "memcache/binary/binary.h"
 #include "memcache/command.h"
 #include "op/op.h"
 

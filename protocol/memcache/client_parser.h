@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "memcache/auth_parser.h"
-#include "memcache/binary_parser.h"
+#include "memcache/binary/binary_parser.h"
 #include "memcache/parser.h"
-#include "memcache/text_parser.h"
+#include "memcache/text/auth_parser.h"
+#include "memcache/text/text_parser.h"
 
 namespace egret::memcache {
 

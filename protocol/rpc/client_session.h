@@ -18,7 +18,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/secret.h"
+#include "base/options/secret.h"
 #include "rpc/credit_queue.h"
 #include "rpc/lanes.h"
 #include "rpc/spin_judge.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/doctor.h"
+#include "base/service/doctor.h"
 
 namespace egret::transport {
 

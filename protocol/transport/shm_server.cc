@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/listening.h"
 #include "base/local/peer_socket.h"
+#include "base/service/listening.h"
 #include "base/slot_copy.h"
 #include "transport/shm.h"
 #include "transport/shm_common.h"

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "base/secret.h"
+#include "base/options/secret.h"
 
 namespace egret::wire {
 

@@ -13,8 +13,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "base/log.h"
-#include "base/notify.h"
+#include "base/log/log.h"
+#include "base/service/notify.h"
 #include "proxy/log_events.h"
 
 namespace egret::proxy {

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/inherited.h"
+#include "base/service/inherited.h"
 #include "base/unique_fd.h"
 #include "memcache/client_parser.h"
 

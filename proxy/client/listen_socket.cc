@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "base/listening.h"
 #include "base/local/peer_socket.h"
+#include "base/service/listening.h"
 #include "proxy/client/connection_table.h"
 
 namespace egret::proxy {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/inherited.h"
+#include "base/service/inherited.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "proxy/config.h"

@@ -12,7 +12,7 @@
 #include <openssl/x509err.h>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/text.h"
 #include "proxy/client/tls_socket.h"
 #include "proxy/log_events.h"

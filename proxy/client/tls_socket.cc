@@ -6,7 +6,7 @@
 #include <openssl/ssl.h>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "proxy/log_events.h"
 
 namespace egret::proxy {

@@ -6,7 +6,7 @@
 #include <openssl/crypto.h>
 #include <strings.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "memcache/reply.h"
 #include "proxy/commands/control.h"
 #include "proxy/log_events.h"

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "memcache/binary.h"
+#include "memcache/binary/binary.h"
 #include "op/op.h"
 #include "proxy/commands/client_context.h"
 

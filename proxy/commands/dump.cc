@@ -1,7 +1,7 @@
 #include "proxy/commands/dump.h"
 
-#include "memcache/base64.h"
 #include "memcache/reply.h"
+#include "memcache/text/base64.h"
 #include "memcache/uri.h"
 #include "op/item_size.h"
 #include "op/stats.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "admin/http_server.h"
-#include "base/watchdog.h"
+#include "base/service/watchdog.h"
 #include "events/event.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/worker.h"

@@ -69,7 +69,7 @@ std::vector<std::string> read_prefixes(const YAML::Node& node) {
 }
 
 std::string read_name(const YAML::Node& node) {
-  const std::string name = text_of(node, "the name of a user");
+  std::string name = text_of(node, "the name of a user");
   const bool is_plain = std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != 0x7F; });
   if (name.empty() || name.size() > kMaxName || !is_plain) {
     refuse(node, "expected a name of 1 to 250 bytes without spaces, got " + base::quoted(name));

@@ -1,5 +1,5 @@
 // A reserved port: only the server that it is reserved for can bind it.
-#include "bench/address.h"
+#include "bench/client/address.h"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>

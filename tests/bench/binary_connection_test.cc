@@ -1,5 +1,5 @@
 // A binary Connection against a scripted server: the other end of a socket pair.
-#include "bench/binary_connection.h"
+#include "bench/client/binary_connection.h"
 
 #include <array>
 #include <string>

@@ -1,5 +1,5 @@
 // A Connection against a scripted server: the other end of a socket pair.
-#include "bench/connection.h"
+#include "bench/client/connection.h"
 
 #include <array>
 #include <string>

@@ -1,12 +1,12 @@
 // Neighbours: child processes that use CPUs as long as their owner exists.
-#include "bench/neighbours.h"
+#include "bench/server/neighbours.h"
 
 #include <csignal>
 #include <ctime>
 
 #include <doctest/doctest.h>
 
-#include "bench/process_meter.h"
+#include "bench/server/process_meter.h"
 
 using namespace egret::bench;
 

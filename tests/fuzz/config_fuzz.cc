@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/options.h"
+#include "base/options/options.h"
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include "backend/open_stores.h"
 #include "backend/partition.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/random.h"
 #include "handshake_script.h"
 #include "rpc/client_session.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "memcache/binary_parser.h"
+#include "memcache/binary/binary_parser.h"
 #include "parser_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {  // NOLINT(readability-identifier-naming)

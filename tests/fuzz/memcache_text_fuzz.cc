@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "memcache/text_parser.h"
+#include "memcache/text/text_parser.h"
 #include "parser_fuzz.h"
 
 namespace {

@@ -9,11 +9,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACES = ("protocol/admin", "protocol/base/local", "protocol/events", "protocol/memcache", "protocol/rpc", "protocol/transport", "protocol/wire",
           "proxy", "backend")
 TOLERATED = {
-    "backend/store/arena.cc": (1, "a populate() without a map() before it"),
-    "backend/store/index.cc": (2, "room for the first page is checked by the options, for a line of overflow by grow()"),
+    "backend/store/memory/arena.cc": (1, "a populate() without a map() before it"),
+    "backend/store/index/index.cc": (2, "room for the first page is checked by the options, for a line of overflow by grow()"),
     "backend/store/set.cc": (3, "room was made before: ensure_room()"),
     "backend/store/store.cc": (2, "the configuration, which the options have checked"),
-    "backend/store/value.cc": (1, "room was made before: ensure_room()"),
+    "backend/store/memory/value.cc": (1, "room was made before: ensure_room()"),
     "protocol/admin/http_server.cc": (1, "memory"),
     "backend/partition.cc": (1, "a message of ours to the wrong thread"),
     "protocol/admin/metrics.cc": (2, "two tables of ours"),

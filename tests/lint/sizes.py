@@ -20,8 +20,6 @@ MOST_ARGUMENTS = 6
 MOST_LINES = 70
 MOST_FILES = 25
 HUB_USERS = 5
-# Folders that hold more files, and how many they may hold: none may grow. To be split, then taken out of this list.
-TOLERATED = {"backend/store": 43, "protocol/base": 46, "protocol/memcache": 30, "tools/bench": 44, "tools/bench/store": 28}
 
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:\\\n|[^\n])*', re.S | re.M)
 TEMPLATE = re.compile(r"template\s*<")
@@ -198,11 +196,8 @@ def over(tree):
         if count > MOST_LINES:
             yield f"{name} has {count} lines, at most {MOST_LINES}"
     for folder, count in sorted(tree.folders.items()):
-        if count > TOLERATED.get(folder, MOST_FILES):
-            yield f"{folder} holds {count} sources, at most {TOLERATED.get(folder, MOST_FILES)}"
-    for folder in TOLERATED:
-        if tree.folders[folder] <= MOST_FILES:
-            yield f"{folder} holds only {tree.folders[folder]} sources by now: take it out of the list in tests/lint/sizes.py"
+        if count > MOST_FILES:
+            yield f"{folder} holds {count} sources, at most {MOST_FILES}"
 
 
 def main():

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/doctor.h"
+#include "base/service/doctor.h"
 
 using namespace egret::base;
 

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "base/inherited.h"
+#include "base/service/inherited.h"
 
 using namespace egret::base;
 

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/listening.h"
+#include "base/service/listening.h"
 
 using namespace egret::base;
 

@@ -14,8 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/journal.h"
-#include "base/log.h"
+#include "base/log/journal.h"
+#include "base/log/log.h"
 #include "base/unique_fd.h"
 
 using namespace egret::base;

@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "base/options.h"
+#include "base/options/options.h"
 
 using namespace egret::base;
 

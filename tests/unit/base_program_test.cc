@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "base/program.h"
+#include "base/service/program.h"
 #include "base/unique_fd.h"
 
 using namespace egret::base;

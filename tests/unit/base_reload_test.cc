@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "base/reload.h"
+#include "base/log/log.h"
+#include "base/options/reload.h"
 
 using namespace egret::base;
 

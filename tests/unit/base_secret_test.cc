@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/secret.h"
+#include "base/options/secret.h"
 
 using namespace egret::base;
 

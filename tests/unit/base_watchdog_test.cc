@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/watchdog.h"
+#include "base/service/watchdog.h"
 
 using egret::base::Watchdog;
 

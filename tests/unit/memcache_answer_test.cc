@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "memcache/answer.h"
-#include "memcache/text_parser.h"
+#include "memcache/text/text_parser.h"
 #include "memcache_binary_packet.h"
 
 namespace {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "memcache/base64.h"
+#include "memcache/text/base64.h"
 
 namespace {
 

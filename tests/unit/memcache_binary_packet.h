@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "memcache/binary.h"
+#include "memcache/binary/binary.h"
 
 namespace egret::memcache {
 

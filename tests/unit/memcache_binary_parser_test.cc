@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "memcache/binary_parser.h"
+#include "memcache/binary/binary_parser.h"
 #include "memcache_binary_packet.h"
 #include "memcache_text_events.h"
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "memcache/binary.h"
+#include "memcache/binary/binary.h"
 #include "memcache/parser.h"
-#include "memcache/text_parser.h"
+#include "memcache/text/text_parser.h"
 
 namespace egret::memcache {
 

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "memcache/text_parser.h"
+#include "memcache/text/text_parser.h"
 #include "memcache_text_events.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // Who is evicted and who stays, what is swept, what compaction gains, and that no step does too much. The engine's own
-// counters tell; see backend/store/reclaim.cc and sweep.cc.
+// counters tell; see backend/store/upkeep/reclaim.cc and sweep.cc.
 #include <random>
 
 #include <doctest/doctest.h>

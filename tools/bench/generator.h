@@ -20,8 +20,8 @@
 
 #include "base/status.h"
 #include "base/unique_fd.h"
-#include "bench/address.h"
-#include "bench/connection.h"
+#include "bench/client/address.h"
+#include "bench/client/connection.h"
 #include "bench/keyspace.h"
 #include "bench/load_spec.h"
 #include "bench/request_mix.h"

@@ -7,10 +7,10 @@
 #include <thread>
 #include <utility>
 
+#include "bench/client/idle_connections.h"
 #include "bench/generator.h"
-#include "bench/idle_connections.h"
 #include "bench/monotonic.h"
-#include "bench/process_meter.h"
+#include "bench/server/process_meter.h"
 
 namespace egret::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "base/status.h"
-#include "bench/address.h"
+#include "bench/client/address.h"
 #include "bench/keyspace.h"
 #include "bench/load_spec.h"
 #include "bench/tally.h"

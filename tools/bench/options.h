@@ -6,7 +6,7 @@
 
 #include "bench/load_spec.h"
 #include "bench/rounds.h"
-#include "bench/server.h"
+#include "bench/server/server.h"
 
 namespace egret::bench {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "bench/monotonic.h"
-#include "bench/neighbours.h"
-#include "bench/process_meter.h"
+#include "bench/server/neighbours.h"
+#include "bench/server/process_meter.h"
 
 namespace egret::bench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "bench/load.h"
-#include "bench/server.h"
+#include "bench/server/server.h"
 
 namespace egret::bench {
 

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/local/peer_socket.h"
-#include "base/notify.h"
 #include "base/random.h"
+#include "base/service/notify.h"
 #include "base/text.h"
 #include "memcached/request.h"
 

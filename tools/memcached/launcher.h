@@ -2,7 +2,7 @@
 //
 //   egret-backend ─ READY ─▶ egret-proxy ─ READY ─▶ on_ready: port file, pid file, the waiting parent of -d
 //
-// One thread: it polls a signalfd and the socket to which the daemons send their notices (base/notify.h). The backend
+// One thread: it polls a signalfd and the socket to which the daemons send their notices (base/service/notify.h). The backend
 // is started first, so the proxy has its sessions when it begins to accept clients.
 #pragma once
 
@@ -26,7 +26,7 @@ struct LaunchOptions {
 
 class Launcher {
  public:
-  // on_ready: gets all addresses that are listened on, in the form of base/notify.h.
+  // on_ready: gets all addresses that are listened on, in the form of base/service/notify.h.
   Launcher(LaunchOptions options, Program backend, Program proxy,
            std::function<void(const std::vector<std::string>&)> on_ready);
 

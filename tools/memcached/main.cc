@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-#include "base/notify.h"
+#include "base/service/notify.h"
 #include "base/text.h"
 #include "memcached/background.h"
 #include "memcached/command_line.h"

@@ -1,4 +1,4 @@
-#include "bench_store/lru.h"
+#include "bench_store/peer/lru.h"
 
 #include <doctest/doctest.h>
 

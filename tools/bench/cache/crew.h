@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "bench/address.h"
+#include "bench/client/address.h"
 #include "bench_cache/item_client.h"
 
 namespace egret::bench_cache {

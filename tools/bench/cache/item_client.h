@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "base/unique_fd.h"
-#include "bench/address.h"
+#include "bench/client/address.h"
 
 namespace egret::bench_cache {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "bench/address.h"
+#include "bench/client/address.h"
 #include "bench_cache/item_client.h"
 #include "bench_cache/trace.h"
 

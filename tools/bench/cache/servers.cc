@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench/process_meter.h"
-#include "bench/text_client.h"
+#include "bench/client/text_client.h"
+#include "bench/server/process_meter.h"
 
 namespace egret::bench_cache {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "bench/server.h"
+#include "bench/server/server.h"
 
 namespace CLI {
 class App;

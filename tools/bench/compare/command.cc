@@ -11,7 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench/idle_connections.h"
+#include "bench/client/idle_connections.h"
 #include "bench_compare/contenders.h"
 #include "bench_compare/measure.h"
 #include "bench_compare/report.h"

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "bench/idle_connections.h"
-#include "bench/process_meter.h"
+#include "bench/client/idle_connections.h"
+#include "bench/server/process_meter.h"
 
 namespace egret::bench_compare {
 namespace {

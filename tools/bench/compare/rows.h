@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/load_spec.h"
-#include "bench/server.h"
+#include "bench/server/server.h"
 
 namespace egret::bench_compare {
 

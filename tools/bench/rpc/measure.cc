@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/program.h"
+#include "base/service/program.h"
 #include "bench/monotonic.h"
-#include "bench/process_meter.h"
+#include "bench/server/process_meter.h"
 #include "bench_rpc/crowd.h"
 #include "bench_rpc/driver.h"
 #include "bench_rpc/items.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "bench/server.h"
+#include "bench/server/server.h"
 
 namespace egret::bench_rpc {
 

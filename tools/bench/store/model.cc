@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "bench_store/lru.h"
+#include "bench_store/peer/lru.h"
 #include "bench_store/subject.h"
 #include "bench_store/trace.h"
 

@@ -9,8 +9,8 @@
 
 #include "bench_store/keys.h"
 #include "bench_store/machine.h"
-#include "bench_store/peer.h"
-#include "bench_store/raw_lines.h"
+#include "bench_store/peer/peer.h"
+#include "bench_store/peer/raw_lines.h"
 #include "bench_store/store_bench.h"
 
 namespace egret::bench_store {

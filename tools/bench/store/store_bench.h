@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "bench_store/keys.h"
 #include "bench_store/machine.h"
-#include "bench_store/raw_lines.h"
+#include "bench_store/peer/raw_lines.h"
 #include "bench_store/subject.h"
 
 namespace egret::bench_store {

@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/cpu.h"
-#include "bench/address.h"
+#include "bench/client/address.h"
 #include "bench_verbs/measurement.h"
 #include "bench_verbs/report.h"
 

@@ -15,7 +15,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/status.h"
-#include "bench/address.h"
+#include "bench/client/address.h"
 
 namespace egret::bench_verbs {
 

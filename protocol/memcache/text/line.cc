@@ -1,0 +1,29 @@
+#include "memcache/text/line.h"
+
+namespace egret::memcache {
+
+const char* skip_spaces(const char* p, const char* end) {
+  while (p < end && *p == ' ') ++p;
+  return p;
+}
+
+const char* find_word_end(const char* p, const char* end) {
+  // No byte above a space ends a word, so most bytes cost one comparison.
+  while (p < end && (static_cast<unsigned char>(*p) > ' ' || !ends_word(*p))) ++p;
+  return p;
+}
+
+void cut_words(Line& line) {
+  const char* p = line.input.data();
+  const char* const end = p + line.length;
+  line.count = 0;
+  while (line.count < Line::kMaxWords) {
+    p = skip_spaces(p, end);
+    if (p == end) break;
+    const char* const word_end = find_word_end(p, end);
+    line.words[line.count++] = {p, static_cast<size_t>(word_end - p)};
+    p = word_end;
+  }
+}
+
+}  // namespace egret::memcache
