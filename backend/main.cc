@@ -22,10 +22,10 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/log/log.h"
-#include "base/service/program.h"
 #include "base/options/reload.h"
 #include "base/random.h"
 #include "base/service/notify.h"
+#include "base/service/program.h"
 
 namespace egret::backend {
 namespace {

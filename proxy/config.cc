@@ -124,7 +124,7 @@ constexpr OptionRow kTable[] = {
              "egret-backend listens, rdma:HOST:PORT, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. name: what "
              "ketama hashes, by default the text after rdma: or shm:.",
      .min = 1,
-     .max = int64_t{kMaxBackends},
+     .max = int64_t{pool::kMaxMembers},
      .group = OptionGroup::kBackends,
      .is_usual = true},
     {.name = "secret_file",
@@ -456,67 +456,14 @@ Status parse_tls(const Options& options, Config& config) {
   return loaded.is_ok() ? Status::ok() : options.error(loaded.option, loaded.fault);
 }
 
-// The name of "shm:/run/x" is "/run/x"; the name of "rdma:[::1]:7000" is, as in libmemcached, "::1:7000".
-std::string default_name(std::string_view address) {
-  std::string name(address.substr(address.find(':') + 1));
-  if (name.starts_with('[')) {
-    name.erase(0, 1);
-    if (const size_t bracket = name.find(']'); bracket != std::string::npos) name.erase(bracket, 1);
-  }
-  return name;
-}
-
-bool parse_weight(std::string_view text, uint32_t& weight) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
-  return error == std::errc{} && end == text.data() + text.size() && weight >= 1 && weight <= kMaxWeight;
-}
-
-// Reads one word after the address. Returns what is wrong with it, or nothing.
-std::string parse_attribute(std::string_view word, Backend& backend) {
-  if (word.starts_with("weight=")) {
-    if (parse_weight(word.substr(7), backend.weight)) return {};
-    return "expected weight=N with an N from 1 to " + std::to_string(kMaxWeight);
-  }
-  if (word.starts_with("name=")) {
-    backend.name = word.substr(5);
-    if (!backend.name.empty() && backend.name.size() <= kMaxBackendName) return {};
-    return "expected name=NAME with a NAME of 1 to " + std::to_string(kMaxBackendName) + " bytes";
-  }
-  return "expected ADDRESS [weight=N] [name=NAME]";
-}
-
-base::Expected<Backend> parse_backend(std::string_view text) {
-  constexpr char kBlank = ' ';
-  Backend backend;
-  for (size_t at = text.find_first_not_of(kBlank); at < text.size(); at = text.find_first_not_of(kBlank, at)) {
-    const std::string_view word = text.substr(at, text.find_first_of(kBlank, at) - at);
-    at += word.size();
-    if (backend.address.empty()) {
-      backend.address = word;
-    } else if (const std::string wrong = parse_attribute(word, backend); !wrong.empty()) {
-      return Status::error(wrong + ", got " + base::quoted(text));
-    }
-  }
-  if (Status valid = transport::check_address(backend.address); !valid) return valid;
-  if (backend.name.empty()) backend.name = default_name(backend.address);
-  return backend;
-}
-
-Status parse_backends(const Options& options, std::vector<Backend>& backends) {
+Status parse_backends(const Options& options, std::vector<pool::Member>& backends) {
   for (const std::string& text : options.list("backends")) {
-    base::Expected<Backend> backend = parse_backend(text);
-    if (!backend) return options.error("backends", backend.message());
-    // Compare the names as ketama hashes them: of two backends with the same points the second would get no key.
-    const std::string_view name = pool::ketama_name(backend.value().name);
-    const auto twin =
-        std::ranges::find(backends, name, [](const Backend& other) { return pool::ketama_name(other.name); });
-    if (twin != backends.end()) {
-      return options.error("backends", "two of them are named " + base::quoted(name) +
-                                           ": keys are spread by name, give each its own by name=NAME");
-    }
-    backends.push_back(std::move(backend.value()));
+    base::Expected<pool::Member> member = pool::parse_member(text);
+    if (!member) return options.error("backends", member.message());
+    backends.push_back(std::move(member.value()));
   }
-  return Status::ok();
+  Status good = pool::check_members(backends);
+  return good ? good : options.error("backends", good.message());
 }
 
 Status read_users(const Options& options, Config& config) {
@@ -558,14 +505,10 @@ std::span<const OptionRow> option_table() {
   return kTable;
 }
 
-std::string Backend::to_string() const {
-  return name == default_name(address) ? address : name + " (" + address + ")";
-}
-
-pool::KetamaRing ring_of(std::span<const Backend> backends) {
+pool::KetamaRing ring_of(std::span<const pool::Member> backends) {
   std::vector<pool::KetamaServer> servers;
   servers.reserve(backends.size());
-  for (const Backend& backend : backends) servers.push_back({backend.name, backend.weight});
+  for (const pool::Member& backend : backends) servers.push_back({backend.name, backend.weight});
   return pool::KetamaRing(servers);
 }
 

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "memcache/client_parser.h"
 #include "pool/ketama.h"
+#include "pool/member.h"
 #include "proxy/client/tls.h"
 #include "proxy/users/guess_limit.h"
 #include "rpc/client_session.h"
@@ -33,26 +34,12 @@ struct ListenAddress {
   bool operator==(const ListenAddress&) const = default;
 };
 
-inline constexpr size_t kMaxBackends = 64;
-inline constexpr uint32_t kMaxWeight = 1000;
-inline constexpr size_t kMaxBackendName = 255;
-
-// A backend of the pool: "ADDRESS [weight=N] [name=NAME]".
-struct Backend {
-  std::string address;  // transport/address.h
-  std::string name;     // what ketama hashes: unique in the pool
-  uint32_t weight = 1;  // 1 to kMaxWeight
-
-  // For people: "one (rdma:10.0.0.2:11311)", or only the address if the name follows from it.
-  std::string to_string() const;
-};
-
 class Credentials;
 
 struct Config {
   std::vector<ListenAddress> listen;
   std::string unix_mode;
-  std::vector<Backend> backends;
+  std::vector<pool::Member> backends;
   uint32_t workers = 0;  // resolved, at least 1
   bool pin = false;      // resolved
   uint32_t max_connections = 0;
@@ -82,7 +69,7 @@ struct Config {
 };
 
 // The ring that spreads keys over these backends.
-pool::KetamaRing ring_of(std::span<const Backend> backends);
+pool::KetamaRing ring_of(std::span<const pool::Member> backends);
 
 // Does the checks that the table cannot express, and resolves `auto`.
 base::Expected<Config> resolve_config(const base::Options& options);

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/service/program.h"
 #include "base/random.h"
+#include "base/service/program.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "proxy/users/credentials.h"
@@ -75,7 +75,7 @@ class Attempt final : private rpc::SessionObserver {
   ClientSession session_;
 };
 
-void check_backend(const Config& config, const Backend& backend, Findings& findings) {
+void check_backend(const Config& config, const pool::Member& backend, Findings& findings) {
   rpc::SessionOptions options = config.session;
   options.address = backend.address;
   options.worker_id = base::random_u64();
@@ -144,8 +144,8 @@ void check_open_files(const Config& config, Findings& findings) {
 }
 
 uint64_t rdma_backends(const Config& config) {
-  return static_cast<uint64_t>(
-      std::ranges::count_if(config.backends, [](const Backend& each) { return transport::is_rdma(each.address); }));
+  return static_cast<uint64_t>(std::ranges::count_if(
+      config.backends, [](const pool::Member& each) { return transport::is_rdma(each.address); }));
 }
 
 void check_secret(const Config& config, Findings& findings) {
@@ -212,7 +212,7 @@ Findings examine(const Config& config) {
   check_tls(config, findings);
   check_rdma(config, findings);
   check_listen(config, findings);
-  for (const Backend& backend : config.backends) check_backend(config, backend, findings);
+  for (const pool::Member& backend : config.backends) check_backend(config, backend, findings);
   return findings;
 }
 

@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
-#include "base/service/program.h"
 #include "base/options/reload.h"
 #include "base/service/inherited.h"
 #include "base/service/notify.h"
+#include "base/service/program.h"
 #include "base/service/watchdog.h"
 #include "proxy/client/handover.h"
 #include "proxy/client/listen_socket.h"
@@ -42,7 +42,7 @@ void warn_of_empty_shares(const Config& config) {
   const pool::KetamaRing ring = ring_of(config.backends);
   for (size_t number = 0; number < config.backends.size(); ++number) {
     if (ring.points_of(number) > 0) continue;
-    const Backend& backend = config.backends[number];
+    const pool::Member& backend = config.backends[number];
     base::log(kEmptyShare, "backend {} gets no keys: its weight of {} is too small beside the others'",
               backend.to_string(), base::field("weight", backend.weight), base::field("backend", backend.address),
               base::field("backend_name", backend.name));

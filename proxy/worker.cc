@@ -54,14 +54,14 @@ Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, bas
   return_memory_ = Event::timer<&Worker::return_memory>(loop_, *this);
   keep_alive_ = Event::timer<&Worker::on_keep_alive>(loop_, *this, events::kPersist);
   timeouts_event_ = Event::timer<&Worker::on_timeouts>(loop_, *this);
-  for (const Backend& backend : context_.config->backends) add_session(backend);
+  for (const pool::Member& backend : context_.config->backends) add_session(backend);
 }
 
 Worker::~Worker() {
   join();
 }
 
-void Worker::add_session(const Backend& backend) {
+void Worker::add_session(const pool::Member& backend) {
   rpc::SessionOptions options = context_.config->session;
   options.address = backend.address;
   options.worker_id = base::random_u64();
@@ -335,7 +335,7 @@ base::Status Worker::on_session_open(ClientSession& session) {
   // Do not restart a pending timer: a backend that reconnects often would postpone it for the others each time.
   if (session.endpoint().limits().needs_keep_alive && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);
   static base::LogLimit limit(kMaxSessionLogLines);
-  const Backend& backend = context_.config->backends[index_of(session)];
+  const pool::Member& backend = context_.config->backends[index_of(session)];
   base::log_limited(limit, kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
                     backend.to_string(), base::field("layout", session.grant().layout.to_string()),
                     base::field("facts", session.endpoint().facts() + rights_note(session)),
@@ -354,9 +354,9 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   struct OneLine : base::LogLimit {
     OneLine() : LogLimit(1) {}
   };
-  static std::array<OneLine, kMaxBackends> log_limits;
+  static std::array<OneLine, pool::kMaxMembers> log_limits;
   const auto worker = base::field("worker", number_);
-  const Backend& lost = context_.config->backends[index_of(session)];
+  const pool::Member& lost = context_.config->backends[index_of(session)];
   const auto backend = base::field("backend", lost.address);
   const auto name = base::field("backend_name", lost.name);
   if (was_open) {

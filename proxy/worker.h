@@ -50,7 +50,7 @@ class Worker final : public rpc::SessionObserver {
   };
 
   void run();
-  void add_session(const Backend& backend);
+  void add_session(const pool::Member& backend);
   void wait_for_events();
   bool may_block();
   bool is_quiet();

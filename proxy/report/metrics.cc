@@ -209,7 +209,7 @@ void add_requests(MetricPage& page, const ProxyState& source) {
   }
 }
 
-void add_backend(MetricPage& page, const ProxyState& source, size_t backend, const Backend& its) {
+void add_backend(MetricPage& page, const ProxyState& source, size_t backend, const pool::Member& its) {
   const std::string& name = its.name;
   const size_t sessions = open_sessions(source, backend);
   uint64_t deliveries = 0;

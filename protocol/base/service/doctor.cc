@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/log/log.h"
-#include "base/service/program.h"
 #include "base/service/listening.h"
+#include "base/service/program.h"
 #include "base/text.h"
 
 namespace egret::base {

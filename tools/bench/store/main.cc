@@ -6,8 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench_store/model.h"
 #include "bench_store/machine.h"
+#include "bench_store/model.h"
 #include "bench_store/speed.h"
 #include "bench_store/steps.h"
 #include "bench_store/table.h"
