@@ -40,7 +40,8 @@ void ClientSession::start() {
 }
 
 void ClientSession::connect_now() {
-  auto connected = connect_(options_.address, options_.connect);
+  asked_ = options_;
+  auto connected = connect_(asked_.address, asked_.connect);
   if (!connected) {
     lose(connected.message());
     return;
@@ -49,10 +50,10 @@ void ClientSession::connect_now() {
   state_ = State::kHandshaking;
   deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
   if (Status watched = observer_.on_session_connecting(*this); !watched) return lose(watched.message());
-  wire::Hello hello{.features = offered(), .worker_id = options_.worker_id, .window = options_.window};
-  hello.request_slot_size = options_.request_slot_size;
-  hello.response_slot_size = options_.response_slot_size;
-  if (options_.secret.is_set()) hello.nonce = wire::fresh_nonce();
+  wire::Hello hello{.features = offered(), .worker_id = asked_.worker_id, .window = asked_.window};
+  hello.request_slot_size = asked_.request_slot_size;
+  hello.response_slot_size = asked_.response_slot_size;
+  if (asked_.secret.is_set()) hello.nonce = wire::fresh_nonce();
   const std::vector<std::byte> frame = encode(hello);
   transcript_.clear();
   transcript_.add(frame);
@@ -61,10 +62,10 @@ void ClientSession::connect_now() {
 }
 
 uint64_t ClientSession::offered() const {
-  return (options_.secret.is_set() ? wire::kAuthenticate : 0) |
+  return (asked_.secret.is_set() ? wire::kAuthenticate : 0) |
          (endpoint_->limits().is_ordered ? wire::kOrderedMemory : 0) |
          (endpoint_->limits().offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights |
-         (options_.request_slot_size != 0 || options_.response_slot_size != 0 ? wire::kSlotSizes : 0);
+         (asked_.request_slot_size != 0 || asked_.response_slot_size != 0 ? wire::kSlotSizes : 0);
 }
 
 void ClientSession::on_control_ready() {
@@ -88,7 +89,7 @@ void ClientSession::on_frame(std::span<const std::byte> frame) {
   FrameType type{};
   std::string error;
   if (!decode_prefix(frame, type, error)) return lose(error);
-  const bool expects_challenge = options_.secret.is_set() && !has_proved_;
+  const bool expects_challenge = asked_.secret.is_set() && !has_proved_;
   if (state_ == State::kHandshaking && type == FrameType::kChallenge && expects_challenge) return on_challenge(frame);
   if (state_ == State::kHandshaking && type == FrameType::kGrant) return on_grant(frame);
   if (wire::Refusal refusal; type == FrameType::kRefusal && decode(frame, refusal)) {
@@ -101,7 +102,7 @@ void ClientSession::on_challenge(std::span<const std::byte> frame) {
   if (wire::Challenge challenge; !decode(frame, challenge)) return lose("a malformed challenge");
   transcript_.add(frame);
   has_proved_ = true;
-  const wire::ClientProof answer{transcript_.client_proof(options_.secret)};
+  const wire::ClientProof answer{transcript_.client_proof(asked_.secret)};
   if (Status sent = endpoint_->send_frame(encode(answer), false); !sent) lose(sent.message());
 }
 
@@ -109,11 +110,11 @@ void ClientSession::on_challenge(std::span<const std::byte> frame) {
 const char* ClientSession::distrust_reason(std::span<const std::byte> frame) const {
   const bool claims_proof = (grant_.features & wire::kAuthenticate) != 0;
   if ((grant_.features & ~offered()) != 0) return "a grant with a feature that was not asked for";
-  if (!options_.secret.is_set()) return nullptr;
+  if (!asked_.secret.is_set()) return nullptr;
   if (!has_proved_ || !claims_proof) {
     return "the backend does not prove that it holds our secret: set its secret_file, too, or check that it is ours";
   }
-  if (!wire::is_equal(grant_.proof, transcript_.server_proof(options_.secret, frame))) {
+  if (!wire::is_equal(grant_.proof, transcript_.server_proof(asked_.secret, frame))) {
     return "the backend's proof is wrong: it does not hold our secret (compare both sides' secret_file)";
   }
   return nullptr;
@@ -125,8 +126,8 @@ bool ClientSession::is_larger_than_asked(const wire::RegionLayout& layout) const
   const auto exceeds = [](uint32_t granted, uint32_t asked) {
     return asked != 0 && granted > std::max(asked, wire::kMinSlotSize);
   };
-  return exceeds(layout.request_slot_size, options_.request_slot_size) ||
-         exceeds(layout.response_slot_size, options_.response_slot_size);
+  return exceeds(layout.request_slot_size, asked_.request_slot_size) ||
+         exceeds(layout.response_slot_size, asked_.response_slot_size);
 }
 
 void ClientSession::on_grant(std::span<const std::byte> frame) {
@@ -134,7 +135,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
   if (const char* doubt = distrust_reason(frame)) return lose(doubt);
   const wire::RegionLayout& layout = grant_.layout;
   // A region that is too large would keep clients waiting while its memory is allocated and pinned.
-  if (layout.window > std::max(options_.window, wire::kMinWindow))
+  if (layout.window > std::max(asked_.window, wire::kMinWindow))
     return lose("a grant of more slots than were asked for");
   if (is_larger_than_asked(layout)) return lose("a grant of larger slots than were asked for");
   if (layout.bytes() > options_.most_memory) {

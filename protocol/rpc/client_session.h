@@ -89,8 +89,8 @@ class ClientSession {
 
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
-  // Address and worker_id stay as they are. Window, queue pairs and secret count from the next session on, everything
-  // else at once.
+  // Address and worker_id stay as they are. Window, slot sizes, queue pairs and secret count from the next handshake on,
+  // everything else at once.
   void set_options(SessionOptions options);
   // What the session runs on: descriptors to watch, limits, facts for a log line. Not while kWaiting.
   const transport::ClientEndpoint& endpoint() const { return *endpoint_; }
@@ -130,6 +130,7 @@ class ClientSession {
 
   base::OwnerThread owner_;
   SessionOptions options_;
+  SessionOptions asked_;  // options_ as they were when the handshake began: what the backend's frames answer
   const base::Clock& clock_;
   SessionObserver& observer_;
   const Connect connect_;

@@ -269,6 +269,29 @@ TEST_CASE("with a secret: hello, challenge, proof, proven grant, ready") {
   CHECK(f.events == "co");
 }
 
+TEST_CASE("options that change during a handshake count from the next one on") {
+  const base::Secret next("the secret of next year");
+  for (const int changes_after : {0, 1}) {
+    Fixture f(kSecret);
+    Backend backend;
+    SessionOptions changed = f.options;
+    changed.secret = next;
+    changed.window = 2;  // fewer slots than the grant has
+    f.session.start();
+    if (changes_after == 0) f.session.set_options(changed);
+    f.send(backend.challenge());
+    CHECK(backend.is_convinced());
+    if (changes_after == 1) f.session.set_options(changed);
+    f.send(backend.grant());
+    CHECK_MESSAGE(f.session.is_open(), f.why);
+    f.lose();
+    f.pass_time(f.options.backoff_max_ns);
+    Backend of_next(next);
+    f.send(of_next.challenge());
+    CHECK(of_next.is_convinced());
+  }
+}
+
 TEST_CASE("the secret itself is in no frame, and no two handshakes are alike") {
   Fixture f(kSecret);
   std::vector<std::vector<std::byte>> sent;
