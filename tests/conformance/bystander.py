@@ -10,8 +10,9 @@ from servers import connect
 class Bystander:
     """A well-behaved client that works all the while, in a thread; it fails the test when it is not served rightly."""
 
-    def __init__(self, address):
+    def __init__(self, address, key=b"bystander"):
         self.address = address
+        self.key = key
         self.failure = None
         self.turns = 0
         self.stopping = threading.Event()
@@ -30,9 +31,9 @@ class Bystander:
                 lines = sock.makefile("rb")
                 while not self.stopping.is_set() or self.turns < 20:
                     value = b"%d" % self.turns * 50
-                    sock.sendall(b"set bystander 0 0 %d\r\n%s\r\nget bystander nothing\r\n" % (len(value), value))
+                    sock.sendall(b"set %s 0 0 %d\r\n%s\r\nget %s nothing\r\n" % (self.key, len(value), value, self.key))
                     heard = b"".join(lines.readline() for _ in range(4))
-                    wanted = b"STORED\r\nVALUE bystander 0 %d\r\n%s\r\nEND\r\n" % (len(value), value)
+                    wanted = b"STORED\r\nVALUE %s 0 %d\r\n%s\r\nEND\r\n" % (self.key, len(value), value)
                     assert heard == wanted, show(heard)
                     self.turns += 1
                     time.sleep(0.002)
