@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cmath>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <openssl/md5.h>
 
 #include "base/check.h"
+#include "pool/member.h"
 
 namespace egret::pool {
 
@@ -49,6 +51,7 @@ std::string_view ketama_name(std::string_view name) {
 }
 
 KetamaRing::KetamaRing(std::span<const KetamaServer> servers) : server_count_(servers.size()) {
+  EGRET_CHECK(servers.size() <= kMaxMembers);
   uint64_t total_weight = 0;
   for (const KetamaServer& server : servers) total_weight += server.weight;
   for (size_t number = 0; number < servers.size(); ++number) {
@@ -68,9 +71,44 @@ size_t KetamaRing::points_of(size_t server) const {
   return static_cast<size_t>(std::ranges::count(points_, server, &Point::server));
 }
 
-size_t KetamaRing::find(std::string_view key) const {
+std::vector<double> KetamaRing::shares() const {
+  constexpr double kHashes = 4294967296.0;  // 2^32
+  std::vector<uint64_t> owned(server_count_);
+  uint64_t behind = 0;  // the first hash that is behind the last point
+  for (const Point& point : points_) {
+    if (point.value < behind) continue;  // a point of equal value is before it
+    owned[point.server] += point.value + uint64_t{1} - behind;
+    behind = point.value + uint64_t{1};
+  }
+  if (!points_.empty()) owned[points_.front().server] += (uint64_t{1} << 32) - behind;
+  std::vector<double> shares;
+  shares.reserve(owned.size());
+  for (const uint64_t hashes : owned) shares.push_back(static_cast<double>(hashes) / kHashes);
+  return shares;
+}
+
+size_t KetamaRing::next_point(std::string_view key) const {
   const auto next = std::ranges::lower_bound(points_, word(md5(key), 0), {}, &Point::value);
-  return next != points_.end() ? next->server : points_.front().server;
+  return next != points_.end() ? static_cast<size_t>(next - points_.begin()) : 0;
+}
+
+KetamaRing::Place KetamaRing::place_of(std::string_view key) const {
+  const Point& point = points_[next_point(key)];
+  return {word(md5(key), 0), point.value, point.server};
+}
+
+size_t KetamaRing::order_of(std::string_view key, std::span<uint32_t> out) const {
+  if (points_.empty()) return 0;
+  std::bitset<kMaxMembers> seen;
+  size_t found = 0;
+  size_t at = next_point(key);
+  for (size_t left = points_.size(); left > 0 && found < out.size(); --left) {
+    const uint32_t server = points_[at].server;
+    if (!seen[server]) out[found++] = server;
+    seen.set(server);
+    if (++at == points_.size()) at = 0;
+  }
+  return found;
 }
 
 }  // namespace egret::pool

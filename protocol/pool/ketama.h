@@ -33,8 +33,21 @@ class KetamaRing {
 
   // The index of the backend. A pool of one needs no hash.
   size_t server_of(std::string_view key) const { return server_count_ > 1 ? find(key) : 0; }
+  // The owner of the key, then who owns it if the servers before are taken off the ring: the next points of different
+  // servers. Fills `out` as far as there are servers with points, and returns how many it wrote.
+  size_t order_of(std::string_view key, std::span<uint32_t> out) const;
   // 0: its weight is so small compared with the others that it gets no keys.
   size_t points_of(size_t server) const;
+  // For each server the share of all hashes that it owns: the arcs that end at its points.
+  std::vector<double> shares() const;
+
+  // Where a key is on the ring, and the point that it belongs to.
+  struct Place {
+    uint32_t hash = 0;
+    uint32_t point = 0;
+    size_t server = 0;
+  };
+  Place place_of(std::string_view key) const;
 
  private:
   struct Point {
@@ -42,7 +55,8 @@ class KetamaRing {
     uint32_t server;
   };
 
-  size_t find(std::string_view key) const;
+  size_t find(std::string_view key) const { return points_[next_point(key)].server; }
+  size_t next_point(std::string_view key) const;
 
   size_t server_count_ = 0;
   std::vector<Point> points_;
