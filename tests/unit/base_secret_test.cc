@@ -1,5 +1,4 @@
 // The file of a secret: which bytes are read, and which files are refused.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,18 +8,13 @@
 #include <unistd.h>
 
 #include "base/options/secret.h"
+#include "temporary_folder.h"
 
 using namespace egret::base;
 
 namespace {
 
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/egret-secret-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct Folder : egret::TemporaryFolder {
   std::string file(const std::string& content, mode_t mode = 0600) const {
     const std::string name = path + "/secret";
     std::filesystem::remove(name);
@@ -28,7 +22,6 @@ struct Folder {
     REQUIRE(::chmod(name.c_str(), mode) == 0);
     return name;
   }
-  std::string path;
 };
 
 std::string error_of(const std::string& path) {

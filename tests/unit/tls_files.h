@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -15,6 +13,7 @@
 #include <openssl/x509.h>
 
 #include "proxy/client/tls.h"
+#include "temporary_folder.h"
 
 struct FreeCrypto {
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
@@ -23,15 +22,7 @@ struct FreeCrypto {
 };
 
 // A folder with a key and its certificate: one.key, one.pem; and so on for other names.
-struct TlsFiles {
-  TlsFiles() {
-    char name[] = "/tmp/egret-tls-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~TlsFiles() { std::filesystem::remove_all(path); }
-  std::string at(const std::string& name) const { return path + "/" + name; }
-
+struct TlsFiles : egret::TemporaryFolder {
   void make(const std::string& name, long valid_from = -60, long valid_to = 3600, const char* passphrase = nullptr) {
     const std::unique_ptr<EVP_PKEY, FreeCrypto> key(EVP_EC_gen("P-256"));
     const std::unique_ptr<X509, FreeCrypto> certificate(X509_new());
@@ -67,6 +58,5 @@ struct TlsFiles {
     return options;
   }
 
-  std::string path;
   long serial = 0x41;
 };

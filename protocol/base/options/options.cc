@@ -11,9 +11,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/options/options_yaml.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
@@ -124,17 +124,10 @@ bool is_within(const OptionRow& row, int64_t figure) {
 Expected<std::string> read_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd.is_open()) return Status::system_error(path, errno);
-  std::string content(kMaxConfigBytes + 1, '\0');
-  size_t used = 0;
-  while (used < content.size()) {
-    const ssize_t count = ::read(fd.get(), content.data() + used, content.size() - used);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Status::system_error(path, errno);
-    if (count == 0) break;
-    used += static_cast<size_t>(count);
+  auto content = read_up_to(fd.get(), kMaxConfigBytes, path);
+  if (content && content.value().size() > kMaxConfigBytes) {
+    return Status::error(path + ": larger than " + size_text(kMaxConfigBytes));
   }
-  if (used > kMaxConfigBytes) return Status::error(path + ": larger than " + size_text(kMaxConfigBytes));
-  content.resize(used);
   return content;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 
@@ -46,16 +47,9 @@ Expected<Secret> read_secret(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.is_open()) return Status::system_error("cannot read " + name, errno);
   if (Status good = check_file(file.get(), name); !good) return good;
-  std::string bytes(kMaxSecretBytes + 2, '\0');  // room for a newline, and for one byte too many
-  size_t length = 0;
-  while (length < bytes.size()) {
-    const ssize_t got = ::read(file.get(), bytes.data() + length, bytes.size() - length);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Status::system_error("cannot read " + name, errno);
-    if (got == 0) break;
-    length += static_cast<size_t>(got);
-  }
-  bytes.resize(length);
+  auto read = read_up_to(file.get(), kMaxSecretBytes + 1, "cannot read " + name);  // room for a newline
+  if (!read) return read.status();
+  std::string& bytes = read.value();
   if (bytes.ends_with('\n')) bytes.pop_back();
   if (bytes.size() < kMinSecretBytes || bytes.size() > kMaxSecretBytes) {
     const std::string size = bytes.size() > kMaxSecretBytes ? "more than 4096" : std::to_string(bytes.size());
