@@ -38,7 +38,9 @@ constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines eac
 constexpr uint32_t kMaxSessionLogLines =
     200;  // at most so many lines of sessions that open in 10 s; as many that close
 
-constexpr const char* kSilent = "no hello, or no answer to the challenge";  // why a connection is swept
+// Why a connection is swept.
+constexpr const char* kSilent = "no hello, or no answer to the challenge";
+constexpr const char* kIncomplete = "not all of its queue pairs have joined in time";
 
 // What the client asks for, but no more than the backend's own size.
 uint32_t slot_size(uint32_t own, uint32_t wanted) {
@@ -55,8 +57,9 @@ std::string why_it_ends(const Message& message, const transport::ServerEndpoint&
 }
 }  // namespace
 
-// kSilent → [kChallenged (hello received, proof awaited)] → kWaiting (an older session of the worker is being dropped)
-// → kOpen → kClosing → gone; instead of kOpen: kRefused (until the peer has read why)
+// kSilent → [kChallenged (hello received, proof awaited)] → kWaiting (until an older session of the worker is gone and
+// all queue pairs of this one have joined) → kOpen → kClosing → gone; instead of kOpen: kRefused (until the peer has
+// read why)
 struct Control::Session {
   enum class State : uint8_t { kSilent, kChallenged, kWaiting, kOpen, kRefused, kClosing };
   Control* control = nullptr;
@@ -78,6 +81,7 @@ struct Control::Session {
 
   // Not known to be anybody: it counts for nothing, and what its hello says is only a claim.
   bool is_silent() const { return state == State::kSilent || state == State::kChallenged || state == State::kRefused; }
+  bool is_incomplete() const { return state == State::kWaiting && !endpoint->is_whole(); }
   bool takes_place() const { return state == State::kOpen || state == State::kWaiting; }
   bool reads_frames() const { return state != State::kRefused && state != State::kClosing; }
 
@@ -277,12 +281,15 @@ void Control::sweep_silent() {
   std::vector<uint64_t> late;
   bool again = false;
   for (auto& [id, session] : sessions_) {
-    if (!session->is_silent()) continue;
+    if (!session->is_silent() && !session->is_incomplete()) continue;
     if (session->survived_sweep) late.push_back(id);
     session->survived_sweep = true;
     again = true;
   }
-  for (const uint64_t id : late) close(*sessions_.at(id), kSilent);
+  for (const uint64_t id : late) {
+    Session& session = *sessions_.at(id);
+    close(session, session.is_silent() ? kSilent : kIncomplete);
+  }
   if (again) sweep_.add(kHelloPatience);
 }
 
@@ -302,10 +309,21 @@ void Control::on_control_ready(Session& session) {
     if (Status received = session.endpoint->receive_frame(frame, length); !received) {
       return close(session, received.message());
     }
-    if (length == 0) return;
+    if (length == 0) return on_nothing_to_read(session);
     handshake_rate_.charge(peer, clock_.now_ns(), 1);
     on_frame(session, std::span(frame).first(length));
   }
+}
+
+// What made its descriptor readable may be a queue pair that has been connected.
+void Control::on_nothing_to_read(Session& session) {
+  if (session.endpoint->joins_too_early()) {
+    return refuse(
+        session,
+        "this backend has a secret, and a proxy of release 0.1.0 connects several queue pairs before it proves "
+        "that it has it, too: set the proxy's qps_per_session to 1, or update it");
+  }
+  grant_when_ready(session);
 }
 
 void Control::read_on(Session& session) {
@@ -389,19 +407,23 @@ void Control::admit(Session& session) {
   if (const std::string excess = quota_excess(session); !excess.empty()) return refuse(session, excess);
   // Two waiting sessions of one worker: the worker has given up the older one.
   std::vector<uint64_t> older;
-  bool must_wait = false;
   for (auto& [id, other] : sessions_) {
-    if (id == session.id || other->hello.worker_id != session.hello.worker_id || other->is_silent()) continue;
-    if (other->state == Session::State::kClosing)
-      must_wait = true;
-    else
-      older.push_back(id);
+    if (id == session.id || other->hello.worker_id != session.hello.worker_id) continue;
+    if (other->takes_place()) older.push_back(id);
   }
-  for (const uint64_t id : older) {
-    must_wait |= sessions_.at(id)->state == Session::State::kOpen;
-    close(*sessions_.at(id), "replaced by a new session of the same worker");
-  }
+  for (const uint64_t id : older) close(*sessions_.at(id), "replaced by a new session of the same worker");
   session.state = Session::State::kWaiting;
+  if (Status let = session.endpoint->let_join(); !let) return refuse(session, let.message());
+  grant_when_ready(session);
+}
+
+// A waiting session: when all of it has joined, and no older one of its worker is being dropped any more.
+void Control::grant_when_ready(Session& session) {
+  if (session.state != Session::State::kWaiting || session.is_incomplete()) return;
+  const bool must_wait = std::ranges::any_of(sessions_, [&](const auto& entry) {
+    const Session& other = *entry.second;
+    return other.id != session.id && other.hello.worker_id == session.hello.worker_id && !other.is_silent();
+  });
   if (!must_wait) grant(session);
 }
 
@@ -665,16 +687,11 @@ void Control::destroy(uint64_t session_id) {
   const uint64_t worker_id = sessions_.at(session_id)->hello.worker_id;
   sessions_.erase(session_id);
   if (!look_at_kept_.pending()) look_at_kept_.add(kLookAtKept);
-  const auto same_worker = [&](const auto& entry) {
-    return entry.second->hello.worker_id == worker_id && !entry.second->is_silent();
-  };
-  Session* waiting = nullptr;
-  for (auto& entry : sessions_) {
-    if (!same_worker(entry)) continue;
-    if (entry.second->state != Session::State::kWaiting) return;  // another old one is still being dropped
-    waiting = entry.second.get();
+  for (const auto& [id, other] : sessions_) {
+    if (other->hello.worker_id == worker_id && other->state == Session::State::kWaiting) {
+      return grant_when_ready(*other);  // a worker has one that waits
+    }
   }
-  if (waiting != nullptr) grant(*waiting);
 }
 
 }  // namespace egret::backend

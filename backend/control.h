@@ -1,7 +1,7 @@
 // The control thread: accepts connections and makes sessions of them. It grants a session, and frees a session's
 // memory, only when every partition has let go of the worker's previous session.
 //
-//   accepted ─ hello ─▶ [challenge, proof] ─▶ [the worker's old session is closed first] ─ grant ─▶ open
+//   accepted ─ hello ─▶ [challenge, proof] ─▶ [the worker's old session closes; queue pairs join] ─ grant ─▶ open
 //   open ─ peer gone, or session broken ─▶ closing ─ all partitions have acknowledged ─▶ destroyed
 //
 // With a secret (option secret_file), nothing is allocated for a peer, no partition hears of it and no other session is
@@ -68,6 +68,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   void on_accept(Place& place);
   bool accept_one(Place& place);
   bool lets_in(const std::string& peer_group) override;
+  bool asks_for_proof() const override { return !config_.secrets.empty(); }
   void limit_newcomers();
   void on_control_ready(Session& session);
   void read_on(Session& session);
@@ -77,6 +78,8 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   void on_proof(Session& session, std::span<const std::byte> frame);
   void admit(Session& session);
   std::string quota_excess(const Session& session) const;
+  void on_nothing_to_read(Session& session);
+  void grant_when_ready(Session& session);
   void grant(Session& session);
   uint32_t home_of(const Session& session) const;
   void attach(const Session& session, const wire::Grant& granted);

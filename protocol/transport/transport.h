@@ -138,6 +138,14 @@ class ServerEndpoint : public ControlChannel {
   // Null: the transport knows no users.
   virtual const PeerUser* user() const { return nullptr; }
 
+  // Where a connection has several parts (queue pairs): there is one until the peer is known to be who it should be.
+  // From let_join() on it may add those that it has promised. When the last one is there, is_whole() holds and
+  // control_fd() has become readable; only then may the region be created.
+  virtual base::Status let_join() { return base::Status::ok(); }
+  virtual bool is_whole() const { return true; }
+  // The peer adds its parts before it says anything, as in 0.1.0, and the doorkeeper asks for a proof: refuse it.
+  virtual bool joins_too_early() const { return false; }
+
   // Data. Request memory is racing memory: only base/slot_copy.h may touch it. Response memory is written by the
   // partition that owns the lane, read by nobody else on this host but through the client's mapping.
   virtual const std::byte* request_memory() const = 0;
@@ -160,6 +168,8 @@ class Doorkeeper {
  public:
   // Whether the peer group may have one more connection now; if not, it is turned away.
   virtual bool lets_in(const std::string& peer_group) = 0;
+  // Whether peers must prove who they are.
+  virtual bool asks_for_proof() const = 0;
 
  protected:
   ~Doorkeeper() = default;

@@ -117,6 +117,9 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   Status on_cm_event(const rdma_cm_event& event);
   Status on_route(rdma_cm_id* id);
   Status on_established(const rdma_cm_event& event);
+  Status on_invitation(const std::vector<std::byte>& attachment);
+  // Whether frames may be sent: the first queue pair is connected, and no other must be before them.
+  bool may_speak() const { return connected_ > 0 && (joins_late_ || connected_ == wanted_pairs_); }
   bool to_event(const Completion& completion, Event& event);
   // Lanes have equal shares of response memory.
   uint32_t lane_of(size_t offset) const {
@@ -124,7 +127,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   }
 
   const std::string address_;
-  const uint32_t wanted_pairs_;
+  uint32_t wanted_pairs_;             // queue pairs; not more than an invitation has named
   std::optional<NameLookup> lookup_;  // while it is under way
   AddressInfo resolved_;
   EventChannel channel_;    // outlives the ids
@@ -133,6 +136,8 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   UniqueFd control_;        // readable when either channel is
   uint32_t connected_ = 0;  // queue pairs
   uint32_t offered_reads_ = 1;
+  bool joins_late_ = false;  // the further queue pairs wait for an invitation
+  bool is_invited_ = false;  // it has come
   uint64_t token_ = 0;
   bool closed_ = false;
   std::string violation_;                               // how the backend violated the protocol; empty: it did not
@@ -211,8 +216,10 @@ Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
   ibv_device_attr device{};
   if (const int error = ::ibv_query_device(id->verbs, &device); error != 0)
     return verbs_error("ibv_query_device", error);
-  const ConnectData data{
-      .index = static_cast<uint8_t>(connected_), .queue_pairs = static_cast<uint8_t>(wanted_pairs_), .token = token_};
+  const ConnectData data{.index = static_cast<uint8_t>(connected_),
+                         .queue_pairs = static_cast<uint8_t>(wanted_pairs_),
+                         .flags = wanted_pairs_ > 1 ? kJoinsLate : uint8_t{0},
+                         .token = token_};
   rdma_conn_param parameters{};
   parameters.private_data = &data;
   parameters.private_data_len = sizeof data;
@@ -235,13 +242,30 @@ Status VerbsClientEndpoint::on_established(const rdma_cm_event& event) {
     return Status::error("rdma:" + address_ + " is no egret-backend, or of another version");
   }
   link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, offered_reads_));
-  token_ = data.token;
-  if (++connected_ < wanted_pairs_) return connect_next();
+  if (connected_++ == 0) joins_late_ = wanted_pairs_ > 1 && (data.flags & kJoinsLate) != 0;
+  if (!joins_late_) token_ = data.token;
+  const bool may_go_on = is_invited_ || !joins_late_;
+  if (connected_ < wanted_pairs_ && may_go_on) return connect_next();
   for (const auto& frame : waiting_frames_) {
     if (Status sent = link_.send_frame(frame, {}); !sent) return sent;
   }
   waiting_frames_.clear();
   return Status::ok();
+}
+
+Status VerbsClientEndpoint::on_invitation(const std::vector<std::byte>& attachment) {
+  Invitation invitation;
+  if (!joins_late_ || is_invited_ || attachment.size() != sizeof invitation) {
+    return Status::error("an unexpected control frame");
+  }
+  std::memcpy(&invitation, attachment.data(), sizeof invitation);
+  if (invitation.queue_pairs == 0 || invitation.queue_pairs > wanted_pairs_) {
+    return Status::error("the backend gives more queue pairs than were asked for, or none");
+  }
+  is_invited_ = true;
+  token_ = invitation.token;
+  wanted_pairs_ = invitation.queue_pairs;
+  return wanted_pairs_ > 1 ? connect_next() : Status::ok();
 }
 
 // --- frames
@@ -252,13 +276,19 @@ Status VerbsClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& le
   const bool in_data = requests_.data() != nullptr;
   if (link_.domain() != nullptr && !in_data) failed_ |= link_.drain().failed;
   // Frames that were sent before the link failed are read before the failure is told.
-  if (Status read = read_frame(link_, frame, length, attachment_); !read || length > 0) return read;
+  for (Frame received; link_.take_frame(received);) {
+    if (!received.bytes.empty()) {
+      if (!received.attachment.empty()) attachment_ = std::move(received.attachment);
+      return copy_frame(received, frame, length);
+    }
+    if (Status invited = on_invitation(received.attachment); !invited) return invited;
+  }
   if (Status handled = take_cm_events(); !handled) return handled;
   return failed_ ? Status::error(link_.failure()) : Status::ok();
 }
 
 Status VerbsClientEndpoint::send_frame(std::span<const std::byte> frame, bool attach) {
-  if (connected_ < wanted_pairs_) {
+  if (!may_speak()) {
     waiting_frames_.emplace_back(frame.begin(), frame.end());
     return Status::ok();
   }
@@ -277,6 +307,7 @@ std::string VerbsClientEndpoint::facts() const {
 // --- data
 
 Status VerbsClientEndpoint::map_region(const RegionShape& shape) {
+  if (connected_ < wanted_pairs_) return Status::error("the backend granted a session before it let all of it join");
   if (attachment_.size() != sizeof keys_) return Status::error("the backend granted a session without its region");
   std::memcpy(&keys_, attachment_.data(), sizeof keys_);
   if (keys_.requests.bytes != shape.request_bytes || keys_.responses.bytes != shape.response_bytes) {

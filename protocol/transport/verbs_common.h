@@ -93,6 +93,20 @@ struct FrameHead {
 };
 inline constexpr size_t kFrameBuffer = sizeof(FrameHead) + kMaxFrame + sizeof(RegionKeys);
 
+// A flag of ConnectData: the client connects its further queue pairs only when an Invitation has come. A flag of
+// AcceptData: so it shall be. Release 0.1.0 knows no flags: its client connects all of them before its first frame, by
+// the token in AcceptData.
+inline constexpr uint8_t kJoinsLate = 1;
+
+// What a server that has agreed to kJoinsLate sends when the peer is known to be who it should be: behind a head, as the
+// attachment of a frame of no bytes.
+struct Invitation {
+  uint64_t token = 0;        // for ConnectData
+  uint32_t queue_pairs = 0;  // the session gets, the first one included: no more than were asked for
+  uint32_t reserved = 0;
+};
+static_assert(sizeof(Invitation) == 16);
+
 // Private data of rdma_connect, at most 56 bytes.
 struct ConnectData {
   static constexpr uint32_t kMagic = 0x43544745;  // "EGTC"
@@ -100,7 +114,7 @@ struct ConnectData {
   uint8_t version = 1;
   uint8_t index = 0;        // of this queue pair in its session; 0 makes the session
   uint8_t queue_pairs = 1;  // the session is to have
-  uint8_t reserved = 0;
+  uint8_t flags = 0;
   uint64_t token = 0;  // index > 0: which session to join
 };
 static_assert(sizeof(ConnectData) == 16);
@@ -111,8 +125,9 @@ struct AcceptData {
   uint32_t magic = kMagic;
   uint8_t version = 1;
   uint8_t read_depth = 0;  // READs the client may have under way on this queue pair
-  uint8_t reserved[2] = {};
-  uint64_t token = 0;
+  uint8_t flags = 0;
+  uint8_t reserved = 0;
+  uint64_t token = 0;  // by which further queue pairs join at once; with kJoinsLate: 0
 };
 static_assert(sizeof(AcceptData) == 16);
 

@@ -73,11 +73,28 @@ Status VerbsLink::open(ibv_context* device, uint32_t queue_pairs, const LinkSize
   channel_.reset(::ibv_create_comp_channel(device));
   if (channel_ == nullptr) return verbs_error("cannot create a completion channel", errno);
   if (Status done = unblock(channel_->fd); !done) return done;
-  const auto entries = static_cast<int>(queue_pairs * (sizes_.sends + sizes_.receives));
-  queue_.reset(::ibv_create_cq(device, std::min(entries, limits.max_cqe), nullptr, channel_.get(), 0));
+  queue_.reset(::ibv_create_cq(device, entries_for(queue_pairs, limits), nullptr, channel_.get(), 0));
   if (queue_ == nullptr) return verbs_error("cannot create a completion queue", errno);
   pairs_.reserve(queue_pairs);  // a queue pair's place does not move
   return frames_.create(domain_.get(), (kFrameReceives + kFrameSends) * kFrameBuffer, IBV_ACCESS_LOCAL_WRITE);
+}
+
+int VerbsLink::entries_for(uint32_t queue_pairs, const ibv_device_attr& limits) const {
+  return std::min(static_cast<int>(queue_pairs * (sizes_.sends + sizes_.receives)), limits.max_cqe);
+}
+
+Status VerbsLink::make_room(uint32_t queue_pairs) {
+  ibv_device_attr limits{};
+  if (const int error = ::ibv_query_device(queue_->context, &limits); error != 0) {
+    return verbs_error("ibv_query_device", error);
+  }
+  if (const int error = ::ibv_resize_cq(queue_.get(), entries_for(queue_pairs, limits)); error != 0) {
+    return verbs_error("cannot enlarge a completion queue", error);
+  }
+  pairs_.reserve(queue_pairs);
+  armed_ = false;  // no device says that this stays
+  arm();
+  return Status::ok();
 }
 
 Status VerbsLink::add_queue_pair(rdma_cm_id* id) {
@@ -160,7 +177,8 @@ bool VerbsLink::receive_frame(uint32_t buffer, size_t bytes) {
   const std::byte* const at = frames_.data() + buffer * kFrameBuffer;
   FrameHead head;
   std::memcpy(&head, at, sizeof head);
-  if (head.frame_bytes == 0 || uint64_t{head.frame_bytes} + head.attachment_bytes != bytes - sizeof head) return false;
+  if (head.frame_bytes == 0 && head.attachment_bytes != sizeof(Invitation)) return false;
+  if (uint64_t{head.frame_bytes} + head.attachment_bytes != bytes - sizeof head) return false;
   if (inbox_.size() >= kMaxInbox) return false;
   const std::byte* const frame = at + sizeof head;
   const std::byte* const attachment = frame + head.frame_bytes;
@@ -175,14 +193,11 @@ bool VerbsLink::take_frame(Frame& frame) {
   return true;
 }
 
-Status read_frame(VerbsLink& link, std::span<std::byte> frame, size_t& length, std::vector<std::byte>& attachment) {
-  length = 0;
-  Frame received;
-  if (!link.take_frame(received)) return Status::ok();
-  if (received.bytes.size() > frame.size()) return Status::error("a control frame that is too large");
-  std::ranges::copy(received.bytes, frame.begin());
-  length = received.bytes.size();
-  if (!received.attachment.empty()) attachment = std::move(received.attachment);
+Status copy_frame(const Frame& frame, std::span<std::byte> to, size_t& length) {
+  if (frame.bytes.empty()) return Status::error("an unexpected control frame");
+  if (frame.bytes.size() > to.size()) return Status::error("a control frame that is too large");
+  std::ranges::copy(frame.bytes, to.begin());
+  length = frame.bytes.size();
   return Status::ok();
 }
 

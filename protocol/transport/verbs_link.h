@@ -41,7 +41,7 @@ struct Completion {
 };
 
 struct Frame {
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> bytes;  // none: an Invitation is attached
   std::vector<std::byte> attachment;
 };
 
@@ -63,7 +63,10 @@ class VerbsLink {
   ~VerbsLink();
 
   // --- set-up
+  // With a completion queue for so many queue pairs.
   base::Status open(ibv_context* device, uint32_t queue_pairs, const LinkSizes& sizes);
+  // Enlarges it for so many. An error: the device cannot, and all is as it was.
+  base::Status make_room(uint32_t queue_pairs);
   // A queue pair on `id`, which stays the caller's and must outlive the link; its receives are posted.
   base::Status add_queue_pair(rdma_cm_id* id);
   // Once it is connected: how many READs the peer allows; the RNR timer is set.
@@ -137,6 +140,7 @@ class VerbsLink {
   bool take(const ibv_wc& wc, Completion& out);
   bool take_received(const ibv_wc& wc, uint32_t index, Completion& out);
   bool receive_frame(uint32_t buffer, size_t bytes);
+  int entries_for(uint32_t queue_pairs, const ibv_device_attr& limits) const;
   void fail(const std::string& why);
   void take_events();
 
@@ -155,9 +159,7 @@ class VerbsLink {
   std::deque<Frame> inbox_;
 };
 
-// Copies the next frame to `frame`; its attachment, if it has one, replaces `attachment`. `length` is 0 if there is
-// no frame. Error: the frame is too large.
-base::Status read_frame(VerbsLink& link, std::span<std::byte> frame, size_t& length,
-                        std::vector<std::byte>& attachment);
+// Copies a frame of the layer above to `to`. Error: it is too large, or none.
+base::Status copy_frame(const Frame& frame, std::span<std::byte> to, size_t& length);
 
 }  // namespace egret::transport::verbs

@@ -34,12 +34,19 @@ class VerbsServerEndpoint;
 // Sessions that still take queue pairs, by the token that joins one. The control thread's.
 using Joinable = std::map<uint64_t, VerbsServerEndpoint*>;
 
+// When the peer connects its further queue pairs.
+enum class Joining : uint8_t {
+  kAtOnce,   // before its first frame, as in 0.1.0; or it has no further ones
+  kInvited,  // when it has been told the token: kJoinsLate
+  kTooSoon,  // it would at once, though it must prove first who it is: it is told nothing, and to be refused
+};
+
 // kFrames (the control thread's) → kData (the home's, but for rdma_cm's events)
 class VerbsServerEndpoint final : public ServerEndpoint {
  public:
-  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, uint64_t token, const rdma_cm_id* first)
-      : joinable_(std::move(joinable)), token_(token), peer_group_(peer_host(first)), peer_(peer_name(first)) {
-    joinable_->emplace(token_, this);
+  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, const rdma_cm_id* first)
+      : joinable_(std::move(joinable)), joining_(joining), peer_group_(peer_host(first)), peer_(peer_name(first)) {
+    if (joining_ == Joining::kAtOnce) become_joinable();
   }
   ~VerbsServerEndpoint() override {
     joinable_->erase(token_);
@@ -59,13 +66,16 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
-  std::string facts() const override { return describe_path(ids_[0].get()) + ", " + link_.facts(); }
+  std::string facts() const override { return describe_path(ids_[0].get()) + ", " + link_.facts() + why_one_; }
   std::string failure() const override { return violation_.empty() ? link_.failure() : violation_; }
 
   Status create_region(const RegionShape& shape) override;
   const Limits& limits() const override { return limits_; }
   const std::string& peer() const override { return peer_; }
   const std::string& peer_group() const override { return peer_group_; }
+  Status let_join() override;
+  bool is_whole() const override { return joining_ != Joining::kInvited || (token_ != 0 && connected_ == promised_); }
+  bool joins_too_early() const override { return joining_ == Joining::kTooSoon; }
   const std::byte* request_memory() const override { return requests_.data(); }
   std::byte* response_memory() override { return responses_.data(); }
 
@@ -83,6 +93,10 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   }
 
  private:
+  void become_joinable() {
+    token_ = base::random_u64();
+    joinable_->emplace(token_, this);
+  }
   Status take_over(CmId id, const ConnectData& data, uint8_t wanted_reads);
   Status open(rdma_cm_id* id, const ConnectData& data);
   Status watch(int fd) {
@@ -98,15 +112,18 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   void push_undelivered();
 
   const std::shared_ptr<Joinable> joinable_;
-  const uint64_t token_;
+  const Joining joining_;
+  uint64_t token_ = 0;  // 0: nobody can join
   const std::string peer_group_;
   const std::string peer_;
   EventChannel channel_;   // outlives the ids
   std::vector<CmId> ids_;  // outlive the link's queue pairs
   VerbsLink link_;         // outlives the memories
   UniqueFd control_;
-  uint32_t promised_ = 1;  // queue pairs
-  bool in_data_ = false;   // the region's frame is sent: the link is the home's
+  uint32_t promised_ = 1;   // queue pairs that the session is to have
+  uint32_t connected_ = 0;  // of these; joined() are accepted
+  std::string why_one_;     // for the log: the device allows no more
+  bool in_data_ = false;    // the region's frame is sent: the link is the home's
 
   Limits limits_{.needs_keep_alive = true};
   RegionShape shape_;
@@ -122,14 +139,14 @@ class VerbsServerEndpoint final : public ServerEndpoint {
 
 Status VerbsServerEndpoint::open(rdma_cm_id* id, const ConnectData& data) {
   promised_ = std::clamp<uint32_t>(data.queue_pairs, 1, kMaxQueuePairs);
-  ids_.reserve(promised_);
   auto channel = make_event_channel();
   if (!channel) return channel.status();
   channel_ = std::move(channel.value());
   control_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!control_.is_open()) return Status::system_error("epoll_create1", errno);
   if (Status watched = watch(channel_->fd); !watched) return watched;
-  if (Status opened = link_.open(id->verbs, promised_, kSizes); !opened) return opened;
+  const uint32_t at_first = joining_ == Joining::kAtOnce ? promised_ : 1;
+  if (Status opened = link_.open(id->verbs, at_first, kSizes); !opened) return opened;
   link_.arm();
   return watch(link_.channel_fd());
 }
@@ -152,7 +169,9 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
     return verbs_error("ibv_query_device", error);
   }
   const int depth = std::min({int{wanted_reads}, device.max_qp_rd_atom, static_cast<int>(kMaxReadDepth)});
-  const AcceptData answer{.read_depth = static_cast<uint8_t>(std::max(depth, 1)), .token = token_};
+  const AcceptData answer{.read_depth = static_cast<uint8_t>(std::max(depth, 1)),
+                          .flags = joining_ == Joining::kInvited ? kJoinsLate : uint8_t{0},
+                          .token = token_};
   rdma_conn_param parameters{};
   parameters.private_data = &answer;
   parameters.private_data_len = sizeof answer;
@@ -163,11 +182,27 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
   return Status::ok();
 }
 
+// A device whose completion queues cannot be enlarged gives a session of one queue pair.
+Status VerbsServerEndpoint::let_join() {
+  if (joining_ != Joining::kInvited || token_ != 0) return Status::ok();
+  if (promised_ > 1) {
+    const Status made = link_.make_room(promised_);
+    if (!made) {
+      why_one_ = " (" + std::to_string(promised_) + " were asked for, but: " + made.message() + ")";
+      promised_ = 1;
+    }
+  }
+  become_joinable();
+  const Invitation invitation{.token = token_, .queue_pairs = promised_};
+  return link_.send_frame({}, std::as_bytes(std::span(&invitation, 1)));
+}
+
 Status VerbsServerEndpoint::take_cm_events() {
   rdma_cm_event* event = nullptr;
   while (::rdma_get_cm_event(channel_.get(), &event) == 0) {
     const rdma_cm_event_type type = event->event;
     ::rdma_ack_cm_event(event);
+    if (type == RDMA_CM_EVENT_ESTABLISHED) ++connected_;
     if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_TIMEWAIT_EXIT || type == RDMA_CM_EVENT_ADDR_CHANGE) {
       continue;
     }
@@ -185,8 +220,7 @@ Status VerbsServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& le
     if (link_.drain().has_immediate) return Status::error("the peer rang before it had a session");
     // Frames of a link that has failed are not read: the failure is told once, and no session may open on such a link.
     if (!link_.failure().empty()) return Status::error(link_.failure());
-    std::vector<std::byte> unused;  // a client attaches nothing to these frames
-    if (Status read = read_frame(link_, frame, length, unused); !read || length > 0) return read;
+    if (Frame received; link_.take_frame(received)) return copy_frame(received, frame, length);
   }
   return take_cm_events();
 }
@@ -356,6 +390,11 @@ class VerbsListener final : public Listener {
  private:
   Expected<std::unique_ptr<ServerEndpoint>> answer(CmId id, const ConnectData& data, uint8_t reads);
   Expected<std::unique_ptr<ServerEndpoint>> join(CmId id, const ConnectData& data, uint8_t reads);
+  Joining joining_of(const ConnectData& first) const {
+    if ((first.flags & kJoinsLate) != 0) return Joining::kInvited;
+    const bool must_prove = doorkeeper_ != nullptr && doorkeeper_->asks_for_proof();
+    return first.queue_pairs > 1 && must_prove ? Joining::kTooSoon : Joining::kAtOnce;
+  }
 
   const std::string address_;
   const AddressInfo resolved_;
@@ -377,7 +416,7 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
     ::rdma_reject(id.get(), nullptr, 0);
     return Status::error("rdma:" + address_ + ": " + peer + " connects too often, and was turned away");
   }
-  auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, base::random_u64(), id.get());
+  auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, joining_of(data), id.get());
   if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) {
     return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());
   }
@@ -394,8 +433,9 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::join(CmId id, const Con
     ::rdma_reject(id.get(), nullptr, 0);
     return Status::error("rdma:" + address_ + ": " + peer + " asked to join a session that is not its own");
   }
-  if (Status accepted = at->second->accept(std::move(id), data, reads); !accepted) {
-    at->second->close();
+  VerbsServerEndpoint& endpoint = *at->second;
+  if (Status accepted = endpoint.accept(std::move(id), data, reads); !accepted) {
+    endpoint.close();  // `at` is no more
     return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());
   }
   return std::unique_ptr<ServerEndpoint>();

@@ -17,6 +17,7 @@ struct Attack {
 
 std::span<const Attack> attacks_on_memory();     // verbs that reach where they must not
 std::span<const Attack> attacks_on_handshake();  // connecting, and frames
+std::span<const Attack> attacks_on_joining();    // further queue pairs of a session
 std::span<const Attack> attacks_on_slots();      // rings, wants, requests
 std::span<const Attack> attacks_by_leaving();    // silence, hanging up, dying
 

@@ -34,7 +34,8 @@ void wrong_words(const sockaddr_in& target) {
   expect_rejected(Connection(target, std::span(good).first(3)), "a part of the words");
 }
 
-// Joining is for who knows the token, in turn, up to what was promised, and before there is a region.
+// As clients of 0.1.0 do, which is served where no secret is asked for: joining is for who knows the token, in turn, up
+// to what was promised, and before there is a region.
 void joining(const sockaddr_in& target) {
   for (int i = 0; i < 4; ++i) {
     ConnectWords guess{.index = 1, .queue_pairs = 2};
@@ -109,6 +110,7 @@ void garbage_frames(const sockaddr_in& target) {
   at_each_stage(target, "an empty message", {});
   at_each_stage(target, "half a head", random_bytes(3));
   at_each_stage(target, "a frame without bytes", framed({}));
+  at_each_stage(target, "an invitation", framed({}, bytes_of(InvitationWords{.token = 1, .queue_pairs = 2})));
   std::vector<std::byte> lying = framed(encode(new_hello()));
   lying[0] = lying[3] = std::byte{0xff};
   at_each_stage(target, "a frame of 4 GB, it says", lying);

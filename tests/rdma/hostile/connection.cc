@@ -24,11 +24,12 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Connection::Connection(const sockaddr_in& target, std::span<const std::byte> private_data, size_t receives)
+Connection::Connection(const sockaddr_in& target, std::span<const std::byte> private_data, size_t receives,
+                       const sockaddr_in* source)
     : channel_(::rdma_create_event_channel()), memory_(kBytes), receives_again_(receives == kReceives) {
   require(channel_ != nullptr, "rdma_create_event_channel");
   ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
-  connect(target, private_data, receives);
+  connect(target, private_data, receives, source);
 }
 
 Connection::~Connection() {
@@ -36,14 +37,17 @@ Connection::~Connection() {
   if (id_->qp != nullptr) ::rdma_destroy_qp(id_.get());
 }
 
-void Connection::connect(const sockaddr_in& target, std::span<const std::byte> private_data, size_t receives) {
+void Connection::connect(const sockaddr_in& target, std::span<const std::byte> private_data, size_t receives,
+                         const sockaddr_in* source) {
   rdma_cm_id* id = nullptr;
   require(::rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) == 0, "rdma_create_id");
   id_.reset(id);
   uint8_t timeout = kAckTimeout;
   ::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
   sockaddr_in address = target;
-  require(::rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&address), kResolveMilliseconds) == 0 &&
+  sockaddr_in own = source != nullptr ? *source : sockaddr_in{};
+  sockaddr* const from = source != nullptr ? reinterpret_cast<sockaddr*>(&own) : nullptr;
+  require(::rdma_resolve_addr(id, from, reinterpret_cast<sockaddr*>(&address), kResolveMilliseconds) == 0 &&
               next_event(kPatience) == RDMA_CM_EVENT_ADDR_RESOLVED,
           "the address is not resolved");
   require(::rdma_resolve_route(id, kResolveMilliseconds) == 0 && next_event(kPatience) == RDMA_CM_EVENT_ROUTE_RESOLVED,

@@ -71,8 +71,9 @@ class Connection {
   static constexpr size_t kBytes = kReplies + kRepliesBytes;
   static constexpr uint32_t kSends = 128;  // posted at most
 
-  // With fewer than all receives, those are all it ever posts.
-  Connection(const sockaddr_in& target, std::span<const std::byte> private_data, size_t receives = kReceives);
+  // With fewer than all receives, those are all it ever posts. `source`: our address; null: as the kernel likes.
+  Connection(const sockaddr_in& target, std::span<const std::byte> private_data, size_t receives = kReceives,
+             const sockaddr_in* source = nullptr);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -105,7 +106,8 @@ class Connection {
 
  private:
   rdma_cm_event_type next_event(double seconds);
-  void connect(const sockaddr_in& target, std::span<const std::byte> private_data, size_t receives);
+  void connect(const sockaddr_in& target, std::span<const std::byte> private_data, size_t receives,
+               const sockaddr_in* source);
   void make_queue_pair();
   void post_receive(size_t buffer);
   std::optional<ibv_wc_status> take();

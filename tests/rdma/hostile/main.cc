@@ -43,6 +43,7 @@ struct Group {
 std::vector<Group> all_groups() {
   return {{"memory", attacks_on_memory()},
           {"handshake", attacks_on_handshake()},
+          {"queue-pairs", attacks_on_joining()},
           {"slots", attacks_on_slots()},
           {"leaving", attacks_by_leaving()}};
 }

@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -18,8 +19,9 @@ constexpr double kPatience = 10;
 constexpr uint32_t kWindow = 8;
 }  // namespace
 
-std::unique_ptr<Connection> connect(const sockaddr_in& target, const ConnectWords& words, size_t receives) {
-  return std::make_unique<Connection>(target, bytes_of(words), receives);
+std::unique_ptr<Connection> connect(const sockaddr_in& target, const ConnectWords& words, size_t receives,
+                                    const sockaddr_in* source) {
+  return std::make_unique<Connection>(target, bytes_of(words), receives, source);
 }
 
 AcceptWords accept_words(const Connection& connection) {
@@ -48,23 +50,56 @@ wire::Hello new_hello() {
   return hello;
 }
 
-Granted hear_grant(Connection& connection) {
-  const auto message = connection.receive(kPatience);
-  require(message.has_value() && message->size() > 8, "no answer to the hello");
-  uint32_t head[2];
-  std::memcpy(head, message->data(), sizeof head);
-  require(message->size() == sizeof head + head[0] + head[1], "an answer whose lengths are wrong");
-  const std::span frame(message->data() + sizeof head, head[0]);
+base::Secret known_secret() {
+  const char* const secret = std::getenv("EGRET_HOSTILE_SECRET");
+  return secret == nullptr ? base::Secret() : base::Secret(secret);
+}
+
+wire::FrameType Message::type() const {
   wire::FrameType type{};
   std::string error;
   require(decode_prefix(frame, type, error), error);
-  if (wire::Refusal refusal; type == wire::FrameType::kRefusal && decode(frame, refusal)) {
+  return type;
+}
+
+Message hear(Connection& connection) {
+  const auto message = connection.receive(kPatience);
+  require(message.has_value() && message->size() > 8, "no answer");
+  uint32_t head[2];
+  std::memcpy(head, message->data(), sizeof head);
+  require(message->size() == sizeof head + head[0] + head[1], "an answer whose lengths are wrong");
+  const auto frame = message->begin() + sizeof head;
+  return {{frame, frame + head[0]}, {frame + head[0], message->end()}};
+}
+
+void introduce(Connection& connection, const base::Secret& secret) {
+  wire::Hello hello = new_hello();
+  if (secret.is_set()) {
+    hello.features = wire::kAuthenticate;
+    hello.nonce = wire::fresh_nonce();
+  }
+  const std::vector<std::byte> frame = encode(hello);
+  require(say(connection, framed(frame)) == IBV_WC_SUCCESS, "the hello is not taken");
+  if (!secret.is_set()) return;
+  const Message challenge = hear(connection);
+  require(challenge.type() == wire::FrameType::kChallenge, "the answer to the hello is no challenge");
+  wire::Transcript transcript;
+  transcript.add(frame);
+  transcript.add(challenge.frame);
+  const wire::ClientProof proof{transcript.client_proof(secret)};
+  require(say(connection, framed(encode(proof))) == IBV_WC_SUCCESS, "the proof is not taken");
+}
+
+Granted hear_grant(Connection& connection) {
+  const Message message = hear(connection);
+  const wire::FrameType type = message.type();
+  if (wire::Refusal refusal; type == wire::FrameType::kRefusal && decode(message.frame, refusal)) {
     throw Failure("refused: " + refusal.reason);
   }
   Granted granted;
-  require(type == wire::FrameType::kGrant && decode(frame, granted.grant), "the answer to the hello is no grant");
-  require(head[1] == 2 * sizeof(RemoteMemory), "a grant without its region");
-  const std::byte* const keys = frame.data() + frame.size();
+  require(type == wire::FrameType::kGrant && decode(message.frame, granted.grant), "the answer is no grant");
+  require(message.attachment.size() == 2 * sizeof(RemoteMemory), "a grant without its region");
+  const std::byte* const keys = message.attachment.data();
   std::memcpy(&granted.requests, keys, sizeof(RemoteMemory));
   std::memcpy(&granted.responses, keys + sizeof(RemoteMemory), sizeof(RemoteMemory));
   return granted;

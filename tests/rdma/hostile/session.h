@@ -23,17 +23,24 @@ struct ConnectWords {
   uint8_t version = 1;
   uint8_t index = 0;
   uint8_t queue_pairs = 1;
-  uint8_t reserved = 0;
+  uint8_t flags = 0;  // 1: the others join when they are invited
   uint64_t token = 0;
 };
 struct AcceptWords {
   uint32_t magic = 0;
   uint8_t version = 0;
   uint8_t read_depth = 0;
-  uint16_t reserved = 0;
+  uint8_t flags = 0;
+  uint8_t reserved = 0;
   uint64_t token = 0;
 };
-static_assert(sizeof(ConnectWords) == 16 && sizeof(AcceptWords) == 16);
+// Behind a head that tells of a frame of no bytes.
+struct InvitationWords {
+  uint64_t token = 0;
+  uint32_t queue_pairs = 0;
+  uint32_t reserved = 0;
+};
+static_assert(sizeof(ConnectWords) == 16 && sizeof(AcceptWords) == 16 && sizeof(InvitationWords) == 16);
 
 template <typename T>
 std::vector<std::byte> bytes_of(const T& value) {
@@ -42,7 +49,7 @@ std::vector<std::byte> bytes_of(const T& value) {
 }
 
 std::unique_ptr<Connection> connect(const sockaddr_in& target, const ConnectWords& words = {},
-                                    size_t receives = Connection::kReceives);
+                                    size_t receives = Connection::kReceives, const sockaddr_in* source = nullptr);
 AcceptWords accept_words(const Connection& connection);
 
 // A frame as it travels: lengths of frame and attachment, then both.
@@ -52,11 +59,22 @@ ibv_wc_status say(Connection& connection, const std::vector<std::byte>& message)
 
 wire::Hello new_hello();  // of a worker nobody has heard of
 
+// The backend's secret, from the environment (EGRET_HOSTILE_SECRET); none set: it has none.
+base::Secret known_secret();
+// The next message of the backend: a frame, and what is attached to it.
+struct Message {
+  std::vector<std::byte> frame, attachment;
+  wire::FrameType type() const;  // throws if it is none
+};
+Message hear(Connection& connection);
+// Says hello, and proves to hold the secret if there is one. A wrong secret: what an impostor does.
+void introduce(Connection& connection, const base::Secret& secret = known_secret());
+
 struct Granted {
   wire::Grant grant;
   RemoteMemory requests, responses;
 };
-// The answer to a hello. Throws if it is no grant.
+// The next message. Throws if it is no grant.
 Granted hear_grant(Connection& connection);
 
 // A session from hello to ready; throws if it is refused. The reply slots are the connection's own unless told

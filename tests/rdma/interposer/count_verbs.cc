@@ -279,8 +279,15 @@ EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owne
     errno = ENOMEM;
     return nullptr;
   }
+  count(Counter::kCompletionEntries, static_cast<uint64_t>(entries));
   using Create = ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int);
   return original<Create>("ibv_create_cq", "IBVERBS_1.1")(context, entries, owner, channel, vector);
+}
+
+EGRET_EXPORT int ibv_resize_cq(ibv_cq* queue, int entries) {
+  if (must_fail(Call::kResizeCq)) return EOPNOTSUPP;
+  count(Counter::kCompletionEntries, static_cast<uint64_t>(entries));
+  return original<int(ibv_cq*, int)>("ibv_resize_cq", "IBVERBS_1.1")(queue, entries);
 }
 
 EGRET_EXPORT ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes) {

@@ -68,6 +68,7 @@ constexpr std::array<const char*, kCounters> kNames = {
     "polls",
     "empty_polls",
     "arms",
+    "completion_entries",
     "queue_pairs",
     "queue_pairs_destroyed",
     "registrations",

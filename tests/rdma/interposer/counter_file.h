@@ -40,6 +40,7 @@ enum class Counter : uint32_t {
   kPolls,
   kEmptyPolls,  // of these without a completion
   kArms,
+  kCompletionEntries,  // of completion queues, as asked for when they were made and each time they were resized
   kQueuePairs,
   kQueuePairsDestroyed,
   kRegistrations,

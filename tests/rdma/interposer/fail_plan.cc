@@ -15,8 +15,9 @@ namespace egret::interposer {
 namespace {
 
 constexpr auto kCalls = static_cast<uint32_t>(Call::kEnd);
-constexpr std::array<std::string_view, kCalls> kNames = {
-    "open_device", "alloc_pd", "create_cq", "create_qp", "modify_qp", "reg_mr", "post_send", "post_recv", "completion"};
+constexpr std::array<std::string_view, kCalls> kNames = {"open_device", "alloc_pd",  "create_cq", "resize_cq",
+                                                         "create_qp",   "modify_qp", "reg_mr",    "post_send",
+                                                         "post_recv",   "completion"};
 
 struct Rule {
   uint64_t first = 0;  // 0: never

@@ -2,6 +2,7 @@
 // 1), with + every later one as well; nothing reaches the device then. For tests of what a daemon makes of it.
 //
 //   open_device alloc_pd create_cq create_qp modify_qp reg_mr   no handle, errno ENOMEM; calls of librdmacm count too
+//   resize_cq                                                   EOPNOTSUPP, and the queue stays as it is
 //   post_send post_recv                                         ENOMEM, and none of the list is posted
 //   completion   the Nth successful completion reports IBV_WC_GENERAL_ERR, and its queue pair goes into the error state
 //
@@ -16,6 +17,7 @@ enum class Call : uint32_t {
   kOpenDevice,
   kAllocPd,
   kCreateCq,
+  kResizeCq,
   kCreateQp,
   kModifyQp,
   kRegMr,
