@@ -9,7 +9,7 @@
 // Remote addresses are (memory, offset); offsets are what wire/slot.h computes.
 //
 // Life of an endpoint:
-//   server  accepted → frames → create_region → send_frame(attach) → data phase → close → destroyed
+//   server  accepted → frames → let_join → create_region → send_frame(attach) → data phase → close → destroyed
 //   client  connect  → frames → map_region    → send_frame(attach) → data phase → close → destroyed
 // A client may send frames at once; they wait until it is connected. From send_frame(attach) on the
 // control functions carry no more frames from the client; control_fd() still says when the peer is gone. Threads: the

@@ -9,9 +9,9 @@
 // keys open nothing of another session; items are never registered at all. Frames of the handshake travel by SEND into
 // a few receive buffers, which no remote key opens.
 //
-// A session has one queue pair or several, that share the session's protection domain and completion queue. The first
-// is connected by the client with kFirst, the others join it with the token that the server's accept told: 64 random
-// bits, good only before a region exists and only from the same address. Lane i uses queue pair i mod their number.
+// A session has one queue pair or several, that share the session's protection domain and completion queue. The client
+// connects the first. The others join it when the server has invited them, with the invitation's token: 64 random bits,
+// good only before a region exists and only from the same address. Lane i uses queue pair i mod their number.
 //
 // What a peer must not do ends its session: a ring for a lane that it does not have or before there is a session, a
 // frame that nobody waits for, reply slots of another size than the region's.

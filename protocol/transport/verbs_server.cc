@@ -425,6 +425,10 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
 
 // A further queue pair of a session that is being set up.
 Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::join(CmId id, const ConnectData& data, uint8_t reads) {
+  if (data.token == 0) {  // it was told none: if there is something to say, its first queue pair is told
+    ::rdma_reject(id.get(), nullptr, 0);
+    return std::unique_ptr<ServerEndpoint>();
+  }
   const std::string peer = peer_name(id.get());
   const auto at = joinable_->find(data.token);
   const bool may = at != joinable_->end() && at->second->peer_group() == peer_host(id.get()) &&
