@@ -6,8 +6,11 @@ import stat
 import pytest
 
 from bystander import Bystander
-from servers import Egret, egret_binary
+from servers import Egret, egret_binary, wait_for
 from shm_peer import Peer
+
+MOST_KEPT = 16  # sessions of a peer that have ended and whose memory it has still
+ATTEMPTS = 10 * MOST_KEPT  # the backend notices an end later than the peer, which opens more sessions meanwhile
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +25,7 @@ def test_a_peer_that_keeps_the_memory_of_sessions_that_have_ended(system):
     kept = []
     refusal = None
     with Bystander(system.address):
-        for _ in range(40):
+        for _ in range(ATTEMPTS):
             peer = Peer(system.backend_address)
             try:
                 peer.open_session()
@@ -33,8 +36,8 @@ def test_a_peer_that_keeps_the_memory_of_sessions_that_have_ended(system):
             peer.sock.close()
             kept.append(peer)
         assert refusal and "still has the memory of" in refusal, refusal
-        requests = [os.fstat(peer.fds[0]).st_blocks for peer in kept]
-        assert sum(blocks > 0 for blocks in requests) <= 1, "request memory goes back when a session ends"
+        assert len(kept) >= MOST_KEPT
+        wait_for(lambda: not any(os.fstat(peer.fds[0]).st_blocks for peer in kept), "request memory to go back when a session ends")
         for peer in kept:
             peer.close()
         with Peer(system.backend_address) as peer:

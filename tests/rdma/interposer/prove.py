@@ -9,6 +9,10 @@ import os, pathlib, re, subprocess, sys, tempfile
 
 import read_counts
 
+# A guest may stand still for seconds on a machine that is busy. A result that is late is not a lost one here: what is proved is the counts.
+PATIENCE_MS, LIMIT = 60_000, 240
+WINDOW = 4  # slots of a lane, if nothing else is asked for
+
 library, handshakes, bench = sys.argv[1:4]
 folder = pathlib.Path(tempfile.mkdtemp())
 wrong = []
@@ -24,14 +28,14 @@ def run(*arguments, fail="", program=handshakes):
     """Runs the program under the library: its result and its counts, if it came to any."""
     file = folder / f"counts{len(list(folder.iterdir()))}"
     environment = dict(os.environ, LD_PRELOAD=library, EGRET_COUNT_VERBS_FILE=str(file), EGRET_VERBS_FAIL=fail)
-    result = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=90)
+    result = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=LIMIT)
     print(f"--- {' '.join(arguments)}{fail and ', failing ' + fail}\n{result.stdout}{result.stderr}", end="")
     return result, file
 
 
 def count_everything(mode, sessions, partitions):
     result, file = run("--mode", mode, "--messages", "400", "--sessions", str(sessions), "--partitions", str(partitions),
-                       "--seed", os.environ.get("EGRET_SEED", "1"))
+                       "--window", str(WINDOW), "--wait-ms", str(PATIENCE_MS), "--seed", os.environ.get("EGRET_SEED", "1"))
     check("status", result.returncode, 0)
     own = {name: int(value) for name, value in
            re.findall(r"(fetches|rings|wants|delivers) (\d+)", result.stdout)}
@@ -43,8 +47,11 @@ def count_everything(mode, sessions, partitions):
     # A request goes out in one WRITE or, now and then, in two.
     check("WRITEs are requests and wants", messages <= seen["write"] - own["wants"] <= 2 * messages, True)
     check("a call for each verb", seen["doorbells"], seen["write"] + seen["write_with_imm"] + seen["read"])
-    # The last delivers may come when the client has gone.
-    check("each immediate takes a RECV", 0 <= seen["write_with_imm"] - seen["recv_completions"] <= 8, True)
+    # The last ones may come when their reader has gone: of each slot a deliver and a ring.
+    unread = seen["write_with_imm"] - seen["recv_completions"]
+    check("each immediate takes a RECV", 0 <= unread <= 2 * sessions * partitions * WINDOW, True)
+    taken, late = (int(re.search(pattern, result.stdout)[1]) for pattern in (r"(\d+) by deliver\b", r"late (\d+)"))
+    check("each deliver that the clients saw is counted", seen["recv_completions"] >= taken + late, True)
     check("a queue pair for each end", (seen["queue_pairs"], seen["queue_pairs_destroyed"]), (2 * sessions,) * 2)
     check("five memories a session, all let go", (seen["registrations"], seen["deregistrations"]), (5 * sessions,) * 2)
     check("rights", (seen["remote_writable"], seen["remote_readable"], seen["relaxed_ordering"]), (2 * sessions, sessions, 0))
@@ -73,7 +80,7 @@ def count_bench():
 
 
 def fail(plan, says, **counts):
-    result, file = run("--messages", "50", fail=plan)
+    result, file = run("--messages", "50", "--wait-ms", str(PATIENCE_MS), fail=plan)
     check("the program gives up", result.returncode, 1)
     check(f"it says '{says}'", says in result.stderr, True)
     seen = read_counts.snapshot(file)
@@ -91,9 +98,9 @@ check("states listed", [each["state"] for each in read_counts.registrations(fail
 fail("create_qp:2", "no queue pair", queue_pairs=1)
 fail("post_send:9", "ibv_post_send")
 fail("completion:5", "completion with")
-result, _ = run("verbs", "--loop", "10.9.0.1:18515", "--duration", "0.01", fail="completion:1000", program=bench)
+result, _ = run("verbs", "--loop", "10.9.0.1:18515", "--duration", "0.01", fail="completion:20", program=bench)
 check("egret-bench notices", (result.returncode, "a verb failed" in result.stderr), (1, True))
-result, _ = run("--messages", "50", fail="reg_mr:100000")
+result, _ = run("--messages", "50", "--wait-ms", str(PATIENCE_MS), fail="reg_mr:100000")
 check("a plan that is never reached", result.returncode, 0)
 for plan in ("reg_mr", "reg_mr:0", "reg_mr:x", "no_such_call:1"):
     result, _ = run("--messages", "1", fail=plan)
