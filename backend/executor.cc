@@ -33,8 +33,9 @@ constexpr uint64_t kStatsWork = 256;
 constexpr uint64_t kPageOfRecordsWork = 32;
 constexpr uint64_t kAdminWork = 64;
 constexpr uint64_t kFlushWork = 16;
-constexpr uint64_t kNsPerWork = 100;  // of what the store counts (store/work.h)
-constexpr uint64_t kCommitWork = 64;  // a short upload that is appended is copied, up to 64 KiB
+constexpr uint64_t kNsPerWork = 100;   // of what the store counts (store/work.h)
+constexpr uint64_t kCommitWork = 64;   // a short upload that is appended is copied, up to 64 KiB
+constexpr uint64_t kLanesPerWork = 8;  // that are looked at for uploads
 
 uint64_t work_of(OpCode code) {
   switch (code) {
@@ -110,6 +111,23 @@ struct Executor::LaneState {
     for (const Upload& upload : uploads) open += upload.bytes();
     return open;
   }
+  // The one that has waited longest for a part, of those that hold room; end(): none does.
+  std::vector<Upload>::iterator slowest_upload() {
+    auto slowest = uploads.end();
+    for (auto at = uploads.begin(); at != uploads.end(); ++at) {
+      if (at->bytes() > 0 && (slowest == uploads.end() || at->last_part_ns < slowest->last_part_ns)) slowest = at;
+    }
+    return slowest;
+  }
+};
+
+// A lane that needs room for an upload, and what it and its user hold besides that one.
+struct Executor::Asking {
+  const LaneState& lane;
+  UserUse& user;
+  uint64_t length;          // of the upload
+  uint64_t others_of_lane;  // bytes
+  uint64_t others_of_user;  // bytes
 };
 
 base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options, const base::Clock& clock) {
@@ -180,7 +198,8 @@ void Executor::locate() {
 Result Executor::execute(size_t index) {
   const uint64_t before_ns = store_->counts().long_work_ns;
   Result result = perform(index);
-  const uint64_t work = work_of(ops_[index].code) + (store_->counts().long_work_ns - before_ns) / kNsPerWork;
+  const uint64_t work = work_of(ops_[index].code) + (store_->counts().long_work_ns - before_ns) / kNsPerWork +
+                        std::exchange(search_work_, 0);
   result.work = static_cast<uint16_t>(std::min<uint64_t>(work, UINT16_MAX));
   return result;
 }
@@ -298,7 +317,8 @@ Executor::Upload& Executor::open_upload(LaneState& lane, UserUse& user, const Op
   if (!is_in_share) ++counters_.uploads_over_share;
   const bool may_open = is_in_share && has_upload_room(lane, op.length);
   auto reserved = store_->reserve(op.key, op.length);
-  while (reserved.code == ResultCode::kOutOfMemory && may_open && drop_slowest_upload(lane, lane.upload_bytes())) {
+  const Asking asking{lane, user, op.length, lane.upload_bytes(), user.uploads};
+  while (reserved.code == ResultCode::kOutOfMemory && may_open && make_upload_room(asking)) {
     reserved = store_->reserve(op.key, op.length);
   }
   if (reserved.code == ResultCode::kOk && !may_open) reserved = {ResultCode::kOutOfMemory, {}};
@@ -309,30 +329,78 @@ Executor::Upload& Executor::open_upload(LaneState& lane, UserUse& user, const Op
   return lane.uploads.back();
 }
 
-// All room is taken. Of the sessions that hold more of it than the one that asks (`own`, besides what it asks for), the
-// upload whose client has sent nothing for longest loses its parts; its commit will be refused. False: none is slow.
-bool Executor::drop_slowest_upload(const LaneState& asking, uint64_t own) {
+// All room is taken: drops an upload of another lane, whose commit will be refused. False: none has to give way.
+bool Executor::make_upload_room(const Asking& asking) {
+  if (!drop_slowest_upload(asking) && !drop_excess_upload(asking)) return false;
+  ++counters_.uploads_gave_way;
+  return true;
+}
+
+// Of the lanes that hold more than the one that asks (not counting what it asks for), the upload whose client has sent
+// nothing for longest loses its parts.
+bool Executor::drop_slowest_upload(const Asking& asking) {
   constexpr uint64_t kLookAgainNs = 10'000'000;
   if (now_ns_ < no_slow_upload_until_ns_) return false;
+  search_work_ += lanes_.size() / kLanesPerWork;
   LaneState* at = nullptr;
-  size_t slowest = 0;
   uint64_t before_ns = now_ns_ - std::min(now_ns_, kUploadSlowNs);
   for (const auto& lane : lanes_) {
-    if (lane == nullptr || lane.get() == &asking || lane->upload_bytes() <= own) continue;
-    for (size_t i = 0; i < lane->uploads.size(); ++i) {
-      const Upload& upload = lane->uploads[i];
-      if (upload.bytes() == 0 || upload.last_part_ns > before_ns) continue;
-      at = lane.get();
-      slowest = i;
-      before_ns = upload.last_part_ns;
-    }
+    if (lane == nullptr || lane.get() == &asking.lane || lane->upload_bytes() <= asking.others_of_lane) continue;
+    const auto slowest = lane->slowest_upload();
+    if (slowest == lane->uploads.end() || slowest->last_part_ns > before_ns) continue;
+    at = lane.get();
+    before_ns = slowest->last_part_ns;
   }
   if (at == nullptr) {
     no_slow_upload_until_ns_ = now_ns_ + kLookAgainNs;
     return false;
   }
-  at->uploads.erase(at->uploads.begin() + static_cast<ptrdiff_t>(slowest));
+  at->uploads.erase(at->slowest_upload());
   return true;
+}
+
+// Nobody is slow. Each lane has a right to item_size_max: what others hold beyond it gives way, and then what the user
+// who holds most has beyond the user who asks. Nobody loses to a lane what that lane would lose to it in turn.
+bool Executor::drop_excess_upload(const Asking& asking) {
+  if (asking.others_of_lane + asking.length > options_.item_size_max) return false;
+  search_work_ += lanes_.size() / kLanesPerWork;
+  rpc::LaneId from = find_excess(asking, nullptr);
+  if (from == lanes_.size()) {
+    UserUse* const largest = largest_user(&asking.user);
+    if (largest == nullptr) return false;
+    from = find_excess(asking, largest);
+    if (from == lanes_.size()) return false;
+    const uint64_t taken = lanes_[from]->slowest_upload()->bytes();
+    if (largest->uploads - taken < asking.others_of_user + asking.length) return false;
+  }
+  lanes_[from]->uploads.erase(lanes_[from]->slowest_upload());
+  return true;
+}
+
+// The lane that holds most: of this user, or if it is null, of those that hold more than item_size_max. lanes_.size():
+// there is none.
+rpc::LaneId Executor::find_excess(const Asking& asking, UserUse* of_user) const {
+  uint64_t most = of_user == nullptr ? options_.item_size_max : 0;
+  auto found = static_cast<rpc::LaneId>(lanes_.size());
+  for (rpc::LaneId id = 0; id < lanes_.size(); ++id) {
+    const LaneState* const lane = lanes_[id].get();
+    if (lane == nullptr || lane == &asking.lane || (of_user != nullptr && access_[id].user != of_user)) continue;
+    const uint64_t held = lane->upload_bytes();
+    if (held <= most) continue;
+    most = held;
+    found = id;
+  }
+  return found;
+}
+
+// Of the other users, the one whose uploads hold most; null: nobody else has any.
+Executor::UserUse* Executor::largest_user(const UserUse* asking) const {
+  UserUse* largest = nullptr;
+  for (const auto& user : users_) {
+    if (user == nullptr || user.get() == asking || user->uploads == 0) continue;
+    if (largest == nullptr || user->uploads > largest->uploads) largest = user.get();
+  }
+  return largest;
 }
 
 Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
@@ -348,8 +416,10 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
   if (upload->failure != ResultCode::kOk) return answer(upload->failure);
   const bool same = upload->parts.key() == op.key && upload->parts.total_length() == op.length;
   upload->failure = same ? upload->parts.write(op.offset, op.value) : ResultCode::kInvalid;
-  while (upload->failure == ResultCode::kOutOfMemory &&
-         drop_slowest_upload(lane, lane.upload_bytes() - upload->bytes())) {
+  UserUse& user = *access_[lane_id].user;
+  const uint64_t own = upload->bytes();
+  const Asking asking{lane, user, own, lane.upload_bytes() - own, user.uploads - own};
+  while (upload->failure == ResultCode::kOutOfMemory && make_upload_room(asking)) {
     upload->failure = upload->parts.write(op.offset, op.value);
   }
   if (upload->failure != ResultCode::kOk) {

@@ -39,6 +39,7 @@ struct ExecutorOptions {
 struct ExecutorCounters {
   uint64_t uploads_over_share = 0;  // refused because their user held its share of the room
   uint64_t pins_over_share = 0;     // not kept for the same reason
+  uint64_t uploads_gave_way = 0;    // dropped to make room for one of another session
 };
 
 // A partition's part of what a whole backend has; the first few have a byte more.
@@ -73,8 +74,9 @@ class Executor final : public rpc::OpHandler {
   uint64_t memory() const { return memory_; }
 
   static constexpr uint64_t kUploadIdleNs = 30'000'000'000;  // an upload without a new part for this long is dropped
-  // An upload of a session that holds more than another one is slow, and makes room for that one's, if its last part
-  // came this long ago.
+  // Where there is no room, an upload gives way to one of another session: one that has had no part for this long, of a
+  // session that holds more than the other; what a session holds beyond item_size_max, to one that holds no more than
+  // that; what the user who holds most has beyond the other's user, likewise.
   static constexpr uint64_t kUploadSlowNs = 100'000'000;
   static constexpr uint64_t kPinNs = 1'000'000'000;  // a pinned version is kept this long
   static constexpr size_t kMaxPinsPerLane = 64;      // the oldest makes room
@@ -112,7 +114,12 @@ class Executor final : public rpc::OpHandler {
   bool is_within_share(uint64_t held, uint64_t more) const;
   Upload* find_upload(LaneState& lane, const op::Op& op);
   Upload& open_upload(LaneState& lane, UserUse& user, const op::Op& op);
-  bool drop_slowest_upload(const LaneState& asking, uint64_t own);
+  struct Asking;
+  bool make_upload_room(const Asking& asking);
+  bool drop_slowest_upload(const Asking& asking);
+  bool drop_excess_upload(const Asking& asking);
+  rpc::LaneId find_excess(const Asking& asking, UserUse* of_user) const;
+  UserUse* largest_user(const UserUse* asking) const;
   void drop_overdue();
 
   const ExecutorOptions options_;
@@ -134,6 +141,7 @@ class Executor final : public rpc::OpHandler {
   uint64_t start_ns_ = 0;
   uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload or a pin may be overdue
   uint64_t no_slow_upload_until_ns_ = 0;   // looked for one and found none
+  uint64_t search_work_ = 0;               // units of work of the op that is being executed, for such searches
 
   std::span<op::Op> ops_;
   std::span<const rpc::LaneId> op_lanes_;

@@ -78,6 +78,10 @@ constexpr ExecutorMetric kExecutorMetrics[] = {
     {"egret_backend_uploads_over_share_total",
      "Uploads refused because their peer's sessions held its share of the room (`peer_share`).",
      &ExecutorCounters::uploads_over_share},
+    {"egret_backend_uploads_gave_way_total",
+     "Uploads dropped where there was no room, for one of another session that held less: because they were slow, or "
+     "beyond what their session has a right to. Their clients are told SERVER_ERROR out of memory storing object.",
+     &ExecutorCounters::uploads_gave_way},
     {"egret_backend_pins_over_share_total",
      "Versions of large values not kept for their reader for the same reason; it reads the present one, or starts "
      "again.",

@@ -5,7 +5,9 @@ import array
 import contextlib
 import ctypes
 import fcntl
+import mmap
 import os
+import select
 import signal
 import socket
 import struct
@@ -105,6 +107,89 @@ class Peer:
     def close(self):
         self.drop_descriptors()
         self.sock.close()
+
+
+UPLOAD, ABORT, STATS, PING = 6, 8, 10, 13  # ops
+OK, OUT_OF_MEMORY, NO_UPLOAD = 0, 10, 12  # results
+
+_xxhash = ctypes.CDLL("libxxhash.so.0").XXH3_64bits_withSeed
+_xxhash.restype, _xxhash.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64]
+
+
+def op(code, fields=b"", key=b"", value=b""):
+    return struct.pack("<BBHI", code, len(key), 0, len(value)) + fields + key + value
+
+
+def stats_op(cursor=0):
+    return op(STATS, struct.pack("<IQ", 0, cursor))
+
+
+def upload_op(number, offset, length, key, value):
+    return op(UPLOAD, struct.pack("<III", number, offset, length), key, value)
+
+
+def abort_op(number, key):
+    return op(ABORT, struct.pack("<I", number), key)
+
+
+class Session(Peer):
+    """A client of the backend with an open session, as one of 0.1.0: messages of any ops, sealed as they should be."""
+
+    def __init__(self, address, **wanted):
+        super().__init__(address)
+        self.shape = self.open_session(features=ORDERED_MEMORY, **wanted)
+        self.sock.send(frame(READY))
+        lanes, window = self.shape["lanes"], self.shape["window"]
+        slots = lanes * (64 + window * self.shape["request_slot"])
+        self.rings = (slots + 63) // 64 * 64
+        self.requests = mmap.mmap(self.fds[0], self.rings + (1 + lanes) * 8)
+        self.responses = mmap.mmap(self.fds[1], lanes * window * self.shape["response_slot"], prot=mmap.PROT_READ)
+        self.sent = [0] * lanes
+
+    def send(self, ops, lane=0):
+        """Puts a message into the next slot of the lane, and rings. Its seq; wait for answers before the window is full."""
+        self.sent[lane] += 1
+        seq, body = self.sent[lane], b"".join(ops)
+        at = self.shape["lanes"] * 64 + (lane * self.shape["window"] + seq % self.shape["window"]) * self.shape["request_slot"]
+        assert 24 + len(body) <= self.shape["request_slot"]
+        head = struct.pack("<IHH", len(body), len(ops), 0)
+        seed = (self.shape["nonce"] + seq * 0x9E3779B97F4A7C15) % 2**64
+        self.requests[at + 8:at + 24 + len(body)] = struct.pack("<Q", _xxhash(head, len(head), seed)) + head + body
+        self.requests[at:at + 8] = struct.pack("<Q", seq)  # last: it shows the message
+        for place in (self.rings + (1 + lane) * 8, self.rings):
+            rings = struct.unpack_from("<Q", self.requests, place)[0]
+            struct.pack_into("<Q", self.requests, place, rings + 1)
+        os.eventfd_write(self.fds[2], 1)
+        return seq
+
+    def answer(self, seq, lane=0):
+        """The codes and values of the results, or None: it is not there yet."""
+        at = (lane * self.shape["window"] + seq % self.shape["window"]) * self.shape["response_slot"]
+        if struct.unpack_from("<Q", self.responses, at)[0] != seq:
+            return None
+        length, count = struct.unpack_from("<IH", self.responses, at + 24)
+        body = self.responses[at + 40:at + 40 + length]
+        results, place = [], 0
+        for _ in range(count):
+            code, fields, _, _, value = struct.unpack_from("<BBBBI", body, place)
+            place += 8 + sum(size for bit, size in enumerate((4, 8, 12, 8, 12)) if fields >> bit & 1)
+            results.append((code, body[place:place + value]))
+            place += value
+        return results
+
+    def call(self, ops, lane=0):
+        seq = self.send(ops, lane)
+        while (results := self.answer(seq, lane)) is None:
+            assert not self.has_ended(), "the session was ended"
+        return results
+
+    def has_ended(self):
+        return bool(select.select([self.sock], [], [], 0)[0]) and self.sock.recv(512, socket.MSG_PEEK) == b""
+
+    def close(self):
+        self.requests.close()
+        self.responses.close()
+        super().close()
 
 
 class FalseBackend:
