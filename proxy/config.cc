@@ -125,6 +125,7 @@ constexpr OptionRow kTable[] = {
              "ketama hashes, by default the text after rdma: or shm:.",
      .min = 1,
      .max = int64_t{pool::kMaxMembers},
+     .applied_by = kReload,
      .group = OptionGroup::kBackends,
      .is_usual = true},
     {.name = "secret_file",
@@ -503,13 +504,6 @@ Status parse_fetch(const Options& options, rpc::FetchOptions& fetch) {
 
 std::span<const OptionRow> option_table() {
   return kTable;
-}
-
-pool::KetamaRing ring_of(std::span<const pool::Member> backends) {
-  std::vector<pool::KetamaServer> servers;
-  servers.reserve(backends.size());
-  for (const pool::Member& backend : backends) servers.push_back({backend.name, backend.weight});
-  return pool::KetamaRing(servers);
 }
 
 std::string ListenAddress::to_string() const {

@@ -11,7 +11,6 @@
 #include "base/options/options.h"
 #include "base/status.h"
 #include "memcache/client_parser.h"
-#include "pool/ketama.h"
 #include "pool/member.h"
 #include "proxy/client/tls.h"
 #include "proxy/users/guess_limit.h"
@@ -67,9 +66,6 @@ struct Config {
 
   bool has_tls() const;
 };
-
-// The ring that spreads keys over these backends.
-pool::KetamaRing ring_of(std::span<const pool::Member> backends);
 
 // Does the checks that the table cannot express, and resolves `auto`.
 base::Expected<Config> resolve_config(const base::Options& options);

@@ -40,6 +40,7 @@ Frontend::Frontend(ProxyState& stats, std::vector<std::unique_ptr<Worker>>& work
       workers_(workers),
       watchdog_(watchdog),
       reloader_(reloader),
+      pool_control_(loop_, stats, workers),
       admin_pages_(loop_, stats, workers, watchdog),
       rested_(Event::timer<&Frontend::accept_again>(loop_, *this)),
       has_room_(Event::on_fd<&Frontend::accept_again>(loop_, stats.gate.fd(), events::kRead, *this)),
@@ -53,6 +54,7 @@ Status Frontend::listen(ListenSockets inherited) {
   Config config = *config_;
   if (Status listening = listen_on(config, inherited); !listening) return listening;
   put_in_force(std::move(config));
+  pool_control_.begin_with(config_->backends);
   return admin_pages_.listen();
 }
 
@@ -212,6 +214,7 @@ Status Frontend::apply(const base::Options& options) {
   base::set_log_level(base::log_level_of(next.log_level));
   put_in_force(std::move(next));
   admin_pages_.reload(config_->admin);
+  pool_control_.change_to(config_->backends);
   for (const auto& worker : workers_) worker->reload();
   // The limit may be higher now: accept again. If there is still no room, accepting stops again.
   if (has_room_.pending()) {

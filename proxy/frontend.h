@@ -15,6 +15,7 @@
 #include "events/event.h"
 #include "proxy/client/listen_socket.h"
 #include "proxy/config.h"
+#include "proxy/pool_control.h"
 #include "proxy/report/admin_pages.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/worker.h"
@@ -74,6 +75,7 @@ class Frontend {
   base::Watchdog& watchdog_;
   base::Reloader& reloader_;
   events::EventLoop loop_;
+  PoolControl pool_control_;
   AdminPages admin_pages_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<events::Event> signals_;

@@ -67,6 +67,17 @@ inline constexpr base::LogEvent kEmptyShare{
     .level = base::LogLevel::kWarning,
     .meaning = "A backend gets no keys, because its weight is too small compared with the others.",
     .advice = "Nothing, if you are draining it; else raise its weight."};
+inline constexpr base::LogEvent kMemberJoined{
+    .name = "member_joined",
+    .id = "a57d20af0b004fcfbc4b7183a2d263fe",
+    .level = base::LogLevel::kInfo,
+    .meaning = "The pool has another backend: its share of the keys is asked there from now on."};
+inline constexpr base::LogEvent kMemberLeft{
+    .name = "member_left",
+    .id = "dda12207a6524a97b3108ca959e5adfa",
+    .level = base::LogLevel::kInfo,
+    .meaning =
+        "The pool has a backend less: what is under way with it is finished, and its keys belong to the others."};
 inline constexpr base::LogEvent kAuthFileRead{
     .name = "auth_file_read",
     .id = "6b57ef65adc34cb4a6bbf85a3c1195a0",

@@ -37,18 +37,6 @@ base::Findings doctor(const base::Options& options) {
   return examine(resolve_config(options).value());
 }
 
-// A backend may have so little weight that it gets no keys. That may be intended (to drain it), so it is a warning.
-void warn_of_empty_shares(const Config& config) {
-  const pool::KetamaRing ring = ring_of(config.backends);
-  for (size_t number = 0; number < config.backends.size(); ++number) {
-    if (ring.points_of(number) > 0) continue;
-    const pool::Member& backend = config.backends[number];
-    base::log(kEmptyShare, "backend {} gets no keys: its weight of {} is too small beside the others'",
-              backend.to_string(), base::field("weight", backend.weight), base::field("backend", backend.address),
-              base::field("backend_name", backend.name));
-  }
-}
-
 // False: the files have become invalid since they were checked.
 bool set_up_tls(TlsServer& tls, const Config& config) {
   TlsContext loaded = load_tls(config.tls);
@@ -73,7 +61,6 @@ base::Status start(const std::vector<std::unique_ptr<Worker>>& workers) {
 
 // Throws std::system_error if the system has no descriptors for what a start takes.
 int serve(Config config, ListenSockets inherited, std::vector<base::InheritedFd> clients, base::Reloader& reloader) {
-  warn_of_empty_shares(config);
   fit_connections(config);
   base::log_problems(check_start(config));
   const base::SystemClock clock;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/options/live.h"
 #include "base/options/reload.h"
+#include "pool/membership.h"
 #include "proxy/client/connection_gate.h"
 #include "proxy/client/connection_table.h"
 #include "proxy/client/handover.h"
@@ -25,7 +26,9 @@
 namespace egret::proxy {
 
 struct ProxyState {
-  base::Live<Config> config;  // the one in force
+  base::Live<Config> config;                // the one in force
+  base::Live<pool::Membership> membership;  // where keys go
+  base::Live<pool::Membership> joining;     // the next one, for whose members the workers open sessions
   const base::Clock* clock = nullptr;
   uint64_t start_ns = 0;
   std::vector<std::unique_ptr<WorkerStats>> workers;

@@ -44,7 +44,7 @@ constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
 Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, base::Watchdog& watchdog)
     : number_(number),
       watchdog_(watchdog),
-      context_(proxy, number, clock, loop_),
+      context_(proxy, number, clock, loop_, [this](const auto& member) { return make_session(member); }),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_fd_.is_open()) throw std::system_error(errno, std::system_category(), "eventfd");
   inbox_event_ =
@@ -54,21 +54,42 @@ Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, bas
   return_memory_ = Event::timer<&Worker::return_memory>(loop_, *this);
   keep_alive_ = Event::timer<&Worker::on_keep_alive>(loop_, *this, events::kPersist);
   timeouts_event_ = Event::timer<&Worker::on_timeouts>(loop_, *this);
-  for (const pool::Member& backend : context_.config->backends) add_session(backend);
 }
 
 Worker::~Worker() {
   join();
 }
 
-void Worker::add_session(const pool::Member& backend) {
+std::unique_ptr<ClientSession> Worker::make_session(const pool::Membership::Entry& member) {
   rpc::SessionOptions options = context_.config->session;
-  options.address = backend.address;
+  options.address = member.member.address;
   options.worker_id = base::random_u64();
-  auto session = std::make_unique<ClientSession>(options, context_.clock, *this, transport::connect);
-  context_.stats.sessions.push_back(&session->counters());
-  context_.pool.add(std::move(session));
-  session_events_.emplace_back();
+  return std::make_unique<ClientSession>(options, context_.clock, *this, transport::connect,
+                                         member.stats->sessions[number_]);
+}
+
+// Keys go to a new member when every worker has a session with it, or it has had time for one: PoolControl decides.
+void Worker::take_membership() {
+  const std::shared_ptr<const pool::Membership> joining = context_.proxy.joining.get();
+  std::shared_ptr<const pool::Membership> now = context_.proxy.membership.get();
+  if (now->version() != context_.pool.membership().version()) {
+    start(context_.pool.apply(std::move(now), context_.clock.now_ns()));
+  }
+  if (joining->version() > context_.pool.membership().version()) start(context_.pool.prepare(*joining));
+  tell_if_prepared();
+}
+
+void Worker::start(const std::vector<ClientSession*>& sessions) {
+  for (ClientSession* session : sessions) {
+    session_events_[session];
+    session->start();
+  }
+}
+
+void Worker::tell_if_prepared() {
+  const std::shared_ptr<const pool::Membership> joining = context_.proxy.joining.get();
+  if (prepared_version() == joining->version() || !context_.pool.is_ready_for(*joining)) return;
+  prepared_.store(joining->version(), std::memory_order_release);
 }
 
 void Worker::start() {
@@ -86,13 +107,13 @@ void Worker::run() {
   pthread_setname_np(pthread_self(), ("worker-" + std::to_string(number_)).c_str());
   // Use CPUs from the last one downwards; a backend on the same host uses them from the first one upwards.
   if (context_.config->pin) base::pin_this_thread(cpus_[cpus_.size() - 1 - number_ % cpus_.size()]);
-  unsettled_ = static_cast<uint32_t>(context_.pool.sessions().size());
-  for (const auto& session : context_.pool.sessions()) session->start();
+  take_membership();
   keep_ticking();  // for sessions that could not connect at once
   while (!is_finished()) {
     wait_for_events();
     run_passes();
     destroy_dead();
+    if (context_.pool.is_anybody_leaving()) let_leave();
     keep_ticking();
   }
   connections_.clear();
@@ -266,7 +287,8 @@ void Worker::on_keep_alive() {
 }
 
 bool Worker::needs_tick() const {
-  bool needed = stop_deadline_ns_ != 0 || context_.memory.large.is_anybody_waiting() || context_.memory.is_input_high();
+  bool needed = stop_deadline_ns_ != 0 || context_.pool.is_anybody_leaving() ||
+                context_.memory.large.is_anybody_waiting() || context_.memory.is_input_high();
   for (const auto& session : context_.pool.sessions()) needed |= session->needs_tick();
   return needed;
 }
@@ -305,14 +327,12 @@ void Worker::on_timeouts() {
 // --- sessions
 // ------------------------------------------------------------------------------------------------------------
 
-size_t Worker::index_of(const ClientSession& session) const {
-  const auto& sessions = context_.pool.sessions();
-  const auto at = std::ranges::find_if(sessions, [&](const auto& held) { return held.get() == &session; });
-  return static_cast<size_t>(at - sessions.begin());
+void Worker::let_leave() {
+  for (const ClientSession* gone : context_.pool.let_leave(context_.clock.now_ns())) session_events_.erase(gone);
 }
 
 base::Status Worker::on_session_connecting(ClientSession& session) {
-  Event& control = session_events_[index_of(session)].control;
+  Event& control = session_events_[&session].control;
   control = Event::on_fd<&ClientSession::on_control_ready>(loop_, session.endpoint().control_fd(),
                                                            events::kRead | events::kPersist, session);
   return control.add();
@@ -327,7 +347,7 @@ std::string rights_note(const ClientSession& session) {
 }  // namespace
 
 base::Status Worker::on_session_open(ClientSession& session) {
-  Event& data = session_events_[index_of(session)].data;
+  Event& data = session_events_[&session].data;
   data = Event::on_fd<&ClientSession::on_data_ready>(loop_, session.endpoint().data_fd(),
                                                      events::kRead | events::kPersist | events::kEdge, session);
   if (base::Status added = data.add(); !added) return added;
@@ -335,28 +355,26 @@ base::Status Worker::on_session_open(ClientSession& session) {
   // Do not restart a pending timer: a backend that reconnects often would postpone it for the others each time.
   if (session.endpoint().limits().needs_keep_alive && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);
   static base::LogLimit limit(kMaxSessionLogLines);
-  const pool::Member& backend = context_.config->backends[index_of(session)];
+  const pool::Member& backend = context_.pool.member_of(session).member;
   base::log_limited(limit, kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
                     backend.to_string(), base::field("layout", session.grant().layout.to_string()),
                     base::field("facts", session.endpoint().facts() + rights_note(session)),
                     base::field("backend", backend.address), base::field("backend_name", backend.name));
-  const bool is_first = session.lanes().generation() == 1;
-  if (is_first && --unsettled_ == 0) settled_.store(true, std::memory_order_release);
+  const bool is_settled =
+      std::ranges::all_of(context_.pool.serving(), [](const auto& each) { return each->lanes().generation() > 0; });
+  if (is_settled) settled_.store(true, std::memory_order_release);
+  tell_if_prepared();
   return base::Status::ok();
 }
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   // The session's memory is about to be freed: copy values in it that are still being sent to clients.
   for (Connection* connection : context_.lists.with_output) connection->keep_lent();
-  session_events_[index_of(session)] = {};
-  if (stop_deadline_ns_ != 0) return;  // expected while we stop
-  // One limit per backend, shared by the workers: one line in 10 s, independent of other backends.
-  struct OneLine : base::LogLimit {
-    OneLine() : LogLimit(1) {}
-  };
-  static std::array<OneLine, pool::kMaxMembers> log_limits;
+  session_events_[&session] = {};
+  if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected
   const auto worker = base::field("worker", number_);
-  const pool::Member& lost = context_.config->backends[index_of(session)];
+  const pool::Membership::Entry& entry = context_.pool.member_of(session);
+  const pool::Member& lost = entry.member;
   const auto backend = base::field("backend", lost.address);
   const auto name = base::field("backend_name", lost.name);
   if (was_open) {
@@ -364,8 +382,8 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
     base::log_limited(limit, kSessionLost, "worker {}: session with {} lost: {}", worker, lost.to_string(),
                       base::field("why", why), backend, name);
   } else {
-    base::log_limited(log_limits[index_of(session)], kNoSession, "worker {}: no session with {}: {}", worker,
-                      lost.to_string(), base::field("why", why), backend, name);
+    base::log_limited(entry.stats->failures, kNoSession, "worker {}: no session with {}: {}", worker, lost.to_string(),
+                      base::field("why", why), backend, name);
   }
 }
 
@@ -415,6 +433,7 @@ void Worker::read_inbox() {
   }
   if (is_reload) {
     context_.take_config();
+    take_membership();
     for (const auto& connection : connections_) connection->retry_for_memory();
     for (const auto& connection : connections_) connection->renew_rights();
     on_timeouts();  // the new timeouts may be shorter

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -33,7 +34,7 @@ class Worker final : public rpc::SessionObserver {
   void start();
   // Any thread: a client for this worker.
   void give(NewClient client);
-  // Any thread: another configuration is in force.
+  // Any thread: another configuration is in force, or other members.
   void reload();
   // Any thread: answer what clients have sent, for at most `drain_ns`; hand over clients that can continue; then end.
   void stop(uint64_t drain_ns);
@@ -42,15 +43,22 @@ class Worker final : public rpc::SessionObserver {
   void wake();
   // Any thread: whether a session with every backend has been open once.
   bool is_settled() const { return settled_.load(std::memory_order_acquire); }
+  // Any thread: the latest membership with each of whose members there has been an open session.
+  uint64_t prepared_version() const { return prepared_.load(std::memory_order_acquire); }
 
  private:
   struct SessionEvents {
     events::Event control;
     events::Event data;
   };
+  using SessionEventsOf = std::unordered_map<const rpc::ClientSession*, SessionEvents>;
 
   void run();
-  void add_session(const pool::Member& backend);
+  std::unique_ptr<rpc::ClientSession> make_session(const pool::Membership::Entry& member);
+  void take_membership();
+  void start(const std::vector<rpc::ClientSession*>& sessions);
+  void tell_if_prepared();
+  void let_leave();
   void wait_for_events();
   bool may_block();
   bool is_quiet();
@@ -78,14 +86,13 @@ class Worker final : public rpc::SessionObserver {
   base::Status on_session_connecting(rpc::ClientSession& session) override;
   base::Status on_session_open(rpc::ClientSession& session) override;
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
-  size_t index_of(const rpc::ClientSession& session) const;
 
   const uint32_t number_;
   const std::vector<int> cpus_ = base::allowed_cpus();
   base::Watchdog& watchdog_;
   events::EventLoop loop_;
+  SessionEventsOf session_events_;  // outlives the sessions
   WorkerContext context_;
-  std::vector<SessionEvents> session_events_;
   events::Event tick_;
   events::Event keep_alive_;                           // pending while a session needs it
   events::Event timeouts_event_;                       // pending while a client may run into a timeout
@@ -106,7 +113,7 @@ class Worker final : public rpc::SessionObserver {
   uint64_t stop_deadline_ns_ = 0;
   uint64_t stop_reading_ns_ = 0;  // from then on nothing more is read from clients
   std::atomic<bool> settled_{false};
-  uint32_t unsettled_ = 0;
+  std::atomic<uint64_t> prepared_{0};
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "base/check.h"
 #include "proxy/config.h"
@@ -19,13 +20,13 @@ constexpr size_t kDefaultSlot = 16 * 1024;  // bytes: the slot size on one host,
 }  // namespace
 
 WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock,
-                             events::EventLoop& loop)
+                             events::EventLoop& loop, pool::Pool::MakeSession make_session)
     : proxy(proxy_state),
       stats(*proxy_state.workers[number]),
       clock(proxy_clock),
       events(loop),
       config(proxy_state.config.get()),
-      pool(ring_of(config->backends)),
+      pool(std::move(make_session)),
       memory(stats.memory),
       input_blocks(kInputBlock),
       scratch(std::make_unique<char[]>(kInputBlock)),

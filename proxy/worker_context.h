@@ -34,7 +34,8 @@ struct PassLists {
 
 struct WorkerContext {
   // Uses the configuration in force.
-  WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock, events::EventLoop& loop);
+  WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock, events::EventLoop& loop,
+                pool::Pool::MakeSession make_session);
 
   // Reads the clock for this pass. Called before anything is done for a client.
   void begin_pass();

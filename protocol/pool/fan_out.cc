@@ -48,12 +48,12 @@ op::StatRow take_row(std::string_view& rows) {
 }  // namespace
 
 FanOut::FanOut(const Pool& pool, const op::Op& op, FanOutOwner& owner)
-    : owner_(&owner), op_(op), value_(op.value), shares_(pool.sessions().size()) {
+    : owner_(&owner), op_(op), value_(op.value), shares_(pool.serving().size()) {
   op_.value = value_;
   for (size_t i = 0; i < shares_.size(); ++i) {
     Share& share = shares_[i];
     share.whole = this;
-    share.session = pool.sessions()[i].get();
+    share.session = rpc::SessionRef(*pool.serving()[i]);
     share.generation = share.session->lanes().generation();
     if (!share.session->is_open()) {
       share.failure = ResultCode::kSessionLost;

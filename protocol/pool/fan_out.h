@@ -18,7 +18,7 @@
 #include "op/op.h"
 #include "op/stats.h"
 #include "pool/pool.h"
-#include "rpc/client_session.h"
+#include "rpc/session_ref.h"
 
 namespace egret::pool {
 
@@ -69,7 +69,7 @@ class FanOut final {
   // The part of one backend.
   struct Share final : rpc::CreditWaiter {
     FanOut* whole = nullptr;
-    rpc::ClientSession* session = nullptr;
+    rpc::SessionRef session;
     uint64_t generation = 0;  // of the session whose lanes the parts are
     op::ResultCode failure = op::ResultCode::kOk;
     std::vector<Part> parts;

@@ -1,6 +1,12 @@
-// Which backend of the pool a key belongs to, and this worker's session with it. Thread: the worker's.
+// One worker's sessions with the members of a pool: where an op on a key goes, and what happens to the sessions when the
+// members change. Thread: the worker's.
 //
-//   key ─▶ KetamaRing ─▶ backend ─▶ session ─ open? ─▶ hash with that backend's seed ─▶ lane
+//   key ─▶ Membership ─▶ member ─▶ session ─ open? ─▶ hash with that backend's seed ─▶ lane
+//
+//   prepare(): new members get sessions, to which no key goes yet     apply(): keys go by the new membership
+//     kJoining ─ apply() ─▶ kServing ─ is not in the next one ─▶ kLeaving ─ nothing is under way, or kLeaveNs are over:
+//     closed ─ nobody holds it ─▶ destroyed
+//   A member that stays keeps its session.
 //
 // Ops on keys of a backend that cannot be reached fail; its keys are not moved to other backends. If they were moved,
 // the backend would serve stale values when it comes back, and proxies that reach different backends (because one link
@@ -8,12 +14,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "pool/ketama.h"
+#include "pool/membership.h"
 #include "rpc/client_session.h"
 
 namespace egret::pool {
@@ -26,22 +34,63 @@ struct Route {
 
 class Pool {
  public:
-  Pool() = default;
-  explicit Pool(KetamaRing ring) : ring_(std::move(ring)) {}
-  // Call it once for each server of the ring, in the ring's order.
-  void add(std::unique_ptr<rpc::ClientSession> session) { sessions_.push_back(std::move(session)); }
+  using Sessions = std::vector<std::unique_ptr<rpc::ClientSession>>;
+  // Makes the session with a member, not started.
+  using MakeSession = std::function<std::unique_ptr<rpc::ClientSession>(const Membership::Entry&)>;
+
+  // What is under way with a member that has left may last so long, for example a client that sends a value slowly.
+  static constexpr uint64_t kLeaveNs = 60'000'000'000;
+
+  explicit Pool(MakeSession make) : make_(std::move(make)) {}
+
+  // Makes sessions with members that `next` has and the one in force has not; returns them: to be started.
+  std::vector<rpc::ClientSession*> prepare(const Membership& next);
+  // Whether there is an open session with each of its members.
+  bool is_ready_for(const Membership& next) const;
+  // Keys go by this one from now on. Between two passes. Returns new sessions, as prepare().
+  std::vector<rpc::ClientSession*> apply(std::shared_ptr<const Membership> membership, uint64_t now_ns);
+  const Membership& membership() const { return *membership_; }
 
   Route route(std::string_view key) const {
-    rpc::ClientSession* session = sessions_[ring_.server_of(key)].get();
+    if (membership_->members().empty()) return {};
+    rpc::ClientSession* session = sessions_[membership_->owner_of(key)].get();
     if (!session->is_open()) return {};
     return {session, session->lanes().hash(key)};
   }
-  // The sessions with all backends, for flush_all and stats.
-  const std::vector<std::unique_ptr<rpc::ClientSession>>& sessions() const { return sessions_; }
+  // The sessions with all members, in their order: for flush_all and stats.
+  std::span<const std::unique_ptr<rpc::ClientSession>> serving() const {
+    return std::span(sessions_).first(membership_->members().size());
+  }
+
+  // These, and those with members that are joining or leaving: for the worker's passes.
+  const Sessions& sessions() const { return sessions_; }
+  // The member that a session is with, or was until it left.
+  const Membership::Entry& member_of(const rpc::ClientSession& session) const;
+  bool is_leaving(const rpc::ClientSession& session) const;
+  bool is_anybody_leaving() const { return leaving_ > 0 || !closed_.empty(); }
+  // Closes sessions with members that have left and have nothing under way, and destroys those that nobody holds, which
+  // it returns: to be forgotten. Not within a call of one of them.
+  std::vector<const rpc::ClientSession*> let_leave(uint64_t now_ns);
 
  private:
-  KetamaRing ring_;
-  std::vector<std::unique_ptr<rpc::ClientSession>> sessions_;
+  enum class State : uint8_t { kServing, kJoining, kLeaving };
+  struct Seat {
+    Membership::Entry entry;
+    State state = State::kServing;
+    uint64_t leaves_ns = 0;  // kLeaving: when it is closed at the latest
+  };
+  using Known = std::map<const MemberStats*, size_t>;
+
+  Known known() const;
+  size_t index_of(const rpc::ClientSession& session) const;
+  static bool has_work(rpc::ClientSession& session);
+
+  MakeSession make_;
+  std::shared_ptr<const Membership> membership_ = std::make_shared<const Membership>();
+  Sessions sessions_;        // the members', in their order, then the others'
+  std::vector<Seat> seats_;  // of the same index
+  size_t leaving_ = 0;
+  Sessions closed_;  // wait for their holders
 };
 
 }  // namespace egret::pool

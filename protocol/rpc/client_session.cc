@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace egret::rpc {
 
@@ -15,10 +16,17 @@ constexpr uint64_t kMostSpinNs = 2'000'000;
 }  // namespace
 
 ClientSession::ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer,
-                             Connect connect)
-    : options_(options), clock_(clock), observer_(observer), connect_(connect), backoff_ns_(options.backoff_min_ns) {}
+                             Connect connect, std::shared_ptr<SessionCounters> counters)
+    : options_(options),
+      clock_(clock),
+      observer_(observer),
+      connect_(connect),
+      backoff_ns_(options.backoff_min_ns),
+      counters_(counters != nullptr ? std::move(counters) : std::make_shared<SessionCounters>()) {}
 
-ClientSession::~ClientSession() = default;
+ClientSession::~ClientSession() {
+  EGRET_DCHECK(holders_ == 0);
+}
 
 void ClientSession::set_options(SessionOptions options) {
   EGRET_ASSERT_OWNER(owner_);
@@ -149,9 +157,9 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
                                      .has_wake_timers = (grant_.features & wire::kWakeTimers) != 0};
   if (Status mapped = endpoint_->map_region(shape); !mapped) return lose(mapped.message());
   if (Status sent = endpoint_->send_frame(encode(wire::Ready{}), true); !sent) return lose(sent.message());
-  lanes_.open(grant_, options_.fetch, *endpoint_, counters_);
+  lanes_.open(grant_, options_.fetch, *endpoint_, *counters_);
   state_ = State::kOpen;
-  counters_.is_open.set(1);
+  counters_->is_open.set(1);
   opened_ns_ = now_ns_;
   has_served_ = false;
   if (Status watched = observer_.on_session_open(*this); !watched) lose(watched.message());
@@ -159,7 +167,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
 
 void ClientSession::lose(const std::string& why) {
   const bool was_open = state_ == State::kOpen;
-  counters_.is_open.set(0);
+  counters_->is_open.set(0);
   if (endpoint_ != nullptr) {
     observer_.on_session_lost(*this, why, was_open);
     endpoint_->close();
@@ -216,7 +224,7 @@ void ClientSession::begin_pass() {
 void ClientSession::on_data_ready() {
   EGRET_ASSERT_OWNER(owner_);
   if (!endpoint_->limits().deliver_is_wakeup) return;  // each push is an event
-  counters_.deliveries.add();
+  counters_->deliveries.add();
   for (auto& lane : lanes_) lane->on_woken();
 }
 
@@ -270,7 +278,7 @@ const char* ClientSession::poll_events(bool& progress) {
       const uint32_t number = event.kind == Event::Kind::kFetched ? lane_of_tag(event.tag) : event.lane;
       if (number >= lanes_.count()) continue;
       ClientLane& lane = lanes_[number];
-      if (event.kind == Event::Kind::kDelivered) counters_.deliveries.add();
+      if (event.kind == Event::Kind::kDelivered) counters_->deliveries.add();
       const uint64_t before = lane.progress().answered;
       const bool well_formed =
           event.kind == Event::Kind::kFetched ? lane.on_fetched(event.tag) : lane.on_delivered(event.bytes);

@@ -71,8 +71,10 @@ class ClientSession {
   using Connect = base::Expected<std::unique_ptr<transport::ClientEndpoint>> (*)(
       const std::string& address, const transport::ConnectOptions& options);
 
-  // `connect` is transport::connect, or a test's.
-  ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer, Connect connect);
+  // `connect` is transport::connect, or a test's. `counters`: where this session counts on after an earlier one of the
+  // same worker and backend; null: from 0.
+  ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer, Connect connect,
+                std::shared_ptr<SessionCounters> counters = nullptr);
   ~ClientSession();
 
   // --- set-up and death
@@ -96,7 +98,7 @@ class ClientSession {
   const transport::ClientEndpoint& endpoint() const { return *endpoint_; }
   const wire::Grant& grant() const { return grant_; }  // open only
   // Of this session and those before it, lane by lane. Reading is for any thread.
-  SessionCounters& counters() { return counters_; }
+  SessionCounters& counters() { return *counters_; }
 
   // --- for those who send ops
   Lanes& lanes() { return lanes_; }
@@ -116,6 +118,8 @@ class ClientSession {
   bool prepare_sleep();
 
  private:
+  friend class SessionRef;
+
   void connect_now();
   uint64_t offered() const;  // features
   void on_frame(std::span<const std::byte> frame);
@@ -146,7 +150,7 @@ class ClientSession {
   wire::Transcript transcript_;  // of the handshake under way, where there is a secret
   bool has_proved_ = false;      // the challenge of this handshake is answered
   wire::Grant grant_;
-  SessionCounters counters_;  // of this session and of earlier ones
+  const std::shared_ptr<SessionCounters> counters_;  // of this session and of earlier ones
   Lanes lanes_{SessionTimes{now_ns_, taken_ns_}};
   CreditQueue credit_{lanes_};
   size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
@@ -156,6 +160,7 @@ class ClientSession {
   SpinJudge spin_judge_;
   std::array<transport::Event, 64> events_;  // found by one poll(); a member, so that it is not built for each
   std::string failure_;                      // why the endpoint broke
+  uint32_t holders_ = 0;                     // SessionRefs to this session
 };
 
 }  // namespace egret::rpc

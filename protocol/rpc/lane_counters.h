@@ -48,7 +48,7 @@ struct LaneMetric {
 };
 std::span<const LaneMetric> lane_metrics();
 
-// Owned by a ClientSession, which lives as long as its worker.
+// Shared by a worker's sessions with one backend, one after another, and by those who read it.
 class SessionCounters {
  public:
   SessionCounters() = default;

@@ -55,10 +55,10 @@ void LargeGet::accept_version(const Result& first) {
   received_ = piece_count_ = 0;
   copied_.reset();
   requested_ = static_cast<uint32_t>(first.value.size());
-  if (session_.is_open()) ask_chunks();
+  if (session_->is_open()) ask_chunks();
   add(first, true);
   if (received_ == result_.total_length) return finish_whole();
-  if (!session_.is_open()) ask();
+  if (!session_->is_open()) ask();
 }
 
 // Adds the next bytes of the value. They stay where they are if they may and everything that is left has been asked
@@ -67,7 +67,7 @@ void LargeGet::add(const Result& part, bool may_stay) {
   const std::string_view bytes = part.value;
   if (bytes.empty()) return;
   const bool is_all_asked = requested_ == result_.total_length;
-  if (may_stay && is_all_asked && held_.add(session_, get_.hash, part)) {
+  if (may_stay && is_all_asked && held_.add(*session_, get_.hash, part)) {
     pieces_[piece_count_++] = bytes;
   } else {
     put_together();
@@ -92,7 +92,7 @@ void LargeGet::put_together() {
 }
 
 void LargeGet::ask() {
-  if (!session_.is_open()) {
+  if (!session_->is_open()) {
     if (in_flight_ == 0) finish_with(ResultCode::kSessionLost);
     return;
   }
@@ -101,7 +101,7 @@ void LargeGet::ask() {
 }
 
 void LargeGet::ask_chunks() {
-  ClientLane& lane = session_.lanes().of(get_.hash);
+  ClientLane& lane = session_->lanes().of(get_.hash);
   Op chunk;
   chunk.code = OpCode::kChunk;
   chunk.key = key_;
@@ -109,7 +109,7 @@ void LargeGet::ask_chunks() {
   chunk.options = get_.options & op::kPin;
   while (requested_ < result_.total_length && in_flight_ < kMaxInFlight) {
     chunk.offset = requested_;
-    chunk.length = std::min(result_.total_length - requested_, wire::max_chunk(session_.grant().layout));
+    chunk.length = std::min(result_.total_length - requested_, wire::max_chunk(session_->grant().layout));
     if (!lane.append(chunk, this)) return wait_for_credit();
     requested_ += chunk.length;
     ++in_flight_;
@@ -118,10 +118,10 @@ void LargeGet::ask_chunks() {
 
 void LargeGet::ask_again() {
   if (in_flight_ > 0) return;
-  ClientLane& lane = session_.lanes().of(get_.hash);
+  ClientLane& lane = session_->lanes().of(get_.hash);
   // Two gets that took the lane's one pin from each other could go on forever. The get that has it announces credit
   // when it ends.
-  if ((get_.options & op::kPin) && !session_.lanes().pin_turn(get_.hash).take(this)) return wait_for_credit();
+  if ((get_.options & op::kPin) && !session_->lanes().pin_turn(get_.hash).take(this)) return wait_for_credit();
   if (!lane.append(get_, this)) return wait_for_credit();
   ++in_flight_;
 }
@@ -129,7 +129,7 @@ void LargeGet::ask_again() {
 void LargeGet::wait_for_credit() {
   if (waiting_for_credit_) return;
   waiting_for_credit_ = true;
-  session_.credit().wait(this);
+  session_->credit().wait(this);
 }
 
 void LargeGet::on_credit() {
@@ -159,7 +159,7 @@ void LargeGet::on_chunk(const Result& chunk) {
     return drain_then(State::kAgain);
   }
   if (chunk.code != ResultCode::kHit) return finish_with(chunk.code);
-  const uint32_t expected = std::min(result_.total_length - received_, wire::max_chunk(session_.grant().layout));
+  const uint32_t expected = std::min(result_.total_length - received_, wire::max_chunk(session_->grant().layout));
   if (chunk.value.size() > expected) return finish_with(ResultCode::kInvalid);
   // The chunk may be shorter than asked for, even empty, if its response had too little room. Then the chunks under way
   // no longer follow on it, and what is missing must be asked for again.
@@ -174,7 +174,7 @@ void LargeGet::on_chunk(const Result& chunk) {
 // Lets other waiters for credit go first: one large value must not occupy a lane until it is complete.
 void LargeGet::ask_in_turn() {
   if (requested_ == result_.total_length) return;
-  if (!session_.credit().empty()) return wait_for_credit();
+  if (!session_->credit().empty()) return wait_for_credit();
   ask_chunks();
 }
 
@@ -204,8 +204,8 @@ void LargeGet::on_answer(const Result& answer) {
 
 // Stops waiting for credit, and gives the pin back.
 void LargeGet::let_go() {
-  if (std::exchange(waiting_for_credit_, false)) session_.credit().stop_waiting(this);
-  if (session_.is_open()) session_.lanes().pin_turn(get_.hash).give_back(this);
+  if (std::exchange(waiting_for_credit_, false)) session_->credit().stop_waiting(this);
+  if (session_->is_open()) session_->lanes().pin_turn(get_.hash).give_back(this);
 }
 
 void LargeGet::finish_with(ResultCode code) {

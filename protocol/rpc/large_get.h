@@ -20,6 +20,7 @@
 
 #include "op/op.h"
 #include "rpc/client_session.h"
+#include "rpc/session_ref.h"
 #include "rpc/slot_hold.h"
 
 namespace egret::rpc {
@@ -100,7 +101,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   static constexpr size_t kMaxHeld = kMaxInFlight + 1;
   static_assert(kMaxHeld <= SlotHold::kMaxSlots);
 
-  ClientSession& session_;
+  const SessionRef session_;
   LargeGetOwner& owner_;
   std::string key_;
   op::Op get_;

@@ -23,25 +23,25 @@ LargeSet::LargeSet(ClientSession& session, const Op& store, uint32_t total, uint
 
 bool LargeSet::enter() {
   if (entered_ || !goes_on()) return true;
-  UploadRoom& room = session_.lanes().uploads(store_.hash);
+  UploadRoom& room = session_->lanes().uploads(store_.hash);
   if (!room.enter(this, total_)) return false;
-  if (room.is_anybody_waiting()) session_.credit().announce();  // there may be room for the next one, too
-  moved_ns_ = session_.lanes().pass_ns();
+  if (room.is_anybody_waiting()) session_->credit().announce();  // there may be room for the next one, too
+  moved_ns_ = session_->lanes().pass_ns();
   return entered_ = true;
 }
 
 bool LargeSet::enter_whole() {
-  return !goes_on() || session_.lanes().uploads(store_.hash).enter_whole(this);
+  return !goes_on() || session_->lanes().uploads(store_.hash).enter_whole(this);
 }
 
 void LargeSet::wait_for_room() {
-  if (goes_on()) session_.lanes().uploads(store_.hash).wait(this);
+  if (goes_on()) session_->lanes().uploads(store_.hash).wait(this);
 }
 
 void LargeSet::leave() {
   if (!same_session()) return;
-  session_.lanes().uploads(store_.hash).leave(this);
-  session_.credit().announce();
+  session_->lanes().uploads(store_.hash).leave(this);
+  session_->credit().announce();
 }
 
 // The parts are forgotten at the backend, and what the client still sends is dropped.
@@ -54,7 +54,7 @@ void LargeSet::lose_room() {
 }
 
 uint32_t LargeSet::max_part() const {
-  return same_session() ? wire::max_upload_part(session_.grant().layout, key_.size()) : total_;
+  return same_session() ? wire::max_upload_part(session_->grant().layout, key_.size()) : total_;
 }
 
 ResultCode LargeSet::failure() const {
@@ -77,7 +77,7 @@ bool LargeSet::announce() {
   if (opened_ || !same_session()) return true;
   Op opening = part({});
   opening.length = op::kMaxValueLength;  // more than fits any item: refused, however close to its limit the value is
-  if (!session_.lanes().of(store_.hash).append(opening, this)) return false;
+  if (!session_->lanes().of(store_.hash).append(opening, this)) return false;
   ++in_flight_;
   return opened_ = true;
 }
@@ -90,13 +90,13 @@ size_t LargeSet::send(std::string_view bytes) {
       return bytes.size();
     }
     const Op next = part(bytes.substr(taken, max_part()));
-    backend_is_slow_ = in_flight_ >= kMaxInFlight || !session_.lanes().of(store_.hash).append(next, this);
+    backend_is_slow_ = in_flight_ >= kMaxInFlight || !session_->lanes().of(store_.hash).append(next, this);
     if (backend_is_slow_) return taken;
     ++in_flight_;
     opened_ = true;
     taken += next.value.size();
     sent_ += static_cast<uint32_t>(next.value.size());
-    moved_ns_ = session_.lanes().pass_ns();
+    moved_ns_ = session_->lanes().pass_ns();
   }
   return taken;
 }
@@ -106,7 +106,7 @@ bool LargeSet::commit(Waiter* waiter) {
   Op commit = store_;
   commit.code = OpCode::kCommit;
   commit.upload_id = id_;
-  return session_.lanes().of(store_.hash).append(commit, waiter);
+  return session_->lanes().of(store_.hash).append(commit, waiter);
 }
 
 // Later uploads of the lane are executed after this one's commit, so its room is free at once.
@@ -136,11 +136,11 @@ void LargeSet::try_abort() {
   abort.code = OpCode::kAbort;
   abort.key = key_;
   abort.upload_id = id_;
-  if (session_.lanes().of(store_.hash).append(abort, this)) {
+  if (session_->lanes().of(store_.hash).append(abort, this)) {
     ++in_flight_;
     abort_pending_ = false;
   } else {
-    session_.credit().wait(this);
+    session_->credit().wait(this);
   }
 }
 

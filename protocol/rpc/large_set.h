@@ -15,6 +15,7 @@
 
 #include "op/op.h"
 #include "rpc/client_session.h"
+#include "rpc/session_ref.h"
 
 namespace egret::rpc {
 
@@ -46,7 +47,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
   uint32_t left() const { return total_ - sent_; }
   uint32_t total() const { return total_; }
   uint32_t max_part() const;
-  ClientSession& session() { return session_; }
+  ClientSession& session() { return *session_; }
 
   // The commit has been sent: nothing more to do here.
   void release();
@@ -66,14 +67,14 @@ class LargeSet final : private Waiter, private CreditWaiter {
   ~LargeSet() = default;
   void on_result(const op::Result& result) override;
   void on_credit() override;
-  bool same_session() const { return session_.is_open() && session_.lanes().generation() == generation_; }
+  bool same_session() const { return session_->is_open() && session_->lanes().generation() == generation_; }
   bool goes_on() const { return same_session() && !lost_room_; }
   op::Op part(std::string_view bytes) const;
   void leave();
   void try_abort();
   void delete_if_done();
 
-  ClientSession& session_;
+  const SessionRef session_;
   const uint64_t generation_;
   std::string key_;
   op::Op store_;

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "rpc/client_session.h"
+#include "rpc/session_ref.h"
 
 namespace egret::rpc {
 
@@ -38,7 +38,7 @@ class SlotHold {
     if (is_full()) return false;
     const uint32_t held = session.lanes().of(hash).hold(result);
     if (held == 0) return false;
-    session_ = &session;
+    session_ = SessionRef(session);
     generation_ = session.lanes().generation();
     hash_ = hash;
     slots_[count_++] = held;
@@ -47,22 +47,24 @@ class SlotHold {
 
   void release() {
     const size_t count = std::exchange(count_, 0);
-    if (count == 0 || !session_->is_open() || session_->lanes().generation() != generation_) return;
-    ClientLane& lane = session_->lanes().of(hash_);
+    if (count == 0) return;
+    const SessionRef session = std::move(session_);
+    if (!session->is_open() || session->lanes().generation() != generation_) return;
+    ClientLane& lane = session->lanes().of(hash_);
     for (size_t i = 0; i < count; ++i) lane.release(slots_[i]);
-    session_->credit().announce();
+    session->credit().announce();
   }
 
  private:
   void take(SlotHold& other) {
-    session_ = other.session_;
+    session_ = std::move(other.session_);
     generation_ = other.generation_;
     hash_ = other.hash_;
     slots_ = other.slots_;
     count_ = std::exchange(other.count_, 0);
   }
 
-  ClientSession* session_ = nullptr;
+  SessionRef session_;
   uint64_t generation_ = 0;
   uint64_t hash_ = 0;
   std::array<uint32_t, kMaxSlots> slots_{};

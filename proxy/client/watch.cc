@@ -81,22 +81,23 @@ void Watch::go_on() {
 
 // Polls every lane that has no poll outstanding, including lanes of new sessions.
 void Watch::poll_backends() {
-  std::erase_if(polls_, [](EvictionPoll* poll) {
-    const bool is_over = !poll->session->is_open() || poll->session->lanes().generation() != poll->generation;
+  std::erase_if(polls_, [this](EvictionPoll* poll) {
+    const bool is_over = !poll->session->is_open() || poll->session->lanes().generation() != poll->generation ||
+                         worker_.pool.is_leaving(*poll->session);
     if (is_over) {
       poll->watch = nullptr;
       if (!poll->is_asked) delete poll;
     }
     return is_over;
   });
-  for (const auto& session : worker_.pool.sessions()) {
+  for (const auto& session : worker_.pool.serving()) {
     if (!session->is_open()) continue;
-    const auto is_of_it = [&](const EvictionPoll* poll) { return poll->session == session.get(); };
+    const auto is_of_it = [&](const EvictionPoll* poll) { return poll->session.get() == session.get(); };
     if (std::ranges::any_of(polls_, is_of_it)) continue;
     for (uint32_t lane = 0; lane < session->lanes().count(); ++lane) {
       auto* const poll = new EvictionPoll;
       poll->watch = this;
-      poll->session = session.get();
+      poll->session = rpc::SessionRef(*session);
       poll->generation = session->lanes().generation();
       poll->lane = lane;
       polls_.push_back(poll);

@@ -15,7 +15,7 @@
 #include "proxy/client/output_queue.h"
 #include "proxy/client/watch_hub.h"
 #include "proxy/replies/reply_queue.h"
-#include "rpc/client_session.h"
+#include "rpc/session_ref.h"
 
 namespace egret::proxy {
 
@@ -36,7 +36,7 @@ class Watch final {
   // Polls the evictions of one lane. While a poll is outstanding, it outlives its Watch.
   struct EvictionPoll final : rpc::Waiter {
     Watch* watch = nullptr;
-    rpc::ClientSession* session = nullptr;
+    rpc::SessionRef session;
     uint64_t generation = 0;
     uint32_t lane = 0;
     uint64_t cursor = 0;

@@ -55,7 +55,7 @@ Outcome AdminCommands::act(const AdminRequest& request, Barriers& barriers) {
       return begin_dump(request);
     case AdminAction::kMemoryLimit:
       // Each backend gets an equal part, since `limit_maxbytes` is the sum of the backends' limits.
-      return barriers.tell_all(op::AdminVerb::kMemoryLimit, request.number / client_.worker.pool.sessions().size());
+      return barriers.tell_all(op::AdminVerb::kMemoryLimit, request.number / client_.worker.pool.serving().size());
     case AdminAction::kMoveClock:
       return barriers.tell_all(op::AdminVerb::kMoveClock, request.number);
     case AdminAction::kWatch:

@@ -51,8 +51,9 @@ void append_item(std::string& text, const op::Record& record) {
 
 }  // namespace
 
-Dump::Dump(const pool::Pool& router, const memcache::AdminRequest& request, const OutputQueue& output, DumpOwner& owner)
-    : router_(router), output_(output), owner_(&owner), request_(request) {
+Dump::Dump(const pool::Pool& pool, const memcache::AdminRequest& request, const OutputQueue& output, DumpOwner& owner)
+    : output_(output), owner_(&owner), request_(request) {
+  for (const auto& session : pool.serving()) sessions_.emplace_back(*session);
   if (request.form != DumpForm::kItems) owner.on_dump_text(memcache::kOk);
   if (request.classes.count() != 1 || is_of_smallest()) return;
   for (uint32_t number = 1; number < memcache::kShownClasses; ++number) {
@@ -61,8 +62,8 @@ Dump::Dump(const pool::Pool& router, const memcache::AdminRequest& request, cons
 }
 
 rpc::ClientSession* Dump::session() {
-  while (backend_ < router_.sessions().size()) {
-    rpc::ClientSession* const session = router_.sessions()[backend_].get();
+  while (backend_ < sessions_.size()) {
+    rpc::ClientSession* const session = sessions_[backend_].get();
     const bool is_new = lane_ == 0 && cursor_ == 0;
     if (is_new) generation_ = session->lanes().generation();
     if (!session->is_open() || session->lanes().generation() != generation_) {
@@ -76,7 +77,7 @@ rpc::ClientSession* Dump::session() {
 }
 
 void Dump::next_backend() {
-  ++backend_;
+  sessions_[backend_++].reset();
   lane_ = 0;
   cursor_ = 0;
 }
@@ -179,7 +180,7 @@ void Dump::end() {
 void Dump::abandon() {
   owner_ = nullptr;
   if (state_ == State::kAsked) return;  // on_result() will delete it
-  if (state_ == State::kAwaitsCredit) router_.sessions()[backend_]->credit().stop_waiting(this);
+  if (state_ == State::kAwaitsCredit) sessions_[backend_]->credit().stop_waiting(this);
   delete this;
 }
 

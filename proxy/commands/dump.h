@@ -9,13 +9,14 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "memcache/admin.h"
 #include "op/op.h"
 #include "op/records.h"
 #include "pool/pool.h"
 #include "proxy/client/output_queue.h"
-#include "rpc/client_session.h"
+#include "rpc/session_ref.h"
 
 namespace egret::proxy {
 
@@ -33,7 +34,7 @@ class DumpOwner {
 class Dump final : private rpc::Waiter, private rpc::CreditWaiter {
  public:
   // `output`: where the owner writes the text.
-  Dump(const pool::Pool& router, const memcache::AdminRequest& request, const OutputQueue& output, DumpOwner& owner);
+  Dump(const pool::Pool& pool, const memcache::AdminRequest& request, const OutputQueue& output, DumpOwner& owner);
 
   // Continues if the output has room; call it again when it may have. May end the dump.
   void go_on();
@@ -56,7 +57,7 @@ class Dump final : private rpc::Waiter, private rpc::CreditWaiter {
   void write(const op::Record& record);
   void end();
 
-  const pool::Pool& router_;
+  std::vector<rpc::SessionRef> sessions_;  // with the members at its beginning
   const OutputQueue& output_;
   DumpOwner* owner_;
   const memcache::AdminRequest request_;

@@ -90,7 +90,7 @@ Outcome get_key(ClientContext& client) {
     reply->asked_ns = 0;  // the reply of END has the time
   }
   reply->hash = route.hash;
-  reply->session = route.session;
+  reply->session = rpc::SessionRef(*route.session);
   const Outcome outcome = append(client, ask, reply);
   if (!is_classic && outcome == Outcome::kDone) count_request(client);
   return outcome;

@@ -18,6 +18,7 @@
 #include "proxy/report/proxy_stats.h"
 #include "rpc/client_lane.h"
 #include "rpc/large_get.h"
+#include "rpc/session_ref.h"
 
 namespace egret::proxy {
 
@@ -68,7 +69,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   uint64_t hash = 0;        // of the key, if it has one
   std::string_view key;     // the op's
   std::string_view text;    // static; if set, the answer whatever the result is
-  rpc::ClientSession* session = nullptr;
+  rpc::SessionRef session;
   std::unique_ptr<Observed> observed;  // null: nobody watches
 
  private:

@@ -62,6 +62,7 @@ void ReplyPool::give(Reply* reply) {
   reply->key = {};
   reply->text = {};
   reply->observed.reset();
+  reply->session.reset();
   reply->large_.reset();
   reply->charged_ = 0;
   reply->stash_.clear();
@@ -220,7 +221,7 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
   }
   if (!may_keep(reply, result)) return read_again_later(reply, result);
   Lender lender;
-  if (is_head && result.value.size() > OutputQueue::kMaxCopied && reply.session != nullptr &&
+  if (is_head && result.value.size() > OutputQueue::kMaxCopied && reply.session &&
       lender.hold.add(*reply.session, reply.hash, result)) {
     return send_value(reply, reply.key, result, std::move(lender));
   }
@@ -231,7 +232,7 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
 // The head's value is written even at a limit if the client reads, since others may hold all the memory. A value that
 // its own get made expire must be kept: it cannot be read again.
 bool ReplyQueue::may_keep(const Reply& reply, const Result& result) const {
-  if (memory_.may_keep(result.value.size()) || is_left_out(reply) || reply.session == nullptr) return true;
+  if (memory_.may_keep(result.value.size()) || is_left_out(reply) || !reply.session) return true;
   return (&reply == head_ && output_.size() <= kMaxUnread) || reply.get_exptime < 0;
 }
 

@@ -77,23 +77,23 @@ std::vector<size_t> AdminPages::silent_workers() const {
 // A backend is up when every worker has a session with it. One session with any backend is enough for /readyz: keys of
 // backends that cannot be reached are answered with errors. /readyz/all wants every backend up.
 Answer AdminPages::readiness(ReadyWhen when) const {
-  const std::shared_ptr<const Config> config = stats_.config.get();
+  const std::shared_ptr<const pool::Membership> membership = stats_.membership.get();
   const size_t workers = workers_.size();
   std::string lines;
   bool any = false;
   size_t down = 0;
-  for (size_t backend = 0; backend < config->backends.size(); ++backend) {
-    const size_t open = open_sessions(stats_, backend);
+  for (const pool::Membership::Entry& entry : membership->members()) {
+    const size_t open = entry.stats->open_sessions();
     any |= open > 0;
     if (open < workers) ++down;
-    lines += "backend " + config->backends[backend].to_string() + ": " + (open == workers ? "up" : "down") + ", " +
+    lines += "backend " + entry.member.to_string() + ": " + (open == workers ? "up" : "down") + ", " +
              std::to_string(open) + " of " + base::counted(workers, "worker") + " have a session\n";
   }
   if (!any) return {.status = kUnavailable, .body = "no backend is up\n" + lines};
   if (when == ReadyWhen::kAllBackendsAreUp && down > 0) {
-    return {
-        .status = kUnavailable,
-        .body = std::to_string(down) + " of " + base::counted(config->backends.size(), "backend") + " down\n" + lines};
+    return {.status = kUnavailable,
+            .body = std::to_string(down) + " of " + base::counted(membership->members().size(), "backend") + " down\n" +
+                    lines};
   }
   return {.body = "ready\n" + lines};
 }

@@ -124,7 +124,7 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return request_sum(s, &RequestFigures::errors); }},
     {"egret_proxy_workers", kGauge, "Worker threads.", [](Source s) { return figure(s.workers.size()); }},
     {"egret_proxy_backends", kGauge, "Backends of the pool.",
-     [](Source s) { return figure(s.config.get()->backends.size()); }},
+     [](Source s) { return figure(s.membership.get()->members().size()); }},
 };
 
 std::vector<MetricRow> make_table() {
@@ -169,18 +169,17 @@ std::vector<MetricRow> make_table() {
 }
 
 // A worker that has not connected yet knows fewer lanes than others.
-uint32_t lanes_of(const ProxyState& source, size_t backend) {
+uint32_t lanes_of(const pool::MemberStats& stats) {
   uint32_t lanes = 0;
-  for (const auto& worker : source.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
+  for (const auto& session : stats.sessions) lanes = std::max(lanes, session->lane_count());
   return lanes;
 }
 
-void add_lane(MetricPage& page, const ProxyState& source, size_t backend, const std::string& name, uint32_t lane) {
+void add_lane(MetricPage& page, const pool::MemberStats& stats, const std::string& name, uint32_t lane) {
   const std::string number = std::to_string(lane);
   std::vector<const rpc::LaneCounters*> workers;
-  for (const auto& worker : source.workers) {
-    const rpc::SessionCounters& session = *worker->sessions[backend];
-    if (lane < session.lane_count()) workers.push_back(&session.at(lane));
+  for (const auto& session : stats.sessions) {
+    if (lane < session->lane_count()) workers.push_back(&session->at(lane));
   }
   for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
     if (metric.counter == nullptr) continue;
@@ -209,21 +208,23 @@ void add_requests(MetricPage& page, const ProxyState& source) {
   }
 }
 
-void add_backend(MetricPage& page, const ProxyState& source, size_t backend, const pool::Member& its) {
+void add_backend(MetricPage& page, const pool::Membership::Entry& entry) {
+  const pool::Member& its = entry.member;
+  const pool::MemberStats& stats = *entry.stats;
   const std::string& name = its.name;
-  const size_t sessions = open_sessions(source, backend);
+  const size_t sessions = stats.open_sessions();
   uint64_t deliveries = 0;
   std::vector<const base::Histogram*> durations;
-  for (const auto& worker : source.workers) {
-    deliveries += worker->sessions[backend]->deliveries.get();
-    durations.push_back(&worker->sessions[backend]->duration);
+  for (const auto& session : stats.sessions) {
+    deliveries += session->deliveries.get();
+    durations.push_back(&session->duration);
   }
   page.add("egret_proxy_rpc_seconds", admin::add_up(durations), {name});
-  page.add("egret_proxy_backend_up", sessions == source.workers.size() ? 1 : 0, {name});
+  page.add("egret_proxy_backend_up", sessions == stats.sessions.size() ? 1 : 0, {name});
   page.add("egret_proxy_backend_info", 1, {name, its.address.substr(0, its.address.find(':')), its.address});
   page.add("egret_proxy_backend_sessions", figure(sessions), {name});
   page.add("egret_proxy_deliveries_total", figure(deliveries), {name});
-  for (uint32_t lane = 0; lane < lanes_of(source, backend); ++lane) add_lane(page, source, backend, name, lane);
+  for (uint32_t lane = 0; lane < lanes_of(stats); ++lane) add_lane(page, stats, name, lane);
 }
 
 }  // namespace
@@ -242,17 +243,9 @@ std::string metrics_text(const ProxyState& source) {
   admin::add_process_metrics(page, "egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) page.add(metric.name, metric.value(source));
   add_requests(page, source);
-  const std::shared_ptr<const Config> config = source.config.get();
-  for (size_t backend = 0; backend < config->backends.size(); ++backend) {
-    add_backend(page, source, backend, config->backends[backend]);
-  }
+  const std::shared_ptr<const pool::Membership> membership = source.membership.get();
+  for (const pool::Membership::Entry& member : membership->members()) add_backend(page, member);
   return page.text();
-}
-
-size_t open_sessions(const ProxyState& source, size_t backend) {
-  size_t open = 0;
-  for (const auto& worker : source.workers) open += worker->sessions[backend]->is_open.get();
-  return open;
 }
 
 }  // namespace egret::proxy

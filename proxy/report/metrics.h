@@ -15,7 +15,4 @@ std::string metrics_markdown();
 
 std::string metrics_text(const ProxyState& source);
 
-// How many workers have an open session with that backend.
-size_t open_sessions(const ProxyState& source, size_t backend);
-
 }  // namespace egret::proxy

@@ -9,7 +9,6 @@
 #include "base/histogram.h"
 #include "proxy/client/connection_table.h"
 #include "proxy/replies/connection_memory.h"
-#include "rpc/lane_counters.h"
 
 namespace egret::proxy {
 
@@ -56,9 +55,6 @@ struct alignas(64) WorkerStats {
   Counter auth_cmds;
   Counter auth_errors;
   Counter auth_waits;
-  // Counters of this worker's sessions, by backend. The worker fills them in before it starts, and outlives all
-  // readers.
-  std::vector<rpc::SessionCounters*> sessions;
 };
 
 }  // namespace egret::proxy

@@ -44,8 +44,9 @@ struct Source {
   }
   uint64_t deliveries() const {
     uint64_t total = 0;
-    for (const auto& worker : proxy.workers) {
-      for (const rpc::SessionCounters* session : worker->sessions) total += session->deliveries.since_mark();
+    const std::shared_ptr<const pool::Membership> membership = proxy.membership.get();
+    for (const pool::Membership::Entry& member : membership->members()) {
+      for (const auto& session : member.stats->sessions) total += session->deliveries.since_mark();
     }
     return total;
   }
@@ -280,8 +281,9 @@ void set_tls_settings(Settings& settings, const Config& config) {
 // Rows with sums over all lanes. Consecutive metrics may share a row.
 void add_lane_totals(std::string& text, const ProxyState& source) {
   rpc::LaneCounters all;
-  for (const auto& worker : source.workers) {
-    for (const rpc::SessionCounters* session : worker->sessions) all += session->sum();
+  const std::shared_ptr<const pool::Membership> membership = source.membership.get();
+  for (const pool::Membership::Entry& member : membership->members()) {
+    for (const auto& session : member.stats->sessions) all += session->sum();
   }
   const auto metrics = rpc::lane_metrics();
   uint64_t total = 0;
@@ -297,14 +299,14 @@ void add_lane_totals(std::string& text, const ProxyState& source) {
 // connected yet.
 class LanesReport final : public PagedReport {
  public:
-  explicit LanesReport(const ProxyState& source) : source_(source), config_(source.config.get()) {}
+  explicit LanesReport(const ProxyState& source) : membership_(source.membership.get()) {}
 
   bool next(std::string& text) override {
     const size_t end = text.size() + kPageBytes;
-    while (backend_ < config_->backends.size()) {
+    while (backend_ < membership_->members().size()) {
       if (text.size() >= end) return true;
       if (lane_ == 0) add_backend(text);
-      if (lane_ < lanes_of(backend_)) {
+      if (lane_ < lanes()) {
         add_lane(text, lane_++);
       } else {
         ++backend_;
@@ -317,28 +319,27 @@ class LanesReport final : public PagedReport {
 
  private:
   std::string prefix() const { return "backend:" + number(backend_) + ":"; }
-  uint32_t lanes_of(size_t backend) const {
+  const pool::Membership::Entry& at() const { return membership_->members()[backend_]; }
+  uint32_t lanes() const {
     uint32_t lanes = 0;
-    for (const auto& worker : source_.workers) lanes = std::max(lanes, worker->sessions[backend]->lane_count());
+    for (const auto& session : at().stats->sessions) lanes = std::max(lanes, session->lane_count());
     return lanes;
   }
   void add_backend(std::string& text) const {
-    add_row(text, prefix() + "name", config_->backends[backend_].name);
-    add_row(text, prefix() + "address", config_->backends[backend_].address);
+    add_row(text, prefix() + "name", at().member.name);
+    add_row(text, prefix() + "address", at().member.address);
   }
   void add_lane(std::string& text, uint32_t lane) const {
     std::vector<const rpc::LaneCounters*> workers;
-    for (const auto& worker : source_.workers) {
-      const rpc::SessionCounters& session = *worker->sessions[backend_];
-      if (lane < session.lane_count()) workers.push_back(&session.at(lane));
+    for (const auto& session : at().stats->sessions) {
+      if (lane < session->lane_count()) workers.push_back(&session->at(lane));
     }
     for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
       add_row(text, prefix() + "lane:" + number(lane) + ":" + std::string(metric.name), metric.value(workers));
     }
   }
 
-  const ProxyState& source_;
-  const std::shared_ptr<const Config> config_;
+  const std::shared_ptr<const pool::Membership> membership_;
   size_t backend_ = 0;
   uint32_t lane_ = 0;  // 0: the backend's own rows come first
 };
@@ -443,7 +444,10 @@ void reset_stats(ProxyState& source) {
                              &worker->tls.handshake_errors, &worker->tls.protocol_errors}) {
       counter->mark();
     }
-    for (rpc::SessionCounters* session : worker->sessions) session->mark();
+  }
+  const std::shared_ptr<const pool::Membership> membership = source.membership.get();
+  for (const pool::Membership::Entry& member : membership->members()) {
+    for (const auto& session : member.stats->sessions) session->mark();
   }
 }
 

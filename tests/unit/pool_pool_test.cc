@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "pool/fan_out.h"
+#include "rpc/session_ref.h"
 #include "rpc_fakes.h"
 
 using namespace egret;
@@ -35,19 +36,24 @@ base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::st
 }
 
 struct TestPool final : rpc::SessionObserver {
-  explicit TestPool(const std::vector<KetamaServer>& servers) : router(KetamaRing(servers)), names(servers) {
-    for (const KetamaServer& server : servers) {
-      rpc::SessionOptions options;
-      options.address = server.name;
-      router.add(std::make_unique<rpc::ClientSession>(options, clock, *this, connect));
-    }
+  explicit TestPool(const std::vector<Member>& members) { apply(members); }
+  void apply(const std::vector<Member>& members) {
+    names = members;
+    router.apply(
+        std::make_shared<const Membership>(members, 1, std::initializer_list<const Membership*>{&router.membership()}),
+        clock.now_ns());
+  }
+  std::unique_ptr<rpc::ClientSession> make(const Membership::Entry& member) {
+    rpc::SessionOptions options;
+    options.address = member.member.address;
+    return std::make_unique<rpc::ClientSession>(options, clock, *this, connect, member.stats->sessions[0]);
   }
   egret::base::Status on_session_connecting(rpc::ClientSession&) override { return egret::base::Status::ok(); }
   egret::base::Status on_session_open(rpc::ClientSession&) override { return egret::base::Status::ok(); }
   void on_session_lost(rpc::ClientSession&, const std::string&, bool) override {}
 
   rpc::ClientSession& session(size_t backend) { return *router.sessions()[backend]; }
-  FakeClientEndpoint& endpoint(size_t backend) { return *connected.at(names[backend].name); }
+  FakeClientEndpoint& endpoint(size_t backend) { return *connected.at(names[backend].address); }
   // Each backend hashes with a seed of its own.
   void open(size_t backend) {
     if (session(backend).lanes().generation() == 0) {
@@ -130,11 +136,13 @@ struct TestPool final : rpc::SessionObserver {
   }
 
   base::ManualClock clock;
-  Pool router;
-  const std::vector<KetamaServer> names;
+  std::vector<Member> names;
+  Pool router{[this](const Membership::Entry& member) { return make(member); }};
 };
 
-const std::vector<KetamaServer> kThree{{"a"}, {"b"}, {"c"}};
+const std::vector<Member> kThree{{"shm:a", "a"}, {"shm:b", "b"}, {"shm:c", "c"}};
+const std::vector<Member> kOne{{"shm:only", "only"}};
+const std::vector<KetamaServer> kRingOfThree{{"a"}, {"b"}, {"c"}};
 
 // Keeps what it is told in place of the FanOut, which is gone afterwards.
 struct Asker final : FanOutOwner {
@@ -194,7 +202,7 @@ std::string class_rows(const std::vector<ClassRow>& stats) {
 TEST_CASE("a key goes to the backend that ketama says, hashed with that backend's seed") {
   TestPool pool(kThree);
   pool.open_all();
-  const KetamaRing ring(kThree);
+  const KetamaRing ring(kRingOfThree);
   std::set<rpc::ClientSession*> seen;
   for (int i = 0; i < 100; ++i) {
     const std::string key = std::to_string(i);
@@ -209,7 +217,7 @@ TEST_CASE("a key goes to the backend that ketama says, hashed with that backend'
 TEST_CASE("a backend that is down keeps its keys, and only they fail; it has them again when it is back") {
   TestPool pool(kThree);
   pool.open_all();
-  const KetamaRing ring(kThree);
+  const KetamaRing ring(kRingOfThree);
   const auto check = [&](std::optional<size_t> down) {
     for (int i = 0; i < 100; ++i) {
       const std::string key = std::to_string(i);
@@ -225,10 +233,197 @@ TEST_CASE("a backend that is down keeps its keys, and only they fail; it has the
 }
 
 TEST_CASE("a pool of one has every key") {
-  TestPool pool({{"only"}});
+  TestPool pool(kOne);
   CHECK(pool.router.route("key").session == nullptr);
   pool.open_all();
   for (int i = 0; i < 100; ++i) CHECK(pool.router.route(std::to_string(i)).session == &pool.session(0));
+}
+
+// --- members that come and go
+
+namespace {
+// Counts its results.
+struct Counting final : rpc::Waiter {
+  void on_result(const op::Result& result) override {
+    ++results;
+    code = result.code;
+  }
+  int results = 0;
+  ResultCode code = ResultCode::kOk;
+};
+
+op::Op get_of(const Route& route, std::string_view key) {
+  op::Op get;
+  get.code = op::OpCode::kGet;
+  get.key = key;
+  get.hash = route.hash;
+  return get;
+}
+
+// A key that belongs to member number `owner` of this pool.
+std::string key_of(const TestPool& pool, size_t owner) {
+  for (int i = 0;; ++i) {
+    if (pool.router.membership().owner_of(std::to_string(i)) == owner) return std::to_string(i);
+  }
+}
+}  // namespace
+
+TEST_CASE("a member that stays keeps its session, and a new one gets its own") {
+  TestPool pool(kThree);
+  pool.open_all();
+  const std::vector<rpc::ClientSession*> before{&pool.session(0), &pool.session(1), &pool.session(2)};
+  pool.apply({kThree[2], {"shm:d", "d"}, kThree[0], kThree[1]});
+  CHECK(&pool.session(0) == before[2]);
+  CHECK(&pool.session(2) == before[0]);
+  CHECK(&pool.session(3) == before[1]);
+  CHECK(pool.session(2).is_open());
+  CHECK_FALSE(pool.session(1).is_open());
+  pool.open(1);
+  CHECK(pool.router.route(key_of(pool, 1)).session == &pool.session(1));
+  CHECK_FALSE(pool.router.is_anybody_leaving());
+}
+
+TEST_CASE("a member of the same name at another address is another member") {
+  TestPool pool(kThree);
+  pool.open_all();
+  pool.apply({kThree[0], {"shm:elsewhere", "b"}, kThree[2]});
+  CHECK_FALSE(pool.session(1).is_open());
+  CHECK(pool.router.is_anybody_leaving());
+  pool.router.let_leave(pool.clock.now_ns());
+  CHECK_FALSE(pool.router.is_anybody_leaving());
+}
+
+TEST_CASE("its counters go on as long as it is a member, whatever the weight") {
+  TestPool pool(kThree);
+  pool.open_all();
+  pool.session(1).counters().deliveries.add(5);
+  pool.apply({kThree[0], {"shm:b", "b", 7}});
+  CHECK(pool.router.membership().members()[1].stats->sessions[0]->deliveries.get() == 5);
+  CHECK(pool.router.membership().members()[1].member.weight == 7);
+  pool.apply({kThree[0]});
+  pool.router.let_leave(pool.clock.now_ns());
+  pool.apply(kThree);
+  CHECK(pool.router.membership().members()[1].stats->sessions[0]->deliveries.get() == 0);
+}
+
+TEST_CASE("what is under way with a member that has left is answered, once, and then its session is closed") {
+  TestPool pool(kThree);
+  pool.open_all();
+  const std::string key = key_of(pool, 1);
+  const Route route = pool.router.route(key);
+  Counting waiter;
+  REQUIRE(route.session->lanes().of(route.hash).append(get_of(route, key), &waiter));
+  const std::set<uint32_t> lanes = pool.sent(1);
+  rpc::ClientSession& leaving = pool.session(1);
+  pool.apply({kThree[0], kThree[2]});
+  CHECK(pool.router.is_leaving(leaving));
+  CHECK(pool.router.member_of(leaving).member.name == "b");
+  CHECK(pool.router.route(key).session != &leaving);
+  pool.router.let_leave(pool.clock.now_ns());
+  REQUIRE(leaving.is_open());
+  op::Result miss;
+  miss.code = ResultCode::kMiss;
+  FakeClientEndpoint& endpoint = *connected.at("shm:b");
+  for (const uint32_t lane : lanes) {
+    rpc::put_response(endpoint.responses.data(), kLayout, lane, 1, std::vector<op::Result>{miss});
+  }
+  leaving.fetch();
+  for (const auto& read : std::exchange(endpoint.reads, {})) {
+    transport::Event fetched;
+    fetched.kind = transport::Event::Kind::kFetched;
+    fetched.tag = read.tag;
+    endpoint.events.push_back(fetched);
+  }
+  leaving.fetch();
+  CHECK(waiter.results == 1);
+  CHECK(waiter.code == ResultCode::kMiss);
+  CHECK(pool.router.let_leave(pool.clock.now_ns()) == std::vector<const rpc::ClientSession*>{&leaving});
+  CHECK_FALSE(pool.router.is_anybody_leaving());
+}
+
+TEST_CASE("what does not end is failed, once, when the time is over") {
+  TestPool pool(kThree);
+  pool.open_all();
+  const std::string key = key_of(pool, 1);
+  const Route route = pool.router.route(key);
+  Counting waiter;
+  REQUIRE(route.session->lanes().of(route.hash).append(get_of(route, key), &waiter));
+  pool.sent(1);
+  pool.apply({kThree[0], kThree[2]});
+  pool.clock.advance_ns(Pool::kLeaveNs - 1);
+  pool.router.let_leave(pool.clock.now_ns());
+  CHECK(waiter.results == 0);
+  pool.clock.advance_ns(1);
+  pool.router.let_leave(pool.clock.now_ns());
+  CHECK(waiter.results == 1);
+  CHECK(waiter.code == ResultCode::kSessionLost);
+  CHECK_FALSE(pool.router.is_anybody_leaving());
+}
+
+TEST_CASE("a session that somebody holds is destroyed after its holder has let go") {
+  TestPool pool(kThree);
+  pool.open_all();
+  rpc::SessionRef held(pool.session(1));
+  pool.apply({kThree[0], kThree[2]});
+  pool.clock.advance_ns(Pool::kLeaveNs);
+  CHECK(pool.router.let_leave(pool.clock.now_ns()).empty());
+  CHECK_FALSE(held->is_open());
+  CHECK(pool.router.is_anybody_leaving());
+  held.reset();
+  CHECK(pool.router.let_leave(pool.clock.now_ns()).size() == 1);
+  CHECK_FALSE(pool.router.is_anybody_leaving());
+}
+
+TEST_CASE("one that comes back while it is leaving gets another session, and the first goes on leaving") {
+  TestPool pool(kThree);
+  pool.open_all();
+  rpc::ClientSession* const before = &pool.session(1);
+  pool.apply({kThree[0], kThree[2]});
+  pool.apply(kThree);
+  CHECK(&pool.session(1) != before);
+  CHECK(pool.router.is_leaving(*before));
+  CHECK(pool.router.let_leave(pool.clock.now_ns()).size() == 1);
+}
+
+TEST_CASE("a member that joins gets a session before it gets keys") {
+  TestPool pool(kThree);
+  pool.open_all();
+  std::vector<Member> four = kThree;
+  four.push_back({"shm:d", "d"});
+  const Membership next(four, 1, {&pool.router.membership()});
+  const std::vector<rpc::ClientSession*> fresh = pool.router.prepare(next);
+  REQUIRE(fresh.size() == 1);
+  CHECK(pool.router.serving().size() == 3);
+  CHECK_FALSE(pool.router.is_ready_for(next));
+  CHECK(pool.router.prepare(next).empty());
+  for (int i = 0; i < 100; ++i) CHECK(pool.router.route(std::to_string(i)).session != fresh[0]);
+  pool.names = four;
+  pool.open(3);
+  CHECK(pool.router.is_ready_for(next));
+  pool.router.let_leave(pool.clock.now_ns());
+  CHECK(pool.router.apply(std::make_shared<const Membership>(next), pool.clock.now_ns()).empty());
+  CHECK(pool.router.serving()[3].get() == fresh[0]);
+  CHECK_FALSE(pool.router.is_anybody_leaving());
+}
+
+TEST_CASE("one that was to join and does not is closed") {
+  const std::vector<Member> fourth{{"shm:d", "d"}};
+  TestPool pool(kThree);
+  pool.open_all();
+  const std::vector<rpc::ClientSession*> fresh =
+      pool.router.prepare(Membership(fourth, 1, {&pool.router.membership()}));
+  REQUIRE(fresh.size() == 1);
+  pool.apply({kThree[0], kThree[1]});
+  CHECK(pool.router.is_leaving(*fresh[0]));
+  CHECK(pool.router.let_leave(pool.clock.now_ns()).size() == 2);
+}
+
+TEST_CASE("a pool without members has no way for a key") {
+  TestPool pool(std::vector<Member>{});
+  CHECK(pool.router.route("key").session == nullptr);
+  pool.apply({kThree[0]});
+  pool.open(0);
+  CHECK(pool.router.route("key").session == &pool.session(0));
 }
 
 // --- ops that concern every backend
@@ -329,7 +524,7 @@ TEST_CASE("a backend without credit is waited for, and holds the others up for n
 }
 
 TEST_CASE("a session that was renewed before the op went out is not asked in the old one's place") {
-  TestPool pool({{"only"}});
+  TestPool pool(kOne);
   pool.open_all();
   rpc::Listener listener;
   const std::string key(200, 'k');
@@ -419,7 +614,7 @@ TEST_CASE("size classes: counts are added up, ages are the largest, over partiti
 
 TEST_CASE("pages of size classes continue behind the last id, and a repeated row counts once") {
   using op::ClassField;
-  TestPool pool({{"only"}});
+  TestPool pool(kOne);
   pool.open_all();
   Asker asker;
   asker.ask(pool, op::OpCode::kStats, op::StatGroup::kSizeClasses);
@@ -441,7 +636,7 @@ TEST_CASE("pages of size classes continue behind the last id, and a repeated row
 
 TEST_CASE("a backend that sends the same page for ever is asked no more") {
   for (const auto group : {op::StatGroup::kGeneral, op::StatGroup::kSizeClasses}) {
-    TestPool pool({{"only"}});
+    TestPool pool(kOne);
     pool.open_all();
     Asker asker;
     asker.ask(pool, op::OpCode::kStats, group);

@@ -24,13 +24,15 @@ struct Proxy {
     REQUIRE(options.is_ok());
     source.config.set(resolve_config(options.value()).value());
     source.clock = &clock;
-    for (auto& of_worker : sessions) {
+    source.membership.set(egret::pool::Membership(source.config.get()->backends, 2, {}));
+    const auto membership = source.membership.get();
+    for (size_t worker = 0; worker < 2; ++worker) {
       source.workers.push_back(std::make_unique<WorkerStats>());
-      for (auto& session : of_worker) source.workers.back()->sessions.push_back(&session);
+      for (const auto& member : membership->members()) sessions[worker].push_back(member.stats->sessions[worker]);
     }
   }
   egret::base::ManualClock clock;
-  egret::rpc::SessionCounters sessions[2][2];  // by worker and backend
+  std::vector<std::shared_ptr<egret::rpc::SessionCounters>> sessions[2];  // by worker and backend
   ProxyState source;
 };
 
@@ -51,7 +53,7 @@ std::map<std::string, std::string> series_of(const std::string& text) {
 
 TEST_CASE("every row of the table is on the page once a session has been there, and nothing else is") {
   Proxy proxy;
-  proxy.sessions[0][0].lane(0);
+  proxy.sessions[0][0]->lane(0);
   std::set<std::string> rows;
   for (const admin::MetricRow& row : metric_table()) {
     CAPTURE(row.name);
@@ -70,12 +72,12 @@ TEST_CASE("figures are those of all workers, by backend and lane") {
     proxy.source.workers[worker]->requests.count[static_cast<size_t>(RequestKind::kSet)].add(7);
     proxy.source.workers[worker]->requests.duration.record(1'000'000);
   }
-  proxy.sessions[0][0].is_open.set(1);
-  proxy.sessions[1][0].is_open.set(1);
-  proxy.sessions[0][1].is_open.set(1);
-  proxy.sessions[0][1].lane(1).fetches.add(11);
-  proxy.sessions[1][1].lane(1).fetches.add(13);
-  proxy.sessions[1][1].duration.record(2'000);
+  proxy.sessions[0][0]->is_open.set(1);
+  proxy.sessions[1][0]->is_open.set(1);
+  proxy.sessions[0][1]->is_open.set(1);
+  proxy.sessions[0][1]->lane(1).fetches.add(11);
+  proxy.sessions[1][1]->lane(1).fetches.add(13);
+  proxy.sessions[1][1]->duration.record(2'000);
   const auto series = series_of(metrics_text(proxy.source));
   CHECK(series.at("egret_proxy_connections") == "6");
   CHECK(series.at("egret_proxy_get_hits_total") == "10");
@@ -97,8 +99,8 @@ TEST_CASE("no counter goes down at a reset of the statistics") {
   proxy.source.workers[0]->total_connections.add(4);
   proxy.source.workers[0]->bytes_read.add(100);
   proxy.source.accepts.rejected_connections.add(2);
-  proxy.sessions[0][0].lane(0).messages.add(9);
-  proxy.sessions[0][0].deliveries.add(8);
+  proxy.sessions[0][0]->lane(0).messages.add(9);
+  proxy.sessions[0][0]->deliveries.add(8);
   const auto before = series_of(metrics_text(proxy.source));
   reset_stats(proxy.source);
   const auto after = series_of(metrics_text(proxy.source));

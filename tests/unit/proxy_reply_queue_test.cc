@@ -427,7 +427,7 @@ Reply* ask(Client& client, PlayedBackend& backend, std::string_view key, uint32_
   reply->question.kind = CommandKind::kGet;
   reply->is_key = true;
   reply->command = command;
-  reply->session = &backend.session;
+  reply->session = egret::rpc::SessionRef(backend.session);
   reply->hash = backend.session.lanes().hash(key);
   Op get;
   get.code = OpCode::kGet;

@@ -28,14 +28,16 @@ struct Proxy {
     source.config.set(config);
     source.clock = &clock;
     source.start_ns = clock.now_ns();
-    for (int i = 0; i < 2; ++i) {
-      source.workers.push_back(std::make_unique<WorkerStats>());
-      for (auto& session : sessions[i]) source.workers[i]->sessions.push_back(&session);
+    for (int i = 0; i < 2; ++i) source.workers.push_back(std::make_unique<WorkerStats>());
+    source.membership.set(egret::pool::Membership(config.backends, 2, {}));
+    const auto membership = source.membership.get();
+    for (size_t worker = 0; worker < 2; ++worker) {
+      for (const auto& member : membership->members()) sessions[worker].push_back(member.stats->sessions[worker]);
     }
   }
   Config config;
   egret::base::ManualClock clock{1'700'000'000};
-  egret::rpc::SessionCounters sessions[2][2];  // by worker and backend
+  std::vector<std::shared_ptr<egret::rpc::SessionCounters>> sessions[2];  // by worker and backend
   ProxyState source;
 };
 
@@ -63,7 +65,7 @@ std::map<std::string, std::string> rows_of(const std::string& text) {
 }
 
 std::map<std::string, std::string> general(const ProxyState& source) {
-  egret::pool::Pool router;
+  egret::pool::Pool router({});
   Nobody owner;
   owner.source = &source;
   (new egret::pool::FanOut(router, {}, owner))->start();  // deletes itself
@@ -108,8 +110,10 @@ TEST_CASE("counters are added up over workers; a reset starts those anew that me
     worker->curr_connections.sub(1);
     worker->total_connections.add(10);
     worker->bytes_read.add(100);
-    worker->sessions[0]->lane(1).fetches.add(3);
-    worker->sessions[1]->lane(0).fetches.add(4);
+  }
+  for (auto& worker : proxy.sessions) {
+    worker[0]->lane(1).fetches.add(3);
+    worker[1]->lane(0).fetches.add(4);
   }
   proxy.source.accepts.rejected_connections.add(3);
   auto rows = general(proxy.source);
@@ -230,7 +234,7 @@ TEST_CASE("a client whose Unix socket has a name of several lines is told of on 
 TEST_CASE("the lanes of many backends come in pages") {
   Proxy proxy;
   for (auto& worker : proxy.sessions) {
-    for (auto& session : worker) session.lane(200);
+    for (auto& session : worker) session->lane(200);
   }
   const auto pages = pages_of(lanes_report(proxy.source));
   CHECK(pages.size() > 10);
@@ -248,11 +252,11 @@ TEST_CASE("the lanes' sums are in the general report, each once, and a reset sta
   Proxy proxy;
   for (auto& worker : proxy.sessions) {
     for (auto& session : worker) {
-      egret::rpc::LaneCounters& lane = session.lane(2);
+      egret::rpc::LaneCounters& lane = session->lane(2);
       for (const auto& metric : egret::rpc::lane_metrics()) {
         if (metric.counter != nullptr) (lane.*metric.counter).add(10);
       }
-      session.deliveries.add(1);
+      session->deliveries.add(1);
     }
   }
   auto rows = general(proxy.source);
@@ -273,11 +277,11 @@ TEST_CASE("the lanes' sums are in the general report, each once, and a reset sta
 
 TEST_CASE("every lane of every backend has its rows, added up over the workers that know it") {
   Proxy proxy;
-  proxy.sessions[0][0].lane(1).fetches.add(100);
-  proxy.sessions[1][0].lane(0).fetches.add(20);  // this worker has seen one lane only
-  proxy.sessions[0][0].lane(0).fetches.add(3);
-  proxy.sessions[0][0].lane(1).mode.set(2);
-  proxy.sessions[0][0].lane(1).fetch_size.set(320);
+  proxy.sessions[0][0]->lane(1).fetches.add(100);
+  proxy.sessions[1][0]->lane(0).fetches.add(20);  // this worker has seen one lane only
+  proxy.sessions[0][0]->lane(0).fetches.add(3);
+  proxy.sessions[0][0]->lane(1).mode.set(2);
+  proxy.sessions[0][0]->lane(1).fetch_size.set(320);
   auto rows = rows_of(whole(lanes_report(proxy.source)));
   CHECK(rows.at("backend:0:name") == "/a");
   CHECK(rows.at("backend:1:name") == "two");

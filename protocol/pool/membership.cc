@@ -1,0 +1,49 @@
+#include "pool/membership.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace egret::pool {
+
+namespace {
+
+KetamaRing ring_of(std::span<const Member> members) {
+  std::vector<KetamaServer> servers;
+  servers.reserve(members.size());
+  for (const Member& member : members) servers.push_back({member.name, member.weight});
+  return KetamaRing(servers);
+}
+
+}  // namespace
+
+MemberStats::MemberStats(size_t workers) {
+  for (size_t worker = 0; worker < workers; ++worker) sessions.push_back(std::make_shared<rpc::SessionCounters>());
+}
+
+size_t MemberStats::open_sessions() const {
+  size_t open = 0;
+  for (const auto& session : sessions) open += session->is_open.get();
+  return open;
+}
+
+Membership::Membership(std::span<const Member> members, size_t workers, std::initializer_list<const Membership*> before)
+    : placement_(ring_of(members)) {
+  std::map<std::pair<std::string_view, std::string_view>, const Entry*> known;
+  for (const Membership* const one : before) {
+    version_ = std::max(version_, one->version());
+    for (const Entry& entry : one->members()) known[{entry.member.name, entry.member.address}] = &entry;
+  }
+  ++version_;
+  members_.reserve(members.size());
+  for (const Member& member : members) {
+    const auto it = known.find({member.name, member.address});
+    members_.push_back({member, it != known.end() ? it->second->stats : std::make_shared<MemberStats>(workers)});
+  }
+}
+
+bool Membership::has_same_members(std::span<const Member> members) const {
+  return std::ranges::equal(members_, members, {}, &Entry::member);
+}
+
+}  // namespace egret::pool

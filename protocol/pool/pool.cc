@@ -1,0 +1,111 @@
+#include "pool/pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/session_ref.h"
+
+namespace egret::pool {
+
+using rpc::ClientSession;
+using rpc::SessionRef;
+
+Pool::Known Pool::known() const {
+  Known known;
+  for (size_t i = 0; i < seats_.size(); ++i) known[seats_[i].entry.stats.get()] = i;
+  return known;
+}
+
+std::vector<ClientSession*> Pool::prepare(const Membership& next) {
+  const Known known = this->known();
+  std::vector<ClientSession*> fresh;
+  std::vector<Seat> joining;
+  for (const Membership::Entry& entry : next.members()) {
+    if (known.contains(entry.stats.get())) continue;
+    sessions_.push_back(make_(entry));
+    joining.push_back({entry, State::kJoining});
+    fresh.push_back(sessions_.back().get());
+  }
+  seats_.insert(seats_.end(), joining.begin(), joining.end());
+  return fresh;
+}
+
+bool Pool::is_ready_for(const Membership& next) const {
+  const Known known = this->known();
+  return std::ranges::all_of(next.members(), [&](const Membership::Entry& entry) {
+    const auto it = known.find(entry.stats.get());
+    return it != known.end() && sessions_[it->second]->is_open();
+  });
+}
+
+std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> membership, uint64_t now_ns) {
+  std::vector<ClientSession*> fresh = prepare(*membership);
+  const Known known = this->known();
+  Sessions sessions;
+  std::vector<Seat> seats;
+  for (const Membership::Entry& entry : membership->members()) {
+    sessions.push_back(std::move(sessions_[known.at(entry.stats.get())]));
+    seats.push_back({entry});
+  }
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    if (sessions_[i] == nullptr) continue;
+    if (seats_[i].state != State::kLeaving) seats_[i].leaves_ns = now_ns + kLeaveNs;
+    seats_[i].state = State::kLeaving;
+    sessions.push_back(std::move(sessions_[i]));
+    seats.push_back(std::move(seats_[i]));
+  }
+  leaving_ = sessions.size() - membership->members().size();
+  sessions_ = std::move(sessions);
+  seats_ = std::move(seats);
+  membership_ = std::move(membership);
+  return fresh;
+}
+
+size_t Pool::index_of(const ClientSession& session) const {
+  const auto at = std::ranges::find(sessions_, &session, &std::unique_ptr<ClientSession>::get);
+  EGRET_CHECK(at != sessions_.end());
+  return static_cast<size_t>(at - sessions_.begin());
+}
+
+const Membership::Entry& Pool::member_of(const ClientSession& session) const {
+  return seats_[index_of(session)].entry;
+}
+
+bool Pool::is_leaving(const ClientSession& session) const {
+  return seats_[index_of(session)].state == State::kLeaving;
+}
+
+bool Pool::has_work(ClientSession& session) {
+  return session.lanes().outstanding() > 0 || session.lanes().has_open() || !session.credit().empty() ||
+         SessionRef::is_held(session);
+}
+
+std::vector<const ClientSession*> Pool::let_leave(uint64_t now_ns) {
+  for (size_t i = membership_->members().size(); i < sessions_.size();) {
+    ClientSession& session = *sessions_[i];
+    const bool stays = session.is_open() && has_work(session) && now_ns < seats_[i].leaves_ns;
+    if (seats_[i].state == State::kJoining || stays) {
+      ++i;
+      continue;
+    }
+    session.close();
+    closed_.push_back(std::move(sessions_[i]));
+    --leaving_;
+    sessions_.erase(sessions_.begin() + static_cast<ptrdiff_t>(i));
+    seats_.erase(seats_.begin() + static_cast<ptrdiff_t>(i));
+  }
+  // Whoever waited, or waits in vain, is told.
+  for (const auto& session : closed_) {
+    session->credit().announce();
+    session->credit().hand_out();
+  }
+  std::vector<const ClientSession*> gone;
+  std::erase_if(closed_, [&](const auto& session) {
+    const bool is_over = !SessionRef::is_held(*session) && session->credit().empty();
+    if (is_over) gone.push_back(session.get());
+    return is_over;
+  });
+  return gone;
+}
+
+}  // namespace egret::pool

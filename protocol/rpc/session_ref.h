@@ -1,0 +1,41 @@
+// A pointer to a session that is kept beyond a call. A session object whose pool does not need it any more is destroyed
+// when nobody holds it; it may be lost, or open anew, as long as it is held.
+//
+// Move and copy; empty by default. Not atomic. Thread: the worker's.
+#pragma once
+
+#include <utility>
+
+#include "rpc/client_session.h"
+
+namespace egret::rpc {
+
+class SessionRef {
+ public:
+  SessionRef() = default;
+  explicit SessionRef(ClientSession& session) : session_(&session) { ++session.holders_; }
+  SessionRef(const SessionRef& other) : session_(other.session_) {
+    if (session_ != nullptr) ++session_->holders_;
+  }
+  SessionRef(SessionRef&& other) noexcept : session_(std::exchange(other.session_, nullptr)) {}
+  SessionRef& operator=(SessionRef other) noexcept {
+    std::swap(session_, other.session_);
+    return *this;
+  }
+  ~SessionRef() { reset(); }
+
+  void reset() {
+    if (session_ != nullptr) --std::exchange(session_, nullptr)->holders_;
+  }
+  explicit operator bool() const { return session_ != nullptr; }
+  ClientSession& operator*() const { return *session_; }
+  ClientSession* operator->() const { return session_; }
+  ClientSession* get() const { return session_; }
+
+  static bool is_held(const ClientSession& session) { return session.holders_ > 0; }
+
+ private:
+  ClientSession* session_ = nullptr;
+};
+
+}  // namespace egret::rpc

@@ -1,0 +1,95 @@
+#include "proxy/pool_control.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/log/log.h"
+#include "proxy/log_events.h"
+#include "proxy/worker.h"
+
+namespace egret::proxy {
+
+using pool::Membership;
+
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{2};
+
+// A backend may have so little weight that it gets no keys. That may be intended (to drain it), so it is a warning.
+void warn_of_empty_shares(const Membership& membership) {
+  for (size_t number = 0; number < membership.members().size(); ++number) {
+    if (membership.placement().points_of(number) > 0) continue;
+    const pool::Member& member = membership.members()[number].member;
+    base::log(kEmptyShare, "backend {} gets no keys: its weight of {} is too small beside the others'",
+              member.to_string(), base::field("weight", member.weight), base::field("backend", member.address),
+              base::field("backend_name", member.name));
+  }
+}
+
+// Members that `one` has and `other` has not. One that stays keeps its statistics.
+std::vector<pool::Member> missing(const Membership& one, const Membership& other) {
+  std::vector<const pool::MemberStats*> known;
+  for (const Membership::Entry& entry : other.members()) known.push_back(entry.stats.get());
+  std::ranges::sort(known);
+  std::vector<pool::Member> only;
+  for (const Membership::Entry& entry : one.members()) {
+    if (!std::ranges::binary_search(known, entry.stats.get())) only.push_back(entry.member);
+  }
+  return only;
+}
+
+void log_change(const Membership& before, const Membership& now) {
+  for (const pool::Member& member : missing(before, now)) {
+    base::log(kMemberLeft, "backend {} is no longer in the pool", member.to_string(),
+              base::field("backend", member.address), base::field("backend_name", member.name));
+  }
+  for (const pool::Member& member : missing(now, before)) {
+    base::log(kMemberJoined, "backend {} is in the pool now", member.to_string(),
+              base::field("backend", member.address), base::field("backend_name", member.name));
+  }
+}
+
+}  // namespace
+
+PoolControl::PoolControl(events::EventLoop& loop, ProxyState& proxy,
+                         const std::vector<std::unique_ptr<Worker>>& workers)
+    : proxy_(proxy), workers_(workers), look_(events::Event::timer<&PoolControl::look>(loop, *this)) {}
+
+void PoolControl::begin_with(std::span<const pool::Member> members) {
+  Membership first(members, proxy_.workers.size(), {});
+  warn_of_empty_shares(first);
+  proxy_.joining.set(first);
+  proxy_.membership.set(std::move(first));
+}
+
+void PoolControl::change_to(std::span<const pool::Member> members) {
+  const std::shared_ptr<const Membership> now = proxy_.membership.get();
+  const std::shared_ptr<const Membership> newest = proxy_.joining.get();
+  if (newest->has_same_members(members)) return;
+  proxy_.joining.set(Membership(members, proxy_.workers.size(), {newest.get(), now.get()}));
+  if (look_.pending()) return;  // its deadline stays: changes that follow one another must not put each other off
+  deadline_ns_ = proxy_.clock->now_ns() + kMostWaitNs;
+  look_.add(kLookAgain);
+}
+
+void PoolControl::look() {
+  const uint64_t version = proxy_.joining.get()->version();
+  const bool is_ready =
+      std::ranges::all_of(workers_, [&](const auto& worker) { return worker->prepared_version() == version; });
+  if (!is_ready && proxy_.clock->now_ns() < deadline_ns_) {
+    look_.add(kLookAgain);
+    return;
+  }
+  finish();
+}
+
+void PoolControl::finish() {
+  const std::shared_ptr<const Membership> before = proxy_.membership.get();
+  const std::shared_ptr<const Membership> now = proxy_.joining.get();
+  warn_of_empty_shares(*now);
+  log_change(*before, *now);
+  proxy_.membership.set(*now);
+  for (const auto& worker : workers_) worker->reload();
+}
+
+}  // namespace egret::proxy

@@ -1,0 +1,190 @@
+"""The members of a pool change while clients go on: SIGHUP with another list, and no client notices anything but misses."""
+
+import contextlib
+import random
+import re
+import signal
+import threading
+
+import pytest
+
+import servers
+from servers import SUT, EgretPool, ask, connect, stats_of, wait_for
+
+pytestmark = pytest.mark.skipif(SUT != "egret", reason="needs backends of our own")
+
+
+class ChangingPool(EgretPool):
+    """Its first proxy reads `backends` from a file that the test writes."""
+
+    def __init__(self, count=5, **arguments):
+        self.members = list(range(count))
+        super().__init__([f"member{number}" for number in range(count)], **arguments)
+
+    @property
+    def path(self):
+        return self.directory / "members.yaml"
+
+    def line(self, number):
+        return f"{self.address_of_backend(number)} name={self.names[number]}"
+
+    def write(self):
+        whole = self.path.with_suffix(".new")
+        whole.write_text("backends:\n" + "".join(f"  - {self.line(number)}\n" for number in self.members))
+        whole.rename(self.path)
+
+    def proxy_argv(self, index):
+        if index in self.alone:
+            return super().proxy_argv(index)
+        self.write()
+        argv = [servers.egret_binary("egret-proxy"), "--config", self.path]
+        for key, value in {"listen": self.listen_of_proxy(index), **self.proxy_options}.items():
+            argv += ["--set", f"{key}={value}"]
+        return argv
+
+    def change(self, members):
+        self.members = list(members)
+        self.write()
+        log = self.proxies[0].log
+        before = len(log(1_000_000))
+        self.proxies[0].signal(signal.SIGHUP)
+        wait_for(lambda: re.search(r"reloaded: |reload refused", log(1_000_000)[before:]), "the reload")
+        return log(1_000_000)[before:]
+
+    def is_settled(self):
+        """Whether every worker has a session with each member, and with no other."""
+        return all(int(stats_of(self.address)["egret_backends_up"]) == len(self.members) for _ in range(6))
+
+
+@pytest.fixture
+def pool():
+    server = ChangingPool()
+    try:
+        yield server
+        server.check_alive()
+    finally:
+        server.stop()
+
+
+class Caller:
+    """One connection that sets a key and gets it in one write, with a number that grows. It is never refused, and never sees a
+    number that is higher than the last it has set, or the bytes of another key."""
+
+    def __init__(self, address, name, size):
+        self.sock = connect(address, timeout=60)
+        self.lines = self.sock.makefile("rb")
+        self.name, self.size = name, size
+        self.turns = self.misses = 0
+        self.failure = None
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._work)
+        self.thread.start()
+
+    def _turn(self, turn):
+        keys = [b"%s-%d" % (self.name, random.randrange(50)) for _ in range(4)]
+        text = b""
+        for key in keys:
+            value = (b"%s=%010d." % (key, turn)).ljust(self.size, b"x")
+            text += b"set %s 0 0 %d\r\n%s\r\nget %s\r\n" % (key, len(value), value, key)
+        self.sock.sendall(text)
+        for key in keys:
+            stored, found = self.lines.readline(), self.lines.readline()
+            assert stored == b"STORED\r\n", stored
+            if found == b"END\r\n":  # the key has moved in between
+                self.misses += 1
+                continue
+            assert found == b"VALUE %s 0 %d\r\n" % (key, self.size), found
+            value = self.lines.read(self.size + 2)
+            number = int(re.fullmatch(rb"%s=(\d+)\.x*\r\n" % key, value)[1])
+            assert number <= turn, (number, turn)
+            assert self.lines.readline() == b"END\r\n"
+
+    def _work(self):
+        try:
+            while not self.stopping.is_set():
+                self.turns += 1
+                self._turn(self.turns)
+        except BaseException as failure:  # told to the test's thread
+            self.failure = failure
+
+    def stop(self):
+        self.stopping.set()
+        self.thread.join(60 * servers.SLACK)
+        self.sock.close()
+
+
+@contextlib.contextmanager
+def load(server):
+    callers = [Caller(server.address, b"caller%d" % number, size) for number, size in enumerate((40, 40, 3000, 50_000, 300_000))]
+    try:
+        yield callers
+    finally:
+        for caller in callers:
+            caller.stop()
+    for caller in callers:
+        assert caller.failure is None, f"{caller.name}: {caller.failure!r}"
+
+
+def progress(callers, count=3):
+    before = [caller.turns for caller in callers]
+    wait_for(lambda: any(caller.failure for caller in callers) or
+             all(caller.turns >= turns + count for caller, turns in zip(callers, before)), "load", 60)
+
+
+def test_members_come_and_go_under_load_and_no_client_is_refused(pool):
+    with load(pool) as callers:
+        for members in ([0, 1, 2], [0, 1, 2, 3, 4], [4, 3, 1], [1], [1, 2, 3, 4, 0], [2, 0], [0, 1, 2, 3, 4]):
+            pool.change(members)
+            progress(callers)
+            wait_for(pool.is_settled, f"sessions with {members}")
+    # What has left holds no session any more: its backend counts none of this proxy's.
+    pool.change([0, 1])
+    wait_for(pool.is_settled, "two members")
+
+
+def test_changes_faster_than_sessions_open(pool):
+    with load(pool) as callers:
+        for turn in range(30):
+            pool.change(random.sample(range(5), random.randint(1, 5)))
+        progress(callers)
+        wait_for(pool.is_settled, "the last members")
+
+
+def test_who_came_and_who_left_is_logged_by_name(pool):
+    log = pool.change([0, 1, 2])
+    assert "backend member3" in log and "backend member4" in log and "no longer in the pool" in log, log
+    log = pool.change([0, 1, 2, 3])
+    assert re.search(r"backend member3 .* is in the pool now", log), log
+
+
+def test_a_list_that_is_refused_changes_nothing(pool):
+    ask(pool.address, b"set stays 0 0 1\r\n1\r\n")
+    pool.members = [0, 0]
+    assert "reload refused" in pool.change([0, 0])
+    assert ask(pool.address, b"get stays\r\n", b"END\r\n") == b"VALUE stays 0 1\r\n1\r\nEND\r\n"
+    assert int(stats_of(pool.address)["egret_backends"]) == 5
+
+
+def test_keys_of_members_that_stay_are_found(pool):
+    keys = [b"kept%d" % number for number in range(300)]
+    text = b"".join(b"set %s 0 0 1\r\nv\r\n" % key for key in keys)
+    with contextlib.closing(connect(pool.address)) as sock:
+        lines = sock.makefile("rb")
+        sock.sendall(text)
+        assert [lines.readline() for _ in keys] == [b"STORED\r\n"] * len(keys)
+        pool.change([0, 1, 2, 3])
+        wait_for(pool.is_settled, "four members")
+        found = sum(ask(pool.address, b"get %s\r\n" % key, b"END\r\n") != b"END\r\n" for key in keys)
+        assert found > 0.6 * len(keys), found  # four fifths of them stay where they are
+
+
+def test_a_slow_upload_goes_on_while_its_backend_leaves(pool):
+    value = b"y" * 400_000
+    with contextlib.closing(connect(pool.address)) as sock:
+        lines = sock.makefile("rb")
+        sock.sendall(b"set slow 0 0 %d\r\n" % len(value) + value[:200_000])
+        wait_for(pool.is_settled, "all members")
+        for members in ([0, 1], [2, 3, 4]):
+            pool.change(members)
+        sock.sendall(value[200_000:] + b"\r\n")
+        assert lines.readline() == b"STORED\r\n"
