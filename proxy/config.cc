@@ -128,6 +128,15 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kBackends,
      .is_usual = true},
+    {.name = "placement",
+     .type = OptionType::kChoice,
+     .default_value = "ketama",
+     .help = "How keys are spread over the backends, by their names and weights. ketama: as libmemcached's weighted "
+             "ketama, so that clients of a pool of memcacheds find their keys. rendezvous: more evenly, and no more "
+             "keys move than must. The same in all proxies.",
+     .choices = "ketama|rendezvous",
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
     {.name = "secret_file",
      .type = OptionType::kText,
      .default_value = "",
@@ -315,6 +324,14 @@ constexpr OptionRow kTable[] = {
      .min = 1,
      .max = 16,
      .group = OptionGroup::kRdma},
+    {.name = "ready_share",
+     .type = OptionType::kInteger,
+     .default_value = "50",
+     .help = "Percent of the backends that must be up for the admin address's /readyz/share to answer 200.",
+     .min = 1,
+     .max = 100,
+     .applied_by = kReload,
+     .group = OptionGroup::kObservability},
     admin::option_row("127.0.0.1:11280"),
     admin::kAdminHostsRow,
     base::kLogLevelRow,
@@ -552,6 +569,8 @@ base::Expected<Config> resolve_config(const Options& options) {
     return options.error("unix_mode", "expected an octal mode, got \"" + config.unix_mode + "\"");
   }
   if (Status good = parse_backends(options, config.backends); !good) return good;
+  config.placement =
+      options.text("placement") == "rendezvous" ? pool::PlacementRule::kRendezvous : pool::PlacementRule::kKetama;
   const uint32_t cpus = static_cast<uint32_t>(base::allowed_cpus().size());
   config.workers = static_cast<uint32_t>(options.integer("workers"));
   if (config.workers == 0) config.workers = base::auto_workers(cpus);
@@ -597,6 +616,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   auto admin = admin::read_options(options);
   if (!admin) return admin.status();
   config.admin = std::move(admin.value());
+  config.ready_share = static_cast<uint32_t>(options.integer("ready_share"));
   config.log_level = options.text("log_level");
   config.log_format = options.text("log_format");
   return config;

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "memcache/client_parser.h"
 #include "pool/member.h"
+#include "pool/placement.h"
 #include "proxy/client/tls.h"
 #include "proxy/users/guess_limit.h"
 #include "rpc/client_session.h"
@@ -39,6 +40,7 @@ struct Config {
   std::vector<ListenAddress> listen;
   std::string unix_mode;
   std::vector<pool::Member> backends;
+  pool::PlacementRule placement = pool::PlacementRule::kKetama;
   uint32_t workers = 0;  // resolved, at least 1
   bool pin = false;      // resolved
   uint32_t max_connections = 0;
@@ -60,6 +62,7 @@ struct Config {
   rpc::SessionOptions session;             // address and worker_id are filled in per session
   int main_pid = 0;                        // 0: ours
   std::vector<std::string> told_settings;  // "NAME=VALUE"
+  uint32_t ready_share = 0;                // percent of the backends that /readyz/share wants up
   admin::AdminOption admin;
   std::string log_level;
   std::string log_format;

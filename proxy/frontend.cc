@@ -54,7 +54,7 @@ Status Frontend::listen(ListenSockets inherited) {
   Config config = *config_;
   if (Status listening = listen_on(config, inherited); !listening) return listening;
   put_in_force(std::move(config));
-  pool_control_.begin_with(config_->backends);
+  pool_control_.begin_with(*config_);
   return admin_pages_.listen();
 }
 
@@ -214,7 +214,7 @@ Status Frontend::apply(const base::Options& options) {
   base::set_log_level(base::log_level_of(next.log_level));
   put_in_force(std::move(next));
   admin_pages_.reload(config_->admin);
-  pool_control_.change_to(config_->backends);
+  pool_control_.change_to(*config_);
   for (const auto& worker : workers_) worker->reload();
   // The limit may be higher now: accept again. If there is still no room, accepting stops again.
   if (has_room_.pending()) {

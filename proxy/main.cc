@@ -20,6 +20,7 @@
 #include "proxy/client/listen_socket.h"
 #include "proxy/config.h"
 #include "proxy/doctor.h"
+#include "proxy/explain.h"
 #include "proxy/frontend.h"
 #include "proxy/log_events.h"
 #include "proxy/report/metrics.h"
@@ -36,6 +37,9 @@ base::Status check(const base::Options& options) {
 base::Findings doctor(const base::Options& options) {
   return examine(resolve_config(options).value());
 }
+
+constexpr base::ProgramInfo::Question kQuestions[] = {
+    {"--where", "KEY", "say which backend of the pool a key belongs to, and why, and exit", explain_key}};
 
 // False: the files have become invalid since they were checked.
 bool set_up_tls(TlsServer& tls, const Config& config) {
@@ -111,6 +115,8 @@ int main(int argc, char** argv) {
                            .table = proxy::option_table(),
                            .check = proxy::check,
                            .doctor = proxy::doctor,
+                           .questions = proxy::kQuestions,
+                           .explain = proxy::explain_pool,
                            .metrics_markdown = proxy::metrics_markdown,
                            .stats_markdown = proxy::lane_metrics_markdown,
                            .events = proxy::log_events()},

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kLookAgain{2};
 // A backend may have so little weight that it gets no keys. That may be intended (to drain it), so it is a warning.
 void warn_of_empty_shares(const Membership& membership) {
   for (size_t number = 0; number < membership.members().size(); ++number) {
-    if (membership.placement().points_of(number) > 0) continue;
+    if (membership.placement().share_of(number) > 0) continue;
     const pool::Member& member = membership.members()[number].member;
     base::log(kEmptyShare, "backend {} gets no keys: its weight of {} is too small beside the others'",
               member.to_string(), base::field("weight", member.weight), base::field("backend", member.address),
@@ -55,18 +55,18 @@ PoolControl::PoolControl(events::EventLoop& loop, ProxyState& proxy,
                          const std::vector<std::unique_ptr<Worker>>& workers)
     : proxy_(proxy), workers_(workers), look_(events::Event::timer<&PoolControl::look>(loop, *this)) {}
 
-void PoolControl::begin_with(std::span<const pool::Member> members) {
-  Membership first(members, proxy_.workers.size(), {});
+void PoolControl::begin_with(const Config& config) {
+  Membership first(config.placement, config.backends, proxy_.workers.size(), {});
   warn_of_empty_shares(first);
   proxy_.joining.set(first);
   proxy_.membership.set(std::move(first));
 }
 
-void PoolControl::change_to(std::span<const pool::Member> members) {
+void PoolControl::change_to(const Config& config) {
   const std::shared_ptr<const Membership> now = proxy_.membership.get();
   const std::shared_ptr<const Membership> newest = proxy_.joining.get();
-  if (newest->has_same_members(members)) return;
-  proxy_.joining.set(Membership(members, proxy_.workers.size(), {newest.get(), now.get()}));
+  if (newest->is_same(config.placement, config.backends)) return;
+  proxy_.joining.set(Membership(config.placement, config.backends, proxy_.workers.size(), {newest.get(), now.get()}));
   if (look_.pending()) return;  // its deadline stays: changes that follow one another must not put each other off
   deadline_ns_ = proxy_.clock->now_ns() + kMostWaitNs;
   look_.add(kLookAgain);

@@ -8,11 +8,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "events/event.h"
-#include "pool/member.h"
 #include "proxy/proxy_state.h"
 
 namespace egret::proxy {
@@ -27,10 +25,10 @@ class PoolControl {
   PoolControl(events::EventLoop& loop, ProxyState& proxy, const std::vector<std::unique_ptr<Worker>>& workers);
 
   // At the start, before there are workers.
-  void begin_with(std::span<const pool::Member> members);
+  void begin_with(const Config& config);
   // Changes to these as soon as the workers are ready; a change that is under way goes on to these. The workers take
   // notice with their next reload().
-  void change_to(std::span<const pool::Member> members);
+  void change_to(const Config& config);
 
  private:
   void look();

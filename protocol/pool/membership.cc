@@ -6,17 +6,6 @@
 
 namespace egret::pool {
 
-namespace {
-
-KetamaRing ring_of(std::span<const Member> members) {
-  std::vector<KetamaServer> servers;
-  servers.reserve(members.size());
-  for (const Member& member : members) servers.push_back({member.name, member.weight});
-  return KetamaRing(servers);
-}
-
-}  // namespace
-
 MemberStats::MemberStats(size_t workers) {
   for (size_t worker = 0; worker < workers; ++worker) sessions.push_back(std::make_shared<rpc::SessionCounters>());
 }
@@ -27,8 +16,9 @@ size_t MemberStats::open_sessions() const {
   return open;
 }
 
-Membership::Membership(std::span<const Member> members, size_t workers, std::initializer_list<const Membership*> before)
-    : placement_(ring_of(members)) {
+Membership::Membership(PlacementRule rule, std::span<const Member> members, size_t workers,
+                       std::initializer_list<const Membership*> before)
+    : placement_(rule, members) {
   std::map<std::pair<std::string_view, std::string_view>, const Entry*> known;
   for (const Membership* const one : before) {
     version_ = std::max(version_, one->version());
@@ -42,8 +32,8 @@ Membership::Membership(std::span<const Member> members, size_t workers, std::ini
   }
 }
 
-bool Membership::has_same_members(std::span<const Member> members) const {
-  return std::ranges::equal(members_, members, {}, &Entry::member);
+bool Membership::is_same(PlacementRule rule, std::span<const Member> members) const {
+  return placement_.rule() == rule && std::ranges::equal(members_, members, {}, &Entry::member);
 }
 
 }  // namespace egret::pool

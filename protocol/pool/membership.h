@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/log/log.h"
-#include "pool/ketama.h"
 #include "pool/member.h"
+#include "pool/placement.h"
 #include "rpc/lane_counters.h"
 
 namespace egret::pool {
@@ -41,21 +41,22 @@ class Membership {
   Membership() = default;
   // `members`: check_members() has accepted them. `before`: those that are replaced, or were to replace them; the last
   // is the newest.
-  Membership(std::span<const Member> members, size_t workers, std::initializer_list<const Membership*> before);
+  Membership(PlacementRule rule, std::span<const Member> members, size_t workers,
+             std::initializer_list<const Membership*> before);
 
   // 0: none; 1, 2, …: another number is another membership.
   uint64_t version() const { return version_; }
   // In the order of their configuration.
   std::span<const Entry> members() const { return members_; }
   // The index of the member that owns a key. Not without members.
-  size_t owner_of(std::string_view key) const { return placement_.server_of(key); }
-  const KetamaRing& placement() const { return placement_; }
-  bool has_same_members(std::span<const Member> members) const;
+  size_t owner_of(std::string_view key) const { return placement_.member_of(key); }
+  const Placement& placement() const { return placement_; }
+  bool is_same(PlacementRule rule, std::span<const Member> members) const;
 
  private:
   uint64_t version_ = 0;
   std::vector<Entry> members_;
-  KetamaRing placement_;
+  Placement placement_;
 };
 
 }  // namespace egret::pool

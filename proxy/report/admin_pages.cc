@@ -35,6 +35,7 @@ AdminPages::AdminPages(events::EventLoop& loop, const ProxyState& stats,
   });
   server_.serve("/readyz", [this](HttpReply reply) { reply.send(readiness(ReadyWhen::kAnyBackendIsUp)); });
   server_.serve("/readyz/all", [this](HttpReply reply) { reply.send(readiness(ReadyWhen::kAllBackendsAreUp)); });
+  server_.serve("/readyz/share", [this](HttpReply reply) { reply.send(readiness(ReadyWhen::kShareOfBackendsIsUp)); });
   server_.serve("/healthz", [this](HttpReply reply) { ask_health(std::move(reply)); });
 }
 
@@ -75,7 +76,8 @@ std::vector<size_t> AdminPages::silent_workers() const {
 }
 
 // A backend is up when every worker has a session with it. One session with any backend is enough for /readyz: keys of
-// backends that cannot be reached are answered with errors. /readyz/all wants every backend up.
+// backends that cannot be reached are answered with errors. /readyz/all wants every backend up, /readyz/share as many as
+// the option ready_share says.
 Answer AdminPages::readiness(ReadyWhen when) const {
   const std::shared_ptr<const pool::Membership> membership = stats_.membership.get();
   const size_t workers = workers_.size();
@@ -90,7 +92,11 @@ Answer AdminPages::readiness(ReadyWhen when) const {
              std::to_string(open) + " of " + base::counted(workers, "worker") + " have a session\n";
   }
   if (!any) return {.status = kUnavailable, .body = "no backend is up\n" + lines};
-  if (when == ReadyWhen::kAllBackendsAreUp && down > 0) {
+  const size_t count = membership->members().size();
+  const uint32_t wanted = when == ReadyWhen::kAllBackendsAreUp      ? 100
+                          : when == ReadyWhen::kShareOfBackendsIsUp ? stats_.config.get()->ready_share
+                                                                    : 0;
+  if ((count - down) * 100 < wanted * count) {
     return {.status = kUnavailable,
             .body = std::to_string(down) + " of " + base::counted(membership->members().size(), "backend") + " down\n" +
                     lines};

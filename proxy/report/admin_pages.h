@@ -1,4 +1,4 @@
-// The proxy's pages at its admin address: /metrics, /healthz, /readyz, /readyz/all and the status page.
+// The proxy's pages at its admin address: /metrics, /healthz, /readyz, /readyz/all, /readyz/share and the status page.
 //
 //   /healthz ─▶ asks every worker ─ all have answered, or 1 s is over ─▶ 200, or 503 with the workers that have not
 //
@@ -31,7 +31,7 @@ class AdminPages {
   void ask_health(admin::HttpReply reply);
   void look_for_answers();
   std::vector<size_t> silent_workers() const;
-  enum class ReadyWhen : uint8_t { kAnyBackendIsUp, kAllBackendsAreUp };
+  enum class ReadyWhen : uint8_t { kAnyBackendIsUp, kShareOfBackendsIsUp, kAllBackendsAreUp };
   admin::Answer readiness(ReadyWhen when) const;
 
   const ProxyState& stats_;

@@ -50,13 +50,16 @@ def test_readyz_is_about_any_backend_and_readyz_all_about_every_one(pool):
     wait_for(lambda: page_of(proxy, "/readyz/all")[0] == 200, "every backend to be up")
     assert page_of(proxy, "/readyz/all") == page_of(proxy, "/readyz")
     pool.kill_backend(1)
+    assert page_of(proxy, "/readyz/share")[0] == 200
     status, said = wait_for(lambda: (answer := page_of(proxy, "/readyz/all"))[0] != 200 and answer, "one to be missed")
+    assert page_of(proxy, "/readyz/share")[0] == 200, "half of them are up"
     assert status == 503 and said.startswith("1 of 2 backends down\n") and "backend two" in said, said
     status, said = page_of(proxy, "/readyz")
     assert status == 200 and said.startswith("ready\n") and "backend two" in said, said
     pool.kill_backend(0)
     wait_for(lambda: page_of(proxy, "/readyz")[0] == 503, "none to be up")
     assert page_of(proxy, "/readyz/all")[1].startswith("no backend is up\n")
+    assert page_of(proxy, "/readyz/share")[0] == 503
     for number in range(2):
         pool.start_backend(number)
     wait_for(lambda: page_of(proxy, "/readyz/all")[0] == 200, "both to be back")

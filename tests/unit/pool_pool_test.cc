@@ -39,9 +39,9 @@ struct TestPool final : rpc::SessionObserver {
   explicit TestPool(const std::vector<Member>& members) { apply(members); }
   void apply(const std::vector<Member>& members) {
     names = members;
-    router.apply(
-        std::make_shared<const Membership>(members, 1, std::initializer_list<const Membership*>{&router.membership()}),
-        clock.now_ns());
+    router.apply(std::make_shared<const Membership>(PlacementRule::kKetama, members, 1,
+                                                    std::initializer_list<const Membership*>{&router.membership()}),
+                 clock.now_ns());
   }
   std::unique_ptr<rpc::ClientSession> make(const Membership::Entry& member) {
     rpc::SessionOptions options;
@@ -390,7 +390,7 @@ TEST_CASE("a member that joins gets a session before it gets keys") {
   pool.open_all();
   std::vector<Member> four = kThree;
   four.push_back({"shm:d", "d"});
-  const Membership next(four, 1, {&pool.router.membership()});
+  const Membership next(PlacementRule::kKetama, four, 1, {&pool.router.membership()});
   const std::vector<rpc::ClientSession*> fresh = pool.router.prepare(next);
   REQUIRE(fresh.size() == 1);
   CHECK(pool.router.serving().size() == 3);
@@ -411,7 +411,7 @@ TEST_CASE("one that was to join and does not is closed") {
   TestPool pool(kThree);
   pool.open_all();
   const std::vector<rpc::ClientSession*> fresh =
-      pool.router.prepare(Membership(fourth, 1, {&pool.router.membership()}));
+      pool.router.prepare(Membership(PlacementRule::kKetama, fourth, 1, {&pool.router.membership()}));
   REQUIRE(fresh.size() == 1);
   pool.apply({kThree[0], kThree[1]});
   CHECK(pool.router.is_leaving(*fresh[0]));

@@ -29,7 +29,7 @@ struct Proxy {
     source.clock = &clock;
     source.start_ns = clock.now_ns();
     for (int i = 0; i < 2; ++i) source.workers.push_back(std::make_unique<WorkerStats>());
-    source.membership.set(egret::pool::Membership(config.backends, 2, {}));
+    source.membership.set(egret::pool::Membership(config.placement, config.backends, 2, {}));
     const auto membership = source.membership.get();
     for (size_t worker = 0; worker < 2; ++worker) {
       for (const auto& member : membership->members()) sessions[worker].push_back(member.stats->sessions[worker]);

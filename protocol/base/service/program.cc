@@ -28,6 +28,7 @@ struct Arguments {
   bool help_stats = false;
   bool help_events = false;
   bool help_catalog = false;
+  std::vector<std::optional<std::string>> asked;  // of each of ProgramInfo::questions
 };
 
 void print(const std::string& text) {
@@ -45,8 +46,9 @@ std::string hint(const ProgramInfo& info, std::string_view argument) {
   const std::string_view word = argument.substr(2, argument.find('=') - 2);
   std::vector<std::string_view> names;
   for (const OptionRow& row : info.table) names.push_back(row.name);
-  constexpr std::string_view kFlags[] = {"config", "set", "check-config", "doctor", "version", "help"};
-  const std::string_view flag = likely_meant(word, kFlags);
+  std::vector<std::string_view> flags = {"config", "set", "check-config", "doctor", "version", "help"};
+  for (const ProgramInfo::Question& question : info.questions) flags.push_back(question.flag.substr(2));
+  const std::string_view flag = likely_meant(word, flags);
   const std::string_view option = likely_meant(word, names);
   if (!flag.empty()) return "; did you mean --" + std::string(flag) + "?";
   return option.empty() ? "" : "; did you mean --set " + std::string(option) + "=VALUE?";
@@ -54,12 +56,19 @@ std::string hint(const ProgramInfo& info, std::string_view argument) {
 
 std::string help(const ProgramInfo& info) {
   const std::string name(info.name);
+  std::string questions;
+  for (const ProgramInfo::Question& question : info.questions) {
+    const std::string flag = std::string(question.flag) + " " + std::string(question.argument);
+    questions +=
+        "  " + flag + std::string(18 - std::min<size_t>(17, flag.size()), ' ') + std::string(question.help) + "\n";
+  }
   return name + ": " + std::string(info.summary) + "\n\nUsage: " + name +
          " [--config FILE] [--set KEY=VALUE]...\n\n"
          "  --config FILE     read options from a YAML file\n"
          "  --set KEY=VALUE   set one option, over the file; any number of times; commas part the values of a list\n"
          "  --check-config    check the options, say so and exit\n"
-         "  --doctor          check this host against the options, say what to do about what is wrong, and exit\n"
+         "  --doctor          check this host against the options, say what to do about what is wrong, and exit\n" +
+         questions +
          "  --version         print the version and exit\n"
          "  --help            print this and exit\n\n"
          "Options, as keys of the file or of --set. Most operators set only those marked with a *; the others are "
@@ -74,6 +83,10 @@ void describe(CLI::App& app, const ProgramInfo& info, Arguments& arguments) {
   app.add_option("--set", arguments.set_arguments)->allow_extra_args(false);
   app.add_flag("--check-config", arguments.check_config);
   if (info.doctor) app.add_flag("--doctor", arguments.doctor);
+  arguments.asked.resize(info.questions.size());
+  for (size_t i = 0; i < info.questions.size(); ++i) {
+    app.add_option(std::string(info.questions[i].flag), arguments.asked[i]);
+  }
   app.add_flag("--version", arguments.version);
   app.add_flag("-h,--help", arguments.help);
   app.add_flag("--help-markdown", arguments.help_markdown);  // for docs/reference
@@ -97,6 +110,18 @@ bool answer(const ProgramInfo& info, const Arguments& arguments) {
   if (arguments.help_catalog) text += events_catalog(info.name, info.events);
   print(text);
   return arguments.help_metrics || !text.empty();
+}
+
+// The exit status, if a question was asked.
+std::optional<int> answer_questions(const ProgramInfo& info, const Arguments& arguments, const Options& options) {
+  for (size_t i = 0; i < info.questions.size(); ++i) {
+    if (!arguments.asked[i]) continue;
+    const Expected<std::string> found = info.questions[i].answer(options, *arguments.asked[i]);
+    if (!found) return fail_start(info.name, std::string(info.questions[i].flag) + ": " + found.message());
+    print(found.value());
+    return 0;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -137,7 +162,12 @@ ProgramStart start_program(const ProgramInfo& info, int argc, const char* const*
   }
   if (arguments.check_config) {
     for (const std::string& note : options.value().notes()) print("note: " + one_line(note) + "\n");
+    if (info.explain != nullptr) print(info.explain(options.value()));
     print(std::string(info.name) + ": the configuration is ok\n");
+    return start;
+  }
+  if (std::optional<int> status = answer_questions(info, arguments, options.value())) {
+    start.exit_status = *status;
     return start;
   }
   if (arguments.doctor) {

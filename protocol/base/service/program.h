@@ -43,6 +43,17 @@ struct ProgramInfo {
   std::function<Status(const Options&)> check{};
   // The findings of --doctor for these options, which passed `check`; empty: there is no --doctor.
   std::function<Findings(const Options&)> doctor{};
+  // A question about a configuration that `check` has accepted: "--where KEY". Its answer is printed, in lines; an error
+  // is printed as one line, with exit status 1.
+  struct Question {
+    std::string_view flag;      // "--where"
+    std::string_view argument;  // "KEY"
+    std::string_view help;
+    Expected<std::string> (*answer)(const Options& options, const std::string& argument);
+  };
+  std::span<const Question> questions{};
+  // What --check-config says besides that the configuration is valid, in lines; null: nothing.
+  std::string (*explain)(const Options&) = nullptr;
   // The tables of its metrics, and of the rows of its `stats`, as GitHub's Markdown, for docs/reference; null: it has
   // none.
   std::string (*metrics_markdown)() = nullptr;
