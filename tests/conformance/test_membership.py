@@ -4,6 +4,7 @@ import contextlib
 import random
 import re
 import signal
+import subprocess
 import threading
 
 import pytest
@@ -190,3 +191,21 @@ def test_a_slow_upload_goes_on_while_its_backend_leaves(pool):
             pool.change(members)
         sock.sendall(value[200_000:] + b"\r\n")
         assert lines.readline() == b"STORED\r\n"
+
+
+@pytest.mark.parametrize("placement", ["ketama", "rendezvous"])
+def test_where_says_which_backend_holds_a_key(pool, placement):
+    if placement != "ketama":
+        pool.proxies[0].stop()
+        pool.proxy_options["placement"] = placement
+        pool.start_proxy(0)
+    alone = {name: pool.add_lone_proxy(number) for number, name in enumerate(pool.names)}
+    for number in range(12):
+        key = f"sought{number}"
+        assert ask(pool.address, f"set {key} 0 0 1\r\n1\r\n".encode()) == b"STORED\r\n"
+        said = subprocess.run([servers.egret_binary("egret-proxy"), "--config", pool.path, "--set", f"placement={placement}", "--where", key],
+                              capture_output=True, text=True, check=True).stdout
+        owner = re.match(rf"{key}: backend (member\d) ", said)[1]
+        assert f"by {placement}: " in said
+        for name, address in alone.items():
+            assert (ask(address, f"get {key}\r\n".encode(), b"END\r\n") != b"END\r\n") == (name == owner), said

@@ -508,6 +508,53 @@ def prove_tls_ciphers(start):
     assert "CHACHA20" in proxy.speak(most=ssl.TLSVersion.TLSv1_2)[1][0]
 
 
+def prove_backends(start):
+    """Another list of backends, while a client is connected; one that cannot be a pool is refused."""
+    system = start()
+    with connect(system.address) as client:
+        def answers():
+            client.sendall(b"get k\r\n")
+            return client.recv(65536)
+        client.sendall(b"set k 0 0 1\r\nv\r\n")
+        assert client.recv(100) == b"STORED\r\n"
+        system.proxy.changed(backends="['shm:/nowhere.sock']")
+        wait_for(lambda: answers() == b"SERVER_ERROR backend unavailable\r\n", "the key to belong to another backend")
+        system.proxy.changed(backends=f"['{system.where} weight=7']")
+        wait_for(lambda: answers() == b"VALUE k 0 1\r\nv\r\nEND\r\n", "the key to be back")
+        text = system.proxy.hup(backends=f"['{system.where}', '{system.where}']")
+        assert re.search(r"reload refused, .*backends: two of them are named ", text), text
+        assert answers() == b"VALUE k 0 1\r\nv\r\nEND\r\n"
+
+
+def prove_placement(start):
+    """Keys are elsewhere: a backend that is not there gets others of them."""
+    system = start()
+    system.proxy.changed(backends=f"['{system.where} name=here', 'shm:/nowhere.sock name=there']")
+    request = b"".join(b"mg key%d\r\n" % number for number in range(40)) + b"mn\r\n"
+
+    def kinds():
+        lines = ask(system.address, request, end=b"MN\r\n").split(b"\r\n")
+        return [line.startswith(b"SERVER_ERROR") for line in lines[:40]]
+    wait_for(lambda: 0 < sum(kinds()) < 40, "two members")
+    by_ketama = kinds()
+    system.proxy.changed(placement="rendezvous")
+    wait_for(lambda: kinds() != by_ketama and 0 < sum(kinds()) < 40, "other keys to fail")
+
+
+def prove_ready_share(start):
+    """One of two backends is up: half of them are enough, then they are not."""
+    port = servers.free_port()
+    system = start(proxy={"admin": f"127.0.0.1:{port}"})
+
+    def status():
+        return ask(("127.0.0.1", port), b"GET /readyz/share HTTP/1.0\r\nHost: localhost\r\n\r\n", end=b"nothing ends it").split()[1]
+    system.proxy.changed(backends=f"['{system.where} name=here', 'shm:/nowhere.sock name=there']")
+    wait_for(lambda: b"there" in ask(("127.0.0.1", port), b"GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n", end=b"nothing ends it"), "both members")
+    assert status() == b"200"
+    system.proxy.changed(ready_share=51)
+    assert status() == b"503"
+
+
 PROXY = {
     "listen": prove_listen,
     "admin_hosts": prove_admin_hosts("proxy"),
@@ -551,6 +598,7 @@ PROXY = {
     "fetch_max": lambda start: fetch_size(start, "fetch_max", 512, "512"),
     "main_pid": lambda start: prove_pid(start),
     "told_settings": setting("told_settings", "hash_algorithm", "['hash_algorithm=told']", "told"),
+    "ready_share": prove_ready_share,
     "log_level": prove_log_level,
 }
 PROXY_RESTART = {"workers": 3, "pin": "on", "qps_per_session": 2, "log_format": "text"}
@@ -560,39 +608,6 @@ def prove_pid(start):
     system = start()
     system.proxy.changed(main_pid=4711)
     assert stats_of(system.address)["pid"] == "4711"
-
-
-def prove_backends(start):
-    """Another list of backends, while a client is connected; one that cannot be a pool is refused."""
-    system = start()
-    with connect(system.address) as client:
-        def answers():
-            client.sendall(b"get k\r\n")
-            return client.recv(65536)
-        client.sendall(b"set k 0 0 1\r\nv\r\n")
-        assert client.recv(100) == b"STORED\r\n"
-        system.proxy.changed(backends="['shm:/nowhere.sock']")
-        wait_for(lambda: answers() == b"SERVER_ERROR backend unavailable\r\n", "the key to belong to another backend")
-        system.proxy.changed(backends=f"['{system.where} weight=7']")
-        wait_for(lambda: answers() == b"VALUE k 0 1\r\nv\r\nEND\r\n", "the key to be back")
-        text = system.proxy.hup(backends=f"['{system.where}', '{system.where}']")
-        assert re.search(r"reload refused, .*backends: two of them are named ", text), text
-        assert answers() == b"VALUE k 0 1\r\nv\r\nEND\r\n"
-
-
-def prove_placement(start):
-    """Keys are elsewhere: a backend that is not there gets others of them."""
-    system = start()
-    system.proxy.changed(backends=f"['{system.where} name=here', 'shm:/nowhere.sock name=there']")
-    request = b"".join(b"mg key%d\r\n" % number for number in range(40)) + b"mn\r\n"
-
-    def kinds():
-        lines = ask(system.address, request, end=b"MN\r\n").split(b"\r\n")
-        return [line.startswith(b"SERVER_ERROR") for line in lines[:40]]
-    wait_for(lambda: 0 < sum(kinds()) < 40, "two members")
-    by_ketama = kinds()
-    system.proxy.changed(placement="rendezvous")
-    wait_for(lambda: kinds() != by_ketama and 0 < sum(kinds()) < 40, "other keys to fail")
 
 
 # --- egret-backend

@@ -24,7 +24,8 @@ struct Proxy {
     REQUIRE(options.is_ok());
     source.config.set(resolve_config(options.value()).value());
     source.clock = &clock;
-    source.membership.set(egret::pool::Membership(egret::pool::PlacementRule::kKetama, source.config.get()->backends, 2, {}));
+    source.membership.set(
+        egret::pool::Membership(egret::pool::PlacementRule::kKetama, source.config.get()->backends, 2, {}));
     const auto membership = source.membership.get();
     for (size_t worker = 0; worker < 2; ++worker) {
       source.workers.push_back(std::make_unique<WorkerStats>());
