@@ -103,6 +103,10 @@ struct Proxy {
         std::vector<std::string>{"listen=unix:/unused", "workers=1", "pin=off", "backends=" + backend.address});
     REQUIRE_MESSAGE(options.is_ok(), options.message());
     state.config.set(resolve_config(options.value()).value());
+    const std::shared_ptr<const Config> config = state.config.get();
+    const pool::Membership members(config->placement, config->backends, 1, {});
+    state.joining.set(members);
+    state.membership.set(members);
     state.clock = &clock;
     state.workers.push_back(std::make_unique<WorkerStats>());
     worker = std::make_unique<Worker>(0, clock, state, watchdog);
