@@ -6,6 +6,8 @@
 // usable, keeps the members that it has, and says why in problem().
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -35,6 +37,8 @@ class Source {
   virtual std::string name() const = 0;
   // What is wrong now; empty: nothing.
   virtual const std::string& problem() const = 0;
+  // When the source last learned all its members, the same or others; nothing: never, or the source does not say.
+  virtual std::optional<std::chrono::system_clock::time_point> learned_at() const { return {}; }
 };
 
 }  // namespace egret::discovery

@@ -23,11 +23,6 @@ std::string default_name(std::string_view address) {
   return name;
 }
 
-bool parse_weight(std::string_view text, uint32_t& weight) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
-  return error == std::errc{} && end == text.data() + text.size() && weight >= 1 && weight <= kMaxWeight;
-}
-
 // Reads one word after the address. Returns what is wrong with it, or nothing.
 std::string parse_attribute(std::string_view word, Member& member) {
   if (word.starts_with("weight=")) {
@@ -43,6 +38,11 @@ std::string parse_attribute(std::string_view word, Member& member) {
 }
 
 }  // namespace
+
+bool parse_weight(std::string_view text, uint32_t& weight) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+  return error == std::errc{} && end == text.data() + text.size() && weight >= 1 && weight <= kMaxWeight;
+}
 
 std::string Member::to_string() const {
   return name == default_name(address) ? address : name + " (" + address + ")";

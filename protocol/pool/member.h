@@ -32,6 +32,9 @@ struct Member {
 // Without name=: what follows the first colon of the address, IPv6 without its brackets.
 base::Expected<Member> parse_member(std::string_view text);
 
+// Reads the N of weight=N, 1 to kMaxWeight. False: it is none, and `weight` has no meaning.
+bool parse_weight(std::string_view text, uint32_t& weight);
+
 // Whether these can be the members of one pool: 1 to kMaxMembers, with names that placement can tell apart.
 base::Status check_members(std::span<const Member> members);
 

@@ -1,0 +1,84 @@
+// Entries of `backends` that are names to be resolved.
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "discovery/name_entry.h"
+
+using namespace egret::discovery;
+
+namespace {
+
+std::string error_of(const std::string& text) {
+  const auto parsed = parse_name_entry(text);
+  return parsed ? "" : parsed.message();
+}
+
+}  // namespace
+
+TEST_CASE("a name whose addresses are members") {
+  const auto entry = parse_name_entry("dns+rdma:Pool.Example.:11311 weight=3");
+  REQUIRE(entry);
+  CHECK(entry.value().kind == NameKind::kAddresses);
+  CHECK(entry.value().text == "dns+rdma:Pool.Example.:11311");
+  CHECK(entry.value().host == "pool.example.");
+  CHECK(entry.value().port == 11311);
+  CHECK(entry.value().weight == 3);
+}
+
+TEST_CASE("a name whose services are members") {
+  const auto entry = parse_name_entry("  srv+rdma:_egret._tcp.egret-backend ");
+  REQUIRE(entry);
+  CHECK(entry.value().kind == NameKind::kServices);
+  CHECK(entry.value().text == "srv+rdma:_egret._tcp.egret-backend");
+  CHECK(entry.value().host == "_egret._tcp.egret-backend");
+  CHECK(entry.value().weight == 0);
+}
+
+TEST_CASE("which entries are names") {
+  CHECK(is_name_entry("dns+rdma:"));
+  CHECK(is_name_entry(" srv+rdma:x"));
+  CHECK(!is_name_entry("rdma:host:1"));
+  CHECK(!is_name_entry("srv+rdma"));
+  CHECK(!is_name_entry(""));
+  CHECK(!is_name_entry("  "));
+}
+
+TEST_CASE("what is wrong with an entry is said") {
+  CHECK(error_of("dns+rdma:pool") == "expected dns+rdma:NAME:PORT, got \"dns+rdma:pool\"");
+  CHECK(error_of("dns+rdma:pool:0") == "expected dns+rdma:NAME:PORT, got \"dns+rdma:pool:0\"");
+  CHECK(error_of("dns+rdma:pool:65536") == "expected dns+rdma:NAME:PORT, got \"dns+rdma:pool:65536\"");
+  CHECK(error_of("dns+rdma:[::1]:11311") == "\"::1\" is no host name to look up, got \"dns+rdma:[::1]:11311\"");
+  CHECK(error_of("dns+rdma:10.0.0.1:11311") ==
+        "\"10.0.0.1\" is no host name to look up, got \"dns+rdma:10.0.0.1:11311\"");
+  CHECK(error_of("srv+rdma:pool:11311") ==
+        "expected srv+rdma:NAME, without a port: SRV records have theirs, got \"srv+rdma:pool:11311\"");
+  CHECK(error_of("srv+rdma:") == "\"\" is no host name to look up, got \"srv+rdma:\"");
+  CHECK(error_of("srv+rdma:pool name=x") ==
+        "name= is for one backend, and a name to be resolved can have many, got \"srv+rdma:pool name=x\"");
+  for (const char* const word : {"weight=0", "weight=1001", "weight=", "weight=1x", "more"}) {
+    CHECK(error_of(std::string("srv+rdma:pool ") + word)
+              .starts_with("expected weight=N with an N from 1 to 1000, or nothing, got"));
+  }
+  CHECK(error_of("rdma:pool:11311").starts_with("expected dns+rdma:NAME:PORT or srv+rdma:NAME, got"));
+  CHECK(error_of("").starts_with("expected dns+rdma:NAME:PORT or srv+rdma:NAME, got"));
+}
+
+TEST_CASE("host names") {
+  CHECK(is_host_name("a"));
+  CHECK(is_host_name("A-1._tcp.example."));
+  CHECK(is_host_name(std::string(63, 'a') + ".b"));
+  CHECK(is_host_name("1.2.3.4a"));
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string(".a"), std::string("a..b"), std::string("a.."), std::string("a b"),
+        std::string("a\n"), std::string("a\\046b"), std::string("\xc3\xa4"), std::string("1.2.3.4"), std::string("7"),
+        std::string(64, 'a'), std::string("a\0b", 3)}) {
+    CAPTURE(name);
+    CHECK(!is_host_name(name));
+  }
+  std::string longest;
+  while (longest.size() < 253) longest += "a.";
+  longest.resize(253, 'a');
+  CHECK(is_host_name(longest));
+  CHECK(!is_host_name("a" + longest));
+}
