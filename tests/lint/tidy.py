@@ -19,8 +19,7 @@ CLEAN = BUILD / "tidy"
 def preprocessed(entry):
     """What the compiler sees: the source with all it includes, by one of its own calls. None if that fails."""
     words = shlex.split(entry["command"])
-    if words[0].endswith("ccache"):
-        words = words[1:]
+    words = words[1 + max((at for at, word in enumerate(words) if word.endswith("/ccache")), default=-1):]
     words = [word for word in words if word not in ("-c", "-MD")]
     for option in ("-o", "-MT", "-MF"):
         if option in words:
