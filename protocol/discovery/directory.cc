@@ -17,6 +17,7 @@ struct Directory::Merge {
   static constexpr size_t kMaxTwinLines = 8;  // of problems: a thousand would hide the others
 
   void add(const pool::Member& member, const std::string& origin);
+  void add(const Source& source);
   void end();
   // Why these cannot be the pool's members, or nothing.
   std::string refusal() const;
@@ -43,6 +44,12 @@ void Directory::Merge::add(const pool::Member& member, const std::string& origin
     members.push_back(member);
     holders_.emplace(name, text_of(member, origin));
   }
+}
+
+void Directory::Merge::add(const Source& source) {
+  const std::string origin = source.name();
+  if (!source.problem().empty()) problems.push_back(origin + ": " + source.problem());
+  for (const pool::Member& member : source.members()) add(member, origin);
 }
 
 void Directory::Merge::end() {
@@ -82,15 +89,17 @@ base::Expected<std::unique_ptr<Directory>> Directory::create(events::EventLoop& 
   if (Status valid = check_entries(options.entries); !valid) return valid;
   std::unique_ptr<Directory> directory(new Directory(loop, observer));
   directory->entries_ = directory->make_parts(options);
+  directory->set_file(options.file);
   return directory;
 }
 
 void Directory::add(std::unique_ptr<Source> source) {
-  added_.push_back({{}, {}, std::move(source)});
+  added_.push_back(std::move(source));
   need_event();
 }
 
 void Directory::start() {
+  if (file_ != nullptr) file_->start();
   for (const Part& part : entries_) {
     if (part.names != nullptr) part.names->start();
   }
@@ -99,13 +108,29 @@ void Directory::start() {
 
 Status Directory::reload(const DirectoryOptions& options) {
   if (Status valid = check_entries(options.entries); !valid) return valid;
-  entries_ = make_parts(options);
   need_event();
+  entries_ = make_parts(options);
   for (const Part& part : entries_) {
     if (part.names != nullptr) part.names->start();
   }
+  const bool is_same_file =
+      file_ != nullptr && options.file.path == file_options_.path && options.file.copy_path == file_options_.copy_path;
+  if (is_same_file) {
+    file_->reload(options.file.most_removed);
+  } else {
+    set_file(options.file);
+    if (file_ != nullptr) file_->start();
+  }
   schedule_merge();
   return Status::ok();
+}
+
+void Directory::set_file(const MembersFileOptions& options) {
+  file_options_ = options;
+  file_.reset();
+  if (options.path.empty()) return;
+  file_ = std::make_unique<MembersFile>(loop_, options, *this);
+  need_event();
 }
 
 // Takes over the sources of entries_ that are entries again.
@@ -125,9 +150,7 @@ std::vector<Directory::Part> Directory::make_parts(const DirectoryOptions& optio
       part.names->set(std::move(entry), options.names);
     } else {
       part.entry = entry.text;
-      auto names = std::make_unique<NameService>(loop_, std::move(entry), options.names, *this);
-      part.names = names.get();
-      part.source = std::move(names);
+      part.names = std::make_unique<NameService>(loop_, std::move(entry), options.names, *this);
     }
     need_event();
     parts.push_back(std::move(part));
@@ -145,20 +168,25 @@ bool Directory::is_settled() const {
 
 // Whether each source has members, or a reason why not.
 bool Directory::has_each_learned() const {
-  const auto has_learned = [](const Part& part) {
-    return part.source == nullptr || !part.source->members().empty() || !part.source->problem().empty();
-  };
-  return std::ranges::all_of(entries_, has_learned) && std::ranges::all_of(added_, has_learned);
+  return std::ranges::all_of(
+      sources(), [](const Source* source) { return !source->members().empty() || !source->problem().empty(); });
+}
+
+// In the order of their members.
+std::vector<Source*> Directory::sources() const {
+  std::vector<Source*> all;
+  for (const Part& part : entries_) {
+    if (part.names != nullptr) all.push_back(part.names.get());
+  }
+  if (file_ != nullptr) all.push_back(file_.get());
+  for (const std::unique_ptr<Source>& source : added_) all.push_back(source.get());
+  return all;
 }
 
 std::vector<SourceStatus> Directory::status() const {
   std::vector<SourceStatus> all;
-  for (const std::vector<Part>* parts : {&entries_, &added_}) {
-    for (const Part& part : *parts) {
-      if (part.source == nullptr) continue;
-      const Source& source = *part.source;
-      all.push_back({source.name(), source.members().size(), source.problem(), source.learned_at()});
-    }
+  for (const Source* const source : sources()) {
+    all.push_back({source->name(), source->members().size(), source->problem(), source->learned_at()});
   }
   return all;
 }
@@ -202,17 +230,15 @@ void Directory::publish() {
 
 Directory::Merge Directory::merge() const {
   Merge merged;
-  for (const std::vector<Part>* parts : {&entries_, &added_}) {
-    for (const Part& part : *parts) {
-      if (part.source == nullptr) {
-        merged.add(part.member, "");
-        continue;
-      }
-      const std::string origin = part.source->name();
-      if (!part.source->problem().empty()) merged.problems.push_back(origin + ": " + part.source->problem());
-      for (const pool::Member& member : part.source->members()) merged.add(member, origin);
+  for (const Part& part : entries_) {
+    if (part.names == nullptr) {
+      merged.add(part.member, "");
+    } else {
+      merged.add(*part.names);
     }
   }
+  if (file_ != nullptr) merged.add(*file_);
+  for (const std::unique_ptr<Source>& source : added_) merged.add(*source);
   merged.end();
   return merged;
 }

@@ -1,12 +1,16 @@
-// All members of a pool, of whichever sources: the entries of the option `backends`, in their order, and what is add()ed.
+// All members of a pool: those of the entries of the option `backends`, in their order, and then those of the file
+// `backends_file`.
 //
 //   "rdma:10.0.0.1:11311"            ─▶ a member
 //   "dns+rdma:…", "srv+rdma:…"       ─▶ NameService ─ on_members() ─┐
-//   add(a file of members, …)        ─▶ Source ─────── on_members() ─┴─▶ merged once a pass of the loop ─▶ DirectoryObserver
+//   the file                         ─▶ MembersFile ── on_members() ─┴─▶ merged once a pass of the loop ─▶ DirectoryObserver
 //
-//   auto made = Directory::create(loop, {config.backends, {{config.dns_servers}}}, observer);
+//   DirectoryOptions options{.entries = the option backends};
+//   options.names.resolver.servers = the option dns_servers;
+//   options.file.path = the option backends_file;
+//   auto made = Directory::create(loop, options, observer);   // or an error that names the entry
 //   directory->start();   …   observer.on_members(directory): directory.members() are the pool's from here on
-//   directory->reload({new_backends, {{new_dns_servers}}});   // SIGHUP
+//   directory->reload(other_options);                         // SIGHUP
 //
 // members() changes as a whole: not before each source has answered or failed (is_settled()), and never to an empty list
 // or to one of more than pool::kMaxMembers; problems() then says that the list before stays.
@@ -25,6 +29,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "discovery/members_file.h"
 #include "discovery/name_service.h"
 #include "discovery/source.h"
 #include "events/event.h"
@@ -48,7 +53,8 @@ class DirectoryObserver {
 
 struct DirectoryOptions {
   std::vector<std::string> entries;  // of the option `backends`
-  NameServiceOptions names;          // .resolver.servers: the option `dns_servers`
+  NameServiceOptions names{};        // .resolver.servers: the option `dns_servers`
+  MembersFileOptions file{};         // .path: the option `backends_file`; empty: none
 };
 
 // A source as metrics and the page show it.
@@ -61,18 +67,19 @@ struct SourceStatus {
 
 class Directory final : public SourceObserver {
  public:
-  // Checks entries without resolving names. There may be none, if sources are added.
+  // Checks entries without resolving names. There may be none, if there is a file.
   static base::Status check_entries(std::span<const std::string> entries);
 
   static base::Expected<std::unique_ptr<Directory>> create(events::EventLoop& loop, const DirectoryOptions& options,
                                                            DirectoryObserver& observer);
 
-  // Before start(). The source's observer is this directory; its members come after those of the entries.
+  // Before start(). A source of another kind, whose observer is this directory; its members come last.
   void add(std::unique_ptr<Source> source);
-  // Begins to resolve names. With plain entries alone, members() are there at once.
+  // Reads the file and begins to resolve names. Without names, members() are there at once.
   void start();
-  // After start(): other entries or options. A name that was an entry before keeps what it has learned, and is resolved
-  // now. The observer is told if the merged list differs. An error changes nothing.
+  // After start(): other entries or options, or the same ones, which are looked up again. A name that was an entry before
+  // keeps what it has learned; the file may remove any number of members. The observer is told if the merged list differs.
+  // An error changes nothing.
   base::Status reload(const DirectoryOptions& options);
 
   // At most pool::kMaxMembers. Empty: not settled yet, or no source has learned any.
@@ -88,19 +95,20 @@ class Directory final : public SourceObserver {
   void on_problem(Source& source) override;
 
  private:
-  // A member that is written out, or a source.
+  // An entry: a member that is written out, or a name.
   struct Part {
     pool::Member member;
     std::string entry;  // of a name: NameEntry::text
-    std::unique_ptr<Source> source;
-    NameService* names = nullptr;  // `source`, of a name
+    std::unique_ptr<NameService> names;
   };
   struct Merge;
 
   Directory(events::EventLoop& loop, DirectoryObserver& observer) : loop_(loop), observer_(observer) {}
 
   std::vector<Part> make_parts(const DirectoryOptions& options);
+  void set_file(const MembersFileOptions& options);
   void need_event();
+  std::vector<Source*> sources() const;
   bool has_each_learned() const;
   void schedule_merge();
   void on_change();
@@ -110,7 +118,9 @@ class Directory final : public SourceObserver {
   events::EventLoop& loop_;
   DirectoryObserver& observer_;
   std::vector<Part> entries_;
-  std::vector<Part> added_;
+  MembersFileOptions file_options_;
+  std::unique_ptr<MembersFile> file_;  // none without a path
+  std::vector<std::unique_ptr<Source>> added_;
   std::vector<pool::Member> members_;
   std::vector<std::string> problems_;
   bool is_stale_ = true;  // something has changed since the last merge

@@ -46,7 +46,8 @@ void MembersFile::start() {
   again_timer_.add(options_.look_every + part_of(options_.look_every / 4, options_.random()));
 }
 
-void MembersFile::reload() {
+void MembersFile::reload(unsigned most_removed) {
+  options_.most_removed = most_removed;
   look_timer_.del();
   unsettled_.reset();
   looks_ = 0;
@@ -111,6 +112,7 @@ void MembersFile::take(std::vector<pool::Member> members) {
   const bool is_new = members != members_;
   members_ = std::move(members);
   is_from_copy_ = false;
+  learned_at_ = std::chrono::system_clock::now();
   tell(is_new, write_copy());
 }
 

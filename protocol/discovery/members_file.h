@@ -49,12 +49,13 @@ class MembersFile final : public Source {
   // Reads the file, or else the copy, and begins to watch. The observer is told of what changes after this.
   void start();
   // Reads the file now and tells the observer before it returns: an operator has asked for it (SIGHUP), so that any
-  // number of members may go.
-  void reload();
+  // number of members may go. `most_removed` as in the options, from here on.
+  void reload(unsigned most_removed);
 
   std::span<const pool::Member> members() const override { return members_; }
   std::string name() const override;
   const std::string& problem() const override { return problem_; }
+  std::optional<std::chrono::system_clock::time_point> learned_at() const override { return learned_at_; }
 
  private:
   // What a look found: the file's text, or why it cannot be read.
@@ -78,10 +79,11 @@ class MembersFile final : public Source {
   // Returns what is wrong, or nothing.
   std::string write_copy() const;
 
-  const MembersFileOptions options_;
+  MembersFileOptions options_;
   SourceObserver& observer_;
   std::vector<pool::Member> members_;
   std::string problem_;
+  std::optional<std::chrono::system_clock::time_point> learned_at_;
   bool is_started_ = false;
   bool is_from_copy_ = false;      // members_ have not been seen in the file since the start
   std::string copy_fault_;         // why there was no copy to use at the start

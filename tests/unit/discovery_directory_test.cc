@@ -1,5 +1,6 @@
 // All members of a pool: entries and sources merged in order, names unique, changes told once a pass.
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "discovery/directory.h"
 #include "discovery_harness.h"
 #include "discovery_name_server.h"
+#include "temporary_folder.h"
 
 using namespace egret;
 using namespace std::chrono_literals;
@@ -295,6 +297,44 @@ TEST_CASE("status says of each source what it gives, since when, and what is wro
   CHECK(status[1].learned_at);
   CHECK(status[2].name == "file /etc/members");
   CHECK(status[2].members == 1);
+}
+
+TEST_CASE("the file's members come after the entries', and it may change, go and come") {
+  Bench bench;
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) { std::ofstream(folder.at(name)) << text; };
+  write("one", "rdma:10.0.0.3:1\nrdma:10.0.0.2:1\n");
+  write("two", "rdma:10.0.0.4:1\n");
+  bench.options.file.path = folder.at("one");
+  bench.make({"rdma:10.0.0.1:1"});
+  bench.directory->start();
+  CHECK(bench.members() == Texts{"rdma:10.0.0.1:1", "rdma:10.0.0.3:1", "rdma:10.0.0.2:1"});
+  REQUIRE(bench.directory->status().size() == 1);
+  CHECK(bench.directory->status()[0].name == "file " + folder.at("one"));
+  CHECK(bench.directory->status()[0].learned_at);
+
+  write("one", "rdma:10.0.0.5:1\n");  // removes all that were: only because the operator asks for it
+  bench.reload({"rdma:10.0.0.1:1"});
+  bench.pass();
+  CHECK(bench.members() == Texts{"rdma:10.0.0.1:1", "rdma:10.0.0.5:1"});
+
+  bench.options.file.path = folder.at("two");
+  bench.reload({});
+  bench.pass();
+  CHECK(bench.members() == Texts{"rdma:10.0.0.4:1"});
+
+  bench.options.file.path = folder.at("none");
+  bench.reload({});
+  bench.pass();
+  CHECK(bench.members() == Texts{"rdma:10.0.0.4:1"});
+  REQUIRE(bench.directory->problems().size() == 2);
+  CHECK(bench.directory->problems()[1] == "no source has any members: the pool keeps the 1 member it has");
+
+  bench.options.file.path = "";
+  bench.reload({"rdma:10.0.0.1:1"});
+  bench.pass();
+  CHECK(bench.members() == Texts{"rdma:10.0.0.1:1"});
+  CHECK(bench.directory->problems().empty());
 }
 
 TEST_CASE("a reload with other plain entries changes the members, and one with the same entries nothing") {

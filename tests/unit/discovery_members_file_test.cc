@@ -158,7 +158,7 @@ TEST_CASE("a change waits for a random part of the jitter; a reload by the opera
   bench.replace(kTwo);
   bench.patience.until([&] { return random_calls > calls; });
   CHECK(bench.members() == kOneMember);
-  bench.file->reload();
+  bench.file->reload(50);
   CHECK(bench.members() == kTwoMembers);
   CHECK(bench.observer.members == 1);
 }
@@ -238,7 +238,7 @@ TEST_CASE("a reload by the operator accepts that any number of members go") {
   bench.start_with(kFour);
   bench.replace(kOne);
   bench.until_problem("would remove 3 of 4 members");
-  bench.file->reload();
+  bench.file->reload(50);
   CHECK(bench.members() == kOneMember);
   CHECK(bench.file->problem().empty());
   CHECK(bench.observer.members == 1);
@@ -297,7 +297,7 @@ TEST_CASE("a start at which the file removes too many of the copy's members is a
   CHECK(bench.members() == kFourMembers);
   CHECK(has(bench.file->problem(), "would remove 3 of 4 members"));
   CHECK(has(bench.file->problem(), "the last good copy is used"));
-  bench.file->reload();
+  bench.file->reload(50);
   CHECK(bench.members() == kOneMember);
 }
 
