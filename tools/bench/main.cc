@@ -13,6 +13,7 @@
 #include "bench/report.h"
 #include "bench_cache/command.h"
 #include "bench_compare/command.h"
+#include "bench_placement/command.h"
 #include "bench_plot/command.h"
 #include "bench_rpc/command.h"
 #include "bench_verbs/command.h"
@@ -107,14 +108,18 @@ int run_growth(int argc, char** argv) {
 int run_rpc(int argc, char** argv) {
   return bench_rpc::run(argc, argv, g_stop);
 }
-constexpr std::array<Command, 8> kCommands{{{"run", run},
+int run_placement(int argc, char** argv) {
+  return bench_placement::run(argc, argv, g_stop);
+}
+constexpr std::array<Command, 9> kCommands{{{"run", run},
                                             {"rpc", run_rpc},
                                             {"compare", run_compare},
                                             {"plot", bench_plot::run},
                                             {"verbs", run_verbs},
                                             {"hits", run_hits},
                                             {"density", run_density},
-                                            {"growth", run_growth}}};
+                                            {"growth", run_growth},
+                                            {"placement", run_placement}}};
 
 }  // namespace
 }  // namespace egret::bench
