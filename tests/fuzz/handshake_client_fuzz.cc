@@ -2,6 +2,7 @@
 // order, grants with any layout and descriptors of any kind, responses of any bytes. What must hold: a session opens only
 // with a layout that is valid, and where there is a secret only with its proof; its end is told with a line that can be
 // printed; no call of the session waits for what the backend has sent (the fuzzer's own time limit).
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ constexpr const char* kKeys[] = {"a", "key", "another key"};
 class FakeBackend {
  public:
   FakeBackend() : address("shm:@egret-fuzz-client-" + std::to_string(::getpid())) {
+    std::signal(SIGPIPE, SIG_IGN);  // as the daemons do
     auto listening = transport::listen(address, {});
     EGRET_CHECK(listening.is_ok());
     listener_ = std::move(listening.value());
@@ -131,8 +133,31 @@ class FakeBackend {
       response_bytes_ = shape.response_bytes;
       return;
     }
+    if (is_small && changes % 32 < 28) return give_half(frame, granted.layout, shape, input);
     say(frame, input,
         input.take<uint8_t>() % 2 == 0 ? transport::shm::request_file_bytes(shape) : shape.response_bytes);
+  }
+  // Every lane says that it is asleep.
+  static void put_to_sleep(std::vector<std::byte>& responses, const wire::RegionLayout& layout) {
+    for (uint32_t lane = 0; lane < layout.lanes; ++lane) {
+      for (uint64_t seq = 1; seq <= layout.window; ++seq) {
+        std::memcpy(responses.data() + layout.response_offset(lane, seq) + offsetof(wire::ResponseHeader, asleep), &seq,
+                    sizeof seq);
+      }
+    }
+  }
+  // Memory as it should be, of lanes that are asleep, so that the session rings; and wake-ups of any kind.
+  void give_half(const Frame& frame, const wire::RegionLayout& layout, const transport::RegionShape& shape,
+                 Input& input) {
+    std::vector<std::byte> responses(shape.response_bytes);
+    put_to_sleep(responses, layout);
+    std::vector<Descriptor> descriptors;
+    descriptors.emplace_back(std::span<const std::byte>(), transport::shm::request_file_bytes(shape));
+    descriptors.emplace_back(responses, shape.response_bytes);
+    while (descriptors.size() < transport::shm::kRegionFds) descriptors.emplace_back(input, 4096);
+    std::vector<int> numbers;
+    for (const Descriptor& each : descriptors) numbers.push_back(each.get());
+    send_with(endpoint_->control_fd(), frame, numbers);
   }
   // Anything, where the session looks for responses; and wakes it.
   void publish(Input& input) {

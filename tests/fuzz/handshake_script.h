@@ -63,6 +63,13 @@ inline Frame raw(Input& input) {
 class Descriptor {
  public:
   Descriptor(Input& input, size_t bytes) { make(input, bytes); }
+  // Memory as a backend makes it, with these bytes at its beginning.
+  Descriptor(std::span<const std::byte> content, size_t bytes) {
+    make_memory(bytes, 0);
+    EGRET_CHECK(::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)) == 0);
+    EGRET_CHECK(::pwrite(fd_.get(), content.data(), content.size(), 0) == static_cast<ssize_t>(content.size()));
+    EGRET_CHECK(::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+  }
   int get() const { return fd_.get(); }
 
  private:
