@@ -134,6 +134,7 @@ bool yields_when_idle() {
 }
 
 int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
+  if (must_fail(Call::kPollCq)) return -1;
   const int found = provider_of(cq->context).ops.poll_cq(cq, most, completions);
   count(Counter::kPolls);
   if (found <= 0) {
@@ -145,6 +146,7 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
 }
 
 int req_notify_cq(ibv_cq* cq, int solicited_only) {
+  if (must_fail(Call::kReqNotifyCq)) return ENOMEM;
   count(Counter::kArms);
   return provider_of(cq->context).ops.req_notify_cq(cq, solicited_only);
 }
@@ -273,6 +275,28 @@ EGRET_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
   return original<ibv_pd*(ibv_context*)>("ibv_alloc_pd", "IBVERBS_1.1")(context);
 }
 
+EGRET_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
+  if (must_fail(Call::kQueryDevice)) return ENOMEM;
+  return original<int(ibv_context*, ibv_device_attr*)>("ibv_query_device", "IBVERBS_1.1")(context, attributes);
+}
+
+EGRET_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  if (must_fail(Call::kCreateCompChannel)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return original<ibv_comp_channel*(ibv_context*)>("ibv_create_comp_channel", "IBVERBS_1.0")(context);
+}
+
+EGRET_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, void** context) {
+  if (must_fail(Call::kGetCqEvent)) {
+    errno = EAGAIN;
+    return -1;
+  }
+  using Get = int(ibv_comp_channel*, ibv_cq**, void**);
+  return original<Get>("ibv_get_cq_event", "IBVERBS_1.1")(channel, queue, context);
+}
+
 EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel,
                                    int vector) {
   if (must_fail(Call::kCreateCq)) {
@@ -304,6 +328,12 @@ EGRET_EXPORT ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes)
 EGRET_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   if (must_fail(Call::kModifyQp)) return ENOMEM;
   return original<int(ibv_qp*, ibv_qp_attr*, int)>("ibv_modify_qp", "IBVERBS_1.1")(qp, attributes, mask);
+}
+
+EGRET_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask, ibv_qp_init_attr* made) {
+  if (must_fail(Call::kQueryQp)) return ENOMEM;
+  using Query = int(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*);
+  return original<Query>("ibv_query_qp", "IBVERBS_1.1")(qp, attributes, mask, made);
 }
 
 EGRET_EXPORT int ibv_destroy_qp(ibv_qp* qp) {

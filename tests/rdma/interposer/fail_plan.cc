@@ -15,21 +15,40 @@ namespace egret::interposer {
 namespace {
 
 constexpr auto kCalls = static_cast<uint32_t>(Call::kEnd);
-constexpr std::array<std::string_view, kCalls> kNames = {"open_device", "alloc_pd",  "create_cq", "resize_cq",
-                                                         "create_qp",   "modify_qp", "reg_mr",    "post_send",
-                                                         "post_recv",   "completion"};
+constexpr std::array<std::string_view, kCalls> kNames = {
+    "open_device",  "query_device", "alloc_pd", "create_comp_channel", "create_cq", "resize_cq", "create_qp",
+    "modify_qp",    "query_qp",     "reg_mr",   "post_send",           "post_recv", "poll_cq",   "req_notify_cq",
+    "get_cq_event", "completion"};
 
 struct Rule {
   uint64_t first = 0;  // 0: never
-  bool and_later = false;
+  uint64_t last = 0;
   std::atomic<uint64_t> calls{0};
 };
 using Plan = std::array<Rule, kCalls>;
 
 [[noreturn]] void refuse(std::string_view entry) {
-  std::fprintf(stderr, "libegret_count_verbs: EGRET_VERBS_FAIL: '%.*s' is not CALL:N or CALL:N+ with a known CALL\n",
+  std::fprintf(stderr,
+               "libegret_count_verbs: EGRET_VERBS_FAIL: '%.*s' is not CALL:N, CALL:N+ or CALL:N-M with a known CALL\n",
                static_cast<int>(entry.size()), entry.data());
   _exit(70);
+}
+
+bool read_number(std::string_view text, uint64_t& number) {
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stopped == end && number > 0;
+}
+
+// N, N+ or N-M.
+bool read_numbers(std::string_view text, Rule& rule) {
+  const size_t sign = text.find_first_of("+-");
+  if (!read_number(text.substr(0, sign), rule.first)) return false;
+  rule.last = rule.first;
+  if (sign == std::string_view::npos) return true;
+  if (text[sign] == '-') return read_number(text.substr(sign + 1), rule.last) && rule.last >= rule.first;
+  rule.last = UINT64_MAX;
+  return sign + 1 == text.size();
 }
 
 void read_entry(std::string_view entry, Plan& plan) {
@@ -37,11 +56,8 @@ void read_entry(std::string_view entry, Plan& plan) {
   if (colon == std::string_view::npos) refuse(entry);
   for (uint32_t i = 0; i < kCalls; ++i) {
     if (entry.substr(0, colon) != kNames[i]) continue;
-    std::string_view number = entry.substr(colon + 1);
-    plan[i].and_later = number.ends_with('+');
-    if (plan[i].and_later) number.remove_suffix(1);
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), plan[i].first);
-    if (error != std::errc() || end != number.data() + number.size() || plan[i].first == 0) refuse(entry);
+    const std::string_view numbers = entry.substr(colon + 1);
+    if (!read_numbers(numbers, plan[i])) refuse(entry);
     return;
   }
   refuse(entry);
@@ -66,7 +82,7 @@ bool must_fail(Call call) {
   Rule& rule = (*plan)[static_cast<uint32_t>(call)];
   if (rule.first == 0) return false;
   const uint64_t number = rule.calls.fetch_add(1, std::memory_order_relaxed) + 1;
-  const bool fails = number == rule.first || (rule.and_later && number > rule.first);
+  const bool fails = number >= rule.first && number <= rule.last;
   if (fails) count(Counter::kFailedOnPurpose);
   return fails;
 }

@@ -1,9 +1,13 @@
-// Which calls are to fail: EGRET_VERBS_FAIL=CALL:N[+][,CALL:N[+] ...]. The Nth call of that kind fails (counted from
-// 1), with + every later one as well; nothing reaches the device then. For tests of what a daemon makes of it.
+// Which calls are to fail: EGRET_VERBS_FAIL=CALL:N[+|-M][,CALL:N ...]. The Nth call of that kind fails (counted from
+// 1), with + every later one as well, with -M all up to the Mth; nothing reaches the device then. For tests of what a
+// daemon makes of it. Calls of librdmacm count too.
 //
-//   open_device alloc_pd create_cq create_qp modify_qp reg_mr   no handle, errno ENOMEM; calls of librdmacm count too
-//   resize_cq                                                   EOPNOTSUPP, and the queue stays as it is
-//   post_send post_recv                                         ENOMEM, and none of the list is posted
+//   open_device alloc_pd create_comp_channel create_cq create_qp reg_mr   no handle, errno ENOMEM
+//   query_device modify_qp query_qp req_notify_cq                         ENOMEM
+//   resize_cq             EOPNOTSUPP, and the queue stays as it is
+//   post_send post_recv   ENOMEM, and none of the list is posted
+//   poll_cq               a negative number, and completions stay where they are
+//   get_cq_event          EAGAIN, and the event stays where it is
 //   completion   the Nth successful completion reports IBV_WC_GENERAL_ERR, and its queue pair goes into the error state
 //
 // A plan that cannot be read ends the process: a test that injects nothing would pass. Thread-safe.
@@ -15,14 +19,20 @@ namespace egret::interposer {
 
 enum class Call : uint32_t {
   kOpenDevice,
+  kQueryDevice,
   kAllocPd,
+  kCreateCompChannel,
   kCreateCq,
   kResizeCq,
   kCreateQp,
   kModifyQp,
+  kQueryQp,
   kRegMr,
   kPostSend,
   kPostRecv,
+  kPollCq,
+  kReqNotifyCq,
+  kGetCqEvent,
   kCompletion,
   kEnd
 };

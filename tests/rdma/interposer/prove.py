@@ -102,7 +102,7 @@ result, _ = run("verbs", "--loop", "10.9.0.1:18515", "--duration", "0.01", fail=
 check("egret-bench notices", (result.returncode, "a verb failed" in result.stderr), (1, True))
 result, _ = run("--messages", "50", "--wait-ms", str(PATIENCE_MS), fail="reg_mr:100000")
 check("a plan that is never reached", result.returncode, 0)
-for plan in ("reg_mr", "reg_mr:0", "reg_mr:x", "no_such_call:1"):
+for plan in ("reg_mr", "reg_mr:0", "reg_mr:x", "reg_mr:3-2", "reg_mr:3-", "no_such_call:1"):
     result, _ = run("--messages", "1", fail=plan)
     check("a plan that cannot be read ends the process", (result.returncode, "EGRET_VERBS_FAIL" in result.stderr), (70, True))
 print(f"{len(wrong)} wrong" + "".join(f"\n  {each}" for each in wrong))
