@@ -13,6 +13,9 @@ using base::Status;
 
 namespace {
 
+// Bytes of a line without its comment: more than an address and a name can have.
+constexpr size_t kMaxLine = 1000;
+
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
@@ -46,6 +49,7 @@ base::Expected<std::vector<pool::Member>> parse_members(std::string_view text, c
     const std::string content = content_of(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (content.empty()) continue;
+    if (content.size() > kMaxLine) return at_line("longer than " + std::to_string(kMaxLine) + " bytes");
     if (has_control(content)) return at_line("control characters in " + base::quoted(content));
     auto member = pool::parse_member(content);
     if (!member) return at_line(member.message());

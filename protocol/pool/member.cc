@@ -61,7 +61,12 @@ base::Expected<Member> parse_member(std::string_view text) {
     }
   }
   if (Status valid = transport::check_address(member.address); !valid) return valid;
-  if (member.name.empty()) member.name = default_name(member.address);
+  if (!member.name.empty()) return member;
+  member.name = default_name(member.address);
+  if (member.name.size() > kMaxMemberName) {
+    return Status::error("an address of more than " + std::to_string(kMaxMemberName) + " bytes needs name=NAME, got " +
+                         base::quoted(text));
+  }
   return member;
 }
 

@@ -59,6 +59,14 @@ TEST_CASE("an error names the file and the line") {
   CHECK(error_of(std::string("rdma:10.0.0.1:1\n\0\n", 18)).starts_with("list:2: control characters"));
 }
 
+TEST_CASE("a line that is too long to be a member is refused without being repeated") {
+  CHECK(error_of("rdma:10.0.0.1:1\nrdma:" + std::string(2000, 'a') + ":1") == "list:2: longer than 1000 bytes");
+  CHECK(error_of("rdma:10.0.0.1:1 # " + std::string(2000, 'a')).empty());
+  CHECK(error_of("rdma:" + std::string(300, 'a') + ":1")
+            .starts_with("list:1: an address of more than 255 bytes needs name=NAME"));
+  CHECK(error_of("rdma:" + std::string(300, 'a') + ":1 name=a").empty());
+}
+
 TEST_CASE("of two members with one name the second is refused, by both lines") {
   CHECK(error_of("rdma:10.0.0.1:1 name=a\nrdma:10.0.0.2:1\nrdma:10.0.0.3:1 name=a\n")
             .starts_with("list:3: the name \"a\" is that of line 1, too"));
