@@ -32,6 +32,12 @@ bool is_address(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &ignored) == 1 || ::inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
+// c-ares takes no spaces in a list.
+std::string without_spaces(std::string text) {
+  std::erase(text, ' ');
+  return text;
+}
+
 bool is_server(const std::string& text) {
   const auto parsed = base::parse_host_port(text);
   return is_address(text) || (parsed && parsed->port != 0 && is_address(parsed->host));
@@ -119,7 +125,7 @@ Status Resolver::open(const ResolverOptions& wanted) {
   int status = library_is_ready() ? ::ares_init_options(&channel, &options, kSet) : ARES_ENOTINITIALIZED;
   if (status != ARES_SUCCESS) return ares_error("cannot ask name servers", status);
   channel_.reset(channel);
-  if (!wanted.servers.empty()) status = ::ares_set_servers_ports_csv(channel, wanted.servers.c_str());
+  if (!wanted.servers.empty()) status = ::ares_set_servers_ports_csv(channel, without_spaces(wanted.servers).c_str());
   if (status != ARES_SUCCESS) return ares_error("cannot ask the name servers " + wanted.servers, status);
   return Status::ok();
 }

@@ -394,6 +394,19 @@ TEST_CASE("name servers that cannot be: a problem, no crash") {
   CHECK(bench.service->problem().starts_with("cannot ask the name servers nonsense: "));
 }
 
+TEST_CASE("of several name servers the second is asked if the first fails") {
+  Bench bench;
+  dns::NameServer first(bench.loop);
+  first.set(kPool, kA, {});
+  first.behave(kPool, kA, Outcome::kServerFails);
+  first.behave(kPool, kAaaa, Outcome::kServerFails);
+  bench.options.resolver.servers = first.address() + ", " + bench.server.address();
+  bench.server.set(kPool, kA, {a("10.0.0.1")});
+  bench.start(kAddresses);
+  bench.expect({"rdma:10.0.0.1:11311"});
+  CHECK(first.asked(kPool, kA) > 0);
+}
+
 TEST_CASE("lists of name servers") {
   CHECK(discovery::check_servers(""));
   CHECK(discovery::check_servers("10.0.0.10, 10.0.0.11:5353, ::1, [::1]:53"));
