@@ -11,6 +11,9 @@ using op::ResultCode;
 
 namespace {
 constexpr uint32_t kMaxStatId = 4096;  // larger ids are ignored: they can only come from a much newer backend
+// Pages whose cursor is beyond all rows that there can be are not asked for.
+constexpr uint64_t kMostRows = std::max<uint64_t>(kMaxStatId, uint64_t{op::kSizeClasses} << 8);
+constexpr size_t kMostAnswer = 256;  // bytes that are kept of a partition's line
 
 // Rows with an unknown id are merged by adding.
 const op::StatInfo& info_of(uint32_t id) {
@@ -104,8 +107,8 @@ void FanOut::Part::on_result(const Result& result) {
 void FanOut::on_part(Part& part, const Result& result) {
   if (result.code != ResultCode::kOk) return give_up(part, result.code);
   if (op_.code == op::OpCode::kAdmin) {
-    part.answer = result.value;
-    if (result.is_partial()) part.answer += "...";
+    part.answer = result.value.substr(0, kMostAnswer);
+    if (result.is_partial() || result.value.size() > kMostAnswer) part.answer += "...";
     --unanswered_;
     return;
   }
@@ -113,7 +116,7 @@ void FanOut::on_part(Part& part, const Result& result) {
   const bool of_classes = op_.group == static_cast<uint8_t>(op::StatGroup::kSizeClasses);
   const uint64_t next = of_classes ? add_class_rows(part, result.value) : add_rows(part, result.value);
   // A page whose cursor does not advance is the last.
-  if (!result.is_partial() || next <= part.cursor) {
+  if (!result.is_partial() || next <= part.cursor || next > kMostRows) {
     --unanswered_;
     return;
   }

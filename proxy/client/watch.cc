@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "memcache/uri.h"
 #include "op/records.h"
@@ -108,7 +109,7 @@ void Watch::poll_backends() {
 
 // Without credit it does nothing until the next timer.
 void Watch::EvictionPoll::ask() {
-  if (is_asked) return;
+  if (is_asked || is_refused) return;
   op::Op op;
   op.code = op::OpCode::kIterate;
   op.group = static_cast<uint8_t>(op::RecordSource::kEvicted);
@@ -122,6 +123,7 @@ void Watch::EvictionPoll::on_result(const op::Result& result) {
     delete this;
     return;
   }
+  if (result.code == op::ResultCode::kForbidden) return watch->on_refused(*this);
   if (result.code != op::ResultCode::kOk) return;
   watch->on_evicted(result.value, result.number);
   const bool may_be_more = !result.value.empty() && result.version > cursor;
@@ -132,6 +134,19 @@ void Watch::EvictionPoll::on_result(const op::Result& result) {
 void Watch::on_evicted(std::string_view records, uint64_t lost) {
   if (lost > 0) watcher_.skip(lost);
   for (op::Record record; op::take_record(records, record);) watcher_.offer(hub_.line_of(eviction_text(record)));
+}
+
+// A session's rights stay as they are, and are the same for each of its lanes.
+void Watch::on_refused(const EvictionPoll& refused) {
+  bool is_told = false;
+  for (EvictionPoll* const poll : polls_) {
+    if (poll->session.get() != refused.session.get()) continue;
+    is_told |= std::exchange(poll->is_refused, true);
+  }
+  if (is_told) return;
+  std::string text = "type=evictions_forbidden backend=";
+  memcache::append_uri_encoded(text, worker_.pool.member_of(*refused.session.get()).member.address);
+  watcher_.offer(hub_.line_of(text));
 }
 
 }  // namespace egret::proxy

@@ -3,6 +3,7 @@
 //
 //   WatchHub ─▶ Watcher ─ wake ─▶ go_on() ─ while it may_run_ahead() ─▶ output
 //   timer ─▶ EvictionPoll (a lane) ─ Iterate ─▶ lane ─ records ─▶ lines ─▶ Watcher
+//                                                    └ forbidden ─▶ a line that says so; not asked again
 //
 // Thread: the worker's.
 #pragma once
@@ -41,6 +42,7 @@ class Watch final {
     uint32_t lane = 0;
     uint64_t cursor = 0;
     bool is_asked = false;
+    bool is_refused = false;  // the backend does not let this session list keys
 
     void ask();
     void on_result(const op::Result& result) override;
@@ -52,6 +54,7 @@ class Watch final {
   void on_timer();
   void poll_backends();
   void on_evicted(std::string_view records, uint64_t lost);
+  void on_refused(const EvictionPoll& poll);
 
   WorkerContext& worker_;
   WatchHub& hub_;

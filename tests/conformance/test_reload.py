@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import time
 import urllib.request
 
 import pytest
@@ -707,6 +708,13 @@ def prove_rights(start):
     for refused in b"flush_all\r\n", b"stats reset\r\n", b"cache_memlimit 128\r\n":
         assert ask(system.address, refused) == FORBIDDEN, refused
     ask(system.address, b"lru_crawler metadump all\r\n", end=FORBIDDEN)
+    with connect(system.address) as client, client.makefile("rb") as lines:
+        client.sendall(b"watch evictions fetchers\r\n")
+        assert lines.readline() == b"OK\r\n"
+        assert re.fullmatch(rb"ts=[\d.]+ gid=\d+ type=evictions_forbidden backend=shm\S+\n", lines.readline()), "told at once, and once"
+        time.sleep(0.2)  # several polls
+        ask(system.address, b"get watched\r\n")
+        assert b" type=item_get key=watched " in lines.readline()
     with connect(system.address) as client:
         client.sendall(bytes([0x80, 0x08]) + bytes(22))
         flush = client.recv(100)

@@ -153,6 +153,7 @@ struct Asker final : FanOutOwner {
     backends = fan_out.backends();
     for (const op::StatInfo& info : op::stat_table()) stats[info.id] = fan_out.stat(info.id);
     classes = fan_out.class_stats();
+    answers = fan_out.answers();
   }
   FanOut* ask(TestPool& pool, op::OpCode code, op::StatGroup group = op::StatGroup::kGeneral) {
     op::Op op;
@@ -170,6 +171,7 @@ struct Asker final : FanOutOwner {
   }
   std::map<StatId, uint64_t> stats;
   ClassStats classes;
+  std::vector<std::string> answers;
 };
 
 std::string rows(const std::vector<std::pair<StatId, uint64_t>>& stats) {
@@ -644,6 +646,34 @@ TEST_CASE("a backend that sends the same page for ever is asked no more") {
     for (const uint32_t lane : {0u, 1u}) pool.answer_page(0, lane, 1, {}, 100);
     pool.fetch(0);
     CHECK(asker.told == 1);
+  }
+}
+
+TEST_CASE("a backend whose pages never end is asked for no more rows than there can be") {
+  const std::string page = rows(std::vector<std::pair<StatId, uint64_t>>(50, {StatId::kEvictions, 1}));
+  TestPool pool(kOne);
+  pool.open_all();
+  Asker asker;
+  asker.ask(pool, op::OpCode::kStats);
+  for (uint64_t seq = 1; asker.told == 0; ++seq) {
+    REQUIRE(seq < 1000);
+    pool.sent(0, seq);
+    for (const uint32_t lane : {0u, 1u}) pool.answer_page(0, lane, seq, page, 5'000'000);
+    pool.fetch(0);
+  }
+  CHECK(asker.up == 1);
+}
+
+TEST_CASE("of a partition's line no more is kept than a line") {
+  TestPool pool(kOne);
+  pool.open_all();
+  Asker asker;
+  asker.ask(pool, op::OpCode::kAdmin);
+  pool.answer_all(0, ResultCode::kOk, std::string(900, 'x'));
+  REQUIRE(asker.answers.size() == 2);
+  for (const std::string& answer : asker.answers) {
+    CHECK(answer.size() < 300);
+    CHECK(answer.ends_with("x..."));
   }
 }
 
