@@ -87,7 +87,7 @@ Outcome get_key(ClientContext& client) {
   reply->get_exptime = op.exptime;
   if (is_classic) {
     reply->command = client.command_number;
-    reply->asked_ns = 0;  // the reply of END has the time
+    reply->asked_ns = 0;  // END sets it
   }
   reply->hash = route.hash;
   reply->session = rpc::SessionRef(*route.session);
@@ -97,7 +97,7 @@ Outcome get_key(ClientContext& client) {
 }
 
 void end_keys(ClientContext& client) {
-  client.replies.push_text(memcache::kEnd, client.command_number);
+  client.replies.push_end(client.command_number);
   if (++client.command_number == 0) client.command_number = 1;
   count_request(client);
 }

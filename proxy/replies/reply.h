@@ -1,4 +1,5 @@
-// One pending answer: every command, and every key of a retrieval, has one, made when the command is read.
+// One pending answer: every command, and every key of a retrieval, has one, made when the command is read. The answer of
+// a classic retrieval's last key ends with END.
 //
 //   kWaiting ──result──▶ kReady ──at the head of the queue (reply_queue.h)──▶ output
 //       └── its value is large, or may not be kept ──▶ kLarge ──at the head: fetched whole, sent from slots──▶ output
@@ -61,14 +62,15 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
 
   // Set by the caller of make().
   memcache::Question question;
-  bool is_key = false;      // may be answered by a value
-  bool is_read = false;     // its op is a get
-  int64_t get_exptime = 0;  // of the key's op
-  uint32_t command = 0;     // the same for all keys and END of one classic retrieval; 0: another command
-  uint64_t asked_ns = 0;    // when the request was read; only the request's last reply has it, others have 0
-  uint64_t hash = 0;        // of the key, if it has one
-  std::string_view key;     // the op's
-  std::string_view text;    // static; if set, the answer whatever the result is
+  bool is_key = false;          // may be answered by a value
+  bool is_read = false;         // its op is a get
+  bool ends_retrieval = false;  // END follows its answer
+  int64_t get_exptime = 0;      // of the key's op
+  uint32_t command = 0;         // the same for all keys and END of one classic retrieval; 0: another command
+  uint64_t asked_ns = 0;        // when the request was read; only the request's last reply has it, others have 0
+  uint64_t hash = 0;            // of the key, if it has one
+  std::string_view key;         // the op's
+  std::string_view text;        // static; if set, the answer whatever the result is
   rpc::SessionRef session;
   std::unique_ptr<Observed> observed;  // null: nobody watches
 

@@ -56,7 +56,7 @@ void ReplyPool::give(Reply* reply) {
   reply->queue_ = nullptr;
   reply->next_ = nullptr;
   reply->state_ = Reply::State::kWaiting;
-  reply->is_key = reply->is_read = reply->started_ = reply->failed_ = reply->rereads_ = false;
+  reply->is_key = reply->is_read = reply->ends_retrieval = reply->started_ = reply->failed_ = reply->rereads_ = false;
   reply->command = 0;
   reply->hash = 0;
   reply->key = {};
@@ -142,6 +142,12 @@ void ReplyQueue::push_text(std::string_view text, uint32_t command) {
   reply->text = text;
   reply->command = command;
   push(reply);
+}
+
+void ReplyQueue::push_end(uint32_t command) {
+  if (tail_ == nullptr || tail_->command != command) return push_text(memcache::kEnd, command);
+  tail_->ends_retrieval = true;
+  tail_->asked_ns = pool_.now_ns_;
 }
 
 void ReplyQueue::push_bytes(std::string_view bytes) {
@@ -270,7 +276,6 @@ void ReplyQueue::written(Reply& reply, Room room, const char* end) {
     return charge(reply, length);
   }
   output_.commit(length);
-  if (length > 0) observer_.on_output();
 }
 
 void ReplyQueue::write_value(Reply& reply, const Result& result) {
@@ -326,6 +331,7 @@ void ReplyQueue::write_ready(Reply& reply) {
   if (reply.failed_) failed_command_ = reply.command;
   output_.append(reply.stash_);
   output_.append(reply.text);
+  if (reply.ends_retrieval && !reply.failed_) output_.append(memcache::kEnd);
   observer_.on_output();
 }
 

@@ -42,6 +42,8 @@ class ReplyQueue {
   // Answers that are known already; written at once if nothing is before them.
   void push_text(std::string_view text, uint32_t command = 0);  // static text
   void push_bytes(std::string_view bytes);                      // copied
+  // END of a classic retrieval: it goes with the answer of the last key, or is written at once if all keys are answered.
+  void push_end(uint32_t command);
   // A filled-in Reply whose op is not sent: answered as if it had this result.
   void push_answered(Reply* reply, const op::Result& result);
   // A key whose backend cannot be reached: the line replaces the rest of its retrieval's answer.

@@ -121,7 +121,7 @@ TEST_CASE("a request takes from when it was read to when it is its turn; keys of
   Reply* second = client.command(CommandKind::kSet);
   Reply* key = client.key("key", 1);
   key->asked_ns = 0;
-  client.queue->push_text(egret::memcache::kEnd, 1);
+  client.queue->push_end(1);
   second->on_result(make(ResultCode::kStored));
   key->on_result(make(ResultCode::kMiss));
   CHECK(client.figures.duration.sum_ns() == 0);
@@ -173,14 +173,14 @@ TEST_CASE("any order of results gives the same answers") {
         case 2:
           keys.push_back("key" + std::to_string(i));
           results.emplace_back(client.key(keys.back(), i + 1), make(ResultCode::kMiss));
-          client.queue->push_text(egret::memcache::kEnd, i + 1);
+          client.queue->push_end(i + 1);
           expected += "END\r\n";
           break;
         default:
           keys.push_back("key" + std::to_string(i));
           values.push_back(std::string(random() % 5000, static_cast<char>('a' + i)));
           results.emplace_back(client.key(keys.back(), i + 1), make(ResultCode::kHit, values.back()));
-          client.queue->push_text(egret::memcache::kEnd, i + 1);
+          client.queue->push_end(i + 1);
           expected += "VALUE " + keys.back() + " 0 " + std::to_string(values.back().size()) + "\r\n" + values.back() +
                       "\r\nEND\r\n";
       }
@@ -209,7 +209,7 @@ TEST_CASE("a value larger than a block is sent in its turn, with all ready repli
   const std::string large(40'000, 'l');
   Reply* first = client.key("first", 1);
   Reply* second = client.key("second", 1);
-  client.queue->push_text(egret::memcache::kEnd, 1);
+  client.queue->push_end(1);
   second->on_result(make(ResultCode::kHit, "x"));
   {
     std::string slot = large;
@@ -247,7 +247,7 @@ TEST_CASE("a value that came whole before its turn is kept, however large, and n
   const std::string large(40'000, 'l');
   Reply* first = client.key("first", 1);
   Reply* second = client.key("second", 1);
-  client.queue->push_text(egret::memcache::kEnd, 1);
+  client.queue->push_end(1);
   {
     std::string slot = large;
     second->on_result(make(ResultCode::kHit, slot));
@@ -292,9 +292,9 @@ TEST_CASE("a retrieval of which one key fails ends with the error line; the next
   Reply* a = client.key("a", 1);
   Reply* b = client.key("b", 1);
   Reply* c = client.key("c", 1);
-  client.queue->push_text(egret::memcache::kEnd, 1);
+  client.queue->push_end(1);
   Reply* d = client.key("d", 2);
-  client.queue->push_text(egret::memcache::kEnd, 2);
+  client.queue->push_end(2);
   d->on_result(make(ResultCode::kHit, "4"));
   c->on_result(make(ResultCode::kHit, "3"));
   b->on_result(make(ResultCode::kSessionLost));
@@ -309,14 +309,14 @@ TEST_CASE("a key that cannot be asked for stands for what is left of its retriev
   Reply* a = client.key("a", 1);
   client.queue->push_failure("SERVER_ERROR x\r\n", 1);
   Reply* c = client.key("c", 1);
-  client.queue->push_text(egret::memcache::kEnd, 1);
+  client.queue->push_end(1);
   c->on_result(make(ResultCode::kHit, "3"));
   a->on_result(make(ResultCode::kMiss));
   CHECK(client.sent() == "SERVER_ERROR x\r\n");
   client.queue->push_failure("SERVER_ERROR y\r\n", 2);
-  client.queue->push_text(egret::memcache::kEnd, 2);
+  client.queue->push_end(2);
   CHECK(client.sent() == "SERVER_ERROR y\r\n");
-  client.queue->push_text(egret::memcache::kEnd, 3);
+  client.queue->push_end(3);
   CHECK(client.sent() == "END\r\n");
 }
 
@@ -450,7 +450,7 @@ TEST_CASE("the key of an answer is the client's, whatever becomes of the request
   PlayedBackend backend{1 << 20};
   Client client;
   ask(client, backend, "key", 1);
-  client.queue->push_text(egret::memcache::kEnd, 1);
+  client.queue->push_end(1);
   backend.serve([&](const Op& op) {
     const Result result = values(op);
     std::fill_n(backend.endpoint->request_image(), backend.layout.request_bytes(), std::byte{0});
@@ -466,9 +466,9 @@ TEST_CASE("large values that are left out, since their retrieval failed before, 
   Reply* a = client.key("a", 1);
   ask(client, backend, "b", 1);
   ask(client, backend, "c", 1);
-  client.queue->push_text(egret::memcache::kEnd, 1);
+  client.queue->push_end(1);
   ask(client, backend, "d", 2);
-  client.queue->push_text(egret::memcache::kEnd, 2);
+  client.queue->push_end(2);
   backend.serve(std::ref(values));
   CHECK(client.sent() == "");
   a->on_result(make(ResultCode::kTimedOut));
