@@ -200,7 +200,8 @@ Result Executor::execute(size_t index) {
   Result result = perform(index);
   const uint64_t work = work_of(ops_[index].code) + (store_->counts().long_work_ns - before_ns) / kNsPerWork +
                         std::exchange(search_work_, 0);
-  result.work = static_cast<uint16_t>(std::min<uint64_t>(work, UINT16_MAX));
+  if (work > 0) [[unlikely]]
+    result.work = static_cast<uint16_t>(std::min<uint64_t>(work, UINT16_MAX));
   return result;
 }
 

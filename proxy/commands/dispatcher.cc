@@ -28,7 +28,7 @@ std::optional<memcache::ResumeState> Dispatcher::resume_state() const {
 
 size_t Dispatcher::feed(std::string_view input) {
   size_t used = 0;
-  while (may_act()) {
+  while (state_ == State::kReading || may_act()) {
     if (state_ == State::kWatching) return input.size();
     const std::string_view rest = input.substr(used);
     client_.was_held = holds_event();
@@ -37,8 +37,14 @@ size_t Dispatcher::feed(std::string_view input) {
     } else if (!next_event(rest, used)) {
       break;
     }
-    settle(act(), used);
-    if (holds_event()) break;
+    const Outcome outcome = act();
+    if (outcome == Outcome::kDone) [[likely]] {
+      state_ = State::kReading;
+      used += step_.consumed;
+    } else {
+      settle(outcome, used);
+      if (holds_event()) break;
+    }
   }
   return used;
 }
@@ -67,7 +73,7 @@ bool Dispatcher::may_act() {
 }
 
 // Takes the parser's next event. False: there is none, or it must not be taken yet.
-bool Dispatcher::next_event(std::string_view rest, size_t& used) {
+inline bool Dispatcher::next_event(std::string_view rest, size_t& used) {
   state_ = State::kReading;
   if (client_.replies.size() >= kMaxPlaces || client_.output.size() > kMaxOutput || !memory_.may_take_command()) {
     state_ = State::kWaitingForRoom;
@@ -83,8 +89,11 @@ bool Dispatcher::next_event(std::string_view rest, size_t& used) {
   return true;
 }
 
+// What follows from an outcome other than kDone.
 void Dispatcher::settle(Outcome outcome, size_t& used) {
   switch (outcome) {
+    case Outcome::kDone:
+      break;
     case Outcome::kWaitForCredit:
       // The bytes of a value's part that were sent already are consumed, although the event is not.
       if (step_.event == Event::kValuePart) {
@@ -100,9 +109,6 @@ void Dispatcher::settle(Outcome outcome, size_t& used) {
     case Outcome::kWaitForAnswer:
       state_ = State::kWaitingForAnswer;
       return;
-    case Outcome::kDone:
-      state_ = State::kReading;
-      break;
     case Outcome::kRunning:
       state_ = admin_.is_running()            ? State::kDumping
                : authentication_.is_running() ? State::kAuthenticating
@@ -173,7 +179,7 @@ void Dispatcher::renew_rights() {
   client_.user = std::move(renewed);
 }
 
-Outcome Dispatcher::act() {
+inline Outcome Dispatcher::act() {
   if (client_.user != nullptr && !is_permitted()) [[unlikely]]
     return refuse_command();
   switch (step_.event) {
