@@ -17,8 +17,7 @@ using op::ResultCode;
 
 namespace {
 
-constexpr size_t kResultHead = 8;  // code, fields, marks, 0, value length
-constexpr size_t kMetaSize = 12;   // ttl, last access
+constexpr size_t kMetaSize = 12;  // ttl, last access
 constexpr size_t kMinStatsValue = 256;
 constexpr size_t kMinRecordsValue = 320;  // bytes: enough for any one record
 static_assert(kMinRecordsValue >= op::kMaxRecord);
@@ -32,6 +31,17 @@ struct OpHead {
 };
 static_assert(sizeof(OpHead) == 8 && offsetof(OpHead, options) == 2 && offsetof(OpHead, value_length) == 4);
 constexpr size_t kOpHead = sizeof(OpHead);
+
+// The head of every result.
+struct ResultHead {
+  uint8_t code;
+  uint8_t fields;  // ResultFields
+  uint8_t marks;   // op::ResultMarks
+  uint8_t reserved;
+  uint32_t value_length;
+};
+static_assert(sizeof(ResultHead) == 8 && offsetof(ResultHead, marks) == 2 && offsetof(ResultHead, value_length) == 4);
+constexpr size_t kResultHead = sizeof(ResultHead);
 
 // Bytes that an op's result takes beyond its value: always, with kWantCas in addition, with kWantMeta in addition.
 struct LeastResult {
@@ -99,6 +109,7 @@ uint16_t options_with_fields(const Op& op) {
 
 size_t option_fields_size(const Op& op) {
   const uint16_t options = options_with_fields(op);
+  if (options == 0) return 0;
   return 8 * (static_cast<size_t>(std::popcount(options)) + ((options & op::kCreate) ? 1 : 0));
 }
 
@@ -459,15 +470,8 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
   return out.at();
 }
 
-bool ResultReader::next(Result& result) {
-  FieldReader in(at_, left_);
-  result = Result{};
-  const auto code = in.get<uint8_t>();
-  const auto fields = in.get<uint8_t>();
-  result.code = static_cast<ResultCode>(code);
-  result.marks = in.get<uint8_t>();
-  const auto reserved = in.get<uint8_t>();
-  const size_t length = in.get<uint32_t>();
+namespace {
+void get_result_fields(FieldReader& in, uint8_t fields, Result& result) {
   if (fields & kHasFlags) result.client_flags = in.get<uint32_t>();
   if (fields & kHasCas) result.cas = in.get<uint64_t>();
   if (fields & kHasVersion) {
@@ -479,11 +483,22 @@ bool ResultReader::next(Result& result) {
     result.ttl = in.get<int64_t>();
     result.last_access = in.get<uint32_t>();
   }
+}
+}  // namespace
+
+bool ResultReader::next(Result& result) {
+  FieldReader in(at_, left_);
+  result = Result{};
+  const auto head = in.get<ResultHead>();
+  result.code = static_cast<ResultCode>(head.code);
+  result.marks = head.marks;
+  if (head.fields != 0) get_result_fields(in, head.fields, result);
+  const size_t length = head.value_length;
   result.value = in.get_bytes(length);
   // An unknown field would be read as part of the value.
-  if (!in.ok() || reserved != 0 || (fields & ~kAllFields) || (result.marks & ~kAllMarks)) return false;
-  if (code > static_cast<uint8_t>(ResultCode::kForbidden)) return false;
-  if (!(fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);
+  if (!in.ok() || head.reserved != 0 || (head.fields & ~kAllFields) || (head.marks & ~kAllMarks)) return false;
+  if (head.code > static_cast<uint8_t>(ResultCode::kForbidden)) return false;
+  if (!(head.fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);
   if (result.total_length < length || result.total_length > op::kMaxValueLength) return false;
   at_ += left_ - in.left();
   left_ = in.left();

@@ -43,7 +43,7 @@ void OutputQueue::commit(size_t length) {
   Piece& last = pieces_.back();
   last.end += length;
   size_ += length;
-  if (last.begin < last.end) return;
+  if (length > 0 || last.begin < last.end) return;
   release(last);  // nothing was written: an idle connection holds no block
   pieces_.pop_back();
 }
@@ -54,7 +54,8 @@ void OutputQueue::append(std::string_view bytes) {
     Piece& last = pieces_.back();
     const size_t part = std::min(bytes.size(), last.capacity - last.end);
     std::memcpy(last.bytes.get() + last.end, bytes.data(), part);
-    commit(part);
+    last.end += part;
+    size_ += part;
     bytes.remove_prefix(part);
   }
 }

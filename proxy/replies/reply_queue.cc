@@ -226,10 +226,10 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
     return;
   }
   if (!may_keep(reply, result)) return read_again_later(reply, result);
-  Lender lender;
-  if (is_head && result.value.size() > OutputQueue::kMaxCopied && reply.session &&
-      lender.hold.add(*reply.session, reply.hash, result)) {
-    return send_value(reply, reply.key, result, std::move(lender));
+  if (is_head && result.value.size() > OutputQueue::kMaxCopied && reply.session) {
+    Lender lender;
+    if (lender.hold.add(*reply.session, reply.hash, result))
+      return send_value(reply, reply.key, result, std::move(lender));
   }
   write_value(reply, result);
   answered(reply);

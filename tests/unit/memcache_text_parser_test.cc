@@ -1,4 +1,5 @@
 // The classic text protocol as a specification: the events of each line, however the bytes arrive.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -69,6 +70,22 @@ TEST_CASE("words are parted by spaces alone, and a key may hold any other byte")
   CHECK(parse("get a\tb \x01\x7f\xff\r\n") == Events{"get a\tb", "get \x01\x7f\xff", "end get"});
   CHECK(parse("get a\r b\r\r\n") == Events{"get a\r", "get b\r", "end get"});
   CHECK(parse("get\ta\r\n") == Events{"ERROR"});
+}
+
+TEST_CASE("a key of any length ends at the next space or at the line's end, whatever bytes it has") {
+  for (size_t length = 1; length <= 40; ++length) {
+    for (const char byte : {'k', '!', '\t', '\x01', '\x7f', '\x80', '\xff'}) {
+      const std::string key(length, byte);
+      std::string lone = key;  // the only such byte, at the end
+      std::fill(lone.begin(), lone.end() - 1, 'k');
+      for (const std::string& each : {key, lone}) {
+        CHECK(parse("get " + each + "\r\n") == Events{"get " + each, "end get"});
+        CHECK(parse("get " + each + "\nget a\r\n") == Events{"get " + each, "end get", "get a", "end get"});
+        CHECK(parse("get " + each + " a " + each + " \r\n") ==
+              Events{"get " + each, "get a", "get " + each, "end get"});
+      }
+    }
+  }
 }
 
 TEST_CASE("nothing but operators' commands may stand behind spaces") {

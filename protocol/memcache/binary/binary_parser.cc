@@ -205,7 +205,7 @@ void BinaryParser::swallow_value() {
   if (state_ == State::kValue) state_ = left_ > 0 ? State::kSwallow : State::kPacket;
 }
 
-Step BinaryParser::step(std::string_view input, Command& out) {
+inline Step BinaryParser::step(std::string_view input, Command& out) {
   switch (state_) {
     case State::kPacket:
       return packet(input, out);

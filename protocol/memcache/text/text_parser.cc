@@ -63,6 +63,7 @@ struct NextWord {
   std::string_view word;  // empty at the end of the line
   size_t start;           // spaces skipped
   size_t end;             // offset after the word
+  size_t stop;            // offset of ended_by
   char ended_by;          // ' ' or '\n'; 'x' if the input ends first
 };
 
@@ -70,11 +71,12 @@ NextWord next_word(std::string_view input) {
   const char* const begin = input.data();
   const char* const end = begin + input.size();
   const char* const start = skip_spaces(begin, end);
-  const char* stop = find_word_end(start, end);
+  const char* const stop = find_word_end(start, end);
   const char ended_by = stop == end ? 'x' : *stop;
-  if (ended_by == '\n' && stop > start && stop[-1] == '\r') --stop;
-  return {{start, static_cast<size_t>(stop - start)},
+  const char* const word_end = ended_by == '\n' && stop > start && stop[-1] == '\r' ? stop - 1 : stop;
+  return {{start, static_cast<size_t>(word_end - start)},
           static_cast<size_t>(start - begin),
+          static_cast<size_t>(word_end - begin),
           static_cast<size_t>(stop - begin),
           ended_by};
 }
@@ -106,7 +108,7 @@ void TextParser::swallow_value() {
   state_ = State::kSwallow;
 }
 
-Step TextParser::step(std::string_view input, Command& out) {
+inline Step TextParser::step(std::string_view input, Command& out) {
   switch (state_) {
     case State::kLine:
       return line(input, out);
@@ -114,8 +116,6 @@ Step TextParser::step(std::string_view input, Command& out) {
       return exptime(input, out);
     case State::kKeys:
       return keys(input, out);
-    case State::kTail:
-      return tail(input, out);
     case State::kSkip:
       return skip(input);
     case State::kValue:
@@ -245,7 +245,8 @@ Step TextParser::retrieval(const Line& line, CommandKind kind, size_t word_end, 
   seen_key_ = false;
   done(Event::kNeedMore, 0);
   state_ = has_exptime(kind) ? State::kExptime : State::kKeys;
-  const Step first = step(line.input.substr(word_end), out);
+  const std::string_view rest = line.input.substr(word_end);
+  const Step first = state_ == State::kKeys ? keys(rest, out) : exptime(rest, out);
   return {first.event, first.consumed + word_end};
 }
 
@@ -416,14 +417,7 @@ Step TextParser::keys(std::string_view input, Command& out) {
     out.exptime = exptime_;
     return {Event::kKey, next.end};
   }
-  state_ = State::kTail;
-  return tail(input, out);
-}
-
-Step TextParser::tail(std::string_view input, Command& out) {
-  const size_t line_end = input.find('\n');
-  if (line_end == input.npos) return {Event::kNeedMore, input.size()};
-  return end_of_keys(line_end + 1, out);
+  return end_of_keys(next.stop + 1, out);
 }
 
 Step TextParser::end_of_keys(size_t consumed, Command& out) {

@@ -35,7 +35,6 @@ class TextParser {
     kLine,     // at the beginning of a command line
     kExptime,  // in a retrieval line, somewhere before the end of the exptime of gat and gats
     kKeys,     // in a retrieval line, before a key or before its end
-    kTail,     // in a retrieval line, after its last key: kEndOfKeys comes with the newline
     kSkip,     // in a line that is answered already: drop everything up to the newline
     kValue,    // in a streamed value or before its terminator; left_ bytes of value are still to come
     kSwallow,  // in a value to drop; left_ bytes are still to come, terminator included
@@ -47,7 +46,6 @@ class TextParser {
   Step line(std::string_view input, Command& out);
   Step exptime(std::string_view input, Command& out);
   Step keys(std::string_view input, Command& out);
-  Step tail(std::string_view input, Command& out);
   Step skip(std::string_view input);
   Step value(std::string_view input, Command& out);
   Step swallow(std::string_view input);
