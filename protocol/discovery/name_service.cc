@@ -15,6 +15,9 @@ namespace {
 constexpr const char* kNoRecords = "the name has no such records";
 constexpr const char* kTruncated = "the answer does not fit a DNS message";
 constexpr size_t kMaxOpenQuestions = 32;  // more at once overrun the receive buffer of a name server
+// After so many questions without an answer no further target is asked for: a round would take minutes if servers are
+// silent. Fewer may be names of a broken zone.
+constexpr size_t kMaxFailures = 32;
 
 // "2026-11-22T19:50:01Z"
 std::string utc_text(std::chrono::system_clock::time_point time) {
@@ -143,7 +146,7 @@ void NameService::ask_targets() {
   std::vector<Target>& targets = round_.targets;
   for (size_t& next = round_.next_target; next < targets.size(); ++next) {
     if (!targets[next].address.empty()) continue;
-    if (round_.servers_fail) {
+    if (round_.failures >= kMaxFailures) {
       leave_unresolved(targets[next], "not asked for");
       continue;
     }
@@ -158,7 +161,7 @@ void NameService::take_target(size_t index, bool is_v6, const Reply& reply) {
   target.address = choose_address(reply.answer.addresses, target.port, address_of(target.name));
   if (!target.address.empty()) return;
   if (!reply.failure.empty() && !reply.says_no_data) {
-    round_.servers_fail = true;
+    ++round_.failures;
     leave_unresolved(target, reply.failure);
   } else if (is_v6) {
     leave_unresolved(target, reply.failure.empty() ? kNoRecords : reply.failure);

@@ -57,7 +57,7 @@ class NameService final : public Source, private Resolver::Asker {
     std::vector<Target> targets;   // of kServices
     size_t next_target = 0;        // the first that was not asked for
     size_t open_questions = 0;
-    bool servers_fail = false;  // no further target is asked for
+    size_t failures = 0;  // questions for targets to which no server has given an answer
     bool is_truncated = false;
     size_t unusable = 0;           // records
     size_t unresolved = 0;         // targets

@@ -219,6 +219,23 @@ TEST_CASE("a target that is resolved no more keeps its address, and one that nev
   CHECK(bench.service->problem().starts_with("1 of 2 targets could not be resolved, a.example: "));
 }
 
+TEST_CASE("a target whose zone is broken keeps none of the others from being resolved") {
+  Bench bench;
+  std::vector<dns::Record> records{srv("a.broken", 1)};
+  Texts expected{"rdma:a.broken:1"};
+  for (int i = 100; i < 250; ++i) {
+    const std::string host = "h" + std::to_string(i) + ".example";
+    records.push_back(srv(host, 1));
+    bench.server.set(host, kA, {a("10.0.0." + std::to_string(i))});
+    expected.all.push_back(host + ":1=rdma:10.0.0." + std::to_string(i) + ":1");
+  }
+  bench.server.set(kPool, kSrv, records);
+  bench.server.behave("a.broken", kA, Outcome::kServerFails);
+  bench.settle(kServices);
+  CHECK(texts(bench.service->members()) == expected);
+  CHECK(bench.service->problem().starts_with("1 of 151 targets could not be resolved, a.broken: name servers fail"));
+}
+
 TEST_CASE("when servers answer no more in the middle of a round, not every target is waited for") {
   Bench bench;
   std::vector<dns::Record> records;
