@@ -17,8 +17,10 @@
 
 #include "admin/host_check.h"
 #include "admin/log_events.h"
+#include "admin/unix_relay.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/local/peer_socket.h"
 #include "base/log/log.h"
 #include "base/unique_fd.h"
 
@@ -109,7 +111,12 @@ struct HttpServer::Impl {
     Impl* server = nullptr;
     UniqueFd socket;
     Event acceptable;
+    bool needs_relay = false;  // its clients may send descriptors
 
+    ~Listener() {
+      acceptable.reset();
+      base::close_listener(std::move(socket));
+    }
     void on_acceptable() { server->accept_some(*this); }
   };
   struct Route {
@@ -121,6 +128,7 @@ struct HttpServer::Impl {
   ~Impl();
   Status listen(const std::string& text);
   void accept_some(Listener& listener);
+  UniqueFd relayed(UniqueFd client);
   void rest();
   void accept_again();
   void close_idlest();
@@ -140,6 +148,7 @@ struct HttpServer::Impl {
   Event sweeper;    // pending while there are connections
   Event pause_end;  // ends a pause of accepting
   std::vector<std::unique_ptr<Listener>> listeners;
+  std::list<std::unique_ptr<UnixRelay>> relays;  // oldest first
   std::vector<std::string> unlink_at_end;
   std::map<std::string, Route, std::less<>> routes;
   std::list<Client> clients;
@@ -191,6 +200,7 @@ HttpServer::Impl::~Impl() {
   }
   MHD_run(daemon);
   MHD_stop_daemon(daemon);
+  for (const auto& relay : relays) relay->deliver();
 }
 
 Status HttpServer::Impl::listen(const std::string& text) {
@@ -204,6 +214,7 @@ Status HttpServer::Impl::listen(const std::string& text) {
     listener->acceptable =
         Event::on_fd<&Listener::on_acceptable>(loop, socket.get(), events::kRead | events::kPersist, *listener);
     if (Status added = listener->acceptable.add(); !added) return added;
+    listener->needs_relay = base::may_bring_descriptors(socket.get());
     listener->socket = std::move(socket);
     listeners.push_back(std::move(listener));
   }
@@ -224,9 +235,27 @@ void HttpServer::Impl::accept_some(Listener& listener) {
       break;
     }
     if (clients.size() >= kMaxConnections) close_idlest();
+    if (listener.needs_relay) socket = relayed(std::move(socket));
+    if (!socket.is_open()) {
+      rest();
+      break;
+    }
     MHD_add_connection(daemon, socket.release(), at, length);  // closes it if it fails
   }
   run();
+}
+
+// The end of a relay to this client; not open: no descriptors are left. A relay whose client does not read its answers
+// is there still when MHD has closed its end: of too many the oldest goes.
+UniqueFd HttpServer::Impl::relayed(UniqueFd client) {
+  const auto ended = [this](UnixRelay& relay) {
+    std::erase_if(relays, [&](const auto& each) { return each.get() == &relay; });
+  };
+  auto relay = UnixRelay::begin(loop, std::move(client), ended);
+  if (relay == nullptr) return {};
+  if (relays.size() >= kHardLimit) relays.pop_front();
+  relays.push_back(std::move(relay));
+  return relays.back()->take_server_end();
 }
 
 void HttpServer::Impl::rest() {

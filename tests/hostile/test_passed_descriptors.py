@@ -22,6 +22,8 @@ def system(request, monkeypatch):
     server = Egret(backend={"listen": None}, start=False, proxy={"workers": 1})
     server.backend_address = f"shm:@egret-hostile-{os.getpid()}-{os.urandom(4).hex()}"
     server.backend_options.pop("listen")
+    server.backend_options["admin"] = f"unix:{server.directory}/backend-admin.sock"
+    server.proxy_options["admin"] = f"unix:{server.directory}/proxy-admin.sock"
     server.start_backend()
     server.add_proxy()
     monkeypatch.delenv("LD_PRELOAD", raising=False)
@@ -125,6 +127,56 @@ def test_a_client_of_the_proxys_unix_socket(system, data, leaves):
             assert sock.recv(100) == b"END\r\n"
         for sock in socks:
             sock.close()
+
+
+def admin_of(system, who):
+    """The daemon, and its admin socket."""
+    return {"proxy": system.proxies[0], "backend": system.backend}[who], f"{system.directory}/{who}-admin.sock"
+
+
+def get_metrics(path):
+    """Its pages are larger than what a socket holds at once."""
+    with connect(path) as sock:
+        sock.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        with sock.makefile("rb") as answer:
+            return answer.read()
+
+
+@pytest.mark.parametrize("who", ["proxy", "backend"])
+@pytest.mark.parametrize("data", [b"G", b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"], ids=["half a request", "a request"])
+def test_a_client_of_an_admin_socket(system, who, data):
+    daemon, path = admin_of(system, who)
+    rests, socks = [], []
+    with Bystander(system.address):
+        assert get_metrics(path).startswith(b"HTTP/1.1 200 OK")
+        with halted(daemon):
+            for leaves in [True, False] * (MANY // 2):
+                sock = connect(path)
+                rests.append(send_lingering(sock, data, system.refuses))
+                if leaves:
+                    sock.close()
+                else:
+                    socks.append(sock)
+        assert_control_thread_serves(system)
+        page = get_metrics(path)
+        assert page.startswith(b"HTTP/1.1 200 OK") and page.endswith(b"\n") and b"egret_" in page
+        for sock in socks:
+            sock.close()
+        assert get_metrics(path).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("who", ["proxy", "backend"])
+def test_a_client_of_an_admin_socket_that_is_never_accepted(system, who):
+    daemon, path = admin_of(system, who)
+    rests = []
+    with halted(daemon):
+        for _ in range(MANY):
+            with connect(path) as sock:
+                rests.append(send_lingering(sock, b"G", system.refuses))
+        daemon.process.terminate()
+    assert daemon.wait() == 0
+    system.start_proxy(0) if who == "proxy" else system.start_backend()
+    assert system.wait_ready(0)
 
 
 def test_a_client_that_is_never_accepted(system):
