@@ -76,7 +76,7 @@ void MembersFile::on_look() {
   }
   unsettled_.reset();
   looks_ = 0;
-  if (now != judged_) judge(now, false);
+  judge(now, false);
 }
 
 MembersFile::Look MembersFile::look() const {

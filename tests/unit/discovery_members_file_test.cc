@@ -163,6 +163,17 @@ TEST_CASE("a change waits for a random part of the jitter; a reload by the opera
   CHECK(bench.observer.members == 1);
 }
 
+TEST_CASE("a file that is being written in place is not taken before two looks have seen the same") {
+  Bench bench;
+  bench.options.settle = 1h;
+  bench.start_with(kOne);
+  const int calls = random_calls;
+  bench.write(kTwo);
+  bench.patience.until([&] { return random_calls > calls; });
+  for (int i = 0; i < 20; ++i) bench.loop.run_once(false);
+  CHECK(bench.members() == kOneMember);
+}
+
 TEST_CASE("many changes before a look are one look") {
   Bench bench;
   bench.options.jitter = 1h;
@@ -286,6 +297,8 @@ TEST_CASE("a start without a usable file takes the last good copy, and says so u
   bench.patience.until([&] { return bench.file->problem().empty(); });
   CHECK(bench.members() == kFourMembers);
   CHECK(bench.observer.members == 1);  // 2 → 4 members
+  bench.replace("nonsense\n");
+  bench.until_problem("; the members before it are kept");
 }
 
 TEST_CASE("a start at which the file removes too many of the copy's members is as any other change") {
