@@ -132,12 +132,16 @@ def abort_op(number, key):
     return op(ABORT, struct.pack("<I", number), key)
 
 
-class Session(Peer):
-    """A client of the backend with an open session, as one of 0.1.0: messages of any ops, sealed as they should be."""
+TFD_IOC_SET_TICKS = 0x40085400
 
-    def __init__(self, address, **wanted):
+
+class Session(Peer):
+    """A client of the backend with an open session, as one of 0.1.0 unless told otherwise: messages of any ops, sealed as they should be."""
+
+    def __init__(self, address, features=ORDERED_MEMORY, **wanted):
         super().__init__(address)
-        self.shape = self.open_session(features=ORDERED_MEMORY, **wanted)
+        self.has_timers = bool(features & WAKE_TIMERS)
+        self.shape = self.open_session(features=features, **wanted)
         self.sock.send(frame(READY))
         lanes, window = self.shape["lanes"], self.shape["window"]
         slots = lanes * (64 + window * self.shape["request_slot"])
@@ -159,8 +163,15 @@ class Session(Peer):
         for place in (self.rings + (1 + lane) * 8, self.rings):
             rings = struct.unpack_from("<Q", self.requests, place)[0]
             struct.pack_into("<Q", self.requests, place, rings + 1)
-        os.eventfd_write(self.fds[2], 1)
+        if self.has_timers:
+            fcntl.ioctl(self.fds[2], TFD_IOC_SET_TICKS, struct.pack("<Q", 1))
+        else:
+            os.eventfd_write(self.fds[2], 1)
         return seq
+
+    def want_next(self, lane=0):
+        """Its next answer is to be delivered: the backend wakes this end then."""
+        struct.pack_into("<Q", self.requests, lane * 64, self.sent[lane] + 1)
 
     def answer(self, seq, lane=0):
         """The codes and values of the results, or None: it is not there yet."""

@@ -6,7 +6,7 @@ fail it (memory that cannot be had ends the process everywhere, as std::bad_allo
 import collections, pathlib, re, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACES = ("protocol/admin", "protocol/base/local", "protocol/events", "protocol/memcache", "protocol/rpc", "protocol/transport", "protocol/wire",
+PLACES = ("protocol/admin", "protocol/base/local", "protocol/discovery", "protocol/events", "protocol/pool", "protocol/memcache", "protocol/rpc", "protocol/transport", "protocol/wire",
           "proxy", "backend")
 TOLERATED = {
     "backend/store/memory/arena.cc": (1, "a populate() without a map() before it"),
@@ -17,6 +17,9 @@ TOLERATED = {
     "protocol/admin/http_server.cc": (1, "memory"),
     "backend/partition.cc": (1, "a message of ours to the wrong thread"),
     "protocol/admin/metrics.cc": (2, "two tables of ours"),
+    "protocol/pool/ketama.cc": (2, "the number of members, which options and discovery have checked"),
+    "protocol/pool/pool.cc": (1, "a session that is not the pool's"),
+    "protocol/pool/rendezvous.cc": (3, "number and weights of members, which options and discovery have checked; an index of ours"),
     "protocol/events/event.cc": (3, "memory: a timer takes no descriptor; an event that is not in the loop"),
     "protocol/rpc/large_get.cc": (1, "its owner destroys it with fetches under way"),
     "protocol/wire/proof.cc": (2, "a proof without a secret; memory"),
