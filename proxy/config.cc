@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "admin/address.h"
 #include "base/cpu.h"
@@ -9,6 +13,8 @@
 #include "base/log/log.h"
 #include "base/service/program.h"
 #include "base/text.h"
+#include "discovery/name_entry.h"
+#include "discovery/resolver.h"
 #include "proxy/log_events.h"
 #include "proxy/users/credentials.h"
 #include "transport/address.h"
@@ -29,6 +35,7 @@ constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr uint64_t kOtherDescriptors = 256;      // besides clients and sessions
 constexpr uint64_t kDescriptorsPerSession = 16;  // at most
+constexpr uint64_t kExpectedBackends = 64;       // of names and a file, whose number is not known
 constexpr int64_t kFetchStep = 64;               // bytes: a cache line
 
 constexpr OptionRow kTable[] = {
@@ -120,14 +127,51 @@ constexpr OptionRow kTable[] = {
     {.name = "backends",
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
-     .help = "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME]. ADDRESS: where an "
-             "egret-backend listens, rdma:HOST:PORT, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. name: what "
-             "ketama hashes, by default the text after rdma: or shm:.",
+     .help =
+         "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME]. ADDRESS: where an "
+         "egret-backend listens, rdma:HOST:PORT, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. name: what "
+         "ketama hashes, by default the text after rdma: or shm:. Or names to be resolved again and again: "
+         "dns+rdma:NAME:PORT (each A and AAAA record is a backend) and srv+rdma:NAME (each SRV record is one, named "
+         "after its target), each with [weight=N]. The default holds without backends_file.",
      .min = 1,
      .max = int64_t{pool::kMaxMembers},
      .applied_by = kReload,
      .group = OptionGroup::kBackends,
      .is_usual = true},
+    {.name = "backends_file",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "File with further backends, one a line as in backends; # begins a comment. It is watched: changes apply "
+             "within some seconds, without a reload. Replace it by renaming another over it. Empty: none.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "backends_file_copy",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help =
+         "Where the last good content of backends_file is kept, for a start while that file is missing or wrong. "
+         "Empty: backends.good in systemd's state directory of the service, else backends_file with .good behind it.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "backends_most_removed",
+     .type = OptionType::kInteger,
+     .default_value = "50",
+     .help = "Percent of its backends that a change of backends_file may remove; one that removes more is refused, "
+             "unless a reload (SIGHUP) asks for it.",
+     .min = 0,
+     .max = 100,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "dns_servers",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "Name servers for the names in backends, each ADDRESS[:PORT] (IPv6 with a port in brackets). Empty: those "
+             "of /etc/resolv.conf.",
+     .max = 16,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
     {.name = "placement",
      .type = OptionType::kChoice,
      .default_value = "ketama",
@@ -474,14 +518,31 @@ Status parse_tls(const Options& options, Config& config) {
   return loaded.is_ok() ? Status::ok() : options.error(loaded.option, loaded.fault);
 }
 
-Status parse_backends(const Options& options, std::vector<pool::Member>& backends) {
-  for (const std::string& text : options.list("backends")) {
-    base::Expected<pool::Member> member = pool::parse_member(text);
-    if (!member) return options.error("backends", member.message());
-    backends.push_back(std::move(member.value()));
+// Where the copy of backends_file is without the option backends_file_copy: /etc cannot be written under systemd.
+std::string default_copy_path(const std::string& path) {
+  const char* const state = std::getenv("STATE_DIRECTORY");
+  return state != nullptr && *state != '\0' ? std::string(state) + "/backends.good" : path + ".good";
+}
+
+Status parse_directory(const Options& options, Config& config) {
+  discovery::DirectoryOptions& directory = config.directory;
+  directory.file.path = options.text("backends_file");
+  if (directory.file.path.empty() || options.is_given("backends")) directory.entries = options.list("backends");
+  if (Status good = discovery::Directory::check_entries(directory.entries); !good) {
+    return options.error("backends", good.message());
   }
-  Status good = pool::check_members(backends);
-  return good ? good : options.error("backends", good.message());
+  directory.file.copy_path = options.text("backends_file_copy");
+  if (directory.file.copy_path.empty()) directory.file.copy_path = default_copy_path(directory.file.path);
+  directory.file.most_removed = static_cast<unsigned>(options.integer("backends_most_removed"));
+  directory.names.resolver.servers = fmt::format("{}", fmt::join(options.list("dns_servers"), ","));
+  if (const std::string& servers = directory.names.resolver.servers; !servers.empty()) {
+    if (Status good = discovery::Resolver::check_servers(servers); !good) {
+      return options.error("dns_servers", good.message());
+    }
+  }
+  config.placement =
+      options.text("placement") == "rendezvous" ? pool::PlacementRule::kRendezvous : pool::PlacementRule::kKetama;
+  return Status::ok();
 }
 
 Status read_users(const Options& options, Config& config) {
@@ -529,14 +590,22 @@ std::string ListenAddress::to_string() const {
   return std::string(is_tls() ? "tls:" : "tcp:") + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+uint64_t most_backends(const Config& config) {
+  const discovery::DirectoryOptions& directory = config.directory;
+  const bool is_fixed =
+      directory.file.path.empty() && std::ranges::none_of(directory.entries, discovery::is_name_entry);
+  return is_fixed ? directory.entries.size() : std::max<uint64_t>(directory.entries.size(), kExpectedBackends);
+}
+
 DescriptorNeed descriptor_need(const Config& config) {
+  const uint64_t backends = most_backends(config);
   DescriptorNeed need{.clients = config.max_connections,
-                      .sessions = kDescriptorsPerSession * config.workers * config.backends.size(),
+                      .sessions = kDescriptorsPerSession * config.workers * backends,
                       .others = kOtherDescriptors,
                       .arithmetic = {}};
   need.arithmetic = std::to_string(need.clients) + " clients (max_connections) + " +
                     std::to_string(kDescriptorsPerSession) + " x " + base::counted(config.workers, "worker") + " x " +
-                    base::counted(config.backends.size(), "backend") + " + " + std::to_string(need.others);
+                    base::counted(backends, "backend") + " + " + std::to_string(need.others);
   return need;
 }
 
@@ -568,9 +637,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (config.unix_mode.find_first_not_of("01234567") != std::string::npos) {
     return options.error("unix_mode", "expected an octal mode, got \"" + config.unix_mode + "\"");
   }
-  if (Status good = parse_backends(options, config.backends); !good) return good;
-  config.placement =
-      options.text("placement") == "rendezvous" ? pool::PlacementRule::kRendezvous : pool::PlacementRule::kKetama;
+  if (Status good = parse_directory(options, config); !good) return good;
   const uint32_t cpus = static_cast<uint32_t>(base::allowed_cpus().size());
   config.workers = static_cast<uint32_t>(options.integer("workers"));
   if (config.workers == 0) config.workers = base::auto_workers(cpus);

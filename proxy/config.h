@@ -10,8 +10,8 @@
 #include "admin/address.h"
 #include "base/options/options.h"
 #include "base/status.h"
+#include "discovery/directory.h"
 #include "memcache/client_parser.h"
-#include "pool/member.h"
 #include "pool/placement.h"
 #include "proxy/client/tls.h"
 #include "proxy/users/guess_limit.h"
@@ -39,7 +39,7 @@ class Credentials;
 struct Config {
   std::vector<ListenAddress> listen;
   std::string unix_mode;
-  std::vector<pool::Member> backends;
+  discovery::DirectoryOptions directory;  // where the members of the pool come from
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
   uint32_t workers = 0;  // resolved, at least 1
   bool pin = false;      // resolved
@@ -72,6 +72,9 @@ struct Config {
 
 // Does the checks that the table cannot express, and resolves `auto`.
 base::Expected<Config> resolve_config(const base::Options& options);
+
+// The backends that a proxy is prepared for: those of the list, or more if names or a file say who they are.
+uint64_t most_backends(const Config& config);
 
 // How many descriptors a proxy may have open at once. --doctor and the start use the same sum.
 struct DescriptorNeed {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -16,6 +17,8 @@
 #include "base/service/program.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "discovery/learn.h"
+#include "discovery/name_entry.h"
 #include "proxy/users/credentials.h"
 #include "rpc/client_session.h"
 #include "transport/address.h"
@@ -31,6 +34,8 @@ namespace {
 // The backend decides the size of a session: this is its default of session_memory, and half as much again for results
 // that are pushed to us.
 constexpr uint64_t kSessionBytes = 3 << 19;
+
+constexpr std::chrono::milliseconds kMostLearn{5'000};  // for names of backends to be resolved
 
 // --- one session, opened and closed
 // -----------------------------------------------------------------------------------------
@@ -143,16 +148,23 @@ void check_open_files(const Config& config, Findings& findings) {
   base::check_open_files(need.total(), need.arithmetic + effect, findings);
 }
 
-uint64_t rdma_backends(const Config& config) {
-  return static_cast<uint64_t>(std::ranges::count_if(
-      config.backends, [](const pool::Member& each) { return transport::is_rdma(each.address); }));
+uint64_t rdma_members(std::span<const pool::Member> members) {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(members, [](const pool::Member& each) { return transport::is_rdma(each.address); }));
 }
 
-void check_secret(const Config& config, Findings& findings) {
+// As far as it is known before names are resolved and the file is read.
+uint64_t rdma_entries(const Config& config) {
+  return static_cast<uint64_t>(std::ranges::count_if(config.directory.entries, [](const std::string& entry) {
+    return discovery::is_name_entry(entry) || transport::is_rdma(entry);
+  }));
+}
+
+void check_secret(const Config& config, uint64_t rdma_backends, Findings& findings) {
   if (config.session.secret.is_set()) {
     findings.ok("secret_file", "backends must prove that they hold its " +
                                    std::to_string(config.session.secret.bytes().size()) + " bytes");
-  } else if (rdma_backends(config) > 0) {
+  } else if (rdma_backends > 0) {
     findings.warn("secret_file", "none is set: whoever answers at a backend's rdma: address is taken for it",
                   "name a copy of the backends' secret_file");
   } else {
@@ -169,8 +181,7 @@ void check_tls(const Config& config, Findings& findings) {
   findings.warn("tls_certificate", loaded.warning, "renew it; SIGHUP has it read again");
 }
 
-void check_rdma(const Config& config, Findings& findings) {
-  const uint64_t backends = rdma_backends(config);
+void check_rdma(const Config& config, uint64_t backends, Findings& findings) {
   transport::check_rdma(
       {.is_configured = backends > 0,
        .sessions = config.workers * backends,
@@ -178,6 +189,23 @@ void check_rdma(const Config& config, Findings& findings) {
        .arithmetic = base::counted(config.workers, "worker") + " x " + base::counted(backends, "rdma: backend") +
                      " x " + "1536KiB (1MiB, a backend's default session_memory, and half as much for pushed results)"},
       findings);
+}
+
+}  // namespace
+
+namespace {
+
+// Nothing to say of a list of addresses.
+void check_members(const Config& config, const discovery::Learned& pool, Findings& findings) {
+  const std::string subject = "backends";
+  for (const std::string& problem : pool.problems) {
+    findings.fail(subject, problem, "see that the names resolve (dig) and that the file of backends can be read");
+  }
+  const bool has_sources =
+      !config.directory.file.path.empty() || std::ranges::any_of(config.directory.entries, discovery::is_name_entry);
+  if (has_sources && pool.problems.empty()) {
+    findings.ok(subject, base::counted(pool.members.size(), "backend") + " learned from names and files");
+  }
 }
 
 }  // namespace
@@ -197,22 +225,26 @@ void check_users(const Config& config, Findings& findings) {
 
 Findings check_start(const Config& config) {
   Findings findings;
-  check_secret(config, findings);
+  const uint64_t rdma_backends = rdma_entries(config);
+  check_secret(config, rdma_backends, findings);
   check_users(config, findings);
   check_tls(config, findings);
-  if (rdma_backends(config) > 0) check_rdma(config, findings);
+  if (rdma_backends > 0) check_rdma(config, rdma_backends, findings);
   return findings;
 }
 
 Findings examine(const Config& config) {
   Findings findings;
+  const discovery::Learned pool = discovery::learn_members(config.directory, kMostLearn);
+  const uint64_t rdma_backends = rdma_members(pool.members);
   check_open_files(config, findings);
-  check_secret(config, findings);
+  check_secret(config, rdma_backends, findings);
   check_users(config, findings);
   check_tls(config, findings);
-  check_rdma(config, findings);
+  check_rdma(config, rdma_backends, findings);
   check_listen(config, findings);
-  for (const pool::Member& backend : config.backends) check_backend(config, backend, findings);
+  check_members(config, pool, findings);
+  for (const pool::Member& backend : pool.members) check_backend(config, backend, findings);
   return findings;
 }
 

@@ -1,5 +1,5 @@
 // What the command line tells of a pool without asking a backend: --check-config explains it, --where KEY says where a key
-// goes and why. Cold path; any thread.
+// goes and why. Names of backends are resolved, for some seconds at most. Cold path; any thread.
 #pragma once
 
 #include <string>

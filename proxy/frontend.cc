@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <thread>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -30,7 +29,9 @@ namespace {
 constexpr int kAcceptsPerEvent = 64;
 constexpr std::chrono::milliseconds kAcceptPause{100};  // when no descriptor is free
 constexpr uint64_t kMinuteNs = 60'000'000'000;
-constexpr int kSettleMilliseconds = 500;  // the first clients wait at most this long for the first sessions
+constexpr uint64_t kMostLearnNs = 5'000'000'000;  // the first clients wait at most this long for names of backends,
+constexpr uint64_t kMostSettleNs = 500'000'000;   // and then for the first sessions
+constexpr std::chrono::milliseconds kLookAgain{1};
 }  // namespace
 
 Frontend::Frontend(ProxyState& stats, std::vector<std::unique_ptr<Worker>>& workers, base::Watchdog& watchdog,
@@ -54,7 +55,7 @@ Status Frontend::listen(ListenSockets inherited) {
   Config config = *config_;
   if (Status listening = listen_on(config, inherited); !listening) return listening;
   put_in_force(std::move(config));
-  pool_control_.begin_with(*config_);
+  pool_control_.begin(*config_);
   return admin_pages_.listen();
 }
 
@@ -104,11 +105,17 @@ void Frontend::put_in_force(Config config) {
 
 // The first clients should not get an error only because no session is open yet.
 void Frontend::wait_for_backends() {
-  for (int waited = 0; waited < kSettleMilliseconds; ++waited) {
-    bool settled = true;
-    for (const auto& worker : workers_) settled &= worker->is_settled();
-    if (settled) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  Event look = Event::timer<&Frontend::wake_up>(loop_, *this, events::kPersist);
+  look.add(kLookAgain);
+  uint64_t ends_ns = stats_.clock->now_ns() + kMostLearnNs;
+  bool knows_them = false;
+  while (!is_stopping_ && stats_.clock->now_ns() < ends_ns) {
+    if (!knows_them && pool_control_.is_settled()) {
+      knows_them = true;
+      ends_ns = stats_.clock->now_ns() + kMostSettleNs;
+    }
+    if (knows_them && std::ranges::all_of(workers_, [](const auto& worker) { return worker->is_settled(); })) return;
+    loop_.run_once(true);
   }
 }
 
@@ -125,7 +132,7 @@ Status Frontend::run() {
   for (const auto& listener : listeners_) begin_accepting(*listener);
   base::notify_supervisor(ready_notice());
   if (watchdog_.is_watched()) ping_.add(watchdog_.interval());
-  loop_.run();
+  if (!is_stopping_) loop_.run();
   close_listeners();
   return Status::ok();
 }
@@ -214,7 +221,7 @@ Status Frontend::apply(const base::Options& options) {
   base::set_log_level(base::log_level_of(next.log_level));
   put_in_force(std::move(next));
   admin_pages_.reload(config_->admin);
-  pool_control_.change_to(*config_);
+  pool_control_.reload(*config_);
   for (const auto& worker : workers_) worker->reload();
   // The limit may be higher now: accept again. If there is still no room, accepting stops again.
   if (has_room_.pending()) {

@@ -67,7 +67,11 @@ class Frontend {
   void reload();
   base::Status apply(const base::Options& options);
   void ping_watchdog();
-  void stop() { loop_.stop(); }
+  void wake_up() {}
+  void stop() {
+    is_stopping_ = true;
+    loop_.stop();
+  }
 
   std::shared_ptr<const Config> config_;  // the one in force
   ProxyState& stats_;
@@ -84,6 +88,7 @@ class Frontend {
   events::Event ping_;      // pending if there is a watchdog
   uint64_t disabled_since_ns_ = 0;
   size_t next_worker_ = 0;
+  bool is_stopping_ = false;
   std::vector<HandedClient> adopted_;  // clients that no worker has yet
 };
 

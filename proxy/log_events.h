@@ -78,6 +78,20 @@ inline constexpr base::LogEvent kMemberLeft{
     .level = base::LogLevel::kInfo,
     .meaning =
         "The pool has a backend less: what is under way with it is finished, and its keys belong to the others."};
+inline constexpr base::LogEvent kMembersUnknown{
+    .name = "members_unknown",
+    .id = "5a2f6d0c1b4e4c0fb6d7a0f0c3c9e771",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "A name of backends cannot be resolved, or the file of backends cannot be used. The pool keeps the members "
+        "that "
+        "it has.",
+    .advice = "The line says why. egret-proxy --doctor resolves the names and reads the file at once."};
+inline constexpr base::LogEvent kMembersKnown{
+    .name = "members_known",
+    .id = "0d1c7f9b7a5d47a3a3b1f5c25be0a6d2",
+    .level = base::LogLevel::kInfo,
+    .meaning = "All names of backends resolve again, and the file of backends is in order."};
 inline constexpr base::LogEvent kAuthFileRead{
     .name = "auth_file_read",
     .id = "6b57ef65adc34cb4a6bbf85a3c1195a0",

@@ -53,20 +53,54 @@ void log_change(const Membership& before, const Membership& now) {
 
 PoolControl::PoolControl(events::EventLoop& loop, ProxyState& proxy,
                          const std::vector<std::unique_ptr<Worker>>& workers)
-    : proxy_(proxy), workers_(workers), look_(events::Event::timer<&PoolControl::look>(loop, *this)) {}
+    : loop_(loop), proxy_(proxy), workers_(workers), look_(events::Event::timer<&PoolControl::look>(loop, *this)) {}
 
-void PoolControl::begin_with(const Config& config) {
-  Membership first(config.placement, config.backends, proxy_.workers.size(), {});
-  warn_of_empty_shares(first);
-  proxy_.joining.set(first);
-  proxy_.membership.set(std::move(first));
+void PoolControl::begin(const Config& config) {
+  rule_ = config.placement;
+  // resolve_config() has checked the entries.
+  directory_ = std::move(discovery::Directory::create(loop_, config.directory, *this).value());
+  directory_->start();
+  if (!directory_->members().empty()) {
+    const Membership first(rule_, directory_->members(), proxy_.workers.size(), {});
+    warn_of_empty_shares(first);
+    proxy_.joining.set(first);
+    proxy_.membership.set(first);
+  }
+  on_problems(*directory_);
 }
 
-void PoolControl::change_to(const Config& config) {
+void PoolControl::reload(const Config& config) {
+  rule_ = config.placement;
+  change();
+  // resolve_config() has checked the entries. What differs is told by on_members().
+  [[maybe_unused]] const base::Status reloaded = directory_->reload(config.directory);
+}
+
+void PoolControl::on_members(discovery::Directory& directory) {
+  proxy_.sources.set(directory.status());
+  change();
+}
+
+// Each problem is logged once, when it comes.
+void PoolControl::on_problems(discovery::Directory& directory) {
+  proxy_.sources.set(directory.status());
+  for (const std::string& problem : directory.problems()) {
+    if (std::ranges::find(problems_, problem) != problems_.end()) continue;
+    static base::LogLimit limit;
+    base::log_limited(limit, kMembersUnknown, "backends: {}", base::field("problem", problem));
+  }
+  if (!problems_.empty() && directory.problems().empty()) base::log(kMembersKnown, "backends: all are known again");
+  problems_ = directory.problems();
+}
+
+// Changes to the members of the directory as soon as the workers are ready; a change that is under way goes on to these.
+void PoolControl::change() {
+  const std::span<const pool::Member> members = directory_->members();
   const std::shared_ptr<const Membership> now = proxy_.membership.get();
   const std::shared_ptr<const Membership> newest = proxy_.joining.get();
-  if (newest->is_same(config.placement, config.backends)) return;
-  proxy_.joining.set(Membership(config.placement, config.backends, proxy_.workers.size(), {newest.get(), now.get()}));
+  if (members.empty() || newest->is_same(rule_, members)) return;
+  proxy_.joining.set(Membership(rule_, members, proxy_.workers.size(), {newest.get(), now.get()}));
+  for (const auto& worker : workers_) worker->reload();
   if (look_.pending()) return;  // its deadline stays: changes that follow one another must not put each other off
   deadline_ns_ = proxy_.clock->now_ns() + kMostWaitNs;
   look_.add(kLookAgain);

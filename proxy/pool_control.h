@@ -1,6 +1,6 @@
 // Decides who the members of the pool are, and when keys go by the new ones.
 //
-//   list of members ─▶ change_to() ─▶ `joining`: workers open sessions ─ all have, or kMostWaitNs ─▶ `membership`
+//   addresses, names, file ─▶ Directory ─▶ change() ─▶ `joining`: workers open sessions ─ all have, or kMostWaitNs ─▶ `membership`
 //
 // So no key fails because its new owner has no session yet, and all workers move keys within a moment.
 // Thread: the control thread's; a timer of its loop is pending while workers open sessions.
@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "discovery/directory.h"
 #include "events/event.h"
 #include "proxy/proxy_state.h"
 
@@ -17,26 +18,35 @@ namespace egret::proxy {
 
 class Worker;
 
-class PoolControl {
+class PoolControl final : private discovery::DirectoryObserver {
  public:
   // A new member that gives no session gets its keys after so long all the same: they are its own.
   static constexpr uint64_t kMostWaitNs = 2'000'000'000;
 
   PoolControl(events::EventLoop& loop, ProxyState& proxy, const std::vector<std::unique_ptr<Worker>>& workers);
 
-  // At the start, before there are workers.
-  void begin_with(const Config& config);
-  // Changes to these as soon as the workers are ready; a change that is under way goes on to these. The workers take
-  // notice with their next reload().
-  void change_to(const Config& config);
+  // At the start, before there are workers. Members that are written out or in a file are there at once; names are
+  // resolved by the loop.
+  void begin(const Config& config);
+  // Whether each name was resolved, or could not be.
+  bool is_settled() const { return directory_->is_settled(); }
+  // Another list, file or placement; names are resolved again.
+  void reload(const Config& config);
 
  private:
+  void on_members(discovery::Directory& directory) override;
+  void on_problems(discovery::Directory& directory) override;
+  void change();
   void look();
   void finish();
 
+  events::EventLoop& loop_;
   ProxyState& proxy_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
-  events::Event look_;  // pending while a change is under way
+  std::unique_ptr<discovery::Directory> directory_;
+  pool::PlacementRule rule_ = pool::PlacementRule::kKetama;
+  std::vector<std::string> problems_;  // that were logged
+  events::Event look_;                 // pending while a change is under way
   uint64_t deadline_ns_ = 0;
 };
 

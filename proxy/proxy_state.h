@@ -29,6 +29,7 @@ struct ProxyState {
   base::Live<Config> config;                // the one in force
   base::Live<pool::Membership> membership;  // where keys go
   base::Live<pool::Membership> joining;     // the next one, for whose members the workers open sessions
+  base::Live<std::vector<discovery::SourceStatus>> sources;  // of members: names and a file; none for a plain list
   const base::Clock* clock = nullptr;
   uint64_t start_ns = 0;
   std::vector<std::unique_ptr<WorkerStats>> workers;

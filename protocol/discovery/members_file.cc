@@ -113,7 +113,7 @@ void MembersFile::take(std::vector<pool::Member> members) {
   members_ = std::move(members);
   is_from_copy_ = false;
   learned_at_ = std::chrono::system_clock::now();
-  tell(is_new, write_copy());
+  tell(is_new, options_.keeps_copy ? write_copy() : "");
 }
 
 void MembersFile::keep(const std::string& why) {

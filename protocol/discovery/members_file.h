@@ -32,6 +32,7 @@ inline constexpr size_t kMaxMembersFile = size_t{1} << 20;
 struct MembersFileOptions {
   std::string path;
   std::string copy_path{};     // empty: path + ".good"
+  bool keeps_copy = true;      // writes it; else it is only read
   unsigned most_removed = 50;  // percent of the members that a change may remove by itself
   // A change is looked at after a random part of this, so that a thousand proxies do not all change at once.
   std::chrono::milliseconds jitter{2000};

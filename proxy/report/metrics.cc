@@ -143,6 +143,14 @@ std::vector<MetricRow> make_table() {
                    MetricType::kHistogram,
                    "Time from sending a message to handling its response, which answers all its ops.",
                    {"backend"}});
+  table.push_back({"egret_proxy_pool_members", kGauge, "Backends that keys are spread over."});
+  table.push_back({"egret_proxy_pool_changes_total", kCounter, "Changes of the pool's members, weights or placement."});
+  table.push_back({"egret_proxy_source_ok",
+                   kGauge,
+                   "0 when a name of backends cannot be resolved, or backends_file cannot be used; the pool then keeps "
+                   "the members that it has from there.",
+                   {"source"}});
+  table.push_back({"egret_proxy_source_members", kGauge, "Members that a name or the file gives.", {"source"}});
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_backend_info",
                    kGauge,
@@ -238,13 +246,23 @@ std::string metrics_markdown() {
   return admin::metrics_markdown(metric_table());
 }
 
+void add_pool(MetricPage& page, const ProxyState& source, const pool::Membership& membership) {
+  page.add("egret_proxy_pool_members", figure(membership.members().size()));
+  page.add("egret_proxy_pool_changes_total", figure(std::max<uint64_t>(membership.version(), 1) - 1));
+  const auto sources = source.sources.get();
+  for (const discovery::SourceStatus& each : *sources) {
+    page.add("egret_proxy_source_ok", each.problem.empty() ? 1 : 0, {each.name});
+    page.add("egret_proxy_source_members", figure(each.members), {each.name});
+  }
+  for (const pool::Membership::Entry& member : membership.members()) add_backend(page, member);
+}
+
 std::string metrics_text(const ProxyState& source) {
   MetricPage page(metric_table());
   admin::add_process_metrics(page, "egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) page.add(metric.name, metric.value(source));
   add_requests(page, source);
-  const std::shared_ptr<const pool::Membership> membership = source.membership.get();
-  for (const pool::Membership::Entry& member : membership->members()) add_backend(page, member);
+  add_pool(page, source, *source.membership.get());
   return page.text();
 }
 

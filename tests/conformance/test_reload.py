@@ -542,6 +542,68 @@ def prove_placement(start):
     wait_for(lambda: kinds() != by_ketama and 0 < sum(kinds()) < 40, "other keys to fail")
 
 
+def renamed_into(path, *lines):
+    whole = path.with_suffix(".new")
+    whole.write_text("".join(f"{line}\n" for line in lines))
+    whole.rename(path)
+
+
+def pool_of(system):
+    return int(stats_of(system.address)["egret_backends"])
+
+
+def prove_backends_file(start):
+    """Its backends come besides those of the list; a change of it needs no reload."""
+    system = start()
+    path = system.directory / "backends"
+    renamed_into(path, "# two more", "shm:/nowhere.sock name=there", "", "shm:/elsewhere.sock weight=2")
+    system.proxy.changed(backends_file=path)
+    wait_for(lambda: pool_of(system) == 3, "the file's backends")
+    renamed_into(path, "shm:/nowhere.sock name=there", "shm:/elsewhere.sock", "shm:/third.sock")
+    wait_for(lambda: pool_of(system) == 4, "one more")
+    system.proxy.changed(backends_file="")
+    wait_for(lambda: pool_of(system) == 1, "the list alone")
+
+
+def prove_backends_file_copy(start):
+    system = start()
+    path = system.directory / "backends"
+    renamed_into(path, "shm:/nowhere.sock")
+    copy = system.directory / "copy"
+    system.proxy.hup(backends_file=path)
+    wait_for((system.directory / "backends.good").exists, "the copy in its default place")
+    system.proxy.changed(backends_file_copy=copy)
+    wait_for(lambda: copy.exists() and "shm:/nowhere.sock" in copy.read_text(), "the copy")
+
+
+def prove_backends_most_removed(start):
+    system = start()
+    path = system.directory / "backends"
+    lines = [f"shm:/nowhere{number}.sock" for number in range(10)]
+    renamed_into(path, *lines)
+    system.proxy.hup(backends_file=path)
+    wait_for(lambda: pool_of(system) == 11, "all of them")
+    system.proxy.changed(backends_most_removed=10)
+    renamed_into(path, *lines[2:])
+    wait_for(lambda: "[members_unknown]" in system.proxy.log(), "the refusal")
+    assert pool_of(system) == 11
+    renamed_into(path, *lines[1:])
+    wait_for(lambda: pool_of(system) == 10, "a tenth to go")
+
+
+def prove_dns_servers(start):
+    """The server that the option names is asked."""
+    system = start()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(20 * servers.SLACK)
+        system.proxy.hup(backends=f"['{system.where}', 'dns+rdma:cache.example.:11311']", dns_servers="['127.0.0.1:9']")
+        system.proxy.changed(dns_servers="['127.0.0.1:%d']" % server.getsockname()[1])
+        assert b"\x05cache\x07example\x00" in server.recv(600)
+    text = system.proxy.hup(dns_servers="[nobody]")
+    assert re.search(r"reload refused, .*dns_servers: ", text), text
+
+
 def prove_ready_share(start):
     """One of two backends is up: half of them are enough, then they are not."""
     port = servers.free_port()
@@ -567,6 +629,10 @@ PROXY = {
     "idle_timeout": prove_idle_timeout,
     "drain": prove_drain,
     "backends": prove_backends,
+    "backends_file": prove_backends_file,
+    "backends_file_copy": prove_backends_file_copy,
+    "backends_most_removed": prove_backends_most_removed,
+    "dns_servers": prove_dns_servers,
     "placement": prove_placement,
     "tls_certificate": prove_tls_files,
     "tls_key": prove_tls_files,

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "discovery/learn.h"
 #include "proxy/config.h"
 
 using namespace egret::proxy;
@@ -29,6 +30,10 @@ std::string error_of(const std::string& setting) {
   return config ? "" : config.message();
 }
 
+std::vector<egret::pool::Member> members_of(const Config& config) {
+  return egret::discovery::learn_members(config.directory, std::chrono::milliseconds(1)).members;
+}
+
 }  // namespace
 
 TEST_CASE("the defaults are memcached's address and the backend of this host") {
@@ -37,10 +42,11 @@ TEST_CASE("the defaults are memcached's address and the backend of this host") {
   CHECK_FALSE(config.listen[0].is_unix());
   CHECK(config.listen[0].host == "127.0.0.1");
   CHECK(config.listen[0].port == 11211);
-  REQUIRE(config.backends.size() == 1);
-  CHECK(config.backends[0].address == "shm:/run/egret/backend.sock");
-  CHECK(config.backends[0].name == "/run/egret/backend.sock");
-  CHECK(config.backends[0].weight == 1);
+  const std::vector<egret::pool::Member> backends = members_of(config);
+  REQUIRE(backends.size() == 1);
+  CHECK(backends[0].address == "shm:/run/egret/backend.sock");
+  CHECK(backends[0].name == "/run/egret/backend.sock");
+  CHECK(backends[0].weight == 1);
   CHECK(config.workers >= 1);
   CHECK(config.workers <= 4);
   CHECK(config.session.spin_ns > 0);
@@ -140,26 +146,28 @@ TEST_CASE("the admin address may be asked by the listed names and by the one tha
 TEST_CASE("a pool: weights and names, which are the addresses' own if not given") {
   const Config config = config_of(
       {"backends=shm:/run/a,  shm:@b weight=1000, shm:/run/c  name=10.0.0.1:11211  weight=2 , shm:d name=shm:/run/a"});
-  REQUIRE(config.backends.size() == 4);
+  const std::vector<egret::pool::Member> backends = members_of(config);
+  REQUIRE(backends.size() == 4);
   const auto check = [&](size_t number, std::string_view address, std::string_view name, uint32_t weight) {
-    CHECK(config.backends[number].address == address);
-    CHECK(config.backends[number].name == name);
-    CHECK(config.backends[number].weight == weight);
+    CHECK(backends[number].address == address);
+    CHECK(backends[number].name == name);
+    CHECK(backends[number].weight == weight);
   };
   check(0, "shm:/run/a", "/run/a", 1);
   check(1, "shm:@b", "@b", 1000);
   check(2, "shm:/run/c", "10.0.0.1:11211", 2);
   check(3, "shm:d", "shm:/run/a", 1);
-  CHECK(config.backends[0].to_string() == "shm:/run/a");
-  CHECK(config.backends[2].to_string() == "10.0.0.1:11211 (shm:/run/c)");
+  CHECK(backends[0].to_string() == "shm:/run/a");
+  CHECK(backends[2].to_string() == "10.0.0.1:11211 (shm:/run/c)");
 }
 
 TEST_CASE("a backend on another host is named as libmemcached names a server") {
   const Config config = config_of({"backends=rdma:10.0.0.1:11211,rdma:cache.example.org:7000,rdma:[::1]:7001"});
-  REQUIRE(config.backends.size() == 3);
-  CHECK(config.backends[0].name == "10.0.0.1:11211");
-  CHECK(config.backends[1].name == "cache.example.org:7000");
-  CHECK(config.backends[2].name == "::1:7001");
+  const std::vector<egret::pool::Member> backends = members_of(config);
+  REQUIRE(backends.size() == 3);
+  CHECK(backends[0].name == "10.0.0.1:11211");
+  CHECK(backends[1].name == "cache.example.org:7000");
+  CHECK(backends[2].name == "::1:7001");
   CHECK(error_of("backends=rdma:10.0.0.1:11211,shm:/a name=10.0.0.1").find("two of them are named \"10.0.0.1\"") !=
         std::string::npos);
 }
@@ -167,8 +175,22 @@ TEST_CASE("a backend on another host is named as libmemcached names a server") {
 TEST_CASE("1,024 backends at most") {
   std::string list = "backends=shm:/0";
   for (int i = 1; i < 1024; ++i) list += ",shm:/" + std::to_string(i);
-  CHECK(config_of({list}).backends.size() == 1024);
+  CHECK(members_of(config_of({list})).size() == 1024);
   CHECK_FALSE(Options::load(option_table(), std::nullopt, std::vector<std::string>{list + ",shm:/1024"}).is_ok());
+}
+
+TEST_CASE("backends that are names or come from a file") {
+  const Config named = config_of({"backends=dns+rdma:cache.example:11311 weight=2,srv+rdma:_egret._tcp.pool,shm:/a"});
+  CHECK(named.directory.entries.size() == 3);
+  CHECK(most_backends(named) == 64);
+  CHECK(most_backends(config_of({"backends=shm:/a,shm:/b"})) == 2);
+  CHECK(error_of("backends=dns+rdma:cache.example").find("backends: ") != std::string::npos);
+  CHECK(error_of("backends=srv+rdma:a,srv+rdma:a").find("is there twice") != std::string::npos);
+  CHECK(config_of({"backends_file=/m"}).directory.entries.empty());
+  CHECK(config_of({"backends_file=/m"}).directory.file.copy_path == "/m.good");
+  CHECK(config_of({"backends_file=/m", "backends=shm:/a"}).directory.entries.size() == 1);
+  CHECK(config_of({"dns_servers=10.0.0.10,[::1]:5353"}).directory.names.resolver.servers == "10.0.0.10,[::1]:5353");
+  CHECK(error_of("dns_servers=nobody").find("dns_servers: ") != std::string::npos);
 }
 
 TEST_CASE("what is wrong with a backend is one line that names it") {
@@ -193,7 +215,7 @@ TEST_CASE("what is wrong with a backend is one line that names it") {
 }
 
 TEST_CASE("two names of one address are two shares of it") {
-  CHECK(config_of({"backends=shm:/a name=x,shm:/a name=y"}).backends.size() == 2);
+  CHECK(config_of({"backends=shm:/a name=x,shm:/a name=y"}).directory.entries.size() == 2);
 }
 
 TEST_CASE("what the sessions need is handed on") {

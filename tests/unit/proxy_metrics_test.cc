@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "discovery/learn.h"
 #include "metrics_text.h"
 #include "proxy/report/metrics.h"
 
@@ -24,8 +25,9 @@ struct Proxy {
     REQUIRE(options.is_ok());
     source.config.set(resolve_config(options.value()).value());
     source.clock = &clock;
-    source.membership.set(
-        egret::pool::Membership(egret::pool::PlacementRule::kKetama, source.config.get()->backends, 2, {}));
+    source.membership.set(egret::pool::Membership(
+        egret::pool::PlacementRule::kKetama,
+        egret::discovery::learn_members(source.config.get()->directory, std::chrono::milliseconds(1)).members, 2, {}));
     const auto membership = source.membership.get();
     for (size_t worker = 0; worker < 2; ++worker) {
       source.workers.push_back(std::make_unique<WorkerStats>());

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "discovery/learn.h"
 #include "proxy/report/stats_report.h"
 #include "proxy_paged.h"
 
@@ -29,7 +30,9 @@ struct Proxy {
     source.clock = &clock;
     source.start_ns = clock.now_ns();
     for (int i = 0; i < 2; ++i) source.workers.push_back(std::make_unique<WorkerStats>());
-    source.membership.set(egret::pool::Membership(config.placement, config.backends, 2, {}));
+    source.membership.set(egret::pool::Membership(
+        config.placement, egret::discovery::learn_members(config.directory, std::chrono::milliseconds(1)).members, 2,
+        {}));
     const auto membership = source.membership.get();
     for (size_t worker = 0; worker < 2; ++worker) {
       for (const auto& member : membership->members()) sessions[worker].push_back(member.stats->sessions[worker]);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/slot_copy.h"
+#include "discovery/learn.h"
 #include "proxy/worker.h"
 #include "transport/address.h"
 #include "wire/bytes.h"
@@ -104,7 +105,8 @@ struct Proxy {
     REQUIRE_MESSAGE(options.is_ok(), options.message());
     state.config.set(resolve_config(options.value()).value());
     const std::shared_ptr<const Config> config = state.config.get();
-    const pool::Membership members(config->placement, config->backends, 1, {});
+    const pool::Membership members(
+        config->placement, discovery::learn_members(config->directory, std::chrono::milliseconds(1)).members, 1, {});
     state.joining.set(members);
     state.membership.set(members);
     state.clock = &clock;
