@@ -66,6 +66,7 @@ Status VerbsLink::open(ibv_context* device, uint32_t queue_pairs, const LinkSize
   make_fork_safe();
   ibv_device_attr limits{};
   if (const int error = ::ibv_query_device(device, &limits); error != 0) return verbs_error("ibv_query_device", error);
+  if (queue_ != nullptr) return enlarge(queue_pairs, limits);
   const auto most = static_cast<uint32_t>(limits.max_qp_wr);
   sizes_ = {.sends = std::min(sizes.sends, most), .receives = std::min(sizes.receives, most)};
   domain_.reset(::ibv_alloc_pd(device));
@@ -83,11 +84,7 @@ int VerbsLink::entries_for(uint32_t queue_pairs, const ibv_device_attr& limits) 
   return std::min(static_cast<int>(queue_pairs * (sizes_.sends + sizes_.receives)), limits.max_cqe);
 }
 
-Status VerbsLink::make_room(uint32_t queue_pairs) {
-  ibv_device_attr limits{};
-  if (const int error = ::ibv_query_device(queue_->context, &limits); error != 0) {
-    return verbs_error("ibv_query_device", error);
-  }
+Status VerbsLink::enlarge(uint32_t queue_pairs, const ibv_device_attr& limits) {
   if (const int error = ::ibv_resize_cq(queue_.get(), entries_for(queue_pairs, limits)); error != 0) {
     return verbs_error("cannot enlarge a completion queue", error);
   }

@@ -63,10 +63,9 @@ class VerbsLink {
   ~VerbsLink();
 
   // --- set-up
-  // With a completion queue for so many queue pairs.
+  // With a completion queue for so many queue pairs. When it is open: enlarges that queue; an error then leaves all as it
+  // was.
   base::Status open(ibv_context* device, uint32_t queue_pairs, const LinkSizes& sizes);
-  // Enlarges it for so many. An error: the device cannot, and all is as it was.
-  base::Status make_room(uint32_t queue_pairs);
   // A queue pair on `id`, which stays the caller's and must outlive the link; its receives are posted.
   base::Status add_queue_pair(rdma_cm_id* id);
   // Once it is connected: how many READs the peer allows; the RNR timer is set.
@@ -140,6 +139,7 @@ class VerbsLink {
   bool take(const ibv_wc& wc, Completion& out);
   bool take_received(const ibv_wc& wc, uint32_t index, Completion& out);
   bool receive_frame(uint32_t buffer, size_t bytes);
+  base::Status enlarge(uint32_t queue_pairs, const ibv_device_attr& limits);
   int entries_for(uint32_t queue_pairs, const ibv_device_attr& limits) const;
   void fail(const std::string& why);
   void take_events();

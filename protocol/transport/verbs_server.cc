@@ -53,16 +53,6 @@ class VerbsServerEndpoint final : public ServerEndpoint {
     link_.shut();
   }
 
-  // Takes over `id`, whose request to connect it answers. After an error nobody joins any more, and the endpoint is
-  // only to be closed.
-  Status accept(CmId id, const ConnectData& data, uint8_t wanted_reads) {
-    Status accepted = take_over(std::move(id), data, wanted_reads);
-    if (!accepted) joinable_->erase(token_);
-    return accepted;
-  }
-  uint32_t joined() const { return static_cast<uint32_t>(ids_.size()); }
-  uint32_t promised() const { return promised_; }
-
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
@@ -93,6 +83,17 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   }
 
  private:
+  friend class VerbsListener;  // which connects its queue pairs
+
+  // Takes over `id`, whose request to connect it answers. After an error nobody joins any more, and the endpoint is
+  // only to be closed.
+  Status accept(CmId id, const ConnectData& data, uint8_t wanted_reads) {
+    Status accepted = take_over(std::move(id), data, wanted_reads);
+    if (!accepted) joinable_->erase(token_);
+    return accepted;
+  }
+  uint32_t joined() const { return static_cast<uint32_t>(ids_.size()); }
+  uint32_t promised() const { return promised_; }
   void become_joinable() {
     token_ = base::random_u64();
     joinable_->emplace(token_, this);
@@ -186,7 +187,7 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
 Status VerbsServerEndpoint::let_join() {
   if (joining_ != Joining::kInvited || token_ != 0) return Status::ok();
   if (promised_ > 1) {
-    const Status made = link_.make_room(promised_);
+    const Status made = link_.open(ids_[0]->verbs, promised_, kSizes);
     if (!made) {
       why_one_ = " (" + std::to_string(promised_) + " were asked for, but: " + made.message() + ")";
       promised_ = 1;

@@ -62,7 +62,9 @@ class Egret:
     def __init__(self, folder, *proxy_options):
         self.folder = folder
         self.start_backend()
-        self.proxy = Daemon(folder, "egret-proxy", f"backends=shm:{folder}/backend.sock name=one", f"listen=unix:{folder}/proxy.sock", "workers=2",
+        members = pathlib.Path(folder, "backends")  # a file, so that there are metrics of a source
+        members.write_text(f"shm:{folder}/backend.sock name=one\n")
+        self.proxy = Daemon(folder, "egret-proxy", f"backends_file={members}", f"listen=unix:{folder}/proxy.sock", "workers=2",
                             "admin=127.0.0.1:0", *proxy_options)
         self.proxy_admin = self.proxy.told(r"admin address: (\S+)")
         self.proxy.told(r"(listening) on unix:")
