@@ -23,11 +23,11 @@ using events::Event;
 using wire::FrameType;
 
 namespace {
-// A connection without progress in its handshake for this long is closed.
+// A connection whose handshake makes no progress for this long is closed.
 constexpr std::chrono::seconds kHelloPatience{5};
 constexpr std::chrono::milliseconds kResendAfter{5};
 constexpr std::chrono::milliseconds kAcceptPause{20};
-// Wait before closing: a closed queue pair drops what it has not sent.
+// The pause before a refused connection is closed: a queue pair that is closed at once drops what it has not sent.
 constexpr std::chrono::milliseconds kRefusalTravels{100};
 constexpr int kAcceptsAtOnce = 16;  // connections of one address, and frames of one connection, before others' turn
 constexpr int kFramesAtOnce = 16;
@@ -38,11 +38,11 @@ constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines eac
 constexpr uint32_t kMaxSessionLogLines =
     200;  // at most so many lines of sessions that open in 10 s; as many that close
 
-// Why a connection is swept.
+// Why sweep() closes a connection.
 constexpr const char* kSilent = "no hello, or no answer to the challenge";
 constexpr const char* kIncomplete = "not all of its queue pairs have joined in time";
 
-// What the client asks for, but no more than the backend's own size.
+// The size that the client asks for, but at most the backend's own.
 uint32_t slot_size(uint32_t own, uint32_t wanted) {
   return wanted == 0 ? own : std::clamp(wanted / 64 * 64, std::min(wire::kMinSlotSize, own), own);
 }
@@ -227,7 +227,7 @@ void Control::on_accept(Place& place) {
   }
 }
 
-// Whoever has used up what handshaking may cost is turned away before anything is made for it.
+// A peer without tokens (handshake_rate.h) is turned away before anything is allocated for it.
 bool Control::lets_in(const std::string& peer_group) {
   const uint64_t now_ns = clock_.now_ns();
   const bool may = handshake_rate_.may_go_on(peer_group, now_ns);
@@ -236,7 +236,7 @@ bool Control::lets_in(const std::string& peer_group) {
   return may;
 }
 
-// False: there is none at present.
+// False: no connection waits.
 bool Control::accept_one(Place& place) {
   auto accepted = place.listener->accept();
   if (!accepted) {
@@ -275,8 +275,8 @@ void Control::limit_newcomers() {
   if (one_too_many) close(*sessions_.at(*one_too_many), "too many connections of this peer that say nothing");
 }
 
-// Whoever was there at the last sweep and has not got through the handshake since is closed. The timer runs only while
-// there is one.
+// Closes each connection that the last sweep saw too and that has still not finished its handshake. The timer runs only
+// while there are such connections.
 void Control::sweep_silent() {
   std::vector<uint64_t> late;
   bool again = false;
@@ -293,8 +293,8 @@ void Control::sweep_silent() {
   if (again) sweep_.add(kHelloPatience);
 }
 
-// Takes every frame there is, since only new ones make the descriptor readable again; but of a peer that sends many, the
-// rest later. A frame may end the session.
+// Takes every frame there is, because only a new frame makes the descriptor readable again. If a peer sends many, the rest
+// is taken later. A frame may end the session.
 void Control::on_control_ready(Session& session) {
   const uint64_t id = session.id;
   const std::string peer = session.endpoint->peer_group();
@@ -315,7 +315,7 @@ void Control::on_control_ready(Session& session) {
   }
 }
 
-// What made its descriptor readable may be a queue pair that has been connected.
+// The descriptor may be readable because a queue pair has been connected.
 void Control::on_nothing_to_read(Session& session) {
   if (session.endpoint->joins_too_early()) {
     return refuse(
@@ -402,7 +402,7 @@ std::string Control::quota_excess(const Session& session) const {
          "lower the proxies' workers";
 }
 
-// The peer is who it should be: what it said in its hello counts from here on.
+// The peer has proved who it is, so its hello is acted on from here.
 void Control::admit(Session& session) {
   if (const std::string excess = quota_excess(session); !excess.empty()) return refuse(session, excess);
   // Two waiting sessions of one worker: the worker has given up the older one.
@@ -417,7 +417,7 @@ void Control::admit(Session& session) {
   grant_when_ready(session);
 }
 
-// A waiting session: when all of it has joined, and no older one of its worker is being dropped any more.
+// Grants a waiting session when all its queue pairs have joined and the older session of its worker is gone.
 void Control::grant_when_ready(Session& session) {
   if (session.state != Session::State::kWaiting || session.is_incomplete()) return;
   const bool must_wait = std::ranges::any_of(sessions_, [&](const auto& entry) {
@@ -523,7 +523,7 @@ std::string Control::memory_excess(const Session& session, uint64_t bytes) const
          " hold " + std::to_string(held) + " bytes already: raise it on the backend, or lower the proxies' workers";
 }
 
-// Of the peer's other sessions, or the smallest that no session has.
+// The number of the peer's other sessions; if it has none, the smallest number that no session has.
 uint32_t Control::user_number(const Session& session) const {
   std::vector<bool> taken;
   for (const auto& [id, other] : sessions_) {
@@ -664,14 +664,14 @@ ControlFigures Control::figures() const {
   return figures;
 }
 
-// Of sessions that have ended, whose peers still have it.
+// The memory of sessions that have ended, which their peers still have mapped.
 uint64_t Control::kept_bytes() const {
   uint64_t bytes = 0;
   for (const auto& place : places_) bytes += place->listener->kept_bytes();
   return bytes;
 }
 
-// It is free as soon as it is seen that the peer has let go.
+// The memory counts as free as soon as this sees that the peer has unmapped it.
 void Control::look_at_kept() {
   if (kept_bytes() > 0) look_at_kept_.add(kLookAtKept);
 }

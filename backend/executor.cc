@@ -28,7 +28,8 @@ Result answer(ResultCode code) {
   return result;
 }
 
-// Units of work (rpc::SlotPoller::kLaneWork) of dear ops, beyond the one that every op counts: about 0.1 us each.
+// Units of work (rpc::SlotPoller::kLaneWork) that expensive ops count, besides the one unit of every op. A unit is about
+// 0.1 us.
 constexpr uint64_t kStatsWork = 256;
 constexpr uint64_t kPageOfRecordsWork = 32;
 constexpr uint64_t kAdminWork = 64;
@@ -96,7 +97,7 @@ struct Executor::Upload {
   uint64_t bytes() const { return parts ? parts.total_length() : 0; }
 };
 
-// What outlives a single op of a lane.
+// What a lane has beyond a single op.
 struct Executor::LaneState {
   struct Pinned {
     store::Store::Pin pin;
@@ -264,7 +265,7 @@ void Executor::lane_dropped(rpc::LaneId lane) {
   if (gone.user != nullptr && --gone.user->lanes == 0) --users_attached_;
 }
 
-// Pinned before it is read: the get itself may make the item expire.
+// The item is pinned before it is read, because the get itself may make it expire.
 Result Executor::get(const Op& op, size_t index) {
   if (!(op.options & op::kPin)) return store_->execute(index);
   auto pin = store_->pin(op.key, op.hash);
@@ -299,7 +300,7 @@ Executor::Upload* Executor::find_upload(LaneState& lane, const Op& op) {
   return at == lane.uploads.end() ? nullptr : &*at;
 }
 
-// No session takes the room of all: half of what uploads may hold, or two items of the largest size.
+// What one session may hold of the room for uploads: half of it, or two items of the largest size if that is more.
 bool Executor::has_upload_room(const LaneState& lane, uint32_t length) const {
   const uint64_t open = lane.upload_bytes();
   return open == 0 ||
@@ -481,7 +482,7 @@ Result Executor::stats(const Op& op) {
   return answer(ResultCode::kUnsupported);
 }
 
-// The rows from the `first` on.
+// The rows of the statistics, beginning with number `first`.
 Result Executor::stats_page(size_t first) const {
   Result page = answer(ResultCode::kOk);
   page.value = std::string_view(reinterpret_cast<const char*>(stat_rows_.data() + first),
@@ -490,7 +491,7 @@ Result Executor::stats_page(size_t first) const {
   return page;
 }
 
-// What the store cannot know: figures of the process.
+// Figures of the process, which the store does not know.
 void Executor::append_process_stats() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -549,7 +550,7 @@ ResultCode Executor::move_clock(std::string_view seconds) {
   return store_->move_clock(number) ? ResultCode::kOk : ResultCode::kInvalid;
 }
 
-// Reads all of the store, so nobody can ask it of a build that is meant to serve.
+// It reads all of the store, so release builds refuse it.
 Result Executor::check() {
 #ifdef EGRET_CHECKS
   complaint_.clear();

@@ -61,14 +61,14 @@ class Executor final : public rpc::OpHandler {
   void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override;
   void lane_dropped(rpc::LaneId lane) override;
 
-  // A bounded step of what waits for idle moments. False: nothing does at present.
+  // Does a bounded part of the work that waits for idle moments. False: there is none.
   bool idle_step();
-  // Until idle_step() has something to do again, if nothing else happens; UINT64_MAX: it will not.
+  // How long, in ns, until idle_step() has work again if no op comes; UINT64_MAX: it will have none.
   uint64_t upkeep_in_ns() const;
   const store::Store& store() const { return *store_; }
   const ExecutorCounters& counters() const { return counters_; }
   void set_share_of_user(uint32_t percent) { share_of_user_ = percent; }
-  // The store's limit becomes this partition's share of so many bytes. False: it cannot while it serves.
+  // Sets the store's limit to this partition's share of so many bytes. False: the store cannot change it while it serves.
   bool set_memory(uint64_t whole);
   // The limit of the whole backend that this partition has a share of: the option `memory`, or what a client has set.
   uint64_t memory() const { return memory_; }

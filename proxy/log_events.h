@@ -102,7 +102,7 @@ inline constexpr base::LogEvent kAuthFileRefused{
     .id = "90e01335115146619445b09e79263c5e",
     .level = base::LogLevel::kError,
     .meaning = "The file of users could not be read again. Those from before stay.",
-    .advice = "Mend what the line says, and reload."};
+    .advice = "Correct what the line names, and reload."};
 inline constexpr base::LogEvent kAuthenticationFailed{
     .name = "authentication_failed",
     .id = "30d287ac90deebf1f034b1c5945b5c49",

@@ -11,13 +11,13 @@ namespace egret::access {
 
 class HandshakeRate {
  public:
-  static constexpr int64_t kBurst = 1024;     // tokens that a bucket holds at most, and in the beginning
-  static constexpr int64_t kPerSecond = 512;  // tokens that it gets
-  static constexpr size_t kMostPeers = 4096;  // that are remembered; of more, those forgotten that have most tokens
+  static constexpr int64_t kBurst = 1024;     // tokens of a full bucket; a new one is full
+  static constexpr int64_t kPerSecond = 512;  // tokens added per second
+  static constexpr size_t kMostPeers = 4096;  // remembered; beyond that, those with most tokens are forgotten
 
   // Whether the peer has a token.
   bool may_go_on(const std::string& peer, uint64_t now_ns) { return bucket_of(peer, now_ns).tokens > 0; }
-  // Takes so many tokens, also those that the peer does not have yet.
+  // Takes so many tokens; the bucket may fall below zero.
   void charge(const std::string& peer, uint64_t now_ns, int64_t tokens) { bucket_of(peer, now_ns).tokens -= tokens; }
   // What a session with so much memory costs.
   static int64_t cost_of_session(uint64_t bytes);

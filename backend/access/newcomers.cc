@@ -17,7 +17,7 @@ std::optional<uint64_t> connection_to_end(std::span<const Newcomer> newcomers) {
     ++crowd.count;
     crowd.oldest = std::min(crowd.oldest, newcomer.connection);
   }
-  // Of several as large, the one whose oldest has waited longest.
+  // Among peers with equally many, the one whose oldest connection has waited longest.
   const auto rank = [](const auto& entry) { return std::pair(entry.second.count, UINT64_MAX - entry.second.oldest); };
   const auto largest = std::ranges::max_element(crowds, {}, rank);
   if (largest == crowds.end()) return {};

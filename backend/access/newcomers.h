@@ -1,5 +1,5 @@
-// Which connection is ended when too many have not got through the handshake: those that say nothing take no place from
-// those that do, and one peer's take none from another's.
+// Chooses which connection to close when too many have not finished the handshake. Silent connections go first, and a peer
+// with many connections loses its own before another peer loses any.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,13 @@ namespace egret::access {
 inline constexpr size_t kMostNewcomers = 64;           // at once
 inline constexpr size_t kMostNewcomersOfOnePeer = 32;  // the same, of one peer
 
-// A connection that is no session yet.
+// A connection whose handshake is not finished.
 struct Newcomer {
   uint64_t connection = 0;  // grows with every connection
   std::string_view peer;
 };
 
-// Of one peer that has too many, its oldest. Of too many in all, the oldest of the peer that has most. Nothing: there
-// are not too many.
+// If one peer has too many: its oldest. If there are too many in all: the oldest of the peer that has most. Else nothing.
 std::optional<uint64_t> connection_to_end(std::span<const Newcomer> newcomers);
 
 }  // namespace egret::access

@@ -118,7 +118,7 @@ Judgement Credentials::judge(const Login& login) const {
   return {has_hashes_ ? Verdict::kToBeVerified : Verdict::kWrong, nullptr};
 }
 
-// For a user that is not there, some other's hash is computed.
+// For an unknown user another user's hash is computed, so that it takes as long.
 Judgement Credentials::verify(const Login& login) const {
   const Entry* const known = entry_of(login.user);
   const auto with_hash = std::ranges::find_if(entries_, [](const Entry& entry) { return !entry.hash.empty(); });

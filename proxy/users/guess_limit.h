@@ -24,7 +24,7 @@ namespace egret::proxy {
 // The options auth_guesses and auth_guess_interval.
 struct GuessPace {
   uint32_t burst = 1;        // guesses that may be made at once
-  uint64_t interval_ns = 0;  // in which one more may be made
+  uint64_t interval_ns = 0;  // one more may be made after each
 };
 
 // A token bucket. A value class; no thread safety of its own.
@@ -42,7 +42,7 @@ class GuessBucket {
 class GuessLimit {
  public:
   GuessLimit();
-  // As GuessBucket's.
+  // As GuessBucket::take() and give_back(), for the bucket of that user and address.
   uint64_t take(std::string_view user, std::string_view address, uint64_t now_ns, const GuessPace& pace);
   void give_back(std::string_view user, std::string_view address, const GuessPace& pace);
 

@@ -11,10 +11,10 @@ namespace egret::proxy {
 
 using KeyedHash = std::array<unsigned char, 32>;
 
-// Other texts, or the same bytes parted otherwise, have another hash. Where none can be
-// made, for want of memory, it is one that nothing else has.
+// Different texts have different hashes, also if their bytes are the same in a row ("ab", "c" and "a", "bc"). Without
+// memory for it the result is random, so it equals nothing.
 KeyedHash keyed_hash(std::span<const std::byte> key, std::initializer_list<std::string_view> texts);
-// In a time that does not depend on what they hold.
+// Takes the same time whatever they hold.
 bool is_same(const KeyedHash& a, const KeyedHash& b);
 
 }  // namespace egret::proxy

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint8_t kReadWrite = kMayRead | kMayWrite;
 
-// A meta get that changes something of the item, too.
+// Whether a meta get also changes the item.
 uint8_t of_meta_get(const Command& command) {
   constexpr uint16_t kChanges = op::kTouch | op::kVivify | op::kRecache | op::kExplicitCas;
   return (command.options & kChanges) != 0 ? kReadWrite : uint8_t{kMayRead};

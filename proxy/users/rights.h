@@ -28,12 +28,12 @@ struct User {
   uint8_t rights = 0;                 // of Right
   std::vector<std::string> prefixes;  // of keys; none: every key
 
-  // As far as keys go: whoever may use a key may do so whether it exists or not.
+  // Whether the key begins with one of the prefixes. It need not exist.
   bool may_use_key(std::string_view key) const;
   bool is_unrestricted() const { return rights == kEveryRight && prefixes.empty(); }
 };
 
-// All of them, not one of them.
+// The user needs all of the rights that are returned.
 uint8_t rights_needed(const memcache::Command& command);
 bool permits(const User& user, const memcache::Command& command);
 

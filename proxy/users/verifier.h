@@ -1,5 +1,4 @@
-// Passwords are verified on a thread of its own, because their hashes are slow by design and a worker serves thousands
-// of clients.
+// Verifies passwords on a separate thread: their hashes are slow by design, and a worker serves thousands of clients.
 //
 //   worker: submit() ─▶ queue of the client's address ─ the addresses in turn ─▶ thread: Credentials::verify()
 //   worker: on_verified() ◀─ VerifiedInbox, an eventfd ◀──────────────────────────┘
@@ -33,7 +32,7 @@ class VerificationWaiter {
 
 class VerifiedInbox;
 
-// A guess on its way to the thread and back.
+// A guess that is being verified.
 struct Verification {
   ~Verification();
 
@@ -42,21 +41,21 @@ struct Verification {
   std::string password;
   std::string address;  // of the client
   std::shared_ptr<VerifiedInbox> inbox;
-  // The submitting thread's alone; null: nobody waits any more.
+  // Used by the submitting thread alone. Null: the client is gone.
   VerificationWaiter* waiter = nullptr;
-  // Set by the submitting thread: it need not be verified any more.
+  // Set by the submitting thread when the client is gone: skip it.
   std::atomic<bool> is_abandoned{false};
   Judgement judgement;  // the thread's until it comes back
 };
 
-// Where verifications come back to: one for each worker, which waits for fd() to be readable.
+// The results for one worker, which waits for fd() to be readable.
 class VerifiedInbox {
  public:
   VerifiedInbox();
   int fd() const { return fd_.get(); }
   // Any thread.
   void put(std::shared_ptr<Verification> verification);
-  // The worker: tells all that have come back to whoever waits for them.
+  // Called by the worker: gives each result to its client.
   void deliver();
 
  private:
