@@ -161,6 +161,7 @@ uint64_t FanOut::add_class_rows(const Part& part, std::string_view rows) {
 }
 
 ResultCode FanOut::failure() const {
+  if (shares_.empty()) return ResultCode::kSessionLost;
   const auto first = std::ranges::find_if(shares_, [](const Share& share) { return share.failure != ResultCode::kOk; });
   return first != shares_.end() ? first->failure : ResultCode::kOk;
 }

@@ -44,7 +44,8 @@ class FanOut final {
   void start();
   void orphan() { owner_ = nullptr; }
 
-  // kOk if every backend succeeded, else the failure of the first that did not. The others have executed the op.
+  // kOk if every backend succeeded, else the failure of the first that did not. The others have executed the op. A pool
+  // without members fails as if none could be reached.
   op::ResultCode failure() const;
   size_t backends() const { return shares_.size(); }
   // How many backends answered with all their partitions.

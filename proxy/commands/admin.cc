@@ -1,5 +1,6 @@
 #include "proxy/commands/admin.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -55,7 +56,8 @@ Outcome AdminCommands::act(const AdminRequest& request, Barriers& barriers) {
       return begin_dump(request);
     case AdminAction::kMemoryLimit:
       // Each backend gets an equal part, since `limit_maxbytes` is the sum of the backends' limits.
-      return barriers.tell_all(op::AdminVerb::kMemoryLimit, request.number / client_.worker.pool.serving().size());
+      return barriers.tell_all(op::AdminVerb::kMemoryLimit,
+                               request.number / std::max<size_t>(1, client_.worker.pool.serving().size()));
     case AdminAction::kMoveClock:
       return barriers.tell_all(op::AdminVerb::kMoveClock, request.number);
     case AdminAction::kWatch:

@@ -54,6 +54,7 @@ void append_item(std::string& text, const op::Record& record) {
 Dump::Dump(const pool::Pool& pool, const memcache::AdminRequest& request, const OutputQueue& output, DumpOwner& owner)
     : output_(output), owner_(&owner), request_(request) {
   for (const auto& session : pool.serving()) sessions_.emplace_back(*session);
+  some_failed_ = sessions_.empty();
   if (request.form != DumpForm::kItems) owner.on_dump_text(memcache::kOk);
   if (request.classes.count() != 1 || is_of_smallest()) return;
   for (uint32_t number = 1; number < memcache::kShownClasses; ++number) {

@@ -128,6 +128,26 @@ def test_a_slow_upload_goes_on_while_its_backend_leaves(pool):
         assert lines.readline() == b"STORED\r\n"
 
 
+def test_a_pool_whose_members_are_not_known_answers_each_command():
+    directory = servers.scratch_directory()
+    address = ("127.0.0.1", servers.free_port())
+    options = {"listen": "tcp:%s:%d" % address, "backends": "dns+rdma:nobody.invalid.:11311", "dns_servers": "127.0.0.1:9", "admin": ""}
+    argv = [servers.egret_binary("egret-proxy")] + [word for key, value in options.items() for word in ("--set", f"{key}={value}")]
+    daemon = servers.Daemon(argv, directory, "egret-proxy")
+    try:
+        wait_for(lambda: "[listening]" in daemon.log(), "the proxy to serve")
+        down = b"SERVER_ERROR backend unavailable\r\n"
+        for line in (b"get k", b"mg k v", b"set k 0 0 1\r\nv", b"delete k", b"incr k 1", b"touch k 1", b"flush_all", b"stats items", b"stats slabs",
+                     b"stats sizes", b"stats settings", b"stats reset", b"cache_memlimit 64", b"debugtime 5",
+                     b"set k 0 0 300000\r\n" + b"v" * 300_000):
+            assert ask(address, line + b"\r\n") == down, line
+        assert ask(address, b"lru_crawler metadump all\r\n", down).endswith(down)
+        assert stats_of(address)["egret_backends"] == "0"
+        assert ask(address, b"version\r\n").startswith(b"VERSION ")
+    finally:
+        daemon.stop()
+
+
 @pytest.mark.parametrize("placement", ["ketama", "rendezvous"])
 def test_where_says_which_backend_holds_a_key(pool, placement):
     if placement != "ketama":

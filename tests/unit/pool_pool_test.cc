@@ -461,6 +461,15 @@ TEST_CASE("one that is down is a failure, and the others are asked all the same"
   CHECK(asker.backends == 3);
 }
 
+TEST_CASE("an op for every backend fails where there is none") {
+  TestPool pool(std::vector<Member>{});
+  Asker asker;
+  asker.ask(pool, op::OpCode::kFlush);
+  CHECK(asker.told == 1);
+  CHECK(asker.failure == ResultCode::kSessionLost);
+  CHECK(asker.backends == 0);
+}
+
 TEST_CASE("when all are down the answer comes at once") {
   TestPool pool(kThree);
   Asker asker;
