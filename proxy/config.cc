@@ -536,7 +536,7 @@ Status parse_directory(const Options& options, Config& config) {
   directory.file.most_removed = static_cast<unsigned>(options.integer("backends_most_removed"));
   directory.names.resolver.servers = fmt::format("{}", fmt::join(options.list("dns_servers"), ","));
   if (const std::string& servers = directory.names.resolver.servers; !servers.empty()) {
-    if (Status good = discovery::Resolver::check_servers(servers); !good) {
+    if (Status good = discovery::check_servers(servers); !good) {
       return options.error("dns_servers", good.message());
     }
   }

@@ -21,7 +21,13 @@ class Learner final : private DirectoryObserver {
     time_is_up_.add(most);
     while (!directory_->is_settled() && time_is_up_.pending()) loop_.run_once(true);
     const std::span<const pool::Member> members = directory_->members();
-    return {{members.begin(), members.end()}, directory_->problems()};
+    Learned learned{{members.begin(), members.end()}, directory_->problems()};
+    for (const SourceStatus& source : directory_->status()) {
+      if (source.members > 0 || !source.problem.empty()) continue;
+      learned.problems.push_back(source.name + ": no name server has answered within " + std::to_string(most.count()) +
+                                 " ms");
+    }
+    return learned;
   }
 
  private:

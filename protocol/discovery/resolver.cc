@@ -108,17 +108,6 @@ Resolver::~Resolver() {
   close();
 }
 
-Status Resolver::check_servers(const std::string& servers) {
-  ares_channel made = nullptr;
-  if (!library_is_ready()) return ares_error("cannot ask name servers", ARES_ENOTINITIALIZED);
-  if (const int status = ::ares_init(&made); status != ARES_SUCCESS) {
-    return ares_error("cannot ask name servers", status);
-  }
-  const int status = ::ares_set_servers_ports_csv(made, servers.c_str());
-  ::ares_destroy(made);
-  return status == ARES_SUCCESS ? Status::ok() : ares_error("cannot ask the name servers " + servers, status);
-}
-
 Status Resolver::open(const ResolverOptions& wanted) {
   close();
   std::string lookups = "b";  // name servers only: /etc/hosts has no SRV records, and c-ares has no TTL of its lines

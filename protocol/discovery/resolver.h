@@ -53,9 +53,6 @@ class Resolver {
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  // Whether ResolverOptions::servers is a list of addresses that can be asked.
-  static base::Status check_servers(const std::string& servers);
-
   // Forgets what was asked before. After an error nothing can be asked.
   base::Status open(const ResolverOptions& options);
   void close();
