@@ -1,13 +1,15 @@
 #!/bin/bash
 # run-all.sh [--soak MINUTES]: builds the release, asan and tsan presets and runs their tests. The last line is the sum over all of
 # them, `N passed, N failed[, N skipped]`; the status is not 0 if anything failed, to build included.
-#   release  everything but the slow variants that left_out names          asan  units, simulation, fuzzers, hostile peers        tsan  units, simulation, many clients, reloads
+#   release  everything but the slow variants that left_out names
+#   asan     units, simulation, fuzzers, hostile peers
+#   tsan     units, simulation, many clients, reloads
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 passed=0 failed=0 skipped=0 soak_minutes=
 export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-2}
 fuzz_seconds=10
-left_out='^(bench_smoke|lint_tidy|lint_tidy_analyzer|rdma_conformance_slow)$'  # the slow ones are for the soak
+left_out='^(bench_smoke|lint_tidy_analyzer|rdma_conformance_slow)$'  # the slow ones are for the soak
 if [[ ${1-} == --soak ]]; then
   seconds=$((60 * ${2:-60}))
   fuzz_seconds=$((seconds / 10))
