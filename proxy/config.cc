@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <ctime>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "discovery/name_entry.h"
 #include "discovery/resolver.h"
+#include "proxy/commands/cluster.h"
 #include "proxy/log_events.h"
 #include "proxy/users/credentials.h"
 #include "transport/address.h"
@@ -368,6 +370,14 @@ constexpr OptionRow kTable[] = {
      .min = 1,
      .max = 16,
      .group = OptionGroup::kRdma},
+    {.name = "cluster",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "Proxies that `config get cluster` names to clients with auto discovery, each HOST:PORT or HOST|IP|PORT. "
+             "Empty: this one, by the address that the client has connected to.",
+     .max = 1024,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
     {.name = "ready_share",
      .type = OptionType::kInteger,
      .default_value = "50",
@@ -545,6 +555,13 @@ Status parse_directory(const Options& options, Config& config) {
   return Status::ok();
 }
 
+Status parse_cluster(const Options& options, Config& config) {
+  config.cluster = options.list("cluster");
+  config.cluster_version = static_cast<uint64_t>(std::time(nullptr));
+  const Status good = check_cluster(config.cluster);
+  return good ? good : options.error("cluster", good.message());
+}
+
 Status read_users(const Options& options, Config& config) {
   const std::string& auth_file = options.text("auth_file");
   const std::string& users_file = options.text("users_file");
@@ -683,6 +700,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   auto admin = admin::read_options(options);
   if (!admin) return admin.status();
   config.admin = std::move(admin.value());
+  if (Status good = parse_cluster(options, config); !good) return good;
   config.ready_share = static_cast<uint32_t>(options.integer("ready_share"));
   config.log_level = options.text("log_level");
   config.log_format = options.text("log_format");

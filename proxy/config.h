@@ -62,6 +62,8 @@ struct Config {
   rpc::SessionOptions session;             // address and worker_id are filled in per session
   int main_pid = 0;                        // 0: ours
   std::vector<std::string> told_settings;  // "NAME=VALUE"
+  std::vector<std::string> cluster;        // that `config get cluster` names; empty: this proxy
+  uint64_t cluster_version = 0;            // of the list: Unix seconds of when it came into force
   uint32_t ready_share = 0;                // percent of the backends that /readyz/share wants up
   admin::AdminOption admin;
   std::string log_level;

@@ -192,6 +192,10 @@ Status Frontend::apply(const base::Options& options) {
   if (!resolved) return resolved.status();
   Config next = std::move(resolved.value());
   next.workers = static_cast<uint32_t>(workers_.size());  // unchanged, even if `auto` would give another number now
+  // Clients take a list for new only if its version has grown.
+  next.cluster_version = next.cluster == config_->cluster
+                             ? config_->cluster_version
+                             : std::max(next.cluster_version, config_->cluster_version + 1);
   fit_connections(next);
   const bool has_inherited = std::ranges::any_of(listeners_, [](const auto& at) { return at->socket.is_inherited; });
   const bool inherits_tls = std::ranges::any_of(

@@ -211,6 +211,12 @@ AdminRequest refresh_certs(const Line&) {
   return doing(AdminAction::kRefreshCertificates, kOk);
 }
 
+// Not memcached's: Amazon ElastiCache's, which clients with auto discovery speak.
+AdminRequest config(const Line& line) {
+  const bool is_known = line.count == 3 && line.word(1) == "get" && line.word(2) == "cluster";
+  return is_known ? doing(AdminAction::kShowCluster) : answering(kErrorLine);
+}
+
 AdminRequest debugtime(const Line& line) {
   constexpr size_t kMaxDigits = 10;
   AdminRequest request = doing(AdminAction::kMoveClock, kOk);
@@ -232,6 +238,7 @@ constexpr AdminCommand kCommands[] = {
     {"shutdown", shutdown},
     {"debugtime", debugtime},
     {"refresh_certs", refresh_certs},
+    {"config", config},
 };
 
 // Null: the word is not a command.

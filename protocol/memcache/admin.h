@@ -23,6 +23,7 @@ enum class AdminAction : uint8_t {
   kWatch,        // `streams`
   kShutdown,
   kRefreshCertificates,
+  kShowCluster,  // config get cluster
   kDetailOn,
   kDetailOff,
   kDetailDump,

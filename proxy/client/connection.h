@@ -116,6 +116,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
   void on_resumable() override;
   bool on_watch(uint16_t streams) override;
   std::string client_address() const override;
+  std::string listen_address() const override { return local_address_text(socket_->fd()); }
 
   WorkerContext& worker_;
   std::unique_ptr<ClientSocket> socket_;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <csignal>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
 #include "memcache/reply.h"
 #include "proxy/commands/barriers.h"
+#include "proxy/commands/cluster.h"
 #include "proxy/commands/control.h"
 
 namespace egret::proxy {
@@ -66,6 +68,8 @@ Outcome AdminCommands::act(const AdminRequest& request, Barriers& barriers) {
       return shut_down(request);
     case AdminAction::kRefreshCertificates:
       return line(refresh_certificates());
+    case AdminAction::kShowCluster:
+      return line(cluster());
     case AdminAction::kDetailOn:
     case AdminAction::kDetailOff:
       state.prefixes.turn(request.action == AdminAction::kDetailOn);
@@ -149,6 +153,17 @@ std::string AdminCommands::refresh_certificates() {
   if (!tls.is_on()) return std::string(memcache::kNoTls);
   const base::Status refreshed = tls.refresh();
   return refreshed ? std::string(memcache::kOk) : "Error " + refreshed.message() + "\r\n";
+}
+
+// This proxy alone, by the address that the client has connected to, unless the option names others.
+std::string AdminCommands::cluster() const {
+  const Config& config = *client_.config;
+  if (!config.cluster.empty()) return cluster_text(config.cluster_version, config.cluster);
+  const std::string own = client_.observer.listen_address();
+  const size_t at = own.find(':') + 1;
+  if (own.starts_with("unix:") || at == 0) return "SERVER_ERROR no proxies are named: see the option cluster\r\n";
+  const std::vector<std::string> only{own.substr(at)};
+  return cluster_text(config.cluster_version, only);
 }
 
 // As memcached, ends the process without an answer. Unlike memcached, it answers other clients' requests first.

@@ -36,6 +36,7 @@ class AdminCommands final : private DumpOwner {
   Outcome begin_watch(uint16_t streams);
   Outcome shut_down(const memcache::AdminRequest& request);
   std::string refresh_certificates();
+  std::string cluster() const;
   void write_pages();
   void on_dump_text(std::string_view text) override;
   void on_dump_over() override;

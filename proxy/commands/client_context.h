@@ -36,6 +36,8 @@ class CommandObserver {
   virtual bool on_watch(uint16_t streams) = 0;
   // Where the client comes from: users/client_address.h.
   virtual std::string client_address() const = 0;
+  // The address that the client has connected to: "tcp:10.0.0.1:11211", "unix:/run/egret/proxy.sock".
+  virtual std::string listen_address() const = 0;
 
  protected:
   ~CommandObserver() = default;

@@ -618,6 +618,31 @@ def prove_ready_share(start):
     assert status() == b"503"
 
 
+def prove_cluster(start):
+    """This proxy, then the list; its version grows with each change, so that clients take it for new."""
+    system = start()
+
+    def asked():
+        answer = ask(system.address, b"config get cluster\r\n", b"END\r\n")
+        head, text = answer.split(b"\r\n", 1)
+        assert head == b"CONFIG cluster 0 %d" % (len(text) - len(b"\r\nEND\r\n")), answer
+        version, nodes, rest = text.split(b"\n", 2)
+        assert rest == b"\r\nEND\r\n", answer
+        return int(version), nodes.decode()
+    first, own = asked()
+    assert own == "127.0.0.1|127.0.0.1|%d" % system.address[1]
+    assert ask(system.unix_path, b"config get cluster\r\n").startswith(b"SERVER_ERROR ")
+    assert ask(system.address, b"config get other\r\n") == b"ERROR\r\n"
+    system.proxy.changed(cluster="['cache1.example:11211', 'cache2.example|10.0.0.2|11212', '[::1]:11213']")
+    second, nodes = asked()
+    assert nodes == "cache1.example||11211 cache2.example|10.0.0.2|11212 ::1|::1|11213"
+    assert second > first
+    system.proxy.changed(idle_timeout="1h")
+    assert asked() == (second, nodes), "the list is the same"
+    text = system.proxy.hup(cluster="['cache1.example']")
+    assert re.search(r"reload refused, .*cluster: expected HOST:PORT", text), text
+
+
 PROXY = {
     "listen": prove_listen,
     "admin_hosts": prove_admin_hosts("proxy"),
@@ -665,6 +690,7 @@ PROXY = {
     "fetch_max": lambda start: fetch_size(start, "fetch_max", 512, "512"),
     "main_pid": lambda start: prove_pid(start),
     "told_settings": setting("told_settings", "hash_algorithm", "['hash_algorithm=told']", "told"),
+    "cluster": prove_cluster,
     "ready_share": prove_ready_share,
     "log_level": prove_log_level,
 }

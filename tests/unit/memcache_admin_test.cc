@@ -71,6 +71,13 @@ TEST_CASE("stats cachedump names one class and how many items") {
   CHECK(parse_cachedump("97", "1").answer == "CLIENT_ERROR Illegal slab id\r\n");
 }
 
+TEST_CASE("config get cluster, and no other config") {
+  CHECK(parse_admin("config get cluster").action == AdminAction::kShowCluster);
+  for (const std::string_view bad : {"config", "config get", "config set cluster", "config get cluster x"}) {
+    CHECK(answer_to(bad) == "ERROR");
+  }
+}
+
 TEST_CASE("watch takes memcached's streams, fetchers without any") {
   CHECK(parse_admin("watch").streams == kFetchers);
   const AdminRequest all = parse_admin("watch fetchers mutations evictions connevents deletions sysevents rawcmds");
