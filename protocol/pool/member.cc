@@ -16,9 +16,10 @@ namespace {
 // The name of "shm:/run/x" is "/run/x"; the name of "rdma:[::1]:7000" is, as in libmemcached, "::1:7000".
 std::string default_name(std::string_view address) {
   std::string name(address.substr(address.find(':') + 1));
-  if (name.starts_with('[')) {
+  const size_t bracket = name.starts_with('[') ? name.find(']') : std::string::npos;
+  if (bracket != std::string::npos && name.size() > 2) {  // a name is never empty
+    name.erase(bracket, 1);
     name.erase(0, 1);
-    if (const size_t bracket = name.find(']'); bracket != std::string::npos) name.erase(bracket, 1);
   }
   return name;
 }

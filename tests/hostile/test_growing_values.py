@@ -17,7 +17,7 @@ OK, HIT, MISS, CHANGED = 0, 1, 2, 11
 EXTRAS = {0: 8, 1: 8, 5: 16, 7: 8, 8: 8, 9: 8}  # bytes that bits of an op's options add
 SMALL, LARGE = 100_000, 900_000
 LIMIT = "1MiB"  # of large_value_memory: all of the small ones, and one of the large
-KEYS = 8
+KEYS = 4
 SHAPE = {"lanes": 64, "window": 4, "request": 4096, "response": 65536}
 HASH_SEED = 4  # FalseBackend's
 
@@ -51,6 +51,7 @@ class Growing(FalseBackend):
 
     def __init__(self, address):
         super().__init__(address)
+        self.begun = set()
         self.keys, self.seen, self.asked, self.grown, self.restarted = set(), set(), set(), set(), set()
         self.goes_on, self.stopping, self.failure = threading.Event(), threading.Event(), None
         self.thread = threading.Thread(target=self.run)
@@ -82,6 +83,10 @@ class Growing(FalseBackend):
     def answer(self, lane, seq, ops):
         """Whether it could be answered."""
         for code, key, fields in ops:
+            if code == CHUNK and struct.unpack_from("<Q", fields)[0] == 1:
+                self.begun.add(key)
+                if len(self.begun) < KEYS:  # nothing grows before memory is taken for all of the small ones
+                    return False
             if code == CHUNK and struct.unpack_from("<Q", fields)[0] == 2:
                 self.asked.add(key)
                 if not self.goes_on.is_set():

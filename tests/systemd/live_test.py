@@ -17,6 +17,7 @@ mount -o remount,bind,ro / 2>/dev/null || { mount --bind / / && mount -o remount
 mount -t proc proc /proc
 mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys
 mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /var/lib
 umount -R /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mkdir /run/test && cp -r "$1/." /run/test

@@ -79,7 +79,7 @@ TEST_CASE("a pool has at least one member and at most 1,024") {
 }
 
 TEST_CASE("members are written as text that reads as the same members") {
-  const std::string text = "rdma:10.0.0.1:1\nrdma:[::1]:2 weight=1000 name=rack#1\nshm:/run/x.sock name=#\n";
+  const std::string text = "rdma:10.0.0.1:1\nrdma:[::1]:2 weight=1000 name=rack#1\nshm:/run/x.sock name=#\nshm:[\n";
   const auto members = parse_members(text, "list").value();
   const std::string written = members_text("made by\na test", members);
   CHECK(parse_members(written, "copy").value() == members);
