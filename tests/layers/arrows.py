@@ -15,7 +15,7 @@ PLACES = {"store": "backend/store", "proxy": "proxy", "memcached": "tools/memcac
 KNOWS = {"base": {"base"}, "events": {"base", "events"}, "admin": {"base", "events", "admin"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
          "store": {"base", "op", "store"}, "transport": {"base", "transport"},
          "rpc": {"base", "op", "wire", "transport", "rpc"},
-         "pool": {"base", "op", "wire", "transport", "rpc", "pool"},
+         "pool": {"base", "events", "op", "wire", "transport", "rpc", "pool"},
          "proxy": {"base", "events", "admin", "page", "op", "memcache", "wire", "transport", "rpc", "pool", "proxy"},
          "memcached": {"base", "memcached"}, "top": {"base", "top"},
          "backend": {"base", "events", "admin", "page", "op", "store", "wire", "transport", "rpc", "backend"}}

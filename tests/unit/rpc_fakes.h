@@ -47,7 +47,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
     limits_ = {.read_depth = 16, .deliver_is_wakeup = local, .is_ordered = ordered, .fetch_is_local = local};
   }
 
-  int control_fd() const override { return -1; }
+  int control_fd() const override { return control; }
   base::Status receive_frame(std::span<std::byte> frame, size_t& length) override {
     length = 0;
     if (frames_in.empty()) return peer_gone ? base::Status::error("the peer is gone") : base::Status::ok();
@@ -73,7 +73,10 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   void stage_read(uint32_t, size_t offset, size_t length, uint64_t tag) override {
     reads.push_back({offset, length, tag});
   }
-  void flush() override { ++flushes; }
+  void flush() override {
+    ++flushes;
+    if (on_flush) on_flush();
+  }
   size_t poll(std::span<transport::Event> found) override {
     for (const Read& read : completes_reads ? std::exchange(reads, {}) : std::vector<Read>()) {
       events.push_back({.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = read.tag, .bytes = {}});
@@ -84,7 +87,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
     return count;
   }
   void ring(uint32_t lane) override { rings.push_back(lane); }
-  int data_fd() const override { return -1; }
+  int data_fd() const override { return data; }
   void arm() override {}
   void close() override { closed = true; }
 
@@ -95,7 +98,9 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   std::vector<transport::Event> events;
   std::vector<std::vector<std::byte>> frames_in, frames_out;
   int flushes = 0;
-  bool completes_reads = false;  // in the next poll(), as shared memory does; else the test does
+  std::function<void()> on_flush;  // by default nothing
+  int control = -1, data = -1;     // control_fd(), data_fd()
+  bool completes_reads = false;    // in the next poll(), as shared memory does; else the test does
   bool peer_gone = false, refuse_map = false, closed = false;
 
  private:

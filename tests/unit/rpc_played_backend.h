@@ -20,9 +20,33 @@
 
 namespace egret::rpc {
 
+// What a backend answers to an op.
+using PlayedAnswer = std::function<op::Result(const op::Op&)>;
+
+// Answers message `seq` of a lane, which the client has sent.
+inline void play(FakeClientEndpoint& endpoint, const wire::RegionLayout& layout, uint32_t lane, uint64_t seq,
+                 const PlayedAnswer& answer) {
+  const std::byte* const asked = endpoint.requests.data() + layout.request_offset(lane, seq);
+  wire::RequestHeader header;
+  std::memcpy(&header, asked, sizeof header);
+  std::vector<op::Op> ops(header.op_count);
+  REQUIRE(wire::decode_ops(asked + sizeof header, header.length, ops) == wire::DecodeError::kNone);
+  std::byte* const slot = endpoint.responses.data() + layout.response_offset(lane, seq);
+  std::byte* end = slot + sizeof(wire::ResponseHeader);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    size_t kept_free = 0;
+    for (const op::Op& later : std::span(ops).subspan(i + 1)) kept_free += wire::min_result_size(later);
+    const size_t room = layout.response_slot_size - static_cast<size_t>(end - slot) - kept_free;
+    end = wire::encode_result(end, room, ops[i], answer(ops[i]));
+  }
+  const auto length = static_cast<uint32_t>(end - slot - ptrdiff_t{sizeof(wire::ResponseHeader)});
+  wire::write_response_head(slot, wire::Seal{.nonce = kNonce}, seq, length, header.op_count, 0);
+  wire::FieldWriter(slot).put(seq);
+}
+
 class PlayedBackend final : private SessionObserver {
  public:
-  using Answer = std::function<op::Result(const op::Op&)>;
+  using Answer = PlayedAnswer;
 
   explicit PlayedBackend(uint32_t item_size_max, const wire::RegionLayout& shape = {.lanes = 1,
                                                                                     .window = 2,
@@ -48,7 +72,8 @@ class PlayedBackend final : private SessionObserver {
     session.flush();
     for (const auto& write : std::exchange(endpoint->writes, {})) {
       for (uint32_t lane = 0; lane < layout.lanes; ++lane) {
-        if (write.offset == layout.request_offset(lane, write.first_word)) reply(lane, write.first_word, answer);
+        if (write.offset == layout.request_offset(lane, write.first_word))
+          play(*endpoint, layout, lane, write.first_word, answer);
       }
     }
     session.begin_pass();
@@ -103,25 +128,6 @@ class PlayedBackend final : private SessionObserver {
   }
   base::Status on_session_open(ClientSession&) override { return base::Status::ok(); }
   void on_session_lost(ClientSession&, const std::string&, bool) override {}
-
-  void reply(uint32_t lane, uint64_t seq, const Answer& answer) {
-    const std::byte* const asked = endpoint->requests.data() + layout.request_offset(lane, seq);
-    wire::RequestHeader header;
-    std::memcpy(&header, asked, sizeof header);
-    std::vector<op::Op> ops(header.op_count);
-    REQUIRE(wire::decode_ops(asked + sizeof header, header.length, ops) == wire::DecodeError::kNone);
-    std::byte* const slot = endpoint->responses.data() + layout.response_offset(lane, seq);
-    std::byte* end = slot + sizeof(wire::ResponseHeader);
-    for (size_t i = 0; i < ops.size(); ++i) {
-      size_t kept_free = 0;
-      for (const op::Op& later : std::span(ops).subspan(i + 1)) kept_free += wire::min_result_size(later);
-      const size_t room = layout.response_slot_size - static_cast<size_t>(end - slot) - kept_free;
-      end = wire::encode_result(end, room, ops[i], answer(ops[i]));
-    }
-    const auto length = static_cast<uint32_t>(end - slot - ptrdiff_t{sizeof(wire::ResponseHeader)});
-    wire::write_response_head(slot, wire::Seal{.nonce = kNonce}, seq, length, header.op_count, 0);
-    wire::FieldWriter(slot).put(seq);
-  }
 };
 
 inline op::Result result_of(op::ResultCode code) {
