@@ -5,7 +5,7 @@ stream of up to sixty commands in up to six pieces. A failure names the seed of 
 
     EGRET_SEED=<seed> /usr/bin/python3 -m pytest tests/conformance/test_random.py
 
-replays that life alone. Without EGRET_SEED lives follow each other for EGRET_SOAK_SECONDS (15 s).
+replays that life alone. Without EGRET_SEED lives follow each other for EGRET_SOAK_SECONDS (10 s).
 """
 
 import os
@@ -18,7 +18,7 @@ from newer_memcached import differs
 from servers import ORACLE_IS_OLD, SOAK_SECONDS
 
 ROUNDS = 150
-SECONDS = SOAK_SECONDS or 15
+SECONDS = SOAK_SECONDS or 10
 _CAS = re.compile(rb"\r\nVALUE \S+ \d+ \d+ (\d+)(?=\r\n)")
 
 WEIGHTS = {"get": 14, "gets": 10, "multiget": 8, "gat": 4, "set": 20, "add": 6, "replace": 6, "append": 6, "prepend": 6, "cas": 8, "incr": 8,
