@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "op/hash.h"
-
 namespace egret::rpc {
 
 void Lanes::open(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
@@ -31,12 +29,6 @@ void Lanes::close() {
 
 uint64_t Lanes::hash(std::string_view key) const {
   return op::hash_key(key, hash_seed_);
-}
-
-ClientLane& Lanes::of(uint64_t hash) {
-  EGRET_ASSERT_OWNER(owner_);
-  EGRET_DCHECK(!lanes_.empty());
-  return *lanes_[op::partition_of(hash, count())];
 }
 
 UploadRoom& Lanes::uploads(uint64_t hash) {

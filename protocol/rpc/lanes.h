@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "op/hash.h"
 #include "rpc/client_lane.h"
 #include "rpc/pin_turn.h"
 #include "rpc/upload_room.h"
@@ -39,7 +40,11 @@ class Lanes {
   // Grows with every session that is opened: uploads, pins and holds of an earlier generation are gone.
   uint64_t generation() const { return generation_; }
   uint64_t hash(std::string_view key) const;
-  ClientLane& of(uint64_t hash);
+  ClientLane& of(uint64_t hash) {
+    EGRET_ASSERT_OWNER(owner_);
+    EGRET_DCHECK(!lanes_.empty());
+    return *lanes_[op::partition_of(hash, count())];
+  }
   ClientLane& operator[](size_t number) { return *lanes_[number]; }
   UploadRoom& uploads(uint64_t hash);
   PinTurn& pin_turn(uint64_t hash);

@@ -14,7 +14,9 @@ using op::Result;
 using op::ResultCode;
 
 namespace {
-constexpr size_t kMaxKeptStash = 4096;    // the memory of a stash up to this size is reused
+constexpr size_t kMaxKeptStash = 4096;  // the memory of a stash up to this size is reused
+// What a waiting reply is charged for its key and the line that may answer it; a longer answer is charged when it is kept.
+constexpr size_t kAnswerRoom = 256;
 constexpr size_t kMaxUnread = 64 * 1024;  // with more unsent bytes no further large value is fetched
 
 Result without_value(Result result) {
@@ -119,7 +121,7 @@ void ReplyQueue::push(Reply* reply) {
   (tail_ != nullptr ? tail_->next_ : head_) = reply;
   tail_ = reply;
   ++size_;
-  charge(*reply, sizeof(Reply) + memcache::max_answer(reply->question, reply->key.size()));
+  charge(*reply, sizeof(Reply) + kAnswerRoom);
   if (reply->is_key && reply->state_ == Reply::State::kWaiting) ++waiting_keys_;
 }
 
@@ -225,20 +227,25 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
     reply.partial_.value = {};  // fetched again when this reply is the head
     return;
   }
-  if (!may_keep(reply, result)) return read_again_later(reply, result);
-  if (is_head && result.value.size() > OutputQueue::kMaxCopied && reply.session) {
-    Lender lender;
-    if (lender.hold.add(*reply.session, reply.hash, result))
-      return send_value(reply, reply.key, result, std::move(lender));
-  }
+  if (!memory_.may_keep(result.value.size()) && !may_keep_at_limit(reply)) [[unlikely]]
+    return read_again_later(reply, result);
+  if (is_head && result.value.size() > OutputQueue::kMaxCopied && send_from_slot(reply, result)) return;
   write_value(reply, result);
   answered(reply);
 }
 
+// Answers the head by a value that stays in its response slot. False: it cannot stay there.
+bool ReplyQueue::send_from_slot(Reply& reply, const Result& result) {
+  Lender lender;
+  if (!reply.session || !lender.hold.add(*reply.session, reply.hash, result)) return false;
+  send_value(reply, reply.key, result, std::move(lender));
+  return true;
+}
+
 // The head's value is written even at a limit if the client reads, since others may hold all the memory. A value that
 // its own get made expire must be kept: it cannot be read again.
-bool ReplyQueue::may_keep(const Reply& reply, const Result& result) const {
-  if (memory_.may_keep(result.value.size()) || is_left_out(reply) || !reply.session) return true;
+bool ReplyQueue::may_keep_at_limit(const Reply& reply) const {
+  if (is_left_out(reply) || !reply.session) return true;
   return (&reply == head_ && output_.size() <= kMaxUnread) || reply.get_exptime < 0;
 }
 

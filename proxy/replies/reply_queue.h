@@ -73,6 +73,7 @@ class ReplyQueue {
   bool on_large_length(Reply& reply, rpc::LargeGet& get, uint32_t length);
   void on_large_done(Reply& reply, rpc::LargeGet& get);
   void write_value(Reply& reply, const op::Result& result);
+  bool send_from_slot(Reply& reply, const op::Result& result);
   void send_value(Reply& reply, std::string_view key, const op::Result& result, Lender lender);
   void write_line(Reply& reply, const op::Result& result);
   // Memory to write an answer to: the output's, or the reply's own.
@@ -84,7 +85,7 @@ class ReplyQueue {
   void written(Reply& reply, Room room, const char* end);
   void charge(Reply& reply, size_t bytes);
   bool is_left_out(const Reply& reply) const { return reply.command != 0 && reply.command == failed_command_; }
-  bool may_keep(const Reply& reply, const op::Result& result) const;
+  bool may_keep_at_limit(const Reply& reply) const;
   void read_again_later(Reply& reply, const op::Result& result);
   void give_large();
   void fail_command(Reply& reply, std::string_view line);
