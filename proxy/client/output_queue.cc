@@ -11,6 +11,7 @@ namespace egret::proxy {
 
 namespace {
 constexpr size_t kMaxVectors = 64;  // pieces in one send
+constexpr size_t kKeptPieces = 16;  // the memory of a row of so many pieces is reused
 }  // namespace
 
 std::unique_ptr<char[]> BlockPool::take() {
@@ -25,12 +26,12 @@ void BlockPool::give(std::unique_ptr<char[]> block) {
 }
 
 OutputQueue::~OutputQueue() {
-  for (Piece& piece : pieces_) release(piece);
+  for (Piece& piece : pieces()) release(piece);
 }
 
 char* OutputQueue::reserve(size_t length) {
   EGRET_DCHECK(length <= kBlockSize);
-  if (pieces_.empty() || pieces_.back().capacity - pieces_.back().end < length) {
+  if (!has_pieces() || pieces_.back().capacity - pieces_.back().end < length) {
     auto block = pool_.take();
     const char* data = block.get();
     pieces_.push_back({std::move(block), data, kBlockSize, 0, 0, false, false, false, kBlockSize});
@@ -45,12 +46,12 @@ void OutputQueue::commit(size_t length) {
   size_ += length;
   if (length > 0 || last.begin < last.end) return;
   release(last);  // nothing was written: an idle connection holds no block
-  pieces_.pop_back();
+  remove_last();
 }
 
 void OutputQueue::append(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (pieces_.empty() || pieces_.back().capacity <= pieces_.back().end) reserve(kBlockSize);
+    if (!has_pieces() || pieces_.back().capacity <= pieces_.back().end) reserve(kBlockSize);
     Piece& last = pieces_.back();
     const size_t part = std::min(bytes.size(), last.capacity - last.end);
     std::memcpy(last.bytes.get() + last.end, bytes.data(), part);
@@ -79,7 +80,7 @@ void OutputQueue::lend(std::span<const std::string_view> pieces, Lender lender) 
 
 void OutputQueue::keep_lent() {
   if (!std::exchange(has_borrowed_, false)) return;
-  for (Piece& piece : pieces_) {
+  for (Piece& piece : pieces()) {
     if (piece.is_lent && !piece.may_stay && piece.bytes == nullptr) copy(piece);
   }
   for (Lender& each : lenders_) each.hold.release();
@@ -104,7 +105,7 @@ Io OutputQueue::send(ClientSocket& socket) {
   while (size_ > 0) {
     std::array<iovec, kMaxVectors> vectors;
     size_t count = 0;
-    for (const Piece& piece : pieces_) {
+    for (const Piece& piece : pieces()) {
       if (count == kMaxVectors) break;
       if (piece.begin == piece.end) continue;
       vectors[count++] = {const_cast<char*>(piece.data) + piece.begin, piece.end - piece.begin};
@@ -118,15 +119,34 @@ Io OutputQueue::send(ClientSocket& socket) {
 
 void OutputQueue::drop(size_t length) {
   size_ -= length;
-  while (!pieces_.empty()) {
-    Piece& first = pieces_.front();
+  while (has_pieces()) {
+    Piece& first = pieces_[first_];
     const size_t part = std::min(length, first.end - first.begin);
     first.begin += part;
     length -= part;
     if (first.begin < first.end) return;
     release(first);
-    pieces_.pop_front();
+    remove_first();
   }
+}
+
+// What was sent is cleared when nothing is left, or when it is most of a long row: so each piece is moved once at most.
+void OutputQueue::remove_first() {
+  if (++first_ == pieces_.size()) {
+    pieces_.clear();
+    if (pieces_.capacity() > kKeptPieces) pieces_.shrink_to_fit();
+    first_ = 0;
+  } else if (first_ >= kKeptPieces && first_ * 2 >= pieces_.size()) {
+    pieces_.erase(pieces_.begin(), pieces_.begin() + static_cast<ptrdiff_t>(first_));
+    first_ = 0;
+  }
+}
+
+void OutputQueue::remove_last() {
+  pieces_.pop_back();
+  if (has_pieces()) return;
+  pieces_.clear();
+  first_ = 0;
 }
 
 void OutputQueue::release(Piece& piece) {
