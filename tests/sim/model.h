@@ -102,12 +102,14 @@ class ModelHandler : public rpc::OpHandler {
   ModelHandler(Model& model, uint32_t partition, std::function<void()> pause)
       : model_(model), partition_(partition), pause_(std::move(pause)) {}
 
-  virtual void session_attached(rpc::LaneId lane, uint64_t session_id) { sessions_[lane] = session_id; }
   void begin_round() override { pause_(); }
   void foresee(std::span<op::Op>) override { pause_(); }
   void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;
   void locate() override;
   op::Result execute(size_t index) override;
+  void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override {
+    sessions_[lane] = binding.session_id;
+  }
   void lane_dropped(rpc::LaneId lane) override { sessions_.erase(lane); }
 
  protected:

@@ -66,6 +66,9 @@ struct StoredWord {
 // One connection: both memories and everything under way. Shared by its two ends; each may go first.
 struct Link {
   Network* network = nullptr;
+  std::string address;
+  Network::Cut cut_off;  // its path is cut
+  bool broken = false;   // the client's queue pair has given up
   transport::RegionShape shape;
   Memory requests, responses;            // the region
   Memory request_image, response_image;  // the client's (verbs)
@@ -86,7 +89,10 @@ struct Link {
 
   bool is_shm() const { return network->options().flavour == Flavour::kShm; }
   bool is_idle() const { return verbs.empty() && deliveries.empty() && store_buffer.empty(); }
-  // Verbs that are cut off by the end of either side complete nowhere.
+  // As the other side can tell.
+  bool is_server_gone() const { return !server_open && !cut_off.to_client; }
+  bool is_client_gone() const { return !client_open && !cut_off.to_server; }
+  // Verbs that are dropped by the end of either side complete nowhere.
   void cut() {
     verbs.clear();
     staged.clear();
@@ -135,10 +141,12 @@ class ClientEnd final : public transport::ClientEndpoint {
 
   int control_fd() const override { return -1; }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override {
+    length = 0;
+    if (link_->cut_off.to_client) return Status::ok();
     return receive(link_->to_client_frames, link_->server_open, frame, length);
   }
   Status send_frame(std::span<const std::byte> frame, bool) override {
-    if (!link_->server_open) return Status::error("the peer is gone");
+    if (link_->is_server_gone()) return Status::error("the peer is gone");
     link_->to_server_frames.emplace_back(frame.begin(), frame.end());
     return Status::ok();
   }
@@ -183,7 +191,7 @@ class ClientEnd final : public transport::ClientEndpoint {
     drain_store_buffer();
     for (Verb& verb : link_->staged) link_->verbs.push_back(std::move(verb));
     link_->staged.clear();
-    if (!link_->server_open) link_->cut();
+    if (!link_->server_open || link_->broken) link_->cut();
     network_.preempt();
   }
   size_t poll(std::span<Event> events) override {
@@ -194,7 +202,8 @@ class ClientEnd final : public transport::ClientEndpoint {
       if (event.kind == Event::Kind::kFetched && !link_->is_shm()) --reads_;
       if (event.kind == Event::Kind::kDelivered) hand_out(event);
     }
-    if (count < events.size() && !link_->is_shm() && !link_->server_open && !link_->closed_told_client) {
+    const bool is_over = link_->is_server_gone() || link_->broken;
+    if (count < events.size() && !link_->is_shm() && is_over && !link_->closed_told_client) {
       link_->closed_told_client = true;
       events[count] = {.kind = Event::Kind::kClosed, .lane = 0, .tag = 0, .bytes = {}};
       return count + 1;
@@ -257,10 +266,12 @@ class ServerEnd final : public transport::ServerEndpoint {
 
   int control_fd() const override { return -1; }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override {
+    length = 0;
+    if (link_->cut_off.to_server) return Status::ok();
     return receive(link_->to_server_frames, link_->client_open, frame, length);
   }
   Status send_frame(std::span<const std::byte> frame, bool attach) override {
-    if (!link_->client_open) return Status::error("the peer is gone");
+    if (link_->is_client_gone()) return Status::error("the peer is gone");
     link_->to_client_frames.emplace_back(frame.begin(), frame.end());
     link_->region_sent |= attach;
     return Status::ok();
@@ -335,20 +346,73 @@ Network::~Network() {
 Expected<std::unique_ptr<transport::ClientEndpoint>> Network::connect(const std::string& address,
                                                                       const transport::ConnectOptions&) {
   EGRET_CHECK(newest != nullptr);
-  if (newest->refuse_) return Status::error("connection refused");
+  const std::string server = address.substr(0, address.find('@'));
+  const Cut cut = newest->cut_of(address);
+  const bool answers = !cut.to_server && !cut.to_client;
+  if (newest->refuse_ || (answers && newest->refusing_.contains(server))) return Status::error("connection refused");
   auto link = std::make_shared<Link>();
   link->network = newest;
+  link->address = address;
+  link->cut_off = cut;
   newest->links_.push_back(link);
   newest->connecting_.push_back(link);
   newest->by_address_[address] = link;
   return std::unique_ptr<transport::ClientEndpoint>(std::make_unique<ClientEnd>(std::move(link)));
 }
 
-std::unique_ptr<transport::ServerEndpoint> Network::accept() {
-  if (connecting_.empty()) return nullptr;
-  auto link = std::move(connecting_.front());
-  connecting_.pop_front();
+std::unique_ptr<transport::ServerEndpoint> Network::accept(const std::string& server) {
+  // A client that went before it was let in was never here.
+  std::erase_if(connecting_, [](const auto& link) { return !link->client_open; });
+  const auto first = std::ranges::find_if(connecting_, [&](const auto& link) {
+    return !link->cut_off.to_server && (server.empty() || link->address.starts_with(server + "@"));
+  });
+  if (first == connecting_.end()) return nullptr;
+  auto link = std::move(*first);
+  connecting_.erase(first);
   return std::make_unique<ServerEnd>(std::move(link));
+}
+
+void Network::refuse_connections(const std::string& server, bool refuse) {
+  if (!refuse) {
+    refusing_.erase(server);
+    return;
+  }
+  refusing_.insert(server);
+  // What waits in its queue is refused, too.
+  for (const auto& link : connecting_) {
+    if (!link->address.starts_with(server + "@")) continue;
+    link->server_open = false;
+    link->client_wake = true;
+  }
+  std::erase_if(connecting_, [](const auto& link) { return !link->server_open; });
+}
+
+Network::Cut Network::cut_of(const std::string& address) const {
+  const auto at = cuts_.find(address.substr(0, address.find('#')));
+  return at == cuts_.end() ? Cut{} : at->second;
+}
+
+void Network::cut(const std::string& path, Cut cut) {
+  cuts_[path] = cut;
+  for (const auto& link : links_) {
+    if (link->address.substr(0, link->address.find('#')) != path) continue;
+    link->cut_off = cut;
+    // What was held back is to be looked at.
+    if (!cut.to_client) {
+      land_reads(*link);
+      link->client_wake = true;
+    }
+    if (!cut.to_server) link->server_wake = true;
+  }
+}
+
+void Network::break_clients(const std::string& path) {
+  for (const auto& link : links_) {
+    if (link->address.substr(0, link->address.find('#')) != path || !link->mapped) continue;
+    link->broken = true;
+    link->verbs.clear();
+    link->client_wake = true;
+  }
 }
 
 bool Network::take_client_wake(const std::string& address) {
@@ -364,6 +428,7 @@ bool Network::has_client_wake(const std::string& address) const {
 bool Network::is_client_control_ready(const std::string& address) const {
   const auto at = by_address_.find(address);
   if (at == by_address_.end() || !at->second->client_open) return false;
+  if (at->second->cut_off.to_client) return false;
   return !at->second->to_client_frames.empty() || !at->second->server_open;
 }
 
@@ -377,7 +442,7 @@ bool Network::has_wake(transport::ServerEndpoint& endpoint) {
 
 bool Network::is_control_ready(transport::ServerEndpoint& endpoint) {
   const Link& link = *static_cast<ServerEnd&>(endpoint).link();
-  return !link.to_server_frames.empty() || !link.client_open;
+  return !link.cut_off.to_server && (!link.to_server_frames.empty() || !link.client_open);
 }
 
 void Network::set_home(transport::ServerEndpoint& endpoint, uint32_t home) {
@@ -407,9 +472,15 @@ bool Network::step() {
   const size_t first = rng_.below(static_cast<uint32_t>(links_.size()));
   for (size_t i = 0; i < links_.size(); ++i) {
     const std::shared_ptr<Link> link = links_[(first + i) % links_.size()];
-    if (!link->is_idle()) return step_link(*link);
+    if (can_move(*link)) return step_link(*link);
   }
   return false;
+}
+
+bool Network::can_move(const Link& link) const {
+  if (link.is_idle()) return false;
+  if (!link.cut_off.to_server) return !link.cut_off.to_client || !link.verbs.empty() || !link.store_buffer.empty();
+  return !link.cut_off.to_client && !link.deliveries.empty();
 }
 
 bool Network::step_link(Link& link) {
@@ -418,7 +489,9 @@ bool Network::step_link(Link& link) {
     link.store_buffer.pop_front();
     base::publish_word(data(link.requests) + word.offset, word.word);
   }
-  const bool verb_first = link.deliveries.empty() || (!link.verbs.empty() && rng_.percent(60));
+  if (link.cut_off.to_server) return step_delivery(link);
+  const bool verb_first =
+      link.deliveries.empty() || link.cut_off.to_client || (!link.verbs.empty() && rng_.percent(60));
   if (!verb_first) return step_delivery(link);
   // A few tries to find a verb that may go; finding none is a step in which nothing moves.
   for (uint32_t i = 0; i < 4 && !link.verbs.empty(); ++i) {
@@ -486,7 +559,7 @@ bool Network::step_verb(Link& link, size_t index) {
 
 // READs land in the order in which they were posted.
 void Network::land_reads(Link& link) {
-  while (true) {
+  while (!link.cut_off.to_client) {
     const auto first = std::ranges::find(link.verbs, Verb::Kind::kRead, &Verb::kind);
     if (first == link.verbs.end() || !first->is_done()) return;
     ++counters_.reads;

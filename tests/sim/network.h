@@ -12,6 +12,10 @@
 // kShm has both images in the region itself. The first word of a write waits in a store buffer until flush() (the
 // fence) or a later step; everything else is visible at once. Deliver is a wake-up and nothing else.
 //
+// A client's address is BACKEND@CLIENT, or BACKEND@CLIENT#N where a client has several connections: a path is all of it
+// before the '#', a server's address what comes before the '@'. A path can be cut in either direction: what is under way
+// in that direction waits, and so does what tells of the peer's end; new connections hang. Only kVerbs has cut paths.
+//
 // Every virtual call is a place where the other side may be let in: see Network::set_preempt().
 // Single-threaded. The network outlives its endpoints.
 #pragma once
@@ -21,6 +25,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,8 +67,8 @@ class Network {
   // What rpc::ClientSession is given: connects to the network that was made last.
   static base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string& address,
                                                                             const transport::ConnectOptions& options);
-  // The server's end of the next connection; null when none waits.
-  std::unique_ptr<transport::ServerEndpoint> accept();
+  // The server's end of the next connection to a server's address ("": to any); null when none waits.
+  std::unique_ptr<transport::ServerEndpoint> accept(const std::string& server = {});
 
   // One line of one verb, or one landing. False when nothing is under way.
   bool step();
@@ -85,6 +90,16 @@ class Network {
 
   // Connections are refused while this is set.
   void refuse_connections(bool refuse) { refuse_ = refuse; }
+  // The same for one server's address: nobody listens there.
+  void refuse_connections(const std::string& server, bool refuse);
+
+  struct Cut {
+    bool to_server = false;
+    bool to_client = false;
+  };
+  void cut(const std::string& path, Cut cut);
+  // The queue pairs of the path's clients give up: each client finds its connection closed. The server does not know.
+  void break_clients(const std::string& path);
   // Called wherever an endpoint is called, before it acts: may step the network or run the other side.
   void set_preempt(std::function<void()> preempt) { preempt_ = std::move(preempt); }
   void preempt() const {
@@ -100,6 +115,8 @@ class Network {
   friend class ClientEnd;
   friend class ServerEnd;
 
+  Cut cut_of(const std::string& address) const;
+  bool can_move(const Link& link) const;
   bool step_link(Link& link);
   bool step_verb(Link& link, size_t index);
   bool is_eligible(const Link& link, size_t index) const;
@@ -116,6 +133,8 @@ class Network {
   std::deque<std::shared_ptr<Link>> connecting_;
   NetworkCounters counters_;
   bool refuse_ = false;
+  std::set<std::string> refusing_;  // servers' addresses
+  std::map<std::string, Cut> cuts_;
 };
 
 }  // namespace egret::sim

@@ -19,8 +19,8 @@ struct Seen {
     naps += world.server_counters().naps;
     rings += world.server_counters().rings;
     pushes += world.server_counters().deliveries;
-    rings_relayed += world.rings_relayed;
-    deliveries_relayed += world.deliveries_relayed;
+    rings_relayed += world.server.rings_relayed;
+    deliveries_relayed += world.server.deliveries_relayed;
   }
 };
 

@@ -1,22 +1,10 @@
 #include "world.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/check.h"
-#include "wire/handshake.h"
-
 namespace egret::sim {
-
-using transport::Event;
-
-namespace {
-constexpr uint64_t kHashSeed = 77;
-constexpr size_t kRingBatch = 4;
-constexpr uint32_t kRoundsBetweenParks = 4;
-}  // namespace
 
 // --- SimClient -----------------------------------------------------------------------------------------------------
 
@@ -115,227 +103,6 @@ bool SimClient::may_block() {
   return quiet;
 }
 
-// --- Partition -----------------------------------------------------------------------------------------------------
-
-Partition::Partition(World& world, uint32_t number, std::unique_ptr<ModelHandler> handler)
-    : world_(world),
-      number_(number),
-      handler_(std::move(handler)),
-      poller_({.partition = number,
-               .lane_idle_ns = world.scenario.lane_idle_ns,
-               .torn_limit_ns = world.scenario.torn_limit_ns},
-              world.clock, *handler_, *this) {}
-
-bool Partition::is_asleep() const {
-  if (frozen_) return true;
-  if (!blocked_ || !mailbox_.empty()) return false;
-  return std::ranges::none_of(homes_, [](const auto& home) { return Network::has_wake(*home.endpoint); });
-}
-
-void Partition::step() {
-  if (is_asleep()) return;
-  blocked_ = false;
-  for (const auto& home : homes_) Network::take_wake(*home.endpoint);
-  world_.network.acting_partition = number_;
-  const bool has_messages = read_messages();
-  const bool rings = poll_rings();
-  const bool served = poller_.poll() > 0;
-  for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) world_.control.on_broken(broken.session_id);
-  if (has_messages || rings || served) {
-    empty_rounds_ = 0;
-  } else {
-    rest();
-  }
-}
-
-bool Partition::read_messages() {
-  bool any = false;
-  for (; !mailbox_.empty() && world_.rng.percent(80); any = true) {
-    const Message message = mailbox_.front();
-    mailbox_.pop_front();
-    const uint64_t session_id = message.lane.session_id;
-    const auto home = std::ranges::find(homes_, session_id, &rpc::LaneBinding::session_id);
-    switch (message.kind) {
-      case Message::Kind::kAttach:
-        handler_->session_attached(poller_.attach(message.lane), session_id);
-        if (message.lane.home == number_) homes_.push_back(message.lane);
-        break;
-      case Message::Kind::kDetach:
-        poller_.detach(session_id);
-        if (home != homes_.end()) homes_.erase(home);
-        world_.control.on_detached(session_id);
-        break;
-      case Message::Kind::kRing:
-        poller_.ring(session_id);
-        break;
-      case Message::Kind::kDeliver:
-        if (home != homes_.end()) home->endpoint->deliver(message.lane.lane, message.offset, message.length);
-        break;
-    }
-  }
-  return any;
-}
-
-bool Partition::poll_rings() {
-  bool any = false;
-  for (const rpc::LaneBinding& home : homes_) {
-    world_.network.acting_partition = number_;
-    std::array<Event, kRingBatch> events;
-    const size_t count = home.endpoint->poll(events);
-    for (const Event& event : std::span(events).first(count)) {
-      if (event.kind != Event::Kind::kRing || event.lane >= home.layout.lanes) continue;
-      if (event.lane == number_) {
-        poller_.ring(home.session_id);
-      } else {
-        ++world_.rings_relayed;
-        world_.partitions[event.lane]->post({.kind = Message::Kind::kRing, .lane = home});
-      }
-    }
-    any |= count > 0;
-  }
-  return any;
-}
-
-void Partition::rest() {
-  if (world_.scenario.park_always) {
-    poller_.park(true);
-  } else if (++empty_rounds_ % kRoundsBetweenParks == 0) {
-    poller_.park();
-  }
-  if (poller_.awake_lanes() > 0) return;
-  for (const rpc::LaneBinding& home : homes_) home.endpoint->arm();
-  if (poll_rings() || !mailbox_.empty()) return;
-  blocked_ = true;
-}
-
-void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
-  ++world_.deliveries_relayed;
-  world_.partitions[lane.home]->post({Message::Kind::kDeliver, lane, offset, length});
-}
-
-// --- Control -------------------------------------------------------------------------------------------------------
-
-bool Control::step() {
-  bool any = false;
-  if (auto endpoint = world_.network.accept()) {
-    sessions_.push_back(std::make_unique<Session>());
-    sessions_.back()->id = next_id_++;
-    sessions_.back()->endpoint = std::move(endpoint);
-    any = true;
-  }
-  for (const uint64_t id : std::exchange(broken_, {})) {
-    ++broken_total_;
-    close(id);
-    any = true;
-  }
-  std::vector<Session*> open;
-  for (const auto& session : sessions_) {
-    if (session->state != State::kClosing) open.push_back(session.get());
-  }
-  for (Session* session : open) any |= read_control(*session);
-  std::erase_if(sessions_,
-                [](const auto& session) { return session->state == State::kClosing && session->detaching == 0; });
-  grant_waiting();
-  return any;
-}
-
-bool Control::read_control(Session& session) {
-  if (!Network::is_control_ready(*session.endpoint)) return false;
-  std::array<std::byte, wire::kMaxFrame> bytes{};
-  size_t length = 0;
-  if (!session.endpoint->receive_frame(bytes, length)) {
-    close(session.id);
-    return true;
-  }
-  wire::FrameType type{};
-  std::string error;
-  wire::Hello hello;
-  const auto frame = std::span(bytes).first(length);
-  const bool readable = decode_prefix(frame, type, error);
-  if (readable && type == wire::FrameType::kHello && session.state == State::kSilent && decode(frame, hello)) {
-    session.worker_id = hello.worker_id;
-    session.state = State::kWaiting;
-    for (const auto& other : sessions_) {
-      if (other->id < session.id && other->worker_id == hello.worker_id) close(other->id);
-    }
-  } else if (!readable || type != wire::FrameType::kReady) {
-    close(session.id);
-  }
-  return true;
-}
-
-// A session is granted when no older one of its worker is left.
-void Control::grant_waiting() {
-  for (const auto& session : sessions_) {
-    if (session->state != State::kWaiting) continue;
-    const bool older = std::ranges::any_of(sessions_, [&](const auto& other) {
-      return other->id < session->id && other->worker_id == session->worker_id;
-    });
-    if (!older) grant(*session);
-  }
-}
-
-void Control::grant(Session& session) {
-  const wire::RegionLayout& layout = world_.scenario.layout;
-  const wire::Grant granted{.session_id = session.id,
-                            .nonce = world_.rng.next(),
-                            .epoch = 1,
-                            .hash_seed = kHashSeed,
-                            .item_size_max = 1 << 20,
-                            .layout = layout};
-  const transport::RegionShape shape{.lanes = layout.lanes,
-                                     .request_bytes = layout.request_bytes(),
-                                     .response_bytes = layout.response_bytes(),
-                                     .reply_bytes = layout.response_slot_size};
-  EGRET_CHECK(session.endpoint->create_region(shape).is_ok());
-  const auto home = static_cast<uint32_t>(session.id % layout.lanes);
-  Network::set_home(*session.endpoint, home);
-  session.state = State::kOpen;
-  session.nonce = granted.nonce;
-  for (uint32_t lane = 0; lane < layout.lanes; ++lane) {
-    world_.partitions[lane]->post(
-        {.kind = Partition::Message::Kind::kAttach,
-         .lane = {session.id, lane, home, session.endpoint.get(), layout, {granted.nonce, false}}});
-  }
-  if (!session.endpoint->send_frame(encode(granted), true)) close(session.id);
-}
-
-void Control::close(uint64_t session_id) {
-  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
-  if (at == sessions_.end() || (*at)->state == State::kClosing) return;
-  Session& session = **at;
-  const bool was_open = session.state == State::kOpen;
-  session.state = State::kClosing;
-  session.endpoint->close();
-  if (!was_open) return;
-  session.detaching = world_.scenario.layout.lanes;
-  for (const auto& partition : world_.partitions) {
-    Partition::Message message{.kind = Partition::Message::Kind::kDetach, .lane = {}};
-    message.lane.session_id = session_id;
-    partition->post(message);
-  }
-}
-
-void Control::on_detached(uint64_t session_id) {
-  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
-  EGRET_CHECK(at != sessions_.end() && (*at)->detaching > 0);
-  --(*at)->detaching;
-}
-
-size_t Control::open_sessions() const {
-  return static_cast<size_t>(std::ranges::count(sessions_, State::kOpen, &Session::state));
-}
-
-transport::ServerEndpoint* Control::endpoint(uint64_t session_id) {
-  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
-  return at == sessions_.end() ? nullptr : (*at)->endpoint.get();
-}
-
-uint64_t Control::nonce(uint64_t session_id) const {
-  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
-  return at == sessions_.end() ? 0 : (*at)->nonce;
-}
-
 // --- World ---------------------------------------------------------------------------------------------------------
 
 World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make_handler)
@@ -344,14 +111,18 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
       rng(world_seed),
       model(scenario.model, rng),
       network(scenario.network, clock.manual, rng),
-      control(*this),
+      server({.layout = scenario.layout,
+              .lane_idle_ns = scenario.lane_idle_ns,
+              .park_always = scenario.park_always,
+              .torn_limit_ns = scenario.torn_limit_ns},
+             clock, network, rng),
       tracing_(std::getenv("EGRET_SIM_TRACE") != nullptr) {
   for (uint32_t i = 0; i < scenario.layout.lanes; ++i) {
     auto handler = make_handler ? make_handler(*this, i) : std::make_unique<ModelHandler>(model, i, [this] {
       if (scenario.pause_max_ns > 0) pass_time(rng.below(static_cast<uint32_t>(scenario.pause_max_ns)));
       preempt();
     });
-    partitions.push_back(std::make_unique<Partition>(*this, i, std::move(handler)));
+    server.add_partition(std::move(handler));
   }
   for (uint32_t i = 0; i < scenario.clients; ++i) clients.push_back(std::make_unique<SimClient>(*this, i));
   network.set_preempt([this] { preempt(); });
@@ -481,18 +252,7 @@ rpc::LaneCounters World::client_counters() const {
 }
 
 rpc::PollerCounters World::server_counters() const {
-  rpc::PollerCounters sum;
-  for (const auto& partition : partitions) {
-    const rpc::PollerCounters& one = partition->counters();
-    sum.messages += one.messages;
-    sum.ops += one.ops;
-    sum.torn += one.torn;
-    sum.malformed += one.malformed;
-    sum.deliveries += one.deliveries;
-    sum.naps += one.naps;
-    sum.rings += one.rings;
-  }
-  return sum;
+  return server.counters();
 }
 
 void World::trace(const std::string& line) const {
@@ -510,12 +270,6 @@ std::string SimClient::describe() {
     line += ", rings " + std::to_string(counters.rings.get()) + ", wants " + std::to_string(counters.wants.get()) + "]";
   }
   return line;
-}
-
-std::string Partition::describe() const {
-  return "partition " + std::to_string(number_) + (frozen_ ? " frozen" : "") + (blocked_ ? " blocked" : "") +
-         ", awake lanes " + std::to_string(poller_.awake_lanes()) + ", messages " +
-         std::to_string(poller_.counters().messages) + ", messages " + std::to_string(mailbox_.size());
 }
 
 std::string World::describe() const {

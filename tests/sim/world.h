@@ -2,15 +2,13 @@
 // All of them are actors; step() lets one of them, drawn from the seed, do one turn of its loop, and time passes.
 //
 //   SimClient = proxy/worker.cc's loop around a ClientSession       ┐
-//   Partition = backend/partition.cc's loop around a SlotPoller     ├─ World::step(), World::run()
-//   Control   = backend/control.cc's part in setting sessions up    │
+//   Server    = a backend's partitions and control (server.h)       ├─ World::step(), World::run()
 //   Network   = a line of bytes from here to there                  ┘
 //
 // Between its steps an actor lets others in wherever it calls an endpoint, the clock or its handler (preempt()).
 // Single-threaded. What went wrong is in model().failure().
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <set>
@@ -22,7 +20,7 @@
 #include "network.h"
 #include "rng.h"
 #include "rpc/client_session.h"
-#include "rpc/slot_poller.h"
+#include "server.h"
 
 namespace egret::sim {
 
@@ -109,80 +107,6 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
   std::string why_lost_;
 };
 
-class Partition final : private rpc::DeliveryRelay {
- public:
-  Partition(World& world, uint32_t number, std::unique_ptr<ModelHandler> handler);
-
-  void step();
-  bool is_asleep() const;
-  // It polls, but the last round found nothing.
-  bool is_idle() const { return mailbox_.empty() && empty_rounds_ > 0; }
-
-  struct Message {
-    enum class Kind : uint8_t { kAttach, kDetach, kRing, kDeliver };
-    Kind kind;
-    rpc::LaneBinding lane;
-    size_t offset = 0;
-    size_t length = 0;
-  };
-  void post(const Message& message) { mailbox_.push_back(message); }
-  // A frozen partition does nothing, as if its thread did not get a processor.
-  void freeze(bool frozen) { frozen_ = frozen; }
-  const rpc::PollerCounters& counters() const { return poller_.counters(); }
-  std::string describe() const;
-
- private:
-  bool read_messages();
-  bool poll_rings();
-  void rest();
-  void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
-
-  World& world_;
-  const uint32_t number_;
-  std::unique_ptr<ModelHandler> handler_;
-  rpc::SlotPoller poller_;
-  std::deque<Message> mailbox_;
-  std::vector<rpc::LaneBinding> homes_;
-  uint32_t empty_rounds_ = 0;
-  bool blocked_ = false;
-  bool frozen_ = false;
-};
-
-// Grants sessions and takes them down, as the backend's control thread does.
-class Control {
- public:
-  explicit Control(World& world) : world_(world) {}
-
-  bool step();  // whether there was anything to do
-  void close(uint64_t session_id);
-  void on_detached(uint64_t session_id);
-  void on_broken(uint64_t session_id) { broken_.push_back(session_id); }
-  size_t open_sessions() const;
-  uint64_t broken_sessions() const { return broken_total_; }
-  transport::ServerEndpoint* endpoint(uint64_t session_id);
-  uint64_t nonce(uint64_t session_id) const;  // 0: no such session
-
- private:
-  enum class State : uint8_t { kSilent, kWaiting, kOpen, kClosing };
-  struct Session {
-    uint64_t id = 0;
-    State state = State::kSilent;
-    uint64_t worker_id = 0;
-    uint64_t nonce = 0;
-    uint32_t detaching = 0;
-    std::unique_ptr<transport::ServerEndpoint> endpoint;
-  };
-  bool read_control(Session& session);
-  void grant_waiting();
-  void grant(Session& session);
-
-  World& world_;
-  std::vector<std::unique_ptr<Session>> sessions_;
-  std::vector<uint64_t> broken_;
-  uint64_t broken_total_ = 0;
-  uint64_t next_id_ = 1;
-};
-
 class World {
  public:
   // `make_handler` may put a test's own handler in place of ModelHandler.
@@ -218,10 +142,9 @@ class World {
   SimClock clock;
   Model model;
   Network network;
-  Control control;
-  uint64_t rings_relayed = 0;       // by homes to other partitions
-  uint64_t deliveries_relayed = 0;  // by partitions to homes
-  std::vector<std::unique_ptr<Partition>> partitions;
+  Server server;
+  Control& control = server.control;
+  std::vector<std::unique_ptr<Partition>>& partitions = server.partitions;
   std::vector<std::unique_ptr<SimClient>> clients;
   std::function<void()> on_step;  // a test's own actor
 

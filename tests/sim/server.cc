@@ -1,0 +1,294 @@
+#include "server.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "wire/handshake.h"
+
+namespace egret::sim {
+
+using transport::Event;
+
+namespace {
+constexpr size_t kRingBatch = 4;
+constexpr uint32_t kRoundsBetweenParks = 4;
+}  // namespace
+
+// --- Partition -----------------------------------------------------------------------------------------------------
+
+Partition::Partition(Server& server, uint32_t number, rpc::OpHandler& handler)
+    : server_(server),
+      number_(number),
+      poller_({.partition = number,
+               .lane_idle_ns = server.options.lane_idle_ns,
+               .torn_limit_ns = server.options.torn_limit_ns},
+              server.clock, handler, *this) {}
+
+bool Partition::is_asleep() const {
+  if (frozen_) return true;
+  if (!blocked_ || !mailbox_.empty()) return false;
+  return std::ranges::none_of(homes_, [](const auto& home) { return Network::has_wake(*home.endpoint); });
+}
+
+void Partition::step() {
+  if (is_asleep()) return;
+  blocked_ = false;
+  for (const auto& home : homes_) Network::take_wake(*home.endpoint);
+  server_.network.acting_partition = number_;
+  const bool has_messages = read_messages();
+  const bool rings = poll_rings();
+  const bool served = poller_.poll() > 0;
+  for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) server_.control.on_broken(broken.session_id);
+  if (has_messages || rings || served) {
+    empty_rounds_ = 0;
+  } else {
+    rest();
+  }
+}
+
+bool Partition::read_messages() {
+  bool any = false;
+  for (; !mailbox_.empty() && server_.rng.percent(80); any = true) {
+    const Message message = mailbox_.front();
+    mailbox_.pop_front();
+    const uint64_t session_id = message.lane.session_id;
+    const auto home = std::ranges::find(homes_, session_id, &rpc::LaneBinding::session_id);
+    switch (message.kind) {
+      case Message::Kind::kAttach:
+        poller_.attach(message.lane);
+        attached_.push_back(session_id);
+        if (message.lane.home == number_) homes_.push_back(message.lane);
+        break;
+      case Message::Kind::kDetach:
+        poller_.detach(session_id);
+        std::erase(attached_, session_id);
+        if (home != homes_.end()) homes_.erase(home);
+        server_.control.on_detached(session_id);
+        break;
+      case Message::Kind::kRing:
+        poller_.ring(session_id);
+        break;
+      case Message::Kind::kDeliver:
+        if (home != homes_.end()) home->endpoint->deliver(message.lane.lane, message.offset, message.length);
+        break;
+    }
+  }
+  return any;
+}
+
+bool Partition::poll_rings() {
+  bool any = false;
+  for (const rpc::LaneBinding& home : homes_) {
+    server_.network.acting_partition = number_;
+    std::array<Event, kRingBatch> events;
+    const size_t count = home.endpoint->poll(events);
+    for (const Event& event : std::span(events).first(count)) {
+      if (event.kind != Event::Kind::kRing || event.lane >= home.layout.lanes) continue;
+      if (event.lane == number_) {
+        poller_.ring(home.session_id);
+      } else {
+        ++server_.rings_relayed;
+        server_.partitions[event.lane]->post({.kind = Message::Kind::kRing, .lane = home});
+      }
+    }
+    any |= count > 0;
+  }
+  return any;
+}
+
+void Partition::drop_all() {
+  for (const uint64_t session_id : std::exchange(attached_, {})) poller_.detach(session_id);
+  homes_.clear();
+  mailbox_.clear();
+  empty_rounds_ = 0;
+  blocked_ = false;
+}
+
+void Partition::rest() {
+  if (server_.options.park_always) {
+    poller_.park(true);
+  } else if (++empty_rounds_ % kRoundsBetweenParks == 0) {
+    poller_.park();
+  }
+  if (poller_.awake_lanes() > 0) return;
+  for (const rpc::LaneBinding& home : homes_) home.endpoint->arm();
+  if (poll_rings() || !mailbox_.empty()) return;
+  blocked_ = true;
+}
+
+void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
+  ++server_.deliveries_relayed;
+  server_.partitions[lane.home]->post({Message::Kind::kDeliver, lane, offset, length});
+}
+
+// --- Control -------------------------------------------------------------------------------------------------------
+
+bool Control::step() {
+  bool any = false;
+  if (auto endpoint = server_.network.accept(server_.options.address)) {
+    sessions_.push_back(std::make_unique<Session>());
+    sessions_.back()->id = next_id_++;
+    sessions_.back()->endpoint = std::move(endpoint);
+    any = true;
+  }
+  for (const uint64_t id : std::exchange(broken_, {})) {
+    ++broken_total_;
+    close(id);
+    any = true;
+  }
+  std::vector<Session*> open;
+  for (const auto& session : sessions_) {
+    if (session->state != State::kClosing) open.push_back(session.get());
+  }
+  for (Session* session : open) any |= read_control(*session);
+  std::erase_if(sessions_,
+                [](const auto& session) { return session->state == State::kClosing && session->detaching == 0; });
+  grant_waiting();
+  return any;
+}
+
+bool Control::read_control(Session& session) {
+  if (!Network::is_control_ready(*session.endpoint)) return false;
+  std::array<std::byte, wire::kMaxFrame> bytes{};
+  size_t length = 0;
+  if (!session.endpoint->receive_frame(bytes, length)) {
+    close(session.id);
+    return true;
+  }
+  wire::FrameType type{};
+  std::string error;
+  wire::Hello hello;
+  const auto frame = std::span(bytes).first(length);
+  const bool readable = decode_prefix(frame, type, error);
+  if (readable && type == wire::FrameType::kHello && session.state == State::kSilent && decode(frame, hello)) {
+    session.worker_id = hello.worker_id;
+    session.state = State::kWaiting;
+    for (const auto& other : sessions_) {
+      if (other->id < session.id && other->worker_id == hello.worker_id) close(other->id);
+    }
+  } else if (!readable || type != wire::FrameType::kReady) {
+    close(session.id);
+  }
+  return true;
+}
+
+// A session is granted when no older one of its worker is left.
+void Control::grant_waiting() {
+  for (const auto& session : sessions_) {
+    if (session->state != State::kWaiting) continue;
+    const bool older = std::ranges::any_of(sessions_, [&](const auto& other) {
+      return other->id < session->id && other->worker_id == session->worker_id;
+    });
+    if (!older) grant(*session);
+  }
+}
+
+void Control::grant(Session& session) {
+  const wire::RegionLayout& layout = server_.options.layout;
+  const wire::Grant granted{.session_id = session.id,
+                            .nonce = server_.rng.next(),
+                            .epoch = 1,
+                            .hash_seed = server_.options.hash_seed,
+                            .item_size_max = server_.options.item_size_max,
+                            .layout = layout};
+  const transport::RegionShape shape{.lanes = layout.lanes,
+                                     .request_bytes = layout.request_bytes(),
+                                     .response_bytes = layout.response_bytes(),
+                                     .reply_bytes = layout.response_slot_size};
+  EGRET_CHECK(session.endpoint->create_region(shape).is_ok());
+  const auto home = static_cast<uint32_t>(session.id % layout.lanes);
+  Network::set_home(*session.endpoint, home);
+  session.state = State::kOpen;
+  session.nonce = granted.nonce;
+  for (uint32_t lane = 0; lane < layout.lanes; ++lane) {
+    server_.partitions[lane]->post(
+        {.kind = Partition::Message::Kind::kAttach,
+         .lane = {session.id, lane, home, session.endpoint.get(), layout, {granted.nonce, false}}});
+  }
+  if (!session.endpoint->send_frame(encode(granted), true)) close(session.id);
+}
+
+void Control::close(uint64_t session_id) {
+  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
+  if (at == sessions_.end() || (*at)->state == State::kClosing) return;
+  Session& session = **at;
+  const bool was_open = session.state == State::kOpen;
+  session.state = State::kClosing;
+  session.endpoint->close();
+  if (!was_open) return;
+  session.detaching = server_.options.layout.lanes;
+  for (const auto& partition : server_.partitions) {
+    Partition::Message message{.kind = Partition::Message::Kind::kDetach, .lane = {}};
+    message.lane.session_id = session_id;
+    partition->post(message);
+  }
+}
+
+void Control::close_all() {
+  for (const auto& session : sessions_) session->endpoint->close();
+  sessions_.clear();
+  broken_.clear();
+}
+
+void Control::on_detached(uint64_t session_id) {
+  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
+  EGRET_CHECK(at != sessions_.end() && (*at)->detaching > 0);
+  --(*at)->detaching;
+}
+
+size_t Control::open_sessions() const {
+  return static_cast<size_t>(std::ranges::count(sessions_, State::kOpen, &Session::state));
+}
+
+transport::ServerEndpoint* Control::endpoint(uint64_t session_id) {
+  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
+  return at == sessions_.end() ? nullptr : (*at)->endpoint.get();
+}
+
+uint64_t Control::nonce(uint64_t session_id) const {
+  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
+  return at == sessions_.end() ? 0 : (*at)->nonce;
+}
+
+std::string Partition::describe() const {
+  return "partition " + std::to_string(number_) + (frozen_ ? " frozen" : "") + (blocked_ ? " blocked" : "") +
+         ", awake lanes " + std::to_string(poller_.awake_lanes()) + ", messages " +
+         std::to_string(poller_.counters().messages) + ", messages " + std::to_string(mailbox_.size());
+}
+
+// --- Server --------------------------------------------------------------------------------------------------------
+
+Server::~Server() {
+  for (const auto& partition : partitions) partition->drop_all();
+  control.close_all();
+}
+
+void Server::add_partition(std::unique_ptr<rpc::OpHandler> handler) {
+  handlers.push_back(std::move(handler));
+  partitions.push_back(
+      std::make_unique<Partition>(*this, static_cast<uint32_t>(partitions.size()), *handlers.back()));
+}
+
+void Server::restart() {
+  for (const auto& partition : partitions) partition->drop_all();
+  control.close_all();
+}
+
+rpc::PollerCounters Server::counters() const {
+  rpc::PollerCounters sum;
+  for (const auto& partition : partitions) {
+    const rpc::PollerCounters& one = partition->counters();
+    sum.messages += one.messages;
+    sum.ops += one.ops;
+    sum.torn += one.torn;
+    sum.malformed += one.malformed;
+    sum.deliveries += one.deliveries;
+    sum.naps += one.naps;
+    sum.rings += one.rings;
+  }
+  return sum;
+}
+
+}  // namespace egret::sim

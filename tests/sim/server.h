@@ -1,0 +1,134 @@
+// One backend of a simulation: its partitions and its control, as actors.
+//
+//   Partition = backend/partition.cc's loop around a SlotPoller
+//   Control   = backend/control.cc's part in setting sessions up
+//
+// Whose handler executes the ops is the world's choice. Single-threaded.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "network.h"
+#include "rng.h"
+#include "rpc/slot_poller.h"
+
+namespace egret::sim {
+
+class Server;
+
+class Partition final : private rpc::DeliveryRelay {
+ public:
+  Partition(Server& server, uint32_t number, rpc::OpHandler& handler);
+
+  void step();
+  bool is_asleep() const;
+  // It polls, but the last round found nothing.
+  bool is_idle() const { return mailbox_.empty() && empty_rounds_ > 0; }
+
+  struct Message {
+    enum class Kind : uint8_t { kAttach, kDetach, kRing, kDeliver };
+    Kind kind;
+    rpc::LaneBinding lane;
+    size_t offset = 0;
+    size_t length = 0;
+  };
+  void post(const Message& message) { mailbox_.push_back(message); }
+  // A frozen partition does nothing, as if its thread did not get a processor.
+  void freeze(bool frozen) { frozen_ = frozen; }
+  // The process ends: nothing of any session is touched any more.
+  void drop_all();
+  const rpc::PollerCounters& counters() const { return poller_.counters(); }
+  std::string describe() const;
+
+ private:
+  bool read_messages();
+  bool poll_rings();
+  void rest();
+  void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
+
+  Server& server_;
+  const uint32_t number_;
+  rpc::SlotPoller poller_;
+  std::deque<Message> mailbox_;
+  std::vector<rpc::LaneBinding> homes_;
+  std::vector<uint64_t> attached_;  // sessions
+  uint32_t empty_rounds_ = 0;
+  bool blocked_ = false;
+  bool frozen_ = false;
+};
+
+// Grants sessions and takes them down, as the backend's control thread does.
+class Control {
+ public:
+  explicit Control(Server& server) : server_(server) {}
+
+  bool step();  // whether there was anything to do
+  void close(uint64_t session_id);
+  // The process ends: its sockets close.
+  void close_all();
+  void on_detached(uint64_t session_id);
+  void on_broken(uint64_t session_id) { broken_.push_back(session_id); }
+  size_t open_sessions() const;
+  uint64_t broken_sessions() const { return broken_total_; }
+  transport::ServerEndpoint* endpoint(uint64_t session_id);
+  uint64_t nonce(uint64_t session_id) const;  // 0: no such session
+
+ private:
+  enum class State : uint8_t { kSilent, kWaiting, kOpen, kClosing };
+  struct Session {
+    uint64_t id = 0;
+    State state = State::kSilent;
+    uint64_t worker_id = 0;
+    uint64_t nonce = 0;
+    uint32_t detaching = 0;
+    std::unique_ptr<transport::ServerEndpoint> endpoint;
+  };
+  bool read_control(Session& session);
+  void grant_waiting();
+  void grant(Session& session);
+
+  Server& server_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  std::vector<uint64_t> broken_;
+  uint64_t broken_total_ = 0;
+  uint64_t next_id_ = 1;
+};
+
+struct ServerOptions {
+  std::string address = {};  // whose connections are accepted (Network::accept)
+  wire::RegionLayout layout;
+  uint64_t hash_seed = 77;
+  uint32_t item_size_max = 1 << 20;
+  uint64_t lane_idle_ns = 30'000;
+  bool park_always = false;
+  uint64_t torn_limit_ns = 1'000'000'000;
+};
+
+class Server {
+ public:
+  Server(const ServerOptions& given, const base::Clock& used_clock, Network& used_network, Rng& used_rng)
+      : options(given), clock(used_clock), network(used_network), rng(used_rng) {}
+  ~Server();
+
+  // As many as the layout has lanes.
+  void add_partition(std::unique_ptr<rpc::OpHandler> handler);
+  // The process ends, as by kill -9, and another one begins with the same handlers: with its data.
+  void restart();
+  rpc::PollerCounters counters() const;
+
+  const ServerOptions options;
+  const base::Clock& clock;
+  Network& network;
+  Rng& rng;
+  uint64_t rings_relayed = 0;       // by homes to other partitions
+  uint64_t deliveries_relayed = 0;  // by partitions to homes
+  std::vector<std::unique_ptr<rpc::OpHandler>> handlers;
+  std::vector<std::unique_ptr<Partition>> partitions;
+  Control control{*this};
+};
+
+}  // namespace egret::sim
