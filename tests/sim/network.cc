@@ -454,7 +454,7 @@ std::byte* Network::request_memory(transport::ServerEndpoint& endpoint) {
 }
 
 bool Network::is_idle() const {
-  return std::ranges::all_of(links_, [](const auto& link) { return link->is_idle(); });
+  return std::ranges::none_of(links_, [](const auto& link) { return can_move(*link); });
 }
 
 std::vector<uint32_t> Network::shuffled_lines(size_t offset, size_t length) {
@@ -477,10 +477,11 @@ bool Network::step() {
   return false;
 }
 
-bool Network::can_move(const Link& link) const {
+bool Network::can_move(const Link& link) {
   if (link.is_idle()) return false;
-  if (!link.cut_off.to_server) return !link.cut_off.to_client || !link.verbs.empty() || !link.store_buffer.empty();
-  return !link.cut_off.to_client && !link.deliveries.empty();
+  if (!link.cut_off.to_server && !link.cut_off.to_client) return true;
+  if (link.cut_off.to_server) return !link.cut_off.to_client && !link.deliveries.empty();
+  return std::ranges::any_of(link.verbs, [](const Verb& verb) { return !verb.is_done(); });
 }
 
 bool Network::step_link(Link& link) {

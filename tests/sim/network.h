@@ -116,7 +116,7 @@ class Network {
   friend class ServerEnd;
 
   Cut cut_of(const std::string& address) const;
-  bool can_move(const Link& link) const;
+  static bool can_move(const Link& link);
   bool step_link(Link& link);
   bool step_verb(Link& link, size_t index);
   bool is_eligible(const Link& link, size_t index) const;

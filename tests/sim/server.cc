@@ -261,8 +261,7 @@ std::string Partition::describe() const {
 // --- Server --------------------------------------------------------------------------------------------------------
 
 Server::~Server() {
-  for (const auto& partition : partitions) partition->drop_all();
-  control.close_all();
+  end();
 }
 
 void Server::add_partition(std::unique_ptr<rpc::OpHandler> handler) {
@@ -271,9 +270,11 @@ void Server::add_partition(std::unique_ptr<rpc::OpHandler> handler) {
       std::make_unique<Partition>(*this, static_cast<uint32_t>(partitions.size()), *handlers.back()));
 }
 
-void Server::restart() {
+std::vector<std::unique_ptr<rpc::OpHandler>> Server::end() {
   for (const auto& partition : partitions) partition->drop_all();
+  partitions.clear();
   control.close_all();
+  return std::exchange(handlers, {});
 }
 
 rpc::PollerCounters Server::counters() const {

@@ -116,8 +116,8 @@ class Server {
 
   // As many as the layout has lanes.
   void add_partition(std::unique_ptr<rpc::OpHandler> handler);
-  // The process ends, as by kill -9, and another one begins with the same handlers: with its data.
-  void restart();
+  // The process ends, as by kill -9. Returns its handlers, for another one that begins with its data.
+  std::vector<std::unique_ptr<rpc::OpHandler>> end();
   rpc::PollerCounters counters() const;
 
   const ServerOptions options;

@@ -21,6 +21,7 @@
 #include "rng.h"
 #include "rpc/client_session.h"
 #include "server.h"
+#include "sim_clock.h"
 
 namespace egret::sim {
 
@@ -43,18 +44,6 @@ struct Scenario {
   // Open sessions tick, and when nothing moves, time goes on to the next tick. Else there are no timers that could hide
   // a lost wake-up: when nothing moves, there was one.
   bool time_heals = false;
-};
-
-// The clock that production code is given. Reading it may let others in.
-class SimClock final : public base::Clock {
- public:
-  uint64_t now_ns() const override {
-    if (on_read) on_read();
-    return manual.now_ns();
-  }
-  int64_t unix_seconds() const override { return manual.unix_seconds(); }
-  base::ManualClock manual;
-  std::function<void()> on_read;
 };
 
 class World;

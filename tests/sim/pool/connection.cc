@@ -1,0 +1,314 @@
+// A client's connection: which request comes next, how it is sent, and what becomes of it. After proxy/commands.
+#include <algorithm>
+#include <utility>
+
+#include "pool_world.h"
+
+namespace egret::sim {
+
+using op::OpCode;
+using op::Result;
+using op::ResultCode;
+using rpc::ClientSession;
+
+namespace {
+constexpr uint32_t kMostInline = 500;  // bytes of a value that fits every request slot
+constexpr uint32_t kMostUpload = 12'000;
+
+Result failure(ResultCode code) {
+  Result result;
+  result.code = code;
+  return result;
+}
+}  // namespace
+
+// A request from when it is drawn; the waiter of its ops.
+struct Connection::Pending final : rpc::Waiter, rpc::LargeGetOwner, pool::FanOutOwner {
+  Pending(Connection& of, Request& asked) : owner(of), request(asked) {}
+
+  void on_result(const Result& result) override {
+    const bool is_partial = request.kind == Kind::kGet && result.code == ResultCode::kHit && result.is_partial();
+    if (!is_partial || request.answers > 0) return owner.on_answer(*this, result, false);
+    ++owner.proxy_.world_.counters.large_gets;
+    large = std::make_unique<rpc::LargeGet>(*session, op, *this);
+    large->start(result);
+  }
+  bool on_length(rpc::LargeGet&, uint32_t) override { return true; }
+  void on_large_get(rpc::LargeGet& get) override {
+    owner.proxy_.world_.counters.restarted_gets += get.restarts() > 0;
+    owner.on_answer(*this, get.result(), get.restarts() > 0);
+    large.reset();
+  }
+  void on_fan_out(const pool::FanOut& fan_out) override {
+    owner.flushing_ = false;
+    owner.on_answer(*this, failure(fan_out.failure()), false);
+  }
+
+  Connection& owner;
+  Request& request;
+  std::string key, value;
+  op::Op op;
+  ClientSession* session = nullptr;
+  std::unique_ptr<rpc::LargeGet> large;
+};
+
+Connection::Connection(SimProxy& proxy, uint32_t number) : proxy_(proxy), number_(number) {}
+
+Connection::~Connection() = default;
+
+// --- which request -------------------------------------------------------------------------------------------------
+
+namespace {
+Kind draw_kind(Rng& rng, uint32_t key) {
+  const uint32_t what = rng.below(100);
+  if (what < 2) return Kind::kFlush;
+  if (is_number(key)) return what < 70 ? Kind::kArith : what < 92 ? Kind::kGet : Kind::kDelete;
+  if (what < 45) return Kind::kGet;
+  if (what < 72) return Kind::kSet;
+  if (what < 80) return Kind::kAdd;
+  if (what < 89) return Kind::kUpload;
+  return Kind::kDelete;
+}
+}  // namespace
+
+std::unique_ptr<Connection::Pending> Connection::draw() {
+  PoolWorld& world = proxy_.world_;
+  const uint32_t key = world.rng.below(world.scenario.keys);
+  auto pending = std::make_unique<Pending>(*this, world.history.make(draw_kind(world.rng, key), key));
+  Request& request = pending->request;
+  op::Op& op = pending->op;
+  pending->key = key_text(key);
+  op.key = pending->key;
+  op.client_flags = flags_of(request);
+  switch (request.kind) {
+    case Kind::kSet:
+    case Kind::kAdd:
+      op.code = OpCode::kSet;
+      op.mode = request.kind == Kind::kAdd ? op::SetMode::kAdd : op::SetMode::kSet;
+      request.value_length = world.rng.below(kMostInline);
+      pending->value = value_of(request);
+      op.value = pending->value;
+      break;
+    case Kind::kUpload:
+      op.code = OpCode::kSet;
+      request.value_length = world.rng.between(kMostInline, kMostUpload);
+      pending->value = value_of(request);
+      break;
+    case Kind::kDelete:
+      op.code = OpCode::kDelete;
+      break;
+    case Kind::kArith:
+      op.code = OpCode::kArith;
+      op.options = op::kCreate;
+      op.delta = 1;
+      op.initial = initial_of(request);
+      break;
+    case Kind::kFlush:
+      op.code = OpCode::kFlush;
+      op.key = {};
+      break;
+    case Kind::kGet:
+      op.code = OpCode::kGet;
+      op.options = op::kWantCas;
+      break;
+  }
+  --left_;
+  return pending;
+}
+
+// --- when ----------------------------------------------------------------------------------------------------------
+
+// A get may turn out large and be read in pieces: what is on its key comes after it.
+bool Connection::must_wait(const Request& request) const {
+  if (request.kind == Kind::kFlush) return unanswered_ > 0;
+  return std::any_of(pending_.begin() + static_cast<ptrdiff_t>(first_unanswered_), pending_.end(), [&](const auto& each) {
+    return each->request.answers == 0 && each->request.kind == Kind::kGet && each->request.key == request.key;
+  });
+}
+
+bool Connection::can_go_on() const {
+  if (stopped_ || waits_for_credit_ || flushing_) return false;
+  if (upload_ != nullptr) return upload_came_ < upload_value_.size();
+  if (draft_ != nullptr) return !must_wait(draft_->request) && unanswered_ < proxy_.world_.scenario.depth;
+  return left_ > 0 && unanswered_ < proxy_.world_.scenario.depth;
+}
+
+void Connection::on_readable() {
+  if (upload_ != nullptr && upload_came_ < upload_value_.size()) {
+    const auto rest = static_cast<uint32_t>(upload_value_.size() - upload_came_);
+    upload_came_ += proxy_.world_.rng.percent(40) ? rest : proxy_.world_.rng.between(1, rest);
+  }
+  go_on();
+}
+
+void Connection::resume() {
+  go_on();
+}
+
+void Connection::on_credit() {
+  waits_for_credit_ = false;
+  go_on();
+}
+
+void Connection::go_on() {
+  EGRET_CHECK(!going_on_);
+  if (stopped_) return;
+  going_on_ = true;
+  while (!waits_for_credit_ && !flushing_) {
+    if (upload_ != nullptr) {
+      if (!go_on_upload()) break;
+      continue;
+    }
+    if (unanswered_ >= proxy_.world_.scenario.depth) break;
+    if (draft_ == nullptr) {
+      if (left_ == 0) break;
+      draft_ = draw();
+    }
+    if (must_wait(draft_->request) || !start()) break;
+  }
+  going_on_ = false;
+}
+
+void Connection::stop() {
+  stopped_ = true;
+  if (upload_ != nullptr) std::exchange(upload_, nullptr)->abandon();
+}
+
+// --- how -----------------------------------------------------------------------------------------------------------
+
+bool Connection::wait_for_credit(ClientSession& session) {
+  waits_for_credit_ = true;
+  session.credit().wait(this);
+  return false;
+}
+
+Connection::Pending& Connection::take_draft() {
+  ++unanswered_;
+  pending_.push_back(std::move(draft_));
+  return *pending_.back();
+}
+
+// It was never sent: no backend can be reached.
+void Connection::fail_unsent(Pending& pending) {
+  on_answer(pending, failure(ResultCode::kSessionLost), false);
+}
+
+bool Connection::start() {
+  if (draft_->request.kind == Kind::kFlush) return start_flush();
+  const pool::Route route = proxy_.route(draft_->key);
+  if (route.session == nullptr) {
+    fail_unsent(take_draft());
+    return true;
+  }
+  draft_->op.hash = route.hash;
+  draft_->session = route.session;
+  if (draft_->request.kind == Kind::kUpload) {
+    begin_upload(*route.session, route.hash);
+    return true;
+  }
+  if (!route.session->lanes().of(route.hash).append(draft_->op, draft_.get())) return wait_for_credit(*route.session);
+  Pending& pending = take_draft();
+  SimProxy::Known& known = proxy_.known_.at(route.session);
+  const uint64_t session = SimProxy::session_id(known, route.session->lanes().generation());
+  proxy_.world_.history.begin(pending.request, known.backend, session, ++known.places);
+  return true;
+}
+
+bool Connection::start_flush() {
+  Pending& pending = take_draft();
+  flushing_ = true;
+  std::vector<uint32_t> backends;
+  for (const auto& session : proxy_.pool_.serving()) {
+    if (session->is_open()) backends.push_back(proxy_.known_.at(session.get()).backend);
+  }
+  proxy_.world_.history.begin_flush(pending.request, std::move(backends));
+  ++proxy_.world_.counters.flushes;
+  (new pool::FanOut(proxy_.pool_, pending.op, pending))->start();
+  return true;
+}
+
+void Connection::begin_upload(ClientSession& session, uint64_t hash) {
+  draft_->op.hash = hash;
+  upload_value_ = draft_->value;
+  upload_came_ = upload_sent_ = 0;
+  upload_entered_ = upload_collected_ = false;
+  upload_ = new rpc::LargeSet(session, draft_->op, static_cast<uint32_t>(upload_value_.size()), proxy_.next_upload_++);
+  ++proxy_.world_.counters.uploads;
+}
+
+bool Connection::go_on_upload() {
+  PoolWorld& world = proxy_.world_;
+  ClientSession& session = upload_->session();
+  if (!upload_entered_ && !upload_->enter()) {
+    if (world.rng.percent(50)) {
+      upload_->wait_for_room();
+      return wait_for_credit(session);
+    }
+    upload_collected_ = true;
+    upload_->stop_waiting_for_room();
+    ++world.counters.collected;
+  }
+  upload_entered_ = true;
+  const std::string_view here = std::string_view(upload_value_).substr(upload_sent_, upload_came_ - upload_sent_);
+  if (upload_collected_) {
+    if (upload_came_ < upload_value_.size()) return false;
+    if (!upload_->enter_whole()) return wait_for_credit(session);
+  }
+  upload_sent_ += upload_->send(here);
+  if (upload_sent_ < upload_came_) return wait_for_credit(session);
+  return upload_came_ == upload_value_.size() && commit();
+}
+
+bool Connection::commit() {
+  ClientSession& session = upload_->session();
+  if (upload_->failure() == ResultCode::kSessionLost) {
+    std::exchange(upload_, nullptr)->abandon();
+    fail_unsent(take_draft());
+    return true;
+  }
+  if (!upload_->commit(draft_.get())) return wait_for_credit(session);
+  Pending& pending = take_draft();
+  SimProxy::Known& known = proxy_.known_.at(&session);
+  const uint64_t id = SimProxy::session_id(known, session.lanes().generation());
+  proxy_.world_.history.begin(pending.request, known.backend, id, ++known.places);
+  std::exchange(upload_, nullptr)->release();
+  return true;
+}
+
+// --- what becomes of it --------------------------------------------------------------------------------------------
+
+void Connection::on_answer(Pending& pending, const Result& result, bool restarted) {
+  if (stopped_) return;
+  PoolWorld& world = proxy_.world_;
+  const Request& request = pending.request;
+  for (size_t i = first_unanswered_; i < pending_.size() && pending_[i].get() != &pending; ++i) {
+    const Request& earlier = pending_[i]->request;
+    const bool same_lane = earlier.key == request.key && earlier.session == request.session && earlier.began > 0;
+    if (earlier.answers > 0 || request.answers > 0 || !same_lane || request.began == 0) continue;
+    world.history.fail(std::string(to_string(request.kind)) + " " + std::to_string(request.id) +
+                       " was answered before number " + std::to_string(earlier.id) + " of the same key");
+  }
+  const bool is_first = request.answers == 0;
+  world.history.answer(pending.request, result, restarted);
+  if (world.is_tracing()) {
+    world.trace(proxy_.name_ + "." + std::to_string(number_) + " " + to_string(request.kind) + " " +
+                std::to_string(request.id) + " of " + pending.key + " at b" + std::to_string(request.backend) + ": " +
+                op::to_string(result.code) + " " + std::string(result.value.substr(0, 12)));
+  }
+  if (!is_first) return;
+  --unanswered_;
+  while (first_unanswered_ < pending_.size() && pending_[first_unanswered_]->request.answers > 0) ++first_unanswered_;
+  if (std::ranges::find(proxy_.resumable_, this) == proxy_.resumable_.end()) proxy_.resumable_.push_back(this);
+}
+
+std::string Connection::describe() const {
+  std::string text = std::to_string(number_) + ": left " + std::to_string(left_) + ", unanswered";
+  for (size_t i = first_unanswered_; i < pending_.size(); ++i) {
+    const Request& request = pending_[i]->request;
+    if (request.answers == 0) text += " " + std::to_string(request.id) + " " + to_string(request.kind);
+  }
+  if (upload_ != nullptr) text += ", upload of " + std::to_string(draft_->request.id);
+  return text + (waits_for_credit_ ? ", waits for credit" : "") + (flushing_ ? ", flushing" : "");
+}
+
+}  // namespace egret::sim

@@ -1,0 +1,111 @@
+// What a pool promises while its members stay, change and fail. What may be read: history.h.
+#include <doctest/doctest.h>
+
+#include "pool_world.h"
+#include "seeds.h"
+
+namespace egret::sim {
+
+namespace {
+
+PoolScenario any_pool(uint64_t seed) {
+  Rng rng(seed ^ 0xABCDEF);
+  PoolScenario scenario;
+  scenario.network.flavour = rng.percent(70) ? Flavour::kVerbs : Flavour::kShm;
+  scenario.network.read_depth = rng.percent(30) ? 1 : 16;
+  scenario.network.stall_percent = rng.below(6);
+  scenario.backends = rng.between(2, 4);
+  scenario.proxies = rng.between(2, 3);
+  scenario.connections = rng.between(1, 3);
+  scenario.depth = rng.between(1, 8);
+  scenario.keys = rng.between(5, 12);
+  scenario.rule = rng.percent(50) ? pool::PlacementRule::kKetama : pool::PlacementRule::kRendezvous;
+  scenario.layout.lanes = rng.between(1, 2);
+  scenario.layout.window = rng.between(2, 6);
+  return scenario;
+}
+
+// Times small enough that a run meets their end.
+void be_impatient(PoolScenario& scenario) {
+  scenario.session.op_timeout_ns = 300'000;
+  scenario.session.connect_timeout_ns = 200'000;
+  scenario.session.backoff_min_ns = 5'000;
+  scenario.session.backoff_max_ns = 50'000;
+}
+
+PoolCounters& operator+=(PoolCounters& sum, const PoolCounters& one) {
+  sum.changes += one.changes;
+  sum.hurried += one.hurried;
+  sum.kept_sessions += one.kept_sessions;
+  sum.stops += one.stops;
+  sum.returns_empty += one.returns_empty;
+  sum.returns_with_data += one.returns_with_data;
+  sum.cuts += one.cuts;
+  sum.cuts_one_way += one.cuts_one_way;
+  sum.sessions_lost += one.sessions_lost;
+  sum.large_gets += one.large_gets;
+  sum.restarted_gets += one.restarted_gets;
+  sum.uploads += one.uploads;
+  sum.collected += one.collected;
+  sum.flushes += one.flushes;
+  sum.left_under_way += one.left_under_way;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("members stay: a read returns the last acknowledged write, through any proxy") {
+  PoolCounters met;
+  for_each_seed(100, [&](uint64_t seed) {
+    PoolScenario scenario = any_pool(seed);
+    scenario.registers = Registers::kPerKey;
+    PoolWorld world(seed, scenario);
+    world.run();
+    met += world.counters;
+    return world.outcome();
+  });
+  CHECK(is_met(met.large_gets));
+  CHECK(is_met(met.restarted_gets));
+  CHECK(is_met(met.uploads));
+  CHECK(is_met(met.collected));
+  CHECK(is_met(met.flushes));
+  CHECK(met.sessions_lost == 0);
+}
+
+TEST_CASE("members change: no request fails, and each copy of a key goes on") {
+  PoolCounters met;
+  for_each_seed(100, [&](uint64_t seed) {
+    PoolScenario scenario = any_pool(seed);
+    scenario.members_at_first = seed % 2 == 0 ? 1 : 0;
+    scenario.steps_to_change = 400;
+    PoolWorld world(seed, scenario);
+    world.run();
+    met += world.counters;
+    return world.outcome();
+  });
+  CHECK(is_met(met.changes));
+  CHECK(is_met(met.kept_sessions));
+  CHECK(is_met(met.left_under_way));
+}
+
+TEST_CASE("members change, backends stop and return, paths are cut: each request is answered once, and then all is well") {
+  PoolCounters met;
+  for_each_seed(100, [&](uint64_t seed) {
+    PoolScenario scenario = any_pool(seed);
+    be_impatient(scenario);
+    scenario.steps_to_change = seed % 3 == 0 ? 0 : 600;
+    scenario.steps_to_failure = 250;
+    scenario.hurried = seed % 2 == 0;
+    PoolWorld world(seed, scenario);
+    world.run();
+    met += world.counters;
+    return world.outcome();
+  });
+  CHECK(is_met(met.hurried));
+  CHECK(is_met(met.returns_empty));
+  CHECK(is_met(met.returns_with_data));
+  CHECK(is_met(met.cuts_one_way));
+  CHECK(is_met(met.sessions_lost));
+}
+
+}  // namespace egret::sim

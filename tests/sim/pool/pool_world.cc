@@ -1,0 +1,382 @@
+#include "pool_world.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "backend/executor.h"
+#include "base/check.h"
+
+namespace egret::sim {
+
+namespace {
+
+constexpr uint64_t kStepMaxNs = 200;
+constexpr uint64_t kMostSteps = 6'000'000;
+constexpr uint64_t kPartitionMemory = 8 << 20;
+constexpr uint32_t kItemSizeMax = 15'000;  // so little that uploads wait for room
+constexpr uint64_t kPatientNs = 1'000'000'000;
+
+// An executor with its store, between whose steps others are let in.
+class Executing final : public rpc::OpHandler {
+ public:
+  Executing(std::unique_ptr<backend::Executor> executor, PoolWorld& world)
+      : executor_(std::move(executor)), world_(world) {}
+
+  void begin_round() override {
+    world_.preempt();
+    executor_->begin_round();
+    if (world_.rng.percent(5)) executor_->idle_step();
+  }
+  void foresee(std::span<op::Op> ops) override { executor_->foresee(ops); }
+  void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override { executor_->prepare(ops, lanes); }
+  void locate() override { executor_->locate(); }
+  op::Result execute(size_t index) override {
+    world_.preempt();
+    return executor_->execute(index);
+  }
+  void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override {
+    executor_->lane_attached(lane, binding);
+  }
+  void lane_dropped(rpc::LaneId lane) override { executor_->lane_dropped(lane); }
+
+ private:
+  std::unique_ptr<backend::Executor> executor_;
+  PoolWorld& world_;
+};
+
+}  // namespace
+
+PoolWorld::PoolWorld(uint64_t world_seed, const PoolScenario& given)
+    : seed(world_seed),
+      scenario(given),
+      rng(world_seed),
+      network(scenario.network, clock.manual, rng),
+      history(scenario.registers, scenario.keys, scenario.backends),
+      tracing_(std::getenv("EGRET_SIM_TRACE") != nullptr) {
+  backends.resize(scenario.backends);
+  for (uint32_t i = 0; i < scenario.backends; ++i) {
+    backends[i].address = "b" + std::to_string(i);
+    start(i);
+    const uint32_t first = scenario.members_at_first == 0 ? scenario.backends : scenario.members_at_first;
+    if (i < first) members_.push_back({.address = backends[i].address, .name = backends[i].address});
+  }
+  for (uint32_t i = 0; i < scenario.proxies; ++i) {
+    proxies.push_back(std::make_unique<SimProxy>(*this, i));
+    proxies.back()->change(members_);
+  }
+  network.set_preempt([this] { preempt(); });
+  clock.on_read = [this] { preempt(); };
+}
+
+PoolWorld::~PoolWorld() {
+  network.set_preempt({});
+  clock.on_read = {};
+  for (const auto& proxy : proxies) proxy->stop();
+}
+
+// --- backends and paths --------------------------------------------------------------------------------------------
+
+std::string PoolWorld::path(uint32_t backend, uint32_t proxy) {
+  return "b" + std::to_string(backend) + "@p" + std::to_string(proxy);
+}
+
+std::unique_ptr<rpc::OpHandler> PoolWorld::make_executor(uint32_t partition) {
+  auto made = backend::Executor::create({.partition = partition,
+                                         .partitions = scenario.layout.lanes,
+                                         .memory = kPartitionMemory * scenario.layout.lanes,
+                                         .item_size_max = kItemSizeMax,
+                                         .evict = true,
+                                         .hash_seed = process_},
+                                        clock);
+  EGRET_CHECK(made.is_ok());
+  return std::make_unique<Executing>(std::move(made.value()), *this);
+}
+
+void PoolWorld::start(uint32_t number) {
+  SimBackend& backend = backends[number];
+  if (backend.kept.empty()) {
+    backend.hash_seed = ++process_;
+    for (uint32_t i = 0; i < scenario.layout.lanes; ++i) backend.kept.push_back(make_executor(i));
+  }
+  backend.server = std::make_unique<Server>(ServerOptions{.address = backend.address,
+                                                          .layout = scenario.layout,
+                                                          .hash_seed = backend.hash_seed,
+                                                          .item_size_max = kItemSizeMax},
+                                            clock, network, rng);
+  for (auto& handler : std::exchange(backend.kept, {})) backend.server->add_partition(std::move(handler));
+  network.refuse_connections(backend.address, false);
+}
+
+// Its process ends. Whether its data is kept is known at once; nobody can tell before it is back.
+void PoolWorld::stop(uint32_t number) {
+  SimBackend& backend = backends[number];
+  network.refuse_connections(backend.address, true);
+  backend.kept = backend.server->end();
+  backend.server.reset();
+  ++counters.stops;
+  const bool is_empty = rng.percent(50);
+  if (is_empty) backend.kept.clear();
+  ++(is_empty ? counters.returns_empty : counters.returns_with_data);
+  history.end_process(number, is_empty);
+  if (tracing_) trace(backend.address + " stops" + (is_empty ? ", will be empty" : ", keeps its data"));
+}
+
+void PoolWorld::cut(uint32_t backend, uint32_t proxy, Network::Cut cut) {
+  const std::string where = path(backend, proxy);
+  cut_now_[where] = cut;
+  network.cut(where, cut);
+  counters.cuts += cut.to_server || cut.to_client;
+  counters.cuts_one_way += cut.to_server != cut.to_client;
+  if (tracing_) trace(where + (cut.to_server ? " cut to the server" : "") + (cut.to_client ? " cut to the client" : " ."));
+}
+
+// --- what happens --------------------------------------------------------------------------------------------------
+
+void PoolWorld::direct() {
+  if (scenario.steps_to_change > 0 && rng.below(scenario.steps_to_change) == 0) change_members();
+  if (!untold_.empty() && rng.below(120) == 0) tell_of_members();
+  if (scenario.hurried && rng.below(400) == 0) {
+    proxies[rng.below(static_cast<uint32_t>(proxies.size()))]->finish_change();
+  }
+  if (scenario.steps_to_failure == 0) return;
+  if (rng.below(scenario.steps_to_failure) == 0) fail_something();
+  if (rng.below(scenario.steps_to_failure) == 0) return_something();
+}
+
+// Any of the backends, at least one, some with more weight.
+void PoolWorld::change_members() {
+  std::vector<pool::Member> next;
+  for (const SimBackend& backend : backends) {
+    if (!rng.percent(65)) continue;
+    next.push_back({.address = backend.address, .name = backend.address, .weight = rng.percent(15) ? 2U : 1U});
+  }
+  if (next.empty()) return;
+  if (rng.percent(30)) std::ranges::reverse(next);
+  members_ = std::move(next);
+  for (uint32_t i = 0; i < proxies.size(); ++i) untold_.insert(i);
+  if (!tracing_) return;
+  std::string names;
+  for (const pool::Member& member : members_) names += " " + member.name;
+  trace("members shall be" + names);
+}
+
+void PoolWorld::tell_of_members() {
+  const auto who = std::next(untold_.begin(), rng.below(static_cast<uint32_t>(untold_.size())));
+  if (tracing_) trace(proxies[*who]->name() + " is told of members");
+  proxies[*who]->change(members_);
+  untold_.erase(who);
+}
+
+void PoolWorld::fail_something() {
+  const uint32_t backend = rng.below(scenario.backends);
+  const uint32_t proxy = rng.below(scenario.proxies);
+  const uint32_t what = rng.below(100);
+  if (what < 25) {
+    if (backends[backend].server != nullptr) stop(backend);
+  } else if (what < 65) {
+    if (scenario.network.flavour == Flavour::kShm) return;
+    const uint32_t how = rng.below(3);
+    cut(backend, proxy, {.to_server = how != 1, .to_client = how != 0});
+  } else if (what < 75) {
+    if (cut_now_.contains(path(backend, proxy))) network.break_clients(path(backend, proxy));
+  } else if (what < 90) {
+    if (backends[backend].server == nullptr) return;
+    backends[backend].server->partitions[rng.below(scenario.layout.lanes)]->freeze(true);
+  } else {
+    const auto& sessions = proxies[proxy]->pool().sessions();
+    if (sessions.empty()) return;
+    rpc::ClientSession& session = *sessions[rng.below(static_cast<uint32_t>(sessions.size()))];
+    if (session.is_open()) session.close();
+  }
+}
+
+// What has failed comes back, one after the other.
+void PoolWorld::return_something() {
+  const uint32_t backend = rng.below(scenario.backends);
+  if (backends[backend].server == nullptr) {
+    start(backend);
+    if (tracing_) trace(backends[backend].address + " is back");
+    return;
+  }
+  for (const auto& partition : backends[backend].server->partitions) partition->freeze(false);
+  const uint32_t proxy = rng.below(scenario.proxies);
+  if (cut_now_.contains(path(backend, proxy))) {
+    cut(backend, proxy, {});
+    cut_now_.erase(path(backend, proxy));
+  }
+}
+
+void PoolWorld::heal() {
+  for (const auto& [where, _] : std::exchange(cut_now_, {})) network.cut(where, {});
+  for (uint32_t i = 0; i < scenario.backends; ++i) {
+    if (backends[i].server == nullptr) start(i);
+    for (const auto& partition : backends[i].server->partitions) partition->freeze(false);
+  }
+  untold_.clear();
+  for (const auto& proxy : proxies) proxy->change(members_);
+}
+
+// --- turns ---------------------------------------------------------------------------------------------------------
+
+size_t PoolWorld::actors() const {
+  return proxies.size() + backends.size() * scenario.layout.lanes;
+}
+
+void PoolWorld::step_actor(size_t actor) {
+  if (!busy_.insert(actor).second) return;
+  if (actor < proxies.size()) {
+    proxies[actor]->step();
+  } else {
+    const size_t number = actor - proxies.size();
+    SimBackend& backend = backends[number / scenario.layout.lanes];
+    if (backend.server != nullptr) backend.server->partitions[number % scenario.layout.lanes]->step();
+  }
+  busy_.erase(actor);
+}
+
+void PoolWorld::step() {
+  advance_ns(rng.below(kStepMaxNs) + 1);
+  const uint32_t what = rng.below(100);
+  if (what < 5) {
+    SimBackend& backend = backends[rng.below(scenario.backends)];
+    if (backend.server != nullptr) backend.server->control.step();
+  } else if (what < 55) {
+    network.step();
+  } else {
+    step_actor(rng.below(static_cast<uint32_t>(actors())));
+  }
+}
+
+void PoolWorld::preempt() {
+  if (busy_.empty() || !rng.percent(scenario.preempt_percent)) return;
+  for (uint32_t steps = rng.percent(10) ? rng.between(5, 50) : rng.between(1, 4); steps > 0; --steps) {
+    advance_ns(rng.below(20));
+    step_others();
+  }
+}
+
+void PoolWorld::step_others() {
+  const uint32_t acting = network.acting_partition;
+  if (busy_.size() > 1 || rng.percent(75)) {
+    network.step();
+  } else {
+    step_actor(rng.below(static_cast<uint32_t>(actors())));
+  }
+  network.acting_partition = acting;
+}
+
+bool PoolWorld::seems_quiet() const {
+  if (!network.is_idle()) return false;
+  if (!std::ranges::all_of(proxies, [](const auto& proxy) { return proxy->is_asleep(); })) return false;
+  return std::ranges::all_of(backends, [](const SimBackend& backend) {
+    return backend.server == nullptr || std::ranges::all_of(backend.server->partitions, [](const auto& partition) {
+      return partition->is_asleep() || partition->is_idle();
+    });
+  });
+}
+
+// Nothing moves any more unless time passes. Partitions that poll look once more.
+bool PoolWorld::is_quiet() {
+  for (int looks = 0; looks < 3; ++looks) {
+    if (!seems_quiet()) return false;
+    for (const SimBackend& backend : backends) {
+      if (backend.server != nullptr && backend.server->control.step()) return false;
+    }
+    for (size_t i = proxies.size(); i < actors(); ++i) step_actor(i);
+  }
+  return seems_quiet();
+}
+
+bool PoolWorld::skip_to_next() {
+  uint64_t next = UINT64_MAX;
+  for (const auto& proxy : proxies) next = std::min(next, proxy->next_tick_ns());
+  if (next == UINT64_MAX) return false;
+  const uint64_t now = clock.manual.now_ns();
+  if (next > now) advance_ns(next - now);
+  return true;
+}
+
+bool PoolWorld::run_until(const std::function<bool()>& done, const char* what) {
+  for (uint64_t steps = 0; steps < kMostSteps && !history.has_failed(); ++steps) {
+    if (done()) return true;
+    if (is_quiet() && !done() && !skip_to_next()) {
+      history.fail(std::string(what) + ": nothing moves any more");
+      return false;
+    }
+    step();
+  }
+  if (!history.has_failed()) history.fail(std::string(what) + ": no end");
+  return false;
+}
+
+void PoolWorld::run() {
+  const auto settled = [&] {
+    return std::ranges::all_of(proxies, [](const auto& proxy) { return proxy->is_settled(); });
+  };
+  const auto finished = [&] {
+    return std::ranges::all_of(proxies, [](const auto& proxy) {
+      return std::ranges::all_of(proxy->connections, [](const auto& each) { return each->is_finished(); });
+    });
+  };
+  const auto ask = [&] {
+    for (const auto& proxy : proxies) {
+      for (const auto& each : proxy->connections) each->ask_more(scenario.requests);
+    }
+  };
+  if (!run_until(settled, "sessions at the start")) return;
+  ask();
+  if (scenario.steps_to_failure > 0 || scenario.hurried) history.allow_failures();
+  const auto directed = [&] {
+    direct();
+    return finished();
+  };
+  if (!run_until(directed, "requests while things happen")) return;
+  // All is well again: everything is served, by the same members.
+  for (const auto& proxy : proxies) proxy->set_op_timeout(kPatientNs);
+  heal();
+  // What broke meanwhile is noticed when the network is quiet.
+  if (!run_until([&] { return settled() && is_quiet() && settled(); }, "all is well again, sessions")) return;
+  history.expect_service();
+  ask();
+  if (!run_until(finished, "requests after that")) return;
+  run_until([&] { return is_at_rest(); }, "who has left is gone");
+  if (tracing_) trace(summary());
+}
+
+// Each proxy has a session with each member and no other; the backends have no others either.
+bool PoolWorld::is_at_rest() const {
+  size_t sessions = 0, open = 0;
+  for (const auto& proxy : proxies) {
+    if (proxy->pool().sessions().size() != members_.size() || proxy->pool().is_anybody_leaving()) return false;
+    sessions += members_.size();
+  }
+  for (const SimBackend& backend : backends) open += backend.server->control.open_sessions();
+  return open == sessions;
+}
+
+void PoolWorld::trace(const std::string& line) const {
+  std::fprintf(stderr, "%9llu %s\n", static_cast<unsigned long long>(clock.manual.now_ns()), line.c_str());
+}
+
+std::string PoolWorld::summary() const {
+  const auto row = [](const char* name, uint64_t count) { return ", " + std::string(name) + " " + std::to_string(count); };
+  return "answered " + std::to_string(history.answered()) + row("failed", history.failed()) +
+         row("hits", history.hits()) + row("misses", history.misses()) + row("changes", counters.changes) +
+         row("hurried", counters.hurried) + row("stops", counters.stops) + row("cuts", counters.cuts) +
+         row("sessions lost", counters.sessions_lost) + row("large", counters.large_gets) +
+         row("restarted", counters.restarted_gets) + row("uploads", counters.uploads) +
+         row("collected", counters.collected) + row("flushes", counters.flushes) +
+         row("left under way", counters.left_under_way);
+}
+
+std::string PoolWorld::outcome() const {
+  if (!history.has_failed()) return "";
+  std::string text = history.failure() + "\n  at " + std::to_string(clock.manual.now_ns()) + " ns, " +
+                     std::to_string(history.answered()) + " answered";
+  for (const auto& proxy : proxies) text += "\n  " + proxy->describe();
+  return text;
+}
+
+}  // namespace egret::sim

@@ -1,0 +1,150 @@
+// One proxy of a pool's simulation: a worker's loop around a pool::Pool, after proxy/worker.cc; what tells it of members,
+// after proxy/pool_control.cc; and its clients' connections, whose requests are answered in order.
+//
+//   change() ─▶ joining: prepare() in the worker's next turn ─ all open, or put in force early ─▶ membership: apply()
+//
+// Single-threaded. Deterministic: all choices are the world's Rng's.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "history.h"
+#include "pool/fan_out.h"
+#include "pool/pool.h"
+#include "rpc/large_get.h"
+#include "rpc/large_set.h"
+
+namespace egret::sim {
+
+class PoolWorld;
+class SimProxy;
+
+// A client's connection: a pipeline of requests.
+class Connection final : private rpc::CreditWaiter {
+ public:
+  Connection(SimProxy& proxy, uint32_t number);
+  ~Connection();
+
+  void ask_more(uint32_t requests) { left_ += requests; }
+  // Has nothing more to ask and no request without an answer.
+  bool is_finished() const { return left_ == 0 && draft_ == nullptr && upload_ == nullptr && unanswered_ == 0; }
+  // Whether a turn could do something without an answer or credit coming first.
+  bool can_go_on() const;
+  // Its socket is readable: starts as many requests as it may.
+  void on_readable();
+  // An answer came.
+  void resume();
+  // Before the sessions go: nothing is started any more.
+  void stop();
+  std::string describe() const;
+
+ private:
+  struct Pending;
+
+  void go_on();
+  std::unique_ptr<Pending> draw();
+  bool start();
+  bool start_flush();
+  bool must_wait(const Request& request) const;
+  void begin_upload(rpc::ClientSession& session, uint64_t hash);
+  bool go_on_upload();
+  bool commit();
+  bool wait_for_credit(rpc::ClientSession& session);
+  Pending& take_draft();
+  void fail_unsent(Pending& pending);
+  void on_answer(Pending& pending, const op::Result& result, bool restarted);
+  void on_credit() override;
+
+  SimProxy& proxy_;
+  const uint32_t number_;
+  uint32_t left_ = 0;
+  std::unique_ptr<Pending> draft_;                // the next request, not started
+  std::deque<std::unique_ptr<Pending>> pending_;  // all that were started: a late answer finds its request
+  size_t first_unanswered_ = 0;                   // of pending_
+  uint32_t unanswered_ = 0;
+  bool waits_for_credit_ = false;
+  bool flushing_ = false;
+  bool stopped_ = false;
+  bool going_on_ = false;
+  // The upload under way, whose request is draft_.
+  rpc::LargeSet* upload_ = nullptr;
+  std::string upload_value_;
+  size_t upload_came_ = 0, upload_sent_ = 0;  // bytes that the client has sent, and that were passed on
+  bool upload_entered_ = false, upload_collected_ = false;
+};
+
+class SimProxy final : public rpc::SessionObserver {
+ public:
+  SimProxy(PoolWorld& world, uint32_t number);
+  ~SimProxy();
+
+  // As PoolControl: these are to be the members. Keys go by them when sessions with all of them are open.
+  void change(const std::vector<pool::Member>& members);
+  // Does not wait for sessions any more.
+  void finish_change();
+  bool is_changing() const { return told_->version() != joining_->version(); }
+  // Keys go by the newest members, and sessions with all of them are open.
+  bool is_settled() const;
+
+  void step();
+  bool is_asleep() const;
+  uint64_t next_tick_ns() const;
+  void stop();
+  void set_op_timeout(uint64_t ns);
+
+  pool::Pool& pool() { return pool_; }
+  const std::string& name() const { return name_; }
+  std::string describe() const;
+
+  std::vector<std::unique_ptr<Connection>> connections;
+
+ private:
+  friend class Connection;
+
+  // What is known of a session object.
+  struct Known {
+    std::string address;
+    uint64_t serial = 0;
+    uint32_t backend = 0;
+    uint64_t places = 0;  // ops appended
+  };
+  static uint64_t session_id(const Known& known, uint64_t generation) { return known.serial * 100'000 + generation; }
+
+  std::unique_ptr<rpc::ClientSession> make_session(const pool::Membership::Entry& entry);
+  void take_membership();
+  void check_members(const std::map<std::string, const rpc::ClientSession*>& before);
+  pool::Route route(const std::string& key);
+  bool needs_tick() const;
+  bool is_tick_due() const;
+  bool has_reason_to_wake() const;
+  void run_passes();
+  bool resume_connections();
+  bool may_block();
+  void let_leave();
+
+  base::Status on_session_connecting(rpc::ClientSession&) override { return base::Status::ok(); }
+  base::Status on_session_open(rpc::ClientSession& session) override;
+  void on_session_lost(rpc::ClientSession&, const std::string&, bool was_open) override;
+
+  PoolWorld& world_;
+  const std::string name_;
+  std::map<const rpc::ClientSession*, Known> known_;
+  pool::Pool pool_;
+  // PoolControl's: what is joining and what is in force; the worker's is pool_.membership().
+  std::shared_ptr<const pool::Membership> joining_ = std::make_shared<const pool::Membership>();
+  std::shared_ptr<const pool::Membership> told_ = joining_;
+  rpc::SessionOptions options_;
+  std::vector<Connection*> resumable_;
+  bool inbox_ = false;
+  bool blocked_ = false;
+  bool stopped_ = false;
+  uint64_t next_tick_ns_ = 0;
+  uint32_t next_upload_ = 1;
+};
+
+}  // namespace egret::sim
