@@ -266,8 +266,7 @@ Server::~Server() {
 
 void Server::add_partition(std::unique_ptr<rpc::OpHandler> handler) {
   handlers.push_back(std::move(handler));
-  partitions.push_back(
-      std::make_unique<Partition>(*this, static_cast<uint32_t>(partitions.size()), *handlers.back()));
+  partitions.push_back(std::make_unique<Partition>(*this, static_cast<uint32_t>(partitions.size()), *handlers.back()));
 }
 
 std::vector<std::unique_ptr<rpc::OpHandler>> Server::end() {

@@ -113,6 +113,7 @@ std::unique_ptr<Connection::Pending> Connection::draw() {
       break;
   }
   --left_;
+  --here_;
   return pending;
 }
 
@@ -121,9 +122,10 @@ std::unique_ptr<Connection::Pending> Connection::draw() {
 // A get may turn out large and be read in pieces: what is on its key comes after it.
 bool Connection::must_wait(const Request& request) const {
   if (request.kind == Kind::kFlush) return unanswered_ > 0;
-  return std::any_of(pending_.begin() + static_cast<ptrdiff_t>(first_unanswered_), pending_.end(), [&](const auto& each) {
-    return each->request.answers == 0 && each->request.kind == Kind::kGet && each->request.key == request.key;
-  });
+  return std::any_of(
+      pending_.begin() + static_cast<ptrdiff_t>(first_unanswered_), pending_.end(), [&](const auto& each) {
+        return each->request.answers == 0 && each->request.kind == Kind::kGet && each->request.key == request.key;
+      });
 }
 
 bool Connection::can_go_on() const {
@@ -138,6 +140,7 @@ void Connection::on_readable() {
     const auto rest = static_cast<uint32_t>(upload_value_.size() - upload_came_);
     upload_came_ += proxy_.world_.rng.percent(40) ? rest : proxy_.world_.rng.between(1, rest);
   }
+  if (here_ == 0) here_ = std::min(left_, proxy_.world_.rng.between(1, proxy_.world_.scenario.depth));
   go_on();
 }
 
@@ -161,7 +164,7 @@ void Connection::go_on() {
     }
     if (unanswered_ >= proxy_.world_.scenario.depth) break;
     if (draft_ == nullptr) {
-      if (left_ == 0) break;
+      if (here_ == 0) break;
       draft_ = draw();
     }
     if (must_wait(draft_->request) || !start()) break;

@@ -104,7 +104,8 @@ void History::begin_flush(Request& request, std::vector<uint32_t> backends) {
   request.began = ++now_;
   request.backends = std::move(backends);
   for (uint32_t key = 0; key < keys_; ++key) {
-    for (const uint32_t backend : request.backends) at(key, backend).removals.push_back({.began = request.began, .backend = backend});
+    for (const uint32_t backend : request.backends)
+      at(key, backend).removals.push_back({.began = request.began, .backend = backend});
   }
 }
 
@@ -279,8 +280,8 @@ void History::check_version(const Request& request, Version version, const Span&
     const bool is_earlier_count = sighting.version.writer == version.writer && !is_later_count;
     if (is_earlier_count) continue;
     if (is_later_count || (write != nullptr && is_before(*write, sighting.span))) {
-      return complain(request, "got the stale version of " + name(requests_[version.writer - 1]) +
-                                   " after that of " + std::to_string(sighting.version.writer) + " was seen");
+      return complain(request, "got the stale version of " + name(requests_[version.writer - 1]) + " after that of " +
+                                   std::to_string(sighting.version.writer) + " was seen");
     }
   }
   see(where, version, span);

@@ -103,8 +103,8 @@ class History {
   // Something that took effect between two moments; done is kNever if that is not known.
   struct Span {
     uint64_t began = 0, done = kNever;
-    uint64_t session = 0;             // 0: not comparable by place
-    uint64_t place = 0, last = 0;     // in its lane, where it began and where it ended
+    uint64_t session = 0;          // 0: not comparable by place
+    uint64_t place = 0, last = 0;  // in its lane, where it began and where it ended
     uint32_t backend = 0;
   };
   struct Sighting {  // the register was seen to hold this at some moment of the span
@@ -136,8 +136,8 @@ class History {
   const Registers registers_;
   const uint32_t keys_;
   const uint32_t backends_;
-  std::deque<Request> requests_;         // by id - 1
-  std::vector<Register> register_;       // by key, then backend
+  std::deque<Request> requests_;    // by id - 1
+  std::vector<Register> register_;  // by key, then backend
   uint64_t now_ = 0;
   bool may_fail_ = false;
   uint64_t answered_ = 0, failed_ = 0, hits_ = 0, misses_ = 0;

@@ -56,7 +56,7 @@ PoolCounters& operator+=(PoolCounters& sum, const PoolCounters& one) {
 
 TEST_CASE("members stay: a read returns the last acknowledged write, through any proxy") {
   PoolCounters met;
-  for_each_seed(100, [&](uint64_t seed) {
+  for_each_seed(300, [&](uint64_t seed) {
     PoolScenario scenario = any_pool(seed);
     scenario.registers = Registers::kPerKey;
     PoolWorld world(seed, scenario);
@@ -74,10 +74,10 @@ TEST_CASE("members stay: a read returns the last acknowledged write, through any
 
 TEST_CASE("members change: no request fails, and each copy of a key goes on") {
   PoolCounters met;
-  for_each_seed(100, [&](uint64_t seed) {
+  for_each_seed(300, [&](uint64_t seed) {
     PoolScenario scenario = any_pool(seed);
     scenario.members_at_first = seed % 2 == 0 ? 1 : 0;
-    scenario.steps_to_change = 400;
+    scenario.steps_to_change = 500;
     PoolWorld world(seed, scenario);
     world.run();
     met += world.counters;
@@ -88,13 +88,14 @@ TEST_CASE("members change: no request fails, and each copy of a key goes on") {
   CHECK(is_met(met.left_under_way));
 }
 
-TEST_CASE("members change, backends stop and return, paths are cut: each request is answered once, and then all is well") {
+TEST_CASE(
+    "members change, backends stop and return, paths are cut: each request is answered once, and then all is well") {
   PoolCounters met;
-  for_each_seed(100, [&](uint64_t seed) {
+  for_each_seed(300, [&](uint64_t seed) {
     PoolScenario scenario = any_pool(seed);
     be_impatient(scenario);
     scenario.steps_to_change = seed % 3 == 0 ? 0 : 600;
-    scenario.steps_to_failure = 250;
+    scenario.steps_to_failure = 300;
     scenario.hurried = seed % 2 == 0;
     PoolWorld world(seed, scenario);
     world.run();

@@ -13,7 +13,7 @@ namespace egret::sim {
 namespace {
 
 constexpr uint64_t kStepMaxNs = 200;
-constexpr uint64_t kMostSteps = 6'000'000;
+constexpr uint64_t kMostSteps = 2'000'000;
 constexpr uint64_t kPartitionMemory = 8 << 20;
 constexpr uint32_t kItemSizeMax = 15'000;  // so little that uploads wait for room
 constexpr uint64_t kPatientNs = 1'000'000'000;
@@ -129,7 +129,8 @@ void PoolWorld::cut(uint32_t backend, uint32_t proxy, Network::Cut cut) {
   network.cut(where, cut);
   counters.cuts += cut.to_server || cut.to_client;
   counters.cuts_one_way += cut.to_server != cut.to_client;
-  if (tracing_) trace(where + (cut.to_server ? " cut to the server" : "") + (cut.to_client ? " cut to the client" : " ."));
+  if (tracing_)
+    trace(where + (cut.to_server ? " cut to the server" : "") + (cut.to_client ? " cut to the client" : " ."));
 }
 
 // --- what happens --------------------------------------------------------------------------------------------------
@@ -184,6 +185,10 @@ void PoolWorld::fail_something() {
   } else if (what < 90) {
     if (backends[backend].server == nullptr) return;
     backends[backend].server->partitions[rng.below(scenario.layout.lanes)]->freeze(true);
+  } else if (what < 93) {
+    // Whoever leaves has had its time.
+    const bool is_leaving = proxies[proxy]->pool().is_anybody_leaving();
+    if (is_leaving) advance_ns(pool::Pool::kLeaveNs);
   } else {
     const auto& sessions = proxies[proxy]->pool().sessions();
     if (sessions.empty()) return;
@@ -272,8 +277,8 @@ bool PoolWorld::seems_quiet() const {
   if (!std::ranges::all_of(proxies, [](const auto& proxy) { return proxy->is_asleep(); })) return false;
   return std::ranges::all_of(backends, [](const SimBackend& backend) {
     return backend.server == nullptr || std::ranges::all_of(backend.server->partitions, [](const auto& partition) {
-      return partition->is_asleep() || partition->is_idle();
-    });
+             return partition->is_asleep() || partition->is_idle();
+           });
   });
 }
 
@@ -361,7 +366,9 @@ void PoolWorld::trace(const std::string& line) const {
 }
 
 std::string PoolWorld::summary() const {
-  const auto row = [](const char* name, uint64_t count) { return ", " + std::string(name) + " " + std::to_string(count); };
+  const auto row = [](const char* name, uint64_t count) {
+    return ", " + std::string(name) + " " + std::to_string(count);
+  };
   return "answered " + std::to_string(history.answered()) + row("failed", history.failed()) +
          row("hits", history.hits()) + row("misses", history.misses()) + row("changes", counters.changes) +
          row("hurried", counters.hurried) + row("stops", counters.stops) + row("cuts", counters.cuts) +

@@ -48,15 +48,15 @@ class PoolWorld;
 
 struct SimBackend {
   std::string address;
-  std::unique_ptr<Server> server;  // null: it is down
+  std::unique_ptr<Server> server;                     // null: it is down
   std::vector<std::unique_ptr<rpc::OpHandler>> kept;  // the executors of a process that ended
   uint64_t hash_seed = 0;
 };
 
 // What a run has met.
 struct PoolCounters {
-  uint64_t changes = 0;       // of the members of a proxy
-  uint64_t hurried = 0;       // of them, before all sessions were open
+  uint64_t changes = 0;        // of the members of a proxy
+  uint64_t hurried = 0;        // of them, before all sessions were open
   uint64_t kept_sessions = 0;  // of members that stayed
   uint64_t stops = 0, returns_empty = 0, returns_with_data = 0;
   uint64_t cuts = 0, cuts_one_way = 0;
@@ -117,10 +117,10 @@ class PoolWorld {
   static std::string path(uint32_t backend, uint32_t proxy);
 
   const bool tracing_;
-  std::vector<pool::Member> members_;           // as they should be
-  std::set<uint32_t> untold_;                   // proxies that do not know yet
+  std::vector<pool::Member> members_;  // as they should be
+  std::set<uint32_t> untold_;          // proxies that do not know yet
   std::map<std::string, Network::Cut> cut_now_;
-  uint64_t process_ = 0;                        // of backends, so far
+  uint64_t process_ = 0;  // of backends, so far
   std::set<size_t> busy_;
 };
 

@@ -16,7 +16,8 @@ SimProxy::SimProxy(PoolWorld& world, uint32_t number)
       pool_([this](const Membership::Entry& entry) { return make_session(entry); }),
       options_(world.scenario.session) {
   options_.window = world.scenario.layout.window;
-  for (uint32_t i = 0; i < world.scenario.connections; ++i) connections.push_back(std::make_unique<Connection>(*this, i));
+  for (uint32_t i = 0; i < world.scenario.connections; ++i)
+    connections.push_back(std::make_unique<Connection>(*this, i));
 }
 
 SimProxy::~SimProxy() {
@@ -28,8 +29,8 @@ std::unique_ptr<ClientSession> SimProxy::make_session(const Membership::Entry& e
   rpc::SessionOptions options = options_;
   options.address = entry.member.address + "@" + name_ + "#" + std::to_string(serial);
   options.worker_id = serial;
-  auto session = std::make_unique<ClientSession>(options, world_.clock, *this, Network::connect,
-                                                 entry.stats->sessions[0]);
+  auto session =
+      std::make_unique<ClientSession>(options, world_.clock, *this, Network::connect, entry.stats->sessions[0]);
   known_[session.get()] = {.address = options.address,
                            .serial = serial,
                            .backend = static_cast<uint32_t>(std::stoul(entry.member.address.substr(1)))};
@@ -45,8 +46,8 @@ void SimProxy::set_op_timeout(uint64_t ns) {
 
 void SimProxy::change(const std::vector<pool::Member>& members) {
   if (joining_->is_same(world_.scenario.rule, members)) return;
-  joining_ = std::make_shared<const Membership>(
-      world_.scenario.rule, members, 1, std::initializer_list<const Membership*>{joining_.get(), told_.get()});
+  joining_ = std::make_shared<const Membership>(world_.scenario.rule, members, 1,
+                                                std::initializer_list<const Membership*>{joining_.get(), told_.get()});
   inbox_ = true;
 }
 

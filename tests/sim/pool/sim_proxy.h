@@ -62,7 +62,8 @@ class Connection final : private rpc::CreditWaiter {
 
   SimProxy& proxy_;
   const uint32_t number_;
-  uint32_t left_ = 0;
+  uint32_t left_ = 0;  // requests that the client is still to send, and of them those that are here
+  uint32_t here_ = 0;
   std::unique_ptr<Pending> draft_;                // the next request, not started
   std::deque<std::unique_ptr<Pending>> pending_;  // all that were started: a late answer finds its request
   size_t first_unanswered_ = 0;                   // of pending_
