@@ -469,7 +469,7 @@ void Control::grant(Session& session) {
   const base::Secret& secret = session.secret.secret;
   wire::Grant granted{.features = (secret.is_set() ? wire::kAuthenticate : 0) |
                                   (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
-                                  (session.hello.features & (wire::kRights | wire::kSlotSizes)),
+                                  (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kWarm)),
                       .session_id = session.id,
                       .nonce = base::random_u64(),
                       .epoch = identity_.epoch,

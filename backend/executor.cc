@@ -11,6 +11,7 @@
 #include "backend/log_events.h"
 #include "base/check.h"
 #include "base/log/log.h"
+#include "changes/effect.h"
 #include "op/hash.h"
 
 namespace egret::backend {
@@ -151,6 +152,8 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
       store_(std::move(store)),
       memory_(options.memory),
       share_of_user_(options.share_of_user),
+      tombstones_(options.memory),
+      member_change_(store_->purger()),
       start_ns_(clock.now_ns()) {}
 
 // Handles into the store end before it does.
@@ -207,6 +210,21 @@ Result Executor::execute(size_t index) {
 }
 
 inline Result Executor::perform(size_t index) {
+  if (tombstones_.is_recording()) [[unlikely]]
+    return perform_noted(index);
+  return dispatch(index);
+}
+
+// While it matters which keys change.
+Result Executor::perform_noted(size_t index) {
+  const Result result = dispatch(index);
+  const Op& op = ops_[index];
+  if (changes_all(op, result)) tombstones_.add_all();
+  if (may_change(op, result)) tombstones_.add(op.hash);
+  return result;
+}
+
+inline Result Executor::dispatch(size_t index) {
   const Op& op = ops_[index];
   if (op::has_key(op.code) && op::partition_of(op.hash, options_.partitions) != options_.partition) {
     return answer(ResultCode::kWrongPartition);
@@ -217,6 +235,9 @@ inline Result Executor::perform(size_t index) {
     case OpCode::kGet:
       return get(op, index);
     case OpCode::kSet:
+      if (op.mode == op::SetMode::kFill) [[unlikely]]
+        return fill(op, index);
+      return store_->execute(index);
     case OpCode::kDelete:
     case OpCode::kArith:
     case OpCode::kFlush:
@@ -439,7 +460,25 @@ Result Executor::commit(const Op& op, rpc::LaneId lane_id) {
   lane.uploads.erase(lane.uploads.begin() + (upload - lane.uploads.data()));
   if (taken.failure != ResultCode::kOk) return store_->refuse_set(op, taken.failure);
   if (taken.parts.key() != op.key) return answer(ResultCode::kInvalid);
-  return taken.parts.commit(op);
+  if (op.mode != op::SetMode::kFill) return taken.parts.commit(op);
+  return allows_fill(op) ? counted_fill(taken.parts.commit(op)) : answer(ResultCode::kNotStored);
+}
+
+// --- values that another backend of the pool still had
+
+Result Executor::fill(const Op& op, size_t index) {
+  return allows_fill(op) ? counted_fill(store_->execute(index)) : answer(ResultCode::kNotStored);
+}
+
+bool Executor::allows_fill(const Op& op) {
+  const bool is_allowed = tombstones_.allows_fill(op.hash, now_ns_);
+  if (!is_allowed) ++counters_.fills_refused;
+  return is_allowed;
+}
+
+Result Executor::counted_fill(const Result& result) {
+  ++(result.code == ResultCode::kStored ? counters_.fills : counters_.fills_refused);
+  return result;
 }
 
 Result Executor::abort(const Op& op, rpc::LaneId lane_id) {
@@ -460,9 +499,23 @@ void Executor::drop_overdue() {
       next_overdue_ns_ = std::min(next_overdue_ns_, upload.last_part_ns + kUploadIdleNs);
     }
   }
+  tombstones_.forget_if_over(now_ns_);
+  next_overdue_ns_ = std::min(next_overdue_ns_, tombstones_.due_ns());
 }
 
 // --- statistics and admin
+
+ExecutorCounters Executor::counters() const {
+  ExecutorCounters all = counters_;
+  all.purged = store_->purger().removed();
+  return all;
+}
+
+ExecutorLevels Executor::levels() const {
+  return {.tombstone_bytes = tombstones_.bytes(),
+          .takes_fills = tombstones_.takes_fills(now_ns_) ? 1u : 0u,
+          .purges = store_->purger().is_under_way() ? 1u : 0u};
+}
 
 Result Executor::stats(const Op& op) {
   stat_rows_.clear();
@@ -513,6 +566,10 @@ Result Executor::admin(const Op& op) {
       return answer(set_memory_limit(op.value));
     case op::AdminVerb::kMoveClock:
       return answer(move_clock(op.value));
+    case op::AdminVerb::kWarm:
+      return answer(warm(op.value));
+    case op::AdminVerb::kMember:
+      return answer(member_change_.answer(op.value, now_ns_));
   }
   return answer(ResultCode::kUnsupported);
 }
@@ -548,6 +605,19 @@ ResultCode Executor::move_clock(std::string_view seconds) {
   if (seconds.size() != sizeof number) return ResultCode::kInvalid;
   std::memcpy(&number, seconds.data(), sizeof number);
   return store_->move_clock(number) ? ResultCode::kOk : ResultCode::kInvalid;
+}
+
+ResultCode Executor::warm(std::string_view seconds) {
+  uint64_t number = 0;
+  if (seconds.size() != sizeof number) return ResultCode::kInvalid;
+  std::memcpy(&number, seconds.data(), sizeof number);
+  if (number > op::kMostWarmSeconds) return ResultCode::kInvalid;
+  if (number == 0 && !tombstones_.is_recording()) return ResultCode::kOk;
+  if (!tombstones_.open(now_ns_ + number * 1'000'000'000)) return ResultCode::kOutOfMemory;
+  // What a flush will hide when it fires must not be filled in again after it.
+  if (store_->counts().flush_is_pending) tombstones_.add_all();
+  next_overdue_ns_ = std::min(next_overdue_ns_, tombstones_.due_ns());
+  return ResultCode::kOk;
 }
 
 // It reads all of the store, so release builds refuse it.

@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "changes/member_change.h"
+#include "changes/tombstones.h"
 #include "op/op.h"
 #include "op/rights.h"
 #include "op/stats.h"
@@ -40,6 +42,16 @@ struct ExecutorCounters {
   uint64_t uploads_over_share = 0;  // refused because their user held its share of the room
   uint64_t pins_over_share = 0;     // not kept for the same reason
   uint64_t uploads_gave_way = 0;    // dropped to make room for one of another session
+  uint64_t fills = 0;               // values of other backends that were stored
+  uint64_t fills_refused = 0;       // not stored: the key was there, or had been changed or deleted
+  uint64_t purged = 0;              // items removed because they were another member's
+};
+
+// What the partition holds at present for changes of members.
+struct ExecutorLevels {
+  uint64_t tombstone_bytes = 0;  // memory in which changed and deleted keys are remembered
+  uint64_t takes_fills = 0;      // 1: a warm phase is on
+  uint64_t purges = 0;           // 1: items of another member are being removed
 };
 
 // A partition's part of what a whole backend has; the first few have a byte more.
@@ -66,7 +78,8 @@ class Executor final : public rpc::OpHandler {
   // How long, in ns, until idle_step() has work again if no op comes; UINT64_MAX: it will have none.
   uint64_t upkeep_in_ns() const;
   const store::Store& store() const { return *store_; }
-  const ExecutorCounters& counters() const { return counters_; }
+  ExecutorCounters counters() const;
+  ExecutorLevels levels() const;
   void set_share_of_user(uint32_t percent) { share_of_user_ = percent; }
   // Sets the store's limit to this partition's share of so many bytes. False: the store cannot change it while it serves.
   bool set_memory(uint64_t whole);
@@ -95,12 +108,17 @@ class Executor final : public rpc::OpHandler {
   struct LaneState;
 
   op::Result perform(size_t index);
+  op::Result perform_noted(size_t index);
+  op::Result dispatch(size_t index);
   bool may(const op::Op& op, rpc::LaneId lane) const {
     const op::Rights rights = access_[lane].rights;
     return rights == op::kAllRights || (op::rights_for(op) & ~rights) == 0;
   }
   LaneState& lane_state(rpc::LaneId lane);
   op::Result get(const op::Op& op, size_t index);
+  op::Result fill(const op::Op& op, size_t index);
+  bool allows_fill(const op::Op& op);
+  op::Result counted_fill(const op::Result& result);
   op::Result chunk(const op::Op& op, size_t index);
   op::Result upload_part(const op::Op& op, rpc::LaneId lane);
   op::Result commit(const op::Op& op, rpc::LaneId lane);
@@ -112,6 +130,7 @@ class Executor final : public rpc::OpHandler {
   op::ResultCode set_memory_limit(std::string_view bytes);
   void log_limit(uint64_t before) const;
   op::ResultCode move_clock(std::string_view seconds);
+  op::ResultCode warm(std::string_view seconds);
   op::Result check();
   bool has_upload_room(const LaneState& lane, uint32_t length) const;
   bool is_within_share(uint64_t held, uint64_t more) const;
@@ -140,9 +159,11 @@ class Executor final : public rpc::OpHandler {
   uint32_t users_attached_ = 0;                  // users that have lanes
   uint32_t share_of_user_;
   ExecutorCounters counters_;
+  Tombstones tombstones_;
+  MemberChange member_change_;
   uint64_t now_ns_ = 0;
   uint64_t start_ns_ = 0;
-  uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload or a pin may be overdue
+  uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload, a pin or the tombstones may be overdue
   uint64_t no_slow_upload_until_ns_ = 0;   // looked for one and found none
   uint64_t search_work_ = 0;               // units of work of the op that is being executed, for such searches
 

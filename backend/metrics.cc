@@ -86,6 +86,29 @@ constexpr ExecutorMetric kExecutorMetrics[] = {
      "Versions of large values not kept for their reader for the same reason; it reads the present one, or starts "
      "again.",
      &ExecutorCounters::pins_over_share},
+    {"egret_backend_fills_total",
+     "Values stored that another backend of the pool still had, after the members of the pool had changed.",
+     &ExecutorCounters::fills},
+    {"egret_backend_fills_refused_total",
+     "Such values that were not stored: the key was there, or had been changed or deleted meanwhile.",
+     &ExecutorCounters::fills_refused},
+    {"egret_backend_purged_total",
+     "Items removed because, after a change of the pool's members, their keys belong to another backend.",
+     &ExecutorCounters::purged},
+};
+
+struct LevelMetric {
+  const char* name;
+  const char* help;
+  uint64_t ExecutorLevels::*value;
+};
+constexpr LevelMetric kLevelMetrics[] = {
+    {"egret_backend_warming", "1 while values are taken that another backend of the pool still had.",
+     &ExecutorLevels::takes_fills},
+    {"egret_backend_tombstone_bytes", "Memory in which keys that change meanwhile are remembered, outside `memory`.",
+     &ExecutorLevels::tombstone_bytes},
+    {"egret_backend_purging", "1 while items are removed whose keys belong to another backend of the pool.",
+     &ExecutorLevels::purges},
 };
 
 // Rows about the process, which are left out here: the metrics process_* have them.
@@ -140,6 +163,7 @@ std::vector<MetricRow> make_table() {
     table.push_back({metric.name, kCounter, metric.help, {"partition"}});
   for (const ExecutorMetric& metric : kExecutorMetrics)
     table.push_back({metric.name, kCounter, metric.help, {"partition"}});
+  for (const LevelMetric& metric : kLevelMetrics) table.push_back({metric.name, kGauge, metric.help, {"partition"}});
   for (const op::StatInfo& info : op::stat_table()) {
     if (is_of_the_process(info.id)) continue;
     table.push_back({store_name(info), is_level(info.id) ? kGauge : kCounter, sentence(info.help), {"partition"}});
@@ -154,6 +178,7 @@ void add_partition(MetricPage& page, const std::string& number, const PartitionR
     page.add(metric.name, figure(report.poller.*metric.value), {number});
   for (const ExecutorMetric& metric : kExecutorMetrics)
     page.add(metric.name, figure(report.executor.*metric.value), {number});
+  for (const LevelMetric& metric : kLevelMetrics) page.add(metric.name, figure(report.levels.*metric.value), {number});
   for (const op::StatRow& row : report.store) {
     const op::StatInfo& info = op::stat_table()[row.id - 1];
     page.add(store_name(info), figure(row.value), {number});

@@ -319,6 +319,7 @@ void Partition::report(PartitionReport& report) {
   executor_->store().append_stats(op::StatGroup::kGeneral, report.store, store::Store::Since::kStart);
   report.poller = poller_.counters();
   report.executor = executor_->counters();
+  report.levels = executor_->levels();
   report.lanes = sessions_.size();
   report.lanes_awake = poller_.awake_lanes();
   answer_control(Message::Kind::kReported);

@@ -16,6 +16,7 @@ struct PartitionReport {
   std::vector<op::StatRow> store;  // counted since the start; `stats reset` does not change it
   rpc::PollerCounters poller;
   ExecutorCounters executor;
+  ExecutorLevels levels;
   uint64_t lanes = 0;
   uint64_t lanes_awake = 0;
 };

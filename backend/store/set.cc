@@ -21,6 +21,9 @@ bool compares(const op::Op& op) {
 bool extends(SetMode mode) {
   return mode == SetMode::kAppend || mode == SetMode::kPrepend;
 }
+bool adds(SetMode mode) {
+  return mode == SetMode::kAdd || mode == SetMode::kFill;
+}
 bool is_plain_set(const op::Op& op) {
   return op.mode == SetMode::kSet && !compares(op);
 }
@@ -56,7 +59,8 @@ op::Result Store::refuse_set(const op::Op& set, ResultCode why) {
   }
   // The client may assume that its set succeeded: remove the old value, so that nobody reads it. As memcached, an ms
   // does this in every mode.
-  if (is_plain_set(set) || (set.options & (op::kWantMeta | op::kAsClassic)) == op::kWantMeta) {
+  const bool is_ms = (set.options & (op::kWantMeta | op::kAsClassic)) == op::kWantMeta && set.mode != SetMode::kFill;
+  if (is_plain_set(set) || is_ms) {
     if (const Slot old = find(set.key, set.hash, Slot{})) items_.remove(old, set.hash);
   }
   return answer(why);
@@ -76,11 +80,11 @@ op::Result Store::judge_and_store(const op::Op& op, Slot guess, Upload* upload) 
       made.exptime = op.vivify_exptime;
       return created(replace_value(made, old, upload, 0));
     }
-    if (op.mode != SetMode::kSet && op.mode != SetMode::kAdd) return answer(ResultCode::kNotStored);
+    if (op.mode != SetMode::kSet && !adds(op.mode)) return answer(ResultCode::kNotStored);
     return created(replace_value(op, old, upload, 0));
   }
-  if (op.mode == SetMode::kAdd) {
-    Slot(old).note_read();  // a refused add counts as a read
+  if (adds(op.mode)) {
+    if (op.mode == SetMode::kAdd) Slot(old).note_read();  // a refused add counts as a read
     return answer(ResultCode::kNotStored);
   }
   const uint64_t cas = items_.cas_of(items_.item(old));

@@ -74,6 +74,7 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
       sweeper_(items_, reclaimer_),
       limit_(config_, layout_, arena_, items_, reclaimer_),
       walker_(items_, evictions_),
+      purger_(items_),
       further_(std::make_unique<std::string_view[]>(kMaxExtents)) {
   if (kept != nullptr) {
     restore(*kept);
@@ -98,6 +99,7 @@ void Store::begin_pass() {
   if (evictions_.is_watched()) evictions_.forget_if_over(items_.now);
   sweeper_.step();
   limit_.step();
+  purger_.step(Purger::kPassWork);
   items_.end_step();
 }
 
@@ -115,11 +117,14 @@ bool Store::idle_step() {
   const bool swept = sweeper_.step();
   const bool adjusted = limit_.step();
   const bool reclaimed = reclaimer_.needs_pages() && reclaimer_.reclaim(kIdleReclaim) > 0;
-  if (swept || adjusted || reclaimed) items_.end_step();
-  return swept || adjusted || reclaimed;
+  const bool purged = !reclaimed && purger_.step(Purger::kIdleWork);
+  const bool worked = swept || adjusted || reclaimed || purged;
+  if (worked) items_.end_step();
+  return worked;
 }
 
 uint32_t Store::upkeep_in_seconds() const {
+  if (purger_.is_under_way()) return 0;
   const uint32_t sweep = sweeper_.due_in_seconds();
   if (flush_second_ == 0) return sweep;
   // A flush that fires in this second is over with the second.
@@ -202,11 +207,6 @@ inline op::Result Store::dispatch(const op::Op& op, Slot guess) {
   EGRET_DCHECK(index < batch_.size());
   prefetch_value(index + kLookAhead);
   return dispatch(batch_[index], lookups_[index].slot());
-}
-
-op::Result Store::execute_one(const op::Op& op) {
-  EGRET_ASSERT_OWNER(owner_);
-  return dispatch(op, Slot{});
 }
 
 // --- Finding

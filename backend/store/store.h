@@ -5,6 +5,7 @@
 //   Store      the ops: get.cc set.cc arith.cc flush.cc upload.cc pins.cc ◀────┘   check.cc   warm.cc: restarts
 //     ├ Reclaimer    eviction and compaction        ├ Walker        walks for `lru_crawler metadump`, `watch evictions`
 //     ├ Sweeper      removes what is expired        └ MemoryLimit   a limit that changes while the store serves
+//     ├ Purger       removes what is another's
 //     └ Items        the items, as all of these share them
 //         ├ Index    key hash → record              ├ Pages   one arena of 64 KiB pages
 //         └ Log      records in pages, two queues   └ Pieces  (value.h) large values in pages and chunks
@@ -38,6 +39,7 @@
 #include "store/memory/layout.h"
 #include "store/upkeep/evictions.h"
 #include "store/upkeep/memory_limit.h"
+#include "store/upkeep/purger.h"
 #include "store/upkeep/reclaimer.h"
 #include "store/upkeep/sweeper.h"
 #include "store/upkeep/walker.h"
@@ -94,8 +96,6 @@ class Store {
   // view the store's memory until the next non-const call. A get of a large value returns its first kMaxChunk bytes; a
   // chunk returns the bytes asked for, up to kMaxChunk.
   op::Result execute(size_t index);
-  // prepare, locate and execute of a single op.
-  op::Result execute_one(const op::Op& op);
   static constexpr uint32_t kMaxChunk = 64u << 10;
 
   // --- Values in parts. An Upload is room for a value that nobody sees until its commit().
@@ -119,9 +119,11 @@ class Store {
   struct Counts {
     uint64_t items;
     uint64_t long_work_ns;  // the work, as work.h counts it, of all steps so far that took more than 1 us
+    bool flush_is_pending;  // a delayed one has not fired yet
   };
   Counts counts() const {
-    return {.items = items_.counters[op::StatId::kCurrItems], .long_work_ns = items_.long_work_ns};
+    return {.items = items_.counters[op::StatId::kCurrItems], .long_work_ns = items_.long_work_ns,
+            .flush_is_pending = flush_second_ != 0};
   }
   // What create() found.
   struct Opening {
@@ -129,6 +131,9 @@ class Store {
     const std::string& empty_because;  // why it did not continue from its file; empty if it did, or if there is no file
   };
   Opening opening() const { return {arena_, empty_because_}; }
+
+  // Removes items that are not this store's any more.
+  Purger& purger() { return purger_; }
 
   // --- Memory, in bytes
   struct Memory {
@@ -257,6 +262,7 @@ class Store {
   Sweeper sweeper_;
   MemoryLimit limit_;
   Walker walker_;
+  Purger purger_;
 
   uint64_t moved_ = 0;          // seconds added by move_clock()
   uint64_t clock_read_ns_ = 0;  // when begin_pass(now_ns) last read the clock
@@ -273,6 +279,13 @@ class Store {
   bool is_untouched_ = false;                     // the file still says "clean": nothing in it has changed yet
   std::string empty_because_;
 };
+
+// A batch of one op.
+inline op::Result execute_one(Store& store, const op::Op& op) {
+  store.prepare({&op, 1});
+  store.locate();
+  return store.execute(0);
+}
 
 // Move-only; must end before its store does. Ends on the store's thread, or when that thread is gone.
 class Store::Pin {

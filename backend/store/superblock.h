@@ -43,6 +43,10 @@ struct Superblock {
     uint64_t bytes;
   };
   std::array<Held, op::kSizeClasses> classes;
+
+  // Whose keys the items are (upkeep/purger.h). Behind what the checksum covers, where files of 0.1.0 have zeroes.
+  uint64_t membership;
+  uint64_t membership_check;  // membership ^ checksum; else there is none
 };
 
 }  // namespace egret::store

@@ -28,7 +28,8 @@ using op::StatId;
 
 uint64_t checksum_of(const Superblock& block) {
   const size_t from = offsetof(Superblock, memory);
-  return op::hash_key({reinterpret_cast<const char*>(&block) + from, sizeof block - from}, Superblock::kMagic);
+  const size_t to = offsetof(Superblock, membership);
+  return op::hash_key({reinterpret_cast<const char*>(&block) + from, to - from}, Superblock::kMagic);
 }
 
 // Why no store can use this file, whatever its options; null: it is usable.
@@ -106,6 +107,7 @@ void Store::restore(const Superblock& kept) {
   flush_second_ = kept.flush_second;
   items_.expiring = kept.expiring_items;
   if (items_.flushed_before != 0) sweeper_.on_flush();
+  if (kept.membership_check == (kept.membership ^ kept.checksum)) purger_.set_membership(kept.membership);
   ghosts_.fit(kept.items);
   items_.counters[StatId::kBytes] = kept.bytes;
   items_.counters[StatId::kCurrItems] = kept.items;
@@ -137,6 +139,8 @@ void Store::save() {
   for (size_t i = 0; i < op::kSizeClasses; ++i)
     block.classes[i] = {items_.counters.classes[i].number, items_.counters.classes[i].bytes};
   block.checksum = checksum_of(block);
+  block.membership = purger_.membership();
+  block.membership_check = block.membership ^ block.checksum;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // "clean" is written last
   block.state = Superblock::State::kClean;
 }

@@ -40,8 +40,17 @@ constexpr bool has_key(OpCode code) {
   return code >= OpCode::kGet && code <= OpCode::kAbort;
 }
 
-enum class SetMode : uint8_t { kSet = 0, kAdd = 1, kReplace = 2, kAppend = 3, kPrepend = 4 };
-inline constexpr uint8_t kSetModes = 5;
+enum class SetMode : uint8_t {
+  kSet = 0,
+  kAdd = 1,
+  kReplace = 2,
+  kAppend = 3,
+  kPrepend = 4,
+  // As kAdd, with a value that another backend of the pool still had: only while AdminVerb::kWarm holds, and only if the
+  // key was neither changed nor deleted since that began. Else kNotStored.
+  kFill = 5,
+};
+inline constexpr uint8_t kSetModes = 6;
 
 enum class AdminVerb : uint8_t {
   kResetStats = 1,
@@ -52,7 +61,27 @@ enum class AdminVerb : uint8_t {
   // For tests, if the backend allows it (else kUnsupported): advance the clock by which items expire by `value` seconds
   // (a number as for kMemoryLimit). kInvalid: that exceeds the last second in which an item can expire.
   kMoveClock = 4,
+  // For `value` seconds from now (a number as for kMemoryLimit; 0: end it) the partition remembers which keys are
+  // changed or deleted, and takes fills. Repeated, it prolongs that. kInvalid: more than kMostWarmSeconds.
+  kWarm = 5,
+  // The members of the pool that this backend belongs to change: `value` is a MemberChangeHead and a part of the members
+  // before. The backend removes what it stored of keys that were not its own among those. kStored: the part is taken,
+  // more are missing; kNoUpload: send all parts again; kNotStored: under way, ask again; kOk: done, or nothing to do;
+  // kExists: it belongs to other members than those, and removes nothing; kInvalid: the bytes are none.
+  kMember = 6,
 };
+inline constexpr uint64_t kMostWarmSeconds = 3600;
+
+// The head of kMember's value, little-endian. A membership is known by the hash of its bytes (pool/membership_code.h);
+// of all partitions of a backend it is the same.
+struct MemberChangeHead {
+  uint64_t from;    // the members before; 0: unknown, and nothing is removed
+  uint64_t to;      // the members now; not 0
+  uint32_t length;  // bytes of the members before; 0: this backend was none of them, and everything is removed
+  uint32_t offset;  // of the part that follows. No part: only a question
+};
+static_assert(sizeof(MemberChangeHead) == 24);
+inline constexpr uint32_t kMostMembersLength = 1u << 19;
 
 // Option bits, one namespace for all ops. All 16 are used: a new option shares a bit with one that the op cannot have
 // (as kTouchFirst and kAsClassic do). Wire format.
@@ -132,7 +161,7 @@ enum class ResultCode : uint8_t {
   kHit = 1,   // get, chunk: the value (or what fits of it), flags, CAS
   kMiss = 2,  // get, delete, arith, set with kCompareCas: no such item
   kStored = 3,
-  kNotStored = 4,  // add, replace, append, prepend: the condition did not hold
+  kNotStored = 4,  // add, replace, append, prepend, fill: the condition did not hold
   kExists = 5,     // the CAS did not match
   kDeleted = 6,
   kNumber = 7,        // arith: the new number

@@ -12,10 +12,15 @@ namespace egret::op {
 using Rights = uint32_t;
 inline constexpr Rights kMayRead = 1 << 0;
 inline constexpr Rights kMayWrite = 1 << 1;
-inline constexpr Rights kMayFlush = 1 << 2;
+inline constexpr Rights kMayFlush = 1 << 2;   // flush_all, and to say that the members of the pool change
 inline constexpr Rights kMayDump = 1 << 3;    // list keys, of items and of evicted ones
 inline constexpr Rights kMayLimits = 1 << 4;  // the admin verbs: memory limit, statistics to zero, and those for tests
 inline constexpr Rights kAllRights = (1 << 5) - 1;
+
+// Whether an admin op tells the backend that the members of its pool change, after which it removes items.
+constexpr bool is_about_members(const Op& op) {
+  return op.group == static_cast<uint8_t>(AdminVerb::kWarm) || op.group == static_cast<uint8_t>(AdminVerb::kMember);
+}
 
 // What an op needs. Statistics, ping, and what this version does not know need nothing.
 constexpr Rights rights_for(const Op& op) {
@@ -37,7 +42,7 @@ constexpr Rights rights_for(const Op& op) {
     case OpCode::kIterate:
       return kMayDump;
     case OpCode::kAdmin:
-      return kMayLimits;
+      return is_about_members(op) ? kMayFlush : kMayLimits;
     case OpCode::kStats:
     case OpCode::kPing:
       break;

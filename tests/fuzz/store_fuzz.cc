@@ -126,7 +126,7 @@ class Run {
 
   ResultCode model_set(const op::Op& op) {
     Entry* old = find(key_);
-    if (op.mode == SetMode::kAdd ? old != nullptr : op.mode != SetMode::kSet && old == nullptr)
+    if (op.mode == SetMode::kAdd || op.mode == SetMode::kFill ? old != nullptr : op.mode != SetMode::kSet && old == nullptr)
       return ResultCode::kNotStored;
     if (op.mode == SetMode::kAppend || op.mode == SetMode::kPrepend) {
       if (old->value.size() + value_.size() > 60'000) return ResultCode::kNotStored;
@@ -149,7 +149,7 @@ class Run {
 
   void set() {
     const op::Op op = make_set();
-    compare_set(op, store_->execute_one(op).code);
+    compare_set(op, execute_one(*store_, op).code);
   }
 
   void get() {
@@ -157,7 +157,7 @@ class Run {
     const bool touches = input_.byte() % 4 == 0;
     if (touches) op.options = op::kTouch;
     op.exptime = static_cast<int64_t>(input_.byte() % 4) - 1;
-    const op::Result got = store_->execute_one(op);
+    const op::Result got = execute_one(*store_, op);
     Entry* entry = find(key_);
     if (touches && got.code == ResultCode::kOutOfMemory) return;  // no room for an exptime
     require((got.code == ResultCode::kHit) == (entry != nullptr), "hit or miss");
@@ -185,7 +185,7 @@ class Run {
       chunk.version = got.version;
       chunk.offset = static_cast<uint32_t>(value.size());
       chunk.length = got.total_length;
-      const op::Result part = store_->execute_one(chunk);
+      const op::Result part = execute_one(*store_, chunk);
       require(part.code == ResultCode::kHit && !part.value.empty(), "a version is gone");
       value += bytes_of(part);
     }
@@ -205,7 +205,7 @@ class Run {
   void erase() {
     const op::Op op = keyed(op::OpCode::kDelete);
     const bool had = find(key_) != nullptr;
-    require(store_->execute_one(op).code == (had ? ResultCode::kDeleted : ResultCode::kMiss), "delete");
+    require(execute_one(*store_, op).code == (had ? ResultCode::kDeleted : ResultCode::kMiss), "delete");
     map_.erase(key_);
   }
 
@@ -213,7 +213,7 @@ class Run {
     op::Op op = keyed(op::OpCode::kArith);
     op.delta = uint64_t{input_.byte()} << (input_.byte() % 57);
     if (input_.byte() % 2 == 0) op.options = op::kDecrement;
-    const op::Result got = store_->execute_one(op);
+    const op::Result got = execute_one(*store_, op);
     Entry* entry = find(key_);
     if (got.code == ResultCode::kOutOfMemory) return;
     require((got.code == ResultCode::kMiss) == (entry == nullptr), "arith on nothing");
@@ -264,7 +264,7 @@ class Run {
     if (what % 8 == 0) {
       op::Op op;
       op.code = op::OpCode::kFlush;
-      store_->execute_one(op);
+      execute_one(*store_, op);
       map_.clear();
     } else if (what % 2 == 0) {
       clock_.advance_seconds(what % 5);
@@ -284,7 +284,7 @@ class Run {
     std::map<std::string, uint32_t> seen;
     for (int pages = 0; op.version != op::kWalkOver; ++pages) {
       require(pages < 10'000, "a walk does not end");
-      const op::Result page = store_->execute_one(op);
+      const op::Result page = execute_one(*store_, op);
       const op::RecordPage cut = op::cut_records(page.value, page.version, op::kMaxRecord);
       std::string_view left = cut.records;
       for (op::Record record; op::take_record(left, record);) {

@@ -301,6 +301,17 @@ TEST_CASE("sessions_per_peer=0 leaves max_sessions as the only limit") {
   CHECK_MESSAGE(has(refused.refusal, "max_sessions = 100, and 100 sessions are open already"), refused.refusal);
 }
 
+TEST_CASE("a client that knows of warm changes is told that this backend does, too; one of 0.1.0 is not") {
+  BackendProcess backend;
+  for (const uint64_t offered : {uint64_t{0}, wire::kWarm, wire::kWarm | uint64_t{1} << 63}) {
+    auto knock = Knock(backend.address);
+    knock.say(encode(wire::Hello{.features = offered, .worker_id = random_id(), .window = 8}));
+    wire::Grant grant;
+    REQUIRE(decode(knock.hear(), grant));
+    CHECK(grant.features == (offered & wire::kWarm));
+  }
+}
+
 // --- rights
 
 namespace {
@@ -378,6 +389,19 @@ TEST_CASE("a client of 0.1.0, which knows no rights, is held to them by an answe
     REQUIRE_MESSAGE(old.is_open, old.refusal);
     CHECK(old.grant.features == 0);
     CHECK(allowed(old) == rights);
+  }
+}
+
+TEST_CASE("to say that the pool's members change needs the right to flush, whatever else the session may do") {
+  for (const std::string rights : {"flush", "read+write+dump+limits"}) {
+    BackendProcess backend({of_own_user(rights)});
+    GoodClient client(backend.address);
+    REQUIRE(client.opens());
+    for (const auto verb : {egret::op::AdminVerb::kWarm, egret::op::AdminVerb::kMember}) {
+      egret::op::Op op = op_of(OpCode::kAdmin);
+      op.group = static_cast<uint8_t>(verb);
+      CHECK((client.call(op, 0).code == ResultCode::kForbidden) == (rights != "flush"));
+    }
   }
 }
 

@@ -17,7 +17,8 @@ TEST_CASE("numbers that are on the wire never change") {
   CHECK(static_cast<int>(OpCode::kIterate) == 11);
   CHECK(static_cast<int>(OpCode::kPing) == 13);
   CHECK(static_cast<int>(SetMode::kPrepend) == 4);
-  CHECK(kSetModes == 5);
+  CHECK(static_cast<int>(SetMode::kFill) == 5);
+  CHECK(kSetModes == 6);
   CHECK(kPin == 64);
   CHECK(static_cast<int>(ResultCode::kHit) == 1);
   CHECK(static_cast<int>(ResultCode::kWrongPartition) == 15);
@@ -30,6 +31,8 @@ TEST_CASE("numbers that are on the wire never change") {
   CHECK(static_cast<int>(AdminVerb::kCheck) == 2);
   CHECK(static_cast<int>(AdminVerb::kMemoryLimit) == 3);
   CHECK(static_cast<int>(AdminVerb::kMoveClock) == 4);
+  CHECK(static_cast<int>(AdminVerb::kWarm) == 5);
+  CHECK(static_cast<int>(AdminVerb::kMember) == 6);
   CHECK(static_cast<int>(RecordSource::kItems) == 0);
   CHECK(static_cast<int>(RecordSource::kEvicted) == 1);
 }

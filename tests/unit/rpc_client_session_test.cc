@@ -234,6 +234,20 @@ TEST_CASE("a grant says what the session may do; one of 0.1.0 says nothing, and 
   CHECK(told.session.grant().rights == op::kMayRead);
 }
 
+TEST_CASE("warm is offered; whether the backend knows it is what the grant says, and one of 0.1.0 does not") {
+  Fixture f;
+  f.session.start();
+  wire::Hello hello;
+  REQUIRE(decode(connected->frames_out.at(0), hello));
+  CHECK((hello.features & wire::kWarm) != 0);
+  f.send(encode(wire::Grant{.features = wire::kWarm, .session_id = 9, .nonce = kNonce, .layout = kLayout}));
+  REQUIRE_MESSAGE(f.session.is_open(), f.why);
+  CHECK((f.session.grant().features & wire::kWarm) != 0);
+  Fixture old;
+  old.open();
+  CHECK((old.session.grant().features & wire::kWarm) == 0);
+}
+
 TEST_CASE("hello, grant, ready: the session is open") {
   Fixture f;
   f.session.start();

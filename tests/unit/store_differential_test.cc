@@ -122,6 +122,7 @@ class Model {
     Entry* old = find(std::string(op.key));
     switch (op.mode) {
       case SetMode::kAdd:
+      case SetMode::kFill:
         if (old != nullptr) return ResultCode::kNotStored;
         break;
       case SetMode::kReplace:

@@ -58,7 +58,7 @@ struct Harness {
     return made;
   }
 
-  op::Result run(const op::Op& op) { return store->execute_one(op); }
+  op::Result run(const op::Op& op) { return execute_one(*store, op); }
   op::ResultCode set(std::string_view key, std::string_view value, int64_t exptime = 0, uint32_t flags = 0) {
     return run(make_set(key, value, exptime, flags)).code;
   }

@@ -223,13 +223,14 @@ class RandomLife {
     }
     Entry* entry = find(key);
     if (got.code == ResultCode::kMiss) return forget(key);
-    if (entry != nullptr && compares && set.cas != entry->cas && set.mode != SetMode::kAdd) {
+    const bool adds = set.mode == SetMode::kAdd || set.mode == SetMode::kFill;
+    if (entry != nullptr && compares && set.cas != entry->cas && !adds) {
       if (got.code == ResultCode::kNotStored) return forget(key);  // evicted, and so nothing to extend
       REQUIRE(got.code == ResultCode::kExists);
       return;
     }
     if (extends && got.code == ResultCode::kNotStored) return compare_not_extended(set, value.size());
-    const bool expected = set.mode == SetMode::kSet || (set.mode == SetMode::kAdd) == (entry == nullptr);
+    const bool expected = set.mode == SetMode::kSet || adds == (entry == nullptr);
     if (!expected && got.code == ResultCode::kStored) {
       forget(key);  // an add
       entry = nullptr;

@@ -35,7 +35,7 @@ struct Seen {
 // One page, cut to `room` bytes as a small slot would. The cursor moves on.
 std::vector<Seen> page(Harness& h, RecordSource source, uint64_t& cursor, uint8_t size_class = op::kAnySizeClass,
                        size_t room = SIZE_MAX) {
-  const op::Result result = h.store->execute_one(asking(source, cursor, size_class));
+  const op::Result result = execute_one(*h.store, asking(source, cursor, size_class));
   REQUIRE(result.code == ResultCode::kOk);
   const op::RecordPage cut = op::cut_records(result.value, result.version, room);
   std::string_view left = cut.records;
@@ -180,7 +180,7 @@ TEST_CASE("a page of a walk is a short step") {
 
 TEST_CASE("an unknown source is none") {
   Harness h(small_store());
-  CHECK(h.store->execute_one(asking(static_cast<RecordSource>(7), 0)).code == ResultCode::kUnsupported);
+  CHECK(execute_one(*h.store, asking(static_cast<RecordSource>(7), 0)).code == ResultCode::kUnsupported);
 }
 
 // --- The evicted
@@ -217,7 +217,7 @@ TEST_CASE("a slow reader gets the number of lost records; one that comes back to
   const uint64_t before = h.stat(StatId::kEvictions);
   for (uint64_t i = 0; h.stat(StatId::kEvictions) - before < 3 * Evictions::kEntries; ++i)
     h.set(key_of(i), std::string(200, 'v'));
-  const op::Result late = h.store->execute_one(asking(RecordSource::kEvicted, cursor));
+  const op::Result late = execute_one(*h.store, asking(RecordSource::kEvicted, cursor));
   const uint64_t evicted = h.stat(StatId::kEvictions) - before;  // by the last set's debt, too, which that op paid
   CHECK(late.number == evicted - Evictions::kEntries);
   cursor += late.number;
@@ -228,11 +228,11 @@ TEST_CASE("a slow reader gets the number of lost records; one that comes back to
   h.pass_seconds(op::kWatchSeconds);
   const uint64_t then = h.stat(StatId::kEvictions);
   for (uint64_t i = 0; h.stat(StatId::kEvictions) == then; ++i) h.set(key_of(1'000'000 + i), std::string(200, 'v'));
-  const op::Result again = h.store->execute_one(asking(RecordSource::kEvicted, cursor));
+  const op::Result again = execute_one(*h.store, asking(RecordSource::kEvicted, cursor));
   CHECK(again.value.empty());
   CHECK(again.number == 0);
   // A cursor of another life is as good as none.
-  CHECK(h.store->execute_one(asking(RecordSource::kEvicted, cursor + 1'000'000)).version == again.version);
+  CHECK(execute_one(*h.store, asking(RecordSource::kEvicted, cursor + 1'000'000)).version == again.version);
 }
 
 }  // namespace egret::store

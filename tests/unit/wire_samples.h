@@ -68,6 +68,10 @@ inline std::vector<OpSample> op_samples() {
       {"set that asks for the length", make_op(OpCode::kSet, "key", [](Op& o) { o.options = kWantMeta; }), 16, 16},
       {"set that is watched", make_op(OpCode::kSet, "key", [](Op& o) { o.options = kWantMeta | kAsClassic; }), 16, 16},
       {"prepend", make_op(OpCode::kSet, "key", [](Op& o) { o.mode = SetMode::kPrepend, o.value = "v"; }), 16, 8},
+      {"fill",
+       make_op(OpCode::kSet, "key",
+               [](Op& o) { o.mode = SetMode::kFill, o.exptime = kExptime, o.value = binary_value; }),
+       16, 8},
       {"cas",
        make_op(OpCode::kSet, "key",
                [](Op& o) { o.options = kCompareCas | kWantCas, o.cas = kCas, o.value = binary_value; }),
@@ -130,6 +134,7 @@ inline std::vector<OpSample> op_samples() {
                  o.exptime = kExptime;
                }),
        20, 8},
+      {"commit of a fill", make_op(OpCode::kCommit, "key", [](Op& o) { o.mode = SetMode::kFill; }), 20, 8},
       {"commit that is watched", make_op(OpCode::kCommit, "key", [](Op& o) { o.options = kWantMeta | kAsClassic; }), 20,
        16},
       {"commit that asks for the length", make_op(OpCode::kCommit, "key", [](Op& o) { o.options = kWantMeta; }), 20,
@@ -151,6 +156,14 @@ inline std::vector<OpSample> op_samples() {
       {"admin", make_op(OpCode::kAdmin, "", [](Op& o) { o.group = 1; }), 4, 8},
       {"admin with what it needs", make_op(OpCode::kAdmin, "", [](Op& o) { o.group = 3, o.value = binary_value; }), 4,
        8},
+      {"warm",
+       make_op(OpCode::kAdmin, "",
+               [](Op& o) { o.group = static_cast<uint8_t>(AdminVerb::kWarm), o.value = std::string_view("12345678"); }),
+       4, 8},
+      {"member, with a part",
+       make_op(OpCode::kAdmin, "",
+               [](Op& o) { o.group = static_cast<uint8_t>(AdminVerb::kMember), o.value = longest_key; }),
+       4, 8},
       {"ping", make_op(OpCode::kPing, ""), 0, 8},
   };
 }

@@ -134,7 +134,7 @@ class Replay {
       ++lru_misses_;
       set_lru(key);
     }
-    const op::Result result = store_->execute_one(op_of(op::OpCode::kGet, text));
+    const op::Result result = execute_one(*store_, op_of(op::OpCode::kGet, text));
     if (result.code != op::ResultCode::kHit) {
       ++misses_;
       set_store(key);
@@ -163,7 +163,7 @@ class Replay {
     op::Op op = op_of(op::OpCode::kSet, text);
     op.value = {value_.data(), trace_.value_size(key)};
     op.exptime = trace_.ttl(key);
-    if (store_->execute_one(op).code != op::ResultCode::kStored) ++wrong_;
+    if (execute_one(*store_, op).code != op::ResultCode::kStored) ++wrong_;
   }
 
   const ModelOptions& options_;

@@ -279,7 +279,7 @@ class Steps {
     const KeyText text = key_text(*newest_large_ + (uint64_t{1} << 41));
     op::Op op = make_op(OpCode::kGet, view(text));
     op.options = op::kNoValue;
-    const op::Result found = store_->execute_one(op);
+    const op::Result found = execute_one(*store_, op);
     if (found.code != ResultCode::kHit) return;
     op.code = OpCode::kChunk;
     op.options = 0;
@@ -287,7 +287,7 @@ class Steps {
     op.offset = rng_.below(kLargeValue / kPart) * kPart;
     op.length = kPart;
     op::Result chunk;
-    time(kChunk, [&] { chunk = store_->execute_one(op); });
+    time(kChunk, [&] { chunk = execute_one(*store_, op); });
     const char expected = pattern_at(*newest_large_, op.offset);
     const bool is_whole = chunk.code == ResultCode::kHit && !chunk.value.empty() &&
                           chunk.value.find_first_not_of(expected) == std::string_view::npos;
@@ -298,7 +298,7 @@ class Steps {
     op::Op op;
     op.code = OpCode::kFlush;
     op::Result result;
-    time(kFlush, [&] { result = store_->execute_one(op); });
+    time(kFlush, [&] { result = execute_one(*store_, op); });
     if (result.code != ResultCode::kOk) ++wrong_;
   }
 

@@ -185,7 +185,7 @@ void StoreBench::run_batch(const Case& each, std::span<op::Op> ops) {
     store_->locate();
     for (size_t i = 0; i < ops.size(); ++i) take(ops[i].code, store_->execute(i));
   } else {
-    for (const op::Op& op : ops) take(op.code, store_->execute_one(op));
+    for (const op::Op& op : ops) take(op.code, execute_one(*store_, op));
   }
 }
 
