@@ -36,9 +36,9 @@ class MemberChange {
   bool is_done(const Told& told, uint64_t now_ns) const;
 
   store::Purger& purger_;
-  uint64_t from_ = 0;      // of the change that is collected or purged
-  uint64_t to_ = 0;        // 0: none
-  std::string collected_;     // the beginning of the members before
+  uint64_t from_ = 0;        // of the change that is collected or purged
+  uint64_t to_ = 0;          // 0: none
+  std::string collected_;    // the beginning of the members before
   bool is_purging_ = false;  // until it is known that the purge is over
   uint64_t adopted_ns_ = 0;  // when the present members were told of; 0: before this process began
 };

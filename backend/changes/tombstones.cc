@@ -45,9 +45,8 @@ void Tombstones::add(uint64_t hash) {
 bool Tombstones::allows_fill(uint64_t hash, uint64_t now_ns) const {
   if (!takes_fills(now_ns) || is_full_) return false;
   const Place place = place_of(hash);
-  return !std::ranges::all_of(place.bits, [&](uint64_t bit) {
-    return (words_[place.first_word + bit / 64] >> bit % 64 & 1) != 0;
-  });
+  return !std::ranges::all_of(place.bits,
+                              [&](uint64_t bit) { return (words_[place.first_word + bit / 64] >> bit % 64 & 1) != 0; });
 }
 
 uint64_t Tombstones::due_ns() const {

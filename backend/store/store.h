@@ -122,7 +122,8 @@ class Store {
     bool flush_is_pending;  // a delayed one has not fired yet
   };
   Counts counts() const {
-    return {.items = items_.counters[op::StatId::kCurrItems], .long_work_ns = items_.long_work_ns,
+    return {.items = items_.counters[op::StatId::kCurrItems],
+            .long_work_ns = items_.long_work_ns,
             .flush_is_pending = flush_second_ != 0};
   }
   // What create() found.

@@ -126,7 +126,8 @@ class Run {
 
   ResultCode model_set(const op::Op& op) {
     Entry* old = find(key_);
-    if (op.mode == SetMode::kAdd || op.mode == SetMode::kFill ? old != nullptr : op.mode != SetMode::kSet && old == nullptr)
+    if (op.mode == SetMode::kAdd || op.mode == SetMode::kFill ? old != nullptr
+                                                              : op.mode != SetMode::kSet && old == nullptr)
       return ResultCode::kNotStored;
     if (op.mode == SetMode::kAppend || op.mode == SetMode::kPrepend) {
       if (old->value.size() + value_.size() > 60'000) return ResultCode::kNotStored;

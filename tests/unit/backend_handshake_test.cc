@@ -126,7 +126,7 @@ TEST_CASE("proxy and backend that hold the same secret have a session") {
   REQUIRE_MESSAGE(client.opens(), client.why_not());
   CHECK(client.trouble("good") == "");
   CHECK(client.session().grant().features ==
-        (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers | wire::kRights));
+        (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers | wire::kRights | wire::kWarm));
 }
 
 TEST_CASE("a wrong secret, or none, is refused with words that tell both sides what to do") {

@@ -309,8 +309,8 @@ TEST_SUITE("fills") {
             partition.clock.advance_ns(random() % 50'000'000);
             break;
           default: {
-            const ResultCode code = random() % 4 == 0 ? partition.upload_fill(key, before[key])
-                                                      : partition.fill(key, before[key]);
+            const ResultCode code =
+                random() % 4 == 0 ? partition.upload_fill(key, before[key]) : partition.fill(key, before[key]);
             if (code == ResultCode::kStored) {
               REQUIRE_MESSAGE(!changed.contains(key), key);
               ++filled;
@@ -404,9 +404,9 @@ TEST_SUITE("members") {
     const Seen four({0, 1, 2, 3}, 0);
     REQUIRE(tell_start(partition, four) == ResultCode::kOk);
     const auto part = [&](uint32_t offset, size_t size) {
-      return partition.code(admin(
-          AdminVerb::kMember, member_value(four.number, three.number, static_cast<uint32_t>(four.bytes.size()), offset,
-                                           std::string_view(four.bytes).substr(offset, size))));
+      return partition.code(
+          admin(AdminVerb::kMember, member_value(four.number, three.number, static_cast<uint32_t>(four.bytes.size()),
+                                                 offset, std::string_view(four.bytes).substr(offset, size))));
     };
     CHECK(part(0, 5) == ResultCode::kStored);
     CHECK(part(0, 8) == ResultCode::kStored);
@@ -424,8 +424,8 @@ TEST_SUITE("members") {
     for (int i = 0; i < 2'000; ++i) partition.set("k" + std::to_string(i), "v");
     REQUIRE(tell_start(partition, four) == ResultCode::kOk);
     const auto ask = [&](const Seen& from, const Seen& to, std::string_view part) {
-      return partition.code(admin(AdminVerb::kMember,
-                                  member_value(from.number, to.number, static_cast<uint32_t>(from.bytes.size()), 0, part)));
+      return partition.code(admin(
+          AdminVerb::kMember, member_value(from.number, to.number, static_cast<uint32_t>(from.bytes.size()), 0, part)));
     };
     CHECK(ask(four, three, four.bytes) == ResultCode::kNotStored);
     CHECK(ask(three, two, three.bytes) == ResultCode::kNotStored);

@@ -69,7 +69,8 @@ TEST_CASE("who is none of the members is said") {
 TEST_CASE("what is cut, goes on, or says what cannot be is refused") {
   const std::string good = encode_membership(PlacementRule::kKetama, members_of(3), 1);
   REQUIRE(decode_membership(good).is_ok());
-  for (size_t length = 0; length < good.size(); ++length) CHECK_FALSE(decode_membership(good.substr(0, length)).is_ok());
+  for (size_t length = 0; length < good.size(); ++length)
+    CHECK_FALSE(decode_membership(good.substr(0, length)).is_ok());
   CHECK_FALSE(decode_membership(good + "x").is_ok());
   const auto with = [&](size_t at, char byte) {
     std::string bad = good;

@@ -9,6 +9,7 @@ using namespace egret::rpc;
 namespace {
 
 constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 4, .request_slot_size = 1024, .response_slot_size = 1024};
+constexpr uint64_t kAlways = wire::kRights | wire::kWarm;  // offered in every hello
 
 // Whom the next connect() gives; tests run one after the other.
 FakeClientEndpoint* connected = nullptr;
@@ -273,7 +274,7 @@ TEST_CASE("with a secret: hello, challenge, proof, proven grant, ready") {
   f.session.start();
   wire::Hello hello;
   REQUIRE(decode(connected->frames_out.at(0), hello));
-  CHECK(hello.features == (wire::kAuthenticate | wire::kRights));
+  CHECK(hello.features == (wire::kAuthenticate | kAlways));
   CHECK(hello.nonce != wire::HandshakeNonce{});
   f.send(backend.challenge());
   CHECK(f.session.state() == ClientSession::State::kHandshaking);
@@ -653,7 +654,7 @@ TEST_CASE("over ordered memory heads are sealed, where the backend agrees; elsew
     f.session.start();
     wire::Hello hello;
     REQUIRE(decode(connected->frames_out.at(0), hello));
-    CHECK(hello.features == wire::kRights);
+    CHECK(hello.features == kAlways);
     f.grant(agrees ? wire::kOrderedMemory : 0);
     CHECK(f.session.is_open() == !agrees);  // it was not offered
   }
@@ -663,7 +664,7 @@ TEST_CASE("over ordered memory heads are sealed, where the backend agrees; elsew
     f.session.start();
     wire::Hello hello;
     REQUIRE(decode(connected->frames_out.at(0), hello));
-    CHECK(hello.features == (wire::kOrderedMemory | wire::kRights));
+    CHECK(hello.features == (wire::kOrderedMemory | kAlways));
     f.grant(agrees ? wire::kOrderedMemory : 0);
     REQUIRE(f.session.is_open());
     Listener listener;

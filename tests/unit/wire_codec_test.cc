@@ -177,7 +177,7 @@ TEST_SUITE("ops") {
   }
 
   TEST_CASE("modes and groups that do not exist are refused") {
-    for (const uint32_t mode : {5u, 6u, 255u, 256u, 0x0100'0000u, 0xffff'ffffu}) {
+    for (const uint32_t mode : {6u, 7u, 255u, 256u, 0x0100'0000u, 0xffff'ffffu}) {
       auto set = encoded(make_op(OpCode::kSet, "key"));
       poke<uint32_t>(set, kHead + 4, mode);
       CHECK(decode_one(set) == DecodeError::kBadEnum);
