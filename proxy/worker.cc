@@ -132,21 +132,29 @@ void Worker::wait_for_events() {
 // Moves requests and results until nothing more can be done without waiting; then sends each client its answers, once.
 // Sending may let a client continue (its large value is sent, or slots are free again): then it repeats.
 void Worker::run_passes() {
+  bool is_all_moved = false;
   do {
-    move_requests();
+    is_all_moved = move_requests();
     send_answers();
-  } while (has_appended());
+  } while (!is_all_moved || has_appended());
 }
 
-void Worker::move_requests() {
+// False: answers that hold many slots should be sent first.
+bool Worker::move_requests() {
   flush_sessions();
   while (true) {
     context_.pass_ns = context_.clock.now_ns();  // so that durations include the time of this pass
     const bool fetched = fetch_results();
     const bool resumed = resume_connections();
-    if (!fetched && !resumed) return;
+    if (!fetched && !resumed) return true;
     flush_sessions();
+    if (!context_.lists.with_output.empty() && holds_much()) return false;
   }
+}
+
+bool Worker::holds_much() const {
+  return std::ranges::any_of(context_.pool.sessions(),
+                             [](const auto& session) { return session->is_open() && session->lanes().holds_much(); });
 }
 
 // Whether the worker may sleep now: polling again is not worth it, want is set, and the slots were read once more after

@@ -63,7 +63,8 @@ class Worker final : public rpc::SessionObserver {
   bool may_block();
   bool is_quiet();
   void run_passes();
-  void move_requests();
+  bool move_requests();
+  bool holds_much() const;
   bool has_appended() const;
   void flush_sessions();
   bool fetch_results();

@@ -262,7 +262,7 @@ uint32_t ClientLane::hold(const Result& result) {
   if (result.value_slot == 0) return 0;
   Slot& held = slots_[result.value_slot - 1];
   EGRET_DCHECK(held.state == State::kSent);
-  ++held.holds;
+  if (held.holds++ == 0) ++held_slots_;
   return result.value_slot;
 }
 
@@ -270,7 +270,9 @@ void ClientLane::release(uint32_t held) {
   EGRET_ASSERT_OWNER(owner_);
   Slot& released = slots_[held - 1];
   EGRET_DCHECK(released.holds > 0);
-  if (--released.holds > 0 || released.state != State::kHeld) return;
+  if (--released.holds > 0) return;
+  --held_slots_;
+  if (released.state != State::kHeld) return;
   released.state = State::kFree;
   free_slots();
 }

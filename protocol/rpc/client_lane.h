@@ -58,6 +58,7 @@ struct LaneProgress {
   uint32_t open_ops;         // in the message that is still open
   uint32_t reads_in_flight;  // staged, and not yet reported by on_fetched()
   FetchPolicy::Mode mode;
+  bool holds_much;  // a quarter of the window's slots or more are held
 };
 
 // The tag of a read tells which lane staged it; from the top: one bit (the rest of a response), the lane, the seq's low
@@ -114,7 +115,8 @@ class ClientLane {
             .usual_wait_ns = usual_wait_ns_,
             .open_ops = open_ops_,
             .reads_in_flight = reads_in_flight_,
-            .mode = policy_.mode()};
+            .mode = policy_.mode(),
+            .holds_much = held_slots_ * 4 >= layout_.window};
   }
   // Calls the waiters of messages sent before `before_ns` with kTimedOut. The slots stay in use.
   void expire(uint64_t before_ns);
@@ -172,6 +174,7 @@ class ClientLane {
   FetchOptions fetch_;
   std::unique_ptr<Slot[]> slots_;
 
+  uint32_t held_slots_ = 0;
   uint64_t next_seq_ = 1;      // of the open message, or of the next one
   uint64_t oldest_ = 1;        // not yet answered
   uint64_t free_ = 1;          // the slots of all messages before it may be reused

@@ -250,7 +250,7 @@ bool ClientSession::fetch() {
       return true;
     }
     progress_at_all |= progress;
-    if (!endpoint_->limits().fetch_is_local) break;
+    if (!endpoint_->limits().fetch_is_local || lanes_.holds_much()) break;
   }
   return progress_at_all;
 }

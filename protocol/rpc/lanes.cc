@@ -43,6 +43,10 @@ bool Lanes::has_open() const {
   return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->progress().open_ops > 0; });
 }
 
+bool Lanes::holds_much() const {
+  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->progress().holds_much; });
+}
+
 bool Lanes::has_credit() const {
   return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->has_credit(); });
 }

@@ -54,6 +54,9 @@ class Lanes {
   // Ops were appended that the session has not sent yet.
   bool has_open() const;
   bool has_credit() const;
+  // Whether results should be sent on before others are taken: a lane has few slots left, and those held are still in
+  // the CPU's cache.
+  bool holds_much() const;
   uint32_t outstanding() const;
   bool is_upload_waiting() const;
   // Gives the room of slow uploads to uploads that wait.
