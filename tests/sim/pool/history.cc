@@ -83,9 +83,12 @@ void History::begin(Request& request, uint32_t backend, uint64_t session, uint64
 void History::begin_effect(Request& request) {
   Register& where = at(request.key, request.backend);
   switch (request.kind) {
+    case Kind::kUpload:
+      // One whose parts the backend has dropped is refused, and the old item is gone, as after any set that fails.
+      where.removals.push_back(span_of(request));
+      [[fallthrough]];
     case Kind::kSet:
     case Kind::kAdd:
-    case Kind::kUpload:
       where.writes[{request.id, 0}] = span_of(request);
       break;
     case Kind::kArith:
@@ -168,16 +171,19 @@ void History::on_change(Request& request, ResultCode code, const Span& span) {
   const bool is_set = request.kind == Kind::kSet || request.kind == Kind::kUpload || request.kind == Kind::kAdd;
   if (is_set && code == ResultCode::kStored) {
     if (request.kind == Kind::kAdd) check_absent(request, span);
+    std::erase_if(where.removals, [&](const Span& removal) { return removal.began == span.began; });
     return see(where, own, span);
   }
   if (request.kind == Kind::kAdd && code == ResultCode::kNotStored) {
     where.writes.erase(own);
     return check_present(request, span);
   }
-  // No room: the old item is gone, too.
-  if (is_set && code == ResultCode::kOutOfMemory) {
+  // Its parts were dropped: the old item is gone, too.
+  if (request.kind == Kind::kUpload && code == ResultCode::kOutOfMemory && may_fail_) {
     where.writes.erase(own);
-    where.removals.push_back(span);
+    for (Span& removal : where.removals) {
+      if (removal.began == span.began) removal.done = span.done;
+    }
     return;
   }
   if (request.kind == Kind::kDelete && code == ResultCode::kDeleted) {
