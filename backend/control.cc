@@ -236,6 +236,10 @@ bool Control::lets_in(const std::string& peer_group) {
   return may;
 }
 
+void Control::charge(const std::string& peer_group) {
+  handshake_rate_.charge(peer_group, clock_.now_ns(), 1);
+}
+
 // False: no connection waits.
 bool Control::accept_one(Place& place) {
   auto accepted = place.listener->accept();

@@ -68,6 +68,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   void on_accept(Place& place);
   bool accept_one(Place& place);
   bool lets_in(const std::string& peer_group) override;
+  void charge(const std::string& peer_group) override;
   bool asks_for_proof() const override { return !config_.secrets.empty(); }
   void limit_newcomers();
   void on_control_ready(Session& session);

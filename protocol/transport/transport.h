@@ -168,6 +168,8 @@ class Doorkeeper {
  public:
   // Whether the peer group may have one more connection now; if not, it is turned away.
   virtual bool lets_in(const std::string& peer_group) = 0;
+  // One more part of a connection that was let in: it costs as much as a connection, and is not turned away.
+  virtual void charge(const std::string& peer_group) = 0;
   // Whether peers must prove who they are.
   virtual bool asks_for_proof() const = 0;
 

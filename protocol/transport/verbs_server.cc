@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "transport/verbs.h"
+#include "transport/verbs_door.h"
 #include "transport/verbs_link.h"
 
 namespace egret::transport {
@@ -390,7 +391,8 @@ class VerbsListener final : public Listener {
 
  private:
   Expected<std::unique_ptr<ServerEndpoint>> answer(CmId id, const ConnectData& data, uint8_t reads);
-  Expected<std::unique_ptr<ServerEndpoint>> join(CmId id, const ConnectData& data, uint8_t reads);
+  Expected<std::unique_ptr<ServerEndpoint>> join(VerbsServerEndpoint& endpoint, CmId id, const ConnectData& data,
+                                                 uint8_t reads);
   Joining joining_of(const ConnectData& first) const {
     if ((first.flags & kJoinsLate) != 0) return Joining::kInvited;
     const bool must_prove = doorkeeper_ != nullptr && doorkeeper_->asks_for_proof();
@@ -407,40 +409,40 @@ class VerbsListener final : public Listener {
 };
 
 Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const ConnectData& data, uint8_t reads) {
-  const std::string peer = peer_name(id.get());
-  if (data.magic != ConnectData::kMagic || data.version != ConnectData{}.version) {
-    ::rdma_reject(id.get(), nullptr, 0);
-    return Status::error("rdma:" + address_ + ": " + peer + " speaks another protocol or version");
+  const auto at = joinable_->find(data.token);
+  JoinableSession named;
+  if (at != joinable_->end()) {
+    named = {
+        .peer_group = at->second->peer_group(), .joined = at->second->joined(), .promised = at->second->promised()};
   }
-  if (data.index > 0) return join(std::move(id), data, reads);
-  if (doorkeeper_ != nullptr && !doorkeeper_->lets_in(peer_host(id.get()))) {
-    ::rdma_reject(id.get(), nullptr, 0);
-    return Status::error("rdma:" + address_ + ": " + peer + " connects too often, and was turned away");
+  const ConnectAnswer answer =
+      answer_to(data, peer_host(id.get()), at == joinable_->end() ? nullptr : &named, doorkeeper_);
+  if (answer == ConnectAnswer::kJoins) return join(*at->second, std::move(id), data, reads);
+  const std::string from = "rdma:" + address_ + ": " + peer_name(id.get());
+  if (answer == ConnectAnswer::kMakesSession) {
+    auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, joining_of(data), id.get());
+    if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) {
+      return Status::error(from + ": " + accepted.message());
+    }
+    return std::unique_ptr<ServerEndpoint>(std::move(endpoint));
   }
-  auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, joining_of(data), id.get());
-  if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) {
-    return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());
+  ::rdma_reject(id.get(), nullptr, 0);
+  if (answer == ConnectAnswer::kTurnedAway) {
+    return Status::error(from + " connects too often, and was turned away");
   }
-  return std::unique_ptr<ServerEndpoint>(std::move(endpoint));
+  if (answer == ConnectAnswer::kOtherProtocol) return Status::error(from + " speaks another protocol or version");
+  if (answer == ConnectAnswer::kNotItsOwn) {
+    return Status::error(from + " asked to join a session that is not its own");
+  }
+  return std::unique_ptr<ServerEndpoint>();
 }
 
 // A further queue pair of a session that is being set up.
-Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::join(CmId id, const ConnectData& data, uint8_t reads) {
-  if (data.token == 0) {  // it was told none: if there is something to say, its first queue pair is told
-    ::rdma_reject(id.get(), nullptr, 0);
-    return std::unique_ptr<ServerEndpoint>();
-  }
+Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::join(VerbsServerEndpoint& endpoint, CmId id,
+                                                              const ConnectData& data, uint8_t reads) {
   const std::string peer = peer_name(id.get());
-  const auto at = joinable_->find(data.token);
-  const bool may = at != joinable_->end() && at->second->peer_group() == peer_host(id.get()) &&
-                   data.index == at->second->joined() && data.index < at->second->promised();
-  if (!may) {
-    ::rdma_reject(id.get(), nullptr, 0);
-    return Status::error("rdma:" + address_ + ": " + peer + " asked to join a session that is not its own");
-  }
-  VerbsServerEndpoint& endpoint = *at->second;
   if (Status accepted = endpoint.accept(std::move(id), data, reads); !accepted) {
-    endpoint.close();  // `at` is no more
+    endpoint.close();
     return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());
   }
   return std::unique_ptr<ServerEndpoint>();

@@ -1,0 +1,79 @@
+// Which requests to connect a queue pair are accepted, and that each of them, accepted or not, costs the peer.
+#include <doctest/doctest.h>
+
+#include "transport/verbs_door.h"
+
+using namespace egret::transport;
+using namespace egret::transport::verbs;
+
+namespace {
+
+constexpr uint64_t kToken = 77;
+const std::string kPeer = "10.9.0.1";
+const JoinableSession kSession{.peer_group = kPeer, .joined = 1, .promised = 3};
+
+// Lets in so many connections; each costs one, and so does what joins.
+struct Purse final : Doorkeeper {
+  explicit Purse(int many) : left(many) {}
+  bool lets_in(const std::string& peer_group) override {
+    CHECK(peer_group == kPeer);
+    return left > 0 && left-- > 0;
+  }
+  void charge(const std::string& peer_group) override {
+    CHECK(peer_group == kPeer);
+    --left;
+  }
+  bool asks_for_proof() const override { return true; }
+  int left;
+};
+
+ConnectAnswer ask(const ConnectData& request, Doorkeeper* door, const JoinableSession* named = nullptr) {
+  return answer_to(request, kPeer, named, door);
+}
+
+struct Rejected {
+  ConnectData request;
+  const JoinableSession* named;
+  ConnectAnswer answer;
+};
+
+const JoinableSession kOfAnother{.peer_group = "10.9.0.66", .joined = 1, .promised = 3};
+const JoinableSession kFull{.peer_group = kPeer, .joined = 3, .promised = 3};
+const Rejected kRejected[] = {
+    {{.index = 1, .queue_pairs = 3, .token = kToken}, nullptr, ConnectAnswer::kNotItsOwn},
+    {{.index = 1, .queue_pairs = 3, .token = kToken}, &kOfAnother, ConnectAnswer::kNotItsOwn},
+    {{.index = 2, .queue_pairs = 3, .token = kToken}, &kSession, ConnectAnswer::kNotItsOwn},
+    {{.index = 3, .queue_pairs = 3, .token = kToken}, &kFull, ConnectAnswer::kNotItsOwn},
+    {{.index = 1, .queue_pairs = 3, .token = 0}, nullptr, ConnectAnswer::kToldNothing},
+    {{.magic = 0}, nullptr, ConnectAnswer::kOtherProtocol},
+    {{.version = 9}, nullptr, ConnectAnswer::kOtherProtocol},
+    {{.version = 9, .index = 1, .queue_pairs = 3, .token = kToken}, &kSession, ConnectAnswer::kOtherProtocol},
+};
+
+}  // namespace
+
+TEST_CASE("each request that is rejected costs the peer, which is then turned away, whatever it asks for") {
+  for (const Rejected& each : kRejected) {
+    CAPTURE(static_cast<int>(each.answer));
+    Purse door(3);
+    for (int i = 0; i < 3; ++i) CHECK(ask(each.request, &door, each.named) == each.answer);
+    CHECK(door.left == 0);
+    CHECK(ask(each.request, &door, each.named) == ConnectAnswer::kTurnedAway);
+    CHECK(ask({}, &door) == ConnectAnswer::kTurnedAway);
+    CHECK(ask(each.request, nullptr, each.named) == each.answer);
+  }
+}
+
+TEST_CASE("a first queue pair makes a session as long as the peer is let in") {
+  Purse door(1);
+  CHECK(ask({.queue_pairs = 16}, &door) == ConnectAnswer::kMakesSession);
+  CHECK(ask({.queue_pairs = 16}, &door) == ConnectAnswer::kTurnedAway);
+}
+
+TEST_CASE("a queue pair that a session waits for costs as much, and is not turned away") {
+  Purse door(0);
+  const ConnectData awaited{.index = 1, .queue_pairs = 3, .token = kToken};
+  CHECK(ask(awaited, &door, &kSession) == ConnectAnswer::kJoins);
+  CHECK(door.left == -1);
+  CHECK(ask(awaited, nullptr, &kSession) == ConnectAnswer::kJoins);
+}
