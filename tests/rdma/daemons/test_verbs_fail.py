@@ -1,8 +1,11 @@
-"""Verbs that fail, three times in a row, in one daemon under load: the session that needed them is lost, or is not made, and the next one serves.
+"""Verbs and calls of librdmacm that fail, three times in a row, in one daemon under load: the session that needed them is lost, or is not made, and the
+next one serves. What a backend needs before it listens: it says so and ends.
 
 The interposer (../interposer) makes them fail. Runs in a guest (one_host.sh)."""
 
+import os
 import pathlib
+import subprocess
 import sys
 import time
 
@@ -19,6 +22,13 @@ import read_counts
 SET_UP = {"alloc_pd": 3, "query_device": 9, "create_comp_channel": 4, "create_cq": 6, "resize_cq": 2, "create_qp": 7, "query_qp": 2, "modify_qp": 25,
           "reg_mr": 24, "post_recv": 100}
 AT_WORK = {"post_send": 300, "completion": 600, "poll_cq": 3000, "req_notify_cq": 30, "get_cq_event": 30}
+# Of librdmacm. The proxy's device is opened when it first connects; a backend listens with its first event channel and its first id.
+CONNECTING = {
+    "egret-backend": {"cm_create_event_channel": 3, "cm_migrate_id": 5, "cm_accept": 6, "cm_create_qp": 10, "cm_set_option": 2, "cm_get_event": 30},
+    "egret-proxy": {"open_device": 1, "cm_create_event_channel": 3, "cm_create_id": 6, "cm_set_option": 2, "cm_resolve_addr": 6, "cm_resolve_route": 6,
+                    "cm_create_qp": 10, "cm_connect": 9, "cm_get_event": 30},
+}
+TO_LISTEN = ["open_device", "alloc_pd", "cm_create_event_channel", "cm_create_id", "cm_bind_addr", "cm_listen"]
 IN_A_ROW = 3
 
 
@@ -64,7 +74,7 @@ class Failing(servers.Egret):
 
 @pytest.mark.parametrize("name", ["egret-backend", "egret-proxy"])
 def test_each_call_fails_under_load(name):
-    plan = SET_UP | AT_WORK
+    plan = SET_UP | AT_WORK | CONNECTING[name]
     if name == "egret-proxy":
         del plan["resize_cq"]  # the backend's
     server = Failing(name, plan)
@@ -81,3 +91,15 @@ def test_each_call_fails_under_load(name):
     server.check_alive()
     assert server.proxies[0].stop() == 0 and server.backend.stop() == 0
     server.stop()
+
+
+@pytest.mark.parametrize("call", TO_LISTEN)
+def test_a_backend_that_cannot_listen_says_so(call, tmp_path):
+    counters = tmp_path / "verbs"
+    environment = {**os.environ, "LD_PRELOAD": str(servers.BUILD / "libegret_count_verbs.so"), "EGRET_COUNT_VERBS_FILE": str(counters),
+                   "EGRET_VERBS_FAIL": f"{call}:1"}
+    address = servers.new_backend_address(tmp_path, "backend")
+    done = subprocess.run([servers.egret_binary("egret-backend"), "--set", f"listen={address}", "--set", "memory=8MiB", "--set", "partitions=1", "--set", "admin="],
+                          env=environment, capture_output=True, text=True, timeout=30 * servers.SLACK)
+    assert read_counts.snapshot(counters)["failed_on_purpose"] == 1
+    assert done.returncode == 1 and address in done.stderr, done

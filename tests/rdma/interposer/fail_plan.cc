@@ -15,10 +15,36 @@ namespace egret::interposer {
 namespace {
 
 constexpr auto kCalls = static_cast<uint32_t>(Call::kEnd);
-constexpr std::array<std::string_view, kCalls> kNames = {
-    "open_device",  "query_device", "alloc_pd", "create_comp_channel", "create_cq", "resize_cq", "create_qp",
-    "modify_qp",    "query_qp",     "reg_mr",   "post_send",           "post_recv", "poll_cq",   "req_notify_cq",
-    "get_cq_event", "completion"};
+constexpr std::array<std::string_view, kCalls> kNames = {"open_device",
+                                                         "query_device",
+                                                         "alloc_pd",
+                                                         "create_comp_channel",
+                                                         "create_cq",
+                                                         "resize_cq",
+                                                         "create_qp",
+                                                         "modify_qp",
+                                                         "query_qp",
+                                                         "reg_mr",
+                                                         "post_send",
+                                                         "post_recv",
+                                                         "poll_cq",
+                                                         "req_notify_cq",
+                                                         "get_cq_event",
+                                                         "completion",
+                                                         "cm_create_event_channel",
+                                                         "cm_create_id",
+                                                         "cm_set_option",
+                                                         "cm_bind_addr",
+                                                         "cm_listen",
+                                                         "cm_resolve_addr",
+                                                         "cm_resolve_route",
+                                                         "cm_connect",
+                                                         "cm_accept",
+                                                         "cm_reject",
+                                                         "cm_migrate_id",
+                                                         "cm_create_qp",
+                                                         "cm_get_event",
+                                                         "cm_disconnect"};
 
 struct Rule {
   uint64_t first = 0;  // 0: never

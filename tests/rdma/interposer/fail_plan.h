@@ -1,6 +1,6 @@
 // Which calls are to fail: EGRET_VERBS_FAIL=CALL:N[+|-M][,CALL:N ...]. The Nth call of that kind fails (counted from
 // 1), with + every later one as well, with -M all up to the Mth; nothing reaches the device then. For tests of what a
-// daemon makes of it. Calls of librdmacm count too.
+// daemon makes of it. Calls that librdmacm makes of libibverbs count too.
 //
 //   open_device alloc_pd create_comp_channel create_cq create_qp reg_mr   no handle, errno ENOMEM
 //   query_device modify_qp query_qp req_notify_cq                         ENOMEM
@@ -9,6 +9,8 @@
 //   poll_cq               a negative number, and completions stay where they are
 //   get_cq_event          EAGAIN, and the event stays where it is
 //   completion   the Nth successful completion reports IBV_WC_GENERAL_ERR, and its queue pair goes into the error state
+//   cm_...       rdma_...: the calls of librdmacm that the daemons make, but for those that free something; no handle or
+//                -1, errno ENOMEM. cm_get_event leaves the event where it is.
 //
 // A plan that cannot be read ends the process: a test that injects nothing would pass. Thread-safe.
 #pragma once
@@ -34,6 +36,20 @@ enum class Call : uint32_t {
   kReqNotifyCq,
   kGetCqEvent,
   kCompletion,
+  kCmCreateEventChannel,
+  kCmCreateId,
+  kCmSetOption,
+  kCmBindAddr,
+  kCmListen,
+  kCmResolveAddr,
+  kCmResolveRoute,
+  kCmConnect,
+  kCmAccept,
+  kCmReject,
+  kCmMigrateId,
+  kCmCreateQp,
+  kCmGetEvent,
+  kCmDisconnect,
   kEnd
 };
 

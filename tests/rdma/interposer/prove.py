@@ -100,6 +100,12 @@ fail("post_send:9", "ibv_post_send")
 fail("completion:5", "completion with")
 result, _ = run("verbs", "--loop", "10.9.0.1:18515", "--duration", "0.01", fail="completion:20", program=bench)
 check("egret-bench notices", (result.returncode, "a verb failed" in result.stderr), (1, True))
+# Of librdmacm, and what it needs of libibverbs to listen. Its other calls fail in the daemons (../daemons/test_verbs_fail.py).
+for plan, says in (("open_device:1", "cannot listen"), ("cm_create_id:1+", "cannot use rdma_cm"), ("cm_bind_addr:1+", "cannot listen"),
+                   ("cm_listen:1", "cannot listen")):
+    result, file = run("verbs", "--loop", "10.9.0.1:18515", "--duration", "0.01", fail=plan, program=bench)
+    check(f"egret-bench says '{says}'", (result.returncode, says in result.stderr), (1, True))
+    check("failed on purpose", read_counts.snapshot(file)["failed_on_purpose"] > 0, True)
 result, _ = run("--messages", "50", "--wait-ms", str(PATIENCE_MS), fail="reg_mr:100000")
 check("a plan that is never reached", result.returncode, 0)
 for plan in ("reg_mr", "reg_mr:0", "reg_mr:x", "reg_mr:3-2", "reg_mr:3-", "no_such_call:1"):

@@ -1,0 +1,103 @@
+// The calls of librdmacm that the plan makes fail (fail_plan.h); all others go through. librdmacm is found when the
+// first of them is made: a program without it can be run under the library, too.
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+
+#include <dlfcn.h>
+#include <rdma/rdma_cma.h>
+#include <unistd.h>
+
+#include "fail_plan.h"
+
+// In the header these are macros.
+#undef rdma_listen
+
+#define EGRET_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace egret::interposer {
+namespace {
+
+template <typename Function>
+Function* behind(const char* name) {
+  void* const found = dlvsym(RTLD_NEXT, name, "RDMACM_1.0");
+  if (found == nullptr) {
+    std::fprintf(stderr, "libegret_count_verbs: no %s@RDMACM_1.0 behind this library\n", name);
+    _exit(70);
+  }
+  return reinterpret_cast<Function*>(found);
+}
+
+template <typename... Arguments>
+int call_unless(Call call, const char* name, Arguments... arguments) {
+  if (must_fail(call)) {
+    errno = ENOMEM;
+    return -1;
+  }
+  return behind<int(Arguments...)>(name)(arguments...);
+}
+
+}  // namespace
+}  // namespace egret::interposer
+
+using namespace egret::interposer;  // NOLINT(google-build-using-namespace): what follows is C's namespace
+
+EGRET_EXPORT rdma_event_channel* rdma_create_event_channel() {
+  if (must_fail(Call::kCmCreateEventChannel)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return behind<rdma_event_channel*()>("rdma_create_event_channel")();
+}
+
+EGRET_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space) {
+  return call_unless(Call::kCmCreateId, "rdma_create_id", channel, id, context, space);
+}
+
+EGRET_EXPORT int rdma_set_option(rdma_cm_id* id, int level, int name, void* value, size_t length) {
+  return call_unless(Call::kCmSetOption, "rdma_set_option", id, level, name, value, length);
+}
+
+EGRET_EXPORT int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
+  return call_unless(Call::kCmBindAddr, "rdma_bind_addr", id, address);
+}
+
+EGRET_EXPORT int rdma_listen(rdma_cm_id* id, int backlog) {
+  return call_unless(Call::kCmListen, "rdma_listen", id, backlog);
+}
+
+EGRET_EXPORT int rdma_resolve_addr(rdma_cm_id* id, sockaddr* source, sockaddr* target, int milliseconds) {
+  return call_unless(Call::kCmResolveAddr, "rdma_resolve_addr", id, source, target, milliseconds);
+}
+
+EGRET_EXPORT int rdma_resolve_route(rdma_cm_id* id, int milliseconds) {
+  return call_unless(Call::kCmResolveRoute, "rdma_resolve_route", id, milliseconds);
+}
+
+EGRET_EXPORT int rdma_connect(rdma_cm_id* id, rdma_conn_param* parameters) {
+  return call_unless(Call::kCmConnect, "rdma_connect", id, parameters);
+}
+
+EGRET_EXPORT int rdma_accept(rdma_cm_id* id, rdma_conn_param* parameters) {
+  return call_unless(Call::kCmAccept, "rdma_accept", id, parameters);
+}
+
+EGRET_EXPORT int rdma_reject(rdma_cm_id* id, const void* data, uint8_t length) {
+  return call_unless(Call::kCmReject, "rdma_reject", id, data, length);
+}
+
+EGRET_EXPORT int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
+  return call_unless(Call::kCmMigrateId, "rdma_migrate_id", id, channel);
+}
+
+EGRET_EXPORT int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* attributes) {
+  return call_unless(Call::kCmCreateQp, "rdma_create_qp", id, domain, attributes);
+}
+
+EGRET_EXPORT int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+  return call_unless(Call::kCmGetEvent, "rdma_get_cm_event", channel, event);
+}
+
+EGRET_EXPORT int rdma_disconnect(rdma_cm_id* id) {
+  return call_unless(Call::kCmDisconnect, "rdma_disconnect", id);
+}
