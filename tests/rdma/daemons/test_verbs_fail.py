@@ -28,7 +28,8 @@ CONNECTING = {
     "egret-proxy": {"open_device": 1, "cm_create_event_channel": 3, "cm_create_id": 6, "cm_set_option": 2, "cm_resolve_addr": 6, "cm_resolve_route": 6,
                     "cm_create_qp": 10, "cm_connect": 9, "cm_get_event": 30},
 }
-TO_LISTEN = ["open_device", "alloc_pd", "cm_create_event_channel", "cm_create_id", "cm_bind_addr", "cm_listen"]
+# From the first on: librdmacm makes the first id itself, and binds it, to see what the kernel can do.
+TO_LISTEN = ["open_device", "cm_create_event_channel", "cm_create_id", "cm_bind_addr", "cm_listen"]
 IN_A_ROW = 3
 
 
@@ -97,9 +98,9 @@ def test_each_call_fails_under_load(name):
 def test_a_backend_that_cannot_listen_says_so(call, tmp_path):
     counters = tmp_path / "verbs"
     environment = {**os.environ, "LD_PRELOAD": str(servers.BUILD / "libegret_count_verbs.so"), "EGRET_COUNT_VERBS_FILE": str(counters),
-                   "EGRET_VERBS_FAIL": f"{call}:1"}
+                   "EGRET_VERBS_FAIL": f"{call}:1+"}
     address = servers.new_backend_address(tmp_path, "backend")
     done = subprocess.run([servers.egret_binary("egret-backend"), "--set", f"listen={address}", "--set", "memory=8MiB", "--set", "partitions=1", "--set", "admin="],
                           env=environment, capture_output=True, text=True, timeout=30 * servers.SLACK)
-    assert read_counts.snapshot(counters)["failed_on_purpose"] == 1
+    assert read_counts.snapshot(counters)["failed_on_purpose"] > 0
     assert done.returncode == 1 and address in done.stderr, done
