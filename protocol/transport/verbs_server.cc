@@ -346,10 +346,11 @@ class VerbsListener final : public Listener {
 
   Status listen() {
     rdma_cm_id* id = nullptr;
-    if (::rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) != 0) return verbs_error("rdma_create_id", errno);
+    const std::string cannot = "cannot listen on rdma:" + address_;
+    if (::rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) != 0) return verbs_error(cannot, errno);
     CmId owned(id);
     if (::rdma_bind_addr(id, resolved_->ai_addr) != 0 || ::rdma_listen(id, kBacklog) != 0) {
-      return verbs_error("cannot listen on rdma:" + address_, errno);
+      return verbs_error(cannot, errno);
     }
     id_ = std::move(owned);
     return Status::ok();
