@@ -59,14 +59,14 @@ Connection::~Connection() = default;
 // --- which request -------------------------------------------------------------------------------------------------
 
 namespace {
-Kind draw_kind(Rng& rng, uint32_t key) {
+Kind draw_kind(Rng& rng, uint32_t key, bool uploads) {
   const uint32_t what = rng.below(100);
   if (what < 2) return Kind::kFlush;
   if (is_number(key)) return what < 70 ? Kind::kArith : what < 92 ? Kind::kGet : Kind::kDelete;
   if (what < 45) return Kind::kGet;
   if (what < 72) return Kind::kSet;
   if (what < 80) return Kind::kAdd;
-  if (what < 89) return Kind::kUpload;
+  if (what < 89) return uploads ? Kind::kUpload : Kind::kSet;
   return Kind::kDelete;
 }
 }  // namespace
@@ -74,7 +74,8 @@ Kind draw_kind(Rng& rng, uint32_t key) {
 std::unique_ptr<Connection::Pending> Connection::draw() {
   PoolWorld& world = proxy_.world_;
   const uint32_t key = world.rng.below(world.scenario.keys);
-  auto pending = std::make_unique<Pending>(*this, world.history.make(draw_kind(world.rng, key), key));
+  auto pending =
+      std::make_unique<Pending>(*this, world.history.make(draw_kind(world.rng, key, world.scenario.uploads), key));
   Request& request = pending->request;
   op::Op& op = pending->op;
   pending->key = key_text(key);

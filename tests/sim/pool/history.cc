@@ -294,6 +294,7 @@ void History::check_version(const Request& request, Version version, const Span&
 }
 
 void History::check_absent(const Request& request, const Span& span) {
+  if (may_miss_) return;
   Register& where = at(request.key, request.backend);
   const bool may_be = std::ranges::any_of(where.removals, [&](const Span& removal) {
     if (removal.began == span.began || is_before(span, removal)) return false;

@@ -80,6 +80,9 @@ class History {
   // The backend's process has ended, and has lost all its items if `is_empty`.
   void end_process(uint32_t backend, bool is_empty);
 
+  // A key may be missed at any time (it has moved to a member that does not have it), but what was missed must not be
+  // read again.
+  void allow_misses() { may_miss_ = true; }
   // From now on requests must not fail.
   void expect_service() { may_fail_ = false; }
   void allow_failures() { may_fail_ = true; }
@@ -140,6 +143,7 @@ class History {
   std::vector<Register> register_;  // by key, then backend
   uint64_t now_ = 0;
   bool may_fail_ = false;
+  bool may_miss_ = false;
   uint64_t answered_ = 0, failed_ = 0, hits_ = 0, misses_ = 0;
   std::string failure_;
 };

@@ -165,6 +165,7 @@ void PoolWorld::change_members() {
 
 void PoolWorld::tell_of_members() {
   const auto who = std::next(untold_.begin(), rng.below(static_cast<uint32_t>(untold_.size())));
+  if (scenario.tells != PoolScenario::Tells::kNobody && proxies[*who]->is_changing()) return;  // one after the other
   if (tracing_) trace(proxies[*who]->name() + " is told of members");
   proxies[*who]->change(members_);
   untold_.erase(who);
@@ -220,6 +221,7 @@ void PoolWorld::heal() {
     for (const auto& partition : backends[i].server->partitions) partition->freeze(false);
   }
   untold_.clear();
+  if (scenario.tells != PoolScenario::Tells::kNobody) return;
   for (const auto& proxy : proxies) proxy->change(members_);
 }
 
@@ -333,9 +335,13 @@ void PoolWorld::run() {
   if (!run_until(settled, "sessions at the start")) return;
   ask();
   if (scenario.steps_to_failure > 0 || scenario.hurried) history.allow_failures();
+  if (scenario.tells != PoolScenario::Tells::kNobody) history.allow_misses();
+  // A proxy that tells backends of changes tells of one after the other.
+  const bool in_turn = scenario.tells != PoolScenario::Tells::kNobody;
   const auto directed = [&] {
-    direct();
-    return finished();
+    if (!in_turn || !finished()) direct();
+    if (in_turn && finished() && !untold_.empty()) tell_of_members();
+    return finished() && (!in_turn || untold_.empty());
   };
   if (!run_until(directed, "requests while things happen")) return;
   // All is well again: everything is served, by the same members.

@@ -33,13 +33,18 @@ struct PoolScenario {
   uint32_t requests = 40;    // of each connection, and as many again when all is well at the end
   uint32_t depth = 6;        // requests of a connection without an answer, at most
   uint32_t keys = 10;
+  bool uploads = true;
   pool::PlacementRule rule = pool::PlacementRule::kKetama;
   wire::RegionLayout layout{.lanes = 2, .window = 4, .request_slot_size = 1024, .response_slot_size = 1024};
   rpc::SessionOptions session;
   // Events of each kind, one chance in so many steps; 0: none.
   uint32_t steps_to_change = 0;   // other members, which the proxies learn of one after the other
   uint32_t steps_to_failure = 0;  // a backend stops, a path is cut, a session ends
-  bool hurried = false;           // keys may go by new members before there are sessions with them
+  // Backends are told of a change before keys go by it (op::AdminVerb::kMember): those that are members then, or those
+  // that leave, too.
+  enum class Tells : uint8_t { kNobody, kMembers, kLeaving };
+  Tells tells = Tells::kNobody;
+  bool hurried = false;  // keys may go by new members before there are sessions with them
   uint64_t tick_ns = 10'000;
   uint32_t preempt_percent = 15;
 };
@@ -62,6 +67,7 @@ struct PoolCounters {
   uint64_t cuts = 0, cuts_one_way = 0;
   uint64_t sessions_lost = 0;
   uint64_t large_gets = 0, restarted_gets = 0, uploads = 0, collected = 0, flushes = 0;
+  uint64_t told = 0;            // partitions, of a change
   uint64_t left_under_way = 0;  // members that left while something was under way with them
 };
 

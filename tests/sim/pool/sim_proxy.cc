@@ -106,6 +106,32 @@ pool::Route SimProxy::route(const std::string& key) {
   return route;
 }
 
+// Keys go by the next members when each partition of theirs has removed what belongs to others.
+void SimProxy::tell_backends() {
+  if (telling_version_ != joining_->version()) {
+    telling_version_ = joining_->version();
+    const auto of = [](const Membership& membership) {
+      std::vector<pool::Member> members;
+      for (const Membership::Entry& entry : membership.members()) members.push_back(entry.member);
+      return members;
+    };
+    const MemberChange change{world_.scenario.rule, of(*told_), of(*joining_)};
+    for (const auto& session : pool_.sessions()) {
+      const std::string& name = pool_.member_of(*session).member.name;
+      const bool is_told = change.has_next(name) ||
+                           (world_.scenario.tells == PoolScenario::Tells::kLeaving && !pool_.is_leaving(*session));
+      if (!is_told || !session->is_open()) continue;
+      for (uint32_t lane = 0; lane < session->lanes().count(); ++lane) {
+        tellings_.emplace_back(change, name, *session, lane);
+        ++world_.counters.told;
+      }
+    }
+  }
+  bool done = true;
+  for (MemberTelling& telling : tellings_) done &= telling.go_on();
+  if (done) finish_change();
+}
+
 void SimProxy::let_leave() {
   for (const auto& session : pool_.sessions()) {
     const bool is_busy = session->is_open() && session->lanes().outstanding() > 0;
@@ -153,7 +179,13 @@ void SimProxy::step() {
   if (stopped_ || (blocked_ && !has_reason_to_wake() && readable.empty())) return;
   blocked_ = false;
   for (const auto& session : pool_.sessions()) session->begin_pass();
-  if (is_changing() && pool_.is_ready_for(*joining_) && rng.percent(30)) finish_change();
+  if (is_changing() && pool_.is_ready_for(*joining_)) {
+    if (world_.scenario.tells != PoolScenario::Tells::kNobody) {
+      tell_backends();
+    } else if (rng.percent(30)) {
+      finish_change();
+    }
+  }
   // An event loop reports what is ready in any order.
   const bool read_first = rng.percent(50);
   if (read_first) {

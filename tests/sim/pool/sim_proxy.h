@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "history.h"
+#include "member_telling.h"
 #include "pool/fan_out.h"
 #include "pool/pool.h"
 #include "rpc/large_get.h"
@@ -127,6 +128,7 @@ class SimProxy final : public rpc::SessionObserver {
   bool resume_connections();
   bool may_block();
   void let_leave();
+  void tell_backends();
 
   base::Status on_session_connecting(rpc::ClientSession&) override { return base::Status::ok(); }
   base::Status on_session_open(rpc::ClientSession& session) override;
@@ -141,6 +143,8 @@ class SimProxy final : public rpc::SessionObserver {
   std::shared_ptr<const pool::Membership> told_ = joining_;
   rpc::SessionOptions options_;
   std::vector<Connection*> resumable_;
+  std::deque<MemberTelling> tellings_;  // of the change under way
+  uint64_t telling_version_ = 0;
   bool inbox_ = false;
   bool blocked_ = false;
   bool stopped_ = false;
