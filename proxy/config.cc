@@ -229,9 +229,28 @@ constexpr OptionRow kTable[] = {
     {.name = "reconnect_max",
      .type = OptionType::kDuration,
      .default_value = "1s",
-     .help = "Longest pause between two attempts to reach a backend; the first is 10ms.",
+     .help = "Longest pause between two attempts to reach a backend, and between two probes of an ejected one; the "
+             "first is 10ms.",
      .min = kSecond / 100,
      .max = 3600 * kSecond,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "eject_after",
+     .type = OptionType::kInteger,
+     .default_value = "3",
+     .help = "A backend is ejected after so many messages in a row without an answer within op_timeout: requests for "
+             "its keys then fail at once, until it answers a probe. One that nobody reaches is ejected at once.",
+     .min = 1,
+     .max = 1'000'000,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "eject_share",
+     .type = OptionType::kInteger,
+     .default_value = "50",
+     .help = "Percent of the backends, rounded down, that may be ejected at the same time; further ones are tried on. "
+             "0: none is ever ejected.",
+     .min = 0,
+     .max = 100,
      .applied_by = kReload,
      .group = OptionGroup::kBackends},
     {.name = "large_value_memory",
@@ -692,6 +711,10 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
   config.session.op_timeout_ns = options.duration_ns("op_timeout");
   config.session.backoff_max_ns = options.duration_ns("reconnect_max");
+  config.health = {.eject_after = static_cast<uint64_t>(options.integer("eject_after")),
+                   .eject_share = static_cast<uint32_t>(options.integer("eject_share")),
+                   .probe_first_ns = config.session.backoff_min_ns,
+                   .probe_most_ns = config.session.backoff_max_ns};
   config.session.spin_ns = options.duration_ns("spin");
   if (config.session.spin_ns == 0) config.session.spin_ns = roomy ? 20'000 : 2'000;
   if (Status good = parse_fetch(options, config.session.fetch); !good) return good;

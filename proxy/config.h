@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "discovery/directory.h"
 #include "memcache/client_parser.h"
+#include "pool/health_judge.h"
 #include "pool/placement.h"
 #include "proxy/client/tls.h"
 #include "proxy/users/guess_limit.h"
@@ -41,8 +42,9 @@ struct Config {
   std::string unix_mode;
   discovery::DirectoryOptions directory;  // where the members of the pool come from
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
-  uint32_t workers = 0;  // resolved, at least 1
-  bool pin = false;      // resolved
+  pool::HealthOptions health;  // when members are ejected, and probed
+  uint32_t workers = 0;        // resolved, at least 1
+  bool pin = false;            // resolved
   uint32_t max_connections = 0;
   uint32_t backlog = 0;
   bool maxconns_fast = true;

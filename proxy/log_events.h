@@ -78,6 +78,26 @@ inline constexpr base::LogEvent kMemberLeft{
     .level = base::LogLevel::kInfo,
     .meaning =
         "The pool has a backend less: what is under way with it is finished, and its keys belong to the others."};
+inline constexpr base::LogEvent kMemberEjected{
+    .name = "member_ejected",
+    .id = "093f78f8cfad4487b8f3e481e6133f73",
+    .level = base::LogLevel::kWarning,
+    .meaning = "A backend is out of use: requests for its keys fail at once, and it is probed until it answers.",
+    .advice = "Examine the backend and the way to it; egret-proxy --doctor tries it at once."};
+inline constexpr base::LogEvent kMemberReturned{
+    .name = "member_returned",
+    .id = "43f04185fc544f42afa5d9b053e63a16",
+    .level = base::LogLevel::kInfo,
+    .meaning = "An ejected backend has answered a probe, and is in use again."};
+inline constexpr base::LogEvent kEjectionWithheld{
+    .name = "ejection_withheld",
+    .id = "3bbb8c686f6f4186ba08e59ac1f7a5b2",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "A backend does not answer, but as many as eject_share allows are ejected already: it is tried on, and "
+        "requests "
+        "for its keys may wait for op_timeout.",
+    .advice = "Examine the network of this host first: so many backends seldom fail at once."};
 inline constexpr base::LogEvent kMembersUnknown{
     .name = "members_unknown",
     .id = "5a2f6d0c1b4e4c0fb6d7a0f0c3c9e771",

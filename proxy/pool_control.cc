@@ -14,6 +14,7 @@ using pool::Membership;
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{2};
+constexpr uint32_t kMostVerdictLines = 100;  // about ejections and returns, in 10 s
 
 // A backend may have so little weight that it gets no keys. That may be intended (to drain it), so it is a warning.
 void warn_of_empty_shares(const Membership& membership) {
@@ -53,10 +54,15 @@ void log_change(const Membership& before, const Membership& now) {
 
 PoolControl::PoolControl(events::EventLoop& loop, ProxyState& proxy,
                          const std::vector<std::unique_ptr<Worker>>& workers)
-    : loop_(loop), proxy_(proxy), workers_(workers), look_(events::Event::timer<&PoolControl::look>(loop, *this)) {}
+    : loop_(loop),
+      proxy_(proxy),
+      workers_(workers),
+      health_(loop, *proxy.clock, proxy.health, *this),
+      look_(events::Event::timer<&PoolControl::look>(loop, *this)) {}
 
 void PoolControl::begin(const Config& config) {
   rule_ = config.placement;
+  health_.set_options(config.health, config.session);
   // resolve_config() has checked the entries.
   directory_ = std::move(discovery::Directory::create(loop_, config.directory, *this).value());
   directory_->start();
@@ -65,12 +71,14 @@ void PoolControl::begin(const Config& config) {
     warn_of_empty_shares(first);
     proxy_.joining.set(first);
     proxy_.membership.set(first);
+    health_.set_membership(proxy_.membership.get());
   }
   on_problems(*directory_);
 }
 
 void PoolControl::reload(const Config& config) {
   rule_ = config.placement;
+  health_.set_options(config.health, config.session);
   change();
   // resolve_config() has checked the entries. What differs is told by on_members().
   [[maybe_unused]] const base::Status reloaded = directory_->reload(config.directory);
@@ -124,6 +132,40 @@ void PoolControl::finish() {
   log_change(*before, *now);
   proxy_.membership.set(*now);
   for (const auto& worker : workers_) worker->reload();
+  health_.set_membership(proxy_.membership.get());
+}
+
+// --- health
+
+void PoolControl::on_health() {
+  for (const auto& worker : workers_) worker->wake();
+}
+
+void PoolControl::on_verdict(const Membership::Entry& member, const pool::HealthJudge::Verdict& verdict) {
+  using Kind = pool::HealthJudge::Verdict::Kind;
+  const auto backend = base::field("backend", member.member.address);
+  const auto name = base::field("backend_name", member.member.name);
+  const std::string whom = member.member.to_string();
+  const std::string reason = pool::to_string(verdict.why);
+  const auto why = base::field("why", reason);
+  static base::LogLimit limit(kMostVerdictLines);
+  switch (verdict.kind) {
+    case Kind::kEjected:
+      return base::log_limited(limit, kMemberEjected, "backend {} is ejected: {}", whom, why, backend, name);
+    case Kind::kReturned:
+      return base::log_limited(limit, kMemberReturned, "backend {} answers again; it was ejected for {} ms: {}", whom,
+                               base::field("ejected_ms", verdict.lasted_ns / 1'000'000), why, backend, name);
+    case Kind::kWithheld:
+      return base::log_limited(limit, kEjectionWithheld,
+                               "backend {} is not ejected, although {}: {} % of the backends are (eject_share)", whom,
+                               why, base::field("eject_share", proxy_.config.get()->health.eject_share), backend, name);
+  }
+}
+
+void PoolControl::on_failed_probe(const Membership::Entry& member, const std::string& why) {
+  base::log_limited(member.stats->failures, kNoSession, "backend {}, which is ejected, does not answer: {}",
+                    member.member.to_string(), base::field("why", why), base::field("backend", member.member.address),
+                    base::field("backend_name", member.member.name));
 }
 
 }  // namespace egret::proxy

@@ -3,6 +3,8 @@
 //   addresses, names, file ─▶ Directory ─▶ change() ─▶ `joining`: workers open sessions ─ all have, or kMostWaitNs ─▶ `membership`
 //
 // So no key fails because its new owner has no session yet, and all workers move keys within a moment.
+// It also has the members watched, and tells workers, log and statistics who is ejected.
+//
 // Thread: the control thread's; a timer of its loop is pending while workers open sessions.
 #pragma once
 
@@ -12,13 +14,14 @@
 
 #include "discovery/directory.h"
 #include "events/event.h"
+#include "pool/health_watch.h"
 #include "proxy/proxy_state.h"
 
 namespace egret::proxy {
 
 class Worker;
 
-class PoolControl final : private discovery::DirectoryObserver {
+class PoolControl final : private discovery::DirectoryObserver, private pool::HealthObserver {
  public:
   // A new member that gives no session gets its keys after so long all the same: they are its own.
   static constexpr uint64_t kMostWaitNs = 2'000'000'000;
@@ -36,6 +39,9 @@ class PoolControl final : private discovery::DirectoryObserver {
  private:
   void on_members(discovery::Directory& directory) override;
   void on_problems(discovery::Directory& directory) override;
+  void on_health() override;
+  void on_verdict(const pool::Membership::Entry& member, const pool::HealthJudge::Verdict& verdict) override;
+  void on_failed_probe(const pool::Membership::Entry& member, const std::string& why) override;
   void change();
   void look();
   void finish();
@@ -44,6 +50,7 @@ class PoolControl final : private discovery::DirectoryObserver {
   ProxyState& proxy_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
   std::unique_ptr<discovery::Directory> directory_;
+  pool::HealthWatch health_;
   pool::PlacementRule rule_ = pool::PlacementRule::kKetama;
   std::vector<std::string> problems_;  // that were logged
   events::Event look_;                 // pending while a change is under way

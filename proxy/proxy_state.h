@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/options/live.h"
 #include "base/options/reload.h"
+#include "pool/health_watch.h"
 #include "pool/membership.h"
 #include "proxy/client/connection_gate.h"
 #include "proxy/client/connection_table.h"
@@ -29,6 +30,7 @@ struct ProxyState {
   base::Live<Config> config;                // the one in force
   base::Live<pool::Membership> membership;  // where keys go
   base::Live<pool::Membership> joining;     // the next one, for whose members the workers open sessions
+  pool::HealthState health;                 // who of them is ejected
   base::Live<std::vector<discovery::SourceStatus>> sources;  // of members: names and a file; none for a plain list
   const base::Clock* clock = nullptr;
   uint64_t start_ns = 0;

@@ -76,6 +76,14 @@ void Worker::take_membership() {
     start(context_.pool.apply(std::move(now), context_.clock.now_ns()));
   }
   if (joining->version() > context_.pool.membership().version()) start(context_.pool.prepare(*joining));
+  context_.pool.take(context_.proxy.health.get());
+  tell_if_prepared();
+}
+
+// The control thread's verdict, once a pass.
+void Worker::take_health() {
+  if (context_.proxy.health.version() == context_.pool.health().version()) return;
+  context_.pool.take(context_.proxy.health.get());
   tell_if_prepared();
 }
 
@@ -111,6 +119,7 @@ void Worker::run() {
   keep_ticking();  // for sessions that could not connect at once
   while (!is_finished()) {
     wait_for_events();
+    take_health();
     run_passes();
     destroy_dead();
     if (context_.pool.is_anybody_leaving()) let_leave();
@@ -382,6 +391,8 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected
   const auto worker = base::field("worker", number_);
   const pool::Membership::Entry& entry = context_.pool.member_of(session);
+  if (context_.pool.health().is_ejected(*entry.stats)) return;  // we closed it
+  context_.proxy.health.ring();
   const pool::Member& lost = entry.member;
   const auto backend = base::field("backend", lost.address);
   const auto name = base::field("backend_name", lost.name);
@@ -393,6 +404,10 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
     base::log_limited(entry.stats->failures, kNoSession, "worker {}: no session with {}: {}", worker, lost.to_string(),
                       base::field("why", why), backend, name);
   }
+}
+
+void Worker::on_session_timeout(ClientSession&) {
+  context_.proxy.health.ring();
 }
 
 // --- inbox and end

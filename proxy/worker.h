@@ -56,6 +56,7 @@ class Worker final : public rpc::SessionObserver {
   void run();
   std::unique_ptr<rpc::ClientSession> make_session(const pool::Membership::Entry& member);
   void take_membership();
+  void take_health();
   void start(const std::vector<rpc::ClientSession*>& sessions);
   void tell_if_prepared();
   void let_leave();
@@ -87,6 +88,7 @@ class Worker final : public rpc::SessionObserver {
   base::Status on_session_connecting(rpc::ClientSession& session) override;
   base::Status on_session_open(rpc::ClientSession& session) override;
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
+  void on_session_timeout(rpc::ClientSession& session) override;
 
   const uint32_t number_;
   const std::vector<int> cpus_ = base::allowed_cpus();

@@ -19,12 +19,22 @@
 
 namespace egret::pool {
 
-// What this process counts of a member, as long as it is one. Any thread.
+// What this process counts of a member, as long as it is one. Any thread; `health` is written by the control thread.
 struct MemberStats {
   explicit MemberStats(size_t workers);
 
+  struct Health {
+    base::Gauge is_ejected;  // 1 while it is
+    base::Gauge why;         // EjectReason of the last ejection
+    base::Gauge changed_ns;  // when it was last ejected or returned, by the clock of the process; 0: never
+    base::Counter ejections;
+    base::Counter probes;         // and those
+    base::Counter failed_probes;  // that it did not answer
+  };
+
   std::vector<std::shared_ptr<rpc::SessionCounters>> sessions;  // by worker
   base::LogLimit failures{1};                                   // of lines about sessions that cannot be opened
+  Health health;
 
   // How many workers have an open session with it.
   size_t open_sessions() const;

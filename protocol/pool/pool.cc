@@ -34,6 +34,7 @@ bool Pool::is_ready_for(const Membership& next) const {
   const Known known = this->known();
   return std::ranges::all_of(next.members(), [&](const Membership::Entry& entry) {
     const auto it = known.find(entry.stats.get());
+    if (health_->is_ejected(*entry.stats)) return true;
     return it != known.end() && sessions_[it->second]->is_open();
   });
 }
@@ -59,6 +60,21 @@ std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> member
   seats_ = std::move(seats);
   membership_ = std::move(membership);
   return fresh;
+}
+
+void Pool::take(std::shared_ptr<const Health> health) {
+  health_ = std::move(health);
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    if (seats_[i].state == State::kLeaving) continue;
+    const bool is_ejected = health_->is_ejected(*seats_[i].entry.stats);
+    const bool is_closed = sessions_[i]->state() == ClientSession::State::kClosed;
+    if (is_ejected == is_closed) continue;
+    if (is_ejected) {
+      sessions_[i]->close(ClientSession::State::kClosed);
+    } else {
+      sessions_[i]->start();
+    }
+  }
 }
 
 size_t Pool::index_of(const ClientSession& session) const {

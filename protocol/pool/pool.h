@@ -8,6 +8,9 @@
 //     closed ─ nobody holds it ─▶ destroyed
 //   A member that stays keeps its session.
 //
+// An ejected member's session is closed: what was under way with it has failed, nothing is tried, and its keys' ops fail at
+// once, until it returns (health.h).
+//
 // Ops on keys of a backend that cannot be reached fail; its keys are not moved to other backends. If they were moved,
 // the backend would serve stale values when it comes back, and proxies that reach different backends (because one link
 // is down) would read and write different copies of a key.
@@ -21,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pool/health.h"
 #include "pool/membership.h"
 #include "rpc/client_session.h"
 
@@ -45,11 +49,15 @@ class Pool {
 
   // Makes sessions with members that `next` has and the one in force has not; returns them: to be started.
   std::vector<rpc::ClientSession*> prepare(const Membership& next);
-  // Whether there is an open session with each of its members.
+  // Whether there is an open session with each of its members that is not ejected.
   bool is_ready_for(const Membership& next) const;
   // Keys go by this one from now on. Between two passes. Returns new sessions, as prepare().
   std::vector<rpc::ClientSession*> apply(std::shared_ptr<const Membership> membership, uint64_t now_ns);
   const Membership& membership() const { return *membership_; }
+  // Sessions with ejected members are closed from now on, those with members that returned are started. Between two
+  // passes, and after apply().
+  void take(std::shared_ptr<const Health> health);
+  const Health& health() const { return *health_; }
 
   Route route(std::string_view key) const {
     if (membership_->members().empty()) return {};
@@ -87,6 +95,7 @@ class Pool {
 
   MakeSession make_;
   std::shared_ptr<const Membership> membership_ = std::make_shared<const Membership>();
+  std::shared_ptr<const Health> health_ = std::make_shared<const Health>();
   Sessions sessions_;        // the members', in their order, then the others'
   std::vector<Seat> seats_;  // of the same index
   size_t leaving_ = 0;

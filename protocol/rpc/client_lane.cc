@@ -339,16 +339,19 @@ void ClientLane::answer_all(Slot& slot, ResultCode code) {
   for (uint32_t i = 0; i < slot.op_count; ++i) slot.waiters[i]->on_result(result);
 }
 
-void ClientLane::expire(uint64_t before_ns) {
+uint32_t ClientLane::expire(uint64_t before_ns) {
   EGRET_ASSERT_OWNER(owner_);
+  uint32_t expired = 0;
   for (uint64_t seq = oldest_; seq < next_seq_; ++seq) {
     Slot& late = slot(seq);
     if (late.state != State::kSent) continue;
-    if (late.sent_ns >= before_ns) return;
+    if (late.sent_ns >= before_ns) break;
+    ++expired;
     late.state = State::kAbandoned;
     counters_.timeouts.add();
     answer_all(late, ResultCode::kTimedOut);
   }
+  return expired;
 }
 
 void ClientLane::fail_all() {

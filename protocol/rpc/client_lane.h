@@ -118,8 +118,9 @@ class ClientLane {
             .mode = policy_.mode(),
             .holds_much = held_slots_ * 4 >= layout_.window};
   }
-  // Calls the waiters of messages sent before `before_ns` with kTimedOut. The slots stay in use.
-  void expire(uint64_t before_ns);
+  // Calls the waiters of messages sent before `before_ns` with kTimedOut; returns of how many messages. The slots stay in
+  // use.
+  uint32_t expire(uint64_t before_ns);
   // Calls every waiter with kSessionLost; the lane is then empty and unusable.
   void fail_all();
 

@@ -42,13 +42,16 @@ void ClientSession::set_options(SessionOptions options) {
 
 void ClientSession::start() {
   EGRET_ASSERT_OWNER(owner_);
-  EGRET_DCHECK(state_ == State::kWaiting);
+  EGRET_DCHECK(state_ == State::kWaiting || state_ == State::kClosed);
   now_ns_ = clock_.now_ns();
+  backoff_ns_ = options_.backoff_min_ns;
+  state_ = State::kWaiting;
   connect_now();
 }
 
 void ClientSession::connect_now() {
   asked_ = options_;
+  is_heard_ = false;
   auto connected = connect_(asked_.address, asked_.connect);
   if (!connected) {
     lose(connected.message());
@@ -94,6 +97,7 @@ void ClientSession::on_control_ready() {
 }
 
 void ClientSession::on_frame(std::span<const std::byte> frame) {
+  is_heard_ = true;
   FrameType type{};
   std::string error;
   if (!decode_prefix(frame, type, error)) return lose(error);
@@ -167,6 +171,17 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
 
 void ClientSession::lose(const std::string& why) {
   const bool was_open = state_ == State::kOpen;
+  if (was_open || !is_heard_) counters_->signs.failures.add();  // before the observer is told
+  // Reset the back-off only if the session has served an op, or lasted.
+  if (was_open && (has_served_ || now_ns_ - opened_ns_ >= options_.backoff_max_ns))
+    backoff_ns_ = options_.backoff_min_ns;
+  deadline_ns_ = now_ns_ + backoff_ns_;
+  backoff_ns_ = std::min(backoff_ns_ * 2, options_.backoff_max_ns);
+  end(why, State::kWaiting);
+}
+
+void ClientSession::end(const std::string& why, State next) {
+  const bool was_open = state_ == State::kOpen;
   counters_->is_open.set(0);
   if (endpoint_ != nullptr) {
     observer_.on_session_lost(*this, why, was_open);
@@ -174,21 +189,27 @@ void ClientSession::lose(const std::string& why) {
   } else {
     observer_.on_session_lost(*this, why, false);
   }
-  // Reset the back-off only if the session has served an op, or lasted.
-  if (was_open && (has_served_ || now_ns_ - opened_ns_ >= options_.backoff_max_ns))
-    backoff_ns_ = options_.backoff_min_ns;
-  state_ = State::kWaiting;
-  deadline_ns_ = now_ns_ + backoff_ns_;
-  backoff_ns_ = std::min(backoff_ns_ * 2, options_.backoff_max_ns);
+  state_ = next;
   wait_ = Wait::kIdle;
   lanes_.close();
   credit_.announce();
   endpoint_.reset();
 }
 
-void ClientSession::close() {
+void ClientSession::count_answer() {
+  has_served_ = true;
+  if (counters_->signs.timeouts.get() != 0) counters_->signs.timeouts.set(0);
+}
+
+void ClientSession::close(State next) {
   EGRET_ASSERT_OWNER(owner_);
-  if (endpoint_ != nullptr) lose("closed");
+  if (next == State::kWaiting) {
+    if (endpoint_ != nullptr) lose("closed");
+    return;
+  }
+  if (endpoint_ != nullptr) end("closed", State::kClosed);
+  state_ = State::kClosed;
+  counters_->signs.timeouts.set(0);
 }
 
 bool ClientSession::keep_alive() {
@@ -204,13 +225,20 @@ void ClientSession::tick() {
   if (state_ == State::kHandshaking && now_ns_ >= deadline_ns_) return lose("no answer to the handshake");
   if (state_ != State::kOpen) return;
   lanes_.make_room_for_uploads();
+  uint64_t expired = 0;
   for (auto& lane : lanes_) {
     if (lane->outstanding() == 0 || now_ns_ < options_.op_timeout_ns) continue;
-    lane->expire(now_ns_ - options_.op_timeout_ns);
+    expired += lane->expire(now_ns_ - options_.op_timeout_ns);
     // The late response had time to come; a lane that stays stuck needs a new session.
-    if (lane->progress().oldest_sent_ns + 2 * options_.op_timeout_ns < now_ns_)
+    if (lane->progress().oldest_sent_ns + 2 * options_.op_timeout_ns < now_ns_) {
+      counters_->signs.timeouts.set(SessionSigns::kStuck);
       return lose("the backend does not answer");
+    }
   }
+  if (expired == 0) return;
+  const uint64_t before = counters_->signs.timeouts.get();
+  counters_->signs.timeouts.set(std::max(before, before + expired));  // kStuck stays
+  observer_.on_session_timeout(*this);
 }
 
 // --- the data path
@@ -284,7 +312,8 @@ const char* ClientSession::poll_events(bool& progress) {
           event.kind == Event::Kind::kFetched ? lane.on_fetched(event.tag) : lane.on_delivered(event.bytes);
       if (!well_formed) return "a malformed response";
       if (lane.progress().answered == before) continue;
-      progress = has_served_ = true;
+      progress = true;
+      count_answer();
       credit_.announce();
       end_wait(true);
     }

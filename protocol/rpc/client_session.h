@@ -5,6 +5,8 @@
 //      ▲                                       │ refused, failed                     │ peer gone, malformed, stuck
 //      └───────────────────────────────────────┴─────────────────────────────────────┘ every op under way fails once
 //
+// close(kClosed) leads there from everywhere, start() out of it: nothing is tried in between.
+//
 // A new session has a new region, nonce and seqs; nothing of an old session is ever sent again. With a secret, the
 // handshake has a challenge and its answer, and only a backend that proves that it holds the secret, too, is accepted.
 // Thread: the worker's. Errors: never thrown; a session that breaks calls on_session_lost once and reconnects by
@@ -60,6 +62,8 @@ class SessionObserver {
   virtual base::Status on_session_open(ClientSession& session) = 0;
   // Both descriptors are about to close: stop watching. `why` is for the log.
   virtual void on_session_lost(ClientSession& session, const std::string& why, bool was_open) = 0;
+  // Ops were not answered in time: its signs tell of more timeouts.
+  virtual void on_session_timeout(ClientSession& /*session*/) {}
 
  protected:
   ~SessionObserver() = default;
@@ -67,7 +71,7 @@ class SessionObserver {
 
 class ClientSession {
  public:
-  enum class State : uint8_t { kWaiting, kHandshaking, kOpen };
+  enum class State : uint8_t { kWaiting, kHandshaking, kOpen, kClosed };
   using Connect = base::Expected<std::unique_ptr<transport::ClientEndpoint>> (*)(
       const std::string& address, const transport::ConnectOptions& options);
 
@@ -78,16 +82,21 @@ class ClientSession {
   ~ClientSession();
 
   // --- set-up and death
+  // Connects at once. A new session, or a closed one.
   void start();
   void on_control_ready();
   // Time-outs of ops and of set-up, reconnecting. To be called about every kTickNs while needs_tick().
   void tick();
-  bool needs_tick() const { return !is_open() || lanes_.outstanding() > 0 || lanes_.is_upload_waiting(); }
+  bool needs_tick() const {
+    return (!is_open() && state_ != State::kClosed) || lanes_.outstanding() > 0 || lanes_.is_upload_waiting();
+  }
   static constexpr uint64_t kTickNs = 20'000'000;
   // Where the endpoint's limits say that silence must be probed: to be called about every transport::kKeepAliveNs while
   // it returns true.
   bool keep_alive();
-  void close();
+  // Ends the session, if there is one; kWaiting: another attempt follows. kClosed: none does, until start(); that is no
+  // sign of the backend, and what it showed before is forgotten.
+  void close(State next = State::kWaiting);
 
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
@@ -128,6 +137,8 @@ class ClientSession {
   const char* distrust_reason(std::span<const std::byte> frame) const;
   bool is_larger_than_asked(const wire::RegionLayout& layout) const;
   void lose(const std::string& why);
+  void end(const std::string& why, State next);
+  void count_answer();
   void stage_fetches();
   const char* poll_events(bool& progress);
   void end_wait(bool paid);
@@ -146,6 +157,7 @@ class ClientSession {
   uint64_t backoff_ns_ = 0;
   uint64_t opened_ns_ = 0;
   bool has_served_ = false;  // since it was opened
+  bool is_heard_ = false;    // the backend has said something since the handshake began
   std::unique_ptr<transport::ClientEndpoint> endpoint_;
   wire::Transcript transcript_;  // of the handshake under way, where there is a secret
   bool has_proved_ = false;      // the challenge of this handshake is answered

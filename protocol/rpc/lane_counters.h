@@ -48,6 +48,15 @@ struct LaneMetric {
 };
 std::span<const LaneMetric> lane_metrics();
 
+// What a worker's session tells of its backend to whoever decides whether it is there.
+struct alignas(64) SessionSigns {
+  // A session was given up because the backend answered nothing for too long: more than any number of timeouts.
+  static constexpr uint64_t kStuck = UINT64_MAX;
+
+  base::Counter failures;  // sessions that ended, and attempts that nobody answered; not: answered by a refusal
+  base::Gauge timeouts;    // messages in a row that were not answered in time, or kStuck
+};
+
 // Shared by a worker's sessions with one backend, one after another, and by those who read it.
 class SessionCounters {
  public:
@@ -64,7 +73,8 @@ class SessionCounters {
   LaneCounters sum() const;
   void mark();
 
-  base::Gauge is_open;       // 1 while there is a session
+  base::Gauge is_open;  // 1 while there is a session
+  SessionSigns signs;
   base::Histogram duration;  // from sending a message to handling its response, by the clock of the passes
   base::Counter deliveries;  // pushes that came: on shm wake-ups, each for all results of a round
 

@@ -157,6 +157,18 @@ std::vector<MetricRow> make_table() {
                    "Always 1; `transport` is shm or rdma, `address` the address of the backend of that name.",
                    {"backend", "transport", "address"}});
   table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
+  table.push_back({"egret_proxy_backend_ejected",
+                   kGauge,
+                   "1 while the backend is ejected: requests for its keys fail at once, and it is probed.",
+                   {"backend"}});
+  table.push_back(
+      {"egret_proxy_backend_eject_reason",
+       kGauge,
+       "Why it was ejected last: 1: no worker had a session with it; 2: it did not answer in time; 0: it never was.",
+       {"backend"}});
+  table.push_back({"egret_proxy_backend_ejections_total", kCounter, "Times that it was ejected.", {"backend"}});
+  table.push_back({"egret_proxy_backend_probes_total", kCounter, "Probes of it while it was ejected.", {"backend"}});
+  table.push_back({"egret_proxy_backend_failed_probes_total", kCounter, "Those that it did not answer.", {"backend"}});
   table.push_back({"egret_proxy_deliveries_total",
                    kCounter,
                    "Pushes received; on shm these are wake-ups, each for all results of a round.",
@@ -231,6 +243,11 @@ void add_backend(MetricPage& page, const pool::Membership::Entry& entry) {
   page.add("egret_proxy_backend_up", sessions == stats.sessions.size() ? 1 : 0, {name});
   page.add("egret_proxy_backend_info", 1, {name, its.address.substr(0, its.address.find(':')), its.address});
   page.add("egret_proxy_backend_sessions", figure(sessions), {name});
+  page.add("egret_proxy_backend_ejected", figure(stats.health.is_ejected.get()), {name});
+  page.add("egret_proxy_backend_eject_reason", figure(stats.health.why.get()), {name});
+  page.add("egret_proxy_backend_ejections_total", figure(stats.health.ejections.get()), {name});
+  page.add("egret_proxy_backend_probes_total", figure(stats.health.probes.get()), {name});
+  page.add("egret_proxy_backend_failed_probes_total", figure(stats.health.failed_probes.get()), {name});
   page.add("egret_proxy_deliveries_total", figure(deliveries), {name});
   for (uint32_t lane = 0; lane < lanes_of(stats); ++lane) add_lane(page, stats, name, lane);
 }

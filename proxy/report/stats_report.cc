@@ -200,6 +200,7 @@ constexpr Row kGeneral[] = {
     {"time_since_server_cert_refresh", [](const Source& s) { return number(s.proxy.tls->seconds_since_refresh()); }},
     {"egret_backends", [](const Source& s) { return number(s.store.backends()); }},
     {"egret_backends_up", [](const Source& s) { return number(s.store.backends_up()); }},
+    {"egret_backends_ejected", [](const Source& s) { return number(s.proxy.health.get()->ejected()); }},
     EGRET_STORE_ROW("egret_backend_pid", kPid),
     EGRET_STORE_ROW("egret_backend_uptime", kUptime),
     {"egret_deliveries", [](const Source& s) { return number(s.deliveries()); }},
@@ -328,6 +329,11 @@ class LanesReport final : public PagedReport {
   void add_backend(std::string& text) const {
     add_row(text, prefix() + "name", at().member.name);
     add_row(text, prefix() + "address", at().member.address);
+    const pool::MemberStats::Health& health = at().stats->health;
+    add_row(text, prefix() + "ejected", number(health.is_ejected.get()));
+    add_row(text, prefix() + "eject_reason", pool::to_string(static_cast<pool::EjectReason>(health.why.get())));
+    add_row(text, prefix() + "ejections", number(health.ejections.get()));
+    add_row(text, prefix() + "probes", number(health.probes.get()));
   }
   void add_lane(std::string& text, uint32_t lane) const {
     std::vector<const rpc::LaneCounters*> workers;

@@ -381,6 +381,30 @@ def prove_reconnect_max(start):
             nobody.accept()[0].close()
 
 
+def is_ejected(system):
+    return stats_of(system.unix_path, b"egret")["backend:0:ejected"] == "1"
+
+
+def prove_eject_after(start):
+    """One request in vain is not enough before, and is afterwards: not only when the session is given up."""
+    system = start(proxy={"eject_after": 1000, "eject_share": 100, "op_timeout": "5s"})
+    with stopped(system.backend.daemon):
+        assert ask(system.address, b"get k\r\n", timeout=60).startswith(b"SERVER_ERROR")
+        assert not is_ejected(system)
+        system.proxy.changed(eject_after=1)
+        wait_for(lambda: is_ejected(system), "the verdict")
+        assert "[session_lost]" not in system.proxy.daemon.log(1 << 20)
+
+
+def prove_eject_share(start):
+    system = start(proxy={"eject_share": 0})
+    system.backend.daemon.stop()
+    wait_for(lambda: "[no_session]" in system.proxy.daemon.log(1 << 20), "the proxy to try in vain")
+    assert not is_ejected(system)
+    system.proxy.changed(eject_share=100)
+    wait_for(lambda: is_ejected(system), "the verdict")
+
+
 def lane(system, row):
     return {value for name, value in stats_of(system.unix_path, b"egret").items() if name.endswith(":" + row)}
 
@@ -679,6 +703,8 @@ PROXY = {
     "backend_uids": said("backend_uids", "[33]"),
     "session_memory": prove_session_memory,
     "op_timeout": prove_op_timeout,
+    "eject_after": prove_eject_after,
+    "eject_share": prove_eject_share,
     "reconnect_max": prove_reconnect_max,
     "large_value_memory": prove_large_value_memory,
     "connection_memory": prove_client_memory("connection_memory", "64KiB", 1),

@@ -6,80 +6,25 @@
 #include <utility>
 #include <vector>
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include "base/clock.h"
-#include "base/unique_fd.h"
 #include "pool/errand.h"
-#include "rpc_played_backend.h"
+#include "pool_played_member.h"
 
 using namespace egret;
 using namespace egret::pool;
 using op::OpCode;
 using op::ResultCode;
-using rpc::FakeClientEndpoint;
 
 namespace {
 
-constexpr wire::RegionLayout kLayout{.lanes = 3, .window = 2, .request_slot_size = 1024, .response_slot_size = 1024};
-
-// The member: which of these ways it behaves.
-enum class Behaviour : uint8_t { kAnswers, kRefusesConnection, kSaysNothing, kExecutesNothing, kDiesAtFirstOp };
-
-struct Backend {
-  Behaviour behaviour = Behaviour::kAnswers;
-  rpc::PlayedAnswer answer;
-  base::UniqueFd control{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  base::UniqueFd data{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  rpc::SessionOptions asked;
-  std::vector<std::pair<uint32_t, op::Op>> got;  // by lane; the ops' views have gone
-  FakeClientEndpoint* endpoint = nullptr;
-
-  void on_flush() {
-    for (const auto& write : std::exchange(endpoint->writes, {})) {
-      for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
-        if (write.offset != kLayout.request_offset(lane, write.first_word)) continue;
-        if (behaviour == Behaviour::kDiesAtFirstOp) {
-          endpoint->events.push_back({.kind = transport::Event::Kind::kClosed});
-        } else if (behaviour == Behaviour::kAnswers) {
-          rpc::play(*endpoint, kLayout, lane, write.first_word, [&](const op::Op& op) {
-            got.emplace_back(lane, op);
-            return answer ? answer(op) : rpc::result_of(ResultCode::kOk);
-          });
-        }
-      }
-    }
-  }
-};
-Backend* backend = nullptr;  // of the test that runs
-
-base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string&,
-                                                                   const transport::ConnectOptions&) {
-  if (backend->behaviour == Behaviour::kRefusesConnection) return base::Status::error("connection refused");
-  auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, true);
-  backend->endpoint = endpoint.get();
-  endpoint->control = backend->control.get();
-  endpoint->data = backend->data.get();
-  endpoint->completes_reads = true;
-  endpoint->on_flush = [] { backend->on_flush(); };
-  if (backend->behaviour != Behaviour::kSaysNothing) {
-    endpoint->frames_in.push_back(encode(wire::Grant{
-        .session_id = 1, .nonce = rpc::kNonce, .epoch = 1, .hash_seed = 9, .item_size_max = 1, .layout = kLayout}));
-    const uint64_t one = 1;
-    REQUIRE(::write(backend->control.get(), &one, sizeof one) == sizeof one);
-  }
-  return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
-}
-
 struct Owner final : ErrandOwner {
-  Owner() { backend = &member; }
+  Owner() { played = &member; }
   // Runs an errand until it is over.
   void run(const std::function<void(Errand&, uint32_t)>& opened) {
     on_open = opened;
     rpc::SessionOptions usual;
     usual.op_timeout_ns = usual.connect_timeout_ns = 50'000'000;
-    errand = std::make_unique<Errand>(loop, clock, Errand::options(usual, "shm:member"), *this, connect);
+    errand = std::make_unique<Errand>(loop, clock, Errand::options(usual, "shm:member"), *this, connect_to_played);
     errand->start();
     CHECK(over == 0);
     while (over == 0) loop.run_once(true);
@@ -100,7 +45,7 @@ struct Owner final : ErrandOwner {
     errand.reset();  // allowed here
   }
 
-  Backend member;
+  PlayedMember member;
   const base::SystemClock clock;
   events::EventLoop loop;
   std::unique_ptr<Errand> errand;
@@ -210,7 +155,8 @@ TEST_CASE("one that is destroyed on its way says nothing more") {
   Owner owner;
   owner.member.behaviour = Behaviour::kExecutesNothing;
   owner.on_open = ping_each;
-  owner.errand = std::make_unique<Errand>(owner.loop, owner.clock, Errand::options({}, "shm:member"), owner, connect);
+  owner.errand =
+      std::make_unique<Errand>(owner.loop, owner.clock, Errand::options({}, "shm:member"), owner, connect_to_played);
   owner.errand->start();
   while (owner.opens == 0) owner.loop.run_once(true);
   owner.loop.run_once(false);

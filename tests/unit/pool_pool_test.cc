@@ -62,6 +62,9 @@ struct TestPool final : rpc::SessionObserver {
       clock.advance_ns(rpc::SessionOptions().backoff_max_ns);
       session(backend).tick();
     }
+    grant(backend);
+  }
+  void grant(size_t backend) {
     endpoint(backend).frames_in.push_back(encode(wire::Grant{.session_id = 1,
                                                              .nonce = rpc::kNonce,
                                                              .epoch = 1,
@@ -73,6 +76,12 @@ struct TestPool final : rpc::SessionObserver {
   }
   void open_all() {
     for (size_t i = 0; i < names.size(); ++i) open(i);
+  }
+  // These, and nobody else.
+  void eject(const std::set<size_t>& backends) {
+    std::vector<const MemberStats*> ejected;
+    for (const size_t backend : backends) ejected.push_back(router.membership().members()[backend].stats.get());
+    router.take(std::make_shared<const Health>(router.health().version() + 1, ejected));
   }
   // The backend is gone; those who waited for it are told.
   void lose(size_t backend) {
@@ -374,6 +383,58 @@ TEST_CASE("a session that somebody holds is destroyed after its holder has let g
   held.reset();
   CHECK(pool.router.let_leave(pool.clock.now_ns()).size() == 1);
   CHECK_FALSE(pool.router.is_anybody_leaving());
+}
+
+TEST_CASE("with an ejected member nothing is under way, and nothing is tried, until it returns") {
+  TestPool pool(kThree);
+  pool.open_all();
+  const std::string key = key_of(pool, 1);
+  const Route route = pool.router.route(key);
+  Counting waiter;
+  REQUIRE(route.session->lanes().of(route.hash).append(get_of(route, key), &waiter));
+  pool.sent(1);
+  pool.eject({1});
+  CHECK(waiter.results == 1);
+  CHECK(waiter.code == ResultCode::kSessionLost);
+  CHECK(pool.router.route(key).session == nullptr);
+  CHECK(pool.router.route(key_of(pool, 0)).session == &pool.session(0));
+  CHECK_FALSE(pool.session(1).needs_tick());
+  FakeClientEndpoint* const before = std::exchange(connected["shm:b"], nullptr);
+  CHECK(before != nullptr);
+  pool.clock.advance_ns(3'600'000'000'000);
+  pool.session(1).tick();
+  CHECK(connected["shm:b"] == nullptr);
+  CHECK(pool.session(1).counters().signs.failures.get() == 0);
+  pool.eject({});
+  CHECK(connected["shm:b"] != nullptr);  // at once
+  pool.grant(1);
+  CHECK(pool.router.route(key).session == &pool.session(1));
+}
+
+TEST_CASE("a change of members waits for no session with an ejected one, and a verdict stays with its member") {
+  TestPool pool(kThree);
+  pool.open_all();
+  pool.lose(1);
+  const std::vector<Member> next{kThree[1], kThree[0]};
+  const Membership after(PlacementRule::kKetama, next, 1, {&pool.router.membership()});
+  CHECK_FALSE(pool.router.is_ready_for(after));
+  pool.eject({1});
+  CHECK(pool.router.is_ready_for(after));
+  pool.apply(next);
+  CHECK(pool.session(0).state() == rpc::ClientSession::State::kClosed);
+  CHECK(pool.session(1).is_open());
+}
+
+TEST_CASE("an ejected member that leaves the pool is not tried again") {
+  TestPool pool(kThree);
+  pool.open_all();
+  rpc::ClientSession& leaving = pool.session(1);
+  pool.eject({1});
+  pool.apply({kThree[0], kThree[2]});
+  pool.eject({});
+  CHECK_FALSE(leaving.is_open());
+  CHECK(leaving.state() == rpc::ClientSession::State::kClosed);
+  CHECK(pool.router.let_leave(pool.clock.now_ns()).size() == 1);
 }
 
 TEST_CASE("one that comes back while it is leaving gets another session, and the first goes on leaving") {

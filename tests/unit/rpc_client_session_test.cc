@@ -89,6 +89,7 @@ struct Fixture final : SessionObserver {
     events += was_open ? "L" : "l";
     why = why_lost;
   }
+  void on_session_timeout(ClientSession&) override { ++timeouts; }
   void send(std::vector<std::byte> frame) {
     connected->frames_in.push_back(std::move(frame));
     session.on_control_ready();
@@ -121,6 +122,7 @@ struct Fixture final : SessionObserver {
   std::string events, why;
   bool cannot_watch_control = false;
   bool cannot_watch_data = false;
+  int timeouts = 0;
   uint64_t gets_sent = 0;
   ClientSession session{options, clock, *this, connect};
 };
@@ -577,6 +579,104 @@ TEST_CASE("an unanswered op times out; a lane that stays stuck ends the session"
   f.pass_time(f.options.op_timeout_ns);
   CHECK(!f.session.is_open());
   CHECK(listener.codes.size() == 1);
+}
+
+// --- what it tells of its backend
+
+TEST_CASE("messages without an answer are counted in a row, and an answer ends the row") {
+  Fixture f;
+  f.open();
+  const SessionSigns& signs = f.session.counters().signs;
+  Listener listener;
+  f.session.begin_pass();
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
+    f.session.flush();
+  }
+  REQUIRE(f.session.lanes()[1].append(get_of("key"), &listener));
+  f.session.flush();
+  CHECK(signs.timeouts.get() == 0);
+  f.pass_time(f.options.op_timeout_ns + 1);
+  CHECK(signs.timeouts.get() == 3);
+  CHECK(f.timeouts == 1);  // told of once
+  f.pass_time(1);
+  CHECK(f.timeouts == 1);
+  put_response(connected->responses.data(), kLayout, 1, 1, std::vector<op::Result>{hit("late")});
+  connected->completes_reads = true;
+  f.session.fetch();
+  CHECK(signs.timeouts.get() == 0);
+}
+
+TEST_CASE("a session that is given up says more than any number of timeouts, until the backend answers") {
+  Fixture f;
+  f.open();
+  const SessionSigns& signs = f.session.counters().signs;
+  Listener listener;
+  f.session.begin_pass();
+  REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
+  f.session.flush();
+  f.pass_time(2 * f.options.op_timeout_ns + 1);
+  REQUIRE_FALSE(f.session.is_open());
+  CHECK(signs.timeouts.get() == SessionSigns::kStuck);
+  CHECK(signs.failures.get() == 1);
+  f.session.close(ClientSession::State::kClosed);
+  CHECK(signs.timeouts.get() == 0);
+}
+
+TEST_CASE("attempts that nobody answered are failures; a refusal is an answer") {
+  Fixture f;
+  const SessionSigns& signs = f.session.counters().signs;
+  SUBCASE("nobody listens") {
+    refuse = true;
+    f.session.start();
+    CHECK(signs.failures.get() == 1);
+  }
+  SUBCASE("nobody says anything") {
+    f.session.start();
+    f.pass_time(f.options.connect_timeout_ns);
+    CHECK(signs.failures.get() == 1);
+  }
+  SUBCASE("the peer goes") {
+    f.session.start();
+    f.lose();
+    CHECK(signs.failures.get() == 1);
+  }
+  SUBCASE("it refuses") {
+    f.session.start();
+    f.send(encode(wire::Refusal{"too many"}));
+    CHECK(signs.failures.get() == 0);
+  }
+  SUBCASE("an open session ends") {
+    f.open();
+    CHECK(signs.failures.get() == 0);
+    f.lose();
+    CHECK(signs.failures.get() == 1);
+  }
+  SUBCASE("we end it") {
+    f.open();
+    f.session.close(ClientSession::State::kClosed);
+    CHECK(signs.failures.get() == 0);
+  }
+  CHECK_FALSE(f.session.is_open());
+}
+
+TEST_CASE("a session that is closed tries nothing; started again, it tries at once") {
+  Fixture f;
+  f.open();
+  Listener listener;
+  f.session.begin_pass();
+  REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
+  f.session.flush();
+  f.session.close(ClientSession::State::kClosed);
+  CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kSessionLost});
+  CHECK(f.session.state() == ClientSession::State::kClosed);
+  CHECK_FALSE(f.session.needs_tick());
+  f.pass_time(3'600'000'000'000);
+  CHECK(connects == 1);
+  f.session.start();
+  CHECK(connects == 2);
+  f.grant();
+  CHECK(f.session.is_open());
 }
 
 TEST_CASE(

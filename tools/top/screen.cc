@@ -111,8 +111,9 @@ std::string mode_text(std::optional<Value> lanes, std::optional<Value> replies) 
   return fmt::format("{:.0f}/{:.0f} reply", replies->number, lanes->number);
 }
 
-Cell up_cell(std::optional<Value> up, std::optional<Value> sessions) {
+Cell up_cell(std::optional<Value> up, std::optional<Value> sessions, std::optional<Value> ejected) {
   if (!up) return {"-"};
+  if (ejected && ejected->number > 0) return {"EJECTED", Style::kBad};
   if (up->number == 1) return {"up", Style::kGood};
   if (sessions && sessions->number > 0) return {"PARTLY", Style::kWarning};
   return {"DOWN", Style::kBad};
@@ -120,7 +121,9 @@ Cell up_cell(std::optional<Value> up, std::optional<Value> sessions) {
 
 Cell cell_of(std::span<const FigureRow> table, const Values& values, size_t row) {
   const std::string_view name = table[row].name;
-  if (name == "up") return up_cell(values[row], figure(table, values, "sessions"));
+  if (name == "up") {
+    return up_cell(values[row], figure(table, values, "sessions"), figure(table, values, "ejected"));
+  }
   if (name == "reply_lanes") return {mode_text(figure(table, values, "lanes"), values[row])};
   Cell cell{value_text(table[row], values[row], false)};
   if (name == "timeouts" && values[row].value_or(Value{}).number > 0) cell.style = Style::kBad;
@@ -136,11 +139,12 @@ std::string title_of(const FigureRow& row) {
   return row.how == How::kRate ? title + "/S" : title;
 }
 
-// The rows to show. A proxy's row "lanes" is left out, since the mode of the table shows it.
+// The rows to show. A proxy's rows "lanes" and "ejected" are left out, since mode and state of the table show them.
 std::vector<size_t> shown_rows(std::span<const FigureRow> table, Kind kind) {
   std::vector<size_t> rows;
   for (size_t row = 0; row < table.size(); ++row) {
-    if (kind == Kind::kBackend || table[row].name != "lanes") rows.push_back(row);
+    const bool is_shown_elsewhere = table[row].name == "lanes" || table[row].name == "ejected";
+    if (kind == Kind::kBackend || !is_shown_elsewhere) rows.push_back(row);
   }
   return rows;
 }

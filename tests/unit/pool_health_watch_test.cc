@@ -1,0 +1,122 @@
+// The watch over a pool's members: signs that are rung for, probes of a member that the test plays, and the snapshot.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "pool/health_watch.h"
+#include "pool_played_member.h"
+
+using namespace egret;
+using namespace egret::pool;
+using Kind = HealthJudge::Verdict::Kind;
+
+namespace {
+
+const std::vector<Member> kThree{{"shm:a", "a"}, {"shm:b", "b"}, {"shm:c", "c"}};
+constexpr HealthOptions kOptions{
+    .eject_after = 3, .eject_share = 50, .probe_first_ns = 1'000'000, .probe_most_ns = 2'000'000};
+
+struct Watched final : HealthObserver {
+  Watched() {
+    played = &member;
+    rpc::SessionOptions session;
+    session.connect_timeout_ns = session.op_timeout_ns = 20'000'000;
+    watch.set_options(kOptions, session);
+    change(kThree);
+    for (size_t i = 0; i < 3; ++i) open(i, true);
+  }
+  void change(const std::vector<Member>& members) {
+    membership = std::make_shared<const Membership>(PlacementRule::kKetama, members, 1,
+                                                    std::initializer_list<const Membership*>{membership.get()});
+    watch.set_membership(membership);
+  }
+  MemberStats& stats(size_t number) { return *membership->members()[number].stats; }
+  void open(size_t number, bool is_open) { stats(number).sessions[0]->is_open.set(is_open ? 1 : 0); }
+  // As a worker: the session is lost.
+  void lose(size_t number) {
+    open(number, false);
+    stats(number).sessions[0]->signs.failures.add();
+    state.ring();
+  }
+  void run_until(const std::function<bool()>& is_done) {
+    while (!is_done()) loop.run_once(true);
+  }
+  void on_health() override { ++healths; }
+  void on_verdict(const Membership::Entry& its, const HealthJudge::Verdict& verdict) override {
+    told += its.member.name + (verdict.kind == Kind::kEjected ? "-" : verdict.kind == Kind::kReturned ? "+" : "!");
+  }
+  void on_failed_probe(const Membership::Entry&, const std::string& its) override { why = its; }
+
+  PlayedMember member;
+  const base::SystemClock clock;
+  events::EventLoop loop;
+  HealthState state;
+  HealthWatch watch{loop, clock, state, *this, connect_to_played};
+  std::shared_ptr<const Membership> membership = std::make_shared<const Membership>();
+  int healths = 0;
+  std::string told, why;
+};
+
+}  // namespace
+
+TEST_CASE("a ring leads to a verdict, a snapshot and probes, until one is answered by every partition") {
+  Watched pool;
+  CHECK(pool.state.version() == 0);
+  pool.member.behaviour = Behaviour::kRefusesConnection;
+  pool.lose(1);
+  pool.run_until([&] { return !pool.told.empty(); });
+  CHECK(pool.told == "b-");
+  CHECK(pool.state.version() == 1);
+  CHECK(pool.state.get()->is_ejected(pool.stats(1)));
+  CHECK_FALSE(pool.state.get()->is_ejected(pool.stats(0)));
+  CHECK(pool.healths == 1);
+  MemberStats::Health& health = pool.stats(1).health;
+  CHECK(health.is_ejected.get() == 1);
+  CHECK(health.why.get() == static_cast<uint64_t>(EjectReason::kUnreachable));
+  pool.run_until([&] { return health.failed_probes.get() == 2; });
+  CHECK(pool.why == "connection refused");
+  pool.member.behaviour = Behaviour::kExecutesNothing;  // it gives sessions, but its partitions stand still
+  pool.run_until([&] { return health.failed_probes.get() == 3; });
+  CHECK(pool.why == "the backend does not answer");
+  pool.member.behaviour = Behaviour::kAnswers;
+  pool.run_until([&] { return pool.told == "b-b+"; });
+  CHECK(pool.member.got.size() == kLayout.lanes);
+  CHECK(pool.state.get()->ejected() == 0);
+  CHECK(pool.healths == 2);
+  CHECK(health.is_ejected.get() == 0);
+  CHECK(health.ejections.get() == 1);
+  CHECK(health.probes.get() == 4);
+}
+
+TEST_CASE("beyond the share a member is spared, and told of") {
+  Watched pool;
+  pool.member.behaviour = Behaviour::kRefusesConnection;
+  pool.lose(0);
+  pool.lose(2);
+  pool.run_until([&] { return pool.told.size() >= 4; });
+  CHECK(pool.told == "a-c!");
+  CHECK(pool.state.get()->ejected() == 1);
+  CHECK(pool.stats(2).health.ejections.get() == 0);
+}
+
+TEST_CASE("one that leaves the pool while it is probed is forgotten") {
+  Watched pool;
+  pool.member.behaviour = Behaviour::kSaysNothing;
+  pool.lose(1);
+  pool.run_until([&] { return pool.stats(1).health.probes.get() == 1; });
+  pool.change({kThree[0], kThree[2]});
+  CHECK(pool.state.get()->ejected() == 0);
+  CHECK(pool.healths == 2);
+  for (int i = 0; i < 3; ++i) pool.loop.run_once(false);
+  CHECK(pool.told == "b-");
+}
+
+TEST_CASE("while nobody is ejected nothing is pending") {
+  Watched pool;
+  pool.state.ring();
+  pool.loop.run_once(true);
+  pool.loop.run_once(false);
+  CHECK(pool.told.empty());
+  CHECK(pool.healths == 0);
+}

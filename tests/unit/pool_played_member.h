@@ -1,0 +1,72 @@
+// A member of a pool on an event loop, which the test plays: it answers, or fails in one of several ways.
+//
+// One at a time: connect() has no context.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/unique_fd.h"
+#include "rpc_played_backend.h"
+
+namespace egret::pool {
+
+using rpc::FakeClientEndpoint;
+
+inline constexpr wire::RegionLayout kLayout{
+    .lanes = 3, .window = 2, .request_slot_size = 1024, .response_slot_size = 1024};
+
+// The member: which of these ways it behaves.
+enum class Behaviour : uint8_t { kAnswers, kRefusesConnection, kSaysNothing, kExecutesNothing, kDiesAtFirstOp };
+
+struct PlayedMember {
+  Behaviour behaviour = Behaviour::kAnswers;
+  rpc::PlayedAnswer answer;
+  base::UniqueFd control{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  base::UniqueFd data{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  rpc::SessionOptions asked;
+  std::vector<std::pair<uint32_t, op::Op>> got;  // by lane; the ops' views have gone
+  FakeClientEndpoint* endpoint = nullptr;
+
+  void on_flush() {
+    for (const auto& write : std::exchange(endpoint->writes, {})) {
+      for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
+        if (write.offset != kLayout.request_offset(lane, write.first_word)) continue;
+        if (behaviour == Behaviour::kDiesAtFirstOp) {
+          endpoint->events.push_back({.kind = transport::Event::Kind::kClosed});
+        } else if (behaviour == Behaviour::kAnswers) {
+          rpc::play(*endpoint, kLayout, lane, write.first_word, [&](const op::Op& op) {
+            got.emplace_back(lane, op);
+            return answer ? answer(op) : rpc::result_of(op::ResultCode::kOk);
+          });
+        }
+      }
+    }
+  }
+};
+inline PlayedMember* played = nullptr;  // of the test that runs
+
+inline base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_to_played(const std::string&,
+                                                                                    const transport::ConnectOptions&) {
+  if (played->behaviour == Behaviour::kRefusesConnection) return base::Status::error("connection refused");
+  auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, true);
+  played->endpoint = endpoint.get();
+  endpoint->control = played->control.get();
+  endpoint->data = played->data.get();
+  endpoint->completes_reads = true;
+  endpoint->on_flush = [] { played->on_flush(); };
+  if (played->behaviour != Behaviour::kSaysNothing) {
+    endpoint->frames_in.push_back(encode(wire::Grant{
+        .session_id = 1, .nonce = rpc::kNonce, .epoch = 1, .hash_seed = 9, .item_size_max = 1, .layout = kLayout}));
+    const uint64_t one = 1;
+    REQUIRE(::write(played->control.get(), &one, sizeof one) == sizeof one);
+  }
+  return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
+}
+
+}  // namespace egret::pool
