@@ -154,6 +154,7 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
       share_of_user_(options.share_of_user),
       tombstones_(options.memory),
       member_change_(store_->purger()),
+      changed_keys_(options.memory),
       start_ns_(clock.now_ns()) {}
 
 // Handles into the store end before it does.
@@ -210,18 +211,36 @@ Result Executor::execute(size_t index) {
 }
 
 inline Result Executor::perform(size_t index) {
-  if (tombstones_.is_recording()) [[unlikely]]
+  if (tombstones_.is_recording() || ops_[index].owner != 0) [[unlikely]]
     return perform_noted(index);
   return dispatch(index);
 }
 
-// While it matters which keys change.
+// While it matters which keys change: to those who fill, and to those who will purge them on an owner that is absent.
 Result Executor::perform_noted(size_t index) {
-  const Result result = dispatch(index);
   const Op& op = ops_[index];
-  if (changes_all(op, result)) tombstones_.add_all();
-  if (may_change(op, result)) tombstones_.add(op.hash);
+  const bool is_for_owner = op.owner != 0 && op.code != OpCode::kIterate && is_accepted(op, op_lanes_[index]);
+  if (is_for_owner) {
+    const uint64_t floor = changed_keys_.floor_of(op.owner, store_->purger().next_version());
+    if (op::has_key(op.code)) store_->purger().remove_older(op.key, op.hash, floor);
+  }
+  const Result result = dispatch(index);
+  const bool is_of_all = changes_all(op, result);
+  const bool is_of_key = may_change(op, result);
+  if (tombstones_.is_recording()) {
+    if (is_of_all) tombstones_.add_all();
+    if (is_of_key) tombstones_.add(op.hash);
+  }
+  if (is_for_owner) {
+    if (is_of_all) changed_keys_.note_all(op.owner);
+    if (is_of_key) changed_keys_.note(op.owner, op.key, op.hash);
+  }
   return result;
+}
+
+bool Executor::is_accepted(const Op& op, rpc::LaneId lane) const {
+  const bool is_own = !op::has_key(op.code) || op::partition_of(op.hash, options_.partitions) == options_.partition;
+  return is_own && may(op, lane);
 }
 
 inline Result Executor::dispatch(size_t index) {
@@ -241,8 +260,9 @@ inline Result Executor::dispatch(size_t index) {
     case OpCode::kDelete:
     case OpCode::kArith:
     case OpCode::kFlush:
-    case OpCode::kIterate:
       return store_->execute(index);
+    case OpCode::kIterate:
+      return op.owner == 0 ? store_->execute(index) : changes(op);
     case OpCode::kChunk:
       return chunk(op, index);
     case OpCode::kUpload:
@@ -464,6 +484,22 @@ Result Executor::commit(const Op& op, rpc::LaneId lane_id) {
   return allows_fill(op) ? counted_fill(taken.parts.commit(op)) : answer(ResultCode::kNotStored);
 }
 
+// --- in the place of an owner that is absent
+
+Result Executor::changes(const Op& op) {
+  if (op.group != static_cast<uint8_t>(op::RecordSource::kChanged)) return answer(ResultCode::kInvalid);
+  constexpr size_t kPageBytes = 4096;
+  changes_page_.clear();
+  const ChangedKeys::Page read =
+      changed_keys_.read(op.owner, op.version, store_->purger().next_version(), kPageBytes, changes_page_);
+  Result page = answer(ResultCode::kOk);
+  page.version = read.cursor;
+  page.number = read.is_incomplete ? 1 : 0;
+  page.value = changes_page_;
+  page.total_length = static_cast<uint32_t>(changes_page_.size());
+  return page;
+}
+
 // --- values that another backend of the pool still had
 
 Result Executor::fill(const Op& op, size_t index) {
@@ -508,13 +544,16 @@ void Executor::drop_overdue() {
 ExecutorCounters Executor::counters() const {
   ExecutorCounters all = counters_;
   all.purged = store_->purger().removed();
+  all.changes_forgotten = changed_keys_.forgotten();
   return all;
 }
 
 ExecutorLevels Executor::levels() const {
   return {.tombstone_bytes = tombstones_.bytes(),
           .takes_fills = tombstones_.takes_fills(now_ns_) ? 1u : 0u,
-          .purges = store_->purger().is_under_way() ? 1u : 0u};
+          .purges = store_->purger().is_under_way() ? 1u : 0u,
+          .absent_owners = changed_keys_.owners(),
+          .changed_bytes = changed_keys_.bytes()};
 }
 
 Result Executor::stats(const Op& op) {

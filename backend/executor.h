@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "changes/changed_keys.h"
 #include "changes/member_change.h"
 #include "changes/tombstones.h"
 #include "op/op.h"
@@ -45,13 +46,16 @@ struct ExecutorCounters {
   uint64_t fills = 0;               // values of other backends that were stored
   uint64_t fills_refused = 0;       // not stored: the key was there, or had been changed or deleted
   uint64_t purged = 0;              // items removed because they were another member's
+  uint64_t changes_forgotten = 0;   // times that changed keys of an absent owner were forgotten for want of room
 };
 
-// What the partition holds at present for changes of members.
+// What the partition holds at present for changes of members, and in the place of absent owners.
 struct ExecutorLevels {
   uint64_t tombstone_bytes = 0;  // memory in which changed and deleted keys are remembered
   uint64_t takes_fills = 0;      // 1: a warm phase is on
   uint64_t purges = 0;           // 1: items of another member are being removed
+  uint64_t absent_owners = 0;    // in whose place ops came
+  uint64_t changed_bytes = 0;    // memory in which their changed keys are remembered
 };
 
 // A partition's part of what a whole backend has; the first few have a byte more.
@@ -117,6 +121,8 @@ class Executor final : public rpc::OpHandler {
   LaneState& lane_state(rpc::LaneId lane);
   op::Result get(const op::Op& op, size_t index);
   op::Result fill(const op::Op& op, size_t index);
+  bool is_accepted(const op::Op& op, rpc::LaneId lane) const;
+  op::Result changes(const op::Op& op);
   bool allows_fill(const op::Op& op);
   op::Result counted_fill(const op::Result& result);
   op::Result chunk(const op::Op& op, size_t index);
@@ -161,6 +167,8 @@ class Executor final : public rpc::OpHandler {
   ExecutorCounters counters_;
   Tombstones tombstones_;
   MemberChange member_change_;
+  ChangedKeys changed_keys_;
+  std::string changes_page_;  // of the last changes()
   uint64_t now_ns_ = 0;
   uint64_t start_ns_ = 0;
   uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload, a pin or the tombstones may be overdue

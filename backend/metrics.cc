@@ -95,6 +95,10 @@ constexpr ExecutorMetric kExecutorMetrics[] = {
     {"egret_backend_purged_total",
      "Items removed because, after a change of the pool's members, their keys belong to another backend.",
      &ExecutorCounters::purged},
+    {"egret_backend_changed_keys_forgotten_total",
+     "Times that keys changed in the place of another backend were forgotten for want of room: all that the other "
+     "backend holds has to be removed before it is used again.",
+     &ExecutorCounters::changes_forgotten},
 };
 
 struct LevelMetric {
@@ -109,6 +113,11 @@ constexpr LevelMetric kLevelMetrics[] = {
      &ExecutorLevels::tombstone_bytes},
     {"egret_backend_purging", "1 while items are removed whose keys belong to another backend of the pool.",
      &ExecutorLevels::purges},
+    {"egret_backend_absent_owners",
+     "Backends in whose place this one was used; for those used last it is known which keys were changed.",
+     &ExecutorLevels::absent_owners},
+    {"egret_backend_changed_key_bytes", "Memory in which those keys are remembered, outside `memory`.",
+     &ExecutorLevels::changed_bytes},
 };
 
 // Rows about the process, which are left out here: the metrics process_* have them.

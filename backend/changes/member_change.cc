@@ -46,7 +46,7 @@ ResultCode MemberChange::begin(const Told& told, uint64_t now_ns) {
   if (from_ != told.from || to_ != told.to) {
     from_ = told.from;
     to_ = told.to;
-    collected_ = {};
+    collected_ = std::string();
   }
   if (told.joins()) return purge(nullptr);
   if (purger_.membership() != 0 && purger_.membership() != told.from) return ResultCode::kExists;
@@ -71,7 +71,7 @@ ResultCode MemberChange::purge(store::Purger::Keeps keeps) {
   purger_.start(std::move(keeps), to_);
   is_purging_ = true;
   from_ = to_ = 0;
-  collected_ = {};
+  collected_ = std::string();
   return ResultCode::kNotStored;
 }
 

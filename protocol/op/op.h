@@ -149,7 +149,11 @@ struct Op {
   uint32_t length = 0;     // chunk: bytes wanted; upload: the whole value's
   std::string_view key;    // 1..250 bytes, except for flush, stats, iterate, admin and ping, which have none
   std::string_view value;  // set: the value; upload: this part; admin: what the verb needs
-  uint64_t hash = 0;       // not on the wire: hash_key(key); whoever routes or checks the op fills it in
+  // The op is sent to a backend that stands in for the key's owner, which cannot be reached: the tag of that owner's
+  // name. 0: it is not. Get, set, delete, arith, commit, flush; iterate with kChanged. It sees no item that was stored
+  // before the last kEnterFailover of that owner, and what it changes is remembered for kChanged.
+  uint64_t owner = 0;
+  uint64_t hash = 0;  // not on the wire: hash_key(key); whoever routes or checks the op fills it in
 };
 
 inline constexpr uint32_t kMaxKeyLength = 250;

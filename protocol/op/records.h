@@ -20,7 +20,16 @@ enum class RecordSource : uint8_t {
   // Evicted items, in order. `version`: 0: from now on; else the cursor of the page before. Evictions are recorded for
   // kWatchSeconds after each such op; `number` says how many records were overwritten before they were read.
   kEvicted = 1,
+  // Keys that ops with this op's `owner` have changed, in order; of each record only cursor and key have a meaning.
+  // `version`: kEnterFailover, kOldestChange, kChangesFromNow, or the cursor of the page before. `number` is not 0 if
+  // not all are known that were changed since then: any key may be one.
+  kChanged = 2,
 };
+// Somebody begins to use this backend in the place of `owner`: what is stored for that owner by now is seen no more.
+// The changes from now on.
+inline constexpr uint64_t kEnterFailover = 0;
+inline constexpr uint64_t kOldestChange = 1;
+inline constexpr uint64_t kChangesFromNow = UINT64_MAX;
 inline constexpr uint8_t kAnySizeClass = 255;
 inline constexpr uint32_t kWatchSeconds = 10;
 inline constexpr uint64_t kWalkOver = UINT64_MAX;  // the cursor behind the last item

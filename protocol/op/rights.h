@@ -6,6 +6,7 @@
 #include <string>
 
 #include "op/op.h"
+#include "op/records.h"
 
 namespace egret::op {
 
@@ -22,8 +23,15 @@ constexpr bool is_about_members(const Op& op) {
   return op.group == static_cast<uint8_t>(AdminVerb::kWarm) || op.group == static_cast<uint8_t>(AdminVerb::kMember);
 }
 
-// What an op needs. Statistics, ping, and what this version does not know need nothing.
+constexpr Rights rights_for_code(const Op& op);
+
+// What an op needs. Statistics, ping, and what this version does not know need nothing. An op in the place of another
+// owner may have all items of that owner removed.
 constexpr Rights rights_for(const Op& op) {
+  return rights_for_code(op) | (op.owner != 0 ? kMayFlush : 0);
+}
+
+constexpr Rights rights_for_code(const Op& op) {
   switch (op.code) {
     case OpCode::kGet:
       return kMayRead | ((op.options & (kTouch | kVivify | kRecache)) != 0 ? kMayWrite : 0);
@@ -40,7 +48,7 @@ constexpr Rights rights_for(const Op& op) {
     case OpCode::kFlush:
       return kMayFlush;
     case OpCode::kIterate:
-      return kMayDump;
+      return kMayDump | (op.group == static_cast<uint8_t>(RecordSource::kChanged) ? kMayFlush : 0);
     case OpCode::kAdmin:
       return is_about_members(op) ? kMayFlush : kMayLimits;
     case OpCode::kStats:

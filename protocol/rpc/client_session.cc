@@ -75,8 +75,8 @@ void ClientSession::connect_now() {
 uint64_t ClientSession::offered() const {
   return (asked_.secret.is_set() ? wire::kAuthenticate : 0) |
          (endpoint_->limits().is_ordered ? wire::kOrderedMemory : 0) |
-         (endpoint_->limits().offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights | wire::kWarm |
-         (asked_.request_slot_size != 0 || asked_.response_slot_size != 0 ? wire::kSlotSizes : 0);
+         (endpoint_->limits().offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights | wire::kFailover |
+         wire::kWarm | (asked_.request_slot_size != 0 || asked_.response_slot_size != 0 ? wire::kSlotSizes : 0);
 }
 
 void ClientSession::on_control_ready() {

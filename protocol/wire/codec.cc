@@ -57,6 +57,7 @@ struct OpShape {
   uint8_t extra = 0;             // bytes of fixed fields
   uint16_t allowed_options = 0;  // any other bit is an error
   LeastResult least{};
+  bool may_be_tagged = false;  // may have an owner tag
 };
 
 // Indexed by code. A code beyond the table is from a newer version.
@@ -89,6 +90,10 @@ constexpr std::array<OpShape, 14> kShapes = [] {
   set(OpCode::kIterate, {true, false, 16, 0, {kResultHead + 12 + 8 + kMinRecordsValue, 0, 0}});
   set(OpCode::kAdmin, {true, true, 4, 0, kHead});
   set(OpCode::kPing, {true, false, 0, 0, kHead});
+  for (const OpCode code : {OpCode::kGet, OpCode::kSet, OpCode::kDelete, OpCode::kArith, OpCode::kCommit,
+                            OpCode::kFlush, OpCode::kIterate}) {
+    shapes[static_cast<size_t>(code)].may_be_tagged = true;
+  }
   return shapes;
 }();
 constexpr OpShape kUnknownShape{};
@@ -96,6 +101,13 @@ constexpr OpShape kUnknownShape{};
 const OpShape& shape_of(OpCode code) {
   const auto index = static_cast<size_t>(code);
   return index < kShapes.size() ? kShapes[index] : kUnknownShape;
+}
+
+// Added to the code of an op that has an owner tag.
+constexpr uint8_t kTagged = 0x80;
+
+bool is_tagged(const Op& op) {
+  return op.owner != 0 && shape_of(op.code).may_be_tagged;
 }
 
 // The options that add fields after the fixed ones, in the order of the fields.
@@ -267,6 +279,9 @@ DecodeError decode_op(FieldReader& in, Op& op) {
   if (!in.ok()) return DecodeError::kTruncated;
   op = Op{};
   op.code = static_cast<OpCode>(head.code);
+  const bool is_tagged = head.code >= kTagged && shape_of(static_cast<OpCode>(head.code - kTagged)).may_be_tagged;
+  if (is_tagged) [[unlikely]]
+    op.code = static_cast<OpCode>(head.code - kTagged);
   op.options = head.options;
   const OpShape& shape = shape_of(op.code);
   if (shape.known) {
@@ -278,6 +293,10 @@ DecodeError decode_op(FieldReader& in, Op& op) {
     if (shape.extra > 0 || (op.options & kOptionsWithFields) != 0) {
       if (const DecodeError error = get_fields(in, op); error != DecodeError::kNone) return error;
     }
+  }
+  if (is_tagged) [[unlikely]] {
+    op.owner = in.get<uint64_t>();
+    if (op.owner == 0) return in.ok() ? DecodeError::kBadEnum : DecodeError::kTruncated;
   }
   op.key = in.get_bytes(head.key_length);
   op.value = in.get_bytes(head.value_length);
@@ -299,14 +318,17 @@ constexpr uint8_t kAllMarks = op::kFetched | op::kStale | op::kWon | op::kTokenS
 }  // namespace
 
 size_t encoded_op_size(const Op& op) {
-  return kOpHead + shape_of(op.code).extra + option_fields_size(op) + op.key.size() + op.value.size();
+  return kOpHead + shape_of(op.code).extra + option_fields_size(op) + (is_tagged(op) ? sizeof op.owner : 0) +
+         op.key.size() + op.value.size();
 }
 
 std::byte* encode_op(std::byte* to, const Op& op) {
   FieldWriter out(to);
-  out.put(OpHead{static_cast<uint8_t>(op.code), static_cast<uint8_t>(op.key.size()), op.options,
-                 static_cast<uint32_t>(op.value.size())});
+  const bool has_tag = is_tagged(op);
+  out.put(OpHead{static_cast<uint8_t>(static_cast<uint8_t>(op.code) | (has_tag ? kTagged : 0)),
+                 static_cast<uint8_t>(op.key.size()), op.options, static_cast<uint32_t>(op.value.size())});
   put_fields(out, op);
+  if (has_tag) out.put(op.owner);
   out.put_bytes(op.key);
   out.put_bytes(op.value);
   return out.at();

@@ -53,6 +53,8 @@ inline constexpr uint64_t kWakeTimers = 4;
 inline constexpr uint64_t kRights = 8;
 // The client says how large its slots should be at most.
 inline constexpr uint64_t kSlotSizes = 16;
+// The backend knows ops with an owner tag, and keeps what they change for the iterate's source 2.
+inline constexpr uint64_t kFailover = 32;
 // The backend knows the mode fill and the admin verbs warm and member.
 inline constexpr uint64_t kWarm = 64;
 

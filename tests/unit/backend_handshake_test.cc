@@ -125,8 +125,8 @@ TEST_CASE("proxy and backend that hold the same secret have a session") {
   GoodClient client(guarded.backend.address, kSecret);
   REQUIRE_MESSAGE(client.opens(), client.why_not());
   CHECK(client.trouble("good") == "");
-  CHECK(client.session().grant().features ==
-        (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers | wire::kRights | wire::kWarm));
+  CHECK(client.session().grant().features == (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers |
+                                              wire::kRights | wire::kFailover | wire::kWarm));
 }
 
 TEST_CASE("a wrong secret, or none, is refused with words that tell both sides what to do") {
@@ -301,14 +301,15 @@ TEST_CASE("sessions_per_peer=0 leaves max_sessions as the only limit") {
   CHECK_MESSAGE(has(refused.refusal, "max_sessions = 100, and 100 sessions are open already"), refused.refusal);
 }
 
-TEST_CASE("a client that knows of warm changes is told that this backend does, too; one of 0.1.0 is not") {
+TEST_CASE("a client that knows of failover and warm changes is told that this backend does; one of 0.1.0 is not") {
   BackendProcess backend;
-  for (const uint64_t offered : {uint64_t{0}, wire::kWarm, wire::kWarm | uint64_t{1} << 63}) {
+  constexpr uint64_t kBoth = wire::kFailover | wire::kWarm;
+  for (const uint64_t offered : {uint64_t{0}, wire::kFailover, wire::kWarm, kBoth | uint64_t{1} << 63}) {
     auto knock = Knock(backend.address);
     knock.say(encode(wire::Hello{.features = offered, .worker_id = random_id(), .window = 8}));
     wire::Grant grant;
     REQUIRE(decode(knock.hear(), grant));
-    CHECK(grant.features == (offered & wire::kWarm));
+    CHECK(grant.features == (offered & kBoth));
   }
 }
 

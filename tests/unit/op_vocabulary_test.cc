@@ -35,6 +35,7 @@ TEST_CASE("numbers that are on the wire never change") {
   CHECK(static_cast<int>(AdminVerb::kMember) == 6);
   CHECK(static_cast<int>(RecordSource::kItems) == 0);
   CHECK(static_cast<int>(RecordSource::kEvicted) == 1);
+  CHECK(static_cast<int>(RecordSource::kChanged) == 2);
 }
 
 TEST_CASE("ops on one item have a key; those on a whole partition, and codes of later versions, have none") {

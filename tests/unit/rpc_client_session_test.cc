@@ -9,7 +9,7 @@ using namespace egret::rpc;
 namespace {
 
 constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 4, .request_slot_size = 1024, .response_slot_size = 1024};
-constexpr uint64_t kAlways = wire::kRights | wire::kWarm;  // offered in every hello
+constexpr uint64_t kAlways = wire::kRights | wire::kFailover | wire::kWarm;  // offered in every hello
 
 // Whom the next connect() gives; tests run one after the other.
 FakeClientEndpoint* connected = nullptr;
@@ -237,15 +237,16 @@ TEST_CASE("a grant says what the session may do; one of 0.1.0 says nothing, and 
   CHECK(told.session.grant().rights == op::kMayRead);
 }
 
-TEST_CASE("warm is offered; whether the backend knows it is what the grant says, and one of 0.1.0 does not") {
+TEST_CASE("failover and warm are offered; whether the backend knows them the grant says, and one of 0.1.0 does not") {
   Fixture f;
   f.session.start();
   wire::Hello hello;
   REQUIRE(decode(connected->frames_out.at(0), hello));
-  CHECK((hello.features & wire::kWarm) != 0);
+  CHECK((hello.features & (wire::kFailover | wire::kWarm)) == (wire::kFailover | wire::kWarm));
   f.send(encode(wire::Grant{.features = wire::kWarm, .session_id = 9, .nonce = kNonce, .layout = kLayout}));
   REQUIRE_MESSAGE(f.session.is_open(), f.why);
   CHECK((f.session.grant().features & wire::kWarm) != 0);
+  CHECK((f.session.grant().features & wire::kFailover) == 0);
   Fixture old;
   old.open();
   CHECK((old.session.grant().features & wire::kWarm) == 0);

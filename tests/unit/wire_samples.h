@@ -164,6 +164,18 @@ inline std::vector<OpSample> op_samples() {
        make_op(OpCode::kAdmin, "",
                [](Op& o) { o.group = static_cast<uint8_t>(AdminVerb::kMember), o.value = longest_key; }),
        4, 8},
+      {"get for another owner", make_op(OpCode::kGet, "key", [](Op& o) { o.owner = kNewCas; }), 8, 24},
+      {"get and touch for another owner",
+       make_op(OpCode::kGet, "key", [](Op& o) { o.options = kTouch, o.exptime = kExptime, o.owner = kNewCas; }), 16,
+       24},
+      {"set for another owner", make_op(OpCode::kSet, "key", [](Op& o) { o.value = binary_value, o.owner = kNewCas; }),
+       24, 8},
+      {"delete for another owner", make_op(OpCode::kDelete, "key", [](Op& o) { o.owner = kNewCas; }), 8, 8},
+      {"incr for another owner", make_op(OpCode::kArith, "key", [](Op& o) { o.delta = 5, o.owner = kNewCas; }), 16, 16},
+      {"commit for another owner", make_op(OpCode::kCommit, "key", [](Op& o) { o.owner = kNewCas; }), 28, 8},
+      {"flush for another owner", make_op(OpCode::kFlush, "", [](Op& o) { o.owner = kNewCas; }), 16, 8},
+      {"changes for another owner",
+       make_op(OpCode::kIterate, "", [](Op& o) { o.group = 2, o.version = kCas, o.owner = kNewCas; }), 24, 348},
       {"ping", make_op(OpCode::kPing, ""), 0, 8},
   };
 }
@@ -174,8 +186,8 @@ inline bool same(const op::Op& a, const op::Op& b) {
          a.size_class == b.size_class && a.client_flags == b.client_flags && a.exptime == b.exptime &&
          a.vivify_exptime == b.vivify_exptime && a.recache_below == b.recache_below && a.new_cas == b.new_cas &&
          a.cas == b.cas && a.delta == b.delta && a.initial == b.initial && a.version == b.version &&
-         a.upload_id == b.upload_id && a.offset == b.offset && a.length == b.length && a.key == b.key &&
-         a.value == b.value;
+         a.owner == b.owner && a.upload_id == b.upload_id && a.offset == b.offset && a.length == b.length &&
+         a.key == b.key && a.value == b.value;
 }
 
 inline bool same(const op::Result& a, const op::Result& b) {

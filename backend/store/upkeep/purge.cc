@@ -47,6 +47,11 @@ void Purger::step_alone() {
   if (step(kIdleWork)) items_.end_step();
 }
 
+void Purger::remove_older(std::string_view key, uint64_t hash, uint64_t version) {
+  const Slot slot = items_.index.find(key, hash);
+  if (slot && items_.item(slot).version() < version) items_.remove(slot, hash);
+}
+
 // False: this step has freed enough, and the bucket is not done.
 bool Purger::purge_bucket() {
   uint64_t extents = 0;

@@ -29,6 +29,11 @@ class Purger {
   void step_alone();
   uint64_t removed() const { return removed_; }
 
+  // Removes the key's item if its version is smaller.
+  void remove_older(std::string_view key, uint64_t hash, uint64_t version);
+  // The version that the next change gets.
+  uint64_t next_version() const { return items_.version; }
+
   // The members among which these items are this store's, as a number that means something to who sets it; 0: unknown.
   // A warm restart keeps it.
   uint64_t membership() const { return membership_; }
