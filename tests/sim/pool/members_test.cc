@@ -91,7 +91,7 @@ TEST_CASE("members change: no request fails, and each copy of a key goes on") {
 // The limit of today, and that the checker sees it: a specification of warm changes replaces this one.
 TEST_CASE("members change: an old value may be read again, for copies of a key know nothing of one another") {
   uint64_t stale = 0;
-  for_each_seed(40, [&](uint64_t seed) {
+  for_each_seed(200, [&](uint64_t seed) {
     PoolScenario scenario = any_pool(seed);
     scenario.registers = Registers::kPerKey;
     scenario.steps_to_change = 500;
