@@ -19,7 +19,7 @@ ATTACKERS = [65534, 65533, 65532]
 SILENT = 40  # of each: 120 in all
 MOST_SILENT, MOST_SILENT_OF_ONE = 64, 32
 NEWCOMERS = 20
-# backend/access/README.md: tokens of a peer. A connection and a frame take one each, a session at least one more.
+# backend/access/README.md: tokens of a peer. A connection and a frame take one each, a session one more for each MiB of its memory.
 BURST, PER_SECOND = 1024, 512
 ATTEMPTS = 1000  # of each of three attackers: many more than their tokens are good for
 
@@ -111,8 +111,8 @@ def test_silent_connections_of_several_users_do_not_push_out_a_slow_handshake(sy
         assert [attacker.end() for attacker in attackers] == [0] * len(ATTACKERS)
 
 
-@pytest.mark.parametrize("says", [frame(HELLO, b"too short"), hello()], ids=["malformed hellos", "sessions"])
-def test_a_flood_of_handshakes_costs_what_its_peer_may_cost(system, says):
+@pytest.mark.parametrize("says, is_served", [(frame(HELLO, b"too short"), False), (hello(window=32), True)], ids=["malformed hellos", "sessions"])
+def test_a_flood_of_handshakes_costs_what_its_peer_may_cost(system, says, is_served):
     """All attackers are one user."""
     def flood(tell, wait):
         wait()
@@ -137,13 +137,16 @@ def test_a_flood_of_handshakes_costs_what_its_peer_may_cost(system, says):
             attacker.go_on()
         for _ in range(NEWCOMERS):
             with Peer(system.backend_address) as peer:
-                assert peer.open_session()["lanes"] == 3
+                granted = peer.open_session(window=32)
+                assert granted["lanes"] == 3
+        mib = granted["lanes"] * granted["window"] * (granted["request_slot"] + granted["response_slot"]) >> 20
+        assert mib >= 2
         system.add_proxy()
         attempts = sum(attacker.hear() for attacker in attackers)
         after = taken()
         seconds = time.monotonic() - start
         others = NEWCOMERS + 1
-        most = (BURST + PER_SECOND * seconds) / 2 + others + len(attackers)
+        most = (BURST + PER_SECOND * seconds) / (2 + (mib if is_served else 0)) + others + len(attackers)
         assert after - before <= most, f"{after - before} handshakes of {attempts} were served in {seconds:.1f} s; the peer may have {most:.0f}"
         assert metric(system, "egret_backend_handshakes_slowed_total") > 0
         for attacker in attackers:

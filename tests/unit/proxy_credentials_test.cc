@@ -4,11 +4,24 @@
 #include <fstream>
 #include <string>
 
+#include <crypt.h>
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "proxy/users/credentials.h"
+
+namespace {
+int hashes_computed = 0;
+}
+
+// In place of libcrypt's, which it calls: counts what takes the time of a guess.
+extern "C" char* crypt_r(const char* phrase, const char* setting, crypt_data* data) noexcept {
+  ++hashes_computed;
+  static auto* const computes = reinterpret_cast<decltype(&::crypt_r)>(::dlsym(RTLD_NEXT, "crypt_r"));
+  return computes(phrase, setting, data);
+}
 
 namespace {
 
@@ -140,6 +153,18 @@ TEST_CASE("a password of the users file is verified once, and then known") {
   CHECK_FALSE(credentials.verify({"bert", "secret"}).is_right());
   CHECK(credentials.find("bert")->is_unrestricted());
   CHECK(credentials.find("nobody") == nullptr);
+}
+
+TEST_CASE("a guess takes one hash, whether there is such a user or not") {
+  const File file(yaml("anna", kSecretHash, "rights: [read]") + yaml("bert", kOtherHash, "rights: [read]"));
+  Credentials credentials;
+  REQUIRE(credentials.load_users_file(file.path));
+  for (const char* user : {"anna", "bert", "nobody", ""}) {
+    CAPTURE(user);
+    hashes_computed = 0;
+    CHECK_FALSE(credentials.verify({user, "wrong"}).is_right());
+    CHECK(hashes_computed == 1);
+  }
 }
 
 TEST_CASE("both files at once; nobody stands in both") {

@@ -181,6 +181,26 @@ TEST_CASE("between two messages of a lane, another's dear ops take no more work 
   CHECK(f.poller.counters().put_off > 0);
 }
 
+TEST_CASE("each KiB of a result is work, too, so large values have their turns like dear ops") {
+  constexpr wire::RegionLayout kLarge{
+      .lanes = 1, .window = 8, .request_slot_size = 1024, .response_slot_size = 512 << 10};
+  constexpr size_t kKiB = 16;  // of each value
+  constexpr size_t kOps = 16;  // of each message
+  Fixture f;
+  FakeServerEndpoint endpoint(kLarge, false);
+  f.poller.attach({1, 0, 0, &endpoint, kLarge, {kNonce, false}});
+  f.handler.values = {{"large", std::string(kKiB << 10, 'x')}};
+  const std::vector<op::Op> ops(kOps, get_of("large"));
+  for (uint64_t seq = 1; seq <= kLarge.window; ++seq) put_request(endpoint.requests.data(), kLarge, 0, seq, ops);
+  const size_t all = kOps * kLarge.window;
+  while (f.handler.keys.size() < all) {
+    const size_t before = f.handler.keys.size();
+    REQUIRE(f.poller.poll() > 0);
+    CHECK((f.handler.keys.size() - before) * (kKiB + 1) < SlotPoller::kLaneWork + kKiB + 1);
+  }
+  CHECK(f.poller.counters().put_off > 0);
+}
+
 TEST_CASE("of several lanes with dear ops one has its turn in each round, besides those that have none") {
   Fixture f;
   std::vector<std::unique_ptr<FakeServerEndpoint>> endpoints;

@@ -316,14 +316,19 @@ TEST_SUITE("what a client may send") {
 TEST_SUITE("what a backend may not do to its client") {
   // A backend that hands out descriptors of its own making.
   struct FalseBackend {
-    FalseBackend() {
+    explicit FalseBackend(uid_t served_by = ::geteuid()) {
       sockaddr_un address{};
       socklen_t length = 0;
       REQUIRE(shm::to_socket_address(name, address, length).is_ok());
       socket.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
       REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0);
-      REQUIRE(::listen(socket.get(), 1) == 0);
-      auto connected = connect("shm:" + name);
+      // The kernel tells a client which user it was that called listen().
+      const uid_t own = ::geteuid();
+      REQUIRE(::seteuid(served_by) == 0);
+      const int listening = ::listen(socket.get(), 1);
+      REQUIRE(::seteuid(own) == 0);
+      REQUIRE(listening == 0);
+      auto connected = connect("shm:" + name, {.backend_uids = {served_by}});
       REQUIRE(connected.is_ok());
       client = std::move(connected.value());
       peer.reset(::accept(socket.get(), nullptr, nullptr));
@@ -413,6 +418,20 @@ TEST_SUITE("what a backend may not do to its client") {
       }
       if (has_timers) CHECK(is_refused(backend.event.get(), good_client));
       CHECK_FALSE(is_refused(good_server, good_client));
+    }
+  }
+
+  TEST_CASE("an epoll to wait for is taken from root and our own user only, not from those of backend_uids" *
+            doctest::skip(::geteuid() != 0)) {
+    const UniqueFd requests = memory(shm::request_file_bytes(kShape), F_SEAL_SHRINK);
+    const UniqueFd responses = memory(kShape.response_bytes, F_SEAL_SHRINK);
+    for (const uid_t user : {uid_t{0}, uid_t{65534}}) {
+      CAPTURE(user);
+      FalseBackend backend(user);
+      RegionShape shape = kShape;
+      shape.has_wake_timers = false;
+      backend.grant(requests.get(), responses.get(), backend.event.get(), backend.epoll.get());
+      CHECK(backend.client->map_region(shape).is_ok() == (user == 0));
     }
   }
 
