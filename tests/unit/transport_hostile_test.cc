@@ -485,7 +485,7 @@ TEST_SUITE("who may connect") {
     std::string why;
     for (int i = 0; i < 500 && why.find("uid 65534") == std::string::npos; ++i) {
       const auto connected = connect("shm:" + name);
-      REQUIRE_FALSE(connected.is_ok());
+      if (connected.is_ok()) break;  // said below, when the child is gone
       why = connected.message();
       ::usleep(10'000);
     }
