@@ -200,50 +200,8 @@ void Executor::locate() {
   store_->locate();
 }
 
-Result Executor::execute(size_t index) {
-  const uint64_t before_ns = store_->counts().long_work_ns;
-  Result result = perform(index);
-  const uint64_t work = work_of(ops_[index].code) + (store_->counts().long_work_ns - before_ns) / kNsPerWork +
-                        std::exchange(search_work_, 0);
-  if (work > 0) [[unlikely]]
-    result.work = static_cast<uint16_t>(std::min<uint64_t>(work, UINT16_MAX));
-  return result;
-}
-
-inline Result Executor::perform(size_t index) {
-  if (tombstones_.is_recording() || ops_[index].owner != 0) [[unlikely]]
-    return perform_noted(index);
-  return dispatch(index);
-}
-
-// While it matters which keys change: to those who fill, and to those who will purge them on an owner that is absent.
-Result Executor::perform_noted(size_t index) {
-  const Op& op = ops_[index];
-  const bool is_for_owner = op.owner != 0 && op.code != OpCode::kIterate && is_accepted(op, op_lanes_[index]);
-  if (is_for_owner) {
-    const uint64_t floor = changed_keys_.floor_of(op.owner, store_->purger().next_version());
-    if (op::has_key(op.code)) store_->purger().remove_older(op.key, op.hash, floor);
-  }
-  const Result result = dispatch(index);
-  const bool is_of_all = changes_all(op, result);
-  const bool is_of_key = may_change(op, result);
-  if (tombstones_.is_recording()) {
-    if (is_of_all) tombstones_.add_all();
-    if (is_of_key) tombstones_.add(op.hash);
-  }
-  if (is_for_owner) {
-    if (is_of_all) changed_keys_.note_all(op.owner);
-    if (is_of_key) changed_keys_.note(op.owner, op.key, op.hash);
-  }
-  return result;
-}
-
-bool Executor::is_accepted(const Op& op, rpc::LaneId lane) const {
-  const bool is_own = !op::has_key(op.code) || op::partition_of(op.hash, options_.partitions) == options_.partition;
-  return is_own && may(op, lane);
-}
-
-inline Result Executor::dispatch(size_t index) {
+// Twice in the code, so that the way of most ops has no call more.
+[[gnu::always_inline]] inline Result Executor::dispatch(size_t index) {
   const Op& op = ops_[index];
   if (op::has_key(op.code) && op::partition_of(op.hash, options_.partitions) != options_.partition) {
     return answer(ResultCode::kWrongPartition);
@@ -279,6 +237,49 @@ inline Result Executor::dispatch(size_t index) {
       return answer(ResultCode::kOk);
   }
   return answer(ResultCode::kUnsupported);
+}
+
+// While it matters which keys change: to those who fill, and to those who will purge them on an owner that is absent.
+[[gnu::noinline, gnu::cold]] Result Executor::perform_noted(size_t index) {
+  const Op& op = ops_[index];
+  const bool is_for_owner = op.owner != 0 && op.code != OpCode::kIterate && is_accepted(op, op_lanes_[index]);
+  if (is_for_owner) {
+    const uint64_t floor = changed_keys_.floor_of(op.owner, store_->purger().next_version());
+    if (op::has_key(op.code)) store_->purger().remove_older(op.key, op.hash, floor);
+  }
+  const Result result = dispatch(index);
+  const bool is_of_all = changes_all(op, result);
+  const bool is_of_key = may_change(op, result);
+  if (tombstones_.is_recording()) {
+    if (is_of_all) tombstones_.add_all();
+    if (is_of_key) tombstones_.add(op.hash);
+  }
+  if (is_for_owner) {
+    if (is_of_all) changed_keys_.note_all(op.owner);
+    if (is_of_key) changed_keys_.note(op.owner, op.key, op.hash);
+  }
+  return result;
+}
+
+bool Executor::is_accepted(const Op& op, rpc::LaneId lane) const {
+  const bool is_own = !op::has_key(op.code) || op::partition_of(op.hash, options_.partitions) == options_.partition;
+  return is_own && may(op, lane);
+}
+
+inline Result Executor::perform(size_t index) {
+  if (tombstones_.is_recording() || ops_[index].owner != 0) [[unlikely]]
+    return perform_noted(index);
+  return dispatch(index);
+}
+
+Result Executor::execute(size_t index) {
+  const uint64_t before_ns = store_->counts().long_work_ns;
+  Result result = perform(index);
+  const uint64_t work = work_of(ops_[index].code) + (store_->counts().long_work_ns - before_ns) / kNsPerWork +
+                        std::exchange(search_work_, 0);
+  if (work > 0) [[unlikely]]
+    result.work = static_cast<uint16_t>(std::min<uint64_t>(work, UINT16_MAX));
+  return result;
 }
 
 // --- what spans several ops of a lane
