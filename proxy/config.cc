@@ -614,6 +614,28 @@ Status parse_fetch(const Options& options, rpc::FetchOptions& fetch) {
              : options.error("fetch_min", "more than fetch_max, which is " + options.written("fetch_max"));
 }
 
+// What the sessions with backends have in common, and when a backend is ejected. `roomy`: there are CPUs enough to poll.
+Status parse_session(const Options& options, Config& config, bool roomy) {
+  if (const std::string& path = options.text("secret_file"); !path.empty()) {
+    auto secret = base::read_secret(path);
+    if (!secret) return options.error("secret_file", secret.message());
+    config.session.secret = std::move(secret.value());
+  }
+  if (Status good = options.user_ids("backend_uids", config.session.connect.backend_uids); !good) return good;
+  config.session.most_memory = options.size("session_memory");
+  config.session.window = static_cast<uint32_t>(options.integer("window"));
+  config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
+  config.session.op_timeout_ns = options.duration_ns("op_timeout");
+  config.session.backoff_max_ns = options.duration_ns("reconnect_max");
+  config.health = {.eject_after = static_cast<uint64_t>(options.integer("eject_after")),
+                   .eject_share = static_cast<uint32_t>(options.integer("eject_share")),
+                   .probe_first_ns = config.session.backoff_min_ns,
+                   .probe_most_ns = config.session.backoff_max_ns};
+  config.session.spin_ns = options.duration_ns("spin");
+  if (config.session.spin_ns == 0) config.session.spin_ns = roomy ? 20'000 : 2'000;
+  return parse_fetch(options, config.session.fetch);
+}
+
 }  // namespace
 
 std::span<const OptionRow> option_table() {
@@ -700,24 +722,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   config.large_value_memory = options.size("large_value_memory");
   config.connection_memory = options.size("connection_memory");
   config.client_memory = options.size("client_memory");
-  if (const std::string& path = options.text("secret_file"); !path.empty()) {
-    auto secret = base::read_secret(path);
-    if (!secret) return options.error("secret_file", secret.message());
-    config.session.secret = std::move(secret.value());
-  }
-  if (Status good = options.user_ids("backend_uids", config.session.connect.backend_uids); !good) return good;
-  config.session.most_memory = options.size("session_memory");
-  config.session.window = static_cast<uint32_t>(options.integer("window"));
-  config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
-  config.session.op_timeout_ns = options.duration_ns("op_timeout");
-  config.session.backoff_max_ns = options.duration_ns("reconnect_max");
-  config.health = {.eject_after = static_cast<uint64_t>(options.integer("eject_after")),
-                   .eject_share = static_cast<uint32_t>(options.integer("eject_share")),
-                   .probe_first_ns = config.session.backoff_min_ns,
-                   .probe_most_ns = config.session.backoff_max_ns};
-  config.session.spin_ns = options.duration_ns("spin");
-  if (config.session.spin_ns == 0) config.session.spin_ns = roomy ? 20'000 : 2'000;
-  if (Status good = parse_fetch(options, config.session.fetch); !good) return good;
+  if (Status good = parse_session(options, config, roomy); !good) return good;
   config.main_pid = static_cast<int>(options.integer("main_pid"));
   config.told_settings = options.list("told_settings");
   auto admin = admin::read_options(options);
