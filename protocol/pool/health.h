@@ -22,6 +22,8 @@ enum class EjectReason : uint8_t {
 };
 // As in "it was ejected because …".
 const char* to_string(EjectReason reason);
+// One word: "unreachable".
+const char* word_of(EjectReason reason);
 
 class Health {
  public:

@@ -17,6 +17,18 @@ const char* to_string(EjectReason reason) {
   return "of nothing";
 }
 
+const char* word_of(EjectReason reason) {
+  switch (reason) {
+    case EjectReason::kUnreachable:
+      return "unreachable";
+    case EjectReason::kTimeouts:
+      return "timeouts";
+    case EjectReason::kNone:
+      break;
+  }
+  return "none";
+}
+
 MemberSigns signs_of(const MemberStats& member) {
   MemberSigns signs{.member = &member};
   for (const auto& session : member.sessions) {

@@ -331,7 +331,7 @@ class LanesReport final : public PagedReport {
     add_row(text, prefix() + "address", at().member.address);
     const pool::MemberStats::Health& health = at().stats->health;
     add_row(text, prefix() + "ejected", number(health.is_ejected.get()));
-    add_row(text, prefix() + "eject_reason", pool::to_string(static_cast<pool::EjectReason>(health.why.get())));
+    add_row(text, prefix() + "eject_reason", pool::word_of(static_cast<pool::EjectReason>(health.why.get())));
     add_row(text, prefix() + "ejections", number(health.ejections.get()));
     add_row(text, prefix() + "probes", number(health.probes.get()));
   }

@@ -71,7 +71,7 @@ def test_a_killed_backend_is_ejected_and_returns_by_a_probe():
             served(server.address, found[number][0])
             assert metric(server, "egret_proxy_backend_ejections_total", server.names[number]) == 0
         rows = stats_of(server.address, b"egret")
-        assert (rows["backend:1:ejected"], rows["backend:1:eject_reason"]) == ("1", "no worker has a session with it")
+        assert (rows["backend:1:ejected"], rows["backend:1:eject_reason"]) == ("1", "unreachable")
         assert rows["backend:0:ejected"] == "0"
         assert stats_of(server.address)["egret_backends_ejected"] == "1"
         wait_for(lambda: metric(server, "egret_proxy_backend_failed_probes_total", "two") >= 3, "probes")

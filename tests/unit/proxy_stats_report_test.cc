@@ -295,7 +295,7 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   CHECK(rows.at("backend:0:address") == "shm:/a");
   CHECK(rows.at("backend:1:address") == "rdma:[::1]:2");
   CHECK(rows.at("backend:0:ejected") == "1");
-  CHECK(rows.at("backend:0:eject_reason") == "it does not answer in time");
+  CHECK(rows.at("backend:0:eject_reason") == "timeouts");
   CHECK(rows.at("backend:0:ejections") == "3");
   CHECK(rows.at("backend:1:ejected") == "0");
   CHECK(rows.at("backend:0:lane:0:fetches") == "23");
