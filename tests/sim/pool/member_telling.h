@@ -1,6 +1,6 @@
 // Tells one partition of a backend that the members of its pool change, as a proxy does (op::AdminVerb::kMember): asks,
 // sends the members before in parts, and asks until the partition has removed what was not its own.
-// Lives as long as its session may answer. Single-threaded.
+// Lives as long as its session may answer, and is told when that is gone. Single-threaded.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +35,9 @@ class MemberTelling final : private rpc::Waiter {
     to_ = pool::number_of_membership(encode_membership(change.rule, change.next, is));
     if (was != pool::kNoMember) before_ = before;
   }
+
+  // The session is destroyed.
+  void on_gone(const rpc::ClientSession& gone) { is_over_ |= &session_ == &gone; }
 
   // Sends what comes next, if nothing is under way. Returns whether it is over.
   bool go_on() {

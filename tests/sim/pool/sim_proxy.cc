@@ -137,7 +137,10 @@ void SimProxy::let_leave() {
     const bool is_busy = session->is_open() && session->lanes().outstanding() > 0;
     world_.counters.left_under_way += is_busy && pool_.is_leaving(*session);
   }
-  for (const ClientSession* gone : pool_.let_leave(world_.clock.manual.now_ns())) known_.erase(gone);
+  for (const ClientSession* gone : pool_.let_leave(world_.clock.manual.now_ns())) {
+    known_.erase(gone);
+    for (MemberTelling& telling : tellings_) telling.on_gone(*gone);
+  }
 }
 
 // --- the worker's loop ---------------------------------------------------------------------------------------------
