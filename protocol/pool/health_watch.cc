@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -37,30 +38,44 @@ void HealthState::set(Health health) {
   version_.store(version, std::memory_order_release);
 }
 
-// --- a probe: every partition must answer a ping
+// --- a probe: every partition must answer a ping, and each step of readmission must succeed
 
-class HealthWatch::Probe final : private ErrandOwner {
+class HealthWatch::Probe final : public ErrandOwner {
  public:
   Probe(HealthWatch& watch, const Membership::Entry& member)
       : watch_(watch),
         member_(member.stats.get()),
-        errand_(watch.loop_, watch.clock_, Errand::options(watch.session_, member.member.address), *this,
+        errand_(std::in_place, watch.loop_, watch.clock_, Errand::options(watch.session_, member.member.address), *this,
                 watch.connect_) {
-    errand_.start();
+    errand_->start();
   }
+  ~Probe() {
+    if (step_ != nullptr) step_->cancel(*member_);
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
 
  private:
   void on_errand_open(Errand& errand, uint32_t partitions) override {
     for (uint32_t partition = 0; partition < partitions; ++partition) errand.send({}, partition);
   }
   void on_errand_result(Errand&, uint64_t, const op::Result&) override {}
-  void on_errand_over(Errand&, const base::Status& status) override {
-    watch_.on_probe(member_, base::Status(status));  // `this` is destroyed
+  void on_errand_over(Errand&, const base::Status& status) override { go_on(status); }
+  // The probe was answered, or a step is done, or not. `this` may be destroyed.
+  void go_on(const base::Status& status) {
+    step_ = nullptr;
+    if (!status) return watch_.on_probe(member_, base::Status(status));
+    errand_.reset();  // `status` may have been its
+    if (next_step_ == watch_.steps_.size()) return watch_.on_probe(member_, base::Status::ok());
+    step_ = watch_.steps_[next_step_++];
+    step_->begin(*watch_.entry_of(member_), [this](const base::Status& done) { go_on(done); });
   }
 
   HealthWatch& watch_;
   const MemberStats* const member_;
-  Errand errand_;
+  std::optional<Errand> errand_;
+  Readmission* step_ = nullptr;  // under way
+  size_t next_step_ = 0;
 };
 
 // --- HealthWatch
@@ -148,9 +163,23 @@ void HealthWatch::tell(const std::vector<HealthJudge::Verdict>& verdicts, uint64
   publish();
 }
 
+void HealthWatch::hold_back(std::vector<const MemberStats*> members) {
+  held_back_ = std::move(members);
+  publish();
+}
+
+bool HealthWatch::is_ejected(const MemberStats& member) const {
+  const std::vector<const MemberStats*> ejected = judge_.ejected();
+  return std::ranges::find(ejected, &member) != ejected.end();
+}
+
 void HealthWatch::publish() {
   const std::shared_ptr<const Health> before = state_.get();
-  Health next(before->version() + 1, judge_.ejected());
+  std::vector<const MemberStats*> out = judge_.ejected();
+  for (const MemberStats* member : held_back_) {
+    if (std::ranges::find(out, member) == out.end()) out.push_back(member);
+  }
+  Health next(before->version() + 1, std::move(out));
   if (next.is_same(*before)) return;
   state_.set(std::move(next));
   observer_.on_health();

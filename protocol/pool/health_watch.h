@@ -2,8 +2,11 @@
 // and publishes who is.
 //
 //   worker ─ a session lost, ops timed out ─ ring() ─▶ HealthWatch ─ judge ─▶ HealthState::set ─▶ workers take it
-//                                                          ▲  └ ejected: probes ─▶ Errand ─┐
-//                                                          └── an answer from every partition ┘
+//                                                          ▲  └ ejected: probes ─▶ Errand ─ an answer from every ─┐
+//                                                          │                              partition              │
+//                                                          └── it is let in ◀─ each Readmission has succeeded ◀──┘
+//
+// Members may be held back, too: keys go to them as little as to ejected ones, but nobody judges or probes them for that.
 //
 // Thread: the control thread's, on its event loop; HealthState is for any thread. A timer is pending only while a member
 // is ejected.
@@ -11,9 +14,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/options/live.h"
@@ -58,9 +63,26 @@ class HealthObserver {
   ~HealthObserver() = default;
 };
 
+// What has to be done with an ejected member that has answered its probe, before keys go to it again. Its owner's
+// thread: the control thread.
+class Readmission {
+ public:
+  using Done = std::function<void(const base::Status&)>;
+
+  // Calls `done` once, from the loop or within this call; who calls it must not own it any more, since a further step
+  // may begin or the member may be forgotten. A failure counts as a probe that was not answered: the member stays
+  // ejected, and all steps begin again after the next probe. `member` is valid during the call.
+  virtual void begin(const Membership::Entry& member, Done done) = 0;
+  // That member has left the pool while the step was under way: `done` must not be called any more.
+  virtual void cancel(const MemberStats& member) = 0;
+
+ protected:
+  ~Readmission() = default;
+};
+
 class HealthWatch {
  public:
-  static constexpr size_t kMostProbes = 16;  // at a time
+  static constexpr size_t kMostProbes = 16;  // at a time, with their steps of readmission
 
   // `connect` is transport::connect, or a test's.
   HealthWatch(events::EventLoop& loop, const base::Clock& clock, HealthState& state, HealthObserver& observer,
@@ -70,6 +92,11 @@ class HealthWatch {
   // `session`: what probes have in common with workers' sessions.
   void set_options(const HealthOptions& options, const rpc::SessionOptions& session);
   void set_membership(std::shared_ptr<const Membership> membership);
+  // At the start: steps are done in the order in which they were added. Outlives this object's members.
+  void add_step(Readmission& step) { steps_.push_back(&step); }
+  // Keys do not go to these, whether or not they are ejected; published at once. They may be members that are joining.
+  void hold_back(std::vector<const MemberStats*> members);
+  bool is_ejected(const MemberStats& member) const;
 
  private:
   class Probe;
@@ -90,6 +117,8 @@ class HealthWatch {
   rpc::SessionOptions session_;
   std::shared_ptr<const Membership> membership_ = std::make_shared<const Membership>();
   HealthJudge judge_;
+  std::vector<Readmission*> steps_;
+  std::vector<const MemberStats*> held_back_;
   std::map<const MemberStats*, std::unique_ptr<Probe>> probes_;  // under way
   events::Event bell_;
   events::Event look_;  // pending while a probe is waited for

@@ -58,6 +58,26 @@ struct Watched final : HealthObserver {
   std::string told, why;
 };
 
+// A step of readmission that the test ends.
+struct Step final : Readmission {
+  Step(Watched& pool, std::string its) : log(pool.told), mark(std::move(its)) { pool.watch.add_step(*this); }
+  void begin(const Membership::Entry& member, Done its) override {
+    log += mark + member.member.name;
+    done = std::move(its);
+    if (is_at_once) end(base::Status::ok());
+  }
+  void cancel(const MemberStats&) override {
+    log += mark + "x";
+    done = nullptr;
+  }
+  void end(const base::Status& status) { std::exchange(done, nullptr)(status); }
+
+  std::string& log;
+  const std::string mark;
+  Done done;
+  bool is_at_once = false;
+};
+
 }  // namespace
 
 TEST_CASE("a ring leads to a verdict, a snapshot and probes, until one is answered by every partition") {
@@ -119,4 +139,57 @@ TEST_CASE("while nobody is ejected nothing is pending") {
   pool.loop.run_once(false);
   CHECK(pool.told.empty());
   CHECK(pool.healths == 0);
+}
+
+TEST_CASE(
+    "one that answers is let in when each step has succeeded, one after the other; a failed one is a failed probe") {
+  Watched pool;
+  Step first(pool, "1");
+  Step second(pool, "2");
+  pool.lose(1);
+  pool.run_until([&] { return first.done != nullptr; });
+  CHECK(pool.told == "b-1b");
+  CHECK(pool.member.got.size() == kLayout.lanes);
+  first.end(base::Status::ok());
+  CHECK(pool.told == "b-1b2b");
+  CHECK(pool.state.get()->is_ejected(pool.stats(1)));
+  second.end(base::Status::error("not now"));
+  CHECK(pool.why == "not now");
+  CHECK(pool.stats(1).health.failed_probes.get() == 1);
+  first.is_at_once = true;
+  pool.run_until([&] { return second.done != nullptr; });
+  CHECK(pool.told == "b-1b2b1b2b");
+  second.end(base::Status::ok());
+  CHECK(pool.told == "b-1b2b1b2bb+");
+  CHECK(pool.state.get()->ejected() == 0);
+}
+
+TEST_CASE("a step is cancelled when its member leaves") {
+  Watched pool;
+  Step step(pool, "1");
+  pool.lose(1);
+  pool.run_until([&] { return step.done != nullptr; });
+  pool.change({kThree[0], kThree[2]});
+  CHECK(pool.told == "b-1b1x");
+}
+
+TEST_CASE("keys do not go to those that are held back, whether they are ejected or not") {
+  Watched pool;
+  Membership next(PlacementRule::kKetama, std::vector<Member>{kThree[0], kThree[1], {"shm:d", "d"}}, 1,
+                  {pool.membership.get()});
+  const MemberStats& joining = *next.members()[2].stats;
+  pool.watch.hold_back({&joining, &pool.stats(1)});
+  CHECK(pool.healths == 1);
+  CHECK(pool.state.get()->is_ejected(joining));
+  CHECK(pool.state.get()->is_ejected(pool.stats(1)));
+  CHECK_FALSE(pool.watch.is_ejected(pool.stats(1)));
+  CHECK(pool.stats(1).health.is_ejected.get() == 0);
+  pool.member.behaviour = Behaviour::kRefusesConnection;
+  pool.lose(1);
+  pool.run_until([&] { return pool.told == "b-"; });
+  CHECK(pool.watch.is_ejected(pool.stats(1)));
+  CHECK(pool.state.get()->ejected() == 2);
+  pool.watch.hold_back({});
+  CHECK_FALSE(pool.state.get()->is_ejected(joining));
+  CHECK(pool.state.get()->ejected() == 1);
 }
