@@ -266,7 +266,8 @@ bool Executor::is_accepted(const Op& op, rpc::LaneId lane) const {
   return is_own && may(op, lane);
 }
 
-inline Result Executor::perform(size_t index) {
+// Part of execute(): a call more would cost every op.
+[[gnu::always_inline]] inline Result Executor::perform(size_t index) {
   if (tombstones_.is_recording() || ops_[index].owner != 0) [[unlikely]]
     return perform_noted(index);
   return dispatch(index);

@@ -59,6 +59,11 @@ class FieldReader {
     left_ -= length;
     return bytes;
   }
+  // Not more than are left.
+  void skip(size_t length) {
+    at_ += length;
+    left_ -= length;
+  }
   bool ok() const { return ok_; }
   size_t left() const { return left_; }
 

@@ -274,29 +274,43 @@ DecodeError check_lengths(const Op& op) {
   return DecodeError::kNone;
 }
 
+DecodeError check_head(const OpHead& head, const OpShape& shape, OpCode code) {
+  if (head.options & ~shape.allowed_options) return DecodeError::kBadEnum;
+  if (op::has_key(code) != (head.key_length > 0) || head.key_length > op::kMaxKeyLength) return DecodeError::kBadKey;
+  if (!shape.has_value && head.value_length > 0) return DecodeError::kBadLength;
+  return DecodeError::kNone;
+}
+
+DecodeError get_owner(FieldReader& in, Op& op) {
+  op.owner = in.get<uint64_t>();
+  if (op.owner != 0) return DecodeError::kNone;
+  return in.ok() ? DecodeError::kBadEnum : DecodeError::kTruncated;
+}
+
+// The fields between the head and the key. Not inlined, and with a reader of its own: the caller's stays in registers for
+// gets without such fields, which most ops are.
+[[gnu::noinline]] DecodeError get_all_fields(FieldReader in, Op& op, bool is_tagged, size_t& left) {
+  DecodeError error = shape_of(op.code).known ? get_fields(in, op) : DecodeError::kNone;
+  if (error == DecodeError::kNone && is_tagged) error = get_owner(in, op);
+  left = in.left();
+  return error;
+}
+
 DecodeError decode_op(FieldReader& in, Op& op) {
   const auto head = in.get<OpHead>();
   if (!in.ok()) return DecodeError::kTruncated;
   op = Op{};
-  op.code = static_cast<OpCode>(head.code);
   const bool is_tagged = head.code >= kTagged && shape_of(static_cast<OpCode>(head.code - kTagged)).may_be_tagged;
-  if (is_tagged) [[unlikely]]
-    op.code = static_cast<OpCode>(head.code - kTagged);
+  op.code = static_cast<OpCode>(is_tagged ? head.code - kTagged : head.code);
   op.options = head.options;
   const OpShape& shape = shape_of(op.code);
   if (shape.known) {
-    if (op.options & ~shape.allowed_options) return DecodeError::kBadEnum;
-    if (op::has_key(op.code) != (head.key_length > 0) || head.key_length > op::kMaxKeyLength)
-      return DecodeError::kBadKey;
-    if (!shape.has_value && head.value_length > 0) return DecodeError::kBadLength;
-    // Most ops are gets without such fields.
-    if (shape.extra > 0 || (op.options & kOptionsWithFields) != 0) {
-      if (const DecodeError error = get_fields(in, op); error != DecodeError::kNone) return error;
-    }
+    if (const DecodeError error = check_head(head, shape, op.code); error != DecodeError::kNone) return error;
   }
-  if (is_tagged) [[unlikely]] {
-    op.owner = in.get<uint64_t>();
-    if (op.owner == 0) return in.ok() ? DecodeError::kBadEnum : DecodeError::kTruncated;
+  if (shape.extra > 0 || (op.options & kOptionsWithFields) != 0 || is_tagged) {
+    size_t left = 0;
+    if (const DecodeError error = get_all_fields(in, op, is_tagged, left); error != DecodeError::kNone) return error;
+    in.skip(in.left() - left);
   }
   op.key = in.get_bytes(head.key_length);
   op.value = in.get_bytes(head.value_length);
