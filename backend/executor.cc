@@ -138,6 +138,7 @@ base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions
                                     .evict = options.evict,
                                     .hash_seed = options.hash_seed,
                                     .clock = &clock,
+                                    .first_version = options.first_version,
                                     .cas_stride = options.partitions,
                                     .cas_offset = options.partition,
                                     .populate = options.populate,

@@ -36,6 +36,7 @@ struct ExecutorOptions {
   bool allow_debugtime = false;
   // Of the room for uploads, and of that for pins, what one user's sessions may hold while other users have sessions, too.
   uint32_t share_of_user = 100;  // percent
+  uint64_t first_version = 1;    // StoreConfig::first_version
 };
 
 // Counted from the start; the partition's thread alone.

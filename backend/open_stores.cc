@@ -11,6 +11,7 @@
 #include "backend/log_events.h"
 #include "base/cpu.h"
 #include "base/log/log.h"
+#include "base/random.h"
 #include "base/text.h"
 
 namespace egret::backend {
@@ -18,6 +19,10 @@ namespace egret::backend {
 using base::Expected;
 
 namespace {
+
+// A client that has read an item of another backend, or of this one before a restart, must not change an item here by
+// the CAS that it got there: numbers begin anywhere. An item has room for 56 bits.
+constexpr uint64_t kMostFirstVersion = (uint64_t{1} << 40) - 1;
 
 ExecutorOptions options_of(const Config& config, uint64_t hash_seed, uint32_t partition) {
   return {.partition = partition,
@@ -29,7 +34,8 @@ ExecutorOptions options_of(const Config& config, uint64_t hash_seed, uint32_t pa
           .populate = config.populate,
           .warm_file = config.warm_restart.empty() ? "" : warm_file(config.warm_restart, partition),
           .allow_debugtime = config.allow_debugtime,
-          .share_of_user = config.peer_share};
+          .share_of_user = config.peer_share,
+          .first_version = (base::random_u64() & kMostFirstVersion) + 1};
 }
 
 bool exists(const std::string& path) {

@@ -164,3 +164,13 @@ def test_where_says_which_backend_holds_a_key(pool, placement):
         assert f"by {placement}: " in said
         for name, address in alone.items():
             assert (ask(address, f"get {key}\r\n".encode(), b"END\r\n") != b"END\r\n") == (name == owner), said
+
+
+def test_no_two_backends_begin_with_the_same_cas(pool):
+    """So that the CAS of an item that was read at one of them never fits an item of another one."""
+    addresses = [pool.add_lone_proxy(number) for number in range(5)]
+    numbers = set()
+    for address in addresses:
+        assert ask(address, b"set first 0 0 1\r\n1\r\n") == b"STORED\r\n"
+        numbers.add(int(ask(address, b"gets first\r\n", b"END\r\n").split()[4]))
+    assert len(numbers) == len(addresses), numbers
