@@ -173,6 +173,12 @@ void Connection::go_on() {
   going_on_ = false;
 }
 
+bool Connection::waits_for(const ClientSession& session) const {
+  return std::ranges::any_of(pending_, [&](const auto& each) {
+    return each->request.answers == 0 && each->request.kind != Kind::kFlush && each->session == &session;
+  });
+}
+
 void Connection::stop() {
   stopped_ = true;
   if (upload_ != nullptr) std::exchange(upload_, nullptr)->abandon();

@@ -228,7 +228,7 @@ void PoolWorld::heal() {
 // --- turns ---------------------------------------------------------------------------------------------------------
 
 size_t PoolWorld::actors() const {
-  return proxies.size() + backends.size() * scenario.layout.lanes;
+  return proxies.size() + backends.size() * scenario.layout.lanes + (scenario.judges ? proxies.size() : 0);
 }
 
 void PoolWorld::step_actor(size_t actor) {
@@ -237,6 +237,12 @@ void PoolWorld::step_actor(size_t actor) {
     proxies[actor]->step();
   } else {
     const size_t number = actor - proxies.size();
+    const size_t partitions = backends.size() * scenario.layout.lanes;
+    if (number >= partitions) {
+      proxies[number - partitions]->health().step();
+      busy_.erase(actor);
+      return;
+    }
     SimBackend& backend = backends[number / scenario.layout.lanes];
     if (backend.server != nullptr) backend.server->partitions[number % scenario.layout.lanes]->step();
   }
@@ -276,7 +282,10 @@ void PoolWorld::step_others() {
 
 bool PoolWorld::seems_quiet() const {
   if (!network.is_idle()) return false;
-  if (!std::ranges::all_of(proxies, [](const auto& proxy) { return proxy->is_asleep(); })) return false;
+  const bool proxies_sleep = std::ranges::all_of(proxies, [&](const auto& proxy) {
+    return proxy->is_asleep() && (!scenario.judges || proxy->health().is_asleep());
+  });
+  if (!proxies_sleep) return false;
   return std::ranges::all_of(backends, [](const SimBackend& backend) {
     return backend.server == nullptr || std::ranges::all_of(backend.server->partitions, [](const auto& partition) {
              return partition->is_asleep() || partition->is_idle();
@@ -291,14 +300,17 @@ bool PoolWorld::is_quiet() {
     for (const SimBackend& backend : backends) {
       if (backend.server != nullptr && backend.server->control.step()) return false;
     }
-    for (size_t i = proxies.size(); i < actors(); ++i) step_actor(i);
+    for (size_t i = proxies.size(); i < proxies.size() + backends.size() * scenario.layout.lanes; ++i) step_actor(i);
   }
   return seems_quiet();
 }
 
 bool PoolWorld::skip_to_next() {
   uint64_t next = UINT64_MAX;
-  for (const auto& proxy : proxies) next = std::min(next, proxy->next_tick_ns());
+  for (const auto& proxy : proxies) {
+    next = std::min(next, proxy->next_tick_ns());
+    if (scenario.judges) next = std::min(next, proxy->health().next_tick_ns());
+  }
   if (next == UINT64_MAX) return false;
   const uint64_t now = clock.manual.now_ns();
   if (next > now) advance_ns(next - now);
@@ -380,6 +392,7 @@ std::string PoolWorld::summary() const {
          row("hurried", counters.hurried) + row("stops", counters.stops) + row("cuts", counters.cuts) +
          row("sessions lost", counters.sessions_lost) + row("large", counters.large_gets) +
          row("restarted", counters.restarted_gets) + row("uploads", counters.uploads) +
+         row("ejected", counters.ejected_unreachable + counters.ejected_slow) + row("returned", counters.returned) +
          row("collected", counters.collected) + row("flushes", counters.flushes) +
          row("left under way", counters.left_under_way);
 }

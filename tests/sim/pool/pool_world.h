@@ -44,6 +44,9 @@ struct PoolScenario {
   // that leave, too.
   enum class Tells : uint8_t { kNobody, kMembers, kLeaving };
   Tells tells = Tells::kNobody;
+  // Members are judged and ejected (pool::HealthJudge).
+  bool judges = false;
+  pool::HealthOptions health{.probe_first_ns = 20'000, .probe_most_ns = 200'000};
   bool hurried = false;  // keys may go by new members before there are sessions with them
   uint64_t tick_ns = 10'000;
   uint32_t preempt_percent = 15;
@@ -67,7 +70,8 @@ struct PoolCounters {
   uint64_t cuts = 0, cuts_one_way = 0;
   uint64_t sessions_lost = 0;
   uint64_t large_gets = 0, restarted_gets = 0, uploads = 0, collected = 0, flushes = 0;
-  uint64_t told = 0;            // partitions, of a change
+  uint64_t told = 0;  // partitions, of a change
+  uint64_t ejected_unreachable = 0, ejected_slow = 0, returned = 0, withheld = 0, probes = 0, failed_probes = 0;
   uint64_t left_under_way = 0;  // members that left while something was under way with them
 };
 

@@ -13,6 +13,7 @@ using rpc::ClientSession;
 SimProxy::SimProxy(PoolWorld& world, uint32_t number)
     : world_(world),
       name_("p" + std::to_string(number)),
+      health_(world, name_),
       pool_([this](const Membership::Entry& entry) { return make_session(entry); }),
       options_(world.scenario.session) {
   options_.window = world.scenario.layout.window;
@@ -56,12 +57,13 @@ void SimProxy::finish_change() {
   ++world_.counters.changes;
   world_.counters.hurried += !pool_.is_ready_for(*joining_);
   told_ = joining_;
+  health_.set_membership(told_);
   inbox_ = true;
 }
 
 bool SimProxy::is_settled() const {
   return pool_.membership().version() == joining_->version() && pool_.is_ready_for(*joining_) &&
-         !pool_.is_anybody_leaving();
+         !pool_.is_anybody_leaving() && pool_.health().ejected() == 0 && !is_health_new();
 }
 
 // As Worker::take_membership.
@@ -77,6 +79,27 @@ void SimProxy::take_membership() {
     for (ClientSession* session : pool_.prepare(*joining_)) fresh.push_back(session);
   }
   for (ClientSession* session : fresh) session->start();
+  pool_.take(health_.published());
+}
+
+bool SimProxy::is_health_new() const {
+  return world_.scenario.judges && health_.published()->version() != pool_.health().version();
+}
+
+// As Worker::take_health.
+void SimProxy::take_health() {
+  if (is_health_new()) pool_.take(health_.published());
+}
+
+// After the verdict no request waits: whatever was under way with an ejected member has been answered in the same pass.
+void SimProxy::check_ejected() {
+  for (const auto& session : pool_.serving()) {
+    if (!pool_.health().is_ejected(*pool_.member_of(*session).stats)) continue;
+    const bool waits = std::ranges::any_of(connections, [&](const auto& each) { return each->waits_for(*session); });
+    if (session->is_open() || session->lanes().outstanding() > 0 || !session->credit().empty() || waits) {
+      world_.history.fail("a request waits for an ejected member, " + known_.at(session.get()).address);
+    }
+  }
 }
 
 // The sessions are those of the members, in their order, and who stayed has kept its session.
@@ -156,7 +179,7 @@ bool SimProxy::is_tick_due() const {
 }
 
 bool SimProxy::has_reason_to_wake() const {
-  if (inbox_ || is_tick_due() || !resumable_.empty()) return true;
+  if (inbox_ || is_health_new() || is_tick_due() || !resumable_.empty()) return true;
   if (is_changing() && pool_.is_ready_for(*joining_)) return true;
   return std::ranges::any_of(pool_.sessions(), [&](const auto& session) {
     const std::string& address = known_.at(session.get()).address;
@@ -210,7 +233,9 @@ void SimProxy::step() {
   if (!read_first) {
     for (Connection* each : readable) each->on_readable();
   }
+  take_health();
   run_passes();
+  check_ejected();
   if (pool_.is_anybody_leaving()) let_leave();
   blocked_ = may_block();
 }
@@ -260,6 +285,7 @@ bool SimProxy::may_block() {
 // The worker's end: whoever waits is told.
 void SimProxy::stop() {
   stopped_ = true;
+  health_.stop();
   for (const auto& each : connections) each->stop();
   for (const auto& session : pool_.sessions()) session->close();
   for (const auto& session : pool_.sessions()) {
@@ -278,12 +304,15 @@ base::Status SimProxy::on_session_open(ClientSession& session) {
 }
 
 void SimProxy::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
+  const bool is_expected = stopped_ || pool_.is_leaving(session);
+  if (!is_expected && !pool_.health().is_ejected(*pool_.member_of(session).stats)) health_.ring();
   world_.counters.sessions_lost += was_open;
   if (world_.is_tracing()) world_.trace(name_ + " no session with " + known_.at(&session).address + ": " + why);
 }
 
 std::string SimProxy::describe() const {
-  std::string text = name_ + (blocked_ ? " blocked" : " awake") + (is_changing() ? ", members change" : "");
+  std::string text =
+      name_ + (blocked_ ? " blocked" : " awake") + (is_changing() ? ", members change" : "") + health_.describe();
   for (const auto& session : pool_.sessions()) {
     text += " [" + known_.at(session.get()).address + (session->is_open() ? "" : " no session") +
             (pool_.is_leaving(*session) ? " leaves" : "") + " " + std::to_string(session->lanes().outstanding()) + "]";

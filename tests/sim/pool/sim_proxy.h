@@ -19,6 +19,7 @@
 #include "pool/pool.h"
 #include "rpc/large_get.h"
 #include "rpc/large_set.h"
+#include "sim_health.h"
 
 namespace egret::sim {
 
@@ -40,6 +41,8 @@ class Connection final : private rpc::CreditWaiter {
   void on_readable();
   // An answer came.
   void resume();
+  // A request that was sent there has no answer.
+  bool waits_for(const rpc::ClientSession& session) const;
   // Before the sessions go: nothing is started any more.
   void stop();
   std::string describe() const;
@@ -90,12 +93,14 @@ class SimProxy final : public rpc::SessionObserver {
   // Does not wait for sessions any more.
   void finish_change();
   bool is_changing() const { return told_->version() != joining_->version(); }
-  // Keys go by the newest members, and sessions with all of them are open.
+  // Keys go by the newest members, nobody is ejected, and sessions with all of them are open.
   bool is_settled() const;
 
   void step();
   bool is_asleep() const;
   uint64_t next_tick_ns() const;
+  // The control thread's turn, its sleep and when it wants to be woken.
+  SimHealth& health() { return health_; }
   void stop();
   void set_op_timeout(uint64_t ns);
 
@@ -129,13 +134,18 @@ class SimProxy final : public rpc::SessionObserver {
   bool may_block();
   void let_leave();
   void tell_backends();
+  bool is_health_new() const;
+  void take_health();
+  void check_ejected();
 
   base::Status on_session_connecting(rpc::ClientSession&) override { return base::Status::ok(); }
   base::Status on_session_open(rpc::ClientSession& session) override;
-  void on_session_lost(rpc::ClientSession&, const std::string&, bool was_open) override;
+  void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
+  void on_session_timeout(rpc::ClientSession&) override { health_.ring(); }
 
   PoolWorld& world_;
   const std::string name_;
+  SimHealth health_;
   std::map<const rpc::ClientSession*, Known> known_;
   pool::Pool pool_;
   // PoolControl's: what is joining and what is in force; the worker's is pool_.membership().
