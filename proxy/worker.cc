@@ -127,6 +127,10 @@ void Worker::run() {
   }
   connections_.clear();
   for (const auto& session : context_.pool.sessions()) session->close();
+  for (const auto& session : context_.pool.sessions()) {  // whoever still waits for credit ends
+    session->credit().announce();
+    session->credit().hand_out();
+  }
 }
 
 // Handles socket events: reads clients' bytes, parses them and appends ops to messages.

@@ -46,6 +46,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
   // Bytes of the value that are still to be sent, and how many one part may carry: less is worth waiting for more.
   uint32_t left() const { return total_ - sent_; }
   uint32_t total() const { return total_; }
+  const std::string& key() const { return key_; }
   uint32_t max_part() const;
   ClientSession& session() { return *session_; }
 

@@ -6,6 +6,7 @@
 
 #include "memcache/reply.h"
 #include "op/item_size.h"
+#include "pool/warm/upload_commit.h"
 
 namespace egret::proxy {
 
@@ -124,7 +125,12 @@ Outcome Uploads::commit() {
   if (upload_->failure() == ResultCode::kSessionLost) return fail(ResultCode::kSessionLost);
   Reply* reply = client_.replies.make();
   reply->question = question_;
-  if (!upload_->commit(reply)) {
+  const pool::Route now = client_.worker.pool.route(upload_->key());
+  if (now.session != nullptr && now.session != &upload_->session()) {  // ops on the key go there: not before its answer
+    reply->hash = now.hash;
+    reply->holds_key = true;
+  }
+  if (!pool::UploadCommit::send(client_.worker.pool, *upload_, reply)) {
     client_.replies.discard(reply);
     return client_.wait_for_credit(upload_->session());
   }

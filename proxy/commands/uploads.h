@@ -4,7 +4,8 @@
 //   kValueBegin ─▶ begin: route, order, room at the backend ─▶ kValuePart, … ─▶ part ─▶ kValueEnd ─▶ end: commit
 //
 // If the backend has no room, the bytes are collected first, charged to large_value_memory, and sent when they are
-// complete. While an upload waits for credit, only its own client is not read. Thread: the worker's.
+// complete. If the key has got another owner meanwhile, the copy there is removed before the answer (pool::UploadCommit).
+// While an upload waits for credit, only its own client is not read. Thread: the worker's.
 #pragma once
 
 #include <memory>

@@ -64,6 +64,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   memcache::Question question;
   bool is_key = false;          // may be answered by a value
   bool is_read = false;         // its op is a get
+  bool holds_key = false;       // ops on its key wait for its answer, whichever they are
   bool ends_retrieval = false;  // END follows its answer
   int64_t get_exptime = 0;      // of the key's op
   uint32_t command = 0;         // the same for all keys and END of one classic retrieval; 0: another command

@@ -58,7 +58,8 @@ void ReplyPool::give(Reply* reply) {
   reply->queue_ = nullptr;
   reply->next_ = nullptr;
   reply->state_ = Reply::State::kWaiting;
-  reply->is_key = reply->is_read = reply->ends_retrieval = reply->started_ = reply->failed_ = reply->rereads_ = false;
+  reply->is_key = reply->is_read = reply->holds_key = reply->ends_retrieval = reply->started_ = reply->failed_ =
+      reply->rereads_ = false;
   reply->command = 0;
   reply->hash = 0;
   reply->key = {};
@@ -123,6 +124,7 @@ void ReplyQueue::push(Reply* reply) {
   ++size_;
   charge(*reply, sizeof(Reply) + kAnswerRoom);
   if (reply->is_key && reply->state_ == Reply::State::kWaiting) ++waiting_keys_;
+  if (reply->holds_key) ++holding_;
 }
 
 void ReplyQueue::charge(Reply& reply, size_t bytes) {
@@ -187,10 +189,12 @@ void ReplyQueue::push_refusal(std::string_view line, uint32_t command) {
 }
 
 bool ReplyQueue::must_wait(uint64_t hash, bool is_change) const {
-  if (large_ == 0 && (!is_change || waiting_keys_ == 0)) return false;
+  if (holding_ == 0 && (!is_change || waiting_keys_ == 0)) return false;
   for (const Reply* reply = head_; reply != nullptr; reply = reply->next_) {
-    if (!reply->is_key || reply->hash != hash) continue;
-    if (reply->state_ == Reply::State::kLarge || (is_change && reply->state_ == Reply::State::kWaiting)) return true;
+    if (!(reply->is_key || reply->holds_key) || reply->hash != hash) continue;
+    if (reply->state_ == Reply::State::kLarge || reply->holds_key ||
+        (is_change && reply->state_ == Reply::State::kWaiting))
+      return true;
   }
   return false;
 }
@@ -199,9 +203,16 @@ void ReplyQueue::on_result(Reply& reply, const Result& result) {
   if (reply.observed != nullptr) [[unlikely]]
     observer_.on_observed(*std::exchange(reply.observed, nullptr), result);
   count(reply, result.code);
+  if (reply.holds_key) [[unlikely]]
+    let_key_go(reply);
   if (reply.is_key) return on_key_result(reply, result);
   if (reply.text.empty()) write_line(reply, result);
   answered(reply);
+}
+
+void ReplyQueue::let_key_go(Reply& reply) {
+  reply.holds_key = false;
+  --holding_;
 }
 
 void ReplyQueue::count(const Reply& reply, ResultCode code) {
@@ -356,7 +367,7 @@ void ReplyQueue::pop() {
 // --------------------------------------------------------------------------------------------------------
 
 void ReplyQueue::begin_large(Reply& reply, std::string_view key) {
-  ++large_;
+  ++holding_;
   reply.state_ = Reply::State::kLarge;
   reply.stash_.assign(key);
   reply.key = reply.stash_;
@@ -448,7 +459,7 @@ bool ReplyQueue::on_large_length(Reply& reply, rpc::LargeGet& get, uint32_t leng
 
 void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
   Result result = get.result();
-  --large_;
+  --holding_;
   if (get.restarts() > 0 || reply.rereads_) ask_again_behind(reply, get.key());
   reply.started_ = false;
   reply.stash_.clear();

@@ -56,7 +56,8 @@ class ReplyQueue {
   bool ends_in_retrieval() const { return tail_ == nullptr || tail_->command != 0; }
   size_t size() const { return size_; }
   // Whether an op on this key must wait: a change waits for an unanswered get (whose value may be large, and be read in
-  // pieces); every op waits for a get of a large value.
+  // pieces); every op waits for a get of a large value, and
+  // for a reply that holds the key.
   bool must_wait(uint64_t hash, bool is_change) const;
   // Continues when a large value waited for large_value_memory, or for the client to read.
   void on_budget();
@@ -67,6 +68,7 @@ class ReplyQueue {
   friend class Reply;
 
   void on_result(Reply& reply, const op::Result& result);
+  void let_key_go(Reply& reply);
   void count(const Reply& reply, op::ResultCode code);
   void on_key_result(Reply& reply, const op::Result& result);
   void write_no_value(Reply& reply, const op::Result& result);
@@ -106,7 +108,7 @@ class ReplyQueue {
   Reply* tail_ = nullptr;
   size_t size_ = 0;
   uint32_t waiting_keys_ = 0;    // retrieval replies without a result
-  uint32_t large_ = 0;           // replies in state kLarge
+  uint32_t holding_ = 0;         // unanswered replies in state kLarge or with `holds_key`
   uint32_t failed_command_ = 0;  // the retrieval that an error line answered: its further replies are dropped
   uint64_t large_taken_ = 0;     // bytes of large_value_memory for the value that is being fetched or sent
   bool waits_for_budget_ = false;

@@ -334,6 +334,21 @@ TEST_CASE("a change of a key waits for unanswered gets of it, a get does not") {
   CHECK_FALSE(client.queue->must_wait(78, true));
 }
 
+TEST_CASE("everything on a key waits for a reply that holds it") {
+  Client client;
+  Reply* commit = client.queue->make();
+  commit->question.kind = CommandKind::kSet;
+  commit->hash = 77;
+  commit->holds_key = true;
+  client.queue->push(commit);
+  CHECK(client.queue->must_wait(77, true));
+  CHECK(client.queue->must_wait(77, false));
+  CHECK_FALSE(client.queue->must_wait(78, true));
+  commit->on_result(make(ResultCode::kStored));
+  CHECK_FALSE(client.queue->must_wait(77, true));
+  CHECK_FALSE(client.queue->must_wait(77, false));
+}
+
 TEST_CASE("pending replies outlive their connection until their results have come") {
   Client client;
   Reply* waiting = client.command(CommandKind::kSet);

@@ -1,0 +1,40 @@
+// The commit of a value that was sent in parts, and whose key may have got another owner meanwhile: parts go to the
+// owner at the first part, and so does the commit.
+//
+//   commit ─▶ stored ─ is that backend the key's owner still? ─ yes ─▶ the waiter gets the result
+//                         └ no ─▶ delete at the present owner ─ asked again ─┘ failed ─▶ the waiter gets that failure
+//
+// So whoever is told that the value is stored never reads an older one, which the present owner may have: the key is
+// missed. Thread: the worker's. Memory: one object for each commit, which deletes itself after its result.
+#pragma once
+
+#include "pool/pool.h"
+#include "rpc/large_set.h"
+#include "rpc/session_ref.h"
+
+namespace egret::pool {
+
+class UploadCommit final : private rpc::Waiter, private rpc::CreditWaiter {
+ public:
+  // As LargeSet::commit(). False: no credit, ask again. `pool` outlives its sessions' ops.
+  static bool send(const Pool& pool, rpc::LargeSet& upload, rpc::Waiter* waiter);
+
+ private:
+  UploadCommit(const Pool& pool, const rpc::LargeSet& upload, rpc::ClientSession& session, rpc::Waiter* waiter)
+      : pool_(pool), key_(upload.key()), session_(session), waiter_(waiter) {}
+  ~UploadCommit() = default;
+  void on_result(const op::Result& result) override;
+  void on_credit() override { remove(); }
+  void settle();
+  void remove();
+  void finish(const op::Result& result);
+
+  const Pool& pool_;
+  const std::string key_;
+  rpc::SessionRef session_;  // where the value, or no value, of the key is known to be
+  rpc::Waiter* const waiter_;
+  op::Result stored_;
+  bool is_stored_ = false;
+};
+
+}  // namespace egret::pool
