@@ -125,30 +125,11 @@ bool is_of_the_process(StatId id) {
   return id == StatId::kUptime || id == StatId::kPid || id == StatId::kUserUsec || id == StatId::kSystemUsec;
 }
 
-// Whether the row is a gauge.
-bool is_level(StatId id) {
-  switch (id) {
-    case StatId::kBytes:
-    case StatId::kCurrItems:
-    case StatId::kLimitMaxbytes:
-    case StatId::kItemSizeMax:
-    case StatId::kEvicts:
-    case StatId::kSegments:
-    case StatId::kSegmentBytes:
-    case StatId::kLargePages:
-    case StatId::kIndexPages:
-    case StatId::kFreePages:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // The row's name with the suffix that Prometheus expects.
 std::string store_name(const op::StatInfo& info) {
   const std::string name = "egret_backend_" + std::string(info.name);
   if (info.id == StatId::kItemSizeMax) return name + "_bytes";
-  return is_level(info.id) ? name : name + "_total";
+  return op::is_level(info.id) ? name : name + "_total";
 }
 
 std::string sentence(std::string_view help) {
@@ -175,7 +156,7 @@ std::vector<MetricRow> make_table() {
   for (const LevelMetric& metric : kLevelMetrics) table.push_back({metric.name, kGauge, metric.help, {"partition"}});
   for (const op::StatInfo& info : op::stat_table()) {
     if (is_of_the_process(info.id)) continue;
-    table.push_back({store_name(info), is_level(info.id) ? kGauge : kCounter, sentence(info.help), {"partition"}});
+    table.push_back({store_name(info), op::is_level(info.id) ? kGauge : kCounter, sentence(info.help), {"partition"}});
   }
   return table;
 }

@@ -20,6 +20,7 @@
 #include "proxy/client/tls.h"
 #include "proxy/commands/admin_state.h"
 #include "proxy/config.h"
+#include "proxy/report/pool_totals.h"
 #include "proxy/report/proxy_stats.h"
 #include "proxy/users/guess_limit.h"
 #include "proxy/users/verifier.h"
@@ -36,6 +37,7 @@ struct ProxyState {
   uint64_t start_ns = 0;
   std::vector<std::unique_ptr<WorkerStats>> workers;
   base::Live<std::vector<ListenerRecord>> listeners;
+  PoolTotals totals;  // what `stats` adds up over backends
   AcceptCounters accepts;
   ConnectionGate gate;
   TlsServer* tls = nullptr;

@@ -66,4 +66,24 @@ std::span<const StatInfo> stat_table() {
   return kTable;
 }
 
+bool is_level(StatId id) {
+  switch (id) {
+    case StatId::kBytes:
+    case StatId::kCurrItems:
+    case StatId::kLimitMaxbytes:
+    case StatId::kUptime:
+    case StatId::kPid:
+    case StatId::kItemSizeMax:
+    case StatId::kEvicts:
+    case StatId::kSegments:
+    case StatId::kSegmentBytes:
+    case StatId::kLargePages:
+    case StatId::kIndexPages:
+    case StatId::kFreePages:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace egret::op

@@ -133,5 +133,7 @@ static_assert(sizeof(StatRow) == 16);
 
 // All rows, in the order of StatId.
 std::span<const StatInfo> stat_table();
+// Whether the row is a level, such as the items held. The others count events since the backend's start or `stats reset`.
+bool is_level(StatId id);
 
 }  // namespace egret::op

@@ -56,6 +56,7 @@ FanOut::FanOut(const Pool& pool, const op::Op& op, FanOutOwner& owner)
   for (size_t i = 0; i < shares_.size(); ++i) {
     Share& share = shares_[i];
     share.whole = this;
+    share.member = pool.membership().members()[i].member;
     share.session = rpc::SessionRef(*pool.serving()[i]);
     share.generation = share.session->lanes().generation();
     if (!share.session->is_open()) {
@@ -179,6 +180,14 @@ uint64_t FanOut::stat(op::StatId id) const {
     // Leave out a backend that answered in part: half of its partitions would look like half of its items lost.
     if (share.failure != ResultCode::kOk || index >= share.stats.size()) continue;
     all = std::exchange(first, false) ? share.stats[index] : merged(how, all, share.stats[index]);
+  }
+  return all;
+}
+
+std::vector<FanOut::Answered> FanOut::each() const {
+  std::vector<Answered> all;
+  for (const Share& share : shares_) {
+    if (share.failure == ResultCode::kOk) all.push_back({share.member, share.stats});
   }
   return all;
 }

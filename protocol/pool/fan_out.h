@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,12 @@ class FanOut final {
   size_t backends_up() const;
   // A statistic merged over those backends; 0 if none has it, or if another group than kGeneral was requested.
   uint64_t stat(op::StatId id) const;
+  // The same of each of those backends by itself. Valid as long as the FanOut is.
+  struct Answered {
+    const Member& member;
+    std::span<const uint64_t> stats;  // indexed by StatId; rows that it does not have are missing or 0
+  };
+  std::vector<Answered> each() const;
   // The statistics of all size classes, likewise; empty if another group than kSizeClasses was requested.
   ClassStats class_stats() const;
   // AdminVerb::kCheck: the answer of each partition, in the order of the backends.
@@ -70,6 +77,7 @@ class FanOut final {
   // The part of one backend.
   struct Share final : rpc::CreditWaiter {
     FanOut* whole = nullptr;
+    Member member;
     rpc::SessionRef session;
     uint64_t generation = 0;  // of the session whose lanes the parts are
     op::ResultCode failure = op::ResultCode::kOk;

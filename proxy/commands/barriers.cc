@@ -61,6 +61,7 @@ Outcome Barriers::tell_all(op::AdminVerb verb, uint64_t number) {
 
 // The fan-out may end before this returns.
 Outcome Barriers::start(const Op& op) {
+  asked_ns_ = client_.worker.proxy.clock->now_ns();
   fan_out_ = new pool::FanOut(client_.worker.pool, op, *this);
   fan_out_->start();
   return Outcome::kRunning;
@@ -158,7 +159,7 @@ std::string Barriers::report_on(const pool::FanOut& fan_out) {
     case StatsTopic::kSizes:
       return sizes_report(fan_out.class_stats());
     default:
-      return general_report(proxy, fan_out);
+      return general_report(proxy, fan_out, asked_ns_);
   }
 }
 

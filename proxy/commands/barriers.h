@@ -39,6 +39,7 @@ class Barriers final : private pool::FanOutOwner {
   ClientContext& client_;
   pool::FanOut* fan_out_ = nullptr;                              // deletes itself at its end
   memcache::StatsTopic topic_ = memcache::StatsTopic::kGeneral;  // of the present fan-out
+  uint64_t asked_ns_ = 0;                                        // when the present fan-out began
   op::AdminVerb verb_ = op::AdminVerb::kMemoryLimit;             // of the present fan-out
 };
 

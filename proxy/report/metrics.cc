@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <vector>
 
 #include "admin/process_metrics.h"
@@ -151,6 +152,10 @@ std::vector<MetricRow> make_table() {
                    "the members that it has from there.",
                    {"source"}});
   table.push_back({"egret_proxy_source_members", kGauge, "Members that a name or the file gives.", {"source"}});
+  table.push_back({"egret_proxy_source_learned_timestamp_seconds",
+                   kGauge,
+                   "When a name was last resolved in whole, or the file last read and accepted, as Unix time.",
+                   {"source"}});
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_backend_info",
                    kGauge,
@@ -270,6 +275,9 @@ void add_pool(MetricPage& page, const ProxyState& source, const pool::Membership
   for (const discovery::SourceStatus& each : *sources) {
     page.add("egret_proxy_source_ok", each.problem.empty() ? 1 : 0, {each.name});
     page.add("egret_proxy_source_members", figure(each.members), {each.name});
+    if (!each.learned_at) continue;
+    const std::chrono::duration<double> learned = each.learned_at->time_since_epoch();
+    page.add("egret_proxy_source_learned_timestamp_seconds", learned.count(), {each.name});
   }
   for (const pool::Membership::Entry& member : membership.members()) add_backend(page, member);
 }

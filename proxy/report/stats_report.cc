@@ -25,7 +25,11 @@ constexpr uint64_t kSecondNs = 1'000'000'000;
 struct Source {
   const ProxyState& proxy;
   const pool::FanOut& store;
+  PoolTotals::Totals totals;
   rusage usage{};
+
+  // A row that counts events, or a level.
+  uint64_t stat(StatId id) const { return op::is_level(id) ? store.stat(id) : totals.of(id); }
 
   uint64_t sum(Counter WorkerStats::*counter) const {
     uint64_t total = 0;
@@ -40,14 +44,6 @@ struct Source {
   uint64_t since_reset(Counter WorkerStats::*counter) const {
     uint64_t total = 0;
     for (const auto& worker : proxy.workers) total += ((*worker).*counter).since_mark();
-    return total;
-  }
-  uint64_t deliveries() const {
-    uint64_t total = 0;
-    const std::shared_ptr<const pool::Membership> membership = proxy.membership.get();
-    for (const pool::Membership::Entry& member : membership->members()) {
-      for (const auto& session : member.stats->sessions) total += session->deliveries.since_mark();
-    }
     return total;
   }
 };
@@ -85,9 +81,9 @@ struct Row {
   std::string (*value)(const Source&);
 };
 
-#define EGRET_STORE_ROW(name, id)                                          \
-  Row {                                                                    \
-    name, [](const Source& s) { return number(s.store.stat(StatId::id)); } \
+#define EGRET_STORE_ROW(name, id)                                    \
+  Row {                                                              \
+    name, [](const Source& s) { return number(s.stat(StatId::id)); } \
   }
 #define EGRET_WORKER_ROW(name, counter)                                        \
   Row {                                                                        \
@@ -115,8 +111,8 @@ constexpr Row kGeneral[] = {
     {"version", [](const Source&) { return std::string(kMemcachedVersion); }},
     {"libevent", [](const Source&) { return std::string(events::library_version()); }},
     {"pointer_size", [](const Source&) { return number(8 * sizeof(void*)); }},
-    {"rusage_user", [](const Source& s) { return seconds(s.usage.ru_utime, s.store.stat(StatId::kUserUsec)); }},
-    {"rusage_system", [](const Source& s) { return seconds(s.usage.ru_stime, s.store.stat(StatId::kSystemUsec)); }},
+    {"rusage_user", [](const Source& s) { return seconds(s.usage.ru_utime, s.stat(StatId::kUserUsec)); }},
+    {"rusage_system", [](const Source& s) { return seconds(s.usage.ru_stime, s.stat(StatId::kSystemUsec)); }},
     {"max_connections", [](const Source& s) { return number(s.proxy.config.get()->max_connections); }},
     EGRET_WORKER_ROW("curr_connections", curr_connections),
     EGRET_WORKER_SINCE_RESET_ROW("total_connections", total_connections),
@@ -203,7 +199,7 @@ constexpr Row kGeneral[] = {
     {"egret_backends_ejected", [](const Source& s) { return number(s.proxy.health.get()->ejected()); }},
     EGRET_STORE_ROW("egret_backend_pid", kPid),
     EGRET_STORE_ROW("egret_backend_uptime", kUptime),
-    {"egret_deliveries", [](const Source& s) { return number(s.deliveries()); }},
+    {"egret_deliveries", [](const Source& s) { return number(s.totals.deliveries.since_mark()); }},
 };
 
 bool speaks_tls(const ProxyState& source) {
@@ -280,12 +276,7 @@ void set_tls_settings(Settings& settings, const Config& config) {
 }
 
 // Rows with sums over all lanes. Consecutive metrics may share a row.
-void add_lane_totals(std::string& text, const ProxyState& source) {
-  rpc::LaneCounters all;
-  const std::shared_ptr<const pool::Membership> membership = source.membership.get();
-  for (const pool::Membership::Entry& member : membership->members()) {
-    for (const auto& session : member.stats->sessions) all += session->sum();
-  }
+void add_lane_totals(std::string& text, const rpc::LaneCounters& all) {
   const auto metrics = rpc::lane_metrics();
   uint64_t total = 0;
   for (size_t i = 0; i < metrics.size(); ++i) {
@@ -352,17 +343,18 @@ class LanesReport final : public PagedReport {
 
 }  // namespace
 
-std::string general_report(const ProxyState& source, const pool::FanOut& store) {
-  Source from{source, store};
+std::string general_report(ProxyState& source, const pool::FanOut& store, uint64_t asked_ns) {
+  const auto membership = source.membership.get();
+  Source from{source, store, source.totals.take(store, asked_ns, source.clock->now_ns(), *membership)};
   ::getrusage(RUSAGE_SELF, &from.usage);
   std::string text;
   for (const Row& row : kGeneral) {
     if (has_row(source, row.name)) add_row(text, row.name, row.value(from));
   }
   for (const op::StatInfo& info : op::stat_table()) {
-    if (info.id >= kFirstInnerRow) add_row(text, "egret_" + std::string(info.name), number(store.stat(info.id)));
+    if (info.id >= kFirstInnerRow) add_row(text, "egret_" + std::string(info.name), number(from.stat(info.id)));
   }
-  add_lane_totals(text, source);
+  add_lane_totals(text, from.totals.lanes);
   return text.append(memcache::kEnd);
 }
 
@@ -451,10 +443,7 @@ void reset_stats(ProxyState& source) {
       counter->mark();
     }
   }
-  const std::shared_ptr<const pool::Membership> membership = source.membership.get();
-  for (const pool::Membership::Entry& member : membership->members()) {
-    for (const auto& session : member.stats->sessions) session->mark();
-  }
+  source.totals.reset(*source.membership.get());
 }
 
 }  // namespace egret::proxy

@@ -20,7 +20,8 @@ namespace egret::proxy {
 inline constexpr std::string_view kMemcachedVersion = "1.6.45";
 
 // Each ends with END.
-std::string general_report(const ProxyState& source, const pool::FanOut& store);
+// `asked_ns`: when the backends were asked.
+std::string general_report(ProxyState& source, const pool::FanOut& store, uint64_t asked_ns);
 std::string settings_report(const ProxyState& source, uint64_t item_size_max, uint64_t memory, bool evicts);
 // `stats egret`: every lane of every backend, added up over workers; lane_metrics() has the rows.
 std::unique_ptr<PagedReport> lanes_report(const ProxyState& source);

@@ -57,7 +57,7 @@ std::map<std::string, std::string> series_of(const std::string& text) {
 TEST_CASE("every row of the table is on the page once there are a session and a source, and nothing else is") {
   Proxy proxy;
   proxy.sessions[0][0]->lane(0);
-  proxy.source.sources.set({{"dns+rdma:pool.example:11311", 1, "", {}}});
+  proxy.source.sources.set({{"dns+rdma:pool.example:11311", 1, "", std::chrono::system_clock::now()}});
   std::set<std::string> rows;
   for (const admin::MetricRow& row : metric_table()) {
     CAPTURE(row.name);

@@ -46,8 +46,8 @@ struct Proxy {
 
 // No backend at all: its counters are 0.
 struct Nobody final : egret::pool::FanOutOwner {
-  void on_fan_out(const egret::pool::FanOut& fan_out) override { text = general_report(*source, fan_out); }
-  const ProxyState* source = nullptr;
+  void on_fan_out(const egret::pool::FanOut& fan_out) override { text = general_report(*source, fan_out, 0); }
+  ProxyState* source = nullptr;
   std::string text;
 };
 
@@ -67,7 +67,7 @@ std::map<std::string, std::string> rows_of(const std::string& text) {
   return rows;
 }
 
-std::map<std::string, std::string> general(const ProxyState& source) {
+std::map<std::string, std::string> general(ProxyState& source) {
   egret::pool::Pool router({});
   Nobody owner;
   owner.source = &source;
