@@ -9,7 +9,7 @@ COMPARE_OPTIONS ?= --quiet 0.3
 FIGURES = docs/benchmarks/figures
 TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(COMPARE_PACKAGES) $(wildcard tests/rdma/packages.txt)
 
-.PHONY: help run test test-booted test-containers soak compare build deb deps format tidy install clean
+.PHONY: help run test test-booted test-containers soak compare pools build deb deps format tidy install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo 'make compare                        measure Egret beside memcached and twemproxy; writes docs/benchmarks/results.md and the six rows of README.md'
 	@echo '     [MEMCACHED=PATH TWEMPROXY=PATH]   beside these programs, not the installed ones'
 	@echo '     [BASE=COMMIT]                     and beside another commit: is anything worse? writes no file of the tree'
+	@echo 'make pools                          what a change of members and a dead or hanging one cost clients, beside twemproxy'
 	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-memcached, egret-bench, egret-top'
 	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
 	@echo 'make deb                            Debian packages of it: build/release/packages/*.deb'
@@ -48,6 +49,10 @@ soak: deps
 compare: build
 	@tests/packages/install.sh $(COMPARE_PACKAGES)
 	@MEMCACHED="$(MEMCACHED)" TWEMPROXY="$(TWEMPROXY)" BASE="$(BASE)" tools/bench/compare/run.sh $(COMPARE_OPTIONS)
+
+pools: build
+	@tests/packages/install.sh $(COMPARE_PACKAGES)
+	@exec /usr/bin/python3 tools/bench/pools/measure.py build/release
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
