@@ -77,6 +77,7 @@ std::unique_ptr<Connection::Pending> Connection::draw() {
   auto pending =
       std::make_unique<Pending>(*this, world.history.make(draw_kind(world.rng, key, world.scenario.uploads), key));
   Request& request = pending->request;
+  request.proxy = proxy_.number();
   op::Op& op = pending->op;
   pending->key = key_text(key);
   op.key = pending->key;

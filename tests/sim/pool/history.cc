@@ -49,7 +49,7 @@ History::History(Registers registers, uint32_t keys, uint32_t backends)
 }
 
 History::Register& History::at(uint32_t key, uint32_t backend) {
-  return register_[size_t{key} * backends_ + (registers_ == Registers::kPerKey ? 0 : backend)];
+  return register_[size_t{key} * backends_ + (registers_ == Registers::kPerCopy ? backend : 0)];
 }
 
 // --- what happens --------------------------------------------------------------------------------------------------
@@ -68,7 +68,8 @@ History::Span History::span_of(const Request& request) const {
           .session = request.session,
           .place = request.place,
           .last = request.place,
-          .backend = request.backend};
+          .backend = request.backend,
+          .proxy = request.proxy};
 }
 
 void History::begin(Request& request, uint32_t backend, uint64_t session, uint64_t place) {
@@ -194,13 +195,19 @@ void History::on_change(Request& request, ResultCode code, const Span& span) {
   if (!may_miss || code != ResultCode::kMiss) return complain(request, std::string("got ") + op::to_string(code));
   ++misses_;
   check_absent(request, span);
+  // Where keys are missed at any time, only a delete says that there is nothing any more.
+  if (registers_ == Registers::kThroughProxy && request.kind == Kind::kGet) return;
   see(where, {}, span);
 }
 
 void History::answer_flush(Request& request, ResultCode code) {
   if (code != ResultCode::kOk) return complain(request, std::string("got ") + op::to_string(code));
-  const Span span{.began = request.began, .done = now_};
+  const Span span{.began = request.began, .done = now_, .proxy = request.proxy};
   for (uint32_t key = 0; key < keys_; ++key) {
+    if (registers_ == Registers::kThroughProxy) {
+      see(at(key, 0), {}, span);
+      continue;
+    }
     for (const uint32_t backend : request.backends) see(at(key, backend), {}, span);
   }
 }
@@ -256,6 +263,13 @@ bool History::is_before(const Span& one, const Span& other) {
   return one.session != 0 && one.session == other.session && one.last < other.place;
 }
 
+bool History::binds(const Sighting& sighting, const Span& span) const {
+  if (!is_before(sighting.span, span)) return false;
+  if (registers_ != Registers::kThroughProxy || sighting.span.proxy == span.proxy) return true;
+  const auto looked = looked_.find(span.proxy);
+  return looked != looked_.end() && sighting.span.done <= looked->second;
+}
+
 void History::see(Register& where, Version version, const Span& span) {
   where.sightings.push_back({version, span});
   if (version.writer == 0) {
@@ -278,14 +292,14 @@ void History::check_version(const Request& request, Version version, const Span&
   if (version.count >= where.additions + (is_number(request.key) ? 0 : 1)) {
     return complain(request, "got a number with more additions than were asked for");
   }
-  const auto written = where.writes.find(version);
-  const Span* const write = written != where.writes.end() ? &written->second : nullptr;
+  // A number that was created again is another one: the first is gone, however often it was added to.
+  const Span& write = creation->second;
   for (const Sighting& sighting : where.sightings) {
-    if (sighting.version == version || !is_before(sighting.span, span)) continue;
+    if (sighting.version == version || !binds(sighting, span)) continue;
     const bool is_later_count = sighting.version.writer == version.writer && sighting.version.count > version.count;
     const bool is_earlier_count = sighting.version.writer == version.writer && !is_later_count;
     if (is_earlier_count) continue;
-    if (is_later_count || (write != nullptr && is_before(*write, sighting.span))) {
+    if (is_later_count || is_before(write, sighting.span)) {
       return complain(request, "got the stale version of " + name(requests_[version.writer - 1]) + " after that of " +
                                    std::to_string(sighting.version.writer) + " was seen");
     }
@@ -294,7 +308,7 @@ void History::check_version(const Request& request, Version version, const Span&
 }
 
 void History::check_absent(const Request& request, const Span& span) {
-  if (may_miss_) return;
+  if (may_miss_ || registers_ == Registers::kThroughProxy) return;
   Register& where = at(request.key, request.backend);
   const bool may_be = std::ranges::any_of(where.removals, [&](const Span& removal) {
     if (removal.began == span.began || is_before(span, removal)) return false;
@@ -310,7 +324,7 @@ void History::check_present(const Request& request, const Span& span) {
   const bool may_be = std::ranges::any_of(where.writes, [&](const auto& each) {
     if (each.first.writer == request.id) return false;
     return std::ranges::none_of(where.sightings, [&](const Sighting& sighting) {
-      return sighting.version.writer == 0 && is_before(each.second, sighting.span) && is_before(sighting.span, span);
+      return sighting.version.writer == 0 && is_before(each.second, sighting.span) && binds(sighting, span);
     });
   });
   if (!may_be) complain(request, "found a value where there was none");

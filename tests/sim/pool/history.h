@@ -21,6 +21,11 @@
 //              membership in force at its proxy, and copies know nothing of one another. So today a key that moved away
 //              and comes back may be read as it was before, and two proxies with different members may read different
 //              versions. When failover and warm changes promise more, their scenarios check kPerKey.
+//   kThroughProxy  one for each key, of which a proxy need know only what went through it. While others stand in for
+//              owners, a key may be missed at any time, and what a proxy's clients have seen or were acknowledged binds
+//              that proxy alone: no read through it returns a version that was certainly replaced or removed before one
+//              that was written, removed or read through it earlier. Another proxy may return the older version until
+//              it has learned of the change (on_look).
 //
 // Time is counted in events, so no two are simultaneous. Single-threaded.
 #pragma once
@@ -36,7 +41,7 @@
 
 namespace egret::sim {
 
-enum class Registers : uint8_t { kPerKey, kPerCopy };
+enum class Registers : uint8_t { kPerKey, kPerCopy, kThroughProxy };
 enum class Kind : uint8_t { kGet, kSet, kAdd, kUpload, kDelete, kArith, kFlush };
 const char* to_string(Kind kind);
 
@@ -46,6 +51,7 @@ struct Request {
   Kind kind = Kind::kGet;
   uint32_t key = 0;           // its number; kFlush: none
   uint32_t value_length = 0;  // kSet, kAdd, kUpload
+  uint32_t proxy = 0;         // through which it came
   uint32_t backend = 0;       // where its op went
   uint64_t session = 0;       // one of a ClientSession's sessions
   uint64_t place = 0;         // of its op in its lane
@@ -83,6 +89,9 @@ class History {
   // A key may be missed at any time (it has moved to a member that does not have it), but what was missed must not be
   // read again.
   void allow_misses() { may_miss_ = true; }
+  // kThroughProxy: the proxy knows all that was acknowledged to others before `since` (a now()).
+  void on_look(uint32_t proxy, uint64_t since) { looked_[proxy] = since; }
+  uint64_t now() const { return now_; }
   // From now on requests must not fail.
   void expect_service() { may_fail_ = false; }
   void allow_failures() { may_fail_ = true; }
@@ -109,6 +118,7 @@ class History {
     uint64_t session = 0;          // 0: not comparable by place
     uint64_t place = 0, last = 0;  // in its lane, where it began and where it ended
     uint32_t backend = 0;
+    uint32_t proxy = 0;
   };
   struct Sighting {  // the register was seen to hold this at some moment of the span
     Version version;
@@ -123,6 +133,8 @@ class History {
 
   Register& at(uint32_t key, uint32_t backend);
   static bool is_before(const Span& one, const Span& other);
+  // Whether what was seen was certainly seen before, by someone whose sight binds that one.
+  bool binds(const Sighting& sighting, const Span& span) const;
   Span span_of(const Request& request) const;
   void begin_effect(Request& request);
   void check_hit(Request& request, const op::Result& result, const Span& span);
@@ -139,8 +151,9 @@ class History {
   const Registers registers_;
   const uint32_t keys_;
   const uint32_t backends_;
-  std::deque<Request> requests_;    // by id - 1
-  std::vector<Register> register_;  // by key, then backend
+  std::deque<Request> requests_;         // by id - 1
+  std::vector<Register> register_;       // by key, then backend
+  std::map<uint32_t, uint64_t> looked_;  // by proxy
   uint64_t now_ = 0;
   bool may_fail_ = false;
   bool may_miss_ = false;

@@ -12,6 +12,7 @@ using rpc::ClientSession;
 
 SimProxy::SimProxy(PoolWorld& world, uint32_t number)
     : world_(world),
+      number_(number),
       name_("p" + std::to_string(number)),
       health_(world, name_),
       pool_([this](const Membership::Entry& entry) { return make_session(entry); }),

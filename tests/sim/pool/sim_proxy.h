@@ -106,6 +106,7 @@ class SimProxy final : public rpc::SessionObserver {
 
   pool::Pool& pool() { return pool_; }
   const std::string& name() const { return name_; }
+  uint32_t number() const { return number_; }
   std::string describe() const;
 
   std::vector<std::unique_ptr<Connection>> connections;
@@ -144,6 +145,7 @@ class SimProxy final : public rpc::SessionObserver {
   void on_session_timeout(rpc::ClientSession&) override { health_.ring(); }
 
   PoolWorld& world_;
+  const uint32_t number_;
   const std::string name_;
   SimHealth health_;
   std::map<const rpc::ClientSession*, Known> known_;
