@@ -60,7 +60,8 @@ PlayedPool::Answer note(Seen& seen, ResultCode to_commit = ResultCode::kStored,
   };
 }
 
-const Seen kBothAsked{{"old", OpCode::kUpload}, {"old", OpCode::kCommit}, {"new", OpCode::kDelete}};
+const Seen kBothAsked{
+    {"old", OpCode::kUpload}, {"old", OpCode::kCommit}, {"old", OpCode::kDelete}, {"new", OpCode::kDelete}};
 
 }  // namespace
 
@@ -76,7 +77,7 @@ TEST_CASE("a commit whose key stays is one op") {
   CHECK(seen == Seen{{"old", OpCode::kUpload}, {"old", OpCode::kCommit}});
 }
 
-TEST_CASE("if the key has moved, the copy at the present owner is removed before the upload is said to be stored") {
+TEST_CASE("if the key has moved, it is removed at both owners before the upload is said to be stored") {
   Upload upload;
   PlayedPool pool({"old"});
   Seen seen;

@@ -20,27 +20,31 @@ void UploadCommit::on_result(const Result& result) {
   if (result.code != ResultCode::kStored) return finish(result);
   is_stored_ = true;
   stored_ = result;
-  settle();
+  if (pool_.route(key_).session == session_.get()) return finish(stored_);
+  remove();  // here first: this backend may own the key again soon, and has removed what was not its own already
 }
 
 void UploadCommit::settle() {
-  if (pool_.route(key_).session == session_.get()) return finish(stored_);
+  const Route route = pool_.route(key_);
+  if (route.session == session_.get()) return finish(stored_);
+  if (route.session == nullptr) return fail();
+  session_ = rpc::SessionRef(*route.session);
   remove();
 }
 
 void UploadCommit::remove() {
-  const Route route = pool_.route(key_);
-  if (route.session == nullptr) {
-    Result failure;
-    failure.code = ResultCode::kSessionLost;
-    return finish(failure);
-  }
-  session_ = rpc::SessionRef(*route.session);
+  if (!session_->is_open()) return fail();
   op::Op removal;
   removal.code = op::OpCode::kDelete;
   removal.key = key_;
-  removal.hash = route.hash;
-  if (!route.session->lanes().of(route.hash).append(removal, this)) route.session->credit().wait(this);
+  removal.hash = session_->lanes().hash(key_);
+  if (!session_->lanes().of(removal.hash).append(removal, this)) session_->credit().wait(this);
+}
+
+void UploadCommit::fail() {
+  Result failure;
+  failure.code = ResultCode::kSessionLost;
+  finish(failure);
 }
 
 void UploadCommit::finish(const Result& result) {

@@ -2,10 +2,10 @@
 // owner at the first part, and so does the commit.
 //
 //   commit ─▶ stored ─ is that backend the key's owner still? ─ yes ─▶ the waiter gets the result
-//                         └ no ─▶ delete at the present owner ─ asked again ─┘ failed ─▶ the waiter gets that failure
+//                └ no ─▶ delete it there ─▶ delete at the present owner ─ asked again ─┘ failed: the waiter gets that
 //
 // So whoever is told that the value is stored never reads an older one, which the present owner may have: the key is
-// missed. Thread: the worker's. Memory: one object for each commit, which deletes itself after its result.
+// missed. Nor does the value come back, if that backend becomes the owner again after others have changed the key. Thread: the worker's. Memory: one object for each commit, which deletes itself after its result.
 #pragma once
 
 #include "pool/pool.h"
@@ -27,11 +27,12 @@ class UploadCommit final : private rpc::Waiter, private rpc::CreditWaiter {
   void on_credit() override { remove(); }
   void settle();
   void remove();
+  void fail();
   void finish(const op::Result& result);
 
   const Pool& pool_;
   const std::string key_;
-  rpc::SessionRef session_;  // where the value, or no value, of the key is known to be
+  rpc::SessionRef session_;  // where the value was stored; then: where the key is removed, or known to be missed
   rpc::Waiter* const waiter_;
   op::Result stored_;
   bool is_stored_ = false;

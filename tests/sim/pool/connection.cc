@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/warm/upload_commit.h"
 #include "pool_world.h"
 
 namespace egret::sim {
@@ -49,6 +50,7 @@ struct Connection::Pending final : rpc::Waiter, rpc::LargeGetOwner, pool::FanOut
   std::string key, value;
   op::Op op;
   ClientSession* session = nullptr;
+  bool holds_key = false;  // ops on its key wait for its answer
   std::unique_ptr<rpc::LargeGet> large;
 };
 
@@ -93,6 +95,7 @@ std::unique_ptr<Connection::Pending> Connection::draw() {
       break;
     case Kind::kUpload:
       op.code = OpCode::kSet;
+      request.moves = world.scenario.steps_to_change > 0;
       request.value_length = world.rng.between(kMostInline, kMostUpload);
       pending->value = value_of(request);
       break;
@@ -121,13 +124,15 @@ std::unique_ptr<Connection::Pending> Connection::draw() {
 
 // --- when ----------------------------------------------------------------------------------------------------------
 
-// A get may turn out large and be read in pieces: what is on its key comes after it.
+// A get may turn out large and be read in pieces: what is on its key comes after it. So does what is on the key of an
+// upload to a backend that is not the key's owner any more.
 bool Connection::must_wait(const Request& request) const {
   if (request.kind == Kind::kFlush) return unanswered_ > 0;
-  return std::any_of(
-      pending_.begin() + static_cast<ptrdiff_t>(first_unanswered_), pending_.end(), [&](const auto& each) {
-        return each->request.answers == 0 && each->request.kind == Kind::kGet && each->request.key == request.key;
-      });
+  return std::any_of(pending_.begin() + static_cast<ptrdiff_t>(first_unanswered_), pending_.end(),
+                     [&](const auto& each) {
+                       const bool holds = each->request.kind == Kind::kGet || each->holds_key;
+                       return each->request.answers == 0 && holds && each->request.key == request.key;
+                     });
 }
 
 bool Connection::can_go_on() const {
@@ -277,7 +282,10 @@ bool Connection::commit() {
     fail_unsent(take_draft());
     return true;
   }
-  if (!upload_->commit(draft_.get())) return wait_for_credit(session);
+  const pool::Route now = proxy_.route(draft_->key);
+  draft_->holds_key = now.session != nullptr && now.session != &session;
+  proxy_.world_.counters.uploads_moved += draft_->holds_key;
+  if (!pool::UploadCommit::send(proxy_.pool_, *upload_, draft_.get())) return wait_for_credit(session);
   Pending& pending = take_draft();
   SimProxy::Known& known = proxy_.known_.at(&session);
   const uint64_t id = SimProxy::session_id(known, session.lanes().generation());
@@ -295,7 +303,7 @@ void Connection::on_answer(Pending& pending, const Result& result, bool restarte
   for (size_t i = first_unanswered_; i < pending_.size() && pending_[i].get() != &pending; ++i) {
     const Request& earlier = pending_[i]->request;
     const bool same_lane = earlier.key == request.key && earlier.session == request.session && earlier.began > 0;
-    if (earlier.answers > 0 || request.answers > 0 || !same_lane || request.began == 0) continue;
+    if (earlier.answers > 0 || request.answers > 0 || !same_lane || request.began == 0 || earlier.moves) continue;
     world.history.fail(std::string(to_string(request.kind)) + " " + std::to_string(request.id) +
                        " was answered before number " + std::to_string(earlier.id) + " of the same key");
   }

@@ -85,8 +85,13 @@ void History::begin_effect(Request& request) {
   Register& where = at(request.key, request.backend);
   switch (request.kind) {
     case Kind::kUpload:
-      // One whose parts the backend has dropped is refused, and the old item is gone, as after any set that fails.
+      // One whose parts the backend has dropped is refused, and the old item is gone, as after any set that fails. If
+      // the key has another owner by then, it is removed at both.
       where.removals.push_back(span_of(request));
+      if (has_copies(request)) where.removals.back().last = kNever;
+      for (uint32_t backend = 0; backend < backends_ && has_copies(request); ++backend) {
+        if (backend != request.backend) at(request.key, backend).removals.push_back({.began = request.began});
+      }
       [[fallthrough]];
     case Kind::kSet:
     case Kind::kAdd:
@@ -172,7 +177,11 @@ void History::on_change(Request& request, ResultCode code, const Span& span) {
   const bool is_set = request.kind == Kind::kSet || request.kind == Kind::kUpload || request.kind == Kind::kAdd;
   if (is_set && code == ResultCode::kStored) {
     if (request.kind == Kind::kAdd) check_absent(request, span);
-    std::erase_if(where.removals, [&](const Span& removal) { return removal.began == span.began; });
+    if (has_copies(request)) {
+      end_removals(request);
+    } else {
+      std::erase_if(where.removals, [&](const Span& removal) { return removal.began == span.began; });
+    }
     return see(where, own, span);
   }
   if (request.kind == Kind::kAdd && code == ResultCode::kNotStored) {
@@ -198,6 +207,15 @@ void History::on_change(Request& request, ResultCode code, const Span& span) {
   // Where keys are missed at any time, only a delete says that there is nothing any more.
   if (registers_ == Registers::kThroughProxy && request.kind == Kind::kGet) return;
   see(where, {}, span);
+}
+
+// Those of all copies, by an upload.
+void History::end_removals(const Request& request) {
+  for (uint32_t backend = 0; backend < backends_; ++backend) {
+    for (Span& removal : at(request.key, backend).removals) {
+      if (removal.began == request.began) removal.done = std::min(removal.done, now_);
+    }
+  }
 }
 
 void History::answer_flush(Request& request, ResultCode code) {

@@ -51,6 +51,7 @@ struct Request {
   Kind kind = Kind::kGet;
   uint32_t key = 0;           // its number; kFlush: none
   uint32_t value_length = 0;  // kSet, kAdd, kUpload
+  bool moves = false;         // kUpload: its key may get another owner before it is stored
   uint32_t proxy = 0;         // through which it came
   uint32_t backend = 0;       // where its op went
   uint64_t session = 0;       // one of a ClientSession's sessions
@@ -144,6 +145,9 @@ class History {
   void check_present(const Request& request, const Span& span);
   void see(Register& where, Version version, const Span& span);
   void on_change(Request& request, op::ResultCode code, const Span& span);
+  // Whether an upload removes copies of its key on any backend.
+  bool has_copies(const Request& request) const { return registers_ == Registers::kPerCopy && request.moves; }
+  void end_removals(const Request& request);
   void answer_flush(Request& request, op::ResultCode code);
   void complain(const Request& request, const std::string& what);
   std::string name(const Request& request) const;

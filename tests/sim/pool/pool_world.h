@@ -70,7 +70,8 @@ struct PoolCounters {
   uint64_t cuts = 0, cuts_one_way = 0;
   uint64_t sessions_lost = 0;
   uint64_t large_gets = 0, restarted_gets = 0, uploads = 0, collected = 0, flushes = 0;
-  uint64_t told = 0;  // partitions, of a change
+  uint64_t uploads_moved = 0;  // whose key had another owner at the commit
+  uint64_t told = 0;           // partitions, of a change
   uint64_t ejected_unreachable = 0, ejected_slow = 0, returned = 0, withheld = 0, probes = 0, failed_probes = 0;
   uint64_t left_under_way = 0;  // members that left while something was under way with them
 };

@@ -75,6 +75,11 @@ void SimProxy::take_membership() {
     for (const auto& session : pool_.serving()) before[pool_.member_of(*session).member.name] = session.get();
     fresh = pool_.apply(told_, world_.clock.manual.now_ns());
     check_members(before);
+    if (world_.is_tracing()) {
+      std::string names;
+      for (const Membership::Entry& entry : told_->members()) names += " " + entry.member.name;
+      world_.trace(name_ + " keys go by" + names);
+    }
   }
   if (joining_->version() > pool_.membership().version()) {
     for (ClientSession* session : pool_.prepare(*joining_)) fresh.push_back(session);
