@@ -65,7 +65,7 @@ struct PlayedPool final : rpc::SessionObserver {
                     [&](const op::Op& op) { return answer(name, op); });
         }
         session->begin_pass();
-        session->fetch();
+        goes_on |= session->fetch();
         goes_on |= session->credit().hand_out();
       }
     }
@@ -76,6 +76,12 @@ struct PlayedPool final : rpc::SessionObserver {
     lost.on_control_ready();
     REQUIRE(!lost.is_open());
     lost.credit().hand_out();
+  }
+  // After it was lost.
+  void reopen(const std::string& name) {
+    clock.advance_ns(rpc::SessionOptions().backoff_max_ns);
+    session(name).tick();
+    grant(session(name));
   }
   void use_up_credit(const std::string& name, rpc::Waiter& waiter) {
     op::Op get;
@@ -112,8 +118,11 @@ struct PlayedPool final : rpc::SessionObserver {
     return std::make_unique<rpc::ClientSession>(options, clock, *this, connect, entry.stats->sessions[0]);
   }
   void open(rpc::ClientSession& session) {
-    const std::string& name = router.member_of(session).member.name;
     session.start();
+    grant(session);
+  }
+  void grant(rpc::ClientSession& session) {
+    const std::string& name = router.member_of(session).member.name;
     endpoints().at(name)->frames_in.push_back(encode(wire::Grant{.features = features,
                                                                  .session_id = 1,
                                                                  .nonce = rpc::kNonce,
