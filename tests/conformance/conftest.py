@@ -18,6 +18,8 @@ def subject():
     yield server
     for daemon in server.daemons():
         daemon.check_alive()
+    if hasattr(server, "check_changes"):
+        server.check_changes()
     server.stop()
 
 

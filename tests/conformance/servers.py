@@ -456,4 +456,8 @@ def start_subject(**egret_arguments):
     assert SUT in ("egret", "memcached"), f"SUT={SUT}: must be egret or memcached"
     if SUT == "memcached":
         return Memcached()
+    if POOL and os.environ.get("EGRET_POOL_CHANGES"):
+        import living_pool  # which builds on this module
+
+        return living_pool.LivingPool([f"pool{n}" for n in range(POOL)], **egret_arguments)
     return EgretPool([f"pool{n}" for n in range(POOL)], **egret_arguments) if POOL else Egret(**egret_arguments)

@@ -14,7 +14,7 @@ import tempfile
 import pytest
 
 from dialog import Case, converse
-from servers import ORACLE_IS_OLD, SUT, SLACK
+from servers import ORACLE_IS_OLD, SUT, SLACK, Egret, free_port
 
 TOOL = "/usr/share/memcached/scripts/memcached-tool"
 CLIENTS = pathlib.Path(__file__).resolve().parent / "clients"
@@ -56,7 +56,7 @@ def node_directory():
     base = os.environ.get("EGRET_WORK")
     directory = pathlib.Path(base) / "node" if base else pathlib.Path(tempfile.mkdtemp(prefix="egret-node."))
     directory.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "check.js", "npm_memcached.js", "memjs_client.js"):
+    for name in ("package.json", "check.js", "npm_memcached.js", "npm_discovery.js", "memjs_client.js"):
         shutil.copy(CLIENTS / name, directory / name)
     if not all((directory / "node_modules" / name).exists() for name in ("memcached", "memjs")):
         subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], cwd=directory, check=True,
@@ -70,6 +70,23 @@ def node_directory():
 def test_npm_client(subject, node_directory, script):
     host, port = subject.address
     assert run(["node", script, f"{host}:{port}"], node_directory).count("pass") >= 7
+
+
+def test_npm_client_that_learns_its_servers(egret_only, node_directory):
+    """`config get cluster` names two proxies; the client uses both."""
+    server = Egret(start=False)
+    try:
+        ports = [free_port(), free_port()]
+        server.proxy_options["cluster"] = ",".join(f"127.0.0.1:{port}" for port in ports)
+        server.start_backend()
+        for port in ports:
+            server.addresses.append(("127.0.0.1", port))
+            server.proxies.append(None)
+            server.start_proxy(len(server.proxies) - 1)
+        assert all(server.wait_ready(index) for index in range(len(ports)))
+        assert run(["node", "npm_discovery.js", f"127.0.0.1:{ports[0]}", len(ports)], node_directory).count("pass") == 3
+    finally:
+        server.stop()
 
 
 # libmemcached's conformance program
