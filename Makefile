@@ -52,7 +52,7 @@ compare: build
 
 pools: build
 	@tests/packages/install.sh $(COMPARE_PACKAGES)
-	@exec /usr/bin/python3 tools/bench/pools/measure.py build/release
+	@exec /usr/bin/python3 tools/bench/pools/measure.py build/release --write docs/benchmarks/pools.md
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)

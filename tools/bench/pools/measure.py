@@ -9,6 +9,7 @@ import argparse
 import collections
 import dataclasses
 import json
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -137,9 +138,13 @@ def main():
     parser.add_argument("--away", type=float, default=2.5, help="seconds that a member is away")
     parser.add_argument("--back", type=float, default=2.5, help="seconds after its return")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", type=pathlib.Path, help="a page with marks, between which the tables are put")
     options = parser.parse_args()
     results = [measure(contender, options) for contender in contenders(options)]
-    print(json.dumps(results, indent=1) if options.json else report.markdown(results, options))
+    text = report.markdown(results, options)
+    print(json.dumps(results, indent=1) if options.json else text)
+    if options.write:
+        report.write(options.write, text)
 
 
 if __name__ == "__main__":

@@ -62,3 +62,12 @@ def markdown(results, options):
         _faults(results, ("kill -9", "SIGSTOP")),
         "It returns:",
         _faults(results, ("return from kill -9", "return from SIGSTOP"))])
+
+
+BEGIN, END = "<!-- make pools -->\n", "<!-- end -->"
+
+
+def write(page, text):
+    """Puts the tables between the marks of a page."""
+    before, rest = page.read_text().split(BEGIN)
+    page.write_text(before + BEGIN + "\n" + text + "\n\n" + END + rest.split(END, 1)[1])
