@@ -115,6 +115,7 @@
 
   // A table: its rows' names, and columns: name, figure to sort by, its text, a class of the cell.
   function backend_state(b) {
+    if (b.standing_in === 1) return ["warn", "◐ gutter"];
     if (b.ejected === 1) return ["bad", "✕ ejected"];
     if (b.up === 1) return ["good", "● up"];
     if (b.up === 0) return b.sessions > 0 ? ["warn", "◐ partly up"] : ["bad", "✕ down"];

@@ -50,25 +50,48 @@ op::StatRow take_row(std::string_view& rows) {
 }
 }  // namespace
 
-FanOut::FanOut(const Pool& pool, const op::Op& op, FanOutOwner& owner)
-    : owner_(&owner), op_(op), value_(op.value), shares_(pool.serving().size()) {
+FanOut::FanOut(const Pool& pool, const op::Op& op, FanOutOwner& owner) : owner_(&owner), op_(op), value_(op.value) {
   op_.value = value_;
-  for (size_t i = 0; i < shares_.size(); ++i) {
-    Share& share = shares_[i];
-    share.whole = this;
-    share.member = pool.membership().members()[i].member;
-    share.session = rpc::SessionRef(*pool.serving()[i]);
-    share.generation = share.session->lanes().generation();
-    if (!share.session->is_open()) {
-      share.failure = ResultCode::kSessionLost;
-      continue;
+  if (op.code == op::OpCode::kFlush) {
+    add_flush_shares(pool);
+  } else {
+    for (size_t i = 0; i < pool.serving().size(); ++i) {
+      add_share(pool.serving()[i].get(), 0);
+      shares_.back().member = pool.membership().members()[i].member;
     }
-    share.parts.resize(share.session->lanes().count());
-    for (uint32_t lane = 0; lane < share.parts.size(); ++lane) {
-      share.parts[lane].share = &share;
-      share.parts[lane].lane = lane;
+  }
+}
+
+// Null: it cannot be reached.
+void FanOut::add_share(rpc::ClientSession* session, uint64_t tag) {
+  Share& share = shares_.emplace_back();
+  share.whole = this;
+  share.tag = tag;
+  if (session == nullptr || !session->is_open()) {
+    share.failure = ResultCode::kSessionLost;
+    return;
+  }
+  share.session = rpc::SessionRef(*session);
+  share.generation = share.session->lanes().generation();
+  share.parts.resize(share.session->lanes().count());
+  for (uint32_t lane = 0; lane < share.parts.size(); ++lane) {
+    share.parts[lane].share = &share;
+    share.parts[lane].lane = lane;
+  }
+  unanswered_ += share.parts.size();
+}
+
+// With a delay nobody can flush in the place of an owner, which may return before that is over.
+void FanOut::add_flush_shares(const Pool& pool) {
+  for (size_t member = 0; member < pool.serving().size(); ++member) {
+    const Pool::Aside* const aside = pool.aside_of(member);
+    if (!pool.is_absent(member)) {
+      add_share(pool.serving()[member].get(), 0);
+    } else if (aside == nullptr || aside->stand_ins.empty() || op_.exptime != 0) {
+      add_share(nullptr, 0);
+    } else {
+      for (rpc::ClientSession* const stand_in : aside->stand_ins) add_share(stand_in, aside->tag);
     }
-    unanswered_ += share.parts.size();
   }
 }
 
@@ -87,6 +110,7 @@ void FanOut::send_waiting(Share& share) {
       give_up(part, ResultCode::kSessionLost);
     } else {
       op_.version = part.cursor;
+      op_.owner = share.tag;
       if (!share.session->lanes()[part.lane].append(op_, &part)) return share.session->credit().wait(&share);
     }
     share.unsent.pop_front();

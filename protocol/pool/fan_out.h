@@ -1,6 +1,7 @@
 // One op for every partition of every backend (flush_all, stats, stats reset). It is sent to all backends that can be
 // reached; it is over when all have answered or failed; it merges statistics as they come. No backend waits for
-// another.
+// another. A flush without a delay goes to those who stand in for an absent backend, too, in its place: it is then flushed
+// before it returns.
 //
 //   FanOut ─┬─ Share (a backend) ─┬─ Part (a lane) ─ result
 //           │                     └─ Part           …
@@ -79,6 +80,7 @@ class FanOut final {
     FanOut* whole = nullptr;
     Member member;
     rpc::SessionRef session;
+    uint64_t tag = 0;         // of the absent owner in whose place it is asked
     uint64_t generation = 0;  // of the session whose lanes the parts are
     op::ResultCode failure = op::ResultCode::kOk;
     std::vector<Part> parts;
@@ -94,6 +96,8 @@ class FanOut final {
   void on_part(Part& part, const op::Result& result);
   void give_up(Part& part, op::ResultCode why);
   // Both merge a page of a part's rows, and return the cursor of its next page.
+  void add_share(rpc::ClientSession* session, uint64_t tag);
+  void add_flush_shares(const Pool& pool);
   static uint64_t add_rows(const Part& part, std::string_view rows);
   static uint64_t add_class_rows(const Part& part, std::string_view rows);
   void finish_if_done();
@@ -101,7 +105,7 @@ class FanOut final {
   FanOutOwner* owner_;
   op::Op op_;
   const std::string value_;  // the op's value: it may be sent after the owner is destroyed
-  std::vector<Share> shares_;
+  std::deque<Share> shares_;
   size_t unanswered_ = 0;  // number of parts without an answer
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,23 +26,55 @@ const char* to_string(EjectReason reason);
 // One word: "unreachable".
 const char* word_of(EjectReason reason);
 
+// What happens to ops on the keys of an ejected member.
+enum class Absence : uint8_t {
+  kFails,    // they fail at once
+  kStoodIn,  // the gutter's member of the key takes them, if it has been entered; else they fail
+  kWaits,    // they wait for a moment: the member is about to return
+};
+
+// An ejected member.
+struct Absent {
+  const MemberStats* member = nullptr;
+  Absence how = Absence::kFails;
+  bool opens = false;                         // workers open their sessions with it, to which no op goes yet
+  uint64_t tag = 0;                           // that ops in its place carry
+  std::vector<const MemberStats*> entered{};  // kStoodIn: those of the gutter that take ops in its place
+
+  bool operator==(const Absent&) const = default;
+};
+
 class Health {
  public:
   Health() = default;  // nobody is ejected
-  Health(uint64_t version, std::vector<const MemberStats*> ejected) : version_(version), ejected_(std::move(ejected)) {
-    std::ranges::sort(ejected_);
+  Health(uint64_t version, std::vector<Absent> absent) : version_(version), absent_(std::move(absent)) {
+    std::ranges::sort(absent_, {}, &Absent::member);
   }
+  // Nobody stands in for these.
+  Health(uint64_t version, std::span<const MemberStats* const> ejected) : Health(version, failing(ejected)) {}
 
   // 0, 1, 2, …: another number is another snapshot.
   uint64_t version() const { return version_; }
-  bool is_ejected(const MemberStats& member) const { return std::ranges::binary_search(ejected_, &member); }
-  size_t ejected() const { return ejected_.size(); }
-  // Whether the same members are ejected.
-  bool is_same(const Health& other) const { return ejected_ == other.ejected_; }
+  // Null: it is in service.
+  const Absent* find(const MemberStats& member) const {
+    const auto at = std::ranges::lower_bound(absent_, &member, {}, &Absent::member);
+    return at != absent_.end() && at->member == &member ? &*at : nullptr;
+  }
+  bool is_ejected(const MemberStats& member) const { return find(member) != nullptr; }
+  size_t ejected() const { return absent_.size(); }
+  std::span<const Absent> absent() const { return absent_; }
+  // Whether the same is said of the same members.
+  bool is_same(const Health& other) const { return absent_ == other.absent_; }
 
  private:
+  static std::vector<Absent> failing(std::span<const MemberStats* const> ejected) {
+    std::vector<Absent> absent;
+    for (const MemberStats* member : ejected) absent.push_back({.member = member});
+    return absent;
+  }
+
   uint64_t version_ = 0;
-  std::vector<const MemberStats*> ejected_;  // sorted
+  std::vector<Absent> absent_;  // sorted
 };
 
 }  // namespace egret::pool

@@ -63,8 +63,10 @@ void HealthJudge::take_members(std::span<const MemberSigns> signs) {
 
 std::vector<HealthJudge::Verdict> HealthJudge::judge(std::span<const MemberSigns> signs, uint64_t now_ns) {
   take_members(signs);
+  for (size_t i = 0; i < members_.size(); ++i) members_[i].is_spare = signs[i].is_spare;
   std::vector<Verdict> verdicts;
-  size_t out = ejected().size();
+  const auto counts = [](const Record& record) { return record.state != State::kServing && !record.is_spare; };
+  auto out = static_cast<size_t>(std::ranges::count_if(members_, counts));
   for (size_t i = 0; i < members_.size(); ++i) {
     Record& record = members_[i];
     if (record.state != State::kServing) continue;
@@ -72,9 +74,9 @@ std::vector<HealthJudge::Verdict> HealthJudge::judge(std::span<const MemberSigns
     const bool is_news = why != EjectReason::kNone && !record.is_withheld;
     record.is_withheld = why != EjectReason::kNone;
     if (why == EjectReason::kNone) continue;
-    if (out < most_ejected()) {
+    if (record.is_spare ? options_.eject_share > 0 : out < most_ejected()) {
       verdicts.push_back(eject(record, why, now_ns));
-      ++out;
+      out += record.is_spare ? 0 : 1;
     } else if (is_news && most_ejected() > 0) {
       verdicts.push_back({.kind = Verdict::Kind::kWithheld, .member = record.member, .why = why});
     }
@@ -138,6 +140,11 @@ std::vector<HealthJudge::Verdict> HealthJudge::on_probe(const MemberStats* membe
   record->since_ns = now_ns;
   record->seen_failures = signs.failures;
   return {returned};
+}
+
+size_t HealthJudge::most_ejected() const {
+  const auto owners = static_cast<size_t>(std::ranges::count(members_, false, &Record::is_spare));
+  return owners * options_.eject_share / 100;
 }
 
 uint64_t HealthJudge::next_probe_ns() const {

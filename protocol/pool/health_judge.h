@@ -7,7 +7,8 @@
 //
 // * Unreachable: no worker has a session with it, and since one had, a session has ended or an attempt found nobody.
 // * At most `eject_share` percent of the members are ejected at a time (rounded down: of one member none). Beyond that a
-//   member stays in service, and is tried like any other: with so many gone the fault may be ours.
+//   member stays in service, and is tried like any other: with so many gone the fault may be ours. Spare ones do not
+//   count, and none is spared.
 // * The pauses between probes grow by half, up to `probe_most_ns`, each made up to a fifth longer or shorter by chance.
 // * A member that is ejected for timeouts again within kCalmNs of its return flaps: its first probe waits for kFlapNs,
 //   twice as long each further time, kMostFlapNs at most. Each kCalmNs in service takes one time back. One that dies and
@@ -37,6 +38,7 @@ struct MemberSigns {
   uint32_t open = 0;                    // sessions
   uint64_t failures = 0;                // so far: sessions that ended, attempts that found nobody
   uint64_t timeouts = 0;                // in a row, of the worker with the most
+  bool is_spare = false;                // of the gutter: it owns no key
 };
 MemberSigns signs_of(const MemberStats& member);
 
@@ -73,7 +75,7 @@ class HealthJudge {
   uint64_t next_probe_ns() const;
 
   std::vector<const MemberStats*> ejected() const;
-  size_t most_ejected() const { return members_.size() * options_.eject_share / 100; }
+  size_t most_ejected() const;
 
  private:
   enum class State : uint8_t { kServing, kEjected, kProbing };
@@ -82,6 +84,7 @@ class HealthJudge {
     State state = State::kServing;
     EjectReason why = EjectReason::kNone;
     bool is_withheld = false;
+    bool is_spare = false;
     uint64_t seen_failures = 0;  // before these, a session was open, or it returned
     uint64_t since_ns = 0;       // when it was ejected, or returned; 0: neither
     uint64_t flaps = 0;

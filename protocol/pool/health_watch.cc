@@ -112,13 +112,15 @@ void HealthWatch::set_membership(std::shared_ptr<const Membership> membership) {
 void HealthWatch::on_bell() {
   state_.take_bell();
   look();
+  if (absences_ != nullptr) absences_->look();
 }
 
 void HealthWatch::look() {
   const uint64_t now_ns = clock_.now_ns();
   std::vector<MemberSigns> signs;
-  signs.reserve(membership_->members().size());
-  for (const Membership::Entry& entry : membership_->members()) signs.push_back(signs_of(*entry.stats));
+  signs.reserve(membership_->all().size());
+  for (const Membership::Entry& entry : membership_->all()) signs.push_back(signs_of(*entry.stats));
+  for (size_t at = membership_->members().size(); at < signs.size(); ++at) signs[at].is_spare = true;
   tell(judge_.judge(signs, now_ns), now_ns);
   start_probes(now_ns);
 }
@@ -175,9 +177,12 @@ bool HealthWatch::is_ejected(const MemberStats& member) const {
 
 void HealthWatch::publish() {
   const std::shared_ptr<const Health> before = state_.get();
-  std::vector<const MemberStats*> out = judge_.ejected();
+  std::vector<Absent> out;
+  for (const MemberStats* member : judge_.ejected()) {
+    out.push_back(absences_ != nullptr ? absences_->absent(*member) : Absent{.member = member});
+  }
   for (const MemberStats* member : held_back_) {
-    if (std::ranges::find(out, member) == out.end()) out.push_back(member);
+    if (std::ranges::find(out, member, &Absent::member) == out.end()) out.push_back({.member = member});
   }
   Health next(before->version() + 1, std::move(out));
   if (next.is_same(*before)) return;
@@ -186,7 +191,7 @@ void HealthWatch::publish() {
 }
 
 const Membership::Entry* HealthWatch::entry_of(const MemberStats* member) const {
-  const auto members = membership_->members();
+  const auto members = membership_->all();
   const auto at = std::ranges::find(members, member, [](const Membership::Entry& entry) { return entry.stats.get(); });
   return at != members.end() ? &*at : nullptr;
 }

@@ -80,6 +80,18 @@ class Readmission {
   ~Readmission() = default;
 };
 
+// Says how ops on an ejected member's keys go.
+class AbsenceSource {
+ public:
+  // Asked whenever a snapshot is made, of each ejected member; must not call the HealthWatch.
+  virtual Absent absent(const MemberStats& member) = 0;
+  // A bell was rung: workers may have taken another snapshot.
+  virtual void look() = 0;
+
+ protected:
+  ~AbsenceSource() = default;
+};
+
 class HealthWatch {
  public:
   static constexpr size_t kMostProbes = 16;  // at a time, with their steps of readmission
@@ -97,6 +109,10 @@ class HealthWatch {
   // Keys do not go to these, whether or not they are ejected; published at once. They may be members that are joining.
   void hold_back(std::vector<const MemberStats*> members);
   bool is_ejected(const MemberStats& member) const;
+  // At the start. Without one, ops on ejected members' keys fail.
+  void set_absences(AbsenceSource& absences) { absences_ = &absences; }
+  // The source says something else now.
+  void publish();
 
  private:
   class Probe;
@@ -106,7 +122,6 @@ class HealthWatch {
   void start_probes(uint64_t now_ns);
   void on_probe(const MemberStats* member, const base::Status& status);
   void tell(const std::vector<HealthJudge::Verdict>& verdicts, uint64_t now_ns);
-  void publish();
   const Membership::Entry* entry_of(const MemberStats* member) const;
 
   events::EventLoop& loop_;
@@ -119,6 +134,7 @@ class HealthWatch {
   HealthJudge judge_;
   std::vector<Readmission*> steps_;
   std::vector<const MemberStats*> held_back_;
+  AbsenceSource* absences_ = nullptr;
   std::map<const MemberStats*, std::unique_ptr<Probe>> probes_;  // under way
   events::Event bell_;
   events::Event look_;  // pending while a probe is waited for

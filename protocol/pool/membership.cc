@@ -17,23 +17,26 @@ size_t MemberStats::open_sessions() const {
 }
 
 Membership::Membership(PlacementRule rule, std::span<const Member> members, size_t workers,
-                       std::initializer_list<const Membership*> before)
-    : placement_(rule, members) {
+                       std::initializer_list<const Membership*> before, std::span<const Member> gutter)
+    : placement_(rule, members), gutter_placement_(PlacementRule::kRendezvous, gutter) {
   std::map<std::pair<std::string_view, std::string_view>, const Entry*> known;
   for (const Membership* const one : before) {
     version_ = std::max(version_, one->version());
-    for (const Entry& entry : one->members()) known[{entry.member.name, entry.member.address}] = &entry;
+    for (const Entry& entry : one->all()) known[{entry.member.name, entry.member.address}] = &entry;
   }
   ++version_;
-  members_.reserve(members.size());
-  for (const Member& member : members) {
-    const auto it = known.find({member.name, member.address});
-    members_.push_back({member, it != known.end() ? it->second->stats : std::make_shared<MemberStats>(workers)});
+  entries_.reserve(members.size() + gutter.size());
+  for (const std::span<const Member> part : {members, gutter}) {
+    for (const Member& member : part) {
+      const auto it = known.find({member.name, member.address});
+      entries_.push_back({member, it != known.end() ? it->second->stats : std::make_shared<MemberStats>(workers)});
+    }
   }
 }
 
-bool Membership::is_same(PlacementRule rule, std::span<const Member> members) const {
-  return placement_.rule() == rule && std::ranges::equal(members_, members, {}, &Entry::member);
+bool Membership::is_same(PlacementRule rule, std::span<const Member> members, std::span<const Member> gutter) const {
+  return placement_.rule() == rule && std::ranges::equal(this->members(), members, {}, &Entry::member) &&
+         std::ranges::equal(this->gutter(), gutter, {}, &Entry::member);
 }
 
 }  // namespace egret::pool

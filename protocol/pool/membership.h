@@ -32,9 +32,16 @@ struct MemberStats {
     base::Counter failed_probes;  // that it did not answer
   };
 
+  struct Failover {
+    base::Gauge stands_in;  // 1 while the gutter takes its keys
+    base::Counter purged_keys;
+    base::Counter flushes;  // instead of purging keys
+  };
+
   std::vector<std::shared_ptr<rpc::SessionCounters>> sessions;  // by worker
   base::LogLimit failures{1};                                   // of lines about sessions that cannot be opened
   Health health;
+  Failover failover;
 
   // How many workers have an open session with it.
   size_t open_sessions() const;
@@ -42,6 +49,8 @@ struct MemberStats {
 
 class Membership {
  public:
+  static constexpr size_t kMaxGutter = 64;
+
   struct Entry {
     Member member;
     std::shared_ptr<MemberStats> stats;
@@ -50,23 +59,30 @@ class Membership {
   // None. Keys go nowhere.
   Membership() = default;
   // `members`: check_members() has accepted them. `before`: those that are replaced, or were to replace them; the last
-  // is the newest.
+  // is the newest. `gutter`: members that own no key, and stand in for members that are absent (pool/gutter); at most
+  // kMaxGutter, accepted likewise.
   Membership(PlacementRule rule, std::span<const Member> members, size_t workers,
-             std::initializer_list<const Membership*> before);
+             std::initializer_list<const Membership*> before, std::span<const Member> gutter = {});
 
   // 0: none; 1, 2, …: another number is another membership.
   uint64_t version() const { return version_; }
-  // In the order of their configuration.
-  std::span<const Entry> members() const { return members_; }
+  // Those that own keys, in the order of their configuration.
+  std::span<const Entry> members() const { return std::span(entries_).first(placement_.size()); }
+  std::span<const Entry> gutter() const { return std::span(entries_).subspan(placement_.size()); }
+  // The members, then the gutter's.
+  std::span<const Entry> all() const { return entries_; }
   // The index of the member that owns a key. Not without members.
   size_t owner_of(std::string_view key) const { return placement_.member_of(key); }
+  // The index in gutter() of the one that stands in for the key's owner, whoever that is. Not without a gutter.
+  size_t gutter_of(std::string_view key) const { return gutter_placement_.member_of(key); }
   const Placement& placement() const { return placement_; }
-  bool is_same(PlacementRule rule, std::span<const Member> members) const;
+  bool is_same(PlacementRule rule, std::span<const Member> members, std::span<const Member> gutter = {}) const;
 
  private:
   uint64_t version_ = 0;
-  std::vector<Entry> members_;
+  std::vector<Entry> entries_;
   Placement placement_;
+  Placement gutter_placement_;  // by rendezvous, whatever the rule is: the least moves when the gutter changes
 };
 
 }  // namespace egret::pool

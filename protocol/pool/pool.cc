@@ -20,7 +20,7 @@ std::vector<ClientSession*> Pool::prepare(const Membership& next) {
   const Known known = this->known();
   std::vector<ClientSession*> fresh;
   std::vector<Seat> joining;
-  for (const Membership::Entry& entry : next.members()) {
+  for (const Membership::Entry& entry : next.all()) {
     if (known.contains(entry.stats.get())) continue;
     sessions_.push_back(make_(entry));
     joining.push_back({entry, State::kJoining});
@@ -32,7 +32,7 @@ std::vector<ClientSession*> Pool::prepare(const Membership& next) {
 
 bool Pool::is_ready_for(const Membership& next) const {
   const Known known = this->known();
-  return std::ranges::all_of(next.members(), [&](const Membership::Entry& entry) {
+  return std::ranges::all_of(next.all(), [&](const Membership::Entry& entry) {
     const auto it = known.find(entry.stats.get());
     if (health_->is_ejected(*entry.stats)) return true;
     return it != known.end() && sessions_[it->second]->is_open();
@@ -44,7 +44,7 @@ std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> member
   const Known known = this->known();
   Sessions sessions;
   std::vector<Seat> seats;
-  for (const Membership::Entry& entry : membership->members()) {
+  for (const Membership::Entry& entry : membership->all()) {
     sessions.push_back(std::move(sessions_[known.at(entry.stats.get())]));
     seats.push_back({entry});
   }
@@ -55,10 +55,11 @@ std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> member
     sessions.push_back(std::move(sessions_[i]));
     seats.push_back(std::move(seats_[i]));
   }
-  leaving_ = sessions.size() - membership->members().size();
+  leaving_ = sessions.size() - membership->all().size();
   sessions_ = std::move(sessions);
   seats_ = std::move(seats);
   membership_ = std::move(membership);
+  choose_routes();
   return fresh;
 }
 
@@ -66,15 +67,49 @@ void Pool::take(std::shared_ptr<const Health> health) {
   health_ = std::move(health);
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (seats_[i].state == State::kLeaving) continue;
-    const bool is_ejected = health_->is_ejected(*seats_[i].entry.stats);
+    const Absent* const absent = health_->find(*seats_[i].entry.stats);
+    const bool is_to_close = absent != nullptr && !absent->opens;
     const bool is_closed = sessions_[i]->state() == ClientSession::State::kClosed;
-    if (is_ejected == is_closed) continue;
-    if (is_ejected) {
+    if (is_to_close == is_closed) continue;
+    if (is_to_close) {
       sessions_[i]->close(ClientSession::State::kClosed);
     } else {
       sessions_[i]->start();
     }
   }
+  choose_routes();
+  returns_.announce();
+}
+
+// From membership, sessions and health.
+void Pool::choose_routes() {
+  const size_t members = membership_->members().size();
+  direct_.clear();
+  asides_.clear();
+  for (size_t i = 0; i < members; ++i) {
+    const Absent* const absent = health_->find(*seats_[i].entry.stats);
+    direct_.push_back(absent == nullptr ? sessions_[i].get() : nullptr);
+    if (absent == nullptr || absent->how == Absence::kFails) continue;
+    asides_.resize(members);
+    Aside& aside = asides_[i];
+    aside.tag = absent->tag;
+    aside.waits = absent->how == Absence::kWaits;
+    for (size_t at = members; at < membership_->all().size(); ++at) {
+      const bool is_entered = std::ranges::find(absent->entered, seats_[at].entry.stats.get()) != absent->entered.end();
+      aside.stand_ins.push_back(is_entered ? sessions_[at].get() : nullptr);
+    }
+  }
+}
+
+// Of an absent owner.
+Route Pool::elsewhere(size_t owner, std::string_view key) const {
+  if (asides_.empty()) return {};
+  const Aside& aside = asides_[owner];
+  if (aside.waits) return {.waits = true};
+  if (aside.stand_ins.empty()) return {};
+  ClientSession* const session = aside.stand_ins[membership_->gutter_of(key)];
+  if (session == nullptr || !session->is_open()) return {};
+  return {.session = session, .hash = session->lanes().hash(key), .tag = aside.tag};
 }
 
 size_t Pool::index_of(const ClientSession& session) const {
@@ -97,7 +132,7 @@ bool Pool::has_work(ClientSession& session) {
 }
 
 std::vector<const ClientSession*> Pool::let_leave(uint64_t now_ns) {
-  for (size_t i = membership_->members().size(); i < sessions_.size();) {
+  for (size_t i = membership_->all().size(); i < sessions_.size();) {
     ClientSession& session = *sessions_[i];
     const bool stays = session.is_open() && has_work(session) && now_ns < seats_[i].leaves_ns;
     if (seats_[i].state == State::kJoining || stays) {

@@ -9,13 +9,14 @@
 //   A member that stays keeps its session.
 //
 // An ejected member's session is closed: what was under way with it has failed, nothing is tried, and its keys' ops fail at
-// once, until it returns (health.h).
+// once, until it returns (health.h). Or the gutter's member of the key takes them, marked with the absent owner's tag
+// (gutter/README.md).
 //
-// Ops on keys of a backend that cannot be reached fail; its keys are not moved to other backends. If they were moved,
-// the backend would serve stale values when it comes back, and proxies that reach different backends (because one link
-// is down) would read and write different copies of a key.
+// Keys are never simply moved to other backends. If they were, the backend would serve stale values when it comes back,
+// and proxies that reach different backends (because one link is down) would read and write different copies of a key.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -34,6 +35,8 @@ namespace egret::pool {
 struct Route {
   rpc::ClientSession* session = nullptr;
   uint64_t hash = 0;
+  uint64_t tag = 0;    // not 0: the session is with one that stands in for the key's owner: stand_in() marks the op
+  bool waits = false;  // no session yet: ask again when Pool::returns() announces
 };
 
 class Pool {
@@ -61,13 +64,32 @@ class Pool {
 
   Route route(std::string_view key) const {
     if (membership_->members().empty()) return {};
-    rpc::ClientSession* session = sessions_[membership_->owner_of(key)].get();
+    const size_t owner = membership_->owner_of(key);
+    rpc::ClientSession* session = direct_[owner];
+    if (session == nullptr) [[unlikely]]
+      return elsewhere(owner, key);
     if (!session->is_open()) return {};
     return {session, session->lanes().hash(key)};
   }
-  // The sessions with all members, in their order: for flush_all and stats.
+  // Those who stand in for an absent member, with its tag; null: nobody does for it.
+  struct Aside {
+    uint64_t tag = 0;
+    bool waits = false;
+    std::vector<rpc::ClientSession*> stand_ins;  // by the gutter's index; null: not entered. Empty: its keys fail.
+  };
+  const Aside* aside_of(size_t member) const { return asides_.empty() ? nullptr : &asides_[member]; }
+  bool is_absent(size_t member) const { return direct_[member] == nullptr; }
+  // Whether the keys of some member wait for its return.
+  bool is_anybody_returning() const { return std::ranges::any_of(asides_, &Aside::waits); }
+  // Those whose route waits: they are called when members have returned, or are absent again.
+  rpc::CreditQueue& returns() const { return returns_; }
+  // The sessions with all members that own keys, in their order: for flush_all and stats.
   std::span<const std::unique_ptr<rpc::ClientSession>> serving() const {
     return std::span(sessions_).first(membership_->members().size());
+  }
+  // ... and those with the gutter's.
+  std::span<const std::unique_ptr<rpc::ClientSession>> gutter() const {
+    return std::span(sessions_).subspan(membership_->members().size(), membership_->gutter().size());
   }
 
   // These, and those with members that are joining or leaving: for the worker's passes.
@@ -92,14 +114,21 @@ class Pool {
   Known known() const;
   size_t index_of(const rpc::ClientSession& session) const;
   static bool has_work(rpc::ClientSession& session);
+  [[gnu::cold]] Route elsewhere(size_t owner, std::string_view key) const;
+  void choose_routes();
 
   MakeSession make_;
   std::shared_ptr<const Membership> membership_ = std::make_shared<const Membership>();
   std::shared_ptr<const Health> health_ = std::make_shared<const Health>();
-  Sessions sessions_;        // the members', in their order, then the others'
-  std::vector<Seat> seats_;  // of the same index
+  Sessions sessions_;                        // the members', in their order, the gutter's, then the others'
+  std::vector<Seat> seats_;                  // of the same index
+  std::vector<rpc::ClientSession*> direct_;  // by member: null: it is absent
+  std::vector<Aside> asides_;                // by member; empty: nobody is absent
   size_t leaving_ = 0;
   Sessions closed_;  // wait for their holders
+  const uint64_t no_time_ = 0;
+  const rpc::Lanes no_lanes_{rpc::SessionTimes{no_time_, no_time_}};  // returns_ waits for none
+  mutable rpc::CreditQueue returns_{no_lanes_};                       // those who wait are no part of what it says
 };
 
 }  // namespace egret::pool

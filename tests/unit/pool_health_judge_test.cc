@@ -137,6 +137,18 @@ TEST_CASE("no more than eject_share are ejected; others stay in service, and are
   CHECK(next[0].member == pool.stats[2].get());
 }
 
+TEST_CASE("spare members do not count, and are ejected whatever the others' share is") {
+  TestPool pool(6);  // two of which own no key, so that two of four may be ejected
+  pool.signs[4].is_spare = pool.signs[5].is_spare = true;
+  for (const size_t member : {0, 1, 2, 4, 5}) pool.kill(member);
+  pool.look();
+  CHECK(pool.judge.most_ejected() == 2);
+  CHECK(pool.judge.ejected().size() == 4);
+  CHECK_FALSE(pool.is_ejected(2));
+  CHECK(pool.is_ejected(4));
+  CHECK(pool.is_ejected(5));
+}
+
 TEST_CASE("the only member is never ejected, nor anybody with a share of 0") {
   TestPool pool(1);
   TestPool none(4, {.eject_share = 0});

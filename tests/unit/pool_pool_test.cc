@@ -36,12 +36,16 @@ base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::st
 }
 
 struct TestPool final : rpc::SessionObserver {
-  explicit TestPool(const std::vector<Member>& members) { apply(members); }
-  void apply(const std::vector<Member>& members) {
+  explicit TestPool(const std::vector<Member>& members, const std::vector<Member>& gutter = {}) {
+    apply(members, gutter);
+  }
+  void apply(const std::vector<Member>& members, const std::vector<Member>& gutter = {}) {
     names = members;
-    router.apply(std::make_shared<const Membership>(PlacementRule::kKetama, members, 1,
-                                                    std::initializer_list<const Membership*>{&router.membership()}),
-                 clock.now_ns());
+    names.insert(names.end(), gutter.begin(), gutter.end());
+    router.apply(
+        std::make_shared<const Membership>(PlacementRule::kKetama, members, 1,
+                                           std::initializer_list<const Membership*>{&router.membership()}, gutter),
+        clock.now_ns());
   }
   std::unique_ptr<rpc::ClientSession> make(const Membership::Entry& member) {
     rpc::SessionOptions options;
@@ -82,6 +86,11 @@ struct TestPool final : rpc::SessionObserver {
     std::vector<const MemberStats*> ejected;
     for (const size_t backend : backends) ejected.push_back(router.membership().members()[backend].stats.get());
     router.take(std::make_shared<const Health>(router.health().version() + 1, ejected));
+  }
+  // This one, and others stand in for it as `absent` says.
+  void take(size_t backend, Absent absent) {
+    absent.member = router.membership().members()[backend].stats.get();
+    router.take(std::make_shared<const Health>(router.health().version() + 1, std::vector<Absent>{absent}));
   }
   // The backend is gone; those who waited for it are told.
   void lose(size_t backend) {
@@ -292,6 +301,72 @@ TEST_CASE("a member that stays keeps its session, and a new one gets its own") {
   pool.open(1);
   CHECK(pool.router.route(key_of(pool, 1)).session == &pool.session(1));
   CHECK_FALSE(pool.router.is_anybody_leaving());
+}
+
+namespace {
+const std::vector<Member> kGutter{{"shm:g", "g"}, {"shm:h", "h"}};
+
+// A key of member number `owner` that the gutter's number `stand_in` takes.
+std::string key_of(const TestPool& pool, size_t owner, size_t stand_in) {
+  for (int i = 0;; ++i) {
+    const std::string key = std::to_string(i);
+    if (pool.router.membership().owner_of(key) == owner && pool.router.membership().gutter_of(key) == stand_in)
+      return key;
+  }
+}
+}  // namespace
+
+TEST_CASE("the gutter owns no key, and takes those of an absent member when it is entered") {
+  TestPool pool(kThree, kGutter);
+  pool.open_all();
+  CHECK(pool.router.serving().size() == 3);
+  REQUIRE(pool.router.gutter().size() == 2);
+  const std::string first = key_of(pool, 1, 0);
+  const std::string second = key_of(pool, 1, 1);
+  CHECK(pool.router.route(first).session == &pool.session(1));
+  CHECK(pool.router.route(first).tag == 0);
+  pool.take(1, {});
+  CHECK_FALSE(pool.session(1).is_open());
+  CHECK(pool.router.route(first).session == nullptr);
+  const MemberStats* const stand_in = pool.router.membership().gutter()[1].stats.get();
+  pool.take(1, {.how = Absence::kStoodIn, .tag = 77, .entered = {stand_in}});
+  CHECK(pool.router.route(first).session == nullptr);  // the other one has not been entered
+  const Route route = pool.router.route(second);
+  CHECK(route.session == &pool.session(4));
+  CHECK(route.tag == 77);
+  CHECK(route.hash == pool.session(4).lanes().hash(second));
+  CHECK(pool.router.route(key_of(pool, 0)).session == &pool.session(0));
+  pool.lose(4);
+  CHECK(pool.router.route(second).session == nullptr);
+}
+
+TEST_CASE("a member opens before it returns; in the moment before, ops on its keys wait") {
+  TestPool pool(kThree, kGutter);
+  pool.open_all();
+  const std::string key = key_of(pool, 1, 1);
+  const MemberStats* const stand_in = pool.router.membership().gutter()[1].stats.get();
+  pool.take(1, {.how = Absence::kStoodIn, .tag = 77, .entered = {stand_in}});
+  CHECK(pool.session(1).state() == rpc::ClientSession::State::kClosed);
+  pool.take(1, {.how = Absence::kStoodIn, .opens = true, .tag = 77, .entered = {stand_in}});
+  pool.grant(1);
+  CHECK(pool.router.route(key).session == &pool.session(4));
+  pool.take(1, {.how = Absence::kWaits, .opens = true, .tag = 77});
+  CHECK(pool.router.route(key).waits);
+  CHECK(pool.router.route(key).session == nullptr);
+  struct Waiting final : rpc::CreditWaiter {
+    void on_credit() override { ++called; }
+    int called = 0;
+  } waiting;
+  pool.router.returns().hand_out();
+  pool.router.returns().wait(&waiting);
+  pool.router.returns().hand_out();
+  CHECK(waiting.called == 0);
+  pool.eject({});
+  pool.router.returns().hand_out();
+  CHECK(waiting.called == 1);
+  CHECK(pool.session(1).is_open());
+  CHECK(pool.router.route(key).session == &pool.session(1));
+  CHECK_FALSE(pool.router.route(key).waits);
 }
 
 TEST_CASE("a member of the same name at another address is another member") {

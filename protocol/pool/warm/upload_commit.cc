@@ -27,8 +27,11 @@ void UploadCommit::on_result(const Result& result) {
 void UploadCommit::settle() {
   const Route route = pool_.route(key_);
   if (route.session == session_.get()) return finish(stored_);
+  waits_for_return_ = route.waits;
+  if (waits_for_return_) return pool_.returns().wait(this);
   if (route.session == nullptr) return fail();
   session_ = rpc::SessionRef(*route.session);
+  tag_ = route.tag;
   remove();
 }
 
@@ -38,6 +41,7 @@ void UploadCommit::remove() {
   removal.code = op::OpCode::kDelete;
   removal.key = key_;
   removal.hash = session_->lanes().hash(key_);
+  removal.owner = tag_;
   if (!session_->lanes().of(removal.hash).append(removal, this)) session_->credit().wait(this);
 }
 

@@ -24,7 +24,7 @@ class UploadCommit final : private rpc::Waiter, private rpc::CreditWaiter {
       : pool_(pool), key_(upload.key()), session_(session), waiter_(waiter) {}
   ~UploadCommit() = default;
   void on_result(const op::Result& result) override;
-  void on_credit() override { remove(); }
+  void on_credit() override { waits_for_return_ ? settle() : remove(); }
   void settle();
   void remove();
   void fail();
@@ -36,6 +36,8 @@ class UploadCommit final : private rpc::Waiter, private rpc::CreditWaiter {
   rpc::Waiter* const waiter_;
   op::Result stored_;
   bool is_stored_ = false;
+  bool waits_for_return_ = false;  // of the key's owner
+  uint64_t tag_ = 0;               // of the absent owner in whose place session_ is
 };
 
 }  // namespace egret::pool
