@@ -253,6 +253,30 @@ constexpr OptionRow kTable[] = {
      .max = 100,
      .applied_by = kReload,
      .group = OptionGroup::kBackends},
+    {.name = "failover",
+     .type = OptionType::kChoice,
+     .default_value = "none",
+     .help = "What happens to requests for the keys of an ejected backend. none: they fail. gutter: the backends of "
+             "gutter take them until it returns; what they have changed is then purged on it. The same in all proxies.",
+     .choices = "none|gutter",
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "gutter",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "Spare backends for failover: gutter, each ADDRESS [weight=N] [name=NAME] as in backends. They own no "
+             "keys. The same in all proxies.",
+     .max = int64_t{pool::Membership::kMaxGutter},
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "gutter_ttl",
+     .type = OptionType::kDuration,
+     .default_value = "60s",
+     .help = "What is stored in the gutter expires after so long at the latest, whatever its client has asked for.",
+     .min = kSecond,
+     .max = 24 * 3600 * kSecond,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
     {.name = "large_value_memory",
      .type = OptionType::kSize,
      .default_value = "64MiB",
@@ -574,6 +598,29 @@ Status parse_directory(const Options& options, Config& config) {
   return Status::ok();
 }
 
+Status parse_gutter(const Options& options, Config& config) {
+  pool::GutterOptions& gutter = config.gutter;
+  gutter.is_on = options.text("failover") == "gutter";
+  gutter.ttl_s = static_cast<uint32_t>(options.duration_ns("gutter_ttl") / kSecond);
+  for (const std::string& entry : options.list("gutter")) {
+    auto member = pool::parse_member(entry);
+    if (!member) return options.error("gutter", member.message());
+    const auto is_it = [&](const std::string& text) {
+      const auto backend = pool::parse_member(text);
+      return backend && backend.value().address == member.value().address;
+    };
+    if (std::ranges::any_of(config.directory.entries, is_it)) {
+      return options.error("gutter", member.value().to_string() + " is one of the backends");
+    }
+    gutter.members.push_back(std::move(member.value()));
+  }
+  if (gutter.members.empty()) {
+    return gutter.is_on ? options.error("failover", "gutter needs backends in the option gutter") : Status::ok();
+  }
+  const Status good = pool::check_members(gutter.members);
+  return good ? good : options.error("gutter", good.message());
+}
+
 Status parse_cluster(const Options& options, Config& config) {
   config.cluster = options.list("cluster");
   config.cluster_version = static_cast<uint64_t>(std::time(nullptr));
@@ -648,11 +695,16 @@ std::string ListenAddress::to_string() const {
   return std::string(is_tls() ? "tls:" : "tcp:") + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+std::span<const pool::Member> gutter_of(const Config& config) {
+  return config.gutter.is_on ? std::span<const pool::Member>(config.gutter.members) : std::span<const pool::Member>();
+}
+
 uint64_t most_backends(const Config& config) {
   const discovery::DirectoryOptions& directory = config.directory;
   const bool is_fixed =
       directory.file.path.empty() && std::ranges::none_of(directory.entries, discovery::is_name_entry);
-  return is_fixed ? directory.entries.size() : std::max<uint64_t>(directory.entries.size(), kExpectedBackends);
+  return gutter_of(config).size() +
+         (is_fixed ? directory.entries.size() : std::max<uint64_t>(directory.entries.size(), kExpectedBackends));
 }
 
 DescriptorNeed descriptor_need(const Config& config) {
@@ -696,6 +748,7 @@ base::Expected<Config> resolve_config(const Options& options) {
     return options.error("unix_mode", "expected an octal mode, got \"" + config.unix_mode + "\"");
   }
   if (Status good = parse_directory(options, config); !good) return good;
+  if (Status good = parse_gutter(options, config); !good) return good;
   const uint32_t cpus = static_cast<uint32_t>(base::allowed_cpus().size());
   config.workers = static_cast<uint32_t>(options.integer("workers"));
   if (config.workers == 0) config.workers = base::auto_workers(cpus);

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "discovery/directory.h"
 #include "memcache/client_parser.h"
+#include "pool/gutter/stand_in.h"
 #include "pool/health_judge.h"
 #include "pool/placement.h"
 #include "proxy/client/tls.h"
@@ -43,6 +44,7 @@ struct Config {
   discovery::DirectoryOptions directory;  // where the members of the pool come from
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
   pool::HealthOptions health;  // when members are ejected, and probed
+  pool::GutterOptions gutter;  // who stands in for them
   uint32_t workers = 0;        // resolved, at least 1
   bool pin = false;            // resolved
   uint32_t max_connections = 0;
@@ -77,7 +79,10 @@ struct Config {
 // Does the checks that the table cannot express, and resolves `auto`.
 base::Expected<Config> resolve_config(const base::Options& options);
 
-// The backends that a proxy is prepared for: those of the list, or more if names or a file say who they are.
+// The members that stand in for ejected ones; none without failover.
+std::span<const pool::Member> gutter_of(const Config& config);
+
+// The backends that a proxy is prepared for: those of the lists, or more if names or a file say who they are.
 uint64_t most_backends(const Config& config);
 
 // How many descriptors a proxy may have open at once. --doctor and the start use the same sum.

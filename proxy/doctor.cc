@@ -54,6 +54,7 @@ class Attempt final : private rpc::SessionObserver {
   }
   ~Attempt() { session_.close(); }
   bool has_opened() const { return has_opened_; }
+  bool may_stand_in() const { return may_stand_in_; }
   // A description of the session, or why there is none.
   const std::string& what() const { return what_; }
 
@@ -64,6 +65,9 @@ class Attempt final : private rpc::SessionObserver {
       is_over_ = has_opened_ = true;
       what_ = session.grant().layout.to_string() + ", " + session.endpoint().facts() + ", rights " +
               op::to_string(session.grant().rights);
+      constexpr op::Rights kNeeded = op::kMayRead | op::kMayWrite | op::kMayFlush | op::kMayDump;
+      may_stand_in_ =
+          (session.grant().features & wire::kFailover) != 0 && (session.grant().rights & kNeeded) == kNeeded;
     }
     return base::Status::ok();
   }
@@ -76,16 +80,21 @@ class Attempt final : private rpc::SessionObserver {
   const base::SystemClock clock_;
   bool is_over_ = false;
   bool has_opened_ = false;
+  bool may_stand_in_ = false;
   std::string what_;
   ClientSession session_;
 };
 
-void check_backend(const Config& config, const pool::Member& backend, Findings& findings) {
+void check_backend(const Config& config, const pool::Member& backend, bool is_gutter, Findings& findings) {
   rpc::SessionOptions options = config.session;
   options.address = backend.address;
   options.worker_id = base::random_u64();
   const Attempt attempt(options);
-  const std::string subject = "backend " + backend.to_string();
+  const std::string subject = (is_gutter ? "gutter " : "backend ") + backend.to_string();
+  if (attempt.has_opened() && is_gutter && !attempt.may_stand_in()) {
+    return findings.fail(subject, "cannot stand in for others: " + attempt.what(),
+                         "update egret-backend there, or give this proxy the rights read, write, flush and dump");
+  }
   if (attempt.has_opened()) return findings.ok(subject, "gives a session: " + attempt.what());
   const bool is_refusal = attempt.what().starts_with("refused") || attempt.what().starts_with("the backend");
   findings.fail(subject, attempt.what(),
@@ -244,7 +253,8 @@ Findings examine(const Config& config) {
   check_rdma(config, rdma_backends, findings);
   check_listen(config, findings);
   check_members(config, pool, findings);
-  for (const pool::Member& backend : pool.members) check_backend(config, backend, findings);
+  for (const pool::Member& backend : pool.members) check_backend(config, backend, false, findings);
+  for (const pool::Member& backend : gutter_of(config)) check_backend(config, backend, true, findings);
   return findings;
 }
 

@@ -46,6 +46,11 @@ std::string explain_pool(const base::Options& options) {
     text += fmt::format("  {}: weight {}, {:.2f} % of the keys\n", member.to_string(), member.weight,
                         100 * placement.share_of(number));
   }
+  if (config.gutter.is_on) {
+    text += fmt::format("gutter: {}, for at most {} s\n", base::counted(config.gutter.members.size(), "backend"),
+                        config.gutter.ttl_s);
+    for (const pool::Member& member : config.gutter.members) text += fmt::format("  {}\n", member.to_string());
+  }
   return text + problems;
 }
 
@@ -66,6 +71,10 @@ base::Expected<std::string> explain_key(const base::Options& options, const std:
   if (count > 1) text += "  without it:";
   for (size_t i = 1; i < count; ++i) text += (i > 1 ? ", then " : " ") + pool.members[order[i]].to_string();
   if (count > 1) text += "\n";
+  if (config.gutter.is_on) {
+    const pool::Placement gutter(pool::PlacementRule::kRendezvous, config.gutter.members);
+    text += "  while it is ejected: " + config.gutter.members[gutter.member_of(key)].to_string() + " of the gutter\n";
+  }
   return text + lines_of(pool.problems);
 }
 

@@ -98,6 +98,29 @@ inline constexpr base::LogEvent kEjectionWithheld{
         "requests "
         "for its keys may wait for op_timeout.",
     .advice = "Examine the network of this host first: so many backends seldom fail at once."};
+inline constexpr base::LogEvent kFailoverBegun{
+    .name = "failover_begun",
+    .id = "7c1e2f0d3b894be5a9d4c6e8f7a05b12",
+    .level = base::LogLevel::kWarning,
+    .meaning = "A backend is ejected, and the backends of the gutter take requests for its keys.",
+    .advice = "Examine the backend. What it held is missing until it returns; the gutter begins empty."};
+inline constexpr base::LogEvent kFailoverOver{
+    .name = "failover_over",
+    .id = "f25a9c3e6d1740c8b0e7a4d98c3b61f4",
+    .level = base::LogLevel::kInfo,
+    .meaning =
+        "An ejected backend is in use again. What was changed in the gutter meanwhile has been removed from it; "
+        "everything, if not all of that was known."};
+inline constexpr base::LogEvent kNoStandIn{
+    .name = "no_stand_in",
+    .id = "3a8d5e71c2f64b09957b1ce04fd2a386",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "A backend of the gutter cannot be used in the place of an ejected one: its share of that one's keys fails. "
+        "It is tried again.",
+    .advice =
+        "The line says why. A backend of the gutter must be reachable, of this version, and give this proxy the right "
+        "to flush; egret-proxy --doctor tries it at once."};
 inline constexpr base::LogEvent kMembersUnknown{
     .name = "members_unknown",
     .id = "5a2f6d0c1b4e4c0fb6d7a0f0c3c9e771",

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/log/log.h"
+#include "base/text.h"
 #include "proxy/log_events.h"
 #include "proxy/worker.h"
 
@@ -30,10 +31,10 @@ void warn_of_empty_shares(const Membership& membership) {
 // Members that `one` has and `other` has not. One that stays keeps its statistics.
 std::vector<pool::Member> missing(const Membership& one, const Membership& other) {
   std::vector<const pool::MemberStats*> known;
-  for (const Membership::Entry& entry : other.members()) known.push_back(entry.stats.get());
+  for (const Membership::Entry& entry : other.all()) known.push_back(entry.stats.get());
   std::ranges::sort(known);
   std::vector<pool::Member> only;
-  for (const Membership::Entry& entry : one.members()) {
+  for (const Membership::Entry& entry : one.all()) {
     if (!std::ranges::binary_search(known, entry.stats.get())) only.push_back(entry.member);
   }
   return only;
@@ -58,27 +59,37 @@ PoolControl::PoolControl(events::EventLoop& loop, ProxyState& proxy,
       proxy_(proxy),
       workers_(workers),
       health_(loop, *proxy.clock, proxy.health, *this),
-      look_(events::Event::timer<&PoolControl::look>(loop, *this)) {}
+      failover_(loop, *proxy.clock, *this),
+      look_(events::Event::timer<&PoolControl::look>(loop, *this)) {
+  health_.set_absences(failover_);
+  health_.add_step(failover_);
+}
+
+void PoolControl::take(const Config& config) {
+  rule_ = config.placement;
+  gutter_.assign(gutter_of(config).begin(), gutter_of(config).end());
+  health_.set_options(config.health, config.session);
+  failover_.set_options(config.session);
+}
 
 void PoolControl::begin(const Config& config) {
-  rule_ = config.placement;
-  health_.set_options(config.health, config.session);
+  take(config);
   // resolve_config() has checked the entries.
   directory_ = std::move(discovery::Directory::create(loop_, config.directory, *this).value());
   directory_->start();
   if (!directory_->members().empty()) {
-    const Membership first(rule_, directory_->members(), proxy_.workers.size(), {});
+    const Membership first(rule_, directory_->members(), proxy_.workers.size(), {}, gutter_);
     warn_of_empty_shares(first);
     proxy_.joining.set(first);
     proxy_.membership.set(first);
+    failover_.set_membership(proxy_.membership.get());
     health_.set_membership(proxy_.membership.get());
   }
   on_problems(*directory_);
 }
 
 void PoolControl::reload(const Config& config) {
-  rule_ = config.placement;
-  health_.set_options(config.health, config.session);
+  take(config);
   change();
   // resolve_config() has checked the entries. What differs is told by on_members().
   [[maybe_unused]] const base::Status reloaded = directory_->reload(config.directory);
@@ -106,8 +117,8 @@ void PoolControl::change() {
   const std::span<const pool::Member> members = directory_->members();
   const std::shared_ptr<const Membership> now = proxy_.membership.get();
   const std::shared_ptr<const Membership> newest = proxy_.joining.get();
-  if (members.empty() || newest->is_same(rule_, members)) return;
-  proxy_.joining.set(Membership(rule_, members, proxy_.workers.size(), {newest.get(), now.get()}));
+  if (members.empty() || newest->is_same(rule_, members, gutter_)) return;
+  proxy_.joining.set(Membership(rule_, members, proxy_.workers.size(), {newest.get(), now.get()}, gutter_));
   for (const auto& worker : workers_) worker->reload();
   if (look_.pending()) return;  // its deadline stays: changes that follow one another must not put each other off
   deadline_ns_ = proxy_.clock->now_ns() + kMostWaitNs;
@@ -132,6 +143,7 @@ void PoolControl::finish() {
   log_change(*before, *now);
   proxy_.membership.set(*now);
   for (const auto& worker : workers_) worker->reload();
+  failover_.set_membership(proxy_.membership.get());
   health_.set_membership(proxy_.membership.get());
 }
 
@@ -166,6 +178,40 @@ void PoolControl::on_failed_probe(const Membership::Entry& member, const std::st
   base::log_limited(member.stats->failures, kNoSession, "backend {}, which is ejected, does not answer: {}",
                     member.member.to_string(), base::field("why", why), base::field("backend", member.member.address),
                     base::field("backend_name", member.member.name));
+}
+
+// --- failover
+
+bool PoolControl::have_all_taken() const {
+  const uint64_t version = proxy_.health.version();
+  return std::ranges::all_of(workers_, [&](const auto& worker) { return worker->taken_health() >= version; });
+}
+
+bool PoolControl::have_all_fenced() const {
+  const uint64_t version = proxy_.health.version();
+  return std::ranges::all_of(workers_, [&](const auto& worker) { return worker->fenced_health() >= version; });
+}
+
+void PoolControl::on_stood_in(const Membership::Entry& owner) {
+  owner.stats->failover.stands_in.set(1);
+  base::log(kFailoverBegun, "the gutter takes the keys of backend {}", owner.member.to_string(),
+            base::field("backend", owner.member.address), base::field("backend_name", owner.member.name));
+}
+
+void PoolControl::on_cleared(const Membership::Entry& owner, uint64_t keys, bool is_flush) {
+  pool::MemberStats::Failover& failover = owner.stats->failover;
+  failover.stands_in.set(0);
+  failover.purged_keys.add(keys);
+  if (is_flush) failover.flushes.add();
+  base::log(kFailoverOver, "backend {} has its keys again; {} was purged on it", owner.member.to_string(),
+            base::field("purged", is_flush ? "everything" : base::counted(keys, "key")),
+            base::field("backend", owner.member.address), base::field("backend_name", owner.member.name));
+}
+
+void PoolControl::on_not_entered(const Membership::Entry& gutter, const std::string& why) {
+  base::log_limited(gutter.stats->failures, kNoStandIn, "backend {} of the gutter does not stand in for others: {}",
+                    gutter.member.to_string(), base::field("why", why), base::field("backend", gutter.member.address),
+                    base::field("backend_name", gutter.member.name));
 }
 
 }  // namespace egret::proxy

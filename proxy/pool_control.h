@@ -14,6 +14,7 @@
 
 #include "discovery/directory.h"
 #include "events/event.h"
+#include "pool/gutter/gutter_watch.h"
 #include "pool/health_watch.h"
 #include "proxy/proxy_state.h"
 
@@ -21,7 +22,9 @@ namespace egret::proxy {
 
 class Worker;
 
-class PoolControl final : private discovery::DirectoryObserver, private pool::HealthObserver {
+class PoolControl final : private discovery::DirectoryObserver,
+                          private pool::HealthObserver,
+                          private pool::GutterObserver {
  public:
   // A new member that gives no session gets its keys after so long all the same: they are its own.
   static constexpr uint64_t kMostWaitNs = 2'000'000'000;
@@ -42,6 +45,13 @@ class PoolControl final : private discovery::DirectoryObserver, private pool::He
   void on_health() override;
   void on_verdict(const pool::Membership::Entry& member, const pool::HealthJudge::Verdict& verdict) override;
   void on_failed_probe(const pool::Membership::Entry& member, const std::string& why) override;
+  void on_absence() override { health_.publish(); }
+  bool have_all_taken() const override;
+  bool have_all_fenced() const override;
+  void on_stood_in(const pool::Membership::Entry& owner) override;
+  void on_cleared(const pool::Membership::Entry& owner, uint64_t keys, bool is_flush) override;
+  void on_not_entered(const pool::Membership::Entry& gutter, const std::string& why) override;
+  void take(const Config& config);
   void change();
   void look();
   void finish();
@@ -51,7 +61,9 @@ class PoolControl final : private discovery::DirectoryObserver, private pool::He
   const std::vector<std::unique_ptr<Worker>>& workers_;
   std::unique_ptr<discovery::Directory> directory_;
   pool::HealthWatch health_;
+  pool::GutterWatch failover_;
   pool::PlacementRule rule_ = pool::PlacementRule::kKetama;
+  std::vector<pool::Member> gutter_;   // the configuration's
   std::vector<std::string> problems_;  // that were logged
   events::Event look_;                 // pending while a change is under way
   uint64_t deadline_ns_ = 0;

@@ -77,14 +77,41 @@ void Worker::take_membership() {
   }
   if (joining->version() > context_.pool.membership().version()) start(context_.pool.prepare(*joining));
   context_.pool.take(context_.proxy.health.get());
+  note_health();
   tell_if_prepared();
 }
 
 // The control thread's verdict, once a pass.
 void Worker::take_health() {
+  if (is_fencing_) [[unlikely]]
+    note_fence();
   if (context_.proxy.health.version() == context_.pool.health().version()) return;
   context_.pool.take(context_.proxy.health.get());
+  note_health();
   tell_if_prepared();
+}
+
+// Who is about to return is purged when nothing is under way in its place any more.
+void Worker::note_health() {
+  const pool::Health& health = context_.pool.health();
+  taken_health_.store(health.version(), std::memory_order_release);
+  const bool anybody_waits =
+      std::ranges::any_of(health.absent(), [](const auto& each) { return each.how == pool::Absence::kWaits; });
+  if (anybody_waits) {
+    std::vector<ClientSession*> sessions;
+    for (const auto& session : context_.pool.gutter()) sessions.push_back(session.get());
+    gutter_fence_.start(sessions);
+  }
+  is_fencing_ = true;
+  note_fence();
+  if (health.ejected() > 0) context_.proxy.health.ring();
+}
+
+void Worker::note_fence() {
+  if (!gutter_fence_.is_over()) return;
+  is_fencing_ = false;
+  fenced_health_.store(context_.pool.health().version(), std::memory_order_release);
+  if (context_.pool.health().ejected() > 0) context_.proxy.health.ring();
 }
 
 void Worker::start(const std::vector<ClientSession*>& sessions) {
@@ -215,6 +242,7 @@ bool Worker::fetch_results() {
 bool Worker::resume_connections() {
   bool any = false;
   for (const auto& session : context_.pool.sessions()) any |= session->credit().hand_out();
+  any |= context_.pool.returns().hand_out();
   std::vector<Connection*> now;
   now.swap(context_.lists.resumable);
   for (Connection* connection : now) {
@@ -384,6 +412,7 @@ base::Status Worker::on_session_open(ClientSession& session) {
   const bool is_settled =
       std::ranges::all_of(context_.pool.serving(), [](const auto& each) { return each->lanes().generation() > 0; });
   if (is_settled) settled_.store(true, std::memory_order_release);
+  if (context_.pool.health().ejected() > 0) context_.proxy.health.ring();  // who is about to return has a session more
   tell_if_prepared();
   return base::Status::ok();
 }

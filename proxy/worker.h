@@ -19,6 +19,7 @@
 #include "base/service/watchdog.h"
 #include "base/unique_fd.h"
 #include "events/event.h"
+#include "pool/warm/fence.h"
 #include "proxy/client/connection.h"
 #include "proxy/worker_context.h"
 
@@ -43,6 +44,10 @@ class Worker final : public rpc::SessionObserver {
   void wake();
   // Any thread: whether a session with every backend has been open once.
   bool is_settled() const { return settled_.load(std::memory_order_acquire); }
+  // Any thread: the latest snapshot of health that was taken; and the latest since which all that was sent to the gutter
+  // before has been answered.
+  uint64_t taken_health() const { return taken_health_.load(std::memory_order_acquire); }
+  uint64_t fenced_health() const { return fenced_health_.load(std::memory_order_acquire); }
   // Any thread: the latest membership with each of whose members there has been an open session.
   uint64_t prepared_version() const { return prepared_.load(std::memory_order_acquire); }
 
@@ -57,6 +62,8 @@ class Worker final : public rpc::SessionObserver {
   std::unique_ptr<rpc::ClientSession> make_session(const pool::Membership::Entry& member);
   void take_membership();
   void take_health();
+  void note_health();
+  void note_fence();
   void start(const std::vector<rpc::ClientSession*>& sessions);
   void tell_if_prepared();
   void let_leave();
@@ -117,6 +124,9 @@ class Worker final : public rpc::SessionObserver {
   uint64_t stop_reading_ns_ = 0;  // from then on nothing more is read from clients
   std::atomic<bool> settled_{false};
   std::atomic<uint64_t> prepared_{0};
+  std::atomic<uint64_t> taken_health_{0}, fenced_health_{0};
+  pool::Fence gutter_fence_;
+  bool is_fencing_ = false;
   std::thread thread_;
 };
 

@@ -49,6 +49,7 @@ Outcome Barriers::flush_all() {
     return Outcome::kDone;
   }
   if (!client_.replies.empty()) return Outcome::kWaitForAnswer;
+  if (client_.worker.pool.is_anybody_returning()) return client_.wait_for_return();
   return start(memcache::to_op(client_.command));
 }
 

@@ -20,7 +20,7 @@ namespace egret::proxy {
 // The result of a handler.
 enum class Outcome : uint8_t {
   kDone,           // handled, except for its answer: read the next command
-  kWaitForCredit,  // a lane of `credit_from` has no credit, or no room for an upload: call again when it has
+  kWaitForCredit,  // `credit_from`: a lane has no credit, no room for an upload, or no owner yet: call again when it has
   kWaitForAnswer,  // an earlier answer must come first (order of a key, a barrier): call again after the next answer
   kRunning,        // a fan-out or a dump is running: read nothing until it calls back
   kWatching,       // the client watches: drop its further input
@@ -54,7 +54,12 @@ struct ClientContext {
         observer(its_observer) {}
 
   Outcome wait_for_credit(rpc::ClientSession& session) {
-    credit_from = &session;
+    credit_from = &session.credit();
+    return Outcome::kWaitForCredit;
+  }
+  // The key's backend is about to return: the command is routed again in a moment.
+  Outcome wait_for_return() {
+    credit_from = &worker.pool.returns();
     return Outcome::kWaitForCredit;
   }
 
@@ -65,10 +70,10 @@ struct ClientContext {
   OutputQueue& output;
   CommandObserver& observer;
   memcache::Command command;
-  uint32_t command_number = 1;                // of the present retrieval; never 0
-  bool was_held = false;                      // the command had to wait
-  rpc::ClientSession* credit_from = nullptr;  // with kWaitForCredit
-  std::shared_ptr<const User> user;           // of the users file; null: everything is permitted
+  uint32_t command_number = 1;              // of the present retrieval; never 0
+  bool was_held = false;                    // the command had to wait
+  rpc::CreditQueue* credit_from = nullptr;  // with kWaitForCredit
+  std::shared_ptr<const User> user;         // of the users file; null: everything is permitted
 };
 
 }  // namespace egret::proxy

@@ -16,7 +16,7 @@ using memcache::Event;
 using op::ResultCode;
 
 Dispatcher::~Dispatcher() {
-  if (awaits_credit_) client_.credit_from->credit().stop_waiting(this);
+  if (awaits_credit_) client_.credit_from->stop_waiting(this);
 }
 
 std::optional<memcache::ResumeState> Dispatcher::resume_state() const {
@@ -102,7 +102,7 @@ void Dispatcher::settle(Outcome outcome, size_t& used) {
         held_base_ += sent;
         used += sent;
       }
-      client_.credit_from->credit().wait(this);
+      client_.credit_from->wait(this);
       awaits_credit_ = true;
       state_ = State::kWaitingForCredit;
       return;

@@ -4,6 +4,7 @@
 
 #include "memcache/reply.h"
 #include "memcache/translate.h"
+#include "pool/gutter/stand_in.h"
 
 namespace egret::proxy {
 
@@ -57,6 +58,12 @@ void want_what_watchers_see(const AdminState& admin, Op& op) {
   op.options |= op::kWantMeta | (is_classic_set ? op::kAsClassic : 0);
 }
 
+// The key's owner is absent: the op goes to one that stands in for it.
+[[gnu::cold]] void send_to_gutter(ClientContext& client, const pool::Route& route, Op& op) {
+  pool::stand_in(op, route.tag, client.config->gutter.ttl_s);
+  client.worker.stats.gutter_ops.add();
+}
+
 }  // namespace
 
 void count_request(ClientContext& client) {
@@ -68,6 +75,7 @@ Outcome get_key(ClientContext& client) {
   const pool::Route route = client.worker.pool.route(command.key);
   const bool is_classic = command.dialect == memcache::Dialect::kClassic;
   if (route.session == nullptr) {
+    if (route.waits) return client.wait_for_return();
     if (is_classic) {
       client.replies.push_failure(memcache::kBackendUnavailable, client.command_number);
     } else {
@@ -79,12 +87,15 @@ Outcome get_key(ClientContext& client) {
   KeyOp ask{route, memcache::to_op(command)};  // made in place: a copy of fields just written stalls
   Op& op = ask.op;
   op.hash = route.hash;
+  if (route.tag != 0) [[unlikely]]
+    send_to_gutter(client, route, op);
   if (client.replies.must_wait(route.hash, changes_something(op))) return Outcome::kWaitForAnswer;
   // A touch may make the item expire before the chunks of its value are fetched: pin it.
   if (op.options & op::kTouch) op.options |= op::kPin;
   Reply* reply = new_reply(client, op.options);
   reply->is_key = true;
   reply->get_exptime = op.exptime;
+  reply->owner = op.owner;
   if (is_classic) {
     reply->command = client.command_number;
     reply->asked_ns = 0;  // END sets it
@@ -104,6 +115,10 @@ void end_keys(ClientContext& client) {
 
 std::optional<KeyOp> change_of(ClientContext& client, Outcome& outcome) {
   KeyOp change{client.worker.pool.route(client.command.key), {}};
+  if (change.route.waits) {
+    outcome = client.wait_for_return();
+    return std::nullopt;
+  }
   if (change.route.session == nullptr) {
     answer(client, ResultCode::kSessionLost);
     outcome = Outcome::kDone;
@@ -111,6 +126,8 @@ std::optional<KeyOp> change_of(ClientContext& client, Outcome& outcome) {
   }
   change.op = memcache::to_op(client.command);
   change.op.hash = change.route.hash;
+  if (change.route.tag != 0) [[unlikely]]
+    send_to_gutter(client, change.route, change.op);
   if (client.replies.must_wait(change.route.hash, changes_something(change.op))) {
     outcome = Outcome::kWaitForAnswer;
     return std::nullopt;

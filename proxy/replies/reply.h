@@ -70,6 +70,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   uint32_t command = 0;         // the same for all keys and END of one classic retrieval; 0: another command
   uint64_t asked_ns = 0;        // when the request was read; only the request's last reply has it, others have 0
   uint64_t hash = 0;            // of the key, if it has one
+  uint64_t owner = 0;           // is_key: the op's
   std::string_view key;         // the op's
   std::string_view text;        // static; if set, the answer whatever the result is
   rpc::SessionRef session;

@@ -382,6 +382,7 @@ void ReplyQueue::make_large_get(Reply& reply) {
   get.exptime = reply.get_exptime;
   get.key = reply.key;
   get.hash = reply.hash;
+  get.owner = reply.owner;
   reply.large_ = std::make_unique<rpc::LargeGet>(*reply.session, get, reply);
   charge(reply, sizeof(rpc::LargeGet));
 }

@@ -71,6 +71,8 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return figure(s.config.get()->max_connections); }},
     {"egret_proxy_connections_accepted_total", kCounter, "Client connections that were served.",
      [](Source s) { return sum(s, &WorkerStats::total_connections); }},
+    {"egret_proxy_gutter_ops_total", kCounter, "Operations that went to the gutter in the place of an ejected backend.",
+     [](Source s) { return sum(s, &WorkerStats::gutter_ops); }},
     {"egret_proxy_connections_rejected_total", kCounter,
      "Client connections refused because there were `max_connections`.",
      [](Source s) { return figure(s.accepts.rejected_connections.get()); }},
@@ -128,6 +130,25 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return figure(s.membership.get()->members().size()); }},
 };
 
+void add_failover_rows(std::vector<MetricRow>& table) {
+  table.push_back({"egret_proxy_backend_standing_in",
+                   kGauge,
+                   "1 while the backends of the gutter take requests for the keys of this one, which is ejected.",
+                   {"backend"}});
+  table.push_back({"egret_proxy_backend_purged_keys_total",
+                   kCounter,
+                   "Keys that were deleted on it before it returned, since the gutter had changed them.",
+                   {"backend"}});
+  table.push_back({"egret_proxy_backend_purged_whole_total",
+                   kCounter,
+                   "Times that it was flushed instead, since not all of those keys were known.",
+                   {"backend"}});
+  table.push_back({"egret_proxy_gutter_up",
+                   kGauge,
+                   "1 if every worker has a session with this backend of the gutter.",
+                   {"backend"}});
+}
+
 std::vector<MetricRow> make_table() {
   std::vector<MetricRow> table = admin::process_metric_rows("egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) table.push_back({metric.name, metric.type, metric.help});
@@ -174,6 +195,7 @@ std::vector<MetricRow> make_table() {
   table.push_back({"egret_proxy_backend_ejections_total", kCounter, "Times that it was ejected.", {"backend"}});
   table.push_back({"egret_proxy_backend_probes_total", kCounter, "Probes of it while it was ejected.", {"backend"}});
   table.push_back({"egret_proxy_backend_failed_probes_total", kCounter, "Those that it did not answer.", {"backend"}});
+  add_failover_rows(table);
   table.push_back({"egret_proxy_deliveries_total",
                    kCounter,
                    "Pushes received; on shm these are wake-ups, each for all results of a round.",
@@ -253,6 +275,9 @@ void add_backend(MetricPage& page, const pool::Membership::Entry& entry) {
   page.add("egret_proxy_backend_ejections_total", figure(stats.health.ejections.get()), {name});
   page.add("egret_proxy_backend_probes_total", figure(stats.health.probes.get()), {name});
   page.add("egret_proxy_backend_failed_probes_total", figure(stats.health.failed_probes.get()), {name});
+  page.add("egret_proxy_backend_standing_in", figure(stats.failover.stands_in.get()), {name});
+  page.add("egret_proxy_backend_purged_keys_total", figure(stats.failover.purged_keys.get()), {name});
+  page.add("egret_proxy_backend_purged_whole_total", figure(stats.failover.flushes.get()), {name});
   page.add("egret_proxy_deliveries_total", figure(deliveries), {name});
   for (uint32_t lane = 0; lane < lanes_of(stats); ++lane) add_lane(page, stats, name, lane);
 }
@@ -280,6 +305,10 @@ void add_pool(MetricPage& page, const ProxyState& source, const pool::Membership
     page.add("egret_proxy_source_learned_timestamp_seconds", learned.count(), {each.name});
   }
   for (const pool::Membership::Entry& member : membership.members()) add_backend(page, member);
+  for (const pool::Membership::Entry& member : membership.gutter()) {
+    const bool is_up = member.stats->open_sessions() == member.stats->sessions.size();
+    page.add("egret_proxy_gutter_up", figure(is_up ? 1 : 0), {member.member.name});
+  }
 }
 
 std::string metrics_text(const ProxyState& source) {

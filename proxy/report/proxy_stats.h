@@ -52,6 +52,7 @@ struct alignas(64) WorkerStats {
   Counter idle_kicks;
   TlsCounters tls;
   ConnectionTable connections;
+  Counter gutter_ops;  // sent in the place of an ejected backend
   Counter auth_cmds;
   Counter auth_errors;
   Counter auth_waits;

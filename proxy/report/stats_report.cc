@@ -46,6 +46,11 @@ struct Source {
     for (const auto& worker : proxy.workers) total += ((*worker).*counter).since_mark();
     return total;
   }
+  uint64_t stood_in() const {
+    const std::shared_ptr<const pool::Membership> membership = proxy.membership.get();
+    return static_cast<uint64_t>(std::ranges::count_if(
+        membership->members(), [](const auto& member) { return member.stats->failover.stands_in.get() != 0; }));
+  }
 };
 
 std::string seconds(const timeval& own, uint64_t backend_usec) {
@@ -196,6 +201,7 @@ constexpr Row kGeneral[] = {
     {"time_since_server_cert_refresh", [](const Source& s) { return number(s.proxy.tls->seconds_since_refresh()); }},
     {"egret_backends", [](const Source& s) { return number(s.store.backends()); }},
     {"egret_backends_up", [](const Source& s) { return number(s.store.backends_up()); }},
+    {"egret_backends_standing_in", [](const Source& s) { return number(s.stood_in()); }},
     {"egret_backends_ejected", [](const Source& s) { return number(s.proxy.health.get()->ejected()); }},
     EGRET_STORE_ROW("egret_backend_pid", kPid),
     EGRET_STORE_ROW("egret_backend_uptime", kUptime),
@@ -325,6 +331,7 @@ class LanesReport final : public PagedReport {
     add_row(text, prefix() + "eject_reason", pool::word_of(static_cast<pool::EjectReason>(health.why.get())));
     add_row(text, prefix() + "ejections", number(health.ejections.get()));
     add_row(text, prefix() + "probes", number(health.probes.get()));
+    add_row(text, prefix() + "standing_in", number(at().stats->failover.stands_in.get()));
   }
   void add_lane(std::string& text, uint32_t lane) const {
     std::vector<const rpc::LaneCounters*> workers;

@@ -405,6 +405,36 @@ def prove_eject_share(start):
     wait_for(lambda: is_ejected(system), "the verdict")
 
 
+def spare(system):
+    """Another backend, for the gutter: its address."""
+    directory = system.directory
+    address = servers.new_backend_address(directory, "spare")
+    system.spare = servers.Daemon(servers.Egret.argv("egret-backend", {"listen": address, "admin": "", "memory": "256MiB", "partitions": 2}),
+                                  directory, "egret-spare")
+    return address
+
+
+def prove_failover(start):
+    """An ejected backend's keys fail before, and are taken by the gutter afterwards, for as long as it says; and fail again without it."""
+    system = start(proxy={"eject_share": 100})
+    address = spare(system)
+    try:
+        system.backend.daemon.stop()
+        wait_for(lambda: is_ejected(system), "the verdict")
+        assert ask(system.address, b"get k\r\n").startswith(b"SERVER_ERROR")
+        system.proxy.changed(failover="gutter", gutter=f"[{address}]")
+        wait_for(lambda: ask(system.address, b"set k 0 0 1\r\nv\r\n") == b"STORED\r\n", "the gutter")
+        assert ask(system.address, b"mg k t\r\n").startswith(b"HD t")
+        assert 50 < int(ask(system.address, b"mg k t\r\n")[4:]) <= 60
+        system.proxy.changed(gutter_ttl="10s")
+        ask(system.address, b"set k 0 0 1\r\nv\r\n")
+        assert int(ask(system.address, b"mg k t\r\n")[4:]) <= 10
+        system.proxy.changed(failover="none")
+        wait_for(lambda: ask(system.address, b"get k\r\n").startswith(b"SERVER_ERROR"), "keys to fail")
+    finally:
+        system.spare.stop()
+
+
 def lane(system, row):
     return {value for name, value in stats_of(system.unix_path, b"egret").items() if name.endswith(":" + row)}
 
@@ -705,6 +735,9 @@ PROXY = {
     "op_timeout": prove_op_timeout,
     "eject_after": prove_eject_after,
     "eject_share": prove_eject_share,
+    "failover": prove_failover,
+    "gutter": prove_failover,
+    "gutter_ttl": prove_failover,
     "reconnect_max": prove_reconnect_max,
     "large_value_memory": prove_large_value_memory,
     "connection_memory": prove_client_memory("connection_memory", "64KiB", 1),

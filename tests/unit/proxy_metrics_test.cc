@@ -21,13 +21,15 @@ struct Proxy {
   Proxy() {
     auto options = egret::base::Options::load(
         option_table(), std::nullopt,
-        std::vector<std::string>{"workers=2", "backends=shm:/a name=one,rdma:[::1]:2 name=two"});
+        std::vector<std::string>{"workers=2", "backends=shm:/a name=one,rdma:[::1]:2 name=two", "failover=gutter",
+                                 "gutter=shm:/spare name=spare"});
     REQUIRE(options.is_ok());
     source.config.set(resolve_config(options.value()).value());
     source.clock = &clock;
     source.membership.set(egret::pool::Membership(
         egret::pool::PlacementRule::kKetama,
-        egret::discovery::learn_members(source.config.get()->directory, std::chrono::milliseconds(1)).members, 2, {}));
+        egret::discovery::learn_members(source.config.get()->directory, std::chrono::milliseconds(1)).members, 2, {},
+        gutter_of(*source.config.get())));
     const auto membership = source.membership.get();
     for (size_t worker = 0; worker < 2; ++worker) {
       source.workers.push_back(std::make_unique<WorkerStats>());

@@ -104,6 +104,17 @@ TEST_CASE("a backend that the proxy has ejected says so, whatever sessions there
   CHECK(any_has(lines, "DOWN"));
 }
 
+TEST_CASE("a backend whose keys the gutter takes says so") {
+  Daemon daemon("10.0.0.2:11280");
+  daemon.take(kHead + backends(3, 0) +
+                  "egret_proxy_backend_ejected{backend=\"cache-2\"} 1\n"
+                  "egret_proxy_backend_standing_in{backend=\"cache-2\"} 1\n",
+              100);
+  const auto lines = picture(daemon);
+  CHECK(any_has(lines, "GUTTER"));
+  CHECK_FALSE(any_has(lines, "EJECTED"));
+}
+
 TEST_CASE("a daemon that is down is shown with the reason and since when, and without figures") {
   Daemon daemon = busy(3);
   daemon.miss("Couldn't connect to server", 105);

@@ -111,8 +111,13 @@ std::string mode_text(std::optional<Value> lanes, std::optional<Value> replies) 
   return fmt::format("{:.0f}/{:.0f} reply", replies->number, lanes->number);
 }
 
-Cell up_cell(std::optional<Value> up, std::optional<Value> sessions, std::optional<Value> ejected) {
+// How a backend is: its figures of this table.
+Cell up_cell(std::span<const FigureRow> table, const Values& values, std::optional<Value> up) {
+  const std::optional<Value> sessions = figure(table, values, "sessions");
+  const std::optional<Value> ejected = figure(table, values, "ejected");
+  const std::optional<Value> standing_in = figure(table, values, "standing_in");
   if (!up) return {"-"};
+  if (standing_in && standing_in->number > 0) return {"GUTTER", Style::kWarning};
   if (ejected && ejected->number > 0) return {"EJECTED", Style::kBad};
   if (up->number == 1) return {"up", Style::kGood};
   if (sessions && sessions->number > 0) return {"PARTLY", Style::kWarning};
@@ -122,7 +127,7 @@ Cell up_cell(std::optional<Value> up, std::optional<Value> sessions, std::option
 Cell cell_of(std::span<const FigureRow> table, const Values& values, size_t row) {
   const std::string_view name = table[row].name;
   if (name == "up") {
-    return up_cell(values[row], figure(table, values, "sessions"), figure(table, values, "ejected"));
+    return up_cell(table, values, values[row]);
   }
   if (name == "reply_lanes") return {mode_text(figure(table, values, "lanes"), values[row])};
   Cell cell{value_text(table[row], values[row], false)};
@@ -139,11 +144,12 @@ std::string title_of(const FigureRow& row) {
   return row.how == How::kRate ? title + "/S" : title;
 }
 
-// The rows to show. A proxy's rows "lanes" and "ejected" are left out, since mode and state of the table show them.
+// The rows to show. A proxy's rows of what its columns mode and state show are left out.
 std::vector<size_t> shown_rows(std::span<const FigureRow> table, Kind kind) {
   std::vector<size_t> rows;
   for (size_t row = 0; row < table.size(); ++row) {
-    const bool is_shown_elsewhere = table[row].name == "lanes" || table[row].name == "ejected";
+    const std::string_view name = table[row].name;
+    const bool is_shown_elsewhere = name == "lanes" || name == "ejected" || name == "standing_in";
     if (kind == Kind::kBackend || !is_shown_elsewhere) rows.push_back(row);
   }
   return rows;
