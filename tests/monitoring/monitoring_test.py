@@ -65,7 +65,6 @@ class Egret:
         members = pathlib.Path(folder, "backends")  # a file, so that there are metrics of a source
         members.write_text(f"shm:{folder}/backend.sock name=one\n")
         self.proxy = Daemon(folder, "egret-proxy", f"backends_file={members}", f"listen=unix:{folder}/proxy.sock", "workers=2",
-                            "failover=gutter", f"gutter=shm:{folder}/backend.sock name=spare",  # so that there are metrics of a gutter
                             "admin=127.0.0.1:0", *proxy_options)
         self.proxy_admin = self.proxy.told(r"admin address: (\S+)")
         self.proxy.told(r"(listening) on unix:")

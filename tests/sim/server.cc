@@ -189,7 +189,7 @@ void Control::grant(Session& session) {
   const wire::RegionLayout& layout = server_.options.layout;
   const wire::Grant granted{.session_id = session.id,
                             .nonce = server_.rng.next(),
-                            .epoch = 1,
+                            .epoch = server_.options.epoch,
                             .hash_seed = server_.options.hash_seed,
                             .item_size_max = server_.options.item_size_max,
                             .layout = layout};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/gutter/stand_in.h"
 #include "pool/warm/upload_commit.h"
 #include "pool_world.h"
 
@@ -15,6 +16,7 @@ using rpc::ClientSession;
 namespace {
 constexpr uint32_t kMostInline = 500;  // bytes of a value that fits every request slot
 constexpr uint32_t kMostUpload = 12'000;
+constexpr uint32_t kGutterTtl = 60;  // seconds
 
 Result failure(ResultCode code) {
   Result result;
@@ -95,7 +97,7 @@ std::unique_ptr<Connection::Pending> Connection::draw() {
       break;
     case Kind::kUpload:
       op.code = OpCode::kSet;
-      request.moves = world.scenario.steps_to_change > 0;
+      request.moves = world.scenario.steps_to_change > 0 || world.scenario.gutter > 0;
       request.value_length = world.rng.between(kMostInline, kMostUpload);
       pending->value = value_of(request);
       break;
@@ -193,8 +195,12 @@ void Connection::stop() {
 // --- how -----------------------------------------------------------------------------------------------------------
 
 bool Connection::wait_for_credit(ClientSession& session) {
+  return wait_for_credit(session.credit());
+}
+
+bool Connection::wait_for_credit(rpc::CreditQueue& queue) {
   waits_for_credit_ = true;
-  session.credit().wait(this);
+  queue.wait(this);
   return false;
 }
 
@@ -212,9 +218,19 @@ void Connection::fail_unsent(Pending& pending) {
 bool Connection::start() {
   if (draft_->request.kind == Kind::kFlush) return start_flush();
   const pool::Route route = proxy_.route(draft_->key);
+  if (route.waits) {
+    ++proxy_.world_.counters.waited;
+    return wait_for_credit(proxy_.pool_.returns());
+  }
   if (route.session == nullptr) {
     fail_unsent(take_draft());
     return true;
+  }
+  draft_->op.owner = 0;
+  draft_->op.exptime = 0;
+  if (route.tag != 0) {
+    ++proxy_.world_.counters.stood_in;
+    pool::stand_in(draft_->op, route.tag, kGutterTtl);
   }
   draft_->op.hash = route.hash;
   draft_->session = route.session;
@@ -231,6 +247,7 @@ bool Connection::start() {
 }
 
 bool Connection::start_flush() {
+  if (proxy_.pool_.is_anybody_returning()) return wait_for_credit(proxy_.pool_.returns());
   Pending& pending = take_draft();
   flushing_ = true;
   std::vector<uint32_t> backends;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <utility>
 
 #include "backend/executor.h"
@@ -53,12 +54,13 @@ PoolWorld::PoolWorld(uint64_t world_seed, const PoolScenario& given)
       scenario(given),
       rng(world_seed),
       network(scenario.network, clock.manual, rng),
-      history(scenario.registers, scenario.keys, scenario.backends),
+      history(scenario.registers, scenario.keys, scenario.backends + scenario.gutter),
       tracing_(std::getenv("EGRET_SIM_TRACE") != nullptr) {
-  backends.resize(scenario.backends);
-  for (uint32_t i = 0; i < scenario.backends; ++i) {
+  backends.resize(scenario.backends + scenario.gutter);
+  for (uint32_t i = 0; i < backends.size(); ++i) {
     backends[i].address = "b" + std::to_string(i);
     start(i);
+    if (i >= scenario.backends) continue;
     const uint32_t first = scenario.members_at_first == 0 ? scenario.backends : scenario.members_at_first;
     if (i < first) members_.push_back({.address = backends[i].address, .name = backends[i].address});
   }
@@ -68,6 +70,14 @@ PoolWorld::PoolWorld(uint64_t world_seed, const PoolScenario& given)
   }
   network.set_preempt([this] { preempt(); });
   clock.on_read = [this] { preempt(); };
+}
+
+std::vector<pool::Member> PoolWorld::gutter() const {
+  std::vector<pool::Member> members;
+  for (size_t i = scenario.backends; i < backends.size(); ++i) {
+    members.push_back({.address = backends[i].address, .name = backends[i].address});
+  }
+  return members;
 }
 
 PoolWorld::~PoolWorld() {
@@ -102,6 +112,7 @@ void PoolWorld::start(uint32_t number) {
   }
   backend.server = std::make_unique<Server>(ServerOptions{.address = backend.address,
                                                           .layout = scenario.layout,
+                                                          .epoch = ++started_,
                                                           .hash_seed = backend.hash_seed,
                                                           .item_size_max = kItemSizeMax},
                                             clock, network, rng);
@@ -149,7 +160,7 @@ void PoolWorld::direct() {
 // Any of the backends, at least one, some with more weight.
 void PoolWorld::change_members() {
   std::vector<pool::Member> next;
-  for (const SimBackend& backend : backends) {
+  for (const SimBackend& backend : std::span(backends).first(scenario.backends)) {
     if (!rng.percent(65)) continue;
     next.push_back({.address = backend.address, .name = backend.address, .weight = rng.percent(15) ? 2U : 1U});
   }
@@ -172,7 +183,7 @@ void PoolWorld::tell_of_members() {
 }
 
 void PoolWorld::fail_something() {
-  const uint32_t backend = rng.below(scenario.backends);
+  const uint32_t backend = rng.below(static_cast<uint32_t>(backends.size()));
   const uint32_t proxy = rng.below(scenario.proxies);
   const uint32_t what = rng.below(100);
   if (what < 25) {
@@ -200,7 +211,7 @@ void PoolWorld::fail_something() {
 
 // What has failed comes back, one after the other.
 void PoolWorld::return_something() {
-  const uint32_t backend = rng.below(scenario.backends);
+  const uint32_t backend = rng.below(static_cast<uint32_t>(backends.size()));
   if (backends[backend].server == nullptr) {
     start(backend);
     if (tracing_) trace(backends[backend].address + " is back");
@@ -216,7 +227,7 @@ void PoolWorld::return_something() {
 
 void PoolWorld::heal() {
   for (const auto& [where, _] : std::exchange(cut_now_, {})) network.cut(where, {});
-  for (uint32_t i = 0; i < scenario.backends; ++i) {
+  for (uint32_t i = 0; i < backends.size(); ++i) {
     if (backends[i].server == nullptr) start(i);
     for (const auto& partition : backends[i].server->partitions) partition->freeze(false);
   }
@@ -253,7 +264,7 @@ void PoolWorld::step() {
   advance_ns(rng.below(kStepMaxNs) + 1);
   const uint32_t what = rng.below(100);
   if (what < 5) {
-    SimBackend& backend = backends[rng.below(scenario.backends)];
+    SimBackend& backend = backends[rng.below(static_cast<uint32_t>(backends.size()))];
     if (backend.server != nullptr) backend.server->control.step();
   } else if (what < 55) {
     network.step();
@@ -372,8 +383,9 @@ void PoolWorld::run() {
 bool PoolWorld::is_at_rest() const {
   size_t sessions = 0, open = 0;
   for (const auto& proxy : proxies) {
-    if (proxy->pool().sessions().size() != members_.size() || proxy->pool().is_anybody_leaving()) return false;
-    sessions += members_.size();
+    const size_t all = members_.size() + scenario.gutter;
+    if (proxy->pool().sessions().size() != all || proxy->pool().is_anybody_leaving()) return false;
+    sessions += all;
   }
   for (const SimBackend& backend : backends) open += backend.server->control.open_sessions();
   return open == sessions;
@@ -393,6 +405,9 @@ std::string PoolWorld::summary() const {
          row("sessions lost", counters.sessions_lost) + row("large", counters.large_gets) +
          row("restarted", counters.restarted_gets) + row("uploads", counters.uploads) +
          row("ejected", counters.ejected_unreachable + counters.ejected_slow) + row("returned", counters.returned) +
+         row("entered", counters.entered) + row("stood in", counters.stood_in) + row("cleared", counters.cleared) +
+         row("given up", counters.given_up) + row("purged", counters.purged) +
+         row("flushed owners", counters.flushed_owners) + row("waited", counters.waited) +
          row("collected", counters.collected) + row("flushes", counters.flushes) +
          row("left under way", counters.left_under_way);
 }

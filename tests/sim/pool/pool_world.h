@@ -27,6 +27,7 @@ struct PoolScenario {
   NetworkOptions network;
   Registers registers = Registers::kPerCopy;
   uint32_t backends = 3;
+  uint32_t gutter = 0;            // so many more, who stand in for absent owners
   uint32_t members_at_first = 0;  // the first of them; 0: all
   uint32_t proxies = 2;
   uint32_t connections = 2;  // of each proxy
@@ -73,6 +74,7 @@ struct PoolCounters {
   uint64_t uploads_moved = 0;  // whose key had another owner at the commit
   uint64_t told = 0;           // partitions, of a change
   uint64_t ejected_unreachable = 0, ejected_slow = 0, returned = 0, withheld = 0, probes = 0, failed_probes = 0;
+  uint64_t entered = 0, cleared = 0, given_up = 0, purged = 0, flushed_owners = 0, stood_in = 0, waited = 0;
   uint64_t left_under_way = 0;  // members that left while something was under way with them
 };
 
@@ -100,7 +102,8 @@ class PoolWorld {
   History history;
   PoolCounters counters;
   uint64_t sessions_made = 0;
-  std::vector<SimBackend> backends;
+  std::vector<SimBackend> backends;  // the gutter's at the end
+  std::vector<pool::Member> gutter() const;
   std::vector<std::unique_ptr<SimProxy>> proxies;
 
  private:
@@ -131,7 +134,8 @@ class PoolWorld {
   std::vector<pool::Member> members_;  // as they should be
   std::set<uint32_t> untold_;          // proxies that do not know yet
   std::map<std::string, Network::Cut> cut_now_;
-  uint64_t process_ = 0;  // of backends, so far
+  uint64_t process_ = 0;  // of backends, so far, without those that began with the data of one before
+  uint64_t started_ = 0;  // with those
   std::set<size_t> busy_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/gutter/stand_in.h"
 #include "pool_world.h"
 
 namespace egret::sim {
@@ -47,9 +48,10 @@ void SimProxy::set_op_timeout(uint64_t ns) {
 // --- members -------------------------------------------------------------------------------------------------------
 
 void SimProxy::change(const std::vector<pool::Member>& members) {
-  if (joining_->is_same(world_.scenario.rule, members)) return;
-  joining_ = std::make_shared<const Membership>(world_.scenario.rule, members, 1,
-                                                std::initializer_list<const Membership*>{joining_.get(), told_.get()});
+  const std::vector<pool::Member> gutter = world_.gutter();
+  if (joining_->is_same(world_.scenario.rule, members, gutter)) return;
+  joining_ = std::make_shared<const Membership>(
+      world_.scenario.rule, members, 1, std::initializer_list<const Membership*>{joining_.get(), told_.get()}, gutter);
   inbox_ = true;
 }
 
@@ -86,6 +88,7 @@ void SimProxy::take_membership() {
   }
   for (ClientSession* session : fresh) session->start();
   pool_.take(health_.published());
+  note_health();
 }
 
 bool SimProxy::is_health_new() const {
@@ -94,15 +97,40 @@ bool SimProxy::is_health_new() const {
 
 // As Worker::take_health.
 void SimProxy::take_health() {
-  if (is_health_new()) pool_.take(health_.published());
+  if (is_fencing_) note_fence();
+  if (!is_health_new()) return;
+  pool_.take(health_.published());
+  note_health();
+}
+
+void SimProxy::note_health() {
+  const pool::Health& health = pool_.health();
+  health_.on_taken(health.version());
+  const bool anybody_waits =
+      std::ranges::any_of(health.absent(), [](const auto& each) { return each.how == pool::Absence::kWaits; });
+  if (anybody_waits) {
+    std::vector<ClientSession*> sessions;
+    for (const auto& session : pool_.gutter()) sessions.push_back(session.get());
+    gutter_fence_.start(sessions);
+  }
+  is_fencing_ = true;
+  note_fence();
+}
+
+void SimProxy::note_fence() {
+  if (!gutter_fence_.is_over()) return;
+  is_fencing_ = false;
+  health_.on_fenced(pool_.health().version());
 }
 
 // After the verdict no request waits: whatever was under way with an ejected member has been answered in the same pass.
 void SimProxy::check_ejected() {
   for (const auto& session : pool_.serving()) {
-    if (!pool_.health().is_ejected(*pool_.member_of(*session).stats)) continue;
+    const pool::Absent* const absent = pool_.health().find(*pool_.member_of(*session).stats);
+    if (absent == nullptr) continue;
     const bool waits = std::ranges::any_of(connections, [&](const auto& each) { return each->waits_for(*session); });
-    if (session->is_open() || session->lanes().outstanding() > 0 || !session->credit().empty() || waits) {
+    if ((session->is_open() && !absent->opens) || session->lanes().outstanding() > 0 || !session->credit().empty() ||
+        waits) {
       world_.history.fail("a request waits for an ejected member, " + known_.at(session.get()).address);
     }
   }
@@ -128,7 +156,12 @@ pool::Route SimProxy::route(const std::string& key) {
   const pool::Route route = pool_.route(key);
   if (route.session == nullptr) return route;
   const Membership& membership = pool_.membership();
-  const pool::Member& owner = membership.members()[membership.owner_of(key)].member;
+  const size_t number = membership.owner_of(key);
+  const pool::Member& owner =
+      route.tag == 0 ? membership.members()[number].member : membership.gutter()[membership.gutter_of(key)].member;
+  if (route.tag != 0 && route.tag != pool::tag_of(membership.members()[number].member.name)) {
+    world_.history.fail("an op went to the gutter with another tag than its owner's");
+  }
   if (!known_.at(route.session).address.starts_with(owner.address + "@")) {
     world_.history.fail("an op went to another backend than its key's");
   }
@@ -185,7 +218,8 @@ bool SimProxy::is_tick_due() const {
 }
 
 bool SimProxy::has_reason_to_wake() const {
-  if (inbox_ || is_health_new() || is_tick_due() || !resumable_.empty()) return true;
+  if (inbox_ || is_health_new() || (is_fencing_ && gutter_fence_.is_over()) || is_tick_due() || !resumable_.empty())
+    return true;
   if (is_changing() && pool_.is_ready_for(*joining_)) return true;
   return std::ranges::any_of(pool_.sessions(), [&](const auto& session) {
     const std::string& address = known_.at(session.get()).address;
@@ -263,6 +297,7 @@ void SimProxy::run_passes() {
 bool SimProxy::resume_connections() {
   bool any = false;
   for (const auto& session : pool_.sessions()) any |= session->credit().hand_out();
+  any |= pool_.returns().hand_out();
   for (Connection* each : std::exchange(resumable_, {})) {
     each->resume();
     any = true;
@@ -271,6 +306,7 @@ bool SimProxy::resume_connections() {
 }
 
 bool SimProxy::may_block() {
+  if (is_fencing_ && gutter_fence_.is_over()) return false;
   for (const auto& session : pool_.sessions()) {
     if (session->is_open() && session->should_spin()) return false;
   }
@@ -298,10 +334,13 @@ void SimProxy::stop() {
     session->credit().announce();
     session->credit().hand_out();
   }
+  pool_.returns().announce();
+  pool_.returns().hand_out();
   pool_.let_leave(UINT64_MAX);
 }
 
 base::Status SimProxy::on_session_open(ClientSession& session) {
+  health_.on_opened();
   // The backend lets a session in when all earlier ones of its worker are over.
   const Known& known = known_.at(&session);
   const uint64_t generation = session.lanes().generation();

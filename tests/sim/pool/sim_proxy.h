@@ -17,6 +17,7 @@
 #include "member_telling.h"
 #include "pool/fan_out.h"
 #include "pool/pool.h"
+#include "pool/warm/fence.h"
 #include "rpc/large_get.h"
 #include "rpc/large_set.h"
 #include "sim_health.h"
@@ -59,6 +60,7 @@ class Connection final : private rpc::CreditWaiter {
   bool go_on_upload();
   bool commit();
   bool wait_for_credit(rpc::ClientSession& session);
+  bool wait_for_credit(rpc::CreditQueue& queue);
   Pending& take_draft();
   void fail_unsent(Pending& pending);
   void on_answer(Pending& pending, const op::Result& result, bool restarted);
@@ -137,6 +139,8 @@ class SimProxy final : public rpc::SessionObserver {
   void tell_backends();
   bool is_health_new() const;
   void take_health();
+  void note_health();
+  void note_fence();
   void check_ejected();
 
   base::Status on_session_connecting(rpc::ClientSession&) override { return base::Status::ok(); }
@@ -157,6 +161,8 @@ class SimProxy final : public rpc::SessionObserver {
   std::vector<Connection*> resumable_;
   std::deque<MemberTelling> tellings_;  // of the change under way
   uint64_t telling_version_ = 0;
+  pool::Fence gutter_fence_;
+  bool is_fencing_ = false;
   bool inbox_ = false;
   bool blocked_ = false;
   bool stopped_ = false;
