@@ -183,7 +183,8 @@ void Connection::go_on() {
 
 bool Connection::waits_for(const ClientSession& session) const {
   return std::ranges::any_of(pending_, [&](const auto& each) {
-    return each->request.answers == 0 && each->request.kind != Kind::kFlush && each->session == &session;
+    const Request& request = each->request;  // an upload whose key has moved may wait for another one
+    return request.answers == 0 && request.kind != Kind::kFlush && !request.moves && each->session == &session;
   });
 }
 
