@@ -41,12 +41,12 @@ def contenders(options):
         missing = f"this build has no option {needs}" if needs and not knows(needs) else ""
         return Contender(name, lambda: EgretPool(options.build, MEMBERS, options=settings, gutter=gutter), changes, faults, missing)
 
-    cold = {"warm_for": 0} if knows("warm_for") else {}
+    cold = {"warm_for": "0s"} if knows("warm_for") else {}
     nutcracker = options.twemproxy or shutil.which("nutcracker")
     memcached = options.memcached or shutil.which("memcached")
     all_of_them = [
         egret("Egret, cold", True, False, **cold),
-        egret("Egret, warm", True, False, "warm_for", warm_for=max(1, int(options.after * 0.7))),
+        egret("Egret, warm", True, False, "warm_for", warm_for=f"{max(1, int(options.after * 0.7))}s"),
         egret("Egret, failover none", False, True, **cold),
         egret("Egret, failover gutter", False, True, "gutter", gutter=2, failover="gutter"),
         Contender("twemproxy", lambda: TwemproxyPool(nutcracker, memcached, MEMBERS), True, True,
