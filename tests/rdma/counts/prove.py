@@ -192,7 +192,7 @@ def run(pair, name, gets, batch=1, length=10, fetched=False):
 
 
 def posts(counts):
-    return sum(counts[name] for name in ("write", "write_with_imm", "read", "send", "other"))
+    return sum(counts[name] for name in ("write", "write_with_imm", "read", "send", "send_with_imm", "cas", "faa", "other"))
 
 
 def check_every_verb(done):
@@ -202,7 +202,7 @@ def check_every_verb(done):
     done.check("READs are fetches and second READs", proxy["read"], own["fetches"] + own["second_reads"])
     done.check("READs that begin within a slot are the second ones", proxy["off_page_read"], own["second_reads"])
     done.check("WRITEs with immediate are rings", proxy["write_with_imm"], own["rings"])
-    done.check("the proxy posts nothing else", (proxy["send"], proxy["other"]), (0, 0))
+    done.check("the proxy posts nothing else", tuple(proxy[name] for name in ("send", "send_with_imm", "cas", "faa", "other")), (0,) * 5)
     done.check("the backend's posts are deliveries and keep-alives", posts(backend), backend["write_with_imm"] + backend["empty_write"])
     if own["wants"] == 0:
         done.check("no delivery without a want", backend["write_with_imm"], 0)

@@ -2,6 +2,7 @@
 //
 //   EGRET_COUNT_VERBS_FILE   where the counters are mapped (counter_file.h); "%p" becomes the process id
 //   EGRET_VERBS_FAIL         which calls fail (fail_plan.h)
+//   EGRET_VERBS_HIDE         what the device is to lack (fail_plan.h)
 //   EGRET_VERBS_YIELD        if set, a poll that finds nothing gives the processor away: in a guest with fewer
 //                            processors than threads that poll, their progress then does not depend on time slices
 //
@@ -24,7 +25,9 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <vector>
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <sched.h>
@@ -77,11 +80,50 @@ const Provider& provider_of(const ibv_context* context) {
   return providers().of.at(context);
 }
 
+// What the plan says is to be other than the application wants it, while it is posted: the list is the application's.
+class Changed {
+ public:
+  explicit Changed(ibv_send_wr* list) : list_(list) { apply(true); }
+  ~Changed() { apply(false); }
+  Changed(const Changed&) = delete;
+  Changed& operator=(const Changed&) = delete;
+
+ private:
+  static bool is_concerned(const ibv_send_wr& work) {
+    switch (work.opcode) {
+      case IBV_WR_ATOMIC_CMP_AND_SWP:
+      case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return must_fail(Call::kChangeAtomic);
+      case IBV_WR_SEND_WITH_IMM:
+        return must_fail(Call::kChangeSend);
+      default:
+        return false;
+    }
+  }
+  static void change(ibv_send_wr& work, uint64_t by) {
+    if (work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) work.wr.atomic.swap += by;
+    if (work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) work.wr.atomic.compare_add += by;
+    if (work.opcode == IBV_WR_SEND_WITH_IMM) work.imm_data ^= htonl(1);
+  }
+  void apply(bool there) {
+    if (there) {
+      for (ibv_send_wr* work = list_; work != nullptr; work = work->next) {
+        if (is_concerned(*work)) changed_.push_back(work);
+      }
+    }
+    for (ibv_send_wr* work : changed_) change(*work, there ? 1 : ~uint64_t{0});
+  }
+
+  ibv_send_wr* const list_;
+  std::vector<ibv_send_wr*> changed_;
+};
+
 int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad) {
   if (must_fail(Call::kPostSend)) {
     *bad = list;
     return ENOMEM;
   }
+  const Changed changed(list);
   const auto pair = queue_pair(qp);
   const auto held = pair->lock();
   const int error = provider_of(qp->context).ops.post_send(qp, list, bad);
@@ -101,7 +143,7 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad) {
   if (error != 0) {
     for (const ibv_recv_wr* work = *bad; work != nullptr; work = work->next) --posted;
   }
-  count(Counter::kRecv, posted);
+  count_of(qp->qp_type, Counter::kRecv, posted);
   count(Counter::kRecvDoorbells);
   return error;
 }
@@ -277,7 +319,10 @@ EGRET_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
 
 EGRET_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   if (must_fail(Call::kQueryDevice)) return ENOMEM;
-  return original<int(ibv_context*, ibv_device_attr*)>("ibv_query_device", "IBVERBS_1.1")(context, attributes);
+  const int error =
+      original<int(ibv_context*, ibv_device_attr*)>("ibv_query_device", "IBVERBS_1.1")(context, attributes);
+  if (error == 0 && is_hidden("atomics")) attributes->atomic_cap = IBV_ATOMIC_NONE;
+  return error;
 }
 
 EGRET_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
@@ -317,6 +362,10 @@ EGRET_EXPORT int ibv_resize_cq(ibv_cq* queue, int entries) {
 EGRET_EXPORT ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes) {
   if (must_fail(Call::kCreateQp)) {
     errno = ENOMEM;
+    return nullptr;
+  }
+  if (attributes->qp_type == IBV_QPT_UD && is_hidden("ud")) {
+    errno = EOPNOTSUPP;
     return nullptr;
   }
   const bool signals_all = attributes->sq_sig_all != 0;

@@ -1,5 +1,6 @@
 #include "counter_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -46,11 +47,14 @@ struct File {
 };
 static_assert(sizeof(Header) == 64 && sizeof(Row) == 64 && sizeof(Registration) == 64);
 
-constexpr std::array<const char*, kCounters> kNames = {
+constexpr std::array<const char*, static_cast<uint32_t>(Counter::kByPairType)> kNames = {
     "write",
     "write_with_imm",
     "read",
     "send",
+    "send_with_imm",
+    "cas",
+    "faa",
     "other",
     "inline",
     "signalled",
@@ -80,6 +84,29 @@ constexpr std::array<const char*, kCounters> kNames = {
     "uncounted",
     "failed_on_purpose",
 };
+constexpr std::array<const char*, kPairTypes> kPairTypeNames = {"rc", "uc", "ud"};
+
+// "rc_write" and so on behind the others.
+std::string name_of(uint32_t counter) {
+  if (counter < kNames.size()) return kNames[counter];
+  const auto beyond = counter - static_cast<uint32_t>(kNames.size());
+  const uint32_t opcode = beyond % kOfPairType;
+  return std::string(kPairTypeNames[beyond / kOfPairType]) + "_" + (opcode < kOpcodes ? kNames[opcode] : "recv");
+}
+
+// Of another type: kPairTypes.
+uint32_t index_of(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_RC:
+      return 0;
+    case IBV_QPT_UC:
+      return 1;
+    case IBV_QPT_UD:
+      return 2;
+    default:
+      return kPairTypes;
+  }
+}
 
 [[noreturn]] void die(const char* what, const char* path) {
   std::fprintf(stderr, "libegret_count_verbs: %s %s: %s\n", what, path, std::strerror(errno));
@@ -108,7 +135,7 @@ File* make_file() {
   if (memory == MAP_FAILED) die("cannot map", path.c_str());
   if (fd >= 0) close(fd);
   auto* const file = static_cast<File*>(memory);  // zeroes
-  for (uint32_t i = 0; i < kCounters; ++i) std::strncpy(file->rows[i].name, kNames[i], sizeof(Row::name) - 1);
+  for (uint32_t i = 0; i < kCounters; ++i) name_of(i).copy(file->rows[i].name, sizeof(Row::name) - 1);
   file->rows[static_cast<uint32_t>(Counter::kReadsUnderWay)].kind = Kind::kMost;
   file->header.counters = kCounters;
   file->header.registrations = kMaxRegistrations;
@@ -131,6 +158,15 @@ std::atomic<uint64_t>& value_of(Counter counter) {
 
 void count(Counter counter, uint64_t by) {
   value_of(counter).fetch_add(by, std::memory_order_relaxed);
+}
+
+void count_of(ibv_qp_type type, Counter counter, uint64_t by) {
+  count(counter, by);
+  const uint32_t pair_type = index_of(type);
+  const auto opcode = static_cast<uint32_t>(counter);
+  if (pair_type == kPairTypes || (opcode >= kOpcodes && counter != Counter::kRecv)) return;
+  const uint32_t base = static_cast<uint32_t>(Counter::kByPairType) + pair_type * kOfPairType;
+  count(static_cast<Counter>(base + std::min(opcode, kOpcodes)), by);
 }
 
 void count_most(Counter counter, uint64_t seen) {

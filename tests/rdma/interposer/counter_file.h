@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <infiniband/verbs.h>
+
 namespace egret::interposer {
 
 // What is counted. The names are in counter_file.cc; read_counts.py prints them.
@@ -22,6 +24,9 @@ enum class Counter : uint32_t {
   kWriteWithImm,
   kRead,
   kSend,
+  kSendWithImm,
+  kCompareSwap,
+  kFetchAdd,
   kOther,
   // The same once more, by what they are like.
   kInline,
@@ -33,7 +38,7 @@ enum class Counter : uint32_t {
   kDoorbells,          // calls of ibv_post_send
   kRecv,               // work requests posted for receiving
   kRecvDoorbells,      // calls of ibv_post_recv
-  kReadsUnderWay,      // the most READs that one queue pair had posted and not completed
+  kReadsUnderWay,      // the most READs and atomics that one queue pair had posted and not completed
   kSendCompletions,    // successful
   kRecvCompletions,    // successful
   kFailedCompletions,  // of either kind
@@ -51,12 +56,18 @@ enum class Counter : uint32_t {
   kDeregistrations,
   kUncounted,  // extended queue pairs and completion queues, registrations anew: what this library does not see
   kFailedOnPurpose,
-  kEnd
+  // From here on: of each type of queue pair (RC, UC, UD), the counters from kWrite to kFetchAdd, then kRecv.
+  kByPairType,
 };
-inline constexpr uint32_t kCounters = static_cast<uint32_t>(Counter::kEnd);
+inline constexpr uint32_t kOpcodes = static_cast<uint32_t>(Counter::kOther);  // that have a counter
+inline constexpr uint32_t kOfPairType = kOpcodes + 1;                         // and RECV
+inline constexpr uint32_t kPairTypes = 3;
+inline constexpr uint32_t kCounters = static_cast<uint32_t>(Counter::kByPairType) + kPairTypes * kOfPairType;
 inline constexpr uint32_t kMaxRegistrations = 4096;  // later ones are counted, and not listed
 
 void count(Counter counter, uint64_t by = 1);
+// The same, and that of the queue pair's type. `counter`: kWrite to kFetchAdd, or kRecv.
+void count_of(ibv_qp_type type, Counter counter, uint64_t by = 1);
 void count_most(Counter counter, uint64_t seen);
 
 enum class RegistrationState : uint32_t { kRegistered = 1, kDeregistered = 2, kFailed = 3 };

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include <unistd.h>
@@ -31,6 +32,8 @@ constexpr std::array<std::string_view, kCalls> kNames = {"open_device",
                                                          "req_notify_cq",
                                                          "get_cq_event",
                                                          "completion",
+                                                         "change_atomic",
+                                                         "change_send",
                                                          "cm_create_event_channel",
                                                          "cm_create_id",
                                                          "cm_set_option",
@@ -111,6 +114,12 @@ bool must_fail(Call call) {
   const bool fails = number >= rule.first && number <= rule.last;
   if (fails) count(Counter::kFailedOnPurpose);
   return fails;
+}
+
+bool is_hidden(const char* capability) {
+  const char* const hidden = std::getenv("EGRET_VERBS_HIDE");
+  if (hidden == nullptr) return false;
+  return ("," + std::string(hidden) + ",").find("," + std::string(capability) + ",") != std::string::npos;
 }
 
 }  // namespace egret::interposer

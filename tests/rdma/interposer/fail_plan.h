@@ -9,6 +9,8 @@
 //   poll_cq               a negative number, and completions stay where they are
 //   get_cq_event          EAGAIN, and the event stays where it is
 //   completion   the Nth successful completion reports IBV_WC_GENERAL_ERR, and its queue pair goes into the error state
+//   change_atomic   the Nth FETCH_ADD or COMPARE_SWAP of all lists adds, or swaps in, one more than it was told
+//   change_send     the Nth SEND with immediate data has other immediate data
 //   cm_...       rdma_...: the calls of librdmacm that the daemons make, but for those that free something; no handle or
 //                -1, errno ENOMEM. cm_get_event leaves the event where it is.
 //
@@ -36,6 +38,8 @@ enum class Call : uint32_t {
   kReqNotifyCq,
   kGetCqEvent,
   kCompletion,
+  kChangeAtomic,
+  kChangeSend,
   kCmCreateEventChannel,
   kCmCreateId,
   kCmSetOption,
@@ -55,5 +59,9 @@ enum class Call : uint32_t {
 
 // To be asked exactly once for each call.
 bool must_fail(Call call);
+
+// EGRET_VERBS_HIDE=atomics,ud: what the device is to lack. Its attributes then say that it has no atomics; UD queue pairs
+// cannot be created (EOPNOTSUPP).
+bool is_hidden(const char* capability);
 
 }  // namespace egret::interposer

@@ -20,9 +20,14 @@ Counter counter_of(ibv_wr_opcode opcode) {
     case IBV_WR_RDMA_READ:
       return Counter::kRead;
     case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
     case IBV_WR_SEND_WITH_INV:
       return Counter::kSend;
+    case IBV_WR_SEND_WITH_IMM:
+      return Counter::kSendWithImm;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return Counter::kCompareSwap;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return Counter::kFetchAdd;
     default:
       return Counter::kOther;
   }
@@ -50,22 +55,24 @@ Table& table() {
 }  // namespace
 
 void QueuePair::count_one(const ibv_send_wr& work) {
-  count(counter_of(work.opcode));
+  count_of(qp_->qp_type, counter_of(work.opcode));
   if (work.send_flags & IBV_SEND_INLINE) count(Counter::kInline);
   const bool is_signalled = signals_all_ || (work.send_flags & IBV_SEND_SIGNALED) != 0;
   if (is_signalled) count(Counter::kSignalled);
   const bool is_read = work.opcode == IBV_WR_RDMA_READ;
   const bool is_write = work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  const bool is_atomic = work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  const bool takes_read_depth = is_read || is_atomic;
   const uint64_t bytes = bytes_of(work);
+  if (takes_read_depth && !broken_) count_most(Counter::kReadsUnderWay, ++reads_);
   if (is_read) {
     count(Counter::kReadBytes, bytes);
     if (work.wr.rdma.remote_addr % kPage != 0) count(Counter::kOffPageRead);
-    if (!broken_) count_most(Counter::kReadsUnderWay, ++reads_);
   } else if (is_write) {
     count(Counter::kWriteBytes, bytes);
     if (bytes == 0 && work.opcode == IBV_WR_RDMA_WRITE) count(Counter::kEmptyWrite);
   }
-  if (!broken_) pending_.push_back({is_read, is_signalled});
+  if (!broken_) pending_.push_back({takes_read_depth, is_signalled});
 }
 
 void QueuePair::posted(const ibv_send_wr* first, const ibv_send_wr* end) {
@@ -77,7 +84,7 @@ void QueuePair::completed() {
   bool reached = false;
   while (!reached && !pending_.empty()) {
     reached = pending_.front().is_signalled;
-    if (pending_.front().is_read) --reads_;
+    if (pending_.front().takes_read_depth) --reads_;
     pending_.pop_front();
   }
 }

@@ -1,4 +1,4 @@
-// What is known of each queue pair: which of its posted work requests are READs that have not completed. Completions of
+// What is known of each queue pair: which of its posted work requests are READs or atomics that have not completed. Completions of
 // a queue pair's sends come in order, and one stands for all unsignalled ones before it; so a queue of what was posted
 // is enough. Thread-safe.
 #pragma once
@@ -28,7 +28,7 @@ class QueuePair {
 
  private:
   struct Pending {
-    bool is_read;
+    bool takes_read_depth;  // a READ or an atomic
     bool is_signalled;
   };
   void count_one(const ibv_send_wr& work);
