@@ -110,6 +110,21 @@ TEST_CASE("rates between measured sizes are interpolated, beyond them the neares
   CHECK(rate_at({}, 1) == 0);
 }
 
+TEST_CASE("where a rate falls below 80 % of its best, by number of queue pairs") {
+  // One published ConnectX-6: READs fall, WRITEs do not.
+  const Fall read = falls_from({{32, 83e6}, {512, 42e6}, {4096, 21e6}});
+  CHECK(read.pairs == 512);
+  CHECK(read.share == doctest::Approx(42.0 / 83));
+  CHECK(read.best_pairs == 32);
+  CHECK(falls_from({{32, 123e6}, {512, 122e6}, {4096, 111e6}}).pairs == 0);
+  // Few pairs are slow before the best, which is no fall; and one that recovers has not fallen there.
+  CHECK(falls_from({{1, 2e6}, {8, 10e6}, {32, 11e6}}).pairs == 0);
+  CHECK(falls_from({{1, 10e6}, {8, 5e6}, {32, 9e6}, {64, 7e6}}).pairs == 64);
+  CHECK(falls_from({{1, 10e6}, {8, 8e6}}).pairs == 0);
+  CHECK(falls_from({}).pairs == 0);
+  CHECK(falls_from({{1, 0}, {8, 0}}).pairs == 0);
+}
+
 TEST_CASE("sizes of results are read, scaled, or complained of") {
   const auto two = results("32:3,1024:1");
   REQUIRE(two.size() == 2);

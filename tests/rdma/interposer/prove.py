@@ -24,12 +24,12 @@ def check(what, seen, expected):
         wrong.append(what)
 
 
-def run(*arguments, fail="", program=handshakes):
+def run(*arguments, fail="", hide="", program=handshakes):
     """Runs the program under the library: its result and its counts, if it came to any."""
     file = folder / f"counts{len(list(folder.iterdir()))}"
-    environment = dict(os.environ, LD_PRELOAD=library, EGRET_COUNT_VERBS_FILE=str(file), EGRET_VERBS_FAIL=fail)
+    environment = dict(os.environ, LD_PRELOAD=library, EGRET_COUNT_VERBS_FILE=str(file), EGRET_VERBS_FAIL=fail, EGRET_VERBS_HIDE=hide)
     result = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=LIMIT)
-    print(f"--- {' '.join(arguments)}{fail and ', failing ' + fail}\n{result.stdout}{result.stderr}", end="")
+    print(f"--- {' '.join(arguments)}{fail and ', failing ' + fail}{hide and ', without ' + hide}\n{result.stdout}{result.stderr}", end="")
     return result, file
 
 
@@ -57,26 +57,56 @@ def count_everything(mode, sessions, partitions):
     check("rights", (seen["remote_writable"], seen["remote_readable"], seen["relaxed_ordering"]), (2 * sessions, sessions, 0))
     # A fetch reads one slot of each lane that waits, and waits for all of them.
     check("READs under way reach the lanes", seen["reads_under_way"], partitions)
-    check("SENDs, others, unseen", (seen["send"], seen["other"], seen["uncounted"], seen["failed_on_purpose"]), (0, 0, 0, 0))
+    check("by pair type", (seen["rc_write"], seen["rc_write_with_imm"], seen["rc_read"], seen["rc_recv"]),
+          tuple(seen[name] for name in ("write", "write_with_imm", "read", "recv")))
+    check("SENDs, atomics, others, unseen", (seen["send"], seen["cas"] + seen["faa"] + seen["send_with_imm"], seen["other"], seen["uncounted"], seen["failed_on_purpose"]), (0,) * 5)
     listed = read_counts.registrations(file)
     check("bytes listed", sum(each["length"] for each in listed), seen["registered_bytes"])
     check("states listed", {each["state"] for each in listed}, {"deregistered"})
 
 
+SWEEP = ("verbs", "--loop", "10.9.0.1:18515", "--threads", "1,2", "--sizes", "8,1024", "--fetch-sizes", "256", "--value-sizes", "32,512",
+         "--depth", "8", "--duration", "0.05", "--sweep", "1,4")
+POSTED = re.compile(r"(\d+) WRITEs, (\d+) READs, (\d+) FETCH_ADDs, (\d+) COMPARE_SWAPs and (\d+) UD SENDs posted, 0 wrong bytes")
+OF_TYPES = ("write", "read", "faa", "cas", "send_with_imm")
+
+
 def count_bench():
-    pairs = 3  # the control connection's, and one for each of two threads
-    result, file = run("verbs", "--loop", "10.9.0.1:18515", "--threads", "1,2", "--sizes", "8,1024", "--fetch-sizes", "256",
-                       "--value-sizes", "32,512", "--depth", "8", "--duration", "0.05", program=bench)
+    by_cm = 3  # the control connection's pair, and one for each of two threads
+    by_hand = 2 + 4 + 4  # of type UD for each thread; of the sweep RC and UD
+    result, file = run(*SWEEP, program=bench)
     check("status", result.returncode, 0)
-    own = re.search(r"(\d+) WRITEs and (\d+) READs posted, 0 wrong bytes", result.stdout)
+    own = tuple(map(int, POSTED.search(result.stdout).groups()))
     seen = read_counts.snapshot(file)
-    check("WRITEs and READs", (seen["write"], seen["read"]), (int(own[1]), int(own[2])))
-    check("READs under way reach the depth", seen["reads_under_way"], 8)
-    check("lists are posted by one call", seen["doorbells"] < seen["write"] + seen["read"], True)
+    check("WRITEs, READs, FETCH_ADDs, COMPARE_SWAPs, SENDs with immediate", tuple(seen[name] for name in OF_TYPES), own)
+    check("there are some of each", all(own), True)
+    check("all but SENDs on RC pairs", tuple(seen[f"rc_{name}"] for name in OF_TYPES), (*own[:4], 0))
+    check("nothing but SENDs on UD pairs", tuple(seen[f"ud_{name}"] for name in OF_TYPES), (0, 0, 0, 0, own[4]))
+    check("SENDs without are the control connection's", (seen["send"] > 0, seen["ud_send"]), (True, 0))
+    check("RECVs by pair type", (seen["rc_recv"] + seen["ud_recv"], seen["ud_recv"] > 0), (seen["recv"], True))
+    check("nothing on UC pairs", sum(value for name, value in seen.items() if name.startswith("uc_")), 0)
+    check("no SEND arrives twice", seen["recv_completions"] <= own[4] + seen["send"], True)
+    check("READs and atomics under way reach the depth", seen["reads_under_way"], 8)
+    check("lists are posted by one call", seen["doorbells"] < sum(own) + seen["send"], True)
     check("all is signalled but what others stand for", seen["send_completions"], seen["signalled"])
-    check("queue pairs, both ends", (seen["queue_pairs"], seen["queue_pairs_destroyed"]), (2 * pairs,) * 2)
-    check("messages, local and target memory, both ends", (seen["registrations"], seen["deregistrations"]), (6, 6))
-    check("unseen", (seen["uncounted"], seen["relaxed_ordering"], seen["failed_on_purpose"]), (0, 0, 0))
+    check("queue pairs, both ends", (seen["queue_pairs"], seen["queue_pairs_destroyed"]), (2 * (by_cm + by_hand),) * 2)
+    check("messages, local and target memory of four sets, both ends", (seen["registrations"], seen["deregistrations"]), (18, 18))
+    check("unseen", (seen["uncounted"], seen["other"], seen["relaxed_ordering"], seen["failed_on_purpose"]), (0, 0, 0, 0))
+    atomic = [each for each in read_counts.registrations(file) if "remote atomic" in each["rights"]]
+    check("memory for atomics: the targets", len(atomic), 8)
+
+
+def count_bench_without(hide, lines, posted):
+    """A device that lacks something: a line that says so, and nothing of it is posted."""
+    result, file = run(*SWEEP, hide=hide, program=bench)
+    check("status", result.returncode, 0)
+    for line in lines:
+        check(f"it says '{line}'", line in result.stdout, True)
+    check("no cell is empty", re.search(r"\| - \|", result.stdout), None)
+    seen = read_counts.snapshot(file)
+    check("FETCH_ADDs, COMPARE_SWAPs, UD SENDs", (seen["faa"] > 0, seen["cas"] > 0, seen["ud_send_with_imm"] > 0), posted)
+    atomic = [each for each in read_counts.registrations(file) if "remote atomic" in each["rights"]]
+    check("memory for atomics, if the device has them", len(atomic) > 0, posted[0])
 
 
 def fail(plan, says, **counts):
@@ -93,6 +123,8 @@ def fail(plan, says, **counts):
 count_everything("mix", sessions=2, partitions=3)
 count_everything("fetch", sessions=1, partitions=2)
 count_bench()
+count_bench_without("atomics", ["| not available: the client's device has no atomics | n/a |", "Atomics not available: "], (False, False, True))
+count_bench_without("ud", ["| not available: cannot create UD queue pair 1: ", "UD SEND not available: "], (True, True, False))
 failed = fail("reg_mr:3", "cannot register", registrations=2)
 check("states listed", [each["state"] for each in read_counts.registrations(failed)], ["registered"] * 2 + ["failed"])
 fail("create_qp:2", "no queue pair", queue_pairs=1)
@@ -100,8 +132,13 @@ fail("post_send:9", "ibv_post_send")
 fail("completion:5", "completion with")
 result, _ = run("verbs", "--loop", "10.9.0.1:18515", "--duration", "0.01", fail="completion:20", program=bench)
 check("egret-bench notices", (result.returncode, "a verb failed" in result.stderr), (1, True))
+# What must come back, and what must arrive, is compared: one atomic that does more than it was told, SENDs that are not what they say.
+for plan in ("change_atomic:1", "change_atomic:300", "change_send:1+"):
+    result, file = run(*SWEEP, fail=plan, program=bench)
+    check("egret-bench sees wrong bytes", (result.returncode, "wrong bytes" in result.stderr), (1, True))
+    check("failed on purpose", read_counts.snapshot(file)["failed_on_purpose"] > 0, True)
 # Of librdmacm, and what it needs of libibverbs to listen. Its other calls fail in the daemons (../daemons/test_verbs_fail.py).
-for plan, says in (("open_device:1", "cannot listen"), ("cm_create_id:1+", "cannot use rdma_cm"), ("cm_bind_addr:1+", "cannot listen"),
+for plan, says in (("open_device:1+", "cannot listen"), ("cm_create_id:1+", "cannot use rdma_cm"), ("cm_bind_addr:1+", "cannot listen"),
                    ("cm_listen:1", "cannot listen")):
     result, file = run("verbs", "--loop", "10.9.0.1:18515", "--duration", "0.01", fail=plan, program=bench)
     check(f"egret-bench says '{says}'", (result.returncode, says in result.stderr), (1, True))

@@ -71,6 +71,21 @@ Advice advise(const Measured& measured, const std::vector<ResultShare>& results)
   return advice;
 }
 
+Fall falls_from(const std::vector<RateByPairs>& rates) {
+  Fall fall;
+  for (const RateByPairs& each : rates) {
+    if (each.ops_per_s > fall.best) fall = {.pairs = 0, .share = 0, .best = each.ops_per_s, .best_pairs = each.pairs};
+    const double share = fall.best > 0 ? each.ops_per_s / fall.best : 1;
+    if (share >= kFallShare) {
+      fall.pairs = 0;
+    } else if (fall.pairs == 0) {
+      fall.pairs = each.pairs;
+      fall.share = share;
+    }
+  }
+  return fall;
+}
+
 std::vector<ResultShare> parse_results(const std::string& text, std::string& complaint) {
   std::vector<ResultShare> results;
   double sum = 0;

@@ -69,6 +69,21 @@ inline constexpr uint32_t kMaxRefetches = 1000;
 double rate_at(const std::vector<RateBySize>& rates, uint32_t size);
 Advice advise(const Measured& measured, const std::vector<ResultShare>& results);
 
+// Where a rate by number of queue pairs falls: the first number, beyond that of the best rate, from which on all are
+// below `kFallShare` of the best. `pairs` 0: nowhere.
+struct RateByPairs {
+  uint32_t pairs = 0;
+  double ops_per_s = 0;
+};
+struct Fall {
+  uint32_t pairs = 0;
+  double share = 0;  // of the best, there
+  double best = 0;
+  uint32_t best_pairs = 0;
+};
+inline constexpr double kFallShare = 0.8;
+Fall falls_from(const std::vector<RateByPairs>& rates);
+
 // "32:0.5,1024:0.5", or "32,64" for equal shares; sizes of values. Shares are scaled to sum 1. Empty: what is wrong is
 // in `complaint`.
 std::vector<ResultShare> parse_results(const std::string& text, std::string& complaint);

@@ -9,7 +9,7 @@
 #include "base/cpu.h"
 #include "bench/client/address.h"
 #include "bench_verbs/measurement.h"
-#include "bench_verbs/report.h"
+#include "bench_verbs/report/report.h"
 
 namespace egret::bench_verbs {
 
@@ -65,6 +65,10 @@ void add_options(CLI::App& app, Options& options) {
       ->delimiter(',')
       ->check(CLI::Range(1u, kMaxSize))
       ->capture_default_str();
+  add("--sweep", wanted.sweep,
+      "queue pairs of this host, such as 1,32,512,4096 (default: 1 up to 4096; none on an emulated device); 0: none")
+      ->delimiter(',')
+      ->check(CLI::Range(0u, kMaxPairsOfSet));
   add("--duration", wanted.duration_s, "seconds for each cell")->check(CLI::Range(0.001, 60.0))->capture_default_str();
   add("--results", options.results, "what values your application gets: BYTES:SHARE,...; F is chosen for them")
       ->capture_default_str();
@@ -90,7 +94,9 @@ Status complete(Options& options) {
     for (uint32_t threads = 1; threads <= std::min(cpus, 8u); threads *= 2) wanted.threads.push_back(threads);
   }
   wanted.threads.push_back(1);  // latencies are those of one
-  for (auto* list : {&wanted.threads, &wanted.sizes, &wanted.value_sizes, &wanted.fetch_sizes}) sort_unique(*list);
+  for (auto* list : {&wanted.threads, &wanted.sizes, &wanted.value_sizes, &wanted.fetch_sizes, &wanted.sweep}) {
+    sort_unique(*list);
+  }
   if (wanted.server_threads == 0) wanted.server_threads = std::max(cpus / 2, 1u);
   std::string complaint;
   wanted.results = parse_results(options.results, complaint);
@@ -120,8 +126,8 @@ Status welcome(Station& station, Request request, uint32_t client, const Shape& 
   message.type = Message::Type::kWelcome;
   message.client = client;
   message.shape = shape;
-  message.target_address = reinterpret_cast<uint64_t>(station.target().data());
-  message.target_key = station.target().remote_key();
+  message.target_address = reinterpret_cast<uint64_t>(station.slots().target().data());
+  message.target_key = station.slots().target().remote_key();
   return station.send(message);
 }
 
@@ -173,19 +179,37 @@ Status send_report(Station& station, const std::string& report) {
   return station.send(message);
 }
 
-Expected<Results> measure_with(const Wanted& wanted, Stations& stations, const std::atomic<bool>& stop) {
+// What the devices say of themselves decides what is measured, where the command line leaves it open.
+void settle(Wanted& wanted, bool emulated, const std::string& without_atomics) {
+  if (!without_atomics.empty()) wanted.no_atomics = without_atomics + " has no atomics";
+  if (wanted.sweep == std::vector<uint32_t>{0}) {
+    wanted.no_sweep = "--sweep 0";
+    wanted.sweep.clear();
+  } else if (wanted.sweep.empty() && emulated) {
+    wanted.no_sweep =
+        "an emulated device, which has no cache of queue pairs; --sweep 1,32,512 measures it all the same";
+  } else if (wanted.sweep.empty()) {
+    wanted.sweep = {1, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096};
+  }
+  std::erase(wanted.sweep, 0u);
+}
+
+Expected<Results> measure_with(Wanted& wanted, Stations& stations, const std::atomic<bool>& stop) {
   std::vector<Station*> all;
   std::vector<std::string> hosts = {describe(stations.front()->control().id())};
   bool emulated = is_emulated(stations.front()->control().id()->verbs);
+  std::string without_atomics = has_atomics(stations.front()->control().id()->verbs) ? "" : "this host's device";
   for (auto& station : stations) {
     auto hello = station->receive(Message::Type::kHello, kGreetingPatienceS);
     if (!hello) return hello.status();
-    station->set_peer(hello.value().target_address, hello.value().target_key);
+    station->slots().set_peer(hello.value().target_address, hello.value().target_key);
     hosts.push_back(hello.value().words() + ", " + std::to_string(hello.value().cpus) + " processors");
     emulated = emulated || hello.value().emulated != 0;
+    if (hello.value().atomics == 0) without_atomics = "the client's device";
     all.push_back(station.get());
   }
   hosts[0] += ", " + std::to_string(base::allowed_cpus().size()) + " processors";
+  settle(wanted, emulated, without_atomics);
   std::fprintf(stderr, "egret-bench verbs: %u cells of %.3g s\n", points_of(wanted), wanted.duration_s);
   auto results = measure(
       wanted, all, [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }, stop);
@@ -196,7 +220,7 @@ Expected<Results> measure_with(const Wanted& wanted, Stations& stations, const s
   return results;
 }
 
-Status run_listener(const bench::Address& address, const Wanted& wanted, const std::atomic<bool>& stop) {
+Status run_listener(const bench::Address& address, Wanted wanted, const std::atomic<bool>& stop) {
   Stations stations;
   if (Status done = gather(address, wanted, stations, stop); !done) return done;
   auto results = measure_with(wanted, stations, stop);
@@ -227,7 +251,7 @@ Status run_client(const bench::Address& address, const std::atomic<bool>& stop, 
   auto welcome = station.receive(Message::Type::kWelcome, kGreetingPatienceS);
   if (!welcome) return welcome.status();
   if (Status done = station.create_memory(welcome.value().shape); !done) return done;
-  station.set_peer(welcome.value().target_address, welcome.value().target_key);
+  station.slots().set_peer(welcome.value().target_address, welcome.value().target_key);
   for (uint32_t i = 0; i < welcome.value().shape.queue_pairs; ++i) {
     auto id = resolve(address);
     if (!id) return id.status();
@@ -241,10 +265,11 @@ Status run_client(const bench::Address& address, const std::atomic<bool>& stop, 
   }
   Message hello;
   hello.type = Message::Type::kHello;
-  hello.target_address = reinterpret_cast<uint64_t>(station.target().data());
-  hello.target_key = station.target().remote_key();
+  hello.target_address = reinterpret_cast<uint64_t>(station.slots().target().data());
+  hello.target_key = station.slots().target().remote_key();
   hello.cpus = static_cast<uint32_t>(base::allowed_cpus().size());
   hello.emulated = is_emulated(station.control().id()->verbs) ? 1 : 0;
+  hello.atomics = has_atomics(station.control().id()->verbs) ? 1 : 0;
   hello.set_text(describe(station.control().id()));
   if (Status done = station.send(hello); !done) return done;
   auto report = serve_points(station, stop);
@@ -299,9 +324,10 @@ int run(int argc, char** argv, const std::atomic<bool>& stop) {
   options.wanted.value_sizes = {32, 64, 128, 256, 512, 1024};
   options.wanted.fetch_sizes = {256, 512, 768, 1024};
   CLI::App app(
-      "Measures in-bound READ and WRITE and out-bound WRITE rates of two hosts, checks every byte, and says what F, R "
+      "Measures the rates of READ, WRITE, atomics and UD SEND of two hosts, in-bound and out-bound, by threads, sizes "
       "and\n"
-      "window they suggest. Exit status: 0, or 1 if anything went wrong.",
+      "numbers of queue pairs; checks every byte, and says what F, R and window they suggest. Exit status: 0, or 1 if "
+      "anything went wrong.",
       "egret-bench verbs");
   add_options(app, options);
   try {

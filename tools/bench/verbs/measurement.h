@@ -1,6 +1,7 @@
 // The listening side's work: which points are measured, in which order, on which hosts; and all that came of them.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,7 +9,8 @@
 
 #include "base/status.h"
 #include "bench_verbs/advice.h"
-#include "bench_verbs/poster.h"
+#include "bench_verbs/further.h"
+#include "bench_verbs/station.h"
 
 namespace egret::bench_verbs {
 
@@ -24,6 +26,9 @@ struct Wanted {
   double duration_s = 0.3;
   std::vector<ResultShare> results;
   uint32_t server_threads = 0;  // 0: half of this host's processors
+  std::vector<uint32_t> sweep;  // ascending: queue pairs of this host
+  // Known once the hosts have greeted each other: why there are none; else empty.
+  std::string no_atomics, no_sweep;
 };
 
 inline constexpr uint32_t kSmall = 32;  // bytes: what the paper's Table I and Figure 1 are about
@@ -59,15 +64,16 @@ struct Results {
   std::vector<std::vector<Figures>> fetches;  // [fetch size][value size], pipelined
   Figures fetch_latency;                      // one thread, unpipelined, the smallest fetch size
   Figures fetch_of_thread;                    // one thread, pipelined, the same
-  uint64_t wrong_bytes = 0;                   // over everything
-  uint64_t reads = 0, writes = 0;             // posted, over everything
+  Further further;
+  uint64_t wrong_bytes = 0;  // over everything
+  Posted posted;             // over everything
   uint64_t points = 0;
 };
 
 // Measures on stations that are connected and greeted. Progress is a line to `say` per point.
 base::Expected<Results> measure(const Wanted& wanted, const std::vector<Station*>& stations,
                                 const std::function<void(const std::string&)>& say, const std::atomic<bool>& stop);
-// How many points that are, for an estimate of the time.
+// How many points that are at most, for an estimate of the time.
 uint32_t points_of(const Wanted& wanted);
 
 Measured measured_of(const Wanted& wanted, const Results& results);

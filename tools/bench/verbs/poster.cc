@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include <arpa/inet.h>
 #include <sched.h>
 
 #include "bench/histogram.h"
@@ -28,14 +29,40 @@ struct Group {
   ibv_qp* pair = nullptr;
   std::vector<ibv_sge> pieces;
   std::vector<ibv_send_wr> first, second;
+  // Atomics: what each must find, and where its answer is.
+  std::vector<uint64_t> words;
+  std::vector<const std::byte*> answers;
   bool in_second = false;
   uint64_t posted_ns = 0;
 };
 
+// One verb of a slot: from where in it, how many bytes.
+struct Part {
+  ibv_wr_opcode opcode;
+  uint32_t at;
+  uint32_t length;
+  bool is_rest = false;  // of a fetch: it follows the others
+};
+
+ibv_wr_opcode opcode_of(Kind kind) {
+  switch (kind) {
+    case Kind::kWrite:
+      return IBV_WR_RDMA_WRITE;
+    case Kind::kFetchAdd:
+      return IBV_WR_ATOMIC_FETCH_AND_ADD;
+    case Kind::kCompareSwap:
+      return IBV_WR_ATOMIC_CMP_AND_SWP;
+    case Kind::kSend:
+      return IBV_WR_SEND_WITH_IMM;
+    default:
+      return IBV_WR_RDMA_READ;
+  }
+}
+
 class Poster {
  public:
-  Poster(const Point& point, const std::vector<Station*>& stations, uint32_t thread)
-      : point_(point), stations_(stations), thread_(thread), latency_(std::make_unique<bench::Histogram>()) {
+  Poster(const Point& point, const std::vector<PairSet*>& sets, uint32_t thread)
+      : point_(point), sets_(sets), thread_(thread), latency_(std::make_unique<bench::Histogram>()) {
     build();
   }
   void run(uint64_t begin_ns, uint64_t end_ns, const std::atomic<bool>& stop);
@@ -44,8 +71,8 @@ class Poster {
 
   uint64_t ops() const { return ops_; }
   double ops_per_s() const { return static_cast<double>(ops_) * 1e9 / static_cast<double>(end_ns_ - begin_ns_); }
-  uint64_t reads() const { return reads_; }
-  uint64_t writes() const { return writes_; }
+  const Posted& posted() const { return posted_; }
+  bool is_big_endian() const { return answers_.are_big_endian(); }
   const bench::Histogram& latency() const { return *latency_; }
   const std::string& trouble() const { return trouble_; }
 
@@ -53,16 +80,18 @@ class Poster {
   template <typename Do>
   void each_slot(const Do& visit) const;
   void build();
-  void build_group(Station& station, uint32_t pair, uint32_t from, uint32_t count);
-  ibv_send_wr make_work(ibv_wr_opcode opcode, ibv_sge* piece, uint64_t remote, uint32_t key, uint32_t inline_bytes);
+  void build_group(PairSet& set, uint32_t pair, uint32_t from, uint32_t count);
+  void add_verb(Group& group, PairSet& set, uint32_t pair, uint32_t slot, const Part& part);
+  uint64_t& count_of(ibv_wr_opcode opcode);
+  void compare_words(Group& group);
   void post(Group& group, uint64_t now);
   void post_list(Group& group, std::vector<ibv_send_wr>& list);
   void take(const ibv_wc& wc, uint64_t now);
   void next(size_t done, uint64_t now);
-  bool is_pipelined() const { return point_.depth > 1; }
+  bool is_pipelined() const { return point_.one_by_one == 0; }
 
   const Point& point_;
-  const std::vector<Station*>& stations_;
+  const std::vector<PairSet*>& sets_;
   const uint32_t thread_;
   std::vector<Group> groups_;
   std::vector<ibv_cq*> queues_;
@@ -71,52 +100,42 @@ class Poster {
   uint64_t under_way_ = 0;  // groups
   uint64_t started_ = 0;    // groups, of all time
   uint64_t ops_ = 0;
-  uint64_t reads_ = 0, writes_ = 0;
+  Posted posted_;
+  AtomicAnswers answers_;
+  uint64_t wrong_answers_ = 0;
   bool stopping_ = false;
   std::string trouble_;
 };
 
 template <typename Do>
 void Poster::each_slot(const Do& visit) const {
-  for (Station* station : stations_) {
-    for (uint32_t i = 0; i < point_.queue_pairs; ++i) {
-      const uint32_t pair = thread_ * point_.queue_pairs + i;
-      for (uint32_t slot = 0; slot < point_.depth; ++slot) visit(*station, pair, slot);
+  for (PairSet* set : sets_) {
+    for (uint32_t pair = thread_; pair < point_.queue_pairs; pair += point_.threads) {
+      for (uint32_t slot = 0; slot < point_.depth; ++slot) visit(*set, pair, slot);
     }
   }
 }
 
 // Bytes and work requests, all of them before the clock starts.
 void Poster::build() {
-  each_slot([this](Station& station, uint32_t pair, uint32_t slot) {
-    std::byte* const at = station.local_slot(pair, slot);
-    poison(at, station.shape().slot_bytes());
-    if (point_.kind == Kind::kWrite) fill_pattern(at + kRequestBytes, point_.size, point_.number, pair, slot);
+  each_slot([this](PairSet& set, uint32_t pair, uint32_t slot) {
+    const Shape& shape = set.slots().shape();
+    std::byte* const at = set.slots().local_slot(pair, slot);
+    poison(at, shape.slot_bytes());
+    const bool is_source = point_.kind == Kind::kWrite || point_.kind == Kind::kSend;
+    if (is_source) fill_pattern(at + shape.lead, point_.size, point_.number, pair, slot);
     if (point_.kind == Kind::kFetch) fill_pattern(at, kRequestBytes, point_.number, pair, slot);
   });
   const uint32_t count = std::max(point_.depth / kGroups, 1u);
-  for (Station* station : stations_) {
-    for (uint32_t i = 0; i < point_.queue_pairs; ++i) {
-      const uint32_t pair = thread_ * point_.queue_pairs + i;
-      queues_.push_back(station->pair(pair).queue());
+  for (PairSet* set : sets_) {
+    for (uint32_t pair = thread_; pair < point_.queue_pairs; pair += point_.threads) {
+      ibv_cq* const queue = set->pair(pair).queue;
+      if (std::find(queues_.rbegin(), queues_.rend(), queue) == queues_.rend()) queues_.push_back(queue);
       for (uint32_t slot = 0; slot < point_.depth; slot += count) {
-        build_group(*station, pair, slot, std::min(count, point_.depth - slot));
+        build_group(*set, pair, slot, std::min(count, point_.depth - slot));
       }
     }
   }
-}
-
-ibv_send_wr Poster::make_work(ibv_wr_opcode opcode, ibv_sge* piece, uint64_t remote, uint32_t key,
-                              uint32_t inline_bytes) {
-  ibv_send_wr work{};
-  work.wr_id = groups_.size() - 1;
-  work.sg_list = piece;
-  work.num_sge = 1;
-  work.opcode = opcode;
-  if (opcode == IBV_WR_RDMA_WRITE && piece->length <= inline_bytes) work.send_flags = IBV_SEND_INLINE;
-  work.wr.rdma.remote_addr = remote;
-  work.wr.rdma.rkey = key;
-  return work;
 }
 
 void link(std::vector<ibv_send_wr>& list) {
@@ -125,35 +144,85 @@ void link(std::vector<ibv_send_wr>& list) {
   list.back().send_flags |= IBV_SEND_SIGNALED;
 }
 
-void Poster::build_group(Station& station, uint32_t pair, uint32_t from, uint32_t count) {
+void Poster::add_verb(Group& group, PairSet& set, uint32_t pair, uint32_t slot, const Part& part) {
+  const Pair& via = set.pair(pair);
+  const std::byte* const local = set.slots().local_slot(pair, slot) + part.at;
+  group.pieces.push_back({reinterpret_cast<uint64_t>(local), part.length, set.slots().local().local_key()});
+  ibv_send_wr work{};
+  work.wr_id = groups_.size() - 1;
+  work.sg_list = &group.pieces.back();
+  work.num_sge = 1;
+  work.opcode = part.opcode;
+  const bool takes_bytes = part.opcode == IBV_WR_RDMA_WRITE || part.opcode == IBV_WR_SEND_WITH_IMM;
+  if (takes_bytes && part.length <= via.inline_bytes) work.send_flags = IBV_SEND_INLINE;
+  const uint64_t remote = set.slots().peer_address(pair, slot) + part.at;
+  if (is_atomic(point_.kind)) {
+    work.wr.atomic = {.remote_addr = remote, .compare_add = 1, .swap = 0, .rkey = set.slots().peer_key()};
+    group.words.push_back(first_word(point_.number, pair, slot));
+    group.answers.push_back(local);
+  } else if (point_.kind == Kind::kSend) {
+    const SendLabel label{point_.number, pair, slot};
+    work.imm_data = htonl(label.packed());
+    work.wr.ud = {.ah = set.way(), .remote_qpn = via.peer, .remote_qkey = kDatagramKey};
+  } else {
+    work.wr.rdma = {.remote_addr = remote, .rkey = set.slots().peer_key()};
+  }
+  (part.is_rest ? group.second : group.first).push_back(work);
+}
+
+void Poster::build_group(PairSet& set, uint32_t pair, uint32_t from, uint32_t count) {
   Group& group = groups_.emplace_back();
-  group.pair = station.pair(pair).pair();
+  group.pair = set.pair(pair).handle;
   group.pieces.reserve(size_t{3} * count);  // work requests point into it
-  const uint32_t inline_bytes = station.pair(pair).inline_bytes();
+  const uint32_t lead = set.slots().shape().lead;
   const uint32_t first = point_.kind == Kind::kFetch ? std::min(point_.fetch, point_.size) : point_.size;
   for (uint32_t slot = from; slot < from + count; ++slot) {
-    const auto local = reinterpret_cast<uint64_t>(station.local_slot(pair, slot));
-    const uint64_t remote = station.peer_address(pair, slot);
-    const auto add = [&](std::vector<ibv_send_wr>& list, ibv_wr_opcode opcode, uint64_t at, uint32_t length) {
-      group.pieces.push_back({local + at, length, station.local().local_key()});
-      list.push_back(make_work(opcode, &group.pieces.back(), remote + at, station.peer_key(), inline_bytes));
-    };
-    if (point_.kind == Kind::kFetch) add(group.first, IBV_WR_RDMA_WRITE, 0, kRequestBytes);
-    add(group.first, point_.kind == Kind::kWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, kRequestBytes, first);
-    if (first < point_.size) add(group.second, IBV_WR_RDMA_READ, kRequestBytes + first, point_.size - first);
+    if (point_.kind == Kind::kFetch) add_verb(group, set, pair, slot, {IBV_WR_RDMA_WRITE, 0, kRequestBytes});
+    add_verb(group, set, pair, slot, {opcode_of(point_.kind), lead, first});
+    if (first == point_.size) continue;
+    add_verb(group, set, pair, slot, {IBV_WR_RDMA_READ, lead + first, point_.size - first, true});
   }
   link(group.first);
   link(group.second);
 }
 
 void Poster::post_list(Group& group, std::vector<ibv_send_wr>& list) {
+  if (point_.kind == Kind::kCompareSwap) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      list[i].wr.atomic.compare_add = group.words[i];
+      list[i].wr.atomic.swap = group.words[i] + 1;
+    }
+  }
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(group.pair, list.data(), &bad);
   if (error != 0) trouble_ = Status::system_error("ibv_post_send", error).message();
-  // A list is all WRITEs, all READs, or, for a fetch's first half, both in equal number.
+  // A list is all of one opcode, or, for a fetch's first half, WRITEs and READs in equal number.
   const bool both = point_.kind == Kind::kFetch && &list == &group.first;
-  writes_ += point_.kind == Kind::kWrite ? list.size() : both ? list.size() / 2 : 0;
-  reads_ += point_.kind == Kind::kWrite ? 0 : both ? list.size() / 2 : list.size();
+  count_of(list.back().opcode) += both ? list.size() / 2 : list.size();
+  if (both) posted_.writes += list.size() / 2;
+}
+
+uint64_t& Poster::count_of(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+      return posted_.writes;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return posted_.fetch_adds;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return posted_.compare_swaps;
+    case IBV_WR_SEND_WITH_IMM:
+      return posted_.sends;
+    default:
+      return posted_.reads;
+  }
+}
+
+// Each slot's word is known: it has grown by one with every verb on it. A COMPARE_SWAP that found it has grown it, too.
+void Poster::compare_words(Group& group) {
+  for (size_t i = 0; i < group.words.size(); ++i) {
+    if (!answers_.take(load_word(group.answers[i]), group.words[i])) wrong_answers_ += kAtomicBytes;
+    ++group.words[i];
+  }
 }
 
 void Poster::post(Group& group, uint64_t now) {
@@ -182,6 +251,7 @@ void Poster::take(const ibv_wc& wc, uint64_t now) {
     return post_list(group, group.second);
   }
   --under_way_;
+  compare_words(group);
   // The first counts however late it is, and lengthens the time that is measured: no cell is empty.
   if (now >= begin_ns_ && (now < end_ns_ || ops_ == 0)) {
     end_ns_ = std::max(end_ns_, now);
@@ -217,21 +287,22 @@ void Poster::run(uint64_t begin_ns, uint64_t end_ns, const std::atomic<bool>& st
 }
 
 uint64_t Poster::wrong() const {
-  uint64_t wrong = 0;
-  if (point_.kind == Kind::kWrite) return wrong;  // the other side compares
-  each_slot([&](Station& station, uint32_t pair, uint32_t slot) {
-    const std::byte* const payload = station.local_slot(pair, slot) + kRequestBytes;
-    wrong += wrong_bytes(payload, point_.size, point_.number, pair, slot);
-    wrong += unpoisoned_bytes(payload + point_.size, Shape::kGuard);
+  uint64_t wrong = wrong_answers_;
+  const bool has_bytes = point_.kind == Kind::kRead || point_.kind == Kind::kFetch;
+  each_slot([&](PairSet& set, uint32_t pair, uint32_t slot) {
+    const Shape& shape = set.slots().shape();
+    const std::byte* const payload = set.slots().local_slot(pair, slot) + shape.lead;
+    if (has_bytes) wrong += wrong_bytes(payload, point_.size, point_.number, pair, slot);
+    wrong += unpoisoned_bytes(payload + point_.size, shape.guard);
   });
   return wrong;
 }
 
 }  // namespace
 
-Expected<Figures> run_point(const Point& point, const std::vector<Station*>& stations, const std::atomic<bool>& stop) {
+Expected<Figures> run_point(const Point& point, const std::vector<PairSet*>& sets, const std::atomic<bool>& stop) {
   std::vector<std::unique_ptr<Poster>> posters;
-  for (uint32_t i = 0; i < point.threads; ++i) posters.push_back(std::make_unique<Poster>(point, stations, i));
+  for (uint32_t i = 0; i < point.threads; ++i) posters.push_back(std::make_unique<Poster>(point, sets, i));
   const uint64_t begin = bench::monotonic_ns() + point.warmup_ns;
   const uint64_t end = begin + point.duration_ns;
   std::vector<std::thread> threads;
@@ -245,12 +316,12 @@ Expected<Figures> run_point(const Point& point, const std::vector<Station*>& sta
     if (!poster->trouble().empty()) return Status::error(poster->trouble());
     figures.ops += poster->ops();
     figures.ops_per_s += poster->ops_per_s();
-    figures.reads += poster->reads();
-    figures.writes += poster->writes();
+    figures.posted.add(poster->posted());
+    if (poster->is_big_endian()) figures.big_endian = 1;
     figures.wrong_bytes += poster->wrong();
     latency->merge(poster->latency());
   }
-  if (point.depth == 1) {
+  if (point.one_by_one != 0) {
     figures.mean_us = latency->mean() / 1e3;
     figures.p50_us = static_cast<double>(latency->quantile(0.5)) / 1e3;
     figures.p99_us = static_cast<double>(latency->quantile(0.99)) / 1e3;

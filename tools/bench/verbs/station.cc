@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <time.h>
-
 #include "bench/monotonic.h"
 
 namespace egret::bench_verbs {
@@ -17,49 +15,8 @@ namespace {
 
 constexpr uint64_t kSendTag = ~uint64_t{0};
 constexpr uint64_t kSendPatienceNs = 10 * bench::kNsPerSecond;
-constexpr uint64_t kVisiblePatienceNs = bench::kNsPerSecond;
-constexpr std::byte kPoison{0xee};
-
-void pause_briefly() {
-  const timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
-  nanosleep(&pause, nullptr);
-}
-
-// splitmix64, so that neighbouring points, queue pairs and slots have nothing in common.
-uint64_t mixed(uint64_t z) {
-  z += 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-uint64_t seed_of(uint32_t point, uint32_t pair, uint32_t slot) {
-  return mixed(mixed(mixed(point) ^ pair) ^ slot);
-}
-std::byte pattern_byte(uint64_t seed, size_t i) {
-  return static_cast<std::byte>(mixed(seed + i / 8) >> (i % 8 * 8));
-}
 
 }  // namespace
-
-void fill_pattern(std::byte* at, size_t bytes, uint32_t point, uint32_t pair, uint32_t slot) {
-  const uint64_t seed = seed_of(point, pair, slot);
-  for (size_t i = 0; i < bytes; ++i) at[i] = pattern_byte(seed, i);
-}
-
-uint64_t wrong_bytes(const std::byte* at, size_t bytes, uint32_t point, uint32_t pair, uint32_t slot) {
-  const uint64_t seed = seed_of(point, pair, slot);
-  uint64_t wrong = 0;
-  for (size_t i = 0; i < bytes; ++i) wrong += at[i] != pattern_byte(seed, i);
-  return wrong;
-}
-
-void poison(std::byte* at, size_t bytes) {
-  std::fill_n(at, bytes, kPoison);
-}
-
-uint64_t unpoisoned_bytes(const std::byte* at, size_t bytes) {
-  return bytes - static_cast<uint64_t>(std::count(at, at + bytes, kPoison));
-}
 
 void Message::set_text(const std::string& words) {
   length = static_cast<uint32_t>(std::min(words.size(), sizeof text));
@@ -81,18 +38,18 @@ Status Station::open(CmId id) {
 }
 
 Status Station::create_memory(const Shape& shape) {
-  shape_ = shape;
-  local_ = std::make_unique<Memory>();
-  target_ = std::make_unique<Memory>();
-  if (Status done = local_->create(domain_.get(), shape.bytes(), IBV_ACCESS_LOCAL_WRITE); !done) return done;
-  return target_->create(domain_.get(), shape.bytes(),
-                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+  auto connected = std::make_unique<PairSet>();
+  Status done = connected->slots().create(domain_.get(), shape, has_atomics(control_->id()->verbs));
+  keep(std::move(connected), Set::kConnected);
+  return done;
 }
 
 Expected<Connection*> Station::add(CmId id) {
   auto connection = std::make_unique<Connection>(std::move(id), domain_.get());
   // A fetch is two verbs; and none may ever be refused for want of room.
-  if (Status done = connection->create({.sends = 2 * shape_.depth + 2, .receives = 0}); !done) return done;
+  const uint32_t sends = 2 * slots().shape().depth + 2;
+  if (Status done = connection->create({.sends = sends, .receives = 0}); !done) return done;
+  set(Set::kConnected)->add(*connection);
   data_.push_back(std::move(connection));
   return data_.back().get();
 }
@@ -166,40 +123,6 @@ Expected<Message> Station::receive(Message::Type type, double patience_s) {
     return Status::error("the other side sends something else than what was asked for");
   }
   return message;
-}
-
-void Station::prepare(const Point& point) {
-  for (uint32_t pair = 0; pair < shape_.queue_pairs; ++pair) {
-    for (uint32_t slot = 0; slot < shape_.depth; ++slot) {
-      std::byte* const at = target_->data() + shape_.slot(pair, slot);
-      poison(at, shape_.slot_bytes());
-      if (point.kind != Kind::kWrite) fill_pattern(at + kRequestBytes, point.size, point.number, pair, slot);
-    }
-  }
-}
-
-// What a WRITE has placed is visible at once, or so it should be; a moment of grace, since verbs promise no more than
-// that the WRITE has arrived.
-uint64_t Station::check(const Point& point) const {
-  const uint64_t deadline = bench::monotonic_ns() + kVisiblePatienceNs;
-  for (;;) {
-    uint64_t wrong = 0;
-    for (uint32_t pair = 0; pair < point.threads * point.queue_pairs; ++pair) {
-      for (uint32_t slot = 0; slot < point.depth; ++slot) {
-        const std::byte* const at = target_->data() + shape_.slot(pair, slot);
-        const std::byte* const payload = at + kRequestBytes;
-        if (point.kind == Kind::kFetch) {
-          wrong += wrong_bytes(at, kRequestBytes, point.number, pair, slot);
-        } else if (point.kind == Kind::kWrite) {
-          wrong += unpoisoned_bytes(at, kRequestBytes);
-          wrong += wrong_bytes(payload, point.size, point.number, pair, slot);
-          wrong += unpoisoned_bytes(payload + point.size, Shape::kGuard);
-        }
-      }
-    }
-    if (wrong == 0 || bench::monotonic_ns() > deadline) return wrong;
-    pause_briefly();
-  }
 }
 
 }  // namespace egret::bench_verbs

@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <sys/mman.h>
+#include <time.h>
 
 namespace egret::bench_verbs {
 
@@ -30,13 +31,6 @@ Status failed(const std::string& what) {
   const int error = errno;
   if (error == ENODEV) return Status::error(what + ": no RDMA device there (an address of the device's own port?)");
   return Status::system_error(what, error);
-}
-
-uint32_t most_reads(ibv_context* device) {
-  ibv_device_attr limits{};
-  if (ibv_query_device(device, &limits) != 0) return 1;
-  return static_cast<uint32_t>(
-      std::clamp(std::min(limits.max_qp_rd_atom, limits.max_qp_init_rd_atom), 1, static_cast<int>(kMaxReadDepth)));
 }
 
 bool read_greeting(const rdma_cm_event* event, Greeting& greeting) {
@@ -217,6 +211,23 @@ bool is_emulated(ibv_context* device) {
   ibv_device_attr attributes{};
   if (ibv_query_device(device, &attributes) != 0) return false;
   return attributes.vendor_id == kSoftRoce || attributes.vendor_id == kSoftIwarp;
+}
+
+uint32_t most_reads(ibv_context* device) {
+  ibv_device_attr limits{};
+  if (ibv_query_device(device, &limits) != 0) return 1;
+  return static_cast<uint32_t>(
+      std::clamp(std::min(limits.max_qp_rd_atom, limits.max_qp_init_rd_atom), 1, static_cast<int>(kMaxReadDepth)));
+}
+
+bool has_atomics(ibv_context* device) {
+  ibv_device_attr attributes{};
+  return ibv_query_device(device, &attributes) == 0 && attributes.atomic_cap != IBV_ATOMIC_NONE;
+}
+
+void pause_briefly() {
+  const timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
+  nanosleep(&pause, nullptr);
 }
 
 }  // namespace egret::bench_verbs

@@ -29,13 +29,15 @@ struct Freed {
 using CmId = std::unique_ptr<rdma_cm_id, Freed<rdma_destroy_id>>;
 using Domain = std::unique_ptr<ibv_pd, Freed<ibv_dealloc_pd>>;
 using Queue = std::unique_ptr<ibv_cq, Freed<ibv_destroy_cq>>;
+using Handle = std::unique_ptr<ibv_qp, Freed<ibv_destroy_qp>>;
+using Way = std::unique_ptr<ibv_ah, Freed<ibv_destroy_ah>>;
 
 // What the first private data of a connection say, both ways; the rest is told over the control connection.
 struct Greeting {
   static constexpr uint32_t kMagic = 0x56425445;  // "ETBV"
   enum class Role : uint8_t { kControl = 1, kData = 2 };
   uint32_t magic = kMagic;
-  uint8_t version = 1;
+  uint8_t version = 2;
   Role role = Role::kControl;
   uint8_t read_depth = 0;  // connecting: READs it can have under way; accepting: READs it may have
   uint8_t reserved = 0;
@@ -112,5 +114,11 @@ base::Expected<Request> next_request(rdma_cm_id* listener, const std::atomic<boo
 // "rxe0 port 1, mtu 4096, fw ..."; and whether its verbs are software (Soft-RoCE, Soft-iWARP).
 std::string describe(const rdma_cm_id* id);
 bool is_emulated(ibv_context* device);
+// Whether it does FETCH_ADD and COMPARE_SWAP; and how many READs and atomics a queue pair may have under way.
+bool has_atomics(ibv_context* device);
+uint32_t most_reads(ibv_context* device);
+
+// 100 us: between two looks at something that need not be noticed at once.
+void pause_briefly();
 
 }  // namespace egret::bench_verbs

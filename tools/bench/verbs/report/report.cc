@@ -1,17 +1,14 @@
-#include "bench_verbs/report.h"
+#include "bench_verbs/report/report.h"
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
+#include "bench_verbs/report/parts.h"
+
 namespace egret::bench_verbs {
-namespace {
 
-constexpr size_t kRead = static_cast<size_t>(Direction::kInboundRead);
-constexpr size_t kWriteIn = static_cast<size_t>(Direction::kInboundWrite);
-constexpr size_t kWriteOut = static_cast<size_t>(Direction::kOutboundWrite);
-
-__attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) {
+std::string text(const char* format, ...) {
   char buffer[512];
   va_list arguments;
   va_start(arguments, format);
@@ -20,7 +17,6 @@ __attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) 
   return buffer;
 }
 
-// Three digits, and no exponent for large ones.
 std::string number(double value) {
   return text(value < 999.5 ? "%.3g" : "%.0f", value);
 }
@@ -45,6 +41,12 @@ std::string header(const std::string& head, const std::vector<std::string>& name
   for (size_t i = 0; i < names.size(); ++i) line += " ---: |";
   return line + "\n";
 }
+
+namespace {
+
+constexpr size_t kRead = static_cast<size_t>(Direction::kInboundRead);
+constexpr size_t kWriteIn = static_cast<size_t>(Direction::kInboundWrite);
+constexpr size_t kWriteOut = static_cast<size_t>(Direction::kOutboundWrite);
 
 std::string setting(const Wanted& wanted, const Results& results) {
   std::string out = "# RDMA verbs between this host and " + std::to_string(wanted.clients) +
@@ -196,10 +198,13 @@ std::string to_markdown(const Wanted& wanted, const Results& results) {
   const Measured measured = measured_of(wanted, results);
   const Advice advice = advise(measured, wanted.results);
   std::string out = setting(wanted, results) + table_one(wanted, results) + figure_one(results) + by_size(results) +
-                    figure_eight(wanted, results) + "## What they suggest\n\n";
+                    figure_eight(wanted, results) + further_tables(wanted, results) + "## What they suggest\n\n";
   out += suggest_fetch(wanted, advice) + suggest_refetches(measured, advice) + suggest_window(measured, advice);
-  out += "\n" + std::to_string(results.points) + " cells, " + std::to_string(results.writes) + " WRITEs and " +
-         std::to_string(results.reads) + " READs posted, " + std::to_string(results.wrong_bytes) + " wrong bytes.\n";
+  const auto count = [](uint64_t verbs) { return std::to_string(verbs); };
+  const Posted& posted = results.posted;
+  out += "\n" + count(results.points) + " cells, " + count(posted.writes) + " WRITEs, " + count(posted.reads) +
+         " READs, " + count(posted.fetch_adds) + " FETCH_ADDs, " + count(posted.compare_swaps) + " COMPARE_SWAPs and " +
+         count(posted.sends) + " UD SENDs posted, " + count(results.wrong_bytes) + " wrong bytes.\n";
   return out;
 }
 
@@ -219,6 +224,7 @@ uint64_t empty_cells(const Results& results) {
   }
   look(results.fetch_latency);
   look(results.fetch_of_thread);
+  each_further(results.further, look);
   return empty;
 }
 
