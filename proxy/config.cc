@@ -277,6 +277,15 @@ constexpr OptionRow kTable[] = {
      .max = 24 * 3600 * kSecond,
      .applied_by = kReload,
      .group = OptionGroup::kBackends},
+    {.name = "warm_for",
+     .type = OptionType::kDuration,
+     .default_value = "60s",
+     .help = "After a change of the pool's members, values of keys that moved are brought from their backend before to "
+             "the present one when they are asked for, for so long. 0: they are missed.",
+     .min = 0,
+     .max = 3600 * kSecond,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
     {.name = "large_value_memory",
      .type = OptionType::kSize,
      .default_value = "64MiB",
@@ -678,6 +687,7 @@ Status parse_session(const Options& options, Config& config, bool roomy) {
                    .eject_share = static_cast<uint32_t>(options.integer("eject_share")),
                    .probe_first_ns = config.session.backoff_min_ns,
                    .probe_most_ns = config.session.backoff_max_ns};
+  config.warm_for_ns = options.duration_ns("warm_for");
   config.session.spin_ns = options.duration_ns("spin");
   if (config.session.spin_ns == 0) config.session.spin_ns = roomy ? 20'000 : 2'000;
   return parse_fetch(options, config.session.fetch);

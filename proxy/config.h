@@ -68,6 +68,7 @@ struct Config {
   std::vector<std::string> told_settings;  // "NAME=VALUE"
   std::vector<std::string> cluster;        // that `config get cluster` names; empty: this proxy
   uint64_t cluster_version = 0;            // of the list: Unix seconds of when it came into force
+  uint64_t warm_for_ns = 0;                // how long values move with their keys; 0: they do not
   uint32_t ready_share = 0;                // percent of the backends that /readyz/share wants up
   admin::AdminOption admin;
   std::string log_level;

@@ -121,6 +121,26 @@ inline constexpr base::LogEvent kNoStandIn{
     .advice =
         "The line says why. A backend of the gutter must be reachable, of this version, and give this proxy the right "
         "to flush; egret-proxy --doctor tries it at once."};
+inline constexpr base::LogEvent kWarmBegun{
+    .name = "warm_begun",
+    .id = "c1f7b9c36f6a4d1c9f0b0e6b7a2d53e4",
+    .level = base::LogLevel::kInfo,
+    .meaning =
+        "The members of the pool have changed; the values of keys that moved are brought to their backends when "
+        "they are asked for (warm_for)."};
+inline constexpr base::LogEvent kWarmOver{
+    .name = "warm_over",
+    .id = "5d0a6b1e2c1f4a0c8d7e9b3f4c6a7182",
+    .level = base::LogLevel::kInfo,
+    .meaning = "The time of warm_for is over: what was not asked for meanwhile is missed from now on."};
+inline constexpr base::LogEvent kWarmNotTold{
+    .name = "warm_not_told",
+    .id = "8e2b4f5a9d1c4b7e8f6a0c3d5e7b9a14",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "A backend could not be told that the members change, so it takes no values of keys that moved to it: they "
+        "are missed.",
+    .advice = "If it is up: it is of an earlier version, or does not grant this proxy the right to flush."};
 inline constexpr base::LogEvent kMembersUnknown{
     .name = "members_unknown",
     .id = "5a2f6d0c1b4e4c0fb6d7a0f0c3c9e771",

@@ -15,6 +15,7 @@ using pool::Membership;
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{2};
+constexpr uint64_t kWarmLonger = 10;         // seconds: members take fills longer than this process sends them
 constexpr uint32_t kMostVerdictLines = 100;  // about ejections and returns, in 10 s
 
 // A backend may have so little weight that it gets no keys. That may be intended (to drain it), so it is a warning.
@@ -60,7 +61,9 @@ PoolControl::PoolControl(events::EventLoop& loop, ProxyState& proxy,
       workers_(workers),
       health_(loop, *proxy.clock, proxy.health, *this),
       failover_(loop, *proxy.clock, *this),
-      look_(events::Event::timer<&PoolControl::look>(loop, *this)) {
+      look_(events::Event::timer<&PoolControl::look>(loop, *this)),
+      warm_telling_(loop, *proxy.clock, *this),
+      look_at_warm_(events::Event::timer<&PoolControl::look_at_warm_phase>(loop, *this)) {
   health_.set_absences(failover_);
   health_.add_step(failover_);
 }
@@ -120,7 +123,8 @@ void PoolControl::change() {
   if (members.empty() || newest->is_same(rule_, members, gutter_)) return;
   proxy_.joining.set(Membership(rule_, members, proxy_.workers.size(), {newest.get(), now.get()}, gutter_));
   for (const auto& worker : workers_) worker->reload();
-  if (look_.pending()) return;  // its deadline stays: changes that follow one another must not put each other off
+  if (look_.pending() || warm_telling_.is_under_way())
+    return;  // its deadline stays: changes that follow one another must not put each other off
   deadline_ns_ = proxy_.clock->now_ns() + kMostWaitNs;
   look_.add(kLookAgain);
 }
@@ -133,7 +137,30 @@ void PoolControl::look() {
     look_.add(kLookAgain);
     return;
   }
-  finish();
+  if (!tell_warm()) finish();
+}
+
+// Before keys go by the next members: what they do not know of they do not fill. If the members change faster than they
+// can be told, it is left out.
+bool PoolControl::tell_warm() {
+  const std::shared_ptr<const Membership> next = proxy_.joining.get();
+  const std::shared_ptr<const Config> config = proxy_.config.get();
+  const bool is_warm = config->warm_for_ns > 0 && pool::WarmPhase::is_of_one_pool(*proxy_.membership.get(), *next);
+  if (!is_warm || warm_told_ == next->version() || proxy_.clock->now_ns() > deadline_ns_ + kMostWaitNs) return false;
+  warm_told_ = next->version();
+  const uint64_t seconds = config->warm_for_ns / 1'000'000'000 + kWarmLonger;
+  warm_telling_.start(*next, *proxy_.health.get(), config->session, std::min(seconds, op::kMostWarmSeconds));
+  return true;
+}
+
+// The members may be others again.
+void PoolControl::on_warm_told(size_t told, size_t members) {
+  if (told < members) {
+    static base::LogLimit limit;
+    base::log_limited(limit, kWarmNotTold, "{} of {} backends could not be told that the members change",
+                      members - told, members);
+  }
+  look();
 }
 
 void PoolControl::finish() {
@@ -141,10 +168,56 @@ void PoolControl::finish() {
   const std::shared_ptr<const Membership> now = proxy_.joining.get();
   warn_of_empty_shares(*now);
   log_change(*before, *now);
+  begin_warm_phase();
   proxy_.membership.set(*now);
   for (const auto& worker : workers_) worker->reload();
   failover_.set_membership(proxy_.membership.get());
   health_.set_membership(proxy_.membership.get());
+}
+
+// --- values that move with their keys
+
+// Before the membership is set. A phase that is on is replaced: the newest members before are those that count.
+void PoolControl::begin_warm_phase() {
+  const std::shared_ptr<const Membership> before = proxy_.membership.get();
+  const std::shared_ptr<const Membership> now = proxy_.joining.get();
+  const uint64_t lasts_ns = proxy_.config.get()->warm_for_ns;
+  if (lasts_ns == 0 || !pool::WarmPhase::is_of_one_pool(*before, *now)) {
+    look_at_warm_.del();
+    return proxy_.warm.set({});
+  }
+  warm_until_ns_ = proxy_.clock->now_ns() + lasts_ns;
+  proxy_.warm.set({pool::WarmPhase::State::kFencing, now->version(), before, lasts_ns});
+  look_at_warm_.add(kLookAgain);
+}
+
+void PoolControl::set_warm_phase(pool::WarmPhase phase) {
+  proxy_.warm.set(std::move(phase));
+  for (const auto& worker : workers_) worker->reload();
+}
+
+void PoolControl::look_at_warm_phase() {
+  using State = pool::WarmPhase::State;
+  const uint64_t now_ns = proxy_.clock->now_ns();
+  pool::WarmPhase phase = *proxy_.warm.get();
+  if (now_ns >= warm_until_ns_) {
+    set_warm_phase({});
+    return base::log(kWarmOver, "the values of keys that moved are not brought to their backends any more");
+  }
+  const uint64_t version = phase.version;
+  const bool is_fenced =
+      std::ranges::all_of(workers_, [&](const auto& worker) { return worker->fenced_version() == version; });
+  if (phase.state == State::kFencing && !is_fenced) {
+    look_at_warm_.add(kLookAgain);
+    return;
+  }
+  if (phase.state == State::kFencing) {
+    phase.state = State::kOpen;
+    set_warm_phase(std::move(phase));
+    base::log(kWarmBegun, "for {} s the values of keys that moved are brought to their backends",
+              base::field("seconds", (warm_until_ns_ - now_ns + 999'999'999) / 1'000'000'000));
+  }
+  look_at_warm_.add(std::chrono::microseconds((warm_until_ns_ - now_ns) / 1000 + 1));
 }
 
 // --- health

@@ -1,6 +1,8 @@
 // Decides who the members of the pool are, and when keys go by the new ones.
 //
-//   addresses, names, file ─▶ Directory ─▶ change() ─▶ `joining`: workers open sessions ─ all have, or kMostWaitNs ─▶ `membership`
+//   addresses, names, file ─▶ Directory ─▶ change() ─▶ `joining`: workers open sessions ─ all have, or kMostWaitNs ─▶
+//   members are told that the change is warm ─▶ `membership` ─ workers are fenced ─▶ values move with their keys, for
+//   warm_for (pool/warm)
 //
 // So no key fails because its new owner has no session yet, and all workers move keys within a moment.
 // It also has the members watched, and tells workers, log and statistics who is ejected.
@@ -16,6 +18,7 @@
 #include "events/event.h"
 #include "pool/gutter/gutter_watch.h"
 #include "pool/health_watch.h"
+#include "pool/warm/warm_telling.h"
 #include "proxy/proxy_state.h"
 
 namespace egret::proxy {
@@ -24,7 +27,8 @@ class Worker;
 
 class PoolControl final : private discovery::DirectoryObserver,
                           private pool::HealthObserver,
-                          private pool::GutterObserver {
+                          private pool::GutterObserver,
+                          private pool::WarmTellingOwner {
  public:
   // A new member that gives no session gets its keys after so long all the same: they are its own.
   static constexpr uint64_t kMostWaitNs = 2'000'000'000;
@@ -52,9 +56,14 @@ class PoolControl final : private discovery::DirectoryObserver,
   void on_cleared(const pool::Membership::Entry& owner, uint64_t keys, bool is_flush) override;
   void on_not_entered(const pool::Membership::Entry& gutter, const std::string& why) override;
   void take(const Config& config);
+  void on_warm_told(size_t told, size_t members) override;
   void change();
   void look();
+  bool tell_warm();
   void finish();
+  void begin_warm_phase();
+  void look_at_warm_phase();
+  void set_warm_phase(pool::WarmPhase phase);
 
   events::EventLoop& loop_;
   ProxyState& proxy_;
@@ -67,6 +76,10 @@ class PoolControl final : private discovery::DirectoryObserver,
   std::vector<std::string> problems_;  // that were logged
   events::Event look_;                 // pending while a change is under way
   uint64_t deadline_ns_ = 0;
+  pool::WarmTelling warm_telling_;  // under way after the workers are ready
+  uint64_t warm_told_ = 0;          // the version of the members that were told last
+  events::Event look_at_warm_;      // pending while a warm phase is on
+  uint64_t warm_until_ns_ = 0;
 };
 
 }  // namespace egret::proxy

@@ -14,6 +14,7 @@
 #include "base/options/reload.h"
 #include "pool/health_watch.h"
 #include "pool/membership.h"
+#include "pool/warm/phase.h"
 #include "proxy/client/connection_gate.h"
 #include "proxy/client/connection_table.h"
 #include "proxy/client/handover.h"
@@ -31,6 +32,7 @@ struct ProxyState {
   base::Live<Config> config;                // the one in force
   base::Live<pool::Membership> membership;  // where keys go
   base::Live<pool::Membership> joining;     // the next one, for whose members the workers open sessions
+  base::Live<pool::WarmPhase> warm;         // whether values of keys that moved are brought to their owners
   pool::HealthState health;                 // who of them is ejected
   base::Live<std::vector<discovery::SourceStatus>> sources;  // of members: names and a file; none for a plain list
   const base::Clock* clock = nullptr;

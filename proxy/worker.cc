@@ -73,12 +73,39 @@ void Worker::take_membership() {
   const std::shared_ptr<const pool::Membership> joining = context_.proxy.joining.get();
   std::shared_ptr<const pool::Membership> now = context_.proxy.membership.get();
   if (now->version() != context_.pool.membership().version()) {
-    start(context_.pool.apply(std::move(now), context_.clock.now_ns()));
+    const uint64_t leave_ns = std::max(pool::Pool::kLeaveNs, context_.proxy.warm.get()->lasts_ns);
+    start(context_.pool.apply(std::move(now), context_.clock.now_ns(), leave_ns));
+    take_warm_phase(true);
+  } else {
+    take_warm_phase(false);
   }
   if (joining->version() > context_.pool.membership().version()) start(context_.pool.prepare(*joining));
   context_.pool.take(context_.proxy.health.get());
   note_health();
   tell_if_prepared();
+}
+
+// A phase is set before its membership is, so whoever has applied that finds it.
+void Worker::take_warm_phase(bool is_applied) {
+  using State = pool::WarmPhase::State;
+  const std::shared_ptr<const pool::WarmPhase> phase = context_.proxy.warm.get();
+  const bool is_its = phase->version == context_.pool.membership().version();
+  if (phase->state == State::kNone || (is_applied && !is_its)) {
+    is_warm_fencing_ = false;
+    return context_.pulls.close();
+  }
+  if (!is_its) return;  // the next one's
+  if (is_applied) {
+    context_.pulls.keep(phase->before);
+    is_warm_fencing_ = true;
+  }
+  if (phase->state == State::kOpen && fenced_version() == phase->version) context_.pulls.open();
+}
+
+void Worker::tell_if_fenced() {
+  if (!context_.pulls.is_fenced()) return;
+  is_warm_fencing_ = false;
+  fenced_version_.store(context_.pool.membership().version(), std::memory_order_release);
 }
 
 // The control thread's verdict, once a pass.
@@ -150,6 +177,8 @@ void Worker::run() {
     run_passes();
     destroy_dead();
     if (context_.pool.is_anybody_leaving()) let_leave();
+    if (is_warm_fencing_) [[unlikely]]
+      tell_if_fenced();
     keep_ticking();
   }
   connections_.clear();
@@ -158,6 +187,7 @@ void Worker::run() {
     session->credit().announce();
     session->credit().hand_out();
   }
+  context_.pulls.close();
 }
 
 // Handles socket events: reads clients' bytes, parses them and appends ops to messages.

@@ -50,6 +50,9 @@ class Worker final : public rpc::SessionObserver {
   uint64_t fenced_health() const { return fenced_health_.load(std::memory_order_acquire); }
   // Any thread: the latest membership with each of whose members there has been an open session.
   uint64_t prepared_version() const { return prepared_.load(std::memory_order_acquire); }
+  // Any thread: the latest membership of a warm phase by which its keys go, and since when all that was under way by the
+  // one before is answered.
+  uint64_t fenced_version() const { return fenced_version_.load(std::memory_order_acquire); }
 
  private:
   struct SessionEvents {
@@ -65,6 +68,8 @@ class Worker final : public rpc::SessionObserver {
   void note_health();
   void note_fence();
   void start(const std::vector<rpc::ClientSession*>& sessions);
+  void take_warm_phase(bool is_applied);
+  void tell_if_fenced();
   void tell_if_prepared();
   void let_leave();
   void wait_for_events();
@@ -126,6 +131,8 @@ class Worker final : public rpc::SessionObserver {
   std::atomic<uint64_t> prepared_{0};
   std::atomic<uint64_t> taken_health_{0}, fenced_health_{0};
   pool::Fence gutter_fence_;
+  std::atomic<uint64_t> fenced_version_{0};
+  bool is_warm_fencing_ = false;
   bool is_fencing_ = false;
   std::thread thread_;
 };

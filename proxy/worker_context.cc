@@ -30,7 +30,9 @@ WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const bas
       memory(stats.memory),
       input_blocks(kInputBlock),
       scratch(std::make_unique<char[]>(kInputBlock)),
-      replies(pass_ns, stats.requests) {
+      replies(pass_ns, stats.requests),
+      pulls(pool, clock, stats.pulls, pulled_memory, next_upload_id) {
+  replies.set_pulls(pulls);
   limits.inline_value = kDefaultSlot - kBesideValue;
   EGRET_CHECK(memcache::ClientParser::min_buffer(limits) <= kInputBlock);
   take_config();

@@ -10,6 +10,7 @@
 #include "events/event.h"
 #include "memcache/client_parser.h"
 #include "pool/pool.h"
+#include "pool/warm/pulls.h"
 #include "proxy/client/output_queue.h"
 #include "proxy/proxy_state.h"
 #include "proxy/replies/connection_memory.h"
@@ -30,6 +31,17 @@ struct PassLists {
   std::vector<Connection*> with_output;
   std::vector<Connection*> resumable;
   std::vector<Connection*> dead;
+};
+
+// Large values that are pulled take of what sets may collect.
+class PulledMemory final : public pool::PullMemory {
+ public:
+  explicit PulledMemory(WorkerMemory& memory) : memory_(memory) {}
+  bool take(uint64_t bytes) override { return memory_.collected.take(bytes); }
+  void give(uint64_t bytes) override { memory_.collected.give(bytes); }
+
+ private:
+  WorkerMemory& memory_;
 };
 
 struct WorkerContext {
@@ -63,6 +75,8 @@ struct WorkerContext {
   uint64_t pass_ns = 0;                                                               // when this pass began
   bool pass_has_begun = false;
   uint32_t next_upload_id = 1;
+  PulledMemory pulled_memory{memory};
+  pool::Pulls pulls;
   PassLists lists;
   events::Event verified_event;
 };

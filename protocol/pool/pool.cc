@@ -39,7 +39,8 @@ bool Pool::is_ready_for(const Membership& next) const {
   });
 }
 
-std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> membership, uint64_t now_ns) {
+std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> membership, uint64_t now_ns,
+                                        uint64_t leave_ns) {
   std::vector<ClientSession*> fresh = prepare(*membership);
   const Known known = this->known();
   Sessions sessions;
@@ -50,7 +51,7 @@ std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> member
   }
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (sessions_[i] == nullptr) continue;
-    if (seats_[i].state != State::kLeaving) seats_[i].leaves_ns = now_ns + kLeaveNs;
+    if (seats_[i].state != State::kLeaving) seats_[i].leaves_ns = now_ns + leave_ns;
     seats_[i].state = State::kLeaving;
     sessions.push_back(std::move(sessions_[i]));
     seats.push_back(std::move(seats_[i]));

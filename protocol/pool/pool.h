@@ -54,8 +54,10 @@ class Pool {
   std::vector<rpc::ClientSession*> prepare(const Membership& next);
   // Whether there is an open session with each of its members that is not ejected.
   bool is_ready_for(const Membership& next) const;
-  // Keys go by this one from now on. Between two passes. Returns new sessions, as prepare().
-  std::vector<rpc::ClientSession*> apply(std::shared_ptr<const Membership> membership, uint64_t now_ns);
+  // Keys go by this one from now on. Between two passes. Returns new sessions, as prepare(). Sessions with members that
+  // leave, and that somebody holds or that have work, last `leave_ns`.
+  std::vector<rpc::ClientSession*> apply(std::shared_ptr<const Membership> membership, uint64_t now_ns,
+                                         uint64_t leave_ns = kLeaveNs);
   const Membership& membership() const { return *membership_; }
   // Sessions with ejected members are closed from now on, those with members that returned are started. Between two
   // passes, and after apply().

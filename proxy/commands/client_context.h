@@ -22,6 +22,7 @@ enum class Outcome : uint8_t {
   kDone,           // handled, except for its answer: read the next command
   kWaitForCredit,  // `credit_from`: a lane has no credit, no room for an upload, or no owner yet: call again when it has
   kWaitForAnswer,  // an earlier answer must come first (order of a key, a barrier): call again after the next answer
+  kWaitForPull,    // the key's value is on its way from the owner before: call again when it is there
   kRunning,        // a fan-out or a dump is running: read nothing until it calls back
   kWatching,       // the client watches: drop its further input
   kClosing,        // close the connection
@@ -45,13 +46,14 @@ class CommandObserver {
 
 struct ClientContext {
   ClientContext(WorkerContext& its_worker, ReplyQueue& its_replies, OutputQueue& its_output,
-                CommandObserver& its_observer)
+                CommandObserver& its_observer, pool::PullWaiter& its_pull_waiter)
       : worker(its_worker),
         config(its_worker.config),
         parser(its_worker.limits, config->protocol, config->credentials != nullptr),
         replies(its_replies),
         output(its_output),
-        observer(its_observer) {}
+        observer(its_observer),
+        pull_waiter(its_pull_waiter) {}
 
   Outcome wait_for_credit(rpc::ClientSession& session) {
     credit_from = &session.credit();
@@ -69,9 +71,11 @@ struct ClientContext {
   ReplyQueue& replies;
   OutputQueue& output;
   CommandObserver& observer;
+  pool::PullWaiter& pull_waiter;  // is told of pulls that the present command waits for
   memcache::Command command;
   uint32_t command_number = 1;              // of the present retrieval; never 0
   bool was_held = false;                    // the command had to wait
+  bool is_pulled = false;                   // with was_held: its key's value was waited for
   rpc::CreditQueue* credit_from = nullptr;  // with kWaitForCredit
   std::shared_ptr<const User> user;         // of the users file; null: everything is permitted
 };

@@ -17,6 +17,7 @@ using op::ResultCode;
 
 Dispatcher::~Dispatcher() {
   if (awaits_credit_) client_.credit_from->stop_waiting(this);
+  if (awaits_pull_) client_.worker.pulls.stop_waiting(this);
 }
 
 std::optional<memcache::ResumeState> Dispatcher::resume_state() const {
@@ -69,7 +70,7 @@ bool Dispatcher::may_act() {
     default:
       break;
   }
-  return !awaits_credit_ && !is_running() && state_ != State::kClosing;
+  return !awaits_credit_ && !awaits_pull_ && !is_running() && state_ != State::kClosing;
 }
 
 // Takes the parser's next event. False: there is none, or it must not be taken yet.
@@ -91,9 +92,14 @@ inline bool Dispatcher::next_event(std::string_view rest, size_t& used) {
 
 // What follows from an outcome other than kDone.
 void Dispatcher::settle(Outcome outcome, size_t& used) {
+  if (!client_.was_held) client_.is_pulled = false;
   switch (outcome) {
     case Outcome::kDone:
       break;
+    case Outcome::kWaitForPull:
+      awaits_pull_ = true;
+      state_ = State::kWaitingForAnswer;
+      return;
     case Outcome::kWaitForCredit:
       // The bytes of a value's part that were sent already are consumed, although the event is not.
       if (step_.event == Event::kValuePart) {
@@ -143,6 +149,13 @@ void Dispatcher::rebase(const char* base) {
 void Dispatcher::on_credit() {
   awaits_credit_ = false;
   client_.observer.on_resumable();
+}
+
+bool Dispatcher::on_pulled(bool) {
+  awaits_pull_ = false;
+  client_.is_pulled = true;
+  client_.observer.on_resumable();
+  return true;
 }
 
 // --- one event
@@ -246,7 +259,7 @@ Outcome Dispatcher::on_command() {
         return barriers_.stats(admin_);
     }
   }();
-  if (outcome != Outcome::kWaitForCredit && outcome != Outcome::kWaitForAnswer) count_request(client_);
+  if (outcome < Outcome::kWaitForCredit || outcome > Outcome::kWaitForPull) count_request(client_);
   return outcome;
 }
 

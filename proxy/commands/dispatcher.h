@@ -19,11 +19,11 @@
 
 namespace egret::proxy {
 
-class Dispatcher final : private rpc::CreditWaiter {
+class Dispatcher final : private rpc::CreditWaiter, private pool::PullWaiter {
  public:
   Dispatcher(WorkerContext& worker, ReplyQueue& replies, OutputQueue& output, ConnectionMemory& memory,
              CommandObserver& observer)
-      : client_(worker, replies, output, observer), memory_(memory) {}
+      : client_(worker, replies, output, observer, *this), memory_(memory) {}
   ~Dispatcher();
 
   // Handles as much of the input as it can; returns how many bytes it consumed.
@@ -55,7 +55,7 @@ class Dispatcher final : private rpc::CreditWaiter {
   enum class State : uint8_t {
     kReading,           // take the parser's next event, also within an upload's value
     kWaitingForCredit,  // handle the same event again when a lane of credit_from has credit
-    kWaitingForAnswer,  // handle the same event again after the next answer
+    kWaitingForAnswer,  // handle the same event again after the next answer, or when a pull is over
     kWaitingForRoom,    // take the next event when the client has read answers, or pending replies are answered
     kFanningOut,        // nothing until the fan-out of barriers_ is over
     kDumping,           // nothing until the dump of admin_ is over
@@ -80,6 +80,7 @@ class Dispatcher final : private rpc::CreditWaiter {
   Outcome on_store_command();
   void rebase(const char* base);
   void on_credit() override;
+  bool on_pulled(bool may_be_there) override;
 
   ClientContext client_;
   ConnectionMemory& memory_;
@@ -91,6 +92,7 @@ class Dispatcher final : private rpc::CreditWaiter {
   memcache::Step step_{};            // the present event; its command is client_.command
   const char* held_base_ = nullptr;  // address of the input that the command's views point into
   bool awaits_credit_ = false;       // on_credit() will be called
+  bool awaits_pull_ = false;         // on_pulled() will be called
   bool told_to_close_ = false;       // the client sent quit
 };
 

@@ -49,6 +49,20 @@ bool changes_something(const Op& op) {
   return op.code != OpCode::kGet || (op.options & ~op::kReadOnlyGetOptions) != 0;
 }
 
+// Whether what the op does depends on what is there: then the key's value must be where the op goes. A get that changes
+// nothing where it finds nothing is asked again after a miss instead.
+bool needs_item(const Op& op, bool is_get) {
+  if (is_get) return (op.options & op::kVivify) != 0;
+  return op.code != OpCode::kSet || op.mode != op::SetMode::kSet || (op.options & op::kCompareCas) != 0;
+}
+
+// While the values of keys that moved are brought to their owners: whether the command waits for its key's.
+[[gnu::noinline, gnu::cold]] bool waits_for_pull(ClientContext& client, const KeyOp& what, bool is_get) {
+  if (client.was_held && client.is_pulled) return false;
+  return needs_item(what.op, is_get) &&
+         client.worker.pulls.pull(client.command.key, what.route, &client.pull_waiter, true);
+}
+
 // If somebody watches, a change must answer more metadata than its client asks for; its effect stays the same.
 void want_what_watchers_see(const AdminState& admin, Op& op) {
   if (!admin.observes_items()) [[likely]]
@@ -90,6 +104,9 @@ Outcome get_key(ClientContext& client) {
   if (route.tag != 0) [[unlikely]]
     send_to_gutter(client, route, op);
   if (client.replies.must_wait(route.hash, changes_something(op))) return Outcome::kWaitForAnswer;
+  const bool is_warm = client.worker.pulls.is_open();
+  if (is_warm && waits_for_pull(client, ask, true)) [[unlikely]]
+    return Outcome::kWaitForPull;
   // A touch may make the item expire before the chunks of its value are fetched: pin it.
   if (op.options & op::kTouch) op.options |= op::kPin;
   Reply* reply = new_reply(client, op.options);
@@ -102,6 +119,8 @@ Outcome get_key(ClientContext& client) {
   }
   reply->hash = route.hash;
   reply->session = rpc::SessionRef(*route.session);
+  if (is_warm && route.tag == 0) [[unlikely]]
+    reply->may_miss = std::make_unique<Op>(op);
   const Outcome outcome = append(client, ask, reply);
   if (!is_classic && outcome == Outcome::kDone) count_request(client);
   return outcome;
@@ -130,6 +149,10 @@ std::optional<KeyOp> change_of(ClientContext& client, Outcome& outcome) {
     send_to_gutter(client, change.route, change.op);
   if (client.replies.must_wait(change.route.hash, changes_something(change.op))) {
     outcome = Outcome::kWaitForAnswer;
+    return std::nullopt;
+  }
+  if (client.worker.pulls.is_open() && waits_for_pull(client, change, false)) [[unlikely]] {
+    outcome = Outcome::kWaitForPull;
     return std::nullopt;
   }
   want_what_watchers_see(client.worker.proxy.admin, change.op);

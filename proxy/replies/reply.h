@@ -2,6 +2,7 @@
 // a classic retrieval's last key ends with END.
 //
 //   kWaiting ──result──▶ kReady ──at the head of the queue (reply_queue.h)──▶ output
+//       ├── it missed, and its key has moved here: pulled (pool/warm), and asked again
 //       └── its value is large, or may not be kept ──▶ kLarge ──at the head: fetched whole, sent from slots──▶ output
 //
 // Memory: Replies come from the worker's pool and go back when answered. Thread: the worker's.
@@ -15,6 +16,7 @@
 
 #include "memcache/answer.h"
 #include "op/op.h"
+#include "pool/warm/pulls.h"
 #include "proxy/commands/observe.h"
 #include "proxy/report/proxy_stats.h"
 #include "rpc/client_lane.h"
@@ -30,6 +32,8 @@ class ReplyPool {
  public:
   // `now_ns` is the time of the worker's pass; `figures` are the worker's. Both outlive the pool.
   ReplyPool(const uint64_t& now_ns, RequestFigures& figures) : now_ns_(now_ns), figures_(figures) {}
+  // Gets that miss ask them, while a change of members is warm. They outlive the replies.
+  void set_pulls(pool::Pulls& pulls) { pulls_ = &pulls; }
   ~ReplyPool();
   Reply* take();
   void give(Reply* reply);
@@ -41,17 +45,19 @@ class ReplyPool {
 
   const uint64_t& now_ns_;
   RequestFigures& figures_;
+  pool::Pulls* pulls_ = nullptr;
   std::vector<Reply*> free_;
   size_t in_use_ = 0;
 };
 
-class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
+class Reply final : public rpc::Waiter, public rpc::LargeGetOwner, public pool::PullWaiter {
  public:
   enum class State : uint8_t { kWaiting, kLarge, kReady };
 
   void on_result(const op::Result& result) override;
   bool on_length(rpc::LargeGet& get, uint32_t length) override;
   void on_large_get(rpc::LargeGet& get) override;
+  bool on_pulled(bool may_be_there) override;
 
   // The key is written back into the answer. The request slot still holds it then, but over shared memory the backend can
   // change what lies there, and gives its pages back when the session ends: so it is copied.
@@ -75,6 +81,8 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   std::string_view text;        // static; if set, the answer whatever the result is
   rpc::SessionRef session;
   std::unique_ptr<Observed> observed;  // null: nobody watches
+  std::unique_ptr<op::Op>
+      may_miss;  // while keys' values move: the get, to be asked again if it misses; without its key
 
  private:
   friend class ReplyQueue;
@@ -86,6 +94,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner {
   State state_ = State::kWaiting;
   bool started_ = false;                  // kLarge: the value is being fetched
   bool rereads_ = false;                  // kLarge: a value that was dropped is fetched again, and may have changed
+  bool asked_again_ = false;              // after a pull
   bool failed_ = false;                   // kReady: `text` replaces the whole command's answer
   size_t charged_ = 0;                    // bytes charged to the connection's memory
   std::unique_ptr<rpc::LargeGet> large_;  // kLarge and at the head: so a connection has one

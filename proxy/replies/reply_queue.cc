@@ -60,11 +60,13 @@ void ReplyPool::give(Reply* reply) {
   reply->state_ = Reply::State::kWaiting;
   reply->is_key = reply->is_read = reply->holds_key = reply->ends_retrieval = reply->started_ = reply->failed_ =
       reply->rereads_ = false;
+  reply->asked_again_ = false;
   reply->command = 0;
   reply->hash = 0;
   reply->key = {};
   reply->text = {};
   reply->observed.reset();
+  reply->may_miss.reset();
   reply->session.reset();
   reply->large_.reset();
   reply->charged_ = 0;
@@ -79,6 +81,22 @@ void ReplyPool::give(Reply* reply) {
 void Reply::on_result(const Result& result) {
   if (queue_ != nullptr) return queue_->on_result(*this, result);
   pool_->give(this);
+}
+
+// The same op again, by its lane; what it finds now is the answer.
+bool Reply::on_pulled(bool may_be_there) {
+  if (queue_ == nullptr) {
+    pool_->give(this);
+    return true;
+  }
+  may_miss->key = key;
+  if (may_be_there && session->is_open()) {
+    return session->lanes().of(session->lanes().hash(key)).append(*may_miss, this);
+  }
+  Result result;
+  result.code = may_be_there ? ResultCode::kSessionLost : ResultCode::kMiss;
+  queue_->on_result(*this, result);
+  return true;
 }
 
 // Not without a queue: the get was stopped when that went.
@@ -199,7 +217,22 @@ bool ReplyQueue::must_wait(uint64_t hash, bool is_change) const {
   return false;
 }
 
+// A get that found nothing, of a key that another backend had before: false if there is nothing to wait for. Nothing else
+// is done with the key meanwhile.
+bool ReplyQueue::waits_for_pull(Reply& reply) {
+  if (std::exchange(reply.asked_again_, true)) return false;
+  if (!pool_.pulls_->pull(reply.key, {reply.session.get(), reply.hash}, &reply, false)) return false;
+  reply.holds_key = true;
+  ++holding_;
+  return true;
+}
+
 void ReplyQueue::on_result(Reply& reply, const Result& result) {
+  if (reply.may_miss != nullptr) [[unlikely]] {
+    if (result.code == ResultCode::kMiss && waits_for_pull(reply)) return;
+    // Gets behind it may have found an older value meanwhile.
+    if (reply.holds_key) ask_again_behind(reply, reply.key);
+  }
   if (reply.observed != nullptr) [[unlikely]]
     observer_.on_observed(*std::exchange(reply.observed, nullptr), result);
   count(reply, result.code);

@@ -68,6 +68,7 @@ class ReplyQueue {
   friend class Reply;
 
   void on_result(Reply& reply, const op::Result& result);
+  bool waits_for_pull(Reply& reply);
   void let_key_go(Reply& reply);
   void count(const Reply& reply, op::ResultCode code);
   void on_key_result(Reply& reply, const op::Result& result);

@@ -50,6 +50,12 @@ double memory_sum(const ProxyState& source, Number MemoryCounters::*number) {
   return figure(total);
 }
 
+double pull_sum(const ProxyState& source, Counter pool::PullCounters::*counter) {
+  uint64_t total = 0;
+  for (const auto& worker : source.workers) total += (worker->pulls.*counter).get();
+  return figure(total);
+}
+
 double tls_sum(const ProxyState& source, Counter TlsCounters::*counter) {
   uint64_t total = 0;
   for (const auto& worker : source.workers) total += (worker->tls.*counter).get();
@@ -114,6 +120,24 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return tls_sum(s, &TlsCounters::handshake_errors); }},
     {"egret_proxy_tls_protocol_errors_total", kCounter, "Clients that broke TLS afterwards.",
      [](Source s) { return tls_sum(s, &TlsCounters::protocol_errors); }},
+    {"egret_proxy_warming", kGauge,
+     "1 while values of keys that moved with a change of members are brought to their backends (`warm_for`).",
+     [](Source s) { return s.warm.get()->state == pool::WarmPhase::State::kOpen ? 1.0 : 0.0; }},
+    {"egret_proxy_pulls_total", kCounter,
+     "Keys that missed, or were to be changed, and were asked for at their backend before.",
+     [](Source s) { return pull_sum(s, &pool::PullCounters::pulled); }},
+    {"egret_proxy_pulls_filled_total", kCounter, "Those whose value was stored at their present backend.",
+     [](Source s) { return pull_sum(s, &pool::PullCounters::filled); }},
+    {"egret_proxy_pulls_refused_total", kCounter,
+     "Those whose value was not stored: the key was there, or had been changed or deleted since the members changed.",
+     [](Source s) { return pull_sum(s, &pool::PullCounters::refused); }},
+    {"egret_proxy_pulls_absent_total", kCounter, "Those that their backend before did not have either.",
+     [](Source s) { return pull_sum(s, &pool::PullCounters::absent); }},
+    {"egret_proxy_pulls_skipped_total", kCounter,
+     "Keys whose value was not brought: too many at once, no memory for a large one, a backend that cannot be reached "
+     "or "
+     "does not take it, a stale value.",
+     [](Source s) { return pull_sum(s, &pool::PullCounters::skipped); }},
     {"egret_proxy_reloads_total", kCounter, "Times that SIGHUP put another configuration in force.",
      [](Source s) { return figure(s.reloads.succeeded.get()); }},
     {"egret_proxy_reload_errors_total", kCounter, "Reloads that were refused; the old configuration stayed.",

@@ -7,6 +7,7 @@
 
 #include "base/counter.h"
 #include "base/histogram.h"
+#include "pool/warm/pulls.h"
 #include "proxy/client/connection_table.h"
 #include "proxy/replies/connection_memory.h"
 
@@ -45,6 +46,7 @@ struct RequestFigures {
 struct alignas(64) WorkerStats {
   RequestFigures requests;
   MemoryCounters memory;
+  pool::PullCounters pulls;
   Counter curr_connections;
   Counter total_connections;
   Counter bytes_read;

@@ -435,6 +435,17 @@ def prove_failover(start):
         system.spare.stop()
 
 
+def prove_warm_for(start):
+    """It counts from the next change of members on."""
+    system = start(proxy={"warm_for": "0"})
+    log = lambda: system.proxy.daemon.log(1 << 20)
+    system.proxy.changed(backends=f"['{system.where} weight=2']")
+    system.proxy.changed(warm_for="50s")
+    assert "[warm_begun]" not in log()
+    system.proxy.changed(backends=f"['{system.where} weight=3']")
+    wait_for(lambda: "[warm_begun]" in log(), "a warm change")
+
+
 def lane(system, row):
     return {value for name, value in stats_of(system.unix_path, b"egret").items() if name.endswith(":" + row)}
 
@@ -738,6 +749,7 @@ PROXY = {
     "failover": prove_failover,
     "gutter": prove_failover,
     "gutter_ttl": prove_failover,
+    "warm_for": prove_warm_for,
     "reconnect_max": prove_reconnect_max,
     "large_value_memory": prove_large_value_memory,
     "connection_memory": prove_client_memory("connection_memory", "64KiB", 1),

@@ -30,6 +30,7 @@ struct PlayedMember {
   base::UniqueFd control{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   base::UniqueFd data{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   rpc::SessionOptions asked;
+  uint64_t features = wire::kWarm;               // that it grants
   std::vector<std::pair<uint32_t, op::Op>> got;  // by lane; the ops' views have gone
   FakeClientEndpoint* endpoint = nullptr;
 
@@ -61,8 +62,13 @@ inline base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_to_pla
   endpoint->completes_reads = true;
   endpoint->on_flush = [] { played->on_flush(); };
   if (played->behaviour != Behaviour::kSaysNothing) {
-    endpoint->frames_in.push_back(encode(wire::Grant{
-        .session_id = 1, .nonce = rpc::kNonce, .epoch = 1, .hash_seed = 9, .item_size_max = 1, .layout = kLayout}));
+    endpoint->frames_in.push_back(encode(wire::Grant{.features = played->features,
+                                                     .session_id = 1,
+                                                     .nonce = rpc::kNonce,
+                                                     .epoch = 1,
+                                                     .hash_seed = 9,
+                                                     .item_size_max = 1,
+                                                     .layout = kLayout}));
     const uint64_t one = 1;
     REQUIRE(::write(played->control.get(), &one, sizeof one) == sizeof one);
   }

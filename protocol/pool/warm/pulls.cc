@@ -3,14 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/warm/phase.h"
+
 namespace egret::pool {
 
 using rpc::ClientSession;
 
+bool WarmPhase::is_of_one_pool(const Membership& before, const Membership& now) {
+  return std::ranges::any_of(before.members(), [&](const Membership::Entry& one) {
+    return std::ranges::any_of(now.members(), [&](const Membership::Entry& other) { return other.stats == one.stats; });
+  });
+}
+
 // Pulls that are under way end with their sessions, before this.
 Pulls::~Pulls() {
   close();
-  EGRET_CHECK(pulls_.empty());
+  EGRET_DCHECK(pulls_.empty());
 }
 
 void Pulls::keep(std::shared_ptr<const Membership> before) {
@@ -51,8 +59,17 @@ void Pulls::close() {
 // The member that owned the key before, if that was another one and it can be asked.
 Pulls::Before* Pulls::source_of(std::string_view key, const Route& to) {
   Before& source = members_before_[before_->owner_of(key)];
+  if (is_absent(source)) return nullptr;
   if (!source.session || source.session.get() == to.session || !source.session->is_open()) return nullptr;
   return source.rests_until_ns > clock_.now_ns() ? nullptr : &source;
+}
+
+// What stands in for it may have newer values.
+bool Pulls::is_absent(const Before& before) const {
+  if (pool_.aside_of(0) == nullptr) return false;
+  const auto serving = pool_.serving();
+  const auto at = std::ranges::find(serving, before.session.get(), &std::unique_ptr<ClientSession>::get);
+  return at != serving.end() && pool_.is_absent(static_cast<size_t>(at - serving.begin()));
 }
 
 bool Pulls::may_fill(const Route& to) const {
@@ -62,7 +79,7 @@ bool Pulls::may_fill(const Route& to) const {
 }
 
 bool Pulls::pull(std::string_view key, const Route& to, PullWaiter* waiter, bool patient) {
-  if (!is_open_ || to.session == nullptr || !to.session->is_open()) return false;
+  if (!is_open_ || to.session == nullptr || to.tag != 0 || !to.session->is_open()) return false;
   if (const auto same = pulls_.find(key); same != pulls_.end() && &same->second->to() == to.session) {
     same->second->add(waiter);
     return true;

@@ -92,6 +92,7 @@ class Pulls {
   };
 
   Before* source_of(std::string_view key, const Route& to);
+  bool is_absent(const Before& before) const;
   bool may_fill(const Route& to) const;
   void rest(const rpc::ClientSession& from);
   bool is_resting(const rpc::ClientSession& from) const;
