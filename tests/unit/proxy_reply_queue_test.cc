@@ -15,6 +15,7 @@
 
 #include "base/unique_fd.h"
 #include "memcache/reply.h"
+#include "pool_played_pool.h"
 #include "proxy/replies/reply_queue.h"
 #include "rpc_played_backend.h"
 
@@ -332,6 +333,127 @@ TEST_CASE("a change of a key waits for unanswered gets of it, a get does not") {
   CHECK(client.queue->must_wait(78, true));
   other->on_result(make(ResultCode::kHit, "v"));
   CHECK_FALSE(client.queue->must_wait(78, true));
+}
+
+namespace {
+
+// A client of a pool whose member "new" owns a key that "old" has had.
+struct MovedKey final : egret::pool::PullMemory {
+  MovedKey() {
+    const auto before = std::make_shared<const egret::pool::Membership>(pool.router.membership());
+    pool.apply({"old", "new"});
+    pulls.keep(before);
+    serve();
+    pulls.open();
+    client.replies.set_pulls(pulls);
+    key = egret::pool::key_that_moves(pool, "new");
+  }
+  ~MovedKey() {
+    for (const auto& session : pool.router.sessions()) session->close(egret::rpc::ClientSession::State::kClosed);
+  }
+  bool take(uint64_t) override { return true; }
+  void give(uint64_t) override {}
+  // As get_key() sends it.
+  Reply* get(uint32_t number) {
+    const egret::pool::Route route = pool.router.route(key);
+    egret::op::Op get;
+    get.code = egret::op::OpCode::kGet;
+    get.key = key;
+    get.hash = route.hash;
+    Reply* reply = client.key(key, number, route.hash);
+    reply->session = egret::rpc::SessionRef(*route.session);
+    reply->is_read = true;
+    reply->may_miss = std::make_unique<egret::op::Op>(get);
+    REQUIRE(route.session->lanes().of(route.hash).append(get, reply));
+    return reply;
+  }
+  void serve() {
+    pool.serve([&](const std::string& name, const egret::op::Op& op) {
+      if (op.code == egret::op::OpCode::kPing) return make(ResultCode::kOk);
+      std::string& value = name == "old" ? old_value : new_value;
+      if (op.code == egret::op::OpCode::kSet) {
+        value = filled = op.value;
+        return make(ResultCode::kStored);
+      }
+      Result result = make(value.empty() ? ResultCode::kMiss : ResultCode::kHit, value);
+      result.ttl = -1;
+      if (name == "new") ++gets;
+      return result;
+    });
+  }
+
+  egret::pool::PlayedPool pool{{"old"}};
+  egret::pool::PullCounters counters;
+  uint32_t next_upload = 1;
+  Client client;
+  egret::pool::Pulls pulls{pool.router, pool.clock, counters, *this, next_upload};
+  std::string key, old_value = "value", new_value, filled;
+  int gets = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a get that misses a key which has moved is asked again when its value is there") {
+  MovedKey moved;
+  const uint64_t hash = moved.pool.router.route(moved.key).hash;
+  moved.get(1);
+  moved.client.queue->push_end(1);
+  moved.pool.silent = {"old"};
+  moved.serve();
+  CHECK(moved.client.sent() == "");
+  CHECK(moved.client.queue->must_wait(hash, false));  // also gets, of this key alone
+  CHECK_FALSE(moved.client.queue->must_wait(hash + 1, true));
+  SUBCASE("and it is") {
+    moved.pool.silent = {};
+    moved.serve();
+    CHECK(moved.filled == "value");
+    CHECK(moved.client.sent() == "VALUE " + moved.key + " 0 5\r\nvalue\r\nEND\r\n");
+    CHECK(moved.client.figures.get_hits.get() == 1);
+    CHECK(moved.client.figures.get_misses.get() == 0);
+  }
+  SUBCASE("but the backend before has it no more") {
+    moved.old_value.clear();
+    moved.pool.silent = {};
+    moved.serve();
+    CHECK(moved.client.sent() == "END\r\n");
+    CHECK(moved.gets == 1);
+    CHECK(moved.client.figures.get_misses.get() == 1);
+  }
+  SUBCASE("but its client goes") {
+    moved.client.queue.reset();
+    moved.pool.silent = {};
+    moved.serve();
+    moved.client.reopen();
+  }
+  CHECK_FALSE(moved.client.queue->must_wait(hash, false));
+  CHECK(moved.client.replies.in_use() == 0);
+}
+
+TEST_CASE("gets behind one that was asked again never answer an older value") {
+  MovedKey moved;
+  moved.get(1);
+  moved.client.queue->push_end(1);
+  moved.pool.silent = {"old"};
+  moved.serve();
+  // Somebody stores a value, which the second get finds, and then another one, which the first finds.
+  moved.new_value = "first";
+  moved.get(2);
+  moved.client.queue->push_end(2);
+  moved.serve();
+  moved.new_value = "second";
+  moved.pool.silent = {"new"};
+  moved.serve();
+  moved.pool.silent = {};
+  moved.filled = "";
+  moved.pool.serve([&](const std::string& name, const egret::op::Op& op) {
+    if (op.code == egret::op::OpCode::kSet) return make(ResultCode::kNotStored);
+    CHECK(name == "new");
+    Result result = make(ResultCode::kHit, moved.new_value);
+    result.ttl = -1;
+    return result;
+  });
+  const std::string line = "VALUE " + moved.key + " 0 6\r\nsecond\r\nEND\r\n";
+  CHECK(moved.client.sent() == line + line);
 }
 
 TEST_CASE("everything on a key waits for a reply that holds it") {
