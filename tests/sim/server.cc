@@ -187,7 +187,8 @@ void Control::grant_waiting() {
 
 void Control::grant(Session& session) {
   const wire::RegionLayout& layout = server_.options.layout;
-  const wire::Grant granted{.session_id = session.id,
+  const wire::Grant granted{.features = server_.options.features,
+                            .session_id = session.id,
                             .nonce = server_.rng.next(),
                             .epoch = server_.options.epoch,
                             .hash_seed = server_.options.hash_seed,

@@ -101,7 +101,8 @@ class Control {
 struct ServerOptions {
   std::string address = {};  // whose connections are accepted (Network::accept)
   wire::RegionLayout layout;
-  uint64_t epoch = 1;  // of its process
+  uint64_t epoch = 1;     // of its process
+  uint64_t features = 0;  // of its grants
   uint64_t hash_seed = 77;
   uint32_t item_size_max = 1 << 20;
   uint64_t lane_idle_ns = 30'000;

@@ -26,20 +26,32 @@ Result failure(ResultCode code) {
 }  // namespace
 
 // A request from when it is drawn; the waiter of its ops.
-struct Connection::Pending final : rpc::Waiter, rpc::LargeGetOwner, pool::FanOutOwner {
+struct Connection::Pending final : rpc::Waiter, rpc::LargeGetOwner, pool::FanOutOwner, pool::PullWaiter {
   Pending(Connection& of, Request& asked) : owner(of), request(asked) {}
 
   void on_result(const Result& result) override {
     const bool is_partial = request.kind == Kind::kGet && result.code == ResultCode::kHit && result.is_partial();
-    if (!is_partial || request.answers > 0) return owner.on_answer(*this, result, false);
+    const bool is_miss = request.kind == Kind::kGet && result.code == ResultCode::kMiss;
+    if (is_miss && may_miss && !asked_again && !owner.stopped_) {
+      asked_again = true;
+      if (owner.proxy_.pulls_.pull(key, {.session = session, .hash = op.hash}, this, false)) return;
+    }
+    if (!is_partial || request.answers > 0) return owner.on_answer(*this, result, asked_again);
     ++owner.proxy_.world_.counters.large_gets;
     large = std::make_unique<rpc::LargeGet>(*session, op, *this);
     large->start(result);
   }
+  // The same op again, by its lane.
+  bool on_pulled(bool may_be_there) override {
+    ++owner.proxy_.world_.counters.asked_again;
+    if (may_be_there && session->is_open()) return session->lanes().of(op.hash).append(op, this);
+    owner.on_answer(*this, failure(may_be_there ? ResultCode::kSessionLost : ResultCode::kMiss), true);
+    return true;
+  }
   bool on_length(rpc::LargeGet&, uint32_t) override { return true; }
   void on_large_get(rpc::LargeGet& get) override {
     owner.proxy_.world_.counters.restarted_gets += get.restarts() > 0;
-    owner.on_answer(*this, get.result(), get.restarts() > 0);
+    owner.on_answer(*this, get.result(), get.restarts() > 0 || asked_again);
     large.reset();
   }
   void on_fan_out(const pool::FanOut& fan_out) override {
@@ -52,6 +64,8 @@ struct Connection::Pending final : rpc::Waiter, rpc::LargeGetOwner, pool::FanOut
   std::string key, value;
   op::Op op;
   ClientSession* session = nullptr;
+  bool may_miss = false;  // a get while values are brought: asked again when it misses
+  bool asked_again = false;
   bool holds_key = false;  // ops on its key wait for its answer
   std::unique_ptr<rpc::LargeGet> large;
 };
@@ -138,7 +152,7 @@ bool Connection::must_wait(const Request& request) const {
 }
 
 bool Connection::can_go_on() const {
-  if (stopped_ || waits_for_credit_ || flushing_) return false;
+  if (stopped_ || waits_for_credit_ || waits_for_pull_ || flushing_) return false;
   if (upload_ != nullptr) return upload_came_ < upload_value_.size();
   if (draft_ != nullptr) return !must_wait(draft_->request) && unanswered_ < proxy_.world_.scenario.depth;
   return left_ > 0 && unanswered_ < proxy_.world_.scenario.depth;
@@ -166,7 +180,7 @@ void Connection::go_on() {
   EGRET_CHECK(!going_on_);
   if (stopped_) return;
   going_on_ = true;
-  while (!waits_for_credit_ && !flushing_) {
+  while (!waits_for_credit_ && !waits_for_pull_ && !flushing_) {
     if (upload_ != nullptr) {
       if (!go_on_upload()) break;
       continue;
@@ -205,7 +219,28 @@ bool Connection::wait_for_credit(rpc::CreditQueue& queue) {
   return false;
 }
 
+// What depends on the item that is there waits for its value.
+bool Connection::waits_for_pull(const pool::Route& route) {
+  const Kind kind = draft_->request.kind;
+  const bool needs_item = kind == Kind::kAdd || kind == Kind::kDelete || kind == Kind::kArith;
+  if (!needs_item || is_pulled_ || route.tag != 0) return false;
+  waits_for_pull_ = proxy_.pulls_.pull(draft_->key, route, this, true);
+  return waits_for_pull_;
+}
+
+bool Connection::on_pulled(bool) {
+  waits_for_pull_ = false;
+  is_pulled_ = true;
+  list_for_resume();
+  return true;
+}
+
+void Connection::list_for_resume() {
+  if (std::ranges::find(proxy_.resumable_, this) == proxy_.resumable_.end()) proxy_.resumable_.push_back(this);
+}
+
 Connection::Pending& Connection::take_draft() {
+  is_pulled_ = false;
   ++unanswered_;
   pending_.push_back(std::move(draft_));
   return *pending_.back();
@@ -239,6 +274,8 @@ bool Connection::start() {
     begin_upload(*route.session, route.hash);
     return true;
   }
+  if (waits_for_pull(route)) return false;
+  draft_->may_miss = proxy_.pulls_.is_open() && route.tag == 0;
   if (!route.session->lanes().of(route.hash).append(draft_->op, draft_.get())) return wait_for_credit(*route.session);
   Pending& pending = take_draft();
   SimProxy::Known& known = proxy_.known_.at(route.session);
@@ -335,7 +372,7 @@ void Connection::on_answer(Pending& pending, const Result& result, bool restarte
   if (!is_first) return;
   --unanswered_;
   while (first_unanswered_ < pending_.size() && pending_[first_unanswered_]->request.answers > 0) ++first_unanswered_;
-  if (std::ranges::find(proxy_.resumable_, this) == proxy_.resumable_.end()) proxy_.resumable_.push_back(this);
+  list_for_resume();
 }
 
 std::string Connection::describe() const {
@@ -345,7 +382,8 @@ std::string Connection::describe() const {
     if (request.answers == 0) text += " " + std::to_string(request.id) + " " + to_string(request.kind);
   }
   if (upload_ != nullptr) text += ", upload of " + std::to_string(draft_->request.id);
-  return text + (waits_for_credit_ ? ", waits for credit" : "") + (flushing_ ? ", flushing" : "");
+  return text + (waits_for_credit_ ? ", waits for credit" : "") + (waits_for_pull_ ? ", waits for a pull" : "") +
+         (flushing_ ? ", flushing" : "");
 }
 
 }  // namespace egret::sim

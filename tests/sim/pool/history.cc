@@ -45,6 +45,7 @@ std::string value_of(const Request& request) {
 
 History::History(Registers registers, uint32_t keys, uint32_t backends)
     : registers_(registers), keys_(keys), backends_(backends), register_(size_t{keys} * backends) {
+  if (registers == Registers::kThroughProxy || registers == Registers::kPerFilledCopy) allow_fills();
   for (Register& each : register_) each.removals.push_back({.began = 0, .done = 0});  // empty at first
 }
 
@@ -204,8 +205,7 @@ void History::on_change(Request& request, ResultCode code, const Span& span) {
   if (!may_miss || code != ResultCode::kMiss) return complain(request, std::string("got ") + op::to_string(code));
   ++misses_;
   check_absent(request, span);
-  // Where keys are missed at any time, only a delete says that there is nothing any more.
-  if (registers_ == Registers::kThroughProxy && request.kind == Kind::kGet) return;
+  if (may_return_ && request.kind == Kind::kGet) return;
   see(where, {}, span);
 }
 
@@ -226,7 +226,11 @@ void History::answer_flush(Request& request, ResultCode code) {
       see(at(key, 0), {}, span);
       continue;
     }
-    for (const uint32_t backend : request.backends) see(at(key, backend), {}, span);
+    for (const uint32_t backend : request.backends) {
+      Span there = span;
+      there.backend = backend;
+      see(at(key, backend), {}, there);
+    }
   }
 }
 
@@ -283,6 +287,7 @@ bool History::is_before(const Span& one, const Span& other) {
 
 bool History::binds(const Sighting& sighting, const Span& span) const {
   if (!is_before(sighting.span, span)) return false;
+  if (registers_ == Registers::kPerFilledCopy) return sighting.span.backend == span.backend;
   if (registers_ != Registers::kThroughProxy || sighting.span.proxy == span.proxy) return true;
   const auto looked = looked_.find(span.proxy);
   return looked != looked_.end() && sighting.span.done <= looked->second;
@@ -326,7 +331,7 @@ void History::check_version(const Request& request, Version version, const Span&
 }
 
 void History::check_absent(const Request& request, const Span& span) {
-  if (may_miss_ || registers_ == Registers::kThroughProxy) return;
+  if (may_miss_) return;
   Register& where = at(request.key, request.backend);
   const bool may_be = std::ranges::any_of(where.removals, [&](const Span& removal) {
     if (removal.began == span.began || is_before(span, removal)) return false;

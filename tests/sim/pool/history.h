@@ -26,6 +26,11 @@
 //              that proxy alone: no read through it returns a version that was certainly replaced or removed before one
 //              that was written, removed or read through it earlier. Another proxy may return the older version until
 //              it has learned of the change (on_look).
+//   kPerFilledCopy  one for each copy, to which any version may come that another copy of the key had (a fill): a read
+//              through one backend returns no version that was certainly replaced or removed before one that was
+//              written, removed or read at that backend earlier. While values are brought to the owners of keys that
+//              moved, and proxies learn of the move one after the other.
+// Where values are brought, a miss says nothing about later reads, a delete does (allow_fills).
 //
 // Time is counted in events, so no two are simultaneous. Single-threaded.
 #pragma once
@@ -41,7 +46,7 @@
 
 namespace egret::sim {
 
-enum class Registers : uint8_t { kPerKey, kPerCopy, kThroughProxy };
+enum class Registers : uint8_t { kPerKey, kPerCopy, kThroughProxy, kPerFilledCopy };
 enum class Kind : uint8_t { kGet, kSet, kAdd, kUpload, kDelete, kArith, kFlush };
 const char* to_string(Kind kind);
 
@@ -90,6 +95,8 @@ class History {
   // A key may be missed at any time (it has moved to a member that does not have it), but what was missed must not be
   // read again.
   void allow_misses() { may_miss_ = true; }
+  // ... and what was missed may be read again, unless it was deleted.
+  void allow_fills() { may_miss_ = may_return_ = true; }
   // kThroughProxy: the proxy knows all that was acknowledged to others before `since` (a now()).
   void on_look(uint32_t proxy, uint64_t since) { looked_[proxy] = since; }
   uint64_t now() const { return now_; }
@@ -161,6 +168,7 @@ class History {
   uint64_t now_ = 0;
   bool may_fail_ = false;
   bool may_miss_ = false;
+  bool may_return_ = false;
   uint64_t answered_ = 0, failed_ = 0, hits_ = 0, misses_ = 0;
   std::string failure_;
 };

@@ -65,8 +65,9 @@ TEST_CASE("members change: no request fails, and each copy of a key goes on") {
   CHECK(is_met(met.uploads_moved));
 }
 
-// The limit of today, and that the checker sees it: a specification of warm changes replaces this one.
-TEST_CASE("members change: an old value may be read again, for copies of a key know nothing of one another") {
+// What telling is for, and that the checker sees it.
+TEST_CASE(
+    "members change, and nobody is told: an old value is read again, for copies of a key know nothing of one another") {
   uint64_t stale = 0;
   for_each_seed(200, [&](uint64_t seed) {
     PoolScenario scenario = any_pool(seed);

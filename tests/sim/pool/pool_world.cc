@@ -113,6 +113,7 @@ void PoolWorld::start(uint32_t number) {
   backend.server = std::make_unique<Server>(ServerOptions{.address = backend.address,
                                                           .layout = scenario.layout,
                                                           .epoch = ++started_,
+                                                          .features = wire::kFailover | wire::kWarm,
                                                           .hash_seed = backend.hash_seed,
                                                           .item_size_max = kItemSizeMax},
                                             clock, network, rng);
@@ -147,7 +148,8 @@ void PoolWorld::cut(uint32_t backend, uint32_t proxy, Network::Cut cut) {
 // --- what happens --------------------------------------------------------------------------------------------------
 
 void PoolWorld::direct() {
-  if (scenario.steps_to_change > 0 && rng.below(scenario.steps_to_change) == 0) change_members();
+  const bool may_change = scenario.steps_to_change > 0 && member_changes_ < scenario.most_changes;
+  if (may_change && rng.below(scenario.steps_to_change) == 0) change_members();
   if (!untold_.empty() && rng.below(120) == 0) tell_of_members();
   if (scenario.hurried && rng.below(400) == 0) {
     proxies[rng.below(static_cast<uint32_t>(proxies.size()))]->finish_change();
@@ -167,6 +169,7 @@ void PoolWorld::change_members() {
   if (next.empty()) return;
   if (rng.percent(30)) std::ranges::reverse(next);
   members_ = std::move(next);
+  ++member_changes_;
   for (uint32_t i = 0; i < proxies.size(); ++i) untold_.insert(i);
   if (!tracing_) return;
   std::string names;
@@ -359,6 +362,7 @@ void PoolWorld::run() {
   ask();
   if (scenario.steps_to_failure > 0 || scenario.hurried) history.allow_failures();
   if (scenario.tells != PoolScenario::Tells::kNobody) history.allow_misses();
+  if (scenario.warm_ns > 0) history.allow_fills();
   // A proxy that tells backends of changes tells of one after the other.
   const bool in_turn = scenario.tells != PoolScenario::Tells::kNobody;
   const auto directed = [&] {

@@ -45,6 +45,9 @@ struct PoolScenario {
   // that leave, too.
   enum class Tells : uint8_t { kNobody, kMembers, kLeaving };
   Tells tells = Tells::kNobody;
+  // Values are brought to the owners of keys that moved (pool::Pulls), for so long after a change. 0: never.
+  uint64_t warm_ns = 0;
+  uint32_t most_changes = UINT32_MAX;  // of the members, as they should be
   // Members are judged and ejected (pool::HealthJudge).
   bool judges = false;
   pool::HealthOptions health{.probe_first_ns = 20'000, .probe_most_ns = 200'000};
@@ -72,7 +75,8 @@ struct PoolCounters {
   uint64_t sessions_lost = 0;
   uint64_t large_gets = 0, restarted_gets = 0, uploads = 0, collected = 0, flushes = 0;
   uint64_t uploads_moved = 0;  // whose key had another owner at the commit
-  uint64_t told = 0;           // partitions, of a change
+  uint64_t pulled = 0, filled = 0, fills_refused = 0, asked_again = 0;
+  uint64_t told = 0;  // partitions, of a change
   uint64_t ejected_unreachable = 0, ejected_slow = 0, returned = 0, withheld = 0, probes = 0, failed_probes = 0;
   uint64_t entered = 0, cleared = 0, given_up = 0, purged = 0, flushed_owners = 0, stood_in = 0, waited = 0;
   uint64_t left_under_way = 0;  // members that left while something was under way with them
@@ -132,7 +136,8 @@ class PoolWorld {
 
   const bool tracing_;
   std::vector<pool::Member> members_;  // as they should be
-  std::set<uint32_t> untold_;          // proxies that do not know yet
+  uint32_t member_changes_ = 0;
+  std::set<uint32_t> untold_;  // proxies that do not know yet
   std::map<std::string, Network::Cut> cut_now_;
   uint64_t process_ = 0;  // of backends, so far, without those that began with the data of one before
   uint64_t started_ = 0;  // with those

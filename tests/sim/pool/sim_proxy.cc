@@ -17,6 +17,8 @@ SimProxy::SimProxy(PoolWorld& world, uint32_t number)
       name_("p" + std::to_string(number)),
       health_(world, name_),
       pool_([this](const Membership::Entry& entry) { return make_session(entry); }),
+      pull_memory_(world.rng),
+      pulls_(pool_, world.clock, pull_counters_, pull_memory_, next_upload_),
       options_(world.scenario.session) {
   options_.window = world.scenario.layout.window;
   for (uint32_t i = 0; i < world.scenario.connections; ++i)
@@ -76,6 +78,7 @@ void SimProxy::take_membership() {
     std::map<std::string, const ClientSession*> before;
     for (const auto& session : pool_.serving()) before[pool_.member_of(*session).member.name] = session.get();
     fresh = pool_.apply(told_, world_.clock.manual.now_ns());
+    begin_warm();
     check_members(before);
     if (world_.is_tracing()) {
       std::string names;
@@ -191,7 +194,49 @@ void SimProxy::tell_backends() {
   }
   bool done = true;
   for (MemberTelling& telling : tellings_) done &= telling.go_on();
-  if (done) finish_change();
+  if (done && tell_warm()) finish_change();
+}
+
+// --- values that move with their keys -----------------------------------------------------------------------------
+
+// Each partition of the next members knows that the change is warm before keys go there. Returns whether that is so.
+bool SimProxy::tell_warm() {
+  if (world_.scenario.warm_ns == 0) return true;
+  if (warm_told_ != joining_->version()) {
+    warm_told_ = joining_->version();
+    for (const auto& session : pool_.sessions()) {
+      const auto members = joining_->members();
+      const bool is_next = std::ranges::any_of(
+          members, [&](const Membership::Entry& entry) { return entry.stats == pool_.member_of(*session).stats; });
+      if (!is_next || !session->is_open()) continue;
+      for (uint32_t lane = 0; lane < session->lanes().count(); ++lane) warm_tellings_.emplace_back(*session, lane);
+    }
+  }
+  bool done = true;
+  for (WarmTelling& telling : warm_tellings_) done &= telling.go_on();
+  return done;
+}
+
+// In the same pass as Pool::apply().
+void SimProxy::begin_warm() {
+  const std::shared_ptr<const Membership> before = std::exchange(in_force_, told_);
+  if (world_.scenario.warm_ns == 0 || before->members().empty()) return;
+  pulls_.keep(before);
+  warm_until_ns_ = world_.clock.manual.now_ns() + world_.scenario.warm_ns;
+}
+
+bool SimProxy::is_warm_due() const {
+  if (warm_until_ns_ == 0) return false;
+  return world_.clock.manual.now_ns() >= warm_until_ns_ || (!pulls_.is_open() && pulls_.is_fenced());
+}
+
+void SimProxy::go_on_warm() {
+  if (!is_warm_due()) return;
+  if (world_.clock.manual.now_ns() >= warm_until_ns_) {
+    warm_until_ns_ = 0;
+    return pulls_.close();
+  }
+  if (world_.rng.percent(50)) pulls_.open();
 }
 
 void SimProxy::let_leave() {
@@ -202,6 +247,7 @@ void SimProxy::let_leave() {
   for (const ClientSession* gone : pool_.let_leave(world_.clock.manual.now_ns())) {
     known_.erase(gone);
     for (MemberTelling& telling : tellings_) telling.on_gone(*gone);
+    for (WarmTelling& telling : warm_tellings_) telling.on_gone(*gone);
   }
 }
 
@@ -218,7 +264,8 @@ bool SimProxy::is_tick_due() const {
 }
 
 bool SimProxy::has_reason_to_wake() const {
-  if (inbox_ || is_health_new() || (is_fencing_ && gutter_fence_.is_over()) || is_tick_due() || !resumable_.empty())
+  if (inbox_ || is_warm_due() || is_health_new() || (is_fencing_ && gutter_fence_.is_over()) || is_tick_due() ||
+      !resumable_.empty())
     return true;
   if (is_changing() && pool_.is_ready_for(*joining_)) return true;
   return std::ranges::any_of(pool_.sessions(), [&](const auto& session) {
@@ -233,7 +280,8 @@ bool SimProxy::is_asleep() const {
 }
 
 uint64_t SimProxy::next_tick_ns() const {
-  return needs_tick() ? next_tick_ns_ : UINT64_MAX;
+  const uint64_t tick_ns = needs_tick() ? next_tick_ns_ : UINT64_MAX;
+  return warm_until_ns_ != 0 ? std::min(tick_ns, warm_until_ns_) : tick_ns;
 }
 
 void SimProxy::step() {
@@ -248,10 +296,11 @@ void SimProxy::step() {
   if (is_changing() && pool_.is_ready_for(*joining_)) {
     if (world_.scenario.tells != PoolScenario::Tells::kNobody) {
       tell_backends();
-    } else if (rng.percent(30)) {
+    } else if (tell_warm() && rng.percent(30)) {
       finish_change();
     }
   }
+  go_on_warm();
   // An event loop reports what is ready in any order.
   const bool read_first = rng.percent(50);
   if (read_first) {
@@ -336,6 +385,10 @@ void SimProxy::stop() {
   }
   pool_.returns().announce();
   pool_.returns().hand_out();
+  pulls_.close();
+  world_.counters.pulled += pull_counters_.pulled.get();
+  world_.counters.filled += pull_counters_.filled.get();
+  world_.counters.fills_refused += pull_counters_.refused.get();
   pool_.let_leave(UINT64_MAX);
 }
 

@@ -21,6 +21,7 @@
 #include "rpc/large_get.h"
 #include "rpc/large_set.h"
 #include "sim_health.h"
+#include "warm_play.h"
 
 namespace egret::sim {
 
@@ -28,7 +29,7 @@ class PoolWorld;
 class SimProxy;
 
 // A client's connection: a pipeline of requests.
-class Connection final : private rpc::CreditWaiter {
+class Connection final : private rpc::CreditWaiter, private pool::PullWaiter {
  public:
   Connection(SimProxy& proxy, uint32_t number);
   ~Connection();
@@ -65,6 +66,9 @@ class Connection final : private rpc::CreditWaiter {
   void fail_unsent(Pending& pending);
   void on_answer(Pending& pending, const op::Result& result, bool restarted);
   void on_credit() override;
+  bool on_pulled(bool may_be_there) override;
+  bool waits_for_pull(const pool::Route& route);
+  void list_for_resume();
 
   SimProxy& proxy_;
   const uint32_t number_;
@@ -75,6 +79,8 @@ class Connection final : private rpc::CreditWaiter {
   size_t first_unanswered_ = 0;                   // of pending_
   uint32_t unanswered_ = 0;
   bool waits_for_credit_ = false;
+  bool waits_for_pull_ = false;
+  bool is_pulled_ = false;  // for the draft
   bool flushing_ = false;
   bool stopped_ = false;
   bool going_on_ = false;
@@ -137,6 +143,10 @@ class SimProxy final : public rpc::SessionObserver {
   bool may_block();
   void let_leave();
   void tell_backends();
+  bool tell_warm();
+  void begin_warm();
+  bool is_warm_due() const;
+  void go_on_warm();
   bool is_health_new() const;
   void take_health();
   void note_health();
@@ -154,6 +164,14 @@ class SimProxy final : public rpc::SessionObserver {
   SimHealth health_;
   std::map<const rpc::ClientSession*, Known> known_;
   pool::Pool pool_;
+  std::shared_ptr<const pool::Membership> in_force_ = std::make_shared<const pool::Membership>();  // pool_'s
+  uint32_t next_upload_ = 1;
+  pool::PullCounters pull_counters_;
+  SimPullMemory pull_memory_;
+  pool::Pulls pulls_;
+  uint64_t warm_until_ns_ = 0;  // 0: nothing is warm
+  std::deque<WarmTelling> warm_tellings_;
+  uint64_t warm_told_ = 0;  // version
   // PoolControl's: what is joining and what is in force; the worker's is pool_.membership().
   std::shared_ptr<const pool::Membership> joining_ = std::make_shared<const pool::Membership>();
   std::shared_ptr<const pool::Membership> told_ = joining_;
@@ -167,7 +185,6 @@ class SimProxy final : public rpc::SessionObserver {
   bool blocked_ = false;
   bool stopped_ = false;
   uint64_t next_tick_ns_ = 0;
-  uint32_t next_upload_ = 1;
 };
 
 }  // namespace egret::sim
