@@ -41,7 +41,7 @@
         ],
         facts: [["p99.9", (f) => latency_text(f.p999)]],
       },
-      HIT_RATIO,
+      { ...HIT_RATIO, facts: [...HIT_RATIO.facts, ["moved here", (f) => per_second(f.moved)]] },
       {
         title: "Traffic", headline: (f) => bytes_text(f.sent), unit: "/s out", scale: bytes_text,
         lines: [

@@ -66,12 +66,12 @@ TEST_CASE("a fence waits for credit behind those who were there first") {
 }
 
 TEST_CASE("a lost session has answered all its ops, but not cleanly") {
+  Counting waiter;
   rpc::PlayedBackend backend(1 << 20, kTwoLanes);
   Fence fence;
   fence.start(std::array{&backend.session});
   SUBCASE("while the pings are under way") {}
   SUBCASE("while they wait for credit") {
-    Counting waiter;
     backend.use_up_credit(waiter);
     fence.start(std::array{&backend.session});
   }

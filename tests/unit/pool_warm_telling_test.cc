@@ -1,4 +1,5 @@
 // Members are told that a change is warm, before keys go to them. The test plays each of them, one after the other.
+#include <array>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -87,7 +88,7 @@ TEST_CASE("who cannot be told is not waited for for long") {
 TEST_CASE("an ejected member is not asked, and a pool without others is told at once") {
   Told owner;
   const Membership one = members({"one"});
-  owner.run(one, Health(1, {one.members()[0].stats.get()}));
+  owner.run(one, Health(1, std::array<const MemberStats*, 1>{one.members()[0].stats.get()}));
   CHECK(owner.told == 0);
   CHECK(owner.of == 1);
   CHECK(owner.member.endpoint == nullptr);

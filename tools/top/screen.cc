@@ -29,7 +29,7 @@ struct FigureLine {
 const std::vector<FigureLine>& lines_of(Kind kind) {
   static const std::vector<FigureLine> proxy = {
       {"requests", {"requests", "get", "set", "delete", "arith", "touch", "other"}},
-      {"latency", {"p50", "p99", "p999", "errors", "hit_ratio", "hit_ratio_since_start"}},
+      {"latency", {"p50", "p99", "p999", "errors", "hit_ratio", "hit_ratio_since_start", "moved"}},
       {"clients", {"connections", "max_connections", "accepted", "rejected", "idle_kicks", "received", "sent"}},
       {"messages", {"messages", "ops_per_message", "refetches_per_message", "torn", "rings", "wants", "timeouts"}},
   };
