@@ -221,7 +221,8 @@ void Executor::locate() {
     case OpCode::kFlush:
       return store_->execute(index);
     case OpCode::kIterate:
-      return op.owner == 0 ? store_->execute(index) : changes(op);
+      return op.group == static_cast<uint8_t>(op::RecordSource::kChanged) || op.owner != 0 ? changes(op)
+                                                                                           : store_->execute(index);
     case OpCode::kChunk:
       return chunk(op, index);
     case OpCode::kUpload:
@@ -493,11 +494,16 @@ Result Executor::changes(const Op& op) {
   if (op.group != static_cast<uint8_t>(op::RecordSource::kChanged)) return answer(ResultCode::kInvalid);
   constexpr size_t kPageBytes = 4096;
   changes_page_.clear();
-  const ChangedKeys::Page read =
-      changed_keys_.read(op.owner, op.version, store_->purger().next_version(), kPageBytes, changes_page_);
   Result page = answer(ResultCode::kOk);
-  page.version = read.cursor;
-  page.number = read.is_incomplete ? 1 : 0;
+  if (op.owner == 0) {
+    page.version = changed_keys_.list(op.version, now_ns_, changes_page_);
+  } else {
+    if (op.size_class == op::kPurgedBefore) changed_keys_.note_purged(op.owner, op.version);
+    const ChangedKeys::Page read =
+        changed_keys_.read(op.owner, op.version, store_->purger().next_version(), kPageBytes, changes_page_);
+    page.version = read.cursor;
+    page.number = read.is_incomplete ? 1 : 0;
+  }
   page.value = changes_page_;
   page.total_length = static_cast<uint32_t>(changes_page_.size());
   return page;

@@ -111,6 +111,13 @@ inline constexpr base::LogEvent kFailoverOver{
     .meaning =
         "An ejected backend is in use again. What was changed in the gutter meanwhile has been removed from it; "
         "everything, if not all of that was known."};
+inline constexpr base::LogEvent kPurgedForOthers{
+    .name = "purged_for_others",
+    .id = "b0dd12414d8ee9f1489787e3a66e4b67",
+    .level = base::LogLevel::kInfo,
+    .meaning =
+        "This proxy has flushed a backend, since other proxies that could not reach it have changed keys of it in the "
+        "gutter, and not all of them are known."};
 inline constexpr base::LogEvent kNoStandIn{
     .name = "no_stand_in",
     .id = "3a8d5e71c2f64b09957b1ce04fd2a386",

@@ -265,6 +265,19 @@ bool PoolControl::have_all_fenced() const {
   return std::ranges::all_of(workers_, [&](const auto& worker) { return worker->fenced_health() >= version; });
 }
 
+void PoolControl::ask_gutter() {
+  if (!workers_.empty()) workers_.front()->ask_gutter();
+}
+
+void PoolControl::on_looked(const Membership::Entry& owner, uint64_t keys, bool is_flush) {
+  owner.stats->failover.purged_keys.add(keys);
+  if (!is_flush) return;
+  owner.stats->failover.flushes.add();
+  base::log(kPurgedForOthers, "backend {} is flushed: other proxies have changed keys of it in the gutter",
+            owner.member.to_string(), base::field("backend", owner.member.address),
+            base::field("backend_name", owner.member.name));
+}
+
 void PoolControl::on_stood_in(const Membership::Entry& owner) {
   owner.stats->failover.stands_in.set(1);
   base::log(kFailoverBegun, "the gutter takes the keys of backend {}", owner.member.to_string(),

@@ -52,6 +52,9 @@ class PoolControl final : private discovery::DirectoryObserver,
   void on_absence() override { health_.publish(); }
   bool have_all_taken() const override;
   bool have_all_fenced() const override;
+  void ask_gutter() override;
+  std::shared_ptr<const pool::Listing> listing() const override { return proxy_.gutter_listing.get(); }
+  void on_looked(const pool::Membership::Entry& owner, uint64_t keys, bool is_flush) override;
   void on_stood_in(const pool::Membership::Entry& owner) override;
   void on_cleared(const pool::Membership::Entry& owner, uint64_t keys, bool is_flush) override;
   void on_not_entered(const pool::Membership::Entry& gutter, const std::string& why) override;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/options/live.h"
 #include "base/options/reload.h"
+#include "pool/gutter/lister.h"
 #include "pool/health_watch.h"
 #include "pool/membership.h"
 #include "pool/warm/phase.h"
@@ -29,11 +30,12 @@
 namespace egret::proxy {
 
 struct ProxyState {
-  base::Live<Config> config;                // the one in force
-  base::Live<pool::Membership> membership;  // where keys go
-  base::Live<pool::Membership> joining;     // the next one, for whose members the workers open sessions
-  base::Live<pool::WarmPhase> warm;         // whether values of keys that moved are brought to their owners
-  pool::HealthState health;                 // who of them is ejected
+  base::Live<Config> config;                 // the one in force
+  base::Live<pool::Membership> membership;   // where keys go
+  base::Live<pool::Membership> joining;      // the next one, for whose members the workers open sessions
+  base::Live<pool::WarmPhase> warm;          // whether values of keys that moved are brought to their owners
+  base::Live<pool::Listing> gutter_listing;  // what the gutter says of absent owners
+  pool::HealthState health;                  // who of them is ejected
   base::Live<std::vector<discovery::SourceStatus>> sources;  // of members: names and a file; none for a plain list
   const base::Clock* clock = nullptr;
   uint64_t start_ns = 0;

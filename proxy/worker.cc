@@ -110,8 +110,8 @@ void Worker::tell_if_fenced() {
 
 // The control thread's verdict, once a pass.
 void Worker::take_health() {
-  if (is_fencing_) [[unlikely]]
-    note_fence();
+  if (is_fencing_ || is_listing_) [[unlikely]]
+    note_answers();
   if (context_.proxy.health.version() == context_.pool.health().version()) return;
   context_.pool.take(context_.proxy.health.get());
   note_health();
@@ -132,6 +132,19 @@ void Worker::note_health() {
   is_fencing_ = true;
   note_fence();
   if (health.ejected() > 0) context_.proxy.health.ring();
+}
+
+void Worker::note_answers() {
+  if (is_fencing_) note_fence();
+  if (!is_listing_ || !lister_.is_over()) return;
+  is_listing_ = false;
+  context_.proxy.gutter_listing.set(lister_.take());
+  context_.proxy.health.ring();
+}
+
+void Worker::ask_gutter() {
+  wants_listing_.store(true, std::memory_order_release);
+  wake();
 }
 
 void Worker::note_fence() {
@@ -523,6 +536,10 @@ void Worker::read_inbox() {
     for (const auto& connection : connections_) connection->retry_for_memory();
     for (const auto& connection : connections_) connection->renew_rights();
     on_timeouts();  // the new timeouts may be shorter
+  }
+  if (wants_listing_.exchange(false, std::memory_order_acq_rel)) {
+    lister_.start(context_.pool);
+    is_listing_ = true;
   }
   for (NewClient& client : clients) take_in(std::move(client));
   if (drain_ns != 0 && stop_deadline_ns_ == 0) {

@@ -19,6 +19,7 @@
 #include "base/service/watchdog.h"
 #include "base/unique_fd.h"
 #include "events/event.h"
+#include "pool/gutter/lister.h"
 #include "pool/warm/fence.h"
 #include "proxy/client/connection.h"
 #include "proxy/worker_context.h"
@@ -48,6 +49,8 @@ class Worker final : public rpc::SessionObserver {
   // before has been answered.
   uint64_t taken_health() const { return taken_health_.load(std::memory_order_acquire); }
   uint64_t fenced_health() const { return fenced_health_.load(std::memory_order_acquire); }
+  // Any thread: ask the gutter which owners' keys were changed there; the answer goes to ProxyState::gutter_listing.
+  void ask_gutter();
   // Any thread: the latest membership with each of whose members there has been an open session.
   uint64_t prepared_version() const { return prepared_.load(std::memory_order_acquire); }
   // Any thread: the latest membership of a warm phase by which its keys go, and since when all that was under way by the
@@ -67,6 +70,7 @@ class Worker final : public rpc::SessionObserver {
   void take_health();
   void note_health();
   void note_fence();
+  void note_answers();
   void start(const std::vector<rpc::ClientSession*>& sessions);
   void take_warm_phase(bool is_applied);
   void tell_if_fenced();
@@ -134,6 +138,9 @@ class Worker final : public rpc::SessionObserver {
   std::atomic<uint64_t> fenced_version_{0};
   bool is_warm_fencing_ = false;
   bool is_fencing_ = false;
+  std::atomic<bool> wants_listing_{false};
+  pool::Lister lister_;
+  bool is_listing_ = false;
   std::thread thread_;
 };
 

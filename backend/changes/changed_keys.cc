@@ -24,7 +24,13 @@ constexpr size_t kHead = sizeof(uint32_t) + 1;
 
 struct ChangedKeys::Owner {
   explicit Owner(uint64_t its_tag, uint64_t version)
-      : tag(its_tag), floor(version), begin((base::random_u64() >> 2) + 2), first(begin), told(begin) {}
+      : tag(its_tag),
+        floor(version),
+        begin((base::random_u64() >> 2) + 2),
+        first(begin),
+        told(begin),
+        purged(begin),
+        listed(begin) {}
 
   uint64_t end() const { return first + log.size(); }
   uint64_t bytes() const { return log.capacity() + table.size() * sizeof(uint32_t); }
@@ -49,6 +55,9 @@ struct ChangedKeys::Owner {
   const uint64_t begin;         // the cursor with which it began
   uint64_t first;               // the cursor of the log's first byte
   uint64_t told;                // up to this cursor somebody has read
+  uint64_t purged;              // up to this one, keys have been purged on the owner
+  uint64_t listed;              // the end that list() tells
+  uint64_t listed_ns = 0;       // when that was the end
   std::vector<char> log;        // records
   std::vector<uint32_t> table;  // by hash: offset in the log + 1; 0: none
   size_t entered = 0;           // entries of the table
@@ -182,6 +191,26 @@ ChangedKeys::Page ChangedKeys::read(uint64_t tag, uint64_t cursor, uint64_t vers
   }
   owner->told = std::max(owner->told, page.cursor);
   return page;
+}
+
+uint64_t ChangedKeys::list(uint64_t cursor, uint64_t now_ns, std::string& to) {
+  for (uint64_t at = cursor; at < owners_.size(); ++at) {
+    Owner& owner = *owners_[at];
+    if (owner.listed_ns == 0 || now_ns - owner.listed_ns >= kRoundNs) {
+      owner.listed = owner.end();
+      owner.listed_ns = now_ns;
+    }
+    const op::ChangedOwner record{.tag = owner.tag, .end = owner.listed, .purged = owner.purged};
+    op::RecordHead head{};
+    head.cursor = at + 1;
+    op::append_record(to, head, {reinterpret_cast<const char*>(&record), sizeof record});
+  }
+  return owners_.size();
+}
+
+void ChangedKeys::note_purged(uint64_t tag, uint64_t cursor) {
+  Owner* const owner = find(tag);
+  if (owner != nullptr && cursor <= owner->end()) owner->purged = std::max(owner->purged, cursor);
 }
 
 }  // namespace egret::backend

@@ -41,11 +41,20 @@ class ChangedKeys {
   // Appends records (op/records.h) from `cursor` on to `to`, until they exceed `bytes`. `version` as for floor_of().
   Page read(uint64_t owner, uint64_t cursor, uint64_t version, size_t bytes, std::string& to);
 
+  // --- for those who did not lose the owner, and purge it all the same, one of them for all
+  // Appends a record for each owner from number `cursor` on (op::ChangedOwner); returns the number of owners. What is
+  // changed after a listing is listed as changed after kRoundNs at the earliest, so that keys which are changed all the
+  // time are read, and so noted again, no more often than that, however many look.
+  uint64_t list(uint64_t cursor, uint64_t now_ns, std::string& to);
+  // All changes of the owner before that cursor have been purged on it.
+  void note_purged(uint64_t owner, uint64_t cursor);
+
   uint64_t bytes() const { return bytes_; }
   uint64_t owners() const { return owners_.size(); }
   // How often keys of an owner, or an owner with its keys, were forgotten for want of room.
   uint64_t forgotten() const { return forgotten_; }
 
+  static constexpr uint64_t kRoundNs = 5'000'000'000;
   static constexpr size_t kMostOwners = 64;
   static constexpr uint64_t kMostLog = 1u << 20;  // bytes, of one owner
 

@@ -30,6 +30,17 @@ enum class RecordSource : uint8_t {
 inline constexpr uint64_t kEnterFailover = 0;
 inline constexpr uint64_t kOldestChange = 1;
 inline constexpr uint64_t kChangesFromNow = UINT64_MAX;
+// With this size class, kChanged also says that all changes before its cursor have been purged on the owner.
+inline constexpr uint8_t kPurgedBefore = 0;
+
+// Without an owner, kChanged lists all owners for which something was changed: the key of each record is one of these,
+// little-endian, and `version` is 0 or the cursor of the record before.
+struct ChangedOwner {
+  uint64_t tag;
+  uint64_t end;     // the cursor behind the changes that are to be purged by now
+  uint64_t purged;  // up to this cursor somebody has said kPurgedBefore
+};
+static_assert(sizeof(ChangedOwner) == 24);
 inline constexpr uint8_t kAnySizeClass = 255;
 inline constexpr uint32_t kWatchSeconds = 10;
 inline constexpr uint64_t kWalkOver = UINT64_MAX;  // the cursor behind the last item

@@ -318,6 +318,22 @@ def test_a_proxy_that_was_cut_off_serves_nothing_older_than_it_has_acknowledged(
         check_nothing_old(near, now)
 
 
+def test_a_proxy_that_never_lost_the_owner_reads_nothing_old_for_long():
+    with pool_of(proxies=2, cut=[1]) as server:
+        own = one_of_two(server)
+        near, far = server.addresses[:2]
+        server.wait_times("failover_begun", index=1)
+        wait_for(lambda: is_served(far, own), "the gutter to serve")
+        for key in own[:-5]:
+            assert put(far, key, b"new") == b"STORED\r\n"
+        wait_for(lambda: all(value(near, key) is None for key in own[:-5]), "the near proxy to purge what the far one has changed")
+        assert [value(near, key) for key in own[-5:]] == [b"old"] * 5
+        assert value(far, own[0]) == b"new"
+        assert put(near, own[0], b"newer") == b"STORED\r\n"
+        assert ask(far, b"flush_all\r\n") == b"OK\r\n"
+        wait_for(lambda: all(value(near, key) is None for key in own), "what the far one has flushed to be purged")
+
+
 def test_an_upload_that_ends_after_the_return_is_not_followed_by_an_older_value():
     with pool_of() as server:
         own = one_of_two(server)

@@ -1,4 +1,5 @@
 // A partition that is used in the place of an owner that cannot be reached: what it shows, and what it remembers.
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -204,7 +205,37 @@ TEST_CASE("a key of another partition is refused, and changes nothing; a page of
   CHECK(partition.code(make(OpCode::kIterate)) == ResultCode::kInvalid);
   Op untagged = make(OpCode::kIterate, "", "", 0);
   untagged.group = static_cast<uint8_t>(RecordSource::kChanged);
-  CHECK(partition.code(untagged) == ResultCode::kUnsupported);
+  CHECK(partition.code(untagged) == ResultCode::kOk);
+}
+
+TEST_CASE("without a tag the owners are listed, with the end of their changes and up to where they are purged") {
+  Partition partition;
+  const auto listed = [&] {
+    std::map<uint64_t, ChangedOwner> owners;
+    std::string_view records = partition.iterate(0, 0).value;
+    for (Record record; take_record(records, record);) {
+      ChangedOwner owner{};
+      REQUIRE(record.key.size() == sizeof owner);
+      std::memcpy(&owner, record.key.data(), sizeof owner);
+      owners[owner.tag] = owner;
+    }
+    return owners;
+  };
+  CHECK(listed().empty());
+  const uint64_t from = partition.enter();
+  partition.set("a", "1");
+  const ChangedOwner first = listed().at(kTag);
+  CHECK(first.purged == from);
+  CHECK(first.end > from);
+  Op mark = make(OpCode::kIterate);
+  mark.group = static_cast<uint8_t>(RecordSource::kChanged);
+  mark.version = first.end;
+  mark.size_class = kPurgedBefore;
+  CHECK(partition.code(mark) == ResultCode::kOk);
+  CHECK(listed().at(kTag).purged == first.end);
+  mark.version = UINT64_MAX;  // no place in the log
+  partition.code(mark);
+  CHECK(listed().at(kTag).purged == first.end);
 }
 
 // An owner and this stand-in, and a proxy that now and then cannot reach the owner. The model: the newest value of each

@@ -1,4 +1,5 @@
 // What is remembered of keys that were changed in the place of an absent owner: all of them, or that not all are known.
+#include <cstring>
 #include <random>
 #include <set>
 #include <string>
@@ -54,7 +55,51 @@ uint64_t enter(ChangedKeys& changed, uint64_t version = 1, uint64_t tag = kTag) 
 
 using Keys = std::vector<std::string>;
 
+// What is listed of the owner.
+op::ChangedOwner listed(ChangedKeys& changed, uint64_t now_ns) {
+  std::string bytes;
+  REQUIRE(changed.list(0, now_ns, bytes) == 1);
+  std::string_view records = bytes;
+  op::Record record;
+  REQUIRE(op::take_record(records, record));
+  CHECK(record.head.cursor == 1);
+  op::ChangedOwner owner{};
+  REQUIRE(record.key.size() == sizeof owner);
+  std::memcpy(&owner, record.key.data(), sizeof owner);
+  return owner;
+}
+
 }  // namespace
+
+TEST_CASE("what is changed after a listing is listed a round later") {
+  ChangedKeys changed(kMemory);
+  constexpr uint64_t kNow = 100'000'000'000;
+  const uint64_t from = enter(changed);
+  note(changed, "a");
+  const op::ChangedOwner first = listed(changed, kNow);
+  CHECK(first.tag == kTag);
+  CHECK(first.purged == from);
+  const Told told = read(changed, first.purged);
+  CHECK(told.keys == Keys{"a"});
+  CHECK(told.cursor == first.end);
+  note(changed, "b");
+  CHECK(listed(changed, kNow + ChangedKeys::kRoundNs - 1).end == first.end);
+  CHECK(listed(changed, kNow + ChangedKeys::kRoundNs).end > first.end);
+}
+
+TEST_CASE("how far an owner is purged only grows, and never beyond its changes") {
+  ChangedKeys changed(kMemory);
+  enter(changed);
+  note(changed, "a");
+  const uint64_t middle = read(changed, op::kOldestChange).cursor;
+  note(changed, "b");
+  const uint64_t end = read(changed, op::kOldestChange).cursor;
+  changed.note_purged(kTag, end);
+  changed.note_purged(kTag, middle);
+  changed.note_purged(kTag, end + 1);
+  changed.note_purged(kTag + 1, end);
+  CHECK(listed(changed, 1).purged == end);
+}
 
 TEST_CASE("keys come in the order of their changes, once between two readings") {
   ChangedKeys changed(kMemory);

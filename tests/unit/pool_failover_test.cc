@@ -170,6 +170,25 @@ TEST_CASE("a place in the log outlives the absence: what comes late is purged af
   CHECK(its.failover.places(&its.two) == its.at(30, 2));
 }
 
+TEST_CASE("while the owner serves, a place follows what others have purged") {
+  Story its;
+  its.stand_in();
+  its.failover.readmit();
+  its.failover.on_opened();
+  its.read();
+  its.failover.on_purged();
+  its.failover.on_fenced();
+  its.read();
+  its.failover.on_purged();
+  REQUIRE(its.failover.state() == State::kServing);
+  its.failover.on_read(&its.one, its.at(40), {}, true);
+  its.failover.on_ejected();
+  its.failover.on_left();
+  its.failover.on_read(&its.one, its.at(50), {}, true);  // not any more
+  its.failover.on_entered(&its.one, its.at(60));
+  CHECK(its.failover.places(&its.one) == its.at(40));
+}
+
 TEST_CASE("one that took no op in this absence, and cannot be asked, does not matter") {
   Story its;
   its.failover.on_ejected();
@@ -286,6 +305,19 @@ TEST_CASE("another process does not know what was changed before it") {
   reading.begin(6, 2, talk.send);
   CHECK_FALSE(reading.is_complete());
   CHECK(talk.take()[0].op.version == op::kChangesFromNow);
+}
+
+TEST_CASE("marking tells the same process up to where the owner is purged") {
+  Talk talk;
+  Marking marking(77, {5, {100, 200}});
+  marking.begin(6, 2, talk.send);
+  CHECK(talk.take().empty());
+  marking.begin(5, 2, talk.send);
+  const auto sent = talk.take();
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[1].op.version == 200);
+  CHECK(sent[1].op.owner == 77);
+  CHECK(sent[1].op.size_class == op::kPurgedBefore);
 }
 
 TEST_CASE("purging deletes each key once, or flushes each partition") {

@@ -70,6 +70,21 @@ void Reading::on_answer(uint64_t tag, const Result& result, const Send& send) {
   if (!is_at_end) ask(static_cast<uint32_t>(tag), send);
 }
 
+// --- Marking
+
+void Marking::begin(uint64_t epoch, uint32_t partitions, const Send& send) {
+  if (places_.epoch != epoch || places_.cursors.size() != partitions) return;  // another process: nothing to say
+  for (uint32_t i = 0; i < partitions; ++i) {
+    Op op = changes_op(tag_, places_.cursors[i]);
+    op.size_class = op::kPurgedBefore;
+    send(op, i, i);
+  }
+}
+
+void Marking::on_answer(uint64_t, const Result& result, const Send&) {
+  expect(result, ResultCode::kOk, "it does not take note");
+}
+
 // --- Purging
 
 void Purging::begin(uint64_t, uint32_t partitions, const Send& send) {

@@ -2,7 +2,7 @@
 // logic: pool::Errand or a test carries the ops.
 //
 //   Entering: one op a partition ─▶ places       Reading: pages from the places on ─▶ keys, places
-//   Purging: a delete for each key, or a flush of each partition
+//   Purging: a delete for each key, or a flush of each partition       Marking: says up to where the owner is purged
 //
 // Thread: its owner's.
 #pragma once
@@ -52,6 +52,7 @@ class Entering final : public Dialogue {
 // Reads the changes of an owner to their end.
 class Reading final : public Dialogue {
  public:
+  static constexpr uint32_t kSlot = 16 * 1024;  // bytes that a page should have room for
   // More keys are not taken: is_complete() is false then.
   static constexpr size_t kMostKeys = Failover::kMostKeys;
 
@@ -69,6 +70,18 @@ class Reading final : public Dialogue {
   Places places_;
   std::vector<std::string> keys_;
   bool is_complete_ = true;
+};
+
+// Tells one of the gutter that all changes of the owner before these places have been purged.
+class Marking final : public Dialogue {
+ public:
+  Marking(uint64_t tag, Places places) : tag_(tag), places_(std::move(places)) {}
+  void begin(uint64_t epoch, uint32_t partitions, const Send& send) override;
+  void on_answer(uint64_t tag, const op::Result& result, const Send& send) override;
+
+ private:
+  const uint64_t tag_;
+  const Places places_;
 };
 
 // Deletes keys on the owner, or everything.

@@ -93,6 +93,7 @@ void Failover::begin_round() {
 
 void Failover::on_read(const MemberStats* member, const Places& places, std::vector<std::string> keys,
                        bool is_complete) {
+  if (state_ == State::kServing && places_.contains(member)) places_[member] = places;
   if (!is_reading() || std::erase(unread_, member) == 0) return;
   places_[member] = places;
   must_flush_ |= !is_complete;

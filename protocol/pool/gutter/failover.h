@@ -73,7 +73,8 @@ class Failover {
   void on_opened();
   // All workers have taken a snapshot with kWaits, and what they had sent with the tag has been answered.
   void on_fenced();
-  // What was read on one of the gutter, from its places on: to the end, as of then.
+  // What was read on one of the gutter, from its places on: to the end, as of then. Also while the owner serves: what
+  // was changed up to there has been purged on it by somebody.
   void on_read(const MemberStats* member, const Places& places, std::vector<std::string> keys, bool is_complete);
   // It could not be asked.
   void on_not_read(const MemberStats* member);

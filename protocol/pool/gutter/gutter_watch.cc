@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "pool/errand.h"
 #include "pool/gutter/stand_in.h"
 
@@ -16,7 +17,19 @@ using events::Event;
 namespace {
 
 constexpr std::chrono::milliseconds kTick{20};  // for what is late, and for those to be entered again
-constexpr uint32_t kReadSlot = 16 * 1024;       // bytes: a page of keys
+
+// Up to where somebody has purged an owner of what was changed on each of the gutter that knows of it.
+std::map<const MemberStats*, Places> purged_places(const Listing& listing, uint64_t tag) {
+  std::map<const MemberStats*, Places> places;
+  for (const Listed& listed : listing) {
+    if (listed.owner.tag != tag) continue;
+    Places& place = places[listed.gutter.get()];
+    place.epoch = listed.epoch;
+    place.cursors.resize(listed.partitions, op::kOldestChange);
+    place.cursors[listed.partition] = listed.owner.purged;
+  }
+  return places;
+}
 
 }  // namespace
 
@@ -37,7 +50,7 @@ class GutterWatch::Talk final : private ErrandOwner {
  private:
   static rpc::SessionOptions options(const GutterWatch& watch, const Membership::Entry& with) {
     rpc::SessionOptions options = Errand::options(watch.session_, with.member.address);
-    options.response_slot_size = kReadSlot;
+    options.response_slot_size = Reading::kSlot;
     return options;
   }
   Dialogue::Send sender(Errand& errand) {
@@ -86,13 +99,16 @@ GutterWatch::GutterWatch(events::EventLoop& loop, const base::Clock& clock, Gutt
       clock_(clock),
       observer_(observer),
       connect_(connect),
-      look_(Event::timer<&GutterWatch::look>(loop, *this)) {}
+      looks_(loop, clock, observer, connect),
+      look_(Event::timer<&GutterWatch::look>(loop, *this)),
+      round_(Event::timer<&GutterWatch::begin_round>(loop, *this)) {}
 
 GutterWatch::~GutterWatch() = default;
 
 void GutterWatch::set_options(const rpc::SessionOptions& session) {
   session_ = session;
   session_.op_timeout_ns = std::min(session.op_timeout_ns, session.connect_timeout_ns);
+  looks_.set_options(session_);
 }
 
 void GutterWatch::set_membership(std::shared_ptr<const Membership> membership) {
@@ -104,7 +120,34 @@ void GutterWatch::set_membership(std::shared_ptr<const Membership> membership) {
     std::erase_if(standing->talks, [&](const auto& talk) { return entry_of(talk.first) == nullptr; });
     standing->failover.on_gutter(gutter);
   }
+  looks_.set_membership(membership_);
+  if (gutter.empty()) {
+    round_.del();
+  } else if (!round_.pending()) {
+    begin_round();
+  }
   look();
+}
+
+void GutterWatch::begin_round() {
+  observer_.ask_gutter();
+  constexpr uint64_t kFifth = kLookNs / 5;
+  round_.add(std::chrono::microseconds((kLookNs - kFifth + base::random_u64() % (2 * kFifth)) / 1000));
+}
+
+void GutterWatch::take_listing() {
+  std::shared_ptr<const Listing> listing = observer_.listing();
+  if (listing == nullptr || listing == listing_) return;
+  listing_ = std::move(listing);
+  const auto is_absent = [this](const MemberStats& owner) {
+    const auto known = standings_.find(&owner);
+    return known != standings_.end() && known->second->failover.state() != Failover::State::kServing;
+  };
+  for (const auto& [owner, standing] : standings_) {
+    const std::map<const MemberStats*, Places> places = purged_places(*listing_, standing->failover.tag());
+    for (const auto& [gutter, place] : places) standing->failover.on_read(gutter, place, {}, true);
+  }
+  looks_.on_listing(*listing_, is_absent);
 }
 
 const Membership::Entry* GutterWatch::entry_of(const MemberStats* member) const {
@@ -161,6 +204,7 @@ void GutterWatch::cancel(const MemberStats& member) {
 }
 
 void GutterWatch::look() {
+  take_listing();
   std::vector<Owner> owners;
   for (const auto& [owner, standing] : standings_) owners.push_back(owner);
   for (const Owner owner : owners) {

@@ -4,7 +4,9 @@
 //   HealthWatch::publish ─ absent() ─▶ Failover            workers ─ have taken, have fenced ─▶ look()
 //   a probe is answered ─ begin() ─▶ sessions, reading, purging by Errand ─▶ done: the owner is let in
 //
-// Thread: the control thread's, on its event loop. A timer is pending only while an owner is absent.
+// It also has owners that are not absent looked at (looks.h), every few seconds.
+//
+// Thread: the control thread's, on its event loop. Without a gutter no timer is pending.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +18,12 @@
 #include "events/event.h"
 #include "pool/gutter/dialogue.h"
 #include "pool/gutter/failover.h"
+#include "pool/gutter/looks.h"
 #include "pool/health_watch.h"
 
 namespace egret::pool {
 
-class GutterObserver {
+class GutterObserver : public LooksObserver {
  public:
   // absent() says something else of a member: another snapshot is to be published.
   virtual void on_absence() = 0;
@@ -32,6 +35,9 @@ class GutterObserver {
   virtual void on_stood_in(const Membership::Entry& owner) = 0;
   // The owner is purged and let in. `keys` were deleted on it, or all.
   virtual void on_cleared(const Membership::Entry& owner, uint64_t keys, bool is_flush) = 0;
+  // A worker is to ask the gutter (Lister); and what was answered last, null: nothing yet.
+  virtual void ask_gutter() = 0;
+  virtual std::shared_ptr<const Listing> listing() const = 0;
   // That one of the gutter does not take them: it is asked again.
   virtual void on_not_entered(const Membership::Entry& gutter, const std::string& why) = 0;
 
@@ -42,6 +48,7 @@ class GutterObserver {
 class GutterWatch final : public Readmission, public AbsenceSource {
  public:
   static constexpr uint64_t kEnterAgainNs = 500'000'000;
+  static constexpr uint64_t kLookNs = 5'000'000'000;  // between two, made up to a fifth longer or shorter by chance
 
   GutterWatch(events::EventLoop& loop, const base::Clock& clock, GutterObserver& observer,
               rpc::ClientSession::Connect connect = transport::connect);
@@ -73,6 +80,8 @@ class GutterWatch final : public Readmission, public AbsenceSource {
   void fail(Standing& standing, const std::string& why);
   bool is_late(Standing& standing) const;
   void wait();
+  void begin_round();
+  void take_listing();
   const Membership::Entry* entry_of(const MemberStats* member) const;
   bool is_owner(const MemberStats* member) const;
 
@@ -83,7 +92,10 @@ class GutterWatch final : public Readmission, public AbsenceSource {
   rpc::SessionOptions session_;
   std::shared_ptr<const Membership> membership_ = std::make_shared<const Membership>();
   std::map<Owner, std::unique_ptr<Standing>> standings_;  // of all that have been absent since they are members
+  Looks looks_;
+  std::shared_ptr<const Listing> listing_;  // that was taken last
   events::Event look_;
+  events::Event round_;
 };
 
 }  // namespace egret::pool
