@@ -6,6 +6,8 @@ import itertools
 import os
 import re
 import signal
+import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -28,6 +30,12 @@ class GutterPool(EgretPool):
         super().__init__(OWNERS + GUTTER, backend=backend, each=each, proxies=0,
                          proxy={"failover": failover, "op_timeout": "500ms", "reconnect_max": "100ms", **proxy})
         self.proxy_options["gutter"] = ",".join(f"{self.address_of_backend(number)} name={self.names[number]}" for number in (3, 4))
+
+    def proxy_argv(self, index):
+        argv = super().proxy_argv(index)
+        if index not in self.alone:
+            return argv
+        return argv + ["--set", "failover=none", "--set", "gutter="]  # one of the gutter may be all that it has
 
     def own_path(self, index):
         return self.directory / f"way{index}.sock"
@@ -222,6 +230,21 @@ def test_an_owner_that_stood_still_serves_nothing_old():
         assert re.search(r"; \d+ keys was purged", line), line
 
 
+def test_an_owner_that_restarts_with_all_that_it_held_serves_nothing_old():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as kept, pool_of(each=[{}, {"warm_restart": kept}, {}, {}, {}]) as server:
+        own = one_of_two(server)
+        assert server.backends[1].stop() == 0
+        server.wait_times("failover_begun")
+        wait_for(lambda: is_served(server.address, own), "the gutter to serve")
+        now = change_everything(server.address, own[:-5])
+        with asking(server.address, [b"%s:live" % key for key in own[:4]]):
+            server.start_backend(1)
+            server.wait_times("failover_over")
+            wait_for(server.is_complete, "all owners")
+        check_nothing_old(server.address, now)
+        assert [value(server.address, key) for key in own[-5:]] == [b"old"] * 5, "it has restarted warm"
+
+
 def test_an_absence_twice_over_shows_nothing_of_the_first():
     with pool_of() as server:
         own = one_of_two(server)
@@ -291,13 +314,38 @@ def test_a_gutter_that_forgets_has_the_owner_flushed():
 def test_without_a_gutter_that_can_be_reached_keys_fail_and_the_owner_returns():
     with pool_of() as server:
         own = one_of_two(server)
-        for number in (1, 3, 4):
+        for number in (3, 4, 1):
             server.kill_backend(number)
         wait_for(lambda: ask(server.address, b"get %s\r\n" % own[0], timeout=60).startswith(b"SERVER_ERROR backend unavailable"), "the verdict")
-        server.wait_times("no_stand_in")
         server.start_backend(1)
         wait_for(server.is_complete, "all owners")
         wait_for(lambda: is_served(server.address, own), "its keys")
+
+
+# --- what operators are told
+
+def told(server, *arguments):
+    return subprocess.run(server.proxy_argv(0) + list(arguments), capture_output=True, text=True, timeout=60).stdout
+
+
+def test_the_command_line_knows_who_stands_in():
+    with pool_of() as server:
+        own = one_of_two(server)
+        assert re.search(r"^gutter: 2 backends, for at most 60 s\n  spare1 \(shm:.*\)\n  spare2 \(shm:.*\)$", told(server, "--check-config"), re.M)
+        server.kill_backend(1)
+        wait_for(lambda: is_served(server.address, own), "the gutter to serve")
+        alone = {name: server.add_lone_proxy(number) for number, name in ((3, "spare1"), (4, "spare2"))}
+        seen = set()
+        for key in own[:12]:
+            assert put(server.address, key, b"here") == b"STORED\r\n"
+            stand_in = re.search(r"while it is ejected: (spare\d) ", told(server, "--where", key.decode()))[1]
+            assert {name for name, address in alone.items() if value(address, key) == b"here"} == {stand_in}
+            seen.add(stand_in)
+        assert seen == set(alone)
+        server.kill_backend(4)
+        said = told(server, "--doctor")
+        assert re.search(r"gutter spare1 .*gives a session", said), said
+        assert re.search(r"gutter spare2 .*cannot connect", said), said
 
 
 # --- an owner that only one of two proxies has lost
