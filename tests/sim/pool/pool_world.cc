@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint64_t kStepMaxNs = 200;
 constexpr uint64_t kMostSteps = 2'000'000;
+constexpr int kMostStuck = 20;
 constexpr uint64_t kPartitionMemory = 8 << 20;
 constexpr uint32_t kItemSizeMax = 15'000;  // so little that uploads wait for room
 constexpr uint64_t kPatientNs = 1'000'000'000;
@@ -332,9 +333,11 @@ bool PoolWorld::skip_to_next() {
 }
 
 bool PoolWorld::run_until(const std::function<bool()>& done, const char* what) {
+  int stuck = 0;  // looks in a row; a backend's control may still have had something to do at the first
   for (uint64_t steps = 0; steps < kMostSteps && !history.has_failed(); ++steps) {
     if (done()) return true;
-    if (is_quiet() && !done() && !skip_to_next()) {
+    stuck = is_quiet() && !done() && !skip_to_next() ? stuck + 1 : 0;
+    if (stuck == kMostStuck) {
       history.fail(std::string(what) + ": nothing moves any more");
       return false;
     }
