@@ -27,7 +27,10 @@ ResultCode MemberChange::answer(std::string_view value, uint64_t now_ns) {
     return ResultCode::kInvalid;
   purger_.step_alone();
   if (purger_.is_under_way()) return ResultCode::kNotStored;
-  if (std::exchange(is_purging_, false)) adopted_ns_ = now_ns;
+  if (std::exchange(is_purging_, false)) {
+    adopted_ns_ = now_ns;
+    assumed_ = 0;
+  }
   return begin(told, now_ns);
 }
 
@@ -37,10 +40,12 @@ bool MemberChange::is_done(const Told& told, uint64_t now_ns) const {
 }
 
 ResultCode MemberChange::begin(const Told& told, uint64_t now_ns) {
-  if (is_done(told, now_ns)) return ResultCode::kOk;
+  if (is_done(told, now_ns)) {
+    if (told.joins()) adopted_ns_ = now_ns;
+    return ResultCode::kOk;
+  }
   if (told.from == 0) {
-    purger_.set_membership(told.to);
-    adopted_ns_ = now_ns;
+    assume(told.to);
     return ResultCode::kOk;
   }
   if (from_ != told.from || to_ != told.to) {
@@ -49,8 +54,17 @@ ResultCode MemberChange::begin(const Told& told, uint64_t now_ns) {
     collected_ = std::string();
   }
   if (told.joins()) return purge(nullptr);
-  if (purger_.membership() != 0 && purger_.membership() != told.from) return ResultCode::kExists;
+  const bool is_ours = purger_.membership() == told.from || assumed_ == told.from;
+  if (purger_.membership() != 0 && !is_ours) return ResultCode::kExists;
   return collect(told);
+}
+
+// A proxy has started with these members. Nothing has been removed for them, so they do not take the place of those that
+// are known: another proxy may be about to tell of the change between the two.
+void MemberChange::assume(uint64_t members) {
+  if (purger_.membership() == 0) return purger_.set_membership(members);
+  assumed_ = members;
+  adopted_ns_ = 0;
 }
 
 ResultCode MemberChange::collect(const Told& told) {

@@ -25,13 +25,15 @@ class MemberChange {
   op::ResultCode answer(std::string_view value, uint64_t now_ns);
 
   // A backend that joins a pool, and belongs to it already, has been told by another proxy, if that was within this
-  // time. Later it may have left meanwhile without being told: what it holds is removed again.
-  static constexpr uint64_t kJoinsOnceNs = 600'000'000'000;
+  // time; each telling prolongs it, so that a slow rollout over many proxies empties a backend once. Later it may have
+  // left meanwhile without being told: what it holds is removed again.
+  static constexpr uint64_t kJoinsOnceNs = 3'600'000'000'000;
 
  private:
   struct Told;
   op::ResultCode begin(const Told& told, uint64_t now_ns);
   op::ResultCode collect(const Told& told);
+  void assume(uint64_t members);
   op::ResultCode purge(store::Purger::Keeps keeps);
   bool is_done(const Told& told, uint64_t now_ns) const;
 
@@ -40,7 +42,8 @@ class MemberChange {
   uint64_t to_ = 0;          // 0: none
   std::string collected_;    // the beginning of the members before
   bool is_purging_ = false;  // until it is known that the purge is over
-  uint64_t adopted_ns_ = 0;  // when the present members were told of; 0: before this process began
+  uint64_t adopted_ns_ = 0;  // when the present members were last told of; 0: before this process began, or in doubt
+  uint64_t assumed_ = 0;     // other members, which a proxy has started with; 0: none
 };
 
 }  // namespace egret::backend

@@ -75,7 +75,7 @@ inline constexpr uint64_t kMostWarmSeconds = 3600;
 // The head of kMember's value, little-endian. A membership is known by the hash of its bytes (pool/membership_code.h);
 // of all partitions of a backend it is the same.
 struct MemberChangeHead {
-  uint64_t from;    // the members before; 0: unknown, and nothing is removed
+  uint64_t from;    // the members before; 0: unknown, since a proxy starts with these: nothing is removed
   uint64_t to;      // the members now; not 0
   uint32_t length;  // bytes of the members before; 0: this backend was none of them, and everything is removed
   uint32_t offset;  // of the part that follows. No part: only a question

@@ -370,7 +370,7 @@ TEST_SUITE("members") {
     CHECK_MESSAGE(tell(of_others, others, three) == ResultCode::kOk, "it is still theirs");
   }
 
-  TEST_CASE("a backend that joins removes everything, once within ten minutes, whatever it belonged to") {
+  TEST_CASE("a backend that joins removes everything, once within an hour, whatever it belonged to") {
     Partition partition;
     const Seen three({0, 1, 2}, 3);
     const Seen four({0, 1, 2, 3}, 3);
@@ -396,6 +396,49 @@ TEST_SUITE("members") {
     partition.set("a", "stale");
     CHECK(tell(partition, three, four) == ResultCode::kOk);
     CHECK(partition.get("a") == "-");
+  }
+
+  TEST_CASE("each telling of the same joining prolongs its hour: a slow rollout empties the backend once") {
+    Partition partition;
+    const Seen three({0, 1, 2}, 3);
+    const Seen four({0, 1, 2, 3}, 3);
+    REQUIRE(tell(partition, three, four) == ResultCode::kOk);
+    partition.set("a", "new");
+    for (int i = 0; i < 5; ++i) {
+      partition.clock.advance_ns(MemberChange::kJoinsOnceNs / 2);
+      CHECK(tell(partition, three, four) == ResultCode::kOk);
+    }
+    CHECK(partition.get("a") == "new");
+  }
+
+  TEST_CASE("a proxy that starts with other members does not stand in the way of the change to them, nor of another") {
+    const Seen three({0, 1, 2}, 0);
+    const Seen four({0, 1, 2, 3}, 0);
+    const Seen five({0, 1, 2, 3, 4}, 0);
+    const Seen alone({0}, 0);
+    std::string moved = "k0";
+    for (int i = 0; three.owns(moved) || four.owns(moved); ++i) moved = "k" + std::to_string(i);
+    for (const Seen* started : {&four, &alone}) {
+      Partition partition;
+      REQUIRE(tell_start(partition, three) == ResultCode::kOk);
+      partition.set(moved, "stale");
+      REQUIRE(tell_start(partition, *started) == ResultCode::kOk);
+      CHECK(tell(partition, three, four) == ResultCode::kOk);
+      CHECK(partition.get(moved) == "-");
+    }
+    Partition restarted;  // the proxies were: nobody tells of the change to four
+    REQUIRE(tell_start(restarted, three) == ResultCode::kOk);
+    REQUIRE(tell_start(restarted, four) == ResultCode::kOk);
+    restarted.set(moved, "stale");
+    CHECK(tell(restarted, four, five) == ResultCode::kOk);
+    CHECK(restarted.get(moved) == "-");
+    Partition joining;
+    const Seen without({0, 1, 2}, 3);
+    const Seen with({0, 1, 2, 3}, 3);
+    joining.set("a", "stale");
+    REQUIRE(tell_start(joining, with) == ResultCode::kOk);
+    CHECK(tell(joining, without, with) == ResultCode::kOk);
+    CHECK_MESSAGE(joining.get("a") == "-", "who starts with it has not emptied it");
   }
 
   TEST_CASE("two proxies tell of the same change at once, in parts of different sizes") {
