@@ -84,10 +84,11 @@ std::vector<HealthJudge::Verdict> HealthJudge::judge(std::span<const MemberSigns
   return verdicts;
 }
 
+// A member that hangs may have lost its last session by the time it is judged: that it did not answer is the reason.
 EjectReason HealthJudge::reason_to_eject(Record& record, const MemberSigns& signs) const {
   if (signs.open > 0) record.seen_failures = signs.failures;
-  if (signs.open == 0 && signs.failures > record.seen_failures) return EjectReason::kUnreachable;
-  return signs.timeouts >= options_.eject_after ? EjectReason::kTimeouts : EjectReason::kNone;
+  if (signs.timeouts >= options_.eject_after) return EjectReason::kTimeouts;
+  return signs.open == 0 && signs.failures > record.seen_failures ? EjectReason::kUnreachable : EjectReason::kNone;
 }
 
 HealthJudge::Verdict HealthJudge::eject(Record& record, EjectReason why, uint64_t now_ns) {

@@ -112,6 +112,10 @@ TEST_CASE("so many timeouts in a row as eject_after says eject, whatever else is
   SUBCASE("a session that was given up") {
     pool.signs[3].timeouts = egret::rpc::SessionSigns::kStuck;
   }
+  SUBCASE("every worker has given its session up before anybody judges") {
+    pool.signs[3].timeouts = egret::rpc::SessionSigns::kStuck;
+    pool.kill(3);
+  }
   const auto verdicts = pool.look();
   REQUIRE(verdicts.size() == 1);
   CHECK(verdicts[0].why == EjectReason::kTimeouts);
