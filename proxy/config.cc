@@ -286,6 +286,14 @@ constexpr OptionRow kTable[] = {
      .max = 3600 * kSecond,
      .applied_by = kReload,
      .group = OptionGroup::kBackends},
+    {.name = "purge_moved",
+     .type = OptionType::kFlag,
+     .default_value = "false",
+     .help = "When the backends of the pool change, each removes what it still holds of keys that were not its own "
+             "before, so that it never serves an old value when they come back to it. Off where two pools share a "
+             "backend.",
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
     {.name = "large_value_memory",
      .type = OptionType::kSize,
      .default_value = "64MiB",
@@ -688,6 +696,7 @@ Status parse_session(const Options& options, Config& config, bool roomy) {
                    .probe_first_ns = config.session.backoff_min_ns,
                    .probe_most_ns = config.session.backoff_max_ns};
   config.warm_for_ns = options.duration_ns("warm_for");
+  config.purge_moved = options.flag("purge_moved");
   config.session.spin_ns = options.duration_ns("spin");
   if (config.session.spin_ns == 0) config.session.spin_ns = roomy ? 20'000 : 2'000;
   return parse_fetch(options, config.session.fetch);

@@ -128,6 +128,29 @@ inline constexpr base::LogEvent kNoStandIn{
     .advice =
         "The line says why. A backend of the gutter must be reachable, of this version, and give this proxy the right "
         "to flush; egret-proxy --doctor tries it at once."};
+inline constexpr base::LogEvent kMemberHeldBack{
+    .name = "member_held_back",
+    .id = "21304fdae7864f92ae33d7ec2312a4dc",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "A backend could not be told that the members of the pool have changed. It may still hold old values of keys "
+        "that came back to it, so requests for its keys fail until it has been told.",
+    .advice = "Examine the backend and the way to it; egret-proxy --doctor tries it at once."};
+inline constexpr base::LogEvent kMemberLetIn{
+    .name = "member_let_in",
+    .id = "a3d00d4881fa483187bdcfd7d6d55e43",
+    .level = base::LogLevel::kInfo,
+    .meaning = "A backend that was held back has been told of the change of members, and is in use."};
+inline constexpr base::LogEvent kMemberNotTold{
+    .name = "member_not_told",
+    .id = "6cb9e2e92c854435ac3da96924b9020e",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "A backend was not told that the members of the pool have changed, and is in use all the same: if keys come "
+        "back to it later, it may serve old values of them.",
+    .advice =
+        "The line says why. If two pools share the backend, set purge_moved: false; if it is of an older version, "
+        "replace it."};
 inline constexpr base::LogEvent kWarmBegun{
     .name = "warm_begun",
     .id = "c1f7b9c36f6a4d1c9f0b0e6b7a2d53e4",

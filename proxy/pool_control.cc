@@ -59,12 +59,14 @@ PoolControl::PoolControl(events::EventLoop& loop, ProxyState& proxy,
     : loop_(loop),
       proxy_(proxy),
       workers_(workers),
-      health_(loop, *proxy.clock, proxy.health, *this),
+      teller_(loop, *proxy.clock, health_, proxy.changes, *this),
       failover_(loop, *proxy.clock, *this),
+      health_(loop, *proxy.clock, proxy.health, *this),
       look_(events::Event::timer<&PoolControl::look>(loop, *this)),
       warm_telling_(loop, *proxy.clock, *this),
       look_at_warm_(events::Event::timer<&PoolControl::look_at_warm_phase>(loop, *this)) {
   health_.set_absences(failover_);
+  health_.add_step(teller_);
   health_.add_step(failover_);
 }
 
@@ -72,6 +74,7 @@ void PoolControl::take(const Config& config) {
   rule_ = config.placement;
   gutter_.assign(gutter_of(config).begin(), gutter_of(config).end());
   health_.set_options(config.health, config.session);
+  teller_.set_options(config.purge_moved, config.session);
   failover_.set_options(config.session);
 }
 
@@ -85,6 +88,8 @@ void PoolControl::begin(const Config& config) {
     warn_of_empty_shares(first);
     proxy_.joining.set(first);
     proxy_.membership.set(first);
+    teller_.tell(proxy_.membership.get());  // there is nothing to wait for
+    teller_.put_in_force(proxy_.membership.get());
     failover_.set_membership(proxy_.membership.get());
     health_.set_membership(proxy_.membership.get());
   }
@@ -123,9 +128,12 @@ void PoolControl::change() {
   if (members.empty() || newest->is_same(rule_, members, gutter_)) return;
   proxy_.joining.set(Membership(rule_, members, proxy_.workers.size(), {newest.get(), now.get()}, gutter_));
   for (const auto& worker : workers_) worker->reload();
-  if (look_.pending() || warm_telling_.is_under_way())
-    return;  // its deadline stays: changes that follow one another must not put each other off
-  deadline_ns_ = proxy_.clock->now_ns() + kMostWaitNs;
+  if (phase_ == Phase::kNone) open();
+}
+
+void PoolControl::open() {
+  phase_ = Phase::kOpening;
+  deadline_ns_ = proxy_.clock->now_ns() + kMostWaitNs;  // changes that follow one another do not put each other off
   look_.add(kLookAgain);
 }
 
@@ -137,42 +145,76 @@ void PoolControl::look() {
     look_.add(kLookAgain);
     return;
   }
+  tell();
+}
+
+// From here on the change goes on to these members, whatever others come meanwhile: those are the next change.
+void PoolControl::tell() {
+  phase_ = Phase::kTelling;
+  next_ = proxy_.joining.get();
+  if (!teller_.tell(next_)) on_told();
+}
+
+void PoolControl::on_told() {
   if (!tell_warm()) finish();
 }
 
-// Before keys go by the next members: what they do not know of they do not fill. If the members change faster than they
-// can be told, it is left out.
+// Before keys go by the next members: what they do not know of they do not fill.
 bool PoolControl::tell_warm() {
-  const std::shared_ptr<const Membership> next = proxy_.joining.get();
   const std::shared_ptr<const Config> config = proxy_.config.get();
-  const bool is_warm = config->warm_for_ns > 0 && pool::WarmPhase::is_of_one_pool(*proxy_.membership.get(), *next);
-  if (!is_warm || warm_told_ == next->version() || proxy_.clock->now_ns() > deadline_ns_ + kMostWaitNs) return false;
-  warm_told_ = next->version();
+  const bool is_warm = config->warm_for_ns > 0 && pool::WarmPhase::is_of_one_pool(*proxy_.membership.get(), *next_);
+  if (!is_warm || warm_told_ == next_->version()) return false;
+  warm_told_ = next_->version();
   const uint64_t seconds = config->warm_for_ns / 1'000'000'000 + kWarmLonger;
-  warm_telling_.start(*next, *proxy_.health.get(), config->session, std::min(seconds, op::kMostWarmSeconds));
+  warm_telling_.start(*next_, *proxy_.health.get(), config->session, std::min(seconds, op::kMostWarmSeconds));
   return true;
 }
 
-// The members may be others again.
 void PoolControl::on_warm_told(size_t told, size_t members) {
   if (told < members) {
     static base::LogLimit limit;
     base::log_limited(limit, kWarmNotTold, "{} of {} backends could not be told that the members change",
                       members - told, members);
   }
-  look();
+  finish();
 }
 
 void PoolControl::finish() {
+  phase_ = Phase::kNone;
   const std::shared_ptr<const Membership> before = proxy_.membership.get();
-  const std::shared_ptr<const Membership> now = proxy_.joining.get();
+  const std::shared_ptr<const Membership> now = next_;
   warn_of_empty_shares(*now);
   log_change(*before, *now);
+  teller_.put_in_force(now);  // first: no worker asks a member that has not been told
   begin_warm_phase();
   proxy_.membership.set(*now);
   for (const auto& worker : workers_) worker->reload();
   failover_.set_membership(proxy_.membership.get());
   health_.set_membership(proxy_.membership.get());
+  if (proxy_.joining.get()->version() != now->version()) open();
+}
+
+// --- telling
+
+void PoolControl::on_held_back(const pool::Member& member, const std::string& why) {
+  static base::LogLimit limit(kMostVerdictLines);
+  base::log_limited(limit, kMemberHeldBack,
+                    "backend {} is held back until it has been told of the change of members: {}", member.to_string(),
+                    base::field("why", why.empty() ? "it is ejected" : why), base::field("backend", member.address),
+                    base::field("backend_name", member.name));
+}
+
+void PoolControl::on_let_in(const pool::Member& member) {
+  static base::LogLimit limit(kMostVerdictLines);
+  base::log_limited(limit, kMemberLetIn, "backend {} has been told of the change of members", member.to_string(),
+                    base::field("backend", member.address), base::field("backend_name", member.name));
+}
+
+void PoolControl::on_not_told(const pool::Member& member, const std::string& why) {
+  static base::LogLimit limit(kMostVerdictLines);
+  base::log_limited(limit, kMemberNotTold, "backend {} has not removed what moved away from it: {}", member.to_string(),
+                    base::field("why", why), base::field("backend", member.address),
+                    base::field("backend_name", member.name));
 }
 
 // --- values that move with their keys
@@ -180,7 +222,7 @@ void PoolControl::finish() {
 // Before the membership is set. A phase that is on is replaced: the newest members before are those that count.
 void PoolControl::begin_warm_phase() {
   const std::shared_ptr<const Membership> before = proxy_.membership.get();
-  const std::shared_ptr<const Membership> now = proxy_.joining.get();
+  const std::shared_ptr<const Membership> now = next_;
   const uint64_t lasts_ns = proxy_.config.get()->warm_for_ns;
   if (lasts_ns == 0 || !pool::WarmPhase::is_of_one_pool(*before, *now)) {
     look_at_warm_.del();

@@ -1,10 +1,11 @@
 // Decides who the members of the pool are, and when keys go by the new ones.
 //
 //   addresses, names, file ─▶ Directory ─▶ change() ─▶ `joining`: workers open sessions ─ all have, or kMostWaitNs ─▶
-//   members are told that the change is warm ─▶ `membership` ─ workers are fenced ─▶ values move with their keys, for
-//   warm_for (pool/warm)
+//   tell(): members are told, and remove what is not theirs ─▶ tell_warm(): that the change is warm ─▶ finish():
+//   `membership` ─ workers are fenced ─▶ values move with their keys, for warm_for (pool/warm)
 //
-// So no key fails because its new owner has no session yet, and all workers move keys within a moment.
+// So no key fails because its new owner has no session yet, all workers move keys within a moment, and no backend serves
+// what it still holds of keys that come back to it.
 // It also has the members watched, and tells workers, log and statistics who is ejected.
 //
 // Thread: the control thread's; a timer of its loop is pending while workers open sessions.
@@ -16,6 +17,7 @@
 
 #include "discovery/directory.h"
 #include "events/event.h"
+#include "pool/change/teller.h"
 #include "pool/gutter/gutter_watch.h"
 #include "pool/health_watch.h"
 #include "pool/warm/warm_telling.h"
@@ -28,7 +30,8 @@ class Worker;
 class PoolControl final : private discovery::DirectoryObserver,
                           private pool::HealthObserver,
                           private pool::GutterObserver,
-                          private pool::WarmTellingOwner {
+                          private pool::WarmTellingOwner,
+                          private pool::TellerObserver {
  public:
   // A new member that gives no session gets its keys after so long all the same: they are its own.
   static constexpr uint64_t kMostWaitNs = 2'000'000'000;
@@ -58,10 +61,19 @@ class PoolControl final : private discovery::DirectoryObserver,
   void on_stood_in(const pool::Membership::Entry& owner) override;
   void on_cleared(const pool::Membership::Entry& owner, uint64_t keys, bool is_flush) override;
   void on_not_entered(const pool::Membership::Entry& gutter, const std::string& why) override;
+  void on_told() override;
+  void on_held_back(const pool::Member& member, const std::string& why) override;
+  void on_let_in(const pool::Member& member) override;
+  void on_not_told(const pool::Member& member, const std::string& why) override;
+
+  // A change goes through these phases, one after the other.
+  enum class Phase : uint8_t { kNone, kOpening, kTelling };
   void take(const Config& config);
   void on_warm_told(size_t told, size_t members) override;
   void change();
+  void open();
   void look();
+  void tell();
   bool tell_warm();
   void finish();
   void begin_warm_phase();
@@ -72,12 +84,15 @@ class PoolControl final : private discovery::DirectoryObserver,
   ProxyState& proxy_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
   std::unique_ptr<discovery::Directory> directory_;
-  pool::HealthWatch health_;
+  pool::Teller teller_;
   pool::GutterWatch failover_;
+  pool::HealthWatch health_;  // calls those two until its end
   pool::PlacementRule rule_ = pool::PlacementRule::kKetama;
   std::vector<pool::Member> gutter_;   // the configuration's
   std::vector<std::string> problems_;  // that were logged
-  events::Event look_;                 // pending while a change is under way
+  Phase phase_ = Phase::kNone;
+  std::shared_ptr<const pool::Membership> next_;  // from kTelling on
+  events::Event look_;                            // pending while sessions are waited for
   uint64_t deadline_ns_ = 0;
   pool::WarmTelling warm_telling_;  // under way after the workers are ready
   uint64_t warm_told_ = 0;          // the version of the members that were told last

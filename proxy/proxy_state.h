@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/options/live.h"
 #include "base/options/reload.h"
+#include "pool/change/teller.h"
 #include "pool/gutter/lister.h"
 #include "pool/health_watch.h"
 #include "pool/membership.h"
@@ -36,6 +37,7 @@ struct ProxyState {
   base::Live<pool::WarmPhase> warm;          // whether values of keys that moved are brought to their owners
   base::Live<pool::Listing> gutter_listing;  // what the gutter says of absent owners
   pool::HealthState health;                  // who of them is ejected
+  pool::ChangeCounters changes;              // of members, and who was told of them
   base::Live<std::vector<discovery::SourceStatus>> sources;  // of members: names and a file; none for a plain list
   const base::Clock* clock = nullptr;
   uint64_t start_ns = 0;

@@ -117,6 +117,7 @@
   function backend_state(b) {
     if (b.standing_in === 1) return ["warn", "◐ gutter"];
     if (b.ejected === 1) return ["bad", "✕ ejected"];
+    if (b.held_back === 1) return ["bad", "✕ held back"];
     if (b.up === 1) return ["good", "● up"];
     if (b.up === 0) return b.sessions > 0 ? ["warn", "◐ partly up"] : ["bad", "✕ down"];
     return ["", UNKNOWN];

@@ -51,6 +51,12 @@ void Errand::start() {
 
 void Errand::send(const op::Op& op, uint32_t partition, uint64_t tag) {
   queued_.push_back({op, std::string(op.key), std::string(op.value), partition, tag});
+  if (is_kept_ && state_ == State::kRunning) again_.activate();
+}
+
+void Errand::keep_open(bool is_kept) {
+  is_kept_ = is_kept;
+  if (state_ == State::kRunning) again_.activate();
 }
 
 // --- the session
@@ -105,7 +111,7 @@ void Errand::pass() {
     goes_on |= session_.fetch();
   }
   if (state_ != State::kRunning) return;
-  if (queued_.empty() && asked_.empty()) return finish(Status::ok());
+  if (queued_.empty() && asked_.empty() && !is_kept_) return finish(Status::ok());
   if (!session_.prepare_sleep()) again_.add(kAgain);
 }
 

@@ -52,9 +52,11 @@ class Errand final : private rpc::SessionObserver {
 
   // Once. Calls the owner from the loop, never before it returns.
   void start();
-  // Within on_errand_open() or on_errand_result(). Key and value are copied; its hash is filled in. Ops wait here for
-  // room in the session's slots. An op that does not fit a slot must not be given.
+  // Within on_errand_open() or on_errand_result(), or while it is kept open. Key and value are copied; its hash is
+  // filled in. Ops wait here for room in the session's slots. An op that does not fit a slot must not be given.
   void send(const op::Op& op, uint32_t partition, uint64_t tag = 0);
+  // Whether it goes on when everything is answered, so that more may be sent later; false, and it is over then.
+  void keep_open(bool is_kept);
   // What the member has granted; from on_errand_open() on.
   const wire::Grant& grant() const { return session_.grant(); }
 
@@ -95,6 +97,7 @@ class Errand final : private rpc::SessionObserver {
   std::list<Asked> asked_;  // in the lanes
   enum class State : uint8_t { kOpening, kRunning, kOver };
   State state_ = State::kOpening;
+  bool is_kept_ = false;
   base::Status status_ = base::Status::ok();
   rpc::ClientSession session_;
 };

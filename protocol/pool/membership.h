@@ -30,6 +30,7 @@ struct MemberStats {
     base::Counter ejections;
     base::Counter probes;         // and those
     base::Counter failed_probes;  // that it did not answer
+    base::Gauge is_held_back;     // 1 while it has not been told of a change of members
   };
 
   struct Failover {

@@ -152,6 +152,14 @@ constexpr ClientMetric kClientMetrics[] = {
     {"egret_proxy_workers", kGauge, "Worker threads.", [](Source s) { return figure(s.workers.size()); }},
     {"egret_proxy_backends", kGauge, "Backends of the pool.",
      [](Source s) { return figure(s.membership.get()->members().size()); }},
+    {"egret_proxy_members_told_total", kCounter, "Backends that were told that the backends of the pool change.",
+     [](Source s) { return figure(s.changes.told.get()); }},
+    {"egret_proxy_members_not_told_total", kCounter,
+     "Those that belong to another pool, cannot be told, or did not finish: they have removed nothing.",
+     [](Source s) { return figure(s.changes.not_told.get()); }},
+    {"egret_proxy_members_owed", kGauge,
+     "Backends that are yet to be told, also of those that have left. One in use is held back until then.",
+     [](Source s) { return figure(s.changes.owed.get()); }},
 };
 
 void add_failover_rows(std::vector<MetricRow>& table) {
@@ -216,6 +224,10 @@ std::vector<MetricRow> make_table() {
        kGauge,
        "Why it was ejected last: 1: no worker had a session with it; 2: it did not answer in time; 0: it never was.",
        {"backend"}});
+  table.push_back({"egret_proxy_backend_held_back",
+                   kGauge,
+                   "1 while requests for its keys fail because it has not been told of a change of the backends.",
+                   {"backend"}});
   table.push_back({"egret_proxy_backend_ejections_total", kCounter, "Times that it was ejected.", {"backend"}});
   table.push_back({"egret_proxy_backend_probes_total", kCounter, "Probes of it while it was ejected.", {"backend"}});
   table.push_back({"egret_proxy_backend_failed_probes_total", kCounter, "Those that it did not answer.", {"backend"}});
@@ -296,6 +308,7 @@ void add_backend(MetricPage& page, const pool::Membership::Entry& entry) {
   page.add("egret_proxy_backend_sessions", figure(sessions), {name});
   page.add("egret_proxy_backend_ejected", figure(stats.health.is_ejected.get()), {name});
   page.add("egret_proxy_backend_eject_reason", figure(stats.health.why.get()), {name});
+  page.add("egret_proxy_backend_held_back", figure(stats.health.is_held_back.get()), {name});
   page.add("egret_proxy_backend_ejections_total", figure(stats.health.ejections.get()), {name});
   page.add("egret_proxy_backend_probes_total", figure(stats.health.probes.get()), {name});
   page.add("egret_proxy_backend_failed_probes_total", figure(stats.health.failed_probes.get()), {name});

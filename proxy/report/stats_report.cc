@@ -329,6 +329,7 @@ class LanesReport final : public PagedReport {
     const pool::MemberStats::Health& health = at().stats->health;
     add_row(text, prefix() + "ejected", number(health.is_ejected.get()));
     add_row(text, prefix() + "eject_reason", pool::word_of(static_cast<pool::EjectReason>(health.why.get())));
+    add_row(text, prefix() + "held_back", number(health.is_held_back.get()));
     add_row(text, prefix() + "ejections", number(health.ejections.get()));
     add_row(text, prefix() + "probes", number(health.probes.get()));
     add_row(text, prefix() + "standing_in", number(at().stats->failover.stands_in.get()));

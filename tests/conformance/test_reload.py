@@ -433,6 +433,26 @@ def prove_failover(start):
         wait_for(lambda: ask(system.address, b"get k\r\n").startswith(b"SERVER_ERROR"), "keys to fail")
     finally:
         system.spare.stop()
+def prove_purge_moved(start):
+    """Backends are told of a change of the pool, or not."""
+    system = start(proxy={"admin": "127.0.0.1:0", "purge_moved": "true"})
+
+    def told():
+        address = re.search(r"admin address: (\S+)", system.proxy.daemon.log(1 << 20))[1]
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=30 * servers.SLACK) as answer:
+            return int(re.search(r"^egret_proxy_members_told_total (\d+)", answer.read().decode(), re.M)[1])
+
+    def change(name):
+        system.proxy.changed(backends=f"['{system.where}', 'shm:/{name}.sock name={name} weight=1']")
+        wait_for(lambda: name in stats_of(system.unix_path, b"egret").get("backend:1:name", ""), "two members")
+    wait_for(lambda: told() == 1, "the start")
+    system.proxy.changed(purge_moved="false")
+    change("one")
+    assert told() == 1
+    system.proxy.changed(purge_moved="true")
+    wait_for(lambda: told() == 2, "to be told to whom it belongs")
+    change("two")
+    assert told() == 3
 
 
 def prove_warm_for(start):
@@ -750,6 +770,7 @@ PROXY = {
     "gutter": prove_failover,
     "gutter_ttl": prove_failover,
     "warm_for": prove_warm_for,
+    "purge_moved": prove_purge_moved,
     "reconnect_max": prove_reconnect_max,
     "large_value_memory": prove_large_value_memory,
     "connection_memory": prove_client_memory("connection_memory", "64KiB", 1),

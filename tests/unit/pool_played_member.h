@@ -1,6 +1,6 @@
 // A member of a pool on an event loop, which the test plays: it answers, or fails in one of several ways.
 //
-// One at a time: connect() has no context.
+// connect() has no context: connect_to_played() is for one at a time; who plays several chooses by the address.
 #pragma once
 
 #include <memory>
@@ -52,17 +52,16 @@ struct PlayedMember {
 };
 inline PlayedMember* played = nullptr;  // of the test that runs
 
-inline base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_to_played(const std::string&,
-                                                                                    const transport::ConnectOptions&) {
-  if (played->behaviour == Behaviour::kRefusesConnection) return base::Status::error("connection refused");
+inline base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_to(PlayedMember& member) {
+  if (member.behaviour == Behaviour::kRefusesConnection) return base::Status::error("connection refused");
   auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, true);
-  played->endpoint = endpoint.get();
-  endpoint->control = played->control.get();
-  endpoint->data = played->data.get();
+  member.endpoint = endpoint.get();
+  endpoint->control = member.control.get();
+  endpoint->data = member.data.get();
   endpoint->completes_reads = true;
-  endpoint->on_flush = [] { played->on_flush(); };
-  if (played->behaviour != Behaviour::kSaysNothing) {
-    endpoint->frames_in.push_back(encode(wire::Grant{.features = played->features,
+  endpoint->on_flush = [&member] { member.on_flush(); };
+  if (member.behaviour != Behaviour::kSaysNothing) {
+    endpoint->frames_in.push_back(encode(wire::Grant{.features = member.features,
                                                      .session_id = 1,
                                                      .nonce = rpc::kNonce,
                                                      .epoch = 1,
@@ -70,9 +69,14 @@ inline base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_to_pla
                                                      .item_size_max = 1,
                                                      .layout = kLayout}));
     const uint64_t one = 1;
-    REQUIRE(::write(played->control.get(), &one, sizeof one) == sizeof one);
+    REQUIRE(::write(member.control.get(), &one, sizeof one) == sizeof one);
   }
   return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
+}
+
+inline base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_to_played(const std::string&,
+                                                                                    const transport::ConnectOptions&) {
+  return connect_to(*played);
 }
 
 }  // namespace egret::pool

@@ -247,7 +247,7 @@ TEST_CASE("the lanes of many backends come in pages") {
     all += page;
   }
   const auto rows = rows_of(all);
-  CHECK(rows.size() == 2 * 7 + 2 * 201 * egret::rpc::lane_metrics().size());
+  CHECK(rows.size() == 2 * 8 + 2 * 201 * egret::rpc::lane_metrics().size());
   CHECK(rows.contains("backend:1:lane:200:fetches"));
 }
 
@@ -290,6 +290,7 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   health.why.set(static_cast<uint64_t>(egret::pool::EjectReason::kTimeouts));
   health.ejections.add(3);
   proxy.source.membership.get()->members()[1].stats->failover.stands_in.set(1);
+  health.is_held_back.set(1);
   auto rows = rows_of(whole(lanes_report(proxy.source)));
   CHECK(rows.at("backend:0:name") == "/a");
   CHECK(rows.at("backend:1:name") == "two");
@@ -301,13 +302,15 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   CHECK(rows.at("backend:1:ejected") == "0");
   CHECK(rows.at("backend:0:standing_in") == "0");
   CHECK(rows.at("backend:1:standing_in") == "1");
+  CHECK(rows.at("backend:0:held_back") == "1");
+  CHECK(rows.at("backend:1:held_back") == "0");
   CHECK(rows.at("backend:0:lane:0:fetches") == "23");
   CHECK(rows.at("backend:0:lane:1:fetches") == "100");
   CHECK(rows.at("backend:0:lane:0:mode") == "none");
   CHECK(rows.at("backend:0:lane:1:mode") == "reply");
   CHECK(rows.at("backend:0:lane:1:fetch_size") == "320");
   CHECK(rows.at("backend:0:lane:1:switches_to_reply") == "0");
-  CHECK(rows.size() == 2 * 7 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
+  CHECK(rows.size() == 2 * 8 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
   reset_stats(proxy.source);
   rows = rows_of(whole(lanes_report(proxy.source)));
   CHECK(rows.at("backend:0:lane:1:fetches") == "0");

@@ -115,6 +115,12 @@ TEST_CASE("a backend whose keys the gutter takes says so") {
   CHECK_FALSE(any_has(lines, "EJECTED"));
 }
 
+TEST_CASE("a backend that is held back says so") {
+  Daemon daemon("10.0.0.2:11280");
+  daemon.take(kHead + backends(3, 0) + "egret_proxy_backend_held_back{backend=\"cache-2\"} 1\n", 100);
+  CHECK(any_has(picture(daemon), "HELD BACK"));
+}
+
 TEST_CASE("a daemon that is down is shown with the reason and since when, and without figures") {
   Daemon daemon = busy(3);
   daemon.miss("Couldn't connect to server", 105);

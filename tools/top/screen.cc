@@ -114,11 +114,11 @@ std::string mode_text(std::optional<Value> lanes, std::optional<Value> replies) 
 // How a backend is: its figures of this table.
 Cell up_cell(std::span<const FigureRow> table, const Values& values, std::optional<Value> up) {
   const std::optional<Value> sessions = figure(table, values, "sessions");
-  const std::optional<Value> ejected = figure(table, values, "ejected");
-  const std::optional<Value> standing_in = figure(table, values, "standing_in");
+  const auto is_set = [&](std::string_view name) { return figure(table, values, name).value_or(Value{}).number > 0; };
   if (!up) return {"-"};
-  if (standing_in && standing_in->number > 0) return {"GUTTER", Style::kWarning};
-  if (ejected && ejected->number > 0) return {"EJECTED", Style::kBad};
+  if (is_set("standing_in")) return {"GUTTER", Style::kWarning};
+  if (is_set("ejected")) return {"EJECTED", Style::kBad};
+  if (is_set("held_back")) return {"HELD BACK", Style::kBad};
   if (up->number == 1) return {"up", Style::kGood};
   if (sessions && sessions->number > 0) return {"PARTLY", Style::kWarning};
   return {"DOWN", Style::kBad};
@@ -149,7 +149,8 @@ std::vector<size_t> shown_rows(std::span<const FigureRow> table, Kind kind) {
   std::vector<size_t> rows;
   for (size_t row = 0; row < table.size(); ++row) {
     const std::string_view name = table[row].name;
-    const bool is_shown_elsewhere = name == "lanes" || name == "ejected" || name == "standing_in";
+    const bool is_shown_elsewhere =
+        name == "lanes" || name == "ejected" || name == "standing_in" || name == "held_back";
     if (kind == Kind::kBackend || !is_shown_elsewhere) rows.push_back(row);
   }
   return rows;
