@@ -154,7 +154,7 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
       memory_(options.memory),
       share_of_user_(options.share_of_user),
       tombstones_(options.memory),
-      member_change_(store_->purger()),
+      member_change_(store_->purger(), tombstones_),
       changed_keys_(options.memory),
       start_ns_(clock.now_ns()) {}
 
@@ -516,7 +516,7 @@ Result Executor::fill(const Op& op, size_t index) {
 }
 
 bool Executor::allows_fill(const Op& op) {
-  const bool is_allowed = tombstones_.allows_fill(op.hash, now_ns_);
+  const bool is_allowed = tombstones_.allows_fill(op.key, op.hash, now_ns_);
   if (!is_allowed) ++counters_.fills_refused;
   return is_allowed;
 }
@@ -617,7 +617,7 @@ Result Executor::admin(const Op& op) {
     case op::AdminVerb::kWarm:
       return answer(warm(op.value));
     case op::AdminVerb::kMember:
-      return answer(member_change_.answer(op.value, now_ns_));
+      return answer(change_members(op.value));
   }
   return answer(ResultCode::kUnsupported);
 }
@@ -653,6 +653,12 @@ ResultCode Executor::move_clock(std::string_view seconds) {
   if (seconds.size() != sizeof number) return ResultCode::kInvalid;
   std::memcpy(&number, seconds.data(), sizeof number);
   return store_->move_clock(number) ? ResultCode::kOk : ResultCode::kInvalid;
+}
+
+ResultCode Executor::change_members(std::string_view change) {
+  const ResultCode code = member_change_.answer(change, now_ns_);
+  next_overdue_ns_ = std::min(next_overdue_ns_, tombstones_.due_ns());
+  return code;
 }
 
 ResultCode Executor::warm(std::string_view seconds) {

@@ -137,6 +137,7 @@ class Executor final : public rpc::OpHandler {
   op::ResultCode set_memory_limit(std::string_view bytes);
   void log_limit(uint64_t before) const;
   op::ResultCode move_clock(std::string_view seconds);
+  op::ResultCode change_members(std::string_view change);
   op::ResultCode warm(std::string_view seconds);
   op::Result check();
   bool has_upload_room(const LaneState& lane, uint32_t length) const;

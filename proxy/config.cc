@@ -288,7 +288,7 @@ constexpr OptionRow kTable[] = {
      .group = OptionGroup::kBackends},
     {.name = "purge_moved",
      .type = OptionType::kFlag,
-     .default_value = "false",
+     .default_value = "true",
      .help = "When the backends of the pool change, each removes what it still holds of keys that were not its own "
              "before, so that it never serves an old value when they come back to it. Off where two pools share a "
              "backend.",

@@ -45,7 +45,7 @@ struct Config {
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
   pool::HealthOptions health;  // when members are ejected, and probed
   pool::GutterOptions gutter;  // who stands in for them
-  bool purge_moved = false;    // whether members are told of changes, and remove what is not theirs
+  bool purge_moved = true;     // whether members are told of changes, and remove what is not theirs
   uint32_t workers = 0;        // resolved, at least 1
   bool pin = false;            // resolved
   uint32_t max_connections = 0;

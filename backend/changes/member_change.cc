@@ -30,6 +30,9 @@ ResultCode MemberChange::answer(std::string_view value, uint64_t now_ns) {
   if (std::exchange(is_purging_, false)) {
     adopted_ns_ = now_ns;
     assumed_ = 0;
+    const store::Purger::Keeps keeps = std::exchange(keeps_, nullptr);
+    tombstones_.turn(
+        keeps ? keeps : [](std::string_view) { return false; }, now_ns);
   }
   return begin(told, now_ns);
 }
@@ -82,6 +85,7 @@ ResultCode MemberChange::collect(const Told& told) {
 }
 
 ResultCode MemberChange::purge(store::Purger::Keeps keeps) {
+  keeps_ = keeps;
   purger_.start(std::move(keeps), to_);
   is_purging_ = true;
   from_ = to_ = 0;

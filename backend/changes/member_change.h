@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "changes/tombstones.h"
 #include "op/op.h"
 #include "store/upkeep/purger.h"
 
@@ -19,7 +20,8 @@ namespace egret::backend {
 
 class MemberChange {
  public:
-  explicit MemberChange(store::Purger& purger) : purger_(purger) {}
+  // `tombstones` are told when the members have changed.
+  MemberChange(store::Purger& purger, Tombstones& tombstones) : purger_(purger), tombstones_(tombstones) {}
 
   // Answers the verb, whose value this is, and does a step of what is under way.
   op::ResultCode answer(std::string_view value, uint64_t now_ns);
@@ -38,12 +40,14 @@ class MemberChange {
   bool is_done(const Told& told, uint64_t now_ns) const;
 
   store::Purger& purger_;
-  uint64_t from_ = 0;        // of the change that is collected or purged
-  uint64_t to_ = 0;          // 0: none
-  std::string collected_;    // the beginning of the members before
-  bool is_purging_ = false;  // until it is known that the purge is over
-  uint64_t adopted_ns_ = 0;  // when the present members were last told of; 0: before this process began, or in doubt
-  uint64_t assumed_ = 0;     // other members, which a proxy has started with; 0: none
+  Tombstones& tombstones_;
+  uint64_t from_ = 0;           // of the change that is collected or purged
+  uint64_t to_ = 0;             // 0: none
+  std::string collected_;       // the beginning of the members before
+  bool is_purging_ = false;     // until it is known that the purge is over
+  store::Purger::Keeps keeps_;  // of the purge; null: it removes everything
+  uint64_t adopted_ns_ = 0;     // when the present members were last told of; 0: before this process began, or in doubt
+  uint64_t assumed_ = 0;        // other members, which a proxy has started with; 0: none
 };
 
 }  // namespace egret::backend
