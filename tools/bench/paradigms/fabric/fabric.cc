@@ -1,0 +1,80 @@
+#include "bench_paradigms/fabric/fabric.h"
+
+#include "bench_paradigms/fabric/wire.h"
+
+namespace egret::bench_paradigms {
+
+uint64_t VerbCounts::of(Verb verb) const {
+  uint64_t sum = 0;
+  for (const auto& of_type : posted) sum += of_type[static_cast<size_t>(verb)];
+  return sum;
+}
+
+VerbCounts VerbCounts::operator-(const VerbCounts& earlier) const {
+  VerbCounts out = *this;
+  for (size_t type = 0; type < kPairTypes; ++type) {
+    for (size_t verb = 0; verb < kVerbs; ++verb) out.posted[type][verb] -= earlier.posted[type][verb];
+  }
+  out.doorbells -= earlier.doorbells;
+  out.receive_doorbells -= earlier.receive_doorbells;
+  out.signalled -= earlier.signalled;
+  out.inlined -= earlier.inlined;
+  out.payload_bytes -= earlier.payload_bytes;
+  out.wire_bytes -= earlier.wire_bytes;
+  return out;
+}
+
+VerbCounts& VerbCounts::operator+=(const VerbCounts& other) {
+  for (size_t type = 0; type < kPairTypes; ++type) {
+    for (size_t verb = 0; verb < kVerbs; ++verb) posted[type][verb] += other.posted[type][verb];
+  }
+  doorbells += other.doorbells;
+  receive_doorbells += other.receive_doorbells;
+  signalled += other.signalled;
+  inlined += other.inlined;
+  payload_bytes += other.payload_bytes;
+  wire_bytes += other.wire_bytes;
+  return *this;
+}
+
+bool Pair::post(std::span<const Work> works) {
+  if (!do_post(works)) return false;
+  ++counts_.doorbells;
+  for (const Work& work : works) {
+    ++counts_.posted[static_cast<size_t>(type_)][static_cast<size_t>(work.verb)];
+    counts_.signalled += work.is_signalled ? 1 : 0;
+    counts_.inlined += work.is_inline ? 1 : 0;
+    counts_.payload_bytes += work.bytes;
+    counts_.wire_bytes += wire_bytes(type_, work.verb, work.bytes, work.has_immediate, mtu_);
+  }
+  return true;
+}
+
+bool Pair::post_receives(std::span<const Receive> receives) {
+  if (!do_post_receives(receives)) return false;
+  ++counts_.receive_doorbells;
+  counts_.posted[static_cast<size_t>(type_)][static_cast<size_t>(Verb::kReceive)] += receives.size();
+  return true;
+}
+
+uint64_t wire_bytes(PairType type, Verb verb, uint32_t payload, bool has_immediate, uint32_t mtu) {
+  const uint64_t packets = payload == 0 ? 1 : (payload + mtu - 1) / mtu;
+  const uint64_t acknowledged = type == PairType::kRc ? kPacketHead + kAeth : 0;
+  const uint64_t immediate = has_immediate ? kImmediate : 0;
+  switch (verb) {
+    case Verb::kWrite:
+      return packets * kPacketHead + kReth + immediate + payload + acknowledged;
+    case Verb::kSend:
+      return packets * kPacketHead + (type == PairType::kUd ? kDeth : 0) + immediate + payload + acknowledged;
+    case Verb::kRead:  // the request, then the answer: an AETH in its first and its last packet
+      return kPacketHead + kReth + packets * kPacketHead + (packets > 1 ? 2 : 1) * kAeth + payload;
+    case Verb::kCompareSwap:
+    case Verb::kFetchAdd:
+      return kPacketHead + kAtomicEth + kPacketHead + kAeth + 8;
+    case Verb::kReceive:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace egret::bench_paradigms
