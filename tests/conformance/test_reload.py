@@ -433,14 +433,19 @@ def prove_failover(start):
         wait_for(lambda: ask(system.address, b"get k\r\n").startswith(b"SERVER_ERROR"), "keys to fail")
     finally:
         system.spare.stop()
+
+
+def counted(system, name):
+    """A counter of a proxy whose admin address has any port."""
+    address = re.search(r"admin address: (\S+)", system.proxy.log())[1]
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30 * servers.SLACK) as answer:
+        return int(re.search(rf"^{name} (\d+)", answer.read().decode(), re.M)[1])
+
+
 def prove_purge_moved(start):
     """Backends are told of a change of the pool, or not."""
     system = start(proxy={"admin": "127.0.0.1:0", "purge_moved": "true"})
-
-    def told():
-        address = re.search(r"admin address: (\S+)", system.proxy.daemon.log(1 << 20))[1]
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=30 * servers.SLACK) as answer:
-            return int(re.search(r"^egret_proxy_members_told_total (\d+)", answer.read().decode(), re.M)[1])
+    told = lambda: counted(system, "egret_proxy_members_told_total")
 
     def change(name):
         system.proxy.changed(backends=f"['{system.where}', 'shm:/{name}.sock name={name} weight=1']")
@@ -457,9 +462,10 @@ def prove_purge_moved(start):
 
 def prove_warm_for(start):
     """It counts from the next change of members on."""
-    system = start(proxy={"warm_for": "0"})
-    log = lambda: system.proxy.daemon.log(1 << 20)
+    system = start(proxy={"admin": "127.0.0.1:0", "warm_for": "0"})
+    log = system.proxy.log
     system.proxy.changed(backends=f"['{system.where} weight=2']")
+    wait_for(lambda: counted(system, "egret_proxy_pool_changes_total") == 1, "the change to be over: the backend is told of it first")
     system.proxy.changed(warm_for="50s")
     assert "[warm_begun]" not in log()
     system.proxy.changed(backends=f"['{system.where} weight=3']")
