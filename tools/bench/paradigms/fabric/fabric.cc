@@ -1,5 +1,8 @@
 #include "bench_paradigms/fabric/fabric.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "bench_paradigms/fabric/wire.h"
 
 namespace egret::bench_paradigms {
@@ -13,7 +16,13 @@ uint64_t VerbCounts::of(Verb verb) const {
 VerbCounts VerbCounts::operator-(const VerbCounts& earlier) const {
   VerbCounts out = *this;
   for (size_t type = 0; type < kPairTypes; ++type) {
-    for (size_t verb = 0; verb < kVerbs; ++verb) out.posted[type][verb] -= earlier.posted[type][verb];
+    for (size_t verb = 0; verb < kVerbs; ++verb) {
+      out.posted[type][verb] -= earlier.posted[type][verb];
+      for (size_t i = 0; i < kSizeClasses; ++i) {
+        out.by_size[type][verb][i].count -= earlier.by_size[type][verb][i].count;
+        out.by_size[type][verb][i].bytes -= earlier.by_size[type][verb][i].bytes;
+      }
+    }
   }
   out.doorbells -= earlier.doorbells;
   out.receive_doorbells -= earlier.receive_doorbells;
@@ -26,7 +35,13 @@ VerbCounts VerbCounts::operator-(const VerbCounts& earlier) const {
 
 VerbCounts& VerbCounts::operator+=(const VerbCounts& other) {
   for (size_t type = 0; type < kPairTypes; ++type) {
-    for (size_t verb = 0; verb < kVerbs; ++verb) posted[type][verb] += other.posted[type][verb];
+    for (size_t verb = 0; verb < kVerbs; ++verb) {
+      posted[type][verb] += other.posted[type][verb];
+      for (size_t i = 0; i < kSizeClasses; ++i) {
+        by_size[type][verb][i].count += other.by_size[type][verb][i].count;
+        by_size[type][verb][i].bytes += other.by_size[type][verb][i].bytes;
+      }
+    }
   }
   doorbells += other.doorbells;
   receive_doorbells += other.receive_doorbells;
@@ -42,6 +57,10 @@ bool Pair::post(std::span<const Work> works) {
   ++counts_.doorbells;
   for (const Work& work : works) {
     ++counts_.posted[static_cast<size_t>(type_)][static_cast<size_t>(work.verb)];
+    SizeClass& of_size = counts_.by_size[static_cast<size_t>(type_)][static_cast<size_t>(work.verb)]
+                                        [std::min<size_t>(std::bit_width(work.bytes), kSizeClasses - 1)];
+    ++of_size.count;
+    of_size.bytes += work.bytes;
     counts_.signalled += work.is_signalled ? 1 : 0;
     counts_.inlined += work.is_inline ? 1 : 0;
     counts_.payload_bytes += work.bytes;

@@ -110,10 +110,18 @@ struct Completion {
   uint32_t from_pair = 0;  // kReceive on UD: the sender's
 };
 
+// Verbs of about one size: those whose payload has the same number of binary digits.
+struct SizeClass {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+};
+inline constexpr size_t kSizeClasses = 22;  // the last: 1 MiB and more
+
 // What was posted. Plain sums; read between rounds.
 struct VerbCounts {
   std::array<std::array<uint64_t, kVerbs>, kPairTypes> posted{};  // by type of pair and verb
-  uint64_t doorbells = 0;                                         // calls that posted Works
+  std::array<std::array<std::array<SizeClass, kSizeClasses>, kVerbs>, kPairTypes> by_size{};  // the same; no RECVs
+  uint64_t doorbells = 0;                                                                     // calls that posted Works
   uint64_t receive_doorbells = 0;
   uint64_t signalled = 0;
   uint64_t inlined = 0;
