@@ -19,7 +19,8 @@ MIB = 1 << 20
 
 
 class Pool(Egret):
-    """A proxy of one worker with an honest backend, which has nearly all keys, and a false one."""
+    """A proxy of one worker with an honest backend, which has nearly all keys, and a false one. Told of no change: the worker's session is the first
+    that the false one is asked for."""
 
     def backends_of_proxy(self, _index):
         return f"{self.backend_address} weight={self.honest_weight} name=honest,{self.false_address} weight=1 name=false"
@@ -27,7 +28,7 @@ class Pool(Egret):
     def __init__(self, honest_weight=1000, **options):
         self.honest_weight = honest_weight
         self.false_address = f"shm:@egret-false-{os.getpid()}-{os.urandom(4).hex()}"
-        super().__init__(start=False, proxy={"workers": 1, "reconnect_max": "200ms", **options})
+        super().__init__(start=False, proxy={"workers": 1, "reconnect_max": "200ms", "purge_moved": "false", **options})
 
 
 @pytest.fixture
