@@ -13,6 +13,7 @@
 #include "bench/report.h"
 #include "bench_cache/command.h"
 #include "bench_compare/command.h"
+#include "bench_paradigms/command.h"
 #include "bench_placement/command.h"
 #include "bench_plot/command.h"
 #include "bench_rpc/command.h"
@@ -111,15 +112,19 @@ int run_rpc(int argc, char** argv) {
 int run_placement(int argc, char** argv) {
   return bench_placement::run(argc, argv, g_stop);
 }
-constexpr std::array<Command, 9> kCommands{{{"run", run},
-                                            {"rpc", run_rpc},
-                                            {"compare", run_compare},
-                                            {"plot", bench_plot::run},
-                                            {"verbs", run_verbs},
-                                            {"hits", run_hits},
-                                            {"density", run_density},
-                                            {"growth", run_growth},
-                                            {"placement", run_placement}}};
+int run_paradigms(int argc, char** argv) {
+  return bench_paradigms::run(argc, argv, g_stop);
+}
+constexpr std::array<Command, 10> kCommands{{{"run", run},
+                                             {"rpc", run_rpc},
+                                             {"compare", run_compare},
+                                             {"plot", bench_plot::run},
+                                             {"verbs", run_verbs},
+                                             {"hits", run_hits},
+                                             {"density", run_density},
+                                             {"growth", run_growth},
+                                             {"placement", run_placement},
+                                             {"paradigms", run_paradigms}}};
 
 }  // namespace
 }  // namespace egret::bench

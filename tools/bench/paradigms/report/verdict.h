@@ -1,0 +1,25 @@
+// Which paradigm did best on one workload, and why. From the report's values alone.
+//
+// In the running: rows without a wrong answer, none of whose marks the device breaks. The best has most ops a second; of
+// those whose rounds come within 5 % of its, the one with the fewest marks, then the least server CPU, then the least p99.
+#pragma once
+
+#include <string>
+
+#include "bench_paradigms/harness/report_data.h"
+
+namespace egret::bench_paradigms {
+
+struct Verdict {
+  std::string best;  // id; empty: there is none, and `why` says so
+  std::string why;   // a sentence
+  // Ids; empty: none.
+  std::string without_marks;
+  std::string best_p50;
+  std::string least_server_cpu;
+};
+
+// Among the rows of that class.
+Verdict judge(const Report& report, const CaseReport& one, Class rank);
+
+}  // namespace egret::bench_paradigms
