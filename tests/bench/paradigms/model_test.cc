@@ -9,6 +9,9 @@
 #include "bench_paradigms/model/predict.h"
 
 using namespace egret::bench_paradigms;  // NOLINT(google-build-using-namespace)
+using egret::bench_nic::known_nics;
+using egret::bench_nic::RateCurve;
+using egret::bench_nic::read_nic;
 
 namespace {
 
@@ -38,7 +41,7 @@ std::string file_with(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a rate between two sizes is that of the time between theirs; beyond the last it falls on") {
-  const RateBySize curve{{{16, 2}, {1016, 1}}};
+  const RateCurve curve{{{16, 2}, {1016, 1}}};
   CHECK(curve.microseconds(8) == doctest::Approx(.5));
   CHECK(curve.microseconds(516) == doctest::Approx(.75));
   CHECK(curve.microseconds(2016) == doctest::Approx(1.5));

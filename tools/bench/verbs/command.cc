@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "bench/client/address.h"
 #include "bench_verbs/measurement.h"
+#include "bench_verbs/report/nic_file.h"
 #include "bench_verbs/report/report.h"
 
 namespace egret::bench_verbs {
@@ -28,6 +29,7 @@ constexpr uint32_t kMaxClients = 64;
 struct Options {
   std::string listen, connect, loop;
   std::string results = "32,64,128,256,512,1024";
+  std::string nic_file;  // where the rates go for `egret-bench paradigms --nic`; empty: nowhere
   Wanted wanted;
 };
 
@@ -72,6 +74,7 @@ void add_options(CLI::App& app, Options& options) {
   add("--duration", wanted.duration_s, "seconds for each cell")->check(CLI::Range(0.001, 60.0))->capture_default_str();
   add("--results", options.results, "what values your application gets: BYTES:SHARE,...; F is chosen for them")
       ->capture_default_str();
+  add("--nic-file", options.nic_file, "write the rates to this file, for `egret-bench paradigms --nic FILE`");
   add("--server-threads", wanted.server_threads,
       "of the backend; R is chosen for them (default: half of the processors)")
       ->check(CLI::Range(1u, 1024u));
@@ -220,7 +223,8 @@ Expected<Results> measure_with(Wanted& wanted, Stations& stations, const std::at
   return results;
 }
 
-Status run_listener(const bench::Address& address, Wanted wanted, const std::atomic<bool>& stop) {
+Status run_listener(const bench::Address& address, const Options& options, const std::atomic<bool>& stop) {
+  Wanted wanted = options.wanted;
   Stations stations;
   if (Status done = gather(address, wanted, stations, stop); !done) return done;
   auto results = measure_with(wanted, stations, stop);
@@ -237,7 +241,7 @@ Status run_listener(const bench::Address& address, Wanted wanted, const std::ato
   }
   const uint64_t empty = empty_cells(results.value());
   if (empty > 0) return Status::error(std::to_string(empty) + " empty cells (a longer --duration?)");
-  return Status::ok();
+  return options.nic_file.empty() ? Status::ok() : write_nic_file(options.nic_file, results.value());
 }
 
 // --- the connecting side
@@ -279,11 +283,12 @@ Status run_client(const bench::Address& address, const std::atomic<bool>& stop, 
   return Status::ok();
 }
 
-Status run_loop(const bench::Address& address, const Wanted& wanted, const std::atomic<bool>& stop) {
+Status run_loop(const bench::Address& address, const Options& options, const std::atomic<bool>& stop) {
+  const Wanted& wanted = options.wanted;
   Status listened = Status::ok();
   std::atomic<bool> ended{false};
   std::thread listener([&] {
-    listened = run_listener(address, wanted, stop);
+    listened = run_listener(address, options, stop);
     ended.store(true);
   });
   std::vector<std::thread> clients;
@@ -311,9 +316,9 @@ Status run_side(const Options& options, const std::atomic<bool>& stop) {
   if (Status done = check_device(); !done) return done;
   auto address = bench::parse_address(options.listen + options.connect + options.loop);
   if (!address) return address.status();
-  if (!options.listen.empty()) return run_listener(address.value(), options.wanted, stop);
+  if (!options.listen.empty()) return run_listener(address.value(), options, stop);
   if (!options.connect.empty()) return run_client(address.value(), stop, true);
-  return run_loop(address.value(), options.wanted, stop);
+  return run_loop(address.value(), options, stop);
 }
 
 }  // namespace

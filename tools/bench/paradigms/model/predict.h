@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "bench_nic/nic.h"
 #include "bench_paradigms/fabric/fabric.h"
-#include "bench_paradigms/model/nic.h"
 
 namespace egret::bench_paradigms {
+
+using bench_nic::Nic;
 
 // What was posted for `ops` ops, and what cannot be counted. 0: not known, and then no limit.
 struct Counted {

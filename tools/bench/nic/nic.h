@@ -1,5 +1,5 @@
-// What a network card can do, as far as the model of rates (predict.h) knows it: the cards of the papers, and any other
-// from a file, which `egret-bench verbs --nic-file FILE` writes from what it has measured.
+// What a network card can do, as far as a model of rates needs to know (bench_paradigms/model): the cards of the papers, and
+// any other from a file, which `egret-bench verbs --nic-file FILE` writes from what it has measured.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 #include "base/status.h"
 
-namespace egret::bench_paradigms {
+namespace egret::bench_nic {
 
 // A rate that depends on the size: M/s at these numbers of bytes, ascending. Between two points the time of a verb is
 // interpolated; before the first it is the first's; after the last it grows as between the last two. Empty: not known.
-struct RateBySize {
+struct RateCurve {
   struct At {
     double bytes = 0;
     double rate = 0;
@@ -29,10 +29,10 @@ struct RateBySize {
 struct Nic {
   std::string name;
   std::string source;  // where the figures are from
-  RateBySize read_in;  // READs that this card serves
-  RateBySize write_in;
+  RateCurve read_in;   // READs that this card serves
+  RateCurve write_in;
   // WRITEs that it posts, by the number of posting threads (`bytes` is that number).
-  RateBySize write_out;
+  RateCurve write_out;
   double receive = 0;        // SENDs that it receives, of 1 byte and more
   double receive_empty = 0;  // of none
   double send_batched = 0;   // SENDs that it posts, several by one doorbell
@@ -46,7 +46,7 @@ struct Nic {
   double link_share = 0.88;  // that payload and heads of a verb can have
   double dma_mbps = 0;       // of PCIe
   double mmio_lines = 0;     // M/s of 64 bytes, by which work requests are posted one at a time
-  // Queue pairs that its cache holds, and how much slower a verb is without (predict.cc): t0 + m * max(0, 1 - C / Q) ns.
+  // Queue pairs that its cache holds, and how much slower a verb is without : t0 + m * max(0, 1 - C / Q) ns.
   double pairs_cached = 0;
   double pair_hit_ns = 0;
   double pair_miss_ns = 0;
@@ -58,4 +58,4 @@ std::span<const Nic> known_nics();
 base::Expected<Nic> read_nic(const std::string& name_or_file);
 std::string to_json(const Nic& nic);
 
-}  // namespace egret::bench_paradigms
+}  // namespace egret::bench_nic

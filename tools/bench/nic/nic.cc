@@ -1,4 +1,4 @@
-#include "bench_paradigms/model/nic.h"
+#include "bench_nic/nic.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,13 +7,13 @@
 
 #include <nlohmann/json.hpp>
 
-namespace egret::bench_paradigms {
+namespace egret::bench_nic {
 
 using base::Expected;
 using base::Status;
 using Json = nlohmann::ordered_json;
 
-double RateBySize::microseconds(double bytes) const {
+double RateCurve::microseconds(double bytes) const {
   if (points.empty()) return 0;
   const auto time_at = [this](size_t i) { return 1 / points[i].rate; };
   if (bytes <= points.front().bytes || points.size() == 1) return time_at(0);
@@ -111,19 +111,19 @@ constexpr NumberField kNumbers[] = {
 };
 struct CurveField {
   const char* name;
-  RateBySize Nic::*curve;
+  RateCurve Nic::*curve;
 };
 constexpr CurveField kCurves[] = {
     {"read_in", &Nic::read_in}, {"write_in", &Nic::write_in}, {"write_out", &Nic::write_out}};
 
 // Checked here, once: rates above 0, sizes that rise.
-Status read_curve(const Json& from, const std::string& name, RateBySize& curve) {
+Status read_curve(const Json& from, const std::string& name, RateCurve& curve) {
   if (!from.is_array()) return Status::error(name + " is no list of [bytes, M/s]");
   for (const Json& each : from) {
     if (!each.is_array() || each.size() != 2 || !each[0].is_number() || !each[1].is_number()) {
       return Status::error(name + " is no list of [bytes, M/s]");
     }
-    const RateBySize::At at{each[0].get<double>(), each[1].get<double>()};
+    const RateCurve::At at{each[0].get<double>(), each[1].get<double>()};
     if (!(at.rate > 0) || !std::isfinite(at.rate) || !(at.bytes >= 0) || at.bytes > 1e9) {
       return Status::error(name + " has a size or rate that cannot be");
     }
@@ -181,7 +181,7 @@ std::string to_json(const Nic& nic) {
   json["name"] = nic.name;
   json["source"] = nic.source;
   for (const CurveField& each : kCurves) {
-    const RateBySize& curve = nic.*each.curve;
+    const RateCurve& curve = nic.*each.curve;
     if (!curve.is_known()) continue;
     json[each.name] = Json::array();
     for (const auto& at : curve.points) json[each.name].push_back({at.bytes, at.rate});
@@ -192,4 +192,4 @@ std::string to_json(const Nic& nic) {
   return json.dump(2) + "\n";
 }
 
-}  // namespace egret::bench_paradigms
+}  // namespace egret::bench_nic
