@@ -94,9 +94,8 @@ inline constexpr base::LogEvent kEjectionWithheld{
     .id = "3bbb8c686f6f4186ba08e59ac1f7a5b2",
     .level = base::LogLevel::kWarning,
     .meaning =
-        "A backend does not answer, but as many as eject_share allows are ejected already: it is tried on, and "
-        "requests "
-        "for its keys may wait for op_timeout.",
+        "A backend does not answer, but as many as eject_share allows are ejected already, or fewer may be since the "
+        "pool or eject_share has become smaller: it is tried on, and requests for its keys may wait for op_timeout.",
     .advice = "Examine the network of this host first: so many backends seldom fail at once."};
 inline constexpr base::LogEvent kFailoverBegun{
     .name = "failover_begun",

@@ -286,6 +286,12 @@ void PoolControl::on_verdict(const Membership::Entry& member, const pool::Health
       return base::log_limited(limit, kEjectionWithheld,
                                "backend {} is not ejected, although {}: {} % of the backends are (eject_share)", whom,
                                why, base::field("eject_share", proxy_.config.get()->health.eject_share), backend, name);
+    case Kind::kLetIn:
+      return base::log_limited(limit, kEjectionWithheld,
+                               "backend {} is ejected no more, although {}: more than {} % of the backends would be, "
+                               "now that these are fewer (eject_share)",
+                               whom, why, base::field("eject_share", proxy_.config.get()->health.eject_share), backend,
+                               name);
   }
 }
 

@@ -64,9 +64,8 @@ void HealthJudge::take_members(std::span<const MemberSigns> signs) {
 std::vector<HealthJudge::Verdict> HealthJudge::judge(std::span<const MemberSigns> signs, uint64_t now_ns) {
   take_members(signs);
   for (size_t i = 0; i < members_.size(); ++i) members_[i].is_spare = signs[i].is_spare;
-  std::vector<Verdict> verdicts;
-  const auto counts = [](const Record& record) { return record.state != State::kServing && !record.is_spare; };
-  auto out = static_cast<size_t>(std::ranges::count_if(members_, counts));
+  std::vector<Verdict> verdicts = let_in(signs, now_ns);
+  size_t out = owners_out();
   for (size_t i = 0; i < members_.size(); ++i) {
     Record& record = members_[i];
     if (record.state != State::kServing) continue;
@@ -80,6 +79,33 @@ std::vector<HealthJudge::Verdict> HealthJudge::judge(std::span<const MemberSigns
     } else if (is_news && most_ejected() > 0) {
       verdicts.push_back({.kind = Verdict::Kind::kWithheld, .member = record.member, .why = why});
     }
+  }
+  return verdicts;
+}
+
+size_t HealthJudge::owners_out() const {
+  const auto is_out = [](const Record& record) { return record.state != State::kServing && !record.is_spare; };
+  return static_cast<size_t>(std::ranges::count_if(members_, is_out));
+}
+
+// As many as the share has become too small for: those that were ejected last. Their return is no flap.
+std::vector<HealthJudge::Verdict> HealthJudge::let_in(std::span<const MemberSigns> signs, uint64_t now_ns) {
+  std::vector<Verdict> verdicts;
+  for (size_t out = owners_out(); out > most_ejected(); --out) {
+    Record* last = nullptr;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      Record& record = members_[i];
+      const bool may_be = record.state != State::kServing && !record.is_spare && signs[i].may_be_let_in;
+      if (may_be && (last == nullptr || record.since_ns >= last->since_ns)) last = &record;
+    }
+    if (last == nullptr) break;
+    verdicts.push_back({.kind = Verdict::Kind::kLetIn,
+                        .member = last->member,
+                        .why = last->why,
+                        .lasted_ns = now_ns - last->since_ns});
+    last->state = State::kServing;
+    last->is_withheld = true;  // it is told of by this verdict
+    last->since_ns = 0;
   }
   return verdicts;
 }

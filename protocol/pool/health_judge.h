@@ -8,7 +8,9 @@
 // * Unreachable: no worker has a session with it, and since one had, a session has ended or an attempt found nobody.
 // * At most `eject_share` percent of the members are ejected at a time (rounded down: of one member none). Beyond that a
 //   member stays in service, and is tried like any other: with so many gone the fault may be ours. Spare ones do not
-//   count, and none is spared.
+//   count, and none is spared. When the pool or the share has become smaller, those that were ejected last are let in
+//   again, without a probe, until the share is kept: so they are as if it had been so small all the time. Not one in whose place
+//   others stand: it must be purged before.
 // * The pauses between probes grow by half, up to `probe_most_ns`, each made up to a fifth longer or shorter by chance.
 // * A member that is ejected for timeouts again within kCalmNs of its return flaps: its first probe waits for kFlapNs,
 //   twice as long each further time, kMostFlapNs at most. Each kCalmNs in service takes one time back. One that dies and
@@ -39,6 +41,7 @@ struct MemberSigns {
   uint64_t failures = 0;                // so far: sessions that ended, attempts that found nobody
   uint64_t timeouts = 0;                // in a row, of the worker with the most
   bool is_spare = false;                // of the gutter: it owns no key
+  bool may_be_let_in = false;           // of one that is ejected: without a probe, as nothing has to be done before
 };
 MemberSigns signs_of(const MemberStats& member);
 
@@ -50,11 +53,12 @@ class HealthJudge {
   static constexpr uint64_t kNever = UINT64_MAX;
 
   struct Verdict {
-    enum class Kind : uint8_t { kEjected, kReturned, kWithheld };  // kWithheld: eject_share forbids it; told once
+    // kWithheld: eject_share forbids it; told once. kLetIn: it was ejected, and eject_share forbids it now.
+    enum class Kind : uint8_t { kEjected, kReturned, kWithheld, kLetIn };
     Kind kind = Kind::kEjected;
     const MemberStats* member = nullptr;
     EjectReason why = EjectReason::kNone;  // of the ejection that begins, is withheld or has ended
-    uint64_t lasted_ns = 0;                // kReturned: how long it was ejected
+    uint64_t lasted_ns = 0;                // kReturned, kLetIn: how long it was ejected
   };
 
   // `seed`: of the chance in its pauses.
@@ -94,6 +98,8 @@ class HealthJudge {
 
   void take_members(std::span<const MemberSigns> signs);
   EjectReason reason_to_eject(Record& record, const MemberSigns& signs) const;
+  std::vector<Verdict> let_in(std::span<const MemberSigns> signs, uint64_t now_ns);
+  size_t owners_out() const;
   static uint64_t flap_pause(Record& record, EjectReason why, uint64_t now_ns);
   Verdict eject(Record& record, EjectReason why, uint64_t now_ns);
   uint64_t jittered(uint64_t ns);

@@ -117,9 +117,14 @@ void HealthWatch::on_bell() {
 
 void HealthWatch::look() {
   const uint64_t now_ns = clock_.now_ns();
+  const std::shared_ptr<const Health> published = state_.get();
   std::vector<MemberSigns> signs;
   signs.reserve(membership_->all().size());
-  for (const Membership::Entry& entry : membership_->all()) signs.push_back(signs_of(*entry.stats));
+  for (const Membership::Entry& entry : membership_->all()) {
+    const Absent* const absent = published->find(*entry.stats);
+    signs.push_back(signs_of(*entry.stats));
+    signs.back().may_be_let_in = absent == nullptr || absent->tag == 0;
+  }
   for (size_t at = membership_->members().size(); at < signs.size(); ++at) signs[at].is_spare = true;
   tell(judge_.judge(signs, now_ns), now_ns);
   start_probes(now_ns);
@@ -160,6 +165,7 @@ void HealthWatch::tell(const std::vector<HealthJudge::Verdict>& verdicts, uint64
       health.changed_ns.set(now_ns);
       if (is_ejected) health.ejections.add();
     }
+    if (verdict.kind == HealthJudge::Verdict::Kind::kLetIn) probes_.erase(verdict.member);
     observer_.on_verdict(entry, verdict);
   }
   publish();

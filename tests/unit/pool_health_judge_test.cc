@@ -283,6 +283,92 @@ TEST_CASE("members that stay keep their verdicts; one that left is forgotten") {
   CHECK(pool.judge.on_probe(pool.stats[3].get(), true, pool.signs[2], pool.now_ns).size() == 1);
 }
 
+TEST_CASE("in a pool that becomes smaller those ejected last are let in until eject_share is kept, and told of once") {
+  TestPool pool(6);  // three may be
+  for (const size_t member : {4, 0, 2}) {
+    pool.now_ns += kSecond;
+    pool.kill(member);
+    REQUIRE(pool.look().size() == 1);
+  }
+  for (MemberSigns& each : pool.signs) each.may_be_let_in = true;
+  const uint64_t ejected_ns = pool.now_ns;
+  pool.now_ns += kSecond;
+  pool.signs.erase(pool.signs.begin() + 5);
+  pool.signs.erase(pool.signs.begin() + 3);
+  pool.signs.erase(pool.signs.begin() + 1);  // one of three may be
+  const auto verdicts = pool.look();
+  REQUIRE(verdicts.size() == 2);
+  CHECK(verdicts[0].kind == Kind::kLetIn);
+  CHECK(verdicts[0].member == pool.stats[2].get());
+  CHECK(verdicts[0].why == EjectReason::kUnreachable);
+  CHECK(verdicts[0].lasted_ns == pool.now_ns - ejected_ns);
+  CHECK(verdicts[1].kind == Kind::kLetIn);
+  CHECK(verdicts[1].member == pool.stats[0].get());
+  CHECK(pool.judge.ejected() == std::vector<const MemberStats*>{pool.stats[4].get()});
+  CHECK(pool.look().empty());
+}
+
+TEST_CASE("the same with a smaller share; who was let in is ejected again when there is room") {
+  TestPool pool(4);
+  pool.kill(1);
+  pool.look();
+  pool.now_ns += kMs;
+  pool.signs[2].timeouts = 3;
+  pool.look();
+  REQUIRE(pool.judge.ejected().size() == 2);
+  for (MemberSigns& each : pool.signs) each.may_be_let_in = true;
+  HealthOptions options = kOptions;
+  options.eject_share = 25;
+  pool.judge.set_options(options, pool.now_ns);
+  const auto verdicts = pool.look();
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].kind == Kind::kLetIn);
+  CHECK_FALSE(pool.is_ejected(2));
+  pool.probe(1, true);
+  pool.signs[1].open = 2;
+  const auto next = pool.look();
+  REQUIRE(next.size() == 1);
+  CHECK(next[0].kind == Kind::kEjected);
+  CHECK(next[0].member == pool.stats[2].get());
+  CHECK_MESSAGE(pool.probe(2, true) <= 120 * kMs, "to be let in is no flap");
+}
+
+TEST_CASE("who must be purged first is not let in, nor is a spare one, and a probe that is under way does not count") {
+  TestPool pool(4);
+  pool.signs[3].is_spare = true;
+  pool.kill(3);
+  HealthOptions all = kOptions;
+  all.eject_share = 100;
+  pool.judge.set_options(all, pool.now_ns);
+  for (const size_t member : {0, 1, 2}) {
+    pool.kill(member);
+    pool.look();
+    pool.now_ns += kMs;
+  }
+  REQUIRE(pool.judge.ejected().size() == 4);
+  for (const size_t member : {0, 1, 3}) pool.signs[member].may_be_let_in = true;
+  pool.now_ns += kSecond;
+  pool.judge.due_probes(pool.now_ns, 100);
+  pool.judge.set_options(kOptions, pool.now_ns);  // one of three may be
+  CHECK(pool.look().size() == 2);
+  CHECK_FALSE(pool.is_ejected(0));
+  CHECK_FALSE(pool.is_ejected(1));
+  CHECK(pool.is_ejected(2));
+  CHECK(pool.is_ejected(3));
+  CHECK(pool.judge.on_probe(pool.stats[0].get(), true, pool.signs[0], pool.now_ns).empty());
+}
+
+TEST_CASE("the only one that is left is let in") {
+  TestPool pool(2);
+  pool.kill(0);
+  pool.look();
+  REQUIRE(pool.is_ejected(0));
+  pool.signs.pop_back();
+  pool.signs[0].may_be_let_in = true;
+  CHECK(pool.look().size() == 1);
+  CHECK_FALSE(pool.is_ejected(0));
+}
+
 TEST_CASE("a member's signs are the sums over the workers, and the worst row of timeouts") {
   MemberStats stats(3);
   stats.sessions[0]->is_open.set(1);

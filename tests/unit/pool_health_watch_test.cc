@@ -44,7 +44,11 @@ struct Watched final : HealthObserver {
   }
   void on_health() override { ++healths; }
   void on_verdict(const Membership::Entry& its, const HealthJudge::Verdict& verdict) override {
-    told += its.member.name + (verdict.kind == Kind::kEjected ? "-" : verdict.kind == Kind::kReturned ? "+" : "!");
+    const bool is_let_in = verdict.kind == Kind::kLetIn;
+    told += its.member.name + (verdict.kind == Kind::kEjected    ? "-"
+                               : verdict.kind == Kind::kReturned ? "+"
+                               : is_let_in                       ? "~"
+                                                                 : "!");
   }
   void on_failed_probe(const Membership::Entry&, const std::string& its) override { why = its; }
 
@@ -118,6 +122,34 @@ TEST_CASE("beyond the share a member is spared, and told of") {
   CHECK(pool.told == "a-c!");
   CHECK(pool.state.get()->ejected() == 1);
   CHECK(pool.stats(2).health.ejections.get() == 0);
+}
+
+TEST_CASE("one that is ejected is let in, without a probe, when the pool has become too small for it to be ejected") {
+  Watched pool;
+  pool.member.behaviour = Behaviour::kSaysNothing;
+  pool.lose(1);
+  pool.run_until([&] { return pool.stats(1).health.probes.get() == 1; });
+  MemberStats& stats = pool.stats(1);
+  pool.change({kThree[1]});
+  CHECK(pool.told == "b-b~");
+  CHECK(pool.state.get()->ejected() == 0);
+  CHECK(stats.health.is_ejected.get() == 0);
+}
+
+TEST_CASE("one in whose place others stand is not let in: it has to be purged before") {
+  struct StoodIn final : AbsenceSource {
+    Absent absent(const MemberStats& member) override { return {.member = &member, .tag = 7}; }
+    void look() override {}
+  };
+  StoodIn others;
+  Watched pool;
+  pool.watch.set_absences(others);
+  pool.member.behaviour = Behaviour::kSaysNothing;
+  pool.lose(1);
+  pool.run_until([&] { return pool.told == "b-"; });
+  pool.change({kThree[1]});
+  CHECK(pool.told == "b-");
+  CHECK(pool.state.get()->is_ejected(pool.stats(0)));
 }
 
 TEST_CASE("one that leaves the pool while it is probed is forgotten") {
