@@ -31,17 +31,18 @@ struct PlayedMember {
   base::UniqueFd data{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   rpc::SessionOptions asked;
   uint64_t features = wire::kWarm;               // that it grants
+  uint64_t epoch = 1;                            // of its process
   std::vector<std::pair<uint32_t, op::Op>> got;  // by lane; the ops' views have gone
-  FakeClientEndpoint* endpoint = nullptr;
+  FakeClientEndpoint* endpoint = nullptr;        // of the session that was opened last
 
-  void on_flush() {
-    for (const auto& write : std::exchange(endpoint->writes, {})) {
+  void on_flush(FakeClientEndpoint& its) {
+    for (const auto& write : std::exchange(its.writes, {})) {
       for (uint32_t lane = 0; lane < kLayout.lanes; ++lane) {
         if (write.offset != kLayout.request_offset(lane, write.first_word)) continue;
         if (behaviour == Behaviour::kDiesAtFirstOp) {
-          endpoint->events.push_back({.kind = transport::Event::Kind::kClosed});
+          its.events.push_back({.kind = transport::Event::Kind::kClosed});
         } else if (behaviour == Behaviour::kAnswers) {
-          rpc::play(*endpoint, kLayout, lane, write.first_word, [&](const op::Op& op) {
+          rpc::play(its, kLayout, lane, write.first_word, [&](const op::Op& op) {
             got.emplace_back(lane, op);
             return answer ? answer(op) : rpc::result_of(op::ResultCode::kOk);
           });
@@ -59,12 +60,12 @@ inline base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_to(Pla
   endpoint->control = member.control.get();
   endpoint->data = member.data.get();
   endpoint->completes_reads = true;
-  endpoint->on_flush = [&member] { member.on_flush(); };
+  endpoint->on_flush = [&member, its = endpoint.get()] { member.on_flush(*its); };
   if (member.behaviour != Behaviour::kSaysNothing) {
     endpoint->frames_in.push_back(encode(wire::Grant{.features = member.features,
                                                      .session_id = 1,
                                                      .nonce = rpc::kNonce,
-                                                     .epoch = 1,
+                                                     .epoch = member.epoch,
                                                      .hash_seed = 9,
                                                      .item_size_max = 1,
                                                      .layout = kLayout}));
