@@ -35,7 +35,8 @@ void tell(std::string_view script) {
   config.item_size_max = 64u << 10;
   config.clock = &clock;
   const auto store = std::move(store::Store::create(config).value());
-  backend::MemberChange change(store->purger());
+  backend::Tombstones tombstones(store::kMinMemory);
+  backend::MemberChange change(store->purger(), tombstones);
   for (uint64_t now = 1; !script.empty(); ++now) {
     const size_t length = std::min<size_t>(static_cast<uint8_t>(script.front()), script.size() - 1);
     change.answer(script.substr(1, length), now * 1'000'000'000);

@@ -1,5 +1,7 @@
 // What is remembered of keys that were changed in the place of an absent owner: all of them, or that not all are known.
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -67,6 +69,23 @@ op::ChangedOwner listed(ChangedKeys& changed, uint64_t now_ns) {
   REQUIRE(record.key.size() == sizeof owner);
   std::memcpy(&owner, record.key.data(), sizeof owner);
   return owner;
+}
+
+// All pages of a listing, each cut behind so many records, as a slot may cut it.
+std::vector<op::ChangedOwner> list_all(ChangedKeys& changed, uint64_t now_ns, size_t most) {
+  std::vector<op::ChangedOwner> owners;
+  for (uint64_t cursor = 0;;) {
+    std::string bytes;
+    CHECK(changed.list(cursor, now_ns, bytes) == changed.owners());
+    if (bytes.empty()) return owners;
+    std::string_view records = bytes;
+    op::Record record;
+    for (size_t i = 0; i < most && op::take_record(records, record); ++i) {
+      REQUIRE(record.key.size() == sizeof(op::ChangedOwner));
+      std::memcpy(&owners.emplace_back(), record.key.data(), sizeof(op::ChangedOwner));
+      cursor = record.head.cursor;
+    }
+  }
 }
 
 }  // namespace
@@ -208,6 +227,70 @@ TEST_CASE("keys of the greatest length, and of any bytes") {
   Keys keys{std::string(250, 'k'), std::string("\0\xff\n", 3), std::string(1, '\0')};
   for (const std::string& key : keys) note(changed, key);
   CHECK(read(changed, first).keys == keys);
+}
+
+// The model: by owner, the keys of which it has an old value, as they were changed here and not deleted there since. Some
+// proxies that did not lose the owners look: each lists, reads one owner's changes from where it was purged, deletes those
+// keys on it some time later, and says so.
+TEST_CASE("whatever happens, an owner with old values is listed, and all of them are found from where it was purged") {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    ChangedKeys changed(seed % 3 == 0 ? 1u << 20 : kMemory);
+    const uint64_t tags = seed % 2 == 0 ? 5 : ChangedKeys::kMostOwners;
+    const size_t names = 10 + random() % 2'000;
+    uint64_t now_ns = 1'000'000'000'000;
+    std::map<uint64_t, std::set<std::string>> old;
+    std::vector<std::pair<uint64_t, Told>> looks;  // that have read, and not deleted yet
+    size_t purged = 0, flushed = 0;
+    for (int step = 0; step < 20'000; ++step) {
+      const uint64_t tag = 1 + random() % tags;
+      const uint64_t what = random() % 400;
+      if (what < 385) {
+        const std::string key = std::string(random() % 3 * 40, 'x') + std::to_string(random() % names);
+        note(changed, key, tag);
+        old[tag].insert(key);
+      } else if (what < 387) {
+        enter(changed, 1, tag);
+      } else if (what < 388) {
+        changed.floor_of(tag, 1);
+        changed.note_all(tag);
+        old[tag].insert("a key that nobody has named");
+      } else if (what < 390) {
+        now_ns += random() % (2 * ChangedKeys::kRoundNs);
+      } else if (what < 395) {
+        for (const op::ChangedOwner& owner : list_all(changed, now_ns, 1 + random() % 8)) {
+          if (owner.purged < owner.end && random() % 4 == 0)
+            looks.emplace_back(owner.tag, read(changed, owner.purged, owner.tag, 1 + random() % 3'000));
+        }
+      } else if (!looks.empty()) {
+        const size_t which = random() % looks.size();
+        const auto [owner, told] = looks[which];
+        looks.erase(looks.begin() + static_cast<ptrdiff_t>(which));
+        if (told.is_incomplete) {
+          old[owner].clear();
+        } else {
+          for (const std::string& key : told.keys) old[owner].erase(key);
+        }
+        changed.note_purged(owner, told.cursor);
+        ++(told.is_incomplete ? flushed : purged);
+      }
+      if (step % 1'000 != 999) continue;
+      now_ns += ChangedKeys::kRoundNs;
+      std::set<uint64_t> seen;
+      for (const op::ChangedOwner& owner : list_all(changed, now_ns, 1 + random() % 8)) {
+        REQUIRE(seen.insert(owner.tag).second);
+        const Told told = read(changed, owner.purged, owner.tag);
+        REQUIRE((old[owner.tag].empty() || owner.purged < owner.end));
+        if (told.is_incomplete) continue;
+        const std::set<std::string> keys(told.keys.begin(), told.keys.end());
+        REQUIRE(std::ranges::includes(keys, old[owner.tag]));
+      }
+      REQUIRE(seen.size() == changed.owners());
+      for (const auto& [owner, keys] : old) REQUIRE((keys.empty() || seen.contains(owner)));
+    }
+    CHECK(purged + flushed > 20);
+  }
 }
 
 // The model: the set of keys changed since each reader's cursor.
