@@ -19,12 +19,12 @@ uint64_t ticket_of(uint32_t place, uint32_t turn) {
 
 }  // namespace
 
-Pace pace_of(const Setting& setting, const Case& one, uint32_t client, uint64_t now_ns) {
-  Pace pace{.window = setting.window, .interval_ns = 0, .first_due_ns = now_ns};
-  if (setting.ops > 0) pace.ops = share_of(setting.ops, setting.clients, client);
-  if (one.rate > 0) {
-    const double each_ns = kNsPerSecond / one.rate;
-    pace.interval_ns = std::max<uint64_t>(1, static_cast<uint64_t>(each_ns * setting.clients));
+Pace pace_of(const Plan& plan, const Load& load, uint32_t client, uint64_t now_ns) {
+  Pace pace{.window = plan.window, .interval_ns = 0, .first_due_ns = now_ns};
+  if (load.ops > 0) pace.ops = share_of(load.ops, plan.clients, client);
+  if (load.rate > 0) {
+    const double each_ns = kNsPerSecond / load.rate;
+    pace.interval_ns = std::max<uint64_t>(1, static_cast<uint64_t>(each_ns * plan.clients));
     pace.first_due_ns += static_cast<uint64_t>(each_ns * client);
   }
   return pace;
@@ -107,7 +107,8 @@ void Driver::take(const Result& result, uint64_t now) {
   --under_way_;
   note(judge_.judge(place.expectation, result.outcome, result.value), place.expectation.key);
   count(place.expectation, result.outcome);
-  if (!is_measuring_ || result.outcome == Outcome::kFailed) return;
+  const bool is_answered = result.outcome != Outcome::kFailed && result.outcome != Outcome::kLost;
+  if (!is_measuring_ || !is_answered) return;
   ++tally_.measured_ops;
   tally_.latency.record(now > place.since_ns ? now - place.since_ns : 0);
 }

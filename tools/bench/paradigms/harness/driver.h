@@ -26,8 +26,13 @@ struct Pace {
   uint64_t ops = UINT64_MAX;  // no more than these
 };
 
-// The pace of one client: the rate is dealt over all, and their due times are spread.
-Pace pace_of(const Setting& setting, const Case& one, uint32_t client, uint64_t now_ns);
+// How much all clients of a run are to do together.
+struct Load {
+  double rate = 0;   // ops/s, on schedule; 0: closed
+  uint64_t ops = 0;  // 0: no end
+};
+// One client's part: the rate is dealt over all, and their due times are spread.
+Pace pace_of(const Plan& plan, const Load& load, uint32_t client, uint64_t now_ns);
 
 using Clock = uint64_t (*)();  // ns; never goes back
 

@@ -32,11 +32,12 @@ class MemoryRun {
       : paradigm_(paradigm),
         setting_(setting),
         case_(one),
-        plan_(plan_of(setting, one, keys)),
+        plan_(plan_of(setting, one)),
         spec_(workload_of(setting, one, paradigm.has(OpKind::kNext))),
         knowledge_(keys.count(), setting.writers, setting.erases > 0),
         world_(setting.seed),
         rng_(setting.seed * 7919) {
+    plan_.keys = &keys;
     g_steps = 0;
   }
   ~MemoryRun() {
@@ -103,7 +104,7 @@ Status MemoryRun::prepare() {
   drivers_.reserve(plan_.clients);
   for (uint32_t client = 0; client < plan_.clients; ++client) {
     drivers_.emplace_back(Driver::Parts{plan_, *clients_[client], knowledge_, spec_, clock_of_steps}, client,
-                          pace_of(setting_, case_, client, clock_of_steps()));
+                          pace_of(plan_, {case_.rate, setting_.ops}, client, clock_of_steps()));
   }
   return Status::ok();
 }

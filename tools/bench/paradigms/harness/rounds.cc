@@ -30,14 +30,7 @@ std::string why_not_this(const Paradigm& paradigm, const Setting& setting, const
 Candidate candidate_of(const Paradigm& paradigm, const Setting& setting, const Case& one, const Capabilities& can) {
   Candidate out{&paradigm, one, {}, {}};
   if (!paradigm.has(OpKind::kPut)) out.workload.gets = 1;  // a bound, or a sequencer
-  Plan plan;
-  plan.servers = setting.server_cores;
-  plan.clients = setting.clients;
-  plan.window = setting.window;
-  plan.key_bytes = setting.key_bytes;
-  plan.value_bytes = one.value_bytes;
-  plan.tuning = setting.tuning;
-  out.not_available = why_not(paradigm, can, plan);
+  out.not_available = why_not(paradigm, can, plan_of(setting, one));
   if (out.not_available.empty()) out.not_available = why_not_this(paradigm, setting, one);
   return out;
 }

@@ -12,15 +12,14 @@ std::vector<Case> cases_of(const Setting& setting) {
   return out;
 }
 
-Plan plan_of(const Setting& setting, const Case& one, const bench::Keyspace& keys) {
+Plan plan_of(const Setting& setting, const Case& one) {
   return {.servers = setting.server_cores,
           .clients = setting.clients,
           .window = setting.window,
           .key_bytes = setting.key_bytes,
           .value_bytes = one.value_bytes,
           .seed = setting.seed,
-          .tuning = setting.tuning,
-          .keys = &keys};
+          .tuning = setting.tuning};
 }
 
 }  // namespace egret::bench_paradigms

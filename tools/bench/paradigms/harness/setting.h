@@ -51,7 +51,7 @@ struct Setting {
 
 // value_bytes × gets × rates, in this order.
 std::vector<Case> cases_of(const Setting& setting);
-// keys is not owned, and outlives the plan.
-Plan plan_of(const Setting& setting, const Case& one, const bench::Keyspace& keys);
+// But for `keys`.
+Plan plan_of(const Setting& setting, const Case& one);
 
 }  // namespace egret::bench_paradigms
