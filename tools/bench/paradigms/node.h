@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "bench/keyspace.h"
 #include "bench_paradigms/fabric/fabric.h"
@@ -59,6 +60,7 @@ struct Plan {
   uint64_t seed = 1;
   Tuning tuning = {};
   const bench::Keyspace* keys = nullptr;  // all of them, with their texts; the same on every host
+  const base::Clock* clock = nullptr;     // for what waits for time; null: the host's
 
   uint32_t nodes() const { return servers + clients; }
   bool is_server(NodeId node) const { return node < servers; }
