@@ -2,6 +2,7 @@
 //
 //   EGRET_COUNT_VERBS_FILE   where the counters are mapped (counter_file.h); "%p" becomes the process id
 //   EGRET_VERBS_FAIL         which calls fail (fail_plan.h)
+//   EGRET_VERBS_TEAR, EGRET_VERBS_SWALLOW   which verbs take place in pieces, or not at all (tear_plan.h)
 //   EGRET_VERBS_HIDE         what the device is to lack (fail_plan.h)
 //   EGRET_VERBS_YIELD        if set, a poll that finds nothing gives the processor away: in a guest with fewer
 //                            processors than threads that poll, their progress then does not depend on time slices
@@ -16,7 +17,8 @@
 // Extended queue pairs with functions of their own (ibv_wr_*) and extended completion queues pass this by. They are not
 // counted but that they exist is: `uncounted`. A test requires it to be 0.
 //
-// Threads: any. Every original is called exactly once, with the caller's arguments.
+// Threads: any. Every original is called exactly once, with the caller's arguments, but for what is torn or swallowed.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -35,7 +37,9 @@
 
 #include "counter_file.h"
 #include "fail_plan.h"
+#include "pieces.h"
 #include "queue_pairs.h"
+#include "tear_plan.h"
 
 // In the header these are macros that choose among the functions below.
 #undef ibv_reg_mr
@@ -125,10 +129,12 @@ int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad) {
   }
   const Changed changed(list);
   const auto pair = queue_pair(qp);
-  const auto held = pair->lock();
-  const int error = provider_of(qp->context).ops.post_send(qp, list, bad);
-  pair->posted(list, error == 0 ? nullptr : *bad);
+  const auto provider = provider_of(qp->context).ops.post_send;
   count(Counter::kDoorbells);
+  if (is_posting_planned()) return post_by_plan(*pair, provider, list, bad);
+  const auto held = pair->lock();
+  const int error = provider(qp, list, bad);
+  pair->posted(list, error == 0 ? nullptr : *bad);
   return error;
 }
 
@@ -155,8 +161,10 @@ void fail_on_purpose(ibv_wc& completion, QueuePair& pair) {
   original<int(ibv_qp*, ibv_qp_attr*, int)>("ibv_modify_qp", "IBVERBS_1.1")(pair.handle(), &attributes, IBV_QP_STATE);
 }
 
-void take_completion(const ibv_context* context, ibv_wc& completion) {
+// False: it is of a piece, and not for the program.
+bool take_completion(const ibv_context* context, ibv_wc& completion) {
   const auto pair = queue_pair_by_number(context, completion.qp_num);
+  if (is_posting_planned() && pair != nullptr && !pair->show(completion)) return false;
   const bool succeeded = completion.status == IBV_WC_SUCCESS;
   if (succeeded && pair != nullptr && must_fail(Call::kCompletion)) fail_on_purpose(completion, *pair);
   if (completion.status != IBV_WC_SUCCESS) {
@@ -168,6 +176,7 @@ void take_completion(const ibv_context* context, ibv_wc& completion) {
     count(Counter::kSendCompletions);
     if (pair != nullptr) pair->completed();
   }
+  return true;
 }
 
 bool yields_when_idle() {
@@ -183,8 +192,21 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
     count(Counter::kEmptyPolls);
     if (yields_when_idle()) sched_yield();
   }
-  for (int i = 0; i < found; ++i) take_completion(cq->context, completions[i]);
-  return found;
+  int shown = 0;
+  for (int i = 0; i < found; ++i) {
+    if (take_completion(cq->context, completions[i])) completions[shown++] = completions[i];
+  }
+  return found < 0 ? found : shown;
+}
+
+// What a device is asked for where verbs may become several work requests each; at most `most`.
+uint32_t with_room(uint32_t asked, int ibv_device_attr::*most, ibv_context* context) {
+  if (works_of_a_verb() == 1) return asked;
+  ibv_device_attr limits{};
+  using Query = int(ibv_context*, ibv_device_attr*);
+  if (original<Query>("ibv_query_device", "IBVERBS_1.1")(context, &limits) != 0) return asked;
+  const uint64_t wanted = uint64_t{asked} * works_of_a_verb();
+  return std::max(asked, static_cast<uint32_t>(std::min<uint64_t>(wanted, static_cast<uint32_t>(limits.*most))));
 }
 
 int req_notify_cq(ibv_cq* cq, int solicited_only) {
@@ -198,7 +220,10 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
     errno = ENOMEM;
     return nullptr;
   }
+  const uint32_t asked = attributes->cap.max_send_wr;
+  attributes->cap.max_send_wr = with_room(asked, &ibv_device_attr::max_qp_wr, context);
   ibv_qp* const qp = provider_of(context).create_qp_ex(context, attributes);
+  if (works_of_a_verb() > 1) attributes->cap.max_send_wr = asked;
   if (qp == nullptr) return nullptr;
   if (attributes->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) count(Counter::kUncounted);
   add_queue_pair(qp, attributes->sq_sig_all != 0);
@@ -349,6 +374,7 @@ EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owne
     return nullptr;
   }
   count(Counter::kCompletionEntries, static_cast<uint64_t>(entries));
+  entries = static_cast<int>(with_room(static_cast<uint32_t>(entries), &ibv_device_attr::max_cqe, context));
   using Create = ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int);
   return original<Create>("ibv_create_cq", "IBVERBS_1.1")(context, entries, owner, channel, vector);
 }
@@ -356,6 +382,7 @@ EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owne
 EGRET_EXPORT int ibv_resize_cq(ibv_cq* queue, int entries) {
   if (must_fail(Call::kResizeCq)) return EOPNOTSUPP;
   count(Counter::kCompletionEntries, static_cast<uint64_t>(entries));
+  entries = static_cast<int>(with_room(static_cast<uint32_t>(entries), &ibv_device_attr::max_cqe, queue->context));
   return original<int(ibv_cq*, int)>("ibv_resize_cq", "IBVERBS_1.1")(queue, entries);
 }
 
@@ -369,7 +396,10 @@ EGRET_EXPORT ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes)
     return nullptr;
   }
   const bool signals_all = attributes->sq_sig_all != 0;
+  const uint32_t asked = attributes->cap.max_send_wr;
+  attributes->cap.max_send_wr = with_room(asked, &ibv_device_attr::max_qp_wr, domain->context);
   ibv_qp* const qp = original<ibv_qp*(ibv_pd*, ibv_qp_init_attr*)>("ibv_create_qp", "IBVERBS_1.1")(domain, attributes);
+  if (works_of_a_verb() > 1) attributes->cap.max_send_wr = asked;
   if (qp != nullptr) add_queue_pair(qp, signals_all);
   return qp;
 }

@@ -83,6 +83,9 @@ constexpr std::array<const char*, static_cast<uint32_t>(Counter::kByPairType)> k
     "deregistrations",
     "uncounted",
     "failed_on_purpose",
+    "torn",
+    "pieces",
+    "swallowed",
 };
 constexpr std::array<const char*, kPairTypes> kPairTypeNames = {"rc", "uc", "ud"};
 

@@ -56,6 +56,10 @@ enum class Counter : uint32_t {
   kDeregistrations,
   kUncounted,  // extended queue pairs and completion queues, registrations anew: what this library does not see
   kFailedOnPurpose,
+  // What a plan made of some of the verbs above (tear_plan.h).
+  kTorn,
+  kPieces,  // that they were torn into
+  kSwallowed,
   // From here on: of each type of queue pair (RC, UC, UD), the counters from kWrite to kFetchAdd, then kRecv.
   kByPairType,
 };

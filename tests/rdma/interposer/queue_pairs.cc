@@ -33,10 +33,20 @@ Counter counter_of(ibv_wr_opcode opcode) {
   }
 }
 
-uint64_t bytes_of(const ibv_send_wr& work) {
-  uint64_t bytes = 0;
-  for (int i = 0; i < work.num_sge; ++i) bytes += work.sg_list[i].length;
-  return bytes;
+// What no program has in its wr_id, we hope; whether it is one of ours is looked up.
+constexpr uint64_t kMarks = 0xe62e7b1ull << 36;
+constexpr uint64_t kMarkBits = ~uint64_t{0} << 36;
+
+ibv_wc_opcode completed_as(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_READ:
+      return IBV_WC_RDMA_READ;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_WC_RDMA_WRITE;
+    default:
+      return IBV_WC_SEND;
+  }
 }
 
 // By number for completions, which name a queue pair no other way.
@@ -54,11 +64,21 @@ Table& table() {
 
 }  // namespace
 
-void QueuePair::count_one(const ibv_send_wr& work) {
+uint64_t bytes_of(const ibv_send_wr& work) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < work.num_sge; ++i) bytes += work.sg_list[i].length;
+  return bytes;
+}
+
+bool QueuePair::is_signalled(const ibv_send_wr& work) const {
+  return signals_all_ || (work.send_flags & IBV_SEND_SIGNALED) != 0;
+}
+
+void QueuePair::count_one(const ibv_send_wr& work, uint64_t mark) {
   count_of(qp_->qp_type, counter_of(work.opcode));
   if (work.send_flags & IBV_SEND_INLINE) count(Counter::kInline);
-  const bool is_signalled = signals_all_ || (work.send_flags & IBV_SEND_SIGNALED) != 0;
-  if (is_signalled) count(Counter::kSignalled);
+  const bool signalled = is_signalled(work);
+  if (signalled) count(Counter::kSignalled);
   const bool is_read = work.opcode == IBV_WR_RDMA_READ;
   const bool is_write = work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   const bool is_atomic = work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -72,11 +92,11 @@ void QueuePair::count_one(const ibv_send_wr& work) {
     count(Counter::kWriteBytes, bytes);
     if (bytes == 0 && work.opcode == IBV_WR_RDMA_WRITE) count(Counter::kEmptyWrite);
   }
-  if (!broken_) pending_.push_back({takes_read_depth, is_signalled});
+  if (!broken_) pending_.push_back({takes_read_depth, signalled, mark});
 }
 
-void QueuePair::posted(const ibv_send_wr* first, const ibv_send_wr* end) {
-  for (const ibv_send_wr* work = first; work != end; work = work->next) count_one(*work);
+void QueuePair::posted(const ibv_send_wr* first, const ibv_send_wr* end, uint64_t mark) {
+  for (const ibv_send_wr* work = first; work != end; work = work->next) count_one(*work, mark);
 }
 
 void QueuePair::completed() {
@@ -85,6 +105,7 @@ void QueuePair::completed() {
   while (!reached && !pending_.empty()) {
     reached = pending_.front().is_signalled;
     if (pending_.front().takes_read_depth) --reads_;
+    if (pending_.front().mark != 0) hidden_.erase(pending_.front().mark);
     pending_.pop_front();
   }
 }
@@ -95,6 +116,30 @@ void QueuePair::failed() {
   broken_ = true;
   pending_.clear();
   reads_ = 0;
+}
+
+uint64_t QueuePair::hide(const ibv_send_wr& verb) {
+  const auto held = lock();
+  const uint64_t mark = kMarks | (++hidden_so_far_ << 1 & ~kMarkBits);
+  hidden_[mark] = {verb.wr_id, static_cast<uint32_t>(bytes_of(verb)), completed_as(verb.opcode), false};
+  return mark;
+}
+
+bool QueuePair::show(ibv_wc& completion) {
+  if ((completion.wr_id & kMarkBits) != kMarks) return true;
+  const auto held = lock();
+  const auto found = hidden_.find(completion.wr_id & ~kLastPiece);
+  if (found == hidden_.end()) return true;
+  Hidden& verb = found->second;
+  const bool is_last = (completion.wr_id & kLastPiece) != 0;
+  const bool has_failed = completion.status != IBV_WC_SUCCESS;
+  if (verb.is_told || (!is_last && !has_failed)) return false;
+  verb.is_told = has_failed;
+  completion.wr_id = verb.wr_id;
+  if (has_failed) return true;
+  completion.opcode = verb.opcode;
+  completion.byte_len = verb.bytes;
+  return true;
 }
 
 void add_queue_pair(ibv_qp* qp, bool signals_all) {

@@ -5,12 +5,18 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 
 #include <infiniband/verbs.h>
 
 namespace egret::interposer {
+
+uint64_t bytes_of(const ibv_send_wr& work);
+
+// In a mark that `hide` gives: the work request that ends a hidden verb.
+inline constexpr uint64_t kLastPiece = 1;
 
 class QueuePair {
  public:
@@ -19,10 +25,18 @@ class QueuePair {
   // Held by whoever posts, from before the device is told until `posted`: a completion cannot come in between.
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   // With the lock held: the list from `first` up to and without `end` has been posted. Counts it.
-  void posted(const ibv_send_wr* first, const ibv_send_wr* end);
+  // `mark`: of the one verb that has been posted as something else (hide).
+  void posted(const ibv_send_wr* first, const ibv_send_wr* end, uint64_t mark = 0);
   // Takes the lock: a send, or an unknown work request that failed, has completed.
   void completed();
   void failed();
+
+  // A verb that the device is given as something else (pieces.h). Takes the lock. The mark is the wr_id of all of it, the
+  // last of it also has kLastPiece.
+  uint64_t hide(const ibv_send_wr& verb);
+  // Makes a completion of hidden work requests what the program expects. False: it is none of the program's. Takes the lock.
+  bool show(ibv_wc& completion);
+  bool is_signalled(const ibv_send_wr& work) const;
 
   ibv_qp* handle() const { return qp_; }
 
@@ -30,8 +44,15 @@ class QueuePair {
   struct Pending {
     bool takes_read_depth;  // a READ or an atomic
     bool is_signalled;
+    uint64_t mark;  // 0: was not hidden
   };
-  void count_one(const ibv_send_wr& work);
+  struct Hidden {
+    uint64_t wr_id;
+    uint32_t bytes;
+    ibv_wc_opcode opcode;
+    bool is_told;  // it has failed, and the program has seen that
+  };
+  void count_one(const ibv_send_wr& work, uint64_t mark);
 
   ibv_qp* const qp_;
   const bool signals_all_;
@@ -39,6 +60,8 @@ class QueuePair {
   std::deque<Pending> pending_;
   uint64_t reads_ = 0;  // among them
   bool broken_ = false;
+  uint64_t hidden_so_far_ = 0;
+  std::map<uint64_t, Hidden> hidden_;  // by mark
 };
 
 void add_queue_pair(ibv_qp* qp, bool signals_all);

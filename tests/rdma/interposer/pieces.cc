@@ -1,0 +1,115 @@
+#include "pieces.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <unistd.h>
+
+#include "counter_file.h"
+#include "tear_plan.h"
+
+namespace egret::interposer {
+namespace {
+
+constexpr unsigned kAtTheEnd = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;  // flags that only the last piece has
+
+// Which part of a verb's memory a piece is.
+std::vector<ibv_sge> part_of(const ibv_send_wr& work, uint64_t begin, uint64_t bytes) {
+  std::vector<ibv_sge> part;
+  for (int i = 0; i < work.num_sge && bytes > 0; ++i) {
+    const ibv_sge& whole = work.sg_list[i];
+    if (begin >= whole.length) {
+      begin -= whole.length;
+      continue;
+    }
+    const uint64_t here = std::min<uint64_t>(bytes, whole.length - begin);
+    part.push_back({whole.addr + begin, static_cast<uint32_t>(here), whole.lkey});
+    begin = 0;
+    bytes -= here;
+  }
+  return part;
+}
+
+uint64_t nth(TearOrder order, uint64_t n, uint64_t pieces) {
+  if (order == TearOrder::kDown) return pieces - 1 - n;
+  if (order == TearOrder::kUp || n == 0) return n;
+  return n == 1 ? pieces - 1 : n - 1;
+}
+
+// Posts one work request. `verb`: what the program has posted, if this is all or the last of it.
+int post_one(QueuePair& pair, PostSend provider, ibv_send_wr work, const ibv_send_wr* verb, uint64_t mark = 0) {
+  work.next = nullptr;
+  ibv_send_wr* bad = nullptr;
+  const auto held = pair.lock();
+  const int error = provider(pair.handle(), &work, &bad);
+  if (error == 0 && verb != nullptr) pair.posted(verb, verb->next, mark);
+  return error;
+}
+
+int post_pieces(QueuePair& pair, PostSend provider, const ibv_send_wr& verb, const Tear& tear) {
+  const uint64_t bytes = bytes_of(verb);
+  const uint64_t least = (bytes + tear.bytes - 1) / tear.bytes;
+  const uint64_t piece = tear.bytes * ((least + kMostPieces - 1) / kMostPieces);
+  const uint64_t pieces = (bytes + piece - 1) / piece;
+  const uint64_t mark = pair.hide(verb);
+  for (uint64_t n = 0; n < pieces; ++n) {
+    const bool is_last = n + 1 == pieces;
+    const uint64_t begin = nth(tear.order, n, pieces) * piece;
+    std::vector<ibv_sge> memory = part_of(verb, begin, std::min(piece, bytes - begin));
+    ibv_send_wr work = verb;
+    work.sg_list = memory.data();
+    work.num_sge = static_cast<int>(memory.size());
+    work.wr.rdma.remote_addr += begin;
+    work.wr_id = is_last ? mark | kLastPiece : mark;
+    if (!is_last) {
+      work.send_flags &= ~kAtTheEnd;
+      if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) work.opcode = IBV_WR_RDMA_WRITE;
+    }
+    if (n > 0 && tear.pause_us > 0) usleep(tear.pause_us);
+    if (const int error = post_one(pair, provider, work, is_last ? &verb : nullptr, mark); error != 0) return error;
+  }
+  count(Counter::kTorn);
+  count(Counter::kPieces, pieces);
+  return 0;
+}
+
+int swallow(QueuePair& pair, PostSend provider, const ibv_send_wr& verb) {
+  count(Counter::kSwallowed);
+  if (!pair.is_signalled(verb)) {
+    const auto held = pair.lock();
+    pair.posted(&verb, verb.next);
+    return 0;
+  }
+  ibv_send_wr stand_in = verb;
+  const uint64_t mark = pair.hide(verb);
+  stand_in.wr_id = mark | kLastPiece;
+  if (pair.handle()->qp_type == IBV_QPT_UD) {
+    stand_in.wr.ud.remote_qkey ^= 1;
+  } else {
+    stand_in.opcode = IBV_WR_RDMA_WRITE;
+    stand_in.num_sge = 0;
+    stand_in.wr.rdma = {};
+  }
+  return post_one(pair, provider, stand_in, &verb, mark);
+}
+
+int post_verb(QueuePair& pair, PostSend provider, const ibv_send_wr& verb) {
+  if (must_swallow(pair.handle()->qp_type, verb.opcode)) return swallow(pair, provider, verb);
+  const Tear* const tear = tear_of(verb.opcode, bytes_of(verb));
+  return tear == nullptr ? post_one(pair, provider, verb, &verb) : post_pieces(pair, provider, verb, *tear);
+}
+
+}  // namespace
+
+int post_by_plan(QueuePair& pair, PostSend provider, ibv_send_wr* list, ibv_send_wr** bad) {
+  for (ibv_send_wr* verb = list; verb != nullptr; verb = verb->next) {
+    if (const int error = post_verb(pair, provider, *verb); error != 0) {
+      *bad = verb;
+      return error;
+    }
+  }
+  return 0;
+}
+
+}  // namespace egret::interposer
