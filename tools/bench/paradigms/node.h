@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -61,6 +62,9 @@ struct Plan {
   Tuning tuning = {};
   const bench::Keyspace* keys = nullptr;  // all of them, with their texts; the same on every host
   const base::Clock* clock = nullptr;     // for what waits for time; null: the host's
+  // Called by a server between the steps of a change that READs may overtake (stores/step_writer.h): tests let READs come
+  // in there. Empty: nothing.
+  std::function<void()> pause = {};
 
   uint32_t nodes() const { return servers + clients; }
   bool is_server(NodeId node) const { return node < servers; }
