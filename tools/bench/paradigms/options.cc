@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/keyspace.h"
+#include "bench_nic/nic.h"
 #include "bench_paradigms/harness/presets.h"
 #include "bench_paradigms/paradigm.h"
 #include "bench_paradigms/report/names.h"
@@ -167,6 +168,12 @@ void add_tuning(CLI::App& app, Tuning& tuning, Given& given) {
 void add_report(CLI::App& app, Options& options, Given& given) {
   const auto group = "Report";
   app.add_flag("--json", options.json, "print JSON instead of Markdown")->group(group);
+  app.add_option("--svg", options.svg_folder, "write pictures into this folder: verbs of an op, rates, latencies")
+      ->group(group);
+  app.add_option("--nic", options.nic,
+                 "say what the counted verbs would do on a card: one of the papers' (listed below), a file that "
+                 "`egret-bench verbs --nic-file` has written, or measured: the file egret-nic.json")
+      ->group(group);
   app.add_option("--breaks", given.broken,
                  "what this device is known to break, such as W,loss: who relies on it is left out of the verdict")
       ->delimiter(',')
@@ -180,6 +187,8 @@ std::string footer() {
   }
   out += "Presets:\n";
   for (const Preset& each : presets()) out += "  " + std::string(each.name) + ": " + std::string(each.about) + "\n";
+  out += "Cards:\n";
+  for (const bench_nic::Nic& each : bench_nic::known_nics()) out += "  " + each.name + ": " + each.source + "\n";
   return out;
 }
 

@@ -15,6 +15,8 @@ struct Options {
   bool is_in_memory = false;
   Setting setting;
   bool json = false;
+  std::string svg_folder;  // empty: no pictures
+  std::string nic;         // a card's name or file, or "measured"; empty: nothing is modelled
 };
 
 // False: exit with `exit_status` (help or an error was printed).

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench_nic/nic.h"
 #include "bench_paradigms/harness/outcome.h"
 #include "bench_paradigms/harness/setting.h"
 #include "bench_paradigms/paradigm.h"
@@ -73,6 +75,7 @@ struct Report {
   bool is_in_memory = false;       // no device: counts only, no time means anything
   std::vector<CaseReport> cases;
   bool is_interrupted = false;
+  std::optional<bench_nic::Nic> nic = {};  // that the counted verbs are modelled on; none: nothing is
 
   // Times say something about RDMA.
   bool has_times() const { return !is_in_memory && !device.is_emulated; }

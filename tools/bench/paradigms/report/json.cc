@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "bench_paradigms/model/modelled.h"
 #include "bench_paradigms/report/names.h"
 #include "bench_paradigms/report/report.h"
 #include "bench_paradigms/report/verdict.h"
@@ -117,6 +118,17 @@ Json verdict_json(const Report& report, const CaseReport& one, Class rank) {
   return out;
 }
 
+// Of each row: M/s, and what limits it, the tightest first.
+Json model_json(const Report& report, const CaseReport& one) {
+  Json rows = Json::array();
+  for (const ModelledRow& each : model_rows(*report.nic, report, one)) {
+    Json terms = Json::array();
+    for (const Term& term : each.prediction.terms) terms.push_back({{"what", term.what}, {"mops", rounded(term.rate)}});
+    rows.push_back({{"id", each.row->id}, {"mops", rounded(each.prediction.rate)}, {"limits", std::move(terms)}});
+  }
+  return {{"nic", report.nic->name}, {"source", report.nic->source}, {"rows", std::move(rows)}};
+}
+
 Json setting_json(const Setting& setting) {
   return {{"preset", setting.preset},
           {"keys", setting.keys},
@@ -153,6 +165,7 @@ std::string to_json(const Report& report) {
                             {"rows", std::move(rows)},
                             {"verdict", verdict_json(report, each, Class::kStore)},
                             {"verdict_of_sequencers", verdict_json(report, each, Class::kSequencer)}});
+    if (report.nic) out["cases"].back()["model"] = model_json(report, each);
   }
   out["broken_promises"] = broken_promises(report);
   return out.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";

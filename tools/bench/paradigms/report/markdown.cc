@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "bench_paradigms/model/modelled.h"
 #include "bench_paradigms/report/names.h"
 #include "bench_paradigms/report/report.h"
 #include "bench_paradigms/report/verdict.h"
@@ -138,6 +139,7 @@ std::string case_text(const Report& report, const CaseReport& one) {
   }
   out += wrong + "\n" + verdict_lines(report, one, Class::kStore, "Best store");
   if (has_class(one, Class::kSequencer)) out += verdict_lines(report, one, Class::kSequencer, "Best sequencer");
+  if (report.nic) out += "\n" + modelled_markdown(*report.nic, report, one);
   return out + "\n";
 }
 
