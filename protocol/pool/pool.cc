@@ -21,13 +21,23 @@ std::vector<ClientSession*> Pool::prepare(const Membership& next) {
   std::vector<ClientSession*> fresh;
   std::vector<Seat> joining;
   for (const Membership::Entry& entry : next.all()) {
-    if (known.contains(entry.stats.get())) continue;
+    if (const auto at = known.find(entry.stats.get()); at != known.end()) {
+      stay(seats_[at->second]);
+      continue;
+    }
     sessions_.push_back(make_(entry));
     joining.push_back({entry, State::kJoining});
     fresh.push_back(sessions_.back().get());
   }
   seats_.insert(seats_.end(), joining.begin(), joining.end());
   return fresh;
+}
+
+// One that was to leave, or was joining for members that came later than those in force.
+void Pool::stay(Seat& seat) {
+  if (seat.state != State::kLeaving) return;
+  seat.state = State::kJoining;
+  --leaving_;
 }
 
 bool Pool::is_ready_for(const Membership& next) const {

@@ -50,7 +50,8 @@ class Pool {
 
   explicit Pool(MakeSession make) : make_(std::move(make)) {}
 
-  // Makes sessions with members that `next` has and the one in force has not; returns them: to be started.
+  // Makes sessions with members that `next` has and the one in force has not; returns them: to be started. One that is
+  // leaving, and has not gone yet, keeps its session. Once more after apply(), if there are further ones by then.
   std::vector<rpc::ClientSession*> prepare(const Membership& next);
   // Whether there is an open session with each of its members that is not ejected.
   bool is_ready_for(const Membership& next) const;
@@ -114,6 +115,7 @@ class Pool {
   using Known = std::map<const MemberStats*, size_t>;
 
   Known known() const;
+  void stay(Seat& seat);
   size_t index_of(const rpc::ClientSession& session) const;
   static bool has_work(rpc::ClientSession& session);
   [[gnu::cold]] Route elsewhere(size_t owner, std::string_view key) const;

@@ -544,6 +544,22 @@ TEST_CASE("a member that joins gets a session before it gets keys") {
   CHECK_FALSE(pool.router.is_anybody_leaving());
 }
 
+TEST_CASE("one that was to leave, and is to stay after all before it has gone, keeps its session") {
+  TestPool pool(kThree);
+  pool.open_all();
+  rpc::ClientSession* const third = &pool.session(2);
+  const Membership all(PlacementRule::kKetama, kThree, 1, {&pool.router.membership()});
+  pool.apply({kThree[0], kThree[1]});
+  CHECK(pool.router.is_leaving(*third));
+  CHECK(pool.router.prepare(all).empty());
+  CHECK_FALSE(pool.router.is_leaving(*third));
+  CHECK(pool.router.let_leave(pool.clock.now_ns()).empty());
+  CHECK(pool.router.is_ready_for(all));
+  CHECK(pool.router.apply(std::make_shared<const Membership>(all), pool.clock.now_ns()).empty());
+  CHECK(pool.router.serving()[2].get() == third);
+  CHECK(third->is_open());
+}
+
 TEST_CASE("one that was to join and does not is closed") {
   const std::vector<Member> fourth{{"shm:d", "d"}};
   TestPool pool(kThree);
