@@ -126,7 +126,9 @@ void PoolControl::change() {
   const std::shared_ptr<const Membership> now = proxy_.membership.get();
   const std::shared_ptr<const Membership> newest = proxy_.joining.get();
   if (members.empty() || newest->is_same(rule_, members, gutter_)) return;
-  proxy_.joining.set(Membership(rule_, members, proxy_.workers.size(), {newest.get(), now.get()}, gutter_));
+  // Those of whom members are being told come before these, too.
+  const Membership* const told = next_ != nullptr ? next_.get() : now.get();
+  proxy_.joining.set(Membership(rule_, members, proxy_.workers.size(), {newest.get(), told, now.get()}, gutter_));
   for (const auto& worker : workers_) worker->reload();
   if (phase_ == Phase::kNone) open();
 }
@@ -185,11 +187,11 @@ void PoolControl::finish() {
   const std::shared_ptr<const Membership> now = next_;
   warn_of_empty_shares(*now);
   log_change(*before, *now);
-  teller_.put_in_force(now);  // first: no worker asks a member that has not been told
+  teller_.put_in_force(now);      // first: no worker asks a member that has not been told
+  failover_.set_membership(now);  // likewise: nor one of the gutter that is to be entered anew
   begin_warm_phase();
   proxy_.membership.set(*now);
   for (const auto& worker : workers_) worker->reload();
-  failover_.set_membership(proxy_.membership.get());
   health_.set_membership(proxy_.membership.get());
   if (proxy_.joining.get()->version() != now->version()) open();
 }

@@ -105,6 +105,9 @@ void HealthWatch::set_options(const HealthOptions& options, const rpc::SessionOp
 void HealthWatch::set_membership(std::shared_ptr<const Membership> membership) {
   const std::shared_ptr<const Membership> before = std::exchange(membership_, std::move(membership));
   std::erase_if(probes_, [&](const auto& probe) { return entry_of(probe.first) == nullptr; });
+  for (const Membership::Entry& entry : before->all()) {  // one that comes back begins anew
+    if (entry_of(entry.stats.get()) == nullptr) entry.stats->health.is_ejected.set(0);
+  }
   look();
   publish();  // who has left is not ejected any more
 }
