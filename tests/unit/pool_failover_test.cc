@@ -201,6 +201,54 @@ TEST_CASE("one that took no op in this absence, and cannot be asked, does not ma
   CHECK(its.failover.is_purge_due());
 }
 
+TEST_CASE("when keys have other owners all are entered anew, and what was changed until then is still purged") {
+  Story its;
+  its.stand_in();
+  its.failover.on_change();
+  CHECK(its.absent().how == Absence::kFails);
+  CHECK_FALSE(its.failover.readmit());
+  its.failover.on_left();
+  CHECK(its.failover.to_enter() == Members{&its.one, &its.two});
+  its.failover.on_entered(&its.one, its.at(15));
+  its.failover.on_entered(&its.two, its.at(15));
+  REQUIRE(its.failover.readmit());
+  its.failover.on_opened();
+  CHECK(its.failover.places(&its.one) == its.at(10));
+  its.read({"a"});
+  CHECK(its.failover.keys() == Keys{"a"});
+  CHECK_FALSE(its.failover.is_flush_due());
+}
+
+TEST_CASE("one that has taken ops in this absence, and cannot be asked later, matters though it was not entered anew") {
+  Story its;
+  its.stand_in();
+  its.failover.on_change();
+  its.failover.on_left();
+  its.failover.on_entered(&its.one, its.at(15));
+  REQUIRE(its.failover.readmit());
+  its.failover.on_opened();
+  its.failover.on_read(&its.one, its.at(20), {}, true);
+  its.failover.on_not_read(&its.two);
+  its.failover.on_purged();
+  its.failover.on_fenced();
+  CHECK(its.failover.is_flush_due());
+}
+
+TEST_CASE("one that has taken ops in this absence, and is entered anew in another process, has forgotten them") {
+  Story its;
+  its.stand_in();
+  its.failover.on_change();
+  its.failover.on_left();
+  its.failover.on_entered(&its.one, its.at(15, 2));
+  its.failover.on_entered(&its.two, its.at(15));
+  REQUIRE(its.failover.readmit());
+  its.failover.on_opened();
+  its.read();
+  its.failover.on_purged();
+  its.failover.on_fenced();
+  CHECK(its.failover.is_flush_due());
+}
+
 TEST_CASE("when the gutter changes all are entered anew, and what a former one knew is lost") {
   Story its;
   its.stand_in();

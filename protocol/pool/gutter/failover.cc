@@ -38,10 +38,18 @@ void Failover::on_gutter(std::span<const MemberStats* const> members) {
   gutter_.assign(members.begin(), members.end());
   const auto has_left = [&](const MemberStats* member) { return std::ranges::find(gutter_, member) == gutter_.end(); };
   // What was changed on one that has left cannot be asked for any more.
-  if (state_ != State::kServing) must_flush_ |= std::ranges::any_of(entered_, has_left);
+  if (state_ != State::kServing) must_flush_ |= std::ranges::any_of(used_, has_left);
   std::erase_if(places_, [&](const auto& place) { return has_left(place.first); });
+  std::erase_if(used_, has_left);
+  enter_anew();  // keys have another place in the gutter, where they may have been before
+}
+
+void Failover::on_change() {
+  enter_anew();
+}
+
+void Failover::enter_anew() {
   if (state_ == State::kServing) return;
-  // Keys have another place in the gutter, where they may have been before.
   state_ = State::kLeaving;
   entered_.clear();
   unread_.clear();
@@ -51,6 +59,7 @@ void Failover::on_ejected() {
   if (state_ != State::kServing) return;
   state_ = State::kLeaving;
   entered_.clear();
+  used_.clear();
 }
 
 void Failover::on_left() {
@@ -68,7 +77,13 @@ std::vector<const MemberStats*> Failover::to_enter() const {
 void Failover::on_entered(const MemberStats* member, const Places& places) {
   if (state_ != State::kStandingIn || is_entered(member) || std::ranges::find(gutter_, member) == gutter_.end()) return;
   Places& known = places_[member];
-  if (known.epoch != places.epoch || known.cursors.size() != places.cursors.size()) known = places;
+  const bool is_same = known.epoch == places.epoch && known.cursors.size() == places.cursors.size();
+  if (!is_same) known = places;
+  if (std::ranges::find(used_, member) == used_.end()) {
+    used_.push_back(member);
+  } else if (!is_same) {
+    must_flush_ = true;  // what was changed on it before is not known any more
+  }
   entered_.push_back(member);
 }
 
@@ -106,7 +121,7 @@ void Failover::on_read(const MemberStats* member, const Places& places, std::vec
 // One that took no op in this absence is no loss: its place is kept.
 void Failover::on_not_read(const MemberStats* member) {
   if (!is_reading() || std::erase(unread_, member) == 0) return;
-  if (!is_entered(member)) return;
+  if (std::ranges::find(used_, member) == used_.end()) return;
   must_flush_ = true;
   keys_.clear();
 }
@@ -118,6 +133,7 @@ void Failover::on_purged() {
     state_ = State::kServing;
     must_flush_ = false;
     entered_.clear();
+    used_.clear();
     return;
   }
   ++rounds_;

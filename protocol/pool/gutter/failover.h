@@ -63,6 +63,9 @@ class Failover {
   // --- what happens
   // The gutter's members now. If that is news while the owner is absent, all are entered anew.
   void on_gutter(std::span<const MemberStats* const> members);
+  // Keys have other owners from now on: all of the gutter are entered anew. Else a key that comes back to the owner would
+  // be read there as it was before another one had it.
+  void on_change();
   void on_ejected();
   // All workers have taken a snapshot with how() == kFails.
   void on_left();
@@ -98,11 +101,13 @@ class Failover {
   bool is_reading() const { return state_ == State::kCatchingUp || state_ == State::kLast; }
   bool is_entered(const MemberStats* member) const;
   void begin_round();
+  void enter_anew();
 
   const uint64_t tag_;
   State state_ = State::kServing;
   std::vector<const MemberStats*> gutter_;
-  std::vector<const MemberStats*> entered_;      // in this absence
+  std::vector<const MemberStats*> entered_;      // they take ops
+  std::vector<const MemberStats*> used_;         // they have taken ops in this absence
   std::map<const MemberStats*, Places> places_;  // also of earlier absences
   std::vector<const MemberStats*> unread_;       // in this round
   std::vector<std::string> keys_;                // read and not purged yet

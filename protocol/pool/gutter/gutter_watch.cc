@@ -119,6 +119,7 @@ void GutterWatch::set_membership(std::shared_ptr<const Membership> membership) {
   for (const auto& [owner, standing] : standings_) {
     std::erase_if(standing->talks, [&](const auto& talk) { return entry_of(talk.first) == nullptr; });
     standing->failover.on_gutter(gutter);
+    standing->failover.on_change();
   }
   looks_.set_membership(membership_);
   if (gutter.empty()) {

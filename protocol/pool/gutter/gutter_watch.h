@@ -56,6 +56,8 @@ class GutterWatch final : public Readmission, public AbsenceSource {
 
   // `session`: what errands have in common with workers' sessions.
   void set_options(const rpc::SessionOptions& session);
+  // Before keys go by these: whoever applies them finds that ops on absent owners' keys fail until the gutter is entered
+  // anew.
   void set_membership(std::shared_ptr<const Membership> membership);
   // Workers may have taken another snapshot, have fenced, or have opened sessions.
   void look() override;
