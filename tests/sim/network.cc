@@ -136,10 +136,15 @@ class ClientEnd final : public transport::ClientEndpoint {
     const bool shm = link_->is_shm();
     limits_ = {
         .read_depth = shm ? 4096 : network_.options().read_depth, .deliver_is_wakeup = shm, .fetch_is_local = shm};
+    network_.by_fd_[fd_] = link_.get();
+    network_.next_fd_ += 2;
   }
-  ~ClientEnd() override { close(); }
+  ~ClientEnd() override {
+    network_.by_fd_.erase(fd_);
+    close();
+  }
 
-  int control_fd() const override { return -1; }
+  int control_fd() const override { return fd_; }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override {
     length = 0;
     if (link_->cut_off.to_client) return Status::ok();
@@ -215,7 +220,7 @@ class ClientEnd final : public transport::ClientEndpoint {
     drain_staged_writes();
     link_->verbs.push_back({.kind = Verb::Kind::kRing, .lane = lane});
   }
-  int data_fd() const override { return -1; }
+  int data_fd() const override { return fd_ + 1; }
   void arm() override {
     network_.preempt();
     link_->client_armed = true;
@@ -252,6 +257,7 @@ class ClientEnd final : public transport::ClientEndpoint {
 
   const std::shared_ptr<Link> link_;
   Network& network_;
+  const int fd_ = network_.next_fd_;
   transport::Limits limits_;
   uint32_t reads_ = 0;  // staged and not handed out
 };
@@ -427,9 +433,24 @@ bool Network::has_client_wake(const std::string& address) const {
 
 bool Network::is_client_control_ready(const std::string& address) const {
   const auto at = by_address_.find(address);
-  if (at == by_address_.end() || !at->second->client_open) return false;
-  if (at->second->cut_off.to_client) return false;
-  return !at->second->to_client_frames.empty() || !at->second->server_open;
+  return at != by_address_.end() && is_control_ready(*at->second);
+}
+
+bool Network::is_control_ready(const Link& link) {
+  if (!link.client_open || link.cut_off.to_client) return false;
+  return !link.to_client_frames.empty() || !link.server_open;
+}
+
+bool Network::is_ready(int fd) const {
+  const auto at = by_fd_.find(fd - (fd - kFirstFd) % 2);
+  if (at == by_fd_.end()) return false;
+  return at->first == fd ? is_control_ready(*at->second) : at->second->client_wake;
+}
+
+bool Network::take_ready(int fd) {
+  const bool is_ready = this->is_ready(fd);
+  if (is_ready && (fd - kFirstFd) % 2 == 1) by_fd_.at(fd - 1)->client_wake = false;
+  return is_ready;
 }
 
 bool Network::take_wake(transport::ServerEndpoint& endpoint) {

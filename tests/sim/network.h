@@ -80,6 +80,10 @@ class Network {
   bool take_client_wake(const std::string& address);
   bool has_client_wake(const std::string& address) const;
   bool is_client_control_ready(const std::string& address) const;
+  // The same by a client's descriptor, which is no number of the system's: asking a data descriptor clears its wake.
+  static constexpr int kFirstFd = 1 << 20;
+  bool take_ready(int fd);
+  bool is_ready(int fd) const;
   static bool take_wake(transport::ServerEndpoint& endpoint);
   static bool has_wake(transport::ServerEndpoint& endpoint);
   static bool is_control_ready(transport::ServerEndpoint& endpoint);
@@ -116,6 +120,7 @@ class Network {
   friend class ServerEnd;
 
   Cut cut_of(const std::string& address) const;
+  static bool is_control_ready(const Link& link);
   static bool can_move(const Link& link);
   bool step_link(Link& link);
   bool step_verb(Link& link, size_t index);
@@ -130,6 +135,8 @@ class Network {
   std::function<void()> preempt_;
   std::vector<std::shared_ptr<Link>> links_;
   std::map<std::string, std::shared_ptr<Link>> by_address_;
+  std::map<int, Link*> by_fd_;  // by the control descriptor of the client's end; the data descriptor is the next number
+  int next_fd_ = kFirstFd;
   std::deque<std::shared_ptr<Link>> connecting_;
   NetworkCounters counters_;
   bool refuse_ = false;

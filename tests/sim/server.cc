@@ -164,6 +164,7 @@ bool Control::read_control(Session& session) {
   const bool readable = decode_prefix(frame, type, error);
   if (readable && type == wire::FrameType::kHello && session.state == State::kSilent && decode(frame, hello)) {
     session.worker_id = hello.worker_id;
+    session.window = hello.window;
     session.state = State::kWaiting;
     for (const auto& other : sessions_) {
       if (other->id < session.id && other->worker_id == hello.worker_id) close(other->id);
@@ -186,7 +187,8 @@ void Control::grant_waiting() {
 }
 
 void Control::grant(Session& session) {
-  const wire::RegionLayout& layout = server_.options.layout;
+  wire::RegionLayout layout = server_.options.layout;
+  layout.window = std::min(layout.window, std::max(session.window, wire::kMinWindow));
   const wire::Grant granted{.features = server_.options.features,
                             .session_id = session.id,
                             .nonce = server_.rng.next(),

@@ -34,23 +34,23 @@ struct Connection::Pending final : rpc::Waiter, rpc::LargeGetOwner, pool::FanOut
     const bool is_miss = request.kind == Kind::kGet && result.code == ResultCode::kMiss;
     if (is_miss && may_miss && !asked_again && !owner.stopped_) {
       asked_again = true;
-      if (owner.proxy_.pulls_.pull(key, {.session = session, .hash = op.hash}, this, false)) return;
+      if (owner.worker_.pulls_.pull(key, {.session = session, .hash = op.hash}, this, false)) return;
     }
     if (!is_partial || request.answers > 0) return owner.on_answer(*this, result, asked_again);
-    ++owner.proxy_.world_.counters.large_gets;
+    ++owner.worker_.world_.counters.large_gets;
     large = std::make_unique<rpc::LargeGet>(*session, op, *this);
     large->start(result);
   }
   // The same op again, by its lane.
   bool on_pulled(bool may_be_there) override {
-    ++owner.proxy_.world_.counters.asked_again;
+    ++owner.worker_.world_.counters.asked_again;
     if (may_be_there && session->is_open()) return session->lanes().of(op.hash).append(op, this);
     owner.on_answer(*this, failure(may_be_there ? ResultCode::kSessionLost : ResultCode::kMiss), true);
     return true;
   }
   bool on_length(rpc::LargeGet&, uint32_t) override { return true; }
   void on_large_get(rpc::LargeGet& get) override {
-    owner.proxy_.world_.counters.restarted_gets += get.restarts() > 0;
+    owner.worker_.world_.counters.restarted_gets += get.restarts() > 0;
     owner.on_answer(*this, get.result(), get.restarts() > 0 || asked_again);
     large.reset();
   }
@@ -70,7 +70,7 @@ struct Connection::Pending final : rpc::Waiter, rpc::LargeGetOwner, pool::FanOut
   std::unique_ptr<rpc::LargeGet> large;
 };
 
-Connection::Connection(SimProxy& proxy, uint32_t number) : proxy_(proxy), number_(number) {}
+Connection::Connection(SimWorker& worker, uint32_t number) : worker_(worker), number_(number) {}
 
 Connection::~Connection() = default;
 
@@ -90,12 +90,12 @@ Kind draw_kind(Rng& rng, uint32_t key, bool uploads) {
 }  // namespace
 
 std::unique_ptr<Connection::Pending> Connection::draw() {
-  PoolWorld& world = proxy_.world_;
+  PoolWorld& world = worker_.world_;
   const uint32_t key = world.rng.below(world.scenario.keys);
   auto pending =
       std::make_unique<Pending>(*this, world.history.make(draw_kind(world.rng, key, world.scenario.uploads), key));
   Request& request = pending->request;
-  request.proxy = proxy_.number();
+  request.proxy = worker_.proxy_number();
   op::Op& op = pending->op;
   pending->key = key_text(key);
   op.key = pending->key;
@@ -154,16 +154,16 @@ bool Connection::must_wait(const Request& request) const {
 bool Connection::can_go_on() const {
   if (stopped_ || waits_for_credit_ || waits_for_pull_ || flushing_) return false;
   if (upload_ != nullptr) return upload_came_ < upload_value_.size();
-  if (draft_ != nullptr) return !must_wait(draft_->request) && unanswered_ < proxy_.world_.scenario.depth;
-  return left_ > 0 && unanswered_ < proxy_.world_.scenario.depth;
+  if (draft_ != nullptr) return !must_wait(draft_->request) && unanswered_ < worker_.world_.scenario.depth;
+  return left_ > 0 && unanswered_ < worker_.world_.scenario.depth;
 }
 
 void Connection::on_readable() {
   if (upload_ != nullptr && upload_came_ < upload_value_.size()) {
     const auto rest = static_cast<uint32_t>(upload_value_.size() - upload_came_);
-    upload_came_ += proxy_.world_.rng.percent(40) ? rest : proxy_.world_.rng.between(1, rest);
+    upload_came_ += worker_.world_.rng.percent(40) ? rest : worker_.world_.rng.between(1, rest);
   }
-  if (here_ == 0) here_ = std::min(left_, proxy_.world_.rng.between(1, proxy_.world_.scenario.depth));
+  if (here_ == 0) here_ = std::min(left_, worker_.world_.rng.between(1, worker_.world_.scenario.depth));
   go_on();
 }
 
@@ -185,7 +185,7 @@ void Connection::go_on() {
       if (!go_on_upload()) break;
       continue;
     }
-    if (unanswered_ >= proxy_.world_.scenario.depth) break;
+    if (unanswered_ >= worker_.world_.scenario.depth) break;
     if (draft_ == nullptr) {
       if (here_ == 0) break;
       draft_ = draw();
@@ -224,7 +224,7 @@ bool Connection::waits_for_pull(const pool::Route& route) {
   const Kind kind = draft_->request.kind;
   const bool needs_item = kind == Kind::kAdd || kind == Kind::kDelete || kind == Kind::kArith;
   if (!needs_item || is_pulled_ || route.tag != 0) return false;
-  waits_for_pull_ = proxy_.pulls_.pull(draft_->key, route, this, true);
+  waits_for_pull_ = worker_.pulls_.pull(draft_->key, route, this, true);
   return waits_for_pull_;
 }
 
@@ -236,7 +236,7 @@ bool Connection::on_pulled(bool) {
 }
 
 void Connection::list_for_resume() {
-  if (std::ranges::find(proxy_.resumable_, this) == proxy_.resumable_.end()) proxy_.resumable_.push_back(this);
+  if (std::ranges::find(worker_.resumable_, this) == worker_.resumable_.end()) worker_.resumable_.push_back(this);
 }
 
 Connection::Pending& Connection::take_draft() {
@@ -253,10 +253,10 @@ void Connection::fail_unsent(Pending& pending) {
 
 bool Connection::start() {
   if (draft_->request.kind == Kind::kFlush) return start_flush();
-  const pool::Route route = proxy_.route(draft_->key);
+  const pool::Route route = worker_.route(draft_->key);
   if (route.waits) {
-    ++proxy_.world_.counters.waited;
-    return wait_for_credit(proxy_.pool_.returns());
+    ++worker_.world_.counters.waited;
+    return wait_for_credit(worker_.pool_.returns());
   }
   if (route.session == nullptr) {
     fail_unsent(take_draft());
@@ -265,7 +265,7 @@ bool Connection::start() {
   draft_->op.owner = 0;
   draft_->op.exptime = 0;
   if (route.tag != 0) {
-    ++proxy_.world_.counters.stood_in;
+    ++worker_.world_.counters.stood_in;
     pool::stand_in(draft_->op, route.tag, kGutterTtl);
   }
   draft_->op.hash = route.hash;
@@ -275,26 +275,26 @@ bool Connection::start() {
     return true;
   }
   if (waits_for_pull(route)) return false;
-  draft_->may_miss = proxy_.pulls_.is_open() && route.tag == 0;
+  draft_->may_miss = worker_.pulls_.is_open() && route.tag == 0;
   if (!route.session->lanes().of(route.hash).append(draft_->op, draft_.get())) return wait_for_credit(*route.session);
   Pending& pending = take_draft();
-  SimProxy::Known& known = proxy_.known_.at(route.session);
-  const uint64_t session = SimProxy::session_id(known, route.session->lanes().generation());
-  proxy_.world_.history.begin(pending.request, known.backend, session, ++known.places);
+  SimWorker::Known& known = worker_.known_.at(route.session);
+  const uint64_t session = SimWorker::session_id(known, route.session->lanes().generation());
+  worker_.world_.history.begin(pending.request, known.backend, session, ++known.places);
   return true;
 }
 
 bool Connection::start_flush() {
-  if (proxy_.pool_.is_anybody_returning()) return wait_for_credit(proxy_.pool_.returns());
+  if (worker_.pool_.is_anybody_returning()) return wait_for_credit(worker_.pool_.returns());
   Pending& pending = take_draft();
   flushing_ = true;
   std::vector<uint32_t> backends;
-  for (const auto& session : proxy_.pool_.serving()) {
-    if (session->is_open()) backends.push_back(proxy_.known_.at(session.get()).backend);
+  for (const auto& session : worker_.pool_.serving()) {
+    if (session->is_open()) backends.push_back(worker_.known_.at(session.get()).backend);
   }
-  proxy_.world_.history.begin_flush(pending.request, std::move(backends));
-  ++proxy_.world_.counters.flushes;
-  (new pool::FanOut(proxy_.pool_, pending.op, pending))->start();
+  worker_.world_.history.begin_flush(pending.request, std::move(backends));
+  ++worker_.world_.counters.flushes;
+  (new pool::FanOut(worker_.pool_, pending.op, pending))->start();
   return true;
 }
 
@@ -303,12 +303,12 @@ void Connection::begin_upload(ClientSession& session, uint64_t hash) {
   upload_value_ = draft_->value;
   upload_came_ = upload_sent_ = 0;
   upload_entered_ = upload_collected_ = false;
-  upload_ = new rpc::LargeSet(session, draft_->op, static_cast<uint32_t>(upload_value_.size()), proxy_.next_upload_++);
-  ++proxy_.world_.counters.uploads;
+  upload_ = new rpc::LargeSet(session, draft_->op, static_cast<uint32_t>(upload_value_.size()), worker_.next_upload_++);
+  ++worker_.world_.counters.uploads;
 }
 
 bool Connection::go_on_upload() {
-  PoolWorld& world = proxy_.world_;
+  PoolWorld& world = worker_.world_;
   ClientSession& session = upload_->session();
   if (!upload_entered_ && !upload_->enter()) {
     if (world.rng.percent(50)) {
@@ -337,14 +337,14 @@ bool Connection::commit() {
     fail_unsent(take_draft());
     return true;
   }
-  const pool::Route now = proxy_.route(draft_->key);
+  const pool::Route now = worker_.route(draft_->key);
   draft_->holds_key = now.session != nullptr && now.session != &session;
-  proxy_.world_.counters.uploads_moved += draft_->holds_key;
-  if (!pool::UploadCommit::send(proxy_.pool_, *upload_, draft_.get())) return wait_for_credit(session);
+  worker_.world_.counters.uploads_moved += draft_->holds_key;
+  if (!pool::UploadCommit::send(worker_.pool_, *upload_, draft_.get())) return wait_for_credit(session);
   Pending& pending = take_draft();
-  SimProxy::Known& known = proxy_.known_.at(&session);
-  const uint64_t id = SimProxy::session_id(known, session.lanes().generation());
-  proxy_.world_.history.begin(pending.request, known.backend, id, ++known.places);
+  SimWorker::Known& known = worker_.known_.at(&session);
+  const uint64_t id = SimWorker::session_id(known, session.lanes().generation());
+  worker_.world_.history.begin(pending.request, known.backend, id, ++known.places);
   std::exchange(upload_, nullptr)->release();
   return true;
 }
@@ -353,7 +353,7 @@ bool Connection::commit() {
 
 void Connection::on_answer(Pending& pending, const Result& result, bool restarted) {
   if (stopped_) return;
-  PoolWorld& world = proxy_.world_;
+  PoolWorld& world = worker_.world_;
   const Request& request = pending.request;
   for (size_t i = first_unanswered_; i < pending_.size() && pending_[i].get() != &pending; ++i) {
     const Request& earlier = pending_[i]->request;
@@ -365,7 +365,7 @@ void Connection::on_answer(Pending& pending, const Result& result, bool restarte
   const bool is_first = request.answers == 0;
   world.history.answer(pending.request, result, restarted);
   if (world.is_tracing()) {
-    world.trace(proxy_.name_ + "." + std::to_string(number_) + " " + to_string(request.kind) + " " +
+    world.trace(worker_.name_ + "." + std::to_string(number_) + " " + to_string(request.kind) + " " +
                 std::to_string(request.id) + " of " + pending.key + " at b" + std::to_string(request.backend) + ": " +
                 op::to_string(result.code) + " " + std::string(result.value.substr(0, 12)));
   }

@@ -31,6 +31,7 @@ TEST_CASE(
     PoolScenario scenario = any_pool(seed);
     be_impatient(scenario);
     scenario.judges = true;
+    scenario.workers = 1 + static_cast<uint32_t>(seed / 2 % 2);
     scenario.health.eject_share = 25 + 25 * static_cast<uint32_t>(seed % 3);
     scenario.steps_to_failure = 200;
     scenario.steps_to_change = seed % 2 == 0 ? 0 : 800;

@@ -45,7 +45,7 @@ std::string value_of(const Request& request) {
 
 History::History(Registers registers, uint32_t keys, uint32_t backends)
     : registers_(registers), keys_(keys), backends_(backends), register_(size_t{keys} * backends) {
-  if (registers == Registers::kThroughProxy || registers == Registers::kPerFilledCopy) allow_fills();
+  if (registers != Registers::kPerKey && registers != Registers::kPerCopy) allow_fills();
   for (Register& each : register_) each.removals.push_back({.began = 0, .done = 0});  // empty at first
 }
 
@@ -285,9 +285,18 @@ bool History::is_before(const Span& one, const Span& other) {
   return one.session != 0 && one.session == other.session && one.last < other.place;
 }
 
-bool History::binds(const Sighting& sighting, const Span& span) const {
+uint32_t History::origin_of(const Register& where, Version version, uint32_t removed_at) {
+  const auto creation = where.writes.find({version.writer, 0});
+  return version.writer == 0 || creation == where.writes.end() ? removed_at : creation->second.backend;
+}
+
+bool History::binds(const Register& where, const Sighting& sighting, Version version, const Span& span) const {
   if (!is_before(sighting.span, span)) return false;
   if (registers_ == Registers::kPerFilledCopy) return sighting.span.backend == span.backend;
+  if (registers_ == Registers::kPerOrigin) {
+    return sighting.span.backend == span.backend ||
+           origin_of(where, sighting.version, sighting.span.backend) == origin_of(where, version, span.backend);
+  }
   if (registers_ != Registers::kThroughProxy || sighting.span.proxy == span.proxy) return true;
   const auto looked = looked_.find(span.proxy);
   return looked != looked_.end() && sighting.span.done <= looked->second;
@@ -318,7 +327,7 @@ void History::check_version(const Request& request, Version version, const Span&
   // A number that was created again is another one: the first is gone, however often it was added to.
   const Span& write = creation->second;
   for (const Sighting& sighting : where.sightings) {
-    if (sighting.version == version || !binds(sighting, span)) continue;
+    if (sighting.version == version || !binds(where, sighting, version, span)) continue;
     const bool is_later_count = sighting.version.writer == version.writer && sighting.version.count > version.count;
     const bool is_earlier_count = sighting.version.writer == version.writer && !is_later_count;
     if (is_earlier_count) continue;
@@ -347,7 +356,8 @@ void History::check_present(const Request& request, const Span& span) {
   const bool may_be = std::ranges::any_of(where.writes, [&](const auto& each) {
     if (each.first.writer == request.id) return false;
     return std::ranges::none_of(where.sightings, [&](const Sighting& sighting) {
-      return sighting.version.writer == 0 && is_before(each.second, sighting.span) && binds(sighting, span);
+      return sighting.version.writer == 0 && is_before(each.second, sighting.span) &&
+             binds(where, sighting, each.first, span);
     });
   });
   if (!may_be) complain(request, "found a value where there was none");

@@ -30,6 +30,10 @@
 //              through one backend returns no version that was certainly replaced or removed before one that was
 //              written, removed or read at that backend earlier. While values are brought to the owners of keys that
 //              moved, and proxies learn of the move one after the other.
+//   kPerOrigin  as kPerFilledCopy, and a version is bound by what replaced or removed it where it was written, through
+//              whichever worker: while workers of one proxy learn of a move one after the other, and values are brought only
+//              when all have. What the last of them writes at an owner before, when another has changed the key at the
+//              present one, is the limit.
 // Where values are brought, a miss says nothing about later reads, a delete does (allow_fills).
 //
 // Time is counted in events, so no two are simultaneous. Single-threaded.
@@ -46,7 +50,7 @@
 
 namespace egret::sim {
 
-enum class Registers : uint8_t { kPerKey, kPerCopy, kThroughProxy, kPerFilledCopy };
+enum class Registers : uint8_t { kPerKey, kPerCopy, kThroughProxy, kPerFilledCopy, kPerOrigin };
 enum class Kind : uint8_t { kGet, kSet, kAdd, kUpload, kDelete, kArith, kFlush };
 const char* to_string(Kind kind);
 
@@ -142,7 +146,9 @@ class History {
   Register& at(uint32_t key, uint32_t backend);
   static bool is_before(const Span& one, const Span& other);
   // Whether what was seen was certainly seen before, by someone whose sight binds that one.
-  bool binds(const Sighting& sighting, const Span& span) const;
+  bool binds(const Register& where, const Sighting& sighting, Version version, const Span& span) const;
+  // The backend at which it was written; of nothing: at which it was removed.
+  static uint32_t origin_of(const Register& where, Version version, uint32_t removed_at);
   Span span_of(const Request& request) const;
   void begin_effect(Request& request);
   void check_hit(Request& request, const op::Result& result, const Span& span);

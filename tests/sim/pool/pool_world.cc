@@ -19,6 +19,7 @@ constexpr int kMostStuck = 20;
 constexpr uint64_t kPartitionMemory = 8 << 20;
 constexpr uint32_t kItemSizeMax = 15'000;  // so little that uploads wait for room
 constexpr uint64_t kPatientNs = 1'000'000'000;
+constexpr uint64_t kLooksNs = 20'000'000'000;  // of the control clock: 5 s until it is listed, 6 s until somebody asks
 
 // An executor with its store, between whose steps others are let in.
 class Executing final : public rpc::OpHandler {
@@ -65,15 +66,16 @@ PoolWorld::PoolWorld(uint64_t world_seed, const PoolScenario& given)
     const uint32_t first = scenario.members_at_first == 0 ? scenario.backends : scenario.members_at_first;
     if (i < first) members_.push_back({.address = backends[i].address, .name = backends[i].address});
   }
+  gutter_ = all_of_gutter();
+  bind_events(control_clock, network, rng);
   for (uint32_t i = 0; i < scenario.proxies; ++i) {
-    proxies.push_back(std::make_unique<SimProxy>(*this, i));
-    proxies.back()->change(members_);
+    proxies.push_back(std::make_unique<SimProxy>(*this, i, members_, gutter_));
   }
   network.set_preempt([this] { preempt(); });
   clock.on_read = [this] { preempt(); };
 }
 
-std::vector<pool::Member> PoolWorld::gutter() const {
+std::vector<pool::Member> PoolWorld::all_of_gutter() const {
   std::vector<pool::Member> members;
   for (size_t i = scenario.backends; i < backends.size(); ++i) {
     members.push_back({.address = backends[i].address, .name = backends[i].address});
@@ -94,13 +96,15 @@ std::string PoolWorld::path(uint32_t backend, uint32_t proxy) {
 }
 
 std::unique_ptr<rpc::OpHandler> PoolWorld::make_executor(uint32_t partition) {
+  // A partition of the gutter lists an owner once in five seconds.
+  const base::Clock& executors_clock = scenario.looks ? static_cast<const base::Clock&>(control_clock) : clock;
   auto made = backend::Executor::create({.partition = partition,
                                          .partitions = scenario.layout.lanes,
                                          .memory = kPartitionMemory * scenario.layout.lanes,
                                          .item_size_max = kItemSizeMax,
                                          .evict = true,
                                          .hash_seed = process_},
-                                        clock);
+                                        executors_clock);
   EGRET_CHECK(made.is_ok());
   return std::make_unique<Executing>(std::move(made.value()), *this);
 }
@@ -152,24 +156,27 @@ void PoolWorld::direct() {
   const bool may_change = scenario.steps_to_change > 0 && member_changes_ < scenario.most_changes;
   if (may_change && rng.below(scenario.steps_to_change) == 0) change_members();
   if (!untold_.empty() && rng.below(120) == 0) tell_of_members();
-  if (scenario.hurried && rng.below(400) == 0) {
-    proxies[rng.below(static_cast<uint32_t>(proxies.size()))]->finish_change();
-  }
   if (scenario.steps_to_failure == 0) return;
   if (rng.below(scenario.steps_to_failure) == 0) fail_something();
   if (rng.below(scenario.steps_to_failure) == 0) return_something();
 }
 
-// Any of the backends, at least one, some with more weight.
+// Any of the backends, at least one, some with more weight. If they are told, one stays: with none in common they would be
+// another pool, of which nothing has moved.
 void PoolWorld::change_members() {
   std::vector<pool::Member> next;
   for (const SimBackend& backend : std::span(backends).first(scenario.backends)) {
-    if (!rng.percent(65)) continue;
+    const bool stays = scenario.tells && &backend == &backends[seed % scenario.backends];
+    if (!stays && !rng.percent(65)) continue;
     next.push_back({.address = backend.address, .name = backend.address, .weight = rng.percent(15) ? 2U : 1U});
   }
   if (next.empty()) return;
   if (rng.percent(30)) std::ranges::reverse(next);
   members_ = std::move(next);
+  if (scenario.gutter_changes && rng.percent(40)) {
+    gutter_ = all_of_gutter();
+    if (rng.percent(60)) gutter_.erase(gutter_.begin() + rng.below(static_cast<uint32_t>(gutter_.size())));
+  }
   ++member_changes_;
   for (uint32_t i = 0; i < proxies.size(); ++i) untold_.insert(i);
   if (!tracing_) return;
@@ -180,15 +187,15 @@ void PoolWorld::change_members() {
 
 void PoolWorld::tell_of_members() {
   const auto who = std::next(untold_.begin(), rng.below(static_cast<uint32_t>(untold_.size())));
-  if (scenario.tells != PoolScenario::Tells::kNobody && proxies[*who]->is_changing()) return;  // one after the other
   if (tracing_) trace(proxies[*who]->name() + " is told of members");
-  proxies[*who]->change(members_);
+  proxies[*who]->control().change(members_, gutter_);
   untold_.erase(who);
 }
 
 void PoolWorld::fail_something() {
   const uint32_t backend = rng.below(static_cast<uint32_t>(backends.size()));
   const uint32_t proxy = rng.below(scenario.proxies);
+  pool::Pool& pool = proxies[proxy]->workers()[rng.below(scenario.workers)]->pool();
   const uint32_t what = rng.below(100);
   if (what < 25) {
     if (backends[backend].server != nullptr) stop(backend);
@@ -203,10 +210,9 @@ void PoolWorld::fail_something() {
     backends[backend].server->partitions[rng.below(scenario.layout.lanes)]->freeze(true);
   } else if (what < 93) {
     // Whoever leaves has had its time.
-    const bool is_leaving = proxies[proxy]->pool().is_anybody_leaving();
-    if (is_leaving) advance_ns(pool::Pool::kLeaveNs);
+    if (!scenario.tells && pool.is_anybody_leaving()) advance_ns(pool::Pool::kLeaveNs);
   } else {
-    const auto& sessions = proxies[proxy]->pool().sessions();
+    const auto& sessions = pool.sessions();
     if (sessions.empty()) return;
     rpc::ClientSession& session = *sessions[rng.below(static_cast<uint32_t>(sessions.size()))];
     if (session.is_open()) session.close();
@@ -236,28 +242,25 @@ void PoolWorld::heal() {
     for (const auto& partition : backends[i].server->partitions) partition->freeze(false);
   }
   untold_.clear();
-  if (scenario.tells != PoolScenario::Tells::kNobody) return;
-  for (const auto& proxy : proxies) proxy->change(members_);
+  for (const auto& proxy : proxies) proxy->control().change(members_, gutter_);
 }
 
 // --- turns ---------------------------------------------------------------------------------------------------------
 
+// Workers, control threads, partitions.
 size_t PoolWorld::actors() const {
-  return proxies.size() + backends.size() * scenario.layout.lanes + (scenario.judges ? proxies.size() : 0);
+  return proxies.size() * (scenario.workers + 1) + backends.size() * scenario.layout.lanes;
 }
 
 void PoolWorld::step_actor(size_t actor) {
   if (!busy_.insert(actor).second) return;
-  if (actor < proxies.size()) {
-    proxies[actor]->step();
+  const size_t workers = proxies.size() * scenario.workers;
+  if (actor < workers) {
+    proxies[actor / scenario.workers]->workers()[actor % scenario.workers]->step();
+  } else if (actor < workers + proxies.size()) {
+    proxies[actor - workers]->control().step();
   } else {
-    const size_t number = actor - proxies.size();
-    const size_t partitions = backends.size() * scenario.layout.lanes;
-    if (number >= partitions) {
-      proxies[number - partitions]->health().step();
-      busy_.erase(actor);
-      return;
-    }
+    const size_t number = actor - workers - proxies.size();
     SimBackend& backend = backends[number / scenario.layout.lanes];
     if (backend.server != nullptr) backend.server->partitions[number % scenario.layout.lanes]->step();
   }
@@ -297,10 +300,7 @@ void PoolWorld::step_others() {
 
 bool PoolWorld::seems_quiet() const {
   if (!network.is_idle()) return false;
-  const bool proxies_sleep = std::ranges::all_of(proxies, [&](const auto& proxy) {
-    return proxy->is_asleep() && (!scenario.judges || proxy->health().is_asleep());
-  });
-  if (!proxies_sleep) return false;
+  if (!std::ranges::all_of(proxies, [](const auto& proxy) { return proxy->is_asleep(); })) return false;
   return std::ranges::all_of(backends, [](const SimBackend& backend) {
     return backend.server == nullptr || std::ranges::all_of(backend.server->partitions, [](const auto& partition) {
              return partition->is_asleep() || partition->is_idle();
@@ -315,17 +315,14 @@ bool PoolWorld::is_quiet() {
     for (const SimBackend& backend : backends) {
       if (backend.server != nullptr && backend.server->control.step()) return false;
     }
-    for (size_t i = proxies.size(); i < proxies.size() + backends.size() * scenario.layout.lanes; ++i) step_actor(i);
+    for (size_t i = proxies.size() * (scenario.workers + 1); i < actors(); ++i) step_actor(i);
   }
   return seems_quiet();
 }
 
 bool PoolWorld::skip_to_next() {
   uint64_t next = UINT64_MAX;
-  for (const auto& proxy : proxies) {
-    next = std::min(next, proxy->next_tick_ns());
-    if (scenario.judges) next = std::min(next, proxy->health().next_tick_ns());
-  }
+  for (const auto& proxy : proxies) next = std::min(next, proxy->next_tick_ns());
   if (next == UINT64_MAX) return false;
   const uint64_t now = clock.manual.now_ns();
   if (next > now) advance_ns(next - now);
@@ -352,28 +349,23 @@ void PoolWorld::run() {
     return std::ranges::all_of(proxies, [](const auto& proxy) { return proxy->is_settled(); });
   };
   const auto finished = [&] {
-    return std::ranges::all_of(proxies, [](const auto& proxy) {
-      return std::ranges::all_of(proxy->connections, [](const auto& each) { return each->is_finished(); });
-    });
+    return std::ranges::all_of(proxies, [](const auto& proxy) { return proxy->is_finished(); });
   };
   const auto ask = [&] {
-    for (const auto& proxy : proxies) {
-      for (const auto& each : proxy->connections) each->ask_more(scenario.requests);
-    }
+    for (const auto& proxy : proxies) proxy->ask_more(scenario.requests);
   };
   if (!run_until(settled, "sessions at the start")) return;
+  if (scenario.looks) cut(0, 0, {.to_server = true, .to_client = rng.percent(50)});
   ask();
-  if (scenario.steps_to_failure > 0 || scenario.hurried) history.allow_failures();
-  if (scenario.tells != PoolScenario::Tells::kNobody) history.allow_misses();
+  if (scenario.steps_to_failure > 0 || scenario.hurried || scenario.looks) history.allow_failures();
+  if (scenario.tells) history.allow_misses();
   if (scenario.warm_ns > 0) history.allow_fills();
-  // A proxy that tells backends of changes tells of one after the other.
-  const bool in_turn = scenario.tells != PoolScenario::Tells::kNobody;
   const auto directed = [&] {
-    if (!in_turn || !finished()) direct();
-    if (in_turn && finished() && !untold_.empty()) tell_of_members();
-    return finished() && (!in_turn || untold_.empty());
+    direct();
+    return finished();
   };
   if (!run_until(directed, "requests while things happen")) return;
+  if (scenario.looks && !look()) return;
   // All is well again: everything is served, by the same members.
   for (const auto& proxy : proxies) proxy->set_op_timeout(kPatientNs);
   heal();
@@ -386,13 +378,28 @@ void PoolWorld::run() {
   if (tracing_) trace(summary());
 }
 
+// Whoever never lost the first backend knows, after some seconds, what others have changed in its place.
+bool PoolWorld::look() {
+  const uint64_t since = history.now();
+  const uint64_t until_ns = control_clock.quiet_now_ns() + kLooksNs;
+  if (!run_until([&] { return control_clock.quiet_now_ns() >= until_ns; }, "others look")) return false;
+  for (uint32_t i = 1; i < scenario.proxies; ++i) history.on_look(i, since);
+  for (const auto& proxy : proxies) proxy->ask_more(scenario.requests);
+  const auto finished = [&] {
+    return std::ranges::all_of(proxies, [](const auto& proxy) { return proxy->is_finished(); });
+  };
+  return run_until(finished, "requests when others have looked");
+}
+
 // Each proxy has a session with each member and no other; the backends have no others either.
 bool PoolWorld::is_at_rest() const {
   size_t sessions = 0, open = 0;
+  const size_t all = members_.size() + gutter_.size();
   for (const auto& proxy : proxies) {
-    const size_t all = members_.size() + scenario.gutter;
-    if (proxy->pool().sessions().size() != all || proxy->pool().is_anybody_leaving()) return false;
-    sessions += all;
+    for (const auto& worker : proxy->workers()) {
+      if (worker->pool().sessions().size() != all || worker->pool().is_anybody_leaving()) return false;
+      sessions += all;
+    }
   }
   for (const SimBackend& backend : backends) open += backend.server->control.open_sessions();
   return open == sessions;
@@ -415,7 +422,8 @@ std::string PoolWorld::summary() const {
          row("entered", counters.entered) + row("stood in", counters.stood_in) + row("cleared", counters.cleared) +
          row("given up", counters.given_up) + row("purged", counters.purged) +
          row("flushed owners", counters.flushed_owners) + row("waited", counters.waited) +
-         row("collected", counters.collected) + row("flushes", counters.flushes) +
+         row("looked", counters.looked) + row("held back", counters.held_back) + row("let in", counters.let_in) +
+         row("not told", counters.not_told) + row("collected", counters.collected) + row("flushes", counters.flushes) +
          row("left under way", counters.left_under_way);
 }
 

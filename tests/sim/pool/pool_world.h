@@ -19,6 +19,7 @@
 #include "rng.h"
 #include "server.h"
 #include "sim_clock.h"
+#include "sim_events.h"
 #include "sim_proxy.h"
 
 namespace egret::sim {
@@ -30,7 +31,8 @@ struct PoolScenario {
   uint32_t gutter = 0;            // so many more, who stand in for absent owners
   uint32_t members_at_first = 0;  // the first of them; 0: all
   uint32_t proxies = 2;
-  uint32_t connections = 2;  // of each proxy
+  uint32_t workers = 1;      // of each proxy
+  uint32_t connections = 2;  // of each worker
   uint32_t requests = 40;    // of each connection, and as many again when all is well at the end
   uint32_t depth = 6;        // requests of a connection without an answer, at most
   uint32_t keys = 10;
@@ -41,10 +43,9 @@ struct PoolScenario {
   // Events of each kind, one chance in so many steps; 0: none.
   uint32_t steps_to_change = 0;   // other members, which the proxies learn of one after the other
   uint32_t steps_to_failure = 0;  // a backend stops, a path is cut, a session ends
-  // Backends are told of a change before keys go by it (op::AdminVerb::kMember): those that are members then, or those
-  // that leave, too.
-  enum class Tells : uint8_t { kNobody, kMembers, kLeaving };
-  Tells tells = Tells::kNobody;
+  // Backends are told of a change before keys go by it (pool::Teller); those that do not answer are waited for so long.
+  bool tells = false;
+  uint64_t patience_ns = 100'000;
   // Values are brought to the owners of keys that moved (pool::Pulls), for so long after a change. 0: never.
   uint64_t warm_ns = 0;
   uint32_t most_changes = UINT32_MAX;  // of the members, as they should be
@@ -52,6 +53,10 @@ struct PoolScenario {
   bool judges = false;
   pool::HealthOptions health{.probe_first_ns = 20'000, .probe_most_ns = 200'000};
   bool hurried = false;  // keys may go by new members before there are sessions with them
+  // The first proxy never reaches the first backend. When all is asked, the others learn what it has changed
+  // (pool::Looks), and as much is asked again.
+  bool looks = false;
+  bool gutter_changes = false;  // its members change with the others
   uint64_t tick_ns = 10'000;
   uint32_t preempt_percent = 15;
 };
@@ -76,9 +81,9 @@ struct PoolCounters {
   uint64_t large_gets = 0, restarted_gets = 0, uploads = 0, collected = 0, flushes = 0;
   uint64_t uploads_moved = 0;  // whose key had another owner at the commit
   uint64_t pulled = 0, filled = 0, fills_refused = 0, asked_again = 0;
-  uint64_t told = 0;  // partitions, of a change
-  uint64_t ejected_unreachable = 0, ejected_slow = 0, returned = 0, withheld = 0, probes = 0, failed_probes = 0;
-  uint64_t entered = 0, cleared = 0, given_up = 0, purged = 0, flushed_owners = 0, stood_in = 0, waited = 0;
+  uint64_t held_back = 0, let_in = 0, not_told = 0;  // members, of changes
+  uint64_t ejected_unreachable = 0, ejected_slow = 0, returned = 0, withheld = 0, failed_probes = 0;
+  uint64_t entered = 0, cleared = 0, given_up = 0, purged = 0, flushed_owners = 0, stood_in = 0, waited = 0, looked = 0;
   uint64_t left_under_way = 0;  // members that left while something was under way with them
 };
 
@@ -102,12 +107,12 @@ class PoolWorld {
   const PoolScenario scenario;
   Rng rng;
   SimClock clock;
+  const ControlClock control_clock{clock};
   Network network;
   History history;
   PoolCounters counters;
   uint64_t sessions_made = 0;
   std::vector<SimBackend> backends;  // the gutter's at the end
-  std::vector<pool::Member> gutter() const;
   std::vector<std::unique_ptr<SimProxy>> proxies;
 
  private:
@@ -123,19 +128,21 @@ class PoolWorld {
   void direct();
   void change_members();
   void tell_of_members();
+  std::vector<pool::Member> all_of_gutter() const;
   void fail_something();
   void stop(uint32_t backend);
   void start(uint32_t backend);
   void return_something();
   void cut(uint32_t backend, uint32_t proxy, Network::Cut cut);
   void heal();
+  bool look();
   void finish();
   bool is_at_rest() const;
   std::unique_ptr<rpc::OpHandler> make_executor(uint32_t partition);
   static std::string path(uint32_t backend, uint32_t proxy);
 
   const bool tracing_;
-  std::vector<pool::Member> members_;  // as they should be
+  std::vector<pool::Member> members_, gutter_;  // as they should be
   uint32_t member_changes_ = 0;
   std::set<uint32_t> untold_;  // proxies that do not know yet
   std::map<std::string, Network::Cut> cut_now_;

@@ -1,190 +1,42 @@
-// One proxy of a pool's simulation: a worker's loop around a pool::Pool, after proxy/worker.cc; what tells it of members,
-// after proxy/pool_control.cc; and its clients' connections, whose requests are answered in order.
+// One proxy of a pool's simulation: its workers, its control thread, and what they share.
 //
-//   change() ─▶ joining: prepare() in the worker's next turn ─ all open, or put in force early ─▶ membership: apply()
-//
-// Single-threaded. Deterministic: all choices are the world's Rng's.
+// Single-threaded: each worker and the control thread are actors of the world, which gives them turns.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "history.h"
-#include "member_telling.h"
-#include "pool/fan_out.h"
-#include "pool/pool.h"
-#include "pool/warm/fence.h"
-#include "rpc/large_get.h"
-#include "rpc/large_set.h"
-#include "sim_health.h"
-#include "warm_play.h"
+#include "sim_control.h"
+#include "sim_worker.h"
 
 namespace egret::sim {
 
-class PoolWorld;
-class SimProxy;
-
-// A client's connection: a pipeline of requests.
-class Connection final : private rpc::CreditWaiter, private pool::PullWaiter {
+class SimProxy {
  public:
-  Connection(SimProxy& proxy, uint32_t number);
-  ~Connection();
+  SimProxy(PoolWorld& world, uint32_t number, const std::vector<pool::Member>& members,
+           const std::vector<pool::Member>& gutter);
 
-  void ask_more(uint32_t requests) { left_ += requests; }
-  // Has nothing more to ask and no request without an answer.
-  bool is_finished() const { return left_ == 0 && draft_ == nullptr && upload_ == nullptr && unanswered_ == 0; }
-  // Whether a turn could do something without an answer or credit coming first.
-  bool can_go_on() const;
-  // Its socket is readable: starts as many requests as it may.
-  void on_readable();
-  // An answer came.
-  void resume();
-  // A request that was sent there has no answer.
-  bool waits_for(const rpc::ClientSession& session) const;
-  // Before the sessions go: nothing is started any more.
-  void stop();
-  std::string describe() const;
+  SimControl& control() { return control_; }
+  const std::vector<std::unique_ptr<SimWorker>>& workers() const { return workers_; }
+  const std::string& name() const { return name_; }
 
- private:
-  struct Pending;
-
-  void go_on();
-  std::unique_ptr<Pending> draw();
-  bool start();
-  bool start_flush();
-  bool must_wait(const Request& request) const;
-  void begin_upload(rpc::ClientSession& session, uint64_t hash);
-  bool go_on_upload();
-  bool commit();
-  bool wait_for_credit(rpc::ClientSession& session);
-  bool wait_for_credit(rpc::CreditQueue& queue);
-  Pending& take_draft();
-  void fail_unsent(Pending& pending);
-  void on_answer(Pending& pending, const op::Result& result, bool restarted);
-  void on_credit() override;
-  bool on_pulled(bool may_be_there) override;
-  bool waits_for_pull(const pool::Route& route);
-  void list_for_resume();
-
-  SimProxy& proxy_;
-  const uint32_t number_;
-  uint32_t left_ = 0;  // requests that the client is still to send, and of them those that are here
-  uint32_t here_ = 0;
-  std::unique_ptr<Pending> draft_;                // the next request, not started
-  std::deque<std::unique_ptr<Pending>> pending_;  // all that were started: a late answer finds its request
-  size_t first_unanswered_ = 0;                   // of pending_
-  uint32_t unanswered_ = 0;
-  bool waits_for_credit_ = false;
-  bool waits_for_pull_ = false;
-  bool is_pulled_ = false;  // for the draft
-  bool flushing_ = false;
-  bool stopped_ = false;
-  bool going_on_ = false;
-  // The upload under way, whose request is draft_.
-  rpc::LargeSet* upload_ = nullptr;
-  std::string upload_value_;
-  size_t upload_came_ = 0, upload_sent_ = 0;  // bytes that the client has sent, and that were passed on
-  bool upload_entered_ = false, upload_collected_ = false;
-};
-
-class SimProxy final : public rpc::SessionObserver {
- public:
-  SimProxy(PoolWorld& world, uint32_t number);
-  ~SimProxy();
-
-  // As PoolControl: these are to be the members. Keys go by them when sessions with all of them are open.
-  void change(const std::vector<pool::Member>& members);
-  // Does not wait for sessions any more.
-  void finish_change();
-  bool is_changing() const { return told_->version() != joining_->version(); }
-  // Keys go by the newest members, nobody is ejected, and sessions with all of them are open.
+  // All clients of all workers have so many more requests.
+  void ask_more(uint32_t requests);
+  bool is_finished() const;
   bool is_settled() const;
-
-  void step();
   bool is_asleep() const;
   uint64_t next_tick_ns() const;
-  // The control thread's turn, its sleep and when it wants to be woken.
-  SimHealth& health() { return health_; }
-  void stop();
   void set_op_timeout(uint64_t ns);
-
-  pool::Pool& pool() { return pool_; }
-  const std::string& name() const { return name_; }
-  uint32_t number() const { return number_; }
+  void stop();
   std::string describe() const;
 
-  std::vector<std::unique_ptr<Connection>> connections;
-
  private:
-  friend class Connection;
-
-  // What is known of a session object.
-  struct Known {
-    std::string address;
-    uint64_t serial = 0;
-    uint32_t backend = 0;
-    uint64_t places = 0;  // ops appended
-  };
-  static uint64_t session_id(const Known& known, uint64_t generation) { return known.serial * 100'000 + generation; }
-
-  std::unique_ptr<rpc::ClientSession> make_session(const pool::Membership::Entry& entry);
-  void take_membership();
-  void check_members(const std::map<std::string, const rpc::ClientSession*>& before);
-  pool::Route route(const std::string& key);
-  bool needs_tick() const;
-  bool is_tick_due() const;
-  bool has_reason_to_wake() const;
-  void run_passes();
-  bool resume_connections();
-  bool may_block();
-  void let_leave();
-  void tell_backends();
-  bool tell_warm();
-  void begin_warm();
-  bool is_warm_due() const;
-  void go_on_warm();
-  bool is_health_new() const;
-  void take_health();
-  void note_health();
-  void note_fence();
-  void check_ejected();
-
-  base::Status on_session_connecting(rpc::ClientSession&) override { return base::Status::ok(); }
-  base::Status on_session_open(rpc::ClientSession& session) override;
-  void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
-  void on_session_timeout(rpc::ClientSession&) override { health_.ring(); }
-
-  PoolWorld& world_;
-  const uint32_t number_;
   const std::string name_;
-  SimHealth health_;
-  std::map<const rpc::ClientSession*, Known> known_;
-  pool::Pool pool_;
-  std::shared_ptr<const pool::Membership> in_force_ = std::make_shared<const pool::Membership>();  // pool_'s
-  uint32_t next_upload_ = 1;
-  pool::PullCounters pull_counters_;
-  SimPullMemory pull_memory_;
-  pool::Pulls pulls_;
-  uint64_t warm_until_ns_ = 0;  // 0: nothing is warm
-  std::deque<WarmTelling> warm_tellings_;
-  uint64_t warm_told_ = 0;  // version
-  // PoolControl's: what is joining and what is in force; the worker's is pool_.membership().
-  std::shared_ptr<const pool::Membership> joining_ = std::make_shared<const pool::Membership>();
-  std::shared_ptr<const pool::Membership> told_ = joining_;
-  rpc::SessionOptions options_;
-  std::vector<Connection*> resumable_;
-  std::deque<MemberTelling> tellings_;  // of the change under way
-  uint64_t telling_version_ = 0;
-  pool::Fence gutter_fence_;
-  bool is_fencing_ = false;
-  bool inbox_ = false;
-  bool blocked_ = false;
-  bool stopped_ = false;
-  uint64_t next_tick_ns_ = 0;
+  ProxyState state_;
+  std::vector<std::unique_ptr<SimWorker>> workers_;
+  SimControl control_;
 };
 
 }  // namespace egret::sim

@@ -43,7 +43,30 @@ TEST_CASE("members change again and again, and values move with their keys: a re
     PoolScenario scenario = warm_pool(seed);
     scenario.registers = Registers::kPerKey;
     scenario.proxies = 1;
-    scenario.tells = PoolScenario::Tells::kLeaving;
+    scenario.tells = true;
+    PoolWorld world(seed, scenario);
+    world.run();
+    for (const auto& proxy : world.proxies) proxy->stop();
+    met.add(world.counters);
+    return world.outcome();
+  });
+  met.check();
+}
+
+TEST_CASE(
+    "workers of a proxy learn of a change one after the other: values are brought when nobody changes them any more "
+    "where "
+    "they were") {
+  Met met;
+  for_each_seed(200, [&](uint64_t seed) {
+    PoolScenario scenario = warm_pool(seed);
+    scenario.registers = Registers::kPerOrigin;
+    scenario.proxies = 1;
+    scenario.workers = 2;
+    scenario.connections = 2;
+    scenario.keys = 4;
+    scenario.most_changes = 2;
+    scenario.tells = true;
     PoolWorld world(seed, scenario);
     world.run();
     for (const auto& proxy : world.proxies) proxy->stop();
