@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "admin/inquiry.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/service/program.h"
@@ -19,6 +21,7 @@
 #include "base/unique_fd.h"
 #include "discovery/learn.h"
 #include "discovery/name_entry.h"
+#include "proxy/report/admin_pages.h"
 #include "proxy/users/credentials.h"
 #include "rpc/client_session.h"
 #include "transport/address.h"
@@ -54,7 +57,8 @@ class Attempt final : private rpc::SessionObserver {
   }
   ~Attempt() { session_.close(); }
   bool has_opened() const { return has_opened_; }
-  bool may_stand_in() const { return may_stand_in_; }
+  bool knows(uint64_t feature) const { return (features_ & feature) != 0; }
+  bool may(op::Rights needed) const { return (rights_ & needed) == needed; }
   // A description of the session, or why there is none.
   const std::string& what() const { return what_; }
 
@@ -65,9 +69,8 @@ class Attempt final : private rpc::SessionObserver {
       is_over_ = has_opened_ = true;
       what_ = session.grant().layout.to_string() + ", " + session.endpoint().facts() + ", rights " +
               op::to_string(session.grant().rights);
-      constexpr op::Rights kNeeded = op::kMayRead | op::kMayWrite | op::kMayFlush | op::kMayDump;
-      may_stand_in_ =
-          (session.grant().features & wire::kFailover) != 0 && (session.grant().rights & kNeeded) == kNeeded;
+      features_ = session.grant().features;
+      rights_ = session.grant().rights;
     }
     return base::Status::ok();
   }
@@ -80,10 +83,47 @@ class Attempt final : private rpc::SessionObserver {
   const base::SystemClock clock_;
   bool is_over_ = false;
   bool has_opened_ = false;
-  bool may_stand_in_ = false;
+  uint64_t features_ = 0;
+  op::Rights rights_ = 0;
   std::string what_;
   ClientSession session_;
 };
+
+// What a backend of the gutter has to do.
+void check_stand_in(const Attempt& attempt, const std::string& subject, Findings& findings) {
+  constexpr op::Rights kNeeded = op::kMayRead | op::kMayWrite | op::kMayFlush | op::kMayDump;
+  if (!attempt.knows(wire::kFailover)) {
+    findings.fail(subject, "cannot stand in for others, since it is of an earlier version: " + attempt.what(),
+                  "update egret-backend there");
+  } else if (!attempt.may(kNeeded)) {
+    findings.fail(subject, "may not stand in for others: " + attempt.what(),
+                  "give this proxy the rights read, write, flush and dump there (the backend's option rights)");
+  } else {
+    findings.ok(subject, "gives a session, and can stand in: " + attempt.what());
+  }
+}
+
+// What a backend of the pool has to do when members change, and when it returns while others stand in for it.
+void check_owner(const Config& config, const Attempt& attempt, const std::string& subject, Findings& findings) {
+  constexpr op::Rights kToPurge = op::kMayWrite | op::kMayFlush;
+  const char* const rights = "give this proxy the rights write and flush there (the backend's option rights)";
+  if (config.gutter.is_on && !attempt.may(kToPurge)) {
+    return findings.fail(
+        subject, "would not return from an absence: what the gutter has changed may not be purged: " + attempt.what(),
+        rights);
+  }
+  const bool is_told = config.purge_moved || config.warm_for_ns > 0;
+  const bool is_able = attempt.knows(wire::kWarm) && attempt.may(op::kMayFlush);
+  if (!is_told || is_able) return findings.ok(subject, "gives a session: " + attempt.what());
+  findings.warn(
+      subject,
+      std::string("gives a session, but ") +
+          (attempt.knows(wire::kWarm) ? "no right to be told of" : "is of an earlier version and knows nothing of") +
+          " changes of the backends: keys that move to it are missed, and it may serve old values of keys "
+          "that come back to it: " +
+          attempt.what(),
+      attempt.knows(wire::kWarm) ? rights : "update egret-backend there; or warm_for: 0s, purge_moved: false");
+}
 
 void check_backend(const Config& config, const pool::Member& backend, bool is_gutter, Findings& findings) {
   rpc::SessionOptions options = config.session;
@@ -91,17 +131,29 @@ void check_backend(const Config& config, const pool::Member& backend, bool is_gu
   options.worker_id = base::random_u64();
   const Attempt attempt(options);
   const std::string subject = (is_gutter ? "gutter " : "backend ") + backend.to_string();
-  if (attempt.has_opened() && is_gutter && !attempt.may_stand_in()) {
-    return findings.fail(subject, "cannot stand in for others: " + attempt.what(),
-                         "update egret-backend there, or give this proxy the rights read, write, flush and dump");
-  }
-  if (attempt.has_opened()) return findings.ok(subject, "gives a session: " + attempt.what());
+  if (attempt.has_opened() && is_gutter) return check_stand_in(attempt, subject, findings);
+  if (attempt.has_opened()) return check_owner(config, attempt, subject, findings);
   const bool is_refusal = attempt.what().starts_with("refused") || attempt.what().starts_with("the backend");
   findings.fail(subject, attempt.what(),
                 is_refusal
                     ? "the backend is reachable but refused us (reason above); run egret-backend --doctor on its host"
                     : "see that egret-backend runs there, listens on this address, and that no firewall is "
                       "between (its host: egret-backend --doctor)");
+}
+
+// Whom the proxy that serves with this configuration holds back, if one does. Who holds back nobody, or is not there, is
+// no finding.
+void check_held_back(const Config& config, Findings& findings) {
+  const auto address = admin::parse_address(config.admin.address);
+  if (config.admin.address.empty() || !address) return;
+  const auto page = admin::ask(address.value(), "/readyz");
+  if (!page) return;
+  std::istringstream lines(page.value());
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("backend ") || !line.ends_with(kHeldBack)) continue;
+    findings.warn("running proxy", line,
+                  "requests for its keys fail until it answers: see the finding about this backend below, and its log");
+  }
 }
 
 // --- where clients connect
@@ -253,6 +305,7 @@ Findings examine(const Config& config) {
   check_rdma(config, rdma_backends, findings);
   check_listen(config, findings);
   check_members(config, pool, findings);
+  check_held_back(config, findings);
   for (const pool::Member& backend : pool.members) check_backend(config, backend, false, findings);
   for (const pool::Member& backend : gutter_of(config)) check_backend(config, backend, true, findings);
   return findings;

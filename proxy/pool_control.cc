@@ -345,7 +345,7 @@ void PoolControl::on_cleared(const Membership::Entry& owner, uint64_t keys, bool
 }
 
 void PoolControl::on_not_entered(const Membership::Entry& gutter, const std::string& why) {
-  base::log_limited(gutter.stats->failures, kNoStandIn, "backend {} of the gutter does not stand in for others: {}",
+  base::log_limited(gutter.stats->no_stand_in, kNoStandIn, "backend {} of the gutter does not stand in for others: {}",
                     gutter.member.to_string(), base::field("why", why), base::field("backend", gutter.member.address),
                     base::field("backend_name", gutter.member.name));
 }

@@ -41,6 +41,7 @@ struct MemberStats {
 
   std::vector<std::shared_ptr<rpc::SessionCounters>> sessions;  // by worker
   base::LogLimit failures{1};                                   // of lines about sessions that cannot be opened
+  base::LogLimit no_stand_in{1};                                // of lines about one of the gutter that is not entered
   Health health;
   Failover failover;
 

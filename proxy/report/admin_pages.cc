@@ -89,7 +89,8 @@ Answer AdminPages::readiness(ReadyWhen when) const {
     any |= open > 0;
     if (open < workers) ++down;
     lines += "backend " + entry.member.to_string() + ": " + (open == workers ? "up" : "down") + ", " +
-             std::to_string(open) + " of " + base::counted(workers, "worker") + " have a session\n";
+             std::to_string(open) + " of " + base::counted(workers, "worker") + " have a session" +
+             (entry.stats->health.is_held_back.get() != 0 ? std::string(kHeldBack) : "") + "\n";
   }
   if (!any) return {.status = kUnavailable, .body = "no backend is up\n" + lines};
   const size_t count = membership->members().size();

@@ -16,6 +16,9 @@
 
 namespace egret::proxy {
 
+// The end of a backend's line of /readyz that is held back; --doctor looks for it.
+inline constexpr std::string_view kHeldBack = ", held back until it has been told of a change of the backends";
+
 class AdminPages {
  public:
   AdminPages(events::EventLoop& loop, const ProxyState& stats, const std::vector<std::unique_ptr<Worker>>& workers,

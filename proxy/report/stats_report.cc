@@ -46,10 +46,25 @@ struct Source {
     for (const auto& worker : proxy.workers) total += ((*worker).*counter).since_mark();
     return total;
   }
-  uint64_t stood_in() const {
+  uint64_t pulls(Counter pool::PullCounters::*counter) const {
+    uint64_t total = 0;
+    for (const auto& worker : proxy.workers) total += (worker->pulls.*counter).since_mark();
+    return total;
+  }
+  template <typename Condition>
+  uint64_t count_members(const Condition& holds) const {
     const std::shared_ptr<const pool::Membership> membership = proxy.membership.get();
-    return static_cast<uint64_t>(std::ranges::count_if(
-        membership->members(), [](const auto& member) { return member.stats->failover.stands_in.get() != 0; }));
+    return static_cast<uint64_t>(
+        std::ranges::count_if(membership->members(), [&](const auto& member) { return holds(*member.stats); }));
+  }
+  uint64_t stood_in() const {
+    return count_members([](const pool::MemberStats& stats) { return stats.failover.stands_in.get() != 0; });
+  }
+  uint64_t ejected() const {
+    return count_members([](const pool::MemberStats& stats) { return stats.health.is_ejected.get() != 0; });
+  }
+  uint64_t held_back() const {
+    return count_members([](const pool::MemberStats& stats) { return stats.health.is_held_back.get() != 0; });
   }
 };
 
@@ -202,7 +217,15 @@ constexpr Row kGeneral[] = {
     {"egret_backends", [](const Source& s) { return number(s.store.backends()); }},
     {"egret_backends_up", [](const Source& s) { return number(s.store.backends_up()); }},
     {"egret_backends_standing_in", [](const Source& s) { return number(s.stood_in()); }},
-    {"egret_backends_ejected", [](const Source& s) { return number(s.proxy.health.get()->ejected()); }},
+    {"egret_backends_ejected", [](const Source& s) { return number(s.ejected()); }},
+    {"egret_backends_held_back", [](const Source& s) { return number(s.held_back()); }},
+    {"egret_warming",
+     [](const Source& s) { return number(s.proxy.warm.get()->state == pool::WarmPhase::State::kOpen ? 1 : 0); }},
+    {"egret_pulls", [](const Source& s) { return number(s.pulls(&pool::PullCounters::pulled)); }},
+    {"egret_pulls_filled", [](const Source& s) { return number(s.pulls(&pool::PullCounters::filled)); }},
+    {"egret_pulls_refused", [](const Source& s) { return number(s.pulls(&pool::PullCounters::refused)); }},
+    {"egret_pulls_absent", [](const Source& s) { return number(s.pulls(&pool::PullCounters::absent)); }},
+    {"egret_pulls_skipped", [](const Source& s) { return number(s.pulls(&pool::PullCounters::skipped)); }},
     EGRET_STORE_ROW("egret_backend_pid", kPid),
     EGRET_STORE_ROW("egret_backend_uptime", kUptime),
     {"egret_deliveries", [](const Source& s) { return number(s.totals.deliveries.since_mark()); }},
@@ -445,9 +468,11 @@ void reset_stats(ProxyState& source) {
   AcceptCounters& accepts = source.accepts;
   for (Counter* counter : {&accepts.rejected_connections, &accepts.disabled, &accepts.disabled_us}) counter->mark();
   for (const auto& worker : source.workers) {
-    for (Counter* counter : {&worker->total_connections, &worker->bytes_read, &worker->bytes_written,
-                             &worker->idle_kicks, &worker->auth_cmds, &worker->auth_errors, &worker->tls.new_sessions,
-                             &worker->tls.handshake_errors, &worker->tls.protocol_errors}) {
+    for (Counter* counter :
+         {&worker->total_connections, &worker->bytes_read, &worker->bytes_written, &worker->idle_kicks,
+          &worker->auth_cmds, &worker->auth_errors, &worker->tls.new_sessions, &worker->tls.handshake_errors,
+          &worker->tls.protocol_errors, &worker->pulls.pulled, &worker->pulls.filled, &worker->pulls.refused,
+          &worker->pulls.absent, &worker->pulls.skipped}) {
       counter->mark();
     }
   }

@@ -348,6 +348,43 @@ def test_the_command_line_knows_who_stands_in():
         assert re.search(r"gutter spare2 .*cannot connect", said), said
 
 
+def test_that_one_of_the_gutter_does_not_stand_in_is_logged_whatever_else_was_logged_of_it():
+    with pool_of() as server:
+        server.kill_backend(4)
+        wait_for(lambda: re.search(r"spare2 .*\[no_session\]$", server.log_of(), re.M), "the workers to say that it is gone")
+        server.kill_backend(1)
+        server.wait_times("no_stand_in")
+        lines = server.log_of().splitlines()
+        first = next(number for number, line in enumerate(lines) if line.endswith("[no_stand_in]"))
+        assert not lines[first - 1].endswith("[withheld]"), "its first line was not the first to be written"
+
+
+def rights(*words):
+    return {"rights": f"uid={os.geteuid()}:{'+'.join(words)}"}
+
+
+@pytest.mark.parametrize("missing", ["read", "write", "flush", "dump"])
+def test_doctor_says_when_one_of_the_gutter_gives_too_few_rights_to_stand_in(missing):
+    few = rights(*({"read", "write", "flush", "dump"} - {missing}))
+    with pool_of(each=[{}, {}, {}, rights("read", "write", "flush", "dump"), few]) as server:
+        said = told(server, "--doctor")
+        assert re.search(r"^ok   gutter spare1 .*can stand in: .*rights read\+write\+flush\+dump$", said, re.M), said
+        assert re.search(r"^FAIL gutter spare2 .*may not stand in for others: .* => give this proxy the rights read, write, flush and dump", said, re.M), said
+        assert len(re.findall(r"^ok   backend ", said, re.M)) == 3, said
+
+
+def test_doctor_says_when_an_owner_could_not_be_purged_or_told_of_changes():
+    with pool_of(each=[rights("read", "write", "dump"), {}, {}, {}, {}]) as server:
+        said = told(server, "--doctor")
+        assert re.search(r"^FAIL backend one .*may not be purged: .* => give this proxy the rights write and flush", said, re.M), said
+        assert len(re.findall(r"^ok   backend ", said, re.M)) == 2, said
+        alone = told(server, "--doctor", "--set", "failover=none")
+        assert re.search(r"^warn backend one .*no right to be told of changes of the backends: .* => give this proxy the rights", alone, re.M), alone
+        assert "FAIL backend" not in alone
+        untold = told(server, "--doctor", "--set", "failover=none", "--set", "warm_for=0s", "--set", "purge_moved=false")
+        assert len(re.findall(r"^ok   backend ", untold, re.M)) == 3, untold
+
+
 # --- an owner that only one of two proxies has lost
 
 def test_a_proxy_that_was_cut_off_serves_nothing_older_than_it_has_acknowledged():

@@ -3,9 +3,12 @@
 import contextlib
 import re
 import signal
+import urllib.error
+import urllib.request
 
 import pytest
 
+from doctor import doctor
 from servers import SUT, connect, stats_of, wait_for
 from test_membership import ChangingPool
 
@@ -28,6 +31,14 @@ def pool_of(count, **proxy):
 
 def log(server):
     return server.proxies[0].log(1 << 20)
+
+
+def page(admin, path):
+    try:
+        with urllib.request.urlopen(f"http://{admin}{path}", timeout=30) as answer:
+            return answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.read().decode()
 
 
 def in_force(server, count):
@@ -119,6 +130,26 @@ def test_a_member_that_stands_still_during_both_changes_and_returns_serves_no_ol
         assert old_values(server, KEYS) == []
         assert len(read(server)) > 600
         assert re.search(r"backend member1 \(.*\[member_let_in\]", log(server))
+
+
+def test_who_is_held_back_is_told_by_stats_readyz_and_doctor():
+    with pool_of(3, op_timeout="500ms", admin="127.0.0.1:0") as server:
+        change(server, [0, 1, 2, 3])
+        assert stats_of(server.address)["egret_backends_held_back"] == "0"
+        admin = re.search(r"admin address: (\S+)", log(server))[1]
+        settings = [f"admin={admin}", f"backends={','.join(server.line(number) for number in range(3))}", "listen=tcp:127.0.0.1:0"]
+        held = rf"backend member1 \(shm:.*\): down, .*, held back until it has been told of a change of the backends"
+        server.backends[1].halt()
+        try:
+            change(server, [0, 1, 2], out=1)
+            assert stats_of(server.address)["egret_backends_held_back"] == "1"
+            assert re.search(rf"^{held}$", page(admin, "/readyz"), re.M)
+            assert re.search(rf"^warn running proxy: {held} => ", doctor("egret-proxy", *settings), re.M)
+        finally:
+            server.backends[1].signal(signal.SIGCONT)
+        wait_for(lambda: is_whole(server, 3), "its return")
+        assert stats_of(server.address)["egret_backends_held_back"] == "0"
+        assert "held back" not in page(admin, "/readyz") + doctor("egret-proxy", *settings)
 
 
 def test_a_member_that_stands_still_while_it_leaves_and_joins_again_serves_no_old_value():

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from pool_load import load, progress
-from servers import SUT, ask, connect, wait_for
+from servers import SUT, ask, connect, stats_of, wait_for
 from test_membership import ChangingPool
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="needs backends of our own")
@@ -220,6 +220,57 @@ def test_a_pipeline_on_one_key_keeps_its_order(pool):
                     b"get %s\r\n", b"add %s 0 0 1\r\n3\r\n", b"get %s\r\n"]
             answers = dialogue.each([line % key for line in text])
             assert [answer[1] or answer[0] for answer in answers] == [value, b"STORED", value + b"1", b"STORED", b"2", b"DELETED", b"END", b"STORED", b"3"]
+
+
+@pytest.mark.parametrize("placement", ["ketama", "rendezvous"])
+def test_a_deleted_key_does_not_come_back_with_the_next_change(placement):
+    """Its owner before, of which it is the own key again, still has the value from before the first change."""
+    with warm_pool(placement=placement) as pool:
+        store(pool.address)
+        pool.begin(FOUR)
+        get(pool.address, KEYS[::3])  # of these the value has moved already
+        for address, keys in zip(pool.addresses, (KEYS[::2], KEYS[1::2])):
+            with talk(address) as dialogue:
+                assert dialogue.each([b"delete %s\r\n" % key for key in keys]) == [(b"DELETED", None)] * len(keys)
+        for members in (THREE, FOUR, THREE):
+            pool.begin(members)
+            for address in pool.addresses:
+                assert [key for key, (_, value) in get(address).items() if value is not None] == []
+        with talk(pool.address) as dialogue:
+            assert dialogue.each([b"add %s 0 0 1\r\n1\r\n" % key for key in KEYS]) == [(b"STORED", None)] * len(KEYS)
+        pool.begin(FOUR)
+        expect_values(pool.addresses[1], lambda key: b"1", flags=0)
+
+
+def test_a_key_that_is_deleted_after_it_came_back_does_not_come_back_either(pool):
+    store(pool.address)
+    pool.begin(FOUR)
+    store(pool.address, lambda key: b"second " + key)
+    pool.begin(THREE)
+    with talk(pool.addresses[1]) as dialogue:
+        assert dialogue.each([b"delete %s\r\n" % key for key in KEYS]) == [(b"DELETED", None)] * len(KEYS)
+    for members in (THREE, FOUR, THREE):
+        if members != pool.members:
+            pool.begin(members)
+        for address in pool.addresses:
+            assert [key for key, (_, value) in get(address).items() if value is not None] == []
+
+
+def test_stats_tell_of_values_that_were_brought_and_reset_with_the_others(pool):
+    store(pool.address)
+    pool.begin(FOUR)
+    expect_values(pool.address)
+    get(pool.address, [b"nowhere%d" % number for number in range(100)])
+    rows = stats_of(pool.address)
+    assert rows["egret_warming"] == "1"
+    pulls, filled, refused, absent, skipped = (int(rows[f"egret_pulls{what}"]) for what in ("", "_filled", "_refused", "_absent", "_skipped"))
+    assert 5 < filled < len(KEYS) and absent > 5 and skipped == 0
+    assert pulls == filled + refused + absent
+    with talk(pool.address) as dialogue:
+        assert dialogue.each([b"stats reset\r\n"]) == [(b"RESET", None)]
+    rows = stats_of(pool.address)
+    assert {rows[name] for name in rows if name.startswith("egret_pulls")} == {"0"}
+    assert rows["egret_warming"] == "1"
 
 
 def test_the_phase_ends_by_itself_and_what_was_not_asked_for_is_missed_then():
