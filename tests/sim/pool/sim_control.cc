@@ -171,7 +171,7 @@ void SimControl::on_verdict(const Membership::Entry& member, const pool::HealthJ
   counters.returned += verdict.kind == What::kReturned;
   counters.withheld += verdict.kind == What::kWithheld;
   if (is_ejected) check_share(member.stats.get());
-  static constexpr const char* kWhat[] = {"ejects ", "lets in ", "would eject "};
+  static constexpr const char* kWhat[] = {"ejects ", "lets in ", "would eject ", "tries on "};
   trace(kWhat[static_cast<size_t>(verdict.kind)] + member.member.name + ": " + word_of(verdict.why));
 }
 
