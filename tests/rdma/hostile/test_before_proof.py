@@ -26,12 +26,14 @@ INVITED = {"before-proof": 0, "in-turn": 1, "sixteen": 1, "of-another-peer": 2, 
 
 
 def start(directory, queue_pairs=SESSION_PAIRS, fail=None):
-    """A backend with a secret under the interposer, and a proxy of one worker that holds it, too."""
+    """A backend with a secret under the interposer, and a proxy of one worker that holds it, too. It tells nobody of changes and probes nobody:
+    the worker's session is the only one."""
     secret = directory / "secret"
     secret.write_text(SECRET)
     secret.chmod(0o600)
     egret = servers.Egret(backend={"memory": "16MiB", "secret_file": secret}, start=False,
-                          proxy={"workers": 1, "qps_per_session": queue_pairs, "secret_file": secret, "op_timeout": "30s"})
+                          proxy={"workers": 1, "qps_per_session": queue_pairs, "secret_file": secret, "op_timeout": "30s",
+                                 "purge_moved": "false", "eject_share": 0})
     added = {"LD_PRELOAD": str(LIBRARY), "EGRET_COUNT_VERBS_FILE": str(directory / "counts")} | ({"EGRET_VERBS_FAIL": fail} if fail else {})
     os.environ.update(added)
     try:
