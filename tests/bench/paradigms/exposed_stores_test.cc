@@ -51,7 +51,7 @@ struct Cuckoo {
   Cuckoo(uint32_t keys, double load, uint32_t value_bytes)
       : entries(size_t{CuckooTable::entries_for(keys, load)} * sizeof(CuckooEntry)),
         extents(CuckooTable::extent_bytes_for(keys, 16 + value_bytes)),
-        table(entries.span(), extents.span(), pause) {}
+        table(entries.span(), extents.span(), &pause) {}
   CuckooEntry entry(uint32_t place) {
     CuckooEntry entry;
     std::memcpy(&entry, entries.span().data() + place * sizeof entry, sizeof entry);
@@ -79,7 +79,7 @@ struct Hopscotch {
       : shape(HopscotchShape::of(plan, 0, is_inline)),
         slots(shape.slots_bytes()),
         values(shape.values_bytes()),
-        table(shape, slots.span(), values.span(), pause) {}
+        table(shape, slots.span(), values.span(), &pause) {}
   // What a reader finds with one READ of the neighbourhood.
   std::string read(std::string_view key) {
     const auto near =
@@ -103,7 +103,7 @@ struct Chained {
       : shape(ChainedShape::of(plan, keys)),
         buckets(shape.buckets_bytes()),
         items(shape.items_bytes()),
-        table(shape, buckets.span(), items.span(), pause) {}
+        table(shape, buckets.span(), items.span(), &pause) {}
   Pause pause;
   ChainedShape shape;
   Region buckets, items;

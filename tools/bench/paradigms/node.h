@@ -63,8 +63,8 @@ struct Plan {
   const bench::Keyspace* keys = nullptr;  // all of them, with their texts; the same on every host
   const base::Clock* clock = nullptr;     // for what waits for time; null: the host's
   // Called by a server between the steps of a change that READs may overtake (stores/step_writer.h): tests let READs come
-  // in there. Empty: nothing.
-  std::function<void()> pause = {};
+  // in there. Null: nothing.
+  const std::function<void()>* pause = nullptr;
 
   uint32_t nodes() const { return servers + clients; }
   bool is_server(NodeId node) const { return node < servers; }

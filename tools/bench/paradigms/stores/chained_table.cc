@@ -40,7 +40,7 @@ void ChainedShape::fill(std::byte* to, uint32_t version, uint64_t state, std::st
 }
 
 ChainedTable::ChainedTable(const ChainedShape& shape, std::span<std::byte> buckets, std::span<std::byte> items,
-                           const Pause& pause)
+                           const Pause* pause)
     : shape_(shape), buckets_(buckets), items_(items), writer_(pause), scratch_(shape.item_bytes()) {
   for (uint32_t number = shape.items; number > 0; --number) free_items_.push_back(number - 1);
 }

@@ -74,7 +74,7 @@ class ChainedTable {
  public:
   static constexpr uint32_t kServer = 1;  // owner of a lock
 
-  ChainedTable(const ChainedShape& shape, std::span<std::byte> buckets, std::span<std::byte> items, const Pause& pause);
+  ChainedTable(const ChainedShape& shape, std::span<std::byte> buckets, std::span<std::byte> items, const Pause* pause);
 
   // kDone; kHit: it is there already, nothing was changed; kFull.
   Outcome insert(std::string_view key, std::string_view value);

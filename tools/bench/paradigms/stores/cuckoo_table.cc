@@ -37,7 +37,7 @@ uint32_t CuckooTable::extent_bytes_for(uint32_t keys, uint32_t item_bytes) {
   return (keys + 1) * BuddyAllocator::block_bytes(item_bytes);
 }
 
-CuckooTable::CuckooTable(std::span<std::byte> entries, std::span<std::byte> extents, const Pause& pause)
+CuckooTable::CuckooTable(std::span<std::byte> entries, std::span<std::byte> extents, const Pause* pause)
     : entries_(entries),
       extents_(extents),
       count_(static_cast<uint32_t>(entries.size() / sizeof(CuckooEntry))),

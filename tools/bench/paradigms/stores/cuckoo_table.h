@@ -55,7 +55,7 @@ class CuckooTable {
   static uint32_t extent_bytes_for(uint32_t keys, uint32_t item_bytes);
 
   // Whole entries; extents below 4 GiB.
-  CuckooTable(std::span<std::byte> entries, std::span<std::byte> extents, const Pause& pause);
+  CuckooTable(std::span<std::byte> entries, std::span<std::byte> extents, const Pause* pause);
 
   Outcome put(std::string_view key, std::string_view value);  // kDone, kFull
   Outcome erase(std::string_view key);                        // kDone, kMiss

@@ -86,7 +86,7 @@ bool HopscotchShape::is_sound(std::span<const std::byte> slot, std::span<const s
 }
 
 HopscotchTable::HopscotchTable(const HopscotchShape& shape, std::span<std::byte> slots, std::span<std::byte> values,
-                               const Pause& pause)
+                               const Pause* pause)
     : shape_(shape),
       slots_(slots),
       values_(values),

@@ -81,7 +81,7 @@ class HopscotchTable {
  public:
   // slots_bytes() and values_bytes().
   HopscotchTable(const HopscotchShape& shape, std::span<std::byte> slots, std::span<std::byte> values,
-                 const Pause& pause);
+                 const Pause* pause);
 
   Outcome put(std::string_view key, std::string_view value);  // kDone, kFull
   Outcome erase(std::string_view key);                        // kDone, kMiss
