@@ -200,11 +200,13 @@ TEST_CASE("an answer that nobody waits for, and a second one to the same op, are
   bench.driver->step();
   const Op op = bench.node.taken.front();
   bench.hit();
+  bench.driver->step();  // the place has its next op
   bench.node.answers.push_back({op.ticket, Outcome::kLost, {}});
   bench.node.answers.push_back({77, Outcome::kLost, {}});
   bench.driver->step();
   CHECK(bench.driver->tally().faults[static_cast<size_t>(Fault::kUnasked)] == 2);
   CHECK(bench.driver->tally().ops == 1);
+  CHECK(bench.driver->tally().unanswered == 1);
 }
 
 TEST_CASE("lost and failed ops are counted, but are no ops of the rate") {
