@@ -142,8 +142,8 @@ TEST_CASE("by ops: every one is begun, answered and measured, and the walk goes 
   CHECK(found.tally.measured_ops == 3000);
   CHECK(found.tally.wrong() == 0);
   CHECK(found.tally.unanswered == 0);
-  CHECK(found.expected.gets == 3000);
-  CHECK(found.expected.steps == 9000);
+  CHECK(found.walked.gets == 3000);
+  CHECK(found.walked.steps == 9000);
   CHECK(found.trouble.retries == 2);
 }
 

@@ -7,7 +7,7 @@
 #include "bench/monotonic.h"
 #include "bench_paradigms/fabric/memory_fabric.h"
 #include "bench_paradigms/harness/driver.h"
-#include "bench_paradigms/harness/expected.h"
+#include "bench_paradigms/harness/walk.h"
 
 namespace egret::bench_paradigms {
 
@@ -71,7 +71,7 @@ class MemoryRun {
   std::vector<std::unique_ptr<ClientNode>> clients_;
   std::vector<Driver> drivers_;  // by client
   std::vector<VerbCounts> loaded_;
-  Expected expected_;
+  Walked walked_;
 };
 
 Status MemoryRun::prepare() {
@@ -99,7 +99,7 @@ Status MemoryRun::prepare() {
   world_.settle();
   for (const auto& fabric : fabrics_) loaded_.push_back(fabric->counts());
   for (NodeId id = 0; id < plan_.servers; ++id) {
-    expected_ += expected_of(*servers_[id], id, plan_, spec_, setting_.ops);
+    walked_ += walk_of(*servers_[id], id, plan_, spec_, setting_.ops);
   }
   drivers_.reserve(plan_.clients);
   for (uint32_t client = 0; client < plan_.clients; ++client) {
@@ -156,7 +156,7 @@ RunOutcome MemoryRun::outcome() {
     }
     out.add(node);
   }
-  out.expected = expected_;
+  out.walked = walked_;
   return out;
 }
 

@@ -5,7 +5,7 @@
 
 #include "bench/keyspace.h"
 #include "bench/monotonic.h"
-#include "bench_paradigms/harness/expected.h"
+#include "bench_paradigms/harness/walk.h"
 #include "bench_paradigms/notice.h"
 
 namespace egret::bench_paradigms {
@@ -56,7 +56,7 @@ Spent scaled(uint64_t cpu, uint64_t busy, uint64_t window, uint64_t round) {
 
 void serve(Seat& seat, const RunOrder& order, NodeOutcome& out) {
   out.is_server = true;
-  out.expected = expected_of(*seat.server, seat.self, seat.plan, order.workload, order.load.ops);
+  out.walked = walk_of(*seat.server, seat.self, seat.plan, order.workload, order.load.ops);
   serve_phase(seat);  // ready
   serve_phase(seat);  // warm-up
   const uint64_t cpu = thread_cpu_ns();

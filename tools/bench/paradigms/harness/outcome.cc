@@ -40,7 +40,7 @@ void RunOutcome::add(const NodeOutcome& node) {
   trouble.vain += node.trouble.vain;
   trouble.stuck += node.trouble.stuck;
   trouble.reads += node.trouble.reads;
-  expected += node.expected;
+  walked += node.walked;
 }
 
 }  // namespace egret::bench_paradigms

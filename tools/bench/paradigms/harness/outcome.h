@@ -39,10 +39,10 @@ struct Spent {
 };
 
 // What a get should have cost, by ServerNode::walk over keys of the run.
-struct Expected {
+struct Walked {
   uint64_t steps = 0;
   uint64_t gets = 0;
-  void operator+=(const Expected& other) {
+  void operator+=(const Walked& other) {
     steps += other.steps;
     gets += other.gets;
   }
@@ -55,7 +55,7 @@ struct NodeOutcome {
   VerbCounts verbs;  // posted since the node was loaded
   Spent spent;
   uint64_t round_ns = 0;  // how long the round took
-  Expected expected;      // servers
+  Walked walked;          // servers
 };
 static_assert(std::is_trivially_copyable_v<NodeOutcome>);
 
@@ -66,7 +66,7 @@ struct RunOutcome {
   VerbCounts clients, servers;
   Spent client_spent, server_spent;
   uint64_t round_ns = 0;  // the longest of the nodes'
-  Expected expected;
+  Walked walked;
 
   void add(const NodeOutcome& node);
 };

@@ -74,7 +74,7 @@ Row row_of(const Paradigm& paradigm, const Tuning& tuning, const std::vector<Run
     sum.tally += each.tally;
     sum.clients += each.clients;
     sum.servers += each.servers;
-    sum.expected += each.expected;
+    sum.walked += each.walked;
     row.trouble.retries += each.trouble.retries;
     row.trouble.vain += each.trouble.vain;
     row.trouble.stuck += each.trouble.stuck;
@@ -95,9 +95,9 @@ Row row_of(const Paradigm& paradigm, const Tuning& tuning, const std::vector<Run
   row.wrong = tally.wrong();
   row.faults = tally.faults;
   if (row.wrong > 0) row.first_wrong = fmt::format("{}, key {}", name_of(tally.first_wrong), tally.first_wrong_key);
-  const Expected& expected = sum.expected;
-  if (expected.gets > 0) {
-    row.expected_steps = static_cast<double>(expected.steps) / static_cast<double>(expected.gets);
+  const Walked& walked = sum.walked;
+  if (walked.gets > 0) {
+    row.expected_steps = static_cast<double>(walked.steps) / static_cast<double>(walked.gets);
   }
   return row;
 }

@@ -1,4 +1,4 @@
-#include "bench_paradigms/harness/expected.h"
+#include "bench_paradigms/harness/walk.h"
 
 #include <algorithm>
 
@@ -10,8 +10,8 @@ namespace {
 constexpr uint64_t kMostDraws = 1 << 20;  // of all clients together
 }
 
-Expected expected_of(const ServerNode& server, NodeId self, const Plan& plan, const WorkloadSpec& spec, uint64_t ops) {
-  Expected out;
+Walked walk_of(const ServerNode& server, NodeId self, const Plan& plan, const WorkloadSpec& spec, uint64_t ops) {
+  Walked out;
   if (spec.next_only) return out;
   const uint64_t most = std::max<uint64_t>(1, kMostDraws / plan.clients);
   for (uint32_t client = 0; client < plan.clients; ++client) {

@@ -7,6 +7,6 @@
 namespace egret::bench_paradigms {
 
 // Of the keys of server core `self`: the first gets that every client draws, `ops` a client at most.
-Expected expected_of(const ServerNode& server, NodeId self, const Plan& plan, const WorkloadSpec& spec, uint64_t ops);
+Walked walk_of(const ServerNode& server, NodeId self, const Plan& plan, const WorkloadSpec& spec, uint64_t ops);
 
 }  // namespace egret::bench_paradigms
