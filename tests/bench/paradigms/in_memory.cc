@@ -26,6 +26,7 @@ InMemory::InMemory(std::string_view id, const Plan& plan, uint32_t keys, uint64_
       state_(keys) {
   REQUIRE(paradigm_ != nullptr);
   plan_.keys = &keys_;
+  if (plan_.clock == nullptr) plan_.clock = &clock_;
 }
 
 InMemory::~InMemory() {
@@ -63,6 +64,7 @@ void InMemory::prepare() {
 }
 
 void InMemory::step() {
+  clock_.advance_ns(1000);
   switch (rng_.below(3)) {
     case 0:
       if (!is_stopped_) servers_[rng_.below(plan_.servers)]->serve();

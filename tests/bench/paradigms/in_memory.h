@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "bench/keyspace.h"
 #include "bench_paradigms/fabric/memory_fabric.h"
 #include "bench_paradigms/node.h"
@@ -56,6 +57,7 @@ class InMemory {
   void on_step(std::function<void()> interfere) { interfere_ = std::move(interfere); }
 
   MemoryWorld& world() { return world_; }
+  base::ManualClock& clock() { return clock_; }  // the plan's, unless it has one; a step takes 1 us
   ServerNode& server(uint32_t index) { return *servers_[index]; }
   ClientNode& client(uint32_t index) { return *clients_[index]; }
   const bench::Keyspace& keys() const { return keys_; }
@@ -85,6 +87,7 @@ class InMemory {
   void judge(const Going& op, const Result& result, Seen& seen);
   void wrong(Seen& seen, const std::string& what);
 
+  base::ManualClock clock_;
   Plan plan_;
   bench::Keyspace keys_;
   MemoryWorld world_;

@@ -21,7 +21,7 @@ Sender::Limits RpcClient::limits() const {
   const Tuning& tuning = plan_.tuning;
   Sender::Limits limits;
   limits.signal_every = tuning.is_synchronous ? 1 : std::max(tuning.signal_every, 1u);
-  limits.inline_bytes = tuning.is_inline ? fabric_.capabilities().inline_bytes : 0;
+  limits.inline_bytes = tuning.is_inline && shape_.allows_inline ? fabric_.capabilities().inline_bytes : 0;
   limits.most = 4 * shape_.slots;
   limits.sends = 2 * limits.signal_every + 4 * shape_.slots;
   return limits;

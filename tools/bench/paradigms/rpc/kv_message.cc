@@ -100,6 +100,12 @@ uint32_t write_kv_response(std::span<std::byte> to, Outcome outcome, std::string
   return kKvResponseHead + static_cast<uint32_t>(value.size());
 }
 
+uint32_t seal_kv_hit(std::span<std::byte> to, uint32_t value_size) {
+  const auto code = static_cast<uint16_t>(value_size);
+  std::memcpy(to.data(), &code, sizeof code);
+  return kKvResponseHead + value_size;
+}
+
 std::optional<KvResponse> read_kv_response(Bytes body) {
   if (body.size() < kKvResponseHead) return std::nullopt;
   uint16_t code = 0;

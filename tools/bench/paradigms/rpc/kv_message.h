@@ -46,6 +46,8 @@ uint32_t write_herd_request(std::span<std::byte> to, const KvRequest& request);
 std::optional<KvRequest> read_herd_request(Bytes slot);
 
 uint32_t write_kv_response(std::span<std::byte> to, Outcome outcome, std::string_view value = {});
+// A hit whose value is in place already, behind kKvResponseHead.
+uint32_t seal_kv_hit(std::span<std::byte> to, uint32_t value_size);
 std::optional<KvResponse> read_kv_response(Bytes body);
 
 }  // namespace egret::bench_paradigms

@@ -65,7 +65,7 @@ class RpcServer {
   const CallId& current() const { return current_; }
   std::span<std::byte> response(const CallId& call) const;
   void answer(const CallId& call, uint32_t bytes);
-  // A WRITE or READ of the handler's own on the client's pair, before what is answered later. `user` is not 0.
+  // A WRITE or READ of the handler's own on the client's pair, before what is answered later. `user`: 0 asks for no completion.
   bool post(NodeId to, const Work& work, uint16_t user);
 
  private:

@@ -22,7 +22,7 @@ Sender::Limits RpcServer::limits(bool is_datagram) const {
   Sender::Limits limits;
   limits.doorbell = std::max(tuning.doorbell, 1u);
   limits.signal_every = tuning.is_synchronous ? 1 : std::max(tuning.signal_every, 1u);
-  limits.inline_bytes = tuning.is_inline ? fabric_.capabilities().inline_bytes : 0;
+  limits.inline_bytes = tuning.is_inline && shape_.allows_inline ? fabric_.capabilities().inline_bytes : 0;
   const uint32_t calls = is_datagram ? plan_.clients * shape_.slots : shape_.slots;
   limits.most = 4 * calls;
   limits.sends = 2 * limits.signal_every + std::min(4 * calls, 512u);

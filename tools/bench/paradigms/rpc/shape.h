@@ -26,6 +26,7 @@ struct RpcShape {
   uint32_t request_bytes = 0;              // of the largest body
   uint32_t response_bytes = 0;             // of the largest body
   uint32_t slots = 1;                      // of each client: its calls under way, at most
+  bool allows_inline = true;               // false: not even where Tuning::is_inline
   uint32_t fetch_bytes = 0;                // kLeave, kAdaptive: of a READ, the response's head included
 
   bool is_right_aligned() const { return request == RequestHalf::kWriteSlot && request_pairs == PairType::kUc; }

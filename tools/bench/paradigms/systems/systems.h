@@ -12,5 +12,21 @@ using MakeClient = std::unique_ptr<ClientNode>(const Plan& plan, NodeId self, Fa
 
 MakeServer make_raw_read_server;
 MakeClient make_raw_read_client;
+MakeServer make_reply_server;
+MakeClient make_reply_client;
+MakeServer make_rfp_server;
+MakeClient make_rfp_client;
+MakeServer make_rfp_hybrid_server;
+MakeClient make_rfp_hybrid_client;
+MakeServer make_memc_server;
+MakeClient make_memc_client;
+MakeServer make_pilaf_vo_server;
+MakeClient make_pilaf_vo_client;
+MakeServer make_herd_server;
+MakeClient make_herd_client;
+MakeServer make_nessie_sd_server;
+MakeClient make_nessie_sd_client;
+MakeServer make_seq_rpc_server;
+MakeClient make_seq_rpc_client;
 
 }  // namespace egret::bench_paradigms
