@@ -53,6 +53,8 @@ class InMemory {
     std::string value;
   };
   Answer one(uint32_t client, OpKind kind, uint32_t key_number, uint64_t version = 2);
+  // Stores that READs may overtake are changed in steps; READs and clients come in between.
+  void interrupt_changes() { plan_.pause = &let_in_; }  // before the first run
   // Called after every step, to interfere.
   void on_step(std::function<void()> interfere) { interfere_ = std::move(interfere); }
 
@@ -86,6 +88,7 @@ class InMemory {
   void take(uint32_t client, Seen& seen);
   void judge(const Going& op, const Result& result, Seen& seen);
   void wrong(Seen& seen, const std::string& what);
+  void let_in();
 
   base::ManualClock clock_;
   Plan plan_;
@@ -100,6 +103,8 @@ class InMemory {
   std::map<uint64_t, Going> going_;  // by ticket
   std::set<uint64_t> numbers_;
   std::function<void()> interfere_;
+  const std::function<void()> let_in_ = [this] { let_in(); };
+  Seen* running_ = nullptr;
   bool is_stopped_ = false;
   uint64_t next_ticket_ = 1;
   uint64_t next_version_ = 1000;

@@ -49,7 +49,9 @@ struct Tuning {
   double locality = 0;                      // nessie: share of gets for keys that this node has put
   uint64_t reuse_delay_ns = 1'000'000'000;  // nessie: T
   bool polls_watermark = false;             // nessie, as the paper: a READ has come when its last byte has
-  bool checks = true;                       // farm: checksum of a slot
+  bool checks = true;                       // farm: checksum of a slot; pilaf: its CRCs are looked at
+  bool caches_places = true;                // drtm: clients know the places of all keys, but those they find erased
+  uint32_t raw_reads = 1;  // raw-read: READs of a get; 2: of a word that says where the value is, before
 };
 
 struct Plan {

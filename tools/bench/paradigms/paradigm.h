@@ -30,7 +30,8 @@ struct Paradigm {
   bool needs_atomics = false;
   uint8_t marks = kNoMark;
   uint8_t marks_as_paper = kNoMark;
-  uint8_t kinds = 0;  // bits 1 << OpKind
+  uint8_t kinds = 0;        // bits 1 << OpKind
+  bool stores_puts = true;  // false: an emulation whose puts cost what the paper's cost and change no value
   std::unique_ptr<ServerNode> (*make_server)(const Plan& plan, NodeId self, Fabric& fabric) = nullptr;
   std::unique_ptr<ClientNode> (*make_client)(const Plan& plan, NodeId self, Fabric& fabric) = nullptr;
 

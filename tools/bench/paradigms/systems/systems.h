@@ -28,5 +28,18 @@ MakeServer make_nessie_sd_server;
 MakeClient make_nessie_sd_client;
 MakeServer make_seq_rpc_server;
 MakeClient make_seq_rpc_client;
+MakeServer make_pilaf_server;
+MakeClient make_pilaf_client;
+MakeServer make_pilaf_em_server;
+MakeClient make_pilaf_em_client;
+MakeServer make_farm_em_server;
+MakeServer make_farm_em_var_server;
+MakeClient make_farm_em_client;  // of farm-em-var, too: the server tells which
+MakeServer make_drtm_server;
+MakeClient make_drtm_client;
+MakeServer make_drtm_em_server;
+MakeClient make_drtm_em_client;
+MakeServer make_seq_faa_server;
+MakeClient make_seq_faa_client;
 
 }  // namespace egret::bench_paradigms
