@@ -1,10 +1,15 @@
 // Systems whose clients READ the server's store, over the memory fabric: what each op costs in verbs, that no answer is
 // wrong whatever comes in between, what tears and moves do to those that nothing protects, and what goes on when a server
 // stands still or a client dies.
+#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include "bench/sampler.h"
+#include "bench_paradigms/stores/cuckoo_table.h"
 #include "in_memory.h"
 
 using namespace egret::bench_paradigms;  // NOLINT(google-build-using-namespace)
@@ -137,6 +142,75 @@ TEST_CASE("pilaf: what was READ half is seen by the CRCs, and returned without t
     careless.world().set_tearing({.read_piece = 8});
     CHECK(mixed(careless, 3000).wrong > 0);
   }
+}
+
+namespace {
+
+// Erases and inserts after the load, at whose end an insert moves a key to its first place.
+struct MoveToFirst {
+  std::vector<std::pair<OpKind, uint32_t>> before;
+  uint32_t inserted = 0;
+  uint32_t moved = 0;
+};
+
+std::optional<MoveToFirst> find_move(uint32_t keys, double load) {
+  const egret::bench::Keyspace space(keys, 16);
+  std::vector<std::byte> entries(CuckooTable::entries_for(keys, load) * sizeof(CuckooEntry));
+  std::vector<std::byte> extents(CuckooTable::extent_bytes_for(keys, 16 + 32));
+  CuckooTable table(entries, extents, nullptr);
+  const std::string value(32, 'v');
+  for (uint32_t key = 0; key < keys; ++key) REQUIRE(table.put(space.key(key), value) == Outcome::kDone);
+  MoveToFirst found;
+  egret::bench::Rng rng(1);
+  for (int step = 0; step < 20'000; ++step) {
+    const uint32_t key = rng.below(keys);
+    if (table.erase(space.key(key)) == Outcome::kDone) {
+      found.before.emplace_back(OpKind::kErase, key);
+      continue;
+    }
+    std::vector<uint32_t> ranks;
+    for (uint32_t other = 0; other < keys; ++other) ranks.push_back(table.walk(space.key(other), false).entries);
+    REQUIRE(table.put(space.key(key), value) == Outcome::kDone);
+    for (uint32_t other = 0; other < keys; ++other) {
+      const bool is_there = other != key && table.get(space.key(other)).has_value();
+      if (!is_there || ranks[other] == 1 || table.walk(space.key(other), false).entries != 1) continue;
+      found.inserted = key;
+      found.moved = other;
+      return found;
+    }
+    found.before.emplace_back(OpKind::kPut, key);
+  }
+  return std::nullopt;
+}
+
+// A get of the key that is moved, which has READ the key's first place before the move and the others after it.
+Outcome read_around(const MoveToFirst& move, uint32_t keys, const Plan& plan) {
+  InMemory laboratory("pilaf", plan, keys);
+  for (const auto& [kind, key] : move.before) REQUIRE(laboratory.one(1, kind, key).outcome == Outcome::kDone);
+  Op get;
+  get.key_number = move.moved;
+  get.key = laboratory.keys().key(move.moved);
+  REQUIRE(laboratory.client(0).begin(get));
+  laboratory.world().settle();
+  REQUIRE(laboratory.one(1, OpKind::kPut, move.inserted).outcome == Outcome::kDone);
+  std::vector<Result> results(1);
+  for (int steps = 0; steps < 1000; ++steps) {
+    if (laboratory.client(0).poll(results) == 1) return results[0].outcome;
+    laboratory.world().settle();
+  }
+  return Outcome::kLost;
+}
+
+}  // namespace
+
+TEST_CASE("pilaf: a key that is moved behind a reader is found by the last look, and missed as in the paper") {
+  constexpr uint32_t kFew = 60;
+  Plan plan = plan_of(1, 2, 1);
+  plan.tuning.load = 0.88;
+  const auto move = find_move(kFew, plan.tuning.load);
+  REQUIRE(move.has_value());
+  CHECK(read_around(*move, kFew, plan) == Outcome::kHit);
+  CHECK(read_around(*move, kFew, as_paper(plan)) == Outcome::kMiss);
 }
 
 TEST_CASE("farm: a get is one READ of H slots, with pointers one more; puts are a WRITE each way") {
@@ -291,6 +365,34 @@ TEST_CASE("seq-faa: a number is one FETCH_ADD, and is given once") {
   CHECK(seen.hits == 2000);
   CHECK(seen.clients.of(Verb::kFetchAdd) == 2000);
   CHECK(seen.servers.doorbells == 0);
+}
+
+TEST_CASE("seq-s0: a number is a SEND and a RECV of no bytes each way, but for a guess that was wrong") {
+  for (const uint32_t batch : {1, 8}) {
+    Plan plan = plan_of(2, 3, 4);
+    plan.tuning.batch_add = batch;
+    InMemory laboratory("seq-s0", plan, 10);
+    const Seen seen = laboratory.run({.ops = 2000, .next_only = true});
+    CHECK(seen.first_wrong == "");
+    CHECK(seen.hits == 2000);
+    CHECK(seen.clients.of(Verb::kSend) == 2000);
+    CHECK(seen.clients.of(Verb::kReceive) == 2000);
+    CHECK(seen.servers.of(Verb::kSend) == 2000);
+    CHECK(seen.servers.of(Verb::kReceive) == 2000);
+    CHECK(seen.clients.payload_bytes == 0);
+    CHECK(seen.servers.payload_bytes > 0);               // the upper half has changed once
+    CHECK(seen.servers.payload_bytes <= 8 * 3 * 4 * 2);  // and each request under way then had the old one
+  }
+}
+
+TEST_CASE("seq-s0: a request or an answer that is lost is reported, and the next ones are answered") {
+  InMemory laboratory("seq-s0", plan_of(1, 2, 2), 10);
+  laboratory.world().set_loss(50);
+  const Seen seen = laboratory.run({.ops = 1000, .next_only = true});
+  CHECK(seen.first_wrong == "");
+  CHECK(seen.ops == 1000);
+  CHECK(seen.lost > 0);
+  CHECK(seen.hits + seen.lost == 1000);
 }
 
 TEST_CASE("raw-read with two READs a get: a word, then the value") {
