@@ -34,7 +34,7 @@ class MemoryRun {
         case_(one),
         plan_(plan_of(setting, one)),
         spec_(workload_of(setting, one, paradigm.has(OpKind::kNext))),
-        knowledge_(keys.count(), setting.writers, setting.erases > 0),
+        knowledge_(keys.count(), paradigm.stores_puts ? setting.writers : Writers::kAny, setting.erases > 0),
         world_(setting.seed),
         rng_(setting.seed * 7919) {
     plan_.keys = &keys;

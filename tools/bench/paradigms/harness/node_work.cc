@@ -133,7 +133,8 @@ std::shared_ptr<Knowledge> HarnessWork::knowledge_of(const RunOrder& order, uint
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Knowledge> found = run_ == order.run ? knowledge_.lock() : nullptr;
   if (found == nullptr) {
-    found = std::make_shared<Knowledge>(keys, order.workload.writers, order.workload.erases > 0);
+    const Writers writers = order.workload.stores_puts ? order.workload.writers : Writers::kAny;
+    found = std::make_shared<Knowledge>(keys, writers, order.workload.erases > 0);
     knowledge_ = found;
     run_ = order.run;
   }

@@ -10,6 +10,7 @@ using base::Status;
 
 Expected<RunAnswer> SessionRunner::run(const Paradigm& paradigm, const Case& one, const std::atomic<bool>& /*stop*/) {
   RunOrder told = order_of(setting_, one, paradigm.has(OpKind::kNext));
+  told.workload.stores_puts = paradigm.stores_puts;
   told.run = runs_++;
   Order order;
   order.paradigm = paradigm.id;

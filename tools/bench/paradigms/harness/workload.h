@@ -18,7 +18,8 @@ struct WorkloadSpec {
   double zipf = 0;      // exponent; 0: uniform
   double locality = 0;  // share of the gets whose key is one that this client puts
   Writers writers = Writers::kOne;
-  bool next_only = false;  // a sequencer: every op is kNext
+  bool next_only = false;   // a sequencer: every op is kNext
+  bool stores_puts = true;  // false: no get is expected to show what was put
   uint64_t seed = 1;
 };
 
