@@ -204,7 +204,7 @@ TEST_CASE("one that took no op in this absence, and cannot be asked, does not ma
 TEST_CASE("when keys have other owners all are entered anew, and what was changed until then is still purged") {
   Story its;
   its.stand_in();
-  its.failover.on_change();
+  its.failover.on_gutter(Members{&its.one, &its.two}, Failover::Keys::kMoved);
   CHECK(its.absent().how == Absence::kFails);
   CHECK_FALSE(its.failover.readmit());
   its.failover.on_left();
@@ -222,7 +222,7 @@ TEST_CASE("when keys have other owners all are entered anew, and what was change
 TEST_CASE("one that has taken ops in this absence, and cannot be asked later, matters though it was not entered anew") {
   Story its;
   its.stand_in();
-  its.failover.on_change();
+  its.failover.on_gutter(Members{&its.one, &its.two}, Failover::Keys::kMoved);
   its.failover.on_left();
   its.failover.on_entered(&its.one, its.at(15));
   REQUIRE(its.failover.readmit());
@@ -237,7 +237,7 @@ TEST_CASE("one that has taken ops in this absence, and cannot be asked later, ma
 TEST_CASE("one that has taken ops in this absence, and is entered anew in another process, has forgotten them") {
   Story its;
   its.stand_in();
-  its.failover.on_change();
+  its.failover.on_gutter(Members{&its.one, &its.two}, Failover::Keys::kMoved);
   its.failover.on_left();
   its.failover.on_entered(&its.one, its.at(15, 2));
   its.failover.on_entered(&its.two, its.at(15));

@@ -33,7 +33,8 @@ bool Failover::is_entered(const MemberStats* member) const {
   return std::ranges::find(entered_, member) != entered_.end();
 }
 
-void Failover::on_gutter(std::span<const MemberStats* const> members) {
+void Failover::on_gutter(std::span<const MemberStats* const> members, Keys keys) {
+  if (keys == Keys::kMoved) enter_anew();
   if (std::ranges::equal(members, gutter_)) return;
   gutter_.assign(members.begin(), members.end());
   const auto has_left = [&](const MemberStats* member) { return std::ranges::find(gutter_, member) == gutter_.end(); };
@@ -42,10 +43,6 @@ void Failover::on_gutter(std::span<const MemberStats* const> members) {
   std::erase_if(places_, [&](const auto& place) { return has_left(place.first); });
   std::erase_if(used_, has_left);
   enter_anew();  // keys have another place in the gutter, where they may have been before
-}
-
-void Failover::on_change() {
-  enter_anew();
 }
 
 void Failover::enter_anew() {

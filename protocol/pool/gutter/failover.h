@@ -46,6 +46,7 @@ struct Places {
 class Failover {
  public:
   enum class State : uint8_t { kServing, kLeaving, kStandingIn, kOpening, kCatchingUp, kPausing, kLast };
+  enum class Keys : uint8_t { kStay, kMoved };
   // So few keys are purged while ops wait.
   static constexpr size_t kFew = 64;
   // After so many rounds the rest is purged while ops wait, however much it is.
@@ -61,11 +62,9 @@ class Failover {
   Absent absent(const MemberStats* owner) const;
 
   // --- what happens
-  // The gutter's members now. If that is news while the owner is absent, all are entered anew.
-  void on_gutter(std::span<const MemberStats* const> members);
-  // Keys have other owners from now on: all of the gutter are entered anew. Else a key that comes back to the owner would
-  // be read there as it was before another one had it.
-  void on_change();
+  // The gutter's members now. If that is news while the owner is absent, all are entered anew; and if keys have other
+  // owners from now on: else a key that comes back to the owner would be read there as it was before another one had it.
+  void on_gutter(std::span<const MemberStats* const> members, Keys keys = Keys::kStay);
   void on_ejected();
   // All workers have taken a snapshot with how() == kFails.
   void on_left();

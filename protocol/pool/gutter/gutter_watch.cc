@@ -118,8 +118,7 @@ void GutterWatch::set_membership(std::shared_ptr<const Membership> membership) {
   for (const Membership::Entry& entry : membership_->gutter()) gutter.push_back(entry.stats.get());
   for (const auto& [owner, standing] : standings_) {
     std::erase_if(standing->talks, [&](const auto& talk) { return entry_of(talk.first) == nullptr; });
-    standing->failover.on_gutter(gutter);
-    standing->failover.on_change();
+    standing->failover.on_gutter(gutter, Failover::Keys::kMoved);
   }
   looks_.set_membership(membership_);
   if (gutter.empty()) {
