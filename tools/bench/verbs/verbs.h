@@ -35,7 +35,11 @@ using Way = std::unique_ptr<ibv_ah, Freed<ibv_destroy_ah>>;
 // What the first private data of a connection say, both ways; the rest is told over the control connection.
 struct Greeting {
   static constexpr uint32_t kMagic = 0x56425445;  // "ETBV"
-  enum class Role : uint8_t { kControl = 1, kData = 2 };
+  enum class Role : uint8_t {
+    kControl = 1,
+    kData = 2,
+    kParadigms = 3
+  };  // kParadigms: control of `egret-bench paradigms`
   uint32_t magic = kMagic;
   uint8_t version = 2;
   Role role = Role::kControl;

@@ -11,78 +11,14 @@ using base::Status;
 namespace {
 
 constexpr uint32_t kWantedInline = 64;
-constexpr uint32_t kNumberMask = 0xffffff;
-constexpr uint8_t kAckTimeout = 14;  // 4.096 us × 2^14 = 67 ms
-constexpr uint8_t kRnrTimer = 12;    // 640 us
-constexpr uint8_t kRetries = 7;
 
-int change(ibv_qp* pair, ibv_qp_attr attributes, ibv_qp_state state, int mask) {
-  attributes.qp_state = state;
-  return ibv_modify_qp(pair, &attributes, mask | IBV_QP_STATE);
-}
-
-// How the control connection reaches the other side.
-Status query_way(const rdma_cm_id* control, ibv_qp_attr& way) {
-  ibv_qp_init_attr made{};
-  const int mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_PORT | IBV_QP_PKEY_INDEX;
-  if (const int error = ibv_query_qp(control->qp, &way, mask, &made); error != 0) {
-    return Status::system_error("cannot ask for the way to the other side", error);
-  }
-  way.ah_attr.port_num = control->port_num;
-  return Status::ok();
-}
-
-int begin(ibv_qp* pair, bool is_datagram, const ibv_qp_attr& way, const rdma_cm_id* control, bool atomics) {
-  ibv_qp_attr wanted{};
-  wanted.pkey_index = way.pkey_index;
-  wanted.port_num = control->port_num;
-  wanted.qkey = kDatagramKey;
-  wanted.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  if (atomics) wanted.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
-  const int own = is_datagram ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-  return change(pair, wanted, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
-}
-
-// A connection's first packet has the number of its pair: both sides know it.
-int connect_pair(ibv_qp* pair, const ibv_qp_attr& way, uint32_t peer, uint32_t read_depth) {
-  ibv_qp_attr wanted{};
-  wanted.ah_attr = way.ah_attr;
-  wanted.path_mtu = way.path_mtu;
-  wanted.dest_qp_num = peer;
-  wanted.rq_psn = peer & kNumberMask;
-  wanted.max_dest_rd_atomic = static_cast<uint8_t>(read_depth);
-  wanted.min_rnr_timer = kRnrTimer;
-  int error = change(
-      pair, wanted, IBV_QPS_RTR,
-      IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  if (error != 0) return error;
-  wanted.sq_psn = pair->qp_num & kNumberMask;
-  wanted.max_rd_atomic = static_cast<uint8_t>(read_depth);
-  wanted.timeout = kAckTimeout;
-  wanted.retry_cnt = kRetries;
-  wanted.rnr_retry = kRetries;
-  return change(pair, wanted, IBV_QPS_RTS,
-                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
-}
-
-int start_datagrams(ibv_qp* pair) {
-  if (const int error = change(pair, {}, IBV_QPS_RTR, 0); error != 0) return error;
-  return change(pair, {}, IBV_QPS_RTS, IBV_QP_SQ_PSN);
+// What the peer may do with a pair's memories, if these allow it.
+unsigned access_of(ibv_context* device) {
+  const unsigned always = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  return has_atomics(device) ? always | IBV_ACCESS_REMOTE_ATOMIC : always;
 }
 
 }  // namespace
-
-uint32_t way_mtu(const rdma_cm_id* control) {
-  ibv_qp_attr way{};
-  if (!query_way(control, way)) return 0;
-  return 128u << static_cast<unsigned>(way.path_mtu);
-}
-
-std::string why_not_by_hand(const rdma_cm_id* control) {
-  if (control->verbs->device->transport_type != IBV_TRANSPORT_IWARP) return {};
-  return std::string(ibv_get_device_name(control->verbs->device)) +
-         " is an iWARP device, which has neither datagrams nor queue pairs without rdma_cm";
-}
 
 void PairSet::add(const Connection& connection) {
   pairs_.push_back({connection.pair(), connection.queue(), connection.inline_bytes()});
@@ -118,9 +54,9 @@ Status PairSet::make_pair(const rdma_cm_id* control, ibv_pd* domain, uint32_t in
   Handle made(ibv_create_qp(domain, &wanted));
   const std::string what = is_datagram ? "cannot create UD queue pair " : "cannot create queue pair ";
   if (made == nullptr) return Status::system_error(what + std::to_string(index + 1), errno);
-  ibv_qp_attr way{};
-  if (Status known = query_way(control, way); !known) return known;
-  if (const int error = begin(made.get(), is_datagram, way, control, has_atomics(control->verbs)); error != 0) {
+  const auto way = query_way(control);
+  if (!way) return way.status();
+  if (const int error = ready_pair(made.get(), way.value(), access_of(control->verbs)); error != 0) {
     return Status::system_error("cannot ready queue pair " + std::to_string(index + 1), error);
   }
   pairs_.push_back({made.get(), queues_[thread].get(), wanted.cap.max_inline_data});
@@ -157,8 +93,9 @@ Status PairSet::make(const rdma_cm_id* control, ibv_pd* domain, const Making& ma
 }
 
 Status PairSet::join(const rdma_cm_id* control, const std::vector<uint32_t>& numbers, uint32_t read_depth) {
-  ibv_qp_attr way{};
-  if (Status known = query_way(control, way); !known) return known;
+  auto known = query_way(control);
+  if (!known) return known.status();
+  ibv_qp_attr& way = known.value();
   making_.read_depth = read_depth;
   pairs_.resize(std::min(pairs_.size(), numbers.size()));
   if (making_.is_datagrams()) {
@@ -168,7 +105,8 @@ Status PairSet::join(const rdma_cm_id* control, const std::vector<uint32_t>& num
   for (uint32_t i = 0; i < size(); ++i) {
     pairs_[i].peer = numbers[i];
     ibv_qp* const pair = pairs_[i].handle;
-    const int error = making_.is_datagrams() ? start_datagrams(pair) : connect_pair(pair, way, numbers[i], read_depth);
+    const int error =
+        making_.is_datagrams() ? start_datagrams(pair) : connect_pair(pair, way, numbers[i], read_depth, read_depth);
     if (error != 0) return Status::system_error("cannot connect queue pair " + std::to_string(i + 1), error);
   }
   return Status::ok();

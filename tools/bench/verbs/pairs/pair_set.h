@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_verbs/pairs/by_hand.h"
 #include "bench_verbs/pairs/slots.h"
 
 namespace egret::bench_verbs {
@@ -38,9 +39,7 @@ struct SendLabel {
   uint32_t packed() const { return (point & kPointMask) << 20 | pair << 8 | slot; }
   static SendLabel of(uint32_t packed) { return {packed >> 20, packed >> 8 & 0xfff, packed & 0xff}; }
 };
-inline constexpr uint32_t kDatagramKey = 0x0e9be7;  // (qkey) any will do that both sides have
 inline constexpr uint32_t kMaxPairsOfSet = 4096;
-inline constexpr uint32_t kGrhBytes = 40;  // that a device puts before a datagram's payload
 
 struct Pair {
   ibv_qp* handle = nullptr;
@@ -86,10 +85,5 @@ class PairSet {
   std::vector<Pair> pairs_;
   std::string shortfall_;
 };
-
-// The bytes of a packet on the way that the control connection takes: the most a datagram has.
-uint32_t way_mtu(const rdma_cm_id* control);
-// Why pairs cannot be made by hand on this device; empty if they can.
-std::string why_not_by_hand(const rdma_cm_id* control);
 
 }  // namespace egret::bench_verbs
