@@ -191,6 +191,9 @@ const Paradigm* find_paradigm(std::string_view id) {
 }
 
 std::string why_not(const Paradigm& paradigm, const Capabilities& capabilities, const Plan& /*plan*/) {
+  if (paradigm.needs_atomics && capabilities.has_backward_answers) {
+    return "atomics of " + capabilities.device + " answer in another order of bytes";
+  }
   if (paradigm.needs_atomics && !capabilities.has_atomics) return capabilities.device + " has no atomics";
   if ((paradigm.pairs & bit(PairType::kUc)) != 0 && !capabilities.has_uc) return capabilities.device + " has no UC";
   if ((paradigm.pairs & bit(PairType::kUd)) != 0 && !capabilities.has_ud) return capabilities.device + " has no UD";

@@ -53,6 +53,9 @@ VerbCounts& VerbCounts::operator+=(const VerbCounts& other) {
 }
 
 bool Pair::post(std::span<const Work> works) {
+  for (const Work& work : works) {
+    if (work.tag > kMostTag) return false;
+  }
   if (!do_post(works)) return false;
   ++counts_.doorbells;
   for (const Work& work : works) {
@@ -70,6 +73,9 @@ bool Pair::post(std::span<const Work> works) {
 }
 
 bool Pair::post_receives(std::span<const Receive> receives) {
+  for (const Receive& receive : receives) {
+    if (receive.tag > kMostTag) return false;
+  }
   if (!do_post_receives(receives)) return false;
   ++counts_.receive_doorbells;
   counts_.posted[static_cast<size_t>(type_)][static_cast<size_t>(Verb::kReceive)] += receives.size();

@@ -23,6 +23,9 @@ enum class PairType : uint8_t { kRc, kUc, kUd };
 enum class Verb : uint8_t { kWrite, kRead, kSend, kCompareSwap, kFetchAdd, kReceive };
 inline constexpr size_t kPairTypes = 3;
 inline constexpr size_t kVerbs = 6;
+// Tags of Works and Receives are less than 2^61: fabrics need the other bits.
+inline constexpr unsigned kTagBits = 61;
+inline constexpr uint64_t kMostTag = (uint64_t{1} << kTagBits) - 1;
 
 // What the other side may do with a memory. Or-ed together.
 enum Rights : uint8_t { kNoRights = 0, kRemoteRead = 1, kRemoteWrite = 2, kRemoteAtomic = 4 };
@@ -87,7 +90,7 @@ struct Work {
   uint64_t swap = 0;
   const Way* way = nullptr;  // UD
   uint32_t to_pair = 0;      // UD: the peer's pair
-  uint64_t tag = 0;          // comes back with the completion
+  uint64_t tag = 0;          // comes back with the completion; at most kMostTag
 };
 
 // A place for what a SEND brings (or for a WRITE's immediate data: 0 bytes). On UD the first kGrhBytes of it are the device's.
@@ -162,7 +165,8 @@ class Pair {
   // RC, UC: with the peer's pair of that number. UD: ready to send and receive; the peer is named by each Work.
   virtual base::Status join(const NodeAddress& peer, uint32_t peer_pair) = 0;
 
-  // In order, by one doorbell. False: the device took not all of them (no room, or the pair is broken); none is counted.
+  // In order, by one doorbell. False: the device took not all of them (no room, or the pair is broken), or a tag is too large;
+  // none is counted.
   bool post(std::span<const Work> works);
   bool post(const Work& work) { return post(std::span(&work, 1)); }
   bool post_receives(std::span<const Receive> receives);
@@ -181,7 +185,8 @@ class Pair {
 
 // What the devices of all nodes of a run can do.
 struct Capabilities {
-  bool has_atomics = false;
+  bool has_atomics = false;           // and they answer in this host's order of bytes
+  bool has_backward_answers = false;  // it has atomics, but they answer big-endian: of no use here
   bool has_uc = false;
   bool has_ud = false;
   bool is_emulated = false;
