@@ -57,9 +57,7 @@ HerdKey herd_key(std::string_view key) {
     const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
     std::memcpy(made.data(), &hash, kHerdKey);
   }
-  uint64_t last = 0;
-  std::memcpy(&last, made.data() + 8, sizeof last);
-  if (last == 0) made[15] = 1;
+  if (made[15] == 0) made[15] = 1;
   return made;
 }
 

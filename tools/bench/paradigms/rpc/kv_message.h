@@ -1,7 +1,7 @@
 // An op as a request's body, and a result as a response's body. Parsed with checks: both come from another host.
 //
 //   request:                      kind 1 | key size 1 | value size 2 | key | value
-//   request, right-aligned (001): value | word 2: 12 bits: get, erase, next or the value's size | key 16, never 0
+//   request, right-aligned (001): value | word 2: 12 bits: get, erase, next or the value's size | key 16
 //   response (004):               value size 2, or what came of it | value
 #pragma once
 
@@ -36,7 +36,7 @@ inline uint32_t kv_response_bytes(uint32_t value_bytes) {
 uint32_t write_kv_request(std::span<std::byte> to, const KvRequest& request);
 std::optional<KvRequest> read_kv_request(Bytes body);
 
-// Paper 001: a key is 16 bytes and never 0. Another key's place takes 16 bytes of its hash.
+// Paper 001: a key is 16 bytes and never 0; here its last byte is not. Another key's place takes 16 bytes of its hash.
 inline constexpr uint32_t kHerdKey = 16;
 inline constexpr uint32_t kHerdMostValue = 1006;
 using HerdKey = std::array<char, kHerdKey>;

@@ -79,8 +79,9 @@ Cut write_right_aligned(std::byte* slot, Bytes body, Label label) {
   return {kRightAlignedSlot - size, size};
 }
 
+// By the last byte alone: a device may place a WRITE byte by byte, as Soft-RoCE does.
 std::optional<Request> look_right_aligned(const std::byte* slot, uint16_t slot_number) {
-  if (load<uint64_t>(slot + kRightAlignedSlot - 8) == 0) return std::nullopt;
+  if (load<uint8_t>(slot + kRightAlignedSlot - 1) == 0) return std::nullopt;
   const auto lap = static_cast<uint8_t>(slot[kRightAlignedSlot - 17]) >> 4;
   return Request{{slot, kRightAlignedSlot}, {slot_number, static_cast<uint8_t>(lap)}, false, kRightAlignedSlot};
 }

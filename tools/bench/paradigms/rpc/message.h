@@ -2,7 +2,7 @@
 // over one slot's memory. What a device writes or reads at the same time is loaded and stored as atomics.
 //
 //   flagged slot (paper 004, figure 3)   head 2: arrived 1 bit, wants a reply 1 bit, size 14 | body | tail 1
-//   right-aligned slot (001, figure 8)   … | value | word 2: lap 4 bits, the user's 12 | key 16, its last 8 bytes never 0
+//   right-aligned slot (001, figure 8)   … | value | word 2: lap 4 bits, the user's 12 | key 16, its last byte never 0
 //   ring                                 head 4: size 16, slot 12, lap 4, never 0 | body | tail 2: slot 12, lap 4, + 1
 //   sent                                 label 2 | body
 //   response, written or left            head 2: done 1 bit, size 15 | kAdaptive: time 2 | body | tail 1 (1 + lap)
