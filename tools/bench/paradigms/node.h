@@ -44,9 +44,12 @@ struct Tuning {
   uint32_t ways = 2;            // nessie: index tables
   uint32_t hops = 6;            // farm: slots of a neighbourhood (H)
   double load = 0.75;           // share of an exposed table's entries that hold a key
-  bool places_at_server = false;            // nessie: entries live in the servers' memory, by WRITE
-  uint32_t cache_entries = 0;               // nessie: of a client's cache; 0: none
-  double locality = 0;                      // nessie: share of gets for keys that this node has put
+  double index_load = 0.2;      // nessie: share of index words that refer to a loaded key
+  uint32_t filter_bits = 7;     // nessie: of a key's hash in its index word; fewer where nodes need the bits
+  uint32_t spare_entries = 16'384;  // nessie: a client's entries for puts; each is out of use for T after its time
+  bool places_at_server = false;    // nessie: entries live in the servers' memory, by WRITE
+  uint32_t cache_entries = 0;       // nessie: of a client's cache; 0: none
+  double locality = 0;              // nessie: share of gets for keys that this node has put
   uint64_t reuse_delay_ns = 1'000'000'000;  // nessie: T
   bool polls_watermark = false;             // nessie, as the paper: a READ has come when its last byte has
   bool checks = true;                       // farm: checksum of a slot; pilaf: its CRCs are looked at
@@ -134,6 +137,8 @@ class ServerNode : public Node {
   // READs (or other counted steps) of a get of this key, as the loaded store is now: what section "counts" of the report
   // compares with the counted ones. 0 where the number does not depend on the key.
   virtual uint32_t walk(std::string_view key) const { return key.empty() ? 0 : 0; }
+  // The same, where it depends on the client.
+  virtual uint32_t walk_of(NodeId /*client*/, std::string_view key) const { return walk(key); }
 };
 
 class ClientNode : public Node {

@@ -162,6 +162,10 @@ void add_tuning(CLI::App& app, Tuning& tuning, Given& given) {
   flag("--place-at-server", tuning.places_at_server, "nessie: entries live in the servers' memory");
   add("--reuse-delay", given.reuse_delay_s, "nessie: seconds before an entry is used again (T)")
       ->check(CLI::Range(0.0, 3600.0));
+  add("--index-load", tuning.index_load, "nessie: share of index words that refer to a key")
+      ->check(CLI::Range(0.001, 0.95));
+  add("--filter-bits", tuning.filter_bits, "nessie: of a key's hash in its index word")->check(CLI::Range(0u, 15u));
+  add("--spare-entries", tuning.spare_entries, "nessie: a client's entries for puts")->check(CLI::Range(1u, 1u << 24));
   flag("--watermark", tuning.polls_watermark, "nessie: a READ has come when its last byte has");
 }
 

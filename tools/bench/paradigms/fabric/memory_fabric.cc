@@ -284,7 +284,10 @@ MemoryPair::Step MemoryPair::atomic(Posted& posted) {
   uint64_t old = 0;
   std::memcpy(&old, word, sizeof old);
   uint64_t now = old + work.compare_or_add;
-  if (work.verb == Verb::kCompareSwap) now = old == work.compare_or_add ? work.swap : old;
+  if (work.verb == Verb::kCompareSwap) {
+    if (world_.has_blind_swaps_) old = work.compare_or_add;
+    now = old == work.compare_or_add ? work.swap : old;
+  }
   std::memcpy(word, &now, sizeof now);
   std::memcpy(work.local, &old, sizeof old);
   return Step::kDone;

@@ -40,6 +40,8 @@ class MemoryWorld {
   void set_tearing(const Tearing& tearing) { tearing_ = tearing; }
   // One of so many UC and UD transfers vanishes; 0: none.
   void set_loss(uint32_t one_in) { loss_one_in_ = one_in; }
+  // COMPARE_SWAPs swap without comparing, and say that they have: as if somebody used WRITEs instead.
+  void set_blind_swaps(bool is_blind) { has_blind_swaps_ = is_blind; }
   // Its memory and pairs are gone, as a killed process's.
   void kill(uint32_t node);
 
@@ -80,6 +82,7 @@ class MemoryWorld {
                              .device = "memory of this process"};
   Tearing tearing_;
   uint32_t loss_one_in_ = 0;
+  bool has_blind_swaps_ = false;
   uint32_t next_key_ = 1;
   uint32_t next_pair_ = 1;
   std::map<uint32_t, Span> memories_;  // by remote key

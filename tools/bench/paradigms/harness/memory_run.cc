@@ -26,6 +26,12 @@ uint64_t clock_of_steps() {
   return g_steps * kNsPerStep;
 }
 
+class StepClock final : public base::Clock {
+ public:
+  uint64_t now_ns() const override { return clock_of_steps(); }
+  int64_t unix_seconds() const override { return 0; }
+};
+
 class MemoryRun {
  public:
   MemoryRun(const Paradigm& paradigm, const Setting& setting, const Case& one, const bench::Keyspace& keys)
@@ -39,6 +45,7 @@ class MemoryRun {
         rng_(setting.seed * 7919) {
     plan_.keys = &keys;
     g_steps = 0;
+    plan_.clock = &step_clock_;
   }
   ~MemoryRun() {
     clients_.clear();
@@ -61,6 +68,7 @@ class MemoryRun {
   const Paradigm& paradigm_;
   const Setting& setting_;
   Case case_;
+  StepClock step_clock_;
   Plan plan_;
   WorkloadSpec spec_;
   Knowledge knowledge_;

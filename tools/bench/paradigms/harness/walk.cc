@@ -20,7 +20,7 @@ Walked walk_of(const ServerNode& server, NodeId self, const Plan& plan, const Wo
     for (uint64_t i = 0; i < draws; ++i) {
       const Draw draw = workload.draw();
       if (draw.kind != OpKind::kGet || partition_of(plan, plan.keys->key(draw.key)) != self) continue;
-      out.steps += server.walk(plan.keys->key(draw.key));
+      out.steps += server.walk_of(plan.servers + client, plan.keys->key(draw.key));
       ++out.gets;
     }
   }

@@ -12,6 +12,8 @@ using MakeClient = std::unique_ptr<ClientNode>(const Plan& plan, NodeId self, Fa
 
 MakeServer make_raw_read_server;
 MakeClient make_raw_read_client;
+MakeServer make_nessie_server;
+MakeClient make_nessie_client;
 MakeServer make_reply_server;
 MakeClient make_reply_client;
 MakeServer make_rfp_server;
