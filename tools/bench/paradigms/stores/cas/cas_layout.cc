@@ -23,13 +23,17 @@ IndexWord IndexWord::after(IndexWord before, uint32_t table, uint32_t entry) {
   return IndexWord(table | uint64_t{entry} << kTableBits | version << 47 | kWatermark);
 }
 
+EntryLayout::EntryLayout(const Plan& plan)
+    : key_bytes_(plan.key_bytes),
+      value_bytes_(plan.value_bytes),
+      entry_bytes_((plan.key_bytes + plan.value_bytes + kUnsaidBytes + 1 + 7) / 8 * 8) {}
+
 CasLayout::CasLayout(const Plan& plan)
-    : plan_(plan), ways_(plan.tuning.ways), spare_entries_(plan.tuning.spare_entries) {
+    : EntryLayout(plan), plan_(plan), ways_(plan.tuning.ways), spare_entries_(plan.tuning.spare_entries) {
   node_bits_ = static_cast<uint32_t>(std::bit_width(plan.nodes() - 1));
   if (node_bits_ < IndexWord::kTableBits) {
     filter_bits_ = std::min(plan.tuning.filter_bits, IndexWord::kTableBits - node_bits_);
   }
-  entry_bytes_ = (plan.key_bytes + plan.value_bytes + kUnsaidBytes + 1 + 7) / 8 * 8;
   const double wanted = plan.keys->count() / std::max(plan.tuning.index_load, 0.001) / plan.servers;
   slots_of_server_ = std::max<uint64_t>(2 * kMostWays, static_cast<uint64_t>(std::ceil(wanted)));
 }
@@ -60,19 +64,19 @@ NodeId CasLayout::holder_of(NodeId table) const {
   return plan_.tuning.places_at_server ? (table - plan_.servers) % plan_.servers : table;
 }
 
-bool CasLayout::is_valid(const std::byte* entry) const {
+bool EntryLayout::is_valid(const std::byte* entry) const {
   return (static_cast<uint8_t>(entry[entry_bytes_ - 1]) & kEntryValid) != 0;
 }
 
-void CasLayout::write_entry(std::byte* entry, std::string_view key, std::string_view value) const {
+void EntryLayout::write_entry(std::byte* entry, std::string_view key, std::string_view value) const {
   std::memset(entry, 0, entry_bytes_);
   flag(entry) = kEntryWatermark;
   std::memcpy(entry, key.data(), key.size());
-  std::memcpy(entry + plan_.key_bytes, value.data(), value.size());
+  std::memcpy(entry + key_bytes_, value.data(), value.size());
 }
 
 // One byte, after all others: who READs it has the rest, if the READ takes them in order or begins later.
-void CasLayout::set_valid(std::byte* entry) const {
+void EntryLayout::set_valid(std::byte* entry) const {
   std::atomic_ref(flag(entry)).store(kEntryWatermark | kEntryValid, std::memory_order_release);
 }
 

@@ -48,7 +48,28 @@ class IndexWord {
   uint64_t bits_ = kWatermark;
 };
 
-class CasLayout {
+// The bytes of an entry.
+class EntryLayout {
+ public:
+  explicit EntryLayout(const Plan& plan);
+  uint32_t entry_bytes() const { return entry_bytes_; }
+  uint64_t entry_offset(uint32_t entry) const { return uint64_t{entry - 1} * entry_bytes_; }
+  std::string_view key_of(const std::byte* entry) const { return {text(entry), key_bytes_}; }
+  std::string_view value_of(const std::byte* entry) const { return {text(entry) + key_bytes_, value_bytes_}; }
+  bool is_valid(const std::byte* entry) const;
+  void write_entry(std::byte* entry, std::string_view key, std::string_view value) const;  // not valid
+  void set_valid(std::byte* entry) const;
+  uint8_t& flag(std::byte* entry) const { return reinterpret_cast<uint8_t*>(entry)[entry_bytes_ - 1]; }
+
+ private:
+  static const char* text(const std::byte* entry) { return reinterpret_cast<const char*>(entry); }
+
+  uint32_t key_bytes_;
+  uint32_t value_bytes_;
+  uint32_t entry_bytes_;
+};
+
+class CasLayout : public EntryLayout {
  public:
   explicit CasLayout(const Plan& plan);
   // Why the plan does not fit; empty if it does.
@@ -67,15 +88,6 @@ class CasLayout {
   NodeId table_of(IndexWord word) const { return word.table() & ((1u << node_bits_) - 1); }
   bool fits(IndexWord word, uint64_t hash) const { return word.table() >> node_bits_ == filter_of(hash); }
 
-  uint32_t entry_bytes() const { return entry_bytes_; }
-  uint64_t entry_offset(uint32_t entry) const { return uint64_t{entry - 1} * entry_bytes_; }
-  std::string_view key_of(const std::byte* entry) const { return {text(entry), plan_.key_bytes}; }
-  std::string_view value_of(const std::byte* entry) const { return {text(entry) + plan_.key_bytes, plan_.value_bytes}; }
-  bool is_valid(const std::byte* entry) const;
-  void write_entry(std::byte* entry, std::string_view key, std::string_view value) const;  // not valid
-  void set_valid(std::byte* entry) const;
-  uint8_t& flag(std::byte* entry) const { return reinterpret_cast<uint8_t*>(entry)[entry_bytes_ - 1]; }
-
   // Loaded keys are dealt over the clients, in turn.
   NodeId dealt_to(uint32_t key_number) const { return plan_.servers + key_number % plan_.clients; }
   uint32_t dealt_entry(uint32_t key_number) const { return key_number / plan_.clients + 1; }
@@ -86,14 +98,12 @@ class CasLayout {
   NodeId holder_of(NodeId table) const;
 
  private:
-  static const char* text(const std::byte* entry) { return reinterpret_cast<const char*>(entry); }
   uint64_t filter_of(uint64_t hash) const { return hash & ((uint64_t{1} << filter_bits_) - 1); }
 
   const Plan& plan_;
   uint32_t ways_;
   uint32_t node_bits_ = 0;
   uint32_t filter_bits_ = 0;
-  uint32_t entry_bytes_;
   uint32_t spare_entries_;
   uint64_t slots_of_server_;
 };
