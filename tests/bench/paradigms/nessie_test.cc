@@ -104,6 +104,21 @@ TEST_CASE("where the filter excludes every other key, each op's verbs are just t
   }
 }
 
+TEST_CASE("a put that finds a better word free leaves no second one to its key") {
+  Plan plan = nessie_plan();
+  plan.tuning.filter_bits = 15;
+  InMemory laboratory("nessie", plan, 500);
+  laboratory.one(0, OpKind::kGet, 0);
+  uint32_t key = 0;
+  while (walk(laboratory, 0, key) != 2) key += plan.clients;  // its second word refers to it
+  for (uint32_t other = 0; other < 500; ++other) {
+    if (other != key) REQUIRE(laboratory.one(1, OpKind::kErase, other).outcome == Outcome::kDone);
+  }
+  CHECK(cost_of(laboratory, OpKind::kPut, key, Outcome::kDone) == Cost{3, 2, 0});
+  CHECK(cost_of(laboratory, OpKind::kGet, key, Outcome::kHit) == Cost{1, 0, 0});
+  CHECK(cost_of(laboratory, OpKind::kErase, key, Outcome::kDone) == Cost{2, 1, 0});
+}
+
 TEST_CASE("entries at the server: two WRITEs a put, and no entry is local") {
   Plan plan = nessie_plan();
   plan.tuning.places_at_server = true;

@@ -11,8 +11,6 @@ using base::Status;
 namespace {
 
 constexpr uint32_t kLine = 64;
-constexpr uint32_t kFlagAt = 16;         // in an op's memory: the byte that makes an entry valid
-constexpr uint64_t kTelling = 1u << 16;  // tags of ops are below
 
 // Told by each node to each client; one Held behind it for every table that it holds.
 struct Notice {
@@ -54,7 +52,7 @@ Status CasMesh::prepare() {
     if (!pair) return pair.status();
     peers_[to].pair = std::move(pair.value());
   }
-  if (const Status made = prepare_tables(); !made.is_ok()) return made;
+  if (Status made = prepare_tables(); !made.is_ok()) return made;
   if (!plan_.is_server(self_)) return prepare_client();
   auto index = fabric_.make_memory(layout_.slots_of_server() * kWordBytes, kRemoteRead | kRemoteAtomic);
   if (!index) return index.status();
@@ -119,7 +117,7 @@ Status CasMesh::join(NodeId from, const NodeAddress& address, std::string_view n
   Notice told;
   if (!read_notice(notice.substr(0, sizeof told), told)) return Status::error(kStrangeNotice);
   if (!plan_.is_server(self_)) {
-    if (const Status known = join_client_side(from, notice); !known.is_ok()) return known;
+    if (Status known = join_client_side(from, notice); !known.is_ok()) return known;
   }
   return peer.pair->join(address, told.pair);
 }
