@@ -44,6 +44,9 @@ void visit_tuning(T& tuning, const Visit& visit) {
   visit(tuning.ways);
   visit(tuning.hops);
   visit(tuning.load);
+  visit(tuning.index_load);
+  visit(tuning.filter_bits);
+  visit(tuning.spare_entries);
   visit(tuning.places_at_server);
   visit(tuning.cache_entries);
   visit(tuning.locality);

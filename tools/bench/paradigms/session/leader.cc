@@ -65,7 +65,10 @@ Expected<RunResult> Leader::run(const Order& order, NodeWork& work) {
   plan.keys = &keys;
   if (Status told = tell_all(FrameType::kOrder, to_body(order)); !told) return told;
   Crew crew({*paradigm, order, plan, capabilities_, surroundings_.make_fabric, work}, nodes_of(plan, 0, connecting));
-  return take_steps(crew, plan);
+  auto result = take_steps(crew, plan);
+  // All hosts are interrupted at once, as by Ctrl-C: others may be gone before this one looks.
+  if (!result && surroundings_.stop->load()) return Status::error("interrupted");
+  return result;
 }
 
 // What one node cannot do none does: the run is over for all, and is not available.
