@@ -1,11 +1,16 @@
 // The run of `egret-bench paradigms`: the sides, and what becomes of the report.
 #include "bench_paradigms/command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
+#include <fmt/format.h>
+
+#include "bench/server/neighbours.h"
 #include "bench_paradigms/harness/memory_run.h"
 #include "bench_paradigms/harness/rounds.h"
+#include "bench_paradigms/harness/session_run.h"
 #include "bench_paradigms/options.h"
 #include "bench_paradigms/report/pictures.h"
 #include "bench_paradigms/report/report.h"
@@ -19,16 +24,6 @@ namespace {
 
 void say(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
-}
-
-Expected<Report> run_memory(const Options& options, const std::atomic<bool>& stop) {
-  if (!options.is_in_memory) return Status::error("hosts are not brought together yet: --memory");
-  MemoryRunner runner(options.setting);
-  auto report = run_rounds(options.setting, runner, say, stop);
-  if (!report) return report;
-  report.value().is_in_memory = true;
-  report.value().hosts = {"this process, without a device"};
-  return report;
 }
 
 constexpr const char* kMeasuredNic = "egret-nic.json";
@@ -55,26 +50,73 @@ std::string complaint_of(const Report& report) {
   return failed == 0 ? "" : std::to_string(failed) + " ops failed or were never answered";
 }
 
+// What all sides are told at the end: the complaint in the first line, then the report. Pictures are drawn here.
+std::string finish(const Options& options, Report& report, const std::optional<bench_nic::Nic>& nic) {
+  report.nic = nic;
+  std::string complaint = complaint_of(report);
+  if (!options.svg_folder.empty()) {
+    Status drawn = write_pictures(report, options.svg_folder);
+    if (!drawn) complaint = drawn.message();
+  }
+  return complaint + "\n" + (options.json ? to_json(report) : to_markdown(report));
+}
+
+Expected<Report> run_memory(const Options& options, const std::atomic<bool>& stop) {
+  MemoryRunner runner(options.setting);
+  auto report = run_rounds(options.setting, runner, say, stop);
+  if (!report) return report;
+  report.value().is_in_memory = true;
+  report.value().hosts = {"this process, without a device"};
+  return report;
+}
+
+// The listening side's.
+Expected<Report> run_session(const Options& options, Session& session, HarnessWork& work,
+                             const std::atomic<bool>& stop) {
+  SessionRunner runner(options.setting, session, work);
+  auto report = run_rounds(options.setting, runner, say, stop);
+  if (!report) return report;
+  for (const HostInfo& each : session.hosts()) {
+    const char* const part = report.value().hosts.empty() ? "this host, which stores" : "clients' host";
+    report.value().hosts.push_back(fmt::format("{}: {}, {} processors", part, each.device, each.processors));
+  }
+  return report;
+}
+
+Expected<std::string> run_options(const Options& options, const std::atomic<bool>& stop) {
+  std::optional<bench_nic::Nic> nic;
+  if (Status done = read_card(options, nic); !done) return done;
+  const auto finished = [&](Expected<Report> report) -> Expected<std::string> {
+    if (!report) return report.status();
+    return finish(options, report.value(), nic);
+  };
+  if (options.is_in_memory) return finished(run_memory(options, stop));
+  std::optional<bench::Neighbours> busy;  // processes: started before there are threads
+  if (options.setting.busy > 0 && options.connect.empty()) {
+    auto started = bench::Neighbours::start(options.setting.busy);
+    if (!started) return started.status();
+    busy.emplace(std::move(started.value()));
+  }
+  HarnessWork work;
+  const Sides sides{options.listen, options.connect, options.loop, options.token, options.hosts};
+  return run_sides(
+      sides, work, [&](Session& session) { return finished(run_session(options, session, work, stop)); }, say, stop);
+}
+
 }  // namespace
 
 int run(int argc, char** argv, const std::atomic<bool>& stop) {
   Options options;
   int exit_status = 0;
   if (!parse_options(argc, argv, options, exit_status)) return exit_status;
-  std::optional<bench_nic::Nic> nic;
+  const auto told = run_options(options, stop);
   std::string complaint;
-  Status has_card = read_card(options, nic);
-  auto report = has_card ? run_memory(options, stop) : Expected<Report>(has_card);
-  if (report) {
-    report.value().nic = nic;
-    std::fputs((options.json ? to_json(report.value()) : to_markdown(report.value())).c_str(), stdout);
-    complaint = complaint_of(report.value());
-    if (!options.svg_folder.empty()) {
-      Status drawn = write_pictures(report.value(), options.svg_folder);
-      if (!drawn) complaint = drawn.message();
-    }
+  if (told) {
+    const size_t end = std::min(told.value().find('\n'), told.value().size());
+    complaint = told.value().substr(0, end);
+    if (end < told.value().size()) std::fputs(told.value().c_str() + end + 1, stdout);
   } else {
-    complaint = report.message();
+    complaint = told.message();
   }
   if (complaint.empty()) return 0;
   std::fprintf(stderr, "egret-bench paradigms: %s\n", complaint.c_str());
