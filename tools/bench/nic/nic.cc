@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace egret::bench_nic {
@@ -147,14 +148,15 @@ Expected<Nic> parse(const std::string& text, const std::string& file) {
                                            [&name = name](const CurveField& each) { return name == each.name; });
     if (number != std::end(kNumbers)) {
       const double wanted = value.is_number() ? value.get<double>() : -1;
-      if (!(wanted >= 0) || wanted > 1e9) return Status::error(file + ": " + name + " is no number of 0 and more");
+      if (!(wanted >= 0) || wanted > 1e9)
+        return Status::error(fmt::format("{}: {} is no number of 0 and more", file, name));
       nic.*number->value = wanted;
     } else if (curve != std::end(kCurves)) {
-      if (Status done = read_curve(value, file + ": " + name, nic.*curve->curve); !done) return done;
+      if (Status done = read_curve(value, fmt::format("{}: {}", file, name), nic.*curve->curve); !done) return done;
     } else if ((name == "name" || name == "source") && value.is_string()) {
       (name == "name" ? nic.name : nic.source) = value.get<std::string>();
     } else {
-      return Status::error(file + ": " + name + " is not known");
+      return Status::error(fmt::format("{}: {} is not known", file, name));
     }
   }
   return nic;

@@ -93,9 +93,9 @@ Status RpcClient::prepare() {
     return Status::error("fetch_bytes: a response's head at least, a response at most");
   given_.reserve(size_t{plan_.servers} * shape_.slots);
   refused_.reserve(size_t{plan_.servers} * shape_.slots);
-  if (const Status queues = make_queues(); !queues) return queues;
+  if (Status queues = make_queues(); !queues) return queues;
   for (uint32_t server = 0; server < plan_.servers; ++server) {
-    if (const Status made = make_lane(server); !made) return made;
+    if (Status made = make_lane(server); !made) return made;
   }
   return Status::ok();
 }

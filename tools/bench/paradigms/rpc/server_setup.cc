@@ -111,9 +111,9 @@ Status RpcServer::prepare() {
     return Status::error("a value of more than 1,006 bytes does not fit into a slot of 1,024");
   if (shape_.is_fetched() && shape_.request_pairs != PairType::kRc) return Status::error("READ needs RC");
   arrived_.reserve(2 * size_t{plan_.clients} * shape_.slots);
-  if (const Status queues = make_queues(); !queues) return queues;
+  if (Status queues = make_queues(); !queues) return queues;
   if (shape_.has_datagrams()) {
-    if (const Status made = make_datagrams(); !made) return made;
+    if (Status made = make_datagrams(); !made) return made;
   }
   // Paper 001, section 4.2: slots of all clients in one region, s * W * Nc + c * W + r mod W, one key for it. Here a core
   // (s) has a region of its own.
@@ -123,7 +123,7 @@ Status RpcServer::prepare() {
     region_ = std::move(region.value());
   }
   for (NodeId client = plan_.servers; client < plan_.nodes(); ++client) {
-    if (const Status made = make_peer(client); !made) return made;
+    if (Status made = make_peer(client); !made) return made;
   }
   return Status::ok();
 }
