@@ -220,8 +220,8 @@ constexpr OptionRow kTable[] = {
     {.name = "op_timeout",
      .type = OptionType::kDuration,
      .default_value = "2s",
-     .help =
-         "An op without a result for this long is answered with an error; after twice as long the session is renewed.",
+     .help = "The longest that an op waits for its result; then it is answered with an error. After twice as long the "
+             "session is renewed.",
      .min = kSecond / 1000,
      .max = 3600 * kSecond,
      .applied_by = kReload,
@@ -247,8 +247,9 @@ constexpr OptionRow kTable[] = {
     {.name = "eject_share",
      .type = OptionType::kInteger,
      .default_value = "50",
-     .help = "Percent of the backends, rounded down, that may be ejected at the same time; further ones are tried on. "
-             "0: none is ever ejected.",
+     .help =
+         "Percent of the backends, rounded down, that may be ejected at the same time, at least one where there is a "
+         "gutter; further ones are tried on. 0: none is ever ejected.",
      .min = 0,
      .max = 100,
      .applied_by = kReload,

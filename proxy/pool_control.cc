@@ -339,7 +339,7 @@ void PoolControl::on_cleared(const Membership::Entry& owner, uint64_t keys, bool
   failover.stands_in.set(0);
   failover.purged_keys.add(keys);
   if (is_flush) failover.flushes.add();
-  base::log(kFailoverOver, "backend {} has its keys again; {} was purged on it", owner.member.to_string(),
+  base::log(kFailoverOver, "backend {} has its keys again; purged on it: {}", owner.member.to_string(),
             base::field("purged", is_flush ? "everything" : base::counted(keys, "key")),
             base::field("backend", owner.member.address), base::field("backend_name", owner.member.name));
 }

@@ -169,9 +169,13 @@ std::vector<HealthJudge::Verdict> HealthJudge::on_probe(const MemberStats* membe
   return {returned};
 }
 
+// With a gutter at least one owner may be ejected, even the only one: the gutter serves its keys, and without the ejection
+// they would fail.
 size_t HealthJudge::most_ejected() const {
   const auto owners = static_cast<size_t>(std::ranges::count(members_, false, &Record::is_spare));
-  return owners * options_.eject_share / 100;
+  const bool has_spares = owners < members_.size();
+  const size_t least = has_spares && owners > 0 && options_.eject_share > 0 ? 1 : 0;
+  return std::max(least, owners * options_.eject_share / 100);
 }
 
 uint64_t HealthJudge::next_probe_ns() const {

@@ -6,11 +6,12 @@
 //      └──────────────────────────── an answer ───────────────────────────────────────────────────┘
 //
 // * Unreachable: no worker has a session with it, and since one had, a session has ended or an attempt found nobody.
-// * At most `eject_share` percent of the members are ejected at a time (rounded down: of one member none). Beyond that a
-//   member stays in service, and is tried like any other: with so many gone the fault may be ours. Spare ones do not
-//   count, and none is spared. When the pool or the share has become smaller, those that were ejected last are let in
-//   again, without a probe, until the share is kept: so they are as if it had been so small all the time. Not one in whose place
-//   others stand: it must be purged before.
+// * At most `eject_share` percent of the members are ejected at a time (rounded down: of one member none; but at least
+//   one where there are spare members, as these stand in for it). Beyond that a member stays in service, and is tried
+//   like any other: with so many gone the fault may be ours. Spare members do not count in this, and every one of them
+//   may be ejected. When the pool or the share has become smaller, those that were ejected last are let in again, without
+//   a probe, until the share is kept: so they are as if it had been so small all the time. Not one in whose place others
+//   stand: it must be purged before.
 // * The pauses between probes grow by half, up to `probe_most_ns`, each made up to a fifth longer or shorter by chance.
 // * A member that is ejected for timeouts again within kCalmNs of its return flaps: its first probe waits for kFlapNs,
 //   twice as long each further time, kMostFlapNs at most. Each kCalmNs in service takes one time back. One that dies and

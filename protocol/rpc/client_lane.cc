@@ -354,6 +354,12 @@ uint32_t ClientLane::expire(uint64_t before_ns) {
   return expired;
 }
 
+uint32_t ClientLane::unanswered() const {
+  uint32_t count = 0;
+  for (uint64_t seq = oldest_; seq < next_seq_; ++seq) count += slot(seq).state == State::kSent ? 1 : 0;
+  return count;
+}
+
 void ClientLane::fail_all() {
   EGRET_ASSERT_OWNER(owner_);
   if (open_ops_ > 0) slot(next_seq_).op_count = static_cast<uint16_t>(open_ops_);

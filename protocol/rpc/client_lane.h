@@ -121,6 +121,8 @@ class ClientLane {
   // Calls the waiters of messages sent before `before_ns` with kTimedOut; returns of how many messages. The slots stay in
   // use.
   uint32_t expire(uint64_t before_ns);
+  // Messages that wait for an answer, and have not expired.
+  uint32_t unanswered() const;
   // Calls every waiter with kSessionLost; the lane is then empty and unusable.
   void fail_all();
 

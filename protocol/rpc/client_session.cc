@@ -198,7 +198,10 @@ void ClientSession::end(const std::string& why, State next) {
 
 void ClientSession::count_answer() {
   has_served_ = true;
-  if (counters_->signs.timeouts.get() != 0) counters_->signs.timeouts.set(0);
+  answered_ns_ = now_ns_;
+  if (counters_->signs.timeouts.get() == 0) return;
+  timeouts_ = 0;
+  counters_->signs.timeouts.set(0);
 }
 
 void ClientSession::close(State next) {
@@ -209,6 +212,7 @@ void ClientSession::close(State next) {
   }
   if (endpoint_ != nullptr) end("closed", State::kClosed);
   state_ = State::kClosed;
+  timeouts_ = 0;
   counters_->signs.timeouts.set(0);
 }
 
@@ -225,19 +229,28 @@ void ClientSession::tick() {
   if (state_ == State::kHandshaking && now_ns_ >= deadline_ns_) return lose("no answer to the handshake");
   if (state_ != State::kOpen) return;
   lanes_.make_room_for_uploads();
-  uint64_t expired = 0;
+  // op_timeout is the longest that an op waits: what would be overdue before the next tick is overdue now.
+  const uint64_t overdue_ns = options_.op_timeout_ns - std::min(kTickNs, options_.op_timeout_ns / 16);
+  uint64_t expired = 0, unanswered = 0;
   for (auto& lane : lanes_) {
-    if (lane->outstanding() == 0 || now_ns_ < options_.op_timeout_ns) continue;
-    expired += lane->expire(now_ns_ - options_.op_timeout_ns);
+    if (lane->outstanding() == 0 || now_ns_ < overdue_ns) continue;
+    expired += lane->expire(now_ns_ - overdue_ns);
+    unanswered += lane->unanswered();
     // The late response had time to come; a lane that stays stuck needs a new session.
     if (lane->progress().oldest_sent_ns + 2 * options_.op_timeout_ns < now_ns_) {
       counters_->signs.timeouts.set(SessionSigns::kStuck);
       return lose("the backend does not answer");
     }
   }
-  if (expired == 0) return;
-  const uint64_t before = counters_->signs.timeouts.get();
-  counters_->signs.timeouts.set(std::max(before, before + expired));  // kStuck stays
+  if (expired > 0) count_timeouts(expired, now_ns_ - answered_ns_ >= overdue_ns ? unanswered : 0);
+}
+
+// `unanswered`: messages that are not overdue yet, of a backend that has answered nothing for op_timeout. They count as
+// timeouts now: else the ejection would wait until eject_after of them are overdue one after the other.
+void ClientSession::count_timeouts(uint64_t expired, uint64_t unanswered) {
+  base::Gauge& sign = counters_->signs.timeouts;
+  timeouts_ += expired;
+  sign.set(std::max(sign.get(), timeouts_ + unanswered));  // kStuck stays
   observer_.on_session_timeout(*this);
 }
 

@@ -139,6 +139,7 @@ class ClientSession {
   void lose(const std::string& why);
   void end(const std::string& why, State next);
   void count_answer();
+  void count_timeouts(uint64_t expired, uint64_t unanswered);
   void stage_fetches();
   const char* poll_events(bool& progress);
   void end_wait(bool paid);
@@ -156,8 +157,10 @@ class ClientSession {
   uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;
   uint64_t opened_ns_ = 0;
-  bool has_served_ = false;  // since it was opened
-  bool is_heard_ = false;    // the backend has said something since the handshake began
+  bool has_served_ = false;   // since it was opened
+  uint64_t answered_ns_ = 0;  // when the backend last answered a message, of this session or an earlier one
+  uint64_t timeouts_ = 0;     // messages since then that were overdue
+  bool is_heard_ = false;     // the backend has said something since the handshake began
   std::unique_ptr<transport::ClientEndpoint> endpoint_;
   wire::Transcript transcript_;  // of the handshake under way, where there is a secret
   bool has_proved_ = false;      // the challenge of this handshake is answered

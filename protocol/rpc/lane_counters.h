@@ -54,7 +54,9 @@ struct alignas(64) SessionSigns {
   static constexpr uint64_t kStuck = UINT64_MAX;
 
   base::Counter failures;  // sessions that ended, and attempts that nobody answered; not: answered by a refusal
-  base::Gauge timeouts;    // messages in a row that were not answered in time, or kStuck
+  // Messages in a row that were not answered in time, or kStuck. While the backend answers nothing at all, messages that
+  // still wait for their answer count, too.
+  base::Gauge timeouts;
 };
 
 // Shared by a worker's sessions with one backend, one after another, and by those who read it.

@@ -75,9 +75,20 @@ std::vector<size_t> AdminPages::silent_workers() const {
   return silent;
 }
 
-// A backend is up when every worker has a session with it. One session with any backend is enough for /readyz: keys of
-// backends that cannot be reached are answered with errors. /readyz/all wants every backend up, /readyz/share as many as
-// the option ready_share says.
+// Of a backend that is not served as usual: why, and who has its keys.
+std::string what_is_wrong(const pool::Membership::Entry& entry) {
+  std::string text;
+  if (entry.stats->health.is_ejected.get() != 0) {
+    text += std::string("; ejected: ") + pool::to_string(static_cast<pool::EjectReason>(entry.stats->health.why.get()));
+  }
+  if (entry.stats->failover.stands_in.get() != 0) text += "; the gutter takes its keys";
+  if (entry.stats->health.is_held_back.get() != 0) text += kHeldBack;
+  return text;
+}
+
+// A backend is up when every worker has a session with it. For /readyz it is enough that one backend's keys are served: by
+// one session with it, or by the gutter; those of the others are answered with errors. /readyz/all wants every backend
+// up, /readyz/share as many as the option ready_share says.
 Answer AdminPages::readiness(ReadyWhen when) const {
   const std::shared_ptr<const pool::Membership> membership = stats_.membership.get();
   const size_t workers = workers_.size();
@@ -86,11 +97,11 @@ Answer AdminPages::readiness(ReadyWhen when) const {
   size_t down = 0;
   for (const pool::Membership::Entry& entry : membership->members()) {
     const size_t open = entry.stats->open_sessions();
-    any |= open > 0;
+    any |= open > 0 || entry.stats->failover.stands_in.get() != 0;
     if (open < workers) ++down;
     lines += "backend " + entry.member.to_string() + ": " + (open == workers ? "up" : "down") + ", " +
              std::to_string(open) + " of " + base::counted(workers, "worker") + " have a session" +
-             (entry.stats->health.is_held_back.get() != 0 ? std::string(kHeldBack) : "") + "\n";
+             what_is_wrong(entry) + "\n";
   }
   if (!any) return {.status = kUnavailable, .body = "no backend is up\n" + lines};
   const size_t count = membership->members().size();

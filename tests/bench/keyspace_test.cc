@@ -1,5 +1,6 @@
 #include "bench/keyspace.h"
 
+#include <algorithm>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -36,6 +37,19 @@ TEST_CASE("a value of any size is recognised as its key's") {
 TEST_CASE("another key's value is seen, down to one byte") {
   for (const size_t size : {1, 7, 8, 16, 64, 100, 1000}) {
     CHECK(judge(value_of(78, 5, size), 77) == ValueVerdict::kOtherKey);
+  }
+}
+
+TEST_CASE("a short value that is put together from two is seen at any word") {
+  for (const size_t size : {17, 24, 32, 50, 64, 300}) {
+    const std::string good = value_of(77, 5, size);
+    const std::string newer = value_of(77, 6, size);
+    for (size_t cut = 16; cut < std::min<size_t>(size, 64); cut += 8) {
+      CAPTURE(size);
+      CAPTURE(cut);
+      CHECK(judge(good.substr(0, cut) + newer.substr(cut), 77) == ValueVerdict::kTorn);
+      CHECK(judge(newer.substr(0, cut) + good.substr(cut), 77) == ValueVerdict::kTorn);
+    }
   }
 }
 

@@ -19,6 +19,8 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUT = os.environ.get("SUT", "egret")
@@ -449,6 +451,16 @@ class EgretPool(Egret):
             if backend and backend is not self.backend:
                 backend.stop()
         super().stop()
+
+
+def page_of(proxy, path):
+    """Status and text of a page at the proxy's admin address."""
+    address = re.search(r"admin address: (\S+)", proxy.log(1 << 20))[1]
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=30 * SLACK) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
 
 
 def start_subject(**egret_arguments):

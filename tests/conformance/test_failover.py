@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from servers import SUT, EgretPool, ask, connect, stats_of, wait_for
+from servers import SUT, EgretPool, ask, connect, page_of, stats_of, wait_for
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="needs backends of our own")
 
@@ -25,11 +25,12 @@ class GutterPool(EgretPool):
     """Three owners and a gutter of two. A proxy in `cut` reaches owner "two" by a path of its own only, which the test makes
     and removes: it begins without it."""
 
-    def __init__(self, cut=(), failover="gutter", backend=None, each=None, **proxy):
+    def __init__(self, cut=(), failover="gutter", backend=None, each=None, owners=OWNERS, **proxy):
         self.cut = set(cut)
-        super().__init__(OWNERS + GUTTER, backend=backend, each=each, proxies=0,
+        self.owners = owners
+        super().__init__(owners + GUTTER, backend=backend, each=each, proxies=0,
                          proxy={"failover": failover, "op_timeout": "500ms", "reconnect_max": "100ms", **proxy})
-        self.proxy_options["gutter"] = ",".join(f"{self.address_of_backend(number)} name={self.names[number]}" for number in (3, 4))
+        self.proxy_options["gutter"] = ",".join(f"{self.address_of_backend(number)} name={self.names[number]}" for number in (len(owners), len(owners) + 1))
 
     def proxy_argv(self, index):
         argv = super().proxy_argv(index)
@@ -43,10 +44,10 @@ class GutterPool(EgretPool):
     def backends_of_proxy(self, index):
         if index in self.alone:
             return super().backends_of_proxy(index)
-        addresses = [self.address_of_backend(number) for number in range(3)]
+        addresses = [self.address_of_backend(number) for number in range(len(self.owners))]
         if index in self.cut:
             addresses[1] = f"shm:{self.own_path(index)}"
-        return ",".join(f"{address} name={name}" for address, name in zip(addresses, OWNERS))
+        return ",".join(f"{address} name={name}" for address, name in zip(addresses, self.owners))
 
     def join(self, index):
         """From now on this proxy reaches owner "two"."""
@@ -65,7 +66,7 @@ class GutterPool(EgretPool):
             raise AssertionError(f"{late}\n{self.log_of(index)}") from None
 
     def is_complete(self, index=0):
-        return all(stats_of(self.addresses[index])["egret_backends_up"] == "3" for _ in range(6))
+        return all(stats_of(self.addresses[index])["egret_backends_up"] == str(len(self.owners)) for _ in range(6))
 
 
 @contextlib.contextmanager
@@ -227,7 +228,7 @@ def test_an_owner_that_stood_still_serves_nothing_old():
         check_nothing_old(server.address, now)
         assert any(value(server.address, key) == b"old" for key in own[-5:]), "what nobody has changed is still there"
         line = re.search(r".*\[failover_over\]$", server.log_of(), re.M)[0]
-        assert re.search(r"; \d+ keys was purged", line), line
+        assert re.search(r"; purged on it: \d+ keys", line), line
 
 
 def test_an_owner_that_restarts_with_all_that_it_held_serves_nothing_old():
@@ -243,6 +244,29 @@ def test_an_owner_that_restarts_with_all_that_it_held_serves_nothing_old():
             wait_for(server.is_complete, "all owners")
         check_nothing_old(server.address, now)
         assert [value(server.address, key) for key in own[-5:]] == [b"old"] * 5, "it has restarted warm"
+
+
+def test_the_gutter_takes_the_keys_of_a_pool_of_one_and_readyz_says_so():
+    with pool_of(owners=["one"], admin="127.0.0.1:0") as server:
+        keys = [b"key%d" % number for number in range(20)]
+        for key in keys:
+            assert put(server.address, key, b"old") == b"STORED\r\n"
+        (proxy,) = server.proxies
+        assert page_of(proxy, "/readyz/all")[0] == 200
+        server.backends[0].halt()
+        try:
+            wait_for(lambda: is_served(server.address, keys), "the gutter to serve")
+            status, said = page_of(proxy, "/readyz")
+            assert status == 200 and re.search(r"^backend one .*: down, .*; ejected: it does not answer in time; the gutter takes its keys$", said, re.M), said
+            assert page_of(proxy, "/readyz/all")[0] == 503
+            now = change_everything(server.address, keys[:-5])
+        finally:
+            server.backends[0].signal(signal.SIGCONT)
+        server.wait_times("failover_over")
+        wait_for(server.is_complete, "the owner")
+        check_nothing_old(server.address, now)
+        assert [value(server.address, key) for key in keys[-5:]] == [b"old"] * 5, "what nobody has changed is still there"
+        assert "ejected" not in page_of(proxy, "/readyz")[1]
 
 
 def test_an_absence_twice_over_shows_nothing_of_the_first():
@@ -277,7 +301,7 @@ def test_flush_all_reaches_an_absent_owner_when_it_is_back():
         server.wait_times("failover_over")
         wait_for(server.is_complete, "all owners")
         assert all(value(server.address, key) is None for key in own)
-        assert "; everything was purged" in server.log_of()
+        assert "; purged on it: everything" in server.log_of()
 
 
 def test_what_the_gutter_stores_expires_soon():

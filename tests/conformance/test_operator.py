@@ -5,13 +5,11 @@ import re
 import signal
 import socket
 import subprocess
-import urllib.error
-import urllib.request
 
 import pytest
 
 from doctor import doctor
-from servers import SLACK, SUT, Egret, EgretPool, egret_binary, free_port, wait_for
+from servers import SLACK, SUT, Egret, EgretPool, egret_binary, free_port, page_of, wait_for
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="what Egret's daemons say")
 
@@ -27,16 +25,6 @@ def test_doctor_counts_the_descriptors_that_the_proxy_will_need(tmp_path):
 
 
 # --- readiness
-
-def page_of(proxy, path):
-    """Status and text of a page at the proxy's admin address."""
-    address = re.search(r"admin address: (\S+)", proxy.log(1 << 20))[1]
-    try:
-        with urllib.request.urlopen(f"http://{address}{path}", timeout=30 * SLACK) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.read().decode()
-
 
 @pytest.fixture
 def pool():

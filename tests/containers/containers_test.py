@@ -40,9 +40,9 @@ class Files(unittest.TestCase):
 
     def test_manifests_name_the_images_of_this_version(self):
         version = run(BUILD / "egret-proxy", "--version")[1].split()[-1]
-        for daemon in ("backend", "proxy"):
-            manifest = (ROOT / f"docker/kubernetes/{daemon}.yaml").read_text()
-            self.assertEqual(re.findall(r"image: (egret-\S+)", manifest), [f"egret-{daemon}:{version}"])
+        for name, image in (("backend", "backend"), ("gutter", "backend"), ("proxy", "proxy")):
+            manifest = (ROOT / f"docker/kubernetes/{name}.yaml").read_text()
+            self.assertEqual(re.findall(r"image: (egret-\S+)", manifest), [f"egret-{image}:{version}"])
 
     def test_the_check_finds_what_is_wrong(self):
         """So that a check which finds nothing is one that looked."""
@@ -65,19 +65,21 @@ class Files(unittest.TestCase):
             secret.write_text("x" * 32)
             secret.chmod(0o400)
             self.check(ROOT, folder)
-            for program in ("egret-backend", "egret-proxy"):
-                status, said = run(BUILD / program, "--config", f"{folder}/{program}.yaml", "--set", f"secret_file={secret}", "--check-config")
+            for program, file in (("egret-backend", "egret-backend"), ("egret-backend", "egret-gutter"), ("egret-proxy", "egret-proxy")):
+                status, said = run(BUILD / program, "--config", f"{folder}/{file}.yaml", "--set", f"secret_file={secret}", "--check-config")
                 self.assertEqual(status, 0, said)
 
     def test_compose_takes_its_files_and_the_daemons_their_commands(self):
-        for file in ("compose.yaml", "compose.rdma.yaml"):
+        services = {"compose.yaml": ["backend", "proxy"], "compose.rdma.yaml": ["backend", "proxy"], "compose.pool.yaml": ["one", "two", "spare", "proxy"]}
+        for file, names in services.items():
             status, said = run("docker-compose", "-f", str(ROOT / "docker" / file), "config", env=os.environ | {"BACKEND": "10.0.0.2"})
             self.assertEqual(status, 0, said)
-            for service in ("backend", "proxy"):
+            for service in names:
                 section = re.search(rf"^  {service}:\n((?:    .*\n)+)", said, re.M)[1]
                 command = re.search(r"^    command:\n((?:    - .*\n)+)", section, re.M)[1]
                 words = [line.strip()[2:].strip("'\"") for line in command.splitlines()]
-                status, answer = run(BUILD / f"egret-{service}", *words, "--check-config")
+                program = re.search(r"^    image: (\S+)$", section, re.M)[1]
+                status, answer = run(BUILD / program, *words, "--check-config")
                 self.assertEqual(status, 0, f"{file}: {words}: {answer}")
 
     def test_without_an_address_rdma_is_refused(self):

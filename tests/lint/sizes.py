@@ -9,6 +9,7 @@ It reads the C++ sources as clang-format writes them: comments and literals out,
                     assignments, and what is deleted
   constructor       its parameters
   function          its lines, from its declarator to its closing brace; a lambda belongs to the function it is in
+  system            a file of the paradigms laboratory's systems/: its lines, so that each is read at once beside its paper
   hub header        the header with the most includes of our own, of those that five or more other files include
 """
 import bisect, collections, pathlib, re, statistics, sys
@@ -19,6 +20,8 @@ MOST_METHODS = 20
 MOST_ARGUMENTS = 6
 MOST_LINES = 70
 MOST_FILES = 25
+SYSTEMS = "tools/bench/paradigms/systems"
+MOST_SYSTEM_LINES = 300
 HUB_USERS = 5
 
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:\\\n|[^\n])*', re.S | re.M)
@@ -198,6 +201,10 @@ def over(tree):
     for folder, count in sorted(tree.folders.items()):
         if count > MOST_FILES:
             yield f"{folder} holds {count} sources, at most {MOST_FILES}"
+    for path in sorted((tree.root / SYSTEMS).glob("*.cc")):
+        count = len(path.read_text().splitlines())
+        if count > MOST_SYSTEM_LINES:
+            yield f"{path.relative_to(tree.root)} has {count} lines, at most {MOST_SYSTEM_LINES}"
 
 
 def main():

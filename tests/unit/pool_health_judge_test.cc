@@ -153,6 +153,30 @@ TEST_CASE("spare members do not count, and are ejected whatever the others' shar
   CHECK(pool.is_ejected(5));
 }
 
+TEST_CASE("where spare members stand in, one owner may be ejected however small the share; with a share of 0 none") {
+  const auto pool_of = [](size_t owners, uint32_t share) {
+    HealthOptions options = kOptions;
+    options.eject_share = share;
+    auto pool = std::make_unique<TestPool>(owners + 1, options);
+    pool->signs[owners].is_spare = true;
+    for (size_t member = 0; member < owners; ++member) pool->kill(member);
+    pool->look();
+    return pool;
+  };
+  CHECK(pool_of(1, 50)->is_ejected(0));
+  CHECK(pool_of(3, 1)->judge.ejected().size() == 1);
+  CHECK(pool_of(4, 50)->judge.ejected().size() == 2);
+  CHECK(pool_of(1, 0)->judge.ejected().empty());
+
+  const auto lone = pool_of(1, 50);
+  lone->signs.pop_back();  // the gutter is taken away
+  lone->signs[0].may_be_let_in = true;
+  const auto verdicts = lone->look();
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].kind == Kind::kLetIn);
+  CHECK_FALSE(lone->is_ejected(0));
+}
+
 TEST_CASE("the only member is never ejected, nor anybody with a share of 0") {
   TestPool pool(1);
   TestPool none(4, {.eject_share = 0});

@@ -572,12 +572,13 @@ TEST_CASE("an unanswered op times out; a lane that stays stuck ends the session"
   REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
   f.session.flush();
   CHECK(f.session.needs_tick());
-  f.pass_time(f.options.op_timeout_ns);
+  // Its last tick before op_timeout finds it overdue: no op waits for longer.
+  f.pass_time(f.options.op_timeout_ns - ClientSession::kTickNs);
   CHECK(listener.codes.empty());
   f.pass_time(1);
   CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kTimedOut});
   CHECK(f.session.is_open());
-  f.pass_time(f.options.op_timeout_ns);
+  f.pass_time(f.options.op_timeout_ns + ClientSession::kTickNs);
   CHECK(!f.session.is_open());
   CHECK(listener.codes.size() == 1);
 }
@@ -606,6 +607,36 @@ TEST_CASE("messages without an answer are counted in a row, and an answer ends t
   connected->completes_reads = true;
   f.session.fetch();
   CHECK(signs.timeouts.get() == 0);
+}
+
+TEST_CASE("of a backend that has answered nothing at all, what was sent since counts with the first that is overdue") {
+  Fixture f;
+  f.open();
+  const SessionSigns& signs = f.session.counters().signs;
+  Listener listener;
+  const auto send = [&](uint32_t lane) {
+    f.session.begin_pass();
+    REQUIRE(f.session.lanes()[lane].append(get_of("key"), &listener));
+    f.session.flush();
+  };
+  send(0);
+  f.pass_time(f.options.op_timeout_ns / 2);
+  send(0);
+  send(1);
+  SUBCASE("nothing") {
+    f.pass_time(f.options.op_timeout_ns / 2);
+    CHECK(signs.timeouts.get() == 3);
+    CHECK(listener.codes.size() == 1);
+    f.pass_time(f.options.op_timeout_ns / 2);
+    CHECK(signs.timeouts.get() == 3);  // none is counted twice
+  }
+  SUBCASE("another lane's were answered: only what is overdue counts") {
+    put_response(connected->responses.data(), kLayout, 1, 1, std::vector<op::Result>{hit("value")});
+    connected->completes_reads = true;
+    f.session.fetch();
+    f.pass_time(f.options.op_timeout_ns / 2);
+    CHECK(signs.timeouts.get() == 1);
+  }
 }
 
 TEST_CASE("a session that is given up says more than any number of timeouts, until the backend answers") {

@@ -14,9 +14,15 @@ static_assert(std::endian::native == std::endian::little, "value stamps are comp
 constexpr size_t kLine = 64;
 constexpr size_t kStamp = sizeof(uint64_t);
 constexpr char kFiller = 'v';
-constexpr uint64_t kStep = 0x9e3779b97f4a7c15ULL;  // odd, so the stamps of a value's lines all differ
+constexpr size_t kFirst = 2 * kStamp;              // behind key and version
+constexpr uint64_t kStep = 0x9e3779b97f4a7c15ULL;  // odd, so the stamps of a value all differ
 
-// The stamp of line n is first_stamp + n * kStep.
+// Where the stamp after this one is: every word of the first line has one, then every line.
+constexpr size_t after(size_t offset) {
+  return offset + (offset < kLine ? kStamp : kLine);
+}
+
+// Stamp n is first_stamp + n * kStep.
 uint64_t first_stamp(uint64_t key_number, uint64_t version) {
   return mix64(key_number * kStep + mix64(version));
 }
@@ -51,18 +57,18 @@ void write_value(char* out, size_t size, uint32_t key_number, uint64_t version) 
   put(out, size, 0, key_number);
   put(out, size, kStamp, version);
   uint64_t stamp = first_stamp(key_number, version);
-  for (size_t offset = kLine; offset < size; offset += kLine) put(out, size, offset, stamp += kStep);
+  for (size_t offset = kFirst; offset < size; offset = after(offset)) put(out, size, offset, stamp += kStep);
 }
 
 ValueVerdict judge_value(const char* value, size_t size, uint32_t key_number) {
   if (!holds(value, size, 0, key_number)) return ValueVerdict::kOtherKey;
-  if (size <= kLine) return ValueVerdict::kGood;
+  if (size <= kFirst) return ValueVerdict::kGood;
   uint64_t version = 0;
   std::memcpy(&version, value + kStamp, kStamp);
   uint64_t stamp = first_stamp(key_number, version);
-  size_t offset = kLine;
+  size_t offset = kFirst;
   uint64_t wrong = 0;
-  for (; offset + kStamp <= size; offset += kLine) {
+  for (; offset + kStamp <= size; offset = after(offset)) {
     uint64_t word = 0;
     std::memcpy(&word, value + offset, kStamp);
     wrong |= word ^ (stamp += kStep);

@@ -1,8 +1,8 @@
 // The keys of a run, and values that identify their keys. Key number i always has the same text, and every part of its
 // value can be recognised, so that mixed up, shifted and torn answers are detected:
 //
-//   bytes 0..7   the key's number          every following cache line (64 bytes) begins with a stamp of 8 bytes that is
-//   bytes 8..15  the version of this set   derived from key, version and line number; the rest is filler
+//   bytes 0..7   the key's number          then stamps of 8 bytes, derived from key, version and place: up to byte 63 in
+//   bytes 8..15  the version of this set   every word, from there on where a cache line begins; the rest is filler
 //
 // A shorter value has as much of this as fits.
 #pragma once

@@ -54,7 +54,7 @@ constexpr std::array<CounterInfo, 7> kCounters{{
   return buffer.data();
 }
 
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char each : text) {
     const auto byte = static_cast<unsigned char>(each);
@@ -129,11 +129,11 @@ std::string round_json(const LoadResult& result) {
     out += format("\"%s\": %.6g, ", each.name, result.*each.metric);
   }
   return out + "\"measured\": " + counters_json(result.measured) + ", \"total\": " + counters_json(result.total) +
-         ", \"first_error\": " + quoted(result.first_error) + "}";
+         ", \"first_error\": " + json_quoted(result.first_error) + "}";
 }
 
 std::string side_json(const std::string& name, const std::vector<LoadResult>& rounds) {
-  std::string out = "{\"name\": " + quoted(name) + ", \"rounds\": [";
+  std::string out = "{\"name\": " + json_quoted(name) + ", \"rounds\": [";
   for (size_t i = 0; i < rounds.size(); ++i) out += (i == 0 ? "" : ", ") + round_json(rounds[i]);
   return out + "]}";
 }
@@ -190,7 +190,7 @@ std::string to_json(const std::vector<CaseResult>& results) {
   for (const CaseResult& each : results) {
     errors += each.errors();
     out += &each == results.data() ? "\n" : ",\n";
-    out += "{\"name\": " + quoted(each.name) + ", \"spec\": " + spec_json(each.spec);
+    out += "{\"name\": " + json_quoted(each.name) + ", \"spec\": " + spec_json(each.spec);
     out += format(", \"discarded\": %u", each.discarded);
     if (!each.subject.empty()) out += ",\n \"subject\": " + side_json(each.subject_name, each.subject);
     if (!each.peer.empty()) out += ",\n \"peer\": " + side_json(each.peer_name, each.peer);

@@ -203,7 +203,8 @@ class CpuOfAllProcesses(Compare):
         done, report = self.run_compare("--case", "20,000 requests/s, TCP", "--twemproxy", "/not/there", seconds=0.5,
                                         egret=self.fake_egret(SPINNING_BACKEND))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertGreater(report["rows"][0]["sendings"]["rounds"]["ratios"]["memcached"]["cpu_us_per_op"]["median"], 1.8)
+        # Without the backend it would be about 1: the proxy is a memcached.
+        self.assertGreater(report["rows"][0]["sendings"]["rounds"]["ratios"]["memcached"]["cpu_us_per_op"]["median"], 1.3)
 
 
 class Errors(Compare):

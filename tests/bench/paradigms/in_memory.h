@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct Seen {
   uint64_t failed = 0;
   uint64_t wrong = 0;
   std::string first_wrong;
-  VerbCounts clients, servers;  // posted during the run
+  uint64_t lowest = UINT64_MAX, highest = 0;  // number that a sequencer gave
+  VerbCounts clients, servers;                // posted during the run
 };
 
 struct Mix {
@@ -49,7 +51,7 @@ class InMemory {
   Seen run(const Mix& mix);
   // One op alone, to its end; other nodes go on meanwhile. `value` of the result is copied.
   struct Answer {
-    Outcome outcome = Outcome::kFailed;
+    std::optional<Outcome> outcome;  // none: it was never answered
     std::string value;
   };
   Answer one(uint32_t client, OpKind kind, uint32_t key_number, uint64_t version = 2);
@@ -64,6 +66,9 @@ class InMemory {
   ClientNode& client(uint32_t index) { return *clients_[index]; }
   const bench::Keyspace& keys() const { return keys_; }
   const Plan& plan() const { return plan_; }
+  // All server cores look at every so many-th step, instead of one at random now and then: 1: requests are answered in time,
+  // more: they gather, as where cores are the limit.
+  void serve_every(uint32_t steps) { serve_every_ = steps; }
   void stop_serving(bool is_stopped) { is_stopped_ = is_stopped; }  // as SIGSTOP does to all servers
   Trouble trouble() const;
   VerbCounts counts_of_clients() const;
@@ -105,6 +110,8 @@ class InMemory {
   std::function<void()> interfere_;
   const std::function<void()> let_in_ = [this] { let_in(); };
   Seen* running_ = nullptr;
+  uint32_t serve_every_ = 0;  // 0: at random
+  uint64_t steps_ = 0;
   bool is_stopped_ = false;
   uint64_t next_ticket_ = 1;
   uint64_t next_version_ = 1000;

@@ -72,18 +72,68 @@ TEST_CASE("a link, PCIe, processors, contended words and round trips limit where
   counted.server_ns = 4000;
   CHECK(predict(nic_named("cx6"), counted).rate == doctest::Approx(.5));
   counted.server_ns = 0;
+  add(counted.clients, PairType::kRc, Verb::kRead, 8192, 100);  // two, one after the other
   counted.under_way = 1;
-  counted.round_trips = 2;
-  counted.round_trip_us = 5;
-  CHECK(predict(nic_named("cx6"), counted).rate == doctest::Approx(.1));
+  Nic far = nic_named("cx6");
+  far.round_trip_us = 5;
+  CHECK(predict(far, counted).rate == doctest::Approx(.1));
+  CHECK(predict(far, counted).terms.front().what == "ops under way");
 
   Counted atomics;
   atomics.ops = 100;
-  atomics.words = 1;
+  atomics.clients.atomic_places[0] = 1;
   add(atomics.clients, PairType::kRc, Verb::kFetchAdd, 8, 100);
   const Prediction contended = predict(nic_named("cib"), atomics);
   CHECK(contended.terms.front().what == "atomics on the same words");
-  CHECK(contended.rate == doctest::Approx(2.8).epsilon(.01));
+  CHECK(contended.rate == doctest::Approx(2.24));
+}
+
+TEST_CASE("few clients' hosts limit, too: their cards post what the server's serves") {
+  Counted counted;
+  counted.ops = 1000;
+  counted.client_hosts = 1;
+  counted.client_threads = 4;
+  add(counted.clients, PairType::kRc, Verb::kWrite, 20, 1000);
+  add(counted.clients, PairType::kRc, Verb::kRead, 36, 1000);
+  const Prediction alone = predict(nic_named("cx3-40"), counted);
+  CHECK(alone.terms.front().what == "the clients' cards, out-bound verbs");
+  CHECK(alone.rate == doctest::Approx(2.11 / 2));
+  counted.client_hosts = 7;
+  CHECK(predict(nic_named("cx3-40"), counted).terms.front().what == "the server's card, in-bound verbs");
+}
+
+TEST_CASE("a verb whose rate is not known for a card is named, and the rest is no expectation") {
+  Counted counted;
+  counted.ops = 1000;
+  add(counted.clients, PairType::kUc, Verb::kWrite, 20, 1000);
+  add(counted.servers, PairType::kUd, Verb::kSend, 36, 1000);
+  CHECK(predict(nic_named("cx3-56"), counted).is_known());
+  const Prediction unknown = predict(nic_named("cx3-40"), counted);
+  CHECK_FALSE(unknown.is_known());
+  CHECK(unknown.unknown == std::vector<std::string>{"out-bound SEND"});
+  CHECK(predict(nic_named("cx2"), counted).unknown == std::vector<std::string>{"in-bound WRITE"});
+}
+
+TEST_CASE(
+    "work requests of a batch are fetched by the card, others written by processors; without payload they are short") {
+  const auto with_sends = [](uint32_t bytes, uint64_t doorbells) {
+    Counted counted;
+    counted.ops = 1000;
+    add(counted.clients, PairType::kUc, Verb::kWrite, 20, 1000);
+    add(counted.servers, PairType::kUd, Verb::kSend, bytes, 1000);
+    counted.servers.inlined = bytes > 0 ? 1000 : 0;
+    counted.servers.doorbells = doorbells;
+    return predict(nic_named("cib"), counted);
+  };
+  const auto rate_by = [](const Prediction& prediction, std::string_view what) {
+    for (const Term& each : prediction.terms) {
+      if (each.what == what) return each.rate;
+    }
+    return 0.0;
+  };
+  CHECK(rate_by(with_sends(36, 1000), "PCIe, lines that the server's processors write") == doctest::Approx(175 / 2.0));
+  CHECK(rate_by(with_sends(0, 1000), "PCIe, lines that the server's processors write") == doctest::Approx(175));
+  CHECK(rate_by(with_sends(36, 100), "PCIe, bytes that the card moves") == doctest::Approx(13443 / 128.0));
 }
 
 TEST_CASE("connected pairs beyond the card's cache slow its verbs; datagrams do not") {

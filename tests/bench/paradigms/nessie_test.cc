@@ -26,6 +26,23 @@ uint32_t walk(InMemory& laboratory, uint32_t client, uint32_t key) {
   return laboratory.server(0).walk_of(laboratory.plan().servers + client, laboratory.keys().key(key));
 }
 
+Plan exact_filters() {
+  Plan plan = nessie_plan();
+  plan.tuning.filter_bits = 15;
+  return plan;
+}
+
+// All keys but one are erased. The second word of that one refers to it, and its first is free.
+uint32_t lone_key_of_second_word(InMemory& laboratory) {
+  laboratory.one(0, OpKind::kGet, 0);
+  uint32_t key = 0;
+  while (walk(laboratory, 0, key) != 2) key += laboratory.plan().clients;
+  for (uint32_t other = 0; other < 500; ++other) {
+    if (other != key) REQUIRE(laboratory.one(1, OpKind::kErase, other).outcome == Outcome::kDone);
+  }
+  return key;
+}
+
 }  // namespace
 
 TEST_CASE("a get READs words up to the key's, and its entry unless that is local; the mean is the paper's") {
@@ -92,8 +109,7 @@ TEST_CASE("put 3 READs and a COMPARE_SWAP, delete 2 and one, a miss 4; and entri
 }
 
 TEST_CASE("where the filter excludes every other key, each op's verbs are just these") {
-  Plan plan = nessie_plan();
-  plan.tuning.filter_bits = 15;
+  const Plan plan = exact_filters();
   InMemory laboratory("nessie", plan, 500);
   for (uint32_t key = 0; key < 500; key += plan.clients) {
     CHECK(cost_of(laboratory, OpKind::kPut, key, Outcome::kDone) == Cost{3, 1, 0});
@@ -105,18 +121,28 @@ TEST_CASE("where the filter excludes every other key, each op's verbs are just t
 }
 
 TEST_CASE("a put that finds a better word free leaves no second one to its key") {
-  Plan plan = nessie_plan();
-  plan.tuning.filter_bits = 15;
-  InMemory laboratory("nessie", plan, 500);
-  laboratory.one(0, OpKind::kGet, 0);
-  uint32_t key = 0;
-  while (walk(laboratory, 0, key) != 2) key += plan.clients;  // its second word refers to it
-  for (uint32_t other = 0; other < 500; ++other) {
-    if (other != key) REQUIRE(laboratory.one(1, OpKind::kErase, other).outcome == Outcome::kDone);
-  }
+  InMemory laboratory("nessie", exact_filters(), 500);
+  const uint32_t key = lone_key_of_second_word(laboratory);
   CHECK(cost_of(laboratory, OpKind::kPut, key, Outcome::kDone) == Cost{3, 2, 0});
   CHECK(cost_of(laboratory, OpKind::kGet, key, Outcome::kHit) == Cost{1, 0, 0});
   CHECK(cost_of(laboratory, OpKind::kErase, key, Outcome::kDone) == Cost{2, 1, 0});
+}
+
+TEST_CASE("a key that goes to a word behind the reader is found: all words are READ again before a miss") {
+  InMemory laboratory("nessie", exact_filters(), 500);
+  const uint32_t key = lone_key_of_second_word(laboratory);
+  Op get;
+  get.key_number = key;
+  get.key = laboratory.keys().key(key);
+  REQUIRE(laboratory.client(0).begin(get));
+  laboratory.world().settle();  // its first word was READ, which is empty
+  REQUIRE(laboratory.one(1, OpKind::kPut, key).outcome == Outcome::kDone);
+  Result result;
+  for (uint32_t steps = 0; steps < 1000 && laboratory.client(0).poll({&result, 1}) == 0; ++steps) {
+    laboratory.world().settle();
+  }
+  CHECK(result.outcome == Outcome::kHit);
+  CHECK(laboratory.trouble().retries == 1);
 }
 
 TEST_CASE("entries at the server: two WRITEs a put, and no entry is local") {

@@ -2,15 +2,14 @@
 // wrong whatever comes in between, what tears and moves do to those that nothing protects, and what goes on when a server
 // stands still or a client dies.
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "bench/sampler.h"
-#include "bench_paradigms/stores/cuckoo_table.h"
+#include "bench_paradigms/stores/chained_table.h"
 #include "in_memory.h"
+#include "moved_key.h"
 
 using namespace egret::bench_paradigms;  // NOLINT(google-build-using-namespace)
 
@@ -146,45 +145,8 @@ TEST_CASE("pilaf: what was READ half is seen by the CRCs, and returned without t
 
 namespace {
 
-// Erases and inserts after the load, at whose end an insert moves a key to its first place.
-struct MoveToFirst {
-  std::vector<std::pair<OpKind, uint32_t>> before;
-  uint32_t inserted = 0;
-  uint32_t moved = 0;
-};
-
-std::optional<MoveToFirst> find_move(uint32_t keys, double load) {
-  const egret::bench::Keyspace space(keys, 16);
-  std::vector<std::byte> entries(CuckooTable::entries_for(keys, load) * sizeof(CuckooEntry));
-  std::vector<std::byte> extents(CuckooTable::extent_bytes_for(keys, 16 + 32));
-  CuckooTable table(entries, extents, nullptr);
-  const std::string value(32, 'v');
-  for (uint32_t key = 0; key < keys; ++key) REQUIRE(table.put(space.key(key), value) == Outcome::kDone);
-  MoveToFirst found;
-  egret::bench::Rng rng(1);
-  for (int step = 0; step < 20'000; ++step) {
-    const uint32_t key = rng.below(keys);
-    if (table.erase(space.key(key)) == Outcome::kDone) {
-      found.before.emplace_back(OpKind::kErase, key);
-      continue;
-    }
-    std::vector<uint32_t> ranks;
-    for (uint32_t other = 0; other < keys; ++other) ranks.push_back(table.walk(space.key(other), false).entries);
-    REQUIRE(table.put(space.key(key), value) == Outcome::kDone);
-    for (uint32_t other = 0; other < keys; ++other) {
-      const bool is_there = other != key && table.get(space.key(other)).has_value();
-      if (!is_there || ranks[other] == 1 || table.walk(space.key(other), false).entries != 1) continue;
-      found.inserted = key;
-      found.moved = other;
-      return found;
-    }
-    found.before.emplace_back(OpKind::kPut, key);
-  }
-  return std::nullopt;
-}
-
 // A get of the key that is moved, which has READ the key's first place before the move and the others after it.
-Outcome read_around(const MoveToFirst& move, uint32_t keys, const Plan& plan) {
+Outcome read_around(const MovedKey& move, uint32_t keys, const Plan& plan) {
   InMemory laboratory("pilaf", plan, keys);
   for (const auto& [kind, key] : move.before) REQUIRE(laboratory.one(1, kind, key).outcome == Outcome::kDone);
   Op get;
@@ -207,7 +169,7 @@ TEST_CASE("pilaf: a key that is moved behind a reader is found by the last look,
   constexpr uint32_t kFew = 60;
   Plan plan = plan_of(1, 2, 1);
   plan.tuning.load = 0.88;
-  const auto move = find_move(kFew, plan.tuning.load);
+  const auto move = find_moved_key(kFew, plan.key_bytes, plan.tuning.load);
   REQUIRE(move.has_value());
   CHECK(read_around(*move, kFew, plan) == Outcome::kHit);
   CHECK(read_around(*move, kFew, as_paper(plan)) == Outcome::kMiss);
@@ -307,6 +269,37 @@ TEST_CASE("drtm: an item of several lines that was READ half is seen by version 
   CHECK(mixed(paper, 4000).wrong > 0);
 }
 
+TEST_CASE("drtm: puts of one key at once take turns, and the value is one of theirs") {
+  constexpr uint32_t kKey = 3;
+  uint64_t retries = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    InMemory laboratory("drtm", plan_of(1, 2, 1, 300), 8, seed);
+    CHECK(laboratory.one(0, OpKind::kGet, kKey).outcome == Outcome::kHit);
+    laboratory.world().set_tearing({.write_piece = 64, .order = TearOrder::kUp});
+    const std::string values[] = {std::string(300, 'a'), std::string(300, 'b')};
+    for (uint32_t client = 0; client < 2; ++client) {
+      REQUIRE(laboratory.client(client).begin(
+          {OpKind::kPut, kKey, laboratory.keys().key(kKey), values[client], 1'000'000}));
+    }
+    egret::bench::Rng rng(seed);
+    uint32_t done = 0;
+    for (uint32_t steps = 0; done < 2 && steps < 10'000; ++steps) {
+      laboratory.world().advance();
+      Result result;
+      if (laboratory.client(rng.below(2)).poll({&result, 1}) == 0) continue;
+      CHECK(result.outcome == Outcome::kDone);
+      ++done;
+    }
+    REQUIRE(done == 2);
+    const std::string value = laboratory.one(0, OpKind::kGet, kKey).value;
+    CHECK((value == values[0] || value == values[1]));
+    CHECK(laboratory.one(1, OpKind::kGet, kKey).value == value);
+    retries += laboratory.trouble().retries;
+  }
+  CHECK(retries > 0);
+}
+
 TEST_CASE("drtm: a client that dies with a lock leaves the item locked for ever: stuck") {
   InMemory laboratory("drtm", plan_of(1, 2, 1), 20);
   CHECK(laboratory.one(0, OpKind::kGet, 4).outcome == Outcome::kHit);
@@ -329,6 +322,8 @@ TEST_CASE("drtm: a client that dies with a lock leaves the item locked for ever:
 
 TEST_CASE("drtm-em: a READ; two atomics and nothing stored") {
   InMemory laboratory("drtm-em", plan_of(2, 3, 4), 100);
+  laboratory.one(0, OpKind::kGet, 0);
+  CHECK(cost_of(laboratory, OpKind::kPut, 3).clients.of(Verb::kCompareSwap) == 2);
   const Seen seen = laboratory.run({.gets = 0.5, .ops = 2000});
   CHECK(seen.first_wrong == "");
   CHECK(seen.ops == 2000);
@@ -358,11 +353,58 @@ TEST_CASE("a server that stands still serves gets of all, and puts of drtm; one 
   }
 }
 
+TEST_CASE("drtm: lock words are as far apart as is wanted, and no less than an item is long") {
+  Plan plan = plan_of(1, 2, 2);
+  plan.tuning.atomic_stride = 4096;
+  CHECK(ChainedShape::of(plan, 10).stride == 4096);
+  CHECK(ChainedShape::of(plan, 10).items_bytes() >= 10 * 4096);
+  InMemory laboratory("drtm", plan, 50);
+  CHECK(mixed(laboratory).first_wrong == "");
+  plan.tuning.atomic_stride = 8;
+  CHECK(ChainedShape::of(plan, 10).stride >= ChainedShape::of(plan, 10).item_bytes());
+}
+
+TEST_CASE("drtm: what a row relies on is lines while an item is one, and rising READs for longer values") {
+  const Paradigm& drtm = *find_paradigm("drtm");
+  CHECK(drtm.marks_of(plan_of(1, 1, 1, 32)) == (kMarkLine | kMarkHca));
+  CHECK(drtm.marks_of(plan_of(1, 1, 1, 33)) == (kMarkRead | kMarkHca));
+  CHECK(drtm.marks_of(as_paper(plan_of(1, 1, 1, 33))) == (kMarkRead | kMarkLine | kMarkHca));
+  const Paradigm& pilaf = *find_paradigm("pilaf");
+  CHECK(pilaf.marks_of(plan_of(1, 1, 1, 32)) == pilaf.marks_of(plan_of(1, 1, 1, 1000)));
+}
+
+TEST_CASE("atomics that answer big-endian are understood") {
+  for (const char* id : {"drtm", "drtm-em", "nessie", "seq-faa"}) {
+    CAPTURE(id);
+    InMemory laboratory(id, plan_of(2, 3, 4), 60);
+    laboratory.world().capabilities().has_backward_answers = true;
+    const bool is_sequencer = std::string_view(id) == "seq-faa";
+    const Seen seen = laboratory.run({.gets = 0.5, .ops = 2000, .next_only = is_sequencer, .steps = 2'000'000});
+    CHECK(seen.first_wrong == "");
+    CHECK(seen.ops == 2000);
+    CHECK(seen.hits + seen.done == 2000);
+    Capabilities can = laboratory.world().capabilities();
+    CHECK(why_not(*find_paradigm(id), can, Plan{}) == "");
+  }
+}
+
+TEST_CASE("bytes on the wire have the heads of the device's link layer") {
+  const auto of_gets = [](uint32_t packet_head) {
+    InMemory laboratory("raw-read", plan_of(1, 1, 1, 5000), 20);
+    laboratory.world().capabilities().packet_head = packet_head;
+    return laboratory.run({.ops = 100}).clients.wire_bytes;
+  };
+  // A request with 16 bytes of address, key and length; two packets of answer, each with an AETH; 5,000 bytes.
+  CHECK(of_gets(62) == 100 * (62 + 16 + 2 * (62 + 4) + 5000));
+  CHECK(of_gets(26) == 100 * (26 + 16 + 2 * (26 + 4) + 5000));
+}
+
 TEST_CASE("seq-faa: a number is one FETCH_ADD, and is given once") {
   InMemory laboratory("seq-faa", plan_of(2, 3, 4), 10);
   const Seen seen = laboratory.run({.ops = 2000, .next_only = true});
   CHECK(seen.first_wrong == "");
   CHECK(seen.hits == 2000);
+  CHECK(seen.highest - seen.lowest == 1999);
   CHECK(seen.clients.of(Verb::kFetchAdd) == 2000);
   CHECK(seen.servers.doorbells == 0);
 }
@@ -375,6 +417,7 @@ TEST_CASE("seq-s0: a number is a SEND and a RECV of no bytes each way, but for a
     const Seen seen = laboratory.run({.ops = 2000, .next_only = true});
     CHECK(seen.first_wrong == "");
     CHECK(seen.hits == 2000);
+    CHECK(seen.highest - seen.lowest == 1999);
     CHECK(seen.clients.of(Verb::kSend) == 2000);
     CHECK(seen.clients.of(Verb::kReceive) == 2000);
     CHECK(seen.servers.of(Verb::kSend) == 2000);
@@ -383,6 +426,24 @@ TEST_CASE("seq-s0: a number is a SEND and a RECV of no bytes each way, but for a
     CHECK(seen.servers.payload_bytes > 0);               // the upper half has changed once
     CHECK(seen.servers.payload_bytes <= 8 * 3 * 4 * 2);  // and each request under way then had the old one
   }
+}
+
+TEST_CASE("seq-s0: answers that are ready together go by one doorbell, as many as it is told, and none waits") {
+  Plan plan = plan_of(1, 8, 4);
+  const auto doorbells = [&plan](uint32_t at_most) {
+    plan.tuning.doorbell = at_most;
+    InMemory laboratory("seq-s0", plan, 10);
+    laboratory.serve_every(32);  // requests gather
+    const Seen seen = laboratory.run({.ops = 3200, .next_only = true});
+    CHECK(seen.hits == 3200);
+    CHECK(seen.wrong == 0);
+    CHECK(seen.servers.of(Verb::kSend) == 3200);
+    return seen.servers.doorbells;
+  };
+  CHECK(doorbells(1) == 3200);
+  CHECK(doorbells(4) < 1600);
+  CHECK(doorbells(4) >= 800);
+  CHECK(doorbells(16) < 400);
 }
 
 TEST_CASE("seq-s0: a request or an answer that is lost is reported, and the next ones are answered") {

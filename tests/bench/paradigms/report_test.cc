@@ -85,6 +85,33 @@ TEST_CASE("where rounds come within 5 %, fewest marks decide, then server CPU, t
   CHECK(verdict_of(report).why.find("p99") != std::string::npos);
 }
 
+TEST_CASE(
+    "a mark counts against a row unless the device promises it, and takes a row out only if the device breaks it") {
+  Report report = report_of({row("marked", 10, kMarkWrite), row("plain", 9.8)});
+  CHECK(verdict_of(report).best == "plain");  // rising WRITEs: neither promised nor broken
+  CHECK(verdict_of(report).without_marks == "plain");
+  report.device.is_in_order = true;
+  report.cases[0].rows[1].p99_us.median = 21;
+  CHECK(verdict_of(report).best == "marked");
+  CHECK(verdict_of(report).without_marks == "marked");
+  report.cases[0].rows[0].marks = kMarkWrite | kMarkRead;  // nothing promises rising READs
+  CHECK(verdict_of(report).best == "plain");
+  CHECK(verdict_of(report).without_marks == "plain");
+  report.cases[0].rows[0].marks = kMarkWrite;
+  report.setting.broken_marks = kMarkWrite;  // whatever the device says of itself
+  CHECK(verdict_of(report).best == "plain");
+  CHECK(verdict_of(report).why.find("marked (relies on W, which this device breaks)") != std::string::npos);
+}
+
+TEST_CASE("the report says which marks the device promises") {
+  Report report = report_of({row("marked", 10, kMarkWrite)});
+  CHECK(to_markdown(report).find("promises") == std::string::npos);
+  CHECK(nlohmann::json::parse(to_json(report))["promised_by_the_device"].empty());
+  report.device.is_in_order = true;
+  CHECK(to_markdown(report).find("the device promises what is called W below") != std::string::npos);
+  CHECK(nlohmann::json::parse(to_json(report))["promised_by_the_device"] == nlohmann::json::array({"W"}));
+}
+
 TEST_CASE("ranges count, not medians alone: rounds that spread reach one another") {
   Report report = report_of({row("marked", 10, kMarkWrite), row("plain", 8)});
   CHECK(verdict_of(report).best == "marked");
@@ -111,6 +138,14 @@ TEST_CASE("sequencers are ranked apart, and a bound nowhere") {
   CHECK(verdict_of(report, Class::kSequencer).best == "numbers");
 }
 
+TEST_CASE("a design that cannot put, or whose puts store nothing, is a bound") {
+  const auto rank_of = [](const char* id) { return row_of(*find_paradigm(id), Plan{}, {}).rank; };
+  CHECK(rank_of("raw-read") == Class::kBound);
+  CHECK(rank_of("drtm-em") == Class::kBound);
+  CHECK(rank_of("drtm") == Class::kStore);
+  CHECK(rank_of("seq-faa") == Class::kSequencer);
+}
+
 TEST_CASE("an emulated device and the memory fabric get no verdict") {
   Report report = report_of({row("fast", 3)});
   report.device.is_emulated = true;
@@ -121,6 +156,63 @@ TEST_CASE("an emulated device and the memory fabric get no verdict") {
   CHECK(verdict_of(report).best.empty());
 }
 
+namespace {
+
+// Two stores on ConnectX-3: one that READs, and one whose answers are SENDs, of which that card's description says nothing.
+Report report_on_a_card() {
+  Report report = report_of({row("reader", 4), row("sender", 5)});
+  Row& reader = report.cases[0].rows[0];
+  reader.clients.posted[kRc][kRead] = 2000;
+  reader.clients.by_size[kRc][kRead][6] = {2000, 64'000};
+  reader.clients.doorbells = 2000;
+  reader.server_cpu_us = {0, 0, 0};
+  Row& sender = report.cases[0].rows[1];
+  constexpr size_t kSend = static_cast<size_t>(Verb::kSend);
+  sender.servers.posted[kRc][kSend] = 1000;
+  sender.servers.by_size[kRc][kSend][6] = {1000, 36'000};
+  sender.servers.doorbells = 1000;
+  report.nic = egret::bench_nic::read_nic("cx3-40").value();
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("the model stands beside the measurement, names what limits, and says what it does not know") {
+  Report report = report_on_a_card();
+  const std::string text = to_markdown(report);
+  CHECK(text.find("| `reader` | 5.63 | 4 | the server's card, in-bound verbs |") != std::string::npos);
+  CHECK(text.find("not known for this card: out-bound SEND") != std::string::npos);
+  CHECK(text.find("**Best store by the model: `reader`**: 5.63 Mops/s; the server's card, in-bound verbs limits it. "
+                  "Modelled, not measured.") != std::string::npos);
+  const auto json = nlohmann::json::parse(to_json(report));
+  const auto& rows = json["cases"][0]["model"]["rows"];
+  CHECK(rows[0]["mops"] == 5.63);
+  CHECK(rows[0]["limits"][0]["what"] == "the server's card, in-bound verbs");
+  CHECK(rows[0]["not_known"].empty());
+  CHECK(rows[1]["not_known"] == nlohmann::json::array({"out-bound SEND"}));
+}
+
+TEST_CASE("the verdict says what limits the winner on the card that was given, if that is known") {
+  Report report = report_on_a_card();
+  CHECK(to_markdown(report).find("limits it, at") == std::string::npos);  // the sender wins
+  report.cases[0].rows[1].wrong = 1;
+  CHECK(to_markdown(report).find(
+            "On `cx3-40` the server's card, in-bound verbs limits it, at 5.63 Mops/s by the model.") !=
+        std::string::npos);
+}
+
+TEST_CASE("on an emulated device the model says what the verbs would do on a card, and nothing stands beside it") {
+  Report report = report_on_a_card();
+  report.device.is_emulated = true;
+  const std::string text = to_markdown(report);
+  CHECK(text.find("| `reader` | 5.63 | the server's card, in-bound verbs |") != std::string::npos);
+  CHECK(text.find("no verdict: counted only") != std::string::npos);
+  CHECK(text.find("Modelled, not measured.") != std::string::npos);
+  report.setting.broken_marks = kMarkLine;
+  report.cases[0].rows[0].marks = kMarkLine;
+  CHECK(to_markdown(report).find("Best store by the model") == std::string::npos);
+}
+
 TEST_CASE("wrong answers break a promise where a row relies on nothing but what the device keeps") {
   Report report = report_of({row("marked", 3, kMarkWrite), row("plain", 3)});
   report.cases[0].rows[0].wrong = 5;
@@ -129,6 +221,8 @@ TEST_CASE("wrong answers break a promise where a row relies on nothing but what 
   CHECK(broken_promises(report) == 5);
   report.cases[0].rows[1].wrong = 2;
   CHECK(broken_promises(report) == 7);
+  report.setting.broken_marks = kMarkWrite;
+  CHECK(broken_promises(report) == 2);
 }
 
 TEST_CASE("medians and extremes are those of the rounds; counts are divided by all ops") {
@@ -140,7 +234,7 @@ TEST_CASE("medians and extremes are those of the rounds; counts are divided by a
   round.server_spent = {.cpu = 900'000'000, .busy = 100'000'000};
   std::vector<RunOutcome> rounds(3, round);
   for (uint64_t i = 0; i < 3; ++i) rounds[i].tally.measured_ops = 1'000'000 * (i + 1);
-  const Row found = row_of(*find_paradigm("raw-read"), {}, rounds);
+  const Row found = row_of(*find_paradigm("raw-read"), Plan{}, rounds);
   CHECK(found.mops.median == doctest::Approx(2));
   CHECK(found.mops.least == doctest::Approx(1));
   CHECK(found.mops.most == doctest::Approx(3));

@@ -47,6 +47,7 @@ TEST_CASE("a get of a key, a get after its erase, a put and a get of what was pu
     std::string expected(32, '\0');
     egret::bench::write_value(expected.data(), expected.size(), 7, 9);
     CHECK(laboratory.one(0, OpKind::kGet, 7).value == expected);
+    CHECK(laboratory.trouble().retries == 0);
   }
 }
 
@@ -93,9 +94,9 @@ TEST_CASE("rfp-hybrid: fetches, then asks a slow server for replies, and fetches
   Seen seen = laboratory.run({.ops = 300});
   CHECK(of(seen.clients, PairType::kRc, Verb::kRead) == 300 + laboratory.trouble().vain);
   CHECK(seen.servers.doorbells == 0);
-  // The server looks once in 2,000 steps.
+  // The server looks once in 600 steps.
   uint32_t steps = 0;
-  laboratory.on_step([&] { laboratory.stop_serving(++steps % 2000 != 0); });
+  laboratory.on_step([&] { laboratory.stop_serving(++steps % 600 != 0); });
   seen = laboratory.run({.ops = 50});
   CHECK(seen.hits == 50);
   CHECK(of(seen.servers, PairType::kRc, Verb::kWrite) >= 40);
@@ -150,6 +151,15 @@ TEST_CASE("herd: a UC WRITE and a RECV of the client's, a UD SEND of the server'
   CHECK(of(seen.servers, PairType::kUd, Verb::kSend) == 2000);
   CHECK(seen.servers.doorbells == 2000);
   CHECK(seen.servers.receive_doorbells == 0);
+}
+
+TEST_CASE("herd: a core answers by as many UD pairs as are wanted") {
+  const auto pairs = [](uint32_t ud_pairs) {
+    InMemory laboratory("herd", {.servers = 2, .clients = 3, .tuning = {.ud_pairs = ud_pairs}}, 100);
+    CHECK(laboratory.run(kMixed).first_wrong == "");
+    return laboratory.world().pairs();
+  };
+  CHECK(pairs(4) == pairs(1) + 2 * 3);
 }
 
 TEST_CASE("herd: responses of one pass go by one doorbell, and none waits for others") {
@@ -213,6 +223,7 @@ TEST_CASE("seq-rpc: no number is given twice, whether by one or by several at on
     const Seen seen = laboratory.run({.ops = 2000, .next_only = true});
     CHECK(seen.first_wrong == "");
     CHECK(seen.hits == 2000);
+    CHECK(seen.highest - seen.lowest == 1999);
     CHECK(of(seen.clients, PairType::kUc, Verb::kWrite) == 2000);
     CHECK(of(seen.servers, PairType::kUd, Verb::kSend) == 2000);
     CHECK(of(seen.clients, PairType::kUd, Verb::kReceive) == 2000);

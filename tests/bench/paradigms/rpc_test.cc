@@ -41,7 +41,11 @@ class Reverser final : public RpcHandler {
     std::memcpy(response.data(), std::string(said.rbegin(), said.rend()).data(), said.size());
     return static_cast<uint32_t>(said.size());
   }
-  std::map<std::string, int> executed;
+  void prefetch(Bytes request) override {
+    ++prefetched[text(is_right_aligned_ ? request.last(16) : request)];
+    CHECK(!executed.contains(text(is_right_aligned_ ? request.last(16) : request)));
+  }
+  std::map<std::string, int> executed, prefetched;
   bool is_later = false;
   std::vector<std::string> later;
 
@@ -196,6 +200,39 @@ TEST_CASE("every request half works with every response half, with several clien
         CHECK(counted.wrong == 0);
         CHECK(exchange.handler->executed.size() == 1000);
       }
+    }
+  }
+}
+
+TEST_CASE(
+    "a call that was sent twice keeps its place until its second answer has come, and takes no other call's RECV") {
+  for (const ResponseHalf response : {ResponseHalf::kDatagram, ResponseHalf::kSend}) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      CAPTURE(seed);
+      RpcShape shape = shape_of(RequestHalf::kDatagram, response);
+      shape.slots = 1;
+      Exchange exchange(shape, {.servers = 1, .clients = 1}, seed);
+      exchange.is_stopped = true;
+      CHECK(exchange.run(1, 150'000).answered == 0);  // 150 ms: it is sent again
+      CHECK(exchange.trouble().retries == 1);
+      exchange.is_stopped = false;
+      const Counted counted = exchange.run(20);
+      CHECK(counted.answered >= 20);
+      CHECK(counted.wrong + counted.lost + counted.failed == 0);
+      CHECK(exchange.trouble().retries == 1);
+      for (const auto& [said, times] : exchange.handler->executed) CHECK(times == 1);
+    }
+  }
+}
+
+TEST_CASE("prefetch: each request of a pass is looked at once before it is executed; else none is") {
+  for (const bool prefetches : {true, false}) {
+    for (const RequestHalf request : kRequests) {
+      Exchange exchange(shape_of(request, ResponseHalf::kSend),
+                        {.servers = 2, .clients = 3, .tuning = {.prefetches = prefetches}});
+      CHECK(exchange.run(500).answered == 500);
+      CHECK(exchange.handler->prefetched.size() == (prefetches ? 500 : 0));
+      for (const auto& [said, times] : exchange.handler->prefetched) CHECK(times == 1);
     }
   }
 }

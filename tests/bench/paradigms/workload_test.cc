@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "bench_paradigms/harness/memory_run.h"
 #include "bench_paradigms/harness/presets.h"
 
 using namespace egret::bench_paradigms;  // NOLINT(google-build-using-namespace)
@@ -88,4 +89,94 @@ TEST_CASE("every preset can be applied, says where it is from, and no two have o
   CHECK(setting.clients == 40);
   CHECK(setting.key_bytes == 23);
   CHECK(setting.server_cores == 1);
+}
+
+namespace {
+
+// Runs nothing, on devices that can do what is said.
+class IdleRunner final : public Runner {
+ public:
+  explicit IdleRunner(const Capabilities& can) : can_(can) {}
+  egret::base::Expected<RunAnswer> run(const Paradigm& paradigm, const Case&, const std::atomic<bool>&) override {
+    ran.emplace_back(paradigm.id);
+    return RunAnswer{};
+  }
+  Capabilities capabilities() const override { return can_; }
+  std::vector<std::string> ran;
+
+ private:
+  Capabilities can_;
+};
+
+egret::base::Expected<Report> rounds_of(const Setting& setting, Runner& runner) {
+  const std::atomic<bool> stop{false};
+  return run_rounds(
+      setting, runner, [](const std::string&) {}, stop);
+}
+
+}  // namespace
+
+TEST_CASE("every preset names systems that there are, and its keys fit them") {
+  for (const Preset& each : presets()) {
+    CAPTURE(each.name);
+    Setting setting;
+    REQUIRE(apply_preset(each.name, setting).is_ok());
+    const auto found = chosen(setting);
+    REQUIRE_MESSAGE(found.is_ok(), found.message());
+    CHECK(found.value().size() == setting.ids.size());
+    CHECK(setting.key_bytes >= egret::bench::Keyspace::min_key_size(setting.keys));
+  }
+}
+
+TEST_CASE("every preset runs over memory: nothing that it names is not available there, and no op fails") {
+  for (const Preset& each : presets()) {
+    CAPTURE(each.name);
+    Setting setting;
+    REQUIRE(apply_preset(each.name, setting).is_ok());
+    setting.keys = 500;
+    setting.clients = std::min(setting.clients, 6u);
+    setting.server_cores = std::min(setting.server_cores, 2u);
+    setting.ops = 120;
+    setting.rounds = 1;
+    setting.gets.resize(1);  // a table each
+    setting.tuning.spare_entries = 256;
+    MemoryRunner runner(setting);
+    const auto report = rounds_of(setting, runner);
+    REQUIRE_MESSAGE(report.is_ok(), report.message());
+    for (const CaseReport& one : report.value().cases) {
+      CHECK(one.rows.size() == setting.ids.size());
+      for (const Row& row : one.rows) {
+        CAPTURE(row.id);
+        CHECK(row.not_available == "");
+        CHECK(row.ops == 120);
+        CHECK(row.failed + row.unanswered == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("what a device lacks is a row that says so, and the rest of a preset runs") {
+  Setting setting;
+  REQUIRE(apply_preset("sequencers-t3", setting).is_ok());
+  setting.rounds = 1;
+  Capabilities can;
+  can.device = "a card";
+  can.has_atomics = can.has_uc = true;
+  IdleRunner runner(can);
+  const auto report = rounds_of(setting, runner);
+  REQUIRE(report.is_ok());
+  CHECK(runner.ran == std::vector<std::string>{"seq-faa"});
+  for (const Row& row : report.value().cases.front().rows) {
+    CHECK(row.not_available == (row.id == "seq-faa" ? "" : "a card has no UD"));
+  }
+}
+
+TEST_CASE("a system that there is not is an error that names it, before anything runs") {
+  Setting setting;
+  setting.ids = {"herd", "nothing"};
+  IdleRunner runner(Capabilities{});
+  const auto report = rounds_of(setting, runner);
+  REQUIRE_FALSE(report.is_ok());
+  CHECK(report.message().find("no paradigm nothing") != std::string::npos);
+  CHECK(runner.ran.empty());
 }

@@ -30,6 +30,7 @@ Results measured() {
   Results results;
   results.hosts = {"mlx5_0 port 1"};
   results.by_size = {sized(32, 80, 120, 60), sized(4096, 3, 3, 3)};
+  results.fetch_latency.p50_us = 2.5;
   ByThreads four{.threads = 4, .of = {}, .by_clients = {}};
   four.of[2].pipelined = at(60);
   results.by_threads = {four};
@@ -46,12 +47,15 @@ Results measured() {
 
 }  // namespace
 
-TEST_CASE("rates go into the description by size, by threads and by verb; the link is the most that came through") {
+TEST_CASE(
+    "rates go into the description by size, by threads and by verb, and the round trip; the link is the most that came "
+    "through") {
   const auto nic = nic_of(measured());
   CHECK(nic.read_in.microseconds(32) == doctest::Approx(1 / 80.0));
   CHECK(nic.write_in.microseconds(4096) == doctest::Approx(1 / 3.0));
   CHECK(nic.write_out.microseconds(4) == doctest::Approx(1 / 60.0));
   CHECK(nic.atomic == doctest::Approx(2.5));
+  CHECK(nic.round_trip_us == 2.5);
   CHECK(nic.link_gbps == doctest::Approx(3e6 * 4096 * 8 / 1e9));
   CHECK(nic.source.find("mlx5_0") != std::string::npos);
 }

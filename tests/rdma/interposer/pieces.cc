@@ -1,7 +1,7 @@
 #include "pieces.h"
 
 #include <algorithm>
-#include <array>
+#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -47,30 +47,54 @@ int post_one(QueuePair& pair, PostSend provider, ibv_send_wr work, const ibv_sen
   return error;
 }
 
-int post_pieces(QueuePair& pair, PostSend provider, const ibv_send_wr& verb, const Tear& tear) {
-  const uint64_t bytes = bytes_of(verb);
-  const uint64_t least = (bytes + tear.bytes - 1) / tear.bytes;
-  const uint64_t piece = tear.bytes * ((least + kMostPieces - 1) / kMostPieces);
-  const uint64_t pieces = (bytes + piece - 1) / piece;
-  const uint64_t mark = pair.hide(verb);
-  for (uint64_t n = 0; n < pieces; ++n) {
-    const bool is_last = n + 1 == pieces;
-    const uint64_t begin = nth(tear.order, n, pieces) * piece;
-    std::vector<ibv_sge> memory = part_of(verb, begin, std::min(piece, bytes - begin));
-    ibv_send_wr work = verb;
-    work.sg_list = memory.data();
-    work.num_sge = static_cast<int>(memory.size());
-    work.wr.rdma.remote_addr += begin;
-    work.wr_id = is_last ? mark | kLastPiece : mark;
-    if (!is_last) {
-      work.send_flags &= ~kAtTheEnd;
-      if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) work.opcode = IBV_WR_RDMA_WRITE;
-    }
-    if (n > 0 && tear.pause_us > 0) usleep(tear.pause_us);
-    if (const int error = post_one(pair, provider, work, is_last ? &verb : nullptr, mark); error != 0) return error;
+// A verb that is posted in pieces.
+struct Torn {
+  ibv_send_wr verb;
+  std::vector<ibv_sge> memory;  // the verb's
+  Tear tear;
+  uint64_t bytes, piece, pieces, mark;
+};
+
+Torn torn_of(QueuePair& pair, const ibv_send_wr& verb, const Tear& tear) {
+  Torn torn{verb, {verb.sg_list, verb.sg_list + verb.num_sge}, tear, bytes_of(verb), 0, 0, pair.hide(verb)};
+  torn.verb.next = nullptr;
+  const uint64_t least = (torn.bytes + tear.bytes - 1) / tear.bytes;
+  torn.piece = tear.bytes * ((least + kMostPieces - 1) / kMostPieces);
+  torn.pieces = (torn.bytes + torn.piece - 1) / torn.piece;
+  return torn;
+}
+
+int post_piece(QueuePair& pair, PostSend provider, Torn& torn, uint64_t n) {
+  torn.verb.sg_list = torn.memory.data();
+  const bool is_last = n + 1 == torn.pieces;
+  const uint64_t begin = nth(torn.tear.order, n, torn.pieces) * torn.piece;
+  std::vector<ibv_sge> memory = part_of(torn.verb, begin, std::min(torn.piece, torn.bytes - begin));
+  ibv_send_wr work = torn.verb;
+  work.sg_list = memory.data();
+  work.num_sge = static_cast<int>(memory.size());
+  work.wr.rdma.remote_addr += begin;
+  work.wr_id = is_last ? torn.mark | kLastPiece : torn.mark;
+  if (!is_last) {
+    work.send_flags &= ~kAtTheEnd;
+    if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) work.opcode = IBV_WR_RDMA_WRITE;
   }
+  if (n > 0 && torn.tear.pause_us > 0) usleep(torn.tear.pause_us);
+  return post_one(pair, provider, work, is_last ? &torn.verb : nullptr, torn.mark);
+}
+
+int post_pieces(QueuePair& pair, PostSend provider, const ibv_send_wr& verb, const Tear& tear) {
+  Torn torn = torn_of(pair, verb, tear);
   count(Counter::kTorn);
-  count(Counter::kPieces, pieces);
+  count(Counter::kPieces, torn.pieces);
+  const uint64_t at_once = tear.is_later ? 1 : torn.pieces;
+  for (uint64_t n = 0; n < at_once; ++n) {
+    if (const int error = post_piece(pair, provider, torn, n); error != 0) return error;
+  }
+  if (!tear.is_later) return 0;
+  pair.begin_later(std::thread([&pair, provider, torn]() mutable {
+    // A queue pair that has broken meanwhile says so by what was posted before.
+    for (uint64_t n = 1; n < torn.pieces; ++n) (void)post_piece(pair, provider, torn, n);
+  }));
   return 0;
 }
 
@@ -103,7 +127,9 @@ int post_verb(QueuePair& pair, PostSend provider, const ibv_send_wr& verb) {
 }  // namespace
 
 int post_by_plan(QueuePair& pair, PostSend provider, ibv_send_wr* list, ibv_send_wr** bad) {
+  pair.end_later();
   for (ibv_send_wr* verb = list; verb != nullptr; verb = verb->next) {
+    if (verb != list) pair.end_later();
     if (const int error = post_verb(pair, provider, *verb); error != 0) {
       *bad = verb;
       return error;

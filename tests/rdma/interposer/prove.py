@@ -188,9 +188,10 @@ for name, order in (("up", "0 1 2 3 4 5 6 7"), ("down", "7 6 5 4 3 2 1 0"), ("en
 watch("read:64:down:300,write:64:up:300", "7 6 5 4 3 2 1 0", "0 1 2 3 4 5 6 7")
 watch("read:8:down:100,write:8:down:100", "1 0", "1 0", length=128, pieces=(16, 16))
 watch("read:8:up:100,write:64:down:300", "0 1 2 3 4 5 6 7", "7 6 5 4 3 2 1 0", pieces=(32, 8))  # 64 would be too many
+watch("read:64:down:300:later,write:64:up:300", "7 6 5 4 3 2 1 0", "0 1 2 3 4 5 6 7")
 result, _ = run("512", "beyond", tear="read:64:up:100", program=watch_pieces)
 check("a piece that fails is the verb's failure", (result.returncode, "completion with remote access error" in result.stderr), (1, True))
-count_everything("mix", sessions=2, partitions=3, tear="read:64:ends:20:every 3,write:64:down:20:every 3")
+count_everything("mix", sessions=2, partitions=3, tear="read:64:ends:20:later:every 3,write:64:down:20:every 3")
 count_bench(tear="read:64:ends:5:every 7,write:64:down:5:every 7")
 result, file = run("--messages", "300", "--wait-ms", "3000", swallow="write:every 50")
 check("a request that was swallowed is missed", (result.returncode != 0, "LOST" in result.stdout), (True, True))
@@ -201,7 +202,7 @@ result, file = run(*SHORT, swallow="ud_send_with_imm:every 2", program=bench)
 seen = read_counts.snapshot(file)
 check("half of the SENDs are swallowed, with all completions", (seen["swallowed"], seen["send_completions"]), (seen["ud_send_with_imm"] // 2, seen["signalled"]))
 check("the other half arrives at most", 0 < seen["recv_completions"] <= seen["ud_send_with_imm"] - seen["swallowed"] + seen["send"], True)
-for name, plans in (("TEAR", ("read", "send:64:up:1", "read:63:up:1", "read:64:out:1", "read:64:up:x", "read:64:up:1:every 0", "read:64:up:1:often")),
+for name, plans in (("TEAR", ("read", "send:64:up:1", "read:63:up:1", "read:64:out:1", "read:64:up:x", "read:64:up:1:every 0", "read:64:up:1:often", "write:64:up:1:later")),
                     ("SWALLOW", ("write", "read:1", "xc_write:1", "write:0", "write:3-2", "write:every 0"))):
     for plan in plans:
         result, _ = run("--messages", "1", **{name.lower(): plan})

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include <infiniband/verbs.h>
 
@@ -21,6 +22,7 @@ inline constexpr uint64_t kLastPiece = 1;
 class QueuePair {
  public:
   QueuePair(ibv_qp* qp, bool signals_all) : qp_(qp), signals_all_(signals_all) {}
+  ~QueuePair() { end_later(); }
 
   // Held by whoever posts, from before the device is told until `posted`: a completion cannot come in between.
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
@@ -37,6 +39,13 @@ class QueuePair {
   // Makes a completion of hidden work requests what the program expects. False: it is none of the program's. Takes the lock.
   bool show(ibv_wc& completion);
   bool is_signalled(const ibv_send_wr& work) const;
+
+  // A thread that posts what is left of a verb (tear_plan.h); at most one. `end_later` waits for it: before anything else is
+  // posted, and before the queue pair goes. To be called without the lock held.
+  void begin_later(std::thread thread) { later_ = std::move(thread); }
+  void end_later() {
+    if (later_.joinable()) later_.join();
+  }
 
   ibv_qp* handle() const { return qp_; }
 
@@ -56,6 +65,7 @@ class QueuePair {
 
   ibv_qp* const qp_;
   const bool signals_all_;
+  std::thread later_;  // the posting thread's
   std::mutex mutex_;
   std::deque<Pending> pending_;
   uint64_t reads_ = 0;  // among them

@@ -15,6 +15,7 @@ namespace egret::interposer {
 namespace {
 
 constexpr std::string_view kEvery = "every ";
+constexpr std::string_view kLater = "later";
 constexpr uint32_t kLeastPiece = 8;
 constexpr uint32_t kMostPiece = 4096;
 
@@ -88,6 +89,10 @@ bool read_tear(std::string_view entry, Plan& plan) {
   if (bytes < kLeastPiece || bytes > kMostPiece || bytes % kLeastPiece != 0) return false;
   if (!find_named(kOrders, take_part(entry, ':'), rule->tear.order)) return false;
   if (!read_number(take_part(entry, ':'), pause) || pause > 1'000'000) return false;
+  if (rule->is_read && (entry == kLater || entry.starts_with("later:"))) {
+    rule->tear.is_later = true;
+    take_part(entry, ':');
+  }
   if (!entry.empty() && !read_every(entry, rule->every)) return false;
   rule->tear.bytes = static_cast<uint32_t>(bytes);
   rule->tear.pause_us = static_cast<uint32_t>(pause);
@@ -134,7 +139,7 @@ void read_variable(const char* name, const char* form, bool (*read)(std::string_
 const Plan& plan() {
   static const Plan* const instance = [] {
     auto* const read = new Plan;
-    read_variable("EGRET_VERBS_TEAR", "read|write:BYTES:up|down|ends:PAUSE_US[:every N]", read_tear, *read);
+    read_variable("EGRET_VERBS_TEAR", "read|write:BYTES:up|down|ends:PAUSE_US[:later][:every N]", read_tear, *read);
     read_variable("EGRET_VERBS_SWALLOW",
                   "[rc_|uc_|ud_]write|write_with_imm|send|send_with_imm:N, :N+, :N-M or :every N", read_swallow, *read);
     return read;

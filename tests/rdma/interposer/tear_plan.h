@@ -1,12 +1,14 @@
 // Which verbs reach the device otherwise than they were posted: for tests of what a program makes of transfers that are
 // not whole, and of verbs that vanish. The program is told nothing: it has posted one verb, and sees one completion.
 //
-//   EGRET_VERBS_TEAR=VERB:BYTES:ORDER:PAUSE_US[:every N][,…]
+//   EGRET_VERBS_TEAR=VERB:BYTES:ORDER:PAUSE_US[:later][:every N][,…]
 //     VERB      read, or write (with immediate data, too)
 //     BYTES     of a piece: 8 to 4096, in eights. A verb that is no longer stays whole. One of more than 32 pieces takes
 //               place in 32 or fewer, each as many times longer.
 //     ORDER     up, down, or ends: the first, the last, then those between
 //     PAUSE_US  the posting thread sleeps so long between two pieces
+//     later     read only: the posting thread posts the first piece and goes on; another one posts the others. Whoever posts
+//               to the same queue pair meanwhile waits. So a program can look at what has come of a READ that is under way.
 //     every N   only the Nth, 2Nth … of those that could be torn; otherwise all
 //   EGRET_VERBS_SWALLOW=[rc_|uc_|ud_]VERB:N[+|-M],…  or  …VERB:every N
 //     VERB      write, write_with_imm, send, send_with_imm. The Nth of them (as in fail_plan.h), or one in N, is accepted
@@ -33,6 +35,7 @@ struct Tear {
   uint32_t bytes = 0;
   TearOrder order = TearOrder::kUp;
   uint32_t pause_us = 0;
+  bool is_later = false;
 };
 
 // Whether any of this is planned: otherwise lists are posted as they are.

@@ -1,48 +1,67 @@
-// paradigms_life: one paradigm over real verbs, every answer compared; prints what was answered and what was posted, as JSON.
-//
-//   paradigms_life (--loop|--listen|--connect) ADDRESS [--token T] [--hosts N] [--only ID] [--ops N] [--gets PERCENT]
-//                  [--servers N] [--clients N] [--window N] [--keys N] [--value-bytes N] [--pause MS] [--as-paper]
-//   paradigms_life --ids
-//
-// Every client begins ops up to its window; puts are of its own keys (number mod clients), gets of all. `--pause`: every client waits
-// between two ops, so that the run lasts while a test interferes. The listening side decides; a connecting one prints its own nodes.
-// `besides`: what control connections and probes have posted: with the nodes' it is all that this process has.
+#include "life.h"
+
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
-#include <mutex>
-#include <set>
 #include <sstream>
-#include <string>
-#include <thread>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "bench/monotonic.h"
-#include "bench/sampler.h"
-#include "bench_paradigms/fabric/besides.h"
-#include "bench_paradigms/session/session.h"
+#include "bench_paradigms/harness/walk.h"
+#include "bench_paradigms/notice.h"
+#include "scenes.h"
 
-using namespace egret::bench_paradigms;  // NOLINT(google-build-using-namespace)
-using egret::base::Expected;
-using egret::base::Status;
+namespace egret::bench_paradigms {
 
 namespace {
 
-constexpr uint64_t kStillBeginsNs = egret::bench::kNsPerSecond / 4;  // ops, when the other host has gone
-constexpr uint64_t kLastPatienceNs = 15 * egret::bench::kNsPerSecond;
+constexpr uint64_t kLookNs = 5'000'000;
+constexpr uint64_t kStepsPerPause = 7;  // more pauses, and calls that wait for the server are given up
+constexpr uint64_t kStillBeginsNs = bench::kNsPerSecond / 4;      // ops, when the other host has gone
+constexpr uint64_t kBrokenPatienceNs = 15 * bench::kNsPerSecond;  // what is begun then comes to its end
+constexpr uint64_t kUntilPatienceNs = 20 * bench::kNsPerSecond;   // nothing of that kind was met
+constexpr uint64_t kDrainPatienceNs = 2 * bench::kNsPerSecond;    // answers that a fault has kept back
 
-std::atomic<bool> g_stop{false};
+// A mapped file, so that it can be read while this process stands still. Null: there is none.
+uint64_t* map_progress(const std::string& path) {
+  if (path.empty()) return nullptr;
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);  // NOLINT(hicpp-signed-bitwise)
+  if (file < 0 || ftruncate(file, sizeof(uint64_t)) != 0) return nullptr;
+  void* const mapped = mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  return mapped == MAP_FAILED ? nullptr : static_cast<uint64_t*>(mapped);
+}
 
-struct Wish {
-  uint64_t ops = 2000;  // of each client
-  double gets = 0.5;
-  uint32_t pause_ms = 0;
-};
+// Registrations of this process so far, as the interposer has counted them; 0 without it. Its file is counter_file.h's.
+uint64_t registrations() {
+  const char* const path = std::getenv("EGRET_COUNT_VERBS_FILE");
+  std::ifstream file(path == nullptr ? "" : path, std::ios::binary);
+  char line[64];  // the head, then a counter each
+  for (file.read(line, sizeof line); file.read(line, sizeof line);) {
+    uint64_t value = 0;
+    std::memcpy(&value, line + 48, sizeof value);
+    if (std::string_view(line) == "registrations") return value;
+  }
+  return 0;
+}
+
+std::string to_json(const Tally& tally, const Trouble& trouble) {
+  std::ostringstream out;
+  out << "\"ops\": " << tally.ops << ", \"hits\": " << tally.hits << ", \"misses\": " << tally.misses
+      << ", \"done\": " << tally.done << ", \"full\": " << tally.full << ", \"lost\": " << tally.lost
+      << ", \"failed\": " << tally.failed << ", \"gets\": " << tally.gets << ", \"others\": " << tally.ops - tally.gets
+      << ", \"unanswered\": " << tally.unanswered << ", \"wrong\": " << tally.wrong() << ", \"first_wrong\": \"";
+  if (tally.wrong() > 0) out << name_of(tally.first_wrong) << ", key " << tally.first_wrong_key;
+  out << "\", \"retries\": " << trouble.retries << ", \"vain\": " << trouble.vain << ", \"stuck\": " << trouble.stuck
+      << ", \"reads\": " << trouble.reads << ", \"messages\": " << trouble.messages << ", \"wants\": " << trouble.wants;
+  return out.str();
+}
+
+}  // namespace
 
 std::string to_json(const VerbCounts& counts) {
   static constexpr std::array kTypes = {"rc", "uc", "ud"};
@@ -60,267 +79,146 @@ std::string to_json(const VerbCounts& counts) {
   return out.str();
 }
 
-uint64_t version_of(std::string_view value) {
-  uint64_t version = 0;
-  if (value.size() >= 16) std::memcpy(&version, value.data() + 8, sizeof version);
-  return version;
+void pass(Seat& seat) {
+  seat.gate.arrive();
+  while (!seat.gate.is_open() && !seat.gate.is_broken()) {
+    if (seat.server == nullptr || !seat.server->serve()) seat.rest();
+  }
 }
 
-// One client's ops, from the first to the last answer.
-class Client {
+// What one client adds to what all have met, now and then.
+class Life::Look {
  public:
-  Client(Seat& seat, const Wish& wish)
-      : seat_(seat), wish_(wish), rng_(seat.plan.seed * 7919 + seat.self), value_(seat.plan.value_bytes, '\0') {}
+  Look(Life& life, Driver& driver, const ClientNode& node) : life_(life), driver_(driver), node_(node) {}
 
-  void run() {
-    uint64_t next_ns = 0, broken_ns = 0;
-    while (answered_ < wish_.ops) {
-      const uint64_t now = egret::bench::monotonic_ns();
-      if (seat_.gate.is_broken()) {
-        // What is begun must come to an end, as its transport has it.
-        if (broken_ns == 0) broken_ns = now;
-        if ((going_.empty() && now > broken_ns + kStillBeginsNs) || now > broken_ns + kLastPatienceNs) break;
-      }
-      const bool still_begins = broken_ns == 0 || now < broken_ns + kStillBeginsNs;
-      const bool may_begin = begun_ < wish_.ops && now >= next_ns && still_begins;
-      const bool has_begun = may_begin && begin();
-      if (has_begun) next_ns = now + uint64_t{wish_.pause_ms} * 1'000'000;
-      if (!take() && !has_begun) seat_.rest();
-    }
-  }
-
-  std::string to_json() const {
-    const Trouble trouble = seat_.client->trouble();
-    std::ostringstream out;
-    out << "\"ops\": " << answered_ << ", \"wrong\": " << wrong_ << ", \"first_wrong\": \"" << first_wrong_ << '"';
-    out << ", \"unanswered\": " << going_.size();
-    for (const auto& [name, count] : outcomes_) out << ", \"" << name << "\": " << count;
-    out << ", \"gets\": " << gets_ << ", \"puts\": " << puts_ << ", \"longest_ms\": " << longest_ns_ / 1'000'000
-        << ", \"retries\": " << trouble.retries << ", \"vain\": " << trouble.vain << ", \"stuck\": " << trouble.stuck
-        << ", \"reads\": " << trouble.reads << ", \"numbers\": [";
-    for (size_t i = 0; i < numbers_.size(); ++i) out << (i == 0 ? "" : ",") << numbers_[i];
-    out << "]";
-    return out.str();
+  void take() {
+    const Tally tally = driver_.tally();
+    const Trouble trouble = node_.trouble();
+    add(Until::kWrong, tally.wrong());
+    add(Until::kRetries, trouble.retries);
+    add(Until::kLost, tally.lost);
+    add(Until::kStuck, trouble.stuck);
+    const uint64_t good = tally.hits + tally.misses + tally.done;
+    if (life_.progress_ != nullptr) std::atomic_ref(*life_.progress_).fetch_add(good - good_);
+    good_ = good;
   }
 
  private:
-  struct Going {
-    OpKind kind;
-    uint32_t key;
-    uint64_t version;  // of a put; of a get: older ones are wrong
-    uint64_t begun_ns;
-  };
-  struct Own {
-    uint64_t acknowledged = kLoadedVersion;
-    bool is_written = false;  // a put is under way
-  };
+  void add(Until kind, uint64_t now) {
+    uint64_t& told = told_[static_cast<size_t>(kind)];
+    life_.met_[kind].fetch_add(now - told);
+    told = now;
+  }
+  Life& life_;
+  Driver& driver_;
+  const ClientNode& node_;
+  std::array<uint64_t, kUntils> told_{};
+  uint64_t good_ = 0;
+};
 
-  bool begin() {
-    const Plan& plan = seat_.plan;
+Life::Life(std::string progress, std::string marker) : marker_(std::move(marker)), progress_(map_progress(progress)) {}
+
+void Life::pause(uint32_t microseconds) {
+  if (has_loaded_.load(std::memory_order_relaxed) && ++steps_ % kStepsPerPause == 0) usleep(microseconds);
+}
+
+Knowledge& Life::knowledge_of(const Wish& wish, uint32_t keys) {
+  const std::unique_lock held(mutex_);
+  if (knowledge_ == nullptr) {
+    const Writers writers = wish.workload.stores_puts ? wish.workload.writers : Writers::kAny;
+    knowledge_ = std::make_unique<Knowledge>(keys, writers, wish.workload.erases > 0 || wish.holes > 0);
+  }
+  return *knowledge_;
+}
+
+// Every client its own ones. An erase that is not done is a wrong answer to whoever finds the key.
+void Life::erase_holes(Seat& seat, const Wish& wish, Knowledge& knowledge) const {
+  Judge judge(knowledge, seat.plan.value_bytes);
+  const uint32_t self = seat.self - seat.plan.servers;
+  std::array<Result, 1> result;
+  for (uint32_t key = self; key < seat.plan.keys->count(); key += seat.plan.clients) {
+    if (key % wish.holes != 0) continue;
+    Expectation expectation;
+    judge.begin(OpKind::kErase, key, kLoadedVersion, expectation);
     Op op;
-    op.key_number = rng_.below(plan.keys->count());
-    if (!seat_.paradigm.has(OpKind::kGet)) {
-      op.kind = OpKind::kNext;
-    } else if (seat_.paradigm.has(OpKind::kPut) && rng_.unit() >= wish_.gets) {
-      op.kind = OpKind::kPut;
-      const uint32_t own = seat_.self - plan.servers;
-      op.key_number = op.key_number / plan.clients * plan.clients + own;
-      if (op.key_number >= plan.keys->count() || own_[op.key_number].is_written) return false;
-    }
-    op.key = plan.keys->key(op.key_number);
-    op.ticket = begun_ + 1;
-    const bool is_own = own_.contains(op.key_number);
-    const bool knows = is_own && seat_.paradigm.stores_puts;
-    Going going{op.kind, op.key_number, knows ? own_[op.key_number].acknowledged : kLoadedVersion,
-                egret::bench::monotonic_ns()};
-    if (op.kind == OpKind::kPut) {
-      going.version = ++version_;
-      egret::bench::write_value(value_.data(), value_.size(), op.key_number, going.version);
-      op.value = value_;
-    }
-    if (!seat_.client->begin(op)) return false;
-    if (op.kind == OpKind::kPut) own_[op.key_number].is_written = true;
-    if (op.kind == OpKind::kGet) ++gets_;
-    if (op.kind == OpKind::kPut) ++puts_;
-    ++begun_;
-    going_[op.ticket] = going;
-    return true;
+    op.kind = OpKind::kErase;
+    op.key_number = key;
+    op.key = seat.plan.keys->key(key);
+    while (!seat.client->begin(op) && !seat.gate.is_broken()) seat.rest();
+    while (seat.client->poll(result) == 0 && !seat.gate.is_broken()) seat.rest();
+    judge.judge(expectation, result[0].outcome, {});
   }
-
-  bool take() {
-    std::array<Result, 16> results;
-    const uint32_t found = seat_.client->poll(results);
-    for (uint32_t i = 0; i < found; ++i) judge(results[i]);
-    return found > 0;
-  }
-
-  void wrong(const std::string& what) {
-    if (++wrong_ == 1) first_wrong_ = what;
-  }
-
-  void judge(const Result& result) {
-    const auto at = going_.find(result.ticket);
-    if (at == going_.end()) return wrong("an answer that nobody waits for");
-    const Going op = at->second;
-    going_.erase(at);
-    ++answered_;
-    longest_ns_ = std::max(longest_ns_, egret::bench::monotonic_ns() - op.begun_ns);
-    static constexpr std::array kNames = {"hits", "misses", "done", "full", "lost", "failed"};
-    ++outcomes_[kNames[static_cast<size_t>(result.outcome)]];
-    const std::string key(seat_.plan.keys->key(op.key));
-    if (op.kind == OpKind::kPut) own_[op.key].is_written = false;
-    if (op.kind == OpKind::kPut && result.outcome == Outcome::kDone) own_[op.key].acknowledged = op.version;
-    if (result.outcome == Outcome::kMiss) wrong("a miss of " + key);
-    if (result.outcome != Outcome::kHit) return;
-    if (op.kind == OpKind::kNext) {
-      uint64_t number = 0;
-      if (result.value.size() == sizeof number) std::memcpy(&number, result.value.data(), sizeof number);
-      numbers_.push_back(number);
-      return;
-    }
-    if (result.value.size() != seat_.plan.value_bytes) return wrong("a value of another size for " + key);
-    const auto verdict = egret::bench::judge_value(result.value.data(), result.value.size(), op.key);
-    if (verdict != egret::bench::ValueVerdict::kGood) return wrong("a torn or another key's value for " + key);
-    if (result.value.size() >= 16 && version_of(result.value) < op.version) wrong("an old value for " + key);
-  }
-
-  Seat& seat_;
-  const Wish wish_;
-  egret::bench::Rng rng_;
-  std::string value_;
-  std::map<uint64_t, Going> going_;  // by ticket
-  std::map<uint32_t, Own> own_;      // keys that this client has put
-  std::map<std::string, uint64_t> outcomes_;
-  std::vector<uint64_t> numbers_;
-  uint64_t begun_ = 0, answered_ = 0, gets_ = 0, puts_ = 0, wrong_ = 0, version_ = 1000, longest_ns_ = 0;
-  std::string first_wrong_;
-};
-
-// Registrations of this process so far, as the interposer has counted them; 0 without it. Its file is counter_file.h's.
-uint64_t registrations() {
-  const char* const path = std::getenv("EGRET_COUNT_VERBS_FILE");
-  std::ifstream file(path == nullptr ? "" : path, std::ios::binary);
-  char line[64];  // the head, then a counter each
-  for (file.read(line, sizeof line); file.read(line, sizeof line);) {
-    uint64_t value = 0;
-    std::memcpy(&value, line + 48, sizeof value);
-    if (std::string_view(line) == "registrations") return value;
-  }
-  return 0;
 }
 
-// Two phases: all are ready; all clients have all their answers. Servers serve in both.
-class Life final : public NodeWork {
- public:
-  std::string run(Seat& seat) override {
-    Wish wish;
-    if (seat.order.workload.size() == sizeof wish) std::memcpy(&wish, seat.order.workload.data(), sizeof wish);
-    const VerbCounts before = seat.fabric.counts();
-    seat.gate.arrive();
-    wait(seat);
-    const uint64_t registered = registrations();
-    std::string answers;
-    if (seat.client != nullptr) {
-      Client client(seat, wish);
-      client.run();
-      answers = client.to_json() + ", ";
-    }
-    seat.gate.arrive();
-    wait(seat);
-    const std::string text = "{\"node\": " + std::to_string(seat.self) + ", " + answers +
-                             "\"of_ops\": " + to_json(seat.fabric.counts() - before) +
-                             ", \"registered\": " + std::to_string(registrations() - registered) +
-                             ", \"of_life\": " + to_json(seat.fabric.counts()) +
-                             ", \"broken\": " + (seat.gate.is_broken() ? "true" : "false") + "}";
-    const std::unique_lock held(mutex_);
-    nodes_ += (nodes_.empty() ? "" : ",\n ") + text;
-    return text;
-  }
-  std::string nodes() {
-    const std::unique_lock held(mutex_);
-    return nodes_;
-  }
+std::string Life::serve(Seat& seat, const Wish& wish) {
+  const Walked walked = walk_of(*seat.server, seat.self, seat.plan, wish.workload, wish.load.ops);
+  return "\"walked_gets\": " + std::to_string(walked.gets) + ", \"walked_steps\": " + std::to_string(walked.steps);
+}
 
- private:
-  static void wait(Seat& seat) {
-    while (!seat.gate.is_open() && !seat.gate.is_broken()) {
-      if (seat.server == nullptr || !seat.server->serve()) seat.rest();
+std::string Life::drive(Seat& seat, const Wish& wish) {
+  Knowledge& knowledge = knowledge_of(wish, seat.plan.keys->count());
+  const uint32_t client = seat.self - seat.plan.servers;
+  Pace pace = pace_of(seat.plan, wish.load, client, bench::monotonic_ns());
+  const uint64_t ops = pace.ops;
+  if (wish.until != Until::kOps) pace.ops = UINT64_MAX;
+  Driver driver({seat.plan, *seat.client, knowledge, wish.workload, bench::monotonic_ns}, client, pace);
+  Look look(*this, driver, *seat.client);
+  uint64_t look_ns = 0, broken_ns = 0, end_ns = 0;
+  const uint64_t begun_ns = bench::monotonic_ns();
+  while (!driver.is_finished()) {
+    if (const uint64_t now = bench::monotonic_ns(); now >= look_ns) {
+      look_ns = now + kLookNs;
+      look.take();
+      if (end_ns == 0 && seat.gate.is_broken()) {
+        if (broken_ns == 0) broken_ns = now;
+        if (now > broken_ns + kStillBeginsNs) end_ns = now + kBrokenPatienceNs;
+      } else if (end_ns == 0 && wish.until != Until::kOps) {
+        const bool has_all = wish.until == Until::kWrong || driver.answered() >= ops;
+        const bool has_met = has_all && met_[wish.until].load() > 0;
+        if (has_met || now > begun_ns + kUntilPatienceNs) end_ns = now + kDrainPatienceNs;
+      }
+      if (end_ns != 0) driver.drain();
+      if (end_ns != 0 && now > end_ns) break;
     }
+    if (!driver.step()) seat.rest();
   }
-  std::mutex mutex_;
-  std::string nodes_;
-};
+  look.take();
+  return to_json(driver.tally(), seat.client->trouble());
+}
 
-struct Arguments {
-  Sides sides;
-  Order order;
+std::string Life::run(Seat& seat) {
   Wish wish;
-};
-
-bool read(int argc, char** argv, Arguments& all) {
-  Plan& plan = all.order.plan;
-  all.order.paradigm = "raw-read";
-  all.order.keys = 1000;
-  const std::map<std::string, std::function<void(const char*)>> known = {
-      {"--loop", [&](const char* text) { all.sides.loop = text; }},
-      {"--listen", [&](const char* text) { all.sides.listen = text; }},
-      {"--connect", [&](const char* text) { all.sides.connect = text; }},
-      {"--token", [&](const char* text) { all.sides.token = text; }},
-      {"--hosts", [&](const char* text) { all.sides.hosts = static_cast<uint32_t>(std::atoi(text)); }},
-      {"--only", [&](const char* text) { all.order.paradigm = text; }},
-      {"--ops", [&](const char* text) { all.wish.ops = static_cast<uint64_t>(std::atoll(text)); }},
-      {"--gets", [&](const char* text) { all.wish.gets = std::atof(text) / 100; }},
-      {"--pause", [&](const char* text) { all.wish.pause_ms = static_cast<uint32_t>(std::atoi(text)); }},
-      {"--servers", [&](const char* text) { plan.servers = static_cast<uint32_t>(std::atoi(text)); }},
-      {"--clients", [&](const char* text) { plan.clients = static_cast<uint32_t>(std::atoi(text)); }},
-      {"--window", [&](const char* text) { plan.window = static_cast<uint32_t>(std::atoi(text)); }},
-      {"--keys", [&](const char* text) { all.order.keys = static_cast<uint32_t>(std::atoi(text)); }},
-      {"--value-bytes", [&](const char* text) { plan.value_bytes = static_cast<uint32_t>(std::atoi(text)); }}};
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--ids") == 0) {
-      for (const Paradigm& each : paradigms()) std::puts(std::string(each.id).c_str());
-      std::exit(0);
-    }
-    if (std::strcmp(argv[i], "--as-paper") == 0) {
-      plan.tuning.as_paper = true;
-      continue;
-    }
-    const auto found = known.find(argv[i]);
-    if (found == known.end() || i + 1 == argc) {
-      std::fprintf(stderr, "paradigms_life: what is %s?\n", argv[i]);
-      return false;
-    }
-    found->second(argv[++i]);
+  if (!read_notice(seat.order.workload, wish)) return {};
+  const VerbCounts loaded = seat.fabric.counts();
+  pass(seat);
+  has_loaded_.store(true);
+  if (seat.client != nullptr && wish.holes > 0) erase_holes(seat, wish, knowledge_of(wish, seat.plan.keys->count()));
+  pass(seat);
+  std::string said = seat.server != nullptr ? serve(seat, wish) : std::string();
+  pass(seat);
+  const VerbCounts before = seat.fabric.counts();
+  const uint64_t registered = registrations();
+  if (wish.scene != Scene::kNone) {
+    said += (said.empty() ? "" : ", ") + play(wish.scene, seat, marker_);
+  } else if (seat.client != nullptr) {
+    said += drive(seat, wish);
   }
-  all.order.workload.assign(reinterpret_cast<const char*>(&all.wish), sizeof all.wish);
-  return true;
+  pass(seat);
+  if (seat.server != nullptr) said += ", \"torn_requests\": " + std::to_string(seat.server->trouble().retries);
+  const std::string text = "{\"node\": " + std::to_string(seat.self) + ", " + said + (said.empty() ? "" : ", ") +
+                           "\"of_holes\": " + to_json(before - loaded) +
+                           ", \"of_ops\": " + to_json(seat.fabric.counts() - before) +
+                           ", \"registered\": " + std::to_string(registrations() - registered) +
+                           ", \"of_life\": " + to_json(seat.fabric.counts()) +
+                           ", \"broken\": " + (seat.gate.is_broken() ? "true" : "false") + "}";
+  const std::unique_lock held(mutex_);
+  nodes_ += (nodes_.empty() ? "" : ",\n ") + text;
+  return text;
 }
 
-Expected<std::string> lead(Session& session, const Order& order, NodeWork& work) {
-  auto result = session.run(order, work);
-  if (!result) return result.status();
-  const Capabilities& can = session.capabilities();
-  std::ostringstream out;
-  out << "\"not_available\": \"" << result.value().not_available << "\", \"uc\": " << can.has_uc
-      << ", \"ud\": " << can.has_ud << ", \"atomics\": " << can.has_atomics << ", \"inline\": " << can.inline_bytes
-      << ", \"mtu\": " << can.mtu << ", \"read_depth\": " << can.read_depth << ", \"device\": \"" << can.device << '"';
-  return out.str();
+std::string Life::nodes() {
+  const std::unique_lock held(mutex_);
+  return nodes_;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Arguments all;
-  if (!read(argc, argv, all)) return 2;
-  std::signal(SIGTERM, [](int) { g_stop.store(true); });
-  Life life;
-  const auto say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-  auto report = run_sides(
-      all.sides, life, [&](Session& session) { return lead(session, all.order, life); }, say, g_stop);
-  const std::string ended = report ? report.value() : "\"error\": \"" + report.message() + '"';
-  std::printf("{%s,\n \"besides\": %s,\n \"nodes\": [%s]}\n", ended.c_str(), to_json(besides()).c_str(),
-              life.nodes().c_str());
-  if (report) return 0;
-  std::fprintf(stderr, "paradigms_life: %s\n", report.message().c_str());
-  return 1;
-}
+}  // namespace egret::bench_paradigms

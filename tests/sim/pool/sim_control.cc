@@ -175,14 +175,15 @@ void SimControl::on_verdict(const Membership::Entry& member, const pool::HealthJ
   trace(kWhat[static_cast<size_t>(verdict.kind)] + member.member.name + ": " + word_of(verdict.why));
 }
 
-// The gutter's are all ejected that must be.
+// The gutter's are all ejected that must be. Where there is one, a single owner may be, whatever the share.
 void SimControl::check_share(const pool::MemberStats* member) {
   const auto members = state_.membership->members();
   const bool is_owner =
       std::ranges::any_of(members, [&](const Membership::Entry& entry) { return entry.stats.get() == member; });
   const auto out = static_cast<size_t>(std::ranges::count_if(
       members, [](const Membership::Entry& entry) { return entry.stats->health.is_ejected.get() != 0; }));
-  if (is_owner && out * 100 > members.size() * world_.scenario.health.eject_share) {
+  const bool is_stood_in_for = out == 1 && world_.scenario.gutter > 0;
+  if (is_owner && !is_stood_in_for && out * 100 > members.size() * world_.scenario.health.eject_share) {
     world_.history.fail("more members are ejected than allowed");
   }
 }

@@ -40,16 +40,19 @@ struct Nic {
   double send_empty = 0;     // of no byte, or of immediate data alone
   double atomic = 0;         // atomics that it serves
   double atomic_cold = 0;    // on more words than its cache holds
-  // Atomics on few words wait for each other: contended * sqrt(pi / 2 * words), at most `atomic`. 0: they do not.
+  // On one word. Those on few words wait for each other: contended * min(words, sqrt(pi / 2 * words)), at most `atomic`:
+  // how many are under way before one falls on a word that is taken. 0: they do not wait.
   double atomic_contended = 0;
   double link_gbps = 0;
   double link_share = 0.88;  // that payload and heads of a verb can have
   double dma_mbps = 0;       // of PCIe
   double mmio_lines = 0;     // M/s of 64 bytes, by which work requests are posted one at a time
-  // Queue pairs that its cache holds, and how much slower a verb is without : t0 + m * max(0, 1 - C / Q) ns.
+  // Its cache holds C queue pairs. With Q > C in use a verb takes t0 + m * (1 - C / Q) ns instead of t0.
   double pairs_cached = 0;
+  double uc_pairs_cached = 0;  // where it holds more of those; 0: as many
   double pair_hit_ns = 0;
   double pair_miss_ns = 0;
+  double round_trip_us = 0;  // of a small READ alone
 };
 
 // cx2, cx3-40, cx3-56, cib: the cards of papers 000, 004, 001 with 002, and 002; cx6: one public measurement.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "bench/server/neighbours.h"
+#include "bench_paradigms/fabric/pages.h"
 #include "bench_paradigms/harness/memory_run.h"
 #include "bench_paradigms/harness/rounds.h"
 #include "bench_paradigms/harness/session_run.h"
@@ -110,6 +111,7 @@ int run(int argc, char** argv, const std::atomic<bool>& stop) {
   int exit_status = 0;
   if (!parse_options(argc, argv, options, exit_status)) return exit_status;
   const auto told = run_options(options, stop);
+  if (const std::string line = to_line(huge_pages()); !line.empty()) say("egret-bench paradigms: " + line);
   std::string complaint;
   if (told) {
     const size_t end = std::min(told.value().find('\n'), told.value().size());

@@ -36,11 +36,13 @@ struct Tuning {
   bool is_inline = true;        // small payloads are given with the work request
   bool is_header_only = false;  // sequencers: the number goes as immediate data
   uint32_t pad = 0;             // bytes added to each response
+  bool has_huge_pages = false;  // slots and stores
+  uint32_t queue_pairs = 1;     // connections of a client thread to each server core, in turn (bundle.h)
   bool prefetches = false;      // a server looks at all requests of a pass before it executes the first
   uint32_t batch_add = 1;       // sequencers: one fetch-and-add on the server's counter for so many requests of a pass
   uint32_t atomic_stride = 64;  // bytes between two lock words
   uint32_t fetch_bytes = 0;     // rfp: RFS; 0: value_bytes + 4 rounded as the paper does
-  uint32_t hybrid_vain = 5;     // rfp-hybrid: fetches in vain, twice in a row, before it asks for replies
+  uint32_t hybrid_vain = 5;     // rfp-hybrid, egret: fetches in vain, twice in a row, before it asks for replies
   uint32_t ways = 2;            // nessie: index tables
   uint32_t hops = 6;            // farm: slots of a neighbourhood (H)
   double load = 0.75;           // share of an exposed table's entries that hold a key
@@ -51,6 +53,7 @@ struct Tuning {
   uint32_t cache_entries = 0;       // nessie: of a client's cache; 0: none
   double locality = 0;              // nessie: share of gets for keys that this node has put
   uint64_t reuse_delay_ns = 1'000'000'000;  // nessie: T
+  bool has_own_node = false;                // nessie-sd: core s and each client i with i mod cores = s are one node
   bool polls_watermark = false;             // nessie, as the paper: a READ has come when its last byte has
   bool checks = true;                       // farm: checksum of a slot; pilaf: its CRCs are looked at
   bool caches_places = true;                // drtm: clients know the places of all keys, but those they find erased
@@ -107,10 +110,14 @@ struct Result {
 
 // What a client met on the way. Sums.
 struct Trouble {
-  uint64_t retries = 0;  // reads or requests done again since something was torn, changed or lost
-  uint64_t vain = 0;     // rfp, egret: fetches that came before their result
-  uint64_t stuck = 0;    // items found locked or invalid for longer than any op takes
-  uint64_t reads = 0;    // rfp-hybrid: ops answered by READ; the others were answered by WRITE
+  uint64_t retries = 0;   // reads or requests done again since something was torn, changed or lost
+  uint64_t vain = 0;      // rfp, egret: fetches that came before their result
+  uint64_t stuck = 0;     // items found locked or invalid for longer than any op takes
+  uint64_t reads = 0;     // rfp-hybrid: ops answered by READ; the others were answered by WRITE. egret: messages
+  uint64_t messages = 0;  // egret: sent; a message holds ops of a pass
+  uint64_t wants = 0;     // egret: WRITEs that ask for a reply
+
+  Trouble& operator+=(const Trouble& other);
 };
 
 class Node {
@@ -130,6 +137,9 @@ class Node {
   virtual base::Status load() { return base::Status::ok(); }
 };
 
+// A step of preparing or loading whose stores may ask for more memory than the host has: that is a reason like any other.
+base::Status within_memory(const std::function<base::Status()>& step);
+
 class ServerNode : public Node {
  public:
   // One look at everything that clients may want. Whether there was anything to do.
@@ -139,6 +149,8 @@ class ServerNode : public Node {
   virtual uint32_t walk(std::string_view key) const { return key.empty() ? 0 : 0; }
   // The same, where it depends on the client.
   virtual uint32_t walk_of(NodeId /*client*/, std::string_view key) const { return walk(key); }
+  // What it has met: requests that it looked at before they were whole, where it can tell.
+  virtual Trouble trouble() const { return {}; }
 };
 
 class ClientNode : public Node {

@@ -25,6 +25,7 @@ constexpr uint32_t kMostValueBytes = 1 << 20;
 constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostWindow = 1024;
 constexpr uint32_t kMostHosts = 64;
+constexpr uint32_t kMostPairs = 4096;
 constexpr uint32_t kKeysInMemory = 10'000;
 constexpr uint64_t kOpsInMemory = 20'000;
 
@@ -36,13 +37,16 @@ struct Given {
   double reuse_delay_s = 1;
   std::vector<std::string> broken;
   std::string preset;
+  std::string get_by, put_by;  // a pair of paradigms; empty: none
 };
 
 void add_sides(CLI::App& app, Options& options) {
   const auto group = "Hosts";
-  auto* listen = app.add_option("--listen", options.listen,
-                                "ADDRESS:PORT of this host's RDMA device: store, decide, measure, print")
-                     ->group(group);
+  auto* listen =
+      app.add_option("--listen", options.listen,
+                     "ADDRESS:PORT of this host's RDMA device: store, decide, measure, print; :PORT serves this "
+                     "host alone")
+          ->group(group);
   auto* connect =
       app.add_option("--connect", options.connect, "HOST:PORT of the listening one: be its clients")->group(group);
   auto* loop =
@@ -72,6 +76,12 @@ void add_workload(CLI::App& app, Setting& setting, Given& given) {
         ->capture_default_str();
   };
   add("--only", setting.ids, "paradigms, such as pilaf,herd (default: all; they are listed below)")->delimiter(',');
+  add("--get", given.get_by, "with --put: a row more, whose gets are one paradigm's and whose puts are another's")
+      ->option_text("ID");
+  add("--put", given.put_by, "NessieHY is --get nessie --put nessie-sd; each of both has a store of its own")
+      ->option_text("ID")
+      ->needs(app.get_option("--get"));
+  app.get_option("--get")->needs(app.get_option("--put"));
   add("--preset", given.preset, "a paper's own setting (they are listed below); other options change it");
   add("--keys", setting.keys, "different keys")->check(CLI::Range(1u, kMostKeys));
   add("-K,--key-bytes", setting.key_bytes, "of every key")->check(CLI::Range(2u, kMostKeyBytes));
@@ -144,28 +154,45 @@ void add_tuning(CLI::App& app, Tuning& tuning, Given& given) {
   flag("--inline,!--no-inline", tuning.is_inline, "small payloads go with the work request (default)");
   flag("--header-only", tuning.is_header_only, "sequencers: the number goes as immediate data");
   add("--pad", tuning.pad, "bytes added to each response")->check(CLI::Range(0u, 4096u));
+  flag("--huge", tuning.has_huge_pages,
+       "slots and stores in huge pages, as far as the kernel has some (vm.nr_hugepages)");
+  add("--queue-pairs", tuning.queue_pairs,
+      "connections of each client thread to each server core, used in turn: where does a card's memory of them end?")
+      ->check(CLI::Range(1u, kMostThreads));
   flag("--prefetch", tuning.prefetches, "a server looks at all requests of a pass before it executes the first");
   add("--batch-add", tuning.batch_add, "sequencers: one addition for so many requests of a pass")
       ->check(CLI::Range(1u, 256u));
   add("--atomic-stride", tuning.atomic_stride, "bytes between two lock words")->check(CLI::Range(8u, 1u << 20));
   add("--fetch-bytes", tuning.fetch_bytes, "rfp: of the first READ (RFS); 0: as the paper does")
       ->check(CLI::Range(0u, 1u << 20));
-  add("--hybrid-vain", tuning.hybrid_vain, "rfp-hybrid: fetches in vain before it asks for replies")
+  add("--hybrid-vain", tuning.hybrid_vain, "rfp-hybrid, egret: fetches in vain before it asks for replies")
       ->check(CLI::Range(1u, 1000u));
   add("--ways", tuning.ways, "nessie: index tables")->check(CLI::Range(2u, 8u));
+  add("--raw-reads", tuning.raw_reads, "raw-read: READs of a get; 2: of a word that says where the value is, before")
+      ->check(CLI::Range(1u, 2u));
+  flag("--cached-places,!--no-cached-places", tuning.caches_places, "drtm: clients know where the keys are (default)");
   add("--hops", tuning.hops, "farm: slots of a neighbourhood (H)")->check(CLI::Range(1u, 32u));
   flag("--checks,!--no-checks", tuning.checks, "farm: a checksum in each slot (default)");
   add("--load", tuning.load, "share of an exposed table's entries that hold a key")->check(CLI::Range(0.001, 0.95));
   add("--cache", tuning.cache_entries, "nessie: entries of a client's cache; 0: none");
   add("--locality", given.locality_percent, "nessie: percent of the gets for keys that the client itself puts")
       ->check(CLI::Range(0.0, kPercent));
-  flag("--place-at-server", tuning.places_at_server, "nessie: entries live in the servers' memory");
+  add("--place", tuning.places_at_server, "")
+      ->description(
+          "nessie: where an entry lies: own: in the memory of the client that puts it; server: in the servers', by "
+          "WRITE")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"own", false}, {"server", true}}))
+      ->default_str("")
+      ->option_text("own|server [own]");
   add("--reuse-delay", given.reuse_delay_s, "nessie: seconds before an entry is used again (T)")
       ->check(CLI::Range(0.0, 3600.0));
   add("--index-load", tuning.index_load, "nessie: share of index words that refer to a key")
       ->check(CLI::Range(0.001, 0.95));
   add("--filter-bits", tuning.filter_bits, "nessie: of a key's hash in its index word")->check(CLI::Range(0u, 15u));
   add("--spare-entries", tuning.spare_entries, "nessie: a client's entries for puts")->check(CLI::Range(1u, 1u << 24));
+  flag("--own-node", tuning.has_own_node,
+       "nessie-sd: a server core and each client whose number is its modulo the cores are one node, and need no verbs "
+       "where both are in one process");
   flag("--watermark", tuning.polls_watermark, "nessie: a READ has come when its last byte has");
 }
 
@@ -184,11 +211,20 @@ void add_report(CLI::App& app, Options& options, Given& given) {
       ->group(group);
 }
 
+// As docs/benchmarks/paradigms.md numbers them.
+constexpr std::string_view kPapers =
+    "  000: Pilaf, USENIX ATC 2013\n"
+    "  001: HERD, SIGCOMM 2014\n"
+    "  002: Design Guidelines for High Performance RDMA Systems, USENIX ATC 2016\n"
+    "  003: Nessie, University of Waterloo CS-2015-09, 2015\n"
+    "  004: RFP and Jakiro, arXiv:1512.07805, the first version, 2015\n";
+
 std::string footer() {
   std::string out = "Paradigms:\n";
   for (const Paradigm& each : paradigms()) {
     out += "  " + std::string(each.id) + ": " + std::string(each.title) + " (" + std::string(each.source) + ")\n";
   }
+  out += "Papers:\n" + std::string(kPapers);
   out += "Presets:\n";
   for (const Preset& each : presets()) out += "  " + std::string(each.name) + ": " + std::string(each.about) + "\n";
   out += "Cards:\n";
@@ -228,11 +264,23 @@ Status complete(const CLI::App& app, const Given& given, Options& options) {
         "give --listen ADDRESS:PORT on one host and --connect HOST:PORT on the others, --loop ADDRESS:PORT, or "
         "--memory");
   }
+  if (!given.get_by.empty()) {
+    // Beside both of its halves, unless others are named.
+    if (setting.ids.empty()) setting.ids = {given.get_by, given.put_by};
+    setting.ids.push_back(given.get_by + "+" + given.put_by);
+    if (find_paradigm(setting.ids.back()) == nullptr)
+      return Status::error("--get " + given.get_by + " --put " + given.put_by +
+                           ": one has no such ops, or is not there");
+  }
+  if (uint64_t{setting.clients} * setting.tuning.queue_pairs > kMostPairs) {
+    return Status::error("--queue-pairs times --clients: " + std::to_string(kMostPairs) + " at most");
+  }
   setting.gets.clear();
   for (const double each : given.gets_percent) setting.gets.push_back(each / kPercent);
   setting.erases = given.erases_percent / kPercent;
   setting.tuning.locality = given.locality_percent / kPercent;
   setting.tuning.reuse_delay_ns = static_cast<uint64_t>(given.reuse_delay_s * 1e9);
+  if (options.is_in_memory && app.count("--busy") > 0) return Status::error("--busy: --memory times nothing");
   if (options.is_in_memory) {
     if (app.count("--keys") == 0) setting.keys = kKeysInMemory;
     if (setting.ops == 0) setting.ops = kOpsInMemory;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "bench_paradigms/bundle.h"
+#include "bench_paradigms/pairing.h"
+#include "bench_paradigms/stores/chained_table.h"
 #include "bench_paradigms/systems/systems.h"
 
 namespace egret::bench_paradigms {
@@ -27,14 +30,14 @@ constexpr uint8_t kNumbers = bit(OpKind::kNext);
 constexpr std::array kParadigms = {
     Paradigm{.id = "raw-read",
              .title = "one READ of a place that the client knows",
-             .source = "paper 003 (CD); paper 002, section 4.3",
+             .source = "paper 003, section 3.2, figures 1 and 2; paper 002, section 4.3.1",
              .pairs = kRc,
              .kinds = kReads,
              .make_server = make_raw_read_server,
              .make_client = make_raw_read_client},
     Paradigm{.id = "reply",
              .title = "ServerReply: WRITE in, WRITE back",
-             .source = "paper 004, section V-A; paper 003, section 2.3 (WR/WR)",
+             .source = "paper 004, section V-A; paper 003, section 3.2 (WR/WR)",
              .pairs = kRc,
              .marks = kMarkWrite,
              .marks_as_paper = kMarkWrite,
@@ -70,7 +73,7 @@ constexpr std::array kParadigms = {
              .make_client = make_memc_client},
     Paradigm{.id = "pilaf-vo",
              .title = "Pilaf by verb messages only",
-             .source = "paper 000, section 4.1, figure 7",
+             .source = "paper 000, section 5, figure 7",
              .pairs = kRc,
              .marks = kNoMark,
              .marks_as_paper = kNoMark,
@@ -94,11 +97,12 @@ constexpr std::array kParadigms = {
              .marks = kMarkTime | kMarkHca,
              .marks_as_paper = kMarkTime | kMarkHca | kMarkRead,
              .kinds = kKeyOps,
+             .puts_read = PutsRead::kAlways,
              .make_server = make_nessie_server,
              .make_client = make_nessie_client},
     Paradigm{.id = "nessie-sd",
-             .title = "server-driven: WRITE in, WRITE back, nothing inline",
-             .source = "paper 003, sections 2.3, 6.1",
+             .title = "NessieSD: the same table, server-driven: WRITE in, WRITE back, nothing inline",
+             .source = "paper 003, section 5, figures 7 and 11",
              .pairs = kRc,
              .marks = kMarkWrite,
              .marks_as_paper = kMarkWrite,
@@ -166,9 +170,20 @@ constexpr std::array kParadigms = {
              .needs_atomics = true,
              .marks = kMarkLine | kMarkHca,
              .marks_as_paper = kMarkLine | kMarkHca,
+             .one_line_value = ChainedShape::kOneLineValue,
+             .marks_of_lines = kMarkRead | kMarkHca,
+             .marks_of_lines_as_paper = kMarkRead | kMarkLine | kMarkHca,
              .kinds = kKeyOps,
+             .puts_read = PutsRead::kWherePlacesAreNotCached,
              .make_server = make_drtm_server,
              .make_client = make_drtm_client},
+    Paradigm{.id = "egret",
+             .title = "this project's lanes: remote fetching of messages that hold many ops, with checksums",
+             .source = "protocol/rpc; paper 004, section IV; RFP, EuroSys 2017, section 3",
+             .pairs = kRc,
+             .kinds = kKeyOps,
+             .make_server = make_egret_server,
+             .make_client = make_egret_client},
     Paradigm{.id = "seq-s0",
              .title = "Spec-S0: a sequencer with header-only SENDs",
              .source = "paper 002, section 4.2.1",
@@ -180,7 +195,7 @@ constexpr std::array kParadigms = {
              .make_client = make_seq_s0_client},
     Paradigm{.id = "seq-faa",
              .title = "a sequencer by FETCH_ADD",
-             .source = "paper 002, table 3",
+             .source = "paper 002, section 4.2.3, table 3",
              .pairs = kRc,
              .needs_atomics = true,
              .kinds = kNumbers,
@@ -197,13 +212,35 @@ std::span<const Paradigm> paradigms() {
 const Paradigm* find_paradigm(std::string_view id) {
   const auto* const found =
       std::find_if(kParadigms.begin(), kParadigms.end(), [id](const auto& each) { return each.id == id; });
-  return found == kParadigms.end() ? nullptr : &*found;
+  return found == kParadigms.end() ? paired(id) : &*found;
+}
+
+uint8_t Paradigm::marks_of(const Plan& plan) const {
+  if (gets_by != nullptr) return static_cast<uint8_t>(gets_by->marks_of(plan) | puts_by->marks_of(plan));
+  const bool is_long = one_line_value > 0 && plan.value_bytes > one_line_value;
+  if (plan.tuning.as_paper) return is_long ? marks_of_lines_as_paper : marks_as_paper;
+  return is_long ? marks_of_lines : marks;
+}
+
+bool Paradigm::has_puts_that_read(const Plan& plan) const {
+  if (puts_by != nullptr) return puts_by->has_puts_that_read(plan);
+  return puts_read == PutsRead::kAlways ||
+         (puts_read == PutsRead::kWherePlacesAreNotCached && !plan.tuning.caches_places);
+}
+
+std::unique_ptr<ServerNode> make_server(const Paradigm& paradigm, const Plan& plan, NodeId self, Fabric& fabric) {
+  if (plan.tuning.queue_pairs > 1) return make_bundled_server(paradigm, plan, self, fabric);
+  if (paradigm.gets_by != nullptr) return make_paired_server(paradigm, plan, self, fabric);
+  return paradigm.make_server(plan, self, fabric);
+}
+
+std::unique_ptr<ClientNode> make_client(const Paradigm& paradigm, const Plan& plan, NodeId self, Fabric& fabric) {
+  if (plan.tuning.queue_pairs > 1) return make_bundled_client(paradigm, plan, self, fabric);
+  if (paradigm.gets_by != nullptr) return make_paired_client(paradigm, plan, self, fabric);
+  return paradigm.make_client(plan, self, fabric);
 }
 
 std::string why_not(const Paradigm& paradigm, const Capabilities& capabilities, const Plan& /*plan*/) {
-  if (paradigm.needs_atomics && capabilities.has_backward_answers) {
-    return "atomics of " + capabilities.device + " answer in another order of bytes";
-  }
   if (paradigm.needs_atomics && !capabilities.has_atomics) return capabilities.device + " has no atomics";
   if ((paradigm.pairs & bit(PairType::kUc)) != 0 && !capabilities.has_uc) return capabilities.device + " has no UC";
   if ((paradigm.pairs & bit(PairType::kUd)) != 0 && !capabilities.has_ud) return capabilities.device + " has no UD";

@@ -22,6 +22,9 @@ enum Mark : uint8_t {
   kMarkHca = 32,   // HCA: atomics are atomic against this device's verbs only
 };
 
+// Whether puts and erases READ, too. Then the READs of a run tell nothing of its gets, unless all ops are gets.
+enum class PutsRead : uint8_t { kNever, kWherePlacesAreNotCached, kAlways };
+
 struct Paradigm {
   std::string_view id;
   std::string_view title;   // "Jakiro: remote fetching"
@@ -30,17 +33,32 @@ struct Paradigm {
   bool needs_atomics = false;
   uint8_t marks = kNoMark;
   uint8_t marks_as_paper = kNoMark;
-  uint8_t kinds = 0;        // bits 1 << OpKind
+  // Values above it take several lines: then these are its marks. 0: marks do not depend on the value.
+  uint32_t one_line_value = 0;
+  uint8_t marks_of_lines = kNoMark;
+  uint8_t marks_of_lines_as_paper = kNoMark;
+  uint8_t kinds = 0;  // bits 1 << OpKind
+  PutsRead puts_read = PutsRead::kNever;
   bool stores_puts = true;  // false: an emulation whose puts cost what the paper's cost and change no value
   std::unique_ptr<ServerNode> (*make_server)(const Plan& plan, NodeId self, Fabric& fabric) = nullptr;
   std::unique_ptr<ClientNode> (*make_client)(const Plan& plan, NodeId self, Fabric& fabric) = nullptr;
 
+  // Of two paradigms: gets by the one, puts by the other (pairing.h), and no makers of its own.
+  const Paradigm* gets_by = nullptr;
+  const Paradigm* puts_by = nullptr;
+
+  uint8_t marks_of(const Plan& plan) const;
+  bool has_puts_that_read(const Plan& plan) const;
   bool has(OpKind kind) const { return (kinds >> static_cast<unsigned>(kind) & 1) != 0; }
 };
 
 // In the order of the report.
 std::span<const Paradigm> paradigms();
+// Also "get+put" (pairing.h).
 const Paradigm* find_paradigm(std::string_view id);
+// The nodes of a row, or of two (pairing.h); Tuning::queue_pairs: several of each client (bundle.h). The plan outlives them.
+std::unique_ptr<ServerNode> make_server(const Paradigm& paradigm, const Plan& plan, NodeId self, Fabric& fabric);
+std::unique_ptr<ClientNode> make_client(const Paradigm& paradigm, const Plan& plan, NodeId self, Fabric& fabric);
 // Why it cannot run with these devices; empty if it can.
 std::string why_not(const Paradigm& paradigm, const Capabilities& capabilities, const Plan& plan);
 

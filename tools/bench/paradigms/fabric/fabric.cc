@@ -7,9 +7,19 @@
 
 namespace egret::bench_paradigms {
 
+namespace {
+constexpr uint64_t kPlacesOfCard = 4096;  // bytes: twelve bits of an address
+}
+
 uint64_t VerbCounts::of(Verb verb) const {
   uint64_t sum = 0;
   for (const auto& of_type : posted) sum += of_type[static_cast<size_t>(verb)];
+  return sum;
+}
+
+uint32_t VerbCounts::places_of_atomics() const {
+  uint32_t sum = 0;
+  for (const uint64_t each : atomic_places) sum += static_cast<uint32_t>(std::popcount(each));
   return sum;
 }
 
@@ -49,6 +59,7 @@ VerbCounts& VerbCounts::operator+=(const VerbCounts& other) {
   inlined += other.inlined;
   payload_bytes += other.payload_bytes;
   wire_bytes += other.wire_bytes;
+  for (size_t i = 0; i < atomic_places.size(); ++i) atomic_places[i] |= other.atomic_places[i];
   return *this;
 }
 
@@ -67,7 +78,11 @@ bool Pair::post(std::span<const Work> works) {
     counts_.signalled += work.is_signalled ? 1 : 0;
     counts_.inlined += work.is_inline ? 1 : 0;
     counts_.payload_bytes += work.bytes;
-    counts_.wire_bytes += wire_bytes(type_, work.verb, work.bytes, work.has_immediate, mtu_);
+    counts_.wire_bytes += wire_bytes(type_, work.verb, work.bytes, work.has_immediate, {packet_head_, mtu_});
+    if (work.verb == Verb::kCompareSwap || work.verb == Verb::kFetchAdd) {
+      const uint64_t word = work.remote_address % kPlacesOfCard / sizeof(uint64_t);
+      counts_.atomic_places[word / 64] |= uint64_t{1} << word % 64;
+    }
   }
   return true;
 }
@@ -82,20 +97,25 @@ bool Pair::post_receives(std::span<const Receive> receives) {
   return true;
 }
 
-uint64_t wire_bytes(PairType type, Verb verb, uint32_t payload, bool has_immediate, uint32_t mtu) {
-  const uint64_t packets = payload == 0 ? 1 : (payload + mtu - 1) / mtu;
-  const uint64_t acknowledged = type == PairType::kRc ? kPacketHead + kAeth : 0;
+void turn_answer(const Capabilities& can, std::byte* answer) {
+  if (can.has_backward_answers) std::reverse(answer, answer + sizeof(uint64_t));
+}
+
+uint64_t wire_bytes(PairType type, Verb verb, uint32_t payload, bool has_immediate, const Packets& on_wire) {
+  const uint64_t head = on_wire.head;
+  const uint64_t packets = payload == 0 ? 1 : (payload + on_wire.mtu - 1) / on_wire.mtu;
+  const uint64_t acknowledged = type == PairType::kRc ? head + kAeth : 0;
   const uint64_t immediate = has_immediate ? kImmediate : 0;
   switch (verb) {
     case Verb::kWrite:
-      return packets * kPacketHead + kReth + immediate + payload + acknowledged;
+      return packets * head + kReth + immediate + payload + acknowledged;
     case Verb::kSend:
-      return packets * kPacketHead + (type == PairType::kUd ? kDeth : 0) + immediate + payload + acknowledged;
+      return packets * head + (type == PairType::kUd ? kDeth : 0) + immediate + payload + acknowledged;
     case Verb::kRead:  // the request, then the answer: an AETH in its first and its last packet
-      return kPacketHead + kReth + packets * kPacketHead + (packets > 1 ? 2 : 1) * kAeth + payload;
+      return head + kReth + packets * head + (packets > 1 ? 2 : 1) * kAeth + payload;
     case Verb::kCompareSwap:
     case Verb::kFetchAdd:
-      return kPacketHead + kAtomicEth + kPacketHead + kAeth + 8;
+      return head + kAtomicEth + head + kAeth + 8;
     case Verb::kReceive:
       return 0;
   }

@@ -130,8 +130,12 @@ struct VerbCounts {
   uint64_t inlined = 0;
   uint64_t payload_bytes = 0;  // of Works: sent, or read; atomics 8
   uint64_t wire_bytes = 0;     // of Works, with the packets' heads (wire.h)
+  // Words that atomics have fallen on since the fabric was made, as a card tells them apart that looks at twelve bits of
+  // an address (paper 002, section 5.4): a bit for each.
+  std::array<uint64_t, 8> atomic_places{};
 
   uint64_t of(Verb verb) const;  // over all types
+  uint32_t places_of_atomics() const;
   VerbCounts operator-(const VerbCounts& earlier) const;
   VerbCounts& operator+=(const VerbCounts& other);
 };
@@ -143,6 +147,24 @@ class Queue {
   // How many of `out` were filled. Never waits.
   virtual uint32_t poll(std::span<Completion> out) = 0;
 };
+
+// What the devices of all nodes of a run can do.
+struct Capabilities {
+  bool has_atomics = false;
+  bool has_backward_answers = false;  // this host's own device: what an atomic answers is big-endian (turn_answer)
+  bool has_uc = false;
+  bool has_ud = false;
+  bool is_emulated = false;
+  bool is_in_order = false;  // ibv_query_qp_data_in_order: a WRITE on RC or UC is placed in rising order
+  uint32_t inline_bytes = 0;
+  uint32_t mtu = 1024;
+  uint32_t packet_head = 62;  // bytes of a packet beside its payload (wire.h)
+  uint32_t read_depth = 1;
+  std::string device;
+};
+
+// What an atomic that has completed has brought, 8 bytes, into this host's order of bytes.
+void turn_answer(const Capabilities& can, std::byte* answer);
 
 struct PairSpec {
   PairType type = PairType::kRc;
@@ -172,7 +194,8 @@ class Pair {
   bool post_receives(std::span<const Receive> receives);
 
  protected:
-  Pair(PairType type, VerbCounts& counts, uint32_t mtu) : type_(type), counts_(counts), mtu_(mtu) {}
+  Pair(PairType type, VerbCounts& counts, const Capabilities& all)
+      : type_(type), counts_(counts), mtu_(all.mtu), packet_head_(all.packet_head) {}
   virtual bool do_post(std::span<const Work> works) = 0;
   virtual bool do_post_receives(std::span<const Receive> receives) = 0;
   uint32_t number_ = 0;
@@ -181,20 +204,7 @@ class Pair {
   PairType type_;
   VerbCounts& counts_;
   uint32_t mtu_;
-};
-
-// What the devices of all nodes of a run can do.
-struct Capabilities {
-  bool has_atomics = false;           // and they answer in this host's order of bytes
-  bool has_backward_answers = false;  // it has atomics, but they answer big-endian: of no use here
-  bool has_uc = false;
-  bool has_ud = false;
-  bool is_emulated = false;
-  bool is_in_order = false;  // ibv_query_qp_data_in_order: a WRITE is placed in rising order
-  uint32_t inline_bytes = 0;
-  uint32_t mtu = 1024;
-  uint32_t read_depth = 1;
-  std::string device;
+  uint32_t packet_head_;
 };
 
 class Fabric {
@@ -205,6 +215,8 @@ class Fabric {
   Fabric& operator=(const Fabric&) = delete;
 
   virtual const Capabilities& capabilities() const = 0;
+  // Of memory that is made from now on.
+  void want_huge_pages(bool wants_huge) { wants_huge_pages_ = wants_huge; }
   virtual NodeAddress address() const = 0;
   virtual base::Expected<std::unique_ptr<Memory>> make_memory(size_t bytes, uint8_t rights) = 0;
   virtual base::Expected<std::unique_ptr<Queue>> make_queue(uint32_t entries) = 0;
@@ -215,6 +227,7 @@ class Fabric {
 
  protected:
   VerbCounts counts_;
+  bool wants_huge_pages_ = false;
 };
 
 }  // namespace egret::bench_paradigms

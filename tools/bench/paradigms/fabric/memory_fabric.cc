@@ -1,12 +1,15 @@
 #include "bench_paradigms/fabric/memory_fabric.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <string>
+#include <utility>
 
 #include "bench_paradigms/fabric/memory_pair.h"
+#include "bench_paradigms/fabric/pages.h"
 
 namespace egret::bench_paradigms {
 
@@ -15,20 +18,18 @@ using base::Status;
 
 class MemoryRegion final : public Memory {
  public:
-  MemoryRegion(MemoryWorld& world, uint32_t node, size_t bytes, uint8_t rights) : world_(world) {
-    size_ = bytes;
-    data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}));
-    std::memset(data_, 0, bytes);
+  MemoryRegion(MemoryWorld& world, uint32_t node, std::unique_ptr<Pages> pages, uint8_t rights)
+      : world_(world), pages_(std::move(pages)) {
+    size_ = pages_->size();
+    data_ = pages_->data();
     local_key_ = remote_key_ = world.next_key_++;
-    world.memories_[remote_key_] = {data_, bytes, rights, node};
+    world.memories_[remote_key_] = {data_, size_, rights, node};
   }
-  ~MemoryRegion() override {
-    world_.memories_.erase(remote_key_);
-    ::operator delete (data_, std::align_val_t{4096});
-  }
+  ~MemoryRegion() override { world_.memories_.erase(remote_key_); }
 
  private:
   MemoryWorld& world_;
+  std::unique_ptr<Pages> pages_;
 };
 
 namespace {
@@ -45,7 +46,9 @@ class MemoryFabric final : public Fabric {
   NodeAddress address() const override { return {.gid = {}, .node = node_, .lid = 0, .unused = 0}; }
   Expected<std::unique_ptr<Memory>> make_memory(size_t bytes, uint8_t rights) override {
     if (bytes == 0) return Status::error("a memory of no bytes");
-    return std::unique_ptr<Memory>(std::make_unique<MemoryRegion>(world_, node_, bytes, rights));
+    auto pages = std::make_unique<Pages>(bytes, wants_huge_pages_);
+    if (pages->data() == nullptr) return Status::system_error("a memory of " + std::to_string(bytes) + " bytes", errno);
+    return std::unique_ptr<Memory>(std::make_unique<MemoryRegion>(world_, node_, std::move(pages), rights));
   }
   Expected<std::unique_ptr<Queue>> make_queue(uint32_t entries) override {
     return std::unique_ptr<Queue>(std::make_unique<MemoryQueue>(entries));
@@ -144,7 +147,7 @@ void MemoryQueue::forget(const MemoryPair* pair) {
 // --- pairs
 
 MemoryPair::MemoryPair(MemoryWorld& world, uint32_t node, const PairSpec& spec, VerbCounts& counts)
-    : Pair(spec.type, counts, world.capabilities_.mtu), world_(world), node_(node), spec_(spec) {
+    : Pair(spec.type, counts, world.capabilities_), world_(world), node_(node), spec_(spec) {
   number_ = world.next_pair_++;
   world.pairs_[number_] = this;
 }
@@ -284,12 +287,14 @@ MemoryPair::Step MemoryPair::atomic(Posted& posted) {
   uint64_t old = 0;
   std::memcpy(&old, word, sizeof old);
   uint64_t now = old + work.compare_or_add;
+  if (work.verb == Verb::kFetchAdd && world_.forgets_add()) now = old;
   if (work.verb == Verb::kCompareSwap) {
     if (world_.has_blind_swaps_) old = work.compare_or_add;
     now = old == work.compare_or_add ? work.swap : old;
   }
   std::memcpy(word, &now, sizeof now);
   std::memcpy(work.local, &old, sizeof old);
+  turn_answer(world_.capabilities_, work.local);  // as such a device does: the other order
   return Step::kDone;
 }
 

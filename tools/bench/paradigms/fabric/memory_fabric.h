@@ -42,8 +42,12 @@ class MemoryWorld {
   void set_loss(uint32_t one_in) { loss_one_in_ = one_in; }
   // COMPARE_SWAPs swap without comparing, and say that they have: as if somebody used WRITEs instead.
   void set_blind_swaps(bool is_blind) { has_blind_swaps_ = is_blind; }
+  // One of so many FETCH_ADDs answers, and adds nothing; 0: none.
+  void set_forgotten_adds(uint32_t one_in) { add_forgotten_one_in_ = one_in; }
   // Its memory and pairs are gone, as a killed process's.
   void kill(uint32_t node);
+
+  size_t pairs() const { return pairs_.size(); }  // that there are now
 
   // One step of one pair. False: there is none to make.
   bool advance();
@@ -69,6 +73,7 @@ class MemoryWorld {
   std::byte* reach(uint64_t address, uint32_t key, uint64_t bytes, uint8_t right) const;
   bool is_dead(uint32_t node) const;
   bool is_lost();
+  bool forgets_add() { return add_forgotten_one_in_ != 0 && rng_.below(add_forgotten_one_in_) == 0; }
 
   bench::Rng rng_;
   Capabilities capabilities_{.has_atomics = true,
@@ -83,6 +88,7 @@ class MemoryWorld {
   Tearing tearing_;
   uint32_t loss_one_in_ = 0;
   bool has_blind_swaps_ = false;
+  uint32_t add_forgotten_one_in_ = 0;
   uint32_t next_key_ = 1;
   uint32_t next_pair_ = 1;
   std::map<uint32_t, Span> memories_;  // by remote key

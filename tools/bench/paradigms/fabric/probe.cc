@@ -6,6 +6,7 @@
 #include "bench/monotonic.h"
 #include "bench_paradigms/fabric/besides.h"
 #include "bench_paradigms/fabric/verbs_pair.h"
+#include "bench_paradigms/fabric/wire.h"
 #include "bench_verbs/pairs/by_hand.h"
 
 namespace egret::bench_paradigms {
@@ -96,16 +97,23 @@ Answer try_atomic(const Route& route, const Capabilities& with) {
   return wait_for_answer(*two.queue, words);
 }
 
-bool is_in_order(const Route& route, const Capabilities& with) {
+uint32_t packet_head_of(const Route& route) {
+  if (!route.is_infiniband) return kRocePacketHead;
+  return kInfinibandPacketHead + (route.way.ah_attr.is_global != 0 ? kGlobalHead : 0);
+}
+
+// Whether WRITEs that come in on pairs of this type are placed in rising order.
+bool is_in_order(const Route& route, const Capabilities& with, PairType type) {
 #ifdef EGRET_HAS_DATA_IN_ORDER
   auto fabric = make_verbs_fabric(route, 0, with);
   Two two;
-  if (!fabric || !two.make(*fabric.value(), PairType::kRc)) return false;
+  if (!fabric || !two.make(*fabric.value(), type)) return false;
   ibv_qp* const pair = static_cast<VerbsPair*>(two.pairs[0].get())->handle();
   return ibv_query_qp_data_in_order(pair, IBV_WR_RDMA_WRITE, 0) != 0;
 #else
   (void)route;
   (void)with;
+  (void)type;
   return false;
 #endif
 }
@@ -117,6 +125,7 @@ Expected<Capabilities> probe(const Route& route) {
   can.device = ibv_get_device_name(route.device->device);
   can.is_emulated = bench_verbs::is_emulated(route.device);
   can.mtu = 128u << static_cast<unsigned>(route.way.path_mtu);
+  can.packet_head = packet_head_of(route);
   can.read_depth = bench_verbs::most_reads(route.device);
   can.inline_bytes = kWantedInline;
   can.has_atomics = bench_verbs::has_atomics(route.device);
@@ -131,10 +140,10 @@ Expected<Capabilities> probe(const Route& route) {
   }
   if (can.has_atomics) {
     const Answer answer = try_atomic(route, can);
-    can.has_atomics = answer == Answer::kRight;
+    can.has_atomics = answer != Answer::kNone;
     can.has_backward_answers = answer == Answer::kBackwards;
   }
-  can.is_in_order = is_in_order(route, can);
+  can.is_in_order = is_in_order(route, can, PairType::kRc) && (!can.has_uc || is_in_order(route, can, PairType::kUc));
   return can;
 }
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "bench_paradigms/fabric/pages.h"
 #include "bench_paradigms/fabric/verbs_pair.h"
 #include "bench_verbs/pairs/by_hand.h"
 
@@ -56,17 +57,28 @@ int access_of(uint8_t rights) {
 
 class VerbsMemory final : public Memory {
  public:
-  Status create(ibv_pd* domain, size_t bytes, uint8_t rights) {
-    if (Status done = memory_.create(domain, bytes, access_of(rights)); !done) return done;
-    data_ = memory_.data();
-    size_ = bytes;
-    local_key_ = memory_.local_key();
-    remote_key_ = memory_.remote_key();
+  VerbsMemory(size_t bytes, bool wants_huge) : pages_(bytes, wants_huge) {}
+  ~VerbsMemory() override {
+    if (registration_ != nullptr) ibv_dereg_mr(registration_);
+  }
+  Status create(ibv_pd* domain, uint8_t rights) {
+    const std::string bytes = std::to_string(pages_.size()) + " bytes";
+    if (pages_.data() == nullptr) return Status::system_error("cannot get " + bytes + " of memory", errno);
+    registration_ = ibv_reg_mr(domain, pages_.data(), pages_.size(), access_of(rights));
+    if (registration_ == nullptr) {
+      return Status::system_error("cannot register " + bytes + " (is the limit of locked memory, ulimit -l, too low?)",
+                                  errno);
+    }
+    data_ = pages_.data();
+    size_ = pages_.size();
+    local_key_ = registration_->lkey;
+    remote_key_ = registration_->rkey;
     return Status::ok();
   }
 
  private:
-  bench_verbs::Memory memory_;
+  Pages pages_;  // goes after its registration
+  ibv_mr* registration_ = nullptr;
 };
 
 class VerbsFabric final : public Fabric {
@@ -81,8 +93,8 @@ class VerbsFabric final : public Fabric {
 
   Expected<std::unique_ptr<Memory>> make_memory(size_t bytes, uint8_t rights) override {
     if (bytes == 0) return Status::error("a memory of no bytes");
-    auto memory = std::make_unique<VerbsMemory>();
-    if (Status done = memory->create(domain_.get(), bytes, rights); !done) return done;
+    auto memory = std::make_unique<VerbsMemory>(bytes, wants_huge_pages_);
+    if (Status done = memory->create(domain_.get(), rights); !done) return done;
     return std::unique_ptr<Memory>(std::move(memory));
   }
 
@@ -132,11 +144,14 @@ Expected<Route> find_route(const rdma_cm_id* control) {
   if (const std::string why = bench_verbs::why_not_by_hand(control); !why.empty()) return Status::error(why);
   auto way = bench_verbs::query_way(control);
   if (!way) return way.status();
-  Route route{.device = control->verbs, .way = way.value(), .own = {}};
+  Route route;
+  route.device = control->verbs;
+  route.way = way.value();
   ibv_port_attr port{};
   if (const int error = ibv_query_port(control->verbs, control->port_num, &port); error != 0) {
     return Status::system_error("cannot ask for the device's port", error);
   }
+  route.is_infiniband = port.link_layer != IBV_LINK_LAYER_ETHERNET;  // unspecified: a driver from before RoCE
   ibv_gid gid{};
   const int index = route.way.ah_attr.is_global != 0 ? route.way.ah_attr.grh.sgid_index : 0;
   if (ibv_query_gid(control->verbs, control->port_num, index, &gid) != 0) {

@@ -19,8 +19,9 @@ namespace egret::bench_paradigms {
 // From this host's device to others.
 struct Route {
   ibv_context* device = nullptr;
-  ibv_qp_attr way{};  // as of the control connection's pair
-  NodeAddress own;    // of this host; `node` is not set
+  ibv_qp_attr way{};           // as of the control connection's pair
+  NodeAddress own;             // of this host; `node` is not set
+  bool is_infiniband = false;  // the link layer: else Ethernet
 };
 
 base::Expected<Route> find_route(const rdma_cm_id* control);

@@ -78,7 +78,7 @@ uint32_t VerbsQueue::poll(std::span<Completion> out) {
 
 VerbsPair::VerbsPair(bench_verbs::Handle handle, const PairSpec& spec, const Route& route, const Capabilities& all,
                      VerbCounts& counts)
-    : Pair(spec.type, counts, all.mtu),
+    : Pair(spec.type, counts, all),
       route_(route),
       reads_(std::min(std::max(spec.read_depth, 1u), all.read_depth)),
       peer_reads_(all.read_depth),

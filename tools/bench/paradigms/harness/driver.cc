@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "bench/keyspace.h"
 
@@ -107,6 +108,7 @@ void Driver::take(const Result& result, uint64_t now) {
   --under_way_;
   note(judge_.judge(place.expectation, result.outcome, result.value), place.expectation.key);
   count(place.expectation, result.outcome);
+  if (place.expectation.kind == OpKind::kNext && result.outcome == Outcome::kHit) count_number(result.value);
   const bool is_answered = result.outcome != Outcome::kFailed && result.outcome != Outcome::kLost;
   if (!is_measuring_ || !is_answered) return;
   ++tally_.measured_ops;
@@ -136,6 +138,13 @@ void Driver::count(const Expectation& expectation, Outcome outcome) {
       ++tally_.failed;
       break;
   }
+}
+
+void Driver::count_number(std::string_view value) {
+  uint64_t number = 0;
+  if (value.size() != sizeof number) return;
+  std::memcpy(&number, value.data(), sizeof number);
+  tally_.numbers.take(number);
 }
 
 void Driver::note(Fault fault, uint32_t key) {

@@ -74,6 +74,7 @@ class Driver {
   bool draw();
   void take(const Result& result, uint64_t now);
   void count(const Expectation& expectation, Outcome outcome);
+  void count_number(std::string_view value);
   void note(Fault fault, uint32_t key);
 
   const Plan& plan_;

@@ -86,11 +86,12 @@ Status MemoryRun::prepare() {
   std::vector<Node*> nodes;
   for (NodeId id = 0; id < plan_.nodes(); ++id) {
     fabrics_.push_back(world_.make_fabric(id));
+    fabrics_.back()->want_huge_pages(plan_.tuning.has_huge_pages);
     if (plan_.is_server(id)) {
-      servers_.push_back(paradigm_.make_server(plan_, id, *fabrics_.back()));
+      servers_.push_back(make_server(paradigm_, plan_, id, *fabrics_.back()));
       nodes.push_back(servers_.back().get());
     } else {
-      clients_.push_back(paradigm_.make_client(plan_, id, *fabrics_.back()));
+      clients_.push_back(make_client(paradigm_, plan_, id, *fabrics_.back()));
       nodes.push_back(clients_.back().get());
     }
     if (Status done = nodes.back()->prepare(); !done) return done;
@@ -158,7 +159,9 @@ RunOutcome MemoryRun::outcome() {
     NodeOutcome node;
     node.is_server = plan_.is_server(id);
     node.verbs = fabrics_[id]->counts() - loaded_[id];
-    if (!node.is_server) {
+    if (node.is_server) {
+      node.trouble = servers_[id]->trouble();
+    } else {
       node.tally = drivers_[id - plan_.servers].tally();
       node.trouble = clients_[id - plan_.servers]->trouble();
     }
@@ -172,7 +175,7 @@ RunOutcome MemoryRun::outcome() {
 
 base::Expected<RunAnswer> MemoryRunner::run(const Paradigm& paradigm, const Case& one, const std::atomic<bool>& stop) {
   MemoryRun run(paradigm, setting_, one, keys_);
-  if (Status done = run.prepare(); !done) return RunAnswer{done.message(), {}};
+  if (Status done = within_memory([&] { return run.prepare(); }); !done) return RunAnswer{done.message(), {}};
   run.drive(stop);
   return RunAnswer{"", run.outcome()};
 }

@@ -65,6 +65,7 @@ void serve(Seat& seat, const RunOrder& order, NodeOutcome& out) {
   const uint64_t window = bench::monotonic_ns() - begun;
   out.spent = scaled(thread_cpu_ns() - cpu, busy, window, order.round_ns);
   serve_phase(seat);  // drain
+  out.trouble = seat.server->trouble();
 }
 
 // --- a client

@@ -11,6 +11,21 @@
 
 namespace egret::bench_paradigms {
 
+// The numbers that a sequencer has given, by sums: clients of hosts that know nothing of each other add them up.
+struct Numbers {
+  uint64_t count = 0;
+  uint64_t least = UINT64_MAX;
+  uint64_t most = 0;
+  uint64_t digest = 0;  // sum of a hash of each, modulo 2^64
+
+  void take(uint64_t number);
+  void operator+=(const Numbers& other);
+  // More than there are from the least to the most.
+  bool are_too_many() const { return count > 0 && count - 1 > most - least; }
+  // From the least to the most every one has been given, and none twice. Looks at each: a nanosecond or two.
+  bool are_each_once() const;
+};
+
 // Answers. All of the run, warm-up included, unless it says otherwise.
 struct Tally {
   uint64_t ops = 0;
@@ -22,6 +37,7 @@ struct Tally {
   uint64_t failed = 0;
   uint64_t gets = 0;        // of ops
   uint64_t unanswered = 0;  // that were still under way when the run was given up
+  Numbers numbers;          // sequencers'
   std::array<uint64_t, kFaults> faults{};
   uint32_t first_wrong_key = 0;
   Fault first_wrong = Fault::kNone;
@@ -69,6 +85,9 @@ struct RunOutcome {
   Walked walked;
 
   void add(const NodeOutcome& node);
+  // All nodes are added: a number that clients of two hosts were given is Fault::kDuplicate. Where nothing was lost, failed
+  // or asked for again no number is left out, so that a missing one tells of another that was given twice.
+  void judge_numbers();
 };
 
 }  // namespace egret::bench_paradigms

@@ -103,16 +103,16 @@ constexpr std::array kPresets = {
            [](Setting& setting) { set(setting, {"memc"}, kMemcached, {32}, {0.95}); }},
     Preset{"jakiro-fig6", "paper 004, figure 6: 5.5 M/s whatever the share of gets",
            [](Setting& setting) {
-             set(setting, {"rfp", "reply", "memc"}, kJakiro, {32}, {0.95, 0.5, 0.05});
+             set(setting, {"rfp", "reply", "memc", "egret"}, kJakiro, {32}, {0.95, 0.5, 0.05});
            }},
     Preset{"jakiro-fig7", "paper 004, figure 7: the first READ takes 36 B: 3.74 M/s with 64 to 512 B, 3.1 with 1 KiB",
            [](Setting& setting) {
-             set(setting, {"rfp", "reply", "memc"}, kJakiro, {32, 64, 128, 256, 512, 1024}, {0.95});
+             set(setting, {"rfp", "reply", "memc", "egret"}, kJakiro, {32, 64, 128, 256, 512, 1024}, {0.95});
              setting.tuning.fetch_bytes = 36;
            }},
     Preset{"jakiro-fig9", "paper 004, figure 9: Zipf .99: 5.5 and 2.1 M/s",
            [](Setting& setting) {
-             set(setting, {"rfp", "reply", "memc"}, kJakiro, {32}, {0.95, 0.5, 0.05});
+             set(setting, {"rfp", "reply", "memc", "egret"}, kJakiro, {32}, {0.95, 0.5, 0.05});
              setting.zipf = 0.99;
            }},
     Preset{"nessie-fig7", "paper 003, figure 7: uniform; nessie is 1.33 of nessie-sd when the CPUs are busy",

@@ -12,16 +12,16 @@ constexpr double kNsPerUs = 1e3;
 
 Class class_of(const Paradigm& paradigm) {
   if (paradigm.has(OpKind::kNext)) return Class::kSequencer;
-  return paradigm.has(OpKind::kPut) ? Class::kStore : Class::kBound;
+  return paradigm.has(OpKind::kPut) && paradigm.stores_puts ? Class::kStore : Class::kBound;
 }
 
-Row head_of(const Paradigm& paradigm, const Tuning& tuning) {
+Row head_of(const Paradigm& paradigm, const Plan& plan) {
   Row row;
   row.id = paradigm.id;
   row.title = paradigm.title;
   row.source = paradigm.source;
   row.rank = class_of(paradigm);
-  row.marks = tuning.as_paper ? paradigm.marks_as_paper : paradigm.marks;
+  row.marks = paradigm.marks_of(plan);
   return row;
 }
 
@@ -60,14 +60,14 @@ Spread spread_of(std::vector<double> values) {
   return {median, values.front(), values.back()};
 }
 
-Row row_not_available(const Paradigm& paradigm, const Tuning& tuning, std::string why) {
-  Row row = head_of(paradigm, tuning);
+Row row_not_available(const Paradigm& paradigm, const Plan& plan, std::string why) {
+  Row row = head_of(paradigm, plan);
   row.not_available = std::move(why);
   return row;
 }
 
-Row row_of(const Paradigm& paradigm, const Tuning& tuning, const std::vector<RunOutcome>& outcomes) {
-  Row row = head_of(paradigm, tuning);
+Row row_of(const Paradigm& paradigm, const Plan& plan, const std::vector<RunOutcome>& outcomes) {
+  Row row = head_of(paradigm, plan);
   add_times(row, outcomes);
   RunOutcome sum;
   for (const RunOutcome& each : outcomes) {
@@ -75,10 +75,7 @@ Row row_of(const Paradigm& paradigm, const Tuning& tuning, const std::vector<Run
     sum.clients += each.clients;
     sum.servers += each.servers;
     sum.walked += each.walked;
-    row.trouble.retries += each.trouble.retries;
-    row.trouble.vain += each.trouble.vain;
-    row.trouble.stuck += each.trouble.stuck;
-    row.trouble.reads += each.trouble.reads;
+    row.trouble += each.trouble;
   }
   const Tally& tally = sum.tally;
   row.ops = tally.ops;
@@ -96,15 +93,17 @@ Row row_of(const Paradigm& paradigm, const Tuning& tuning, const std::vector<Run
   row.faults = tally.faults;
   if (row.wrong > 0) row.first_wrong = fmt::format("{}, key {}", name_of(tally.first_wrong), tally.first_wrong_key);
   const Walked& walked = sum.walked;
-  if (walked.gets > 0) {
+  const bool are_of_gets = tally.gets == tally.ops || !paradigm.has_puts_that_read(plan);
+  if (walked.gets > 0 && are_of_gets) {
     row.expected_steps = static_cast<double>(walked.steps) / static_cast<double>(walked.gets);
   }
   return row;
 }
 
 uint8_t kept_marks(const Report& report) {
-  if (report.is_in_memory) return 0xff;  // one thread, whole transfers, nothing lost
-  return report.device.is_in_order ? kMarkWrite : kNoMark;
+  unsigned kept = report.device.is_in_order ? kMarkWrite : kNoMark;
+  if (report.is_in_memory) kept = 0xff;  // one thread, whole transfers, nothing lost
+  return static_cast<uint8_t>(kept & ~report.setting.broken_marks);
 }
 
 uint64_t broken_promises(const Report& report) {

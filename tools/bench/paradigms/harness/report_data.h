@@ -22,7 +22,8 @@ struct Spread {
 };
 Spread spread_of(std::vector<double> values);
 
-// What ranks with what: a store with stores, a sequencer with sequencers; what can only get is a bound, and ranks nowhere.
+// What ranks with what: a store with stores, a sequencer with sequencers; what can only get, or whose puts store nothing
+// (drtm-em), is a bound, and ranks nowhere.
 enum class Class : uint8_t { kStore, kSequencer, kBound };
 
 // One paradigm on one workload.
@@ -50,7 +51,7 @@ struct Row {
   std::array<uint64_t, kFaults> faults{};
   std::string first_wrong;  // a sentence
   Trouble trouble;
-  double expected_steps = 0;  // READs of a get, by a walk over the loaded store; 0: not told
+  double expected_steps = 0;  // READs of a get, by a walk over the loaded store; 0: not told, or puts READ, too
 
   bool has_run() const { return not_available.empty(); }
   double per_op(uint64_t count) const { return ops == 0 ? 0 : static_cast<double>(count) / static_cast<double>(ops); }
@@ -81,13 +82,14 @@ struct Report {
   bool has_times() const { return !is_in_memory && !device.is_emulated; }
 };
 
-// Marks that these devices are known to keep: what relies on nothing else promises that no answer is wrong.
+// Marks that these devices promise to keep, and that nobody has named as broken: what relies on nothing else promises that
+// no answer is wrong. A mark that is neither promised nor broken (W on a card that tells nothing of its order) is not here.
 uint8_t kept_marks(const Report& report);
 // Wrong answers of rows that promise none.
 uint64_t broken_promises(const Report& report);
 
 // A row of a run that has been: `outcomes` are the rounds'.
-Row row_of(const Paradigm& paradigm, const Tuning& tuning, const std::vector<RunOutcome>& outcomes);
-Row row_not_available(const Paradigm& paradigm, const Tuning& tuning, std::string why);
+Row row_of(const Paradigm& paradigm, const Plan& plan, const std::vector<RunOutcome>& outcomes);
+Row row_not_available(const Paradigm& paradigm, const Plan& plan, std::string why);
 
 }  // namespace egret::bench_paradigms

@@ -43,6 +43,7 @@ std::string label(const Candidate& one, uint32_t round, const Setting& setting) 
 Status run_one(Candidate& one, Runner& runner, const std::atomic<bool>& stop) {
   auto answer = runner.run(*one.paradigm, one.workload, stop);
   if (!answer) return answer.status();
+  answer.value().outcome.judge_numbers();
   if (answer.value().not_available.empty()) {
     one.outcomes.push_back(answer.value().outcome);
   } else {
@@ -61,6 +62,9 @@ Expected<std::vector<const Paradigm*>> chosen(const Setting& setting) {
   for (const Paradigm& each : paradigms()) {
     const bool is_named = std::find(setting.ids.begin(), setting.ids.end(), each.id) != setting.ids.end();
     if (setting.ids.empty() || is_named) out.push_back(&each);
+  }
+  for (const std::string& id : setting.ids) {
+    if (const Paradigm* const one = find_paradigm(id); one->gets_by != nullptr) out.push_back(one);
   }
   return out;
 }
@@ -90,10 +94,10 @@ Expected<Report> run_rounds(const Setting& setting, Runner& runner, const std::f
   for (size_t i = 0; i < cases.size(); ++i) {
     CaseReport& of_case = report.cases.emplace_back();
     of_case.workload = cases[i];
+    const Plan plan = plan_of(setting, cases[i]);
     for (const Candidate& one : candidates[i]) {
-      of_case.rows.push_back(one.not_available.empty()
-                                 ? row_of(*one.paradigm, setting.tuning, one.outcomes)
-                                 : row_not_available(*one.paradigm, setting.tuning, one.not_available));
+      of_case.rows.push_back(one.not_available.empty() ? row_of(*one.paradigm, plan, one.outcomes)
+                                                       : row_not_available(*one.paradigm, plan, one.not_available));
     }
   }
   report.is_interrupted = stop.load();

@@ -6,8 +6,7 @@ namespace egret::bench_paradigms {
 
 namespace {
 
-// Lock words that a card of the papers tells apart: it looks at twelve bits of their addresses (paper 002).
-constexpr double kWordsOfCard = 4096;
+constexpr double kWordsCached = 4096;  // an assumption: a card's cache holds so many words of atomics
 constexpr double kNsPerUs = 1000;
 
 Counted counted_of(const Report& report, const Row& row) {
@@ -19,15 +18,29 @@ Counted counted_of(const Report& report, const Row& row) {
   counted.server_cores = setting.server_cores;
   if (report.has_times()) counted.server_ns = row.server_cpu_us.median * kNsPerUs;
   counted.client_pairs = setting.clients * setting.server_cores;
-  counted.words = row.rank == Class::kSequencer ? 1 : setting.keys;
-  counted.words_are_cold = counted.words > kWordsOfCard;
+  if (report.hosts.size() > 1) {  // the first stores
+    counted.client_hosts = static_cast<double>(report.hosts.size() - 1);
+    counted.client_threads = setting.clients / counted.client_hosts;
+  }
+  counted.words_are_cold = row.rank != Class::kSequencer && setting.keys > kWordsCached;
+  counted.under_way = static_cast<double>(setting.clients) * setting.window;
   return counted;
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& each : names) out += (out.empty() ? "" : ", ") + each;
+  return out;
 }
 
 std::string line_of(const Report& report, const ModelledRow& modelled) {
   const auto& terms = modelled.prediction.terms;
   const std::string measured = report.has_times() ? fmt::format(" {:.3g} |", modelled.row->mops.median) : "";
-  if (terms.empty()) return fmt::format("| `{}` | not limited |{} – | – |\n", modelled.row->id, measured);
+  if (terms.empty()) return fmt::format("| `{}` | not known |{} – | – |\n", modelled.row->id, measured);
+  if (!modelled.prediction.is_known()) {
+    return fmt::format("| `{}` | at most {:.3g} |{} {}; not known for this card: {} | – |\n", modelled.row->id,
+                       modelled.prediction.rate, measured, terms[0].what, list_of(modelled.prediction.unknown));
+  }
   const std::string next = terms.size() > 1 ? fmt::format("{:.3g}, {}", terms[1].rate, terms[1].what) : "–";
   return fmt::format("| `{}` | {:.3g} |{} {} | {} |\n", modelled.row->id, modelled.prediction.rate, measured,
                      terms[0].what, next);
@@ -43,10 +56,11 @@ std::vector<ModelledRow> model_rows(const Nic& nic, const Report& report, const 
   return out;
 }
 
-const ModelledRow* best_of(const std::vector<ModelledRow>& rows, Class rank) {
+const ModelledRow* best_of(const std::vector<ModelledRow>& rows, Class rank, uint8_t broken_marks) {
   const ModelledRow* best = nullptr;
   for (const ModelledRow& each : rows) {
-    if (each.row->rank != rank || each.row->wrong > 0 || each.prediction.terms.empty()) continue;
+    if (each.row->rank != rank || each.row->wrong > 0 || !each.prediction.is_known()) continue;
+    if ((each.row->marks & broken_marks) != 0) continue;
     if (best == nullptr || each.prediction.rate > best->prediction.rate) best = &each;
   }
   return best;
@@ -60,11 +74,20 @@ std::string modelled_markdown(const Nic& nic, const Report& report, const CaseRe
              : "| | modelled Mops/s | limited by | then by |\n| --- | ---: | --- | --- |\n";
   for (const ModelledRow& each : rows) out += line_of(report, each);
   out += "\n";
-  if (const ModelledRow* const best = best_of(rows, Class::kStore); best != nullptr) {
+  if (const ModelledRow* const best = best_of(rows, Class::kStore, report.setting.broken_marks); best != nullptr) {
     out += fmt::format("**Best store by the model: `{}`**: {:.3g} Mops/s; {} limits it. Modelled, not measured.\n",
                        best->row->id, best->prediction.rate, best->prediction.terms.front().what);
   }
   return out + "\n";
+}
+
+std::string limit_of(const Nic& nic, const Report& report, const CaseReport& one, std::string_view id) {
+  for (const ModelledRow& each : model_rows(nic, report, one)) {
+    if (each.row->id != id || !each.prediction.is_known()) continue;
+    const Term& tightest = each.prediction.terms.front();
+    return fmt::format("On `{}` {} limits it, at {:.3g} Mops/s by the model.", nic.name, tightest.what, tightest.rate);
+  }
+  return {};
 }
 
 }  // namespace egret::bench_paradigms

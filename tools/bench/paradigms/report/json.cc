@@ -102,6 +102,10 @@ Json row_json(const Report& report, const Row& row) {
   out["vain"] = row.trouble.vain;
   out["stuck"] = row.trouble.stuck;
   out["answered_by_read"] = row.trouble.reads;
+  if (row.trouble.messages > 0) {
+    out["messages"] = row.trouble.messages;
+    out["asked_for_replies"] = row.trouble.wants;
+  }
   if (row.expected_steps > 0) {
     out["steps_of_a_get"] = {{"expected", rounded(row.expected_steps)}, {"counted", rounded(reads_of_a_get(row))}};
   }
@@ -124,9 +128,20 @@ Json model_json(const Report& report, const CaseReport& one) {
   for (const ModelledRow& each : model_rows(*report.nic, report, one)) {
     Json terms = Json::array();
     for (const Term& term : each.prediction.terms) terms.push_back({{"what", term.what}, {"mops", rounded(term.rate)}});
-    rows.push_back({{"id", each.row->id}, {"mops", rounded(each.prediction.rate)}, {"limits", std::move(terms)}});
+    rows.push_back({{"id", each.row->id},
+                    {"mops", rounded(each.prediction.rate)},
+                    {"limits", std::move(terms)},
+                    {"not_known", each.prediction.unknown}});
   }
   return {{"nic", report.nic->name}, {"source", report.nic->source}, {"rows", std::move(rows)}};
+}
+
+Json tuning_json(const Tuning& tuning) {
+  Json out = Json::object();
+  for (const TuningValue& each : values_of(tuning)) {
+    out[std::string(each.option)] = each.is_switch ? Json(each.value > 0) : Json(each.value);
+  }
+  return out;
 }
 
 Json setting_json(const Setting& setting) {
@@ -143,6 +158,7 @@ Json setting_json(const Setting& setting) {
           {"busy", setting.busy},
           {"as_paper", setting.tuning.as_paper},
           {"posting", setting.tuning.is_synchronous ? "sync" : "pipelined"},
+          {"variants", tuning_json(setting.tuning)},
           {"rounds", setting.rounds},
           {"round_s", setting.round_s},
           {"warm_up_s", setting.warm_up_s},
@@ -167,6 +183,7 @@ std::string to_json(const Report& report) {
                             {"verdict_of_sequencers", verdict_json(report, each, Class::kSequencer)}});
     if (report.nic) out["cases"].back()["model"] = model_json(report, each);
   }
+  out["promised_by_the_device"] = marks_json(kept_marks(report));
   out["broken_promises"] = broken_promises(report);
   return out.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }

@@ -112,7 +112,8 @@ std::string verdict_lines(const Report& report, const CaseReport& one, Class ran
   const std::string unmarked = verdict.without_marks.empty() ? "none" : "`" + verdict.without_marks + "`";
   out += fmt::format("Best that relies on nothing: {}; best p50: `{}`; least server CPU: `{}`.\n", unmarked,
                      verdict.best_p50, verdict.least_server_cpu);
-  return out;
+  const std::string limit = report.nic ? limit_of(*report.nic, report, one, verdict.best) : "";
+  return limit.empty() ? out : out + limit + "\n";
 }
 
 bool has_class(const CaseReport& one, Class rank) {
@@ -135,6 +136,10 @@ std::string case_text(const Report& report, const CaseReport& one) {
   std::string wrong;
   for (const Row& row : one.rows) {
     if (!row.has_run()) out += fmt::format("- `{}`: not available: {}\n", row.id, row.not_available);
+    if (row.trouble.messages > 0) {
+      const double each = static_cast<double>(row.ops) / static_cast<double>(row.trouble.messages);
+      out += fmt::format("- `{}`: {:.3g} ops a message; its verbs are those of messages\n", row.id, each);
+    }
     if (row.wrong > 0) wrong += fmt::format("- `{}`: {} wrong, first {}\n", row.id, row.wrong, row.first_wrong);
   }
   out += wrong + "\n" + verdict_lines(report, one, Class::kStore, "Best store");
@@ -154,6 +159,14 @@ std::string setting_text(const Report& report) {
   out += fmt::format("- {}; {}; seed {}{}\n", setting.tuning.as_paper ? "as the papers" : "the safe variants",
                      setting.tuning.is_synchronous ? "every post waited for" : "pipelined", setting.seed,
                      setting.preset.empty() ? "" : "; preset " + setting.preset);
+  const std::string changes = changes_of(setting.tuning);
+  out += fmt::format("- {:.3g} % of an exposed table's entries hold a key, and {:.3g} % of nessie's words{}\n",
+                     setting.tuning.load * kPercent, setting.tuning.index_load * kPercent,
+                     changes.empty() ? "; all options of variants as by default" : "; changed: " + changes);
+  if (const uint8_t kept = kept_marks(report); kept != 0 && !report.is_in_memory) {
+    out +=
+        fmt::format("- the device promises what is called {} below: it does not count against a row\n", names_of(kept));
+  }
   out += setting.ops > 0 ? fmt::format("- {} round(s) of {} ops\n\n", setting.rounds, setting.ops)
                          : fmt::format("- {} round(s) of {:.3g} s, all in turn, each after {:.3g} s; medians\n\n",
                                        setting.rounds, setting.round_s, setting.warm_up_s);
@@ -170,12 +183,14 @@ std::string setting_text(const Report& report) {
 
 constexpr std::string_view kLegend =
     "Verbs and bytes are those that were posted; doorbells are the client's / the server's; wire bytes count packets'\n"
-    "heads (RoCE v2). Server CPU is that of passes that found something to do. Vain: fetches before their result. What "
-    "a\n"
-    "row relies on, and the verbs do not promise: ";
+    "heads (RoCE v2). Vain: fetches before their result.";
+constexpr std::string_view kLegendOfTimes = " Server CPU is that of passes that found something to do.";
+constexpr std::string_view kLegendOfMarks = "\nWhat a row relies on, and the verbs do not promise: ";
 
-std::string legend() {
+std::string legend(const Report& report) {
   std::string out(kLegend);
+  if (!report.is_in_memory) out += kLegendOfTimes;
+  out += kLegendOfMarks;
   for (const MarkName& each : kMarkNames) {
     out += fmt::format("{}{} ({})", &each == kMarkNames.data() ? "" : "; ", each.name, each.meaning);
   }
@@ -187,7 +202,7 @@ std::string legend() {
 std::string to_markdown(const Report& report) {
   std::string out = setting_text(report);
   for (const CaseReport& each : report.cases) out += case_text(report, each);
-  return out + legend();
+  return out + legend(report);
 }
 
 }  // namespace egret::bench_paradigms

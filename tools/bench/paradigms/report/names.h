@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bench_paradigms/harness/report_data.h"
 
@@ -30,7 +31,17 @@ inline constexpr std::array<std::string_view, 3> kClassNames{"store", "sequencer
 std::string names_of(uint8_t marks);
 unsigned count_of(uint8_t marks);
 
-// READs that clients posted, for each get. Beside Row::expected_steps where puts READ nothing.
+// READs that clients posted, for each get. A figure of gets where Row::expected_steps is told.
 double reads_of_a_get(const Row& row);
+
+// What a run was tuned to, by the names and units of the options.
+struct TuningValue {
+  std::string_view option;  // without its hyphens
+  double value = 0;
+  bool is_switch = false;  // 1: on
+};
+std::vector<TuningValue> values_of(const Tuning& tuning);
+// "ways 4, no inline": what is not as by default; empty: nothing.
+std::string changes_of(const Tuning& tuning);
 
 }  // namespace egret::bench_paradigms

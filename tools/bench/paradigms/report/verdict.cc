@@ -20,6 +20,11 @@ uint8_t broken_by(const Report& report, const Row& row) {
   return static_cast<uint8_t>(row.marks & (report.setting.broken_marks | lost));
 }
 
+// Those that the device does not promise to keep: they count against a row.
+uint8_t open_marks(const Report& report, const Row& row) {
+  return static_cast<uint8_t>(row.marks & ~kept_marks(report));
+}
+
 bool is_in_the_running(const Report& report, const Row& row) {
   return row.has_run() && row.ops > 0 && row.wrong == 0 && row.failed == 0 && broken_by(report, row) == 0;
 }
@@ -47,8 +52,9 @@ std::string id_of_least(const Rows& rows, Figure figure) {
 }
 
 // Of those that are about as fast as the fastest, one; and what has decided.
-std::string choose(const Row& first, const Rows& close, std::string& id) {
-  Rows left = least_of(close, 0, [](const Row& row) { return static_cast<double>(count_of(row.marks)); });
+std::string choose(const Report& report, const Row& first, const Rows& close, std::string& id) {
+  Rows left =
+      least_of(close, 0, [&](const Row& row) { return static_cast<double>(count_of(open_marks(report, row))); });
   std::string by = "fewest marks";
   if (left.size() > 1) {
     left = least_of(left, kClose, [](const Row& row) { return row.server_cpu_us.median; });
@@ -104,10 +110,10 @@ Verdict judge(const Report& report, const CaseReport& one, Class rank) {
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(close), [&first](const Row* each) {
     return each == &first || each->mops.most >= first.mops.least * (1 - kClose);
   });
-  out.why = choose(first, close, out.best) + "." + left_out(report, one, rank);
+  out.why = choose(report, first, close, out.best) + "." + left_out(report, one, rank);
   Rows unmarked;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(unmarked),
-               [](const Row* each) { return each->marks == 0; });
+               [&](const Row* each) { return open_marks(report, *each) == 0; });
   if (!unmarked.empty()) out.without_marks = fastest(unmarked)->id;
   out.best_p50 = id_of_least(rows, [](const Row& row) { return row.p50_us.median; });
   out.least_server_cpu = id_of_least(rows, [](const Row& row) { return row.server_cpu_us.median; });

@@ -120,7 +120,7 @@ class RpcClient {
   Fabric& fabric_;
   RpcShape shape_;
   RpcLayout layout_;
-  bool drains_;
+  bool drains_;  // a call that was sent twice waits for its second answer, too, which would take another one's RECV
   base::SystemClock host_clock_;
   const base::Clock& clock_;
   std::unique_ptr<Queue> send_queue_, receive_queue_;

@@ -22,11 +22,16 @@ RpcShape kv_shape(const Plan& plan, RequestHalf request, ResponseHalf response, 
   return shape;
 }
 
-std::unique_ptr<KvStore> private_store_for(const Plan& plan, NodeId self, const RpcShape& shape) {
-  uint32_t items = 0;
+uint32_t keys_of(const Plan& plan, NodeId self) {
+  uint32_t count = 0;
   for (uint32_t key = 0; key < plan.keys->count(); ++key)
-    items += partition_of(plan, plan.keys->key(key)) == self ? 1 : 0;
-  return std::make_unique<PrivateStore>(items, shape.is_right_aligned() ? kHerdKey : plan.key_bytes, plan.value_bytes);
+    count += partition_of(plan, plan.keys->key(key)) == self ? 1 : 0;
+  return count;
+}
+
+std::unique_ptr<KvStore> private_store_for(const Plan& plan, NodeId self, const RpcShape& shape) {
+  return std::make_unique<PrivateStore>(keys_of(plan, self), shape.is_right_aligned() ? kHerdKey : plan.key_bytes,
+                                        plan.value_bytes, plan.tuning.has_huge_pages);
 }
 
 // --- server

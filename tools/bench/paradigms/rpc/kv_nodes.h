@@ -16,6 +16,8 @@ namespace egret::bench_paradigms {
 
 // The halves, and what each op needs of them. `slots` are the plan's window.
 RpcShape kv_shape(const Plan& plan, RequestHalf request, ResponseHalf response, PairType request_pairs = PairType::kRc);
+// Loaded keys of this core's partition.
+uint32_t keys_of(const Plan& plan, NodeId self);
 // A private store for the keys of this core's partition. Right-aligned calls have keys of 16 bytes.
 std::unique_ptr<KvStore> private_store_for(const Plan& plan, NodeId self, const RpcShape& shape);
 

@@ -36,6 +36,8 @@ void visit_tuning(T& tuning, const Visit& visit) {
   visit(tuning.is_inline);
   visit(tuning.is_header_only);
   visit(tuning.pad);
+  visit(tuning.has_huge_pages);
+  visit(tuning.queue_pairs);
   visit(tuning.prefetches);
   visit(tuning.batch_add);
   visit(tuning.atomic_stride);
@@ -51,6 +53,7 @@ void visit_tuning(T& tuning, const Visit& visit) {
   visit(tuning.cache_entries);
   visit(tuning.locality);
   visit(tuning.reuse_delay_ns);
+  visit(tuning.has_own_node);
   visit(tuning.polls_watermark);
   visit(tuning.checks);
   visit(tuning.caches_places);
@@ -78,6 +81,7 @@ void visit_capabilities(T& can, const Visit& visit) {
   visit(can.is_in_order);
   visit(can.inline_bytes);
   visit(can.mtu);
+  visit(can.packet_head);
   visit(can.read_depth);
   visit(can.device);
 }
@@ -248,6 +252,8 @@ Status check_order(const Order& order) {
   const auto is_within = [](uint64_t value, uint64_t most) { return value >= 1 && value <= most; };
   if (!is_within(plan.servers, kMostServers)) return Status::error("too many server cores, or none");
   if (!is_within(plan.clients, kMostClients)) return Status::error("too many clients, or none");
+  if (!is_within(plan.tuning.queue_pairs, kMostClients) || plan.clients * plan.tuning.queue_pairs > kMostClients)
+    return Status::error("too many queue pairs, or none");
   if (!is_within(plan.window, kMostWindow)) return Status::error("a window that is too large, or 0");
   if (!is_within(plan.value_bytes, kMostValueBytes)) return Status::error("values that are too large, or empty");
   if (!is_within(order.keys, kMostKeys)) return Status::error("too many keys, or none");
@@ -282,6 +288,7 @@ Capabilities merge(const Capabilities& one, const Capabilities& other) {
   both.is_in_order = one.is_in_order && other.is_in_order;
   both.inline_bytes = std::min(one.inline_bytes, other.inline_bytes);
   both.mtu = std::min(one.mtu, other.mtu);
+  both.packet_head = std::max(one.packet_head, other.packet_head);
   both.read_depth = std::min(one.read_depth, other.read_depth);
   both.device = one.device == other.device ? one.device : one.device + " or " + other.device;
   return both;

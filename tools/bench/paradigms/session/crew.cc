@@ -85,7 +85,7 @@ void Crew::run(size_t index) {
     }
     member.brought.node = member.id;
     if (!has_failed || step == Step::kEnd) {
-      const Status done = take_step(index, step);
+      const Status done = within_memory([&] { return take_step(index, step); });
       member.brought.error = done.message();
       has_failed = !done;
     }
@@ -120,10 +120,11 @@ Status Crew::prepare(Member& member) {
   if (!fabric) return fabric.status();
   member.fabric = std::move(fabric.value());
   const Plan& plan = making_.plan;
+  member.fabric->want_huge_pages(plan.tuning.has_huge_pages);
   if (plan.is_server(member.id)) {
-    member.server = making_.paradigm.make_server(plan, member.id, *member.fabric);
+    member.server = make_server(making_.paradigm, plan, member.id, *member.fabric);
   } else {
-    member.client = making_.paradigm.make_client(plan, member.id, *member.fabric);
+    member.client = make_client(making_.paradigm, plan, member.id, *member.fabric);
   }
   if (Status done = member.node().prepare(); !done) return done;
   member.brought.address = member.fabric->address();

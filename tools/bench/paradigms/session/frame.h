@@ -39,7 +39,7 @@ struct Frame {
 inline constexpr uint32_t kFrameMagic = 0x4c524745;  // "EGRL"
 inline constexpr uint16_t kFrameVersion = 1;
 inline constexpr size_t kFrameHead = 16;
-inline constexpr uint64_t kMostBody = uint64_t{256} << 20;
+inline constexpr uint64_t kMostFrameBody = uint64_t{256} << 20;
 inline constexpr uint64_t kMostStrangersBody = 4096;  // of who has not given the token yet
 
 // The head and the body, ready to be cut.
@@ -51,7 +51,7 @@ class FrameReader {
   // Fails on what is no frame of this version; nothing may be added after that.
   base::Status add(std::string_view part);
   // From now on large frames are taken.
-  void trust() { most_ = kMostBody; }
+  void trust() { most_ = kMostFrameBody; }
   bool has_next() const { return !frames_.empty(); }
   Frame take();
 

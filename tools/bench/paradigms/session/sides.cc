@@ -1,8 +1,10 @@
 // How hosts come to a session over rdma_cm: one connection for each connecting host, which gives the token in its first frame.
 #include <algorithm>
+#include <memory>
 #include <thread>
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 
 #include "base/cpu.h"
 #include "bench_paradigms/fabric/besides.h"
@@ -49,9 +51,14 @@ Expected<Device> look_at(const rdma_cm_id* control) {
   return Device{route.value(), capabilities.value(), {bench_verbs::describe(control), processors}};
 }
 
-Surroundings surroundings_of(const Route& route, const std::atomic<bool>& stop) {
+Surroundings surroundings_of(const Device& device, const std::atomic<bool>& stop) {
   Surroundings own;
-  own.make_fabric = [route](NodeId node, const Capabilities& all) { return make_verbs_fabric(route, node, all); };
+  own.make_fabric = [route = device.route, is_backward = device.capabilities.has_backward_answers](
+                        NodeId node, const Capabilities& all) {
+    Capabilities here = all;
+    here.has_backward_answers = is_backward;
+    return make_verbs_fabric(route, node, here);
+  };
   own.stop = &stop;
   return own;
 }
@@ -63,9 +70,8 @@ struct Guest {
   Hello hello;
 };
 
-std::string name_of(rdma_cm_id* id) {
+std::string name_of(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = "?";
-  const sockaddr* const address = rdma_get_peer_addr(id);
   const void* const where = address->sa_family == AF_INET
                                 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
                                 : &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
@@ -73,11 +79,34 @@ std::string name_of(rdma_cm_id* id) {
   return text;
 }
 
+bool is_loopback(const sockaddr* address) {
+  const std::string name = name_of(address);
+  return name.starts_with("127.") || name == "::1";
+}
+
+bool is_of_this_host(const sockaddr* address) {
+  ifaddrs* all = nullptr;
+  if (is_loopback(address) || getifaddrs(&all) != 0) return is_loopback(address);
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owned(all, freeifaddrs);
+  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
+    const sockaddr* const own = each->ifa_addr;
+    const bool is_same_family = own != nullptr && own->sa_family == address->sa_family;
+    if (is_same_family && name_of(own) == name_of(address)) return true;
+  }
+  return false;
+}
+
+// rdma_cm takes loopback for any address of any device: who listens on loopback refuses other hosts himself. Before their
+// connection stands: they learn no more than where nobody listens.
+bool may_come(rdma_cm_id* listener, rdma_cm_id* id) {
+  return !is_loopback(rdma_get_local_addr(listener)) || is_of_this_host(rdma_get_peer_addr(id));
+}
+
 // Who does not give the token ends the session: it cannot be tried again and again.
 Expected<Guest> welcome(VerbsChannel& opened, std::unique_ptr<Channel> channel, const std::string& token,
                         const std::atomic<bool>& stop) {
   if (Status done = opened.connection().accept(greeting(), 1); !done) return done;
-  const std::string name = name_of(opened.connection().id());
+  const std::string name = name_of(rdma_get_peer_addr(opened.connection().id()));
   Guest guest{Neighbour(std::move(channel)), {}};
   auto frame = wait_for(guest.neighbour, FrameType::kHello, kGreetingPatienceS, &stop);
   if (!frame) return Status::error(name + ": " + frame.message());
@@ -109,7 +138,7 @@ Expected<std::string> lead_hosts(std::vector<Guest> guests, const Device& own, c
     all = merge(all, guest.hello.capabilities);
     others.push_back(std::move(guest.neighbour));
   }
-  auto leader = Leader::make(std::move(others), std::move(hosts), all, surroundings_of(own.route, stop));
+  auto leader = Leader::make(std::move(others), std::move(hosts), all, surroundings_of(own, stop));
   if (!leader) return leader.status();
   auto report = lead(*leader.value());
   if (!report) return report;
@@ -126,7 +155,8 @@ Expected<std::string> listen_side(const bench::Address& address, const std::stri
   while (guests.size() < hosts) {
     auto request = bench_verbs::next_request(listener.value().get(), stop);
     if (!request) return request.status();
-    if (request.value().greeting.role != Greeting::Role::kParadigms) {
+    if (request.value().greeting.role != Greeting::Role::kParadigms ||
+        !may_come(listener.value().get(), request.value().id.get())) {
       rdma_reject(request.value().id.get(), nullptr, 0);
       continue;
     }
@@ -163,7 +193,7 @@ Expected<std::string> connect_side(const bench::Address& address, const std::str
   const Hello hello{token, own_build(), device.value().host, device.value().capabilities};
   Neighbour leader(std::move(channel.value()));
   if (Status sent = leader.send(FrameType::kHello, to_body(hello)); !sent) return sent;
-  return Follower(std::move(leader), surroundings_of(device.value().route, stop), work).run();
+  return Follower(std::move(leader), surroundings_of(device.value(), stop), work).run();
 }
 
 // Whoever of the connecting ends in vain ends the listening one, too.

@@ -2,19 +2,20 @@
 
 #include <bit>
 #include <cstring>
+#include <new>
 
 #include "bench_paradigms/node.h"
 
 namespace egret::bench_paradigms {
 
-ItemTable::ItemTable(uint32_t items, uint32_t key_bytes, uint32_t value_bytes)
+ItemTable::ItemTable(uint32_t items, uint32_t key_bytes, uint32_t value_bytes, bool wants_huge_pages)
     : key_bytes_(key_bytes),
       value_bytes_(value_bytes),
       mask_(std::bit_ceil(size_t{items} * 2 + 1) - 1),
       places_(mask_ + 1),
       sizes_(items),
-      keys_(size_t{items} * key_bytes),
-      values_(size_t{items} * value_bytes) {
+      pages_(size_t{items} * (key_bytes + value_bytes), wants_huge_pages) {
+  if (pages_.data() == nullptr) throw std::bad_alloc();
   free_.reserve(items);
   for (uint32_t item = items; item > 0; --item) free_.push_back(item - 1);
 }
@@ -24,11 +25,11 @@ size_t ItemTable::place_of(std::string_view key) const {
 }
 
 std::string_view ItemTable::key(uint32_t item) const {
-  return {keys_.data() + size_t{item} * key_bytes_, key_bytes_};
+  return {keys() + size_t{item} * key_bytes_, key_bytes_};
 }
 
 std::string_view ItemTable::value(uint32_t item) const {
-  return {values_.data() + size_t{item} * value_bytes_, sizes_[item]};
+  return {values() + size_t{item} * value_bytes_, sizes_[item]};
 }
 
 uint32_t ItemTable::find(std::string_view key) const {
@@ -42,7 +43,7 @@ uint32_t ItemTable::add(std::string_view key) {
   if (free_.empty() || key.size() != key_bytes_) return kNone;
   const uint32_t item = free_.back();
   free_.pop_back();
-  std::memcpy(keys_.data() + size_t{item} * key_bytes_, key.data(), key_bytes_);
+  std::memcpy(keys() + size_t{item} * key_bytes_, key.data(), key_bytes_);
   sizes_[item] = 0;
   size_t at = place_of(key);
   while (places_[at] != 0) at = (at + 1) & mask_;
@@ -67,7 +68,7 @@ void ItemTable::erase(uint32_t item) {
 bool ItemTable::set_value(uint32_t item, std::string_view value) {
   if (value.size() > value_bytes_) return false;
   sizes_[item] = static_cast<uint32_t>(value.size());
-  if (!value.empty()) std::memcpy(values_.data() + size_t{item} * value_bytes_, value.data(), value.size());
+  if (!value.empty()) std::memcpy(values() + size_t{item} * value_bytes_, value.data(), value.size());
   return true;
 }
 

@@ -8,13 +8,15 @@
 #include <string_view>
 #include <vector>
 
+#include "bench_paradigms/fabric/pages.h"
+
 namespace egret::bench_paradigms {
 
 class ItemTable {
  public:
   static constexpr uint32_t kNone = ~0u;
 
-  ItemTable(uint32_t items, uint32_t key_bytes, uint32_t value_bytes);
+  ItemTable(uint32_t items, uint32_t key_bytes, uint32_t value_bytes, bool wants_huge_pages);
 
   uint32_t find(std::string_view key) const;  // the item, or kNone
   uint32_t add(std::string_view key);         // of a key that is not there, with an empty value; kNone: no item is free
@@ -34,8 +36,9 @@ class ItemTable {
   std::vector<uint32_t> places_;
   std::vector<uint32_t> free_;
   std::vector<uint32_t> sizes_;
-  std::vector<char> keys_;
-  std::vector<char> values_;
+  char* keys() const { return reinterpret_cast<char*>(pages_.data()); }
+  char* values() const { return keys() + key_bytes_ * sizes_.size(); }
+  Pages pages_;  // all keys, then all values
 };
 
 }  // namespace egret::bench_paradigms

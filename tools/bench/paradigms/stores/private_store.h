@@ -9,7 +9,8 @@ namespace egret::bench_paradigms {
 
 class PrivateStore final : public KvStore {
  public:
-  PrivateStore(uint32_t items, uint32_t key_bytes, uint32_t value_bytes) : table_(items, key_bytes, value_bytes) {}
+  PrivateStore(uint32_t items, uint32_t key_bytes, uint32_t value_bytes, bool wants_huge_pages)
+      : table_(items, key_bytes, value_bytes, wants_huge_pages) {}
 
   std::optional<uint32_t> get(std::string_view key, std::span<std::byte> to) override;
   bool put(std::string_view key, std::string_view value) override;

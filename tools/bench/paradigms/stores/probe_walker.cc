@@ -236,6 +236,10 @@ void ProbeWalker::completed(const Completion& completion) {
   if (!completion.is_ok) return break_down(slot.probe.server);
   peers_[slot.probe.server].depth -= slot.depth;
   slot.state = State::kBegun;
+  for (const Work& work : slot.works.works()) {
+    const bool is_atomic = work.verb == Verb::kCompareSwap || work.verb == Verb::kFetchAdd;
+    if (is_atomic) turn_answer(fabric_.capabilities(), work.local);
+  }
   slot.works.clear();
   go(index, rule_.follow(slot.probe, slot.works));
 }

@@ -4,8 +4,8 @@
 
 namespace egret::bench_paradigms {
 
-SharedStore::SharedStore(uint32_t items, uint32_t key_bytes, uint32_t value_bytes)
-    : table_(items, key_bytes, value_bytes), links_(items) {}
+SharedStore::SharedStore(uint32_t items, uint32_t key_bytes, uint32_t value_bytes, bool wants_huge_pages)
+    : table_(items, key_bytes, value_bytes, wants_huge_pages), links_(items) {}
 
 void SharedStore::unlink(uint32_t item) {
   const Link link = links_[item];

@@ -13,7 +13,7 @@ namespace egret::bench_paradigms {
 // Any thread.
 class SharedStore final : public KvStore {
  public:
-  SharedStore(uint32_t items, uint32_t key_bytes, uint32_t value_bytes);
+  SharedStore(uint32_t items, uint32_t key_bytes, uint32_t value_bytes, bool wants_huge_pages);
 
   std::optional<uint32_t> get(std::string_view key, std::span<std::byte> to) override;
   bool put(std::string_view key, std::string_view value) override;

@@ -1,5 +1,6 @@
 // drtm, drtm-em: clients READ items whose places they have cached, and put by atomics: lock, WRITE, unlock. The server's
-// core only inserts and erases (paper 002, section 4.3.2; layouts as in DrTM's public code, see stores/chained_table.h).
+// core only inserts and erases (paper 002, section 4.3.2 and figure 10; layouts as in DrTM's public code, see
+// stores/chained_table.h).
 //
 //   client                                         server's memory
 //     get: place not cached: READ its bucket(s) ─▶ │ next │ 8 hashes │ 8 indexes │
@@ -13,9 +14,11 @@
 //   drtm-em: every place is known, nothing is checked, and a put is its two atomics: nothing is stored (paper 002).
 //
 // Relies on lines that are read whole (line: an item with a value of 32 is one), and on atomics that are atomic for the
-// server's CPU, too, where it erases (HCA). A READ of more than a line is compared with the version behind the value and
-// with a second READ of the state: ours, not with as_paper. Where READ and WRITE both go down, one may overtake the other
-// and nothing shows it. Who dies with a lock leaves it for ever (`stuck`). Every client can change all items.
+// server's CPU, too, where it erases (HCA). A READ of more than a line is compared with the version behind the value
+// and with a second READ of the state: ours, not with as_paper. It relies on a READ that samples in rising order (R,
+// instead of line): if a READ and a WRITE both proceed from the end, the READ may pass the WRITE and bring half of
+// each value, with versions and states that agree.
+// Who dies with a lock leaves it for ever (`stuck`). Every client can change all items.
 #include <cstring>
 
 #include "bench_paradigms/notice.h"

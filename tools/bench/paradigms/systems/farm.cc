@@ -8,9 +8,10 @@
 //     put: WRITE key, value into a ring (UC) ───▶ the server polls the ring, moves keys out of the way by copies,
 //     ◀──────────────────────── WRITE back (UC)   writes value, then slot
 //
-// The paper's own slots have no check and its miss no second READ (as_paper): it relies on a READ that sees a slot whole
-// (marks R, W). Ours is a check of 8 bytes a slot, and for a miss, which a READ that came out of order may show while a key
-// is moved, another READ. Every client can READ all items.
+// Relies on WRITEs in rising order, for puts and their answers (W). The paper's own slots have no check and its miss no
+// second READ (as_paper): it relies on a READ that sees a slot whole, too (R). Ours is a check of 8 bytes a slot, and
+// for a miss, which a READ that came out of order may show while a key is moved, another READ. Every client can READ
+// all items.
 #include <cstring>
 
 #include "bench_paradigms/notice.h"

@@ -3,7 +3,7 @@
 //   client                                     server core
 //     RECV on its UD pair for this core
 //     UC WRITE, right-aligned in 1,024 bytes ─▶ … │ value │ length 2 │ key 16 ◀── polled: key not 0
-//                                               executes, key = 0
+//                                               executes, key = 0 (the paper: after the SEND)
 //     ◀──────────────────────────────────── UD SEND; those of one pass by one doorbell (--doorbell)
 //
 // Slot c * W + r mod W of the core; as the paper: of one region with one key, by default each client has its own.

@@ -1,5 +1,5 @@
-// memc: RDMA-Memcached of OSU, as paper 000 (section 6) and paper 004 (section V) tell of it: SENDs with messages, and large
-// values moved by the server, beside them. Its threads share one table and one LRU list, behind a lock.
+// memc: RDMA-Memcached of OSU, as paper 000 (section 6) and paper 004 (section V) tell of it: SENDs with messages, and
+// large values moved by the server, beside them. Its threads share one table and one LRU list, behind a lock.
 //
 //   client                                server core, any
 //     SEND get, put ────────────────────▶ RECV ─▶ the shared store
@@ -50,8 +50,10 @@ class Server final : public ServerNode, private RpcHandler {
  public:
   Server(const Plan& plan, NodeId self, Fabric& fabric)
       : plan_(plan), self_(self), fabric_(fabric), rpc_(plan, self, fabric, shape_of(plan)) {
-    store_ = shared_by_servers<SharedStore>(
-        plan, [&] { return std::make_shared<SharedStore>(plan.keys->count(), plan.key_bytes, plan.value_bytes); });
+    store_ = shared_by_servers<SharedStore>(plan, [&] {
+      return std::make_shared<SharedStore>(plan.keys->count(), plan.key_bytes, plan.value_bytes,
+                                           plan.tuning.has_huge_pages);
+    });
   }
 
   Status prepare() override {

@@ -1,5 +1,5 @@
-// nessie: clients do everything themselves (paper 003, sections 4.1 to 4.3, figures 3 to 6). Servers hold the index, which
-// refers to entries in any node's memory; a put leaves its entry in the putter's own.
+// nessie: clients do everything themselves (paper 003, sections 4.1 to 4.3, figures 3 to 6). Servers hold the index,
+// which refers to entries in any node's memory; a put leaves its entry in the putter's own.
 //
 //   GET, by rank                            PUT
 //     1 READ index word ─────▶ server         1 entry into own memory, not valid
@@ -9,17 +9,18 @@
 //     3 key equal? valid: hit                 5 READ the other words again backwards: changed? begin anew
 //       not valid: begin anew                 6 set valid
 //     4 none: READ all words again          DELETE: lowest rank first, COMPARE_SWAP to empty
-//       backwards; changed? begin anew;     all words taken by other keys: MIGRATE one (stores/cas_migrate.cc)
+//       backwards; changed? begin anew;     all words taken by other keys: MIGRATE one (stores/cas/cas_migrate.cc)
 //       else miss
 //
-// Where the paper tells its user of another op on the same key, this begins anew after a while. Added to the paper (not
-// with as_paper): a delete that has found nothing compares, as a get does; a cached copy is of one version of one word.
+// Rank 0 is the paper's highest: looked at first, but by a DELETE last. Where the paper tells its user of another op on
+// the same key, this begins anew after a while. Added to the paper (not with as_paper): a delete that has found nothing
+// compares, as a get does; a cached copy is of one version of one word.
 //
-// Relies on: atomics that are atomic against READs of the same device; words that are only ever touched through it; an
-// entry that is not used again before T has passed, within which every get and put comes to its end or begins anew. With
-// polls_watermark also on READs that bring their last byte last. Every client READs all items and may change the index;
-// placed at servers, entries may be written by all. A client that is killed between 3 and 6 leaves its key unfinished for
-// ever; who GETs it gives up after a second, or T: `stuck`.
+// Relies on: atomics that are atomic against READs of the same device, and words that are only ever touched through it
+// (HCA); an entry that is not used again before T has passed, within which every get and put comes to its end or begins
+// anew (time). With polls_watermark also on READs that bring their last byte last. Every client READs all items and may
+// change the index; placed at servers, entries may be written by all. A client that is killed between 3 and 6 leaves
+// its key unfinished for ever; who GETs it gives up after a second, or T: `stuck`.
 #include <cstring>
 
 #include "bench_paradigms/stores/cas/cas_writer.h"

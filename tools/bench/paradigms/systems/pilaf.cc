@@ -13,8 +13,8 @@
 //
 // Relies on two CRC64 for whatever was READ half. Ours is the last look before a miss: a key that was moved from a place
 // not yet READ to one already READ is missed without it (as_paper). Entries carry no version: a path that is moved and
-// moved back between the looks is not seen. A READ of 32 bytes may come late, so a get is no older than its begin.
-// pilaf-em relies on nothing being lost. Every client can READ all items.
+// moved back between the looks is not seen. A get that hits returns what the key had at some moment since it began:
+// never what was replaced before. pilaf-em relies on nothing being lost. Every client can READ all items.
 #include <algorithm>
 #include <cstring>
 

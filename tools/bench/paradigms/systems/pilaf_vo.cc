@@ -1,4 +1,5 @@
-// pilaf-vo: Pilaf by verb messages only (paper 000, section 4.1 and figure 7): what its gets cost without READs.
+// pilaf-vo: Pilaf by verb messages only (paper 000, section 5, "Points of comparison", and figure 7): what its gets
+// cost without READs.
 //
 //   client                      server core
 //     RECV, SEND op ──────────▶ RECV ─▶ executes, posts the RECV again

@@ -1,5 +1,6 @@
-// raw-read: what READs cost and nothing else. The client knows where every value is (paper 003 calls it CD); with two small
-// READs a get (Tuning::raw_reads = 2) it is paper 002's bound for designs that READ (section 5.3.1).
+// raw-read: what READs cost and nothing else. The client knows where every value is (paper 003, section 3.2: READ of
+// figure 1, CD of figure 2); with two small READs a get (--raw-reads 2) it is paper 002's bound for designs that READ
+// (section 4.3.1 and figure 9, from the rates of section 5.3.1).
 //
 //   client                          server's memory
 //    (READ word n  ───────────────▶ where value 0, 1, … is)

@@ -6,8 +6,9 @@
 //     reply slot ◀──────────────── WRITE head│response│tail
 //     polled
 //
-// Relies on WRITEs that are placed in rising order, or in falling order: head and tail are looked at. One that places both
-// before the middle passes for whole (W). Requests of 8 bytes and this are WR/WR of paper 003, section 2.3.
+// Relies on WRITEs that are placed in rising order, or in falling order: head and tail are looked at. One that places
+// both before the middle passes for whole (W). With requests of 8 bytes this is WR/WR of paper 003, section 3.2 and
+// figure 1.
 #include "bench_paradigms/rpc/kv_nodes.h"
 #include "bench_paradigms/systems/systems.h"
 

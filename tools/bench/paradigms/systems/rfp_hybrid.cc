@@ -1,5 +1,5 @@
-// rfp-hybrid: remote fetching, and replies where the server is slow (Su et al., "RFP: When RPC is Faster than Server-Bypass
-// with RDMA", EuroSys 2017, section 3; not in paper 004).
+// rfp-hybrid: remote fetching, and replies where the server is slow (Su et al., "RFP: When RPC is Faster than Server-
+// Bypass with RDMA", EuroSys 2017, section 3; not in paper 004).
 //
 //   client                                         server core
 //     WRITE head (wants a reply?)│request│tail ──▶ slot, polled

@@ -1,10 +1,11 @@
-// seq-faa: a sequencer without a CPU: clients FETCH_ADD the counter (paper 002, table 3: "Atomics").
+// seq-faa: a sequencer without a CPU: clients FETCH_ADD the counter (paper 002, section 4.2.3 and table 3).
 //
 //   client                       server core 0's memory
 //     FETCH_ADD 1 ─────────────▶ counter, 8 bytes, aligned
 //     ◀──── the value before it
 //
-// Relies on atomics among verbs of one device only: the CPU never stores into the counter.
+// Relies on nothing that the verbs do not promise: all additions are one device's, and the CPU never stores into the
+// counter.
 #include <cstring>
 
 #include "bench_paradigms/notice.h"

@@ -1,11 +1,12 @@
-// seq-rpc: a sequencer by HERD's calls (paper 002, section 4.2): the cores share one counter of 8 bytes.
+// seq-rpc: a sequencer by HERD's calls (paper 002, section 4.2 and table 3): the cores share one counter of 8 bytes.
 //
 //   client                          server core
 //     RECV; UC WRITE of a key ────▶ slot, polled ─▶ number = counter++
 //     ◀──────────────────────── UD SEND of the number
 //
 // A client asks any core, each in turn. --batch-add N: a core adds for up to N requests of a pass at once, and deals the
-// numbers out. Relies on what herd relies on (W, loss): a request that comes twice takes two numbers, as the paper.
+// numbers out. Relies on what herd relies on (W, loss). As the paper a request that comes twice takes two numbers;
+// by default it is answered again with its own.
 #include <algorithm>
 #include <atomic>
 

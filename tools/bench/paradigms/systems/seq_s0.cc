@@ -1,18 +1,20 @@
-// seq-s0: Spec-S0, a sequencer whose requests and answers are headers only (paper 002, section 4.2.1).
+// seq-s0: Spec-S0, a sequencer whose requests and answers are headers only (paper 002, section 4.2.1, figures 7 and 8,
+// table 3).
 //
 //   client                                              server core
 //     RECV; UD SEND, 0 bytes, immediate: upper half ──▶ RECV of 0 bytes ─▶ number = counter++
 //           that it guesses                              guessed right: SEND, 0 bytes, immediate: lower half
 //     ◀─────────────────────────────────────────────     else: SEND of 8 bytes, which is the next guess
 //
-// The cores share one counter; a client asks any core, each in turn. --batch-add N: a core adds for up to N requests of a
-// pass at once. Answers carry no request's number: any answer of a core answers the oldest request to it.
-// Relies on nothing being lost (a request without an answer is `lost` after 100 ms) and on datagrams of a pair in order.
+// The cores share one counter; a client asks any core, each in turn. --batch-add N: a core adds for up to N requests of
+// a pass at once. Answers carry no request's number: any answer of a core answers the oldest request to it. Relies on
+// nothing being lost (a request without an answer is `lost` after 100 ms) and on datagrams of a pair in order (loss).
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <span>
 
 #include "base/clock.h"
 #include "bench_paradigms/notice.h"
@@ -63,14 +65,16 @@ struct Station {
     const Receive work{places->data() + size_t{place} * kPlace, kPlace, places.get(), place};
     return pair->post_receives({&work, 1});
   }
-  // One signalled of `every`: its completion frees those before it.
-  bool send(Work work, uint32_t every) {
+  // By one doorbell. One signalled of `every`: its completion frees those before it.
+  bool send(std::span<Work> works, uint32_t every) {
     std::array<Completion, 8> done;
     sent->poll(done);
-    work.verb = Verb::kSend;
-    work.is_signalled = ++unsignalled >= every;
-    if (work.is_signalled) unsignalled = 0;
-    return pair->post(work);
+    for (Work& work : works) {
+      work.verb = Verb::kSend;
+      work.is_signalled = ++unsignalled >= every;
+      if (work.is_signalled) unsignalled = 0;
+    }
+    return pair->post(works);
   }
 };
 
@@ -106,7 +110,7 @@ class Server final : public ServerNode {
     return Status::ok();
   }
   bool serve() override {
-    std::array<Completion, 32> requests;
+    std::array<Completion, kMostAnswers> requests;
     const uint32_t count = station_.received->poll(requests);
     uint64_t number = 0;
     uint32_t owned = 0;
@@ -117,7 +121,9 @@ class Server final : public ServerNode {
       }
       --owned;
       answer(requests[i], number++);
+      if (collected_ == std::clamp(plan_.tuning.doorbell, 1u, kMostAnswers)) flush();
     }
+    flush();
     return count > 0;
   }
 
@@ -126,8 +132,14 @@ class Server final : public ServerNode {
     std::unique_ptr<Way> way;
     uint32_t pair = 0;
   };
+  static constexpr uint32_t kMostAnswers = 32;  // of a pass
   uint32_t sends() const { return 2 * depth_ + 2; }
 
+  // --doorbell: one for so many answers of a pass, at most.
+  void flush() {
+    if (collected_ > 0) station_.send(std::span(answers_).first(collected_), signals(plan_, sends()));
+    collected_ = 0;
+  }
   void answer(const Completion& request, uint64_t number) {
     station_.receive(static_cast<uint32_t>(request.tag));
     const auto peer =
@@ -136,15 +148,16 @@ class Server final : public ServerNode {
     Work work;
     work.way = peer->way.get();
     work.to_pair = peer->pair;
+    numbers_[collected_] = number;
     if (request.immediate == number >> 32) {
       work.has_immediate = true;
       work.immediate = static_cast<uint32_t>(number);
     } else {
       work.is_inline = true;
       work.bytes = kNumber;
-      work.local = reinterpret_cast<std::byte*>(&number);
+      work.local = reinterpret_cast<std::byte*>(&numbers_[collected_]);
     }
-    station_.send(work, signals(plan_, sends()));
+    answers_[collected_++] = work;
   }
 
   const Plan& plan_;
@@ -152,7 +165,10 @@ class Server final : public ServerNode {
   std::shared_ptr<Counter> counter_;
   uint32_t depth_;
   Station station_;
-  std::vector<Peer> ways_;  // by client
+  std::vector<Peer> ways_;                        // by client
+  std::array<Work, kMostAnswers> answers_;        // that wait for a doorbell
+  std::array<uint64_t, kMostAnswers> numbers_{};  // of these
+  uint32_t collected_ = 0;
 };
 
 class Client final : public ClientNode {
@@ -199,8 +215,8 @@ class Client final : public ClientNode {
     work.to_pair = lane.server_pair;
     work.has_immediate = true;
     work.immediate = guess_;
-    if (!lane.station.send(work, signals(plan_, sends()))) return false;
-    lane.waiting.push_back({op.ticket, clock_.now_ns() + kPatienceNs});
+    if (!lane.station.send({&work, 1}, signals(plan_, sends()))) return false;
+    lane.waiting.push_back({op.ticket, clock_.now_ns() + kPatienceNs, guess_});
     ++under_way_;
     return true;
   }
@@ -229,6 +245,7 @@ class Client final : public ClientNode {
   struct Waiting {
     uint64_t ticket;
     uint64_t due_ns;
+    uint32_t guess;
   };
   struct Lane {
     Station station;
@@ -249,7 +266,8 @@ class Client final : public ClientNode {
   Result answered(Lane& lane, const Completion& answer, uint64_t& number) {
     const std::byte* const came = lane.station.places->data() + size_t{answer.tag} * kPlace + kGrhBytes;
     if (answer.has_immediate) {
-      number = uint64_t{guess_} << 32 | answer.immediate;
+      // What this request has guessed: another core's answer may have changed the guess since.
+      number = uint64_t{lane.waiting.front().guess} << 32 | answer.immediate;
     } else {
       std::memcpy(&number, came, sizeof number);
       guess_ = static_cast<uint32_t>(number >> 32);

@@ -41,6 +41,8 @@ MakeServer make_drtm_server;
 MakeClient make_drtm_client;
 MakeServer make_drtm_em_server;
 MakeClient make_drtm_em_client;
+MakeServer make_egret_server;
+MakeClient make_egret_client;
 MakeServer make_seq_s0_server;
 MakeClient make_seq_s0_client;
 MakeServer make_seq_faa_server;

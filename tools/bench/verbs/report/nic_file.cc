@@ -82,6 +82,7 @@ Nic nic_of(const Results& results) {
   add_sizes(results, nic);
   add_further(results.further, nic);
   add_cache(results.further, nic);
+  nic.round_trip_us = results.fetch_latency.p50_us;
   return nic;
 }
 

@@ -14,13 +14,25 @@ namespace {
 
 constexpr uint32_t kUnsaidBytes = 16;
 constexpr uint32_t kMostKicks = 500;
-constexpr uint64_t kStep = 0x9e3779b97f4a7c15;  // odd: ranks draw different numbers
+constexpr uint64_t kMostSpareBytes = uint64_t{1} << 30;  // of a client: memory is pinned, on every client host
+constexpr uint64_t kStep = 0x9e3779b97f4a7c15;           // odd: ranks draw different numbers
 
 }  // namespace
 
 IndexWord IndexWord::after(IndexWord before, uint32_t table, uint32_t entry) {
   const uint64_t version = (before.version() + 1) & (kVersions - 1);
   return IndexWord(table | uint64_t{entry} << kTableBits | version << 47 | kWatermark);
+}
+
+std::array<uint64_t, kMostWays> cas_places(uint64_t hash, uint32_t ways, uint64_t slots) {
+  std::array<uint64_t, kMostWays> out{};
+  for (uint32_t rank = 0; rank < ways; ++rank) {
+    const uint64_t drawn = bench::mix64(hash + (rank + 1) * kStep);
+    auto slot = static_cast<uint64_t>(static_cast<__uint128_t>(drawn) * slots >> 64);
+    while (std::find(out.begin(), out.begin() + rank, slot) != out.begin() + rank) slot = (slot + 1) % slots;
+    out[rank] = slot;
+  }
+  return out;
 }
 
 EntryLayout::EntryLayout(const Plan& plan)
@@ -41,19 +53,12 @@ CasLayout::CasLayout(const Plan& plan)
 std::string CasLayout::why_not() const {
   if (ways_ < 2 || ways_ > kMostWays) return "2 to 8 ways, not " + std::to_string(ways_);
   if (node_bits_ > IndexWord::kTableBits) return "more nodes than an index word can tell apart";
-  return {};
-}
-
-std::array<uint64_t, kMostWays> CasLayout::places(std::string_view key) const {
-  std::array<uint64_t, kMostWays> out{};
-  const uint64_t hash = hash_of(key);
-  for (uint32_t rank = 0; rank < ways_; ++rank) {
-    const uint64_t drawn = bench::mix64(hash + (rank + 1) * kStep);
-    uint64_t slot = static_cast<uint64_t>(static_cast<__uint128_t>(drawn) * slots() >> 64);
-    while (std::find(out.begin(), out.begin() + rank, slot) != out.begin() + rank) slot = (slot + 1) % slots();
-    out[rank] = slot;
+  if (uint64_t{spare_entries_} * entry_bytes() > kMostSpareBytes) {
+    return "a client's " + std::to_string(spare_entries_) +
+           " entries for puts would take more than 1 GiB: " + std::to_string(kMostSpareBytes / entry_bytes()) +
+           " at most (--spare-entries)";
   }
-  return out;
+  return {};
 }
 
 uint32_t CasLayout::table_field(NodeId table, uint64_t hash) const {
@@ -72,7 +77,7 @@ void EntryLayout::write_entry(std::byte* entry, std::string_view key, std::strin
   std::memset(entry, 0, entry_bytes_);
   flag(entry) = kEntryWatermark;
   std::memcpy(entry, key.data(), key.size());
-  std::memcpy(entry + key_bytes_, value.data(), value.size());
+  if (!value.empty()) std::memcpy(entry + key_bytes_, value.data(), value.size());  // a get has none
 }
 
 // One byte, after all others: who READs it has the rest, if the READ takes them in order or begins later.

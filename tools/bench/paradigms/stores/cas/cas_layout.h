@@ -48,6 +48,9 @@ class IndexWord {
   uint64_t bits_ = kWatermark;
 };
 
+// The words of a key, by rank, among so many: all different. The others are 0.
+std::array<uint64_t, kMostWays> cas_places(uint64_t hash, uint32_t ways, uint64_t slots);
+
 // The bytes of an entry.
 class EntryLayout {
  public:
@@ -79,7 +82,9 @@ class CasLayout : public EntryLayout {
   uint64_t slots_of_server() const { return slots_of_server_; }
   uint64_t slots() const { return slots_of_server_ * plan_.servers; }
   // The word of a rank; a key's are all different.
-  std::array<uint64_t, kMostWays> places(std::string_view key) const;
+  std::array<uint64_t, kMostWays> places(std::string_view key) const {
+    return cas_places(hash_of(key), ways_, slots());
+  }
   NodeId server_of(uint64_t slot) const { return static_cast<NodeId>(slot / slots_of_server_); }
   uint64_t offset_of(uint64_t slot) const { return slot % slots_of_server_ * kWordBytes; }
 

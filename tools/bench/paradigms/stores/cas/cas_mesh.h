@@ -71,6 +71,7 @@ class CasMesh {
   struct Going {
     uint64_t sequence = 0;
     NodeId waits_for = kNobody;
+    bool is_swap = false;
     std::byte* watermark = nullptr;  // the last byte of a READ, if that is what is waited for
   };
   base::Status prepare_client();

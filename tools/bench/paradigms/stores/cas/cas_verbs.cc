@@ -23,6 +23,7 @@ bool CasMesh::post(uint32_t op, NodeId to, Work& work) {
   work.memory = scratch_.get();
   work.tag = ++going.sequence * (2 * kTelling) + op;
   going.watermark = nullptr;
+  going.is_swap = work.verb == Verb::kCompareSwap;
   if (plan_.tuning.polls_watermark && work.verb == Verb::kRead) {
     going.watermark = work.local + work.bytes - 1;
     *going.watermark = std::byte{0};
@@ -120,6 +121,7 @@ void CasMesh::take(const Completion& done) {
   if (going.sequence != done.tag / (2 * kTelling) || going.waits_for == kNobody) return;  // a watermark has told
   if (!done.is_ok) return give_up(going.waits_for);
   going.waits_for = kNobody;
+  if (going.is_swap) turn_answer(fabric_.capabilities(), scratch(op));
   done_.push_back({op, true});
 }
 
