@@ -31,9 +31,12 @@ ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& 
       policy_(context.fetch),
       fetch_(context.fetch),
       slots_(std::make_unique<Slot[]>(layout_.window)),
+      max_ops_(wire::max_ops(layout_)),
+      waiters_(std::make_unique_for_overwrite<Waiter*[]>(size_t{layout_.window} * max_ops_)),
       counters_(counters),
       taken_ns_(context.times.taken_ns),
       durations_(context.durations) {
+  for (uint32_t i = 0; i < layout_.window; ++i) slots_[i].waiters = waiters_.get() + size_t{i} * max_ops_;
   show_mode();
   counters_.fetch_size.set(fetch_size());
 }
@@ -73,7 +76,7 @@ bool ClientLane::append(const Op& op, Waiter* waiter) {
   if (open_ops_ > 0) {
     const size_t used = static_cast<size_t>(open_end_ - open_at_);
     if (used + size > layout_.request_slot_size || open_min_results_ + least > room ||
-        open_expected_results_ + expected > room || open_ops_ == wire::kMaxOpsPerMessage) {
+        open_expected_results_ + expected > room || open_ops_ == max_ops_) {
       seal();
     }
   }

@@ -144,10 +144,10 @@ class ClientLane {
     uint32_t refetches = 0;
     uint32_t read_bytes = 0;  // length of the read in flight
     uint64_t sent_ns = 0;
-    uint64_t fetch_ns = 0;   // do not fetch before
-    uint64_t staged_ns = 0;  // when the read in flight was staged
-    uint64_t vain_ns = 0;    // time from sending to the last fetch that found nothing
-    Waiter* waiters[wire::kMaxOpsPerMessage];
+    uint64_t fetch_ns = 0;       // do not fetch before
+    uint64_t staged_ns = 0;      // when the read in flight was staged
+    uint64_t vain_ns = 0;        // time from sending to the last fetch that found nothing
+    Waiter** waiters = nullptr;  // one for each op; room for as many as fit
   };
 
   uint64_t tag_of(uint64_t seq) const { return uint64_t{lane_} << kTagLaneShift | (seq & kSeqMask); }
@@ -176,6 +176,8 @@ class ClientLane {
   FetchPolicy policy_;
   FetchOptions fetch_;
   std::unique_ptr<Slot[]> slots_;
+  const uint32_t max_ops_;  // that fit a request slot
+  const std::unique_ptr<Waiter*[]> waiters_;
 
   uint32_t held_slots_ = 0;
   uint64_t next_seq_ = 1;      // of the open message, or of the next one

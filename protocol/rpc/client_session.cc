@@ -8,7 +8,6 @@ namespace egret::rpc {
 
 using base::Status;
 using transport::Event;
-using wire::FrameType;
 
 namespace {
 constexpr uint64_t kUsualWaits = 4;
@@ -50,9 +49,8 @@ void ClientSession::start() {
 }
 
 void ClientSession::connect_now() {
-  asked_ = options_;
-  is_heard_ = false;
-  auto connected = connect_(asked_.address, asked_.connect);
+  opening_ = {};
+  auto connected = connect_(options_.address, options_.connect);
   if (!connected) {
     lose(connected.message());
     return;
@@ -61,22 +59,7 @@ void ClientSession::connect_now() {
   state_ = State::kHandshaking;
   deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
   if (Status watched = observer_.on_session_connecting(*this); !watched) return lose(watched.message());
-  wire::Hello hello{.features = offered(), .worker_id = asked_.worker_id, .window = asked_.window};
-  hello.request_slot_size = asked_.request_slot_size;
-  hello.response_slot_size = asked_.response_slot_size;
-  if (asked_.secret.is_set()) hello.nonce = wire::fresh_nonce();
-  const std::vector<std::byte> frame = encode(hello);
-  transcript_.clear();
-  transcript_.add(frame);
-  has_proved_ = false;
-  if (Status sent = endpoint_->send_frame(frame, false); !sent) lose(sent.message());
-}
-
-uint64_t ClientSession::offered() const {
-  return (asked_.secret.is_set() ? wire::kAuthenticate : 0) |
-         (endpoint_->limits().is_ordered ? wire::kOrderedMemory : 0) |
-         (endpoint_->limits().offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights | wire::kFailover |
-         wire::kWarm | (asked_.request_slot_size != 0 || asked_.response_slot_size != 0 ? wire::kSlotSizes : 0);
+  if (Status sent = opening_.send_hello(options_, *endpoint_); !sent) lose(sent.message());
 }
 
 void ClientSession::on_control_ready() {
@@ -97,71 +80,13 @@ void ClientSession::on_control_ready() {
 }
 
 void ClientSession::on_frame(std::span<const std::byte> frame) {
-  is_heard_ = true;
-  FrameType type{};
-  std::string error;
-  if (!decode_prefix(frame, type, error)) return lose(error);
-  const bool expects_challenge = asked_.secret.is_set() && !has_proved_;
-  if (state_ == State::kHandshaking && type == FrameType::kChallenge && expects_challenge) return on_challenge(frame);
-  if (state_ == State::kHandshaking && type == FrameType::kGrant) return on_grant(frame);
-  if (wire::Refusal refusal; type == FrameType::kRefusal && decode(frame, refusal)) {
-    return lose("refused: " + refusal.reason);
-  }
-  lose("an unexpected handshake frame");
+  const auto granted = opening_.on_frame(frame, *endpoint_);
+  if (!granted) return lose(granted.message());
+  if (granted.value()) open();
 }
 
-void ClientSession::on_challenge(std::span<const std::byte> frame) {
-  if (wire::Challenge challenge; !decode(frame, challenge)) return lose("a malformed challenge");
-  transcript_.add(frame);
-  has_proved_ = true;
-  const wire::ClientProof answer{transcript_.client_proof(asked_.secret)};
-  if (Status sent = endpoint_->send_frame(encode(answer), false); !sent) lose(sent.message());
-}
-
-// Why the backend's grant must not be trusted; null: it may be. Without a secret every backend is trusted.
-const char* ClientSession::distrust_reason(std::span<const std::byte> frame) const {
-  const bool claims_proof = (grant_.features & wire::kAuthenticate) != 0;
-  if ((grant_.features & ~offered()) != 0) return "a grant with a feature that was not asked for";
-  if (!asked_.secret.is_set()) return nullptr;
-  if (!has_proved_ || !claims_proof) {
-    return "the backend does not prove that it holds our secret: set its secret_file, too, or check that it is ours";
-  }
-  if (!wire::is_equal(grant_.proof, transcript_.server_proof(asked_.secret, frame))) {
-    return "the backend's proof is wrong: it does not hold our secret (compare both sides' secret_file)";
-  }
-  return nullptr;
-}
-
-// A backend that does not know of slot sizes grants its own.
-bool ClientSession::is_larger_than_asked(const wire::RegionLayout& layout) const {
-  if ((grant_.features & wire::kSlotSizes) == 0) return false;
-  const auto exceeds = [](uint32_t granted, uint32_t asked) {
-    return asked != 0 && granted > std::max(asked, wire::kMinSlotSize);
-  };
-  return exceeds(layout.request_slot_size, asked_.request_slot_size) ||
-         exceeds(layout.response_slot_size, asked_.response_slot_size);
-}
-
-void ClientSession::on_grant(std::span<const std::byte> frame) {
-  if (!decode(frame, grant_)) return lose("a malformed grant");
-  if (const char* doubt = distrust_reason(frame)) return lose(doubt);
-  const wire::RegionLayout& layout = grant_.layout;
-  // A region that is too large would keep clients waiting while its memory is allocated and pinned.
-  if (layout.window > std::max(asked_.window, wire::kMinWindow))
-    return lose("a grant of more slots than were asked for");
-  if (is_larger_than_asked(layout)) return lose("a grant of larger slots than were asked for");
-  if (layout.bytes() > options_.most_memory) {
-    return lose("a grant of " + layout.to_string() +
-                ", more than session_memory allows: " + std::to_string(options_.most_memory) + " bytes");
-  }
-  const transport::RegionShape shape{.lanes = layout.lanes,
-                                     .request_bytes = layout.request_bytes(),
-                                     .response_bytes = layout.response_bytes(),
-                                     .reply_bytes = layout.response_slot_size,
-                                     .has_wake_timers = (grant_.features & wire::kWakeTimers) != 0};
-  if (Status mapped = endpoint_->map_region(shape); !mapped) return lose(mapped.message());
-  if (Status sent = endpoint_->send_frame(encode(wire::Ready{}), true); !sent) return lose(sent.message());
-  lanes_.open(grant_, options_.fetch, *endpoint_, *counters_);
+void ClientSession::open() {
+  lanes_.open(grant(), options_.fetch, *endpoint_, *counters_);
   state_ = State::kOpen;
   counters_->is_open.set(1);
   opened_ns_ = now_ns_;
@@ -171,7 +96,7 @@ void ClientSession::on_grant(std::span<const std::byte> frame) {
 
 void ClientSession::lose(const std::string& why) {
   const bool was_open = state_ == State::kOpen;
-  if (was_open || !is_heard_) counters_->signs.failures.add();  // before the observer is told
+  if (was_open || !opening_.is_heard()) counters_->signs.failures.add();  // before the observer is told
   // Reset the back-off only if the session has served an op, or lasted.
   if (was_open && (has_served_ || now_ns_ - opened_ns_ >= options_.backoff_max_ns))
     backoff_ns_ = options_.backoff_min_ns;

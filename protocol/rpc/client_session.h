@@ -20,35 +20,15 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/options/secret.h"
 #include "rpc/credit_queue.h"
 #include "rpc/lanes.h"
+#include "rpc/opening.h"
+#include "rpc/session_options.h"
 #include "rpc/spin_judge.h"
-#include "transport/address.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
-#include "wire/proof.h"
 
 namespace egret::rpc {
-
-struct SessionOptions {
-  std::string address;  // transport/address.h
-  transport::ConnectOptions connect;
-  uint64_t worker_id = 0;  // random; see wire::Hello
-  uint32_t window = 8;
-  // Wanted sizes of a slot, in bytes; 0: what the backend likes. For clients with many sessions, or little memory: a
-  // session takes lanes x window x (request slot + response slot).
-  uint32_t request_slot_size = 0;
-  uint32_t response_slot_size = 0;
-  uint64_t most_memory = 64 << 20;  // of a session's slots: a grant of more is refused
-  base::Secret secret;              // none: this client proves nothing, and asks for no proof
-  uint64_t op_timeout_ns = 2'000'000'000;
-  uint64_t connect_timeout_ns = 2'000'000'000;
-  uint64_t backoff_min_ns = 10'000'000;
-  uint64_t backoff_max_ns = 1'000'000'000;
-  uint64_t spin_ns = 20'000;  // in fetch mode a message is waited for this long before the worker sleeps
-  FetchOptions fetch;
-};
 
 class ClientSession;
 
@@ -105,7 +85,7 @@ class ClientSession {
   void set_options(SessionOptions options);
   // What the session runs on: descriptors to watch, limits, facts for a log line. Not while kWaiting.
   const transport::ClientEndpoint& endpoint() const { return *endpoint_; }
-  const wire::Grant& grant() const { return grant_; }  // open only
+  const wire::Grant& grant() const { return opening_.grant(); }  // open only
   // Of this session and those before it, lane by lane. Reading is for any thread.
   SessionCounters& counters() { return *counters_; }
 
@@ -130,12 +110,8 @@ class ClientSession {
   friend class SessionRef;
 
   void connect_now();
-  uint64_t offered() const;  // features
   void on_frame(std::span<const std::byte> frame);
-  void on_challenge(std::span<const std::byte> frame);
-  void on_grant(std::span<const std::byte> frame);
-  const char* distrust_reason(std::span<const std::byte> frame) const;
-  bool is_larger_than_asked(const wire::RegionLayout& layout) const;
+  void open();
   void lose(const std::string& why);
   void end(const std::string& why, State next);
   void count_answer();
@@ -146,7 +122,6 @@ class ClientSession {
 
   base::OwnerThread owner_;
   SessionOptions options_;
-  SessionOptions asked_;  // options_ as they were when the handshake began: what the backend's frames answer
   const base::Clock& clock_;
   SessionObserver& observer_;
   const Connect connect_;
@@ -160,11 +135,8 @@ class ClientSession {
   bool has_served_ = false;   // since it was opened
   uint64_t answered_ns_ = 0;  // when the backend last answered a message, of this session or an earlier one
   uint64_t timeouts_ = 0;     // messages since then that were overdue
-  bool is_heard_ = false;     // the backend has said something since the handshake began
   std::unique_ptr<transport::ClientEndpoint> endpoint_;
-  wire::Transcript transcript_;  // of the handshake under way, where there is a secret
-  bool has_proved_ = false;      // the challenge of this handshake is answered
-  wire::Grant grant_;
+  Opening opening_;                                  // the handshake under way, or that of this session
   const std::shared_ptr<SessionCounters> counters_;  // of this session and of earlier ones
   Lanes lanes_{SessionTimes{now_ns_, taken_ns_}};
   CreditQueue credit_{lanes_};

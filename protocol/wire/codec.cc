@@ -395,6 +395,11 @@ bool fits_slot(const RegionLayout& layout, const Op& op) {
   return sizeof(RequestHeader) + encoded_op_size(op) <= layout.request_slot_size;
 }
 
+uint32_t max_ops(const RegionLayout& layout) {
+  const size_t fit = (layout.request_slot_size - sizeof(RequestHeader)) / kOpHead;
+  return static_cast<uint32_t>(std::min<size_t>(fit, kMaxOpsPerMessage));
+}
+
 uint32_t max_upload_part(const RegionLayout& layout, size_t key_length) {
   Op part;
   part.code = OpCode::kUpload;

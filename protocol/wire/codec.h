@@ -42,6 +42,8 @@ DecodeError decode_ops(const std::byte* from, size_t length, std::span<op::Op> o
 
 // Whether `op` fits a request slot of its own.
 bool fits_slot(const RegionLayout& layout, const op::Op& op);
+// The most ops that a message can have: as many of the smallest as fit a request slot.
+uint32_t max_ops(const RegionLayout& layout);
 // Value bytes of an upload part (with a key of that length), and of a chunk, that fills a slot.
 uint32_t max_upload_part(const RegionLayout& layout, size_t key_length);
 uint32_t max_chunk(const RegionLayout& layout);

@@ -66,6 +66,23 @@ wire::RequestHeader header_of(FakeClientEndpoint& endpoint, const FakeClientEndp
 
 // --- packing -------------------------------------------------------------------------------------------------------
 
+TEST_CASE("a message takes as many of the smallest ops as fit its slot, and a lane has room for no more waiters") {
+  Fixture f;
+  op::Op ping;
+  ping.code = op::OpCode::kPing;
+  REQUIRE(wire::max_ops(kLayout) == (1024 - sizeof(wire::RequestHeader)) / wire::encoded_op_size(ping));
+  CHECK(wire::max_ops({.lanes = 1, .window = 2, .request_slot_size = 4096, .response_slot_size = 1024}) ==
+        wire::kMaxOpsPerMessage);
+  uint32_t appended = 0;
+  for (; appended < wire::max_ops(kLayout); ++appended) REQUIRE(f.lane.append(ping, &f.listener));
+  CHECK(f.endpoint.writes.empty());
+  REQUIRE(f.lane.append(ping, &f.listener));
+  REQUIRE(f.endpoint.writes.size() == 1);
+  CHECK(header_of(f.endpoint, f.endpoint.writes[0]).op_count == appended);
+  f.lane.fail_all();
+  CHECK(f.listener.codes.size() == appended + 1);
+}
+
 TEST_CASE("ops share a message, in order, under a checksum") {
   Fixture f;
   REQUIRE(f.lane.append(get_of("one"), &f.listener));
