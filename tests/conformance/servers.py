@@ -28,6 +28,8 @@ MEMCACHED = os.environ.get("MEMCACHED", "memcached")
 CONF = pathlib.Path(os.environ.get("EGRET_CONF", ROOT / "conf")).resolve()
 BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build" / "release")).resolve()
 POOL = int(os.environ.get("EGRET_POOL", "0"))
+# Options of every egret-proxy that a test does not set: "fetch_mode=fetch window=4".
+PROXY_OPTIONS = dict(pair.split("=", 1) for pair in os.environ.get("EGRET_PROXY_OPTIONS", "").split())
 # Where this host's RDMA device answers: then proxies and backends talk over it, else through shared memory.
 RDMA_ADDRESS = os.environ.get("EGRET_RDMA_ADDRESS", "")
 SOAK_SECONDS = float(os.environ.get("EGRET_SOAK_SECONDS", "0"))
@@ -49,8 +51,12 @@ def memcached_version():
     return tuple(int(number) for number in re.search(r"(\d+)\.(\d+)\.(\d+)", memcached_says("-V")).groups())
 
 
-# Egret answers as this version of memcached. An older oracle answers some requests otherwise: newer_memcached.py has the table.
-VERSION = (1, 6, 45)
+# Daemons of an older release that stand in for ours, {"egret-backend": folder}: EGRET_OLDER_BACKEND and EGRET_OLDER_PROXY name folders
+# with bin/ and conf/, as tests/older/build.sh prints one.
+OLDER = {name: pathlib.Path(os.environ[variable]).resolve()
+         for name, variable in (("egret-backend", "EGRET_OLDER_BACKEND"), ("egret-proxy", "EGRET_OLDER_PROXY")) if os.environ.get(variable)}
+# Egret answers as this version of memcached (0.1.0 as Debian's). An older oracle answers some requests otherwise: newer_memcached.py has the table.
+VERSION = (1, 6, 18) if "egret-proxy" in OLDER else (1, 6, 45)
 ORACLE_VERSION = memcached_version()
 ORACLE_IS_OLD = ORACLE_VERSION < VERSION
 # The oracle of SASL: memcached is often built without it, Debian's is not.
@@ -272,9 +278,13 @@ class Memcached:
 
 
 def egret_binary(name):
-    path = BUILD / name
+    path = OLDER[name] / "bin" / name if name in OLDER else BUILD / name
     assert path.exists(), f"{path} is missing: build it, or set EGRET_BUILD to the build directory"
     return path
+
+
+def shipped_conf(name):
+    return OLDER[name] / "conf" / f"{name}.yaml" if name in OLDER else CONF / f"{name}.yaml"
 
 
 class Egret:
@@ -292,7 +302,7 @@ class Egret:
         # Tests run side by side: the default address of `admin` would be the first one's.
         self.backend_options = {"admin": ""} if defaults else {"admin": "", "memory": "1GiB", "populate": "false", **self.SMALL}
         self.backend_options.update(backend or {})
-        self.proxy_options = {"admin": ""} if defaults else {"admin": "", "max_connections": 16384, **self.PROXY}
+        self.proxy_options = {"admin": ""} if defaults else {"admin": "", "max_connections": 16384, **self.PROXY, **PROXY_OPTIONS}
         self.proxy_options.update(proxy or {})
         self.backend = None
         self.proxies = []
@@ -304,7 +314,7 @@ class Egret:
 
     @staticmethod
     def argv(name, options):
-        argv = [egret_binary(name), "--config", CONF / f"{name}.yaml"]
+        argv = [egret_binary(name), "--config", shipped_conf(name)]
         for key, value in options.items():
             if value is not None:
                 argv += ["--set", f"{key}={value}"]
