@@ -26,6 +26,7 @@
 
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "transport/device/pages.h"
 #include "transport/verbs_common.h"
 
 namespace egret::transport {
@@ -40,7 +41,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kGidsNamed = 6;  // of a port; a host with many VLANs has hundreds
 constexpr unsigned kCapIpcLock = 14;
-constexpr uint64_t kHugePage = 2 << 20;
 constexpr const char* kRdma = "rdma:";
 constexpr const char* kShm = "shm:";
 
@@ -245,13 +245,13 @@ void check_memlock(const PinLimit& limit, const RdmaNeeds& needs, Findings& find
 
 void check_huge_pages(const HostFiles& host, const RdmaNeeds& needs, Findings& findings) {
   const uint64_t half = needs.session_bytes / 2;  // the larger of a session's memories is about half of it
-  if (!verbs::fills_huge_pages(half)) {
+  if (!device::fills_huge_pages(half)) {
     return findings.ok("huge pages",
                        "not used: a session's memories, of about " + base::size_text(half) + ", fill none");
   }
   const std::string folder = host.sys + "/kernel/mm/hugepages/hugepages-2048kB/";
   const uint64_t free = std::strtoull(first_line(folder + "free_hugepages").value_or("0").c_str(), nullptr, 10);
-  const uint64_t needed = needs.sessions * ((needs.session_bytes + kHugePage - 1) / kHugePage + 1);
+  const uint64_t needed = needs.sessions * ((needs.session_bytes + device::kHugePage - 1) / device::kHugePage + 1);
   const std::string what = std::to_string(free) + " of 2MiB are free, " + std::to_string(needed) + " may be used";
   if (free >= needed) return findings.ok("huge pages", what);
   findings.warn("huge pages", what + ": the rest is small ones, which cost the adapter more",

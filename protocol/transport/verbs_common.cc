@@ -1,14 +1,13 @@
 #include "transport/verbs_common.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include "base/text.h"
 
@@ -18,13 +17,6 @@ using base::Expected;
 using base::Status;
 
 namespace {
-
-constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = 2 << 20;
-
-size_t round_up(size_t bytes, size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 std::string address_text(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = "?";
@@ -79,31 +71,12 @@ Expected<EventChannel> make_event_channel() {
   return channel;
 }
 
-// One that is mostly empty would be worse than small pages.
-bool fills_huge_pages(size_t bytes) {
-  return bytes % kHugePage == 0 || bytes >= 4 * kHugePage;
-}
-
-PinnedMemory::~PinnedMemory() {
-  registration_.reset();
-  if (data_ != nullptr) ::munmap(data_, mapped_);
-}
-
 Status PinnedMemory::create(ibv_pd* domain, size_t bytes, int access) {
-  constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
-  void* at = MAP_FAILED;
-  if (fills_huge_pages(bytes)) {
-    mapped_ = round_up(bytes, kHugePage);
-    at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, kKind | MAP_HUGETLB, -1, 0);
-  }
-  if (at == MAP_FAILED) {
-    mapped_ = round_up(bytes, kPage);
-    at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, kKind, -1, 0);
-  }
-  if (at == MAP_FAILED) return Status::system_error("cannot allocate " + std::to_string(bytes) + " bytes", errno);
-  data_ = static_cast<std::byte*>(at);
+  auto pages = device::Pages::map(bytes, device::numa_node_of(domain->context->device->ibdev_path));
+  if (!pages) return pages.status();
+  pages_ = std::move(pages.value());
   size_ = bytes;
-  registration_.reset(::ibv_reg_mr(domain, data_, size_, access));
+  registration_.reset(::ibv_reg_mr(domain, pages_.data(), size_, access));
   if (registration_ == nullptr) return verbs_error("cannot register " + std::to_string(bytes) + " bytes", errno);
   return Status::ok();
 }

@@ -12,6 +12,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/status.h"
+#include "transport/device/pages.h"
 
 namespace egret::transport::verbs {
 
@@ -42,29 +43,24 @@ base::Status unblock(int fd);
 // An event channel whose descriptor does not block.
 base::Expected<EventChannel> make_event_channel();
 
-// Whether so much memory is put into huge pages, if the host has them free.
-bool fills_huge_pages(size_t bytes);
-
-// Zeroed memory that stays where it is, registered in one protection domain; huge pages where it fills some and the
-// host has them. Deregistered, then unmapped, when its owner goes; by then no verb may use it.
+// Zeroed memory that stays where it is, near the device (device/pages.h), registered in one protection domain.
+// Deregistered, then unmapped, when its owner goes; by then no verb may use it.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
-  ~PinnedMemory();
 
   // `access`: ibv_access_flags; never relaxed ordering.
   base::Status create(ibv_pd* domain, size_t bytes, int access);
-  std::byte* data() const { return data_; }
+  std::byte* data() const { return pages_.data(); }
   size_t size() const { return size_; }
   uint32_t local_key() const { return registration_->lkey; }
   uint32_t remote_key() const { return registration_->rkey; }
 
  private:
-  std::byte* data_ = nullptr;
-  size_t size_ = 0;    // asked for
-  size_t mapped_ = 0;  // and rounded up to pages
+  device::Pages pages_;  // outlives the registration
+  size_t size_ = 0;
   Registration registration_;
 };
 
