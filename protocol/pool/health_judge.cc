@@ -194,14 +194,9 @@ std::vector<const MemberStats*> HealthJudge::ejected() const {
   return out;
 }
 
-// A fifth more or less: splitmix64.
+// A fifth more or less.
 uint64_t HealthJudge::jittered(uint64_t ns) {
-  uint64_t mixed = chance_ += 0x9E3779B97F4A7C15;
-  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB;
-  mixed ^= mixed >> 31;
-  constexpr uint64_t kSteps = 1024;
-  return ns - ns / 5 + 2 * (ns / 5) / kSteps * (mixed % (kSteps + 1));
+  return chance_.between(ns - ns / 5, ns - ns / 5 + 2 * (ns / 5));
 }
 
 HealthJudge::Record* HealthJudge::find(const MemberStats* member) {

@@ -24,6 +24,7 @@
 #include <span>
 #include <vector>
 
+#include "base/split_mix.h"
 #include "pool/health.h"
 
 namespace egret::pool {
@@ -107,7 +108,7 @@ class HealthJudge {
   Record* find(const MemberStats* member);
 
   HealthOptions options_;
-  uint64_t chance_;
+  base::SplitMix chance_;
   std::vector<Record> members_;  // in the order of judge()'s
 };
 

@@ -21,6 +21,7 @@ ClientSession::ClientSession(const SessionOptions& options, const base::Clock& c
       observer_(observer),
       connect_(connect),
       backoff_ns_(options.backoff_min_ns),
+      chance_(options.worker_id),
       counters_(counters != nullptr ? std::move(counters) : std::make_shared<SessionCounters>()) {}
 
 ClientSession::~ClientSession() {
@@ -100,7 +101,8 @@ void ClientSession::lose(const std::string& why) {
   // Reset the back-off only if the session has served an op, or lasted.
   if (was_open && (has_served_ || now_ns_ - opened_ns_ >= options_.backoff_max_ns))
     backoff_ns_ = options_.backoff_min_ns;
-  deadline_ns_ = now_ns_ + backoff_ns_;
+  // Sessions that were lost at one moment, a backend's, come back at many.
+  deadline_ns_ = now_ns_ + chance_.between(backoff_ns_ / 2, backoff_ns_);
   backoff_ns_ = std::min(backoff_ns_ * 2, options_.backoff_max_ns);
   end(why, State::kWaiting);
 }

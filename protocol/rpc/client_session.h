@@ -20,6 +20,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/split_mix.h"
 #include "rpc/credit_queue.h"
 #include "rpc/lanes.h"
 #include "rpc/opening.h"
@@ -130,7 +131,8 @@ class ClientSession {
   uint64_t now_ns_ = 0;       // of this pass
   uint64_t taken_ns_ = 0;     // when results last came in; durations are measured to here, since now_ns_ may be old
   uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
-  uint64_t backoff_ns_ = 0;
+  uint64_t backoff_ns_ = 0;   // the longest pause before the next attempt; the shortest is half of it
+  base::SplitMix chance_;     // in pauses
   uint64_t opened_ns_ = 0;
   bool has_served_ = false;   // since it was opened
   uint64_t answered_ns_ = 0;  // when the backend last answered a message, of this session or an earlier one

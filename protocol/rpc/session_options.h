@@ -22,7 +22,10 @@ struct SessionOptions {
   uint64_t most_memory = 64 << 20;  // of a session's slots: a grant of more is refused
   base::Secret secret;              // none: this client proves nothing, and asks for no proof
   uint64_t op_timeout_ns = 2'000'000'000;
-  uint64_t connect_timeout_ns = 2'000'000'000;
+  // Of an attempt, all in all. Longer than the connection manager's pause before it asks again, 4.3 s: an attempt that a
+  // busy backend did not hear the first time succeeds.
+  uint64_t connect_timeout_ns = 5'000'000'000;
+  // The pause before another attempt: doubled with each, and drawn from its second half.
   uint64_t backoff_min_ns = 10'000'000;
   uint64_t backoff_max_ns = 1'000'000'000;
   uint64_t spin_ns = 20'000;  // in fetch mode a message is waited for this long before the worker sleeps

@@ -27,6 +27,8 @@ using namespace shm;
 
 namespace {
 
+constexpr int kBacklog = 1024;  // connections that wait for accept(): every worker of this host may come at once
+
 // Whether a peer of another user makes its wake-ups dear: each of its epolls that waits for the descriptor costs
 // whoever signals it a step. Time is taken by the wall clock, so one signal that took long proves nothing; several in a
 // row do.
@@ -280,7 +282,7 @@ Expected<std::unique_ptr<Listener>> shm_listen(const std::string& path, const Li
     return Status::system_error("chmod " + path, errno);
   }
   base::refuse_descriptors(socket.get());
-  if (::listen(socket.get(), 128) < 0) return Status::system_error("cannot listen on shm:" + path, errno);
+  if (::listen(socket.get(), kBacklog) < 0) return Status::system_error("cannot listen on shm:" + path, errno);
   return std::unique_ptr<Listener>(std::make_unique<ShmListener>(std::move(socket), path, options));
 }
 

@@ -19,7 +19,9 @@ namespace egret::transport::verbs {
 inline constexpr uint32_t kMaxQueuePairs = 16;  // of one session
 inline constexpr uint32_t kMaxReadDepth = 32;   // READs under way on one queue pair, before the devices' own limits
 inline constexpr size_t kMaxFrame = 512;        // of the layer above; wire::kMaxFrame
-inline constexpr int kBacklog = 128;
+// Connections that may wait for accept(). More are dropped without a word, and the connection manager asks again after
+// four seconds only; so as many as there may be hosts (the system may allow fewer: net.rdma_ucm.max_backlog).
+inline constexpr int kBacklog = 1024;
 inline constexpr int kResolveMilliseconds = 1000;
 
 // An error of libibverbs or librdmacm, by errno, with what an operator can do about the common ones.

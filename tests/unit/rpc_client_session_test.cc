@@ -1,4 +1,6 @@
 // A session's set-up, end and return, with the test as the server.
+#include <array>
+
 #include "base/clock.h"
 #include "rpc/client_session.h"
 #include "rpc_fakes.h"
@@ -118,7 +120,7 @@ struct Fixture final : SessionObserver {
   }
 
   base::ManualClock clock;
-  const SessionOptions options;
+  SessionOptions options;
   std::string events, why;
   bool cannot_watch_control = false;
   bool cannot_watch_data = false;
@@ -469,9 +471,9 @@ TEST_CASE("back-off doubles up to its maximum, and begins anew after a session t
   uint64_t wait = f.options.backoff_min_ns;
   for (int i = 0; i < 12; ++i) {
     const int before = connects;
-    f.pass_time(wait - 1);
+    f.pass_time(wait / 2 - 1);
     CHECK(connects == before);
-    f.pass_time(1);
+    f.pass_time(wait - (wait / 2 - 1));
     CHECK(connects == before + 1);
     wait = std::min(wait * 2, f.options.backoff_max_ns);
   }
@@ -484,6 +486,28 @@ TEST_CASE("back-off doubles up to its maximum, and begins anew after a session t
   const int before = connects;
   f.pass_time(f.options.backoff_min_ns);
   CHECK(connects == before + 1);
+}
+
+TEST_CASE("workers whose sessions a backend's end has cost them at one moment do not come back at one moment") {
+  constexpr uint64_t kTenths = 10;
+  std::array<int, kTenths> in_tenth{};  // of the pause
+  for (uint64_t worker = 1; worker <= 1000; ++worker) {
+    Fixture f;
+    f.options.worker_id = worker;
+    ClientSession session(f.options, f.clock, f, connect);
+    refuse = true;
+    session.start();
+    for (uint64_t tenth = 0; tenth < kTenths && connects == 1; ++tenth) {
+      f.clock.advance_ns(f.options.backoff_min_ns / kTenths);
+      session.tick();
+      if (connects == 2) ++in_tenth[tenth];
+    }
+  }
+  for (uint64_t tenth = 0; tenth < kTenths; ++tenth) {
+    CAPTURE(tenth);
+    if (tenth + 1 < kTenths / 2) CHECK(in_tenth[tenth] == 0);
+    if (tenth >= kTenths / 2) CHECK(in_tenth[tenth] > 100);
+  }
 }
 
 TEST_CASE("an open session whose peer goes answers everything in flight once, and is another one when it is back") {
