@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rpc/large_set.h"
+#include "rpc/large/large_set.h"
 
 namespace egret::rpc {
 

@@ -15,7 +15,7 @@
 #include "proxy/commands/client_context.h"
 #include "proxy/commands/keys.h"
 #include "proxy/commands/observe.h"
-#include "rpc/large_set.h"
+#include "rpc/large/large_set.h"
 
 namespace egret::proxy {
 

@@ -20,7 +20,7 @@
 #include "proxy/commands/observe.h"
 #include "proxy/report/proxy_stats.h"
 #include "rpc/client_lane.h"
-#include "rpc/large_get.h"
+#include "rpc/large/large_get.h"
 #include "rpc/session_ref.h"
 
 namespace egret::proxy {

@@ -21,7 +21,7 @@ TOLERATED = {
     "protocol/pool/pool.cc": (1, "a session that is not the pool's"),
     "protocol/pool/rendezvous.cc": (3, "number and weights of members, which options and discovery have checked; an index of ours"),
     "protocol/events/event.cc": (3, "memory: a timer takes no descriptor; an event that is not in the loop"),
-    "protocol/rpc/large_get.cc": (1, "its owner destroys it with fetches under way"),
+    "protocol/rpc/large/large_get.cc": (1, "its owner destroys it with fetches under way"),
     "protocol/wire/proof.cc": (2, "a proof without a secret; memory"),
     "proxy/client/tls.cc": (4, "memory; what the options have checked"),
     "proxy/client/tls_socket.cc": (1, "memory"),

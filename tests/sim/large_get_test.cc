@@ -1,6 +1,6 @@
 // A large get returns one complete version, however often the value is overwritten meanwhile, and calls its owner
 // exactly once.
-#include "rpc/large_get.h"
+#include "rpc/large/large_get.h"
 
 #include <map>
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "rpc/large_set.h"
+#include "rpc/large/large_set.h"
 #include "rpc_played_backend.h"
 
 using namespace egret;

@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "pool/pool.h"
-#include "rpc/large_get.h"
-#include "rpc/large_set.h"
+#include "rpc/large/large_get.h"
+#include "rpc/large/large_set.h"
 #include "rpc/session_ref.h"
 
 namespace egret::pool {

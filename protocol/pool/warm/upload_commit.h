@@ -9,7 +9,7 @@
 #pragma once
 
 #include "pool/pool.h"
-#include "rpc/large_set.h"
+#include "rpc/large/large_set.h"
 #include "rpc/session_ref.h"
 
 namespace egret::pool {

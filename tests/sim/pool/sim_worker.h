@@ -22,8 +22,8 @@
 #include "pool/warm/phase.h"
 #include "pool/warm/pulls.h"
 #include "rng.h"
-#include "rpc/large_get.h"
-#include "rpc/large_set.h"
+#include "rpc/large/large_get.h"
+#include "rpc/large/large_set.h"
 
 namespace egret::sim {
 

@@ -1,4 +1,4 @@
-#include "rpc/large_get.h"
+#include "rpc/large/large_get.h"
 
 #include <algorithm>
 #include <cstring>

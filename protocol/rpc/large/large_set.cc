@@ -1,4 +1,4 @@
-#include "rpc/large_set.h"
+#include "rpc/large/large_set.h"
 
 #include <algorithm>
 
