@@ -188,6 +188,14 @@ constexpr OptionRow kTable[] = {
      .max = 1024 * kMiB,
      .applied_by = kReload,
      .group = OptionGroup::kLimits},
+    {.name = "ack_timeout",
+     .type = OptionType::kInteger,
+     .default_value = "16",
+     .help = "Over rdma: how long the device waits for an acknowledgement, 4.096us x 2^N, before it sends again. A "
+             "proxy's host that is dead is noticed after about 7 times as long: 16: 1.9s. As in egret-proxy.",
+     .min = 8,
+     .max = 24,
+     .group = OptionGroup::kRdma},
     admin::option_row("127.0.0.1:11281"),
     admin::kAdminHostsRow,
     base::kLogLevelRow,
@@ -432,6 +440,7 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   if (Status good = options.user_ids("allowed_uids", config.allowed_uids); !good) return good;
   if (Status good = parse_gids(options, config.allowed_gids); !good) return good;
   if (Status good = parse_rights(options, config); !good) return good;
+  config.fabric.ack_timeout = static_cast<uint8_t>(options.integer("ack_timeout"));
   config.lane_idle_ns = options.duration_ns("lane_idle");
   if (config.lane_idle_ns == 0) config.lane_idle_ns = config.pin || roomy ? 1'000'000 : 5'000;
   config.far_lane_idle_ns = config.lane_idle_ns;

@@ -11,6 +11,7 @@
 #include "base/options/options.h"
 #include "base/options/secret.h"
 #include "base/status.h"
+#include "transport/address.h"
 
 namespace egret::backend {
 
@@ -54,6 +55,7 @@ struct Config {
   std::vector<uint32_t> allowed_uids;
   std::vector<uint32_t> allowed_gids;
   access::RightsTable rights;
+  transport::FabricOptions fabric;
   uint64_t lane_idle_ns = 0;      // resolved: for lanes of proxies on this host
   uint64_t far_lane_idle_ns = 0;  // resolved: for lanes of other proxies
   bool park_always = false;

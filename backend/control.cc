@@ -112,8 +112,8 @@ Status Control::listen() {
 }
 
 base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::string& address, const Config& config) {
-  auto listener =
-      transport::listen(address, {.allowed_uids = config.allowed_uids, .allowed_gids = config.allowed_gids});
+  auto listener = transport::listen(
+      address, {.allowed_uids = config.allowed_uids, .allowed_gids = config.allowed_gids, .fabric = config.fabric});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));
   listener.value()->set_doorkeeper(this);

@@ -439,6 +439,44 @@ constexpr OptionRow kTable[] = {
      .min = 1,
      .max = 16,
      .group = OptionGroup::kRdma},
+    {.name = "ack_timeout",
+     .type = OptionType::kInteger,
+     .default_value = "16",
+     .help = "Over rdma: how long the device waits for an acknowledgement, 4.096us x 2^N, before it sends again; after "
+             "six times in vain the session is lost. 16: a dead host is noticed after 1.9s, and a failover of the "
+             "network that takes less is survived. Sessions opened from now on.",
+     .min = 8,
+     .max = 24,
+     .applied_by = kReload,
+     .group = OptionGroup::kRdma},
+    {.name = "tos",
+     .type = OptionType::kInteger,
+     .default_value = "-1",
+     .help = "Over rdma: the traffic class of RoCE packets in both directions, as the byte in the IP header: 4 x DSCP, "
+             "104 for DSCP 26. -1: what the host's rdma_cm gives (cma_roce_tos). Sessions opened from now on.",
+     .min = -1,
+     .max = 255,
+     .applied_by = kReload,
+     .group = OptionGroup::kRdma},
+    {.name = "gid_index",
+     .type = OptionType::kInteger,
+     .default_value = "-1",
+     .help = "Over rdma, where the address that the host would connect from is not the wanted one: the index in the "
+             "GID table of the device by which the backend is reached. -1: as the host's routes say. Sessions opened "
+             "from now on.",
+     .min = -1,
+     .max = 255,
+     .applied_by = kReload,
+     .group = OptionGroup::kRdma},
+    {.name = "pkey",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "Over rdma on InfiniBand: the partition, like 0x8001, that sessions must be in; an IPoIB interface with "
+             "an address has to be in it. Empty: that of the interface by which the host reaches the backend. Sessions "
+             "opened from now on.",
+     .max = 6,
+     .applied_by = kReload,
+     .group = OptionGroup::kRdma},
     {.name = "ready_share",
      .type = OptionType::kInteger,
      .default_value = "50",
@@ -679,6 +717,27 @@ Status parse_fetch(const Options& options, rpc::FetchOptions& fetch) {
              : options.error("fetch_min", "more than fetch_max, which is " + options.written("fetch_max"));
 }
 
+Status parse_fabric(const Options& options, transport::FabricOptions& fabric) {
+  fabric.ack_timeout = static_cast<uint8_t>(options.integer("ack_timeout"));
+  const auto byte_of = [&](const char* name) {
+    const int64_t given = options.integer(name);
+    return given < 0 ? std::optional<uint8_t>() : static_cast<uint8_t>(given);
+  };
+  fabric.tos = byte_of("tos");
+  fabric.gid_index = byte_of("gid_index");
+  const std::string& pkey = options.text("pkey");
+  if (pkey.empty()) return Status::ok();
+  uint16_t number = 0;
+  const char* const end = pkey.data() + pkey.size();
+  const bool is_hex = pkey.starts_with("0x") && pkey.size() > 2;
+  const auto [stopped, error] = std::from_chars(pkey.data() + (is_hex ? 2 : 0), end, number, 16);
+  if (!is_hex || error != std::errc{} || stopped != end || (number & 0x7fff) == 0) {
+    return options.error("pkey", "expected a partition like 0x8001, got \"" + pkey + "\"");
+  }
+  fabric.pkey = number;
+  return Status::ok();
+}
+
 // What the sessions with backends have in common, and when a backend is ejected. `roomy`: there are CPUs enough to poll.
 Status parse_session(const Options& options, Config& config, bool roomy) {
   if (const std::string& path = options.text("secret_file"); !path.empty()) {
@@ -690,6 +749,7 @@ Status parse_session(const Options& options, Config& config, bool roomy) {
   config.session.most_memory = options.size("session_memory");
   config.session.window = static_cast<uint32_t>(options.integer("window"));
   config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
+  if (Status good = parse_fabric(options, config.session.connect.fabric); !good) return good;
   config.session.op_timeout_ns = options.duration_ns("op_timeout");
   config.session.backoff_max_ns = options.duration_ns("reconnect_max");
   config.health = {.eject_after = static_cast<uint64_t>(options.integer("eject_after")),

@@ -1,5 +1,6 @@
 // The proxy's end of the verbs transport: resolves, connects its queue pairs one after the other, writes requests,
 // reads responses, receives deliveries.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "transport/device/fabric.h"
 #include "transport/name_lookup.h"
 #include "transport/verbs.h"
 #include "transport/verbs_link.h"
@@ -24,9 +26,8 @@ using namespace verbs;
 namespace {
 
 constexpr LinkSizes kSizes{.sends = 512, .receives = 256};
-constexpr uint8_t kAckTimeout = 14;  // 67 ms; with kRetries, a dead peer shows within about half a second
-constexpr uint8_t kRetries = 6;      // 7 means without end to some devices, Soft-RoCE among them
-constexpr uint8_t kRnrRetries = 7;   // without end: the backend's thread is only slow
+constexpr uint8_t kRetries = 6;     // 7 means without end to some devices, Soft-RoCE among them
+constexpr uint8_t kRnrRetries = 7;  // without end: the backend's thread is only slow
 
 Status cm_error(const std::string& address, const rdma_cm_event& event) {
   const std::string what = "cannot connect to rdma:" + address + ": ";
@@ -46,8 +47,10 @@ Status cm_error(const std::string& address, const rdma_cm_event& event) {
 // Connecting, queue pair by queue pair → kFrames → kData.
 class VerbsClientEndpoint final : public ClientEndpoint {
  public:
-  VerbsClientEndpoint(std::string address, uint32_t queue_pairs)
-      : address_(std::move(address)), wanted_pairs_(std::min(std::max(queue_pairs, 1u), kMaxQueuePairs)) {}
+  VerbsClientEndpoint(std::string address, const ConnectOptions& options)
+      : address_(std::move(address)),
+        fabric_(options.fabric),
+        wanted_pairs_(std::clamp(options.queue_pairs, 1u, kMaxQueuePairs)) {}
   ~VerbsClientEndpoint() override { link_.shut(); }
 
   Status start(const HostPort& at, EventChannel channel) {
@@ -115,6 +118,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   Status connect_next();
   Status take_cm_events();
   Status on_cm_event(const rdma_cm_event& event);
+  Status on_address(rdma_cm_id* id);
   Status on_route(rdma_cm_id* id);
   Status on_established(const rdma_cm_event& event);
   Status on_invitation(const std::vector<std::byte>& attachment);
@@ -127,14 +131,18 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   }
 
   const std::string address_;
+  const FabricOptions fabric_;
   uint32_t wanted_pairs_;             // queue pairs; not more than an invitation has named
   std::optional<NameLookup> lookup_;  // while it is under way
   AddressInfo resolved_;
-  EventChannel channel_;    // outlives the ids
-  std::vector<CmId> ids_;   // outlive the link's queue pairs
-  VerbsLink link_;          // outlives the memories
-  UniqueFd control_;        // readable when either channel is
-  uint32_t connected_ = 0;  // queue pairs
+  std::optional<device::SourceAddress> source_;  // if it is not the automatic one
+  bool must_rebind_ = false;                     // the last id gives way to one from source_
+  std::string not_taken_;                        // options that rdma_cm refused, for the log
+  EventChannel channel_;                         // outlives the ids
+  std::vector<CmId> ids_;                        // outlive the link's queue pairs
+  VerbsLink link_;                               // outlives the memories
+  UniqueFd control_;                             // readable when either channel is
+  uint32_t connected_ = 0;                       // queue pairs
   uint32_t offered_reads_ = 1;
   bool joins_late_ = false;  // the further queue pairs wait for an invitation
   bool is_invited_ = false;  // it has come
@@ -167,9 +175,8 @@ Status VerbsClientEndpoint::connect_next() {
   rdma_cm_id* id = nullptr;
   if (::rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) != 0) return verbs_error("rdma_create_id", errno);
   ids_.emplace_back(id);
-  uint8_t timeout = kAckTimeout;
-  ::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
-  if (::rdma_resolve_addr(id, nullptr, resolved_->ai_addr, kResolveMilliseconds) != 0) {
+  not_taken_ = device::set_options(id, fabric_);
+  if (::rdma_resolve_addr(id, source_ ? source_->at() : nullptr, resolved_->ai_addr, kResolveMilliseconds) != 0) {
     return verbs_error("cannot connect to rdma:" + address_, errno);
   }
   return Status::ok();
@@ -179,8 +186,11 @@ Status VerbsClientEndpoint::take_cm_events() {
   rdma_cm_event* event = nullptr;
   while (::rdma_get_cm_event(channel_.get(), &event) == 0) {
     Status handled = on_cm_event(*event);
-    ::rdma_ack_cm_event(event);
+    ::rdma_ack_cm_event(event);  // an id goes only when its events are acknowledged
     if (!handled) return handled;
+    if (!std::exchange(must_rebind_, false)) continue;
+    ids_.pop_back();
+    if (Status again = connect_next(); !again) return again;
   }
   return Status::ok();
 }
@@ -188,8 +198,7 @@ Status VerbsClientEndpoint::take_cm_events() {
 Status VerbsClientEndpoint::on_cm_event(const rdma_cm_event& event) {
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-      if (::rdma_resolve_route(event.id, kResolveMilliseconds) != 0) return verbs_error("rdma_resolve_route", errno);
-      return Status::ok();
+      return on_address(event.id);
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
       return on_route(event.id);
     case RDMA_CM_EVENT_ESTABLISHED:
@@ -204,6 +213,22 @@ Status VerbsClientEndpoint::on_cm_event(const rdma_cm_event& event) {
     default:
       return cm_error(address_, event);
   }
+}
+
+// The route leads by some port. What is wanted of that port may belong to another of its addresses.
+Status VerbsClientEndpoint::on_address(rdma_cm_id* id) {
+  if (Status serves = device::check_device(id->verbs); !serves) {
+    return Status::error("cannot connect to rdma:" + address_ + ": " + serves.message());
+  }
+  if (!source_ && (fabric_.gid_index || fabric_.pkey)) {
+    auto wanted = device::source_for(id, fabric_);
+    if (!wanted) return Status::error("cannot connect to rdma:" + address_ + ": " + wanted.message());
+    source_ = wanted.value();
+    must_rebind_ = source_.has_value();
+    if (must_rebind_) return Status::ok();
+  }
+  if (::rdma_resolve_route(id, kResolveMilliseconds) != 0) return verbs_error("rdma_resolve_route", errno);
+  return Status::ok();
 }
 
 Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
@@ -240,6 +265,9 @@ Status VerbsClientEndpoint::on_established(const rdma_cm_event& event) {
   std::memcpy(&data, connection.private_data, sizeof data);
   if (data.magic != AcceptData::kMagic || data.version != AcceptData{}.version) {
     return Status::error("rdma:" + address_ + " is no egret-backend, or of another version");
+  }
+  if (Status taken = device::check_path(ids_[connected_].get(), fabric_); !taken) {
+    return Status::error("rdma:" + address_ + ": " + taken.message());
   }
   link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, offered_reads_));
   if (connected_++ == 0) joins_late_ = wanted_pairs_ > 1 && (data.flags & kJoinsLate) != 0;
@@ -301,7 +329,7 @@ Status VerbsClientEndpoint::send_frame(std::span<const std::byte> frame, bool at
 
 std::string VerbsClientEndpoint::facts() const {
   if (ids_.empty() || ids_[0]->verbs == nullptr) return "rdma, not connected";
-  return describe_path(ids_[0].get()) + ", " + link_.facts();
+  return device::describe_path(ids_[0].get()) + ", " + link_.facts() + not_taken_;
 }
 
 // --- data
@@ -377,7 +405,7 @@ Expected<std::unique_ptr<ClientEndpoint>> verbs_connect(const std::string& host_
   if (!parsed) return parsed.status();
   auto channel = make_event_channel();
   if (!channel) return channel.status();
-  auto endpoint = std::make_unique<VerbsClientEndpoint>(host_port, options.queue_pairs);
+  auto endpoint = std::make_unique<VerbsClientEndpoint>(host_port, options);
   if (Status started = endpoint->start(parsed.value(), std::move(channel.value())); !started) {
     return started;
   }

@@ -28,17 +28,6 @@ std::string address_text(const sockaddr* address) {
   return text;
 }
 
-const char* gid_type_name(uint32_t type) {
-  switch (type) {
-    case IBV_GID_TYPE_ROCE_V1:
-      return "RoCE v1";
-    case IBV_GID_TYPE_ROCE_V2:
-      return "RoCE v2";
-    default:
-      return "InfiniBand";
-  }
-}
-
 }  // namespace
 
 Status verbs_error(const std::string& what, int error_number) {
@@ -111,22 +100,6 @@ std::string peer_name(const rdma_cm_id* id) {
   const in_port_t port = peer->sa_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(peer)->sin6_port
                                                      : reinterpret_cast<const sockaddr_in*>(peer)->sin_port;
   return address_text(peer) + " port " + std::to_string(ntohs(port));
-}
-
-std::string describe_path(const rdma_cm_id* id) {
-  std::string text = std::string(::ibv_get_device_name(id->verbs->device)) + " port " + std::to_string(id->port_num);
-  ibv_qp_attr attributes{};
-  ibv_qp_init_attr made{};
-  if (::ibv_query_qp(id->qp, &attributes, IBV_QP_AV | IBV_QP_PATH_MTU, &made) != 0) return text;
-  ibv_gid_entry gid{};
-  if (attributes.ah_attr.is_global &&
-      ::ibv_query_gid_ex(id->verbs, id->port_num, attributes.ah_attr.grh.sgid_index, &gid, 0) == 0) {
-    char address[INET6_ADDRSTRLEN] = "?";
-    ::inet_ntop(AF_INET6, gid.gid.raw, address, sizeof address);
-    text += std::string(", gid ") + std::to_string(gid.gid_index) + " = " + address + " (" +
-            gid_type_name(gid.gid_type) + ")";
-  }
-  return text + ", mtu " + std::to_string(128u << attributes.path_mtu);
 }
 
 void make_fork_safe() {

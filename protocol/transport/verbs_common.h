@@ -36,6 +36,10 @@ struct Freed {
 };
 using EventChannel = std::unique_ptr<rdma_event_channel, Freed<rdma_destroy_event_channel>>;
 using CmId = std::unique_ptr<rdma_cm_id, Freed<rdma_destroy_id>>;
+struct ThreadDomainFreed {  // ibv_dealloc_td is an inline function
+  void operator()(ibv_td* domain) const { ::ibv_dealloc_td(domain); }
+};
+using ThreadDomain = std::unique_ptr<ibv_td, ThreadDomainFreed>;
 using ProtectionDomain = std::unique_ptr<ibv_pd, Freed<ibv_dealloc_pd>>;
 using CompletionChannel = std::unique_ptr<ibv_comp_channel, Freed<ibv_destroy_comp_channel>>;
 using CompletionQueue = std::unique_ptr<ibv_cq, Freed<ibv_destroy_cq>>;
@@ -145,9 +149,6 @@ base::Expected<AddressInfo> resolve(const HostPort& at, Resolve how);
 // The other end of a connection: "10.0.0.1", and with its port.
 std::string peer_host(const rdma_cm_id* id);
 std::string peer_name(const rdma_cm_id* id);
-
-// "rxe0 port 1, gid ::ffff:10.9.0.1 (RoCE v2), mtu 4096": what rdma_cm chose for a connected queue pair.
-std::string describe_path(const rdma_cm_id* id);
 
 // libibverbs must be told before the first registration if this kernel does not copy pinned pages at fork.
 void make_fork_safe();

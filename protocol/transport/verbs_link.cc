@@ -22,6 +22,7 @@ constexpr int kPollBatch = 32;
 constexpr auto kDrainPatience = std::chrono::milliseconds(500);
 constexpr size_t kStagedReserve = 512;
 constexpr uint32_t kNoBuffer = 0xffff;
+constexpr int kDoesNotFit = -1;
 
 // A work request's id: what it is, on which queue pair, and its position (a send) or buffer (a receive).
 enum class WorkKind : uint8_t { kSend, kRead, kReceive };
@@ -67,25 +68,47 @@ Status VerbsLink::open(ibv_context* device, uint32_t queue_pairs, const LinkSize
   ibv_device_attr limits{};
   if (const int error = ::ibv_query_device(device, &limits); error != 0) return verbs_error("ibv_query_device", error);
   if (queue_ != nullptr) return enlarge(queue_pairs, limits);
-  const auto most = static_cast<uint32_t>(limits.max_qp_wr);
+  const auto most = static_cast<uint32_t>(std::min(limits.max_qp_wr, limits.max_cqe / 2));
   sizes_ = {.sends = std::min(sizes.sends, most), .receives = std::min(sizes.receives, most)};
+  signal_interval_ = std::clamp(sizes_.sends / 2, 1u, kSignalInterval);
   domain_.reset(::ibv_alloc_pd(device));
   if (domain_ == nullptr) return verbs_error("cannot allocate a protection domain", errno);
+  make_thread_domain(device);
   channel_.reset(::ibv_create_comp_channel(device));
   if (channel_ == nullptr) return verbs_error("cannot create a completion channel", errno);
   if (Status done = unblock(channel_->fd); !done) return done;
-  queue_.reset(::ibv_create_cq(device, entries_for(queue_pairs, limits), nullptr, channel_.get(), 0));
+  const int entries = entries_for(queue_pairs, limits);
+  if (entries == kDoesNotFit) {
+    return Status::error("the device's completion queues have " + std::to_string(limits.max_cqe) +
+                         " entries, too few for " + base::counted(queue_pairs, "queue pair"));
+  }
+  queue_.reset(::ibv_create_cq(device, entries, nullptr, channel_.get(), 0));
   if (queue_ == nullptr) return verbs_error("cannot create a completion queue", errno);
   pairs_.reserve(queue_pairs);  // a queue pair's place does not move
   return frames_.create(domain_.get(), (kFrameReceives + kFrameSends) * kFrameBuffer, IBV_ACCESS_LOCAL_WRITE);
 }
 
+// One thread at a time uses a link, so its queue pairs need no locks, and a doorbell register of their own is written
+// without waiting for others' writes. A device that has no such domains, or no more of them, gives plain queue pairs.
+void VerbsLink::make_thread_domain(ibv_context* device) {
+  ibv_td_init_attr plain{};
+  thread_domain_.reset(::ibv_alloc_td(device, &plain));
+  if (thread_domain_ == nullptr) return;
+  ibv_parent_domain_init_attr wanted{};
+  wanted.pd = domain_.get();
+  wanted.td = thread_domain_.get();
+  thread_pairs_domain_.reset(::ibv_alloc_parent_domain(device, &wanted));
+  if (thread_pairs_domain_ == nullptr) thread_domain_.reset();
+}
+
 int VerbsLink::entries_for(uint32_t queue_pairs, const ibv_device_attr& limits) const {
-  return std::min(static_cast<int>(queue_pairs * (sizes_.sends + sizes_.receives)), limits.max_cqe);
+  const auto entries = static_cast<int>(queue_pairs * (sizes_.sends + sizes_.receives));
+  return entries <= limits.max_cqe ? entries : kDoesNotFit;
 }
 
 Status VerbsLink::enlarge(uint32_t queue_pairs, const ibv_device_attr& limits) {
-  if (const int error = ::ibv_resize_cq(queue_.get(), entries_for(queue_pairs, limits)); error != 0) {
+  const int entries = entries_for(queue_pairs, limits);
+  if (const int error = entries == kDoesNotFit ? EINVAL : ::ibv_resize_cq(queue_.get(), entries); error != 0) {
     return verbs_error("cannot enlarge a completion queue", error);
   }
   pairs_.reserve(queue_pairs);
@@ -106,7 +129,8 @@ Status VerbsLink::add_queue_pair(rdma_cm_id* id) {
                   .max_send_sge = 1,
                   .max_recv_sge = 1,
                   .max_inline_data = inline_bytes};
-    error = ::rdma_create_qp(id, domain_.get(), &wanted) == 0 ? 0 : errno;
+    ibv_pd* const domain = thread_pairs_domain_ != nullptr ? thread_pairs_domain_.get() : domain_.get();
+    error = ::rdma_create_qp(id, domain, &wanted) == 0 ? 0 : errno;
     if (error == 0) inline_bytes_ = wanted.cap.max_inline_data;
     if (error != 0 && inline_bytes == 0) return verbs_error("cannot create a queue pair", error);
   }
@@ -262,7 +286,7 @@ void VerbsLink::flush() {
 
 std::string VerbsLink::facts() const {
   return base::counted(pairs_.size(), "queue pair") + ", read depth " + std::to_string(read_depth_) + ", inline " +
-         std::to_string(inline_bytes_);
+         std::to_string(inline_bytes_) + (thread_domain_ != nullptr ? ", thread domain" : "");
 }
 
 bool VerbsLink::has_staged() const {
@@ -282,7 +306,7 @@ void VerbsLink::post_staged(Pair& pair, uint32_t index) {
     }
     const uint64_t position = pair.posted++;
     work.request.wr_id = work_id(is_read ? WorkKind::kRead : WorkKind::kSend, index, position);
-    if (pair.posted - pair.signalled >= kSignalInterval) work.request.send_flags |= IBV_SEND_SIGNALED;
+    if (pair.posted - pair.signalled >= signal_interval_) work.request.send_flags |= IBV_SEND_SIGNALED;
     if (work.request.send_flags & IBV_SEND_SIGNALED) pair.signalled = pair.posted;
     work.request.sg_list = &work.piece;
     if (pair.next > first) pair.staged[pair.next - 1].request.next = &work.request;

@@ -5,7 +5,7 @@
 //   poll     ◀─ completions: reads, immediates, frames; receives are posted again, freed room is used at once
 //
 // Work requests that a full send queue or the read depth has no room for stay staged, in order, and go out as soon as
-// completions make room. Reads are signalled; of the rest every kSignalInterval-th, so that the send queue's places
+// completions make room. Reads are signalled; of the rest every kSignalInterval-th (of a small queue: sooner), so that the send queue's places
 // come back. Thread: one at a time (see verbs.h). Errors: a failed completion is told once, as kFailed; failure() says
 // what it was.
 #pragma once
@@ -140,16 +140,21 @@ class VerbsLink {
   bool take_received(const ibv_wc& wc, uint32_t index, Completion& out);
   bool receive_frame(uint32_t buffer, size_t bytes);
   base::Status enlarge(uint32_t queue_pairs, const ibv_device_attr& limits);
+  // -1: the device has no completion queues for so many.
   int entries_for(uint32_t queue_pairs, const ibv_device_attr& limits) const;
+  void make_thread_domain(ibv_context* device);
   void fail(const std::string& why);
   void take_events();
 
   LinkSizes sizes_;
-  ProtectionDomain domain_;
+  ProtectionDomain domain_;  // of the memories
+  ThreadDomain thread_domain_;
+  ProtectionDomain thread_pairs_domain_;  // domain_, for queue pairs of that thread domain; null: the device has none
   CompletionChannel channel_;
   CompletionQueue queue_;
   PinnedMemory frames_;  // kFrameReceives, then kFrameSends buffers
   std::vector<Pair> pairs_;
+  uint32_t signal_interval_ = kSignalInterval;  // less where a send queue is small: its places must come back
   uint32_t inline_bytes_ = 0;
   uint32_t read_depth_ = 1;
   uint32_t frames_sent_ = 0;

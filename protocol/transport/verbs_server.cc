@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "transport/device/fabric.h"
 #include "transport/verbs.h"
 #include "transport/verbs_door.h"
 #include "transport/verbs_link.h"
@@ -27,8 +28,7 @@ namespace {
 
 // Sends carry deliveries and a few frames; receives take rings, of which a lane sends one at a time.
 constexpr LinkSizes kSizes{.sends = 128, .receives = 64};
-constexpr uint8_t kAckTimeout = 14;  // 67 ms; the number of retries is the client's
-constexpr uint8_t kRnrRetries = 7;   // without end: the client's worker is only slow
+constexpr uint8_t kRnrRetries = 7;  // without end: the client's worker is only slow
 
 class VerbsServerEndpoint;
 
@@ -45,8 +45,13 @@ enum class Joining : uint8_t {
 // kFrames (the control thread's) → kData (the home's, but for rdma_cm's events)
 class VerbsServerEndpoint final : public ServerEndpoint {
  public:
-  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, const rdma_cm_id* first)
-      : joinable_(std::move(joinable)), joining_(joining), peer_group_(peer_host(first)), peer_(peer_name(first)) {
+  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, const rdma_cm_id* first,
+                      const FabricOptions& fabric)
+      : joinable_(std::move(joinable)),
+        joining_(joining),
+        fabric_(fabric),
+        peer_group_(peer_host(first)),
+        peer_(peer_name(first)) {
     if (joining_ == Joining::kAtOnce) become_joinable();
   }
   ~VerbsServerEndpoint() override {
@@ -57,7 +62,9 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
-  std::string facts() const override { return describe_path(ids_[0].get()) + ", " + link_.facts() + why_one_; }
+  std::string facts() const override {
+    return device::describe_path(ids_[0].get()) + ", " + link_.facts() + why_one_ + not_taken_;
+  }
   std::string failure() const override { return violation_.empty() ? link_.failure() : violation_; }
 
   Status create_region(const RegionShape& shape) override;
@@ -115,7 +122,9 @@ class VerbsServerEndpoint final : public ServerEndpoint {
 
   const std::shared_ptr<Joinable> joinable_;
   const Joining joining_;
-  uint64_t token_ = 0;  // 0: nobody can join
+  const FabricOptions fabric_;
+  std::string not_taken_;  // options that rdma_cm refused, for the log
+  uint64_t token_ = 0;     // 0: nobody can join
   const std::string peer_group_;
   const std::string peer_;
   EventChannel channel_;   // outlives the ids
@@ -154,6 +163,7 @@ Status VerbsServerEndpoint::open(rdma_cm_id* id, const ConnectData& data) {
 }
 
 Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t wanted_reads) {
+  if (Status serves = device::check_device(id->verbs); !serves) return serves;
   if (ids_.empty()) {
     if (Status opened = open(id.get(), data); !opened) return opened;
   } else if (id->verbs != ids_[0]->verbs) {
@@ -161,8 +171,7 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
   }
   // From here on its events come to this endpoint, not to the listener.
   if (::rdma_migrate_id(id.get(), channel_.get()) != 0) return verbs_error("rdma_migrate_id", errno);
-  uint8_t timeout = kAckTimeout;
-  ::rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
+  not_taken_ = device::set_options(id.get(), fabric_);
   rdma_cm_id* const accepted = id.get();
   ids_.push_back(std::move(id));
   if (Status added = link_.add_queue_pair(accepted); !added) return added;
@@ -341,8 +350,8 @@ void VerbsServerEndpoint::take_reply_keys() {
 
 class VerbsListener final : public Listener {
  public:
-  VerbsListener(std::string address, AddressInfo resolved, EventChannel channel)
-      : address_(std::move(address)), resolved_(std::move(resolved)), channel_(std::move(channel)) {}
+  VerbsListener(std::string address, AddressInfo resolved, EventChannel channel, const FabricOptions& fabric)
+      : address_(std::move(address)), resolved_(std::move(resolved)), channel_(std::move(channel)), fabric_(fabric) {}
 
   Status listen() {
     rdma_cm_id* id = nullptr;
@@ -351,6 +360,11 @@ class VerbsListener final : public Listener {
     CmId owned(id);
     if (::rdma_bind_addr(id, resolved_->ai_addr) != 0 || ::rdma_listen(id, kBacklog) != 0) {
       return verbs_error(cannot, errno);
+    }
+    if (id->verbs != nullptr) {  // not at every address
+      if (Status serves = device::check_device(id->verbs); !serves) {
+        return Status::error(cannot + ": " + serves.message());
+      }
     }
     id_ = std::move(owned);
     return Status::ok();
@@ -403,7 +417,8 @@ class VerbsListener final : public Listener {
   const std::string address_;
   const AddressInfo resolved_;
   EventChannel channel_;  // outlives the id
-  CmId id_;               // null while the device is away
+  const FabricOptions fabric_;
+  CmId id_;  // null while the device is away
   bool needs_pause_ = false;
   Doorkeeper* doorkeeper_ = nullptr;
   const std::shared_ptr<Joinable> joinable_ = std::make_shared<Joinable>();
@@ -421,7 +436,7 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
   if (answer == ConnectAnswer::kJoins) return join(*at->second, std::move(id), data, reads);
   const std::string from = "rdma:" + address_ + ": " + peer_name(id.get());
   if (answer == ConnectAnswer::kMakesSession) {
-    auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, joining_of(data), id.get());
+    auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, joining_of(data), id.get(), fabric_);
     if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) {
       return Status::error(from + ": " + accepted.message());
     }
@@ -451,14 +466,15 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::join(VerbsServerEndpoin
 
 }  // namespace
 
-Expected<std::unique_ptr<Listener>> verbs_listen(const std::string& host_port, const ListenOptions&) {
+Expected<std::unique_ptr<Listener>> verbs_listen(const std::string& host_port, const ListenOptions& options) {
   auto parsed = parse_host_port(host_port);
   if (!parsed) return parsed.status();
   auto resolved = resolve(parsed.value(), Resolve::kListen);
   if (!resolved) return resolved.status();
   auto channel = make_event_channel();
   if (!channel) return Status::error("cannot listen on rdma:" + host_port + ": " + channel.message());
-  auto listener = std::make_unique<VerbsListener>(host_port, std::move(resolved.value()), std::move(channel.value()));
+  auto listener = std::make_unique<VerbsListener>(host_port, std::move(resolved.value()), std::move(channel.value()),
+                                                  options.fabric);
   if (Status listening = listener->listen(); !listening) return listening;
   return std::unique_ptr<Listener>(std::move(listener));
 }

@@ -786,6 +786,10 @@ PROXY = {
     "fetch_mode": prove_fetch_mode,
     "fetch_min": lambda start: fetch_size(start, "fetch_min", 2048, "2048", fetch_max=2048),
     "fetch_max": lambda start: fetch_size(start, "fetch_max", 512, "512"),
+    "ack_timeout": said("ack_timeout", 18),  # what sessions over rdma do with these four: tests/rdma/fabric
+    "tos": said("tos", 104),
+    "gid_index": said("gid_index", 3),
+    "pkey": said("pkey", "'0x8001'"),
     "main_pid": lambda start: prove_pid(start),
     "told_settings": setting("told_settings", "hash_algorithm", "['hash_algorithm=told']", "told"),
     "cluster": prove_cluster,
@@ -955,7 +959,7 @@ BACKEND = {
     "log_level": prove_log_level,
 }
 BACKEND_RESTART = {"item_size_max": "2MiB", "evict": "false", "allow_debugtime": "true", "populate": "true", "lock_memory": "true", "warm_restart": "/dev/shm",
-                   "partitions": 2, "pin": "on", "log_format": "text"}
+                   "partitions": 2, "pin": "on", "ack_timeout": 18, "log_format": "text"}
 
 
 # --- the tests

@@ -4,6 +4,7 @@
 //   EGRET_VERBS_FAIL         which calls fail (fail_plan.h)
 //   EGRET_VERBS_TEAR, EGRET_VERBS_SWALLOW   which verbs take place in pieces, or not at all (tear_plan.h)
 //   EGRET_VERBS_HIDE         what the device is to lack (fail_plan.h)
+//   EGRET_VERBS_LIMIT, EGRET_VERBS_HAVE   what it gives at most, and has besides (limits.h)
 //   EGRET_VERBS_YIELD        if set, a poll that finds nothing gives the processor away: in a guest with fewer
 //                            processors than threads that poll, their progress then does not depend on time slices
 //
@@ -37,6 +38,7 @@
 
 #include "counter_file.h"
 #include "fail_plan.h"
+#include "limits.h"
 #include "pieces.h"
 #include "queue_pairs.h"
 #include "tear_plan.h"
@@ -247,6 +249,10 @@ ibv_context* with_our_table(ibv_context* context) {
     provider.create_cq_ex = extended->create_cq_ex;
     extended->create_cq_ex = create_cq_ex;
   }
+  if (verbs_context* const extended = __extension__ verbs_get_ctx_op(context, alloc_parent_domain);
+      extended != nullptr) {
+    add_capabilities(*extended, *context);
+  }
   context->ops.post_send = post_send;
   context->ops.post_recv = post_recv;
   context->ops.poll_cq = poll_cq;
@@ -342,10 +348,16 @@ EGRET_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
   return original<ibv_pd*(ibv_context*)>("ibv_alloc_pd", "IBVERBS_1.1")(context);
 }
 
+EGRET_EXPORT int ibv_dealloc_pd(ibv_pd* domain) {
+  if (free_thread_domain(domain)) return 0;
+  return original<int(ibv_pd*)>("ibv_dealloc_pd", "IBVERBS_1.1")(domain);
+}
+
 EGRET_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   if (must_fail(Call::kQueryDevice)) return ENOMEM;
   const int error =
       original<int(ibv_context*, ibv_device_attr*)>("ibv_query_device", "IBVERBS_1.1")(context, attributes);
+  if (error == 0) limit_attributes(*attributes);
   if (error == 0 && is_hidden("atomics")) attributes->atomic_cap = IBV_ATOMIC_NONE;
   return error;
 }
@@ -373,6 +385,10 @@ EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owne
     errno = ENOMEM;
     return nullptr;
   }
+  if (!is_completion_queue_within_limits(entries)) {
+    errno = EINVAL;
+    return nullptr;
+  }
   count(Counter::kCompletionEntries, static_cast<uint64_t>(entries));
   entries = static_cast<int>(with_room(static_cast<uint32_t>(entries), &ibv_device_attr::max_cqe, context));
   using Create = ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int);
@@ -381,6 +397,7 @@ EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owne
 
 EGRET_EXPORT int ibv_resize_cq(ibv_cq* queue, int entries) {
   if (must_fail(Call::kResizeCq)) return EOPNOTSUPP;
+  if (!is_completion_queue_within_limits(entries)) return EINVAL;
   count(Counter::kCompletionEntries, static_cast<uint64_t>(entries));
   entries = static_cast<int>(with_room(static_cast<uint32_t>(entries), &ibv_device_attr::max_cqe, queue->context));
   return original<int(ibv_cq*, int)>("ibv_resize_cq", "IBVERBS_1.1")(queue, entries);
@@ -395,10 +412,17 @@ EGRET_EXPORT ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes)
     errno = EOPNOTSUPP;
     return nullptr;
   }
+  if (!is_within_limits(attributes->cap)) {
+    errno = EINVAL;
+    return nullptr;
+  }
   const bool signals_all = attributes->sq_sig_all != 0;
   const uint32_t asked = attributes->cap.max_send_wr;
   attributes->cap.max_send_wr = with_room(asked, &ibv_device_attr::max_qp_wr, domain->context);
-  ibv_qp* const qp = original<ibv_qp*(ibv_pd*, ibv_qp_init_attr*)>("ibv_create_qp", "IBVERBS_1.1")(domain, attributes);
+  ibv_pd* const known = behind_thread_domain(domain);
+  if (known != domain) count(Counter::kThreadPairs);
+  ibv_qp* const qp = original<ibv_qp*(ibv_pd*, ibv_qp_init_attr*)>("ibv_create_qp", "IBVERBS_1.1")(known, attributes);
+  if (qp != nullptr) limit_made(attributes->cap);
   if (works_of_a_verb() > 1) attributes->cap.max_send_wr = asked;
   if (qp != nullptr) add_queue_pair(qp, signals_all);
   return qp;

@@ -83,6 +83,11 @@ constexpr std::array<const char*, static_cast<uint32_t>(Counter::kByPairType)> k
     "deregistrations",
     "uncounted",
     "failed_on_purpose",
+    "refused_by_limits",
+    "thread_domains",
+    "thread_pairs",
+    "option_tos",
+    "option_ack_timeout",
     "torn",
     "pieces",
     "swallowed",
@@ -139,7 +144,9 @@ File* make_file() {
   if (fd >= 0) close(fd);
   auto* const file = static_cast<File*>(memory);  // zeroes
   for (uint32_t i = 0; i < kCounters; ++i) name_of(i).copy(file->rows[i].name, sizeof(Row::name) - 1);
-  file->rows[static_cast<uint32_t>(Counter::kReadsUnderWay)].kind = Kind::kMost;
+  for (const Counter each : {Counter::kReadsUnderWay, Counter::kOptionTos, Counter::kOptionAckTimeout}) {
+    file->rows[static_cast<uint32_t>(each)].kind = Kind::kMost;
+  }
   file->header.counters = kCounters;
   file->header.registrations = kMaxRegistrations;
   file->header.pid = static_cast<uint32_t>(getpid());

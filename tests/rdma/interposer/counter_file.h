@@ -56,6 +56,11 @@ enum class Counter : uint32_t {
   kDeregistrations,
   kUncounted,  // extended queue pairs and completion queues, registrations anew: what this library does not see
   kFailedOnPurpose,
+  kRefusedByLimits,   // queue pairs that asked for more than EGRET_VERBS_LIMIT allows, options that are hidden
+  kThreadDomains,     // that were made for EGRET_VERBS_HAVE=thread_domains
+  kThreadPairs,       // queue pairs in them
+  kOptionTos,         // the largest so far that rdma_cm was told
+  kOptionAckTimeout,  // the largest so far that rdma_cm was told
   // What a plan made of some of the verbs above (tear_plan.h).
   kTorn,
   kPieces,  // that they were torn into

@@ -60,8 +60,8 @@ enum class Call : uint32_t {
 // To be asked exactly once for each call.
 bool must_fail(Call call);
 
-// EGRET_VERBS_HIDE=atomics,ud: what the device is to lack. Its attributes then say that it has no atomics; UD queue pairs
-// cannot be created (EOPNOTSUPP).
+// EGRET_VERBS_HIDE=atomics,ud,ack_timeout: what the device is to lack. Its attributes then say that it has no atomics; UD queue pairs
+// cannot be created (EOPNOTSUPP); rdma_cm does not know the option (ENOSYS).
 bool is_hidden(const char* capability);
 
 }  // namespace egret::interposer

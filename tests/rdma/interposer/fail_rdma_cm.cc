@@ -8,6 +8,7 @@
 #include <rdma/rdma_cma.h>
 #include <unistd.h>
 
+#include "counter_file.h"
 #include "fail_plan.h"
 
 // In the header these are macros.
@@ -55,6 +56,15 @@ EGRET_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, vo
 }
 
 EGRET_EXPORT int rdma_set_option(rdma_cm_id* id, int level, int name, void* value, size_t length) {
+  const bool is_timeout = level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_ACK_TIMEOUT;
+  const bool is_tos = level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_TOS;
+  if (is_timeout && is_hidden("ack_timeout")) {
+    count(Counter::kRefusedByLimits);
+    errno = ENOSYS;
+    return -1;
+  }
+  if (is_timeout) count_most(Counter::kOptionAckTimeout, *static_cast<const uint8_t*>(value));
+  if (is_tos) count_most(Counter::kOptionTos, *static_cast<const uint8_t*>(value));
   return call_unless(Call::kCmSetOption, "rdma_set_option", id, level, name, value, length);
 }
 

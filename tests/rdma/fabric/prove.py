@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""prove.py BUILD LIBRARY: what a session does with the options of the fabric, and on devices and links that give less. Runs in a guest.
+
+The release binaries under libegret_count_verbs.so (LIBRARY), which sees from outside what rdma_cm was told, and can make the device give less
+(limits.h). What the queue pairs then have stands in the session's line of either log, which asks the device for it.
+"""
+import json, os, pathlib, re, subprocess, sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD, LIBRARY = map(pathlib.Path, sys.argv[1:3])
+os.environ["EGRET_BUILD"] = str(BUILD)
+os.environ.setdefault("EGRET_SLACK", "4")
+sys.path[:0] = [str(HERE.parents[1] / "conformance"), str(HERE.parent / "interposer")]
+import read_counts
+import servers
+
+ADDRESS = os.environ["EGRET_GUEST_ADDRESS"]
+SECOND, V6, LINK = "10.9.0.7", "fd00:9::1", "dummy0"
+wrong = []
+
+
+def check(what, seen, expected):
+    if seen == expected:
+        return
+    wrong.append(what)
+    print(f"  WRONG {what}: {seen}, expected {expected}", flush=True)
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True)
+
+
+class Under:
+    """A daemon under the library, with a file of options that a reload reads again."""
+
+    def __init__(self, name, options, **verbs):
+        self.directory = servers.scratch_directory()
+        self.counters, self.path = self.directory / "counts", self.directory / "options.yaml"
+        self.options = options
+        self.write()
+        environment = [f"LD_PRELOAD={LIBRARY}", f"EGRET_COUNT_VERBS_FILE={self.counters}", "EGRET_VERBS_YIELD=1",
+                       *(f"EGRET_VERBS_{key.upper()}={value}" for key, value in verbs.items())]
+        self.daemon = servers.Daemon(["env", *environment, BUILD / name, "--config", self.path], self.directory, name)
+
+    def write(self):
+        self.path.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in self.options.items()))
+
+    def reload(self, **changes):
+        self.options |= changes
+        self.write()
+        self.daemon.signal(1)
+        servers.wait_for(lambda: "reloaded:" in self.log(), "the reload")
+
+    def log(self):
+        return self.daemon.log()
+
+    def counts(self):
+        return read_counts.snapshot(self.counters)
+
+    def path_of_session(self):
+        """What its last session's line says of the path and the queue pairs."""
+        lines = re.findall(r"rxe0 port 1, gid .*", self.log())
+        return lines[-1] if lines else ""
+
+    def stop(self):
+        check(f"{self.daemon.name} ends", self.daemon.stop(), 0)
+
+
+def start_backend(at=f"rdma:*:11311", options=None, **verbs):
+    listen = [at] if isinstance(at, str) else at
+    return Under("egret-backend", {"listen": listen, "partitions": 1, "memory": "64MiB", "populate": False, "admin": "", **(options or {})}, **verbs)
+
+
+def start_proxy(at=f"rdma:{ADDRESS}:11311", options=None, **verbs):
+    client = f"tcp:127.0.0.1:{servers.free_port()}"
+    return Under("egret-proxy", {"listen": [client], "backends": [at], "workers": 1, "admin": "", "op_timeout": "60s", "reconnect_max": "100ms",
+                                 **(options or {})}, **verbs)
+
+
+def ask(proxy, request, end=b"\r\n"):
+    return servers.ask(("127.0.0.1", int(proxy.options["listen"][0].rsplit(":", 1)[1])), request, end, timeout=30)
+
+
+def serves(proxy):
+    proxy.daemon.check_alive()
+    try:
+        return ask(proxy, b"set ready 0 0 1\r\n1\r\n") == b"STORED\r\n"
+    except OSError:
+        return False
+
+
+def check_served(proxy):
+    """Values within a slot, of more than one READ, and of many slots come back as they went."""
+    servers.wait_for(lambda: serves(proxy), "the proxy to serve")
+    for size in (1, 300, 3000, 40_000):
+        value = (b"%d." % size * size)[:size]
+        check(f"set of {size}", ask(proxy, b"set k%d 0 0 %d\r\n%s\r\n" % (size, size, value)), b"STORED\r\n")
+        check(f"get of {size} is right", ask(proxy, b"get k%d\r\n" % size, b"END\r\n") == b"VALUE k%d 0 %d\r\n%s\r\nEND\r\n" % (size, size, value), True)
+    sets = b"".join(b"set p%d 0 0 4 noreply\r\n%04d\r\n" % (n, n) for n in range(200))
+    ask(proxy, sets + b"mn\r\n")
+    got = ask(proxy, b"get " + b" ".join(b"p%d" % n for n in range(200)) + b"\r\n", b"END\r\n")
+    check("a get of 200", got, b"".join(b"VALUE p%d 0 4\r\n%04d\r\n" % (n, n) for n in range(200)) + b"END\r\n")
+
+
+def serve_once(at=f"rdma:{ADDRESS}:11311", options=None, **verbs):
+    """A proxy of its own: what its session's line says, and what the library has counted."""
+    proxy = start_proxy(at, options, **verbs)
+    check_served(proxy)
+    said, counts = proxy.path_of_session(), proxy.counts()
+    proxy.stop()
+    return said, counts
+
+
+def complains(complaint, options, at=f"rdma:{ADDRESS}:11311", **verbs):
+    """A proxy whose session cannot open says why, in one line."""
+    proxy = start_proxy(at, options, **verbs)
+    servers.wait_for(lambda: re.search(complaint, proxy.log()), f"the proxy to say '{complaint}'")
+    proxy.stop()
+
+
+def has(what, said, *words):
+    for word in words:
+        check(f"{what}: '{word}' is in '{said}'", re.search(rf"(^|[ ,;]){re.escape(word)}($|[ ,;])", said) is not None, True)
+
+
+def gids():
+    """address → index"""
+    found = {}
+    for index in range(16):
+        raw = pathlib.Path(f"/sys/class/infiniband/rxe0/ports/1/gids/{index}").read_text().strip().replace(":", "")
+        if raw.strip("0"):
+            found[raw] = index
+    return found
+
+
+def gid_of(address):
+    mapped = "0" * 20 + "ffff" + "".join(f"{int(part):02x}" for part in address.split("."))
+    servers.wait_for(lambda: mapped in gids(), f"a gid of {address}")
+    return gids()[mapped]
+
+
+def prove_options():
+    backend = start_backend(options={"ack_timeout": 17})
+    said, counts = serve_once()
+    has("nothing is set", said, "tos 0", "ack_timeout 16")
+    check("rdma_cm is told", (counts["option_tos"], counts["option_ack_timeout"]), (0, 16))
+
+    proxy = start_proxy(options={"tos": 104, "ack_timeout": 18})
+    check_served(proxy)
+    has("the proxy's end", proxy.path_of_session(), "tos 104", "ack_timeout 18")
+    has("the backend's end", backend.path_of_session(), "tos 104", "ack_timeout 17")
+    check("rdma_cm is told", (proxy.counts()["option_tos"], proxy.counts()["option_ack_timeout"]), (104, 18))
+    # A reload is for the sessions that come after it.
+    proxy.reload(tos=32, ack_timeout=19)
+    has("the session that is open", proxy.path_of_session(), "tos 104", "ack_timeout 18")
+    backend.stop()
+    backend = start_backend()
+    servers.wait_for(lambda: "ack_timeout 19" in proxy.path_of_session(), "a session as the reload says")
+    has("the next", proxy.path_of_session(), "tos 32", "ack_timeout 19")
+    proxy.stop()
+
+    ip("addr", "add", f"{SECOND}/24", "dev", LINK)
+    index = gid_of(SECOND)
+    said, _ = serve_once(options={"gid_index": index, "pkey": "0xffff"})
+    has("gid_index", said, f"gid {index} = ::ffff:{SECOND} (RoCE v2)")
+    check("whom the backend sees", SECOND in backend.log(), True)
+    first = gid_of(ADDRESS)
+    complains(rf"there is no gid_index 99: rxe0 port 1 has .*{first} = ::ffff:{re.escape(ADDRESS)} \(RoCE v2\)", {"gid_index": 99})
+    complains(r"gid_index 0 is no IPv4 address, as the backend's is: rxe0 port 1 has 0 = fe80::", {"gid_index": 0})
+    complains(r"there is no pkey 0x8001: rxe0 port 1 is RoCE, and has 0xffff only", {"pkey": "0x8001"})
+    backend.stop()
+
+
+def prove_limits():
+    """Either end of the session is on a device that gives little."""
+    verbs = {"limit": "rd_atomic:1,inline:0,queue:16,cqe:64", "hide": "ack_timeout"}
+    backend = start_backend(**verbs)
+    said, counts = serve_once(options={"ack_timeout": 20}, **verbs)
+    has("what is left", said, "read depth 1", "inline 0")
+    check("what is refused is said", "; ack_timeout is not taken: Function not implemented" in said, True)
+    check("READs under way, inline", (counts["reads_under_way"], counts["inline"]), (1, 0))
+    check("the device refused something", counts["refused_by_limits"] > 0, True)
+    said, counts = serve_once()
+    has("the other end is as usual", said, "read depth 1", "ack_timeout 16")
+    check("READs under way", counts["reads_under_way"], 1)
+    # A completion queue for one queue pair only.
+    said, _ = serve_once(options={"qps_per_session": 4})
+    has("queue pairs", said, "1 queue pair")
+    check("why, in the backend's log", "(4 were asked for, but: cannot enlarge a completion queue" in backend.log(), True)
+    backend.stop()
+
+
+def prove_thread_domains():
+    backend = start_backend(have="thread_domains")
+    said, counts = serve_once(options={"qps_per_session": 2}, have="thread_domains")
+    has("the session's line", said, "thread domain", "2 queue pairs")
+    check("a domain for the session, its queue pairs in it", (counts["thread_domains"] > 0, counts["thread_pairs"]), (True, counts["queue_pairs"]))
+    counts = backend.counts()
+    check("the backend's", counts["thread_pairs"], counts["queue_pairs"])
+    backend.stop()
+
+
+def prove_networks():
+    ip("addr", "add", f"{V6}/64", "dev", LINK, "nodad")
+    backend = start_backend([f"rdma:[{V6}]:11312", "rdma:*:11311"])
+    for mtu, of_device in (1500, 1024), (9000, 4096):
+        ip("link", "set", LINK, "mtu", str(mtu))
+        said, _ = serve_once()
+        has(f"an MTU of {mtu}", said, f"mtu {of_device}")
+    said, _ = serve_once(f"rdma:[{V6}]:11312")
+    check("IPv6", f"= {V6} (RoCE v2)" in said, True)
+    backend.stop()
+
+
+def prove_refusals():
+    """An iWARP device, as siw, is refused in a line by either side."""
+    backend = start_backend()
+    complains(r"rxe0 .*iWARP.* WRITE with immediate", {}, have="iwarp")
+    backend.stop()
+    done = subprocess.run(["env", f"LD_PRELOAD={LIBRARY}", "EGRET_VERBS_HAVE=iwarp", BUILD / "egret-backend", "--set", f"listen=rdma:{ADDRESS}:11311",
+                           "--set", "memory=8MiB", "--set", "partitions=1", "--set", "admin="], capture_output=True, text=True, timeout=60)
+    check("the backend ends", done.returncode, 1)
+    check("it says why", [bool(re.search("iWARP.* WRITE with immediate", line)) for line in done.stderr.splitlines() if "cannot listen" in line], [True])
+
+
+PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "networks": prove_networks, "refusals": prove_refusals}
+for name in os.environ.get("EGRET_FABRIC_PARTS", " ".join(PARTS)).split():
+    print(f"--- {name}", flush=True)
+    PARTS[name]()
+if wrong:
+    sys.exit(f"{len(wrong)} wrong")
+print("every option reached the queue pairs, and sessions served with less")
