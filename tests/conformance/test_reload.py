@@ -789,7 +789,7 @@ PROXY = {
     "ack_timeout": said("ack_timeout", 18),  # what sessions over rdma do with these four: tests/rdma/fabric
     "tos": said("tos", 104),
     "gid_index": said("gid_index", 3),
-    "pkey": said("pkey", "'0x8001'"),
+    "pkey": said("pkey", "0x8001"),
     "main_pid": lambda start: prove_pid(start),
     "told_settings": setting("told_settings", "hash_algorithm", "['hash_algorithm=told']", "told"),
     "cluster": prove_cluster,

@@ -230,6 +230,26 @@ TEST_CASE("what the sessions need is handed on") {
   CHECK(config.pin);
 }
 
+TEST_CASE("how sessions use the fabric: 1.9 s for a dead host and the host's own choice, unless it is said") {
+  const auto fabric_of = [](const std::vector<std::string>& options) {
+    return config_of(options).session.connect.fabric;
+  };
+  const auto plain = fabric_of({});
+  CHECK(plain.ack_timeout == 16);
+  CHECK_FALSE(plain.tos);
+  CHECK_FALSE(plain.gid_index);
+  CHECK_FALSE(plain.pkey);
+  const auto set = fabric_of({"ack_timeout=20", "tos=104", "gid_index=0", "pkey=0x8001"});
+  CHECK(set.ack_timeout == 20);
+  CHECK(set.tos == 104);
+  CHECK(set.gid_index == 0);
+  CHECK(set.pkey == 0x8001);
+  for (const char* pkey : {"8001", "0x", "0x8000", "0xg", "0x80 1"}) {
+    CHECK(error_of(std::string("pkey=") + pkey).find("pkey: expected a partition like 0x8001, got ") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("the secret is read when the options are, and what is wrong with its file names the option") {
   CHECK_FALSE(config_of({}).session.secret.is_set());
   CHECK(error_of("secret_file=/none") ==

@@ -34,7 +34,7 @@ constexpr std::array kCards = {
          "reliable connections need a recent kernel and rdma-core. No solicited events: every completion of an armed "
          "queue wakes. Completion queues cannot be enlarged: one queue pair a session"},
     Card{"qedr", "Marvell FastLinQ 41000, 45000", Serves::kExpected, Checked::kSources,
-         "in RoCE mode only; 256 bytes inline"},
+         "in RoCE mode only. 256 bytes inline. Completion queues cannot be enlarged: one queue pair a session"},
     Card{"hns", "Huawei Kunpeng (HNS RoCE)", Serves::kExpected, Checked::kSources,
          "RoCE v2. Thread domains; completion queues cannot be enlarged: one queue pair a session"},
     Card{"rxe", "Soft-RoCE, of the kernel", Serves::kYes, Checked::kGuest,
