@@ -506,6 +506,24 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
      .measured_by = "egret_ops / egret_messages in stats, and the p99 of egret_proxy_rpc_seconds"},
+    {.name = "request_slot_size",
+     .type = OptionType::kSize,
+     .default_value = "0",
+     .help = "Most bytes of a request slot to ask the backend for, 1KiB or more and a multiple of 64; it may grant "
+             "fewer. 0: what the backend has. A longer value is sent in parts.",
+     .max = wire::kMaxSlotSize,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret_ops / egret_messages in stats, and egret_backend_session_memory_bytes of the backend"},
+    {.name = "response_slot_size",
+     .type = OptionType::kSize,
+     .default_value = "0",
+     .help = "Most bytes of a response slot to ask the backend for, 1KiB or more and a multiple of 64; it may grant "
+             "fewer. 0: what the backend has. A longer value is fetched in parts.",
+     .max = wire::kMaxSlotSize,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret_ops / egret_messages in stats, and egret_backend_session_memory_bytes of the backend"},
     {.name = "spin",
      .type = OptionType::kDuration,
      .default_value = "0",
@@ -738,6 +756,14 @@ Status parse_fabric(const Options& options, transport::FabricOptions& fabric) {
   return Status::ok();
 }
 
+Status parse_slot_size(const Options& options, const char* name, uint32_t& size) {
+  const uint64_t given = options.size(name);
+  if (given != 0 && given < wire::kMinSlotSize) return options.error(name, "expected 0, or 1KiB and more");
+  if (given % 64 != 0) return options.error(name, "expected a multiple of 64");
+  size = static_cast<uint32_t>(given);
+  return Status::ok();
+}
+
 // What the sessions with backends have in common, and when a backend is ejected. `roomy`: there are CPUs enough to poll.
 Status parse_session(const Options& options, Config& config, bool roomy) {
   if (const std::string& path = options.text("secret_file"); !path.empty()) {
@@ -748,6 +774,9 @@ Status parse_session(const Options& options, Config& config, bool roomy) {
   if (Status good = options.user_ids("backend_uids", config.session.connect.backend_uids); !good) return good;
   config.session.most_memory = options.size("session_memory");
   config.session.window = static_cast<uint32_t>(options.integer("window"));
+  rpc::SessionOptions& session = config.session;
+  if (Status good = parse_slot_size(options, "request_slot_size", session.request_slot_size); !good) return good;
+  if (Status good = parse_slot_size(options, "response_slot_size", session.response_slot_size); !good) return good;
   config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
   if (Status good = parse_fabric(options, config.session.connect.fabric); !good) return good;
   config.session.op_timeout_ns = options.duration_ns("op_timeout");

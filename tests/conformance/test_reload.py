@@ -509,6 +509,17 @@ def prove_window(start):
     assert "lane x 16 slots" in system.proxy.log()[before:]
 
 
+def prove_slot_size(option, expected):
+    """A session that is made from now on has such slots."""
+    def prove(start):
+        system = start()
+        system.proxy.changed(**{option: 2048})
+        before = len(system.proxy.log())
+        system.renew_backend()
+        assert re.search(expected, system.proxy.log()[before:]), system.proxy.log()[before:]
+    return prove
+
+
 def prove_session_memory(start):
     """A session of more than 1 MiB, as the backend makes it, is refused from the next one on."""
     system = start()
@@ -767,6 +778,8 @@ PROXY = {
     "allow_dump": answer("allow_dump", "false", b"lru_crawler metadump all\r\n", b"ERROR metadump not allowed"),
     "allow_shutdown": answer("allow_shutdown", "true", b"shutdown nonsense\r\n", b"CLIENT_ERROR invalid shutdown mode"),
     "window": prove_window,
+    "request_slot_size": prove_slot_size("request_slot_size", r"slots of 2048 \+ 53248"),
+    "response_slot_size": prove_slot_size("response_slot_size", r"slots of 16384 \+ 2048"),
     "backend_uids": said("backend_uids", "[33]"),
     "session_memory": prove_session_memory,
     "op_timeout": prove_op_timeout,

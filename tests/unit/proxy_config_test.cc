@@ -222,6 +222,10 @@ TEST_CASE("what the sessions need is handed on") {
   const Config config = config_of(
       {"window=16", "op_timeout=5s", "reconnect_max=3s", "spin=7us", "max_refetches=9", "workers=3", "pin=on"});
   CHECK(config.session.window == 16);
+  CHECK(config.session.request_slot_size == 0);
+  const Config small = config_of({"request_slot_size=1536", "response_slot_size=2KiB"});
+  CHECK(small.session.request_slot_size == 1536);
+  CHECK(small.session.response_slot_size == 2048);
   CHECK(config.session.op_timeout_ns == 5'000'000'000);
   CHECK(config.session.backoff_max_ns == 3'000'000'000);
   CHECK(config.session.spin_ns == 7'000);
