@@ -21,6 +21,8 @@ using base::Findings;
 namespace {
 
 constexpr uint64_t kDescriptorsPerSession = 4;
+constexpr uint64_t kSends = 128;  // places of the queues of a session over rdma (transport)
+constexpr uint64_t kReceives = 64;
 constexpr uint64_t kOtherDescriptors = 256;
 constexpr uint64_t kHugePage = 2u << 20;
 
@@ -57,6 +59,7 @@ void check_rdma(const Config& config, Findings& findings) {
   transport::check_rdma({.is_configured = listens_on_rdma(config),
                          .sessions = config.max_sessions,
                          .session_bytes = config.remote_session.most_memory,
+                         .queue_bytes = transport::queue_bytes(kSends, kReceives, 1),
                          .arithmetic = std::to_string(config.max_sessions) + " sessions (max_sessions) x " +
                                        base::size_text(config.remote_session.most_memory) + " (session_memory)"},
                         findings);

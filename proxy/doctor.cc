@@ -37,6 +37,8 @@ namespace {
 // The backend decides the size of a session: this is its default of session_memory, and half as much again for results
 // that are pushed to us.
 constexpr uint64_t kSessionBytes = 3 << 19;
+constexpr uint64_t kSends = 512;  // places of a session's queues (transport)
+constexpr uint64_t kReceives = 256;
 
 constexpr std::chrono::milliseconds kMostLearn{5'000};  // for names of backends to be resolved
 
@@ -247,8 +249,11 @@ void check_rdma(const Config& config, uint64_t backends, Findings& findings) {
       {.is_configured = backends > 0,
        .sessions = config.workers * backends,
        .session_bytes = kSessionBytes,
+       .queue_bytes = transport::queue_bytes(kSends, kReceives, config.session.connect.queue_pairs),
        .arithmetic = base::counted(config.workers, "worker") + " x " + base::counted(backends, "rdma: backend") +
-                     " x " + "1536KiB (1MiB, a backend's default session_memory, and half as much for pushed results)"},
+                     " x " + "1536KiB (1MiB, a backend's default session_memory, and half as much for pushed results)",
+       .connects = true,
+       .tos = config.session.connect.fabric.tos},
       findings);
 }
 

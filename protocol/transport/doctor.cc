@@ -26,6 +26,7 @@
 
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "transport/device/advice.h"
 #include "transport/device/pages.h"
 #include "transport/verbs_common.h"
 
@@ -72,6 +73,7 @@ struct Port {
   std::string state;
   bool is_active = false;
   bool is_ethernet = false;
+  device::PortPlace place{};
 };
 
 std::vector<Port> ports_of(const HostFiles& host, const std::string& device) {
@@ -83,6 +85,7 @@ std::vector<Port> ports_of(const HostFiles& host, const std::string& device) {
     port.state = first_line(port.path + "/state").value_or("unknown");
     port.is_active = port.state.find("ACTIVE") != std::string::npos;
     port.is_ethernet = first_line(port.path + "/link_layer").value_or("") == "Ethernet";
+    port.place = {.device = device, .number = number, .is_ethernet = port.is_ethernet};
     ports.push_back(port);
   }
   return ports;
@@ -229,17 +232,19 @@ void check_library(const VerbsLibrary& library, bool files_are_open, Findings& f
 }
 
 void check_memlock(const PinLimit& limit, const RdmaNeeds& needs, Findings& findings) {
-  const uint64_t needed = needs.sessions * needs.session_bytes;
-  const std::string wanted = base::size_text(needed) + " may be needed: " + needs.arithmetic;
+  const uint64_t of_session = needs.session_bytes + needs.queue_bytes;
+  const uint64_t needed = needs.sessions * of_session;
+  const std::string queues =
+      needs.queue_bytes == 0 ? "" : ", and " + base::size_text(needs.queue_bytes) + " of queues for each";
+  const std::string wanted = base::size_text(needed) + " may be needed: " + needs.arithmetic + queues;
   if (limit.by_capability) return findings.ok("memlock", "no limit holds (CAP_IPC_LOCK); " + wanted);
   if (limit.bytes == PinLimit::kUnlimited) return findings.ok("memlock", "no limit; " + wanted);
   const std::string what = base::size_text(limit.bytes) + " may be pinned, " + wanted;
   if (limit.bytes >= needed) return findings.ok("memlock", what);
   const std::string advice =
       "systemd: LimitMEMLOCK=infinity; docker: --ulimit memlock=-1 --cap-add IPC_LOCK; shell: ulimit -l unlimited";
-  if (limit.bytes < needs.session_bytes) return findings.fail("memlock", what + "; not one session has room", advice);
-  findings.warn("memlock",
-                what + "; there is room for " + std::to_string(limit.bytes / needs.session_bytes) + " sessions",
+  if (limit.bytes < of_session) return findings.fail("memlock", what + "; not one session has room", advice);
+  findings.warn("memlock", what + "; there is room for " + std::to_string(limit.bytes / of_session) + " sessions",
                 advice);
 }
 
@@ -259,7 +264,8 @@ void check_huge_pages(const HostFiles& host, const RdmaNeeds& needs, Findings& f
 }
 
 void check_devices(const HostFiles& host, const VerbsLibrary& library, const std::vector<std::string>& devices,
-                   Findings& findings) {
+                   const RdmaNeeds& needs, Findings& findings) {
+  device::check_cards(host.sys, devices, findings);
   std::vector<Port> ports;
   for (const std::string& device : devices) {
     const std::vector<Port> its = ports_of(host, device);
@@ -270,7 +276,10 @@ void check_devices(const HostFiles& host, const VerbsLibrary& library, const std
       std::ranges::any_of(ports, [](const Port& port) { return port.is_active && gids_of(port).count > 0; });
   for (const Port& port : ports) {
     check_port(port, any_active, findings);
-    if (port.is_active) check_gids(port, any_gids, findings);
+    if (!port.is_active) continue;
+    check_gids(port, any_gids, findings);
+    device::check_network(host.sys, port.place, findings);
+    if (needs.connects) device::check_traffic_class(host.sys, port.place, needs.tos, findings);
   }
   if (ports.empty()) findings.fail("RDMA", "no device has a port", "see the kernel's log (dmesg) for its driver");
   const bool files_are_open = check_device_files(host, devices, findings);
@@ -330,7 +339,7 @@ void check_rdma(const HostFiles& host, const VerbsLibrary& library, const PinLim
                "load the adapter's driver (lspci; dmesg); without one, for a trial: modprobe rdma_rxe, rdma link add "
                "rxe0 type rxe netdev IFACE");
   } else {
-    check_devices(host, library, devices, found);
+    check_devices(host, library, devices, needs, found);
   }
   if (needs.is_configured) {
     check_memlock(limit, needs, found);
@@ -340,8 +349,8 @@ void check_rdma(const HostFiles& host, const VerbsLibrary& library, const PinLim
     if (!needs.is_configured && finding.verdict != Verdict::kOk) {
       finding.verdict = Verdict::kOk;
       finding.what += " (not needed: no rdma: address is configured)";
-      finding.advice.clear();
     }
+    if (!needs.is_configured) finding.advice.clear();
     findings.add(std::move(finding));
   }
 }

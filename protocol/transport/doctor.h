@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/service/doctor.h"
@@ -38,11 +39,23 @@ PinLimit pin_limit(const HostFiles& host);
 struct RdmaNeeds {
   bool is_configured = false;  // an rdma: address is; else all that is found is only information
   uint64_t sessions = 0;
-  uint64_t session_bytes = 0;  // pinned by each, at most
-  std::string arithmetic;      // "256 sessions (max_sessions) x 1MiB (session_memory)"
+  uint64_t session_bytes = 0;  // pinned by each, at most: its slots
+  uint64_t queue_bytes = 0;    // and by its queues
+  std::string arithmetic;      // "256 sessions (max_sessions) x 1MiB (session_memory)"; the queues are added
+  bool connects = false;       // and so chooses the traffic class:
+  std::optional<uint8_t> tos{};
 };
 
-// Devices, ports, GIDs, device files, the library's driver, fork safety, the pin limit, huge pages.
+// What the queues of one session pin, as a device of large entries needs it: sends of 320 bytes with their inline data,
+// receives of 16, completions of 64, the buffers of frames; rounded up, as devices do.
+constexpr uint64_t queue_bytes(uint64_t sends, uint64_t receives, uint64_t queue_pairs) {
+  constexpr uint64_t kFrames = 12 << 10;
+  constexpr uint64_t kUnit = 64 << 10;
+  const uint64_t bytes = queue_pairs * (sends * 320 + receives * 16 + (sends + receives) * 64) + kFrames;
+  return (bytes + kUnit - 1) / kUnit * kUnit;
+}
+
+// Devices, cards, ports, GIDs, MTU and traffic class, device files, the library's driver, fork safety, the pin limit, huge pages.
 void check_rdma(const HostFiles& host, const VerbsLibrary& library, const PinLimit& limit, const RdmaNeeds& needs,
                 base::Findings& findings);
 // The same of this host.

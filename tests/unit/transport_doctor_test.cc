@@ -58,6 +58,7 @@ struct Host {
   }
   void add_device(const std::string& name, const std::string& file) const {
     const std::string port = "sys/class/infiniband/" + name + "/ports/1/";
+    folder.write("sys/class/infiniband/" + name + "/parent", "eth7");
     folder.write(port + "state", "4: ACTIVE");
     folder.write(port + "link_layer", "Ethernet");
     add_gid(name, 0, kLinkLocal, "RoCE v2");
@@ -263,6 +264,54 @@ TEST_CASE("the capability counts only where it is the host's") {
   host.folder.write("proc/self/uid_map", "         0          0 4294967295");
   host.folder.write("proc/self/status", "CapEff:\tffffffffffffbfff");
   CHECK_FALSE(pin_limit(host.files()).by_capability);
+}
+
+TEST_CASE("which card there is, what is known of it, and whether it can serve") {
+  Host host;
+  CHECK(has(text_of(host.examined()), "ok   rxe0: rxe: Soft-RoCE, of the kernel: for trying things out"));
+  host.folder.write("sys/class/infiniband/rxe0/node_type", "1: CA");
+  host.folder.remove("sys/class/infiniband/rxe0/parent");
+  CHECK(has(text_of(host.examined()), "ok   rxe0: unknown driver: nothing is known of it => run egret-bench verbs"));
+  host.folder.write("sys/class/infiniband/rxe0/node_type", "4: RNIC");
+  check_problem(host.examined(),
+                {"FAIL rxe0: rxe0 (siw) cannot serve: iWARP has no WRITE with immediate", "use another device"});
+}
+
+TEST_CASE("the network of a port: hints on its MTU and on the traffic class, where this side chooses it") {
+  Host host;
+  host.folder.write("sys/class/net/eth7/mtu", "1500");
+  CHECK(has(text_of(host.examined()),
+            "ok   rxe0 port 1 MTU: 1500 of eth7, so queue pairs have 1024 => a slot of 4KiB takes 4 packets"));
+  host.folder.write("sys/class/net/eth7/mtu", "9000");
+  CHECK(has(text_of(host.examined()), "ok   rxe0 port 1 MTU: 9000 of eth7, so queue pairs have 4096\n"));
+  CHECK_FALSE(has(text_of(host.examined()), "traffic class"));
+  host.needs.connects = true;
+  CHECK(has(text_of(host.examined()),
+            "ok   rxe0 port 1 traffic class: none is set, so packets travel in the fabric's default class => if"));
+  host.folder.write("sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos", "96");
+  CHECK(has(text_of(host.examined()),
+            "ok   rxe0 port 1 traffic class: this host's default (cma_roce_tos), tos 96 (DSCP 24)\n"));
+  host.needs.tos = 104;
+  CHECK(has(text_of(host.examined()), "ok   rxe0 port 1 traffic class: tos 104 (DSCP 26)\n"));
+}
+
+TEST_CASE("InfiniBand without IPoIB has no addresses that rdma: could name") {
+  Host host;
+  host.folder.write("sys/class/infiniband/rxe0/ports/1/link_layer", "InfiniBand");
+  check_problem(host.examined(), {"warn rxe0 port 1 IPoIB: no interface", "modprobe ib_ipoib"});
+  host.folder.write("sys/class/net/ib0/pkey", "0x8001");
+  host.folder.write("sys/class/net/ib0/device/infiniband/rxe0/node_type", "1: CA");
+  CHECK(has(text_of(host.examined()), "ok   rxe0 port 1 IPoIB: ib0 (pkey 0x8001)\n"));
+}
+
+TEST_CASE("memlock counts the queues of each session") {
+  Host host;
+  host.needs.queue_bytes = queue_bytes(128, 64, 1);
+  CHECK(host.needs.queue_bytes == 128 * 1024);
+  CHECK(queue_bytes(512, 256, 4) > 3 * queue_bytes(512, 256, 1));
+  check_problem(host.examined(),
+                {"warn memlock: 256MiB may be pinned, 288MiB may be needed: 256 sessions (max_sessions) x 1MiB",
+                 ", and 128KiB of queues for each", "there is room for 227 sessions"});
 }
 
 TEST_CASE("huge pages: wanted only where a session's memories fill some") {

@@ -69,14 +69,16 @@ expect "a good host" '^ok   rxe0 port 1: state 4: ACTIVE, Ethernet \(RoCE\)$'
 expect "a good host" "^ok   rxe0 port 1 GIDs: .* = ::ffff:$EGRET_GUEST_ADDRESS \(RoCE v2"
 expect "a good host" '^ok   /dev/infiniband/uverbs0: '
 expect "a good host" '^ok   libibverbs: has a driver for 1 device$'
-expect "a good host" '^ok   memlock: .*256MiB may be needed: 256 sessions \(max_sessions\) x 1MiB \(session_memory\)$'
+expect "a good host" '^ok   memlock: .*288MiB may be needed: 256 sessions \(max_sessions\) x 1MiB \(session_memory\), and 128KiB of queues for each$'
+expect "a good host" '^ok   rxe0: rxe: Soft-RoCE'
+expect "a good host" '^ok   rxe0 port 1 MTU: 9000 of dummy0, so queue pairs have 4096$'
 expect "a good host" "^ok   listen $where: can be listened on$"
 echo "$said"
 
 echo "--- memory that may be pinned"
 examine pinched "$backend" --doctor --set "listen=$where" --set "$secret"
 expect_status 1 "64 KiB"
-expect "64 KiB" '^FAIL memlock: 64KiB may be pinned, 256MiB .* => systemd: LimitMEMLOCK=infinity; docker: --ulimit memlock=-1'
+expect "64 KiB" '^FAIL memlock: 64KiB may be pinned, 288MiB .* => systemd: LimitMEMLOCK=infinity; docker: --ulimit memlock=-1'
 start_backend pinched "$backend" --set "listen=$where" --set memory=16MiB --set "$secret"
 wait_for_line log "warning: memlock: 64KiB may be pinned"
 examine "$proxy" --doctor --set "backends=$where" --set "$secret"
@@ -93,6 +95,7 @@ stop_backend
 start_backend "$backend" --set "listen=$where" --set memory=16MiB --set "$secret" --set sessions_per_peer=1
 examine "$proxy" --doctor --set "backends=$where" --set "$secret"
 expect_status 0 "the right secret"
+expect "the right secret" '^ok   rxe0 port 1 traffic class: none is set, .* => if the fabric has a lossless class for RoCE, set tos to it'
 expect "the right secret" "^ok   backend $where: gives a session: "
 examine "$proxy" --doctor --set "backends=$where" --set "$other"
 expect_status 1 "a wrong secret"
