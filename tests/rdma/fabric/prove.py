@@ -191,12 +191,15 @@ def prove_limits():
 
 
 def prove_thread_domains():
-    backend = start_backend(have="thread_domains")
+    # 32 slots of 64 KiB fill a page of 2 MiB.
+    backend = start_backend(options={"session_memory": "8MiB", "response_slot_size": "64KiB", "window": 32}, have="thread_domains")
     said, counts = serve_once(options={"qps_per_session": 2}, have="thread_domains")
     has("the session's line", said, "thread domain", "2 queue pairs")
     check("a domain for the session, its queue pairs in it", (counts["thread_domains"] > 0, counts["thread_pairs"]), (True, counts["queue_pairs"]))
     counts = backend.counts()
     check("the backend's", counts["thread_pairs"], counts["queue_pairs"])
+    fetched = [each for each in read_counts.registrations(backend.counters) if "remote read" in each["rights"]]
+    check("large memories begin with a page of 2 MiB", {each["address"] % (2 << 20) for each in fetched if each["length"] >= 2 << 20}, {0})
     backend.stop()
 
 
