@@ -179,6 +179,11 @@ class Daemon:
     def check_alive(self):
         assert self.is_alive(), f"{self.name} ended with status {self.process.returncode}; its log:\n{self.log()}"
 
+    def catches(self, number):
+        """Whether it has a handler for that signal: one that comes earlier ends it at once."""
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"^SigCgt:\s*([0-9a-f]+)$", status, re.M).group(1), 16) >> (number - 1) & 1 == 1
+
     # What /proc says, for the tests of idleness and leaks.
     def cpu_ticks(self):
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()

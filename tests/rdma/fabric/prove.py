@@ -4,7 +4,7 @@
 The release binaries under libegret_count_verbs.so (LIBRARY), which sees from outside what rdma_cm was told, and can make the device give less
 (limits.h). What the queue pairs then have stands in the session's line of either log, which asks the device for it.
 """
-import json, os, pathlib, re, subprocess, sys
+import json, os, pathlib, re, signal, subprocess, sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD, LIBRARY = map(pathlib.Path, sys.argv[1:3])
@@ -48,7 +48,7 @@ class Under:
     def reload(self, **changes):
         self.options |= changes
         self.write()
-        self.daemon.signal(1)
+        self.daemon.signal(signal.SIGHUP)
         servers.wait_for(lambda: "reloaded:" in self.log(), "the reload")
 
     def log(self):
@@ -63,6 +63,7 @@ class Under:
         return lines[-1] if lines else ""
 
     def stop(self):
+        servers.wait_for(lambda: self.daemon.catches(signal.SIGTERM), f"{self.daemon.name} to have started")
         check(f"{self.daemon.name} ends", self.daemon.stop(), 0)
 
 
