@@ -122,10 +122,13 @@ def test_deadlines(oracle, subject, flush_pairs):
     compare_at(0)
     asked = time.monotonic() - start
     time.sleep(EARLY)
-    # The early turn is between the start and the deadlines. On a machine that took so long that a deadline is near, it is left
-    # out; what was asked of the start itself, and the late turn, hold on any machine.
+    # The early turn is between the start and the deadlines. On a machine that took so long that a deadline is near (one of 2 s comes
+    # 1 s after the start at the earliest), it says nothing; what was asked of the start itself, and the late turn, hold on any machine.
     if asked < 0.5:
+        before = len(failures)
         compare_at(1)
+        if time.monotonic() - start > 1:
+            del failures[before:]
     time.sleep(LATE)
     compare_at(2)
     assert not failures, "\n\n".join(failures)
