@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include <arpa/inet.h>
 
@@ -19,7 +17,6 @@ namespace {
 constexpr uint32_t kWantedInline = 256;
 constexpr uint8_t kRnrTimer = 12;  // 640 us; rdma_cm leaves it at 0, which means 655 ms
 constexpr int kPollBatch = 32;
-constexpr auto kDrainPatience = std::chrono::milliseconds(500);
 constexpr size_t kStagedReserve = 512;
 constexpr uint32_t kNoBuffer = 0xffff;
 constexpr int kDoesNotFit = -1;
@@ -175,7 +172,6 @@ void VerbsLink::post_receive(uint32_t index, uint32_t buffer) {
   if (const int error = ::ibv_post_recv(pair.id->qp, &request, &bad); error != 0) {
     return fail(std::string("ibv_post_recv: ") + std::strerror(error));
   }
-  ++pair.receives;
 }
 
 Status VerbsLink::send_frame(std::span<const std::byte> frame, std::span<const std::byte> attachment) {
@@ -349,7 +345,6 @@ bool VerbsLink::take(const ibv_wc& wc, Completion& out) {
   const uint32_t index = pair_of_id(wc.wr_id);
   Pair& pair = pairs_[index];
   const WorkKind kind = kind_of(wc.wr_id);
-  if (kind == WorkKind::kReceive) --pair.receives;
   if (wc.status != IBV_WC_SUCCESS) {
     fail(explain(wc.status));
     return false;
@@ -400,25 +395,11 @@ void VerbsLink::arm() {
 
 // --- end
 
+// A queue pair that is destroyed has let go of all memory (ibv_destroy_qp; the kernel waits for the device). Waiting for
+// its work requests to be flushed first would only hold up the thread, and on a device that has been taken away they are
+// never flushed.
 void VerbsLink::shut() {
   if (pairs_.empty()) return;
-  for (Pair& pair : pairs_) {
-    ibv_qp_attr error{};
-    error.qp_state = IBV_QPS_ERR;
-    (void)::ibv_modify_qp(pair.id->qp, &error, IBV_QP_STATE);
-  }
-  // When every receive is back, flushed or used, the device is done with the rest, too. It is local and takes no time;
-  // the bound is for devices that have been taken away.
-  const auto pending = [&] { return std::ranges::any_of(pairs_, [](const Pair& pair) { return pair.receives > 0; }); };
-  const auto deadline = std::chrono::steady_clock::now() + kDrainPatience;
-  while (pending() && std::chrono::steady_clock::now() < deadline) {
-    ibv_wc wc{};
-    if (::ibv_poll_cq(queue_.get(), 1, &wc) <= 0) {
-      std::this_thread::yield();
-    } else if (kind_of(wc.wr_id) == WorkKind::kReceive) {
-      --pairs_[pair_of_id(wc.wr_id)].receives;
-    }
-  }
   for (Pair& pair : pairs_) ::rdma_destroy_qp(pair.id);
   pairs_.clear();
   take_events();

@@ -59,7 +59,7 @@ class VerbsLink {
   VerbsLink() = default;
   VerbsLink(const VerbsLink&) = delete;
   VerbsLink& operator=(const VerbsLink&) = delete;
-  // Drains and destroys the queue pairs, if shut() has not.
+  // Destroys the queue pairs, if shut() has not.
   ~VerbsLink();
 
   // --- set-up
@@ -106,8 +106,7 @@ class VerbsLink {
   const std::string& failure() const { return failure_; }
 
   // --- end
-  // Puts the queue pairs into the error state, waits (bounded) until their receives are back, destroys them. Afterwards
-  // no memory is in use by the device.
+  // Destroys the queue pairs, at once. Afterwards no memory is in use by the device.
   void shut();
 
  private:
@@ -124,8 +123,7 @@ class VerbsLink {
     uint64_t retired = 0;        // positions whose place is free again
     uint64_t signalled = 0;      // the position after the last signalled one
     uint64_t posted_at_probe = 0;
-    uint32_t reads = 0;     // under way
-    uint32_t receives = 0;  // posted
+    uint32_t reads = 0;  // under way
   };
 
   static constexpr uint32_t kFrameReceives = 8;  // receives with memory; the first that are used

@@ -94,6 +94,46 @@ def test_each_call_fails_under_load(name):
     server.stop()
 
 
+class WithoutFlushes(servers.Egret):
+    """A backend whose device flushes nothing: the work requests of a queue pair that ends bring no completions."""
+
+    SESSIONS = 8
+
+    def __init__(self):
+        super().__init__(backend={"partitions": 1}, proxy={"workers": self.SESSIONS})
+
+    def argv(self, name, options):
+        argv = servers.Egret.argv(name, options)
+        if name != "egret-backend":
+            return argv
+        self.counters = self.directory / "verbs"
+        return ["/usr/bin/env", f"LD_PRELOAD={servers.BUILD / 'libegret_count_verbs.so'}", f"EGRET_COUNT_VERBS_FILE={self.counters}",
+                "EGRET_VERBS_HIDE=flushes", *argv]
+
+    def begun(self):
+        return self.backend.log(1 << 20).count("[session_open]")
+
+    def ended(self):
+        return self.backend.log(1 << 20).count("[session_closed]")
+
+
+def test_sessions_end_without_waiting_for_what_their_device_never_flushes():
+    server = WithoutFlushes()
+    try:
+        servers.wait_for(lambda: server.proxies[0].log(1 << 20).count("[session_open]") == server.SESSIONS, "all sessions to be open")
+        before = read_counts.snapshot(server.counters)
+        server.proxies[0].kill()
+        servers.wait_for(lambda: server.ended() == server.begun(), "all sessions to be closed", 60)
+        polls = read_counts.snapshot(server.counters)["polls"] - before["polls"]
+        # Whoever waits for completions polls, some ten thousand times for each queue pair.
+        assert polls < 5000 * server.SESSIONS, polls
+        server.start_proxy(0)
+        assert server.wait_ready()
+        server.check_alive()
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize("call", TO_LISTEN)
 def test_a_backend_that_cannot_listen_says_so(call, tmp_path):
     counters = tmp_path / "verbs"

@@ -190,6 +190,11 @@ bool yields_when_idle() {
   return wanted;
 }
 
+bool flushes_are_hidden() {
+  static const bool hidden = is_hidden("flushes");
+  return hidden;
+}
+
 int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
   if (must_fail(Call::kPollCq)) return -1;
   const int found = provider_of(cq->context).ops.poll_cq(cq, most, completions);
@@ -200,6 +205,7 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
   }
   int shown = 0;
   for (int i = 0; i < found; ++i) {
+    if (completions[i].status == IBV_WC_WR_FLUSH_ERR && flushes_are_hidden()) continue;
     if (take_completion(cq->context, completions[i])) completions[shown++] = completions[i];
   }
   return found < 0 ? found : shown;

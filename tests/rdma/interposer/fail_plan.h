@@ -60,8 +60,9 @@ enum class Call : uint32_t {
 // To be asked exactly once for each call.
 bool must_fail(Call call);
 
-// EGRET_VERBS_HIDE=atomics,ud,ack_timeout: what the device is to lack. Its attributes then say that it has no atomics; UD queue pairs
-// cannot be created (EOPNOTSUPP); rdma_cm does not know the option (ENOSYS).
+// EGRET_VERBS_HIDE=atomics,ud,ack_timeout,flushes: what the device is to lack. Its attributes then say that it has no
+// atomics; UD queue pairs cannot be created (EOPNOTSUPP); rdma_cm does not know the option (ENOSYS); work requests that
+// are flushed bring no completion, as on a device that has been taken away.
 bool is_hidden(const char* capability);
 
 }  // namespace egret::interposer
