@@ -61,7 +61,7 @@ Expected<EventChannel> make_event_channel() {
 }
 
 Status PinnedMemory::create(ibv_pd* domain, size_t bytes, int access) {
-  auto pages = device::Pages::map(bytes, device::numa_node_of(domain->context->device->ibdev_path));
+  auto pages = device::Slabs::of_process().take(bytes, device::numa_node_of(domain->context->device->ibdev_path));
   if (!pages) return pages.status();
   pages_ = std::move(pages.value());
   size_ = bytes;

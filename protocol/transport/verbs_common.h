@@ -12,7 +12,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/status.h"
-#include "transport/device/pages.h"
+#include "transport/device/slabs.h"
 
 namespace egret::transport::verbs {
 
@@ -65,7 +65,7 @@ class PinnedMemory {
   uint32_t remote_key() const { return registration_->rkey; }
 
  private:
-  device::Pages pages_;  // outlives the registration
+  device::Slabs::Part pages_;  // outlives the registration
   size_t size_ = 0;
   Registration registration_;
 };
