@@ -31,6 +31,7 @@ constexpr std::chrono::milliseconds kAcceptPause{20};
 constexpr std::chrono::milliseconds kRefusalTravels{100};
 constexpr int kAcceptsAtOnce = 16;  // connections of one address, and frames of one connection, before others' turn
 constexpr int kFramesAtOnce = 16;
+constexpr uint64_t kUnderWayNs = 2'000'000'000;  // a newcomer that was accepted longer ago than this waits for its peer
 constexpr std::chrono::milliseconds kRateLimitPause{50};
 constexpr std::chrono::milliseconds kStopAgain{1};
 constexpr std::chrono::milliseconds kLookAtKept{100};
@@ -76,6 +77,8 @@ struct Control::Session {
   uint32_t detaching = 0;       // partitions that have not acknowledged yet
   uint64_t memory_bytes = 0;    // of its region
   uint32_t user = 0;            // LaneBinding::user, once it has a region
+  uint64_t accepted_ns = 0;
+  uint64_t cost_ns = 0;  // of this thread's time, since it was accepted
   bool survived_sweep = false;
   std::unique_ptr<UnderWay> under_way;  // once it is open
 
@@ -227,6 +230,32 @@ void Control::on_accept(Place& place) {
   }
 }
 
+// 0, or after how many milliseconds a newcomer should come back. Connections that have said nothing for long take no time:
+// they are not under way. Who has come back is let in whatever else is under way, but once for each peer: so nobody can
+// keep it out. `own_id`: its connection; 0: it has none yet.
+uint32_t Control::pause_for(const std::string& peer_group, bool came_back, uint64_t own_id) {
+  const uint64_t now_ns = clock_.now_ns();
+  size_t under_way = 0;
+  bool is_alone = true;
+  for (const auto& [id, session] : sessions_) {
+    const bool is_new = (session->is_silent() && session->state != Session::State::kRefused) ||
+                        session->state == Session::State::kWaiting;
+    if (!is_new || id == own_id || now_ns - session->accepted_ns > kUnderWayNs) continue;
+    ++under_way;
+    is_alone &= session->endpoint->peer_group() != peer_group;
+  }
+  if (came_back && is_alone) return 0;
+  const size_t most = own_id == 0 ? access::Admission::kMostUnderWay : access::Admission::kMostAccepted;
+  const uint32_t pause_ms = admission_.come_back_ms(now_ns, under_way, came_back, most);
+  if (pause_ms > 0) ++counted_.asked_back;
+  return pause_ms;
+}
+
+// Asked before a connection is accepted: sessions_ does not have it.
+uint32_t Control::come_back_ms(const std::string& peer_group, bool came_back) {
+  return pause_for(peer_group, came_back, 0);
+}
+
 // A peer without tokens (handshake_rate.h) is turned away before anything is allocated for it.
 bool Control::lets_in(const std::string& peer_group) {
   const uint64_t now_ns = clock_.now_ns();
@@ -242,6 +271,7 @@ void Control::charge(const std::string& peer_group) {
 
 // False: no connection waits.
 bool Control::accept_one(Place& place) {
+  const uint64_t begun_ns = clock_.now_ns();
   auto accepted = place.listener->accept();
   if (!accepted) {
     static base::LogLimit limit;
@@ -254,6 +284,7 @@ bool Control::accept_one(Place& place) {
   if (accepted.value() == nullptr) return false;
   auto session = std::make_unique<Session>();
   session->control = this;
+  session->accepted_ns = begun_ns;
   session->id = next_session_++;
   session->endpoint = std::move(accepted.value());
   session->readable = Event::on_fd<&Session::on_readable>(loop_, session->endpoint->control_fd(),
@@ -265,6 +296,7 @@ bool Control::accept_one(Place& place) {
     return true;
   }
   sessions_.emplace(session->id, std::move(session));
+  admission_.accepted(clock_.now_ns() - begun_ns);
   limit_newcomers();
   if (!sweep_.pending()) sweep_.add(kHelloPatience);
   return true;
@@ -297,9 +329,20 @@ void Control::sweep_silent() {
   if (again) sweep_.add(kHelloPatience);
 }
 
+void Control::on_control_ready(Session& session) {
+  const uint64_t id = session.id;
+  const bool was_open = session.state == Session::State::kOpen;
+  const uint64_t begun_ns = clock_.now_ns();
+  take_frames(session);
+  const auto at = was_open ? sessions_.end() : sessions_.find(id);
+  if (at == sessions_.end()) return;
+  session.cost_ns += clock_.now_ns() - begun_ns;
+  if (session.state == Session::State::kOpen) admission_.granted(session.cost_ns);
+}
+
 // Takes every frame there is, because only a new frame makes the descriptor readable again. If a peer sends many, the rest
 // is taken later. A frame may end the session.
-void Control::on_control_ready(Session& session) {
+void Control::take_frames(Session& session) {
   const uint64_t id = session.id;
   const std::string peer = session.endpoint->peer_group();
   for (int frames = 0; sessions_.contains(id) && session.reads_frames(); ++frames) {
@@ -353,6 +396,10 @@ void Control::on_frame(Session& session, std::span<const std::byte> frame) {
 
 void Control::on_hello(Session& session, std::span<const std::byte> frame) {
   if (!decode(frame, session.hello)) return refuse(session, "a malformed hello");
+  if ((session.hello.features & wire::kComeBack) != 0 && !session.endpoint->is_admitted()) {
+    const uint32_t pause_ms = pause_for(session.endpoint->peer_group(), session.hello.asked_back > 0, session.id);
+    if (pause_ms > 0) return ask_back(session, pause_ms);
+  }
   const bool offers_proof = (session.hello.features & wire::kAuthenticate) != 0;
   if (config_.secrets.empty()) {
     if (!offers_proof) return admit(session);
@@ -471,17 +518,17 @@ void Control::grant(Session& session) {
   const bool is_ordered = limits.is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
   const base::Secret& secret = session.secret.secret;
-  wire::Grant granted{
-      .features = (secret.is_set() ? wire::kAuthenticate : 0) | (is_ordered ? wire::kOrderedMemory : 0) |
-                  (has_timers ? wire::kWakeTimers : 0) |
-                  (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover | wire::kWarm)),
-      .session_id = session.id,
-      .nonce = base::random_u64(),
-      .epoch = identity_.epoch,
-      .hash_seed = identity_.hash_seed,
-      .item_size_max = config_.item_size_max,
-      .layout = {},
-      .rights = rights_of(session)};
+  wire::Grant granted{.features = (secret.is_set() ? wire::kAuthenticate : 0) |
+                                  (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
+                                  (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover |
+                                                             wire::kWarm | wire::kComeBack)),
+                      .session_id = session.id,
+                      .nonce = base::random_u64(),
+                      .epoch = identity_.epoch,
+                      .hash_seed = identity_.hash_seed,
+                      .item_size_max = config_.item_size_max,
+                      .layout = {},
+                      .rights = rights_of(session)};
   std::string refusal;
   if (!carve(session, granted.layout, refusal)) return refuse(session, refusal);
   if (const std::string excess = memory_excess(session, granted.layout.bytes()); !excess.empty()) {
@@ -550,14 +597,25 @@ op::Rights Control::rights_of(const Session& session) const {
   return config_.rights.of(peer, ::geteuid());
 }
 
+void Control::ask_back(Session& session, uint32_t pause_ms) {
+  turn_away(session, {.reason = "many sessions are being made", .come_back_ms = pause_ms});
+}
+
 void Control::refuse(Session& session, const std::string& reason) {
-  // Best effort: the peer may be gone.
-  static_cast<void>(session.endpoint->send_frame(encode(wire::Refusal{reason}), false));
-  if (session.state == Session::State::kOpen) return close(session, "refused: " + reason);
+  if (session.state == Session::State::kOpen) {
+    // Best effort, here and below: the peer may be gone.
+    static_cast<void>(session.endpoint->send_frame(encode(wire::Refusal{.reason = reason}), false));
+    return close(session, "refused: " + reason);
+  }
   base::log_limited(limit_of_refusal(reason), kSessionRefused, "connection {} ({}) refused: {}",
                     base::field("session", session.id), base::field("peer", session.endpoint->peer()),
                     base::field("why", reason));
   ++counted_.refused;
+  turn_away(session, {.reason = reason});
+}
+
+void Control::turn_away(Session& session, const wire::Refusal& refusal) {
+  static_cast<void>(session.endpoint->send_frame(encode(refusal), false));
   session.state = Session::State::kRefused;
   session.readable.del();  // whatever else it sends is not read
   session.read_on.del();

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "access/admission.h"
 #include "access/handshake_rate.h"
 #include "backend/admin_pages.h"
 #include "backend/config.h"
@@ -69,9 +70,12 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   bool accept_one(Place& place);
   bool lets_in(const std::string& peer_group) override;
   void charge(const std::string& peer_group) override;
+  uint32_t come_back_ms(const std::string& peer_group, bool came_back) override;
   bool asks_for_proof() const override { return !config_.secrets.empty(); }
   void limit_newcomers();
+  uint32_t pause_for(const std::string& peer_group, bool came_back, uint64_t own_id);
   void on_control_ready(Session& session);
+  void take_frames(Session& session);
   void read_on(Session& session);
   void read_on_later(Session& session, std::chrono::milliseconds pause);
   void on_frame(Session& session, std::span<const std::byte> frame);
@@ -89,6 +93,8 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   op::Rights rights_of(const Session& session) const;
   bool carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const;
   void refuse(Session& session, const std::string& reason);
+  void ask_back(Session& session, uint32_t pause_ms);
+  void turn_away(Session& session, const wire::Refusal& refusal);
   base::LogLimit& limit_of_refusal(const std::string& reason);
   void close(Session& session, const std::string& why);
   void discard(Session& session);
@@ -123,6 +129,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   base::Watchdog watchdog_;
   const base::SystemClock clock_;
   access::HandshakeRate handshake_rate_;
+  access::Admission admission_;
   events::EventLoop loop_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<events::Event> events_;  // messages, signals

@@ -21,8 +21,9 @@ struct ControlFigures {
   uint64_t memory_bytes = 0;  // slots of the sessions that are open or closing
   uint64_t opened = 0;
   uint64_t refused = 0;
-  uint64_t broken = 0;  // sessions ended because their peer violated the protocol
-  uint64_t slowed = 0;  // connections turned away or not read from for a while, because of their peer's rate
+  uint64_t asked_back = 0;  // connections asked to come back later
+  uint64_t broken = 0;      // sessions ended because their peer violated the protocol
+  uint64_t slowed = 0;      // connections turned away or not read from for a while, because of their peer's rate
   uint64_t reloads = 0;
   uint64_t reload_errors = 0;
 };

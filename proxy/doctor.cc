@@ -135,6 +135,9 @@ void check_backend(const Config& config, const pool::Member& backend, bool is_gu
   const std::string subject = (is_gutter ? "gutter " : "backend ") + backend.to_string();
   if (attempt.has_opened() && is_gutter) return check_stand_in(attempt, subject, findings);
   if (attempt.has_opened()) return check_owner(config, attempt, subject, findings);
+  if (attempt.what().starts_with("asked to come back")) {
+    return findings.warn(subject, attempt.what(), "many proxies connect to it at once: run this again");
+  }
   const bool is_refusal = attempt.what().starts_with("refused") || attempt.what().starts_with("the backend");
   findings.fail(subject, attempt.what(),
                 is_refusal

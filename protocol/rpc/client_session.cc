@@ -12,6 +12,9 @@ using transport::Event;
 namespace {
 constexpr uint64_t kUsualWaits = 4;
 constexpr uint64_t kMostSpinNs = 2'000'000;
+// A backend may ask for this pause at most, and so often in a row; beyond that it is one that cannot be reached.
+constexpr uint32_t kLongestPauseMs = 20'000;
+constexpr uint32_t kMostAsks = 4;
 }  // namespace
 
 ClientSession::ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer,
@@ -34,7 +37,8 @@ void ClientSession::set_options(SessionOptions options) {
   options.worker_id = options_.worker_id;
   options_ = std::move(options);
   backoff_ns_ = std::min(backoff_ns_, options_.backoff_max_ns);
-  if (state_ == State::kWaiting) deadline_ns_ = std::min(deadline_ns_, clock_.now_ns() + backoff_ns_);
+  if (state_ == State::kWaiting && asked_back_ == 0)
+    deadline_ns_ = std::min(deadline_ns_, clock_.now_ns() + backoff_ns_);
   for (auto& lane : lanes_) lane->set_fetch(options_.fetch);
 }
 
@@ -45,12 +49,14 @@ void ClientSession::start() {
   EGRET_DCHECK(state_ == State::kWaiting || state_ == State::kClosed);
   now_ns_ = clock_.now_ns();
   backoff_ns_ = options_.backoff_min_ns;
+  asked_back_ = 0;
   state_ = State::kWaiting;
   connect_now();
 }
 
 void ClientSession::connect_now() {
   opening_ = {};
+  options_.connect.came_back = asked_back_ > 0;
   auto connected = connect_(options_.address, options_.connect);
   if (!connected) {
     lose(connected.message());
@@ -60,7 +66,7 @@ void ClientSession::connect_now() {
   state_ = State::kHandshaking;
   deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
   if (Status watched = observer_.on_session_connecting(*this); !watched) return lose(watched.message());
-  if (Status sent = opening_.send_hello(options_, *endpoint_); !sent) lose(sent.message());
+  if (Status sent = opening_.send_hello(options_, asked_back_, *endpoint_); !sent) lose(sent.message());
 }
 
 void ClientSession::on_control_ready() {
@@ -89,14 +95,27 @@ void ClientSession::on_frame(std::span<const std::byte> frame) {
 void ClientSession::open() {
   lanes_.open(grant(), options_.fetch, *endpoint_, *counters_);
   state_ = State::kOpen;
+  asked_back_ = 0;
   counters_->is_open.set(1);
   opened_ns_ = now_ns_;
   has_served_ = false;
   if (Status watched = observer_.on_session_open(*this); !watched) lose(watched.message());
 }
 
+// The pause that the backend has asked for; 0: none, or too often.
+uint64_t ClientSession::asked_pause_ns() const {
+  if (endpoint_ == nullptr || state_ != State::kHandshaking || asked_back_ >= kMostAsks) return 0;
+  const uint32_t asked_ms = std::max(opening_.come_back_ms(), endpoint_->come_back_ms());
+  return uint64_t{std::min(asked_ms, kLongestPauseMs)} * 1'000'000;
+}
+
 void ClientSession::lose(const std::string& why) {
   const bool was_open = state_ == State::kOpen;
+  if (const uint64_t pause_ns = asked_pause_ns(); pause_ns > 0) {
+    ++asked_back_;
+    deadline_ns_ = now_ns_ + pause_ns;
+    return end(why, State::kWaiting);
+  }
   if (was_open || !opening_.is_heard()) counters_->signs.failures.add();  // before the observer is told
   // Reset the back-off only if the session has served an op, or lasted.
   if (was_open && (has_served_ || now_ns_ - opened_ns_ >= options_.backoff_max_ns))

@@ -5,6 +5,9 @@
 //      ▲                                       │ refused, failed                     │ peer gone, malformed, stuck
 //      └───────────────────────────────────────┴─────────────────────────────────────┘ every op under way fails once
 //
+// A backend that has many newcomers at once may ask this one to come back after a time: that is no failure of it, unless
+// it does so again and again.
+//
 // close(kClosed) leads there from everywhere, start() out of it: nothing is tried in between.
 //
 // A new session has a new region, nonce and seqs; nothing of an old session is ever sent again. With a secret, the
@@ -114,6 +117,7 @@ class ClientSession {
   void on_frame(std::span<const std::byte> frame);
   void open();
   void lose(const std::string& why);
+  uint64_t asked_pause_ns() const;
   void end(const std::string& why, State next);
   void count_answer();
   void count_timeouts(uint64_t expired, uint64_t unanswered);
@@ -133,6 +137,7 @@ class ClientSession {
   uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;   // the longest pause before the next attempt; the shortest is half of it
   base::SplitMix chance_;     // in pauses
+  uint32_t asked_back_ = 0;   // times in a row that the backend has asked us to come back
   uint64_t opened_ns_ = 0;
   bool has_served_ = false;   // since it was opened
   uint64_t answered_ns_ = 0;  // when the backend last answered a message, of this session or an earlier one

@@ -15,18 +15,20 @@ namespace {
 uint64_t features_of(const SessionOptions& asked, const transport::Limits& limits) {
   return (asked.secret.is_set() ? wire::kAuthenticate : 0) | (limits.is_ordered ? wire::kOrderedMemory : 0) |
          (limits.offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights | wire::kFailover | wire::kWarm |
-         (asked.request_slot_size != 0 || asked.response_slot_size != 0 ? wire::kSlotSizes : 0);
+         wire::kComeBack | (asked.request_slot_size != 0 || asked.response_slot_size != 0 ? wire::kSlotSizes : 0);
 }
 
 }  // namespace
 
-Status Opening::send_hello(const SessionOptions& options, transport::ClientEndpoint& endpoint) {
+Status Opening::send_hello(const SessionOptions& options, uint32_t asked_back, transport::ClientEndpoint& endpoint) {
   asked_ = options;
   offered_ = features_of(asked_, endpoint.limits());
   is_heard_ = has_proved_ = is_granted_ = false;
+  come_back_ms_ = 0;
   wire::Hello hello{.features = offered_, .worker_id = asked_.worker_id, .window = asked_.window};
   hello.request_slot_size = asked_.request_slot_size;
   hello.response_slot_size = asked_.response_slot_size;
+  hello.asked_back = asked_back;
   if (asked_.secret.is_set()) hello.nonce = wire::fresh_nonce();
   const std::vector<std::byte> frame = encode(hello);
   transcript_.clear();
@@ -48,6 +50,8 @@ Expected<bool> Opening::on_frame(std::span<const std::byte> frame, transport::Cl
     return is_granted_ = true;
   }
   if (wire::Refusal refusal; type == FrameType::kRefusal && decode(frame, refusal)) {
+    come_back_ms_ = refusal.come_back_ms;
+    if (come_back_ms_ > 0) return Status::error("asked to come back: " + refusal.reason);
     return Status::error("refused: " + refusal.reason);
   }
   return Status::error("an unexpected handshake frame");

@@ -20,13 +20,16 @@ namespace egret::rpc {
 class Opening {
  public:
   // Begins a handshake, or another one. `options` as they are now are what the backend's frames answer.
-  base::Status send_hello(const SessionOptions& options, transport::ClientEndpoint& endpoint);
+  // `asked_back`: how often in a row the backend has asked to be tried again later.
+  base::Status send_hello(const SessionOptions& options, uint32_t asked_back, transport::ClientEndpoint& endpoint);
   // A frame from the backend. True: the session is granted, its region is mapped, and the backend knows that we are
   // ready. An error: why there will be no session.
   base::Expected<bool> on_frame(std::span<const std::byte> frame, transport::ClientEndpoint& endpoint);
 
   // The backend has said something since send_hello().
   bool is_heard() const { return is_heard_; }
+  // It has refused, and asks to be tried again after so long, as it says (any number); 0: it asks for nothing.
+  uint32_t come_back_ms() const { return come_back_ms_; }
   const wire::Grant& grant() const { return grant_; }  // once granted
 
  private:
@@ -38,6 +41,7 @@ class Opening {
   SessionOptions asked_;
   uint64_t offered_ = 0;  // features
   bool is_heard_ = false;
+  uint32_t come_back_ms_ = 0;
   wire::Transcript transcript_;  // where there is a secret
   bool has_proved_ = false;      // the challenge is answered
   bool is_granted_ = false;      // what comes then can only be a refusal

@@ -32,6 +32,7 @@ struct ConnectOptions {
   uint32_t queue_pairs = 1;  // where the transport has such; lanes are dealt over them
   // Whoever listens on the same host (shm) must run as our user, as root, or as one of these.
   std::vector<uint32_t> backend_uids;
+  bool came_back = false;  // the backend has asked us to come back: see ClientEndpoint::come_back_ms()
   FabricOptions fabric{};
 };
 

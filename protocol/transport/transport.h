@@ -116,6 +116,9 @@ class ClientEndpoint : public ControlChannel {
   virtual void arm() = 0;
   // Where needs_keep_alive: makes sure that a dead peer shows as kClosed soon. Wakes nobody.
   virtual void keep_alive() {}
+  // After an error of receive_frame(): the backend has no time now, and asks to be tried again after so many
+  // milliseconds, as it says (unchecked: any number). 0: it asks for nothing.
+  virtual uint32_t come_back_ms() const { return 0; }
   // Disconnects and drops pending events. Memory stays valid until destruction.
   virtual void close() = 0;
 };
@@ -143,6 +146,8 @@ class ServerEndpoint : public ControlChannel {
   // control_fd() has become readable; only then may the region be created.
   virtual base::Status let_join() { return base::Status::ok(); }
   virtual bool is_whole() const { return true; }
+  // The listener has asked the doorkeeper whether there is time for it (Doorkeeper::come_back_ms()).
+  virtual bool is_admitted() const { return false; }
   // The peer adds its parts before it says anything, as in 0.1.0, and the doorkeeper asks for a proof: refuse it.
   virtual bool joins_too_early() const { return false; }
 
@@ -170,6 +175,9 @@ class Doorkeeper {
   virtual bool lets_in(const std::string& peer_group) = 0;
   // One more part of a connection that was let in: it costs as much as a connection, and is not turned away.
   virtual void charge(const std::string& peer_group) = 0;
+  // Where a newcomer can be told before anything is made for it: 0, there is time for it; else it is told to come back
+  // after so many milliseconds. `came_back`: it has been told so before.
+  virtual uint32_t come_back_ms(const std::string& /*peer_group*/, bool /*came_back*/) { return 0; }
   // Whether peers must prove who they are.
   virtual bool asks_for_proof() const = 0;
 

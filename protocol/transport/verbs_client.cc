@@ -50,6 +50,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   VerbsClientEndpoint(std::string address, const ConnectOptions& options)
       : address_(std::move(address)),
         fabric_(options.fabric),
+        came_back_(options.came_back),
         wanted_pairs_(std::clamp(options.queue_pairs, 1u, kMaxQueuePairs)) {}
   ~VerbsClientEndpoint() override { link_.shut(); }
 
@@ -102,6 +103,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     link_.stage_probes();
     link_.flush();
   }
+  uint32_t come_back_ms() const override { return come_back_ms_; }
   void close() override {
     for (const CmId& id : ids_) ::rdma_disconnect(id.get());
     closed_ = true;
@@ -121,6 +123,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   Status on_address(rdma_cm_id* id);
   Status on_route(rdma_cm_id* id);
   Status on_established(const rdma_cm_event& event);
+  Status on_rejected(const rdma_cm_event& event);
   Status on_invitation(const std::vector<std::byte>& attachment);
   // Whether frames may be sent: the first queue pair is connected, and no other must be before them.
   bool may_speak() const { return connected_ > 0 && (joins_late_ || connected_ == wanted_pairs_); }
@@ -132,6 +135,8 @@ class VerbsClientEndpoint final : public ClientEndpoint {
 
   const std::string address_;
   const FabricOptions fabric_;
+  const bool came_back_;
+  uint32_t come_back_ms_ = 0;
   uint32_t wanted_pairs_;             // queue pairs; not more than an invitation has named
   std::optional<NameLookup> lookup_;  // while it is under way
   AddressInfo resolved_;
@@ -203,6 +208,8 @@ Status VerbsClientEndpoint::on_cm_event(const rdma_cm_event& event) {
       return on_route(event.id);
     case RDMA_CM_EVENT_ESTABLISHED:
       return on_established(event);
+    case RDMA_CM_EVENT_REJECTED:
+      return on_rejected(event);
     case RDMA_CM_EVENT_DISCONNECTED:
       return Status::error("the peer is gone");
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
@@ -241,10 +248,11 @@ Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
   ibv_device_attr device{};
   if (const int error = ::ibv_query_device(id->verbs, &device); error != 0)
     return verbs_error("ibv_query_device", error);
-  const ConnectData data{.index = static_cast<uint8_t>(connected_),
-                         .queue_pairs = static_cast<uint8_t>(wanted_pairs_),
-                         .flags = wanted_pairs_ > 1 ? kJoinsLate : uint8_t{0},
-                         .token = token_};
+  const ConnectData data{
+      .index = static_cast<uint8_t>(connected_),
+      .queue_pairs = static_cast<uint8_t>(wanted_pairs_),
+      .flags = static_cast<uint8_t>((wanted_pairs_ > 1 ? kJoinsLate : 0) | kComesBack | (came_back_ ? kCameBack : 0)),
+      .token = token_};
   rdma_conn_param parameters{};
   parameters.private_data = &data;
   parameters.private_data_len = sizeof data;
@@ -279,6 +287,19 @@ Status VerbsClientEndpoint::on_established(const rdma_cm_event& event) {
   }
   waiting_frames_.clear();
   return Status::ok();
+}
+
+// Only a session's first queue pair is told to come back. Whoever rejects it may say what it likes: see RejectData.
+Status VerbsClientEndpoint::on_rejected(const rdma_cm_event& event) {
+  RejectData data;
+  const rdma_conn_param& connection = event.param.conn;
+  if (connected_ == 0 && connection.private_data != nullptr && connection.private_data_len >= sizeof data) {
+    std::memcpy(&data, connection.private_data, sizeof data);
+    const bool is_known = data.magic == RejectData::kMagic && data.version == RejectData{}.version;
+    if (is_known) come_back_ms_ = data.come_back_ms;
+  }
+  if (come_back_ms_ == 0) return cm_error(address_, event);
+  return Status::error("asked to come back: rdma:" + address_ + " has many newcomers");
 }
 
 Status VerbsClientEndpoint::on_invitation(const std::vector<std::byte>& attachment) {

@@ -99,6 +99,9 @@ inline constexpr size_t kFrameBuffer = sizeof(FrameHead) + kMaxFrame + sizeof(Re
 // AcceptData: so it shall be. Release 0.1.0 knows no flags: its client connects all of them before its first frame, by
 // the token in AcceptData.
 inline constexpr uint8_t kJoinsLate = 1;
+// Flags of ConnectData: the client knows RejectData; it has been asked to come back, and has.
+inline constexpr uint8_t kComesBack = 4;
+inline constexpr uint8_t kCameBack = 8;
 
 // What a server that has agreed to kJoinsLate sends when the peer is known to be who it should be: behind a head, as the
 // attachment of a frame of no bytes.
@@ -132,6 +135,17 @@ struct AcceptData {
   uint64_t token = 0;  // by which further queue pairs join at once; with kJoinsLate: 0
 };
 static_assert(sizeof(AcceptData) == 16);
+
+// Private data of rdma_reject for a client with kComesBack, at most 148 bytes: there is no time to make a session now.
+struct RejectData {
+  static constexpr uint32_t kMagic = 0x52544745;  // "EGTR"
+  uint32_t magic = kMagic;
+  uint8_t version = 1;
+  uint8_t reserved[3] = {};
+  uint32_t come_back_ms = 0;
+  uint32_t reserved2 = 0;
+};
+static_assert(sizeof(RejectData) == 16 && offsetof(RejectData, come_back_ms) == 8);
 
 // "10.0.0.1:11311", "[fe80::1]:11311", "host:11311", "*:11311".
 struct HostPort {

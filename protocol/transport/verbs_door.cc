@@ -27,4 +27,10 @@ ConnectAnswer answer_to(const ConnectData& request, const std::string& peer_grou
   return request.token == 0 ? ConnectAnswer::kToldNothing : ConnectAnswer::kNotItsOwn;
 }
 
+// A client that cannot be told is let in.
+uint32_t come_back_ms(const ConnectData& request, const std::string& peer_group, Doorkeeper* doorkeeper) {
+  if (doorkeeper == nullptr || (request.flags & kComesBack) == 0) return 0;
+  return doorkeeper->come_back_ms(peer_group, (request.flags & kCameBack) != 0);
+}
+
 }  // namespace egret::transport::verbs

@@ -32,4 +32,7 @@ struct JoinableSession {
 ConnectAnswer answer_to(const ConnectData& request, const std::string& peer_group, const JoinableSession* named,
                         Doorkeeper* doorkeeper);
 
+// Of a request that makes a session: 0, or after how many milliseconds its peer is told to come back.
+uint32_t come_back_ms(const ConnectData& request, const std::string& peer_group, Doorkeeper* doorkeeper);
+
 }  // namespace egret::transport::verbs

@@ -29,6 +29,9 @@ namespace {
 // Sends carry deliveries and a few frames; receives take rings, of which a lane sends one at a time.
 constexpr LinkSizes kSizes{.sends = 128, .receives = 64};
 constexpr uint8_t kRnrRetries = 7;  // without end: the client's worker is only slow
+// Newcomers that one accept() tells to come back. Each takes microseconds; while they wait, they take places of the
+// backlog.
+constexpr int kAskedBackAtOnce = 256;
 
 class VerbsServerEndpoint;
 
@@ -92,6 +95,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
 
  private:
   friend class VerbsListener;  // which connects its queue pairs
+  bool is_admitted() const override { return true; }
 
   // Takes over `id`, whose request to connect it answers. After an error nobody joins any more, and the endpoint is
   // only to be closed.
@@ -375,6 +379,16 @@ class VerbsListener final : public Listener {
   void set_doorkeeper(Doorkeeper* doorkeeper) override { doorkeeper_ = doorkeeper; }
 
   Expected<std::unique_ptr<ServerEndpoint>> accept() override {
+    for (int asked_back = 0; asked_back < kAskedBackAtOnce; ++asked_back) {
+      was_asked_back_ = false;
+      auto accepted = accept_next();
+      if (!was_asked_back_) return accepted;
+    }
+    return std::unique_ptr<ServerEndpoint>();
+  }
+
+ private:
+  Expected<std::unique_ptr<ServerEndpoint>> accept_next() {
     needs_pause_ = true;
     if (id_ == nullptr) {
       if (Status again = listen(); !again) return again;
@@ -403,8 +417,6 @@ class VerbsListener final : public Listener {
     if (type != RDMA_CM_EVENT_CONNECT_REQUEST) return std::unique_ptr<ServerEndpoint>();
     return answer(CmId(id), data, reads);
   }
-
- private:
   Expected<std::unique_ptr<ServerEndpoint>> answer(CmId id, const ConnectData& data, uint8_t reads);
   Expected<std::unique_ptr<ServerEndpoint>> join(VerbsServerEndpoint& endpoint, CmId id, const ConnectData& data,
                                                  uint8_t reads);
@@ -420,6 +432,7 @@ class VerbsListener final : public Listener {
   const FabricOptions fabric_;
   CmId id_;  // null while the device is away
   bool needs_pause_ = false;
+  bool was_asked_back_ = false;  // the last request to connect
   Doorkeeper* doorkeeper_ = nullptr;
   const std::shared_ptr<Joinable> joinable_ = std::make_shared<Joinable>();
 };
@@ -436,6 +449,12 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
   if (answer == ConnectAnswer::kJoins) return join(*at->second, std::move(id), data, reads);
   const std::string from = "rdma:" + address_ + ": " + peer_name(id.get());
   if (answer == ConnectAnswer::kMakesSession) {
+    if (const RejectData later{.come_back_ms = come_back_ms(data, peer_host(id.get()), doorkeeper_)};
+        later.come_back_ms != 0) {
+      ::rdma_reject(id.get(), &later, sizeof later);
+      was_asked_back_ = true;
+      return std::unique_ptr<ServerEndpoint>();
+    }
     auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, joining_of(data), id.get(), fabric_);
     if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) {
       return Status::error(from + ": " + accepted.message());

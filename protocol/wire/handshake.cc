@@ -32,7 +32,8 @@ static_assert(sizeof(FramePrefix) + kGrantBody == kGrantProofOffset);
 static_assert(kNonceBytes == kProofBytes);
 constexpr size_t kSlotSizesBytes = 2 * 4;
 constexpr size_t kRightsBytes = 4;
-constexpr size_t kMaxReason = kMaxFrame - sizeof(FramePrefix) - 2;
+constexpr size_t kComeBackBytes = 4;
+constexpr size_t kMaxReason = kMaxFrame - sizeof(FramePrefix) - 2 - kComeBackBytes;
 
 void put_array(FieldWriter& out, const std::array<std::byte, kProofBytes>& bytes) {
   out.put_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -57,8 +58,9 @@ std::vector<std::byte> framed_array(FrameType type, const std::array<std::byte, 
 std::vector<std::byte> encode(const Hello& hello) {
   const bool authenticates = (hello.features & kAuthenticate) != 0;
   const bool has_sizes = (hello.features & kSlotSizes) != 0;
-  auto frame =
-      framed(FrameType::kHello, kHelloBody + (authenticates ? kNonceBytes : 0) + (has_sizes ? kSlotSizesBytes : 0));
+  const bool comes_back = (hello.features & kComeBack) != 0;
+  auto frame = framed(FrameType::kHello, kHelloBody + (authenticates ? kNonceBytes : 0) +
+                                             (has_sizes ? kSlotSizesBytes : 0) + (comes_back ? kComeBackBytes : 0));
   FieldWriter out(frame.data() + sizeof(FramePrefix));
   out.put(hello.features);
   out.put(hello.worker_id);
@@ -68,6 +70,7 @@ std::vector<std::byte> encode(const Hello& hello) {
     out.put(hello.request_slot_size);
     out.put(hello.response_slot_size);
   }
+  if (comes_back) out.put(hello.asked_back);
   return frame;
 }
 
@@ -102,10 +105,12 @@ std::vector<std::byte> encode(const Grant& grant) {
 
 std::vector<std::byte> encode(const Refusal& refusal) {
   const std::string_view reason = std::string_view(refusal.reason).substr(0, kMaxReason);
-  auto frame = framed(FrameType::kRefusal, 2 + reason.size());
+  const bool asks_back = refusal.come_back_ms != 0;
+  auto frame = framed(FrameType::kRefusal, 2 + reason.size() + (asks_back ? kComeBackBytes : 0));
   FieldWriter out(frame.data() + sizeof(FramePrefix));
   out.put(static_cast<uint16_t>(reason.size()));
   out.put_bytes(reason);
+  if (asks_back) out.put(refusal.come_back_ms);
   return frame;
 }
 
@@ -150,6 +155,7 @@ bool decode(std::span<const std::byte> frame, Hello& hello) {
   const bool has_sizes = (hello.features & kSlotSizes) != 0;
   hello.request_slot_size = has_sizes ? in.get<uint32_t>() : 0;
   hello.response_slot_size = has_sizes ? in.get<uint32_t>() : 0;
+  hello.asked_back = (hello.features & kComeBack) != 0 ? in.get<uint32_t>() : 0;
   return in.ok();
 }
 
@@ -189,7 +195,9 @@ bool decode(std::span<const std::byte> frame, Refusal& refusal) {
   for (char& c : refusal.reason) {
     if (c < ' ' || c > '~') c = '?';
   }
-  return in.ok();
+  const bool is_whole = in.ok();
+  refusal.come_back_ms = is_whole && in.left() >= kComeBackBytes ? in.get<uint32_t>() : 0;
+  return is_whole;
 }
 
 }  // namespace egret::wire

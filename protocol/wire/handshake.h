@@ -57,6 +57,8 @@ inline constexpr uint64_t kSlotSizes = 16;
 inline constexpr uint64_t kFailover = 32;
 // The backend knows the mode fill and the admin verbs warm and member.
 inline constexpr uint64_t kWarm = 64;
+// The client can be asked to come back: a refusal may say after how many milliseconds.
+inline constexpr uint64_t kComeBack = 256;
 
 struct Hello {
   uint64_t features = 0;   // feature bits that the client supports; the grant has those that both support
@@ -66,6 +68,7 @@ struct Hello {
   // kSlotSizes only: wanted; the server grants no more (but the least there is), and perhaps less. 0: as it likes.
   uint32_t request_slot_size = 0;
   uint32_t response_slot_size = 0;
+  uint32_t asked_back = 0;  // kComeBack only: how often in a row the backend has asked this worker to come back
 };
 
 struct Challenge {
@@ -91,6 +94,7 @@ inline constexpr size_t kGrantProofOffset = sizeof(FramePrefix) + 60;  // in the
 
 struct Refusal {
   std::string reason;
+  uint32_t come_back_ms = 0;  // kComeBack only: try again after so long; 0: the backend asks for nothing
 };
 
 struct Ready {};

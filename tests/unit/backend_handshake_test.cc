@@ -126,7 +126,7 @@ TEST_CASE("proxy and backend that hold the same secret have a session") {
   REQUIRE_MESSAGE(client.opens(), client.why_not());
   CHECK(client.trouble("good") == "");
   CHECK(client.session().grant().features == (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers |
-                                              wire::kRights | wire::kFailover | wire::kWarm));
+                                              wire::kRights | wire::kFailover | wire::kWarm | wire::kComeBack));
 }
 
 TEST_CASE("a wrong secret, or none, is refused with words that tell both sides what to do") {
@@ -250,6 +250,36 @@ TEST_CASE("handshakes that stop half-way are few for each peer, keep nobody out,
   CHECK(eventually([&] { return left() == 0; }, 30));
   CHECK(has(guarded.backend.log(), "no answer to the challenge"));
   CHECK(client.trouble("afterwards") == "");
+}
+
+TEST_CASE(
+    "while many come at once one more is asked to come back, and let in when it does; one of 0.1.0 is not asked") {
+  Guarded guarded;
+  std::vector<std::unique_ptr<Knock>> others;
+  const auto come_at_once = [&] {
+    others.clear();
+    for (size_t i = 0; i < 30; ++i) {
+      others.push_back(std::make_unique<Knock>(guarded.backend.address));
+      others.back()->say(others.back()->hello());
+      REQUIRE(others.back()->hear_challenge());
+    }
+  };
+  wire::Refusal refusal;
+  // They count as newcomers for two seconds: a machine that stands still needs another try.
+  for (int attempt = 0; attempt < 20 && refusal.come_back_ms == 0; ++attempt) {
+    come_at_once();
+    Knock asked(guarded.backend.address);
+    asked.say(asked.hello(random_id(), wire::kAuthenticate | wire::kComeBack));
+    (void)decode(asked.hear(), refusal);
+    Knock of_older(guarded.backend.address);
+    of_older.say(of_older.hello());
+    CHECK(of_older.hear_challenge());
+  }
+  CHECK(refusal.come_back_ms > 0);
+  CHECK(refusal.reason == "many sessions are being made");
+  GoodClient client(guarded.backend.address, kSecret);
+  REQUIRE_MESSAGE(client.opens(), client.why_not());
+  CHECK(client.session().counters().signs.failures.get() == 0);
 }
 
 TEST_CASE("a peer has no more sessions than sessions_per_peer; one that replaces another of its worker is none more") {

@@ -11,7 +11,7 @@ using namespace egret::rpc;
 namespace {
 
 constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 4, .request_slot_size = 1024, .response_slot_size = 1024};
-constexpr uint64_t kAlways = wire::kRights | wire::kFailover | wire::kWarm;  // offered in every hello
+constexpr uint64_t kAlways = wire::kRights | wire::kFailover | wire::kWarm | wire::kComeBack;  // offered in every hello
 
 // Whom the next connect() gives; tests run one after the other.
 FakeClientEndpoint* connected = nullptr;
@@ -19,10 +19,12 @@ bool refuse = false;
 bool is_local = true;
 bool is_ordered = false;
 int connects = 0;
+transport::ConnectOptions last_options;
 
 base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string&,
-                                                                   const transport::ConnectOptions&) {
+                                                                   const transport::ConnectOptions& options) {
   ++connects;
+  last_options = options;
   if (refuse) return base::Status::error("connection refused");
   auto endpoint = std::make_unique<FakeClientEndpoint>(kLayout, is_local, is_ordered);
   connected = endpoint.get();
@@ -883,4 +885,78 @@ TEST_CASE("a worker that has polled in vain too often sleeps at once, and polls 
   CHECK(polled == 10);
   for (int i = 0; i < 320; ++i) polls_for_answer(f, soon_ns);
   for (int i = 0; i < 10; ++i) CHECK(polls_for_answer(f, soon_ns));
+}
+
+// --- asked to come back
+
+TEST_CASE("a client that is asked to come back does so then, not earlier, and that is no sign against the backend") {
+  Fixture f;
+  f.session.start();
+  f.send(encode(wire::Refusal{.reason = "busy", .come_back_ms = 1500}));
+  CHECK(f.events == "cl");
+  CHECK(f.session.counters().signs.failures.get() == 0);
+  f.pass_time(1'499'000'000);
+  CHECK(connects == 1);
+  f.pass_time(1'000'000);
+  CHECK(connects == 2);
+  wire::Hello hello;
+  REQUIRE(decode(connected->frames_out.at(0), hello));
+  CHECK(hello.asked_back == 1);
+  f.grant();
+  CHECK(f.session.is_open());
+  f.lose();
+  f.pass_time(f.options.backoff_max_ns);
+  REQUIRE(decode(connected->frames_out.at(0), hello));
+  CHECK(hello.asked_back == 0);
+}
+
+TEST_CASE("a transport that was asked to come back is obeyed as well, and tells the next attempt so") {
+  Fixture f;
+  f.session.start();
+  CHECK_FALSE(last_options.came_back);
+  connected->pause_ms = 40;
+  f.lose();
+  CHECK(f.session.counters().signs.failures.get() == 0);
+  f.pass_time(39'000'000);
+  CHECK(connects == 1);
+  f.pass_time(1'000'000);
+  CHECK(connects == 2);
+  CHECK(last_options.came_back);
+}
+
+TEST_CASE("a backend cannot keep a client away for longer than 20 s at once") {
+  Fixture f;
+  f.session.start();
+  f.send(encode(wire::Refusal{.reason = "busy", .come_back_ms = UINT32_MAX}));
+  f.pass_time(20'000'000'000);
+  CHECK(connects == 2);
+}
+
+TEST_CASE("a backend that asks a client to come back a fifth time in a row is one that cannot be reached") {
+  Fixture f;
+  f.session.start();
+  for (int asked = 1; asked <= 4; ++asked) {
+    connected->pause_ms = 10;
+    f.lose();
+    CHECK(f.session.counters().signs.failures.get() == 0);
+    f.pass_time(10'000'000);
+    CHECK(connects == 1 + asked);
+  }
+  connected->pause_ms = 10;
+  f.lose();
+  CHECK(f.session.counters().signs.failures.get() == 1);
+}
+
+TEST_CASE("what a backend said before it granted a session does not count when the session is lost") {
+  Fixture f;
+  f.session.start();
+  f.send(encode(wire::Refusal{.reason = "busy", .come_back_ms = 1500}));
+  f.pass_time(1'500'000'000);
+  f.grant();
+  REQUIRE(f.session.is_open());
+  connected->pause_ms = 5000;
+  f.lose();
+  CHECK(f.session.counters().signs.failures.get() == 1);
+  f.pass_time(f.options.backoff_max_ns);
+  CHECK(connects == 3);
 }

@@ -89,6 +89,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   void ring(uint32_t lane) override { rings.push_back(lane); }
   int data_fd() const override { return data; }
   void arm() override {}
+  uint32_t come_back_ms() const override { return pause_ms; }
   void close() override { closed = true; }
 
   Words requests, responses;
@@ -101,6 +102,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   std::function<void()> on_flush;  // by default nothing
   int control = -1, data = -1;     // control_fd(), data_fd()
   bool completes_reads = false;    // in the next poll(), as shared memory does; else the test does
+  uint32_t pause_ms = 0;           // come_back_ms()
   bool peer_gone = false, refuse_map = false, closed = false;
 
  private:

@@ -24,6 +24,10 @@ struct Purse final : Doorkeeper {
     --left;
   }
   bool asks_for_proof() const override { return true; }
+  uint32_t come_back_ms(const std::string& peer_group, bool came_back) override {
+    CHECK(peer_group == kPeer);
+    return came_back ? 0 : 70;
+  }
   int left;
 };
 
@@ -76,4 +80,13 @@ TEST_CASE("a queue pair that a session waits for costs as much, and is not turne
   CHECK(ask(awaited, &door, &kSession) == ConnectAnswer::kJoins);
   CHECK(door.left == -1);
   CHECK(ask(awaited, nullptr, &kSession) == ConnectAnswer::kJoins);
+}
+
+TEST_CASE("only who can be told is asked to come back, and the door hears of it that it did") {
+  Purse door(1);
+  CHECK(come_back_ms({.flags = kComesBack}, kPeer, &door) == 70);
+  CHECK(come_back_ms({.flags = kComesBack | kCameBack}, kPeer, &door) == 0);
+  CHECK(come_back_ms({.flags = kJoinsLate}, kPeer, &door) == 0);  // as release 0.1.0, which knows no flags
+  CHECK(come_back_ms({.flags = kCameBack}, kPeer, &door) == 0);
+  CHECK(come_back_ms({.flags = kComesBack}, kPeer, nullptr) == 0);
 }

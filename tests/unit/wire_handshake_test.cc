@@ -16,7 +16,7 @@ namespace {
 
 using Frame = std::vector<std::byte>;
 
-const Hello kHello{.features = 0x0102030405060700, .worker_id = 0x1112131415161718, .window = 0x21222324};
+const Hello kHello{.features = 0x0102030405060000, .worker_id = 0x1112131415161718, .window = 0x21222324};
 const Grant kGrant{.features = 2,
                    .session_id = 2,
                    .nonce = 0x3132333435363738,
@@ -30,6 +30,13 @@ std::array<std::byte, 32> counting_from(int first) {
   std::array<std::byte, 32> bytes{};
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(first++);
   return bytes;
+}
+
+Hello returning_hello() {
+  Hello hello = kHello;
+  hello.features = kComeBack;
+  hello.asked_back = 3;
+  return hello;
 }
 
 Hello authenticating_hello() {
@@ -123,7 +130,14 @@ TEST_CASE("frames come back as they were") {
   Refusal refusal;
   REQUIRE(decode(encode(Refusal{"why not"}), refusal));
   CHECK(refusal.reason == "why not");
+  CHECK(refusal.come_back_ms == 0);
+  REQUIRE(decode(encode(Refusal{.reason = "busy", .come_back_ms = 1234}), refusal));
+  CHECK(refusal.reason == "busy");
+  CHECK(refusal.come_back_ms == 1234);
+  REQUIRE(decode(encode(returning_hello()), hello));
+  CHECK(hello.asked_back == 3);
   REQUIRE(decode(encode(authenticating_hello()), hello));
+  CHECK(hello.asked_back == 0);
   CHECK(hello.features == kAuthenticate);
   CHECK(hello.window == kHello.window);
   CHECK(hello.nonce == counting_from(1));
@@ -187,6 +201,8 @@ TEST_CASE("sizes and prefix are those of the format document") {
   CHECK(encode(authenticating_hello()).size() == 16 + 20 + 32);
   CHECK(encode(authenticating_grant()).size() == 16 + 60 + 32);
   CHECK(encode(sized_hello()).size() == 16 + 20 + 32 + 8);
+  CHECK(encode(returning_hello()).size() == 16 + 20 + 4);
+  CHECK(encode(Refusal{.reason = "busy", .come_back_ms = 1}).size() == 16 + 2 + 4 + 4);
   CHECK(encode(grant_with_rights()).size() == 16 + 60 + 32 + 4);
   const unsigned char expected[16] = {'G', 'R', 'E', 'T', 'F', 'W', 'P', '1', 1, 0, 1, 0, 36, 0, 0, 0};
   CHECK(std::memcmp(encode(kHello).data(), expected, sizeof expected) == 0);
@@ -275,11 +291,12 @@ TEST_CASE("a refusal's reason is one printable line of bounded length, whoever w
   Refusal refusal;
   REQUIRE(decode(encode(Refusal{"two\nlines \x1b[31m\xff"}), refusal));
   CHECK(refusal.reason == "two?lines ?[31m?");
-  const Frame longest = encode(Refusal{std::string(10'000, 'x')});
+  const Frame longest = encode(Refusal{.reason = std::string(10'000, 'x'), .come_back_ms = 7});
   CHECK(longest.size() == kMaxFrame);
   CHECK(prefix_error(longest) == "");
   REQUIRE(decode(longest, refusal));
-  CHECK(refusal.reason.size() == kMaxFrame - 16 - 2);
+  CHECK(refusal.reason.size() == kMaxFrame - 16 - 2 - 4);
+  CHECK(refusal.come_back_ms == 7);
   CHECK_FALSE(decodes<Refusal>(with(encode(Refusal{"short"}), 16, uint16_t{6})));
   CHECK_FALSE(decodes<Refusal>(with(encode(Refusal{"short"}), 16, uint16_t{0xffff})));
   REQUIRE(decode(encode(Refusal{}), refusal));
