@@ -151,7 +151,7 @@ def test_doctor_of_a_backend_that_can_start(tmp_path, secret_file):
     said = doctor("egret-backend", f"listen=shm:{tmp_path}/backend.sock", f"secret_file={secret}")
     assert f"ok   listen shm:{tmp_path}/backend.sock: can be made" in said
     assert "ok   secret_file: proxies must prove that they hold its 44 bytes" in said
-    assert "256 sessions (max_sessions) x 4 + 256" in said
+    assert "256 sessions (max_sessions) x 6 + 256" in said
     assert "FAIL" not in said
     assert not (tmp_path / "backend.sock").exists()
     assert secret.read_text().strip() not in said

@@ -13,6 +13,7 @@
 #include "bench/report.h"
 #include "bench_cache/command.h"
 #include "bench_compare/command.h"
+#include "bench_fleet/command.h"
 #include "bench_paradigms/command.h"
 #include "bench_placement/command.h"
 #include "bench_plot/command.h"
@@ -109,14 +110,18 @@ int run_growth(int argc, char** argv) {
 int run_rpc(int argc, char** argv) {
   return bench_rpc::run(argc, argv, g_stop);
 }
+int run_fleet(int argc, char** argv) {
+  return bench_fleet::run(argc, argv, g_stop);
+}
 int run_placement(int argc, char** argv) {
   return bench_placement::run(argc, argv, g_stop);
 }
 int run_paradigms(int argc, char** argv) {
   return bench_paradigms::run(argc, argv, g_stop);
 }
-constexpr std::array<Command, 10> kCommands{{{"run", run},
+constexpr std::array<Command, 11> kCommands{{{"run", run},
                                              {"rpc", run_rpc},
+                                             {"fleet", run_fleet},
                                              {"compare", run_compare},
                                              {"plot", bench_plot::run},
                                              {"verbs", run_verbs},
