@@ -524,6 +524,33 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
      .measured_by = "egret_ops / egret_messages in stats, and egret_backend_session_memory_bytes of the backend"},
+    {.name = "idle_window",
+     .type = OptionType::kInteger,
+     .default_value = "2",
+     .help = "Slots per lane that a session over a network begins with. It gets window of them when ops wait for slots "
+             "or values do not fit one, and gives them back after give_back_after. 0, or window and more: all at once.",
+     .max = wire::kMaxWindow,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret_proxy_session_slot_bytes, egret_proxy_session_resizes_total and egret_stalls in stats"},
+    {.name = "idle_slot_size",
+     .type = OptionType::kSize,
+     .default_value = "1536",
+     .help = "Most bytes of a slot, for requests and for responses, in such a session, 1KiB or more and a multiple of "
+             "64. 0: as large as the others.",
+     .max = wire::kMaxSlotSize,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret_proxy_session_slot_bytes, and egret_backend_session_memory_bytes of the backend"},
+    {.name = "give_back_after",
+     .type = OptionType::kDuration,
+     .default_value = "60s",
+     .help = "A session over a network that has sent fewer than 50 messages a second for so long, and up to a quarter "
+             "longer, returns to idle_window and idle_slot_size. 0: never.",
+     .max = 86400 * kSecond,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret_proxy_session_resizes_total"},
     {.name = "spin",
      .type = OptionType::kDuration,
      .default_value = "0",
@@ -777,6 +804,11 @@ Status parse_session(const Options& options, Config& config, bool roomy) {
   rpc::SessionOptions& session = config.session;
   if (Status good = parse_slot_size(options, "request_slot_size", session.request_slot_size); !good) return good;
   if (Status good = parse_slot_size(options, "response_slot_size", session.response_slot_size); !good) return good;
+  if (Status good = parse_slot_size(options, "idle_slot_size", session.growth.slot_size); !good) return good;
+  session.growth.window = static_cast<uint32_t>(options.integer("idle_window"));
+  if (session.growth.window != 0 && session.growth.window < wire::kMinWindow)
+    return options.error("idle_window", "expected 0, or " + std::to_string(wire::kMinWindow) + " and more");
+  session.growth.idle_ns = options.duration_ns("give_back_after");
   config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
   if (Status good = parse_fabric(options, config.session.connect.fabric); !good) return good;
   config.session.op_timeout_ns = options.duration_ns("op_timeout");

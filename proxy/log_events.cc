@@ -8,6 +8,8 @@ namespace {
 constexpr const base::LogEvent* kEvents[] = {&kListening,
                                              &kStopped,
                                              &kSessionOpen,
+                                             &kSessionResized,
+                                             &kSessionNotResized,
                                              &kSessionLost,
                                              &kNoSession,
                                              &kFewDescriptors,

@@ -19,6 +19,23 @@ inline constexpr base::LogEvent kSessionOpen{
     .id = "403e3ae3ea6c473c9bea27af4c7dbfae",
     .level = base::LogLevel::kInfo,
     .meaning = "A worker has opened its session with a backend. The line has the slots and the device."};
+inline constexpr base::LogEvent kSessionResized{
+    .name = "session_resized",
+    .id = "b0c4f5d2a1e94b7f8a63d1f27c5e90ab",
+    .level = base::LogLevel::kInfo,
+    .meaning =
+        "A session over a network goes on with more slots, since its ops waited for them, or with fewer, after "
+        "give_back_after with little to do. No request notices."};
+inline constexpr base::LogEvent kSessionNotResized{
+    .name = "session_not_resized",
+    .id = "5de2c1b79f0a4d3c9b8e6a4712f3c5d8",
+    .level = base::LogLevel::kInfo,
+    .meaning =
+        "A session should have had more slots, or fewer, and keeps what it has. It is tried again, later each "
+        "time.",
+    .advice =
+        "If the line names a limit of the backend, such as max_sessions, sessions_per_peer or session_memory, "
+        "raise it there: for a moment a session that grows counts twice."};
 inline constexpr base::LogEvent kSessionLost{
     .name = "session_lost",
     .id = "9e6c2fb29b9146e99292b540ab867a99",

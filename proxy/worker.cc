@@ -438,14 +438,19 @@ std::string rights_note(const ClientSession& session) {
 }
 }  // namespace
 
-base::Status Worker::on_session_open(ClientSession& session) {
+base::Status Worker::watch_data(ClientSession& session) {
   Event& data = session_events_[&session].data;
   data = Event::on_fd<&ClientSession::on_data_ready>(loop_, session.endpoint().data_fd(),
                                                      events::kRead | events::kPersist | events::kEdge, session);
   if (base::Status added = data.add(); !added) return added;
   context_.fit_inline_values();
-  // Do not restart a pending timer: a backend that reconnects often would postpone it for the others each time.
-  if (session.endpoint().limits().needs_keep_alive && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);
+  // Sessions over a network are probed, and give slots back. Do not restart a pending timer: a backend that reconnects often would postpone it for the others each time.
+  if (!session.endpoint().limits().fetch_is_local && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);
+  return base::Status::ok();
+}
+
+base::Status Worker::on_session_open(ClientSession& session) {
+  if (base::Status watched = watch_data(session); !watched) return watched;
   static base::LogLimit limit(kMaxSessionLogLines);
   const pool::Member& backend = context_.pool.member_of(session).member;
   base::log_limited(limit, kSessionOpen, "worker {}: session with {}: {}, {}", base::field("worker", number_),
@@ -460,10 +465,36 @@ base::Status Worker::on_session_open(ClientSession& session) {
   return base::Status::ok();
 }
 
-void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
-  // The session's memory is about to be freed: copy values in it that are still being sent to clients.
+// The session's memory is about to be freed: copies values in it that are still being sent to clients.
+void Worker::forget_endpoint(ClientSession& session) {
   for (Connection* connection : context_.lists.with_output) connection->keep_lent();
   session_events_[&session] = {};
+}
+
+base::Status Worker::on_session_resized(ClientSession& session) {
+  forget_endpoint(session);
+  if (base::Status watched = on_session_connecting(session); !watched) return watched;
+  if (base::Status watched = watch_data(session); !watched) return watched;
+  static base::LogLimit limit(kMaxSessionLogLines);
+  const pool::Member& backend = context_.pool.member_of(session).member;
+  base::log_limited(limit, kSessionResized, "worker {}: the session with {} goes on with {}",
+                    base::field("worker", number_), backend.to_string(),
+                    base::field("layout", session.grant().layout.to_string()), base::field("backend", backend.address),
+                    base::field("backend_name", backend.name));
+  return base::Status::ok();
+}
+
+void Worker::on_session_not_resized(ClientSession& session, const std::string& why) {
+  if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;
+  static base::LogLimit limit(kMaxSessionLogLines);
+  const pool::Member& backend = context_.pool.member_of(session).member;
+  base::log_limited(limit, kSessionNotResized, "worker {}: the session with {} keeps its size: {}",
+                    base::field("worker", number_), backend.to_string(), base::field("why", why),
+                    base::field("backend", backend.address), base::field("backend_name", backend.name));
+}
+
+void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
+  forget_endpoint(session);
   if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected
   const auto worker = base::field("worker", number_);
   const pool::Membership::Entry& entry = context_.pool.member_of(session);

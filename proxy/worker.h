@@ -92,6 +92,8 @@ class Worker final : public rpc::SessionObserver {
   void keep_ticking();
   void on_tick();
   void on_keep_alive();
+  base::Status watch_data(rpc::ClientSession& session);
+  void forget_endpoint(rpc::ClientSession& session);
   void disconnect_stalled();
   bool needs_tick() const;
   void take_in(NewClient client);
@@ -103,6 +105,8 @@ class Worker final : public rpc::SessionObserver {
 
   base::Status on_session_connecting(rpc::ClientSession& session) override;
   base::Status on_session_open(rpc::ClientSession& session) override;
+  base::Status on_session_resized(rpc::ClientSession& session) override;
+  void on_session_not_resized(rpc::ClientSession& session, const std::string& why) override;
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
   void on_session_timeout(rpc::ClientSession& session) override;
 

@@ -51,7 +51,10 @@ size_t ClientLane::expected_result(const Op& op) const {
 }
 
 bool ClientLane::open_message() {
-  if (!has_credit()) return false;
+  if (!has_credit()) {
+    counters_.stalls.add();
+    return false;
+  }
   Slot& opened = slot(next_seq_);
   EGRET_DCHECK(opened.state == State::kFree);
   opened.state = State::kOpen;

@@ -59,6 +59,7 @@ struct LaneProgress {
   uint32_t reads_in_flight;  // staged, and not yet reported by on_fetched()
   FetchPolicy::Mode mode;
   bool holds_much;  // a quarter of the window's slots or more are held
+  bool is_empty;    // no op waits for an answer, and no slot is held
 };
 
 // The tag of a read tells which lane staged it; from the top: one bit (the rest of a response), the lane, the seq's low
@@ -108,7 +109,9 @@ class ClientLane {
 
   // Messages sent and not answered. A message that timed out counts until its late response comes.
   uint32_t outstanding() const { return static_cast<uint32_t>(next_seq_ - oldest_); }
-  bool has_credit() const { return next_seq_ - free_ < layout_.window; }
+  bool has_credit() const { return next_seq_ - free_ < credit_; }
+  // No further message is opened until withhold(false).
+  void withhold(bool withheld) { credit_ = withheld ? 0 : layout_.window; }
   LaneProgress progress() const {
     return {.answered = oldest_,
             .oldest_sent_ns = slot(oldest_).sent_ns,
@@ -116,7 +119,8 @@ class ClientLane {
             .open_ops = open_ops_,
             .reads_in_flight = reads_in_flight_,
             .mode = policy_.mode(),
-            .holds_much = held_slots_ * 4 >= layout_.window};
+            .holds_much = held_slots_ * 4 >= layout_.window,
+            .is_empty = free_ == next_seq_ && open_ops_ == 0};
   }
   // Calls the waiters of messages sent before `before_ns` with kTimedOut; returns of how many messages. The slots stay in
   // use.
@@ -180,13 +184,14 @@ class ClientLane {
   const std::unique_ptr<Waiter*[]> waiters_;
 
   uint32_t held_slots_ = 0;
-  uint64_t next_seq_ = 1;      // of the open message, or of the next one
-  uint64_t oldest_ = 1;        // not yet answered
-  uint64_t free_ = 1;          // the slots of all messages before it may be reused
-  uint64_t wanted_ = 0;        // last value of want
-  uint64_t was_wanted_ = 0;    // ... before it was taken back
-  uint64_t pushed_ = 0;        // on shm: responses up to this one that are found now count as delivered
-  uint64_t found_absent_ = 0;  // the oldest seq for which a read staged after want found nothing
+  uint64_t next_seq_ = 1;             // of the open message, or of the next one
+  uint64_t oldest_ = 1;               // not yet answered
+  uint64_t free_ = 1;                 // the slots of all messages before it may be reused
+  uint32_t credit_ = layout_.window;  // messages that may be unanswered or held
+  uint64_t wanted_ = 0;               // last value of want
+  uint64_t was_wanted_ = 0;           // ... before it was taken back
+  uint64_t pushed_ = 0;               // on shm: responses up to this one that are found now count as delivered
+  uint64_t found_absent_ = 0;         // the oldest seq for which a read staged after want found nothing
   uint32_t reads_in_flight_ = 0;
   uint64_t usual_wait_ns_ = 0;
   uint64_t missed_ns_ = 0;  // when a fetch that found nothing was last reported to the policy

@@ -15,6 +15,7 @@ constexpr uint64_t kMostSpinNs = 2'000'000;
 // A backend may ask for this pause at most, and so often in a row; beyond that it is one that cannot be reached.
 constexpr uint32_t kLongestPauseMs = 20'000;
 constexpr uint32_t kMostAsks = 4;
+constexpr uint64_t kStallsOfLongValue = 4;
 }  // namespace
 
 ClientSession::ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer,
@@ -25,6 +26,7 @@ ClientSession::ClientSession(const SessionOptions& options, const base::Clock& c
       connect_(connect),
       backoff_ns_(options.backoff_min_ns),
       chance_(options.worker_id),
+      worker_id_(options.worker_id),
       counters_(counters != nullptr ? std::move(counters) : std::make_shared<SessionCounters>()) {}
 
 ClientSession::~ClientSession() {
@@ -66,7 +68,7 @@ void ClientSession::connect_now() {
   state_ = State::kHandshaking;
   deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
   if (Status watched = observer_.on_session_connecting(*this); !watched) return lose(watched.message());
-  if (Status sent = opening_.send_hello(options_, asked_back_, *endpoint_); !sent) lose(sent.message());
+  if (Status sent = opening_.send_hello(asked(!may_resize()), asked_back_, *endpoint_); !sent) lose(sent.message());
 }
 
 void ClientSession::on_control_ready() {
@@ -77,6 +79,7 @@ void ClientSession::on_control_ready() {
     size_t length = 0;
     if (Status received = endpoint_->receive_frame(frame, length); !received) {
       // The memory of a peer that is gone is still mapped: take the responses that it has published.
+      if (successor_ != nullptr) stay("the session has ended");
       if (state_ == State::kOpen && endpoint_->limits().fetch_is_local) fetch();
       if (endpoint_ != nullptr) lose(received.message());
       return;
@@ -99,6 +102,7 @@ void ClientSession::open() {
   counters_->is_open.set(1);
   opened_ns_ = now_ns_;
   has_served_ = false;
+  settle(!may_resize());
   if (Status watched = observer_.on_session_open(*this); !watched) lose(watched.message());
 }
 
@@ -129,6 +133,8 @@ void ClientSession::lose(const std::string& why) {
 void ClientSession::end(const std::string& why, State next) {
   const bool was_open = state_ == State::kOpen;
   counters_->is_open.set(0);
+  counters_->slot_bytes.set(0);
+  if (successor_ != nullptr) stay(why);
   if (endpoint_ != nullptr) {
     observer_.on_session_lost(*this, why, was_open);
     endpoint_->close();
@@ -163,9 +169,12 @@ void ClientSession::close(State next) {
 }
 
 bool ClientSession::keep_alive() {
-  const bool needed = is_open() && endpoint_->limits().needs_keep_alive;
-  if (needed) endpoint_->keep_alive();
-  return needed;
+  if (!is_open()) return false;
+  now_ns_ = clock_.now_ns();
+  const bool is_probed = endpoint_->limits().needs_keep_alive;
+  if (is_probed) endpoint_->keep_alive();
+  look_at_size();
+  return is_probed || (may_resize() && plan_.is_large());
 }
 
 void ClientSession::tick() {
@@ -189,6 +198,8 @@ void ClientSession::tick() {
     }
   }
   if (expired > 0) count_timeouts(expired, now_ns_ - answered_ns_ >= overdue_ns ? unanswered : 0);
+  if (successor_ != nullptr) return go_on_resizing();
+  look_at_size();
 }
 
 // `unanswered`: messages that are not overdue yet, of a backend that has answered nothing for op_timeout. They count as
@@ -198,6 +209,93 @@ void ClientSession::count_timeouts(uint64_t expired, uint64_t unanswered) {
   timeouts_ += expired;
   sign.set(std::max(sign.get(), timeouts_ + unanswered));  // kStuck stays
   observer_.on_session_timeout(*this);
+}
+
+// --- another size
+
+// On this host slots are not pinned: a session has all of them from the beginning.
+bool ClientSession::may_resize() const {
+  return options_.growth.window != 0 && options_.growth.window < options_.window && !endpoint_->limits().fetch_is_local;
+}
+
+// A backend ends the older of two sessions of one worker. A session and its successor are open at once, so they are
+// those of twins. Both stay the worker's own: whichever ends unexpectedly, the next session takes its twin's name, and
+// waits until the backend executes nothing of it any more.
+SessionOptions ClientSession::asked(bool is_large) const {
+  SessionOptions asked = options_;
+  asked.worker_id = worker_id_;
+  if (is_large) return asked;
+  const Growth& small = options_.growth;
+  const auto least = [&](uint32_t size) { return size == 0 ? small.slot_size : std::min(size, small.slot_size); };
+  asked.window = small.window;
+  if (small.slot_size == 0) return asked;
+  asked.request_slot_size = least(options_.request_slot_size);
+  asked.response_slot_size = least(options_.response_slot_size);
+  return asked;
+}
+
+void ClientSession::settle(bool is_large) {
+  plan_.settle(options_.growth, is_large, now_ns_, options_.worker_id ^ grant().session_id);
+  counters_->slot_bytes.set(grant().layout.bytes());
+}
+
+void ClientSession::look_at_size() {
+  if (successor_ != nullptr || !may_resize()) return;
+  uint64_t stalls = counters_->long_values.get() * kStallsOfLongValue, messages = 0;
+  for (uint32_t lane = 0; lane < lanes_.count(); ++lane) {
+    stalls += counters_->at(lane).stalls.get();
+    messages += counters_->at(lane).messages.get();
+  }
+  const WindowPlan::Wish wish = plan_.look(now_ns_, stalls, messages);
+  if (wish != WindowPlan::Wish::kNone) begin_resize(wish == WindowPlan::Wish::kMore);
+}
+
+void ClientSession::begin_resize(bool to_large) {
+  successor_ = std::make_unique<Successor>();
+  SessionOptions wanted = asked(to_large);
+  wanted.worker_id ^= 1;
+  if (Status begun = successor_->begin(wanted, grant(), to_large, connect_, now_ns_); !begun) stay(begun.message());
+}
+
+void ClientSession::go_on_resizing() {
+  const auto state = successor_->look(now_ns_);
+  if (!state) return stay(state.message());
+  const bool was_emptying = std::exchange(is_emptying_, state.value() == Successor::State::kEmptying);
+  if (is_emptying_) {
+    resize_if_empty();
+  } else if (was_emptying) {
+    let_in();
+  }
+}
+
+// Between two passes, or at a pass's end: within none of the lanes' calls. Whether the session is the successor now.
+bool ClientSession::resize_if_empty() {
+  if (!lanes_.clear_out()) return false;
+  is_emptying_ = false;
+  const std::unique_ptr<Successor> first = std::move(successor_);
+  first->swap(endpoint_, opening_);
+  worker_id_ = first->worker_id();
+  lanes_.replace(grant(), options_.fetch, *endpoint_, *counters_);
+  settle(first->is_large());
+  (first->is_large() ? counters_->grown : counters_->given_back).add();
+  wait_ = Wait::kIdle;
+  credit_.announce();
+  if (Status watched = observer_.on_session_resized(*this); !watched) lose(watched.message());
+  return true;
+}
+
+void ClientSession::stay(const std::string& why) {
+  successor_.reset();
+  counters_->not_resized.add();
+  plan_.refuse(now_ns_);
+  if (std::exchange(is_emptying_, false)) let_in();
+  observer_.on_session_not_resized(*this, why);
+}
+
+// Ops may begin again.
+void ClientSession::let_in() {
+  lanes_.open_door();
+  credit_.announce();
 }
 
 // --- the data path
@@ -239,6 +337,8 @@ bool ClientSession::fetch() {
     progress_at_all |= progress;
     if (!endpoint_->limits().fetch_is_local || lanes_.holds_much()) break;
   }
+  if (is_emptying_ && state_ == State::kOpen) [[unlikely]]
+    progress_at_all |= resize_if_empty();
   return progress_at_all;
 }
 
@@ -306,6 +406,7 @@ bool ClientSession::prepare_sleep() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return true;
   flush();  // ops that were appended while replies were sent
+  if (is_emptying_ && resize_if_empty()) return false;
   if (lanes_.outstanding() == 0) {
     // Nothing to wait for but the end of the session, which a local endpoint shows on its control channel.
     if (endpoint_->limits().fetch_is_local) return true;

@@ -10,6 +10,12 @@
 //
 // close(kClosed) leads there from everywhere, start() out of it: nothing is tried in between.
 //
+// An open session may go on in another of another size (Growth): no op fails or overtakes another, and nobody but the
+// owner of its descriptors notices:
+//
+//   successor's handshake ─ granted ─▶ no op begins any more ─ all are answered, nothing is held ─▶ lanes, endpoint and
+//   grant are the successor's; the first endpoint is closed     └ refused, lost, not empty in time: it stays
+//
 // A new session has a new region, nonce and seqs; nothing of an old session is ever sent again. With a secret, the
 // handshake has a challenge and its answer, and only a backend that proves that it holds the secret, too, is accepted.
 // Thread: the worker's. Errors: never thrown; a session that breaks calls on_session_lost once and reconnects by
@@ -27,6 +33,8 @@
 #include "rpc/credit_queue.h"
 #include "rpc/lanes.h"
 #include "rpc/opening.h"
+#include "rpc/resize/successor.h"
+#include "rpc/resize/window_plan.h"
 #include "rpc/session_options.h"
 #include "rpc/spin_judge.h"
 #include "transport/transport.h"
@@ -46,6 +54,13 @@ class SessionObserver {
   virtual base::Status on_session_open(ClientSession& session) = 0;
   // Both descriptors are about to close: stop watching. `why` is for the log.
   virtual void on_session_lost(ClientSession& session, const std::string& why, bool was_open) = 0;
+  // The session goes on with other descriptors: they are to be watched instead of those before, which close afterwards.
+  virtual base::Status on_session_resized(ClientSession& session) {
+    if (base::Status watched = on_session_connecting(session); !watched) return watched;
+    return on_session_open(session);
+  }
+  // The session keeps its size. `why` is for the log.
+  virtual void on_session_not_resized(ClientSession& /*session*/, const std::string& /*why*/) {}
   // Ops were not answered in time: its signs tell of more timeouts.
   virtual void on_session_timeout(ClientSession& /*session*/) {}
 
@@ -56,8 +71,7 @@ class SessionObserver {
 class ClientSession {
  public:
   enum class State : uint8_t { kWaiting, kHandshaking, kOpen, kClosed };
-  using Connect = base::Expected<std::unique_ptr<transport::ClientEndpoint>> (*)(
-      const std::string& address, const transport::ConnectOptions& options);
+  using Connect = Successor::Connect;
 
   // `connect` is transport::connect, or a test's. `counters`: where this session counts on after an earlier one of the
   // same worker and backend; null: from 0.
@@ -72,11 +86,12 @@ class ClientSession {
   // Time-outs of ops and of set-up, reconnecting. To be called about every kTickNs while needs_tick().
   void tick();
   bool needs_tick() const {
-    return (!is_open() && state_ != State::kClosed) || lanes_.outstanding() > 0 || lanes_.is_upload_waiting();
+    return (!is_open() && state_ != State::kClosed) || lanes_.outstanding() > 0 || lanes_.is_upload_waiting() ||
+           successor_ != nullptr;
   }
   static constexpr uint64_t kTickNs = 20'000'000;
-  // Where the endpoint's limits say that silence must be probed: to be called about every transport::kKeepAliveNs while
-  // it returns true.
+  // Where the endpoint's limits say that silence must be probed, or the session has slots to give back: to be called
+  // about every transport::kKeepAliveNs while it returns true.
   bool keep_alive();
   // Ends the session, if there is one; kWaiting: another attempt follows. kClosed: none does, until start(); that is no
   // sign of the backend, and what it showed before is forgotten.
@@ -124,6 +139,15 @@ class ClientSession {
   void stage_fetches();
   const char* poll_events(bool& progress);
   void end_wait(bool paid);
+  bool may_resize() const;
+  SessionOptions asked(bool is_large) const;
+  void settle(bool is_large);
+  void look_at_size();
+  void begin_resize(bool to_large);
+  void go_on_resizing();
+  bool resize_if_empty();
+  void stay(const std::string& why);
+  void let_in();
 
   base::OwnerThread owner_;
   SessionOptions options_;
@@ -143,7 +167,11 @@ class ClientSession {
   uint64_t answered_ns_ = 0;  // when the backend last answered a message, of this session or an earlier one
   uint64_t timeouts_ = 0;     // messages since then that were overdue
   std::unique_ptr<transport::ClientEndpoint> endpoint_;
-  Opening opening_;                                  // the handshake under way, or that of this session
+  Opening opening_;     // the handshake under way, or that of this session
+  uint64_t worker_id_;  // that of options_, or its twin: see asked()
+  WindowPlan plan_;
+  std::unique_ptr<Successor> successor_;
+  bool is_emptying_ = false;                         // for successor_: no op begins
   const std::shared_ptr<SessionCounters> counters_;  // of this session and of earlier ones
   Lanes lanes_{SessionTimes{now_ns_, taken_ns_}};
   CreditQueue credit_{lanes_};

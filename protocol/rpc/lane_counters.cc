@@ -43,6 +43,8 @@ constexpr LaneMetric kMetrics[] = {
      &LaneCounters::wants},
     {"rings", "egret_rings", "Times that the lane was found asleep and rung.", &LaneCounters::rings},
     {"timeouts", "egret_timeouts", "Messages without a response for `op_timeout`.", &LaneCounters::timeouts},
+    {"stalls", "egret_stalls", "Times that an op had to wait, since all slots of the lane were in use.",
+     &LaneCounters::stalls},
     {"switches_to_reply", "egret_switches", "Times that the lane changed to server reply.",
      &LaneCounters::switches_to_reply},
     {"switches_to_fetch", "egret_switches", "Times that the lane returned to fetching.",

@@ -26,6 +26,7 @@ enum class LaneMode : uint8_t { kNone, kFetch, kReply };  // kNone: there is no 
 
 struct alignas(64) LaneCounters {
   base::Counter messages, ops, fetches, refetches, torn, second_reads, replies, wants, rings, timeouts;
+  base::Counter stalls;
   base::Counter switches_to_reply, switches_to_fetch;
   base::Gauge mode;        // LaneMode
   base::Gauge fetch_size;  // F, bytes; 0: there is no session
@@ -77,8 +78,11 @@ class SessionCounters {
 
   base::Gauge is_open;  // 1 while there is a session
   SessionSigns signs;
-  base::Histogram duration;  // from sending a message to handling its response, by the clock of the passes
-  base::Counter deliveries;  // pushes that came: on shm wake-ups, each for all results of a round
+  base::Histogram duration;   // from sending a message to handling its response, by the clock of the passes
+  base::Counter deliveries;   // pushes that came: on shm wake-ups, each for all results of a round
+  base::Counter long_values;  // that did not fit a slot
+  base::Counter grown, given_back, not_resized;  // changes of the session's size
+  base::Gauge slot_bytes;                        // of the session's region; 0: there is no session
 
  private:
   // Only the first count_ entries are set, and they never change: so readers need no lock.

@@ -5,7 +5,7 @@
 
 namespace egret::rpc {
 
-void Lanes::open(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
+void Lanes::make(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
                  SessionCounters& counters) {
   const LaneContext context{.layout = grant.layout,
                             .seal = {grant.nonce, (grant.features & wire::kOrderedMemory) != 0},
@@ -16,9 +16,43 @@ void Lanes::open(const wire::Grant& grant, const FetchOptions& fetch, transport:
   lanes_.clear();
   for (uint32_t i = 0; i < grant.layout.lanes; ++i)
     lanes_.push_back(std::make_unique<ClientLane>(i, context, counters.lane(i)));
+}
+
+void Lanes::open(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
+                 SessionCounters& counters) {
+  make(grant, fetch, endpoint, counters);
   shared_.assign(grant.layout.lanes, {.uploads = UploadRoom(grant.item_size_max)});
   hash_seed_ = grant.hash_seed;
   ++generation_;
+}
+
+bool Lanes::clear_out() {
+  EGRET_ASSERT_OWNER(owner_);
+  bool is_settled = true;
+  for (Shared& each : shared_) {
+    each.uploads.close(true);
+    each.pin_turn.close(true);
+    is_settled &= each.uploads.is_empty() && each.pin_turn.is_free();
+  }
+  if (!is_settled) return false;
+  for (const auto& lane : lanes_) lane->withhold(true);
+  return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->progress().is_empty; });
+}
+
+void Lanes::open_door() {
+  EGRET_ASSERT_OWNER(owner_);
+  for (Shared& each : shared_) {
+    each.uploads.close(false);
+    each.pin_turn.close(false);
+  }
+  for (const auto& lane : lanes_) lane->withhold(false);
+}
+
+void Lanes::replace(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
+                    SessionCounters& counters) {
+  EGRET_DCHECK(std::ranges::all_of(lanes_, [](const auto& lane) { return lane->progress().is_empty; }));
+  make(grant, fetch, endpoint, counters);
+  open_door();
 }
 
 void Lanes::close() {

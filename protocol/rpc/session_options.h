@@ -6,6 +6,7 @@
 
 #include "base/options/secret.h"
 #include "rpc/fetch_policy.h"
+#include "rpc/resize/window_plan.h"
 #include "transport/address.h"
 
 namespace egret::rpc {
@@ -30,6 +31,7 @@ struct SessionOptions {
   uint64_t backoff_max_ns = 1'000'000'000;
   uint64_t spin_ns = 20'000;  // in fetch mode a message is waited for this long before the worker sleeps
   FetchOptions fetch;
+  Growth growth;
 };
 
 }  // namespace egret::rpc

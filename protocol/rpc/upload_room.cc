@@ -9,7 +9,7 @@ namespace egret::rpc {
 bool UploadRoom::enter(LargeSet* set, uint64_t bytes) {
   const bool is_next = waiting_.empty() || waiting_.front() == set;  // who waits comes first
   const bool fits = open_.empty() || (used_ + bytes <= limit_ && open_.size() < kMaxOpen);
-  if (!is_next || !fits) return false;
+  if (!is_next || !fits || is_closed_) return false;
   if (!waiting_.empty()) waiting_.pop_front();
   open_.push_back({set, bytes});
   used_ += bytes;
@@ -17,8 +17,14 @@ bool UploadRoom::enter(LargeSet* set, uint64_t bytes) {
 }
 
 bool UploadRoom::enter_whole(const LargeSet* set) {
-  if (whole_ != nullptr && whole_ != set) return false;
+  if (whole_ != set && (whole_ != nullptr || is_closed_)) return false;
   whole_ = set;
+  return true;
+}
+
+bool UploadRoom::announce(const LargeSet* set) {
+  if (announced_ != set && (announced_ != nullptr || is_closed_)) return false;
+  announced_ = set;
   return true;
 }
 
@@ -29,6 +35,7 @@ void UploadRoom::wait(LargeSet* set) {
 void UploadRoom::leave(const LargeSet* set) {
   std::erase(waiting_, set);
   if (whole_ == set) whole_ = nullptr;
+  if (announced_ == set) announced_ = nullptr;
   const auto at = std::ranges::find(open_, set, &Open::set);
   if (at == open_.end()) return;
   used_ -= at->bytes;

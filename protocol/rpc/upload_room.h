@@ -31,10 +31,15 @@ class UploadRoom {
   bool enter(LargeSet* set, uint64_t bytes);
   // All bytes of the value are here. False: another such value is being sent; wait as for credit.
   bool enter_whole(const LargeSet* set);
+  // A value that the backend will refuse, and of which it gets no byte. False: wait as for credit.
+  bool announce(const LargeSet* set);
   // `set` is in the queue now, and is to try enter() again as for credit.
   void wait(LargeSet* set);
   // `set` is over, or does not wait any more.
   void leave(const LargeSet* set);
+  // Nobody enters any more; who is in goes on.
+  void close(bool closed) { is_closed_ = closed; }
+  bool is_empty() const { return open_.empty() && whole_ == nullptr && announced_ == nullptr; }
   bool is_anybody_waiting() const { return !waiting_.empty(); }
   // While somebody waits: takes the room of the upload that has moved least lately, if it has not moved since kSlowNs.
   // Returns whether it did.
@@ -47,9 +52,11 @@ class UploadRoom {
   };
 
   uint64_t limit_;
+  bool is_closed_ = false;
   uint64_t used_ = 0;
   std::vector<Open> open_;
   const LargeSet* whole_ = nullptr;
+  const LargeSet* announced_ = nullptr;
   std::deque<LargeSet*> waiting_;
 };
 

@@ -232,6 +232,14 @@ std::vector<MetricRow> make_table() {
   table.push_back({"egret_proxy_backend_probes_total", kCounter, "Probes of it while it was ejected.", {"backend"}});
   table.push_back({"egret_proxy_backend_failed_probes_total", kCounter, "Those that it did not answer.", {"backend"}});
   add_failover_rows(table);
+  table.push_back({"egret_proxy_session_slot_bytes",
+                   kGauge,
+                   "Memory of the slots of its sessions now; the backend has as much for them.",
+                   {"backend"}});
+  table.push_back({"egret_proxy_session_resizes_total",
+                   kCounter,
+                   "Changes of a session's size: to more slots, to fewer, and those that failed (none).",
+                   {"backend", "to"}});
   table.push_back({"egret_proxy_deliveries_total",
                    kCounter,
                    "Pushes received; on shm these are wake-ups, each for all results of a round.",
@@ -296,10 +304,14 @@ void add_backend(MetricPage& page, const pool::Membership::Entry& entry) {
   const pool::MemberStats& stats = *entry.stats;
   const std::string& name = its.name;
   const size_t sessions = stats.open_sessions();
-  uint64_t deliveries = 0;
+  uint64_t deliveries = 0, slot_bytes = 0, grown = 0, given_back = 0, not_resized = 0;
   std::vector<const base::Histogram*> durations;
   for (const auto& session : stats.sessions) {
     deliveries += session->deliveries.get();
+    slot_bytes += session->slot_bytes.get();
+    grown += session->grown.get();
+    given_back += session->given_back.get();
+    not_resized += session->not_resized.get();
     durations.push_back(&session->duration);
   }
   page.add("egret_proxy_rpc_seconds", admin::add_up(durations), {name});
@@ -315,6 +327,10 @@ void add_backend(MetricPage& page, const pool::Membership::Entry& entry) {
   page.add("egret_proxy_backend_standing_in", figure(stats.failover.stands_in.get()), {name});
   page.add("egret_proxy_backend_purged_keys_total", figure(stats.failover.purged_keys.get()), {name});
   page.add("egret_proxy_backend_purged_whole_total", figure(stats.failover.flushes.get()), {name});
+  page.add("egret_proxy_session_slot_bytes", figure(slot_bytes), {name});
+  page.add("egret_proxy_session_resizes_total", figure(grown), {name, "more"});
+  page.add("egret_proxy_session_resizes_total", figure(given_back), {name, "fewer"});
+  page.add("egret_proxy_session_resizes_total", figure(not_resized), {name, "none"});
   page.add("egret_proxy_deliveries_total", figure(deliveries), {name});
   for (uint32_t lane = 0; lane < lanes_of(stats); ++lane) add_lane(page, stats, name, lane);
 }

@@ -245,6 +245,10 @@ size_t Control::open_sessions() const {
   return static_cast<size_t>(std::ranges::count(sessions_, State::kOpen, &Session::state));
 }
 
+uint64_t Control::any_session(Rng& rng) const {
+  return sessions_.empty() ? 0 : sessions_[rng.below(static_cast<uint32_t>(sessions_.size()))]->id;
+}
+
 transport::ServerEndpoint* Control::endpoint(uint64_t session_id) {
   const auto at = std::ranges::find(sessions_, session_id, &Session::id);
   return at == sessions_.end() ? nullptr : (*at)->endpoint.get();

@@ -73,6 +73,7 @@ class Control {
   void on_detached(uint64_t session_id);
   void on_broken(uint64_t session_id) { broken_.push_back(session_id); }
   size_t open_sessions() const;
+  uint64_t any_session(Rng& rng) const;  // 0: there is none
   uint64_t broken_sessions() const { return broken_total_; }
   transport::ServerEndpoint* endpoint(uint64_t session_id);
   uint64_t nonce(uint64_t session_id) const;  // 0: no such session

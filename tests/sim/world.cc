@@ -12,7 +12,7 @@ namespace {
 rpc::SessionOptions options_of(const Scenario& scenario, const std::string& address, uint32_t number) {
   rpc::SessionOptions options = scenario.session;
   options.address = address;
-  options.worker_id = number + 1;
+  options.worker_id = 2 * (number + 1);  // its twin is the next number
   options.window = scenario.layout.window;
   if (scenario.clients_sleep_always) options.spin_ns = 0;
   return options;

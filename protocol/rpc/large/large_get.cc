@@ -18,6 +18,7 @@ using op::ResultCode;
 LargeGet::LargeGet(ClientSession& session, const Op& get, LargeGetOwner& owner)
     : session_(session), owner_(owner), key_(get.key), get_(get) {
   get_.key = key_;
+  session.counters().long_values.add();
 }
 
 LargeGet::~LargeGet() {

@@ -19,6 +19,7 @@ LargeSet::LargeSet(ClientSession& session, const Op& store, uint32_t total, uint
       id_(id) {
   store_.key = key_;
   store_.value = {};
+  session.counters().long_values.add();
 }
 
 bool LargeSet::enter() {
@@ -75,6 +76,7 @@ Op LargeSet::part(std::string_view bytes) const {
 
 bool LargeSet::announce() {
   if (opened_ || !same_session()) return true;
+  if (!session_->lanes().uploads(store_.hash).announce(this)) return false;
   Op opening = part({});
   opening.length = op::kMaxValueLength;  // more than fits any item: refused, however close to its limit the value is
   if (!session_->lanes().of(store_.hash).append(opening, this)) return false;

@@ -1,0 +1,69 @@
+#include "rpc/resize/successor.h"
+
+#include <array>
+#include <utility>
+
+namespace egret::rpc {
+
+using base::Status;
+
+Successor::~Successor() {
+  if (endpoint_ != nullptr) endpoint_->close();
+}
+
+Status Successor::begin(const SessionOptions& asked, const wire::Grant& now, bool is_large, Connect connect,
+                        uint64_t now_ns) {
+  now_ = now;
+  is_large_ = is_large;
+  worker_id_ = asked.worker_id;
+  deadline_ns_ = now_ns + asked.connect_timeout_ns;
+  auto connected = connect(asked.address, asked.connect);
+  if (!connected) return connected.status();
+  endpoint_ = std::move(connected.value());
+  return opening_.send_hello(asked, 0, *endpoint_);
+}
+
+base::Expected<Successor::State> Successor::look(uint64_t now_ns) {
+  if (!is_granted_) {
+    const auto granted = hear(now_ns);
+    if (!granted) return granted.status();
+    if (!granted.value()) return State::kOpening;
+    is_granted_ = true;
+    if (Status same = compare(); !same) return same;
+  }
+  const uint32_t at = ticks_++;
+  if (at >= kMostTicks) return Status::error("its lanes were never empty");
+  return at % (kEmptyTicks + kRestTicks) < kEmptyTicks ? State::kEmptying : State::kResting;
+}
+
+base::Expected<bool> Successor::hear(uint64_t now_ns) {
+  while (true) {
+    std::array<std::byte, wire::kMaxFrame> frame{};
+    size_t length = 0;
+    if (Status received = endpoint_->receive_frame(frame, length); !received) return received;
+    if (length == 0) break;
+    auto granted = opening_.on_frame(std::span(frame).first(length), *endpoint_);
+    if (!granted || granted.value()) return granted;
+  }
+  if (now_ns >= deadline_ns_) return Status::error("no answer to the handshake");
+  return false;
+}
+
+// Ops that were routed to the first session must mean the same in the second.
+Status Successor::compare() const {
+  const wire::Grant& next = opening_.grant();
+  if (next.epoch != now_.epoch || next.hash_seed != now_.hash_seed || next.item_size_max != now_.item_size_max ||
+      next.layout.lanes != now_.layout.lanes || next.rights != now_.rights ||
+      ((next.features ^ now_.features) & ~wire::kSlotSizes) != 0) {
+    return Status::error("the backend is another one than before");
+  }
+  const bool fits = is_large_ ? next.layout.bytes() > now_.layout.bytes() : next.layout.bytes() < now_.layout.bytes();
+  return fits ? Status::ok() : Status::error("the backend has no other size than " + now_.layout.to_string());
+}
+
+void Successor::swap(std::unique_ptr<transport::ClientEndpoint>& endpoint, Opening& opening) {
+  std::swap(endpoint, endpoint_);
+  std::swap(opening, opening_);
+}
+
+}  // namespace egret::rpc

@@ -1,0 +1,58 @@
+// A second session with the same backend process, of another size, that is to take an open session's place.
+//
+//   begin() ─▶ look() … kOpening ─ granted ─▶ look() … kEmptying ⇄ kResting ─ the lanes are empty ─▶ taken over by the session
+//                  └ refused, lost, another backend, no answer, never empty: an error, and why ◀───┘
+//
+// The first session serves on until its lanes are empty: they are emptied for kEmptyTicks, then clients go on for
+// kRestTicks. So who waits for a slot waits little, however long others hold theirs.
+// Owns the second session's endpoint and handshake until they are taken over. Its control channel is not watched: it is
+// looked at in the session's ticks. Thread: the worker's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "rpc/opening.h"
+#include "rpc/session_options.h"
+#include "transport/transport.h"
+#include "wire/handshake.h"
+
+namespace egret::rpc {
+
+class Successor {
+ public:
+  using Connect = base::Expected<std::unique_ptr<transport::ClientEndpoint>> (*)(
+      const std::string& address, const transport::ConnectOptions& options);
+  enum class State : uint8_t { kOpening, kEmptying, kResting };
+
+  ~Successor();
+  // `asked`: of the session that it is to be. `now`: what is granted to the one whose place it will take.
+  base::Status begin(const SessionOptions& asked, const wire::Grant& now, bool is_large, Connect connect,
+                     uint64_t now_ns);
+  // Once a tick. An error: it is of no use any more.
+  base::Expected<State> look(uint64_t now_ns);
+  bool is_large() const { return is_large_; }
+  uint64_t worker_id() const { return worker_id_; }
+  // The session takes these over, and leaves its own here, which end with this object.
+  void swap(std::unique_ptr<transport::ClientEndpoint>& endpoint, Opening& opening);
+
+ private:
+  static constexpr uint32_t kEmptyTicks = 2;
+  static constexpr uint32_t kRestTicks = 10;
+  static constexpr uint32_t kMostTicks = 600;
+
+  base::Expected<bool> hear(uint64_t now_ns);
+  base::Status compare() const;
+
+  std::unique_ptr<transport::ClientEndpoint> endpoint_;
+  Opening opening_;
+  wire::Grant now_;
+  bool is_large_ = false;
+  bool is_granted_ = false;
+  uint64_t worker_id_ = 0;
+  uint64_t deadline_ns_ = 0;  // of the handshake
+  uint32_t ticks_ = 0;        // since it was granted
+};
+
+}  // namespace egret::rpc
