@@ -270,7 +270,7 @@ void ClientSession::go_on_resizing() {
 
 // Between two passes, or at a pass's end: within none of the lanes' calls. Whether the session is the successor now.
 bool ClientSession::resize_if_empty() {
-  if (!lanes_.clear_out()) return false;
+  if (!lanes_.withhold(true)) return false;
   is_emptying_ = false;
   const std::unique_ptr<Successor> first = std::move(successor_);
   first->swap(endpoint_, opening_);
@@ -294,7 +294,7 @@ void ClientSession::stay(const std::string& why) {
 
 // Ops may begin again.
 void ClientSession::let_in() {
-  lanes_.open_door();
+  lanes_.withhold(false);
   credit_.announce();
 }
 

@@ -26,33 +26,24 @@ void Lanes::open(const wire::Grant& grant, const FetchOptions& fetch, transport:
   ++generation_;
 }
 
-bool Lanes::clear_out() {
+bool Lanes::withhold(bool withheld) {
   EGRET_ASSERT_OWNER(owner_);
-  bool is_settled = true;
+  bool is_empty = true;
   for (Shared& each : shared_) {
-    each.uploads.close(true);
-    each.pin_turn.close(true);
-    is_settled &= each.uploads.is_empty() && each.pin_turn.is_free();
+    each.uploads.close(withheld);
+    each.pin_turn.close(withheld);
+    is_empty &= each.uploads.is_empty() && each.pin_turn.is_free();
   }
-  if (!is_settled) return false;
-  for (const auto& lane : lanes_) lane->withhold(true);
-  return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->progress().is_empty; });
-}
-
-void Lanes::open_door() {
-  EGRET_ASSERT_OWNER(owner_);
-  for (Shared& each : shared_) {
-    each.uploads.close(false);
-    each.pin_turn.close(false);
-  }
-  for (const auto& lane : lanes_) lane->withhold(false);
+  if (withheld && !is_empty) return false;  // those under way need messages
+  for (const auto& lane : lanes_) lane->withhold(withheld);
+  return is_empty && std::ranges::all_of(lanes_, [](const auto& lane) { return lane->progress().is_empty; });
 }
 
 void Lanes::replace(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
                     SessionCounters& counters) {
   EGRET_DCHECK(std::ranges::all_of(lanes_, [](const auto& lane) { return lane->progress().is_empty; }));
   make(grant, fetch, endpoint, counters);
-  open_door();
+  withhold(false);
 }
 
 void Lanes::close() {

@@ -29,11 +29,10 @@ class Lanes {
   // Opens as many as were granted. `endpoint` and `counters` outlive them.
   void open(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
             SessionCounters& counters);
-  // Empties the lanes, so that others can take their place: no upload and no pin begins any more, and when there is
-  // none, no message. Whether all is empty. To be called again until it is; or open_door() undoes it.
-  bool clear_out();
-  void open_door();
-  // Others take the place of these, which clear_out() has emptied: nobody notices.
+  // True: no upload and no pin begins any more, and when there is none, no message. Returns whether all is empty, so
+  // that replace() may follow; else to be called again. False: everything may begin again.
+  bool withhold(bool withheld);
+  // Others take the place of these, which are empty: nobody notices.
   void replace(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
                SessionCounters& counters);
   // Closes them and calls every waiter with kSessionLost. Waiters may use this object in the call: it has no lanes any

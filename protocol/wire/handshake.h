@@ -61,8 +61,10 @@ inline constexpr uint64_t kWarm = 64;
 inline constexpr uint64_t kComeBack = 256;
 
 struct Hello {
-  uint64_t features = 0;   // feature bits that the client supports; the grant has those that both support
-  uint64_t worker_id = 0;  // random, the same for the worker's life: a new session replaces the worker's old one
+  uint64_t features = 0;  // feature bits that the client supports; the grant has those that both support
+  // Random, the same for the worker's life: a new session replaces the worker's old one. A session that is to take the
+  // place of an open one, with another size, has the id that differs in the lowest bit.
+  uint64_t worker_id = 0;
   uint32_t window = 0;     // wanted slots per lane; the server may grant fewer
   HandshakeNonce nonce{};  // kAuthenticate only
   // kSlotSizes only: wanted; the server grants no more (but the least there is), and perhaps less. 0: as it likes.

@@ -181,6 +181,25 @@ void add_failover_rows(std::vector<MetricRow>& table) {
                    {"backend"}});
 }
 
+void add_session_rows(std::vector<MetricRow>& table) {
+  table.push_back({"egret_proxy_session_slot_bytes",
+                   kGauge,
+                   "Memory of the slots of its sessions now; the backend has as much for them.",
+                   {"backend"}});
+  table.push_back({"egret_proxy_session_resizes_total",
+                   kCounter,
+                   "Changes of a session's size: to more slots, to fewer, and those that failed (none).",
+                   {"backend", "to"}});
+  table.push_back({"egret_proxy_deliveries_total",
+                   kCounter,
+                   "Pushes received; on shm these are wake-ups, each for all results of a round.",
+                   {"backend"}});
+  for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
+    if (metric.counter == nullptr) continue;
+    table.push_back({lane_name(metric), kCounter, std::string(metric.help), {"backend", "lane"}});
+  }
+}
+
 std::vector<MetricRow> make_table() {
   std::vector<MetricRow> table = admin::process_metric_rows("egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) table.push_back({metric.name, metric.type, metric.help});
@@ -232,22 +251,7 @@ std::vector<MetricRow> make_table() {
   table.push_back({"egret_proxy_backend_probes_total", kCounter, "Probes of it while it was ejected.", {"backend"}});
   table.push_back({"egret_proxy_backend_failed_probes_total", kCounter, "Those that it did not answer.", {"backend"}});
   add_failover_rows(table);
-  table.push_back({"egret_proxy_session_slot_bytes",
-                   kGauge,
-                   "Memory of the slots of its sessions now; the backend has as much for them.",
-                   {"backend"}});
-  table.push_back({"egret_proxy_session_resizes_total",
-                   kCounter,
-                   "Changes of a session's size: to more slots, to fewer, and those that failed (none).",
-                   {"backend", "to"}});
-  table.push_back({"egret_proxy_deliveries_total",
-                   kCounter,
-                   "Pushes received; on shm these are wake-ups, each for all results of a round.",
-                   {"backend"}});
-  for (const rpc::LaneMetric& metric : rpc::lane_metrics()) {
-    if (metric.counter == nullptr) continue;
-    table.push_back({lane_name(metric), kCounter, std::string(metric.help), {"backend", "lane"}});
-  }
+  add_session_rows(table);
   table.push_back({"egret_proxy_lane_replies_mode",
                    kGauge,
                    "Workers whose lane is in server reply mode (results are pushed) now.",

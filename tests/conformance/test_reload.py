@@ -780,6 +780,9 @@ PROXY = {
     "window": prove_window,
     "request_slot_size": prove_slot_size("request_slot_size", r"slots of 2048 \+ 53248"),
     "response_slot_size": prove_slot_size("response_slot_size", r"slots of 16384 \+ 2048"),
+    "idle_window": said("idle_window", 4),  # what sessions over a network do with these three: tests/rdma/fabric
+    "idle_slot_size": said("idle_slot_size", "2KiB"),
+    "give_back_after": said("give_back_after", "10s"),
     "backend_uids": said("backend_uids", "[33]"),
     "session_memory": prove_session_memory,
     "op_timeout": prove_op_timeout,

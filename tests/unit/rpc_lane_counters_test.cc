@@ -31,8 +31,9 @@ TEST_CASE("every metric has a name of its own, a sentence, and something to show
     CHECK(metric.total.empty() == (metric.counter == nullptr));
   }
   const std::set<std::string_view> expected{
-      "messages", "ops",      "fetches",      "refetches", "torn",       "replies",           "wants",
-      "rings",    "timeouts", "second_reads", "mode",      "fetch_size", "switches_to_reply", "switches_to_fetch"};
+      "messages",     "ops",   "fetches",    "refetches",         "torn",
+      "replies",      "wants", "rings",      "timeouts",          "stalls",
+      "second_reads", "mode",  "fetch_size", "switches_to_reply", "switches_to_fetch"};
   CHECK(names == expected);
 }
 

@@ -194,13 +194,74 @@ def prove_limits():
 def prove_thread_domains():
     # 32 slots of 64 KiB fill a page of 2 MiB.
     backend = start_backend(options={"session_memory": "8MiB", "response_slot_size": "64KiB", "window": 32}, have="thread_domains")
-    said, counts = serve_once(options={"qps_per_session": 2}, have="thread_domains")
+    said, counts = serve_once(options={"qps_per_session": 2, "idle_window": 0}, have="thread_domains")
     has("the session's line", said, "thread domain", "2 queue pairs")
     check("a domain for the session, its queue pairs in it", (counts["thread_domains"] > 0, counts["thread_pairs"]), (True, counts["queue_pairs"]))
     counts = backend.counts()
     check("the backend's", counts["thread_pairs"], counts["queue_pairs"])
     fetched = [each for each in read_counts.registrations(backend.counters) if "remote read" in each["rights"]]
     check("large memories begin with a page of 2 MiB", {each["address"] % (2 << 20) for each in fetched if each["length"] >= 2 << 20}, {0})
+    backend.stop()
+
+
+def values(proxy):
+    """Fifty connections that set and get at once, with values of less than a small slot and of more."""
+    address = ("127.0.0.1", int(proxy.options["listen"][0].rsplit(":", 1)[1]))
+    sockets = [servers.connect(address) for _ in range(50)]
+    for size in (20, 1400, 3000):
+        value = b"v" * size
+        request = b"".join(b"set s%d 0 0 %d\r\n%s\r\nget s%d\r\n" % (n, size, value, n) for n in range(8))
+        expected = b"".join(b"STORED\r\nVALUE s%d 0 %d\r\n%s\r\nEND\r\n" % (n, size, value) for n in range(8))
+        for each in sockets:
+            each.sendall(request)
+        for each in sockets:
+            seen = b""
+            while len(seen) < len(expected):
+                piece = each.recv(1 << 20)
+                if not piece:
+                    break
+                seen += piece
+            check(f"answers with values of {size}", seen == expected, True)
+    for each in sockets:
+        each.close()
+
+
+def sizes(daemon):
+    return re.findall(r"\d+ lanes? x (\d+) slots of (\d+) \+ (\d+)", daemon.log())
+
+
+def prove_growth():
+    """A session begins small, has all its slots under load, and gives them back when there is little to do."""
+    backend = start_backend()
+    proxy = start_proxy(options={"give_back_after": "4s", "window": 16})
+    servers.wait_for(lambda: serves(proxy), "the proxy to serve")
+    check("it begins with", sizes(proxy)[-1], ("2", "1536", "1536"))
+
+    def is_large():
+        values(proxy)
+        return sizes(proxy)[-1] == ("16", "4096", "4096")
+    servers.wait_for(is_large, "the session to grow")
+    values(proxy)
+    servers.wait_for(lambda: sizes(proxy)[-1] == ("2", "1536", "1536"), "the session to give its slots back")
+    check_served(proxy)
+    check("no session was lost", "session_lost" in proxy.log(), False)
+    counts = backend.counts()
+    check("the backend holds what its one session has", counts["registrations"] - counts["deregistrations"] > 0, True)
+    proxy.stop()
+    # A backend that has no room for a second session keeps the first one.
+    backend.stop()
+    backend = start_backend(options={"max_sessions": 1})
+    proxy = start_proxy(options={"window": 16})
+    servers.wait_for(lambda: serves(proxy), "the proxy to serve")
+
+    def is_refused():
+        values(proxy)
+        return "[session_not_resized]" in proxy.log()
+    servers.wait_for(is_refused, "the second session to be refused")
+    check("why", "keeps its size: refused: max_sessions = 1" in proxy.log(), True)
+    check_served(proxy)
+    check("no session was lost", "session_lost" in proxy.log(), False)
+    proxy.stop()
     backend.stop()
 
 
@@ -227,7 +288,7 @@ def prove_refusals():
     check("it says why", [bool(re.search("iWARP.* WRITE with immediate", line)) for line in done.stderr.splitlines() if "cannot listen" in line], [True])
 
 
-PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "networks": prove_networks, "refusals": prove_refusals}
+PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "growth": prove_growth, "networks": prove_networks, "refusals": prove_refusals}
 for name in os.environ.get("EGRET_FABRIC_PARTS", " ".join(PARTS)).split():
     print(f"--- {name}", flush=True)
     PARTS[name]()
