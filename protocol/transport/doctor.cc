@@ -40,7 +40,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kGidsNamed = 6;  // of a port; a host with many VLANs has hundreds
+constexpr size_t kEmptyGids = 64;  // places in a row after which no further one is looked at: a table may have 1,024
+constexpr size_t kGidsNamed = 6;   // of a port; a host with many VLANs has hundreds
 constexpr unsigned kCapIpcLock = 14;
 constexpr const char* kRdma = "rdma:";
 constexpr const char* kShm = "shm:";
@@ -67,38 +68,6 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 // --- ports and GIDs
 
-struct Port {
-  std::string name;  // "rxe0 port 1"
-  std::string path;  // of its folder in sysfs
-  std::string state;
-  bool is_active = false;
-  bool is_ethernet = false;
-  device::PortPlace place{};
-};
-
-std::vector<Port> ports_of(const HostFiles& host, const std::string& device) {
-  std::vector<Port> ports;
-  const std::string folder = host.sys + "/class/infiniband/" + device + "/ports";
-  for (const std::string& number : names_in(folder)) {
-    Port port{
-        .name = fmt::format("{} port {}", device, number), .path = fmt::format("{}/{}", folder, number), .state = {}};
-    port.state = first_line(port.path + "/state").value_or("unknown");
-    port.is_active = port.state.find("ACTIVE") != std::string::npos;
-    port.is_ethernet = first_line(port.path + "/link_layer").value_or("") == "Ethernet";
-    port.place = {.device = device, .number = number, .is_ethernet = port.is_ethernet};
-    ports.push_back(port);
-  }
-  return ports;
-}
-
-void check_port(const Port& port, bool another_is_active, Findings& findings) {
-  const std::string what = "state " + port.state + ", " + (port.is_ethernet ? "Ethernet (RoCE)" : "InfiniBand");
-  if (port.is_active) return findings.ok(port.name, what);
-  const std::string advice = port.is_ethernet ? "bring its network interface up (rdma link show; ip link set IFACE up)"
-                                              : "check the cable and that a subnet manager runs (ibstat, opensm)";
-  findings.add({another_is_active ? Verdict::kWarning : Verdict::kFailure, port.name, what, advice});
-}
-
 struct Gids {
   std::vector<std::string> named;
   size_t count = 0;
@@ -106,12 +75,28 @@ struct Gids {
   bool any_routable = false;  // something that is no link-local address
 };
 
+struct Port {
+  std::string name;  // "rxe0 port 1"
+  std::string path;  // of its folder in sysfs
+  std::string state;
+  bool is_active = false;
+  bool is_ethernet = false;
+  device::PortPlace place{};
+  Gids gids{};  // where it is active
+};
+
 Gids gids_of(const Port& port) {
   Gids gids;
-  for (const std::string& index : names_in(port.path + "/gids")) {
+  const size_t places = names_in(port.path + "/gids").size();
+  for (size_t number = 0, empty = 0; number < places && empty < kEmptyGids; ++number) {
+    const std::string index = std::to_string(number);
     const std::string raw = first_line(port.path + "/gids/" + index).value_or("");
     in6_addr address{};
-    if (::inet_pton(AF_INET6, raw.c_str(), &address) != 1 || IN6_IS_ADDR_UNSPECIFIED(&address)) continue;
+    if (::inet_pton(AF_INET6, raw.c_str(), &address) != 1 || IN6_IS_ADDR_UNSPECIFIED(&address)) {
+      ++empty;
+      continue;
+    }
+    empty = 0;
     // Of a GID that has no interface the type cannot be read: it is of no use, either.
     const std::string type = first_line(port.path + "/gid_attrs/types/" + index).value_or("");
     if (port.is_ethernet && type.empty()) continue;
@@ -130,8 +115,32 @@ Gids gids_of(const Port& port) {
   return gids;
 }
 
+std::vector<Port> ports_of(const HostFiles& host, const std::string& device) {
+  std::vector<Port> ports;
+  const std::string folder = host.sys + "/class/infiniband/" + device + "/ports";
+  for (const std::string& number : names_in(folder)) {
+    Port port{
+        .name = fmt::format("{} port {}", device, number), .path = fmt::format("{}/{}", folder, number), .state = {}};
+    port.state = first_line(port.path + "/state").value_or("unknown");
+    port.is_active = port.state.find("ACTIVE") != std::string::npos;
+    port.is_ethernet = first_line(port.path + "/link_layer").value_or("") == "Ethernet";
+    port.place = {.device = device, .number = number, .is_ethernet = port.is_ethernet};
+    if (port.is_active) port.gids = gids_of(port);
+    ports.push_back(port);
+  }
+  return ports;
+}
+
+void check_port(const Port& port, bool another_is_active, Findings& findings) {
+  const std::string what = "state " + port.state + ", " + (port.is_ethernet ? "Ethernet (RoCE)" : "InfiniBand");
+  if (port.is_active) return findings.ok(port.name, what);
+  const std::string advice = port.is_ethernet ? "bring its network interface up (rdma link show; ip link set IFACE up)"
+                                              : "check the cable and that a subnet manager runs (ibstat, opensm)";
+  findings.add({another_is_active ? Verdict::kWarning : Verdict::kFailure, port.name, what, advice});
+}
+
 void check_gids(const Port& port, bool another_has_some, Findings& findings) {
-  const Gids gids = gids_of(port);
+  const Gids& gids = port.gids;
   const std::string subject = port.name + " GIDs";
   if (gids.count == 0) {
     const std::string advice = port.is_ethernet ? "give its network interface an IP address (ip addr add)"
@@ -272,8 +281,7 @@ void check_devices(const HostFiles& host, const VerbsLibrary& library, const std
     ports.insert(ports.end(), its.begin(), its.end());
   }
   const bool any_active = std::ranges::any_of(ports, &Port::is_active);
-  const bool any_gids =
-      std::ranges::any_of(ports, [](const Port& port) { return port.is_active && gids_of(port).count > 0; });
+  const bool any_gids = std::ranges::any_of(ports, [](const Port& port) { return port.gids.count > 0; });
   for (const Port& port : ports) {
     check_port(port, any_active, findings);
     if (!port.is_active) continue;
