@@ -7,6 +7,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -75,6 +76,7 @@ void Partition::run() {
     const bool has_messages = read_messages();
     const bool rings = poll_rings();
     const bool served = poller_.poll() > 0;
+    flush_unsent();
     report_broken();
     if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
     if (has_messages || rings || served) {
@@ -95,7 +97,9 @@ void Partition::finish() {
   for (uint32_t quiet = 0, rounds = 0; quiet < kQuietAtTheEnd && rounds < kMostAtTheEnd; ++rounds) {
     read_messages();
     poll_some(homes_, homes_.size());
+    if (pushed_homes_ > 0) poll_signals(0);
     quiet = poller_.poll() > 0 ? 0 : quiet + 1;
+    flush_unsent();
     if (quiet > 0) std::this_thread::sleep_for(kPauseAtTheEnd);
   }
 }
@@ -168,16 +172,20 @@ void Partition::attach(const Message& message) {
   poller_.attach(lane);
   // Sorted by number: sessions may finish their handshakes in another order than they connected in.
   const auto place = std::ranges::lower_bound(sessions_, lane.session_id, {}, &AttachedSession::session_id);
-  sessions_.insert(place, {lane.session_id, message.under_way});
+  const bool is_pushed = lane.endpoint->limits().results_are_pushed;
+  sessions_.insert(place, {lane.session_id, message.under_way, is_pushed});
+  if (is_pushed) ++pushed_sessions_;
   message.under_way->rings[options_.number].store(false);  // a ring before this message is void: the lane starts awake
 
   if (lane.home != options_.number) return;
-  const HomeEndpoint home{lane.session_id, lane.endpoint, lane.layout.lanes, message.under_way};
-  homes_.insert(std::ranges::lower_bound(homes_, lane.session_id, {}, &HomeEndpoint::session_id), home);
+  HomeEndpoint home{lane.session_id, lane.endpoint, lane.layout.lanes, message.under_way};
+  unsent_.reserve(homes_.size() + 1);
+  const auto at = homes_.insert(std::ranges::lower_bound(homes_, lane.session_id, {}, &HomeEndpoint::session_id), home);
   if (!lane.endpoint->limits().ring_is_wakeup) polled_homes_.push_back(home);
   if (lane.endpoint->limits().needs_keep_alive) ++silent_homes_;
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
+  event.events = is_pushed ? EPOLLIN : EPOLLIN | EPOLLET;
+  if (is_pushed) ++pushed_homes_;
   event.data.u64 = lane.session_id;
   // Its rings could not wake us: the session ends.
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) != 0) {
@@ -185,17 +193,22 @@ void Partition::attach(const Message& message) {
   }
   // kDeliver messages that arrived before this one were ignored.
   for (size_t slot = 0; slot < message.under_way->deliveries.size(); ++slot) {
-    deliver_pending(home, lane.layout, slot);
+    deliver_pending(*at, lane.layout, slot);
   }
 }
 
 void Partition::detach(uint64_t session_id) {
   EGRET_ASSERT_OWNER(owner_);
   poller_.detach(session_id);
-  std::erase_if(sessions_, [&](const AttachedSession& session) { return session.session_id == session_id; });
+  std::erase_if(sessions_, [&](const AttachedSession& session) {
+    if (session.session_id != session_id) return false;
+    if (session.is_pushed) --pushed_sessions_;
+    return true;
+  });
   if (const HomeEndpoint* const home = home_of(session_id)) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, home->endpoint->data_fd(), nullptr);
     if (home->endpoint->limits().needs_keep_alive) --silent_homes_;
+    if (home->endpoint->limits().results_are_pushed) --pushed_homes_;
     homes_.erase(homes_.begin() + (home - homes_.data()));
     std::erase_if(polled_homes_, [&](const HomeEndpoint& asked) { return asked.session_id == session_id; });
   }
@@ -214,7 +227,7 @@ void Partition::on_ring(uint64_t session_id) {
 // The session may have been detached before this message arrived; its endpoint must not be touched then.
 void Partition::deliver(const Message& message) {
   EGRET_ASSERT_OWNER(owner_);
-  const HomeEndpoint* const home = home_of(message.lane.session_id);
+  HomeEndpoint* const home = home_of(message.lane.session_id);
   if (home == nullptr) return;
   const size_t slot = message.offset / message.lane.layout.response_slot_size;
   deliver_pending(*home, message.lane.layout, slot);
@@ -222,10 +235,39 @@ void Partition::deliver(const Message& message) {
 
 // Pushes the slot's response if somebody has asked for it. The length is cleared first, so that the next request to
 // push sends a new message.
-void Partition::deliver_pending(const HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot) {
+void Partition::deliver_pending(HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot) {
   const uint32_t length = home.under_way->deliveries[slot].exchange(0, std::memory_order_acq_rel);
   if (length == 0) return;
-  home.endpoint->deliver(static_cast<uint32_t>(slot / layout.window), slot * layout.response_slot_size, length);
+  push(home, static_cast<uint32_t>(slot / layout.window), slot * layout.response_slot_size, length);
+}
+
+// Where every result is pushed, those of a round are sent at its end.
+void Partition::push(HomeEndpoint& home, uint32_t lane, size_t offset, size_t length) {
+  home.endpoint->deliver(lane, offset, length);
+  if (!home.endpoint->limits().results_are_pushed || std::exchange(home.is_unsent, true)) return;
+  unsent_.push_back(home.session_id);
+}
+
+void Partition::flush_unsent() {
+  if (unsent_.empty()) return;
+  for (const uint64_t session_id : unsent_) {
+    HomeEndpoint* const home = home_of(session_id);
+    if (home == nullptr) continue;
+    home->is_unsent = false;
+    if (!home->is_blocked) flush(*home);
+  }
+  unsent_.clear();
+}
+
+// A peer that does not take its responses is waited for at its descriptor: it never blocks this thread.
+void Partition::flush(HomeEndpoint& home) {
+  const bool is_blocked = !home.endpoint->flush();
+  if (is_blocked == home.is_blocked) return;
+  home.is_blocked = is_blocked;
+  epoll_event event{};
+  event.events = is_blocked ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  event.data.u64 = home.session_id;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, home.endpoint->data_fd(), &event);
 }
 
 // Null: the session is not attached.
@@ -234,7 +276,7 @@ UnderWay* Partition::under_way_of(uint64_t session_id) {
   return at != sessions_.end() && at->session_id == session_id ? at->under_way : nullptr;
 }
 
-const Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) const {
+Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) {
   const auto at = std::ranges::lower_bound(homes_, session_id, {}, &HomeEndpoint::session_id);
   return at != homes_.end() && at->session_id == session_id ? &*at : nullptr;
 }
@@ -243,8 +285,9 @@ const Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) const {
 // work: then one epoll_wait() every so many rounds finds those that signal their rings, and a few of the others are
 // polled in turn.
 bool Partition::poll_rings() {
-  if (homes_.size() <= kHomesPerRound) return poll_some(homes_, homes_.size());
-  const bool any = poll_some(polled_homes_, kHomesPerRound);
+  const bool are_few = homes_.size() <= kHomesPerRound;
+  const bool any = are_few ? poll_some(homes_, homes_.size()) : poll_some(polled_homes_, kHomesPerRound);
+  if (are_few && pushed_homes_ == 0) return any;
   const uint32_t interval = empty_rounds_ == 0 ? kBusyRoundsBetweenSignals : kEmptyRoundsBetweenSignals;
   if (polled_homes_.size() == homes_.size() || ++rounds_unpolled_ < interval) return any;
   return poll_signals(0) || any;
@@ -258,8 +301,11 @@ bool Partition::poll_signals(int patience_ms) {
       count == signals_.size() ? kEmptyRoundsBetweenSignals : 0;  // poll again at once: there may be more
   bool any = false;
   for (const epoll_event& signal : std::span(signals_).first(count)) {
-    const HomeEndpoint* const home = home_of(signal.data.u64);
-    if (home != nullptr) any |= poll_rings_of(*home);
+    HomeEndpoint* const home = home_of(signal.data.u64);
+    if (home == nullptr) continue;
+    home->endpoint->ready();
+    any |= poll_rings_of(*home);
+    if (home->is_blocked) flush(*home);
   }
   return any;
 }
@@ -283,9 +329,19 @@ void Partition::keep_alive() {
 }
 
 bool Partition::poll_rings_of(const HomeEndpoint& home) {
-  const size_t count = home.endpoint->poll(events_);
+  size_t count = 0;
+  bool any = false;
+  do {
+    count = home.endpoint->poll(events_);
+    any |= count > 0;
+    take_events(home, std::span(events_).first(count));
+  } while (count == events_.size() && home.endpoint->limits().results_are_pushed);
+  return any;
+}
+
+void Partition::take_events(const HomeEndpoint& home, std::span<const Event> events) {
   bool ours = false;
-  for (const Event& event : std::span(events_).first(count)) {
+  for (const Event& event : events) {
     if (event.kind == Event::Kind::kClosed) tell_control(Message::Kind::kGone, home.session_id);
     if (event.kind != Event::Kind::kRing || event.lane >= home.lanes) continue;
     if (event.lane == options_.number) {
@@ -301,7 +357,6 @@ bool Partition::poll_rings_of(const HomeEndpoint& home) {
     poller_.ring(home.session_id);
     if (options_.follows) cpu_follower_.on_ring(poller_.clients_cpu());
   }
-  return count > 0;
 }
 
 void Partition::report_broken() {
@@ -342,6 +397,7 @@ void Partition::tell_control(Message::Kind kind, uint64_t session_id) {
 // sleeps.
 void Partition::rest() {
   EGRET_ASSERT_OWNER(owner_);
+  if (pushed_sessions_ > 0) poller_.park_pushed();
   if (poller_.awake_lanes() == 0) {
     if (!executor_->idle_step()) sleep();
     return;
@@ -384,6 +440,7 @@ int Partition::patience_ms() const {
 
 void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
   EGRET_ASSERT_OWNER(owner_);
+  if (lane.home == options_.number) return push(*home_of(lane.session_id), lane.lane, offset, length);
   UnderWay* const under_way = under_way_of(lane.session_id);
   EGRET_DCHECK(under_way != nullptr);
   auto& pending = under_way->deliveries[offset / lane.layout.response_slot_size];

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -50,10 +51,13 @@ class Partition final : private rpc::DeliveryRelay {
     transport::ServerEndpoint* endpoint;
     uint32_t lanes;
     UnderWay* under_way;
+    bool is_unsent = false;   // it is in unsent_
+    bool is_blocked = false;  // its peer does not take all now: its descriptor is watched for writing, too
   };
   struct AttachedSession {
     uint64_t session_id;
     UnderWay* under_way;
+    bool is_pushed;
   };
 
   void run();
@@ -63,13 +67,17 @@ class Partition final : private rpc::DeliveryRelay {
   void on_ring(uint64_t session_id);
   void detach(uint64_t session_id);
   void deliver(const Message& message);
-  void deliver_pending(const HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot);
+  void deliver_pending(HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot);
   UnderWay* under_way_of(uint64_t session_id);
   bool poll_rings();
   bool poll_signals(int patience_ms);
   bool poll_some(const std::vector<HomeEndpoint>& homes, size_t most);
   bool poll_rings_of(const HomeEndpoint& home);
-  const HomeEndpoint* home_of(uint64_t session_id) const;
+  void take_events(const HomeEndpoint& home, std::span<const transport::Event> events);
+  HomeEndpoint* home_of(uint64_t session_id);
+  void push(HomeEndpoint& home, uint32_t lane, size_t offset, size_t length);
+  void flush_unsent();
+  void flush(HomeEndpoint& home);
   void keep_alive();
   void report_broken();
   void report(PartitionReport& report);
@@ -97,6 +105,9 @@ class Partition final : private rpc::DeliveryRelay {
   uint32_t rounds_unpolled_ = 0;             // since poll_signals()
   std::array<epoll_event, 64> signals_;      // found by one epoll_wait()
   std::array<transport::Event, 16> events_;  // found by one poll(); a member, so that it is not built for each
+  std::vector<uint64_t> unsent_;             // sessions of homes_ to which something was pushed, and is not sent yet
+  size_t pushed_homes_ = 0;                  // those of homes_ that show requests at their descriptors only
+  size_t pushed_sessions_ = 0;               // those of sessions_ whose lanes sleep whenever they have no request
   size_t silent_homes_ = 0;  // those of homes_ whose peers must be probed to find out that they are dead
   uint64_t next_probe_ns_ = 0;
   uint32_t rounds_ = 0;

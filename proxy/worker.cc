@@ -440,8 +440,10 @@ std::string rights_note(const ClientSession& session) {
 
 base::Status Worker::watch_data(ClientSession& session) {
   Event& data = session_events_[&session].data;
-  data = Event::on_fd<&ClientSession::on_data_ready>(loop_, session.endpoint().data_fd(),
-                                                     events::kRead | events::kPersist | events::kEdge, session);
+  // A socket that was full tells when there is room again.
+  const short flags = session.endpoint().limits().results_are_pushed ? events::kRead | events::kWrite : events::kRead;
+  data = Event::on_fd<&ClientSession::on_data_ready>(
+      loop_, session.endpoint().data_fd(), static_cast<short>(flags | events::kPersist | events::kEdge), session);
   if (base::Status added = data.add(); !added) return added;
   context_.fit_inline_values();
   // Sessions over a network are probed, and give slots back. Do not restart a pending timer: a backend that reconnects often would postpone it for the others each time.

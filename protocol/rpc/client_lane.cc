@@ -30,6 +30,7 @@ ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& 
       now_ns_(context.times.now_ns),
       policy_(context.fetch),
       fetch_(context.fetch),
+      is_pushed_(endpoint_.limits().results_are_pushed),
       slots_(std::make_unique<Slot[]>(layout_.window)),
       max_ops_(wire::max_ops(layout_)),
       waiters_(std::make_unique_for_overwrite<Waiter*[]>(size_t{layout_.window} * max_ops_)),
@@ -114,7 +115,7 @@ void ClientLane::seal() {
 bool ClientLane::stage_want() {
   EGRET_ASSERT_OWNER(owner_);
   const uint64_t newest = next_seq_ - 1;
-  if (outstanding() == 0 || wanted_ >= newest) return false;
+  if (outstanding() == 0 || wanted_ >= newest || is_pushed_) return false;
   wanted_ = newest;
   endpoint_.stage_write(lane_, layout_.want_offset(lane_), sizeof(uint64_t), newest);
   counters_.wants.add();
@@ -133,6 +134,7 @@ void ClientLane::take_back_want() {
 
 uint32_t ClientLane::stage_fetches(uint32_t depth) {
   EGRET_ASSERT_OWNER(owner_);
+  if (is_pushed_) return 0;
   uint32_t staged = 0;
   const bool local = endpoint_.limits().fetch_is_local;
   if (!local && policy_.mode() == FetchPolicy::Mode::kReply && will_be_delivered()) return 0;
@@ -204,6 +206,7 @@ bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
   EGRET_ASSERT_OWNER(owner_);
   if (bytes.size() < sizeof(ResponseHeader) || outstanding() == 0) return true;
   const uint64_t seq = observe_word(bytes.data());
+  if (is_pushed_) return on_pushed(seq, bytes);
   if (seq != oldest_ || slot(oldest_).arrived) {
     // It was seen already, or it is not its turn; then it will be fetched. A read of it that is under way was staged
     // before this push and does not count as the last fetch.
@@ -217,6 +220,17 @@ bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
   }
   counters_.replies.add();
   return finish(oldest_, bytes.data()) && take_arrived();
+}
+
+// Where every response is pushed: the bytes are in their slot already, as if they had been fetched. One that is pushed
+// twice, or that is not whole, would be waited for in vain: the backend is broken.
+bool ClientLane::on_pushed(uint64_t seq, std::span<const std::byte> bytes) {
+  if (seq < oldest_ || seq >= next_seq_ || slot(seq).arrived) return false;
+  if (bytes.data() != endpoint_.response_image() + layout_.response_offset(lane_, seq)) return false;
+  if (!wire::is_whole_response(bytes.data(), bytes.size(), seal_, seq)) return false;
+  counters_.replies.add();
+  slot(seq).arrived = true;
+  return take_arrived();
 }
 
 bool ClientLane::take_arrived() {
@@ -301,7 +315,7 @@ void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t respon
     slept_ = done.sent_ns <= rung_ns_;
     // A stall makes all messages in flight late; it counts once.
     const bool is_news = done.refetches == 0 || done.sent_ns > missed_ns_;
-    if (!slept_ && !hasty && is_news && mode == FetchPolicy::Mode::kFetch) {
+    if (!slept_ && !hasty && is_news && mode == FetchPolicy::Mode::kFetch && !is_pushed_) {
       policy_.on_first_fetch(done.refetches, done.vain_ns);
       if (done.refetches > 0) missed_ns_ = now_ns_;
     }
@@ -323,7 +337,7 @@ void ClientLane::set_fetch(const FetchOptions& fetch) {
 }
 
 void ClientLane::show_mode() {
-  const bool replies = policy_.mode() == FetchPolicy::Mode::kReply;
+  const bool replies = mode() == FetchPolicy::Mode::kReply;
   counters_.mode.set(static_cast<uint64_t>(replies ? LaneMode::kReply : LaneMode::kFetch));
 }
 

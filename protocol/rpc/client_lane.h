@@ -99,7 +99,7 @@ class ClientLane {
   // Whether every outstanding response will be pushed: want covers it, and a read staged after want has found nothing.
   // Without that read, a response that was published before the server saw want would be waited for in vain.
   bool will_be_delivered() const {
-    return outstanding() == 0 || (wanted_ >= next_seq_ - 1 && found_absent_ == oldest_);
+    return outstanding() == 0 || is_pushed_ || (wanted_ >= next_seq_ - 1 && found_absent_ == oldest_);
   }
   // On transports whose push is only a wake-up (shm): the server signalled. Responses up to `wanted_` that are found
   // from now on count as delivered (statistics only).
@@ -118,7 +118,7 @@ class ClientLane {
             .usual_wait_ns = usual_wait_ns_,
             .open_ops = open_ops_,
             .reads_in_flight = reads_in_flight_,
-            .mode = policy_.mode(),
+            .mode = mode(),
             .holds_much = held_slots_ * 4 >= layout_.window,
             .is_empty = free_ == next_seq_ && open_ops_ == 0};
   }
@@ -163,10 +163,12 @@ class ClientLane {
   bool open_message();
   void stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag);
   void ring_if_asleep(const std::byte* header, uint64_t seq);
+  bool on_pushed(uint64_t seq, std::span<const std::byte> bytes);
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
   void answer_all(Slot& slot, op::ResultCode code);
   void free_slots();
+  FetchPolicy::Mode mode() const { return is_pushed_ ? FetchPolicy::Mode::kReply : policy_.mode(); }
   uint32_t fetch_size() const { return std::min(policy_.fetch_size(), layout_.response_slot_size); }
   void learn(const Slot& done, uint64_t processing_ns, uint32_t response_bytes);
   void show_mode();
@@ -179,6 +181,7 @@ class ClientLane {
   const uint64_t& now_ns_;  // the session's, of this pass
   FetchPolicy policy_;
   FetchOptions fetch_;
+  const bool is_pushed_;  // Limits::results_are_pushed: nothing is fetched, wanted or rung
   std::unique_ptr<Slot[]> slots_;
   const uint32_t max_ops_;  // that fit a request slot
   const std::unique_ptr<Waiter*[]> waiters_;

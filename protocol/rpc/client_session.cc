@@ -308,6 +308,7 @@ void ClientSession::begin_pass() {
 
 void ClientSession::on_data_ready() {
   EGRET_ASSERT_OWNER(owner_);
+  endpoint_->ready();
   if (!endpoint_->limits().deliver_is_wakeup) return;  // each push is an event
   counters_->deliveries.add();
   for (auto& lane : lanes_) lane->on_woken();

@@ -350,6 +350,11 @@ void SlotPoller::push() {
   for (const Message& message : std::span(messages_).first(message_count_)) {
     if (!message.is_finished()) continue;
     const LaneBinding& binding = lanes_[message.lane]->binding;
+    if (binding.endpoint->limits().results_are_pushed) {
+      relay_.relay(binding, message.response_offset, static_cast<size_t>(message.end - message.response));
+      ++counters_.deliveries;
+      continue;
+    }
     const uint64_t want = observe_word(binding.endpoint->request_memory() + binding.layout.want_offset(binding.lane));
     if (want < message.seq) continue;
     const size_t length = static_cast<size_t>(message.end - message.response);
@@ -375,6 +380,10 @@ void SlotPoller::park_long_idle() {
   park_idle(std::max(options_.lane_idle_ns, kLongIdleNs), std::max(options_.far_lane_idle_ns, kLongIdleNs));
 }
 
+void SlotPoller::park_pushed() {
+  park_idle(UINT64_MAX, UINT64_MAX);
+}
+
 void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
   EGRET_ASSERT_OWNER(owner_);
   if (awake_.empty()) return;
@@ -383,8 +392,9 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
   // Lanes that go to sleep are moved to the end of awake_; one fence serves them all.
   for (size_t i = 0; i + parked < awake_.size();) {
     Lane& lane = *lanes_[awake_[i].id];
-    const bool near = lane.binding.endpoint->limits().fetch_is_local;
-    if (awake_[i].is_behind || now - lane.last_progress_ns < (near ? idle_ns : far_idle_ns)) {
+    const transport::Limits& limits = lane.binding.endpoint->limits();
+    const uint64_t least_ns = limits.results_are_pushed ? 0 : limits.fetch_is_local ? idle_ns : far_idle_ns;
+    if (awake_[i].is_behind || now - lane.last_progress_ns < least_ns) {
       ++i;
       continue;
     }

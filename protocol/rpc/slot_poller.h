@@ -64,7 +64,8 @@ class OpHandler {
   virtual void lane_dropped(LaneId lane) = 0;
 };
 
-// Takes deliveries of endpoints that another partition owns, on transports where only the owner may push.
+// Takes deliveries of endpoints that another partition owns, on transports where only the owner may push; and all where
+// every result is pushed, so that those of a round go out at once.
 class DeliveryRelay {
  public:
   virtual ~DeliveryRelay() = default;
@@ -122,6 +123,8 @@ class SlotPoller {
   // The same for lanes that have been idle for a millisecond at least: for a thread that is always busy, polling them
   // costs more than their next ring.
   void park_long_idle();
+  // The same for lanes of sessions whose requests ring by themselves, however short they have been idle.
+  void park_pushed();
   // Changes the idle times of PollerOptions.
   void set_idle(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns) {
     options_.lane_idle_ns = lane_idle_ns;

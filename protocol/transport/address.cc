@@ -1,6 +1,7 @@
 #include "transport/address.h"
 
 #include "transport/shm.h"
+#include "transport/tcp/tcp.h"
 #include "transport/verbs.h"
 
 namespace egret::transport {
@@ -11,28 +12,32 @@ namespace {
 
 constexpr std::string_view kShm = "shm:";
 constexpr std::string_view kRdma = "rdma:";
+constexpr std::string_view kTcp = "tcp:";
 
 Status unknown_form(const std::string& address) {
   return Status::error("'" + address +
-                       "' is no address this build knows: expected rdma:HOST:PORT, shm:PATH or shm:@NAME");
+                       "' is no address this build knows: expected rdma:HOST:PORT, tcp:HOST:PORT, shm:PATH or shm:@NAME");
 }
 
 }  // namespace
 
 Status check_address(const std::string& address) {
   if (address.starts_with(kRdma)) return check_verbs_address(address.substr(kRdma.size()));
+  if (address.starts_with(kTcp)) return check_tcp_address(address.substr(kTcp.size()));
   if (!address.starts_with(kShm) || address.size() == kShm.size()) return unknown_form(address);
   return Status::ok();
 }
 
 base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, const ListenOptions& options) {
   if (address.starts_with(kRdma)) return verbs_listen(address.substr(kRdma.size()), options);
+  if (address.starts_with(kTcp)) return tcp_listen(address.substr(kTcp.size()), options);
   if (!address.starts_with(kShm)) return unknown_form(address);
   return shm_listen(address.substr(kShm.size()), options);
 }
 
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options) {
   if (address.starts_with(kRdma)) return verbs_connect(address.substr(kRdma.size()), options);
+  if (address.starts_with(kTcp)) return tcp_connect(address.substr(kTcp.size()), options);
   if (!address.starts_with(kShm)) return unknown_form(address);
   return shm_connect(address.substr(kShm.size()), options);
 }

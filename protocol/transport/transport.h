@@ -62,6 +62,10 @@ struct Limits {
   bool fetch_is_local = false;  // a read costs a cache miss, not a trip over the network
   bool ring_is_wakeup = false;  // server: a ring always shows at data_fd(), armed or not; else only poll() tells of it
   bool offers_wake_timers = false;  // client: its endpoint can do with wire::kWakeTimers
+  // The server pushes every response, in the order of its lane; the client neither reads, wants nor rings, and `bytes`
+  // of a delivery are in response_image(). data_fd() is a socket: poll() looks at it only after ready(). A lane is rung
+  // by its requests themselves.
+  bool results_are_pushed = false;
   bool needs_keep_alive = false;    // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
 };
 
@@ -114,6 +118,8 @@ class ClientEndpoint : public ControlChannel {
   // on it, then poll() once more.
   virtual int data_fd() const = 0;
   virtual void arm() = 0;
+  // Where results_are_pushed: data_fd() has become readable or writable (edge-triggered).
+  virtual void ready() {}
   // Where needs_keep_alive: makes sure that a dead peer shows as kClosed soon. Wakes nobody.
   virtual void keep_alive() {}
   // After an error of receive_frame(): the backend has no time now, and asks to be tried again after so many
@@ -160,10 +166,15 @@ class ServerEndpoint : public ControlChannel {
   virtual int client_cpu() const { return -1; }
   // Pushes `length` bytes of response memory at `offset` to the client and wakes it.
   virtual void deliver(uint32_t lane, size_t offset, size_t length) = 0;
+  // Where results_are_pushed: sends what was delivered. False: the peer does not take all of it now; to be called again
+  // when data_fd() is writable.
+  virtual bool flush() { return true; }
   virtual size_t poll(std::span<Event> events) = 0;
   // As for the client; for rings.
   virtual int data_fd() const = 0;
   virtual void arm() = 0;
+  // Where results_are_pushed: data_fd() is readable (level-triggered).
+  virtual void ready() {}
   virtual void keep_alive() {}
   virtual void close() = 0;
 };

@@ -70,11 +70,13 @@ Status PinnedMemory::create(ibv_pd* domain, size_t bytes, int access) {
   return Status::ok();
 }
 
-Expected<HostPort> parse_host_port(const std::string& text) {
+Expected<HostPort> parse_host_port(const std::string& text, const std::string& scheme) {
   auto parsed = base::parse_host_port(text);
-  if (!parsed || parsed->port == 0) return Status::error("expected rdma:HOST:PORT, got \"rdma:" + text + "\"");
+  if (!parsed || parsed->port == 0) {
+    return Status::error("expected " + scheme + ":HOST:PORT, got \"" + scheme + ":" + text + "\"");
+  }
   if (const std::string fault = base::host_fault(parsed->host); !fault.empty()) {
-    return Status::error("rdma:" + text + ": " + fault);
+    return Status::error(scheme + ":" + text + ": " + fault);
   }
   return HostPort{std::move(parsed->host), std::to_string(parsed->port)};
 }

@@ -152,7 +152,8 @@ struct HostPort {
   std::string host;
   std::string port;
 };
-base::Expected<HostPort> parse_host_port(const std::string& text);
+// `scheme`: of the address, for the message.
+base::Expected<HostPort> parse_host_port(const std::string& text, const std::string& scheme = "rdma");
 
 using AddressInfo = std::unique_ptr<addrinfo, Freed<::freeaddrinfo>>;
 // kListen: an address or name of this host, or "*". kAddress: an address; an error at once if it is a name. kName:

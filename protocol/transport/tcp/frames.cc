@@ -1,0 +1,219 @@
+#include "transport/tcp/frames.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "base/slot_copy.h"
+
+namespace egret::transport::tcp {
+
+using base::Status;
+
+namespace {
+
+// What one read may bring beyond the frame that is under way. It is empty again when read_some() returns, so all
+// connections of a thread share it.
+constexpr size_t kScratch = 64 << 10;
+thread_local std::array<std::byte, kScratch> t_scratch;
+
+// A peer that acknowledges nothing for this long is dead. The kernel probes idle connections, which wakes nobody.
+constexpr unsigned kDeadAfterMs = 3000;
+constexpr int kProbeAfterS = 1;
+constexpr int kProbeEveryS = 1;
+
+}  // namespace
+
+Region region_of(const RegionShape& shape) {
+  return {.request_bytes = shape.request_bytes,
+          .response_bytes = shape.response_bytes,
+          .lanes = shape.lanes,
+          .reply_bytes = static_cast<uint32_t>(shape.reply_bytes)};
+}
+
+// --- reading
+
+bool FrameReader::begin_body(FrameSink& sink) {
+  if (head_.reserved != 0 || head_.offset % sizeof(uint64_t) != 0) return false;
+  body_have_ = 0;
+  place_ = sink.place_of(head_);
+  return place_ != nullptr;
+}
+
+bool FrameReader::end_body(FrameSink& sink) {
+  if (head_.length >= sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, first_word_.data(), sizeof word);
+    base::publish_word(place_, word);
+  } else {
+    std::memcpy(place_, first_word_.data(), head_.length);
+  }
+  head_have_ = 0;
+  return sink.take(head_);
+}
+
+void FrameReader::add_body(std::span<const std::byte> bytes) {
+  const size_t early = std::min(bytes.size(), sizeof(uint64_t) - std::min(body_have_, sizeof(uint64_t)));
+  std::memcpy(first_word_.data() + std::min(body_have_, sizeof(uint64_t)), bytes.data(), early);
+  body_have_ += early;
+  const auto rest = bytes.subspan(early);
+  if (rest.empty()) return;
+  std::memcpy(place_ + body_have_, rest.data(), rest.size());
+  body_have_ += rest.size();
+}
+
+bool FrameReader::consume(std::span<const std::byte> bytes, FrameSink& sink) {
+  while (!bytes.empty()) {
+    const size_t taken = std::min(bytes.size(), missing());
+    if (!in_body()) {
+      std::memcpy(reinterpret_cast<std::byte*>(&head_) + head_have_, bytes.data(), taken);
+      head_have_ += taken;
+      if (in_body() && !begin_body(sink)) return false;
+    } else {
+      add_body(bytes.first(taken));
+    }
+    bytes = bytes.subspan(taken);
+    if (in_body() && missing() == 0 && !end_body(sink)) return false;
+  }
+  return true;
+}
+
+FrameReader::Found FrameReader::ended(ssize_t got) {
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Found::kNothing;
+  failure_ = got == 0 ? "the peer closed the connection" : Status::system_error("the connection broke", errno).message();
+  return Found::kEnd;
+}
+
+FrameReader::Found FrameReader::read_one(int socket, FrameSink& sink) {
+  for (;;) {
+    std::array<std::byte, kMaxControl> piece;
+    const size_t wanted = std::min(piece.size(), missing());
+    const ssize_t got = ::recv(socket, piece.data(), wanted, 0);
+    if (got <= 0) return ended(got);
+    if (!consume(std::span(piece).first(static_cast<size_t>(got)), sink)) return Found::kViolation;
+    if (head_have_ == 0) return Found::kFrame;
+  }
+}
+
+FrameReader::Found FrameReader::read_some(int socket, FrameSink& sink) {
+  // The rest of a body that is under way goes straight to its place.
+  const size_t rest = in_body() && body_have_ >= sizeof(uint64_t) ? missing() : 0;
+  std::array<iovec, 2> pieces{};
+  pieces[0] = {rest > 0 ? place_ + body_have_ : nullptr, rest};
+  pieces[1] = {t_scratch.data(), t_scratch.size()};
+  const ssize_t got = ::readv(socket, rest > 0 ? pieces.data() : &pieces[1], rest > 0 ? 2 : 1);
+  if (got <= 0) return ended(got);
+  const auto bytes = static_cast<size_t>(got);
+  const size_t placed = std::min(bytes, rest);
+  body_have_ += placed;
+  if (placed > 0 && missing() == 0 && !end_body(sink)) return Found::kViolation;
+  if (!consume(std::span(t_scratch).first(bytes - placed), sink)) return Found::kViolation;
+  return bytes == rest + t_scratch.size() ? Found::kMore : Found::kNothing;
+}
+
+// --- writing
+
+bool FrameWriter::add(const FrameHead& head, const std::byte* body) {
+  if (count_ == entries_.size()) return false;
+  at(count_++) = {head, body};
+  return true;
+}
+
+void FrameWriter::drop(size_t bytes) {
+  sent_ += bytes;
+  while (count_ > 0 && sent_ >= at(0).bytes()) {
+    sent_ -= at(0).bytes();
+    first_ = (first_ + 1) % entries_.size();
+    --count_;
+  }
+}
+
+FrameWriter::Sent FrameWriter::flush(int socket) {
+  while (count_ > 0) {
+    std::array<iovec, 2 * kFramesAtOnce> pieces;
+    const size_t frames = std::min(count_, kFramesAtOnce);
+    size_t used = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < frames; ++i) {
+      Entry& entry = at(i);
+      const size_t done = i == 0 ? sent_ : 0;
+      if (done < sizeof entry.head) {
+        pieces[used++] = {reinterpret_cast<std::byte*>(&entry.head) + done, sizeof entry.head - done};
+      }
+      const size_t body_done = done > sizeof entry.head ? done - sizeof entry.head : 0;
+      if (entry.head.length > body_done) {
+        pieces[used++] = {const_cast<std::byte*>(entry.body) + body_done, entry.head.length - body_done};
+      }
+      bytes += entry.bytes() - done;
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = used;
+    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      return errno == EAGAIN ? Sent::kBlocked : Sent::kFailed;
+    }
+    drop(static_cast<size_t>(sent));
+    if (static_cast<size_t>(sent) < bytes) return Sent::kBlocked;
+  }
+  return Sent::kAll;
+}
+
+Status send_control(int socket, std::span<const std::byte> frame, const Region* region) {
+  FrameHead region_head{.kind = FrameKind::kRegion, .length = sizeof(Region)};
+  FrameHead head{.kind = FrameKind::kControl, .length = static_cast<uint32_t>(frame.size())};
+  FrameWriter writer;
+  writer.set_capacity(2);
+  if (region != nullptr) writer.add(region_head, reinterpret_cast<const std::byte*>(region));
+  writer.add(head, frame.data());
+  if (writer.flush(socket) == FrameWriter::Sent::kAll) return Status::ok();
+  return Status::system_error("cannot send a control frame", errno);
+}
+
+// --- memory, sockets
+
+ZeroedMemory::~ZeroedMemory() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+Status ZeroedMemory::create(size_t bytes) {
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return Status::system_error("cannot allocate " + std::to_string(bytes) + " bytes", errno);
+  data_ = static_cast<std::byte*>(at);
+  bytes_ = bytes;
+  return Status::ok();
+}
+
+void set_options(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &kProbeAfterS, sizeof kProbeAfterS);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &kProbeEveryS, sizeof kProbeEveryS);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kDeadAfterMs, sizeof kDeadAfterMs);
+}
+
+std::string host_of(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (address.ss_family == AF_INET) {
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
+  } else if (address.ss_family == AF_INET6) {
+    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof text);
+  }
+  return text;
+}
+
+std::string name_of(const sockaddr_storage& address) {
+  const in_port_t port = address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                                       : reinterpret_cast<const sockaddr_in&>(address).sin_port;
+  return host_of(address) + " port " + std::to_string(ntohs(port));
+}
+
+}  // namespace egret::transport::tcp

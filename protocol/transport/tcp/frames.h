@@ -1,0 +1,155 @@
+// What crosses a TCP connection: frames, each a head and a body. README.md in this folder has the format.
+//
+//   FrameWriter   frames that wait for the socket: their heads, and where their bodies are. flush() sends them.
+//   FrameReader   bytes from the socket → whole frames in the memory that a FrameSink names. Incremental: a frame may
+//                 come in any number of pieces, and pieces may hold any number of frames.
+//
+// A body goes from the socket to its place with at most one copy, and its first word is published last: another thread
+// that sees the word sees the body. Thread: one at a time. Neither allocates after it was set up. The peer's bytes are
+// checked here (heads) and by the sink (places); nothing else is assumed of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/socket.h>
+
+#include "base/status.h"
+#include "transport/transport.h"
+
+namespace egret::transport::tcp {
+
+enum class FrameKind : uint8_t {
+  kControl = 1,   // a frame of the handshake
+  kRegion = 2,    // server: Region, before the control frame that carries the grant
+  kRequest = 3,   // client: bytes for request memory
+  kResponse = 4,  // server: bytes for response memory
+  kRing = 5,      // client: look at `lane`; no body
+};
+
+struct FrameHead {
+  FrameKind kind = FrameKind::kControl;
+  uint8_t reserved = 0;
+  uint16_t lane = 0;
+  uint32_t offset = 0;  // in request or response memory; a multiple of 8
+  uint32_t length = 0;  // of the body
+};
+static_assert(sizeof(FrameHead) == 12 && offsetof(FrameHead, lane) == 2);
+static_assert(offsetof(FrameHead, offset) == 4 && offsetof(FrameHead, length) == 8);
+
+// The sizes of the server's region, which the client compares with its own computation.
+struct Region {
+  uint64_t request_bytes = 0;
+  uint64_t response_bytes = 0;
+  uint32_t lanes = 0;
+  uint32_t reply_bytes = 0;
+  bool operator==(const Region&) const = default;
+};
+static_assert(sizeof(Region) == 24);
+Region region_of(const RegionShape& shape);
+
+inline constexpr size_t kMaxControl = 512;  // wire::kMaxFrame
+
+class FrameSink {
+ public:
+  // Where the body of this frame goes, 8-byte aligned. Null: no peer in its right mind sends that.
+  virtual std::byte* place_of(const FrameHead& head) = 0;
+  // The frame is whole. False: it is not acceptable.
+  virtual bool take(const FrameHead& head) = 0;
+
+ protected:
+  ~FrameSink() = default;
+};
+
+class FrameReader {
+ public:
+  enum class Found : uint8_t {
+    kNothing,    // nothing more is there now
+    kFrame,      // read_one(): one whole frame
+    kMore,       // read_some(): something came, and more may be there
+    kEnd,        // the peer closed, or the connection broke: failure()
+    kViolation,  // the peer sent what it must not
+  };
+
+  // Reads one frame and nothing beyond it: while others may still read the socket afterwards.
+  Found read_one(int socket, FrameSink& sink);
+  // Reads what one system call gives.
+  Found read_some(int socket, FrameSink& sink);
+  // For tests: as if the socket had given these bytes. False: a violation.
+  bool consume(std::span<const std::byte> bytes, FrameSink& sink);
+  const std::string& failure() const { return failure_; }
+
+ private:
+  bool in_body() const { return head_have_ == sizeof(FrameHead); }
+  size_t missing() const { return in_body() ? head_.length - body_have_ : sizeof(FrameHead) - head_have_; }
+  bool begin_body(FrameSink& sink);
+  bool end_body(FrameSink& sink);
+  void add_body(std::span<const std::byte> bytes);
+  Found ended(ssize_t got);
+
+  FrameHead head_;
+  size_t head_have_ = 0;
+  size_t body_have_ = 0;
+  std::byte* place_ = nullptr;
+  alignas(uint64_t) std::array<std::byte, sizeof(uint64_t)> first_word_{};  // of the body, until all of it is there
+  std::string failure_;
+};
+
+class FrameWriter {
+ public:
+  // From then on so many frames may wait.
+  void set_capacity(size_t frames) { entries_.resize(frames); }
+  // The body stays where it is until the frame is sent. False: too many wait.
+  bool add(const FrameHead& head, const std::byte* body);
+  bool is_empty() const { return count_ == 0; }
+
+  enum class Sent : uint8_t { kAll, kBlocked, kFailed };
+  // Sends what the socket takes: one system call for up to kFramesAtOnce frames.
+  Sent flush(int socket);
+
+ private:
+  static constexpr size_t kFramesAtOnce = 64;
+  struct Entry {
+    FrameHead head;
+    const std::byte* body = nullptr;
+    size_t bytes() const { return sizeof head + head.length; }
+  };
+  Entry& at(size_t index) { return entries_[(first_ + index) % entries_.size()]; }
+  void drop(size_t bytes);
+
+  std::vector<Entry> entries_;  // a ring
+  size_t first_ = 0;
+  size_t count_ = 0;
+  size_t sent_ = 0;  // bytes of the first entry
+};
+
+// A frame of the handshake, at once and whole; `region` before it, if there is one.
+base::Status send_control(int socket, std::span<const std::byte> frame, const Region* region);
+
+// Memory of zeroes that stays where it is.
+class ZeroedMemory {
+ public:
+  ZeroedMemory() = default;
+  ZeroedMemory(const ZeroedMemory&) = delete;
+  ZeroedMemory& operator=(const ZeroedMemory&) = delete;
+  ~ZeroedMemory();
+
+  base::Status create(size_t bytes);
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// No delay, and what finds a dead peer. Errors are ignored: it works without.
+void set_options(int socket);
+// "10.0.0.1", and with its port.
+std::string host_of(const sockaddr_storage& address);
+std::string name_of(const sockaddr_storage& address);
+
+}  // namespace egret::transport::tcp
