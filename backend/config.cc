@@ -41,7 +41,8 @@ constexpr OptionRow kTable[] = {
     {.name = "listen",
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
-     .help = "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), shm:PATH or shm:@NAME (a Unix "
+     .help = "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), tcp:ADDRESS:PORT, shm:PATH or "
+             "shm:@NAME (a Unix "
              "socket on this host).",
      .min = 1,
      .max = 16,
@@ -93,7 +94,7 @@ constexpr OptionRow kTable[] = {
          "What sessions may do, by who opens them: entries like uid=33:read+write+flush. Who: uid=N, gid=N, "
          "secret=NAME or other; what: read, write, flush, dump (list keys), limits (cache_memlimit, stats reset), "
          "all, none. The first entry that fits counts. Without one: root, this process's user, and whoever proves a "
-         "secret or comes over rdma: all; allowed_uids and allowed_gids: read+write.",
+         "secret or comes over rdma or tcp: all; allowed_uids and allowed_gids: read+write.",
      .max = 64,
      .applied_by = kReload,
      .group = OptionGroup::kListening},

@@ -46,8 +46,9 @@ void check_secret(const Config& config, Findings& findings) {
     std::string names;
     for (const NamedSecret& secret : config.secrets) names.append(names.empty() ? "" : ", ").append(secret.name);
     findings.ok("secret_file", "proxies must prove that they hold one of these secrets: " + names);
-  } else if (listens_on_rdma(config)) {
-    findings.warn("secret_file", "none is set, and an rdma: address serves whoever can reach it",
+  } else if (listens_on_rdma(config) || std::ranges::any_of(config.listen, transport::is_tcp)) {
+    const std::string scheme = listens_on_rdma(config) ? "an rdma:" : "a tcp:";
+    findings.warn("secret_file", "none is set, and " + scheme + " address serves whoever can reach it",
                   "make one (umask 077; head -c 32 /dev/urandom | base64 > FILE), and name a copy of it on every host, "
                   "here and to the proxies");
   } else {

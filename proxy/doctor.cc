@@ -226,12 +226,19 @@ uint64_t rdma_entries(const Config& config) {
   }));
 }
 
+bool has_tcp_entry(const Config& config) {
+  return std::ranges::any_of(config.directory.entries, transport::is_tcp);
+}
+
 void check_secret(const Config& config, uint64_t rdma_backends, Findings& findings) {
   if (config.session.secret.is_set()) {
     findings.ok("secret_file", "backends must prove that they hold its " +
                                    std::to_string(config.session.secret.bytes().size()) + " bytes");
   } else if (rdma_backends > 0) {
     findings.warn("secret_file", "none is set: whoever answers at a backend's rdma: address is taken for it",
+                  "name a copy of the backends' secret_file");
+  } else if (has_tcp_entry(config)) {
+    findings.warn("secret_file", "none is set: whoever answers at a backend's tcp: address is taken for it",
                   "name a copy of the backends' secret_file");
   } else {
     findings.ok("secret_file", "none; backends are on this host");

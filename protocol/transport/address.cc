@@ -15,8 +15,9 @@ constexpr std::string_view kRdma = "rdma:";
 constexpr std::string_view kTcp = "tcp:";
 
 Status unknown_form(const std::string& address) {
-  return Status::error("'" + address +
-                       "' is no address this build knows: expected rdma:HOST:PORT, tcp:HOST:PORT, shm:PATH or shm:@NAME");
+  return Status::error(
+      "'" + address +
+      "' is no address this build knows: expected rdma:HOST:PORT, tcp:HOST:PORT, shm:PATH or shm:@NAME");
 }
 
 }  // namespace

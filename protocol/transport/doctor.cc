@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/service/listening.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "transport/device/advice.h"
@@ -44,6 +45,7 @@ constexpr size_t kEmptyGids = 64;  // places in a row after which no further one
 constexpr size_t kGidsNamed = 6;   // of a port; a host with many VLANs has hundreds
 constexpr unsigned kCapIpcLock = 14;
 constexpr const char* kRdma = "rdma:";
+constexpr const char* kTcp = "tcp:";
 constexpr const char* kShm = "shm:";
 
 std::optional<std::string> first_line(const std::string& path) {
@@ -300,6 +302,10 @@ bool is_rdma(const std::string& address) {
   return address.starts_with(kRdma);
 }
 
+bool is_tcp(const std::string& address) {
+  return address.starts_with(kTcp);
+}
+
 VerbsLibrary ask_verbs_library() {
   VerbsLibrary library;
   int count = 0;
@@ -407,10 +413,32 @@ void check_rdma_listen(const std::string& address, Findings& findings) {
                 listen_advice(error)});
 }
 
+void check_tcp_listen(const std::string& address, Findings& findings) {
+  const std::string subject = "listen " + address;
+  auto place = base::parse_host_port(address.substr(std::strlen(kTcp)));
+  if (!place) return findings.fail(subject, "expected tcp:HOST:PORT", "correct the address");
+  auto resolved = base::resolve_to_listen(place->host, place->port, subject);
+  if (!resolved) return findings.fail(subject, resolved.message(), "name an address of this host, or tcp:*:PORT");
+  int error = 0;
+  bool any = false;
+  for (const addrinfo* at = resolved.value().get(); at != nullptr; at = at->ai_next) {
+    if (base::listen_at(*at, 1).is_open()) {
+      any = true;
+    } else if (!base::is_absent(errno) || error == 0) {
+      error = errno;
+    }
+  }
+  if (any && (error == 0 || base::is_absent(error))) return findings.ok(subject, "can be listened on");
+  findings.add(
+      {error == EADDRINUSE ? Verdict::kWarning : Verdict::kFailure, subject, std::strerror(error),
+       base::is_absent(error) ? "name an address of this host (ip addr), or tcp:*:PORT" : listen_advice(error)});
+}
+
 }  // namespace
 
 void check_listen(const std::string& address, Findings& findings) {
   if (is_rdma(address)) return check_rdma_listen(address, findings);
+  if (is_tcp(address)) return check_tcp_listen(address, findings);
   base::check_socket_path("listen " + address, address.substr(std::strlen(kShm)), SOCK_SEQPACKET, findings);
 }
 

@@ -61,9 +61,10 @@ void check_rdma(const HostFiles& host, const VerbsLibrary& library, const PinLim
 // The same of this host.
 void check_rdma(const RdmaNeeds& needs, base::Findings& findings);
 
-// Whether `address` can be listened on now. For rdma: it is, for a moment.
+// Whether `address` can be listened on now. For rdma: and tcp: it is, for a moment.
 void check_listen(const std::string& address, base::Findings& findings);
 
 bool is_rdma(const std::string& address);
+bool is_tcp(const std::string& address);
 
 }  // namespace egret::transport

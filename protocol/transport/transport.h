@@ -66,7 +66,7 @@ struct Limits {
   // of a delivery are in response_image(). data_fd() is a socket: poll() looks at it only after ready(). A lane is rung
   // by its requests themselves.
   bool results_are_pushed = false;
-  bool needs_keep_alive = false;    // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
+  bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
 };
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;

@@ -32,6 +32,8 @@ POOL = int(os.environ.get("EGRET_POOL", "0"))
 PROXY_OPTIONS = dict(pair.split("=", 1) for pair in os.environ.get("EGRET_PROXY_OPTIONS", "").split())
 # Where this host's RDMA device answers: then proxies and backends talk over it, else through shared memory.
 RDMA_ADDRESS = os.environ.get("EGRET_RDMA_ADDRESS", "")
+# Whether proxies and backends talk over TCP.
+OVER_TCP = os.environ.get("EGRET_OVER_TCP", "") == "1"
 SOAK_SECONDS = float(os.environ.get("EGRET_SOAK_SECONDS", "0"))
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 10.0
@@ -211,6 +213,8 @@ class Daemon:
 
 def new_backend_address(directory, name):
     """Where a backend of that name may listen."""
+    if OVER_TCP:
+        return f"tcp:127.0.0.1:{free_port()}"
     if RDMA_ADDRESS:
         return f"rdma:{RDMA_ADDRESS}:{20000 + (os.getpid() * 64 + next(_serial)) % 40000}"
     return f"shm:{directory}/{name}.sock"

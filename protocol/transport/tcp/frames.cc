@@ -86,7 +86,8 @@ bool FrameReader::consume(std::span<const std::byte> bytes, FrameSink& sink) {
 
 FrameReader::Found FrameReader::ended(ssize_t got) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Found::kNothing;
-  failure_ = got == 0 ? "the peer closed the connection" : Status::system_error("the connection broke", errno).message();
+  failure_ =
+      got == 0 ? "the peer closed the connection" : Status::system_error("the connection broke", errno).message();
   return Found::kEnd;
 }
 

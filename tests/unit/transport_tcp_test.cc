@@ -1,0 +1,321 @@
+// The contract of transport.h as the TCP transport keeps it, both ends in one process; and peers that keep to nothing.
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "transport/tcp/frames.h"
+#include "transport_pair.h"
+
+using namespace egret::transport;
+using egret::base::observe_word;
+using egret::base::publish_word;
+using egret::base::UniqueFd;
+using tcp::FrameHead;
+using tcp::FrameKind;
+
+namespace {
+
+constexpr size_t kSlotOfLane2 = 3 * 64 + 2 * 2048;
+
+std::string free_address() {
+  const UniqueFd probe(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof at;
+  REQUIRE(::bind(probe.get(), reinterpret_cast<sockaddr*>(&at), length) == 0);
+  REQUIRE(::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&at), &length) == 0);
+  return "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+}
+
+// A listener, and a server's endpoint for whoever connects first.
+struct Server {
+  Server() : address(free_address()) {
+    auto listening = listen("tcp:" + address, {});
+    REQUIRE_MESSAGE(listening.is_ok(), listening.status().message());
+    listener = std::move(listening.value());
+  }
+  void accept() {
+    REQUIRE(is_readable(listener->fd(), 5000));
+    auto accepted = listener->accept();
+    REQUIRE_MESSAGE(accepted.is_ok(), accepted.status().message());
+    endpoint = std::move(accepted.value());
+    REQUIRE(endpoint != nullptr);
+  }
+  void open() {
+    REQUIRE(endpoint->create_region(kShape).is_ok());
+    REQUIRE(endpoint->send_frame(bytes_of("grant"), true).is_ok());
+  }
+  // What one readiness of the socket brings.
+  std::vector<Event> events() {
+    REQUIRE(is_readable(endpoint->data_fd(), 5000));
+    endpoint->ready();
+    return polled(*endpoint);
+  }
+  static std::vector<Event> polled(ServerEndpoint& endpoint) {
+    std::vector<Event> events(16);
+    events.resize(endpoint.poll(events));
+    return events;
+  }
+
+  std::string address;
+  std::unique_ptr<Listener> listener;
+  std::unique_ptr<ServerEndpoint> endpoint;
+};
+
+std::string wait_for_frame(ControlChannel& channel) {
+  for (int tries = 0; tries < 100; ++tries) {
+    if (const std::string frame = next_frame(channel); !frame.empty()) return frame;
+    if (!is_readable(channel.control_fd(), 5000)) return "";
+  }
+  return "";
+}
+
+struct TcpPair : Server {
+  TcpPair() {
+    auto connected = connect("tcp:" + address);
+    REQUIRE_MESSAGE(connected.is_ok(), connected.status().message());
+    client = std::move(connected.value());
+    accept();
+  }
+  void open() {
+    Server::open();
+    REQUIRE(wait_for_frame(*client) == "grant");
+    REQUIRE(client->map_region(kShape).is_ok());
+    REQUIRE(client->send_frame(bytes_of("ready"), true).is_ok());
+  }
+  void send(uint32_t lane, size_t offset, std::string_view text, uint64_t word) {
+    std::memcpy(client->request_image() + offset + 8, text.data(), text.size());
+    client->stage_write(lane, offset, 8 + text.size(), word);
+  }
+  std::vector<Event> client_events() {
+    REQUIRE(is_readable(client->data_fd(), 5000));
+    client->ready();
+    std::vector<Event> events(16);
+    events.resize(client->poll(events));
+    return events;
+  }
+
+  std::unique_ptr<ClientEndpoint> client;
+};
+
+// A client that writes to the socket what it likes.
+struct LooseClient : Server {
+  LooseClient() : socket(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
+    REQUIRE(::connect(socket.get(), reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
+    accept();
+  }
+  void write(const void* bytes, size_t length) {
+    REQUIRE(::send(socket.get(), bytes, length, MSG_NOSIGNAL) == static_cast<ssize_t>(length));
+  }
+  void write(const FrameHead& head) { write(&head, sizeof head); }
+
+  UniqueFd socket;
+};
+
+bool ends(const std::vector<Event>& events) {
+  return events.size() == 1 && events[0].kind == Event::Kind::kClosed;
+}
+
+}  // namespace
+
+TEST_SUITE("control channel over TCP") {
+  TEST_CASE("frames arrive whole, in order, both ways; those sent before it is connected, too") {
+    TcpPair pair;
+    REQUIRE(pair.client->send_frame(bytes_of("hello"), false).is_ok());
+    REQUIRE(pair.client->send_frame(bytes_of("again"), false).is_ok());
+    CHECK(next_frame(*pair.client) == "");
+    CHECK(wait_for_frame(*pair.endpoint) == "hello");
+    CHECK_MESSAGE(is_readable(pair.endpoint->control_fd()), "level-triggered: the second frame is still there");
+    CHECK(next_frame(*pair.endpoint) == "again");
+    CHECK(next_frame(*pair.endpoint) == "");
+    REQUIRE(pair.endpoint->send_frame(bytes_of("refusal"), false).is_ok());
+    CHECK(wait_for_frame(*pair.client) == "refusal");
+  }
+
+  TEST_CASE("sessions of one host count together") {
+    TcpPair pair;
+    CHECK(pair.endpoint->peer_group() == "127.0.0.1");
+    CHECK(pair.endpoint->peer().starts_with("127.0.0.1 port "));
+  }
+
+  TEST_CASE("nobody listens: the error names the address") {
+    auto connected = connect("tcp:" + free_address());
+    REQUIRE(connected.is_ok());
+    CHECK(wait_for_frame(*connected.value()).starts_with("error: cannot connect to tcp:127.0.0.1:"));
+  }
+
+  TEST_CASE("the peer's end is an error, after what it has said") {
+    TcpPair pair;
+    CHECK(next_frame(*pair.client) == "");
+    REQUIRE(pair.endpoint->send_frame(bytes_of("last words"), false).is_ok());
+    pair.endpoint.reset();
+    CHECK(wait_for_frame(*pair.client) == "last words");
+    CHECK(wait_for_frame(*pair.client).starts_with("error: "));
+  }
+
+  TEST_CASE("a region that did not come, or is not of the size agreed, is refused") {
+    TcpPair pair;
+    CHECK_FALSE(pair.client->map_region(kShape).is_ok());
+    pair.Server::open();
+    REQUIRE(wait_for_frame(*pair.client) == "grant");
+    RegionShape other = kShape;
+    other.response_bytes += 1024;
+    CHECK_FALSE(pair.client->map_region(other).is_ok());
+    CHECK(pair.client->map_region(kShape).is_ok());
+  }
+}
+
+TEST_SUITE("requests and responses over TCP") {
+  TEST_CASE("limits say that results are pushed, and that a fetch would be far") {
+    TcpPair pair;
+    pair.open();
+    CHECK(pair.client->limits().results_are_pushed);
+    CHECK(pair.endpoint->limits().results_are_pushed);
+    CHECK_FALSE(pair.client->limits().fetch_is_local);
+  }
+
+  TEST_CASE("what the client stages and flushes is in request memory, and rings its lane") {
+    TcpPair pair;
+    pair.open();
+    pair.send(2, kSlotOfLane2, "request", 42);
+    pair.send(0, 3 * 64, "another", 7);
+    pair.client->flush();
+    std::vector<Event> events = pair.events();
+    if (events.size() < 2) {
+      for (const Event& event : pair.events()) events.push_back(event);
+    }
+    CHECK(events.size() == 2);
+    CHECK(observe_word(pair.endpoint->request_memory() + kSlotOfLane2) == 42);
+    CHECK(std::memcmp(pair.endpoint->request_memory() + kSlotOfLane2 + 8, "request", 7) == 0);
+    CHECK(observe_word(pair.endpoint->request_memory() + 3 * 64) == 7);
+    CHECK_MESSAGE(Server::polled(*pair.endpoint).empty(), "each lane once");
+  }
+
+  TEST_CASE("what the server delivers is in the client's response image, in order") {
+    TcpPair pair;
+    pair.open();
+    std::memcpy(pair.endpoint->response_memory() + 2048 + 8, "response", 8);
+    publish_word(pair.endpoint->response_memory() + 2048, 9);
+    publish_word(pair.endpoint->response_memory() + 3072, 10);
+    pair.endpoint->deliver(1, 2048, 16);
+    pair.endpoint->deliver(1, 3072, 8);
+    CHECK(pair.endpoint->flush());
+    const std::vector<Event> events = pair.client_events();
+    REQUIRE(events.size() == 2);
+    CHECK(events[0].kind == Event::Kind::kDelivered);
+    CHECK(events[0].lane == 1);
+    CHECK(events[0].bytes.data() == pair.client->response_image() + 2048);
+    CHECK(std::memcmp(events[0].bytes.data() + 8, "response", 8) == 0);
+    CHECK(observe_word(events[1].bytes.data()) == 10);
+  }
+
+  TEST_CASE("the socket is not looked at before it is ready") {
+    TcpPair pair;
+    pair.open();
+    pair.send(2, kSlotOfLane2, "request", 42);
+    pair.client->flush();
+    REQUIRE(is_readable(pair.endpoint->data_fd(), 5000));
+    CHECK(Server::polled(*pair.endpoint).empty());
+    pair.endpoint->ready();
+    CHECK(Server::polled(*pair.endpoint).size() == 1);
+  }
+
+  TEST_CASE("a peer that goes is reported once by each side's poll") {
+    TcpPair pair;
+    pair.open();
+    SUBCASE("the client") {
+      pair.client.reset();
+      std::vector<Event> events = pair.events();
+      if (events.empty()) events = pair.events();
+      CHECK(ends(events));
+      pair.endpoint->ready();
+      CHECK(Server::polled(*pair.endpoint).empty());
+    }
+    SUBCASE("the server") {
+      pair.endpoint.reset();
+      CHECK(ends(pair.client_events()));
+    }
+  }
+}
+
+TEST_SUITE("hostile peers over TCP") {
+  TEST_CASE("a frame may come byte by byte") {
+    LooseClient raw;
+    raw.open();
+    const FrameHead head{.kind = FrameKind::kRequest, .lane = 2, .offset = kSlotOfLane2, .length = 12};
+    std::array<std::byte, sizeof head + 12> bytes{};
+    std::memcpy(bytes.data(), &head, sizeof head);
+    bytes[sizeof head] = std::byte{5};
+    bytes.back() = std::byte{6};
+    for (const std::byte& byte : bytes) {
+      CHECK(observe_word(raw.endpoint->request_memory() + kSlotOfLane2) == 0);
+      raw.write(&byte, 1);
+      const size_t found = raw.events().size();
+      CHECK(found == (&byte == &bytes.back() ? 1 : 0));
+    }
+    CHECK(observe_word(raw.endpoint->request_memory() + kSlotOfLane2) == 5);
+    CHECK(raw.endpoint->request_memory()[kSlotOfLane2 + 11] == std::byte{6});
+  }
+
+  TEST_CASE("a frame without a place ends the session") {
+    LooseClient raw;
+    raw.open();
+    const auto bytes = static_cast<uint32_t>(kShape.request_bytes);
+    const std::vector<FrameHead> wrong = {
+        {.kind = FrameKind::kRequest, .lane = 3, .offset = 0, .length = 8},
+        {.kind = FrameKind::kRequest, .lane = 0, .offset = bytes, .length = 8},
+        {.kind = FrameKind::kRequest, .lane = 0, .offset = bytes - 8, .length = 16},
+        {.kind = FrameKind::kRequest, .lane = 0, .offset = 0xfffffff8, .length = 0xfffffff8},
+        {.kind = FrameKind::kRequest, .lane = 0, .offset = 4, .length = 8},
+        {.kind = FrameKind::kRequest, .lane = 0, .offset = 0, .length = 7},
+        {.kind = FrameKind::kRequest, .reserved = 1, .lane = 0, .offset = 0, .length = 8},
+        {.kind = FrameKind::kResponse, .lane = 0, .offset = 0, .length = 8},
+        {.kind = FrameKind::kRegion, .lane = 0, .offset = 0, .length = sizeof(tcp::Region)},
+        {.kind = FrameKind::kRing, .lane = 3, .offset = 0, .length = 0},
+        {.kind = FrameKind::kControl, .lane = 0, .offset = 0, .length = 513},
+        {.kind = static_cast<FrameKind>(99), .lane = 0, .offset = 0, .length = 0},
+    };
+    for (size_t i = 0; i < wrong.size(); ++i) {
+      CAPTURE(i);
+      LooseClient each;
+      each.open();
+      each.write(wrong[i]);
+      CHECK(ends(each.events()));
+      CHECK(each.endpoint->failure() == "the peer sent a frame that has no place");
+    }
+  }
+
+  TEST_CASE("a request before the grant, or another protocol, is refused") {
+    LooseClient raw;
+    SUBCASE("a request") {
+      raw.write({.kind = FrameKind::kRequest, .lane = 0, .offset = 0, .length = 8});
+    }
+    SUBCASE("memcached's text protocol") {
+      raw.write("get a\r\nget b\r\n", 14);
+    }
+    CHECK(wait_for_frame(*raw.endpoint) == "error: the peer speaks another protocol");
+  }
+
+  TEST_CASE("a client that takes no responses ends its session, and blocks nobody") {
+    LooseClient raw;
+    raw.open();
+    for (int i = 0; i < 100'000 && raw.endpoint->flush(); ++i) raw.endpoint->deliver(0, 0, 1024);
+    CHECK_FALSE_MESSAGE(raw.endpoint->flush(), "the socket is full");
+    for (size_t slots = 0; slots <= kShape.response_bytes / kShape.reply_bytes; ++slots) {
+      raw.endpoint->deliver(0, 0, 1024);
+    }
+    CHECK(ends(Server::polled(*raw.endpoint)));
+  }
+}
