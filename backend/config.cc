@@ -42,8 +42,7 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
      .help = "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), tcp:ADDRESS:PORT, shm:PATH or "
-             "shm:@NAME (a Unix "
-             "socket on this host).",
+             "shm:@NAME (a Unix socket on this host).",
      .min = 1,
      .max = 16,
      .applied_by = kReload,

@@ -135,7 +135,7 @@ TEST_CASE("slots that no region can be made of are refused with the arithmetic")
 }
 
 TEST_CASE("addresses and user ids are looked at before anything starts") {
-  CHECK(error_of({"listen=tcp:1.2.3.4:5"}).find("listen: ") != std::string::npos);
+  CHECK(error_of({"listen=udp:1.2.3.4:5"}).find("listen: ") != std::string::npos);
   CHECK(config_of({"listen=shm:@a,shm:/b"}).listen.size() == 2);
   CHECK(config_of({"allowed_uids=33,1000"}).allowed_uids == std::vector<uint32_t>{33, 1000});
   for (const char* bad : {"allowed_uids=www-data", "allowed_uids=-1", "allowed_uids=4294967296", "allowed_uids=1x"}) {

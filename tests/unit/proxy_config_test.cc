@@ -112,7 +112,7 @@ TEST_CASE("what is no address is refused, with what one looks like") {
     CHECK(error_of("listen=" + std::string(bad))
               .find("listen: expected tcp:HOST:PORT, tls:HOST:PORT or unix:PATH, got \"") != std::string::npos);
   }
-  CHECK(error_of("backends=tcp:host:1").find("backends: ") != std::string::npos);
+  CHECK(error_of("backends=udp:host:1").find("backends: ") != std::string::npos);
   CHECK(error_of("unix_mode=0789").find("unix_mode: expected an octal mode") != std::string::npos);
   CHECK(error_of("unix_mode=0777") == "");
 }

@@ -42,23 +42,26 @@ bool is_socket(const std::string& path) {
 TEST_CASE("an address says which transport it means") {
   CHECK(check_address("shm:/run/x").is_ok());
   CHECK(check_address("shm:@x").is_ok());
-  for (const char* address :
-       {"rdma:10.9.0.1:11311", "rdma:[fe80::1]:1", "rdma:cache-1.example:65535", "rdma:*:11311"}) {
-    CAPTURE(address);
-    CHECK(check_address(address).is_ok());
+  for (const std::string scheme : {"rdma:", "tcp:"}) {
+    for (const char* place : {"10.9.0.1:11311", "[fe80::1]:1", "cache-1.example:65535", "*:11311"}) {
+      CAPTURE(scheme + place);
+      CHECK(check_address(scheme + place).is_ok());
+    }
+    for (const char* place :
+         {"", "host", ":1", "host:", "host:0", "host:65536", "host:12x", "fe80::1:11311", "[]:1", "[::1:5"}) {
+      const std::string address = scheme + place;
+      CAPTURE(address);
+      CHECK_FALSE(check_address(address).is_ok());
+      CHECK(contains(listen_error(address), "expected " + scheme + "HOST:PORT"));
+      CHECK_FALSE(connect(address).is_ok());
+    }
   }
-  for (const char* address : {"rdma:", "rdma:host", "rdma::1", "rdma:host:", "rdma:host:0", "rdma:host:65536",
-                              "rdma:host:12x", "rdma:fe80::1:11311", "rdma:[]:1", "rdma:[::1:5"}) {
+  for (const char* address : {"", "shm", "shm:", "/run/x", "udp:1.2.3.4:5", "verbs:1.2.3.4:5", "SHM:/run/x"}) {
     CAPTURE(address);
     CHECK_FALSE(check_address(address).is_ok());
-    CHECK(contains(listen_error(address), "expected rdma:HOST:PORT"));
-    CHECK_FALSE(connect(address).is_ok());
-  }
-  for (const char* address : {"", "shm", "shm:", "/run/x", "tcp:1.2.3.4:5", "verbs:1.2.3.4:5", "SHM:/run/x"}) {
-    CAPTURE(address);
-    CHECK_FALSE(check_address(address).is_ok());
-    CHECK(contains(listen_error(address),
-                   std::string_view(address) == "shm:" ? "1 to" : "expected rdma:HOST:PORT, shm:PATH or shm:@NAME"));
+    CHECK(contains(listen_error(address), std::string_view(address) == "shm:"
+                                              ? "1 to"
+                                              : "expected rdma:HOST:PORT, tcp:HOST:PORT, shm:PATH or shm:@NAME"));
     CHECK_FALSE(connect(address).is_ok());
   }
 }
