@@ -124,6 +124,49 @@ struct LooseClient : Server {
   UniqueFd socket;
 };
 
+// A server that grants a session, and then writes to the socket what it likes.
+struct LooseServer {
+  LooseServer() : address(free_address()), listener(::socket(AF_INET, SOCK_STREAM, 0)) {
+    const int on = 1;
+    ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
+    REQUIRE(::bind(listener.get(), reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
+    REQUIRE(::listen(listener.get(), 1) == 0);
+    auto connected = connect("tcp:" + address);
+    REQUIRE_MESSAGE(connected.is_ok(), connected.status().message());
+    client = std::move(connected.value());
+    socket.reset(::accept(listener.get(), nullptr, nullptr));
+    REQUIRE(socket.is_open());
+  }
+  void grant() {
+    const tcp::Region region = tcp::region_of(kShape);
+    REQUIRE(tcp::send_control(socket.get(), bytes_of("grant"), &region).is_ok());
+    REQUIRE(wait_for_frame(*client) == "grant");
+    REQUIRE(client->map_region(kShape).is_ok());
+  }
+  // So many of them at once.
+  void write(const FrameHead& head, size_t body, size_t times = 1) {
+    std::vector<std::byte> bytes((sizeof head + body) * times, std::byte{1});
+    for (size_t i = 0; i < times; ++i) std::memcpy(bytes.data() + i * (sizeof head + body), &head, sizeof head);
+    REQUIRE(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+  }
+  std::vector<Event> events() {
+    REQUIRE(is_readable(client->data_fd(), 5000));
+    client->ready();
+    std::vector<Event> events(16);
+    events.resize(client->poll(events));
+    return events;
+  }
+
+  std::string address;
+  UniqueFd listener;
+  std::unique_ptr<ClientEndpoint> client;
+  UniqueFd socket;
+};
+
 bool ends(const std::vector<Event>& events) {
   return events.size() == 1 && events[0].kind == Event::Kind::kClosed;
 }
@@ -306,6 +349,51 @@ TEST_SUITE("hostile peers over TCP") {
       raw.write("get a\r\nget b\r\n", 14);
     }
     CHECK(wait_for_frame(*raw.endpoint) == "error: the peer speaks another protocol");
+  }
+
+  TEST_CASE("half of a frame, and then the end of the connection, is no frame") {
+    LooseClient raw;
+    raw.open();
+    raw.write({.kind = FrameKind::kRequest, .lane = 2, .offset = kSlotOfLane2, .length = 64});
+    raw.write("0123456789abcdef", 16);
+    std::vector<Event> events = raw.events();
+    CHECK(events.empty());
+    CHECK_MESSAGE(observe_word(raw.endpoint->request_memory() + kSlotOfLane2) == 0, "the first word is published last");
+    raw.socket.reset();
+    CHECK(ends(raw.events()));
+  }
+
+  TEST_CASE("a response without a place ends the client's session") {
+    const std::vector<FrameHead> wrong = {
+        {.kind = FrameKind::kResponse, .lane = 3, .offset = 0, .length = 8},
+        {.kind = FrameKind::kResponse, .lane = 0, .offset = 2048, .length = 8},
+        {.kind = FrameKind::kResponse, .lane = 1, .offset = 2056, .length = 8},
+        {.kind = FrameKind::kResponse, .lane = 1, .offset = 2048, .length = 1025},
+        {.kind = FrameKind::kResponse, .lane = 1, .offset = 2048, .length = 7},
+        {.kind = FrameKind::kResponse, .lane = 2, .offset = 0xfffffc00, .length = 1024},
+        {.kind = FrameKind::kRequest, .lane = 0, .offset = 0, .length = 8},
+        {.kind = FrameKind::kControl, .lane = 0, .offset = 0, .length = 8},
+        {.kind = FrameKind::kRegion, .lane = 0, .offset = 0, .length = sizeof(tcp::Region)},
+    };
+    for (size_t i = 0; i < wrong.size(); ++i) {
+      CAPTURE(i);
+      LooseServer each;
+      each.grant();
+      each.write(wrong[i], 8);
+      CHECK(ends(each.events()));
+      CHECK(each.client->failure() == "the backend delivered to where there is no slot");
+    }
+  }
+
+  TEST_CASE("more responses at once than there are slots end the client's session") {
+    LooseServer raw;
+    raw.grant();
+    constexpr size_t kSlots = kShape.response_bytes / kShape.reply_bytes;
+    raw.write({.kind = FrameKind::kResponse, .lane = 1, .offset = 2048, .length = 8}, 8, kSlots + 1);
+    const std::vector<Event> events = raw.events();
+    REQUIRE(events.size() == kSlots + 1);
+    CHECK(events[kSlots - 1].kind == Event::Kind::kDelivered);
+    CHECK(events[kSlots].kind == Event::Kind::kClosed);
   }
 
   TEST_CASE("a client that takes no responses ends its session, and blocks nobody") {

@@ -37,6 +37,22 @@ Region region_of(const RegionShape& shape) {
           .reply_bytes = static_cast<uint32_t>(shape.reply_bytes)};
 }
 
+bool is_request(const RegionShape& shape, const FrameHead& head) {
+  return head.kind == FrameKind::kRequest && head.lane < shape.lanes && head.length >= sizeof(uint64_t) &&
+         head.offset + uint64_t{head.length} <= shape.request_bytes;
+}
+
+bool is_response(const RegionShape& shape, const FrameHead& head) {
+  const size_t of_lane = shape.response_bytes / shape.lanes;
+  return head.kind == FrameKind::kResponse && head.lane < shape.lanes && head.offset / of_lane == head.lane &&
+         head.offset % shape.reply_bytes == 0 && head.length <= shape.reply_bytes && head.length >= sizeof(uint64_t) &&
+         head.offset + uint64_t{head.length} <= shape.response_bytes;
+}
+
+bool is_ring(const RegionShape& shape, const FrameHead& head) {
+  return head.kind == FrameKind::kRing && head.lane < shape.lanes && head.length == 0;
+}
+
 // --- reading
 
 bool FrameReader::begin_body(FrameSink& sink) {

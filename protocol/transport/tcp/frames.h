@@ -54,6 +54,11 @@ Region region_of(const RegionShape& shape);
 
 inline constexpr size_t kMaxControl = 512;  // wire::kMaxFrame
 
+// Whether a peer of a session of this shape may send such a frame: its lane and all of its body are inside.
+bool is_request(const RegionShape& shape, const FrameHead& head);
+bool is_response(const RegionShape& shape, const FrameHead& head);
+bool is_ring(const RegionShape& shape, const FrameHead& head);
+
 class FrameSink {
  public:
   // Where the body of this frame goes, 8-byte aligned. Null: no peer in its right mind sends that.

@@ -112,12 +112,6 @@ class TcpClientEndpoint final : public ClientEndpoint, private FrameSink {
     is_broken_ = true;
   }
   bool read_more();
-  bool is_slot(const FrameHead& head) const {
-    const size_t of_lane = shape_.response_bytes / shape_.lanes;
-    return head.lane < shape_.lanes && head.offset / of_lane == head.lane && head.offset % shape_.reply_bytes == 0 &&
-           head.length <= shape_.reply_bytes && head.length >= sizeof(uint64_t) &&
-           head.offset + size_t{head.length} <= shape_.response_bytes;
-  }
   std::byte* place_of(const FrameHead& head) override;
   bool take(const FrameHead& head) override;
 
@@ -256,7 +250,7 @@ std::byte* TcpClientEndpoint::place_of(const FrameHead& head) {
     case FrameKind::kRegion:
       return !in_data_ && head.length == sizeof(Region) ? body_.data() : nullptr;
     case FrameKind::kResponse:
-      return in_data_ && is_slot(head) ? responses_.data() + head.offset : nullptr;
+      return in_data_ && is_response(shape_, head) ? responses_.data() + head.offset : nullptr;
     default:
       return nullptr;
   }

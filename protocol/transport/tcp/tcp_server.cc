@@ -149,12 +149,9 @@ std::byte* TcpServerEndpoint::place_of(const FrameHead& head) {
     case FrameKind::kControl:  // in the data phase: the client's ready
       return head.length <= kMaxControl ? body_.data() : nullptr;
     case FrameKind::kRing:
-      return in_data_ && head.length == 0 && head.lane < shape_.lanes ? body_.data() : nullptr;
-    case FrameKind::kRequest: {
-      const bool fits = head.lane < shape_.lanes && head.length >= sizeof(uint64_t) &&
-                        head.offset + uint64_t{head.length} <= shape_.request_bytes;
-      return in_data_ && fits ? requests_.data() + head.offset : nullptr;
-    }
+      return in_data_ && is_ring(shape_, head) ? body_.data() : nullptr;
+    case FrameKind::kRequest:
+      return in_data_ && is_request(shape_, head) ? requests_.data() + head.offset : nullptr;
     default:
       return nullptr;
   }
