@@ -1,0 +1,127 @@
+"""Hosts without RDMA: backends at tcp: addresses, alone, beside others in one pool, and with peers that keep to nothing."""
+
+import os
+import random
+import re
+import socket
+import struct
+
+import pytest
+
+from bystander import Bystander
+from servers import SUT, Egret, EgretPool, ask, free_port, wait_for
+
+pytestmark = pytest.mark.skipif(SUT != "egret", reason="needs egret-backend and egret-proxy")
+
+KEYS = [b"key%d" % number for number in range(96)]
+CONTROL, REQUEST, RING = 1, 3, 5  # kinds of frames: protocol/transport/tcp/README.md
+
+
+class MixedPool(EgretPool):
+    """One member over shared memory, two over TCP."""
+
+    def address_of_backend(self, number):
+        if number not in self.backend_addresses:
+            local = f"shm:{self.directory}/backend{number}.sock"
+            self.backend_addresses[number] = local if number == 0 else f"tcp:127.0.0.1:{free_port()}"
+        return self.backend_addresses[number]
+
+
+class OverTcp(Egret):
+    def __init__(self, **arguments):
+        super().__init__(start=False, **arguments)
+        self.port = free_port()
+        self.backend_address = f"tcp:127.0.0.1:{self.port}"
+        self.start_backend()
+        self.add_proxy()
+
+
+def answers(address):
+    return [ask(address, b"mg %s v\r\n" % key) for key in KEYS]
+
+
+def test_a_pool_mixes_shared_memory_and_tcp():
+    pool = MixedPool()
+    try:
+        for number, key in enumerate(KEYS):
+            assert ask(pool.address, b"set %s 0 0 4\r\n%04d\r\n" % (key, number)) == b"STORED\r\n"
+        multiget = ask(pool.address, b"get " + b" ".join(KEYS) + b"\r\n", end=b"END\r\n")
+        assert multiget == b"".join(b"VALUE %s 0 4\r\n%04d\r\n" % (key, number) for number, key in enumerate(KEYS)) + b"END\r\n"
+
+        pool.kill_backend(2)
+        wait_for(lambda: any(answer.startswith(b"SERVER_ERROR") for answer in answers(pool.address)), "its keys to fail")
+        kinds = {answer[:5] for answer in answers(pool.address)}
+        assert kinds == {b"VA 4\r", b"SERVE"}, "the others go on, over TCP and over shared memory"
+
+        pool.start_backend(2)
+        wait_for(lambda: {answer[:5] for answer in answers(pool.address)} == {b"VA 4\r", b"EN\r\n"},
+                 "it to be back, without the values that it had")
+    finally:
+        pool.stop()
+
+
+def test_a_backend_at_two_addresses_is_one_store():
+    egret = Egret(start=False)
+    try:
+        local, remote = egret.backend_address, f"tcp:127.0.0.1:{free_port()}"
+        egret.backend_options["listen"] = f"{local},{remote}"
+        egret.start_backend()
+        egret.add_proxy()
+        egret.proxy_options["backends"] = remote
+        egret.add_proxy()
+        assert ask(egret.addresses[0], b"set k 0 0 1\r\nv\r\n") == b"STORED\r\n"
+        assert ask(egret.addresses[1], b"get k\r\n", end=b"END\r\n") == b"VALUE k 0 1\r\nv\r\nEND\r\n"
+    finally:
+        egret.stop()
+
+
+def test_the_log_names_the_transport():
+    egret = OverTcp()
+    try:
+        wait_for(lambda: re.search(rf"session with tcp:127\.0\.0\.1:{egret.port}: .* tcp, segments of \d+ bytes", egret.proxies[0].log(1 << 20)),
+                 "the proxy's log to say over what its sessions go")
+    finally:
+        egret.stop()
+
+
+def head(kind, lane=0, offset=0, length=0):
+    return struct.pack("<BBHII", kind, 0, lane, offset, length)
+
+
+def peers_that_keep_to_nothing(rng):
+    """What each sends before it closes, or stays."""
+    yield b"get a\r\nset b 0 0 1\r\nx\r\n"
+    yield head(CONTROL, length=513)
+    yield head(CONTROL, length=400) + b"half of a frame"
+    yield head(REQUEST, offset=192, length=64) + bytes(64)
+    yield head(RING, lane=65535)
+    yield head(CONTROL, length=0) * 1000
+    yield b"\x01"
+    for _ in range(60):
+        yield rng.randbytes(rng.randrange(1, 3000))
+        yield head(CONTROL, length=200) + rng.randbytes(200)
+
+
+def test_peers_that_keep_to_nothing_disturb_nobody():
+    seed = int(os.environ.get("EGRET_SEED", "1"))
+    egret = OverTcp(backend={"admin": "127.0.0.1:0"})
+    silent = []
+    try:
+        with Bystander(egret.address):
+            for number, says in enumerate(peers_that_keep_to_nothing(random.Random(seed))):
+                peer = socket.create_connection(("127.0.0.1", egret.port), timeout=20)
+                try:
+                    peer.sendall(says)
+                except OSError:  # it was turned away meanwhile
+                    pass
+                if number % 2 == 0:
+                    peer.close()
+                else:
+                    silent.append(peer)
+        egret.check_alive()
+        log = egret.backend.log(1 << 20)
+        assert "the peer speaks another protocol" in log, log
+    finally:
+        for peer in silent:
+            peer.close()
+        egret.stop()
