@@ -81,7 +81,8 @@ expect_status 1 "64 KiB"
 expect "64 KiB" '^FAIL memlock: 64KiB may be pinned, 288MiB .* => systemd: LimitMEMLOCK=infinity; docker: --ulimit memlock=-1'
 start_backend pinched "$backend" --set "listen=$where" --set memory=16MiB --set "$secret"
 wait_for_line log "warning: memlock: 64KiB may be pinned"
-examine "$proxy" --doctor --set "backends=$where" --set "$secret"
+# With all slots at once: a session's first two fit into what may be pinned.
+examine "$proxy" --doctor --set "backends=$where" --set "$secret" --set idle_window=0
 expect_status 1 "a backend that may not pin"
 expect "a backend that may not pin" "^FAIL backend $where: refused: cannot register .*RLIMIT_MEMLOCK"
 stop_backend

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <unistd.h>
 
@@ -34,6 +35,19 @@ uint64_t descriptors_of(pid_t pid) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", failed)) {
     (void)entry;
     ++count;
+  }
+  return count;
+}
+
+// A process that has just made its sessions ready still holds the descriptors that it handed over: they are counted once
+// their number stays.
+uint64_t settled_descriptors_of(pid_t pid) {
+  const uint64_t give_up_ns = monotonic_ns() + kAnswerPatienceNs;
+  uint64_t count = descriptors_of(pid);
+  while (monotonic_ns() < give_up_ns) {
+    ::nanosleep(&kSettle, nullptr);
+    const uint64_t before = std::exchange(count, descriptors_of(pid));
+    if (count == before) break;
   }
   return count;
 }
@@ -100,9 +114,8 @@ Status Fleet::start(uint32_t lanes, uint32_t most_sessions) {
   if (Status opened = open(1, first); !opened) return opened;
   if (Status asked = ask(crowd_->at(0)); !asked) return asked;
   if (Status closed = crowd_->resize(0, kPatience, [] { return true; }); !closed) return closed;
-  ::nanosleep(&kSettle, nullptr);
+  backend_descriptors_ = settled_descriptors_of(backend_.pids[0]);
   own_descriptors_ = descriptors_of(::getpid());
-  backend_descriptors_ = descriptors_of(backend_.pids[0]);
   own_bytes_ = bench::resident_bytes(::getpid());
   backend_bytes_ = bench::resident_bytes(backend_.pids[0]);
   return Status::ok();
@@ -140,8 +153,8 @@ void Fleet::count(Cost& cost) {
     cost.region_bytes += session.grant().layout.request_bytes() + session.grant().layout.response_bytes();
   }
   const auto grown = [&](uint64_t now, uint64_t before) { return now > before ? now - before : 0; };
+  cost.backend_descriptors = grown(settled_descriptors_of(backend_.pids[0]), backend_descriptors_);
   cost.own_descriptors = grown(descriptors_of(::getpid()), own_descriptors_);
-  cost.backend_descriptors = grown(descriptors_of(backend_.pids[0]), backend_descriptors_);
   const auto sessions = static_cast<double>(cost.sessions);
   cost.own_bytes = static_cast<double>(grown(bench::resident_bytes(::getpid()), own_bytes_)) / sessions;
   cost.backend_bytes = static_cast<double>(grown(bench::resident_bytes(backend_.pids[0]), backend_bytes_)) / sessions;
