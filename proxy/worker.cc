@@ -224,33 +224,26 @@ void Worker::run_passes() {
 
 // False: answers that hold many slots should be sent first.
 bool Worker::move_requests() {
-  flush_sessions();
+  context_.active.flush();
   while (true) {
     context_.pass_ns = context_.clock.now_ns();  // so that durations include the time of this pass
-    const bool fetched = fetch_results();
+    const bool fetched = context_.active.fetch();
     const bool resumed = resume_connections();
     if (!fetched && !resumed) return true;
-    flush_sessions();
-    if (!context_.lists.with_output.empty() && holds_much()) return false;
+    context_.active.flush();
+    if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;
   }
-}
-
-bool Worker::holds_much() const {
-  return std::ranges::any_of(context_.pool.sessions(),
-                             [](const auto& session) { return session->is_open() && session->lanes().holds_much(); });
 }
 
 // Whether the worker may sleep now: polling again is not worth it, want is set, and the slots were read once more after
 // that.
 bool Worker::may_block() {
   if (std::exchange(destroyed_, false)) return false;  // what they held may let others continue
-  for (const auto& session : context_.pool.sessions()) {
-    if (session->is_open() && session->should_spin()) return false;
-  }
-  bool quiet = is_quiet();
+  if (context_.active.should_spin()) return false;
+  bool quiet = context_.active.prepare_sleep();
   if (!quiet) {
     run_passes();
-    quiet = is_quiet();  // that may have answered all that was outstanding
+    quiet = context_.active.prepare_sleep();  // that may have answered all that was outstanding
     if (!quiet) run_passes();
   }
   const PassLists& lists = context_.lists;
@@ -259,32 +252,11 @@ bool Worker::may_block() {
 
 // Whether ops were appended, or may have been, since the sessions were flushed.
 bool Worker::has_appended() const {
-  if (!context_.lists.resumable.empty()) return true;
-  return std::ranges::any_of(context_.pool.sessions(), [](const auto& session) {
-    return session->is_open() && (session->lanes().has_open() || session->credit().is_due());
-  });
-}
-
-// Whether every further result will wake us.
-bool Worker::is_quiet() {
-  bool quiet = true;
-  for (const auto& session : context_.pool.sessions()) quiet &= session->prepare_sleep();
-  return quiet;
-}
-
-void Worker::flush_sessions() {
-  for (const auto& session : context_.pool.sessions()) session->flush();
-}
-
-bool Worker::fetch_results() {
-  bool any = false;
-  for (const auto& session : context_.pool.sessions()) any |= session->fetch();
-  return any;
+  return !context_.lists.resumable.empty() || context_.active.has_appended();
 }
 
 bool Worker::resume_connections() {
-  bool any = false;
-  for (const auto& session : context_.pool.sessions()) any |= session->credit().hand_out();
+  bool any = context_.active.hand_out_credit();
   any |= context_.pool.returns().hand_out();
   std::vector<Connection*> now;
   now.swap(context_.lists.resumable);
@@ -342,7 +314,11 @@ void Worker::keep_ticking() {
 
 void Worker::on_tick() {
   context_.begin_pass();
-  for (const auto& session : context_.pool.sessions()) session->tick();
+  must_tick_ = false;
+  for (const auto& session : context_.pool.sessions()) {
+    session->tick();
+    must_tick_ |= session->needs_tick();
+  }
   disconnect_stalled();
   if (stop_deadline_ns_ != 0) {
     for (const auto& connection : connections_) connection->check_last_call(context_.pass_ns >= stop_reading_ns_);
@@ -379,10 +355,8 @@ void Worker::on_keep_alive() {
 }
 
 bool Worker::needs_tick() const {
-  bool needed = stop_deadline_ns_ != 0 || context_.pool.is_anybody_leaving() ||
-                context_.memory.large.is_anybody_waiting() || context_.memory.is_input_high();
-  for (const auto& session : context_.pool.sessions()) needed |= session->needs_tick();
-  return needed;
+  return must_tick_ || stop_deadline_ns_ != 0 || context_.pool.is_anybody_leaving() ||
+         context_.memory.large.is_anybody_waiting() || context_.memory.is_input_high() || context_.active.needs_tick();
 }
 
 // --- clients that take too long
@@ -420,10 +394,14 @@ void Worker::on_timeouts() {
 // ------------------------------------------------------------------------------------------------------------
 
 void Worker::let_leave() {
-  for (const ClientSession* gone : context_.pool.let_leave(context_.clock.now_ns())) session_events_.erase(gone);
+  for (const ClientSession* gone : context_.pool.let_leave(context_.clock.now_ns())) {
+    context_.active.forget(gone);
+    session_events_.erase(gone);
+  }
 }
 
 base::Status Worker::on_session_connecting(ClientSession& session) {
+  must_tick_ = true;
   Event& control = session_events_[&session].control;
   control = Event::on_fd<&ClientSession::on_control_ready>(loop_, session.endpoint().control_fd(),
                                                            events::kRead | events::kPersist, session);
@@ -496,6 +474,7 @@ void Worker::on_session_not_resized(ClientSession& session, const std::string& w
 }
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
+  must_tick_ = true;
   forget_endpoint(session);
   if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected
   const auto worker = base::field("worker", number_);

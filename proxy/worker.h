@@ -78,13 +78,9 @@ class Worker final : public rpc::SessionObserver {
   void let_leave();
   void wait_for_events();
   bool may_block();
-  bool is_quiet();
   void run_passes();
   bool move_requests();
-  bool holds_much() const;
   bool has_appended() const;
-  void flush_sessions();
-  bool fetch_results();
   bool resume_connections();
   void send_answers();
   void destroy_dead();
@@ -107,6 +103,7 @@ class Worker final : public rpc::SessionObserver {
   base::Status on_session_open(rpc::ClientSession& session) override;
   base::Status on_session_resized(rpc::ClientSession& session) override;
   void on_session_not_resized(rpc::ClientSession& session, const std::string& why) override;
+  void on_session_active(rpc::ClientSession& session) override { context_.active.add(session); }
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
   void on_session_timeout(rpc::ClientSession& session) override;
 
@@ -123,6 +120,7 @@ class Worker final : public rpc::SessionObserver {
   events::Event return_memory_;                        // pending for a while after connections were destroyed
   events::Event inbox_event_;
   bool ticking_ = false;
+  bool must_tick_ = false;  // a session may have to connect, or to give up connecting
   bool destroyed_ = false;  // connections were destroyed after the last pass
 
   std::vector<std::unique_ptr<Connection>> connections_;

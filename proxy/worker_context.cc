@@ -50,7 +50,7 @@ void WorkerContext::begin_pass() {
   if (pass_has_begun) return;
   pass_has_begun = true;
   pass_ns = clock.now_ns();
-  for (const auto& session : pool.sessions()) session->begin_pass();
+  active.begin_pass();
 }
 
 void WorkerContext::take_config() {

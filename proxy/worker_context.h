@@ -15,6 +15,7 @@
 #include "proxy/proxy_state.h"
 #include "proxy/replies/connection_memory.h"
 #include "proxy/replies/reply.h"
+#include "rpc/active/active_sessions.h"
 
 namespace egret::proxy {
 
@@ -64,6 +65,7 @@ struct WorkerContext {
   events::EventLoop& events;
   std::shared_ptr<const Config> config;  // in force; never null
   pool::Pool pool;
+  rpc::ActiveSessions active;  // of the pool's
   memcache::Limits limits;
   ClientTimeouts timeouts;
   WorkerMemory memory;

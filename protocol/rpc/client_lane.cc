@@ -36,7 +36,8 @@ ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& 
       waiters_(std::make_unique_for_overwrite<Waiter*[]>(size_t{layout_.window} * max_ops_)),
       counters_(counters),
       taken_ns_(context.times.taken_ns),
-      durations_(context.durations) {
+      durations_(context.durations),
+      active_(context.active) {
   for (uint32_t i = 0; i < layout_.window; ++i) slots_[i].waiters = waiters_.get() + size_t{i} * max_ops_;
   show_mode();
   counters_.fetch_size.set(fetch_size());
@@ -56,6 +57,7 @@ bool ClientLane::open_message() {
     counters_.stalls.add();
     return false;
   }
+  active_.add(lane_);
   Slot& opened = slot(next_seq_);
   EGRET_DCHECK(opened.state == State::kFree);
   opened.state = State::kOpen;

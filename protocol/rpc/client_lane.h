@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "op/op.h"
+#include "rpc/active/active_lanes.h"
 #include "rpc/fetch_policy.h"
 #include "rpc/lane_counters.h"
 #include "transport/transport.h"
@@ -40,7 +41,7 @@ struct SessionTimes {
   const uint64_t& taken_ns;
 };
 
-// What all lanes of a session share. `endpoint` and `durations` (of messages) outlive them.
+// What all lanes of a session share. `endpoint`, `durations` (of messages) and `active` outlive them.
 struct LaneContext {
   const wire::RegionLayout& layout;
   const wire::Seal seal;
@@ -48,6 +49,7 @@ struct LaneContext {
   transport::ClientEndpoint& endpoint;
   const SessionTimes times;
   base::Histogram& durations;
+  ActiveLanes& active;
 };
 
 // The state of a lane, for the session and for tests.
@@ -60,6 +62,7 @@ struct LaneProgress {
   FetchPolicy::Mode mode;
   bool holds_much;  // a quarter of the window's slots or more are held
   bool is_empty;    // no op waits for an answer, and no slot is held
+  bool is_idle;     // a pass has nothing to do here: nothing is open, outstanding, being read, held or to be taken back
 };
 
 // The tag of a read tells which lane staged it; from the top: one bit (the rest of a response), the lane, the seq's low
@@ -120,7 +123,8 @@ class ClientLane {
             .reads_in_flight = reads_in_flight_,
             .mode = mode(),
             .holds_much = held_slots_ * 4 >= layout_.window,
-            .is_empty = free_ == next_seq_ && open_ops_ == 0};
+            .is_empty = free_ == next_seq_ && open_ops_ == 0,
+            .is_idle = is_idle()};
   }
   // Calls the waiters of messages sent before `before_ns` with kTimedOut; returns of how many messages. The slots stay in
   // use.
@@ -159,6 +163,10 @@ class ClientLane {
 
   Slot& slot(uint64_t seq) { return slots_[seq % layout_.window]; }
   const Slot& slot(uint64_t seq) const { return slots_[seq % layout_.window]; }
+  bool is_idle() const {
+    const bool takes_back = wanted_ != 0 && endpoint_.limits().fetch_is_local;
+    return open_ops_ == 0 && outstanding() == 0 && reads_in_flight_ == 0 && held_slots_ == 0 && !takes_back;
+  }
   size_t expected_result(const op::Op& op) const;
   bool open_message();
   void stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag);
@@ -212,6 +220,7 @@ class ClientLane {
   LaneCounters& counters_;
   const uint64_t& taken_ns_;  // the session's, of when results were last taken in
   base::Histogram& durations_;
+  ActiveLanes& active_;
 };
 
 }  // namespace egret::rpc

@@ -100,6 +100,8 @@ void ClientSession::open() {
   state_ = State::kOpen;
   asked_back_ = 0;
   counters_->is_open.set(1);
+  must_poll_ = true;
+  on_work();
   opened_ns_ = now_ns_;
   has_served_ = false;
   settle(!may_resize());
@@ -143,6 +145,7 @@ void ClientSession::end(const std::string& why, State next) {
   }
   state_ = next;
   wait_ = Wait::kIdle;
+  must_poll_ = false;
   lanes_.close();
   credit_.announce();
   endpoint_.reset();
@@ -172,7 +175,11 @@ bool ClientSession::keep_alive() {
   if (!is_open()) return false;
   now_ns_ = clock_.now_ns();
   const bool is_probed = endpoint_->limits().needs_keep_alive;
-  if (is_probed) endpoint_->keep_alive();
+  if (is_probed) {
+    endpoint_->keep_alive();
+    must_poll_ = true;  // an earlier one may have failed
+    on_work();
+  }
   look_at_size();
   return is_probed || (may_resize() && plan_.is_large());
 }
@@ -187,12 +194,13 @@ void ClientSession::tick() {
   // op_timeout is the longest that an op waits: what would be overdue before the next tick is overdue now.
   const uint64_t overdue_ns = options_.op_timeout_ns - std::min(kTickNs, options_.op_timeout_ns / 16);
   uint64_t expired = 0, unanswered = 0;
-  for (auto& lane : lanes_) {
-    if (lane->outstanding() == 0 || now_ns_ < overdue_ns) continue;
-    expired += lane->expire(now_ns_ - overdue_ns);
-    unanswered += lane->unanswered();
+  for (size_t i = 0; i < lanes_.active().size(); ++i) {
+    ClientLane& lane = lanes_[lanes_.active()[i]];
+    if (lane.outstanding() == 0 || now_ns_ < overdue_ns) continue;
+    expired += lane.expire(now_ns_ - overdue_ns);
+    unanswered += lane.unanswered();
     // The late response had time to come; a lane that stays stuck needs a new session.
-    if (lane->progress().oldest_sent_ns + 2 * options_.op_timeout_ns < now_ns_) {
+    if (lane.progress().oldest_sent_ns + 2 * options_.op_timeout_ns < now_ns_) {
       counters_->signs.timeouts.set(SessionSigns::kStuck);
       return lose("the backend does not answer");
     }
@@ -254,6 +262,7 @@ void ClientSession::begin_resize(bool to_large) {
   successor_ = std::make_unique<Successor>();
   SessionOptions wanted = asked(to_large);
   wanted.worker_id ^= 1;
+  on_work();
   if (Status begun = successor_->begin(wanted, grant(), to_large, connect_, now_ns_); !begun) stay(begun.message());
 }
 
@@ -276,6 +285,7 @@ bool ClientSession::resize_if_empty() {
   first->swap(endpoint_, opening_);
   worker_id_ = first->worker_id();
   lanes_.replace(grant(), options_.fetch, *endpoint_, *counters_);
+  must_poll_ = true;
   settle(first->is_large());
   (first->is_large() ? counters_->grown : counters_->given_back).add();
   wait_ = Wait::kIdle;
@@ -300,25 +310,29 @@ void ClientSession::let_in() {
 
 // --- the data path
 
-void ClientSession::begin_pass() {
+ClientSession::Rest ClientSession::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
-  for (auto& lane : lanes_) lane->take_back_want();
+  lanes_.begin_pass();
+  return rest();
 }
 
 void ClientSession::on_data_ready() {
   EGRET_ASSERT_OWNER(owner_);
   endpoint_->ready();
-  if (!endpoint_->limits().deliver_is_wakeup) return;  // each push is an event
+  if (!endpoint_->limits().deliver_is_wakeup) {  // each push is an event
+    must_poll_ = true;
+    return on_work();
+  }
   counters_->deliveries.add();
-  for (auto& lane : lanes_) lane->on_woken();
+  for (const uint32_t lane : lanes_.active()) lanes_[lane].on_woken();
 }
 
 void ClientSession::flush() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return;
-  for (auto& lane : lanes_) {
-    if (lane->progress().open_ops > 0) lane->seal();
+  for (const uint32_t lane : lanes_.active()) {
+    if (lanes_[lane].progress().open_ops > 0) lanes_[lane].seal();
   }
   endpoint_->flush();
 }
@@ -326,6 +340,7 @@ void ClientSession::flush() {
 bool ClientSession::fetch() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return false;
+  must_poll_ = false;
   bool progress_at_all = false;
   for (bool progress = true; progress && state_ == State::kOpen;) {
     stage_fetches();
@@ -344,11 +359,13 @@ bool ClientSession::fetch() {
 }
 
 void ClientSession::stage_fetches() {
+  const ActiveLanes& active = lanes_.active();
+  if (active.empty()) return;
   uint32_t room = endpoint_->limits().read_depth;
-  for (const auto& lane : lanes_) room -= lane->progress().reads_in_flight;
-  const size_t first = next_fetch_++ % lanes_.count();
-  for (size_t i = 0; i < lanes_.count() && room > 0; ++i) {
-    ClientLane& lane = lanes_[(first + i) % lanes_.count()];
+  for (const uint32_t lane : active) room -= lanes_[lane].progress().reads_in_flight;
+  const size_t first = next_fetch_++ % active.size();
+  for (size_t i = 0; i < active.size() && room > 0; ++i) {
+    ClientLane& lane = lanes_[active[(first + i) % active.size()]];
     if (lane.outstanding() > 0) room -= lane.stage_fetches(room);
   }
 }
@@ -385,9 +402,10 @@ bool ClientSession::should_spin() {
   EGRET_ASSERT_OWNER(owner_);
   EGRET_DCHECK(state_ == State::kOpen);
   const bool local = endpoint_->limits().fetch_is_local;
-  for (const auto& lane : lanes_) {
-    const LaneProgress progress = lane->progress();
-    if (lane->outstanding() == 0 || progress.mode == FetchPolicy::Mode::kReply) continue;
+  for (const uint32_t number : lanes_.active()) {
+    const ClientLane& lane = lanes_[number];
+    const LaneProgress progress = lane.progress();
+    if (lane.outstanding() == 0 || progress.mode == FetchPolicy::Mode::kReply) continue;
     if (local && wait_ == Wait::kIdle) wait_ = spin_judge_.begins() ? Wait::kPolled : Wait::kNotPolled;
     if (wait_ == Wait::kNotPolled) return false;
     // Over a network a response takes at least a round trip: sleeping costs more than polling for a few usual waits.
@@ -415,11 +433,34 @@ bool ClientSession::prepare_sleep() {
     fetch();
     return is_open();  // a session that has just been lost needs its next attempt timed
   }
-  for (auto& lane : lanes_) lane->stage_want();
+  for (const uint32_t lane : lanes_.active()) lanes_[lane].stage_want();
   endpoint_->arm();
   if (fetch()) return false;
   end_wait(false);
-  return std::ranges::all_of(lanes_, [](const auto& lane) { return lane->will_be_delivered(); });
+  return std::ranges::all_of(lanes_.active(), [&](uint32_t lane) { return lanes_[lane].will_be_delivered(); });
+}
+
+// --- being active
+
+void ClientSession::on_work() {
+  if (is_active_) return;
+  is_active_ = true;
+  now_ns_ = clock_.now_ns();  // it has had no passes
+  observer_.on_session_active(*this);
+}
+
+ClientSession::Rest ClientSession::rest() {
+  if (!lanes_.active().empty() || must_poll_ || credit_.is_announced() || successor_ != nullptr) return Rest::kActive;
+  is_active_ = false;
+  if (!is_open() || endpoint_->limits().fetch_is_local || is_unarmed_) return Rest::kAtRest;
+  is_unarmed_ = true;
+  return Rest::kUnarmed;
+}
+
+// Before sleeping, of those that were kUnarmed. An active one is prepared with the others.
+bool ClientSession::arm_at_rest() {
+  is_unarmed_ = false;
+  return is_active_ || prepare_sleep();
 }
 
 }  // namespace egret::rpc

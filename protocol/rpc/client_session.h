@@ -61,6 +61,8 @@ class SessionObserver {
   }
   // The session keeps its size. `why` is for the log.
   virtual void on_session_not_resized(ClientSession& /*session*/, const std::string& /*why*/) {}
+  // There is something to do for it in a pass; told once, until begin_pass() says that there is nothing (active_sessions.h).
+  virtual void on_session_active(ClientSession& /*session*/) {}
   // Ops were not answered in time: its signs tell of more timeouts.
   virtual void on_session_timeout(ClientSession& /*session*/) {}
 
@@ -68,7 +70,7 @@ class SessionObserver {
   ~SessionObserver() = default;
 };
 
-class ClientSession {
+class ClientSession final : private WorkListener {
  public:
   enum class State : uint8_t { kWaiting, kHandshaking, kOpen, kClosed };
   using Connect = Successor::Connect;
@@ -115,7 +117,10 @@ class ClientSession {
   // --- the passes, in the worker's order
   // The endpoint's data_fd() was readable: something was delivered. The next pass fetches it.
   void on_data_ready();
-  void begin_pass();
+  // Says whether there is anything to do in this pass. If not, the session needs no passes until on_session_active().
+  // kUnarmed: but, once, prepare_sleep() before the worker sleeps.
+  enum class Rest : uint8_t { kActive, kUnarmed, kAtRest };
+  Rest begin_pass();
   void flush();
   // Fetches what is due and hands out results. Returns whether anything came in. Then it is credit().hand_out()'s turn.
   bool fetch();
@@ -127,7 +132,11 @@ class ClientSession {
 
  private:
   friend class SessionRef;
+  friend class ActiveSessions;  // which asks it alone for arm_at_rest()
 
+  void on_work() override;
+  Rest rest();
+  bool arm_at_rest();
   void connect_now();
   void on_frame(std::span<const std::byte> frame);
   void open();
@@ -173,9 +182,12 @@ class ClientSession {
   std::unique_ptr<Successor> successor_;
   bool is_emptying_ = false;                         // for successor_: no op begins
   const std::shared_ptr<SessionCounters> counters_;  // of this session and of earlier ones
-  Lanes lanes_{SessionTimes{now_ns_, taken_ns_}};
-  CreditQueue credit_{lanes_};
-  size_t next_fetch_ = 0;  // the lane that may stage reads first, so that none starves when the read depth is small
+  Lanes lanes_{SessionTimes{now_ns_, taken_ns_}, this};
+  CreditQueue credit_{lanes_, this};
+  bool is_active_ = false;   // on_session_active() was called, and begin_pass() has not said otherwise
+  bool is_unarmed_ = false;  // begin_pass() has said so, and it was not prepared for a sleep since
+  bool must_poll_ = false;   // the endpoint may have something to tell
+  size_t next_fetch_ = 0;    // the lane that may stage reads first, so that none starves when the read depth is small
   // Local endpoints only: whether the worker polls while it waits for responses. kIdle: it waits for nothing.
   enum class Wait : uint8_t { kIdle, kPolled, kNotPolled };
   Wait wait_ = Wait::kIdle;

@@ -9,6 +9,7 @@
 #include <deque>
 
 #include "base/check.h"
+#include "rpc/active/work_listener.h"
 #include "rpc/lanes.h"
 
 namespace egret::rpc {
@@ -24,7 +25,8 @@ class CreditWaiter {
 
 class CreditQueue {
  public:
-  explicit CreditQueue(const Lanes& lanes) : lanes_(lanes) {}
+  // `listener` hears of announcements; it may be null.
+  explicit CreditQueue(const Lanes& lanes, WorkListener* listener = nullptr) : lanes_(lanes), listener_(listener) {}
 
   // Calls back once: in the next pass in which there is credit again, or when the session is lost.
   void wait(CreditWaiter* waiter) { waiters_.push_back(waiter); }
@@ -35,7 +37,11 @@ class CreditQueue {
   bool empty() const { return waiters_.empty(); }
 
   // Credit, or something else that senders wait for, has become free.
-  void announce() { is_announced_ = true; }
+  void announce() {
+    is_announced_ = true;
+    if (listener_ != nullptr) listener_->on_work();
+  }
+  bool is_announced() const { return is_announced_; }
   // Whether hand_out() will call a waiter.
   bool is_due() const { return is_announced_ && !empty(); }
   // Calls the waiters, if something was announced. Returns whether there were any.
@@ -44,6 +50,7 @@ class CreditQueue {
  private:
   base::OwnerThread owner_;
   const Lanes& lanes_;
+  WorkListener* const listener_;
   std::deque<CreditWaiter*> waiters_;
   bool is_announced_ = false;
 };

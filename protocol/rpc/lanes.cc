@@ -12,8 +12,10 @@ void Lanes::make(const wire::Grant& grant, const FetchOptions& fetch, transport:
                             .fetch = fetch,
                             .endpoint = endpoint,
                             .times = times_,
-                            .durations = counters.duration};
+                            .durations = counters.duration,
+                            .active = active_};
   lanes_.clear();
+  active_.open(grant.layout.lanes);
   for (uint32_t i = 0; i < grant.layout.lanes; ++i)
     lanes_.push_back(std::make_unique<ClientLane>(i, context, counters.lane(i)));
 }
@@ -43,12 +45,16 @@ void Lanes::replace(const wire::Grant& grant, const FetchOptions& fetch, transpo
                     SessionCounters& counters) {
   EGRET_DCHECK(std::ranges::all_of(lanes_, [](const auto& lane) { return lane->progress().is_empty; }));
   make(grant, fetch, endpoint, counters);
+  for (uint32_t lane = 0; lane < count(); ++lane) {
+    if (shared_[lane].uploads.is_anybody_waiting()) active_.add(lane);
+  }
   withhold(false);
 }
 
 void Lanes::close() {
   const auto lost = std::exchange(lanes_, {});
   shared_.clear();
+  active_.open(0);
   for (const auto& lane : lost) lane->fail_all();
 }
 
@@ -57,19 +63,28 @@ uint64_t Lanes::hash(std::string_view key) const {
 }
 
 UploadRoom& Lanes::uploads(uint64_t hash) {
-  return shared_[op::partition_of(hash, count())].uploads;
+  const uint32_t lane = op::partition_of(hash, count());
+  active_.add(lane);  // as long as somebody waits
+  return shared_[lane].uploads;
 }
 
 PinTurn& Lanes::pin_turn(uint64_t hash) {
   return shared_[op::partition_of(hash, count())].pin_turn;
 }
 
+// A lane whose want is taken back now is looked at in this pass, too: what was staged is flushed.
+void Lanes::begin_pass() {
+  active_.keep_if(
+      [&](uint32_t lane) { return !lanes_[lane]->progress().is_idle || shared_[lane].uploads.is_anybody_waiting(); });
+  for (const uint32_t lane : active_) lanes_[lane]->take_back_want();
+}
+
 bool Lanes::has_open() const {
-  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->progress().open_ops > 0; });
+  return std::ranges::any_of(active_, [&](uint32_t lane) { return lanes_[lane]->progress().open_ops > 0; });
 }
 
 bool Lanes::holds_much() const {
-  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->progress().holds_much; });
+  return std::ranges::any_of(active_, [&](uint32_t lane) { return lanes_[lane]->progress().holds_much; });
 }
 
 bool Lanes::has_credit() const {
@@ -78,16 +93,16 @@ bool Lanes::has_credit() const {
 
 uint32_t Lanes::outstanding() const {
   uint32_t count = 0;
-  for (const auto& lane : lanes_) count += lane->outstanding();
+  for (const uint32_t lane : active_) count += lanes_[lane]->outstanding();
   return count;
 }
 
 bool Lanes::is_upload_waiting() const {
-  return std::ranges::any_of(shared_, [](const Shared& each) { return each.uploads.is_anybody_waiting(); });
+  return std::ranges::any_of(active_, [&](uint32_t lane) { return shared_[lane].uploads.is_anybody_waiting(); });
 }
 
 void Lanes::make_room_for_uploads() {
-  for (Shared& each : shared_) each.uploads.make_room(times_.now_ns);
+  for (const uint32_t lane : active_) shared_[lane].uploads.make_room(times_.now_ns);
 }
 
 }  // namespace egret::rpc

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "op/hash.h"
+#include "rpc/active/active_lanes.h"
 #include "rpc/client_lane.h"
 #include "rpc/pin_turn.h"
 #include "rpc/upload_room.h"
@@ -23,7 +24,8 @@ namespace egret::rpc {
 
 class Lanes {
  public:
-  explicit Lanes(const SessionTimes& times) : times_(times) {}
+  // `listener` may be null.
+  explicit Lanes(const SessionTimes& times, WorkListener* listener = nullptr) : times_(times), active_(listener) {}
 
   // --- the session's part
   // Opens as many as were granted. `endpoint` and `counters` outlive them.
@@ -40,6 +42,9 @@ class Lanes {
   void close();
   auto begin() const { return lanes_.begin(); }
   auto end() const { return lanes_.end(); }
+  // Those that a pass must look at; it begins with begin_pass().
+  const ActiveLanes& active() const { return active_; }
+  void begin_pass();
 
   // --- the senders' part; open only, but for count(), generation() and the sums over all lanes
   uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
@@ -52,7 +57,7 @@ class Lanes {
     return *lanes_[op::partition_of(hash, count())];
   }
   ClientLane& operator[](size_t number) { return *lanes_[number]; }
-  UploadRoom& uploads(uint64_t hash);
+  UploadRoom& uploads(uint64_t hash);  // makes the lane active
   PinTurn& pin_turn(uint64_t hash);
   // When this pass began, by the session's clock.
   uint64_t pass_ns() const { return times_.now_ns; }
@@ -79,6 +84,7 @@ class Lanes {
 
   base::OwnerThread owner_;
   const SessionTimes times_;
+  ActiveLanes active_;
   std::vector<std::unique_ptr<ClientLane>> lanes_;
   std::vector<Shared> shared_;  // by lane
   uint64_t hash_seed_ = 0;

@@ -118,7 +118,7 @@ class ClientEndpoint : public ControlChannel {
   // on it, then poll() once more.
   virtual int data_fd() const = 0;
   virtual void arm() = 0;
-  // Where results_are_pushed: data_fd() has become readable or writable (edge-triggered).
+  // data_fd() has become readable or, where results_are_pushed, writable: the next poll() or arm() looks there.
   virtual void ready() {}
   // Where needs_keep_alive: makes sure that a dead peer shows as kClosed soon. Wakes nobody.
   virtual void keep_alive() {}

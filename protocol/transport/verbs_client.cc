@@ -98,7 +98,8 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     link_.flush();
   }
   int data_fd() const override { return link_.channel_fd(); }
-  void arm() override { link_.arm(); }
+  void ready() override { was_readable_ = true; }
+  void arm() override { link_.arm(std::exchange(was_readable_, false)); }
   void keep_alive() override {
     link_.stage_probes();
     link_.flush();
@@ -152,6 +153,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   bool joins_late_ = false;  // the further queue pairs wait for an invitation
   bool is_invited_ = false;  // it has come
   uint64_t token_ = 0;
+  bool was_readable_ = false;  // data_fd(), since it was armed
   bool closed_ = false;
   std::string violation_;                               // how the backend violated the protocol; empty: it did not
   bool failed_ = false;                                 // failed while it read frames: receive_frame() reports it
@@ -241,7 +243,7 @@ Status VerbsClientEndpoint::on_address(rdma_cm_id* id) {
 Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
   if (link_.domain() == nullptr) {
     if (Status opened = link_.open(id->verbs, wanted_pairs_, kSizes); !opened) return opened;
-    link_.arm();
+    link_.arm(true);
     if (Status watched = watch(link_.channel_fd()); !watched) return watched;
   }
   if (Status added = link_.add_queue_pair(id); !added) return added;

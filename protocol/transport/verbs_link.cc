@@ -110,7 +110,7 @@ Status VerbsLink::enlarge(uint32_t queue_pairs, const ibv_device_attr& limits) {
   }
   pairs_.reserve(queue_pairs);
   armed_ = false;  // no device says that this stays
-  arm();
+  arm(true);
   return Status::ok();
 }
 
@@ -219,7 +219,7 @@ Status copy_frame(const Frame& frame, std::span<std::byte> to, size_t& length) {
 }
 
 VerbsLink::Drained VerbsLink::drain() {
-  arm();
+  arm(true);
   Drained drained;
   std::array<Completion, 16> completions;
   for (size_t count = completions.size(); count == completions.size();) {
@@ -328,6 +328,7 @@ size_t VerbsLink::poll(std::span<Completion> out) {
     const int count = ::ibv_poll_cq(queue_.get(), room, batch.data());
     if (count < 0) fail("ibv_poll_cq failed");
     if (count <= 0) break;
+    may_have_fired_ = true;
     for (const ibv_wc& wc : std::span(batch).first(static_cast<size_t>(count))) {
       if (take(wc, out[found])) ++found;
     }
@@ -386,11 +387,15 @@ void VerbsLink::take_events() {
   armed_ = false;
 }
 
-void VerbsLink::arm() {
+// An event may come a little later than the completion that caused it: until it is taken the channel is looked at.
+void VerbsLink::arm(bool was_readable) {
+  may_have_fired_ |= was_readable;
+  if (armed_ && !may_have_fired_) return;
   take_events();
   if (armed_) return;
   if (::ibv_req_notify_cq(queue_.get(), 0) != 0) fail("ibv_req_notify_cq failed");
   armed_ = true;
+  may_have_fired_ = false;
 }
 
 // --- end

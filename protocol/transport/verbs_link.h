@@ -101,8 +101,9 @@ class VerbsLink {
   bool has_staged() const;
   // Polls until `out` is full or the completion queue is empty.
   size_t poll(std::span<Completion> out);
-  // The next completion after this makes channel_fd() readable. Then poll() once more, and block.
-  void arm();
+  // The next completion after this makes channel_fd() readable. Then poll() once more, and block. Costs nothing while it
+  // is armed and no completion has come. `was_readable`: channel_fd() was, or may have been.
+  void arm(bool was_readable);
   const std::string& failure() const { return failure_; }
 
   // --- end
@@ -157,6 +158,7 @@ class VerbsLink {
   uint32_t read_depth_ = 1;
   uint32_t frames_sent_ = 0;
   bool armed_ = false;
+  bool may_have_fired_ = false;  // since it is armed
   bool failure_told_ = false;
   std::string failure_;
   std::deque<Frame> inbox_;

@@ -83,7 +83,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   void deliver(uint32_t lane, size_t offset, size_t length) override;
   size_t poll(std::span<Event> events) override;
   int data_fd() const override { return link_.channel_fd(); }
-  void arm() override { link_.arm(); }
+  void arm() override { link_.arm(true); }
   void keep_alive() override {
     link_.stage_probes();
     link_.flush();
@@ -162,7 +162,7 @@ Status VerbsServerEndpoint::open(rdma_cm_id* id, const ConnectData& data) {
   if (Status watched = watch(channel_->fd); !watched) return watched;
   const uint32_t at_first = joining_ == Joining::kAtOnce ? promised_ : 1;
   if (Status opened = link_.open(id->verbs, at_first, kSizes); !opened) return opened;
-  link_.arm();
+  link_.arm(true);
   return watch(link_.channel_fd());
 }
 

@@ -49,7 +49,7 @@ void SimClient::step() {
   const bool may_submit = !is_finished() && !waiting_for_credit_ && session_.is_open() && world_.rng.percent(15);
   if (blocked_ && !has_reason_to_wake() && !may_submit) return;
   blocked_ = false;
-  session_.begin_pass();
+  active_.begin_pass();
   // An event loop reports what is ready in any order: ops may have been appended when the session's end is heard of.
   const bool submit_first = world_.rng.percent(50);
   if (may_submit && submit_first) submit();
@@ -87,18 +87,18 @@ void SimClient::on_credit() {
 }
 
 void SimClient::run_passes() {
-  session_.flush();
+  active_.flush();
   while (true) {
-    const bool fetched = session_.fetch();
-    const bool resumed = session_.credit().hand_out();
+    const bool fetched = active_.fetch();
+    const bool resumed = active_.hand_out_credit();
     if (!fetched && !resumed) return;
-    session_.flush();
+    active_.flush();
   }
 }
 
 bool SimClient::may_block() {
-  if (session_.is_open() && session_.should_spin()) return false;
-  const bool quiet = session_.prepare_sleep();
+  if (active_.should_spin()) return false;
+  const bool quiet = active_.prepare_sleep();
   if (!quiet) run_passes();
   return quiet;
 }

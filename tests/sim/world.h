@@ -19,6 +19,7 @@
 #include "model.h"
 #include "network.h"
 #include "rng.h"
+#include "rpc/active/active_sessions.h"
 #include "rpc/client_session.h"
 #include "server.h"
 #include "sim_clock.h"
@@ -73,6 +74,7 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
 
   egret::base::Status on_session_connecting(rpc::ClientSession&) override { return egret::base::Status::ok(); }
   egret::base::Status on_session_open(rpc::ClientSession&) override { return egret::base::Status::ok(); }
+  void on_session_active(rpc::ClientSession& session) override { active_.add(session); }
   void on_session_lost(rpc::ClientSession&, const std::string& why, bool was_open) override;
   void on_credit() override;
 
@@ -84,6 +86,7 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
 
   World& world_;
   const std::string address_;
+  rpc::ActiveSessions active_;
   rpc::ClientSession session_;
   uint32_t to_submit_;
   uint32_t submitted_ = 0;

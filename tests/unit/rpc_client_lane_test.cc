@@ -18,8 +18,11 @@ struct Fixture {
               .fetch = fetch,
               .endpoint = endpoint,
               .times = {now_ns, taken_ns},
-              .durations = durations},
-             counters) {}
+              .durations = durations,
+              .active = active},
+             counters) {
+    active.open(kLayout.lanes);
+  }
 
   // Appends gets and sends them in one message.
   void send(int ops = 1) {
@@ -52,6 +55,7 @@ struct Fixture {
   FakeClientEndpoint endpoint;
   LaneCounters counters;
   egret::base::Histogram durations;
+  ActiveLanes active{nullptr};
   ClientLane lane;
   Listener listener;
 };

@@ -44,9 +44,14 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   };
   FakeClientEndpoint(const wire::RegionLayout& layout, bool local, bool ordered = false)
       : requests(layout.request_bytes()), responses(layout.response_bytes()) {
-    limits_ = {.read_depth = 16, .deliver_is_wakeup = local, .is_ordered = ordered, .fetch_is_local = local};
+    limits_ = {.read_depth = 16,
+               .deliver_is_wakeup = local,
+               .is_ordered = ordered,
+               .fetch_is_local = local,
+               .needs_keep_alive = !local};
   }
 
+  transport::Limits& limits_to_change() { return limits_; }
   int control_fd() const override { return control; }
   base::Status receive_frame(std::span<std::byte> frame, size_t& length) override {
     length = 0;
@@ -78,6 +83,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
     if (on_flush) on_flush();
   }
   size_t poll(std::span<transport::Event> found) override {
+    ++polls;
     for (const Read& read : completes_reads ? std::exchange(reads, {}) : std::vector<Read>()) {
       events.push_back({.kind = transport::Event::Kind::kFetched, .lane = 0, .tag = read.tag, .bytes = {}});
     }
@@ -88,8 +94,9 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   }
   void ring(uint32_t lane) override { rings.push_back(lane); }
   int data_fd() const override { return data; }
-  void arm() override {}
   uint32_t come_back_ms() const override { return pause_ms; }
+  void arm() override { ++arms; }
+  void keep_alive() override { ++keep_alives; }
   void close() override { closed = true; }
 
   Words requests, responses;
@@ -98,7 +105,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   std::vector<uint32_t> rings;
   std::vector<transport::Event> events;
   std::vector<std::vector<std::byte>> frames_in, frames_out;
-  int flushes = 0;
+  int flushes = 0, polls = 0, arms = 0, keep_alives = 0;
   std::function<void()> on_flush;  // by default nothing
   int control = -1, data = -1;     // control_fd(), data_fd()
   bool completes_reads = false;    // in the next poll(), as shared memory does; else the test does

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/clock.h"
+#include "rpc/active/active_sessions.h"
 #include "rpc/client_session.h"
 #include "rpc/large/large_set.h"
 #include "rpc_fakes.h"
@@ -25,6 +26,7 @@ base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::st
                                                                    const transport::ConnectOptions&) {
   if (refuses) return base::Status::error("connection refused");
   auto endpoint = std::make_unique<FakeClientEndpoint>(kLarge, is_local);
+  endpoint->limits_to_change().needs_keep_alive = false;
   connected.push_back(endpoint.get());
   return std::unique_ptr<transport::ClientEndpoint>(std::move(endpoint));
 }
@@ -48,6 +50,7 @@ struct Fixture final : SessionObserver {
     events += "o";
     return base::Status::ok();
   }
+  void on_session_active(ClientSession& each) override { active.add(each); }
   base::Status on_session_resized(ClientSession&) override {
     events += "r";
     return base::Status::ok();
@@ -103,9 +106,16 @@ struct Fixture final : SessionObserver {
     // A lane that has learned how long an answer takes does not fetch at once.
     for (int passes = 0; passes < 20 && session.lanes().outstanding() > 0; ++passes) {
       clock.advance_ns(1'000'000);
-      session.begin_pass();
-      session.fetch();
+      active.begin_pass();
+      active.fetch();
     }
+  }
+  // What its worker does, until nothing is left to do.
+  void pass() {
+    active.begin_pass();
+    active.fetch();
+    active.hand_out_credit();
+    active.begin_pass();
   }
   // A successor is wished for, and its connection is made.
   void wish_for_more() {
@@ -116,6 +126,7 @@ struct Fixture final : SessionObserver {
   }
 
   base::ManualClock clock;
+  ActiveSessions active;
   std::string events, why;
   Listener listener;
   ClientSession session;
@@ -389,17 +400,46 @@ TEST_CASE("a session with little to do gives its slots back, looked at as seldom
   f.pass_time(kTick);
   f.answer(0, kSmall);
   REQUIRE(f.events == "or");
+  f.pass();
+  CHECK(f.active.count() == 0);
+  CHECK(connected[1]->arms == 0);
+  CHECK(f.active.prepare_sleep());
+  CHECK(connected[1]->arms == 1);
   for (uint64_t passed = 0; passed < 13 * kSecond; passed += transport::kKeepAliveNs) {
     f.clock.advance_ns(transport::kKeepAliveNs);
     if (connected.size() == 2) CHECK(f.session.keep_alive());
   }
   REQUIRE(connected.size() == 3);
   CHECK(f.hello_of(2).window == 2);
-  CHECK(f.session.needs_tick());
+  // It has nothing to do but to move: that needs ticks, and a worker looks only at active sessions for whether to tick.
+  f.pass();
+  CHECK(f.active.needs_tick());
   f.grant(2, kSmall);
   f.pass_time(kTick);
   CHECK(f.events == "orr");
   CHECK(f.session.grant().layout.window == kSmall.window);
   CHECK(f.session.counters().given_back.get() == 1);
   CHECK(!f.session.keep_alive());
+  f.pass();
+  CHECK(f.active.count() == 0);
+  CHECK(f.active.prepare_sleep());
+  CHECK(connected[2]->arms == 1);
+}
+
+TEST_CASE("values that wait for room while their session moves have ticks that look after them") {
+  Fixture f;
+  f.open();
+  f.wish_for_more();
+  LargeSet* const waits = upload(f);
+  waits->wait_for_room();
+  f.grant(1, kLarge);
+  f.pass_time(kTick);
+  f.answer(0, kSmall);
+  REQUIRE(f.events == "or");
+  f.pass();
+  CHECK(f.active.count() == 1);
+  CHECK(f.active.needs_tick());
+  waits->abandon();
+  f.pass();
+  CHECK(f.active.count() == 0);
 }

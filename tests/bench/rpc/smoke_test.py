@@ -35,6 +35,7 @@ class Rpc(unittest.TestCase):
             self.assertLessEqual(row["M ops/s of a core, by CPU time"], row["greatest"])
             # A line for want, and four request slots of 16 KiB and four response slots of 52 KiB.
             self.assertEqual(row["region KiB"], 272.1)
+            self.assertGreater(row["touching all ns"], 0)
         # Response slots are resident from the start.
         self.assertGreater(rows["70, one"]["backend grew MiB"], 70 * 208 / 1024)
         store, slots = found["rates"]["rows"]

@@ -216,7 +216,10 @@ void SimWorker::let_leave() {
     const bool is_busy = session->is_open() && session->lanes().outstanding() > 0;
     world_.counters.left_under_way += is_busy && pool_.is_leaving(*session);
   }
-  for (const ClientSession* gone : pool_.let_leave(world_.clock.manual.now_ns())) known_.erase(gone);
+  for (const ClientSession* gone : pool_.let_leave(world_.clock.manual.now_ns())) {
+    active_.forget(gone);
+    known_.erase(gone);
+  }
 }
 
 // --- the worker's loop ---------------------------------------------------------------------------------------------
@@ -256,7 +259,7 @@ void SimWorker::step() {
   }
   if (stopped_ || (blocked_ && !has_reason_to_wake() && readable.empty())) return;
   blocked_ = false;
-  for (const auto& session : pool_.sessions()) session->begin_pass();
+  active_.begin_pass();
   // An event loop reports what is ready in any order.
   const bool read_first = rng.percent(50);
   if (read_first) {
@@ -284,22 +287,17 @@ void SimWorker::step() {
 }
 
 void SimWorker::run_passes() {
-  const auto flush = [&] {
-    for (const auto& session : pool_.sessions()) session->flush();
-  };
-  flush();
+  active_.flush();
   while (true) {
-    bool any = false;
-    for (const auto& session : pool_.sessions()) any |= session->fetch();
+    bool any = active_.fetch();
     any |= resume_connections();
     if (!any) return;
-    flush();
+    active_.flush();
   }
 }
 
 bool SimWorker::resume_connections() {
-  bool any = false;
-  for (const auto& session : pool_.sessions()) any |= session->credit().hand_out();
+  bool any = active_.hand_out_credit();
   any |= pool_.returns().hand_out();
   for (Connection* each : std::exchange(resumable_, {})) {
     each->resume();
@@ -310,18 +308,11 @@ bool SimWorker::resume_connections() {
 
 bool SimWorker::may_block() {
   if (has_answers()) return false;
-  for (const auto& session : pool_.sessions()) {
-    if (session->is_open() && session->should_spin()) return false;
-  }
-  const auto is_quiet = [&] {
-    bool quiet = true;
-    for (const auto& session : pool_.sessions()) quiet &= session->prepare_sleep();
-    return quiet;
-  };
-  bool quiet = is_quiet();
+  if (active_.should_spin()) return false;
+  bool quiet = active_.prepare_sleep();
   if (!quiet) {
     run_passes();
-    quiet = is_quiet();
+    quiet = active_.prepare_sleep();
     if (!quiet) run_passes();
   }
   return quiet && resumable_.empty();

@@ -22,6 +22,7 @@
 #include "pool/warm/phase.h"
 #include "pool/warm/pulls.h"
 #include "rng.h"
+#include "rpc/active/active_sessions.h"
 #include "rpc/large/large_get.h"
 #include "rpc/large/large_set.h"
 
@@ -179,6 +180,7 @@ class SimWorker final : public rpc::SessionObserver {
 
   base::Status on_session_connecting(rpc::ClientSession&) override { return base::Status::ok(); }
   base::Status on_session_open(rpc::ClientSession& session) override;
+  void on_session_active(rpc::ClientSession& session) override { active_.add(session); }
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
   void on_session_timeout(rpc::ClientSession&) override { state_.health.ring(); }
 
@@ -190,6 +192,7 @@ class SimWorker final : public rpc::SessionObserver {
   const std::string name_;
   std::map<const rpc::ClientSession*, Known> known_;
   pool::Pool pool_;
+  rpc::ActiveSessions active_;  // of the pool's
   uint32_t next_upload_ = 1;
   pool::PullCounters pull_counters_;
   SimPullMemory pull_memory_;

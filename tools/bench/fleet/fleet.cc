@@ -16,6 +16,7 @@
 #include "bench/server/process_meter.h"
 #include "bench_rpc/crowd.h"
 #include "op/op.h"
+#include "rpc/active/active_sessions.h"
 #include "rpc/client_session.h"
 
 namespace egret::bench_fleet {
@@ -28,6 +29,7 @@ constexpr double kPatience = 60;  // s, for a backend that starts or a session t
 constexpr uint64_t kOtherDescriptors = 256;
 constexpr timespec kSettle{0, 300'000'000};  // lanes fall asleep within milliseconds
 constexpr uint64_t kAnswerPatienceNs = 5'000'000'000;
+constexpr uint64_t kPasses = 1000;  // between two looks at the clock
 
 uint64_t descriptors_of(pid_t pid) {
   std::error_code failed;
@@ -73,7 +75,7 @@ class Fleet {
   Status open(uint32_t sessions, Cost& cost);
   void count(Cost& cost);
   Status idle(Cost& cost);
-  void pass_over_all();
+  void pass();
   void time_passes(Cost& cost);
   Status ask(rpc::ClientSession& session);
   Status time_active(Cost& cost);
@@ -83,6 +85,7 @@ class Fleet {
   const std::atomic<bool>& stop_;
   base::SystemClock clock_;
   bench::Server backend_;
+  rpc::ActiveSessions active_;  // of crowd_
   std::unique_ptr<bench_rpc::Crowd> crowd_;
   uint32_t lanes_ = 0;
   uint64_t own_descriptors_ = 0, backend_descriptors_ = 0, own_bytes_ = 0, backend_bytes_ = 0;  // without sessions
@@ -109,6 +112,7 @@ Status Fleet::start(uint32_t lanes, uint32_t most_sessions) {
   if (!started) return started.status();
   backend_ = std::move(started.value());
   crowd_ = std::make_unique<bench_rpc::Crowd>(meeting, options_.window, clock_);
+  crowd_->list_active_in(active_);
   // The first session waits until the backend listens.
   Cost first;
   if (Status opened = open(1, first); !opened) return opened;
@@ -124,8 +128,8 @@ Status Fleet::start(uint32_t lanes, uint32_t most_sessions) {
 Status Fleet::measure(uint32_t sessions, Cost& cost) {
   cost = {.sessions = sessions, .lanes = lanes_};
   if (Status opened = open(sessions, cost); !opened) return opened;
-  count(cost);
   if (Status rested = idle(cost); !rested) return rested;
+  count(cost);  // what the handshakes took is closed by now
   time_passes(cost);
   if (Status asked = time_active(cost); !asked) return asked;
   return crowd_->health();
@@ -174,11 +178,12 @@ Status Fleet::idle(Cost& cost) {
   return Status::ok();
 }
 
-// What a proxy's worker does for all of its sessions in a pass.
-void Fleet::pass_over_all() {
-  for (size_t i = 0; i < crowd_->size(); ++i) crowd_->at(i).begin_pass();
-  for (size_t i = 0; i < crowd_->size(); ++i) crowd_->at(i).flush();
-  for (size_t i = 0; i < crowd_->size(); ++i) crowd_->at(i).fetch();
+// What a proxy's worker does with its sessions in a pass.
+void Fleet::pass() {
+  active_.begin_pass();
+  active_.flush();
+  active_.fetch();
+  active_.hand_out_credit();
 }
 
 void Fleet::time_passes(Cost& cost) {
@@ -186,7 +191,9 @@ void Fleet::time_passes(Cost& cost) {
   const uint64_t begun_ns = monotonic_ns();
   uint64_t passes = 0;
   uint64_t now_ns = begun_ns;
-  for (; now_ns < end_ns; now_ns = monotonic_ns(), ++passes) pass_over_all();
+  for (; now_ns < end_ns; now_ns = monotonic_ns(), passes += kPasses) {
+    for (uint64_t i = 0; i < kPasses; ++i) pass();
+  }
   cost.pass_ns = static_cast<double>(now_ns - begun_ns) / static_cast<double>(std::max<uint64_t>(passes, 1));
   const uint64_t kept_ns = monotonic_ns();
   for (size_t i = 0; i < crowd_->size(); ++i) crowd_->at(i).keep_alive();
@@ -200,12 +207,11 @@ Status Fleet::ask(rpc::ClientSession& session) {
   get.key = "fleet";
   get.hash = session.lanes().hash(get.key);
   Answer answer;
-  session.begin_pass();
+  active_.begin_pass();
   if (!session.lanes().of(get.hash).append(get, &answer)) return Status::error("a get that no slot took");
   const uint64_t give_up_ns = monotonic_ns() + kAnswerPatienceNs;
   while (!answer.is_here && session.is_open() && monotonic_ns() < give_up_ns) {
-    pass_over_all();
-    session.credit().hand_out();
+    pass();
   }
   if (!answer.is_here) return Status::error("a get was not answered" + logs_of(backend_));
   return answer.code == op::ResultCode::kMiss ? Status::ok() : Status::error("a get of what is not there has no miss");

@@ -41,9 +41,9 @@ struct Cost {
   double backend_bytes = 0;    // by which the backend grew, for each session
   double own_bytes = 0;        // by which this process grew
   double idle_backend = 0;     // CPUs used by the backend while nobody asks anything
-  double pass_ns = 0;          // of a worker's pass over all sessions, none of which has work
+  double pass_ns = 0;          // of a worker's pass while no session has work
   double keep_alive_ns = 0;    // of asking all sessions to keep alive, which happens twice a second
-  double latency_us = 0;       // of one get of one session, median: the other sessions are idle, passes go over all
+  double latency_us = 0;       // of one get of one session, median: the other sessions are idle
   double latency_p99_us = 0;
   double active_backend_us = 0;  // CPU time of the backend for each of these gets
 };

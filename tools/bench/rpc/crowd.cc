@@ -30,7 +30,10 @@ Crowd::Crowd(std::string address, uint32_t window, const base::Clock& clock)
 Crowd::~Crowd() = default;
 
 Status Crowd::resize(size_t sessions, double patience_s, const GoesOn& goes_on) {
-  if (sessions < sessions_.size()) sessions_.resize(sessions);
+  while (sessions_.size() > sessions) {
+    if (active_ != nullptr) active_->forget(sessions_.back().get());
+    sessions_.pop_back();
+  }
   rpc::SessionObserver& observer = *this;
   while (sessions_.size() < sessions) {
     const size_t first = sessions_.size();

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "rpc/active/active_sessions.h"
 #include "rpc/client_session.h"
 
 namespace egret::bench_rpc {
@@ -27,12 +28,17 @@ class Crowd final : private rpc::SessionObserver {
   base::Status resize(size_t sessions, double patience_s, const GoesOn& goes_on);
   size_t size() const { return sessions_.size(); }
   rpc::ClientSession& at(size_t index) { return *sessions_[index]; }
+  // Where sessions that become active from now on are listed, by whoever makes passes over this list and no others.
+  void list_active_in(rpc::ActiveSessions& list) { active_ = &list; }
   // Ok, or why one of them is no longer open.
   const base::Status& health() const { return lost_; }
 
  private:
   egret::base::Status on_session_connecting(rpc::ClientSession&) override { return egret::base::Status::ok(); }
   egret::base::Status on_session_open(rpc::ClientSession&) override { return egret::base::Status::ok(); }
+  void on_session_active(rpc::ClientSession& session) override {
+    if (active_ != nullptr) active_->add(session);
+  }
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
   base::Status wait_until_open(size_t first, double patience_s, const GoesOn& goes_on);
 
@@ -40,6 +46,7 @@ class Crowd final : private rpc::SessionObserver {
   const uint32_t window_;
   const base::Clock& clock_;
   const uint64_t first_worker_id_;
+  rpc::ActiveSessions* active_ = nullptr;
   std::vector<std::unique_ptr<rpc::ClientSession>> sessions_;
   std::string why_;    // why the last attempt failed
   base::Status lost_;  // why an open session was lost, or one was refused

@@ -18,6 +18,7 @@
 #include "bench_rpc/crowd.h"
 #include "bench_rpc/driver.h"
 #include "bench_rpc/items.h"
+#include "bench_rpc/passes.h"
 #include "bench_store/store_bench.h"
 #include "bench_store/subject.h"
 
@@ -175,13 +176,16 @@ Status Measurement::measure_shape(Shape& shape) {
   const auto wall = static_cast<double>(cost.wall_ns);
   const uint64_t ours = cost.cpu_ns + cost.own_cpu_ns;
   const uint64_t others = cost.machine_busy_ns - std::min(cost.machine_busy_ns, ours);
+  const PassCost pass = measure_passes(*crowd_);
   shape.rounds.push_back(
       {.cpu_ns = static_cast<double>(cost.cpu_ns) / ops,
        .wall_ns = wall * options_.partitions / ops,
        .client_ns = static_cast<double>(cost.own_cpu_ns - std::min(cost.own_cpu_ns, counts.waited_ns)) / ops,
        .waits = static_cast<double>(counts.waited_ns) / wall,
        .ops_per_message = ops / static_cast<double>(counts.messages),
-       .others_busy = static_cast<double>(others) / wall});
+       .others_busy = static_cast<double>(others) / wall,
+       .pass_ns = pass.ns,
+       .touching_all_ns = pass.touching_all_ns});
   return Status::ok();
 }
 

@@ -34,6 +34,8 @@ struct Round {
   double waits = 0;  // share of the time in which the client had nothing to do
   double ops_per_message = 0;
   double others_busy = 0;  // CPUs used by other processes than backend and client
+  double pass_ns = 0;      // of a pass of the client while nothing is under way; and if it touched every session
+  double touching_all_ns = 0;
 };
 
 // A number of sessions of which one is active: always the same one, or each in turn.

@@ -104,7 +104,9 @@ Table scaling(const Outcome& outcome) {
                    "region KiB",
                    "regions MiB",
                    "backend grew MiB",
-                   "other CPUs busy"};
+                   "other CPUs busy",
+                   "idle pass ns",
+                   "touching all ns"};
   std::vector<double> first_ns;
   for (const Shape& shape : outcome.shapes) {
     if (shape.rounds.empty()) continue;
@@ -119,7 +121,8 @@ Table scaling(const Outcome& outcome) {
          rate(ns), rate(median(shape, &Round::wall_ns)), rate(greatest.cpu_ns), rate(least.cpu_ns), Cell(ns, 1),
          Cell(share, 0), Cell(static_cast<double>(shape.granted) / 1024, 1),
          Cell(static_cast<double>(shape.granted * shape.sessions) / kMiB, 1),
-         Cell(static_cast<double>(shape.resident) / kMiB, 1), Cell(median(shape, &Round::others_busy), 2)});
+         Cell(static_cast<double>(shape.resident) / kMiB, 1), Cell(median(shape, &Round::others_busy), 2),
+         Cell(median(shape, &Round::pass_ns), 1), Cell(median(shape, &Round::touching_all_ns), 1)});
     if (shape.sessions == kGoalSessions && !shape.in_turn)
       add_verdict(table, "with 1024 sessions, of the rate in the first row", share, kGoalOfSessions, " %");
   }
