@@ -121,6 +121,15 @@ TEST_CASE("several changes are told one after the other; one of other members is
   CHECK(refused.refusal() == ResultCode::kForbidden);
 }
 
+TEST_CASE("a partition that was told of several changes, and whose answer was lost, belongs to the last members") {
+  const std::vector<MemberNews> changes{{.from = 5, .to = 6, .before = "a"}, {.from = 6, .to = 7, .before = "b"}};
+  PartitionTelling again(changes);
+  CHECK(again.on_answer(ResultCode::kExists) == Next::kSend);
+  CHECK(again.belongs_to_others());
+  CHECK(again.on_answer(ResultCode::kOk) == Next::kOver);
+  CHECK(!again.belongs_to_others());
+}
+
 TEST_CASE("changes that a member was not told of are owed in their order; what comes meanwhile stays owed") {
   const auto two = members({0, 1});
   const auto three = members({0, 1, 2});

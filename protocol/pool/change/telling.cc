@@ -61,6 +61,8 @@ PartitionTelling::Next PartitionTelling::on_answer(ResultCode code) {
       has_part_ = false;
       return Next::kSendLater;
     case ResultCode::kOk:
+      // It may have been told of all of them before, and its answer was lost: then it belongs to the last members.
+      belongs_to_others_ = false;
       return next_change();
     case ResultCode::kExists:
       belongs_to_others_ = true;

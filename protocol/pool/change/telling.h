@@ -50,7 +50,7 @@ class PartitionTelling {
   Next on_answer(op::ResultCode code);
 
   bool is_over() const { return change_ == news_->size(); }
-  // A change that the partition belongs to other members than those before: it has removed nothing for that.
+  // The partition belongs to other members than those before the last change: it has removed nothing for that.
   bool belongs_to_others() const { return belongs_to_others_; }
   // Why it cannot be told at all; kOk: it could.
   op::ResultCode refusal() const { return refusal_; }
