@@ -5,12 +5,15 @@
 namespace egret::rpc {
 
 namespace {
-constexpr uint64_t kFirstFetchStep = 250;        // ns; a miss raises the delay by at least this
 constexpr uint64_t kFirstFetchMost = 1'000'000;  // ns
-constexpr uint32_t kHitsPerSpeed = 256;          // after so many hits in a row the delay shrinks faster
+constexpr uint64_t kStepPart = 128;              // a step is this part of the delay
+constexpr uint64_t kMessagesPerVain = 10;        // fetches in vain that are aimed at: one in so many messages
+constexpr uint32_t kMostVain = 8;                // of one message; more of them count as so many
+constexpr uint32_t kHitsPerSpeed = 32;           // after so many hits in a row the delay shrinks faster
+constexpr uint32_t kManyMisses = 3;              // in a row: the delay is far too short
 constexpr uint64_t kRefetchLeast = 1'000;        // ns
 constexpr uint64_t kRefetchMost = 1'000'000;     // ns
-constexpr uint64_t kFirstFetchDecay = 1024;      // a hit reduces the delay by 1/1024
+constexpr uint32_t kLine = 64;                   // bytes
 constexpr uint32_t kSlowBeforeReply = 2;         // messages in a row (the paper's figure)
 
 // A running average that follows growth quickly (by half) and decay slowly, since packing too many ops costs another
@@ -27,24 +30,27 @@ void FetchPolicy::set_options(const FetchOptions& options) {
 }
 
 uint32_t FetchPolicy::fetch_size() const {
-  return std::clamp(response_average_, options_.min_fetch, options_.max_fetch);
+  // An eighth more than the average, in whole cache lines: a response a little longer would cost a second READ.
+  const uint32_t room = (response_average_ + response_average_ / 8 + kLine - 1) / kLine * kLine;
+  return std::clamp(room, options_.min_fetch, options_.max_fetch);
 }
 
-// A miss raises the delay by a quarter. A hit reduces it by a thousandth, and by more the longer ago the last miss was:
-// so about one first fetch in 200 misses, and the delay recovers soon after a slow period. Misses in a row mean that
-// the delay is far too short: then it becomes the time at which the result was still missing, at most fourfold at once.
+// The delay goes down by a step with each message and up by ten with each fetch in vain: it rests where one fetch in ten
+// messages is in vain, whatever the distribution of service times. Hits for long mean that service has become shorter:
+// the steps grow. Misses in a row mean that the delay is far too short: then it becomes the time at which the result was
+// still missing, at most fourfold at once.
 void FetchPolicy::on_first_fetch(uint32_t refetches, uint64_t vain_ns) {
+  const uint64_t step = first_fetch_ns_ / kStepPart + 1;
   if (refetches == 0) {
     misses_in_a_row_ = 0;
     ++hits_in_a_row_;
-    const uint64_t part = first_fetch_ns_ * (1 + hits_in_a_row_ / kHitsPerSpeed) / kFirstFetchDecay;
-    first_fetch_ns_ -= std::min(first_fetch_ns_, part + 1);
+    first_fetch_ns_ -= std::min(first_fetch_ns_, step * (1 + hits_in_a_row_ / kHitsPerSpeed));
     return;
   }
   hits_in_a_row_ = 0;
-  const uint64_t little = first_fetch_ns_ + first_fetch_ns_ / 4 + kFirstFetchStep;
-  const uint64_t much = 4 * (first_fetch_ns_ + kFirstFetchStep);
-  const uint64_t next = ++misses_in_a_row_ > 1 ? std::clamp(vain_ns, little, much) : little;
+  const uint64_t little = first_fetch_ns_ + step * (kMessagesPerVain * std::min(refetches, kMostVain) - 1);
+  const uint64_t much = std::max(little, 4 * first_fetch_ns_);
+  const uint64_t next = ++misses_in_a_row_ >= kManyMisses ? std::clamp(vain_ns, little, much) : little;
   first_fetch_ns_ = std::min(next, kFirstFetchMost);
 }
 

@@ -28,7 +28,7 @@ struct FetchOptions {
   uint32_t max_refetches = 5;         // R
   uint64_t local_refetch_ns = 2'000;  // on shm one refetch is charged per this long waited
   uint32_t min_fetch = 256;           // F's bounds; a slot that is smaller is fetched whole
-  uint32_t max_fetch = 1024;
+  uint32_t max_fetch = 64 * 1024;
   uint64_t short_processing_ns = 7'000;  // beyond this, fetching has no advantage (RFP, section V)
 };
 
@@ -43,8 +43,8 @@ class FetchPolicy {
   // Changes the options; learned values stay.
   void set_options(const FetchOptions& options);
   // Over a network: the delay from sending a message to its first fetch; and from a fetch that found nothing,
-  // `waited_ns` after sending, to the next one. The delay is learned so that nearly every first fetch finds its result,
-  // since a fetch that finds nothing costs both devices as much as one that succeeds.
+  // `waited_ns` after sending, to the next one. The delay is learned so that one fetch in ten messages finds nothing:
+  // fewer would make all others wait for the slowest, more would cost both devices a READ each.
   uint64_t first_fetch_ns() const { return first_fetch_ns_; }
   static uint64_t refetch_ns(uint64_t waited_ns);
   // A message was answered, after so many fetches that found nothing, the last of them `vain_ns` after it was sent. Do

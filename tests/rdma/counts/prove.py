@@ -27,7 +27,7 @@ BATCH = 16
 FEW = 400    # gets of the other phases
 SLICE = 160  # gets; a multiple of BATCH
 KEYS = 100
-MOST_IN_VAIN = 0.25  # fetches in vain, of an op: 0.01 to 0.02 where the guest has two processors to itself
+MOST_IN_VAIN = 0.25  # fetches in vain, of an op: lanes aim at 0.1
 # An emulated device takes longer than R allows and workers spin. So: lanes stay awake between two requests, and a worker
 # fetches until the result is there, unless it has to wait for ten milliseconds.
 AWAKE = {"lane_idle": "1s"}
@@ -263,7 +263,8 @@ def prove_fetching():
     for name in ("write", "read", "doorbells"):
         batched.check(f"{name} an op", batched.proxy[name] / GETS, lambda seen: 0 < seen <= 0.35)
     long = run(pair, "3,000 B values", FEW, length=3000, fetched=True)
-    long.check("a second READ for each op", long.proxy["off_page_read"], FEW)
+    # F begins at its least, and has learned the length after few messages.
+    long.check("second READs", long.proxy["off_page_read"], lambda seen: seen <= FEW // 10)
     pair.stop()
     return [single, batched, long]
 
@@ -273,9 +274,9 @@ def prove_defaults():
     queue pair, and have twice as many messages under way as it may have READs."""
     pair = Pair(backend={"partitions": 2})
     large = run(pair, "16 KiB values", 60, length=16 << 10)
-    # 4 KiB slots: the get brings a part, four chunks the rest, of which the last fits into F.
+    # 4 KiB slots: the get brings a part, four chunks the rest, of which the last is smaller.
     large.check("messages", large.own["messages"], 5 * large.gets)
-    large.check("second READs", large.proxy["off_page_read"], lambda seen: large.gets <= seen <= 4 * large.gets)
+    large.check("second READs", large.proxy["off_page_read"], lambda seen: seen <= large.gets)
     many = run(pair, "200 of 3,000 B in a write", FEW, batch=200, length=3000)
     many.check("READs under way come to the negotiated depth", many.most_reads, many.read_depth)
     pair.stop()
