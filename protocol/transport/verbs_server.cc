@@ -414,6 +414,14 @@ class VerbsListener final : public Listener {
       needs_pause_ = true;
       return Status::error("rdma:" + address_ + ": the RDMA device is gone");
     }
+    if (type == RDMA_CM_EVENT_ADDR_CHANGE) {
+      // A bond has failed over, or its address was set anew: this id hears of nobody any more.
+      id_.reset();
+      needs_pause_ = true;  // until it listens again
+      if (Status again = listen(); !again) return again;
+      needs_pause_ = false;
+      return Status::error("rdma:" + address_ + ": the network device has another hardware address: listening anew");
+    }
     if (type != RDMA_CM_EVENT_CONNECT_REQUEST) return std::unique_ptr<ServerEndpoint>();
     return answer(CmId(id), data, reads);
   }

@@ -134,6 +134,33 @@ def test_sessions_end_without_waiting_for_what_their_device_never_flushes():
         server.stop()
 
 
+class FailedOver(servers.Egret):
+    """A backend whose listener is told, after its second request to connect, that its device's address has changed; it hears of nobody from then on."""
+
+    def __init__(self):
+        super().__init__(backend={"partitions": 1}, proxy={"workers": 2})
+
+    def argv(self, name, options):
+        argv = servers.Egret.argv(name, options)
+        if name != "egret-backend":
+            return argv
+        return ["/usr/bin/env", f"LD_PRELOAD={servers.BUILD / 'libegret_count_verbs.so'}", f"EGRET_COUNT_VERBS_FILE={self.directory / 'verbs'}",
+                "EGRET_VERBS_EVENT=addr_change:2", *argv]
+
+
+def test_a_listener_listens_anew_when_the_address_of_its_device_has_changed():
+    server = FailedOver()
+    try:
+        servers.wait_for(lambda: "listening anew" in server.backend.log(1 << 20), "the listener to notice")
+        server.check_alive()  # its sessions go on
+        server.proxies[0].kill()
+        server.start_proxy(0)
+        assert server.wait_ready()
+        server.check_alive()
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize("call", TO_LISTEN)
 def test_a_backend_that_cannot_listen_says_so(call, tmp_path):
     counters = tmp_path / "verbs"

@@ -8,6 +8,7 @@
 #include <rdma/rdma_cma.h>
 #include <unistd.h>
 
+#include "cm_events.h"
 #include "counter_file.h"
 #include "fail_plan.h"
 
@@ -73,6 +74,7 @@ EGRET_EXPORT int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
 }
 
 EGRET_EXPORT int rdma_listen(rdma_cm_id* id, int backlog) {
+  listens(id);
   return call_unless(Call::kCmListen, "rdma_listen", id, backlog);
 }
 
@@ -105,7 +107,24 @@ EGRET_EXPORT int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr
 }
 
 EGRET_EXPORT int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
-  return call_unless(Call::kCmGetEvent, "rdma_get_cm_event", channel, event);
+  const int got = call_unless(Call::kCmGetEvent, "rdma_get_cm_event", channel, event);
+  if (got != 0) {
+    const int why = errno;
+    if (why == EAGAIN && tell_listener(channel, event)) return 0;
+    errno = why;
+    return got;
+  }
+  if (!is_for_deaf_listener(channel, **event)) return 0;
+  rdma_cm_id* const asking = (*event)->id;
+  behind<int(rdma_cm_event*)>("rdma_ack_cm_event")(*event);
+  behind<int(rdma_cm_id*)>("rdma_destroy_id")(asking);
+  errno = EAGAIN;
+  return -1;
+}
+
+EGRET_EXPORT int rdma_ack_cm_event(rdma_cm_event* event) {
+  if (event != told_event()) return behind<int(rdma_cm_event*)>("rdma_ack_cm_event")(event);
+  return 0;
 }
 
 EGRET_EXPORT int rdma_disconnect(rdma_cm_id* id) {
