@@ -113,8 +113,11 @@ class Script {
                .fetch = rpc::FetchOptions{},
                .endpoint = endpoint_,
                .times = {now_ns_, now_ns_},
-               .durations = durations_},
-              counters_) {}
+               .durations = durations_,
+               .active = active_},
+              counters_) {
+    active_.open(layout_.lanes);
+  }
 
   void run() {
     bool alive = true;
@@ -281,6 +284,7 @@ class Script {
   uint64_t some_seq_ = 1;
   rpc::LaneCounters counters_;
   base::Histogram durations_;
+  rpc::ActiveLanes active_{nullptr};
   rpc::ClientLane lane_;
 };
 

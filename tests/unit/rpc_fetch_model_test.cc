@@ -37,7 +37,7 @@ struct Seen {
 // One message after the other, each `pause_ns` after the answer to the last.
 class Model {
  public:
-  explicit Model(Service service) : service_(std::move(service)) {}
+  explicit Model(Service service) : service_(std::move(service)) { active_.open(kLayout.lanes); }
 
   Seen run(uint32_t messages, uint64_t pause_ns = 0, size_t value_bytes = 10) {
     const std::string value(value_bytes, 'v');
@@ -91,13 +91,15 @@ class Model {
   FakeClientEndpoint endpoint_{kLayout, false};
   LaneCounters counters_;
   egret::base::Histogram durations_;
+  ActiveLanes active_{nullptr};
   ClientLane lane_{0,
                    {.layout = kLayout,
                     .seal = {.nonce = kNonce, .heads_only = false},
                     .fetch = options_,
                     .endpoint = endpoint_,
                     .times = {now_ns_, taken_ns_},
-                    .durations = durations_},
+                    .durations = durations_,
+                    .active = active_},
                    counters_};
   Listener listener_;
 };
