@@ -250,11 +250,11 @@ Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
   ibv_device_attr device{};
   if (const int error = ::ibv_query_device(id->verbs, &device); error != 0)
     return verbs_error("ibv_query_device", error);
-  const ConnectData data{
-      .index = static_cast<uint8_t>(connected_),
-      .queue_pairs = static_cast<uint8_t>(wanted_pairs_),
-      .flags = static_cast<uint8_t>((wanted_pairs_ > 1 ? kJoinsLate : 0) | kComesBack | (came_back_ ? kCameBack : 0)),
-      .token = token_};
+  const ConnectData data{.index = static_cast<uint8_t>(connected_),
+                         .queue_pairs = static_cast<uint8_t>(wanted_pairs_),
+                         .flags = static_cast<uint8_t>((wanted_pairs_ > 1 ? kJoinsLate : 0) | kSolicits | kComesBack |
+                                                       (came_back_ ? kCameBack : 0)),
+                         .token = token_};
   rdma_conn_param parameters{};
   parameters.private_data = &data;
   parameters.private_data_len = sizeof data;
@@ -280,6 +280,7 @@ Status VerbsClientEndpoint::on_established(const rdma_cm_event& event) {
     return Status::error("rdma:" + address_ + ": " + taken.message());
   }
   link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, offered_reads_));
+  if ((data.flags & kSolicits) != 0) link_.expect_solicited();
   if (connected_++ == 0) joins_late_ = wanted_pairs_ > 1 && (data.flags & kJoinsLate) != 0;
   if (!joins_late_) token_ = data.token;
   const bool may_go_on = is_invited_ || !joins_late_;

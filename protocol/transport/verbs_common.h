@@ -99,6 +99,8 @@ inline constexpr size_t kFrameBuffer = sizeof(FrameHead) + kMaxFrame + sizeof(Re
 // AcceptData: so it shall be. Release 0.1.0 knows no flags: its client connects all of them before its first frame, by
 // the token in AcceptData.
 inline constexpr uint8_t kJoinsLate = 1;
+// A flag of both: what is to wake the peer, this end marks as solicited, so the peer need not be woken by anything else.
+inline constexpr uint8_t kSolicits = 2;
 // Flags of ConnectData: the client knows RejectData; it has been asked to come back, and has.
 inline constexpr uint8_t kComesBack = 4;
 inline constexpr uint8_t kCameBack = 8;

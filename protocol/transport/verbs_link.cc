@@ -1,6 +1,7 @@
 #include "transport/verbs_link.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -34,6 +35,13 @@ uint32_t pair_of_id(uint64_t id) {
 }
 uint64_t detail_of(uint64_t id) {
   return id & 0xffff'ffff'ffff;
+}
+
+// Interrupts of a device go to as many processors as it has vectors: completion queues take them in turn.
+int next_vector(const ibv_context* device) {
+  static std::atomic<uint32_t> next{0};
+  return static_cast<int>(next.fetch_add(1, std::memory_order_relaxed) %
+                          static_cast<uint32_t>(std::max(device->num_comp_vectors, 1)));
 }
 
 // What failed, for an operator.
@@ -79,7 +87,7 @@ Status VerbsLink::open(ibv_context* device, uint32_t queue_pairs, const LinkSize
     return Status::error("the device's completion queues have " + std::to_string(limits.max_cqe) +
                          " entries, too few for " + base::counted(queue_pairs, "queue pair"));
   }
-  queue_.reset(::ibv_create_cq(device, entries, nullptr, channel_.get(), 0));
+  queue_.reset(::ibv_create_cq(device, entries, nullptr, channel_.get(), next_vector(device)));
   if (queue_ == nullptr) return verbs_error("cannot create a completion queue", errno);
   pairs_.reserve(queue_pairs);  // a queue pair's place does not move
   return frames_.create(domain_.get(), (kFrameReceives + kFrameSends) * kFrameBuffer, IBV_ACCESS_LOCAL_WRITE);
@@ -109,7 +117,7 @@ Status VerbsLink::enlarge(uint32_t queue_pairs, const ibv_device_attr& limits) {
     return verbs_error("cannot enlarge a completion queue", error);
   }
   pairs_.reserve(queue_pairs);
-  armed_ = false;  // no device says that this stays
+  armed_ = Armed::kNot;  // no device says that this stays
   arm(true);
   return Status::ok();
 }
@@ -183,7 +191,7 @@ Status VerbsLink::send_frame(std::span<const std::byte> frame, std::span<const s
   std::ranges::copy(frame, at + sizeof head);
   std::ranges::copy(attachment, at + sizeof head + frame.size());
   Work& work = stage(pairs_[0], IBV_WR_SEND, {at, static_cast<uint32_t>(whole), frames_.local_key()}, {}, 0);
-  work.request.send_flags |= IBV_SEND_SIGNALED;
+  work.request.send_flags |= IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
   flush();
   return failure_.empty() ? Status::ok() : Status::error(failure_);
 }
@@ -264,6 +272,7 @@ void VerbsLink::stage_write_with_immediate(uint32_t lane, const LocalBytes& from
                                            uint32_t immediate) {
   Work& work = stage(pair_of(lane), IBV_WR_RDMA_WRITE_WITH_IMM, from, to, offset);
   work.request.imm_data = htonl(immediate);
+  work.request.send_flags |= IBV_SEND_SOLICITED;
 }
 
 void VerbsLink::stage_probes() {
@@ -275,9 +284,14 @@ void VerbsLink::stage_probes() {
 }
 
 void VerbsLink::flush() {
+  is_held_up_ = false;
   for (uint32_t index = 0; index < pairs_.size(); ++index) {
-    if (pairs_[index].next < pairs_[index].staged.size()) post_staged(pairs_[index], index);
+    const Pair& pair = pairs_[index];
+    if (pair.next == pair.staged.size()) continue;
+    post_staged(pairs_[index], index);
+    is_held_up_ |= pair.next < pair.staged.size();
   }
+  if (is_held_up_ && armed_ == Armed::kForSolicited) ask_for_events(true);
 }
 
 std::string VerbsLink::facts() const {
@@ -328,7 +342,7 @@ size_t VerbsLink::poll(std::span<Completion> out) {
     const int count = ::ibv_poll_cq(queue_.get(), room, batch.data());
     if (count < 0) fail("ibv_poll_cq failed");
     if (count <= 0) break;
-    may_have_fired_ = true;
+    may_have_fired_ |= armed_ == Armed::kForAny;
     for (const ibv_wc& wc : std::span(batch).first(static_cast<size_t>(count))) {
       if (take(wc, out[found])) ++found;
     }
@@ -346,6 +360,7 @@ bool VerbsLink::take(const ibv_wc& wc, Completion& out) {
   const uint32_t index = pair_of_id(wc.wr_id);
   Pair& pair = pairs_[index];
   const WorkKind kind = kind_of(wc.wr_id);
+  may_have_fired_ |= kind == WorkKind::kReceive || wc.status != IBV_WC_SUCCESS;
   if (wc.status != IBV_WC_SUCCESS) {
     fail(explain(wc.status));
     return false;
@@ -384,17 +399,27 @@ void VerbsLink::take_events() {
   if (taken == 0) return;
   // Each must be acknowledged, or destroying the queue waits for ever; it takes a mutex, so all at once.
   ::ibv_ack_cq_events(queue_.get(), taken);
-  armed_ = false;
+  armed_ = Armed::kNot;
 }
 
 // An event may come a little later than the completion that caused it: until it is taken the channel is looked at.
 void VerbsLink::arm(bool was_readable) {
   may_have_fired_ |= was_readable;
-  if (armed_ && !may_have_fired_) return;
+  const bool any = !peer_solicits_ || is_held_up_;
+  const Armed wanted = any ? Armed::kForAny : Armed::kForSolicited;
+  if (armed_ >= wanted && !may_have_fired_) return;
   take_events();
-  if (armed_) return;
-  if (::ibv_req_notify_cq(queue_.get(), 0) != 0) fail("ibv_req_notify_cq failed");
-  armed_ = true;
+  if (armed_ < wanted) ask_for_events(any);
+}
+
+// A device that does not know solicited events tells of all.
+void VerbsLink::ask_for_events(bool any) {
+  if (!any && ::ibv_req_notify_cq(queue_.get(), 1) != 0) {
+    peer_solicits_ = false;
+    any = true;
+  }
+  if (any && ::ibv_req_notify_cq(queue_.get(), 0) != 0) fail("ibv_req_notify_cq failed");
+  armed_ = any ? Armed::kForAny : Armed::kForSolicited;
   may_have_fired_ = false;
 }
 

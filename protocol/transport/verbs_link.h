@@ -101,8 +101,11 @@ class VerbsLink {
   bool has_staged() const;
   // Polls until `out` is full or the completion queue is empty.
   size_t poll(std::span<Completion> out);
-  // The next completion after this makes channel_fd() readable. Then poll() once more, and block. Costs nothing while it
-  // is armed and no completion has come. `was_readable`: channel_fd() was, or may have been.
+  // The peer marks what is to wake us as solicited, as both ends have agreed: our own completions need not.
+  void expect_solicited() { peer_solicits_ = true; }
+  // The next completion after this makes channel_fd() readable; where the peer solicits, the next that it has marked, or
+  // that failed, unless something waits for room on a send queue. Then poll() once more, and block. Costs nothing while
+  // it is armed and no such completion has come. `was_readable`: channel_fd() was, or may have been.
   void arm(bool was_readable);
   const std::string& failure() const { return failure_; }
 
@@ -144,6 +147,7 @@ class VerbsLink {
   void make_thread_domain(ibv_context* device);
   void fail(const std::string& why);
   void take_events();
+  void ask_for_events(bool any);
 
   LinkSizes sizes_;
   ProtectionDomain domain_;  // of the memories
@@ -157,8 +161,11 @@ class VerbsLink {
   uint32_t inline_bytes_ = 0;
   uint32_t read_depth_ = 1;
   uint32_t frames_sent_ = 0;
-  bool armed_ = false;
+  enum class Armed : uint8_t { kNot, kForSolicited, kForAny };
+  Armed armed_ = Armed::kNot;
   bool may_have_fired_ = false;  // since it is armed
+  bool peer_solicits_ = false;
+  bool is_held_up_ = false;  // something that is staged waits for room: completions of our own are waited for
   bool failure_told_ = false;
   std::string failure_;
   std::deque<Frame> inbox_;

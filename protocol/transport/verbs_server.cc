@@ -185,7 +185,7 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
   }
   const int depth = std::min({int{wanted_reads}, device.max_qp_rd_atom, static_cast<int>(kMaxReadDepth)});
   const AcceptData answer{.read_depth = static_cast<uint8_t>(std::max(depth, 1)),
-                          .flags = joining_ == Joining::kInvited ? kJoinsLate : uint8_t{0},
+                          .flags = static_cast<uint8_t>((joining_ == Joining::kInvited ? kJoinsLate : 0) | kSolicits),
                           .token = token_};
   rdma_conn_param parameters{};
   parameters.private_data = &answer;
@@ -194,6 +194,7 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
   parameters.rnr_retry_count = kRnrRetries;
   if (::rdma_accept(accepted, &parameters) != 0) return verbs_error("rdma_accept", errno);
   link_.set_connected(joined() - 1, answer.read_depth);
+  if ((data.flags & kSolicits) != 0) link_.expect_solicited();
   return Status::ok();
 }
 

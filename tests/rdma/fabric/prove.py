@@ -4,7 +4,7 @@
 The release binaries under libegret_count_verbs.so (LIBRARY), which sees from outside what rdma_cm was told, and can make the device give less
 (limits.h). What the queue pairs then have stands in the session's line of either log, which asks the device for it.
 """
-import json, os, pathlib, re, signal, subprocess, sys
+import json, os, pathlib, re, signal, subprocess, sys, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD, LIBRARY = map(pathlib.Path, sys.argv[1:3])
@@ -265,6 +265,47 @@ def prove_growth():
     backend.stop()
 
 
+def while_asked_now_and_then(backend, proxy, gets=40):
+    """What either daemon's library counts while a client asks again and again, the worker having gone to sleep each time."""
+    with servers.connect(("127.0.0.1", int(proxy.options["listen"][0].rsplit(":", 1)[1]))) as client:
+        def get():
+            client.sendall(b"get nothing\r\n")
+            check("the answer", client.recv(100), b"END\r\n")
+            time.sleep(0.03)
+        for _ in range(5):  # how it waited for the handshake's frames shows once more
+            get()
+        before = [each.counts() for each in (backend, proxy)]
+        for _ in range(gets):
+            get()
+        return [read_counts.difference(each.counts(), start) for each, start in zip((backend, proxy), before)]
+
+
+def prove_interrupts():
+    """An op of an idle session interrupts nobody, but for the deliveries and rings that were asked for."""
+    awake = {"lane_idle": "1s"}
+    fetching = {"spin": "10ms", "fetch_mode": "fetch", "workers": 2}
+    for refused in (), ("proxy",), ("backend",):
+        verbs = {name: {"limit": "solicited:0"} if name in refused else {} for name in ("backend", "proxy")}
+        backend = start_backend(options=awake, **verbs["backend"])
+        proxy = start_proxy(options=fetching, **verbs["proxy"])
+        check_served(proxy)
+        counts = dict(zip(("backend", "proxy"), while_asked_now_and_then(backend, proxy)))
+        print(f"refused by {refused}:", {side: {name: seen[name] for name in ("completion_events", "recv_completions", "arms", "solicited_arms")}
+                                         for side, seen in counts.items()}, flush=True)
+        for side, daemon in ("backend", backend), ("proxy", proxy):
+            if side in refused:
+                check(f"the {side} asks for solicited events", daemon.counts()["solicited_arms"], 0)
+            else:
+                check(f"the {side} takes no more events than the other one solicits",
+                      counts[side]["completion_events"] <= counts[side]["recv_completions"], True)
+        if "proxy" in refused:
+            check("each get interrupts", counts["proxy"]["completion_events"] > 20, True)
+        # Soft-RoCE has a vector for each processor.
+        check("completion queues take the vectors in turn", proxy.counts()["completion_vector"] > 0, os.cpu_count() > 1)
+        proxy.stop()
+        backend.stop()
+
+
 def prove_networks():
     ip("addr", "add", f"{V6}/64", "dev", LINK, "nodad")
     backend = start_backend([f"rdma:[{V6}]:11312", "rdma:*:11311"])
@@ -288,7 +329,7 @@ def prove_refusals():
     check("it says why", [bool(re.search("iWARP.* WRITE with immediate", line)) for line in done.stderr.splitlines() if "cannot listen" in line], [True])
 
 
-PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "growth": prove_growth, "networks": prove_networks, "refusals": prove_refusals}
+PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "growth": prove_growth, "interrupts": prove_interrupts, "networks": prove_networks, "refusals": prove_refusals}
 for name in os.environ.get("EGRET_FABRIC_PARTS", " ".join(PARTS)).split():
     print(f"--- {name}", flush=True)
     PARTS[name]()

@@ -223,7 +223,9 @@ uint32_t with_room(uint32_t asked, int ibv_device_attr::*most, ibv_context* cont
 
 int req_notify_cq(ibv_cq* cq, int solicited_only) {
   if (must_fail(Call::kReqNotifyCq)) return ENOMEM;
+  if (solicited_only != 0 && !are_solicited_events_within_limits()) return EOPNOTSUPP;
   count(Counter::kArms);
+  if (solicited_only != 0) count(Counter::kSolicitedArms);
   return provider_of(cq->context).ops.req_notify_cq(cq, solicited_only);
 }
 
@@ -386,7 +388,9 @@ EGRET_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, voi
     return -1;
   }
   using Get = int(ibv_comp_channel*, ibv_cq**, void**);
-  return original<Get>("ibv_get_cq_event", "IBVERBS_1.1")(channel, queue, context);
+  const int failed = original<Get>("ibv_get_cq_event", "IBVERBS_1.1")(channel, queue, context);
+  if (failed == 0) count(Counter::kCompletionEvents);
+  return failed;
 }
 
 EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel,
@@ -400,6 +404,7 @@ EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owne
     return nullptr;
   }
   count(Counter::kCompletionEntries, static_cast<uint64_t>(entries));
+  count_most(Counter::kCompletionVector, static_cast<uint64_t>(vector));
   entries = static_cast<int>(with_room(static_cast<uint32_t>(entries), &ibv_device_attr::max_cqe, context));
   using Create = ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int);
   return original<Create>("ibv_create_cq", "IBVERBS_1.1")(context, entries, owner, channel, vector);

@@ -45,6 +45,9 @@ enum class Counter : uint32_t {
   kPolls,
   kEmptyPolls,  // of these without a completion
   kArms,
+  kSolicitedArms,      // of these for solicited events only
+  kCompletionEvents,   // that were taken from completion channels
+  kCompletionVector,   // the largest so far that a completion queue was made for
   kCompletionEntries,  // of completion queues, as asked for when they were made and each time they were resized
   kQueuePairs,
   kQueuePairsDestroyed,

@@ -17,8 +17,8 @@
 namespace egret::interposer {
 namespace {
 
-enum Limit : uint32_t { kReadAtomic, kInline, kQueue, kCqe, kLimits };
-constexpr std::array<std::string_view, kLimits> kNames = {"rd_atomic", "inline", "queue", "cqe"};
+enum Limit : uint32_t { kReadAtomic, kInline, kQueue, kCqe, kSolicited, kLimits };
+constexpr std::array<std::string_view, kLimits> kNames = {"rd_atomic", "inline", "queue", "cqe", "solicited"};
 constexpr int64_t kNone = -1;
 
 using Limits = std::array<int64_t, kLimits>;
@@ -143,6 +143,10 @@ void limit_made(ibv_qp_cap& made) {
 
 bool is_completion_queue_within_limits(int entries) {
   return allows(kCqe, static_cast<uint64_t>(entries));
+}
+
+bool are_solicited_events_within_limits() {
+  return allows(kSolicited, 1);
 }
 
 void add_capabilities(verbs_context& extended, ibv_context& context) {
