@@ -237,12 +237,13 @@ uint32_t Control::pause_for(const std::string& peer_group, bool came_back, uint6
   const uint64_t now_ns = clock_.now_ns();
   size_t under_way = 0;
   bool is_alone = true;
-  for (const auto& [id, session] : sessions_) {
-    const bool is_new = (session->is_silent() && session->state != Session::State::kRefused) ||
-                        session->state == Session::State::kWaiting;
-    if (!is_new || id == own_id || now_ns - session->accepted_ns > kUnderWayNs) continue;
+  for (const uint64_t id : ledger_.arriving()) {
+    const Session& session = *sessions_.at(id);
+    const bool is_under_way =
+        session.state != Session::State::kRefused && now_ns - session.accepted_ns <= kUnderWayNs;
+    if (!is_under_way || id == own_id) continue;
     ++under_way;
-    is_alone &= session->endpoint->peer_group() != peer_group;
+    is_alone &= session.endpoint->peer_group() != peer_group;
   }
   if (came_back && is_alone) return 0;
   const size_t most = own_id == 0 ? access::Admission::kMostUnderWay : access::Admission::kMostAccepted;
@@ -295,6 +296,7 @@ bool Control::accept_one(Place& place) {
     base::log_limited(limit, kAcceptFailed, "{}", base::field("why", added.message()));
     return true;
   }
+  ledger_.arrive(session->id, session->endpoint->peer_group());
   sessions_.emplace(session->id, std::move(session));
   admission_.accepted(clock_.now_ns() - begun_ns);
   limit_newcomers();
@@ -304,8 +306,9 @@ bool Control::accept_one(Place& place) {
 
 void Control::limit_newcomers() {
   std::vector<access::Newcomer> newcomers;
-  for (const auto& [id, session] : sessions_) {
-    if (session->is_silent()) newcomers.push_back({id, session->endpoint->peer_group()});
+  for (const uint64_t id : ledger_.arriving()) {
+    const Session& session = *sessions_.at(id);
+    if (session.is_silent()) newcomers.push_back({id, session.endpoint->peer_group()});
   }
   const auto one_too_many = access::connection_to_end(newcomers);
   if (one_too_many) close(*sessions_.at(*one_too_many), "too many connections of this peer that say nothing");
@@ -316,10 +319,11 @@ void Control::limit_newcomers() {
 void Control::sweep_silent() {
   std::vector<uint64_t> late;
   bool again = false;
-  for (auto& [id, session] : sessions_) {
-    if (!session->is_silent() && !session->is_incomplete()) continue;
-    if (session->survived_sweep) late.push_back(id);
-    session->survived_sweep = true;
+  for (const uint64_t id : ledger_.arriving()) {
+    Session& session = *sessions_.at(id);
+    if (!session.is_silent() && !session.is_incomplete()) continue;
+    if (session.survived_sweep) late.push_back(id);
+    session.survived_sweep = true;
     again = true;
   }
   for (const uint64_t id : late) {
@@ -436,17 +440,13 @@ void Control::on_proof(Session& session, std::span<const std::byte> frame) {
 
 // Empty, or which limit one more session would break. A session that this one replaces counts for nothing.
 std::string Control::quota_excess(const Session& session) const {
-  const auto is_another = [&](const auto& entry) {
-    return entry.second->takes_place() && entry.second->hello.worker_id != session.hello.worker_id;
-  };
-  const auto taken = std::ranges::count_if(sessions_, is_another);
+  const size_t taken = ledger_.places_besides(session.hello.worker_id);
   if (taken >= config_.max_sessions) {
     return "max_sessions = " + std::to_string(config_.max_sessions) + ", and " + std::to_string(taken) +
            " sessions are open already: raise it on the backend, or lower the proxies' workers";
   }
   const std::string& peer = session.endpoint->peer_group();
-  const auto of_peer = std::ranges::count_if(
-      sessions_, [&](const auto& entry) { return is_another(entry) && entry.second->endpoint->peer_group() == peer; });
+  const size_t of_peer = ledger_.places_besides(session.hello.worker_id, peer);
   if (config_.sessions_per_peer == 0 || of_peer < config_.sessions_per_peer) return "";
   return "sessions_per_peer = " + std::to_string(config_.sessions_per_peer) + ", and " + peer + " has " +
          std::to_string(of_peer) + " open already (one for each worker of its proxies): raise it on the backend, or " +
@@ -457,13 +457,10 @@ std::string Control::quota_excess(const Session& session) const {
 void Control::admit(Session& session) {
   if (const std::string excess = quota_excess(session); !excess.empty()) return refuse(session, excess);
   // Two waiting sessions of one worker: the worker has given up the older one.
-  std::vector<uint64_t> older;
-  for (auto& [id, other] : sessions_) {
-    if (id == session.id || other->hello.worker_id != session.hello.worker_id) continue;
-    if (other->takes_place()) older.push_back(id);
-  }
+  const std::vector<uint64_t> older = ledger_.of_worker(session.hello.worker_id);
   for (const uint64_t id : older) close(*sessions_.at(id), "replaced by a new session of the same worker");
   session.state = Session::State::kWaiting;
+  ledger_.admit(session.id, session.hello.worker_id);
   if (Status let = session.endpoint->let_join(); !let) return refuse(session, let.message());
   grant_when_ready(session);
 }
@@ -471,11 +468,7 @@ void Control::admit(Session& session) {
 // Grants a waiting session when all its queue pairs have joined and the older session of its worker is gone.
 void Control::grant_when_ready(Session& session) {
   if (session.state != Session::State::kWaiting || session.is_incomplete()) return;
-  const bool must_wait = std::ranges::any_of(sessions_, [&](const auto& entry) {
-    const Session& other = *entry.second;
-    return other.id != session.id && other.hello.worker_id == session.hello.worker_id && !other.is_silent();
-  });
-  if (!must_wait) grant(session);
+  if (ledger_.of_worker(session.hello.worker_id).size() == 1) grant(session);
 }
 
 // The largest window that fits session_memory, at least kMinWindow.
@@ -548,8 +541,8 @@ void Control::grant(Session& session) {
   // The grant goes out first: from then on the endpoint's data functions are its home's.
   if (Status sent = session.endpoint->send_frame(frame, true); !sent) return close(session, sent.message());
   session.state = Session::State::kOpen;
-  session.user = user_number(session);
   session.memory_bytes = shape.request_bytes + shape.response_bytes + shape.reply_bytes;
+  session.user = ledger_.open(session.id, session.memory_bytes);
   handshake_rate_.charge(session.endpoint->peer_group(), clock_.now_ns(),
                          access::HandshakeRate::cost_of_session(session.memory_bytes));
   session.under_way = std::make_unique<UnderWay>(size_t{granted.layout.lanes} * granted.layout.window);
@@ -566,25 +559,10 @@ void Control::grant(Session& session) {
 // Empty, or by how much a region of so many bytes is too much for its peer.
 std::string Control::memory_excess(const Session& session, uint64_t bytes) const {
   const std::string& peer = session.endpoint->peer_group();
-  uint64_t held = 0;
-  for (const auto& [id, other] : sessions_) {
-    if (other->endpoint->peer_group() == peer) held += other->memory_bytes;
-  }
+  const uint64_t held = ledger_.bytes_of(peer);
   if (config_.session_memory_per_peer == 0 || held + bytes <= config_.session_memory_per_peer) return "";
   return "session_memory_per_peer = " + std::to_string(config_.session_memory_per_peer) + ", and sessions of " + peer +
          " hold " + std::to_string(held) + " bytes already: raise it on the backend, or lower the proxies' workers";
-}
-
-// The number of the peer's other sessions; if it has none, the smallest number that no session has.
-uint32_t Control::user_number(const Session& session) const {
-  std::vector<bool> taken;
-  for (const auto& [id, other] : sessions_) {
-    if (other->memory_bytes == 0) continue;  // no partition knows of it
-    if (other->endpoint->peer_group() == session.endpoint->peer_group()) return other->user;
-    if (other->user >= taken.size()) taken.resize(other->user + 1);
-    taken[other->user] = true;
-  }
-  return static_cast<uint32_t>(std::ranges::find(taken, false) - taken.begin());
 }
 
 op::Rights Control::rights_of(const Session& session) const {
@@ -617,6 +595,7 @@ void Control::refuse(Session& session, const std::string& reason) {
 void Control::turn_away(Session& session, const wire::Refusal& refusal) {
   static_cast<void>(session.endpoint->send_frame(encode(refusal), false));
   session.state = Session::State::kRefused;
+  ledger_.turn_away(session.id);
   session.readable.del();  // whatever else it sends is not read
   session.read_on.del();
   session.refused = Event::timer<&Session::on_refusal_over>(loop_, session);
@@ -644,6 +623,7 @@ void Control::close(Session& session, const std::string& why) {
     return discard(session);
   }
   session.state = Session::State::kClosing;
+  ledger_.close(session.id);
   session.readable.reset();
   session.read_on.reset();
   session.endpoint->close();
@@ -749,11 +729,11 @@ void Control::on_detached(uint64_t session_id) {
 void Control::destroy(uint64_t session_id) {
   const uint64_t worker_id = sessions_.at(session_id)->hello.worker_id;
   sessions_.erase(session_id);
+  ledger_.forget(session_id);
   if (!look_at_kept_.pending()) look_at_kept_.add(kLookAtKept);
-  for (const auto& [id, other] : sessions_) {
-    if (other->hello.worker_id == worker_id && other->state == Session::State::kWaiting) {
-      return grant_when_ready(*other);  // a worker has one that waits
-    }
+  for (const uint64_t id : ledger_.of_worker(worker_id)) {
+    Session& other = *sessions_.at(id);
+    if (other.state == Session::State::kWaiting) return grant_when_ready(other);  // a worker has one that waits
   }
 }
 

@@ -21,6 +21,7 @@
 
 #include "access/admission.h"
 #include "access/handshake_rate.h"
+#include "access/ledger.h"
 #include "backend/admin_pages.h"
 #include "backend/config.h"
 #include "backend/mailbox.h"
@@ -89,7 +90,6 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   uint32_t home_of(const Session& session) const;
   void attach(const Session& session, const wire::Grant& granted);
   std::string memory_excess(const Session& session, uint64_t bytes) const;
-  uint32_t user_number(const Session& session) const;
   op::Rights rights_of(const Session& session) const;
   bool carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const;
   void refuse(Session& session, const std::string& reason);
@@ -138,6 +138,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   events::Event look_at_kept_;
   events::Event ping_;  // pending if there is a watchdog
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
+  access::Ledger ledger_;  // of the same sessions
   uint64_t next_session_ = 1;
   std::map<std::string, base::LogLimit> refusal_limits_;  // by reason
   base::LogLimit other_refusals_;                         // for reasons beyond kMaxRefusalReasons

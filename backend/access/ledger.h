@@ -1,0 +1,70 @@
+// Which connections and sessions there are, by peer and by worker, so that one more costs the same whether there are ten
+// others or ten thousand.
+//
+//   arrive ─▶ admit ─▶ open ─▶ close ─▶ forget
+//        └───────┴─ turn_away ──────────▶ forget       forget at any time
+//
+// Connections are known by numbers that grow with every one. Thread: the control thread. Memory: some hundred bytes for
+// each connection, peer and worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace egret::access {
+
+class Ledger {
+ public:
+  // A connection whose handshake is not finished, or that is turned away.
+  void arrive(uint64_t connection, const std::string& peer);
+  // It has proved who it is: from here it takes a place, as a session of this worker.
+  void admit(uint64_t connection, uint64_t worker);
+  // It has so much memory. The number of its peer: that of the peer's other sessions, else the smallest that no peer has.
+  uint32_t open(uint64_t connection, uint64_t bytes);
+  // It gets no session, and may go on reading why.
+  void turn_away(uint64_t connection);
+  // It takes no place any more, but has its memory, and its worker gets no other session, until it is forgotten.
+  void close(uint64_t connection);
+  void forget(uint64_t connection);
+
+  // Neither open nor closing, in the order in which they came.
+  const std::set<uint64_t>& arriving() const { return arriving_; }
+  // Admitted and not forgotten, in the order in which they were admitted.
+  const std::vector<uint64_t>& of_worker(uint64_t worker) const;
+  // Places taken, without those of this worker; the same of one peer.
+  size_t places_besides(uint64_t worker) const;
+  size_t places_besides(uint64_t worker, const std::string& peer) const;
+  uint64_t bytes_of(const std::string& peer) const;
+
+ private:
+  struct Peer {
+    size_t connections = 0, places = 0, with_memory = 0;
+    uint64_t bytes = 0;
+    uint32_t number = 0;  // while with_memory > 0
+  };
+  using Peers = std::map<std::string, Peer>;
+  struct Connection {
+    Peers::iterator peer;
+    uint64_t worker = 0, bytes = 0;
+    bool is_admitted = false, takes_place = false;
+  };
+
+  void leave_place(Connection& connection);
+  void leave_worker(uint64_t number, Connection& connection);
+  uint32_t take_number();
+
+  std::unordered_map<uint64_t, Connection> connections_;
+  std::unordered_map<uint64_t, std::vector<uint64_t>> workers_;
+  Peers peers_;
+  std::set<uint64_t> arriving_;
+  std::set<uint32_t> free_numbers_;  // below numbers_
+  uint32_t numbers_ = 0;
+  size_t places_ = 0;
+};
+
+}  // namespace egret::access
