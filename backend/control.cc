@@ -239,8 +239,7 @@ uint32_t Control::pause_for(const std::string& peer_group, bool came_back, uint6
   bool is_alone = true;
   for (const uint64_t id : ledger_.arriving()) {
     const Session& session = *sessions_.at(id);
-    const bool is_under_way =
-        session.state != Session::State::kRefused && now_ns - session.accepted_ns <= kUnderWayNs;
+    const bool is_under_way = session.state != Session::State::kRefused && now_ns - session.accepted_ns <= kUnderWayNs;
     if (!is_under_way || id == own_id) continue;
     ++under_way;
     is_alone &= session.endpoint->peer_group() != peer_group;
