@@ -140,9 +140,9 @@ void PoolControl::open() {
 }
 
 void PoolControl::look() {
-  const uint64_t version = proxy_.joining.get()->version();
+  const uint64_t now = proxy_.membership.get()->version(), next = proxy_.joining.get()->version();
   const bool is_ready =
-      std::ranges::all_of(workers_, [&](const auto& worker) { return worker->prepared_version() == version; });
+      std::ranges::all_of(workers_, [&](const auto& worker) { return worker->is_prepared(now, next); });
   if (!is_ready && proxy_.clock->now_ns() < deadline_ns_) {
     look_.add(kLookAgain);
     return;

@@ -73,6 +73,7 @@ void Worker::take_membership() {
   const std::shared_ptr<const pool::Membership> joining = context_.proxy.joining.get();
   std::shared_ptr<const pool::Membership> now = context_.proxy.membership.get();
   if (now->version() != context_.pool.membership().version()) {
+    prepared_.store(0, std::memory_order_release);
     const uint64_t leave_ns = std::max(pool::Pool::kLeaveNs, context_.proxy.warm.get()->lasts_ns);
     start(context_.pool.apply(std::move(now), context_.clock.now_ns(), leave_ns));
     take_warm_phase(true);
@@ -82,6 +83,7 @@ void Worker::take_membership() {
   if (joining->version() > context_.pool.membership().version()) start(context_.pool.prepare(*joining));
   context_.pool.take(context_.proxy.health.get());
   note_health();
+  applied_.store(context_.pool.membership().version(), std::memory_order_release);
   tell_if_prepared();
 }
 
@@ -163,7 +165,9 @@ void Worker::start(const std::vector<ClientSession*>& sessions) {
 
 void Worker::tell_if_prepared() {
   const std::shared_ptr<const pool::Membership> joining = context_.proxy.joining.get();
-  if (prepared_version() == joining->version() || !context_.pool.is_ready_for(*joining)) return;
+  is_preparing_ = prepared_.load(std::memory_order_relaxed) != joining->version();
+  if (!is_preparing_ || !context_.pool.is_ready_for(*joining)) return;
+  is_preparing_ = false;
   prepared_.store(joining->version(), std::memory_order_release);
 }
 
@@ -190,6 +194,8 @@ void Worker::run() {
     run_passes();
     destroy_dead();
     if (context_.pool.is_anybody_leaving()) let_leave();
+    if (is_preparing_) [[unlikely]]
+      tell_if_prepared();
     if (is_warm_fencing_) [[unlikely]]
       tell_if_fenced();
     keep_ticking();

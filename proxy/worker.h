@@ -51,8 +51,11 @@ class Worker final : public rpc::SessionObserver {
   uint64_t fenced_health() const { return fenced_health_.load(std::memory_order_acquire); }
   // Any thread: ask the gutter which owners' keys were changed there; the answer goes to ProxyState::gutter_listing.
   void ask_gutter();
-  // Any thread: the latest membership with each of whose members there has been an open session.
-  uint64_t prepared_version() const { return prepared_.load(std::memory_order_acquire); }
+  // Any thread: whether its keys go by the one membership, and there has been an open session with each member of the
+  // other, and with those that had left before nothing is under way any more.
+  bool is_prepared(uint64_t applied, uint64_t joining) const {
+    return applied_.load(std::memory_order_acquire) == applied && prepared_.load(std::memory_order_acquire) == joining;
+  }
   // Any thread: the latest membership of a warm phase by which its keys go, and since when all that was under way by the
   // one before is answered.
   uint64_t fenced_version() const { return fenced_version_.load(std::memory_order_acquire); }
@@ -134,11 +137,12 @@ class Worker final : public rpc::SessionObserver {
   uint64_t stop_deadline_ns_ = 0;
   uint64_t stop_reading_ns_ = 0;  // from then on nothing more is read from clients
   std::atomic<bool> settled_{false};
-  std::atomic<uint64_t> prepared_{0};
+  std::atomic<uint64_t> applied_{0}, prepared_{0};  // versions; another one is applied: prepared_ is 0 before
   std::atomic<uint64_t> taken_health_{0}, fenced_health_{0};
   pool::Fence gutter_fence_;
   std::atomic<uint64_t> fenced_version_{0};
   bool is_warm_fencing_ = false;
+  bool is_preparing_ = false;  // for the members that shall be, which are not in force
   bool is_fencing_ = false;
   std::atomic<bool> wants_listing_{false};
   pool::Lister lister_;

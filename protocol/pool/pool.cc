@@ -44,9 +44,16 @@ bool Pool::is_ready_for(const Membership& next) const {
   const Known known = this->known();
   return std::ranges::all_of(next.all(), [&](const Membership::Entry& entry) {
     const auto it = known.find(entry.stats.get());
+    if (it != known.end() && has_old_work(it->second)) return false;
     if (health_->is_ejected(*entry.stats)) return true;
     return it != known.end() && sessions_[it->second]->is_open();
   });
+}
+
+// Whether a member that had left, and joins again, may still execute what was sent to it before: if that came after it has
+// removed everything, it would serve an old value later.
+bool Pool::has_old_work(size_t seat) const {
+  return seats_[seat].state == State::kJoining && sessions_[seat]->is_open() && has_work(*sessions_[seat]);
 }
 
 std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> membership, uint64_t now_ns,
@@ -56,7 +63,12 @@ std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> member
   Sessions sessions;
   std::vector<Seat> seats;
   for (const Membership::Entry& entry : membership->all()) {
-    sessions.push_back(std::move(sessions_[known.at(entry.stats.get())]));
+    const size_t seat = known.at(entry.stats.get());
+    if (has_old_work(seat)) {  // it was waited for long enough
+      sessions_[seat]->close(ClientSession::State::kClosed);
+      sessions_[seat]->start();
+    }
+    sessions.push_back(std::move(sessions_[seat]));
     seats.push_back({entry});
   }
   for (size_t i = 0; i < sessions_.size(); ++i) {

@@ -53,10 +53,12 @@ class Pool {
   // Makes sessions with members that `next` has and the one in force has not; returns them: to be started. One that is
   // leaving, and has not gone yet, keeps its session. Once more after apply(), if there are further ones by then.
   std::vector<rpc::ClientSession*> prepare(const Membership& next);
-  // Whether there is an open session with each of its members that is not ejected.
+  // Whether there is an open session with each of its members that is not ejected, and nothing is under way any more with
+  // those that had left before.
   bool is_ready_for(const Membership& next) const;
   // Keys go by this one from now on. Between two passes. Returns new sessions, as prepare(). Sessions with members that
-  // leave, and that somebody holds or that have work, last `leave_ns`.
+  // leave, and that somebody holds or that have work, last `leave_ns`. What is still under way with members that had left
+  // before, and are back, fails.
   std::vector<rpc::ClientSession*> apply(std::shared_ptr<const Membership> membership, uint64_t now_ns,
                                          uint64_t leave_ns = kLeaveNs);
   const Membership& membership() const { return *membership_; }
@@ -116,6 +118,7 @@ class Pool {
 
   Known known() const;
   void stay(Seat& seat);
+  bool has_old_work(size_t seat) const;
   size_t index_of(const rpc::ClientSession& session) const;
   static bool has_work(rpc::ClientSession& session);
   [[gnu::cold]] Route elsewhere(size_t owner, std::string_view key) const;

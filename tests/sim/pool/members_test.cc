@@ -114,7 +114,7 @@ TEST_CASE(
     "members change while backends stop and cannot be reached: who could not be told is held back, and what moved away "
     "is never served when it comes back") {
   uint64_t held_back = 0, let_in = 0, not_told = 0, ejected = 0;
-  for_each_seed(200, [&](uint64_t seed) {
+  for_each_seed(600, [&](uint64_t seed) {
     PoolScenario scenario = telling_pool(seed);
     be_impatient(scenario);
     scenario.judges = true;

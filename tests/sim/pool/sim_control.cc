@@ -97,9 +97,9 @@ void SimControl::open() {
 }
 
 void SimControl::look() {
-  const uint64_t version = state_.joining->version();
+  const uint64_t now = state_.membership->version(), next = state_.joining->version();
   const bool is_ready =
-      std::ranges::all_of(workers_, [&](const auto& worker) { return worker->prepared_version() == version; });
+      std::ranges::all_of(workers_, [&](const auto& worker) { return worker->is_prepared(now, next); });
   if (!is_ready && world_.control_clock.now_ns() < deadline_ns_) return look_.add(kLookAgain);
   world_.counters.hurried += !is_ready;
   phase_ = Phase::kTelling;

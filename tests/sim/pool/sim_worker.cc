@@ -68,6 +68,7 @@ void SimWorker::read_inbox() {
 void SimWorker::take_membership() {
   std::vector<ClientSession*> fresh;
   if (state_.membership->version() != pool_.membership().version()) {
+    prepared_ = 0;
     std::map<std::string, const ClientSession*> before;
     for (const auto& session : pool_.serving()) before[pool_.member_of(*session).member.name] = session.get();
     fresh = pool_.apply(state_.membership, world_.clock.manual.now_ns());
@@ -282,6 +283,7 @@ void SimWorker::step() {
   run_passes();
   check_ejected();
   if (pool_.is_anybody_leaving()) let_leave();
+  tell_if_prepared();
   tell_if_fenced();
   blocked_ = may_block();
 }

@@ -123,7 +123,9 @@ class SimWorker final : public rpc::SessionObserver {
   // There are other members, or the warm phase has changed.
   void reload() { inbox_ = true; }
   void ask_gutter() { wants_listing_ = true; }
-  uint64_t prepared_version() const { return prepared_; }
+  bool is_prepared(uint64_t applied, uint64_t joining) const {
+    return pool_.membership().version() == applied && prepared_ == joining;
+  }
   uint64_t fenced_version() const { return fenced_version_; }
   uint64_t taken_health() const { return taken_health_; }
   uint64_t fenced_health() const { return fenced_health_; }
