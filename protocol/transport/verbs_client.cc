@@ -245,6 +245,7 @@ Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
     if (Status opened = link_.open(id->verbs, wanted_pairs_, kSizes); !opened) return opened;
     link_.arm(true);
     if (Status watched = watch(link_.channel_fd()); !watched) return watched;
+    if (Status watched = watch(link_.alarm().fd()); !watched) return watched;
   }
   if (Status added = link_.add_queue_pair(id); !added) return added;
   ibv_device_attr device{};
@@ -325,6 +326,7 @@ Status VerbsClientEndpoint::on_invitation(const std::vector<std::byte>& attachme
 Status VerbsClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
   if (lookup_) return take_lookup();
+  if (Status well = link_.alarm().status(); !well) return well;
   const bool in_data = requests_.data() != nullptr;
   if (link_.domain() != nullptr && !in_data) failed_ |= link_.drain().failed;
   // Frames that were sent before the link failed are read before the failure is told.

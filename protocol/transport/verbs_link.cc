@@ -89,6 +89,7 @@ Status VerbsLink::open(ibv_context* device, uint32_t queue_pairs, const LinkSize
   }
   queue_.reset(::ibv_create_cq(device, entries, nullptr, channel_.get(), next_vector(device)));
   if (queue_ == nullptr) return verbs_error("cannot create a completion queue", errno);
+  if (Status done = alarm_.begin(device, queue_.get()); !done) return done;
   pairs_.reserve(queue_pairs);  // a queue pair's place does not move
   return frames_.create(domain_.get(), (kFrameReceives + kFrameSends) * kFrameBuffer, IBV_ACCESS_LOCAL_WRITE);
 }

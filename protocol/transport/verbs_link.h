@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/device/alarm.h"
 #include "transport/verbs_common.h"
 
 namespace egret::transport::verbs {
@@ -75,6 +76,8 @@ class VerbsLink {
   // What it has, for a log line.
   std::string facts() const;
   int channel_fd() const { return channel_->fd; }
+  // Open only. Of the device, the completion queue and the queue pairs, for the thread that sets up and ends.
+  const device::Alarm& alarm() const { return alarm_; }
 
   // --- frames, on the first queue pair
   base::Status send_frame(std::span<const std::byte> frame, std::span<const std::byte> attachment);
@@ -155,6 +158,7 @@ class VerbsLink {
   ProtectionDomain thread_pairs_domain_;  // domain_, for queue pairs of that thread domain; null: the device has none
   CompletionChannel channel_;
   CompletionQueue queue_;
+  device::Alarm alarm_;
   PinnedMemory frames_;  // kFrameReceives, then kFrameSends buffers
   std::vector<Pair> pairs_;
   uint32_t signal_interval_ = kSignalInterval;  // less where a send queue is small: its places must come back

@@ -163,6 +163,7 @@ Status VerbsServerEndpoint::open(rdma_cm_id* id, const ConnectData& data) {
   const uint32_t at_first = joining_ == Joining::kAtOnce ? promised_ : 1;
   if (Status opened = link_.open(id->verbs, at_first, kSizes); !opened) return opened;
   link_.arm(true);
+  if (Status watched = watch(link_.alarm().fd()); !watched) return watched;
   return watch(link_.channel_fd());
 }
 
@@ -232,6 +233,7 @@ Status VerbsServerEndpoint::take_cm_events() {
 
 Status VerbsServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
+  if (Status well = link_.alarm().status(); !well) return well;
   if (!in_data_) {
     if (link_.drain().has_immediate) return Status::error("the peer rang before it had a session");
     // Frames of a link that has failed are not read: the failure is told once, and no session may open on such a link.

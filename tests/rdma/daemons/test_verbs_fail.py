@@ -161,6 +161,44 @@ def test_a_listener_listens_anew_when_the_address_of_its_device_has_changed():
         server.stop()
 
 
+class Alarmed(servers.Egret):
+    """The device of one daemon tells, under load, that it or one of its queues has failed; in truth it goes on."""
+
+    def __init__(self, name, event):
+        self.alarmed, self.event = name, event
+        super().__init__(proxy={"workers": 2, "reconnect_max": "100ms"})
+
+    def argv(self, name, options):
+        argv = servers.Egret.argv(name, options)
+        if name != self.alarmed:
+            return argv
+        posts = 15 if name == "egret-backend" else 200  # a backend posts little but keep-alives
+        return ["/usr/bin/env", f"LD_PRELOAD={servers.BUILD / 'libegret_count_verbs.so'}", f"EGRET_COUNT_VERBS_FILE={self.directory / 'verbs'}",
+                f"EGRET_VERBS_EVENT={self.event}:{posts}", *argv]
+
+    def told(self):
+        """Of how many sessions the daemon's log says that the device's word ended them."""
+        log = (self.backend if self.alarmed == "egret-backend" else self.proxies[0]).log(1 << 20)
+        return sum("the device says: " in line for line in log.splitlines())
+
+
+@pytest.mark.parametrize("event", ["device_fatal", "cq_err", "qp_fatal"])
+@pytest.mark.parametrize("name", ["egret-backend", "egret-proxy"])
+def test_what_the_device_says_has_failed_ends_the_sessions_that_it_concerns(name, event):
+    server = Alarmed(name, event)
+    load = Load(server.address, "load")
+    try:
+        load.start()
+        servers.wait_for(lambda: server.told() > 0, "a session to end for what the device says")
+        before = load.answers
+        servers.wait_for(lambda: load.answers > before + 20, "the load to be served again")
+        assert server.told() >= 2 if event == "device_fatal" else server.told() == 1
+        server.check_alive()
+    finally:
+        load.end()
+        server.stop()
+
+
 @pytest.mark.parametrize("call", TO_LISTEN)
 def test_a_backend_that_cannot_listen_says_so(call, tmp_path):
     counters = tmp_path / "verbs"

@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+#include "async_events.h"
+
 namespace egret::interposer {
 namespace {
 
@@ -26,7 +28,7 @@ struct Plan {
 Plan read_plan() {
   Plan plan;
   const char* const text = std::getenv("EGRET_VERBS_EVENT");
-  if (text == nullptr) return plan;
+  if (text == nullptr || is_async_event_planned()) return plan;
   const std::string_view all = text;
   const char* const end = all.data() + all.size();
   if (!all.starts_with(kAddrChange) || std::from_chars(all.data() + kAddrChange.size(), end, plan.after).ptr != end ||

@@ -1,6 +1,6 @@
 // EGRET_VERBS_EVENT=EVENT:N: what a listener of librdmacm is told after its Nth request to connect was taken, once. `addr_change`: the
 // address of its network device has changed, as after a bond's failover. From then on that id hears of nobody: who asks to connect there
-// is turned away. A plan that cannot be read ends the process. Thread: one listens.
+// is turned away. Other events are async_events.h's. A plan that cannot be read ends the process. Thread: one listens.
 #pragma once
 
 #include <rdma/rdma_cma.h>

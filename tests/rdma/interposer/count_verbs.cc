@@ -36,6 +36,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "async_events.h"
 #include "counter_file.h"
 #include "fail_plan.h"
 #include "limits.h"
@@ -141,6 +142,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad) {
   // Beside its verbs: whoever reads the counts while the provider is at work sees neither.
   count(Counter::kDoorbells);
   pair->posted(list, error == 0 ? nullptr : *bad);
+  note_posted(qp);
   return error;
 }
 
@@ -269,6 +271,7 @@ ibv_context* with_our_table(ibv_context* context) {
   context->ops.post_recv = post_recv;
   context->ops.poll_cq = poll_cq;
   context->ops.req_notify_cq = req_notify_cq;
+  hear_async_events(context);
   const std::unique_lock held(providers().mutex);
   providers().of[context] = provider;
   return context;
@@ -345,6 +348,7 @@ EGRET_EXPORT ibv_context* ibv_import_device(int fd) {
 }
 
 EGRET_EXPORT int ibv_close_device(ibv_context* context) {
+  forget_async_events(context);
   {
     const std::unique_lock held(providers().mutex);
     providers().of.erase(context);
