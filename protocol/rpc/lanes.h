@@ -27,26 +27,12 @@ class Lanes {
   // `listener` may be null.
   explicit Lanes(const SessionTimes& times, WorkListener* listener = nullptr) : times_(times), active_(listener) {}
 
-  // --- the session's part
-  // Opens as many as were granted. `endpoint` and `counters` outlive them.
-  void open(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
-            SessionCounters& counters);
-  // True: no upload and no pin begins any more, and when there is none, no message. Returns whether all is empty, so
-  // that replace() may follow; else to be called again. False: everything may begin again.
-  bool withhold(bool withheld);
-  // Others take the place of these, which are empty: nobody notices.
-  void replace(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
-               SessionCounters& counters);
-  // Closes them and calls every waiter with kSessionLost. Waiters may use this object in the call: it has no lanes any
-  // more.
-  void close();
   auto begin() const { return lanes_.begin(); }
   auto end() const { return lanes_.end(); }
-  // Those that a pass must look at; it begins with begin_pass().
+  // Those that a pass must look at.
   const ActiveLanes& active() const { return active_; }
-  void begin_pass();
 
-  // --- the senders' part; open only, but for count(), generation() and the sums over all lanes
+  // --- open only, but for count(), generation() and the sums over all lanes
   uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
   // Grows with every session that is opened: uploads, pins and holds of an earlier generation are gone.
   uint64_t generation() const { return generation_; }
@@ -70,10 +56,28 @@ class Lanes {
   bool holds_much() const;
   uint32_t outstanding() const;
   bool is_upload_waiting() const;
+
+ private:
+  friend class ClientSession;
+
+  // --- the session's part
+  // Opens as many as were granted. `endpoint` and `counters` outlive them.
+  void open(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
+            SessionCounters& counters);
+  // True: no upload and no pin begins any more, and when there is none, no message. Returns whether all is empty, so
+  // that replace() may follow; else to be called again. False: everything may begin again.
+  bool withhold(bool withheld);
+  // Others take the place of these, which are empty: nobody notices.
+  void replace(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
+               SessionCounters& counters);
+  // Closes them and calls every waiter with kSessionLost. Waiters may use this object in the call: it has no lanes any
+  // more.
+  void close();
+  // A pass begins: those that have nothing to do are active no more.
+  void begin_pass();
   // Gives the room of slow uploads to uploads that wait.
   void make_room_for_uploads();
 
- private:
   void make(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
             SessionCounters& counters);
 

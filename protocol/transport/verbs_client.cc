@@ -68,6 +68,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     return watch(lookup_->fd());
   }
 
+ private:
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
@@ -280,8 +281,7 @@ Status VerbsClientEndpoint::on_established(const rdma_cm_event& event) {
   if (Status taken = device::check_path(ids_[connected_].get(), fabric_); !taken) {
     return Status::error("rdma:" + address_ + ": " + taken.message());
   }
-  link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, offered_reads_));
-  if ((data.flags & kSolicits) != 0) link_.expect_solicited();
+  link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, offered_reads_), (data.flags & kSolicits) != 0);
   if (connected_++ == 0) joins_late_ = wanted_pairs_ > 1 && (data.flags & kJoinsLate) != 0;
   if (!joins_late_) token_ = data.token;
   const bool may_go_on = is_invited_ || !joins_late_;

@@ -152,7 +152,8 @@ Status VerbsLink::add_queue_pair(rdma_cm_id* id) {
   return failure_.empty() ? Status::ok() : Status::error(failure_);
 }
 
-void VerbsLink::set_connected(uint32_t index, uint32_t read_depth) {
+void VerbsLink::set_connected(uint32_t index, uint32_t read_depth, bool peer_solicits) {
+  peer_solicits_ = peer_solicits;
   read_depth_ = index == 0 ? std::max(read_depth, 1u) : std::min(read_depth_, std::max(read_depth, 1u));
   ibv_qp_attr attributes{};
   attributes.min_rnr_timer = kRnrTimer;

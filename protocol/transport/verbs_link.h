@@ -70,7 +70,8 @@ class VerbsLink {
   // A queue pair on `id`, which stays the caller's and must outlive the link; its receives are posted.
   base::Status add_queue_pair(rdma_cm_id* id);
   // Once it is connected: how many READs the peer allows; the RNR timer is set.
-  void set_connected(uint32_t index, uint32_t read_depth);
+  // `peer_solicits`: the peer marks what is to wake us as solicited, as both ends have agreed: our own completions need not.
+  void set_connected(uint32_t index, uint32_t read_depth, bool peer_solicits);
   ibv_pd* domain() const { return domain_.get(); }                                            // null: not open
   uint32_t read_depth() const { return read_depth_ * static_cast<uint32_t>(pairs_.size()); }  // of all queue pairs
   // What it has, for a log line.
@@ -100,12 +101,8 @@ class VerbsLink {
   // gone, which completes it; a success is not signalled and wakes nobody.
   void stage_probes();
   void flush();
-  // Whether anything may still be posted by flush() for want of room.
-  bool has_staged() const;
   // Polls until `out` is full or the completion queue is empty.
   size_t poll(std::span<Completion> out);
-  // The peer marks what is to wake us as solicited, as both ends have agreed: our own completions need not.
-  void expect_solicited() { peer_solicits_ = true; }
   // The next completion after this makes channel_fd() readable; where the peer solicits, the next that it has marked, or
   // that failed, unless something waits for room on a send queue. Then poll() once more, and block. Costs nothing while
   // it is armed and no such completion has come. `was_readable`: channel_fd() was, or may have been.
@@ -150,6 +147,8 @@ class VerbsLink {
   void make_thread_domain(ibv_context* device);
   void fail(const std::string& why);
   void take_events();
+  // Whether anything may still be posted by flush() for want of room.
+  bool has_staged() const;
   void ask_for_events(bool any);
 
   LinkSizes sizes_;

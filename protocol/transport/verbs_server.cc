@@ -194,8 +194,7 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
   parameters.responder_resources = answer.read_depth;
   parameters.rnr_retry_count = kRnrRetries;
   if (::rdma_accept(accepted, &parameters) != 0) return verbs_error("rdma_accept", errno);
-  link_.set_connected(joined() - 1, answer.read_depth);
-  if ((data.flags & kSolicits) != 0) link_.expect_solicited();
+  link_.set_connected(joined() - 1, answer.read_depth, (data.flags & kSolicits) != 0);
   return Status::ok();
 }
 
