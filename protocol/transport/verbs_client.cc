@@ -151,6 +151,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   UniqueFd control_;                             // readable when either channel is
   uint32_t connected_ = 0;                       // queue pairs
   uint32_t offered_reads_ = 1;
+  uint32_t reads_ = 1;       // that may be under way on all queue pairs
   bool joins_late_ = false;  // the further queue pairs wait for an invitation
   bool is_invited_ = false;  // it has come
   uint64_t token_ = 0;
@@ -281,7 +282,8 @@ Status VerbsClientEndpoint::on_established(const rdma_cm_event& event) {
   if (Status taken = device::check_path(ids_[connected_].get(), fabric_); !taken) {
     return Status::error("rdma:" + address_ + ": " + taken.message());
   }
-  link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, offered_reads_), (data.flags & kSolicits) != 0);
+  reads_ = link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, offered_reads_),
+                               (data.flags & kSolicits) != 0);
   if (connected_++ == 0) joins_late_ = wanted_pairs_ > 1 && (data.flags & kJoinsLate) != 0;
   if (!joins_late_) token_ = data.token;
   const bool may_go_on = is_invited_ || !joins_late_;
@@ -368,7 +370,7 @@ Status VerbsClientEndpoint::map_region(const RegionShape& shape) {
     return Status::error("the backend's region is not of the agreed size");
   }
   shape_ = shape;
-  limits_ = {.read_depth = link_.read_depth(), .needs_keep_alive = true};
+  limits_ = {.read_depth = reads_, .needs_keep_alive = true};
   if (Status made = requests_.create(link_.domain(), shape.request_bytes, 0); !made) return made;
   if (Status made = responses_.create(link_.domain(), shape.response_bytes, IBV_ACCESS_LOCAL_WRITE); !made) return made;
   constexpr int kReply = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;

@@ -152,13 +152,14 @@ Status VerbsLink::add_queue_pair(rdma_cm_id* id) {
   return failure_.empty() ? Status::ok() : Status::error(failure_);
 }
 
-void VerbsLink::set_connected(uint32_t index, uint32_t read_depth, bool peer_solicits) {
+uint32_t VerbsLink::set_connected(uint32_t index, uint32_t read_depth, bool peer_solicits) {
   peer_solicits_ = peer_solicits;
   read_depth_ = index == 0 ? std::max(read_depth, 1u) : std::min(read_depth_, std::max(read_depth, 1u));
   ibv_qp_attr attributes{};
   attributes.min_rnr_timer = kRnrTimer;
   // A device that cannot change it goes on with what it has: slower if ever a receive is missing, not wrong.
   (void)::ibv_modify_qp(pairs_[index].id->qp, &attributes, IBV_QP_MIN_RNR_TIMER);
+  return depth_of_all();
 }
 
 void VerbsLink::fail(const std::string& why) {

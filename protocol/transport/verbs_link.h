@@ -69,11 +69,11 @@ class VerbsLink {
   base::Status open(ibv_context* device, uint32_t queue_pairs, const LinkSizes& sizes);
   // A queue pair on `id`, which stays the caller's and must outlive the link; its receives are posted.
   base::Status add_queue_pair(rdma_cm_id* id);
-  // Once it is connected: how many READs the peer allows; the RNR timer is set.
+  // Once it is connected: how many READs the peer allows; the RNR timer is set. Returns how many may be under way on all
+  // queue pairs.
   // `peer_solicits`: the peer marks what is to wake us as solicited, as both ends have agreed: our own completions need not.
-  void set_connected(uint32_t index, uint32_t read_depth, bool peer_solicits);
-  ibv_pd* domain() const { return domain_.get(); }                                            // null: not open
-  uint32_t read_depth() const { return read_depth_ * static_cast<uint32_t>(pairs_.size()); }  // of all queue pairs
+  uint32_t set_connected(uint32_t index, uint32_t read_depth, bool peer_solicits);
+  ibv_pd* domain() const { return domain_.get(); }  // null: not open
   // What it has, for a log line.
   std::string facts() const;
   int channel_fd() const { return channel_->fd; }
@@ -101,6 +101,8 @@ class VerbsLink {
   // gone, which completes it; a success is not signalled and wakes nobody.
   void stage_probes();
   void flush();
+  // Whether anything may still be posted by flush() for want of room.
+  bool has_staged() const;
   // Polls until `out` is full or the completion queue is empty.
   size_t poll(std::span<Completion> out);
   // The next completion after this makes channel_fd() readable; where the peer solicits, the next that it has marked, or
@@ -147,9 +149,8 @@ class VerbsLink {
   void make_thread_domain(ibv_context* device);
   void fail(const std::string& why);
   void take_events();
-  // Whether anything may still be posted by flush() for want of room.
-  bool has_staged() const;
   void ask_for_events(bool any);
+  uint32_t depth_of_all() const { return read_depth_ * static_cast<uint32_t>(pairs_.size()); }  // of all queue pairs
 
   LinkSizes sizes_;
   ProtectionDomain domain_;  // of the memories
