@@ -11,18 +11,18 @@ constexpr uint64_t kMostCostNs = 20'000'000;
 constexpr uint64_t kNsPerMs = 1'000'000;
 }  // namespace
 
-void Admission::learn(uint64_t& mean_ns, uint64_t ns) {
-  if (mean_ns == 0) {
-    mean_ns = std::max<uint64_t>(ns, 1);
-  } else {
-    mean_ns = mean_ns - mean_ns / 8 + std::min(ns, kMostCostNs) / 8;
-  }
+// The first one of a process is slower than those that follow: memory and code are touched for the first time.
+void Admission::learn(Cost& cost, uint64_t ns) {
+  const uint64_t bounded = std::clamp<uint64_t>(ns, 1, kMostCostNs);
+  if (++cost.seen == 2) cost.mean_ns = bounded;
+  if (cost.seen > 2) cost.mean_ns = cost.mean_ns - cost.mean_ns / 8 + bounded / 8;
 }
 
-// Until a session has been granted, granting is taken to cost as much as accepting.
+// Until it is known what granting costs, it is taken to cost as much as accepting.
 uint64_t Admission::cost_ns() const {
-  if (accept_ns_ == 0) return kUnknownCostNs;
-  return std::clamp(accept_ns_ + (grant_ns_ == 0 ? accept_ns_ : grant_ns_), kLeastCostNs, kMostCostNs);
+  if (accept_.mean_ns == 0) return kUnknownCostNs;
+  return std::clamp(accept_.mean_ns + (grant_.mean_ns == 0 ? accept_.mean_ns : grant_.mean_ns), kLeastCostNs,
+                    kMostCostNs);
 }
 
 uint32_t Admission::come_back_ms(uint64_t now_ns, size_t under_way, bool came_back, size_t most) {

@@ -29,8 +29,8 @@ class Admission {
   static constexpr uint32_t kLongestPauseMs = 15'000;
 
   // What one session has cost this thread: to accept its connection; from then on until it was granted.
-  void accepted(uint64_t ns) { learn(accept_ns_, ns); }
-  void granted(uint64_t ns) { learn(grant_ns_, ns); }
+  void accepted(uint64_t ns) { learn(accept_, ns); }
+  void granted(uint64_t ns) { learn(grant_, ns); }
 
   // `under_way`: connections that were let in and are no sessions yet. `most`: kMostUnderWay, kMostAccepted. 0: one more
   // is let in; else after how many milliseconds it should come back.
@@ -39,10 +39,13 @@ class Admission {
   uint64_t cost_ns() const;
 
  private:
-  static void learn(uint64_t& mean_ns, uint64_t ns);
+  struct Cost {
+    uint64_t mean_ns = 0;  // moving; 0: not known yet
+    uint64_t seen = 0;
+  };
+  static void learn(Cost& cost, uint64_t ns);
 
-  uint64_t accept_ns_ = 0;  // moving means; 0: not known yet
-  uint64_t grant_ns_ = 0;
+  Cost accept_, grant_;
   uint64_t next_ns_ = 0;  // the moment that was given last
   uint64_t late_ = 0;     // newcomers beyond the longest pause
 };
