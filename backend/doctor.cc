@@ -20,7 +20,7 @@ using base::Findings;
 
 namespace {
 
-constexpr uint64_t kDescriptorsPerSession = 6;  // over shared memory; over rdma 3
+constexpr uint64_t kDescriptorsPerSession = 6;  // over shared memory; over rdma 4
 constexpr uint64_t kSends = 128;                // places of the queues of a session over rdma (transport)
 constexpr uint64_t kReceives = 64;
 constexpr uint64_t kOtherDescriptors = 256;

@@ -239,6 +239,7 @@ TEST_CASE("several large gets share a lane's one pin and all end") {
     scenario.layout.lanes = 1;
     scenario.layout.window = 2;  // each get needs many round trips, in which others could take the pin
     scenario.layout.response_slot_size = 1024;
+    scenario.session.fetch.min_fetch = scenario.session.fetch.max_fetch = 64;  // and two READs for each of them
     return read_large(seed, scenario, 100, 4, {}, sum);
   });
   CHECK(is_met(sum.pins));

@@ -74,7 +74,8 @@ TEST_CASE(
   CHECK(of(seen.clients, Verb::kRead) == 2000 + trouble.vain);
   CHECK(seen.clients.doorbells == 4000 + trouble.vain);
   CHECK(trouble.vain > 0);
-  CHECK(trouble.vain < 200);  // when to fetch is learnt
+  CHECK(trouble.vain <
+        400);  // lanes learn when to fetch, and aim at one in ten; the first messages are in vain more often
   CHECK(seen.servers.doorbells == 0);
   CHECK(seen.servers.receive_doorbells == 0);
 }
@@ -92,14 +93,17 @@ TEST_CASE("ops that are begun together are one message: a WRITE and a READ for a
   CHECK(outcome.servers.doorbells == 0);
 }
 
-TEST_CASE("a response that is longer than the first READ takes one more") {
+TEST_CASE(
+    "a response that is longer than the first READ takes one more, until the lane has learned how long they are") {
   for (const uint32_t value : {2000u, 4096u, 60'000u}) {
     CAPTURE(value);
     InMemory laboratory("egret", {.value_bytes = value}, 50);
     const Seen seen = laboratory.run({.ops = 200});
     CHECK(seen.hits == 200);
     CHECK(of(seen.clients, Verb::kWrite) == 200);
-    CHECK(of(seen.clients, Verb::kRead) == 400 + laboratory.trouble().vain);
+    const uint64_t second = of(seen.clients, Verb::kRead) - 200 - laboratory.trouble().vain;
+    CHECK(second >= 1);
+    CHECK(second <= 8);
     CHECK(of(seen.servers, Verb::kWrite) == 0);
   }
 }
