@@ -143,7 +143,8 @@ constexpr OptionRow kTable[] = {
          "name: what ketama hashes, by default the text after rdma:, tcp: or shm:. Or names to be resolved again and "
          "again: "
          "dns+rdma:NAME:PORT (each A and AAAA record is a backend) and srv+rdma:NAME (each SRV record is one, named "
-         "after its target), each with [weight=N]. The default holds without backends_file.",
+         "after its target), with tcp in the place of rdma where they listen so, each with [weight=N]. The default "
+         "holds without backends_file.",
      .min = 1,
      .max = int64_t{pool::kMaxMembers},
      .applied_by = kReload,

@@ -1,6 +1,7 @@
 #include "discovery/name_entry.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "pool/member.h"
@@ -11,9 +12,20 @@ using base::Status;
 
 namespace {
 
-constexpr std::string_view kAddressScheme = "dns+rdma:";
-constexpr std::string_view kServiceScheme = "srv+rdma:";
-static_assert(kAddressScheme.size() == kServiceScheme.size());
+constexpr std::string_view kAddressPrefix = "dns+";
+constexpr std::string_view kServicePrefix = "srv+";
+static_assert(kAddressPrefix.size() == kServicePrefix.size());
+constexpr std::array<std::string_view, 2> kTransports = {"rdma", "tcp"};
+
+// The transport of an entry that begins "dns+TRANSPORT:" or "srv+TRANSPORT:"; empty: it begins otherwise.
+std::string_view transport_of(std::string_view text) {
+  if (!text.starts_with(kAddressPrefix) && !text.starts_with(kServicePrefix)) return {};
+  text.remove_prefix(kAddressPrefix.size());
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return {};
+  const auto* const found = std::ranges::find(kTransports, text.substr(0, colon));
+  return found == kTransports.end() ? std::string_view() : *found;
+}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -28,11 +40,13 @@ std::string parse_place(std::string_view place, NameEntry& entry) {
   std::string host(place);
   if (entry.kind == NameKind::kAddresses) {
     const auto parsed = base::parse_host_port(place);
-    if (!parsed || parsed->port == 0) return "expected dns+rdma:NAME:PORT";
+    if (!parsed || parsed->port == 0) {
+      return "expected dns+" + entry.transport + ":NAME:PORT";
+    }
     host = parsed->host;
     entry.port = parsed->port;
   } else if (place.find(':') != std::string_view::npos) {
-    return "expected srv+rdma:NAME, without a port: SRV records have theirs";
+    return "expected srv+" + entry.transport + ":NAME, without a port: SRV records have theirs";
   }
   if (!is_host_name(host)) return base::quoted(host) + " is no host name to look up";
   entry.host = lower_case(host);
@@ -49,18 +63,20 @@ std::string parse_attribute(std::string_view word, NameEntry& entry) {
 
 bool is_name_entry(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  return text.starts_with(kAddressScheme) || text.starts_with(kServiceScheme);
+  return !transport_of(text).empty();
 }
 
 base::Expected<NameEntry> parse_name_entry(std::string_view text) {
   NameEntry entry;
-  std::string wrong = is_name_entry(text) ? "" : "expected dns+rdma:NAME:PORT or srv+rdma:NAME";
+  std::string wrong =
+      is_name_entry(text) ? "" : "expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp in the place of rdma";
   for (const std::string& word : base::split(text, ' ')) {
     if (!wrong.empty() || word.empty()) continue;
     if (entry.text.empty()) {
       entry.text = word;
-      entry.kind = word.starts_with(kServiceScheme) ? NameKind::kServices : NameKind::kAddresses;
-      wrong = parse_place(std::string_view(word).substr(kAddressScheme.size()), entry);
+      entry.kind = word.starts_with(kServicePrefix) ? NameKind::kServices : NameKind::kAddresses;
+      entry.transport = transport_of(word);
+      wrong = parse_place(std::string_view(word).substr(word.find(':') + 1), entry);
     } else {
       wrong = parse_attribute(word, entry);
     }

@@ -1,7 +1,8 @@
 // An entry of the option `backends` that is a name to be resolved, not an address:
 //
-//   dns+rdma:NAME:PORT [weight=N]   each A and AAAA record of NAME is a member
-//   srv+rdma:NAME [weight=N]        each SRV record of NAME is a member
+//   dns+rdma:NAME:PORT [weight=N]   each A and AAAA record of NAME is a member, reached by rdma
+//   srv+rdma:NAME [weight=N]        each SRV record of NAME is a member, likewise
+//   dns+tcp:NAME:PORT, srv+tcp:NAME the same, reached by tcp
 //
 // Thread: any; values without state of their own.
 #pragma once
@@ -18,7 +19,8 @@ enum class NameKind { kAddresses, kServices };
 
 struct NameEntry {
   NameKind kind = NameKind::kAddresses;
-  std::string text;     // for people: the entry without its weight, "srv+rdma:_egret._tcp.pool"
+  std::string transport = "rdma";  // what the addresses of its members begin with, without the colon
+  std::string text;                // for people: the entry without its weight, "srv+rdma:_egret._tcp.pool"
   std::string host;     // NAME, lower case; with a dot at its end it is absolute, else resolv.conf's `search` applies
   uint16_t port = 0;    // of kAddresses
   uint32_t weight = 0;  // of each member; 0: not given

@@ -28,20 +28,20 @@ bool has_weights(std::span<const ServiceRecord> services, uint16_t priority) {
 
 }  // namespace
 
-std::string rdma_address(const AddressRecord& record, uint16_t port) {
+std::string address_text(const std::string& transport, const AddressRecord& record, uint16_t port) {
   const std::string host = record.is_v6 ? "[" + record.address + "]" : record.address;
-  return "rdma:" + host + ":" + std::to_string(port);
+  return transport + ":" + host + ":" + std::to_string(port);
 }
 
 bool is_v6_address(const std::string& address) {
-  return address.starts_with("rdma:[");
+  return address.find('[') != std::string::npos;
 }
 
 std::vector<pool::Member> members_of_addresses(const NameEntry& entry, std::span<const AddressRecord> addresses) {
   std::vector<pool::Member> members;
   for (const AddressRecord& record : addresses) {
     pool::Member member;
-    member.address = rdma_address(record, entry.port);
+    member.address = address_text(entry.transport, record, entry.port);
     member.name = record.address + ":" + std::to_string(entry.port);  // as parse_member() names this address
     member.weight = std::max(entry.weight, 1U);
     members.push_back(std::move(member));
@@ -78,21 +78,22 @@ std::vector<Target> targets_of(const NameEntry& entry, const DnsAnswer& answer, 
   return targets;
 }
 
-std::string choose_address(std::span<const AddressRecord> addresses, uint16_t port, const std::string& before) {
+std::string choose_address(const NameEntry& entry, std::span<const AddressRecord> addresses, uint16_t port,
+                           const std::string& before) {
   const AddressRecord* best = nullptr;
   for (const AddressRecord& record : addresses) {
-    if (rdma_address(record, port) == before) return before;
+    if (address_text(entry.transport, record, port) == before) return before;
     if (best == nullptr || std::tie(record.is_v6, record.address) < std::tie(best->is_v6, best->address))
       best = &record;
   }
-  return best == nullptr ? std::string() : rdma_address(*best, port);
+  return best == nullptr ? std::string() : address_text(entry.transport, *best, port);
 }
 
-std::vector<pool::Member> members_of_targets(std::span<const Target> targets) {
+std::vector<pool::Member> members_of_targets(const NameEntry& entry, std::span<const Target> targets) {
   std::vector<pool::Member> members;
   for (const Target& target : targets) {
     pool::Member member;
-    member.address = target.address.empty() ? "rdma:" + target.name : target.address;
+    member.address = target.address.empty() ? entry.transport + ":" + target.name : target.address;
     member.name = target.name;
     member.weight = target.weight;
     members.push_back(std::move(member));

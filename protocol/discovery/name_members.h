@@ -24,12 +24,12 @@ struct Target {
   std::string host;
   uint16_t port = 0;
   uint32_t weight = 1;
-  std::string address;  // rdma:ADDRESS:PORT; empty: not known yet
+  std::string address;  // TRANSPORT:ADDRESS:PORT; empty: not known yet
 };
 
-// "rdma:10.0.0.1:11311", "rdma:[::1]:11311"
-std::string rdma_address(const AddressRecord& record, uint16_t port);
-// Of one that rdma_address() made.
+// "rdma:10.0.0.1:11311", "tcp:[::1]:11311"
+std::string address_text(const std::string& transport, const AddressRecord& record, uint16_t port);
+// Of one that address_text() made.
 bool is_v6_address(const std::string& address);
 
 // Of `entry`, which is of kAddresses.
@@ -39,13 +39,14 @@ std::vector<pool::Member> members_of_addresses(const NameEntry& entry, std::span
 // records, at most kMaxWeight, if they differ and the entry has none. Counts in `unusable` the names that are too long.
 std::vector<Target> targets_of(const NameEntry& entry, const DnsAnswer& answer, size_t& unusable);
 
-// The address for a target of those that its host has: `before` if it is one of them, else the smallest IPv4 address,
-// else the smallest IPv6 address. Empty: there are none.
-std::string choose_address(std::span<const AddressRecord> addresses, uint16_t port, const std::string& before);
+// The address for a target of `entry`, of those that its host has: `before` if it is one of them, else the smallest IPv4
+// address, else the smallest IPv6 address. Empty: there are none.
+std::string choose_address(const NameEntry& entry, std::span<const AddressRecord> addresses, uint16_t port,
+                           const std::string& before);
 
 // A target without an address is a member all the same: its address is its host name, which the transport looks up when
 // it connects. Every proxy then has the same members, whichever addresses it could learn.
-std::vector<pool::Member> members_of_targets(std::span<const Target> targets);
+std::vector<pool::Member> members_of_targets(const NameEntry& entry, std::span<const Target> targets);
 
 // `members` and those of `before` that are in the set no more, by name.
 std::vector<pool::Member> with_missing(std::vector<pool::Member> members, std::span<const pool::Member> before);

@@ -96,7 +96,7 @@ void NameService::on_reply(uint64_t tag, const Reply& reply) {
   }
 }
 
-// --- dns+rdma
+// --- Addresses (dns+)
 
 void NameService::finish_addresses() {
   std::vector<AddressRecord> addresses;
@@ -118,7 +118,7 @@ void NameService::finish_addresses() {
   finish_round(with_missing(members_of_addresses(entry_, addresses), unknown), failure);
 }
 
-// --- srv+rdma
+// --- Services (srv+)
 
 void NameService::take_services(const Reply& reply) {
   if (!reply.failure.empty()) return fail_round(reply.failure);
@@ -136,7 +136,7 @@ void NameService::take_services(const Reply& reply) {
   for (Target& target : round_.targets) {
     const auto first = std::ranges::lower_bound(additional, target.host, {}, &AddressRecord::owner);
     const auto last = std::ranges::upper_bound(additional, target.host, {}, &AddressRecord::owner);
-    target.address = choose_address({first, last}, target.port, address_of(target.name));
+    target.address = choose_address(entry_, {first, last}, target.port, address_of(target.name));
   }
   ask_targets();
 }
@@ -158,7 +158,7 @@ void NameService::ask_targets() {
 
 void NameService::take_target(size_t index, bool is_v6, const Reply& reply) {
   Target& target = round_.targets.at(index);
-  target.address = choose_address(reply.answer.addresses, target.port, address_of(target.name));
+  target.address = choose_address(entry_, reply.answer.addresses, target.port, address_of(target.name));
   if (!target.address.empty()) return;
   if (!reply.failure.empty() && !reply.says_no_data) {
     ++round_.failures;
@@ -184,7 +184,7 @@ void NameService::finish_services() {
   for (Target& target : round_.targets) {
     if (target.address.empty()) target.address = address_of(target.name);
   }
-  std::vector<pool::Member> members = members_of_targets(round_.targets);
+  std::vector<pool::Member> members = members_of_targets(entry_, round_.targets);
   if (round_.is_truncated) {
     add_text(failure, kTruncated);
     members = with_missing(std::move(members), members_);

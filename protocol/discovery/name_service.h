@@ -1,4 +1,4 @@
-// The members that a name service knows: one entry dns+rdma:NAME:PORT or srv+rdma:NAME, resolved again and again.
+// The members that a name service knows: one entry dns+rdma:NAME:PORT or srv+rdma:NAME (or tcp), resolved again and again.
 //
 //   timer ─▶ round: ask A and AAAA, or SRV and then the addresses of the targets ─▶ name_members.h ─▶ members(), problem()
 //     ▲                                                                                                      │

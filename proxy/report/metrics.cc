@@ -231,7 +231,7 @@ std::vector<MetricRow> make_table() {
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_backend_info",
                    kGauge,
-                   "Always 1; `transport` is shm or rdma, `address` the address of the backend of that name.",
+                   "Always 1; `transport` is shm, rdma or tcp, `address` the address of the backend of that name.",
                    {"backend", "transport", "address"}});
   table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
   table.push_back({"egret_proxy_backend_ejected",

@@ -161,6 +161,13 @@ def test_names_and_addresses_make_one_pool(made):
     pool.expect({"written": "rdma:10.99.0.1:11311", **served(one=2), **addressed(3)})
 
 
+def test_members_of_names_for_tcp_are_reached_by_tcp_under_the_same_names(made):
+    pool = made(f"srv+tcp:{SERVICE}.{ZONE}.", f"dns+tcp:pool.{ZONE}.:11311",
+                services=services("one"), addresses={"one": ["10.99.0.2"], "pool": ["10.99.0.3"]})
+    over_rdma = {**served(one=2), **addressed(3)}
+    pool.expect({name: address.replace("rdma:", "tcp:") for name, address in over_rdma.items()})
+
+
 def test_a_proxy_that_starts_before_its_name_server_gets_its_members_later(made):
     pool = made(f"dns+rdma:pool.{ZONE}.:11311")  # there is no such name yet
     pool.expect_problem("there is no such name", 0)

@@ -47,9 +47,9 @@ void check_targets(const DnsAnswer& answer) {
   EGRET_CHECK(targets.size() + unusable <= answer.services.size());
   for (Target& target : targets) {
     EGRET_CHECK(is_host_name(target.host) && target.port != 0);
-    target.address = egret::discovery::choose_address(answer.additional, target.port, "");
+    target.address = egret::discovery::choose_address(entry, answer.additional, target.port, "");
   }
-  const std::vector<Member> members = egret::discovery::members_of_targets(targets);
+  const std::vector<Member> members = egret::discovery::members_of_targets(entry, targets);
   EGRET_CHECK(members.size() == targets.size());
   check_members(members);
 }

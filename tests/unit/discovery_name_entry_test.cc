@@ -35,8 +35,32 @@ TEST_CASE("a name whose services are members") {
   CHECK(entry.value().weight == 0);
 }
 
+TEST_CASE("members are reached by the transport that the entry names") {
+  const auto by_rdma = parse_name_entry("dns+rdma:pool:11311");
+  REQUIRE(by_rdma);
+  CHECK(by_rdma.value().transport == "rdma");
+  const auto by_tcp = parse_name_entry("dns+tcp:Pool:11311 weight=2");
+  REQUIRE(by_tcp);
+  CHECK(by_tcp.value().transport == "tcp");
+  CHECK(by_tcp.value().kind == NameKind::kAddresses);
+  CHECK(by_tcp.value().text == "dns+tcp:Pool:11311");
+  CHECK(by_tcp.value().host == "pool");
+  CHECK(by_tcp.value().port == 11311);
+  const auto services_by_tcp = parse_name_entry("srv+tcp:_egret._tcp.pool");
+  REQUIRE(services_by_tcp);
+  CHECK(services_by_tcp.value().transport == "tcp");
+  CHECK(services_by_tcp.value().kind == NameKind::kServices);
+  CHECK(services_by_tcp.value().host == "_egret._tcp.pool");
+}
+
 TEST_CASE("which entries are names") {
   CHECK(is_name_entry("dns+rdma:"));
+  CHECK(is_name_entry("dns+tcp:x"));
+  CHECK(!is_name_entry("tcp:host:1"));
+  CHECK(!is_name_entry("dns+tcp"));
+  CHECK(!is_name_entry("dns+:x"));
+  CHECK(!is_name_entry("srv+shm:x"));
+  CHECK(!is_name_entry("srv+tcpx:x"));
   CHECK(is_name_entry(" srv+rdma:x"));
   CHECK(!is_name_entry("rdma:host:1"));
   CHECK(!is_name_entry("srv+rdma"));
@@ -53,6 +77,9 @@ TEST_CASE("what is wrong with an entry is said") {
         "\"10.0.0.1\" is no host name to look up, got \"dns+rdma:10.0.0.1:11311\"");
   CHECK(error_of("srv+rdma:pool:11311") ==
         "expected srv+rdma:NAME, without a port: SRV records have theirs, got \"srv+rdma:pool:11311\"");
+  CHECK(error_of("dns+tcp:pool") == "expected dns+tcp:NAME:PORT, got \"dns+tcp:pool\"");
+  CHECK(error_of("srv+tcp:pool:11311") ==
+        "expected srv+tcp:NAME, without a port: SRV records have theirs, got \"srv+tcp:pool:11311\"");
   CHECK(error_of("srv+rdma:") == "\"\" is no host name to look up, got \"srv+rdma:\"");
   CHECK(error_of("srv+rdma:pool name=x") ==
         "name= is for one backend, and a name to be resolved can have many, got \"srv+rdma:pool name=x\"");
@@ -60,8 +87,9 @@ TEST_CASE("what is wrong with an entry is said") {
     CHECK(error_of(std::string("srv+rdma:pool ") + word)
               .starts_with("expected weight=N with an N from 1 to 1000, or nothing, got"));
   }
-  CHECK(error_of("rdma:pool:11311").starts_with("expected dns+rdma:NAME:PORT or srv+rdma:NAME, got"));
-  CHECK(error_of("").starts_with("expected dns+rdma:NAME:PORT or srv+rdma:NAME, got"));
+  for (const char* const text : {"rdma:pool:11311", "srv+shm:pool", ""}) {
+    CHECK(error_of(text).starts_with("expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp in the place of rdma, got"));
+  }
 }
 
 TEST_CASE("host names") {

@@ -83,6 +83,39 @@ TEST_CASE("the addresses of a name are members, in the order of their names") {
   CHECK(bench.service->name() == kAddresses);
 }
 
+TEST_CASE("members of a name that is resolved for tcp are reached by tcp, and have the names that they had over rdma") {
+  Bench bench;
+  bench.server.set(kPool, kA, {a("10.0.0.1")});
+  bench.server.set(kPool, kAaaa, {aaaa("2001:db8::1")});
+  bench.settle("dns+tcp:pool.example.:11311");
+  CHECK(texts(bench.service->members()) == Texts{"tcp:10.0.0.1:11311", "tcp:[2001:db8::1]:11311"});
+  const std::vector<pool::Member> over_tcp(bench.service->members().begin(), bench.service->members().end());
+
+  // Each family of addresses stays by itself, as over rdma.
+  bench.server.set(kPool, kA, {a("10.0.0.2")});
+  bench.server.behave(kPool, kAaaa, Outcome::kServerFails);
+  bench.expect_problem("name servers fail, refuse, or cannot be reached (since ");
+  CHECK(texts(bench.service->members()) == Texts{"tcp:10.0.0.2:11311", "tcp:[2001:db8::1]:11311"});
+
+  Bench other;
+  other.server.set(kPool, kA, {a("10.0.0.1")});
+  other.server.set(kPool, kAaaa, {aaaa("2001:db8::1")});
+  other.settle(kAddresses);
+  const auto over_rdma = other.service->members();
+  REQUIRE(over_rdma.size() == over_tcp.size());
+  for (size_t at = 0; at < over_tcp.size(); ++at) CHECK(over_tcp[at].name == over_rdma[at].name);
+}
+
+TEST_CASE("targets of SRV records for tcp are reached by tcp: by their addresses, else by their names") {
+  Bench bench;
+  bench.server.set(kPool, kSrv, {srv("a.example", 1), srv("b.example", 2), srv("c.example", 3)},
+                   {a("10.0.0.1", 60, "a.example")});
+  bench.server.set("b.example", kAaaa, {aaaa("2001:db8::b")});
+  bench.settle("srv+tcp:pool.example.");
+  CHECK(texts(bench.service->members()) ==
+        Texts{"a.example:1=tcp:10.0.0.1:1", "b.example:2=tcp:[2001:db8::b]:2", "tcp:c.example:3"});
+}
+
 TEST_CASE("a change of the answer is a change of the members, and the same answer is none") {
   Bench bench;
   bench.server.set(kPool, kA, {a("10.0.0.1")});
