@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """containers_test.py BUILD: the files of docker/ are well-formed and say what the daemons take; the health check tells well from ill."""
-import os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
+import contextlib, os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -16,7 +16,10 @@ def run(*command, **more):
 
 def listening(pid):
     """The loopback addresses that a process listens on."""
-    inodes = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
     rows = [row.split() for row in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return [f"127.0.0.1:{int(row[1].split(':')[1], 16)}" for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 

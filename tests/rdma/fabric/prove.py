@@ -296,8 +296,11 @@ def prove_interrupts():
             if side in refused:
                 check(f"the {side} asks for solicited events", daemon.counts()["solicited_arms"], 0)
             else:
-                check(f"the {side} takes no more events than the other one solicits",
-                      counts[side]["completion_events"] <= counts[side]["recv_completions"], True)
+                # A link whose send queue is full for a moment asks for any event, until there is room.
+                held_up = counts[side]["arms"] - counts[side]["solicited_arms"]
+                check(f"the {side} takes no more events than the other one solicits, but while it is held up",
+                      counts[side]["completion_events"] <= counts[side]["recv_completions"] + held_up, True)
+                check(f"the {side} is hardly ever held up", held_up <= 4, True)
         if "proxy" in refused:
             check("each get interrupts", counts["proxy"]["completion_events"] > 20, True)
         # Soft-RoCE has a vector for each processor.
