@@ -67,6 +67,7 @@ struct Control::Session {
   uint64_t id = 0;
   State state = State::kSilent;
   std::unique_ptr<transport::ServerEndpoint> endpoint;
+  std::string transport;  // by which it came: shm, rdma or tcp
   Event readable;         // after the endpoint: it is destroyed before the endpoint closes its descriptor
   Event read_on;          // pending: the endpoint is not read from until then
   Event refused;          // when the refusal has had its time
@@ -287,6 +288,7 @@ bool Control::accept_one(Place& place) {
   session->accepted_ns = begun_ns;
   session->id = next_session_++;
   session->endpoint = std::move(accepted.value());
+  session->transport = transport::transport_of(place.address);
   session->readable = Event::on_fd<&Session::on_readable>(loop_, session->endpoint->control_fd(),
                                                           events::kRead | events::kPersist, *session);
   session->read_on = Event::timer<&Session::on_read_on>(loop_, *session);
@@ -697,7 +699,10 @@ ControlFigures Control::figures() const {
   figures.reloads = reloads_.succeeded.get();
   figures.reload_errors = reloads_.failed.get();
   for (const auto& [id, session] : sessions_) {
-    if (session->state == Session::State::kOpen) ++figures.open;
+    if (session->state == Session::State::kOpen) {
+      ++figures.open;
+      ++figures.open_by_transport[session->transport];
+    }
     if (session->state == Session::State::kClosing) ++figures.closing;
     if (session->is_silent() || session->state == Session::State::kWaiting) ++figures.handshaking;
     figures.memory_bytes += session->memory_bytes;

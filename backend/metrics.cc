@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "admin/process_metrics.h"
+#include "transport/address.h"
 
 namespace egret::backend {
 
@@ -144,6 +145,7 @@ std::string sentence(std::string_view help) {
 std::vector<MetricRow> make_table() {
   std::vector<MetricRow> table = admin::process_metric_rows("egret_backend");
   for (const ControlMetric& metric : kControlMetrics) table.push_back({metric.name, metric.type, metric.help});
+  table.push_back({"egret_backend_transport_sessions", kGauge, "Those that came by shm, rdma or tcp.", {"transport"}});
   table.push_back({"egret_backend_partitions", kGauge, "Partitions, and threads that execute ops."});
   table.push_back({"egret_backend_partition_up",
                    kGauge,
@@ -193,6 +195,11 @@ std::string metrics_text(const ControlFigures& control, std::span<const Partitio
   MetricPage page(metric_table());
   admin::add_process_metrics(page, "egret_backend");
   for (const ControlMetric& metric : kControlMetrics) page.add(metric.name, figure(control.*metric.value));
+  for (const std::string_view transport : transport::transport_names()) {
+    const auto at = control.open_by_transport.find(transport);
+    const uint64_t open = at == control.open_by_transport.end() ? 0 : at->second;
+    page.add("egret_backend_transport_sessions", figure(open), {std::string(transport)});
+  }
   page.add("egret_backend_partitions", figure(reports.size()));
   for (size_t partition = 0; partition < reports.size(); ++partition) {
     const std::string number = std::to_string(partition);

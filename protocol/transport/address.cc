@@ -1,5 +1,7 @@
 #include "transport/address.h"
 
+#include <array>
+
 #include "transport/shm.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs.h"
@@ -21,6 +23,15 @@ Status unknown_form(const std::string& address) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> transport_names() {
+  static constexpr std::array<std::string_view, 3> kNames = {"shm", "rdma", "tcp"};
+  return kNames;
+}
+
+std::string_view transport_of(std::string_view address) {
+  return address.substr(0, address.find(':'));
+}
 
 Status check_address(const std::string& address) {
   if (address.starts_with(kRdma)) return check_verbs_address(address.substr(kRdma.size()));

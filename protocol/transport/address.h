@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -35,6 +37,11 @@ struct ConnectOptions {
   bool came_back = false;  // the backend has asked us to come back: see ClientEndpoint::come_back_ms()
   FabricOptions fabric{};
 };
+
+// The transports that there are: what addresses begin with, without the colon.
+std::span<const std::string_view> transport_names();
+// Of a well-formed address: one of these names.
+std::string_view transport_of(std::string_view address);
 
 // Checks the form of an address; the error says what forms there are.
 base::Status check_address(const std::string& address);

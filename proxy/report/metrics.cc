@@ -7,6 +7,7 @@
 
 #include "admin/process_metrics.h"
 #include "rpc/lane_counters.h"
+#include "transport/address.h"
 
 namespace egret::proxy {
 
@@ -320,7 +321,7 @@ void add_backend(MetricPage& page, const pool::Membership::Entry& entry) {
   }
   page.add("egret_proxy_rpc_seconds", admin::add_up(durations), {name});
   page.add("egret_proxy_backend_up", sessions == stats.sessions.size() ? 1 : 0, {name});
-  page.add("egret_proxy_backend_info", 1, {name, its.address.substr(0, its.address.find(':')), its.address});
+  page.add("egret_proxy_backend_info", 1, {name, std::string(transport::transport_of(its.address)), its.address});
   page.add("egret_proxy_backend_sessions", figure(sessions), {name});
   page.add("egret_proxy_backend_ejected", figure(stats.health.is_ejected.get()), {name});
   page.add("egret_proxy_backend_eject_reason", figure(stats.health.why.get()), {name});

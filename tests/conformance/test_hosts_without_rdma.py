@@ -5,6 +5,7 @@ import random
 import re
 import socket
 import struct
+import urllib.request
 
 import pytest
 
@@ -60,15 +61,23 @@ def test_a_pool_mixes_shared_memory_and_tcp():
         pool.stop()
 
 
-def test_a_backend_at_two_addresses_is_one_store():
+def sessions_by(backend, transport):
+    address = re.search(r"admin address: (\S+)", backend.log(1 << 20))[1]
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+        return int(re.search(rf'^egret_backend_transport_sessions{{transport="{transport}"}} (\d+)', answer.read().decode(), re.M)[1])
+
+
+def test_a_backend_at_two_addresses_is_one_store_and_says_how_sessions_came():
     egret = Egret(start=False)
     try:
         local, remote = egret.backend_address, f"tcp:127.0.0.1:{free_port()}"
-        egret.backend_options["listen"] = f"{local},{remote}"
+        egret.backend_options |= {"listen": f"{local},{remote}", "admin": "127.0.0.1:0"}
         egret.start_backend()
         egret.add_proxy()
         egret.proxy_options["backends"] = remote
         egret.add_proxy()
+        for name, sessions in ("shm", 1), ("rdma", 0), ("tcp", 1):
+            wait_for(lambda: sessions_by(egret.backend, name) == sessions, f"{sessions} sessions by {name}")
         assert ask(egret.addresses[0], b"set k 0 0 1\r\nv\r\n") == b"STORED\r\n"
         assert ask(egret.addresses[1], b"get k\r\n", end=b"END\r\n") == b"VALUE k 0 1\r\nv\r\nEND\r\n"
     finally:

@@ -39,7 +39,7 @@ def proxy_text(tick, backends=3, start=1000):
 def backend_text(tick, partitions=4, start=1000):
     b = "egret_backend_"
     lines = [b + 'build_info{version="9.8.7"} 1', f"process_cpu_seconds_total {tick}", "process_resident_memory_bytes 1073741824", "process_open_fds 33", f"process_start_time_seconds {start}",
-             b + "sessions 3", b + "max_sessions 64", b + "session_memory_bytes 3145728"]
+             b + "sessions 3", *(f'{b}transport_sessions{{transport="{name}"}} {open}' for name, open in (("shm", 1), ("rdma", 2), ("tcp", 0))), b + "max_sessions 64", b + "session_memory_bytes 3145728"]
     for n in range(partitions):
         for row, value in (("cmd_get_total", 800), ("cmd_set_total", 100), ("get_hits_total", 700), ("get_misses_total", 100), ("evictions_total", 10), ("evicted_unfetched_total", 3),
                            ("store_no_memory_total", 0), ("ops_total", 900), ("messages_total", 300)):

@@ -42,6 +42,7 @@ def test_shows_both_daemons_with_their_parts(proxy):
         assert f"egret-proxy {proxy.address}  up" in terminal.text and "version 9.8.7" in terminal.text
         assert row(terminal, "cache-1")[1] == "DOWN" and row(terminal, "cache-2")[1] == "up"
         assert "200M of 256M" in terminal.text and "items 400,000" in terminal.text and "sessions  3 of 64" in terminal.text
+        assert "by shm 1" in terminal.text and "by rdma 2" in terminal.text and "by tcp 0" in terminal.text
         header = next(line for line in terminal.lines if "PARTITION" in line).split()
         assert row(terminal, "3")[header.index("OPS/MSG")] == "3"
 
@@ -174,7 +175,8 @@ def test_every_figure_of_real_daemons_is_known(tmp_path):
         proxy, backend = daemons
         assert (proxy["connections"], proxy["errors"], proxy["backends"][0]["name"], proxy["backends"][0]["up"]) == (20, 0, "cache-a", 1)
         assert proxy["get"] > proxy["set"] > 0 and 0 < proxy["p50"]["seconds"] <= proxy["p99"]["seconds"]
-        assert backend["sessions"] == 1 and 0 < backend["bytes"] < backend["limit"] == 64 << 20 and backend["items"] > 0
+        assert (backend["sessions"], backend["by_shm"], backend["by_rdma"], backend["by_tcp"]) == (1, 1, 0, 0)
+        assert 0 < backend["bytes"] < backend["limit"] == 64 << 20 and backend["items"] > 0
         system.backend.kill()
         for _ in range(20):
             proxy, backend = look()

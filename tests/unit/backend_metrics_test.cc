@@ -51,8 +51,12 @@ TEST_CASE("every row of the table is on the page, and nothing else is") {
 TEST_CASE("figures are each partition's; those of one that does not answer are missing, and that is said") {
   const PartitionReport report = report_of(42);
   const std::vector<const PartitionReport*> reports = {nullptr, &report};
-  const std::string text = metrics_text({.open = 3, .refused = 5, .asked_back = 7}, reports);
+  const std::string text =
+      metrics_text({.open = 3, .open_by_transport = {{"shm", 1}, {"tcp", 2}}, .refused = 5, .asked_back = 7}, reports);
   CHECK(has(text, "egret_backend_sessions 3"));
+  CHECK(has(text, "egret_backend_transport_sessions{transport=\"shm\"} 1"));
+  CHECK(has(text, "egret_backend_transport_sessions{transport=\"rdma\"} 0"));
+  CHECK(has(text, "egret_backend_transport_sessions{transport=\"tcp\"} 2"));
   CHECK(has(text, "egret_backend_sessions_refused_total 5"));
   CHECK(has(text, "egret_backend_newcomers_asked_back_total 7"));
   CHECK(has(text, "egret_backend_partition_up{partition=\"0\"} 0"));
