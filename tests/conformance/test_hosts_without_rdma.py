@@ -72,6 +72,7 @@ def test_a_backend_at_two_addresses_is_one_store_and_says_how_sessions_came():
     try:
         local, remote = egret.backend_address, f"tcp:127.0.0.1:{free_port()}"
         egret.backend_options |= {"listen": f"{local},{remote}", "admin": "127.0.0.1:0"}
+        egret.proxy_options["workers"] = "1"  # a session each
         egret.start_backend()
         egret.add_proxy()
         egret.proxy_options["backends"] = remote
