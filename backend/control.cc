@@ -67,7 +67,7 @@ struct Control::Session {
   uint64_t id = 0;
   State state = State::kSilent;
   std::unique_ptr<transport::ServerEndpoint> endpoint;
-  std::string transport;  // by which it came: shm, rdma or tcp
+  std::string transport;  // shm, rdma or tcp: that of the address where it was accepted
   Event readable;         // after the endpoint: it is destroyed before the endpoint closes its descriptor
   Event read_on;          // pending: the endpoint is not read from until then
   Event refused;          // when the refusal has had its time

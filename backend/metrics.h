@@ -17,9 +17,10 @@ namespace egret::backend {
 // The control thread's figures: sessions, connections in their handshake, and its own counters.
 struct ControlFigures {
   uint64_t open = 0;
-  std::map<std::string, uint64_t, std::less<>> open_by_transport{};  // one that is not listed: none
-  uint64_t handshaking = 0;                                          // connections that are not a session yet
-  uint64_t closing = 0;  // sessions that some partition has not detached yet
+  // By the name of the transport (transport::transport_names()); a name that is missing has no open session.
+  std::map<std::string, uint64_t, std::less<>> open_by_transport{};
+  uint64_t handshaking = 0;  // connections that are not a session yet
+  uint64_t closing = 0;      // sessions that some partition has not detached yet
   uint64_t max_sessions = 0;
   uint64_t memory_bytes = 0;  // slots of the sessions that are open or closing
   uint64_t opened = 0;

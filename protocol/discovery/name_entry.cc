@@ -18,7 +18,7 @@ static_assert(kAddressPrefix.size() == kServicePrefix.size());
 constexpr std::array<std::string_view, 2> kTransports = {"rdma", "tcp"};
 
 // The transport of an entry that begins "dns+TRANSPORT:" or "srv+TRANSPORT:"; empty: it begins otherwise.
-std::string_view transport_of(std::string_view text) {
+std::string_view entry_transport(std::string_view text) {
   if (!text.starts_with(kAddressPrefix) && !text.starts_with(kServicePrefix)) return {};
   text.remove_prefix(kAddressPrefix.size());
   const size_t colon = text.find(':');
@@ -40,9 +40,7 @@ std::string parse_place(std::string_view place, NameEntry& entry) {
   std::string host(place);
   if (entry.kind == NameKind::kAddresses) {
     const auto parsed = base::parse_host_port(place);
-    if (!parsed || parsed->port == 0) {
-      return "expected dns+" + entry.transport + ":NAME:PORT";
-    }
+    if (!parsed || parsed->port == 0) return "expected dns+" + entry.transport + ":NAME:PORT";
     host = parsed->host;
     entry.port = parsed->port;
   } else if (place.find(':') != std::string_view::npos) {
@@ -63,7 +61,7 @@ std::string parse_attribute(std::string_view word, NameEntry& entry) {
 
 bool is_name_entry(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  return !transport_of(text).empty();
+  return !entry_transport(text).empty();
 }
 
 base::Expected<NameEntry> parse_name_entry(std::string_view text) {
@@ -75,7 +73,7 @@ base::Expected<NameEntry> parse_name_entry(std::string_view text) {
     if (entry.text.empty()) {
       entry.text = word;
       entry.kind = word.starts_with(kServicePrefix) ? NameKind::kServices : NameKind::kAddresses;
-      entry.transport = transport_of(word);
+      entry.transport = entry_transport(word);
       wrong = parse_place(std::string_view(word).substr(word.find(':') + 1), entry);
     } else {
       wrong = parse_attribute(word, entry);

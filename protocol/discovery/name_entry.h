@@ -1,8 +1,9 @@
 // An entry of the option `backends` that is a name to be resolved, not an address:
 //
-//   dns+rdma:NAME:PORT [weight=N]   each A and AAAA record of NAME is a member, reached by rdma
-//   srv+rdma:NAME [weight=N]        each SRV record of NAME is a member, likewise
-//   dns+tcp:NAME:PORT, srv+tcp:NAME the same, reached by tcp
+//   dns+TRANSPORT:NAME:PORT [weight=N]   each A and AAAA record of NAME is a member
+//   srv+TRANSPORT:NAME [weight=N]        each SRV record of NAME is a member
+//
+// TRANSPORT is rdma or tcp: the members are reached by it.
 //
 // Thread: any; values without state of their own.
 #pragma once
@@ -19,14 +20,14 @@ enum class NameKind { kAddresses, kServices };
 
 struct NameEntry {
   NameKind kind = NameKind::kAddresses;
-  std::string transport = "rdma";  // what the addresses of its members begin with, without the colon
+  std::string transport = "rdma";  // of its members
   std::string text;                // for people: the entry without its weight, "srv+rdma:_egret._tcp.pool"
   std::string host;     // NAME, lower case; with a dot at its end it is absolute, else resolv.conf's `search` applies
   uint16_t port = 0;    // of kAddresses
   uint32_t weight = 0;  // of each member; 0: not given
 };
 
-// Whether the entry begins as one of the two, and so has to be read by parse_name_entry().
+// Whether the entry begins with dns+TRANSPORT: or srv+TRANSPORT:, and so has to be read by parse_name_entry().
 bool is_name_entry(std::string_view text);
 
 base::Expected<NameEntry> parse_name_entry(std::string_view text);

@@ -29,7 +29,7 @@ struct Target {
 
 // "rdma:10.0.0.1:11311", "tcp:[::1]:11311"
 std::string address_text(const std::string& transport, const AddressRecord& record, uint16_t port);
-// Of one that address_text() made.
+// Whether an address made by address_text() is IPv6.
 bool is_v6_address(const std::string& address);
 
 // Of `entry`, which is of kAddresses.
