@@ -12,21 +12,28 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 }  // namespace
 
 // The first one of a process is slower than those that follow: memory and code are touched for the first time.
-void Admission::learn(Cost& cost, uint64_t ns) {
-  const uint64_t bounded = std::clamp<uint64_t>(ns, 1, kMostCostNs);
-  if (++cost.seen == 2) cost.mean_ns = bounded;
-  if (cost.seen > 2) cost.mean_ns = cost.mean_ns - cost.mean_ns / 8 + bounded / 8;
+void Admission::learn(Step& step, const StepCost& cost) {
+  const bool is_known = ++step.seen > 2;
+  const auto learn_part = [&](uint64_t& mean, uint64_t ns) {
+    const uint64_t bounded = std::min(ns, kMostCostNs);
+    mean = is_known ? mean - mean / 8 + bounded / 8 : bounded;
+  };
+  if (step.seen < 2) return;
+  learn_part(step.mean.control_ns, cost.control_ns);
+  learn_part(step.mean.setup_ns, cost.setup_ns);
 }
 
 // Until it is known what granting costs, it is taken to cost as much as accepting.
-uint64_t Admission::cost_ns() const {
-  if (accept_.mean_ns == 0) return kUnknownCostNs;
-  return std::clamp(accept_.mean_ns + (grant_.mean_ns == 0 ? accept_.mean_ns : grant_.mean_ns), kLeastCostNs,
-                    kMostCostNs);
+uint64_t Admission::session_ns() const {
+  if (accept_.seen < 2) return kUnknownCostNs;
+  const StepCost& grant = grant_.seen < 2 ? accept_.mean : grant_.mean;
+  const uint64_t control_ns = accept_.mean.control_ns + grant.control_ns;
+  const uint64_t setup_ns = accept_.mean.setup_ns + grant.setup_ns;
+  return std::clamp(std::max(control_ns, setup_ns), kLeastCostNs, kMostCostNs);
 }
 
 uint32_t Admission::come_back_ms(uint64_t now_ns, size_t under_way, bool came_back, size_t most) {
-  const uint64_t cost = cost_ns();
+  const uint64_t cost = session_ns();
   // While others have moments there is room for them.
   const size_t at_once = next_ns_ > now_ns ? kLeastUnderWay : std::clamp<size_t>(kSoonNs / cost, kLeastUnderWay, most);
   if (under_way < (came_back ? kMostWithReturners : at_once)) return 0;
