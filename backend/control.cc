@@ -39,7 +39,7 @@ constexpr std::chrono::milliseconds kLookAtKept{100};
 constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines each
 // Connections and sessions that may wait for a set-up thread; beyond that none is accepted for a while. More than those
 // that are let in at once (access/admission.h), so only clients that cannot be asked to come back meet it.
-constexpr size_t kMostInSetUp = 64;
+constexpr size_t kMostInSetUp = 128;
 constexpr uint32_t kMaxSessionLogLines =
     200;  // at most so many lines of sessions that open in 10 s; as many that close
 
@@ -266,8 +266,7 @@ uint32_t Control::pause_for(const std::string& peer_group, bool came_back, uint6
     is_alone &= session.endpoint->peer_group() != peer_group;
   }
   if (came_back && is_alone) return 0;
-  const size_t most = own_id == 0 ? access::Admission::kMostUnderWay : access::Admission::kMostAccepted;
-  const uint32_t pause_ms = admission_.come_back_ms(now_ns, under_way, came_back, most);
+  const uint32_t pause_ms = admission_.come_back_ms(now_ns, under_way, came_back, own_id != 0);
   if (pause_ms > 0) ++counted_.asked_back;
   return pause_ms;
 }
@@ -362,7 +361,7 @@ void Control::on_setup_done() {
       continue;
     }
     session.is_in_setup = false;
-    session.cost.setup_ns += done.took_ns / done.at_once;
+    session.cost.setup_ns += done.interval_ns;
     counted_.setup_ns += done.took_ns;
     if (!session.ends_after_setup.empty()) {
       const std::string why = std::move(session.ends_after_setup);
@@ -384,7 +383,8 @@ void Control::limit_newcomers() {
   for (const uint64_t id : ledger_.arriving()) {
     const Session& session = *sessions_.at(id);
     const bool ends_anyway = !session.ends_after_setup.empty();
-    if (session.is_silent() && !ends_anyway) newcomers.push_back({id, session.endpoint->peer_group()});
+    const bool waits_for_us = session.state == Session::State::kPreparing;
+    if (session.is_silent() && !ends_anyway) newcomers.push_back({id, session.endpoint->peer_group(), waits_for_us});
   }
   const auto one_too_many = access::connection_to_end(newcomers);
   if (one_too_many) close(*sessions_.at(*one_too_many), "too many connections of this peer that say nothing");

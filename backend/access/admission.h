@@ -17,8 +17,8 @@
 
 namespace egret::access {
 
-// What a step of one session has taken of the control thread, and of the set-up threads: the time at work of one of them,
-// divided by how many were at work meanwhile. So threads that wait for each other, or for the device, are no faster than one.
+// What a step of one session has taken of the control thread's time, and of the set-up threads' common time: at which interval
+// they finish such steps (setup/completions.h). So threads that wait for each other, or for the device, are no faster than one.
 struct StepCost {
   uint64_t control_ns = 0;
   uint64_t setup_ns = 0;
@@ -30,7 +30,10 @@ class Admission {
   static constexpr size_t kMostUnderWay = 12;       // fewer than are accepted in a turn: a turn leaves nobody waiting
   static constexpr uint64_t kSoonNs = 8'000'000;    // what is under way should be done in so long
   static constexpr size_t kMostAccepted = 30;       // the same of newcomers whose connection is made: those are quick
-  static constexpr size_t kMostWithReturners = 48;  // for who came back; fewer than newcomers.h lets there be
+  // For who came back: more than may come at once, since moments lie too close together while it is not known what a session
+  // costs; and of those whose connection is made, fewer than newcomers.h lets there be.
+  static constexpr size_t kMostWithReturners = 96;
+  static constexpr size_t kMostAcceptedWithReturners = 48;
   // Proxies look at their clocks every 20 ms, so those whose moments lie within that come at once: there are no more
   // of them than may be under way.
   static constexpr uint64_t kQuickestPaceNs = 20'000'000 / 24;
@@ -42,9 +45,9 @@ class Admission {
   void accepted(const StepCost& cost) { learn(accept_, cost); }
   void granted(const StepCost& cost) { learn(grant_, cost); }
 
-  // `under_way`: connections that were let in and are no sessions yet. `most`: kMostUnderWay, kMostAccepted. 0: one more
-  // is let in; else after how many milliseconds it should come back.
-  uint32_t come_back_ms(uint64_t now_ns, size_t under_way, bool came_back, size_t most = kMostUnderWay);
+  // `under_way`: connections that were let in and are no sessions yet. `is_accepted`: the newcomer's connection is made. 0: one
+  // more is let in; else after how many milliseconds it should come back.
+  uint32_t come_back_ms(uint64_t now_ns, size_t under_way, bool came_back, bool is_accepted = false);
   // The time from one session to the next, while as many are made as can be; as far as it is known.
   uint64_t session_ns() const;
 
@@ -54,6 +57,7 @@ class Admission {
     uint64_t seen = 0;
   };
   static void learn(Step& step, const StepCost& cost);
+  bool is_known() const { return accept_.seen >= 2 || accept_.mean.setup_ns > 0; }
 
   Step accept_, grant_;
   uint64_t next_ns_ = 0;  // the moment that was given last

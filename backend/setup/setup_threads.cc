@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 
 #include "base/unique_fd.h"
-#include "setup/busy_time.h"
+#include "setup/completions.h"
 
 namespace egret::backend {
 
@@ -33,7 +33,8 @@ uint64_t now_ns() {
 
 struct SetupThreads::Shared {
   struct Queued {
-    uint64_t number = 0;
+    Kind kind;
+    uint64_t number;
     Work work;
   };
 
@@ -56,7 +57,7 @@ struct SetupThreads::Shared {
   Kind turn = Kind::kMake;                   // whose turn it is
   std::deque<Done> done;
   bool is_ending = false;
-  BusyTime busy;
+  Completions made;
   std::vector<std::thread> threads;  // the owner's
 };
 
@@ -80,8 +81,8 @@ void SetupThreads::submit(Kind kind, uint64_t number, Work work) {
   Shared& shared = *shared_;
   if (shared.threads.size() < shared.wanted) shared.start_threads();
   std::unique_lock lock(shared.mutex);
-  if (shared.threads.empty()) return shared.work_on({number, std::move(work)}, lock);
-  shared.queue_of(kind).push_back({number, std::move(work)});
+  if (shared.threads.empty()) return shared.work_on({kind, number, std::move(work)}, lock);
+  shared.queue_of(kind).push_back({kind, number, std::move(work)});
   lock.unlock();
   shared.changed.notify_one();
 }
@@ -147,14 +148,14 @@ void SetupThreads::Shared::run() {
 
 // `lock` is held, but while it works.
 void SetupThreads::Shared::work_on(Queued queued, std::unique_lock<std::mutex>& lock) {
-  const BusyTime::Work work = busy.begin(now_ns());
+  const uint64_t begun_ns = now_ns();
   lock.unlock();
   Done finished{.number = queued.number, .status = queued.work()};
   queued.work = {};
   lock.lock();
-  const BusyTime::Spent spent = busy.end(work, now_ns());
-  finished.took_ns = spent.took_ns;
-  finished.at_once = spent.at_once;
+  const uint64_t done_ns = now_ns();
+  finished.took_ns = done_ns - begun_ns;
+  if (queued.kind == Kind::kMake) finished.interval_ns = made.interval_ns(begun_ns, done_ns);
   done.push_back(std::move(finished));
   ::eventfd_write(readable.get(), 1);
 }

@@ -26,8 +26,8 @@ class SetupThreads {
   struct Done {
     uint64_t number = 0;  // that submit() was given
     base::Status status = base::Status::ok();  // the work's
-    uint64_t took_ns = 0;
-    size_t at_once = 1;  // threads that were at work while this was, on average; rounded, at least 1
+    uint64_t took_ns = 0;      // of a thread
+    uint64_t interval_ns = 0;  // of what is made: since the piece before was done (completions.h)
   };
 
   // `threads`: at least 1. Throws std::system_error if the system has no descriptor for it.

@@ -24,7 +24,7 @@
 #include "access/admission.h"
 #include "access/newcomers.h"
 #include "rpc/client_session.h"
-#include "setup/busy_time.h"
+#include "setup/completions.h"
 #include "sim_clock.h"
 #include "wire/handshake.h"
 
@@ -42,7 +42,7 @@ constexpr uint64_t kEndCost = 20 * kUs;  // of the old backend's kernel, which e
 constexpr uint64_t kRejectCost = 20 * kUs;  // of the control thread
 constexpr uint64_t kDoneCost = 10 * kUs;    // of it, to hear that a set-up thread is done
 constexpr int kAcceptsAtOnce = 16;          // as in backend/control.cc, and the next
-constexpr size_t kMostInSetUp = 64;
+constexpr size_t kMostInSetUp = 128;
 constexpr wire::RegionLayout kLayout{.lanes = 1, .window = 2, .request_slot_size = 1024, .response_slot_size = 1024};
 
 struct Shape {
@@ -232,7 +232,7 @@ class Storm final : private rpc::SessionObserver {
   };
   struct Done {
     Work work;
-    backend::BusyTime::Spent spent;
+    uint64_t interval_ns;
   };
   void give(const Work& work);
   void begin_work();
@@ -255,14 +255,15 @@ class Storm final : private rpc::SessionObserver {
   std::deque<Said> frames_;
   struct Newcomer {
     std::string peer;
-    bool is_silent = true;  // its memory is not being made yet
+    bool is_silent = true;     // its memory is not being made yet
+    bool waits_for_us = true;  // nor is its queue pair
   };
   std::map<uint64_t, Newcomer> newcomers_;  // by attempt
   access::Admission admission_;
   std::deque<Work> queue_;
   std::deque<Done> done_;
   size_t at_work_ = 0;
-  backend::BusyTime busy_;
+  backend::Completions completions_;
   uint64_t device_free_ns_ = 0;
 };
 
@@ -356,7 +357,7 @@ void Storm::accept_some(uint64_t& now_ns) {
 void Storm::limit_newcomers(uint64_t now_ns) {
   std::vector<access::Newcomer> silent;
   for (const auto& [id, newcomer] : newcomers_) {
-    if (newcomer.is_silent) silent.push_back({id, newcomer.peer});
+    if (newcomer.is_silent) silent.push_back({id, newcomer.peer, newcomer.waits_for_us});
   }
   const auto one_too_many = access::connection_to_end(silent);
   if (!one_too_many) return;
@@ -379,7 +380,8 @@ void Storm::take(const Done& done, uint64_t& now_ns) {
   now_ns += kDoneCost;
   if (!newcomers_.contains(number)) return;
   const access::StepCost cost{.control_ns = shape_.control_ns / 2 + kDoneCost,
-                              .setup_ns = done.spent.took_ns / done.spent.at_once};
+                              .setup_ns = done.interval_ns};
+  newcomers_[number].waits_for_us = false;
   if (!done.work.is_memory) return admission_.accepted(cost);
   admission_.granted(cost);
   newcomers_.erase(number);
@@ -402,13 +404,13 @@ void Storm::begin_work() {
     queue_.pop_front();
     if (!newcomers_.contains(work.number)) continue;  // withdrawn
     ++at_work_;
-    const backend::BusyTime::Work begun = busy_.begin(clock.now_ns());
+    const uint64_t begun_ns = clock.now_ns();
     const uint64_t of_device_ns = shape_.setup_ns / 2 * shape_.device_percent / 100;
-    at_later(shape_.setup_ns / 2 - of_device_ns, [this, work, begun, of_device_ns] {
+    at_later(shape_.setup_ns / 2 - of_device_ns, [this, work, begun_ns, of_device_ns] {
       device_free_ns_ = std::max(device_free_ns_, clock.now_ns()) + of_device_ns;
-      at(device_free_ns_, [this, work, begun] {
+      at(device_free_ns_, [this, work, begun_ns] {
         --at_work_;
-        done_.push_back({work, busy_.end(begun, clock.now_ns())});
+        done_.push_back({work, completions_.interval_ns(begun_ns, clock.now_ns())});
         // Once its queue pair is accepted the client says hello.
         if (!work.is_memory) {
           at_later(2 * kWire + kClientSetUp, [this, number = work.number] {
@@ -426,13 +428,14 @@ void Storm::begin_work() {
 Storm::Result after_restart(const Shape& shape) {
   Storm world(shape);
   const Storm::Result result = world.run(60 * kSecond);
-  MESSAGE(shape.hosts * shape.sessions_of_each, " sessions, ", shape.control_ns / kUs, " us of the control thread and ",
+  const uint64_t sessions = uint64_t{shape.hosts} * shape.sessions_of_each;
+  MESSAGE(sessions, " sessions, ", shape.control_ns / kUs, " us of the control thread and ",
           shape.setup_ns / kUs, " us of ", shape.threads, " set-up threads each, ", shape.device_percent,
           " % of that the device's: open after ", result.last_ns / kMs, " ms, half of them after ",
           result.half_ns / kMs, " ms, attempts at most ", result.most_attempts, ", asked to come back ",
           result.asked_back, ", dropped ", result.dropped, ", longest turn ", result.longest_turn_ns / kUs,
           " us, waited for set-up at most ", result.most_in_setup);
-  CHECK(result.open == uint64_t{shape.hosts} * shape.sessions_of_each);
+  CHECK(result.open == sessions);
   return result;
 }
 

@@ -29,6 +29,7 @@ TEST_CASE("few at once are let in, whatever a session costs") {
     CHECK(admission.come_back_ms(1, Admission::kMostUnderWay, false) > 0);
     CHECK(admission.come_back_ms(1, Admission::kMostUnderWay, true) == 0);
     CHECK(admission.come_back_ms(1, Admission::kMostWithReturners, true) > 0);
+    CHECK(admission.come_back_ms(1, Admission::kMostAcceptedWithReturners, true, true) > 0);
   }
 }
 
@@ -101,16 +102,16 @@ TEST_CASE("a first session that is slow keeps nobody out who comes next") {
   admission.granted({.control_ns = 2 * kMs, .setup_ns = 2 * kMs});
   CHECK(admission.session_ns() == unknown);
   for (size_t under_way = 0; under_way < 16; ++under_way) {
-    CHECK(admission.come_back_ms(0, under_way, false, Admission::kMostAccepted) == 0);
+    CHECK(admission.come_back_ms(0, under_way, false, true) == 0);
   }
 }
 
 TEST_CASE("thirty quick ones at once are let in once their connections are made") {
   Admission fresh;
-  CHECK(fresh.come_back_ms(0, 29, false, Admission::kMostAccepted) == 0);
-  CHECK(fresh.come_back_ms(0, 30, false, Admission::kMostAccepted) > 0);
+  CHECK(fresh.come_back_ms(0, 29, false, true) == 0);
+  CHECK(fresh.come_back_ms(0, 30, false, true) > 0);
   Admission quick = with_cost(20'000, 150'000);
-  CHECK(quick.come_back_ms(0, 29, false, Admission::kMostAccepted) == 0);
+  CHECK(quick.come_back_ms(0, 29, false, true) == 0);
   Admission slow = with_cost(3 * kMs, 3 * kMs);
-  CHECK(slow.come_back_ms(0, 29, false, Admission::kMostAccepted) > 0);
+  CHECK(slow.come_back_ms(0, 29, false, true) > 0);
 }

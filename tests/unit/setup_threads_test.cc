@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 
-#include "setup/busy_time.h"
+#include "setup/completions.h"
 #include "setup/setup_threads.h"
 
 using namespace egret::backend;
@@ -78,8 +78,7 @@ TEST_CASE("each piece of work is done once, by another thread, and told of with 
     numbers.insert(done.number);
     CHECK(done.status.is_ok() == (done.number % 10 != 0));
     CHECK(done.took_ns > 0);
-    CHECK(done.at_once >= 1);
-    CHECK(done.at_once <= 3);
+    CHECK(done.interval_ns <= done.took_ns);
   }
   CHECK(numbers.size() == 100);
   CHECK(sum == 5050);
@@ -165,22 +164,15 @@ TEST_CASE("at its end it waits for what is under way, and drops what is not") {
   CHECK(held.use_count() == 1);
 }
 
-TEST_CASE("work is told how many were at it meanwhile") {
-  BusyTime busy;
-  const auto alone = busy.begin(1000);
-  CHECK(busy.end(alone, 1100).at_once == 1);
-  // Four that hold each other up: each takes as long as all of them.
-  std::vector<BusyTime::Work> four;
-  for (int i = 0; i < 4; ++i) four.push_back(busy.begin(2000));
-  for (const auto& work : four) {
-    const auto spent = busy.end(work, 2400);
-    CHECK(spent.at_once == 4);
-    CHECK(spent.took_ns == 400);
+TEST_CASE("intervals are those of a device that does one at a time, or of as many threads as there are") {
+  Completions one_after_the_other;
+  for (uint64_t done = 1400; done <= 5600; done += 1400) CHECK(one_after_the_other.interval_ns(1000, 1000 + done) == 1400);
+  CHECK(one_after_the_other.interval_ns(50'000, 50'700) == 700);  // after a pause
+  Completions beside;
+  uint64_t sum = 0;
+  for (uint64_t round = 1000; round < 11'000; round += 1000) {
+    for (uint64_t thread = 0; thread < 4; ++thread) sum += beside.interval_ns(round, round + 1000);
   }
-  const auto first = busy.begin(3000);
-  const auto second = busy.begin(3100);  // beside the first for a tenth of its time
-  CHECK(busy.end(second, 3110).at_once == 2);
-  CHECK(busy.end(first, 3200).at_once == 1);
-  const auto instant = busy.begin(4000);
-  CHECK(busy.end(instant, 4000).took_ns == 1);
+  CHECK(sum == 10'000);  // 40 pieces, 250 each
+  CHECK(beside.interval_ns(20'000, 20'000) == 0);
 }
