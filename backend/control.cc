@@ -720,6 +720,7 @@ void Control::close(Session& session, const std::string& why) {
 // A connection that no partition has heard of.
 void Control::discard(Session& session) {
   session.state = Session::State::kClosing;
+  ledger_.close(session.id);
   session.readable.reset();
   session.read_on.reset();
   session.refused.reset();

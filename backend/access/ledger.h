@@ -30,7 +30,8 @@ class Ledger {
   void open(uint64_t connection);
   // It gets no session, and may go on reading why.
   void turn_away(uint64_t connection);
-  // It takes no place any more, but has its memory, and its worker gets no other session, until it is forgotten.
+  // It neither arrives nor takes a place any more, but has its memory, and its worker gets no other session, until it is
+  // forgotten.
   void close(uint64_t connection);
   void forget(uint64_t connection);
 

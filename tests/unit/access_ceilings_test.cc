@@ -101,7 +101,7 @@ TEST_CASE("a peer alone may have half, and each of n greedy ones a part of n + 1
 
 TEST_CASE("what any peer may have at least it has as long as there is any; where there is no total there is no share") {
   CHECK(share_of_peer(1000, 990, 0, 64) == 10);
-  CHECK(share_of_peer(1000, 900, 50, 64) == 64);
+  CHECK(share_of_peer(1000, 960, 50, 64) == 64);
   CHECK(share_of_peer(1000, 1000, 50, 64) == 50);
   CHECK(share_of_peer(kUnlimited, 1000, 50, 64) == kUnlimited);
 }

@@ -202,7 +202,9 @@ TEST_CASE("limits of sessions follow from this host unless told, and what is tol
   CHECK(none.quota.sessions_of_peer == kUnlimited);
   CHECK(none.quota.memory.value == kUnlimited);
   CHECK(none.quota.memory_of_peer == kUnlimited);
-  CHECK(error_of({"max_sessions=0"}).find("expected auto or an integer from 1 to 65536") != std::string::npos);
+  const std::vector<std::string> zero{"max_sessions=0"};
+  CHECK(Options::load(option_table(), std::nullopt, zero).message().find("expected auto or an integer from 1 to 65536") !=
+        std::string::npos);
 }
 
 TEST_CASE("what a session takes is that of the dearest transport that is listened at") {
