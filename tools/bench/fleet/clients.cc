@@ -74,6 +74,7 @@ Status Clients::wait_for(size_t count, double patience_s, const GoesOn& goes_on)
   const uint64_t deadline_ns = monotonic_ns() + bench::seconds_to_ns(patience_s);
   while (open_now_ < count) {
     turn(kTickMs);
+    pass();
     if (!lost_) return lost_;
     if (!goes_on() || monotonic_ns() > deadline_ns) {
       return Status::error(std::to_string(open_now_) + " of " + std::to_string(count) + " sessions with " +
@@ -119,14 +120,14 @@ Status Clients::ask(ClientSession& session) {
   get.code = op::OpCode::kGet;
   get.key = "fleet";
   get.hash = session.lanes().hash(get.key);
-  const bool is_pushed = session.endpoint().limits().results_are_pushed || !session.endpoint().limits().fetch_is_local;
+  const bool is_local = session.endpoint().limits().fetch_is_local;
   Answer answer;
   active_.begin_pass();
   if (!session.lanes().of(get.hash).append(get, &answer)) return Status::error("a get that no slot took");
   const uint64_t give_up_ns = monotonic_ns() + kAnswerPatienceNs;
   while (!answer.is_here && session.is_open() && monotonic_ns() < give_up_ns) {
     pass();
-    if (is_pushed && !answer.is_here) turn(0);
+    if (!is_local && !answer.is_here) rest(monotonic_ns() + ClientSession::kTickNs);
   }
   // What waits for the answer goes with this function.
   if (!answer.is_here && session.is_open()) session.close();
@@ -138,7 +139,9 @@ Status Clients::ask(ClientSession& session) {
 
 void Clients::expect_losses() {
   losses_are_errors_ = false;
-  for (One& one : sessions_) one.attempts = 0;
+  for (One& one : sessions_) one = {std::move(one.session)};
+  back_now_ = 0;
+  first_back_ns_ = 0;
 }
 
 uint32_t Clients::most_attempts() const {
@@ -163,14 +166,22 @@ Status Clients::on_session_connecting(ClientSession& session) {
 
 Status Clients::on_session_open(ClientSession& session) {
   ++open_now_;
+  if (sessions_[index_of(session)].was_lost) {
+    ++back_now_;
+    if (first_back_ns_ == 0) first_back_ns_ = monotonic_ns();
+  }
   const uint32_t pushed = session.endpoint().limits().results_are_pushed ? uint32_t{EPOLLOUT} : 0;
   return watch(session.endpoint().data_fd(), EPOLLIN | EPOLLET | pushed, index_of(session), true);
 }
 
 // Waits for a backend that does not listen yet, but not for one that refuses us.
-void Clients::on_session_lost(ClientSession&, const std::string& why, bool was_open) {
+void Clients::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   why_ = why;
-  if (was_open) --open_now_;
+  One& one = sessions_[index_of(session)];
+  if (was_open) {
+    --open_now_;
+    if (std::exchange(one.was_lost, true)) --back_now_;
+  }
   if (losses_are_errors_ && (was_open || why.starts_with("refused"))) {
     lost_ = Status::error("a session with " + asks_.address + ": " + why);
   }

@@ -41,12 +41,15 @@ class Clients final : private rpc::SessionObserver {
   void pass();
   // Sleeps until something comes, or then, as a worker does that has nothing to do; unless a session is to be polled.
   void rest(uint64_t until_ns);
-  // One get of what is not there, as a worker does it that polls. An error: it has no right answer.
+  // One get of what is not there, as a worker does it: over shared memory one that polls. An error: it has no right answer.
   base::Status ask(rpc::ClientSession& session);
 
   // From now on losses are no errors, and attempts to connect are counted anew.
   void expect_losses();
   uint32_t most_attempts() const;  // of one session
+  // Since then: sessions that are back after they were lost, and when the first of them was; 0: none is.
+  size_t back_now() const { return back_now_; }
+  uint64_t first_back_ns() const { return first_back_ns_; }
   // Ok, or why one is no longer open.
   const base::Status& health() const { return lost_; }
 
@@ -54,6 +57,7 @@ class Clients final : private rpc::SessionObserver {
   struct One {
     std::unique_ptr<rpc::ClientSession> session;
     uint32_t attempts = 0;  // that reached a backend
+    bool was_lost = false;  // since expect_losses()
   };
 
   base::Status on_session_connecting(rpc::ClientSession& session) override;
@@ -71,6 +75,8 @@ class Clients final : private rpc::SessionObserver {
   std::vector<One> sessions_;
   std::map<const rpc::ClientSession*, size_t> index_;
   size_t open_now_ = 0;
+  size_t back_now_ = 0;
+  uint64_t first_back_ns_ = 0;
   uint64_t ticked_ns_ = 0;
   bool losses_are_errors_ = true;
   std::string why_;    // why the last attempt failed

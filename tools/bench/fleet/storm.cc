@@ -63,22 +63,17 @@ void Bystander::tell(Restart& restart) {
 Status watch_return(Clients& clients, bench::Server& backend, double patience_s, const std::atomic<bool>& stop,
                     Restart& restart) {
   const uint64_t give_up_ns = monotonic_ns() + bench::seconds_to_ns(patience_s);
-  uint64_t first_ns = 0;
-  bool was_lost = false;  // all notice that the old backend is gone
-  while (!was_lost || clients.open_now() < clients.size()) {
+  const auto since_first_ms = [&] { return static_cast<double>(monotonic_ns() - clients.first_back_ns()) / 1e6; };
+  while (clients.back_now() < clients.size()) {
     clients.turn(kTurnMs);
-    was_lost |= clients.open_now() == 0;
-    const uint64_t now_ns = monotonic_ns();
-    if (was_lost && clients.open_now() > 0 && first_ns == 0) first_ns = now_ns;
-    if (was_lost && restart.half_ms == 0 && clients.open_now() * 2 >= clients.size()) {
-      restart.half_ms = static_cast<double>(now_ns - first_ns) / 1e6;
-    }
-    if (now_ns > give_up_ns || stop.load() || backend.children[0].has_ended()) {
-      return Status::error(std::to_string(clients.open_now()) + " of " + std::to_string(clients.size()) +
+    clients.pass();  // some notice there that the backend is gone
+    if (restart.half_ms == 0 && clients.back_now() * 2 >= clients.size()) restart.half_ms = since_first_ms();
+    if (monotonic_ns() > give_up_ns || stop.load() || backend.children[0].has_ended()) {
+      return Status::error(std::to_string(clients.back_now()) + " of " + std::to_string(clients.size()) +
                            " sessions are back");
     }
   }
-  restart.back_ms = static_cast<double>(monotonic_ns() - first_ns) / 1e6;
+  restart.back_ms = since_first_ms();
   restart.attempts = clients.most_attempts();
   const auto used = bench::read_process_cost(backend.pids);
   if (!used) return used.status();
