@@ -170,9 +170,10 @@ constexpr OptionRow kTable[] = {
     {.name = "session_memory_total",
      .type = OptionType::kSize,
      .default_value = "auto",
-     .help = "Most memory that the slots of all sessions together may take, outside `memory`. When it runs short, sessions "
-             "get smaller windows, and the last quarter is for idle ones. auto: half of what this host, or its control "
-             "group, has beside `memory`, and no more than may be pinned (LimitMEMLOCK) over rdma. 0: no limit.",
+     .help =
+         "Most memory that the slots of all sessions together may take, outside `memory`. When it runs short, sessions "
+         "get smaller windows, and the last quarter is for idle ones. auto: half of what this host, or its control "
+         "group, has beside `memory`, and no more than may be pinned (LimitMEMLOCK) over rdma. 0: no limit.",
      .max = int64_t{1} << 44,
      .has_auto = true,
      .applied_by = kReload,
@@ -180,9 +181,10 @@ constexpr OptionRow kTable[] = {
     {.name = "session_memory_per_peer",
      .type = OptionType::kSize,
      .default_value = "auto",
-     .help = "Most memory that the slots of all sessions of one peer may take, those that are being closed included. "
-             "auto: as much as then stays free for others, and 64 idle sessions as long as there is any. 0: no limit but "
-             "that of each session.",
+     .help =
+         "Most memory that the slots of all sessions of one peer may take, those that are being closed included. "
+         "auto: as much as then stays free for others, and 64 idle sessions as long as there is any. 0: no limit but "
+         "that of each session.",
      .max = int64_t{1} << 40,
      .has_auto = true,
      .applied_by = kReload,

@@ -82,7 +82,7 @@ struct Control::Session {
   bool takes_long = false;  // to be destroyed: there is something that was made by a set-up thread
   std::string ends_after_setup{};
   wire::Hello hello;
-  wire::Grant granted;  // kMaking
+  wire::Grant granted;          // kMaking
   wire::Transcript transcript;  // of the handshake, where there is a secret
   NamedSecret secret;           // that the peer has proved to hold
   uint32_t detaching = 0;       // partitions that have not acknowledged yet
@@ -219,8 +219,7 @@ Status Control::begin() {
   events_.push_back(Event::on_signal<&Control::reload>(loop_, SIGHUP, *this));
   events_.push_back(Event::on_fd<&Control::on_messages>(loop_, mailboxes_.wake_fd(node_),
                                                         events::kRead | events::kPersist | events::kEdge, *this));
-  events_.push_back(
-      Event::on_fd<&Control::on_setup_done>(loop_, setup_.fd(), events::kRead | events::kPersist, *this));
+  events_.push_back(Event::on_fd<&Control::on_setup_done>(loop_, setup_.fd(), events::kRead | events::kPersist, *this));
   for (Event& event : events_) {
     if (Status added = event.add(); !added) return added;
   }
@@ -580,8 +579,8 @@ void Control::make(Session& session) {
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
   session.granted = {.features = (session.secret.secret.is_set() ? wire::kAuthenticate : 0) |
                                  (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
-                                 (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover |
-                                                            wire::kWarm | wire::kComeBack)),
+                                 (session.hello.features &
+                                  (wire::kRights | wire::kSlotSizes | wire::kFailover | wire::kWarm | wire::kComeBack)),
                      .session_id = session.id,
                      .nonce = base::random_u64(),
                      .epoch = identity_.epoch,
@@ -600,8 +599,7 @@ void Control::make(Session& session) {
   session.memory_bytes = shape.request_bytes + shape.response_bytes + shape.reply_bytes;
   session.user = ledger_.take_memory(session.id, session.memory_bytes);
   session.state = Session::State::kMaking;
-  give_to_setup(session,
-                [endpoint = session.endpoint.get(), shape] { return endpoint->create_region(shape); });
+  give_to_setup(session, [endpoint = session.endpoint.get(), shape] { return endpoint->create_region(shape); });
 }
 
 void Control::held_sessions_changed(const Session& session) {

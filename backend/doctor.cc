@@ -54,18 +54,21 @@ void check_sessions(const Config& config, Findings& findings) {
 // How much memory their slots may take, and for how many that is.
 void check_slots(const Config& config, Findings& findings) {
   const access::Ceiling& slots = config.quota.memory;
-  if (slots.value == access::kUnlimited) return findings.ok("slots", "no limit for all sessions (session_memory_total)");
+  if (slots.value == access::kUnlimited)
+    return findings.ok("slots", "no limit for all sessions (session_memory_total)");
   const access::Needs& needs = config.needs;
   const bool is_auto = !slots.arithmetic.empty();
   const std::string what = "at most " + base::size_text(slots.value) + " (session_memory_total" +
                            (is_auto ? ", auto): " + slots.arithmetic : ")") + "; room for " +
                            number(slots.value / needs.least_bytes) + " idle sessions of " +
-                           base::size_text(needs.least_bytes) + " or " + number(slots.value / needs.most_bytes) + " of " +
-                           base::size_text(needs.most_bytes) + " (session_memory)";
-  const bool is_too_much = config.room.memory != access::kUnlimited && slots.value + needs.other_memory > config.room.memory;
+                           base::size_text(needs.least_bytes) + " or " + number(slots.value / needs.most_bytes) +
+                           " of " + base::size_text(needs.most_bytes) + " (session_memory)";
+  const bool is_too_much =
+      config.room.memory != access::kUnlimited && slots.value + needs.other_memory > config.room.memory;
   if (!is_too_much) return findings.ok("slots", what);
-  findings.warn("slots", what + "; with `memory` that is more than " + config.room.memory_source + " " +
-                             base::size_text(config.room.memory / kMiB * kMiB),
+  findings.warn("slots",
+                what + "; with `memory` that is more than " + config.room.memory_source + " " +
+                    base::size_text(config.room.memory / kMiB * kMiB),
                 "lower session_memory_total or memory");
 }
 
@@ -92,23 +95,23 @@ void check_rdma(const Config& config, Findings& findings) {
   access::Room room = config.room;
   room.pinned = access::kUnlimited;
   const bool is_auto = !config.quota.sessions.arithmetic.empty();
-  const access::Ceiling slots = config.quota.memory.arithmetic.empty() ? config.quota.memory
-                                                                       : access::slot_memory_of(room, config.needs);
+  const access::Ceiling slots =
+      config.quota.memory.arithmetic.empty() ? config.quota.memory : access::slot_memory_of(room, config.needs);
   const uint64_t sessions =
       is_auto ? access::most_sessions_of(room, config.needs, slots.value).value : config.quota.sessions.value;
   const uint64_t each = config.remote_session.most_memory;
   const bool all_may_grow = slots.value == access::kUnlimited || sessions * each <= slots.value;
-  transport::check_rdma({.is_configured = listens_on_rdma(config),
-                         .sessions = sessions,
-                         .session_bytes = each,
-                         .slots_bytes = all_may_grow ? sessions * each : slots.value,
-                         .queue_bytes = config.needs.queue_bytes,
-                         .arithmetic = all_may_grow ? number(sessions) + " sessions (max_sessions) x " +
-                                                          base::size_text(each) + " (session_memory)"
-                                                    : "slots of " + base::size_text(slots.value) +
-                                                          " (session_memory_total) for " + number(sessions) +
-                                                          " sessions (max_sessions)"},
-                        findings);
+  transport::check_rdma(
+      {.is_configured = listens_on_rdma(config),
+       .sessions = sessions,
+       .session_bytes = each,
+       .slots_bytes = all_may_grow ? sessions * each : slots.value,
+       .queue_bytes = config.needs.queue_bytes,
+       .arithmetic =
+           all_may_grow ? number(sessions) + " sessions (max_sessions) x " + base::size_text(each) + " (session_memory)"
+                        : "slots of " + base::size_text(slots.value) + " (session_memory_total) for " +
+                              number(sessions) + " sessions (max_sessions)"},
+      findings);
 }
 
 // The mount options of the file system with that device number, as /proc/self/mountinfo has them.
@@ -205,9 +208,10 @@ std::string explain_limits(const Config& config) {
     return value == access::Quota::kShare ? std::string("as much as stays free for others (auto)") : text;
   };
   return line("max_sessions", quota.sessions.value, number(quota.sessions.value), quota.sessions.arithmetic) +
-         line("sessions_per_peer", quota.sessions_of_peer, of_peer(quota.sessions_of_peer, number(quota.sessions_of_peer)),
-              "") +
-         line("session_memory_total", quota.memory.value, base::size_text(quota.memory.value), quota.memory.arithmetic) +
+         line("sessions_per_peer", quota.sessions_of_peer,
+              of_peer(quota.sessions_of_peer, number(quota.sessions_of_peer)), "") +
+         line("session_memory_total", quota.memory.value, base::size_text(quota.memory.value),
+              quota.memory.arithmetic) +
          line("session_memory_per_peer", quota.memory_of_peer,
               of_peer(quota.memory_of_peer, base::size_text(quota.memory_of_peer)), "");
 }

@@ -208,7 +208,8 @@ std::string metrics_markdown() {
 std::string metrics_text(const ControlFigures& control, std::span<const PartitionReport* const> reports) {
   MetricPage page(metric_table());
   admin::add_process_metrics(page, "egret_backend");
-  for (const ControlMetric& metric : kControlMetrics) page.add(metric.name, figure(control.*metric.value) / metric.per_unit);
+  for (const ControlMetric& metric : kControlMetrics)
+    page.add(metric.name, figure(control.*metric.value) / metric.per_unit);
   for (const std::string_view transport : transport::transport_names()) {
     const auto at = control.open_by_transport.find(transport);
     const uint64_t open = at == control.open_by_transport.end() ? 0 : at->second;

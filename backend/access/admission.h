@@ -27,9 +27,9 @@ struct StepCost {
 class Admission {
  public:
   static constexpr size_t kLeastUnderWay = 4;
-  static constexpr size_t kMostUnderWay = 12;       // fewer than are accepted in a turn: a turn leaves nobody waiting
-  static constexpr uint64_t kSoonNs = 8'000'000;    // what is under way should be done in so long
-  static constexpr size_t kMostAccepted = 30;       // the same of newcomers whose connection is made: those are quick
+  static constexpr size_t kMostUnderWay = 12;     // fewer than are accepted in a turn: a turn leaves nobody waiting
+  static constexpr uint64_t kSoonNs = 8'000'000;  // what is under way should be done in so long
+  static constexpr size_t kMostAccepted = 30;     // the same of newcomers whose connection is made: those are quick
   // For who came back: more than may come at once, since moments lie too close together while it is not known what a session
   // costs; and of those whose connection is made, fewer than newcomers.h lets there be.
   static constexpr size_t kMostWithReturners = 96;

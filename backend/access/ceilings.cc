@@ -27,8 +27,8 @@ Ceiling slot_memory_of(const Room& room, const Needs& needs) {
   Ceiling found{kUnlimited, "no limit is known"};
   if (room.memory != kUnlimited) {
     const uint64_t memory = whole_mib(room.memory);
-    found = {whole_mib(less(memory, needs.other_memory) / 2), "(" + room.memory_source + " " + size_text(memory) + " - " +
-                                                                  needs.other_memory_text + ") / 2"};
+    found = {whole_mib(less(memory, needs.other_memory) / 2),
+             "(" + room.memory_source + " " + size_text(memory) + " - " + needs.other_memory_text + ") / 2"};
     if (found.value < kLeastSlotMemory) found = least;
   }
   if (needs.is_pinned && room.pinned != kUnlimited) {
@@ -49,8 +49,8 @@ Ceiling most_sessions_of(const Room& room, const Needs& needs, uint64_t slot_mem
   };
   const auto divided = [&](uint64_t all, const char* what, uint64_t others, uint64_t each) {
     if (all == kUnlimited || each == 0) return;
-    consider(less(all, others) / each, "(" + std::to_string(all) + " " + what + " - " + std::to_string(others) + ") / " +
-                                           std::to_string(each));
+    consider(less(all, others) / each,
+             "(" + std::to_string(all) + " " + what + " - " + std::to_string(others) + ") / " + std::to_string(each));
   };
   divided(room.descriptors, "descriptors", needs.other_descriptors, needs.descriptors);
   divided(room.mappings, "mappings of memory", needs.other_mappings, needs.mappings);

@@ -17,10 +17,10 @@ inline constexpr uint64_t kUnlimited = ~uint64_t{0};
 // What this process may have, at most. kUnlimited: whatever it asks for, or it cannot be known.
 struct Room {
   uint64_t descriptors = kUnlimited;
-  uint64_t mappings = kUnlimited;   // of memory
-  uint64_t memory = kUnlimited;     // bytes
-  std::string memory_source{};      // whose: "this host's"
-  uint64_t pinned = kUnlimited;     // bytes
+  uint64_t mappings = kUnlimited;  // of memory
+  uint64_t memory = kUnlimited;    // bytes
+  std::string memory_source{};     // whose: "this host's"
+  uint64_t pinned = kUnlimited;    // bytes
 };
 
 // What it needs of that: for everything but sessions, and for each session.

@@ -32,8 +32,9 @@ std::string place_excess(const Quota& quota, const Ledger& ledger, uint64_t work
   const std::string has = peer + " has " + number(own) + " open already (one for each worker of its proxies)";
   if (quota.sessions_of_peer == Quota::kShare) {
     if (own < share_of_peer(quota.sessions.value, taken, own, kPlacesOfAnyPeer)) return "";
-    return "sessions_per_peer = auto: " + has + ", no more than its share of max_sessions = " +
-           to_string(quota.sessions) + ", of which " + number(quota.sessions.value - taken) +
+    return "sessions_per_peer = auto: " + has +
+           ", no more than its share of max_sessions = " + to_string(quota.sessions) + ", of which " +
+           number(quota.sessions.value - taken) +
            " are free, for others: raise either on the backend, or lower the proxies' workers";
   }
   if (own < quota.sessions_of_peer) return "";
@@ -65,8 +66,9 @@ std::string memory_excess(const Quota& quota, const Ledger& ledger, const std::s
   if (!is_share || bytes > room_of_session(quota.memory.value, ledger.bytes(), quota.least_bytes)) {
     return total + wanted + kAdvice;
   }
-  return "session_memory_per_peer = auto: sessions of " + peer + " hold " + number(own) + " bytes, and " + number(bytes) +
-         " more are beyond its share: " + total + ": raise either on the backend, or lower the proxies' workers";
+  return "session_memory_per_peer = auto: sessions of " + peer + " hold " + number(own) + " bytes, and " +
+         number(bytes) + " more are beyond its share: " + total +
+         ": raise either on the backend, or lower the proxies' workers";
 }
 
 }  // namespace egret::access

@@ -52,7 +52,7 @@ struct SetupThreads::Shared {
   const size_t wanted;
   const base::UniqueFd readable;
   mutable std::mutex mutex;
-  std::condition_variable changed;  // queues or is_ending
+  std::condition_variable changed;           // queues or is_ending
   std::array<std::deque<Queued>, 2> queues;  // by kind
   Kind turn = Kind::kMake;                   // whose turn it is
   std::deque<Done> done;

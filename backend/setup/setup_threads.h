@@ -24,10 +24,10 @@ class SetupThreads {
   using Work = std::function<base::Status()>;
   enum class Kind : uint8_t { kMake, kEnd };
   struct Done {
-    uint64_t number = 0;  // that submit() was given
+    uint64_t number = 0;                       // that submit() was given
     base::Status status = base::Status::ok();  // the work's
-    uint64_t took_ns = 0;      // of a thread
-    uint64_t interval_ns = 0;  // of what is made: since the piece before was done (completions.h)
+    uint64_t took_ns = 0;                      // of a thread
+    uint64_t interval_ns = 0;                  // of what is made: since the piece before was done (completions.h)
   };
 
   // `threads`: at least 1. Throws std::system_error if the system has no descriptor for it.

@@ -72,13 +72,6 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   }
   ~VerbsServerEndpoint() override { link_.shut(); }
 
-  bool needs_preparing() const override { return first_.id != nullptr; }
-  Status prepare() override {
-    Status accepted = take_over(std::move(first_.id), first_.data, first_.reads);
-    first_ = {};
-    return accepted ? accepted : Status::error(where_ + ": " + peer_ + ": " + accepted.message());
-  }
-
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
@@ -113,6 +106,12 @@ class VerbsServerEndpoint final : public ServerEndpoint {
  private:
   friend class VerbsListener;  // which connects its further queue pairs
   bool is_admitted() const override { return true; }
+  bool needs_preparing() const override { return first_.id != nullptr; }
+  Status prepare() override {
+    Status accepted = take_over(std::move(first_.id), first_.data, first_.reads);
+    first_ = {};
+    return accepted ? accepted : Status::error(where_ + ": " + peer_ + ": " + accepted.message());
+  }
 
   uint32_t joined() const { return static_cast<uint32_t>(ids_.size()); }
   uint32_t promised() const { return promised_; }

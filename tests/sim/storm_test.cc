@@ -379,8 +379,7 @@ void Storm::take(const Done& done, uint64_t& now_ns) {
   const uint64_t number = done.work.number;
   now_ns += kDoneCost;
   if (!newcomers_.contains(number)) return;
-  const access::StepCost cost{.control_ns = shape_.control_ns / 2 + kDoneCost,
-                              .setup_ns = done.interval_ns};
+  const access::StepCost cost{.control_ns = shape_.control_ns / 2 + kDoneCost, .setup_ns = done.interval_ns};
   newcomers_[number].waits_for_us = false;
   if (!done.work.is_memory) return admission_.accepted(cost);
   admission_.granted(cost);
@@ -429,8 +428,8 @@ Storm::Result after_restart(const Shape& shape) {
   Storm world(shape);
   const Storm::Result result = world.run(60 * kSecond);
   const uint64_t sessions = uint64_t{shape.hosts} * shape.sessions_of_each;
-  MESSAGE(sessions, " sessions, ", shape.control_ns / kUs, " us of the control thread and ",
-          shape.setup_ns / kUs, " us of ", shape.threads, " set-up threads each, ", shape.device_percent,
+  MESSAGE(sessions, " sessions, ", shape.control_ns / kUs, " us of the control thread and ", shape.setup_ns / kUs,
+          " us of ", shape.threads, " set-up threads each, ", shape.device_percent,
           " % of that the device's: open after ", result.last_ns / kMs, " ms, half of them after ",
           result.half_ns / kMs, " ms, attempts at most ", result.most_attempts, ", asked to come back ",
           result.asked_back, ", dropped ", result.dropped, ", longest turn ", result.longest_turn_ns / kUs,
@@ -443,7 +442,8 @@ constexpr uint64_t kSetUp = 2800 * kUs;  // with 200 us of the control thread: 3
 
 }  // namespace
 
-TEST_CASE("a thousand hosts are back within 5 s and two attempts, however much of the 3 ms a session the device takes") {
+TEST_CASE(
+    "a thousand hosts are back within 5 s and two attempts, however much of the 3 ms a session the device takes") {
   for (const uint64_t device_percent : {0, 100}) {
     for (const uint64_t down_ms : {50, 200, 1000, 3000}) {
       CAPTURE(down_ms);
@@ -470,7 +470,8 @@ TEST_CASE("four workers of each of a thousand hosts are back within 5 s and two 
   }
 }
 
-TEST_CASE("where one thread must do all of it, or the device does one at a time, they take as long as that: nobody is lost") {
+TEST_CASE(
+    "where one thread must do all of it, or the device does one at a time, they take as long as that: nobody is lost") {
   for (const Shape& shape : {Shape{.sessions_of_each = 4, .control_ns = 3000 * kUs, .setup_ns = 2 * kUs},
                              Shape{.sessions_of_each = 4, .setup_ns = kSetUp, .device_percent = 100},
                              Shape{.sessions_of_each = 4, .setup_ns = kSetUp, .threads = 2}}) {

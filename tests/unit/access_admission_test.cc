@@ -83,7 +83,8 @@ TEST_CASE("before it is known what granting costs, a session is taken to cost tw
   CHECK(admission.session_ns() == 4 * kMs);
 }
 
-TEST_CASE("the pace is that of the slower one of the control thread and the set-up threads, which work beside each other") {
+TEST_CASE(
+    "the pace is that of the slower one of the control thread and the set-up threads, which work beside each other") {
   Admission admission;
   for (int i = 0; i < 100; ++i) {
     admission.accepted({.control_ns = kMs / 10, .setup_ns = kMs});

@@ -55,7 +55,9 @@ TEST_CASE("over rdma they may take what may be pinned, but for each session's qu
   CHECK(slot_memory_of(room, local).value > kGiB);
 }
 
-TEST_CASE("there are as many sessions as the scarcest of descriptors, mappings and slot memory allows, and it is said which") {
+TEST_CASE(
+    "there are as many sessions as the scarcest of descriptors, mappings and slot memory allows, and it is said "
+    "which") {
   const Ceiling by_files = most_sessions_of({.descriptors = 65536, .mappings = 65530}, needs(), 8 * kGiB);
   CHECK(by_files.value == (65536 - 256) / 4);
   CHECK(by_files.arithmetic == "(65536 descriptors - 256) / 4");
@@ -144,12 +146,14 @@ TEST_CASE("limits that options say hold as they are, and are named with their fi
   world.open("a", 60);
   CHECK(world.more("a").empty());
   world.open("a", 30);
-  CHECK(world.more("a") ==
-        "sessions_per_peer = 2, and a has 2 open already (one for each worker of its proxies): raise it on the backend, "
-        "or lower the proxies' workers");
+  CHECK(
+      world.more("a") ==
+      "sessions_per_peer = 2, and a has 2 open already (one for each worker of its proxies): raise it on the backend, "
+      "or lower the proxies' workers");
   CHECK(world.more("b").empty());
   CHECK(memory_excess(world.quota, world.ledger, "a", 10).empty());
-  CHECK(has(memory_excess(world.quota, world.ledger, "a", 11), "session_memory_per_peer = 100, and sessions of a hold 90"));
+  CHECK(has(memory_excess(world.quota, world.ledger, "a", 11),
+            "session_memory_per_peer = 100, and sessions of a hold 90"));
   CHECK(memory_excess(world.quota, world.ledger, "b", 100).empty());
   world.open("b", 1);
   CHECK(world.more("b") ==
@@ -167,9 +171,10 @@ TEST_CASE("a peer alone gets half of the places and is then told the arithmetic;
   World world(of(1000, kUnlimited));
   while (world.more("greedy").empty()) world.open("greedy", 1);
   CHECK(world.ledger.places_of("greedy") == 500);
-  CHECK(has(world.more("greedy"),
-            "sessions_per_peer = auto: greedy has 500 open already (one for each worker of its proxies), no more than its "
-            "share of max_sessions = 1000 (auto: a sum), of which 500 are free, for others"));
+  CHECK(has(
+      world.more("greedy"),
+      "sessions_per_peer = auto: greedy has 500 open already (one for each worker of its proxies), no more than its "
+      "share of max_sessions = 1000 (auto: a sum), of which 500 are free, for others"));
   for (int host = 0; host < 100; ++host) {
     for (int worker = 0; worker < 4; ++worker) {
       CHECK(world.more("host " + std::to_string(host)).empty());
@@ -205,7 +210,8 @@ TEST_CASE("busy sessions leave room for idle ones, and one peer's for others'") 
   }
   CHECK(idle > 250);
   CHECK(world.ledger.bytes() == 10'000);
-  CHECK(has(memory_excess(world.quota, world.ledger, "late", 10),
-            "session_memory_total = 10000 (auto: another sum), and all sessions hold 10000 bytes already: 10 more have no "
-            "room: raise it"));
+  CHECK(has(
+      memory_excess(world.quota, world.ledger, "late", 10),
+      "session_memory_total = 10000 (auto: another sum), and all sessions hold 10000 bytes already: 10 more have no "
+      "room: raise it"));
 }

@@ -147,7 +147,8 @@ TEST_CASE("whatever comes and goes, all figures are those of looking at everyone
       return each.takes_place() && each.worker != worker && each.peer == peer;
     }));
     CHECK(ledger.bytes_of(peer) == all.bytes_of(peer));
-    CHECK(ledger.places_of(peer) == all.count([&](const Known& each) { return each.takes_place() && each.peer == peer; }));
+    CHECK(ledger.places_of(peer) ==
+          all.count([&](const Known& each) { return each.takes_place() && each.peer == peer; }));
     uint64_t bytes = 0;
     for (const auto& [id, each] : all.known) bytes += each.bytes;
     CHECK(ledger.bytes() == bytes);

@@ -191,8 +191,8 @@ TEST_CASE("limits of sessions follow from this host unless told, and what is tol
   CHECK(own.quota.least_bytes == 2 * (64 + 2 * (1536 + 1536)));
   CHECK(own.needs.descriptors * own.quota.sessions.value + own.needs.other_descriptors <= own.room.descriptors);
 
-  const Config told = config_of({"max_sessions=7", "sessions_per_peer=3", "session_memory_total=1GiB",
-                                 "session_memory_per_peer=512MiB"});
+  const Config told = config_of(
+      {"max_sessions=7", "sessions_per_peer=3", "session_memory_total=1GiB", "session_memory_per_peer=512MiB"});
   CHECK(told.quota.sessions.value == 7);
   CHECK(told.quota.sessions.arithmetic.empty());
   CHECK(told.quota.sessions_of_peer == 3);
@@ -203,8 +203,9 @@ TEST_CASE("limits of sessions follow from this host unless told, and what is tol
   CHECK(none.quota.memory.value == kUnlimited);
   CHECK(none.quota.memory_of_peer == kUnlimited);
   const std::vector<std::string> zero{"max_sessions=0"};
-  CHECK(Options::load(option_table(), std::nullopt, zero).message().find("expected auto or an integer from 1 to 65536") !=
-        std::string::npos);
+  CHECK(
+      Options::load(option_table(), std::nullopt, zero).message().find("expected auto or an integer from 1 to 65536") !=
+      std::string::npos);
 }
 
 TEST_CASE("what a session takes is that of the dearest transport that is listened at") {

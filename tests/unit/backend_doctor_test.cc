@@ -44,7 +44,8 @@ TEST_CASE("the doctor and --check-config show how many sessions there may be, ho
   };
   CHECK(line("sessions") == "ok   sessions: at most 16320 (max_sessions, auto): (65536 descriptors - 256) / 4");
   CHECK(line("slots") ==
-        "ok   slots: at most 64MiB (session_memory_total, auto): a sum; room for 655 idle sessions of 100KiB or 64 of 1MiB "
+        "ok   slots: at most 64MiB (session_memory_total, auto): a sum; room for 655 idle sessions of 100KiB or 64 of "
+        "1MiB "
         "(session_memory)");
   config.quota.sessions = {9, "(300 descriptors - 264) / 4"};
   CHECK(line("sessions").starts_with("warn sessions: at most 9 (max_sessions, auto): (300 descriptors"));

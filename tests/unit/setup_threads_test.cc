@@ -1,4 +1,6 @@
 // Threads that make what takes long of sessions, beside the control thread.
+#include "setup/setup_threads.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -11,7 +13,6 @@
 #include <poll.h>
 
 #include "setup/completions.h"
-#include "setup/setup_threads.h"
 
 using namespace egret::backend;
 using egret::base::Status;
@@ -166,7 +167,8 @@ TEST_CASE("at its end it waits for what is under way, and drops what is not") {
 
 TEST_CASE("intervals are those of a device that does one at a time, or of as many threads as there are") {
   Completions one_after_the_other;
-  for (uint64_t done = 1400; done <= 5600; done += 1400) CHECK(one_after_the_other.interval_ns(1000, 1000 + done) == 1400);
+  for (uint64_t done = 1400; done <= 5600; done += 1400)
+    CHECK(one_after_the_other.interval_ns(1000, 1000 + done) == 1400);
   CHECK(one_after_the_other.interval_ns(50'000, 50'700) == 700);  // after a pause
   Completions beside;
   uint64_t sum = 0;

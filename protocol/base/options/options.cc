@@ -388,8 +388,8 @@ std::vector<std::string> Options::notes() const {
     const Value& value = values_[index];
     const std::string unit =
         lower(value.text.substr(std::min(value.text.find_first_not_of("0123456789 "), value.text.size())));
-    const bool may_be_decimal =
-        table_[index].type == OptionType::kSize && !unit.empty() && unit != kAuto && unit != "b" && unit.find('i') == std::string::npos;
+    const bool may_be_decimal = table_[index].type == OptionType::kSize && !unit.empty() && unit != kAuto &&
+                                unit != "b" && unit.find('i') == std::string::npos;
     if (!may_be_decimal || value.place.empty()) continue;
     notes.push_back(value.place + std::string(table_[index].name) + ": " + value.text + " is read as " +
                     size_text(static_cast<uint64_t>(value.number)) + ": units of sizes are powers of 1024");

@@ -86,8 +86,8 @@ class Options {
 
   // Each aborts if the table has no option of that name and type: a bug of the caller.
   bool flag(std::string_view name) const;
-  int64_t integer(std::string_view name) const;  // -1 if is_auto()
-  bool is_auto(std::string_view name) const;     // kInteger and kSize: what suits this host
+  int64_t integer(std::string_view name) const;          // -1 if is_auto()
+  bool is_auto(std::string_view name) const;             // kInteger and kSize: what suits this host
   uint64_t size(std::string_view name) const;            // bytes
   uint64_t duration_ns(std::string_view name) const;     // nanoseconds
   const std::string& text(std::string_view name) const;  // kText and kChoice

@@ -35,7 +35,9 @@ uint64_t total_of_host(const std::string& proc) {
 uint64_t least_limit(const std::string& root, std::string path, const std::string& file) {
   uint64_t least = kNone;
   while (true) {
-    least = std::min(least, number_in(root + path + "/" + file));
+    std::string at = root;
+    at.append(path).append("/").append(file);
+    least = std::min(least, number_in(at));
     const size_t slash = path.rfind('/');
     if (slash == std::string::npos) return least;
     path.erase(slash);

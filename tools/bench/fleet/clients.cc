@@ -19,7 +19,8 @@ using base::Status;
 using bench::monotonic_ns;
 using rpc::ClientSession;
 
-constexpr size_t kHandshakes = 16;  // at once: a backend allows 32 connections of one peer that have not finished the handshake
+constexpr size_t kHandshakes =
+    16;  // at once: a backend allows 32 connections of one peer that have not finished the handshake
 constexpr int kTickMs = static_cast<int>(ClientSession::kTickNs / 1'000'000);
 constexpr uint64_t kAnswerPatienceNs = 5'000'000'000;
 constexpr uint64_t kDataBit = uint64_t{1} << 63;

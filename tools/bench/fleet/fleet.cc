@@ -114,13 +114,9 @@ Status Fleet::start(uint32_t lanes) {
   lanes_ = lanes;
   files_ = options_.egret;
   // Otherwise as shipped. All workers here are one peer.
-  const std::vector<std::string> settings{"memory=64MiB",
-                                          "item_size_max=1MiB",
-                                          "populate=false",
-                                          "partitions=" + std::to_string(lanes),
-                                          "sessions_per_peer=0",
-                                          "session_memory_per_peer=0",
-                                          "admin="};
+  const std::vector<std::string> settings{
+      "memory=64MiB",        "item_size_max=1MiB",        "populate=false", "partitions=" + std::to_string(lanes),
+      "sessions_per_peer=0", "session_memory_per_peer=0", "admin="};
   files_.backend_set.insert(files_.backend_set.begin(), settings.begin(), settings.end());
   meeting_ = options_.at;
   auto started = bench::start_backend(files_, meeting_);

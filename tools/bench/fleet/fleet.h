@@ -26,10 +26,11 @@ struct FleetOptions {
   uint32_t partitions = 1;                                 // of that backend: lanes of each session
   std::vector<uint32_t> backends{1, 10, 100};              // of a proxy's worker
   uint32_t lanes = 16;                                     // of each of those
-  uint32_t window = 2;        // as a proxy's idle_window
-  uint32_t slot_size = 1536;  // as its idle_slot_size
-  std::vector<uint32_t> restarts;  // numbers of sessions for which the backend is restarted, too; they are among `sessions`
-  double seconds = 1;              // of each measurement
+  uint32_t window = 2;                                     // as a proxy's idle_window
+  uint32_t slot_size = 1536;                               // as its idle_slot_size
+  std::vector<uint32_t>
+      restarts;        // numbers of sessions for which the backend is restarted, too; they are among `sessions`
+  double seconds = 1;  // of each measurement
 };
 
 // What one number of sessions costs.
@@ -59,11 +60,11 @@ struct Cost {
 // What a restart of the backend of so many sessions costs.
 struct Restart {
   uint32_t sessions = 0;
-  double back_ms = 0;   // from the moment that the first one is back until the last one is
-  double half_ms = 0;   // until half of them are
-  uint32_t attempts = 0;  // most of one session, of those that reached the backend
-  double backend_us = 0;  // CPU time of the backend for each session
-  uint64_t served = 0;    // gets of one further session meanwhile
+  double back_ms = 0;                           // from the moment that the first one is back until the last one is
+  double half_ms = 0;                           // until half of them are
+  uint32_t attempts = 0;                        // most of one session, of those that reached the backend
+  double backend_us = 0;                        // CPU time of the backend for each session
+  uint64_t served = 0;                          // gets of one further session meanwhile
   double served_p50_us = 0, served_p99_us = 0;  // how long they took
 };
 
