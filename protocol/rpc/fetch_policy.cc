@@ -26,7 +26,17 @@ uint32_t follow(uint32_t average, uint32_t sample) {
 
 void FetchPolicy::set_options(const FetchOptions& options) {
   options_ = options;
-  if (options.mode != FetchMode::kAuto) mode_ = options.mode == FetchMode::kReply ? Mode::kReply : Mode::kFetch;
+  if (options.mode == FetchMode::kFetch) is_slow_ = false;
+  choose();
+}
+
+void FetchPolicy::choose() {
+  const bool is_auto = options_.mode == FetchMode::kAuto;
+  reason_ = options_.mode == FetchMode::kReply ? Reason::kSet
+            : is_auto && is_slow_              ? Reason::kSlow
+            : is_auto && is_cheap_             ? Reason::kCheap
+            : is_auto && gain_.is_pushing()    ? Reason::kQuicker
+                                               : Reason::kNone;
 }
 
 uint32_t FetchPolicy::fetch_size() const {
@@ -63,24 +73,56 @@ uint64_t FetchPolicy::refetch_ns(uint64_t waited_ns) {
 void FetchPolicy::on_response(uint32_t refetches, uint64_t processing_ns, uint32_t response_bytes) {
   response_average_ = follow(response_average_, response_bytes);
   if (options_.mode != FetchMode::kAuto) return;
-  if (mode_ == Mode::kFetch) {
+  if (!is_slow_) {
     ++since_return_;
     slow_in_a_row_ = refetches > options_.max_refetches ? slow_in_a_row_ + 1 : 0;
-    if (slow_in_a_row_ >= kSlowBeforeReply) enter_reply();
+    if (slow_in_a_row_ >= kSlowBeforeReply) become_slow();
     return;
   }
   short_in_a_row_ = processing_ns < options_.short_processing_ns ? short_in_a_row_ + 1 : 0;
   if (short_in_a_row_ < patience_) return;
-  mode_ = Mode::kFetch;
+  is_slow_ = false;
   slow_in_a_row_ = 0;
   since_return_ = 0;
+  choose();
 }
 
-void FetchPolicy::enter_reply() {
-  mode_ = Mode::kReply;
+void FetchPolicy::become_slow() {
+  is_slow_ = true;
   short_in_a_row_ = 0;
-  // Back in kReply within a few messages: fetching was a mistake, wait longer before the next try.
+  // Slow again within a few messages: fetching was a mistake, wait longer before the next try.
   patience_ = since_return_ < patience_ ? std::min(patience_ * 2, kMaxPatience) : kMinPatience;
+  choose();
+}
+
+void FetchPolicy::on_hint(bool is_cheap) {
+  if (is_cheap_ == is_cheap) return;
+  is_cheap_ = is_cheap;
+  choose();
+}
+
+void FetchPolicy::on_fetched(uint64_t waited_ns, uint64_t processing_ns) {
+  gain_.on_fetched(waited_ns, processing_ns);
+  choose();
+}
+
+void FetchPolicy::on_pushed(uint64_t waited_ns, uint64_t processing_ns) {
+  gain_.on_pushed(waited_ns, processing_ns, fetch_as_if(gain_.ready_ns(waited_ns)));
+  choose();
+}
+
+// The READs that would have been staged for a result that those find which are staged after `ready_ns` or later: learns
+// from them, and says how long after sending the last one had come back.
+uint64_t FetchPolicy::fetch_as_if(uint64_t ready_ns) {
+  const uint64_t trip_ns = gain_.trip_ns();
+  uint64_t staged_ns = first_fetch_ns_, vain_ns = 0;
+  uint32_t refetches = 0;
+  for (; staged_ns < ready_ns && refetches < kMostVain; ++refetches) {
+    vain_ns = staged_ns;
+    staged_ns += trip_ns + refetch_ns(staged_ns + trip_ns);
+  }
+  on_first_fetch(refetches, vain_ns);
+  return std::max(staged_ns, ready_ns) + trip_ns;
 }
 
 void FetchPolicy::on_value(uint32_t length) {
