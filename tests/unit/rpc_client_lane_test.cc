@@ -352,9 +352,9 @@ TEST_CASE(
   };
   const size_t body = sizeof(wire::ResponseHeader);
   const size_t result = 8 + 5;
-  check(0, [](std::byte* slot) { slot[offsetof(wire::ResponseHeader, reserved0)] = std::byte{1}; });
+  check(0, [](std::byte* slot) { slot[offsetof(wire::ResponseHeader, hints)] = std::byte{1}; });
   for (size_t i = 0; i < 4; ++i) {
-    check(0, [i](std::byte* slot) { slot[offsetof(wire::ResponseHeader, reserved1) + i] = std::byte{0x80}; });
+    check(0, [i](std::byte* slot) { slot[offsetof(wire::ResponseHeader, reserved) + i] = std::byte{0x80}; });
   }
   check(1, [&](std::byte* slot) { slot[body + result + 2] = std::byte{0x20}; });  // a mark that is none
   check(2, [&](std::byte* slot) { slot[body + 2 * result + 3] = std::byte{1}; });

@@ -522,7 +522,7 @@ TEST_CASE("a lane sleeps when it has been idle for long enough, says so, and wak
 
 TEST_CASE("while there is always something to do a lane sleeps only when it has been idle for a millisecond") {
   Fixture f;
-  f.poller.set_idle(5'000, 5'000);
+  f.poller.set_rules(5'000, 5'000, {});
   f.attach();
   f.clock.advance_ns(900'000);
   f.poller.park_long_idle();
@@ -531,7 +531,7 @@ TEST_CASE("while there is always something to do a lane sleeps only when it has 
   f.poller.park_long_idle();
   CHECK(f.poller.awake_lanes() == 0);
   f.poller.ring(1);
-  f.poller.set_idle(3'000'000, 3'000'000);
+  f.poller.set_rules(3'000'000, 3'000'000, {});
   f.clock.advance_ns(2'000'000);
   f.poller.park_long_idle();
   CHECK(f.poller.awake_lanes() == 1);
