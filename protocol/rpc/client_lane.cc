@@ -19,6 +19,7 @@ using wire::ResponseHeader;
 namespace {
 constexpr uint64_t kRingAgainNs = 10'000'000;        // a ring without effect is repeated after this long
 constexpr uint64_t kLongestWait = 10'000'000;        // ns; a longer wait counts as this long
+constexpr uint32_t kLateAfter = 1;
 constexpr uint64_t kLatePushNs = 50'000'000;         // a push that has not come after so long is looked for
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
 }  // namespace
@@ -145,8 +146,7 @@ ClientLane::Way ClientLane::choose_way() {
   const bool sleeps = sleep_.is_likely(next_seq_, way.pause_ns);
   const bool asks = replies || (sleeps && fetch_.mode != FetchMode::kFetch);
   way.rings = sleeps || (asks && !is_told_of_sleep_);
-  // Of a lane that sleeps before each message, one would be told each time.
-  is_told_of_sleep_ = replies && !(sleeps && slept_);
+  is_told_of_sleep_ = replies && sleep_.is_rare();
   way.flags = static_cast<uint16_t>((asks ? wire::kPush : 0) | (is_told_of_sleep_ ? wire::kTellAsleep : 0));
   if (asks) counters_.asked.add();
   return way;
@@ -195,6 +195,8 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
       ++staged;
     }
     if (local) break;  // the next one is fetched when this one is in
+    // Responses are published in order: behind one that is late none is looked for, but in the last fetch.
+    if (knows_deliver_ && seq == oldest_ && target.refetches > kLateAfter && wanted_ < seq) break;
   }
   return staged;
 }
@@ -220,8 +222,9 @@ bool ClientLane::on_fetched(uint64_t tag) {
   const std::byte* at = endpoint_.response_image() + layout_.response_offset(lane_, seq);
   if (observe_word(at) != seq) {
     fetched.vain_ns = fetched.staged_ns - fetched.sent_ns;
-    fetched.fetch_ns = now_ns_ + (fetched.is_asked ? kLatePushNs : FetchPolicy::refetch_ns(now_ns_ - fetched.sent_ns));
     ++fetched.refetches;
+    const uint64_t pause_ns = FetchPolicy::refetch_ns(now_ns_ - fetched.sent_ns, fetched.refetches);
+    fetched.fetch_ns = now_ns_ + (fetched.is_asked ? kLatePushNs : pause_ns);
     counters_.refetches.add();
     if (fetched.after_want && seq == oldest_) found_absent_ = seq;
     pushed_ = 0;
@@ -392,19 +395,23 @@ void ClientLane::learn_to_wait(const Slot& done, const wire::Response& response,
   if (knows_deliver_) {
     policy_.on_hint((response.hints & wire::kPushingIsCheap) != 0);
     counters_.is_push_cheap.set((response.hints & wire::kPushingIsCheap) != 0 ? 1 : 0);
-    if (done.pause_ns > 0) sleep_.found(done.pause_ns, slept_);
+    sleep_.found(done.pause_ns, slept_);
   }
   if (slept_ || hasty) return;
   const bool was_pushed = done.pushed_at != nullptr;
   const uint64_t exactly_ns = std::max(waited_ns, taken_ns_ - std::min(taken_ns_, done.sent_ns));
-  if (done.is_asked && was_pushed) return policy_.on_pushed(exactly_ns, response.processing_ns);
+  if (done.is_asked && was_pushed) {
+    if (policy_.on_pushed(exactly_ns, response.processing_ns, done.sent_ns <= missed_ns_)) missed_ns_ = now_ns_;
+    return;
+  }
   // A stall makes all messages in flight late; it counts once.
   const bool is_news = done.refetches == 0 || done.sent_ns > missed_ns_;
   const bool was_fetched = knows_deliver_ ? !done.is_asked : policy_.mode() == FetchPolicy::Mode::kFetch;
-  if (!is_news || !was_fetched) return;
+  if (!was_fetched) return;
+  if (knows_deliver_ && !was_pushed) policy_.on_fetched(exactly_ns, response.processing_ns, done.refetches);
+  if (!is_news) return;
   policy_.on_first_fetch(done.refetches, done.vain_ns);
   if (done.refetches > 0) missed_ns_ = now_ns_;
-  if (knows_deliver_ && !was_pushed) policy_.on_fetched(exactly_ns, response.processing_ns);
 }
 
 void ClientLane::set_fetch(const FetchOptions& fetch) {

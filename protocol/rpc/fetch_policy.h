@@ -50,11 +50,11 @@ class FetchPolicy {
   Reason reason() const { return reason_; }
   // Changes the options; learned values stay.
   void set_options(const FetchOptions& options);
-  // Over a network: the delay from sending a message to its first fetch; and from a fetch that found nothing,
-  // `waited_ns` after sending, to the next one. The delay is learned so that one fetch in ten messages finds nothing:
+  // Over a network: the delay from sending a message to its first fetch; and from a fetch that found nothing, the
+  // `refetches`th, seen `waited_ns` after sending, to the next one. The delay is learned so that one fetch in ten messages finds nothing:
   // fewer would make all others wait for the slowest, more would cost both devices a READ each.
   uint64_t first_fetch_ns() const { return first_fetch_ns_; }
-  static uint64_t refetch_ns(uint64_t waited_ns);
+  static uint64_t refetch_ns(uint64_t waited_ns, uint32_t refetches);
   // A message was answered, after so many fetches that found nothing, the last of them `vain_ns` after it was sent. Do
   // not call it for a message whose lane was asleep.
   void on_first_fetch(uint32_t refetches, uint64_t vain_ns);
@@ -62,8 +62,10 @@ class FetchPolicy {
   // was sent, as fetched or as pushed, of which the server took `processing_ns`; whether the backend says that pushing is
   // cheap. Not for a message whose lane was asleep.
   void on_read(uint64_t trip_ns) { gain_.on_read(trip_ns); }
-  void on_fetched(uint64_t waited_ns, uint64_t processing_ns);
-  void on_pushed(uint64_t waited_ns, uint64_t processing_ns);
+  void on_fetched(uint64_t waited_ns, uint64_t processing_ns, uint32_t refetches);
+  // `is_behind`: it was sent before a late one was answered, so that it would have been fetched behind that. Returns
+  // whether fetches would have come too early.
+  bool on_pushed(uint64_t waited_ns, uint64_t processing_ns, bool is_behind);
   void on_hint(bool is_cheap);
   // Bytes that the first READ of a response takes, header included.
   uint32_t fetch_size() const;
@@ -77,7 +79,7 @@ class FetchPolicy {
  private:
   void choose();
   void become_slow();
-  uint64_t fetch_as_if(uint64_t ready_ns);
+  PushGain::Fetched fetch_as_if(uint64_t ready_ns, bool is_behind);
 
   static constexpr uint32_t kMinPatience = 64;
   static constexpr uint32_t kMaxPatience = 1 << 16;

@@ -40,7 +40,7 @@ struct Options {
   double rate = 0;  // ops a second, at random times; 0: each as soon as the last is answered
   FetchMode mode = FetchMode::kAuto;
   PushRules push = {};        // never cheap
-  uint64_t post_ns = 200;     // what a push takes the partition
+  uint64_t post_ns = 100;     // what a push takes the partition, and as long the device
   bool knows_deliver = true;  // both sides
   size_t value_bytes = 10;
 };
@@ -154,7 +154,7 @@ class Model final : private OpHandler, private DeliveryRelay, private Waiter {
     ++posts_;
     at(now_ns_ + kOneWay, [this, read] {
       const std::byte* const from = visible_.data() + read.offset;
-      std::vector<std::byte> sampled(from, from + std::min<size_t>(read.length, options_.value_bytes + 256));
+      std::vector<std::byte> sampled(from, from + read.length);
       at(now_ns_ + kOneWay, [this, read, sampled = std::move(sampled)] {
         std::ranges::copy(sampled, client_.responses.data() + read.offset);
         taken_ns_ = now_ns_;
@@ -218,7 +218,7 @@ class Model final : private OpHandler, private DeliveryRelay, private Waiter {
       const std::byte* const from = server_.responses.data() + push.offset;
       std::vector<std::byte> bytes(from, from + push.length);
       busy_until_ns_ += options_.post_ns;
-      at(busy_until_ns_ + kOneWay, [this, push, bytes = std::move(bytes)] {
+      at(busy_until_ns_ + options_.post_ns + kOneWay, [this, push, bytes = std::move(bytes)] {
         std::ranges::copy(bytes, replies_.data() + push.offset);
         taken_ns_ = now_ns_;
         REQUIRE(lane_.on_delivered({replies_.data() + push.offset, push.length}));

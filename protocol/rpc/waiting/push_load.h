@@ -12,14 +12,14 @@
 namespace egret::rpc {
 
 struct PushRules {
-  uint32_t below_load = 0;      // percent: with less load pushing is cheap; 0: never for that
-  uint32_t above_sessions = 0;  // with more sessions over a network pushing is cheap; 0: never for that
+  uint32_t below_load = 0;          // percent: with less load pushing is cheap; 0: never for that
+  uint32_t above_sessions = 0;      // with more sessions over a network pushing is cheap; 0: never for that
   uint64_t window_ns = 20'000'000;  // the load is that of so long at least
 };
 
 class PushLoad {
  public:
-  static constexpr uint32_t kHysteresis = 15;        // percent beyond `below_load` until pushing is dear again
+  static constexpr uint32_t kHysteresis = 15;  // percent beyond `below_load` until pushing is dear again
 
   void set_rules(const PushRules& rules) { rules_ = rules; }
   // A round worked on requests. `sessions`: over a network, now.
