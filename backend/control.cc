@@ -515,18 +515,18 @@ void Control::grant(Session& session) {
   const bool is_fetched = !limits.fetch_is_local && !limits.results_are_pushed;
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
   const base::Secret& secret = session.secret.secret;
-  wire::Grant granted{.features = (secret.is_set() ? wire::kAuthenticate : 0) |
-                                  (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
-                                  (is_fetched ? session.hello.features & wire::kDeliver : 0) |
-                                  (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover |
-                                                             wire::kWarm | wire::kComeBack)),
-                      .session_id = session.id,
-                      .nonce = base::random_u64(),
-                      .epoch = identity_.epoch,
-                      .hash_seed = identity_.hash_seed,
-                      .item_size_max = config_.item_size_max,
-                      .layout = {},
-                      .rights = rights_of(session)};
+  wire::Grant granted{
+      .features = (secret.is_set() ? wire::kAuthenticate : 0) | (is_ordered ? wire::kOrderedMemory : 0) |
+                  (has_timers ? wire::kWakeTimers : 0) | (is_fetched ? session.hello.features & wire::kDeliver : 0) |
+                  (session.hello.features &
+                   (wire::kRights | wire::kSlotSizes | wire::kFailover | wire::kWarm | wire::kComeBack)),
+      .session_id = session.id,
+      .nonce = base::random_u64(),
+      .epoch = identity_.epoch,
+      .hash_seed = identity_.hash_seed,
+      .item_size_max = config_.item_size_max,
+      .layout = {},
+      .rights = rights_of(session)};
   std::string refusal;
   if (!carve(session, granted.layout, refusal)) return refuse(session, refusal);
   if (const std::string excess = memory_excess(session, granted.layout.bytes()); !excess.empty()) {

@@ -17,8 +17,8 @@ using wire::RequestHeader;
 using wire::ResponseHeader;
 
 namespace {
-constexpr uint64_t kRingAgainNs = 10'000'000;        // a ring without effect is repeated after this long
-constexpr uint64_t kLongestWait = 10'000'000;        // ns; a longer wait counts as this long
+constexpr uint64_t kRingAgainNs = 10'000'000;  // a ring without effect is repeated after this long
+constexpr uint64_t kLongestWait = 10'000'000;  // ns; a longer wait counts as this long
 constexpr uint32_t kLateAfter = 1;
 constexpr uint64_t kLatePushNs = 50'000'000;         // a push that has not come after so long is looked for
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
@@ -257,7 +257,8 @@ bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
   const uint64_t seq = observe_word(bytes.data());
   if (is_pushed_) return outstanding() == 0 || on_pushed(seq, bytes);
   if (knows_deliver_) hear_of_sleep(bytes.data(), seq);
-  if (seq < oldest_ || seq >= next_seq_ || slot(seq).arrived || bytes.size() == sizeof(ResponseHeader)) return true;
+  if (seq < oldest_ || seq >= next_seq_ || slot(seq).arrived) return true;
+  if (knows_deliver_ && bytes.size() == sizeof(ResponseHeader)) return true;  // no response is so short
   Slot& pushed = slot(seq);
   const size_t room = std::min<size_t>(bytes.size(), layout_.response_slot_size);
   if (!wire::is_whole_response(bytes.data(), room, seal_, seq)) {

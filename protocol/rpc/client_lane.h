@@ -162,12 +162,12 @@ class ClientLane {
     uint32_t refetches = 0;
     uint32_t read_bytes = 0;  // length of the read in flight
     uint64_t sent_ns = 0;
-    uint64_t fetch_ns = 0;       // do not fetch before
-    uint64_t staged_ns = 0;      // when the read in flight was staged
-    uint64_t vain_ns = 0;        // time from sending to the last fetch that found nothing
-    uint64_t pause_ns = 0;       // before it was sent nothing was outstanding for so long; 0: something was
+    uint64_t fetch_ns = 0;                 // do not fetch before
+    uint64_t staged_ns = 0;                // when the read in flight was staged
+    uint64_t vain_ns = 0;                  // time from sending to the last fetch that found nothing
+    uint64_t pause_ns = 0;                 // before it was sent nothing was outstanding for so long; 0: something was
     const std::byte* pushed_at = nullptr;  // its response, if it was pushed; else that is in the response image
-    Waiter** waiters = nullptr;  // one for each op; room for as many as fit
+    Waiter** waiters = nullptr;            // one for each op; room for as many as fit
   };
 
   // How a message is sent where the backend can be asked with the request.

@@ -36,7 +36,8 @@ std::string shown_reason(Workers workers) {
 }
 
 std::string shown_cheap(Workers workers) {
-  const bool any = std::ranges::any_of(workers, [](const LaneCounters* lane) { return lane->is_push_cheap.get() != 0; });
+  const bool any =
+      std::ranges::any_of(workers, [](const LaneCounters* lane) { return lane->is_push_cheap.get() != 0; });
   return any ? "1" : "0";
 }
 
@@ -77,7 +78,8 @@ constexpr LaneMetric kMetrics[] = {
      "How the lane waits now: `fetch`, `reply`, `mixed` if workers differ, `none` if no worker has a session.", nullptr,
      shown_mode},
     {"reply_reason", "",
-     "Why results are pushed: `set` (`fetch_mode`), `slow` (more than R fetches in vain), `cheap` (the backend says so), "
+     "Why results are pushed: `set` (`fetch_mode`), `slow` (more than R fetches in vain), `cheap` (the backend says "
+     "so), "
      "`quicker` (than fetching, as this lane has learned), `mixed`, or `none`.",
      nullptr, shown_reason},
     {"push_is_cheap", "", "1 if the backend said last that pushing results is cheap for it, of any worker.", nullptr,

@@ -42,8 +42,8 @@ struct LaneBinding {
   wire::RegionLayout layout{};
   wire::Seal seal{};
   op::Rights rights = op::kAllRights;
-  bool knows_rights = true;  // its client knows the result kForbidden
-  uint32_t user = 0;         // sessions with the same number are of one peer group; numbers are small
+  bool knows_rights = true;    // its client knows the result kForbidden
+  uint32_t user = 0;           // sessions with the same number are of one peer group; numbers are small
   bool knows_deliver = false;  // wire::kDeliver was agreed
 };
 

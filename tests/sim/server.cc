@@ -217,15 +217,14 @@ void Control::grant(Session& session) {
   session.state = State::kOpen;
   session.nonce = granted.nonce;
   for (uint32_t lane = 0; lane < layout.lanes; ++lane) {
-    server_.partitions[lane]->post(
-        {.kind = Partition::Message::Kind::kAttach,
-         .lane = {.session_id = session.id,
-                  .lane = lane,
-                  .home = home,
-                  .endpoint = session.endpoint.get(),
-                  .layout = layout,
-                  .seal = {granted.nonce, false},
-                  .knows_deliver = (granted.features & wire::kDeliver) != 0}});
+    server_.partitions[lane]->post({.kind = Partition::Message::Kind::kAttach,
+                                    .lane = {.session_id = session.id,
+                                             .lane = lane,
+                                             .home = home,
+                                             .endpoint = session.endpoint.get(),
+                                             .layout = layout,
+                                             .seal = {granted.nonce, false},
+                                             .knows_deliver = (granted.features & wire::kDeliver) != 0}});
   }
   if (!session.endpoint->send_frame(encode(granted), true)) close(session.id);
 }

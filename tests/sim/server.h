@@ -86,7 +86,7 @@ class Control {
     uint64_t id = 0;
     State state = State::kSilent;
     uint64_t worker_id = 0;
-    uint32_t window = 0;  // that the client asks for
+    uint32_t window = 0;    // that the client asks for
     uint64_t features = 0;  // that it offers
     uint64_t nonce = 0;
     uint32_t detaching = 0;

@@ -254,10 +254,8 @@ class Model final : private OpHandler, private DeliveryRelay, private Waiter {
   Words visible_{kLayout.response_bytes()}, shadow_{kLayout.response_bytes()}, replies_{kLayout.response_bytes()};
   base::ManualClock clock_;  // of the partition
   FakeServerEndpoint server_{kLayout, false};
-  SlotPoller poller_{{.lane_idle_ns = kLaneIdle, .far_lane_idle_ns = kLaneIdle, .push = options_.push},
-                     clock_,
-                     *this,
-                     *this};
+  SlotPoller poller_{
+      {.lane_idle_ns = kLaneIdle, .far_lane_idle_ns = kLaneIdle, .push = options_.push}, clock_, *this, *this};
   std::span<op::Op> ops_;
   uint64_t busy_until_ns_ = 0, rounds_ = 0;
   bool is_looking_ = false;

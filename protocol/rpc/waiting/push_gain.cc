@@ -6,7 +6,7 @@ namespace egret::rpc {
 
 namespace {
 constexpr uint32_t kMemory = 512;          // messages that an average is about
-constexpr uint32_t kSoon = 4096;          // messages after a change; a change back is soon
+constexpr uint32_t kSoon = 4096;           // messages after a change; a change back is soon
 constexpr uint32_t kEnough = 128;          // messages before the first change
 constexpr uint64_t kLongest = 10'000'000;  // ns; what took longer counts as this long
 // Fetching may take so many times as long as pushing before results are pushed, and must come down to so many before
