@@ -144,7 +144,7 @@ TEST_CASE(
   }
   CHECK(last > 64 << 6);
   CHECK(!lane.gain.is_pushing());
-  lane.fetch(10'000, 3'200);  // fetching was right for long
+  lane.fetch(40'000, 3'200);  // fetching was right for long
   lane.fetch(3'000, 5'000);
   REQUIRE(lane.gain.is_pushing());
   int messages = 0;

@@ -5,9 +5,9 @@
 namespace egret::rpc {
 
 namespace {
-constexpr uint32_t kMemory = 512;          // messages that an average is about
-constexpr uint32_t kSoon = 4096;           // messages after a change; a change back is soon
-constexpr uint32_t kEnough = 128;          // messages before the first change
+constexpr uint32_t kMemory = 2048;         // messages that an average is about
+constexpr uint32_t kSoon = 1 << 15;        // messages after a change; a change back is soon
+constexpr uint32_t kEnough = 512;          // messages before the first change
 constexpr uint64_t kLongest = 10'000'000;  // ns; what took longer counts as this long
 // Fetching may take so many times as long as pushing before results are pushed, and must come down to so many before
 // they are fetched again.
@@ -15,9 +15,8 @@ constexpr double kWorse = 1.17;
 constexpr double kAsGood = 1.1;
 // The same for fetches in vain, of a thousand messages; of one message so many count.
 constexpr double kManyVain = 160, kFewVain = 140;
-constexpr uint32_t kVainMemory = 2048;  // late messages are few, and each has many
 constexpr uint32_t kMostVain = 8;
-constexpr double kForgotten = 1 << 14;  // messages after which what pushes took is believed no more
+constexpr double kForgotten = 1 << 16;  // messages after which what pushes took is believed no more
 
 // Follows short times quickly, long ones slowly: those had to wait for something else.
 double follow_least(double least, double sample) {
@@ -26,8 +25,8 @@ double follow_least(double least, double sample) {
 
 }  // namespace
 
-void PushGain::Average::add(uint64_t sample, uint32_t memory) {
-  count = std::min(count + 1, memory);
+void PushGain::Average::add(uint64_t sample) {
+  count = std::min(count + 1, kMemory);
   mean += (static_cast<double>(std::min(sample, kLongest)) - mean) / count;
 }
 
@@ -51,7 +50,7 @@ void PushGain::on_fetched(const Fetched& fetched, uint64_t processing_ns) {
 
 void PushGain::on_pushed(uint64_t waited_ns, uint64_t processing_ns, const Fetched& as_if) {
   const uint64_t crossing_ns = waited_ns - std::min(waited_ns, processing_ns);
-  pushed_.add(crossing_ns, kMemory);
+  pushed_.add(crossing_ns);
   if (trip_ns_ > 0) {
     const double post = std::max(static_cast<double>(crossing_ns) - trip_ns_, 0.0);
     post_ns_ = post_ns_ < 0 ? post : follow_least(post_ns_, post);
@@ -60,9 +59,9 @@ void PushGain::on_pushed(uint64_t waited_ns, uint64_t processing_ns, const Fetch
 }
 
 void PushGain::add(const Fetched& fetched, uint64_t processing_ns) {
-  processing_.add(processing_ns, kMemory);
-  fetched_.add(fetched.waited_ns - std::min(fetched.waited_ns, processing_ns), kMemory);
-  vain_.add(uint64_t{1000} * std::min(fetched.refetches, kMostVain), kVainMemory);
+  processing_.add(processing_ns);
+  fetched_.add(fetched.waited_ns - std::min(fetched.waited_ns, processing_ns));
+  vain_.add(uint64_t{1000} * std::min(fetched.refetches, kMostVain));
   judge();
 }
 

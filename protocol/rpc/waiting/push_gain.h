@@ -37,7 +37,7 @@ class PushGain {
   struct Average {
     double mean = 0;
     uint32_t count = 0;
-    void add(uint64_t sample, uint32_t memory);
+    void add(uint64_t sample);
   };
   void add(const Fetched& fetched, uint64_t processing_ns);
   void judge();
