@@ -63,7 +63,8 @@ struct LaneProgress {
   uint32_t open_ops;         // in the message that is still open
   uint32_t reads_in_flight;  // staged, and not yet reported by on_fetched()
   FetchPolicy::Mode mode;
-  bool is_asked;    // the oldest message without an answer has asked for a push: to sleep costs nothing more
+  bool is_asked;      // the oldest message without an answer has asked for a push itself
+  bool awaits_push;   // its response is pushed in any case: to sleep costs nothing more, but for the wake-up
   bool holds_much;  // a quarter of the window's slots or more are held
   bool is_empty;    // no op waits for an answer, and no slot is held
   bool is_idle;     // a pass has nothing to do here: nothing is open, outstanding, being read, held or to be taken back
@@ -130,7 +131,8 @@ class ClientLane {
             .open_ops = open_ops_,
             .reads_in_flight = reads_in_flight_,
             .mode = mode(),
-            .is_asked = outstanding() > 0 && slot(oldest_).is_asked,
+            .is_asked = is_asked(),
+            .awaits_push = is_asked() || (mode() == FetchPolicy::Mode::kReply && !knows_deliver_),
             .holds_much = held_slots_ * 4 >= layout_.window,
             .is_empty = free_ == next_seq_ && open_ops_ == 0,
             .is_idle = is_idle()};
@@ -186,6 +188,7 @@ class ClientLane {
     const bool takes_back = wanted_ != 0 && endpoint_.limits().fetch_is_local;
     return open_ops_ == 0 && outstanding() == 0 && reads_in_flight_ == 0 && held_slots_ == 0 && !takes_back;
   }
+  bool is_asked() const { return outstanding() > 0 && slot(oldest_).is_asked; }
   size_t expected_result(const op::Op& op) const;
   bool open_message();
   Way choose_way();

@@ -406,9 +406,9 @@ bool ClientSession::should_spin() {
     const ClientLane& lane = lanes_[number];
     const LaneProgress progress = lane.progress();
     if (lane.outstanding() == 0) continue;
-    // A push that was asked for with the request costs nothing more if the worker sleeps, but for the wake-up.
+    // One that sleeps pays for the wake-up: it polls if the push usually comes before that time is over.
     const bool is_quick = progress.is_asked && progress.usual_wait_ns <= options_.spin_ns;
-    if (progress.mode == FetchPolicy::Mode::kReply && !is_quick) continue;
+    if (progress.awaits_push && !is_quick) continue;
     if (local && wait_ == Wait::kIdle) wait_ = spin_judge_.begins() ? Wait::kPolled : Wait::kNotPolled;
     if (wait_ == Wait::kNotPolled) return false;
     // Over a network a response takes at least a round trip: sleeping costs more than polling for a few usual waits.
