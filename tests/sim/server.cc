@@ -23,6 +23,7 @@ Partition::Partition(Server& server, uint32_t number, rpc::OpHandler& handler)
       number_(number),
       poller_({.partition = number,
                .lane_idle_ns = server.options.lane_idle_ns,
+               .far_lane_idle_ns = server.options.lane_idle_ns,
                .torn_limit_ns = server.options.torn_limit_ns,
                .push = server.options.push},
               server.clock, handler, *this) {}
