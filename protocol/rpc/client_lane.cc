@@ -19,8 +19,8 @@ using wire::ResponseHeader;
 namespace {
 constexpr uint64_t kRingAgainNs = 10'000'000;  // a ring without effect is repeated after this long
 constexpr uint64_t kLongestWait = 10'000'000;  // ns; a longer wait counts as this long
-constexpr uint32_t kLateAfter = 1;
-constexpr uint64_t kLatePushNs = 50'000'000;         // a push that has not come after so long is looked for
+constexpr uint32_t kLateAfter = 1;             // refetches; a message that needs more is late, and those behind it
+constexpr uint64_t kLatePushNs = 50'000'000;   // a push that has not come after so long is looked for
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
 }  // namespace
 

@@ -63,11 +63,11 @@ struct LaneProgress {
   uint32_t open_ops;         // in the message that is still open
   uint32_t reads_in_flight;  // staged, and not yet reported by on_fetched()
   FetchPolicy::Mode mode;
-  bool is_asked;      // the oldest message without an answer has asked for a push itself
-  bool awaits_push;   // its response is pushed in any case: to sleep costs nothing more, but for the wake-up
-  bool holds_much;  // a quarter of the window's slots or more are held
-  bool is_empty;    // no op waits for an answer, and no slot is held
-  bool is_idle;     // a pass has nothing to do here: nothing is open, outstanding, being read, held or to be taken back
+  bool is_asked;     // the oldest message without an answer has asked for a push itself
+  bool awaits_push;  // its response is pushed in any case: to sleep costs nothing more, but for the wake-up
+  bool holds_much;   // a quarter of the window's slots or more are held
+  bool is_empty;     // no op waits for an answer, and no slot is held
+  bool is_idle;  // a pass has nothing to do here: nothing is open, outstanding, being read, held or to be taken back
 };
 
 // The tag of a read tells which lane staged it; from the top: one bit (the rest of a response), the lane, the seq's low

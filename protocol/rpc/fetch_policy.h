@@ -51,8 +51,8 @@ class FetchPolicy {
   // Changes the options; learned values stay.
   void set_options(const FetchOptions& options);
   // Over a network: the delay from sending a message to its first fetch; and from a fetch that found nothing, the
-  // `refetches`th, seen `waited_ns` after sending, to the next one. The delay is learned so that one fetch in ten messages finds nothing:
-  // fewer would make all others wait for the slowest, more would cost both devices a READ each.
+  // `refetches`th, seen `waited_ns` after sending, to the next one. The delay is learned so that one fetch in a dozen
+  // messages finds nothing: fewer would make all others wait for the slowest, more would cost both devices a READ each.
   uint64_t first_fetch_ns() const { return first_fetch_ns_; }
   static uint64_t refetch_ns(uint64_t waited_ns, uint32_t refetches);
   // A message was answered, after so many fetches that found nothing, the last of them `vain_ns` after it was sent. Do

@@ -26,8 +26,8 @@ using namespace verbs;
 
 namespace {
 
-// Sends carry deliveries and a few frames; receives take rings, by themselves or with a request, of which a lane sends
-// two at a time at most.
+// Sends carry deliveries and a few frames; receives take rings, by themselves or with a request: few, but where
+// lanes whose results are pushed keep falling asleep, each of their messages rings. Those that find no receive wait.
 constexpr LinkSizes kSizes{.sends = 128, .receives = 64};
 constexpr uint8_t kRnrRetries = 7;  // without end: the client's worker is only slow
 // Newcomers that one accept() tells to come back. Each takes microseconds; while they wait, they take places of the

@@ -148,7 +148,8 @@ TEST_CASE("set to server reply, a lane asks with every message, gets slow result
     // Over a network it asks with every request; on shm by a store before sleeping, if the result is not there.
     if (seed % 2 == 0 && slow.asked() != counters.messages.get()) return std::string("a request that does not ask");
     const bool can_ask = seed % 4 == 0;
-    if (can_ask && counters.wants.get() + counters.fetches.get() > 0) return std::string("it wants, or fetches, besides");
+    if (can_ask && counters.wants.get() + counters.fetches.get() > 0)
+      return std::string("it wants, or fetches, besides");
     if (!can_ask && counters.asked.get() + counters.ringing_requests.get() > 0) return std::string("a flag for nobody");
     if (counters.replies.get() < 20)
       return "of 20 slow results " + std::to_string(counters.replies.get()) + " came by push";

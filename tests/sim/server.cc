@@ -309,6 +309,8 @@ rpc::PollerCounters Server::counters() const {
     sum.torn += one.torn;
     sum.malformed += one.malformed;
     sum.deliveries += one.deliveries;
+    sum.asked += one.asked;
+    sum.told += one.told;
     sum.naps += one.naps;
     sum.rings += one.rings;
   }

@@ -3,6 +3,8 @@
 //
 // The oracle is a lane whose results are pushed by a server that needs no time for it: each comes as soon as a READ
 // could bring it that was staged at the right moment.
+#include <cstdio>
+
 #include "rpc_fabric_model.h"
 
 using namespace egret;
@@ -86,7 +88,8 @@ TEST_CASE("while a server says that pushing is cheap, all is pushed; one that is
   const Seen idle = seen({.service = constant(0.5), .rate = 1e5, .push = {.below_load = 30}});
   CHECK(idle.asked >= 0.98);
   CHECK(idle.posts <= 1.02);
-  const Seen busy = seen({.service = constant(2), .push = {.below_load = 20, .window_ns = 1'000'000}});  // its load is 48 %
+  const Seen busy =
+      seen({.service = constant(2), .push = {.below_load = 20, .window_ns = 1'000'000}});  // its load is 48 %
   CHECK(busy.asked <= 0.02);
   CHECK(busy.server_posts <= 0.02);
 }
@@ -129,4 +132,21 @@ TEST_CASE("from a backend that cannot be asked a lane fetches at most 15 % in va
 
 TEST_CASE("values that fill half a slot cost no second READ once their size is known") {
   CHECK(seen({.service = constant(0.5), .value_bytes = 4000}).posts <= 2.15);
+}
+
+// Prints what docs/benchmarks/fetch-or-push.md shows: rpc_fetch_model_test -ns -tc='the table*'
+TEST_CASE("the table of the benchmarks" * doctest::skip()) {
+  const auto us = [](const Seen& of) { return of.mean_ns / 1000; };
+  for (const Row& row : kRows) {
+    for (const double rate : kRates) {
+      const double oracle = oracle_ns(row, rate) / 1000;
+      const Seen lane = seen({.service = row.service, .rate = rate});
+      const Seen fetch = seen({.service = row.service, .rate = rate, .mode = FetchMode::kFetch});
+      const Seen push = seen({.service = row.service, .rate = rate, .mode = FetchMode::kReply});
+      const Seen older = seen({.service = row.service, .rate = rate, .knows_deliver = false});
+      std::printf("| %s | %.0f | %.2f | %.2f | %.2f | %.2f | **%.2f** | %.2f | %.0f %% | %.3f | %.2f | %.2f |\n",
+                  row.name, rate, oracle, us(older), us(fetch), us(push), us(lane), us(lane) / oracle, 100 * lane.asked,
+                  lane.vain, lane.posts, lane.server_posts);
+    }
+  }
 }

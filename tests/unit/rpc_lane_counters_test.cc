@@ -30,11 +30,25 @@ TEST_CASE("every metric has a name of its own, a sentence, and something to show
     CHECK((metric.counter != nullptr) != (metric.shown != nullptr));
     CHECK(metric.total.empty() == (metric.counter == nullptr));
   }
-  const std::set<std::string_view> expected{
-      "messages", "ops",          "fetches",          "refetches",         "torn",
-      "replies",  "wants",        "rings",            "timeouts",          "stalls",
-      "asked",    "second_reads", "ringing_requests", "switches_to_reply", "switches_to_fetch",
-      "mode",     "reply_reason", "push_is_cheap",    "fetch_size"};
+  const std::set<std::string_view> expected{"messages",
+                                            "ops",
+                                            "fetches",
+                                            "refetches",
+                                            "torn",
+                                            "replies",
+                                            "wants",
+                                            "rings",
+                                            "timeouts",
+                                            "stalls",
+                                            "asked",
+                                            "second_reads",
+                                            "ringing_requests",
+                                            "switches_to_reply",
+                                            "switches_to_fetch",
+                                            "mode",
+                                            "reply_reason",
+                                            "push_is_cheap",
+                                            "fetch_size"};
   CHECK(names == expected);
 }
 
