@@ -270,6 +270,26 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
      .measured_by = "process_cpu_seconds_total of the backend beside egret_rings in a proxy's stats"},
+    {.name = "push_below_load",
+     .type = OptionType::kInteger,
+     .default_value = "30",
+     .help =
+         "Over rdma: while requests take less than this percent of a partition's time, it has time for pushing results "
+         "and says so, and proxies of fetch_mode auto have them pushed instead of fetching them. 0: never.",
+     .max = 100,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret_backend_deliveries_total and process_cpu_seconds_total beside a proxy's latency"},
+    {.name = "push_above_sessions",
+     .type = OptionType::kInteger,
+     .default_value = "0",
+     .help =
+         "Over rdma: with more sessions than this a partition has results pushed, too, since a device with very many "
+         "queue pairs may serve READs more slowly than it sends WRITEs. 0: never.",
+     .max = 65536,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret-bench verbs --advise on your two hosts"},
     {.name = "park_always",
      .type = OptionType::kFlag,
      .default_value = "false",
@@ -522,6 +542,8 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   config.fabric.ack_timeout = static_cast<uint8_t>(options.integer("ack_timeout"));
   config.lane_idle_ns = options.duration_ns("lane_idle");
   if (config.lane_idle_ns == 0) config.lane_idle_ns = config.pin || roomy ? 1'000'000 : 5'000;
+  config.push = {.below_load = static_cast<uint32_t>(options.integer("push_below_load")),
+                 .above_sessions = static_cast<uint32_t>(options.integer("push_above_sessions"))};
   config.far_lane_idle_ns = config.lane_idle_ns;
   if (options.duration_ns("lane_idle") == 0 && cpus > config.partitions) config.far_lane_idle_ns = 1'000'000;
   config.park_always = options.flag("park_always");

@@ -12,6 +12,7 @@
 #include "base/options/options.h"
 #include "base/options/secret.h"
 #include "base/status.h"
+#include "rpc/waiting/push_load.h"
 #include "transport/address.h"
 
 namespace egret::backend {
@@ -59,6 +60,7 @@ struct Config {
   transport::FabricOptions fabric;
   uint64_t lane_idle_ns = 0;      // resolved: for lanes of proxies on this host
   uint64_t far_lane_idle_ns = 0;  // resolved: for lanes of other proxies
+  rpc::PushRules push;            // when pushing results is cheap
   bool park_always = false;
   bool allow_debugtime = false;
   admin::AdminOption admin;

@@ -169,7 +169,7 @@ Status Control::apply(const base::Options& options) {
   config_ = std::move(next);
   handshake_rate_.allow(access::sessions_told_of_peer(config_.quota));
   admin_pages_.reload(config_.admin);
-  const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always};
+  const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always, config_.push};
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     post(partition,
          {.kind = Message::Kind::kPolling, .lane = {}, .polling = polling, .share_of_user = config_.peer_share});
@@ -558,6 +558,7 @@ uint32_t Control::home_of(const Session& session) const {
 void Control::attach(const Session& session, const wire::Grant& granted) {
   const bool is_ordered = (granted.features & wire::kOrderedMemory) != 0;
   const bool knows_rights = (granted.features & wire::kRights) != 0;
+  const bool knows_deliver = (granted.features & wire::kDeliver) != 0;
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     const rpc::LaneBinding lane{.session_id = session.id,
                                 .lane = partition,
@@ -567,7 +568,8 @@ void Control::attach(const Session& session, const wire::Grant& granted) {
                                 .seal = {granted.nonce, is_ordered},
                                 .rights = granted.rights,
                                 .knows_rights = knows_rights,
-                                .user = session.user};
+                                .user = session.user,
+                                .knows_deliver = knows_deliver};
     post(partition, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
 }
@@ -576,9 +578,11 @@ void Control::attach(const Session& session, const wire::Grant& granted) {
 void Control::make(Session& session) {
   const transport::Limits& limits = session.endpoint->limits();
   const bool is_ordered = limits.is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
+  const bool is_fetched = !limits.fetch_is_local && !limits.results_are_pushed;
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
   session.granted = {.features = (session.secret.secret.is_set() ? wire::kAuthenticate : 0) |
                                  (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
+                                 (is_fetched ? session.hello.features & wire::kDeliver : 0) |
                                  (session.hello.features &
                                   (wire::kRights | wire::kSlotSizes | wire::kFailover | wire::kWarm | wire::kComeBack)),
                      .session_id = session.id,

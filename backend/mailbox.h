@@ -30,11 +30,12 @@ struct UnderWay {
   std::vector<std::atomic<uint32_t>> deliveries;
 };
 
-// When a partition stops polling lanes that have no requests.
+// When a partition stops polling lanes that have no requests; when it says that pushing results is cheap.
 struct PollingRules {
   uint64_t lane_idle_ns = 0;      // rpc::PollerOptions
   uint64_t far_lane_idle_ns = 0;  // rpc::PollerOptions
   bool park_always = false;
+  rpc::PushRules push = {};
 };
 
 struct PartitionReport;

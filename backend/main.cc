@@ -87,7 +87,8 @@ int serve(const Config& config, base::Reloader& reloader) {
                                    .follows = config.follow,
                                    .polling = {.lane_idle_ns = config.lane_idle_ns,
                                                .far_lane_idle_ns = config.far_lane_idle_ns,
-                                               .park_always = config.park_always}};
+                                               .park_always = config.park_always,
+                                               .push = config.push}};
     partitions.push_back(std::make_unique<Partition>(options, clock, mailboxes, std::move(executors.value()[number])));
   }
   if (base::Status started = start(partitions); !started) {

@@ -82,6 +82,11 @@ constexpr PollerMetric kPollerMetrics[] = {
      &rpc::PollerCounters::put_off},
     {"egret_backend_malformed_total", "Requests that ended their session.", &rpc::PollerCounters::malformed},
     {"egret_backend_deliveries_total", "Results that were pushed.", &rpc::PollerCounters::deliveries},
+    {"egret_backend_asked_deliveries_total", "Those of them that were asked for with the request.",
+     &rpc::PollerCounters::asked},
+    {"egret_backend_told_asleep_total",
+     "Lanes that fell asleep and whose proxy was told so by a push, since it does not look.",
+     &rpc::PollerCounters::told},
     {"egret_backend_parks_total", "Lanes that fell asleep.", &rpc::PollerCounters::naps},
     {"egret_backend_rings_total", "Lanes that were rung awake.", &rpc::PollerCounters::rings},
 };
@@ -168,6 +173,11 @@ std::vector<MetricRow> make_table() {
   table.push_back({"egret_backend_lanes", kGauge, "Lanes of all sessions with the partition.", {"partition"}});
   table.push_back(
       {"egret_backend_lanes_awake", kGauge, "Those it polls; the others would have to ring.", {"partition"}});
+  table.push_back({"egret_backend_pushing_is_cheap",
+                   kGauge,
+                   "1 while the partition tells proxies that pushing results is cheap (`push_below_load`, "
+                   "`push_above_sessions`).",
+                   {"partition"}});
   for (const PollerMetric& metric : kPollerMetrics)
     table.push_back({metric.name, kCounter, metric.help, {"partition"}});
   for (const ExecutorMetric& metric : kExecutorMetrics)
@@ -183,6 +193,7 @@ std::vector<MetricRow> make_table() {
 void add_partition(MetricPage& page, const std::string& number, const PartitionReport& report) {
   page.add("egret_backend_lanes", figure(report.lanes), {number});
   page.add("egret_backend_lanes_awake", figure(report.lanes_awake), {number});
+  page.add("egret_backend_pushing_is_cheap", figure(report.pushing_is_cheap), {number});
   for (const PollerMetric& metric : kPollerMetrics)
     page.add(metric.name, figure(report.poller.*metric.value), {number});
   for (const ExecutorMetric& metric : kExecutorMetrics)

@@ -44,7 +44,8 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
       executor_(std::move(executor)),
       poller_({.partition = options.number,
                .lane_idle_ns = options.polling.lane_idle_ns,
-               .far_lane_idle_ns = options.polling.far_lane_idle_ns},
+               .far_lane_idle_ns = options.polling.far_lane_idle_ns,
+               .push = options.polling.push},
               clock, *executor_, *this),
       cpu_follower_(base::allowed_cpus()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
@@ -132,7 +133,7 @@ bool Partition::read_messages() {
         break;
       case Message::Kind::kPolling:
         options_.polling = message.polling;
-        poller_.set_idle(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns);
+        poller_.set_rules(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns, message.polling.push);
         executor_->set_share_of_user(message.share_of_user);
         break;
       case Message::Kind::kMemory:
@@ -377,6 +378,7 @@ void Partition::report(PartitionReport& report) {
   report.levels = executor_->levels();
   report.lanes = sessions_.size();
   report.lanes_awake = poller_.awake_lanes();
+  report.pushing_is_cheap = poller_.pushing_is_cheap() ? 1 : 0;
   answer_control(Message::Kind::kReported);
 }
 
@@ -444,8 +446,13 @@ void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length
   UnderWay* const under_way = under_way_of(lane.session_id);
   EGRET_DCHECK(under_way != nullptr);
   auto& pending = under_way->deliveries[offset / lane.layout.response_slot_size];
-  // If a message for this slot has not been read yet, it will push what is in the slot now.
-  if (pending.exchange(static_cast<uint32_t>(length), std::memory_order_acq_rel) != 0) return;
+  // If a message for this slot has not been read yet, it will push what is in the slot now: a response, and with it that
+  // the lane has fallen asleep.
+  uint32_t before = pending.load(std::memory_order_relaxed);
+  while (!pending.compare_exchange_weak(before, std::max(before, static_cast<uint32_t>(length)),
+                                        std::memory_order_acq_rel, std::memory_order_relaxed)) {
+  }
+  if (before != 0) return;
   mailboxes_.send(options_.number, lane.home, {.kind = Message::Kind::kDeliver, .lane = lane, .offset = offset});
 }
 

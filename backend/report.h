@@ -19,6 +19,7 @@ struct PartitionReport {
   ExecutorLevels levels;
   uint64_t lanes = 0;
   uint64_t lanes_awake = 0;
+  uint64_t pushing_is_cheap = 0;  // 1: it tells clients so
 };
 
 }  // namespace egret::backend

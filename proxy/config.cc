@@ -579,7 +579,8 @@ constexpr OptionRow kTable[] = {
      .help =
          "How lanes wait for results. fetch: they fetch, and ask for delivery only before the worker sleeps. reply: "
          "they ask with every request. auto: they fetch until max_refetches says otherwise, and again when the "
-         "backend answers quickly.",
+         "backend answers quickly; over rdma they also ask while the backend says that pushing is cheap, where a "
+         "push is much quicker, and of a partition that probably sleeps.",
      .choices = "auto|fetch|reply",
      .applied_by = kReload,
      .group = OptionGroup::kExpert,

@@ -171,6 +171,13 @@ void Worker::tell_if_prepared() {
   prepared_.store(joining->version(), std::memory_order_release);
 }
 
+void Worker::tell_control() {
+  if (is_preparing_) [[unlikely]]
+    tell_if_prepared();
+  if (is_warm_fencing_) [[unlikely]]
+    tell_if_fenced();
+}
+
 void Worker::start() {
   thread_ = std::thread([this] { run(); });
 }
@@ -194,10 +201,7 @@ void Worker::run() {
     run_passes();
     destroy_dead();
     if (context_.pool.is_anybody_leaving()) let_leave();
-    if (is_preparing_) [[unlikely]]
-      tell_if_prepared();
-    if (is_warm_fencing_) [[unlikely]]
-      tell_if_fenced();
+    tell_control();
     keep_ticking();
   }
   connections_.clear();
@@ -251,6 +255,7 @@ bool Worker::may_block() {
     run_passes();
     quiet = context_.active.prepare_sleep();  // that may have answered all that was outstanding
     if (!quiet) run_passes();
+    tell_control();  // what control waits for may have been answered just now
   }
   const PassLists& lists = context_.lists;
   return quiet && lists.with_output.empty() && lists.resumable.empty() && lists.dead.empty();

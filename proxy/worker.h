@@ -78,6 +78,7 @@ class Worker final : public rpc::SessionObserver {
   void take_warm_phase(bool is_applied);
   void tell_if_fenced();
   void tell_if_prepared();
+  void tell_control();  // what of these two it waits for
   void let_leave();
   void wait_for_events();
   bool may_block();

@@ -17,8 +17,10 @@ using wire::RequestHeader;
 using wire::ResponseHeader;
 
 namespace {
-constexpr uint64_t kRingAgainNs = 10'000'000;        // a ring without effect is repeated after this long
-constexpr uint64_t kLongestWait = 10'000'000;        // ns; a longer wait counts as this long
+constexpr uint64_t kRingAgainNs = 10'000'000;  // a ring without effect is repeated after this long
+constexpr uint64_t kLongestWait = 10'000'000;  // ns; a longer wait counts as this long
+constexpr uint32_t kLateAfter = 1;             // refetches; a message that needs more is late, and those behind it
+constexpr uint64_t kLatePushNs = 50'000'000;   // a push that has not come after so long is looked for
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
 }  // namespace
 
@@ -31,6 +33,8 @@ ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& 
       policy_(context.fetch),
       fetch_(context.fetch),
       is_pushed_(endpoint_.limits().results_are_pushed),
+      knows_deliver_(context.knows_deliver),
+      known_hints_(knows_deliver_ ? wire::kResponseHints : 0),
       slots_(std::make_unique<Slot[]>(layout_.window)),
       max_ops_(wire::max_ops(layout_)),
       waiters_(std::make_unique_for_overwrite<Waiter*[]>(size_t{layout_.window} * max_ops_)),
@@ -39,6 +43,7 @@ ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& 
       durations_(context.durations),
       active_(context.active) {
   for (uint32_t i = 0; i < layout_.window; ++i) slots_[i].waiters = waiters_.get() + size_t{i} * max_ops_;
+  idle_since_ns_ = now_ns_;
   show_mode();
   counters_.fetch_size.set(fetch_size());
 }
@@ -61,7 +66,8 @@ bool ClientLane::open_message() {
   Slot& opened = slot(next_seq_);
   EGRET_DCHECK(opened.state == State::kFree);
   opened.state = State::kOpen;
-  opened.arrived = false;
+  opened.arrived = opened.is_asked = false;
+  opened.pushed_at = nullptr;
   opened.read_in_flight = false;  // a read of this slot's last message may still complete; its tag tells
   opened.refetches = 0;
   opened.holds = 0;
@@ -102,22 +108,54 @@ void ClientLane::seal() {
   sealed.state = State::kSent;
   sealed.op_count = static_cast<uint16_t>(open_ops_);
   sealed.sent_ns = now_ns_;
-  // If the server's lane slept last time, it probably sleeps again: fetch at once, so that it is rung soon.
-  sealed.fetch_ns = slept_ && oldest_ == next_seq_ ? now_ns_ : now_ns_ + policy_.first_fetch_ns();
-  const auto length = static_cast<uint32_t>(open_end_ - open_at_ - ptrdiff_t{sizeof(RequestHeader)});
-  wire::write_request_head(open_at_, seal_, next_seq_, length, sealed.op_count);
-  endpoint_.stage_write(lane_, layout_.request_offset(lane_, next_seq_), sizeof(RequestHeader) + length, next_seq_);
+  stage_sealed(sealed, static_cast<size_t>(open_end_ - open_at_));
   counters_.messages.add();
   counters_.ops.add(open_ops_);
   ++next_seq_;
   open_ops_ = 0;
-  if (policy_.mode() == FetchPolicy::Mode::kReply && !endpoint_.limits().fetch_is_local) stage_want();
+  const bool wants = policy_.mode() == FetchPolicy::Mode::kReply && !knows_deliver_;
+  if (wants && !endpoint_.limits().fetch_is_local) stage_want();
+}
+
+void ClientLane::stage_sealed(Slot& sealed, size_t length) {
+  const Way way = knows_deliver_ ? choose_way() : Way{};
+  sealed.is_asked = (way.flags & wire::kPush) != 0;
+  sealed.pause_ns = way.pause_ns;
+  // If the lane of a backend that cannot be asked slept last time, it probably sleeps again: fetch at once, so that it is
+  // rung soon.
+  const bool fetches_at_once = !knows_deliver_ && slept_ && oldest_ == next_seq_;
+  sealed.fetch_ns = now_ns_ + (sealed.is_asked ? kLatePushNs : fetches_at_once ? 0 : policy_.first_fetch_ns());
+  const auto body = static_cast<uint32_t>(length - sizeof(RequestHeader));
+  wire::write_request_head(open_at_, seal_, next_seq_, body, sealed.op_count, way.flags);
+  const size_t offset = layout_.request_offset(lane_, next_seq_);
+  if (!way.rings) return endpoint_.stage_write(lane_, offset, length, next_seq_);
+  endpoint_.stage_ringing_write(lane_, offset, length, next_seq_);
+  rung_for_ = next_seq_;
+  rung_ns_ = now_ns_;
+  counters_.ringing_requests.add();
+}
+
+// A push is asked for with the request in reply mode, and of a lane that probably sleeps: then the backend has time. A
+// message whose response is not fetched must not be overlooked by a lane that has fallen asleep: it rings; unless the
+// message before it has asked to be told of that.
+ClientLane::Way ClientLane::choose_way() {
+  Way way;
+  const bool is_alone = oldest_ == next_seq_;
+  if (is_alone) way.pause_ns = std::max<uint64_t>(now_ns_ - idle_since_ns_, 1);
+  const bool replies = policy_.mode() == FetchPolicy::Mode::kReply;
+  const bool sleeps = sleep_.is_likely(next_seq_, way.pause_ns);
+  const bool asks = replies || (sleeps && fetch_.mode != FetchMode::kFetch);
+  way.rings = sleeps || (asks && !is_told_of_sleep_);
+  is_told_of_sleep_ = replies && sleep_.is_rare();
+  way.flags = static_cast<uint16_t>((asks ? wire::kPush : 0) | (is_told_of_sleep_ ? wire::kTellAsleep : 0));
+  if (asks) counters_.asked.add();
+  return way;
 }
 
 bool ClientLane::stage_want() {
   EGRET_ASSERT_OWNER(owner_);
   const uint64_t newest = next_seq_ - 1;
-  if (outstanding() == 0 || wanted_ >= newest || is_pushed_) return false;
+  if (outstanding() == 0 || wanted_ >= newest || is_pushed_ || slot(oldest_).is_asked) return false;
   wanted_ = newest;
   endpoint_.stage_write(lane_, layout_.want_offset(lane_), sizeof(uint64_t), newest);
   counters_.wants.add();
@@ -139,12 +177,14 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
   if (is_pushed_) return 0;
   uint32_t staged = 0;
   const bool local = endpoint_.limits().fetch_is_local;
-  if (!local && policy_.mode() == FetchPolicy::Mode::kReply && will_be_delivered()) return 0;
+  const bool waits = policy_.mode() == FetchPolicy::Mode::kReply && will_be_delivered();
+  if (!local && waits && !slot(oldest_).is_asked) return 0;
   for (uint64_t seq = oldest_; seq < next_seq_ && staged < depth; ++seq) {
     Slot& target = slot(seq);
     if (target.state != State::kSent && target.state != State::kAbandoned) break;
     // Also due: the last fetch before sleeping.
-    const bool is_due = local || target.fetch_ns <= now_ns_ || (wanted_ >= seq && found_absent_ != oldest_);
+    const bool is_last = wanted_ >= seq && found_absent_ != oldest_ && !target.is_asked;
+    const bool is_due = local || target.fetch_ns <= now_ns_ || is_last;
     if (!target.read_in_flight && !target.arrived && is_due) {
       const uint32_t size = local ? layout_.response_slot_size : fetch_size();
       target.read_bytes = size;
@@ -155,6 +195,8 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
       ++staged;
     }
     if (local) break;  // the next one is fetched when this one is in
+    // Responses are published in order: behind one that is late none is looked for, but in the last fetch.
+    if (knows_deliver_ && seq == oldest_ && target.refetches > kLateAfter && wanted_ < seq) break;
   }
   return staged;
 }
@@ -173,11 +215,16 @@ bool ClientLane::on_fetched(uint64_t tag) {
   if (seq >= next_seq_) return true;  // an older one, delivered meanwhile
   Slot& fetched = slot(seq);
   fetched.read_in_flight = false;
+  if (knows_deliver_ && !(tag & kSecondRead) && taken_ns_ > fetched.staged_ns) {
+    policy_.on_read(taken_ns_ - fetched.staged_ns);
+  }
+  if (fetched.arrived) return true;  // it was pushed meanwhile, and waits for its turn
   const std::byte* at = endpoint_.response_image() + layout_.response_offset(lane_, seq);
   if (observe_word(at) != seq) {
     fetched.vain_ns = fetched.staged_ns - fetched.sent_ns;
-    fetched.fetch_ns = now_ns_ + FetchPolicy::refetch_ns(now_ns_ - fetched.sent_ns);
     ++fetched.refetches;
+    const uint64_t pause_ns = FetchPolicy::refetch_ns(now_ns_ - fetched.sent_ns, fetched.refetches);
+    fetched.fetch_ns = now_ns_ + (fetched.is_asked ? kLatePushNs : pause_ns);
     counters_.refetches.add();
     if (fetched.after_want && seq == oldest_) found_absent_ = seq;
     pushed_ = 0;
@@ -206,22 +253,36 @@ bool ClientLane::on_fetched(uint64_t tag) {
 
 bool ClientLane::on_delivered(std::span<const std::byte> bytes) {
   EGRET_ASSERT_OWNER(owner_);
-  if (bytes.size() < sizeof(ResponseHeader) || outstanding() == 0) return true;
+  if (bytes.size() < sizeof(ResponseHeader)) return true;
   const uint64_t seq = observe_word(bytes.data());
-  if (is_pushed_) return on_pushed(seq, bytes);
-  if (seq != oldest_ || slot(oldest_).arrived) {
-    // It was seen already, or it is not its turn; then it will be fetched. A read of it that is under way was staged
-    // before this push and does not count as the last fetch.
-    if (seq > oldest_ && seq < next_seq_) slot(seq).after_want = false;
-    return true;
-  }
+  if (is_pushed_) return outstanding() == 0 || on_pushed(seq, bytes);
+  if (knows_deliver_) hear_of_sleep(bytes.data(), seq);
+  if (seq < oldest_ || seq >= next_seq_ || slot(seq).arrived) return true;
+  if (knows_deliver_ && bytes.size() == sizeof(ResponseHeader)) return true;  // no response is so short
+  Slot& pushed = slot(seq);
   const size_t room = std::min<size_t>(bytes.size(), layout_.response_slot_size);
   if (!wire::is_whole_response(bytes.data(), room, seal_, seq)) {
-    found_absent_ = 0;  // the push came, but its bytes were unusable: fetch
+    // The push came, but its bytes were unusable: it has to be fetched. A read that is under way was staged before this
+    // push and does not count as the last one.
+    pushed.is_asked = pushed.after_want = false;
+    pushed.fetch_ns = now_ns_;
+    if (seq == oldest_) found_absent_ = 0;
     return true;
   }
   counters_.replies.add();
-  return finish(oldest_, bytes.data()) && take_arrived();
+  // If it is not its turn, it waits in its reply slot, which the server uses again only when this one is.
+  pushed.arrived = true;
+  pushed.pushed_at = bytes.data();
+  return take_arrived();
+}
+
+// What is pushed is the head of a response slot, or more of it. If the lane says there that it sleeps, and waits for a
+// message that does not ring: it has not come in time.
+void ClientLane::hear_of_sleep(const std::byte* header, uint64_t seq) {
+  const uint64_t awaited = observe_word(header + offsetof(ResponseHeader, asleep));
+  if (awaited == seq || awaited < oldest_ || awaited > next_seq_) return;
+  sleep_.told(awaited);
+  if (awaited < next_seq_) ring_for(awaited);
 }
 
 // Where every response is pushed: the bytes are in their slot already, as if they had been fetched. One that is pushed
@@ -237,7 +298,9 @@ bool ClientLane::on_pushed(uint64_t seq, std::span<const std::byte> bytes) {
 
 bool ClientLane::take_arrived() {
   while (oldest_ < next_seq_ && slot(oldest_).arrived) {
-    if (!finish(oldest_, endpoint_.response_image() + layout_.response_offset(lane_, oldest_))) return false;
+    const std::byte* const pushed = slot(oldest_).pushed_at;
+    const std::byte* const image = endpoint_.response_image() + layout_.response_offset(lane_, oldest_);
+    if (!finish(oldest_, pushed != nullptr ? pushed : image)) return false;
   }
   return true;
 }
@@ -246,15 +309,13 @@ bool ClientLane::take_arrived() {
 bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   Slot& done = slot(seq);
   wire::Response head;
-  if (!wire::read_response_head(response, layout_.response_slot_size, head)) return false;
+  if (!wire::read_response_head(response, layout_.response_slot_size, head, known_hints_)) return false;
   const uint16_t count = head.result_count;
   if (count != done.op_count) return false;
-  learn(done, head.processing_ns, static_cast<uint32_t>(sizeof(ResponseHeader)) + head.length);
+  learn(done, head);
   if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
-  // A value that was pushed cannot stay where it is: the next push overwrites it.
-  const bool can_stay = response == endpoint_.response_image() + layout_.response_offset(lane_, seq);
-  const uint32_t value_slot = can_stay ? static_cast<uint32_t>(seq % layout_.window) + 1 : 0;
+  const uint32_t value_slot = static_cast<uint32_t>(seq % layout_.window) + 1;
   wire::ResultReader results(head.body, head.length);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
@@ -273,6 +334,7 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   done.state = done.holds > 0 ? State::kHeld : State::kFree;
   done.arrived = false;
   ++oldest_;
+  idle_since_ns_ = now_ns_;
   free_slots();
   // Responses are published in order: the next one, if a fetch of it found nothing, may be there by now.
   if (outstanding() > 0 && slot(oldest_).refetches > 0) slot(oldest_).fetch_ns = now_ns_;
@@ -304,8 +366,9 @@ void ClientLane::free_slots() {
 }
 
 // Learns from an answered message when to fetch the next one, how many bytes, and whether to fetch at all.
-void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t response_bytes) {
+void ClientLane::learn(const Slot& done, const wire::Response& response) {
   const FetchPolicy::Mode mode = policy_.mode();
+  const FetchPolicy::Reason reason = policy_.reason();
   const uint64_t waited = now_ns_ > done.sent_ns ? now_ns_ - done.sent_ns : 0;
   durations_.record(taken_ns_ > done.sent_ns ? taken_ns_ - done.sent_ns : 0);
   uint32_t refetches = done.refetches;
@@ -313,21 +376,43 @@ void ClientLane::learn(const Slot& done, uint64_t processing_ns, uint32_t respon
     refetches = static_cast<uint32_t>(std::min<uint64_t>(waited / fetch_.local_refetch_ns, UINT32_MAX));
   } else {
     usual_wait_ns_ = usual_wait_ns_ - usual_wait_ns_ / 8 + std::min(waited, kLongestWait) / 8;
-    const bool hasty = slept_;
-    slept_ = done.sent_ns <= rung_ns_;
-    // A stall makes all messages in flight late; it counts once.
-    const bool is_news = done.refetches == 0 || done.sent_ns > missed_ns_;
-    if (!slept_ && !hasty && is_news && mode == FetchPolicy::Mode::kFetch && !is_pushed_) {
-      policy_.on_first_fetch(done.refetches, done.vain_ns);
-      if (done.refetches > 0) missed_ns_ = now_ns_;
-    }
+    learn_to_wait(done, response, waited);
   }
-  policy_.on_response(refetches, processing_ns, response_bytes);
+  policy_.on_response(refetches, response.processing_ns,
+                      static_cast<uint32_t>(sizeof(ResponseHeader)) + response.length);
   counters_.fetch_size.set(fetch_size());
+  if (policy_.reason() == reason) return;
+  show_mode();
   if (policy_.mode() == mode) return;
   const bool to_reply = policy_.mode() == FetchPolicy::Mode::kReply;
   (to_reply ? counters_.switches_to_reply : counters_.switches_to_fetch).add();
-  show_mode();
+}
+
+// Over a network. What a lane that slept made a message wait says nothing of others.
+void ClientLane::learn_to_wait(const Slot& done, const wire::Response& response, uint64_t waited_ns) {
+  if (is_pushed_) return;
+  const bool hasty = slept_ && !knows_deliver_;
+  slept_ = knows_deliver_ ? (response.hints & wire::kLaneSlept) != 0 : done.sent_ns <= rung_ns_;
+  if (knows_deliver_) {
+    policy_.on_hint((response.hints & wire::kPushingIsCheap) != 0);
+    counters_.is_push_cheap.set((response.hints & wire::kPushingIsCheap) != 0 ? 1 : 0);
+    sleep_.found(done.pause_ns, slept_);
+  }
+  if (slept_ || hasty) return;
+  const bool was_pushed = done.pushed_at != nullptr;
+  const uint64_t exactly_ns = std::max(waited_ns, taken_ns_ - std::min(taken_ns_, done.sent_ns));
+  if (done.is_asked && was_pushed) {
+    if (policy_.on_pushed(exactly_ns, response.processing_ns, done.sent_ns <= missed_ns_)) missed_ns_ = now_ns_;
+    return;
+  }
+  // A stall makes all messages in flight late; it counts once.
+  const bool is_news = done.refetches == 0 || done.sent_ns > missed_ns_;
+  const bool was_fetched = knows_deliver_ ? !done.is_asked : policy_.mode() == FetchPolicy::Mode::kFetch;
+  if (!was_fetched) return;
+  if (knows_deliver_ && !was_pushed) policy_.on_fetched(exactly_ns, response.processing_ns, done.refetches);
+  if (!is_news) return;
+  policy_.on_first_fetch(done.refetches, done.vain_ns);
+  if (done.refetches > 0) missed_ns_ = now_ns_;
 }
 
 void ClientLane::set_fetch(const FetchOptions& fetch) {
@@ -341,15 +426,19 @@ void ClientLane::set_fetch(const FetchOptions& fetch) {
 void ClientLane::show_mode() {
   const bool replies = mode() == FetchPolicy::Mode::kReply;
   counters_.mode.set(static_cast<uint64_t>(replies ? LaneMode::kReply : LaneMode::kFetch));
+  counters_.reason.set(static_cast<uint64_t>(policy_.reason()));
 }
 
 void ClientLane::ring_if_asleep(const std::byte* header, uint64_t seq) {
-  if (observe_word(header + offsetof(ResponseHeader, asleep)) != seq) return;
+  if (observe_word(header + offsetof(ResponseHeader, asleep)) == seq) ring_for(seq);
+}
+
+void ClientLane::ring_for(uint64_t seq) {
   if (rung_for_ == seq && now_ns_ - rung_ns_ < kRingAgainNs) return;
   rung_for_ = seq;
   rung_ns_ = now_ns_;
   counters_.rings.add();
-  slot(seq).fetch_ns = now_ns_ + policy_.first_fetch_ns();  // as if it were sent now
+  if (!slot(seq).is_asked) slot(seq).fetch_ns = now_ns_ + policy_.first_fetch_ns();  // as if it were sent now
   endpoint_.ring(lane_);
 }
 

@@ -20,7 +20,9 @@
 #include "rpc/active/active_lanes.h"
 #include "rpc/fetch_policy.h"
 #include "rpc/lane_counters.h"
+#include "rpc/waiting/lane_sleep.h"
 #include "transport/transport.h"
+#include "wire/head.h"
 #include "wire/slot.h"
 
 namespace egret::rpc {
@@ -50,6 +52,7 @@ struct LaneContext {
   const SessionTimes times;
   base::Histogram& durations;
   ActiveLanes& active;
+  bool knows_deliver = false;  // wire::kDeliver was agreed
 };
 
 // The state of a lane, for the session and for tests.
@@ -60,9 +63,11 @@ struct LaneProgress {
   uint32_t open_ops;         // in the message that is still open
   uint32_t reads_in_flight;  // staged, and not yet reported by on_fetched()
   FetchPolicy::Mode mode;
-  bool holds_much;  // a quarter of the window's slots or more are held
-  bool is_empty;    // no op waits for an answer, and no slot is held
-  bool is_idle;     // a pass has nothing to do here: nothing is open, outstanding, being read, held or to be taken back
+  bool is_asked;     // the oldest message without an answer has asked for a push itself
+  bool awaits_push;  // its response is pushed in any case: to sleep costs nothing more, but for the wake-up
+  bool holds_much;   // a quarter of the window's slots or more are held
+  bool is_empty;     // no op waits for an answer, and no slot is held
+  bool is_idle;  // a pass has nothing to do here: nothing is open, outstanding, being read, held or to be taken back
 };
 
 // The tag of a read tells which lane staged it; from the top: one bit (the rest of a response), the lane, the seq's low
@@ -87,7 +92,8 @@ class ClientLane {
   uint32_t hold(const op::Result& result);
   void release(uint32_t held);
 
-  // Seals the open message, if there is one, and stages it (and, in reply mode, want).
+  // Seals the open message, if there is one, and stages it: with what its response needs, for which want is staged in
+  // reply mode where the backend cannot be asked with the request.
   void seal();
 
   // Stages at most `depth` reads: of sent messages that are due and have no read in flight, oldest first. Returns how
@@ -97,12 +103,15 @@ class ClientLane {
   bool on_fetched(uint64_t tag);
   // The server pushed. `bytes` as in transport::Event.
   bool on_delivered(std::span<const std::byte> bytes);
-  // Stages want for everything outstanding, unless it is set already. Returns whether it did.
+  // Stages want for everything outstanding, unless it is set already, or a push will come in any case. Returns whether it
+  // did.
   bool stage_want();
-  // Whether every outstanding response will be pushed: want covers it, and a read staged after want has found nothing.
-  // Without that read, a response that was published before the server saw want would be waited for in vain.
+  // Whether the next response will be pushed: its request has asked for it; or want covers it, and a read staged after
+  // want has found nothing. Without that read, a response that was published before the server saw want would be waited
+  // for in vain.
   bool will_be_delivered() const {
-    return outstanding() == 0 || is_pushed_ || (wanted_ >= next_seq_ - 1 && found_absent_ == oldest_);
+    return outstanding() == 0 || is_pushed_ || slot(oldest_).is_asked ||
+           (wanted_ >= next_seq_ - 1 && found_absent_ == oldest_);
   }
   // On transports whose push is only a wake-up (shm): the server signalled. Responses up to `wanted_` that are found
   // from now on count as delivered (statistics only).
@@ -122,6 +131,8 @@ class ClientLane {
             .open_ops = open_ops_,
             .reads_in_flight = reads_in_flight_,
             .mode = mode(),
+            .is_asked = is_asked(),
+            .awaits_push = is_asked() || (mode() == FetchPolicy::Mode::kReply && !knows_deliver_),
             .holds_much = held_slots_ * 4 >= layout_.window,
             .is_empty = free_ == next_seq_ && open_ops_ == 0,
             .is_idle = is_idle()};
@@ -145,17 +156,27 @@ class ClientLane {
   struct Slot {
     State state = State::kFree;
     bool read_in_flight = false;
-    bool arrived = false;     // its response is complete in the response image and waits for its turn
+    bool arrived = false;     // its response is complete and waits for its turn
+    bool is_asked = false;    // it has asked for a push, which will come: nothing is fetched
     bool after_want = false;  // the read in flight was staged after a want that covers this message
     uint16_t op_count = 0;
     uint16_t holds = 0;
     uint32_t refetches = 0;
     uint32_t read_bytes = 0;  // length of the read in flight
     uint64_t sent_ns = 0;
-    uint64_t fetch_ns = 0;       // do not fetch before
-    uint64_t staged_ns = 0;      // when the read in flight was staged
-    uint64_t vain_ns = 0;        // time from sending to the last fetch that found nothing
-    Waiter** waiters = nullptr;  // one for each op; room for as many as fit
+    uint64_t fetch_ns = 0;                 // do not fetch before
+    uint64_t staged_ns = 0;                // when the read in flight was staged
+    uint64_t vain_ns = 0;                  // time from sending to the last fetch that found nothing
+    uint64_t pause_ns = 0;                 // before it was sent nothing was outstanding for so long; 0: something was
+    const std::byte* pushed_at = nullptr;  // its response, if it was pushed; else that is in the response image
+    Waiter** waiters = nullptr;            // one for each op; room for as many as fit
+  };
+
+  // How a message is sent where the backend can be asked with the request.
+  struct Way {
+    bool rings = false;     // it wakes the lane
+    uint16_t flags = 0;     // wire::kPush, kTellAsleep
+    uint64_t pause_ns = 0;  // Slot::pause_ns
   };
 
   uint64_t tag_of(uint64_t seq) const { return uint64_t{lane_} << kTagLaneShift | (seq & kSeqMask); }
@@ -167,10 +188,15 @@ class ClientLane {
     const bool takes_back = wanted_ != 0 && endpoint_.limits().fetch_is_local;
     return open_ops_ == 0 && outstanding() == 0 && reads_in_flight_ == 0 && held_slots_ == 0 && !takes_back;
   }
+  bool is_asked() const { return outstanding() > 0 && slot(oldest_).is_asked; }
   size_t expected_result(const op::Op& op) const;
   bool open_message();
+  Way choose_way();
+  void stage_sealed(Slot& sealed, size_t length);
   void stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag);
   void ring_if_asleep(const std::byte* header, uint64_t seq);
+  void ring_for(uint64_t seq);
+  void hear_of_sleep(const std::byte* header, uint64_t seq);
   bool on_pushed(uint64_t seq, std::span<const std::byte> bytes);
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
@@ -178,7 +204,8 @@ class ClientLane {
   void free_slots();
   FetchPolicy::Mode mode() const { return is_pushed_ ? FetchPolicy::Mode::kReply : policy_.mode(); }
   uint32_t fetch_size() const { return std::min(policy_.fetch_size(), layout_.response_slot_size); }
-  void learn(const Slot& done, uint64_t processing_ns, uint32_t response_bytes);
+  void learn(const Slot& done, const wire::Response& response);
+  void learn_to_wait(const Slot& done, const wire::Response& response, uint64_t waited_ns);
   void show_mode();
 
   base::OwnerThread owner_;
@@ -190,6 +217,8 @@ class ClientLane {
   FetchPolicy policy_;
   FetchOptions fetch_;
   const bool is_pushed_;  // Limits::results_are_pushed: nothing is fetched, wanted or rung
+  const bool knows_deliver_;
+  const uint8_t known_hints_;
   std::unique_ptr<Slot[]> slots_;
   const uint32_t max_ops_;  // that fit a request slot
   const std::unique_ptr<Waiter*[]> waiters_;
@@ -209,6 +238,9 @@ class ClientLane {
   uint64_t rung_for_ = 0;   // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;
   bool slept_ = false;  // the server's lane was asleep when the last answered message was sent
+  LaneSleep sleep_;
+  bool is_told_of_sleep_ = false;  // the last message sent has asked to be: kTellAsleep
+  uint64_t idle_since_ns_ = 0;     // when the last outstanding message was answered
 
   // The open message.
   uint32_t open_ops_ = 0;

@@ -405,11 +405,15 @@ bool ClientSession::should_spin() {
   for (const uint32_t number : lanes_.active()) {
     const ClientLane& lane = lanes_[number];
     const LaneProgress progress = lane.progress();
-    if (lane.outstanding() == 0 || progress.mode == FetchPolicy::Mode::kReply) continue;
+    if (lane.outstanding() == 0) continue;
+    // One that sleeps pays for the wake-up: it polls if the push usually comes before that time is over.
+    const bool is_quick = progress.is_asked && progress.usual_wait_ns <= options_.spin_ns;
+    if (progress.awaits_push && !is_quick) continue;
     if (local && wait_ == Wait::kIdle) wait_ = spin_judge_.begins() ? Wait::kPolled : Wait::kNotPolled;
     if (wait_ == Wait::kNotPolled) return false;
     // Over a network a response takes at least a round trip: sleeping costs more than polling for a few usual waits.
-    const uint64_t usual = local ? 0 : std::min(progress.usual_wait_ns * kUsualWaits, kMostSpinNs);
+    const bool is_cheap = local || progress.is_asked;
+    const uint64_t usual = is_cheap ? 0 : std::min(progress.usual_wait_ns * kUsualWaits, kMostSpinNs);
     if (now_ns_ - progress.oldest_sent_ns < std::max(options_.spin_ns, usual)) return true;
   }
   return false;

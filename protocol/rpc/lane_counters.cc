@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rpc/fetch_policy.h"
+
 namespace egret::rpc {
 
 namespace {
@@ -18,6 +20,25 @@ std::string shown_mode(Workers workers) {
   if (fetch && reply) return "mixed";
   if (!fetch && !reply) return "none";
   return fetch ? "fetch" : "reply";
+}
+
+// Of the lanes that have a session and are in reply mode.
+std::string shown_reason(Workers workers) {
+  constexpr const char* kNames[] = {"none", "set", "slow", "cheap", "quicker"};
+  uint64_t shown = 0;
+  for (const LaneCounters* lane : workers) {
+    const uint64_t reason = lane->mode.get() == static_cast<uint64_t>(LaneMode::kReply) ? lane->reason.get() : 0;
+    if (reason == 0) continue;
+    if (shown != 0 && shown != reason) return "mixed";
+    shown = reason;
+  }
+  return shown < std::size(kNames) ? kNames[shown] : kNames[0];
+}
+
+std::string shown_cheap(Workers workers) {
+  const bool any =
+      std::ranges::any_of(workers, [](const LaneCounters* lane) { return lane->is_push_cheap.get() != 0; });
+  return any ? "1" : "0";
 }
 
 std::string shown_fetch_size(Workers workers) {
@@ -41,7 +62,11 @@ constexpr LaneMetric kMetrics[] = {
      &LaneCounters::replies},
     {"wants", "egret_wants", "Times that the lane asked for delivery of its outstanding results.",
      &LaneCounters::wants},
+    {"asked", "egret_asked", "Messages that asked for the push of their result themselves.", &LaneCounters::asked},
     {"rings", "egret_rings", "Times that the lane was found asleep and rung.", &LaneCounters::rings},
+    {"ringing_requests", "egret_ringing_requests",
+     "Messages that rang themselves, since the lane was asleep or might have fallen asleep unnoticed.",
+     &LaneCounters::ringing_requests},
     {"timeouts", "egret_timeouts", "Messages without a response for `op_timeout`.", &LaneCounters::timeouts},
     {"stalls", "egret_stalls", "Times that an op had to wait, since all slots of the lane were in use.",
      &LaneCounters::stalls},
@@ -52,6 +77,13 @@ constexpr LaneMetric kMetrics[] = {
     {"mode", "",
      "How the lane waits now: `fetch`, `reply`, `mixed` if workers differ, `none` if no worker has a session.", nullptr,
      shown_mode},
+    {"reply_reason", "",
+     "Why results are pushed: `set` (`fetch_mode`), `slow` (more than R fetches in vain), `cheap` (the backend says "
+     "so), "
+     "`quicker` (than fetching, as this lane has learned), `mixed`, or `none`.",
+     nullptr, shown_reason},
+    {"push_is_cheap", "", "1 if the backend said last that pushing results is cheap for it, of any worker.", nullptr,
+     shown_cheap},
     {"fetch_size", "", "F: bytes that the first READ of a response takes now; the maximum over the workers.", nullptr,
      shown_fetch_size},
 };

@@ -26,10 +26,13 @@ enum class LaneMode : uint8_t { kNone, kFetch, kReply };  // kNone: there is no 
 
 struct alignas(64) LaneCounters {
   base::Counter messages, ops, fetches, refetches, torn, second_reads, replies, wants, rings, timeouts;
+  base::Counter asked, ringing_requests;
   base::Counter stalls;
   base::Counter switches_to_reply, switches_to_fetch;
-  base::Gauge mode;        // LaneMode
-  base::Gauge fetch_size;  // F, bytes; 0: there is no session
+  base::Gauge mode;           // LaneMode
+  base::Gauge reason;         // FetchPolicy::Reason, of a lane that has a session
+  base::Gauge is_push_cheap;  // 1: the backend says so
+  base::Gauge fetch_size;     // F, bytes; 0: there is no session
 
   // Adds all counters of the same lane of another worker, or of another lane.
   LaneCounters& operator+=(const LaneCounters& other);

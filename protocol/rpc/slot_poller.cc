@@ -36,6 +36,8 @@ struct SlotPoller::Lane {
   uint64_t expected = 1;
   uint64_t last_progress_ns = 0;
   uint64_t torn_since_ns = 0;  // 0: the slot is not torn
+  bool tells_asleep = false;   // its client asked to be told when the lane falls asleep
+  bool slept = false;          // it was asleep when the next message came
   // Of the message `expected`, if the lane is in behind_. Its request is read and checked anew in each round: all that
   // is believed of it is what has been executed and where the results end.
   uint32_t executed_ops = 0;
@@ -69,6 +71,7 @@ struct SlotPoller::Message {
 
 SlotPoller::SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay)
     : options_(options), clock_(clock), handler_(handler), relay_(relay) {
+  push_load_.set_rules(options.push);
   messages_.resize(kMaxRoundMessages);
   ops_.resize(kMaxRoundOps);
   op_lanes_.resize(kMaxRoundOps);
@@ -94,8 +97,10 @@ LaneId SlotPoller::attach(const LaneBinding& binding) {
   awake_.reserve(lanes_.size());
   behind_.reserve(lanes_.size());
   broken_sessions_.reserve(lanes_.size());
+  if (!binding.endpoint->limits().fetch_is_local) ++far_sessions_;
   handler_.lane_attached(id, binding);
   wake(id);
+  lanes_[id]->slept = false;
   return id;
 }
 
@@ -106,6 +111,7 @@ void SlotPoller::detach(uint64_t session_id) {
     const auto at = std::ranges::find(awake_, gone.id, &Awake::id);
     if (at != awake_.end()) remove_awake(static_cast<size_t>(at - awake_.begin()));
     std::erase(behind_, gone.id);
+    if (!lanes_[gone.id]->binding.endpoint->limits().fetch_is_local) --far_sessions_;
     handler_.lane_dropped(gone.id);
     lanes_[gone.id].reset();
   }
@@ -146,7 +152,7 @@ void SlotPoller::serve_behind() {
   op_count_ = 0;
   Awake* const awake = find_awake(id);
   EGRET_DCHECK(awake != nullptr && awake->is_behind);
-  const uint64_t now_ns = clock_.now_ns();
+  const uint64_t now_ns = round_began_ns_ = clock_.now_ns();
   handler_.begin_round();
   if (observe_word(awake->request) == awake->expected) {
     take_messages(*awake, now_ns);
@@ -177,7 +183,7 @@ void SlotPoller::gather() {
     Awake& awake = awake_[next_awake_];
     if (observe_word(awake.request) == awake.expected && !awake.is_behind) {
       if (now_ns == 0) {
-        now_ns = clock_.now_ns();
+        now_ns = round_began_ns_ = clock_.now_ns();
         handler_.begin_round();
       }
       take_messages(awake, now_ns);
@@ -223,6 +229,7 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   ++message_count_;
   op_count_ += message.request.op_count - message.executed;
   ++lane.expected;
+  lane.tells_asleep = (message.request.flags & wire::kTellAsleep) != 0;
   lane.last_progress_ns = now_ns;
   awake.expected = lane.expected;
   awake.request = lane.request_slot();
@@ -233,7 +240,8 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
 wire::DecodeError SlotPoller::decode_ops(const Lane& lane, Message& message) {
   using wire::DecodeError;
   const wire::Request& request = message.request;
-  if (request.flags != 0) return DecodeError::kReserved;
+  const uint16_t known_flags = lane.binding.knows_deliver ? wire::kRequestFlags : 0;
+  if ((request.flags & ~known_flags) != 0) return DecodeError::kReserved;
   if (request.op_count == 0 || request.op_count > wire::kMaxOpsPerMessage) return DecodeError::kBadCount;
   if (request.op_count <= message.executed) return DecodeError::kBadCount;
   const auto ops = std::span(ops_).subspan(op_count_, request.op_count);
@@ -332,14 +340,38 @@ void SlotPoller::publish() {
     if (!message.is_finished()) continue;
     const auto processing_ns = static_cast<uint32_t>(std::min<uint64_t>(now_ns - message.begun_ns, UINT32_MAX));
     counters_.ops += message.request.op_count;
-    const Lane& lane = *lanes_[message.lane];
+    Lane& lane = *lanes_[message.lane];
     const auto length = static_cast<uint32_t>(message.end - message.response - ptrdiff_t{sizeof(ResponseHeader)});
     wire::write_response_head(message.response, lane.binding.seal, message.seq, length, message.request.op_count,
-                              processing_ns);
+                              processing_ns, lane.binding.knows_deliver ? hints_of(lane) : 0);
     publish_word(message.response, message.seq);
   }
+  push_load_.worked(round_began_ns_, now_ns, far_sessions_);
   counters_.messages += message_count_ - unfinished_count_;
   counters_.put_off += unfinished_count_;
+}
+
+// That the lane slept is said once, with the message that woke it.
+uint8_t SlotPoller::hints_of(Lane& lane) const {
+  const bool slept = std::exchange(lane.slept, false);
+  return static_cast<uint8_t>((push_load_.is_cheap() ? wire::kPushingIsCheap : 0) | (slept ? wire::kLaneSlept : 0));
+}
+
+// A client says with the request that it wants its response pushed, or later, by want: then it looks once more, and
+// either sees the response or is seen to want it.
+bool SlotPoller::is_wanted(const Message& message, const LaneBinding& binding) const {
+  if ((message.request.flags & wire::kPush) != 0) return true;
+  const uint64_t want = observe_word(binding.endpoint->request_memory() + binding.layout.want_offset(binding.lane));
+  return want >= message.seq;
+}
+
+// To the client, by the home. Where it is a push: by whichever thread that is.
+void SlotPoller::deliver(const LaneBinding& binding, size_t offset, size_t length) {
+  if (binding.endpoint->limits().deliver_is_wakeup || binding.home == options_.partition) {
+    binding.endpoint->deliver(binding.lane, offset, length);
+  } else {
+    relay_.relay(binding, offset, length);
+  }
 }
 
 // After publishing: one full fence, then reads want. A client that wrote want before its last fetch either saw the
@@ -355,18 +387,13 @@ void SlotPoller::push() {
       ++counters_.deliveries;
       continue;
     }
-    const uint64_t want = observe_word(binding.endpoint->request_memory() + binding.layout.want_offset(binding.lane));
-    if (want < message.seq) continue;
-    const size_t length = static_cast<size_t>(message.end - message.response);
+    if (!is_wanted(message, binding)) continue;
     if (binding.endpoint->limits().deliver_is_wakeup) {
       if (woken == binding.endpoint) continue;  // one wake-up serves all of this round
       woken = binding.endpoint;
-      binding.endpoint->deliver(binding.lane, message.response_offset, length);
-    } else if (binding.home == options_.partition) {
-      binding.endpoint->deliver(binding.lane, message.response_offset, length);
-    } else {
-      relay_.relay(binding, message.response_offset, length);
     }
+    deliver(binding, message.response_offset, static_cast<size_t>(message.end - message.response));
+    counters_.asked += message.request.flags & wire::kPush;
     ++counters_.deliveries;
   }
 }
@@ -410,9 +437,18 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
     Lane& lane = *lanes_[awake_[i].id];
     if (observe_word(awake_[i].request) == lane.expected) continue;  // it came just now: stay awake
     lane.state = Lane::State::kAsleep;
+    lane.slept = false;
     ++counters_.naps;
     remove_awake(i);
+    if (std::exchange(lane.tells_asleep, false)) tell_asleep(lane.binding, lane.expected);
   }
+}
+
+// The client would not look at the next response slot, where the lane says that it is asleep: its head is pushed.
+// What the client sends before it hears of that comes after the last look: it rings when it has heard.
+void SlotPoller::tell_asleep(const LaneBinding& binding, uint64_t expected) {
+  ++counters_.told;
+  deliver(binding, binding.layout.response_offset(binding.lane, expected), sizeof(ResponseHeader));
 }
 
 bool SlotPoller::is_awake_for_local_only() const {
@@ -440,6 +476,7 @@ void SlotPoller::wake(LaneId id) {
   Lane& lane = *lanes_[id];
   if (lane.state != Lane::State::kAsleep) return;
   lane.state = Lane::State::kAwake;
+  lane.slept = true;
   lane.last_progress_ns = clock_.now_ns();
   awake_.push_back({lane.request_slot(), lane.expected, id, false});
 }

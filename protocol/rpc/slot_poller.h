@@ -3,7 +3,7 @@
 // fetches them.
 //
 //   request slot ─ copy ─▶ private copy ─ check, decode ─▶ ops ─▶ OpHandler (foresee … execute) ─▶ response slot
-//                                                                                    publish ─▶ want? ─▶ deliver
+//                                                                     publish ─▶ asked with the request, or want? ─▶ deliver
 //
 // Fairness: work is counted in units, of which an op takes one and each KiB of its result another; a dear op says how
 // much more (op::Result::work). A lane that has used kLaneWork units in a round has the rest of its messages
@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "op/op.h"
 #include "op/rights.h"
+#include "rpc/waiting/push_load.h"
 #include "transport/transport.h"
 #include "wire/codec.h"
 #include "wire/slot.h"
@@ -41,8 +42,9 @@ struct LaneBinding {
   wire::RegionLayout layout{};
   wire::Seal seal{};
   op::Rights rights = op::kAllRights;
-  bool knows_rights = true;  // its client knows the result kForbidden
-  uint32_t user = 0;         // sessions with the same number are of one peer group; numbers are small
+  bool knows_rights = true;    // its client knows the result kForbidden
+  uint32_t user = 0;           // sessions with the same number are of one peer group; numbers are small
+  bool knows_deliver = false;  // wire::kDeliver was agreed
 };
 
 // Who executes ops. Called by the poller, in this order, for batches of up to kMaxBatch ops of one or more lanes.
@@ -77,6 +79,7 @@ struct PollerOptions {
   uint64_t lane_idle_ns = 1'000'000;       // a lane without a request for this long falls asleep
   uint64_t far_lane_idle_ns = 1'000'000;   // the same for clients on other hosts, which share no CPU with this process
   uint64_t torn_limit_ns = 1'000'000'000;  // a request whose checksum is wrong for longer ends its session
+  PushRules push = {};
 };
 
 // Plain counters, owned by the partition's thread.
@@ -86,6 +89,8 @@ struct PollerCounters {
   uint64_t torn = 0;       // times that a request's checksum did not match
   uint64_t malformed = 0;  // requests that ended their session
   uint64_t deliveries = 0;
+  uint64_t asked = 0;    // messages that asked for a push themselves
+  uint64_t told = 0;     // lanes that fell asleep, and whose client was told so
   uint64_t put_off = 0;  // times that a message, or its rest, waited for others' because its lane had used its work
   uint64_t naps = 0;     // lanes that fell asleep
   uint64_t rings = 0;
@@ -125,10 +130,11 @@ class SlotPoller {
   void park_long_idle();
   // The same for lanes of sessions whose requests ring by themselves, however short they have been idle.
   void park_pushed();
-  // Changes the idle times of PollerOptions.
-  void set_idle(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns) {
+  // Changes the idle times of PollerOptions, and when pushing is cheap.
+  void set_rules(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns, const PushRules& push) {
     options_.lane_idle_ns = lane_idle_ns;
     options_.far_lane_idle_ns = far_lane_idle_ns;
+    push_load_.set_rules(push);
   }
   // The session's client has rung: wakes its lane.
   void ring(uint64_t session_id);
@@ -139,6 +145,7 @@ class SlotPoller {
   // The CPU that the clients of all awake lanes say they run on; -1: several, unknown, or no lane is awake.
   int clients_cpu() const;
   const PollerCounters& counters() const { return counters_; }
+  bool pushing_is_cheap() const { return push_load_.is_cheap(); }
   // Sessions that broke since the last call; the control thread is to close them. One whose lanes break one after the
   // other is named several times.
   bool has_broken_sessions() const { return !broken_sessions_.empty(); }
@@ -175,7 +182,11 @@ class SlotPoller {
   Awake* find_awake(LaneId id);
   static size_t room_for(const Message& message, const op::Op& op, const op::Result& result);
   void publish();
+  uint8_t hints_of(Lane& lane) const;
   void push();
+  bool is_wanted(const Message& message, const LaneBinding& binding) const;
+  void deliver(const LaneBinding& binding, size_t offset, size_t length);
+  void tell_asleep(const LaneBinding& binding, uint64_t expected);
   void note_torn(Lane& lane, uint64_t now_ns);
   void break_session(Lane& lane, wire::DecodeError why);
   void wake(LaneId id);
@@ -201,6 +212,10 @@ class SlotPoller {
   std::vector<LaneId> op_lanes_;
   std::vector<uint32_t> op_messages_;
   size_t op_count_ = 0;
+
+  uint64_t round_began_ns_ = 0;
+  PushLoad push_load_;
+  size_t far_sessions_ = 0;  // over a network
 
   std::vector<BrokenSession> broken_sessions_;
   PollerCounters counters_;

@@ -105,6 +105,10 @@ class ShmClientEndpoint final : public ClientEndpoint {
     base::publish_word(requests_.data() + offset, first_word);
     writes_staged_ = true;
   }
+  void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
+    stage_write(lane, offset, length, first_word);
+    ring(lane);  // its stores come after that of the word
+  }
   void stage_read(uint32_t, [[maybe_unused]] size_t offset, [[maybe_unused]] size_t length, uint64_t tag) override {
     EGRET_DCHECK(offset + length <= shape_.response_bytes && reads_.size() < kReadDepth);
     reads_.push_back({.kind = Event::Kind::kFetched, .lane = 0, .tag = tag, .bytes = {}});

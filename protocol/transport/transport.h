@@ -43,8 +43,8 @@ struct RegionShape {
 struct Event {
   enum class Kind : uint8_t {
     kFetched,    // client: the read staged with `tag` is done: its range of response_image() holds what it saw
-    kDelivered,  // client: the server pushed. `bytes` is the response, valid until the next poll(); empty: fetch any
-                 // lane
+    kDelivered,  // client: the server pushed. `bytes` are of a response slot, and stay what they are until the server
+                 // pushes that slot again; empty: fetch any lane
     kRing,       // server: the client asks that `lane` be looked at
     kClosed,     // the peer is gone or the endpoint broke; nothing follows
   };
@@ -109,6 +109,8 @@ class ClientEndpoint : public ControlChannel {
   // order. The first 8 bytes are not taken from the image but
   // are `first_word`, and become visible no earlier than the rest where the transport can promise that.
   virtual void stage_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) = 0;
+  // The same, and rings, in one verb where the transport has such: when the server hears of it, the bytes are there.
+  virtual void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) = 0;
   // Stages a read of response memory; it reports kFetched with `tag`. Reads of one flush see what is there after the
   // lane's writes.
   virtual void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) = 0;
@@ -169,7 +171,8 @@ class ServerEndpoint : public ControlChannel {
   // The CPU on which the client's thread ran when it last flushed or rang, as it says (unchecked: any number); -1: it
   // does not say, or is on another host.
   virtual int client_cpu() const { return -1; }
-  // Pushes `length` bytes of response memory at `offset` to the client and wakes it.
+  // Pushes `length` bytes of response memory at `offset`, the beginning of a response slot, to the client and wakes it.
+  // Of several that wait for the same slot one may be left out, if what goes out is the longest of them, as it is then.
   virtual void deliver(uint32_t lane, size_t offset, size_t length) = 0;
   // Where results_are_pushed: sends what was delivered. False: the peer does not take all of it now; to be called again
   // when data_fd() is writable.

@@ -81,11 +81,10 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   const std::byte* response_image() const override { return responses_.data(); }
 
   void stage_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
-    EGRET_DCHECK(offset + length <= requests_.size() && length >= sizeof first_word);
-    std::byte* const at = requests_.data() + offset;
-    std::memcpy(at, &first_word, sizeof first_word);
-    const LocalBytes from{at, static_cast<uint32_t>(length), requests_.local_key()};
-    link_.stage_write(lane, from, keys_.requests, offset);
+    link_.stage_write(lane, complete(offset, length, first_word), keys_.requests, offset);
+  }
+  void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
+    link_.stage_write_with_immediate(lane, complete(offset, length, first_word), keys_.requests, offset, lane);
   }
   void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) override {
     EGRET_DCHECK(offset + length <= responses_.size());
@@ -130,6 +129,13 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   // Whether frames may be sent: the first queue pair is connected, and no other must be before them.
   bool may_speak() const { return connected_ > 0 && (joins_late_ || connected_ == wanted_pairs_); }
   bool to_event(const Completion& completion, Event& event);
+  // The bytes to be written at `offset`, first word included.
+  LocalBytes complete(size_t offset, size_t length, uint64_t first_word) {
+    EGRET_DCHECK(offset + length <= requests_.size() && length >= sizeof first_word);
+    std::byte* const at = requests_.data() + offset;
+    std::memcpy(at, &first_word, sizeof first_word);
+    return {at, static_cast<uint32_t>(length), requests_.local_key()};
+  }
   // Lanes have equal shares of response memory.
   uint32_t lane_of(size_t offset) const {
     return static_cast<uint32_t>(offset / (shape_.response_bytes / shape_.lanes));

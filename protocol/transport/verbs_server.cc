@@ -26,7 +26,8 @@ using namespace verbs;
 
 namespace {
 
-// Sends carry deliveries and a few frames; receives take rings, of which a lane sends one at a time.
+// Sends carry deliveries and a few frames; receives take rings, by themselves or with a request: few, but where
+// lanes whose results are pushed keep falling asleep, each of their messages rings. Those that find no receive wait.
 constexpr LinkSizes kSizes{.sends = 128, .receives = 64};
 constexpr uint8_t kRnrRetries = 7;  // without end: the client's worker is only slow
 // Newcomers that one accept() tells to come back. Each takes microseconds; while they wait, they take places of the
@@ -286,7 +287,7 @@ void VerbsServerEndpoint::deliver(uint32_t lane, size_t offset, size_t length) {
   // slot, so that a client that asks for more than it takes costs no memory.
   if (replies_.bytes == 0 || undelivered_count_ > 0 || link_.has_staged()) {
     undelivered_count_ += undelivered_[slot] == 0 ? 1 : 0;
-    undelivered_[slot] = static_cast<uint32_t>(length);
+    undelivered_[slot] = std::max(undelivered_[slot], static_cast<uint32_t>(length));
     return;
   }
   push(lane, slot, static_cast<uint32_t>(length));

@@ -57,6 +57,9 @@ inline constexpr uint64_t kSlotSizes = 16;
 inline constexpr uint64_t kFailover = 32;
 // The backend knows the mode fill and the admin verbs warm and member.
 inline constexpr uint64_t kWarm = 64;
+// Over a network where results are fetched: requests may ask for their response to be pushed (kPush), and to be told
+// when the lane falls asleep (kTellAsleep); responses have hints.
+inline constexpr uint64_t kDeliver = 128;
 // The client can be asked to come back: a refusal may say after how many milliseconds.
 inline constexpr uint64_t kComeBack = 256;
 

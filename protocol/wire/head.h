@@ -20,11 +20,12 @@ namespace egret::wire {
 // --- requests
 
 // Writes the head of the message at `slot`, whose `op_count` ops (`length` bytes) are behind it already.
-inline void write_request_head(std::byte* slot, const Seal& seal, uint64_t seq, uint32_t length, uint16_t op_count) {
+inline void write_request_head(std::byte* slot, const Seal& seal, uint64_t seq, uint32_t length, uint16_t op_count,
+                               uint16_t flags = 0) {
   FieldWriter checked(slot + kRequestChecked);
   checked.put(length);
   checked.put(op_count);
-  checked.put(uint16_t{0});  // flags
+  checked.put(flags);
   FieldWriter(slot + offsetof(RequestHeader, checksum))
       .put(seal.checksum(slot + kRequestChecked, kRequestHeadChecked, length, seq));
 }
@@ -56,11 +57,12 @@ inline bool read_request(const std::byte* slot, uint32_t slot_size, const Seal& 
 // Writes the head of the message at `slot`, whose `result_count` results (`length` bytes) are behind it already. Leaves
 // `asleep` as it is.
 inline void write_response_head(std::byte* slot, const Seal& seal, uint64_t seq, uint32_t length, uint16_t result_count,
-                                uint32_t processing_ns) {
+                                uint32_t processing_ns, uint8_t hints = 0) {
   FieldWriter checked(slot + kResponseChecked);
   checked.put(length);
   checked.put(result_count);
-  checked.put(uint16_t{0});  // status, reserved
+  checked.put(uint8_t{0});  // status
+  checked.put(hints);
   checked.put(processing_ns);
   checked.put(uint32_t{0});
   FieldWriter(slot + offsetof(ResponseHeader, checksum))
@@ -89,22 +91,23 @@ inline bool is_whole_response(const std::byte* at, size_t room, const Seal& seal
 struct Response {
   uint32_t length = 0;
   uint16_t result_count = 0;
+  uint8_t hints = 0;
   uint32_t processing_ns = 0;
   const std::byte* body = nullptr;  // `length` bytes
 };
 
-// Reads the head of a whole response. False: it is of another version, or its body does not fit a slot of `slot_size`
-// bytes (on shm the peer may have changed it after is_whole_response()).
-inline bool read_response_head(const std::byte* at, uint32_t slot_size, Response& response) {
+// Reads the head of a whole response. False: it is of another version, has a hint that was not agreed, or its body does
+// not fit a slot of `slot_size` bytes (on shm the peer may have changed it after is_whole_response()).
+inline bool read_response_head(const std::byte* at, uint32_t slot_size, Response& response, uint8_t known_hints = 0) {
   FieldReader reader(at + kResponseChecked, kResponseHeadChecked);
   response.length = reader.get<uint32_t>();
   response.result_count = reader.get<uint16_t>();
   const auto status = reader.get<uint8_t>();
-  const auto reserved0 = reader.get<uint8_t>();
+  response.hints = reader.get<uint8_t>();
   response.processing_ns = reader.get<uint32_t>();
-  const auto reserved1 = reader.get<uint32_t>();
+  const auto reserved = reader.get<uint32_t>();
   response.body = at + sizeof(ResponseHeader);
-  if (status != 0 || reserved0 != 0 || reserved1 != 0) return false;
+  if (status != 0 || reserved != 0 || (response.hints & ~known_hints) != 0) return false;
   return response.length <= slot_size - sizeof(ResponseHeader);
 }
 

@@ -46,8 +46,9 @@ std::string to_string(const RequestHeader& header) {
 
 std::string to_string(const ResponseHeader& header) {
   return "response seq " + std::to_string(header.seq) + " length " + std::to_string(header.length) + " results " +
-         std::to_string(header.result_count) + " status " + std::to_string(header.status) + " processing " +
-         std::to_string(header.processing_ns) + " ns asleep " + std::to_string(header.asleep);
+         std::to_string(header.result_count) + " status " + std::to_string(header.status) + " hints " +
+         std::to_string(header.hints) + " processing " + std::to_string(header.processing_ns) + " ns asleep " +
+         std::to_string(header.asleep);
 }
 
 }  // namespace egret::wire

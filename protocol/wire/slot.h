@@ -15,11 +15,18 @@ struct RequestHeader {
   uint64_t checksum;  // the Seal's, over everything from `length` to the end of the body, or of the head
   uint32_t length;    // bytes of body
   uint16_t op_count;  // 1..kMaxOpsPerMessage
-  uint16_t flags;     // 0 in this version
+  uint16_t flags;     // kPush, kTellAsleep: only where kDeliver was agreed
 };
 static_assert(sizeof(RequestHeader) == 24);
 static_assert(offsetof(RequestHeader, checksum) == 8 && offsetof(RequestHeader, length) == 16);
 static_assert(offsetof(RequestHeader, op_count) == 20 && offsetof(RequestHeader, flags) == 22);
+
+// Flags of a request.
+inline constexpr uint16_t kPush = 1;  // the response is to be pushed, whatever `want` says
+// If the lane falls asleep before it has the next message, the head of the next response slot, with its `asleep`, is to
+// be pushed.
+inline constexpr uint16_t kTellAsleep = 2;
+inline constexpr uint16_t kRequestFlags = kPush | kTellAsleep;
 
 // Head of a response, at the start of its slot. The results follow at once.
 struct ResponseHeader {
@@ -29,14 +36,19 @@ struct ResponseHeader {
   uint32_t length;    // bytes of body
   uint16_t result_count;   // as many as the request had ops
   uint8_t status;          // 0 in this version: one result for each op follows
-  uint8_t reserved0;       // 0
+  uint8_t hints;           // kPushingIsCheap, kLaneSlept: only where kDeliver was agreed
   uint32_t processing_ns;  // from when the partition saw the request to when it published the response
-  uint32_t reserved1;      // 0
+  uint32_t reserved;       // 0
 };
 static_assert(sizeof(ResponseHeader) == 40);
 static_assert(offsetof(ResponseHeader, asleep) == 16 && offsetof(ResponseHeader, length) == 24);
 static_assert(offsetof(ResponseHeader, result_count) == 28 && offsetof(ResponseHeader, status) == 30);
-static_assert(offsetof(ResponseHeader, processing_ns) == 32);
+static_assert(offsetof(ResponseHeader, hints) == 31 && offsetof(ResponseHeader, processing_ns) == 32);
+
+// Hints of a response.
+inline constexpr uint8_t kPushingIsCheap = 1;  // the partition has time for pushing results, or many sessions
+inline constexpr uint8_t kLaneSlept = 2;       // the lane was asleep when this message came
+inline constexpr uint8_t kResponseHints = kPushingIsCheap | kLaneSlept;
 
 // Offset at which the checksummed part of each message starts.
 inline constexpr size_t kRequestChecked = offsetof(RequestHeader, length);

@@ -112,6 +112,7 @@ class FakeEndpoint final : public transport::ClientEndpoint {
   std::byte* request_image() override { return requests_.get(); }
   const std::byte* response_image() const override { return responses_.get(); }
   void stage_write(uint32_t, size_t, size_t, uint64_t) override {}
+  void stage_ringing_write(uint32_t, size_t, size_t, uint64_t) override {}
   void stage_read(uint32_t, size_t, size_t, uint64_t) override {}
   void flush() override {}
   size_t poll(std::span<transport::Event>) override { return 0; }

@@ -39,6 +39,7 @@ struct Verb {
   uint64_t first_word = 0;
   uint64_t tag = 0;
   uint32_t lane = 0;
+  bool rings = false;  // a write
   uint64_t not_before_ns = 0;
   bool asked_to_stall = false;
   std::vector<uint32_t> lines_left{};  // numbers of lines of memory, in the order in which they go (last first)
@@ -79,7 +80,6 @@ struct Link {
   std::vector<std::vector<std::byte>> reply_slots;
   std::deque<std::vector<std::byte>> to_server_frames, to_client_frames;
   std::deque<Event> client_events, server_events;
-  std::vector<std::unique_ptr<std::byte[]>> handed_out;  // bytes of deliveries, until the next poll()
   bool client_open = true, server_open = true;
   bool region_sent = false, mapped = false;
   bool client_armed = false, server_armed = false;
@@ -180,6 +180,12 @@ class ClientEnd final : public transport::ClientEndpoint {
     if (link_->is_shm()) return link_->store_buffer.push_back({offset, first_word});
     link_->staged.push_back({.kind = Verb::Kind::kWrite, .offset = offset, .length = length, .first_word = first_word});
   }
+  void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
+    stage_write(lane, offset, length, first_word);
+    if (link_->is_shm()) return ring(lane);
+    link_->staged.back().rings = true;
+    link_->staged.back().lane = lane;
+  }
   void stage_read(uint32_t, size_t offset, size_t length, uint64_t tag) override {
     EGRET_CHECK(link_->mapped && length > 0 && offset + length <= link_->shape.response_bytes);
     if (link_->is_shm()) {
@@ -201,11 +207,9 @@ class ClientEnd final : public transport::ClientEndpoint {
   }
   size_t poll(std::span<Event> events) override {
     network_.preempt();
-    link_->handed_out.clear();
     const size_t count = take_events(link_->client_events, events);
     for (Event& event : events.first(count)) {
       if (event.kind == Event::Kind::kFetched && !link_->is_shm()) --reads_;
-      if (event.kind == Event::Kind::kDelivered) hand_out(event);
     }
     const bool is_over = link_->is_server_gone() || link_->broken;
     if (count < events.size() && !link_->is_shm() && is_over && !link_->closed_told_client) {
@@ -243,16 +247,6 @@ class ClientEnd final : public transport::ClientEndpoint {
     for (const StoredWord& word : link_->store_buffer)
       base::publish_word(data(link_->requests) + word.offset, word.word);
     link_->store_buffer.clear();
-  }
-  // The event's bytes, as the reply slot holds them now, in memory of exactly their size.
-  void hand_out(Event& event) {
-    const auto slot = static_cast<size_t>(event.tag);
-    const size_t length = event.bytes.size();
-    auto copy = std::make_unique<std::byte[]>(length);
-    std::memcpy(copy.get(), link_->reply_slots[slot].data(), length);
-    event.bytes = {copy.get(), length};
-    event.tag = 0;
-    link_->handed_out.push_back(std::move(copy));
   }
 
   const std::shared_ptr<Link> link_;
@@ -531,7 +525,9 @@ bool Network::is_eligible(const Link& link, size_t index) const {
     const Verb& earlier = link.verbs[i];
     if (!options_.overtake && !earlier.is_done()) return false;
     if (earlier.kind == Verb::Kind::kRead) continue;
-    if (verb.kind != Verb::Kind::kWrite || earlier.kind == Verb::Kind::kRing || earlier.overlaps(verb)) return false;
+    const bool may_overtake = verb.kind == Verb::Kind::kWrite && !verb.rings;
+    const bool is_ring = earlier.kind == Verb::Kind::kRing || earlier.rings;
+    if (!may_overtake || is_ring || earlier.overlaps(verb)) return false;
   }
   return true;
 }
@@ -547,9 +543,7 @@ bool Network::step_verb(Link& link, size_t index) {
     }
   }
   if (verb.kind == Verb::Kind::kRing) {
-    ++counters_.rings;
-    link.server_events.push_back({.kind = Event::Kind::kRing, .lane = verb.lane, .tag = 0, .bytes = {}});
-    link.wake_server();
+    tell_of_ring(link, verb.lane);
     link.verbs.erase(link.verbs.begin() + static_cast<ptrdiff_t>(index));
     return true;
   }
@@ -574,9 +568,19 @@ bool Network::step_verb(Link& link, size_t index) {
     land_reads(link);
   } else {
     ++counters_.writes;
+    if (verb.rings) {
+      ++counters_.ringing_writes;
+      tell_of_ring(link, verb.lane);
+    }
     link.verbs.erase(link.verbs.begin() + static_cast<ptrdiff_t>(index));
   }
   return true;
+}
+
+void Network::tell_of_ring(Link& link, uint32_t lane) {
+  ++counters_.rings;
+  link.server_events.push_back({.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}});
+  link.wake_server();
 }
 
 // READs land in the order in which they were posted.
@@ -601,10 +605,9 @@ bool Network::step_delivery(Link& link) {
   const size_t bytes = std::min(delivery.offset + delivery.length, (line + 1) * kLine) - from;
   std::memcpy(link.reply_slots[slot].data() + (from - delivery.offset), data(link.responses) + from, bytes);
   if (!delivery.lines_left.empty()) return true;
-  // `tag` names the reply slot until the event is polled.
   link.client_events.push_back({.kind = Event::Kind::kDelivered,
                                 .lane = delivery.lane,
-                                .tag = slot,
+                                .tag = 0,
                                 .bytes = {link.reply_slots[slot].data(), delivery.length}});
   link.deliveries.pop_front();
   link.wake_client();

@@ -7,7 +7,8 @@
 // the request image as late as that. A READ starts when every WRITE staged before it is placed, samples its lines in
 // any order over several steps, and lands in the response image when it is whole and all earlier READs have landed;
 // until then its range of the image holds junk. Later WRITEs may overtake READs. A ring comes after the WRITEs before
-// it. At most `read_depth` READs at once: more abort. Only the home may deliver: others abort.
+// it, and after the bytes that it carries. Pushed bytes are in their reply slot, and change under the reader's eyes when
+// that slot is pushed again. At most `read_depth` READs at once: more abort. Only the home may deliver: others abort.
 //
 // kShm has both images in the region itself. The first word of a write waits in a store buffer until flush() (the
 // fence) or a later step; everything else is visible at once. Deliver is a wake-up and nothing else.
@@ -51,6 +52,7 @@ struct NetworkCounters {
   uint64_t writes = 0;
   uint64_t reads = 0;
   uint64_t rings = 0;
+  uint64_t ringing_writes = 0;  // those of the rings that were WRITEs, too
   uint64_t deliveries = 0;
   uint32_t most_reads = 0;  // on one link at once
 };
@@ -126,6 +128,7 @@ class Network {
   bool step_verb(Link& link, size_t index);
   bool is_eligible(const Link& link, size_t index) const;
   bool step_delivery(Link& link);
+  void tell_of_ring(Link& link, uint32_t lane);
   void land_reads(Link& link);
   std::vector<uint32_t> shuffled_lines(size_t offset, size_t length);
 

@@ -1,6 +1,7 @@
 // Scenarios that the specifications share.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "world.h"
@@ -25,6 +26,9 @@ inline Scenario any_scenario(uint64_t seed) {
   scenario.clients = rng.between(1, 3);
   scenario.burst = rng.between(1, 20);
   scenario.pause_max_ns = rng.percent(30) ? 3000 : 0;
+  scenario.knows_deliver = rng.percent(75);
+  // Pushing is never cheap, always, or now and then.
+  scenario.push = {.below_load = std::array{0u, 100u, rng.between(1, 80)}[rng.below(3)], .window_ns = 20'000};
   return scenario;
 }
 

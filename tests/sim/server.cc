@@ -23,7 +23,9 @@ Partition::Partition(Server& server, uint32_t number, rpc::OpHandler& handler)
       number_(number),
       poller_({.partition = number,
                .lane_idle_ns = server.options.lane_idle_ns,
-               .torn_limit_ns = server.options.torn_limit_ns},
+               .far_lane_idle_ns = server.options.lane_idle_ns,
+               .torn_limit_ns = server.options.torn_limit_ns,
+               .push = server.options.push},
               server.clock, handler, *this) {}
 
 bool Partition::is_asleep() const {
@@ -120,7 +122,16 @@ void Partition::rest() {
 
 void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
   ++server_.deliveries_relayed;
-  server_.partitions[lane.home]->post({Message::Kind::kDeliver, lane, offset, length});
+  server_.partitions[lane.home]->deliver({Message::Kind::kDeliver, lane, offset, length});
+}
+
+void Partition::deliver(const Message& message) {
+  const auto waits = std::ranges::find_if(mailbox_, [&](const Message& other) {
+    return other.kind == Message::Kind::kDeliver && other.lane.session_id == message.lane.session_id &&
+           other.offset == message.offset;
+  });
+  if (waits == mailbox_.end()) return post(message);
+  waits->length = std::max(waits->length, message.length);
 }
 
 // --- Control -------------------------------------------------------------------------------------------------------
@@ -165,6 +176,7 @@ bool Control::read_control(Session& session) {
   if (readable && type == wire::FrameType::kHello && session.state == State::kSilent && decode(frame, hello)) {
     session.worker_id = hello.worker_id;
     session.window = hello.window;
+    session.features = hello.features;
     session.state = State::kWaiting;
     for (const auto& other : sessions_) {
       if (other->id < session.id && other->worker_id == hello.worker_id) close(other->id);
@@ -189,7 +201,7 @@ void Control::grant_waiting() {
 void Control::grant(Session& session) {
   wire::RegionLayout layout = server_.options.layout;
   layout.window = std::min(layout.window, std::max(session.window, wire::kMinWindow));
-  const wire::Grant granted{.features = server_.options.features,
+  const wire::Grant granted{.features = server_.options.features & session.features,
                             .session_id = session.id,
                             .nonce = server_.rng.next(),
                             .epoch = server_.options.epoch,
@@ -206,9 +218,14 @@ void Control::grant(Session& session) {
   session.state = State::kOpen;
   session.nonce = granted.nonce;
   for (uint32_t lane = 0; lane < layout.lanes; ++lane) {
-    server_.partitions[lane]->post(
-        {.kind = Partition::Message::Kind::kAttach,
-         .lane = {session.id, lane, home, session.endpoint.get(), layout, {granted.nonce, false}}});
+    server_.partitions[lane]->post({.kind = Partition::Message::Kind::kAttach,
+                                    .lane = {.session_id = session.id,
+                                             .lane = lane,
+                                             .home = home,
+                                             .endpoint = session.endpoint.get(),
+                                             .layout = layout,
+                                             .seal = {granted.nonce, false},
+                                             .knows_deliver = (granted.features & wire::kDeliver) != 0}});
   }
   if (!session.endpoint->send_frame(encode(granted), true)) close(session.id);
 }
@@ -292,6 +309,8 @@ rpc::PollerCounters Server::counters() const {
     sum.torn += one.torn;
     sum.malformed += one.malformed;
     sum.deliveries += one.deliveries;
+    sum.asked += one.asked;
+    sum.told += one.told;
     sum.naps += one.naps;
     sum.rings += one.rings;
   }

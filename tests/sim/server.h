@@ -37,6 +37,8 @@ class Partition final : private rpc::DeliveryRelay {
     size_t length = 0;
   };
   void post(const Message& message) { mailbox_.push_back(message); }
+  // The same for a delivery: there is one for each response slot at most, of the longest.
+  void deliver(const Message& message);
   // A frozen partition does nothing, as if its thread did not get a processor.
   void freeze(bool frozen) { frozen_ = frozen; }
   // The process ends: nothing of any session is touched any more.
@@ -84,7 +86,8 @@ class Control {
     uint64_t id = 0;
     State state = State::kSilent;
     uint64_t worker_id = 0;
-    uint32_t window = 0;  // that the client asks for
+    uint32_t window = 0;    // that the client asks for
+    uint64_t features = 0;  // that it offers
     uint64_t nonce = 0;
     uint32_t detaching = 0;
     std::unique_ptr<transport::ServerEndpoint> endpoint;
@@ -104,12 +107,13 @@ struct ServerOptions {
   std::string address = {};  // whose connections are accepted (Network::accept)
   wire::RegionLayout layout;
   uint64_t epoch = 1;     // of its process
-  uint64_t features = 0;  // of its grants
+  uint64_t features = 0;  // of its grants, as far as they are asked for
   uint64_t hash_seed = 77;
   uint32_t item_size_max = 1 << 20;
   uint64_t lane_idle_ns = 30'000;
   bool park_always = false;
   uint64_t torn_limit_ns = 1'000'000'000;
+  rpc::PushRules push = {};
 };
 
 class Server {

@@ -11,7 +11,7 @@ namespace {
 
 struct Seen {
   rpc::LaneCounters client;
-  uint64_t sleeps = 0, naps = 0, rings = 0, pushes = 0, rings_relayed = 0, deliveries_relayed = 0;
+  uint64_t sleeps = 0, naps = 0, rings = 0, pushes = 0, told = 0, rings_relayed = 0, deliveries_relayed = 0;
 
   void add(const World& world) {
     client += world.client_counters();
@@ -19,6 +19,7 @@ struct Seen {
     naps += world.server_counters().naps;
     rings += world.server_counters().rings;
     pushes += world.server_counters().deliveries;
+    told += world.server_counters().told;
     rings_relayed += world.server.rings_relayed;
     deliveries_relayed += world.server.deliveries_relayed;
   }
@@ -75,6 +76,23 @@ TEST_CASE("both sides sleep at every opportunity and always wake") {
   });
   CHECK(is_met(seen.sleeps));
   CHECK(is_met(seen.naps));
+}
+
+TEST_CASE("a client that fetches nothing hears of it when its lane falls asleep, whatever is on its way meanwhile") {
+  const Seen seen = run_seeds(3000, [](uint64_t seed) {
+    Scenario scenario = lonely_scenario(seed);
+    scenario.network.flavour = Flavour::kVerbs;
+    scenario.knows_deliver = true;
+    scenario.session.fetch.mode = rpc::FetchMode::kReply;
+    scenario.pause_max_ns = 3000;
+    scenario.lane_idle_ns = 1000 * (1 + pick(seed, 20));
+    return scenario;
+  });
+  CHECK(is_met(seen.told));
+  CHECK(is_met(seen.client.rings.get()));             // what was on its way
+  CHECK(is_met(seen.client.ringing_requests.get()));  // what was sent later
+  CHECK(seen.client.ringing_requests.get() < seen.client.messages.get());
+  CHECK(seen.client.wants.get() + seen.client.fetches.get() == 0);
 }
 
 TEST_CASE("rings and pushes find their way through a home to and from other partitions") {

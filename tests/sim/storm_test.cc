@@ -84,6 +84,7 @@ class Attempt final : public transport::ClientEndpoint {
   std::byte* request_image() override { return requests.data(); }
   const std::byte* response_image() const override { return responses.data(); }
   void stage_write(uint32_t, size_t, size_t, uint64_t) override {}
+  void stage_ringing_write(uint32_t, size_t, size_t, uint64_t) override {}
   void stage_read(uint32_t, size_t, size_t, uint64_t) override {}
   void flush() override {}
   size_t poll(std::span<transport::Event>) override { return 0; }

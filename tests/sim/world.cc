@@ -112,9 +112,11 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
       model(scenario.model, rng),
       network(scenario.network, clock.manual, rng),
       server({.layout = scenario.layout,
+              .features = scenario.knows_deliver ? wire::kDeliver : 0,
               .lane_idle_ns = scenario.lane_idle_ns,
               .park_always = scenario.park_always,
-              .torn_limit_ns = scenario.torn_limit_ns},
+              .torn_limit_ns = scenario.torn_limit_ns,
+              .push = scenario.push},
              clock, network, rng),
       tracing_(std::getenv("EGRET_SIM_TRACE") != nullptr) {
   for (uint32_t i = 0; i < scenario.layout.lanes; ++i) {

@@ -41,6 +41,8 @@ struct Scenario {
   uint64_t pause_max_ns = 0;   // time that the execution of an op takes at most
   uint32_t preempt_percent = 30;
   uint64_t torn_limit_ns = 1'000'000'000;
+  bool knows_deliver = true;  // the backend; over kShm nobody asks for it
+  rpc::PushRules push = {};
   uint64_t tick_ns = rpc::ClientSession::kTickNs;
   // Open sessions tick, and when nothing moves, time goes on to the next tick. Else there are no timers that could hide
   // a lost wake-up: when nothing moves, there was one.

@@ -134,6 +134,42 @@ TEST_CASE("a delivery that was asked for again while it was under way pushes wha
   CHECK(f.endpoint.deliveries[0].length == 80);
 }
 
+TEST_CASE("that a lane sleeps is said by a delivery of its own, or with the one that is under way for the same slot") {
+  Fixture f(kOther, 0);  // falls asleep at once
+  const rpc::LaneBinding lane{.session_id = kSession,
+                              .lane = kOther,
+                              .home = kHome,
+                              .endpoint = &f.endpoint,
+                              .layout = kLayout,
+                              .seal = {.nonce = rpc::kNonce},
+                              .knows_deliver = true};
+  f.mailboxes.send(kControl, kOther, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = &f.under_way});
+  const auto slot = [](uint64_t seq) { return kLayout.response_offset(kOther, seq) / kLayout.response_slot_size; };
+  f.under_way.deliveries[slot(2)] = 500;  // of an earlier message
+  f.partition->start();
+  const op::Op get = rpc::get_of("key");
+  rpc::Words written(kLayout.request_bytes());
+  rpc::put_request(written.data(), kLayout, kOther, 1, std::span(&get, 1), -1, -1, rpc::kNonce, wire::kTellAsleep);
+  const size_t at = kLayout.request_offset(kOther, 1);
+  for (size_t word = 256; word > 0; word -= 8) {
+    base::publish_word(f.endpoint.requests.data() + at + word - 8, base::observe_word(written.data() + at + word - 8));
+  }
+  const auto ring = [&] {
+    Message message{.kind = Message::Kind::kRing, .lane = {}};
+    message.lane.session_id = kSession;
+    f.mailboxes.send(kHome, kOther, message);
+  };
+  const std::byte* const response = f.endpoint.responses.data() + kLayout.response_offset(kOther, 1);
+  ring();
+  REQUIRE(eventually([&] { return base::observe_word(response) == 1; }));
+  const std::byte* const asleep =
+      f.endpoint.responses.data() + kLayout.response_offset(kOther, 2) + offsetof(wire::ResponseHeader, asleep);
+  REQUIRE(eventually([&] { return base::observe_word(asleep) == 2; }));
+  f.stop();
+  CHECK(f.under_way.deliveries[slot(2)] == 500);  // no shorter, and no second message
+  CHECK(f.messages(Message::Kind::kDeliver) == 0);
+}
+
 TEST_CASE("a delivery that overtakes its home's attachment is pushed when the home has the session") {
   Fixture f(kHome);
   const size_t slot = 9;

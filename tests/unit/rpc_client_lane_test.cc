@@ -10,7 +10,7 @@ namespace {
 constexpr wire::RegionLayout kLayout{.lanes = 3, .window = 4, .request_slot_size = 1024, .response_slot_size = 2048};
 
 struct Fixture {
-  explicit Fixture(bool local = false, const FetchOptions& fetch = {})
+  explicit Fixture(bool local = false, const FetchOptions& fetch = {}, bool knows_deliver = false)
       : endpoint(kLayout, local),
         lane(kLane,
              {.layout = kLayout,
@@ -19,7 +19,8 @@ struct Fixture {
               .endpoint = endpoint,
               .times = {now_ns, taken_ns},
               .durations = durations,
-              .active = active},
+              .active = active,
+              .knows_deliver = knows_deliver},
              counters) {
     active.open(kLayout.lanes);
   }
@@ -32,6 +33,19 @@ struct Fixture {
   void answer(uint64_t seq, std::string_view value = "value", int results = 1) {
     const std::vector<op::Result> all(static_cast<size_t>(results), hit(value));
     put_response(endpoint.responses.data(), kLayout, kLane, seq, all);
+  }
+  // The backend pushes: the response to `seq`, or its first bytes only.
+  std::span<const std::byte> pushed(uint64_t seq, std::string_view value = "value", uint8_t hints = 0,
+                                    size_t most = SIZE_MAX) {
+    const std::vector<op::Result> all{hit(value)};
+    const size_t length = put_response(replies.data(), kLayout, kLane, seq, all, 0, kNonce, get_of("k"), hints);
+    return {replies.data() + kLayout.response_offset(kLane, seq), std::min(length, most)};
+  }
+  // The backend pushes the head of the slot in which it would answer `seq`: the lane sleeps.
+  std::span<const std::byte> told_asleep(uint64_t seq) {
+    std::byte* const slot = replies.data() + kLayout.response_offset(kLane, seq);
+    wire::FieldWriter(slot + offsetof(wire::ResponseHeader, asleep)).put(seq);
+    return {slot, sizeof(wire::ResponseHeader)};
   }
   // The checksum is made to match what the slot holds by now.
   void reseal(uint64_t seq) {
@@ -53,6 +67,7 @@ struct Fixture {
   uint64_t now_ns = 1'000'000'000;
   uint64_t taken_ns = 0;
   FakeClientEndpoint endpoint;
+  Words replies{kLayout.response_bytes()};
   LaneCounters counters;
   egret::base::Histogram durations;
   ActiveLanes active{nullptr};
@@ -204,17 +219,18 @@ TEST_CASE("bytes that are held stay: their slot is used again when the last who 
   CHECK(!f.lane.has_credit());
 }
 
-TEST_CASE("bytes that were pushed cannot stay: the next push takes their place") {
+TEST_CASE("bytes that were pushed stay in their reply slot as long as they are held") {
   Fixture f;
   Holder holder(f.lane);
   REQUIRE(f.lane.append(get_of("key"), &holder));
   f.lane.seal();
-  f.answer(1);
-  const std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 1);
-  const std::vector<std::byte> pushed(slot, slot + kLayout.response_slot_size);
-  REQUIRE(f.lane.on_delivered(pushed));
-  CHECK(holder.value == "value");
-  CHECK(holder.held == 0);
+  for (uint32_t i = 1; i < kLayout.window; ++i) f.send();
+  REQUIRE(f.lane.on_delivered(f.pushed(1, "stays")));
+  REQUIRE(holder.held != 0);
+  for (uint64_t seq = 2; seq <= kLayout.window; ++seq) REQUIRE(f.lane.on_delivered(f.pushed(seq)));
+  CHECK(!f.lane.append(get_of("key"), &f.listener));
+  CHECK(holder.value == "stays");
+  f.lane.release(holder.held);
   for (uint32_t i = 0; i < kLayout.window; ++i) f.send();
 }
 
@@ -352,9 +368,9 @@ TEST_CASE(
   };
   const size_t body = sizeof(wire::ResponseHeader);
   const size_t result = 8 + 5;
-  check(0, [](std::byte* slot) { slot[offsetof(wire::ResponseHeader, reserved0)] = std::byte{1}; });
+  check(0, [](std::byte* slot) { slot[offsetof(wire::ResponseHeader, hints)] = std::byte{1}; });
   for (size_t i = 0; i < 4; ++i) {
-    check(0, [i](std::byte* slot) { slot[offsetof(wire::ResponseHeader, reserved1) + i] = std::byte{0x80}; });
+    check(0, [i](std::byte* slot) { slot[offsetof(wire::ResponseHeader, reserved) + i] = std::byte{0x80}; });
   }
   check(1, [&](std::byte* slot) { slot[body + result + 2] = std::byte{0x20}; });  // a mark that is none
   check(2, [&](std::byte* slot) { slot[body + 2 * result + 3] = std::byte{1}; });
@@ -406,23 +422,42 @@ TEST_CASE("a lane will be pushed to only after a read staged after want has foun
   CHECK(!f.lane.will_be_delivered());
 }
 
-TEST_CASE("a push before its turn is fetched, and reads that were under way do not count as a last look") {
+TEST_CASE("a push before its turn waits in its reply slot; a read of it that is under way is not looked at") {
+  Fixture f;
+  for (int i = 0; i < 3; ++i) f.send();
+  f.lane.stage_want();
+  f.lane.stage_fetches(16);
+  const auto reads = std::exchange(f.endpoint.reads, {});
+  CHECK(f.lane.on_delivered(f.pushed(3, "third")));
+  CHECK(f.lane.on_delivered(f.pushed(2, "second")));
+  CHECK(f.lane.on_fetched(reads[1].tag));  // of the second: found nothing
+  CHECK(f.listener.values.empty());
+  CHECK(f.lane.on_delivered(f.pushed(2, "second")));
+  f.answer(1, "first");
+  CHECK(f.lane.on_fetched(reads[0].tag));
+  CHECK(f.lane.on_fetched(reads[2].tag));
+  CHECK(f.listener.values == std::vector<std::string>{"first", "second", "third"});
+  CHECK(f.counters.replies.get() == 2);
+}
+
+TEST_CASE(
+    "a push before its turn that cannot be used is fetched, and reads that were under way do not count as a last "
+    "look") {
   Fixture f;
   f.send();
   f.send();
   f.lane.stage_want();
   f.lane.stage_fetches(16);  // both find nothing
   const auto reads = std::exchange(f.endpoint.reads, {});
-  const std::vector<op::Result> results{hit("second")};
-  const size_t length = put_response(f.endpoint.responses.data(), kLayout, Fixture::kLane, 2, results);
-  CHECK(f.lane.on_delivered({f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 2), length}));
-  CHECK(f.listener.values.empty());
-  std::memset(f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 2), 0, 8);
+  CHECK(f.lane.on_delivered(f.pushed(2, "second", 0, sizeof(wire::ResponseHeader) + 1)));
+  CHECK(f.lane.on_fetched(reads[1].tag));
   f.answer(1, "first");
   CHECK(f.lane.on_fetched(reads[0].tag));
-  CHECK(f.lane.on_fetched(reads[1].tag));
   CHECK(f.listener.values == std::vector<std::string>{"first"});
   CHECK(!f.lane.will_be_delivered());
+  f.answer(2, "second");
+  CHECK(f.fetch());
+  CHECK(f.listener.values.size() == 2);
 }
 
 TEST_CASE("in reply mode want goes out with the request") {
@@ -494,6 +529,237 @@ TEST_CASE("a lane that shows itself asleep is rung once, and again when that has
   f.now_ns += 20'000'000;
   CHECK(f.fetch());
   CHECK(f.endpoint.rings.size() == 2);
+}
+
+// --- a backend that can be asked with the request -------------------------------------------------------------------
+
+namespace {
+constexpr FetchOptions kReplies{.mode = FetchMode::kReply};
+
+struct Asking : Fixture {
+  explicit Asking(const FetchOptions& fetch = {}) : Fixture(false, fetch, true) {}
+  // Sends one message; what was posted for it, and with which flags.
+  FakeClientEndpoint::Write request() {
+    endpoint.writes.clear();
+    send();
+    REQUIRE(endpoint.writes.size() == 1);
+    flags = header_of(endpoint, endpoint.writes[0]).flags;
+    return endpoint.writes[0];
+  }
+  // The oldest message is answered, as a backend would that was asked, or was not; which tells of its lane, perhaps.
+  void answer_oldest(uint8_t hints = 0) {
+    const uint64_t seq = lane.progress().answered;
+    if (lane.progress().is_asked) {
+      REQUIRE(lane.on_delivered(pushed(seq, "value", hints)));
+      return;
+    }
+    const std::vector<op::Result> all{hit("value")};
+    put_response(endpoint.responses.data(), kLayout, kLane, seq, all, 0, kNonce, get_of("k"), hints);
+    REQUIRE(fetch());
+  }
+  bool asks() const { return (flags & wire::kPush) != 0; }
+  bool is_told() const { return (flags & wire::kTellAsleep) != 0; }
+
+  uint16_t flags = 0;
+};
+}  // namespace
+
+TEST_CASE("asked with the request, a backend's results are neither wanted nor read: one write a message") {
+  Asking f(kReplies);
+  CHECK(f.request().rings);  // nobody has asked to be told whether the lane sleeps
+  for (int i = 0; i < 3; ++i) {
+    CHECK(f.asks());
+    CHECK(f.is_told());
+    CHECK(f.lane.stage_fetches(16) == 0);
+    CHECK(!f.lane.stage_want());
+    CHECK(f.lane.will_be_delivered());
+    f.answer_oldest();
+    CHECK(!f.request().rings);
+  }
+  CHECK(f.counters.asked.get() == 4);
+  CHECK(f.counters.ringing_requests.get() == 1);
+  CHECK(f.counters.wants.get() + f.counters.fetches.get() == 0);
+}
+
+TEST_CASE("a backend that cannot be asked sees no flag, and no request that rings, whatever it answers") {
+  for (const FetchMode mode : {FetchMode::kAuto, FetchMode::kFetch, FetchMode::kReply}) {
+    Fixture f(false, {.mode = mode});
+    for (int i = 0; i < 3; ++i) {
+      f.now_ns += 10'000'000'000;
+      f.endpoint.writes.clear();
+      f.send();
+      CHECK(header_of(f.endpoint, f.endpoint.writes[0]).flags == 0);
+      for (const auto& write : f.endpoint.writes) CHECK(!write.rings);
+      const uint64_t seq = f.lane.progress().answered;
+      std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, seq);
+      wire::FieldWriter(slot + offsetof(wire::ResponseHeader, asleep)).put(seq);
+      CHECK(f.fetch());
+      CHECK(f.lane.on_delivered(f.pushed(seq)));
+    }
+    CHECK(f.endpoint.rings.size() == 3);
+  }
+}
+
+TEST_CASE("a push that was asked for and cannot be used is fetched") {
+  Asking f(kReplies);
+  f.request();
+  CHECK(f.lane.on_delivered(f.pushed(1, "value", 0, sizeof(wire::ResponseHeader) + 5)));
+  CHECK(!f.lane.will_be_delivered());
+  f.answer(1);
+  CHECK(f.fetch());
+  CHECK(f.listener.values.size() == 1);
+}
+
+TEST_CASE(
+    "a push that was asked for and does not come is looked for after a long time, and the lane rung if it sleeps") {
+  Asking f(kReplies);
+  f.request();
+  f.answer_oldest();
+  f.request();
+  f.now_ns += 49'000'000;
+  CHECK(f.lane.stage_fetches(16) == 0);
+  f.now_ns += 1'000'000;
+  std::byte* slot = f.endpoint.responses.data() + kLayout.response_offset(Fixture::kLane, 2);
+  wire::FieldWriter(slot + offsetof(wire::ResponseHeader, asleep)).put(uint64_t{2});
+  CHECK(f.fetch());
+  CHECK(f.endpoint.rings.size() == 1);
+  CHECK(f.lane.will_be_delivered());
+  CHECK(f.lane.stage_fetches(16) == 0);  // not at once again
+  f.answer_oldest();
+  CHECK(f.listener.values.size() == 2);
+}
+
+TEST_CASE("time is up for a message that asked: its slot comes back with the late push") {
+  Asking f(kReplies);
+  for (uint32_t i = 0; i < kLayout.window; ++i) f.send();
+  CHECK(f.lane.expire(f.now_ns + 1) == kLayout.window);
+  CHECK(!f.lane.has_credit());
+  for (uint64_t seq = kLayout.window; seq >= 1; --seq) CHECK(f.lane.on_delivered(f.pushed(seq)));
+  CHECK(f.listener.values.size() == kLayout.window);
+  CHECK(f.lane.outstanding() == 0);
+  CHECK(f.lane.has_credit());
+}
+
+TEST_CASE("told that the lane sleeps, a client rings for the message that is on its way, once") {
+  Asking f(kReplies);
+  f.request();
+  f.answer_oldest();
+  CHECK(!f.request().rings);
+  CHECK(f.lane.on_delivered(f.told_asleep(2)));
+  CHECK(f.endpoint.rings == std::vector<uint32_t>{Fixture::kLane});
+  CHECK(f.lane.on_delivered(f.told_asleep(2)));
+  CHECK(f.endpoint.rings.size() == 1);
+  CHECK(f.lane.will_be_delivered());
+  f.answer_oldest(wire::kLaneSlept);
+  CHECK(f.listener.values.size() == 2);
+}
+
+TEST_CASE("told that the lane sleeps, a client has its next request ring") {
+  Asking f(kReplies);
+  f.request();
+  f.answer_oldest();
+  CHECK(f.lane.on_delivered(f.told_asleep(2)));
+  CHECK(f.endpoint.rings.empty());
+  CHECK(f.request().rings);
+  CHECK(f.lane.on_delivered(f.told_asleep(2)));  // again, too late
+  CHECK(f.endpoint.rings.empty());
+}
+
+TEST_CASE("that a lane slept before a message that is answered by now, or will sleep, is no reason to ring") {
+  Asking f(kReplies);
+  for (int i = 0; i < 2; ++i) {
+    f.request();
+    f.answer_oldest();
+  }
+  f.request();
+  for (const uint64_t seq : {uint64_t{1}, uint64_t{2}, uint64_t{5}, UINT64_MAX})
+    CHECK(f.lane.on_delivered(f.told_asleep(seq)));
+  CHECK(f.endpoint.rings.empty());
+}
+
+TEST_CASE(
+    "a lane that sleeps in pauses gets its requests as rings, each answered by a push, as long as pauses are long") {
+  Asking f;
+  CHECK(!f.request().rings);
+  CHECK(!f.asks());
+  f.answer_oldest();
+  f.now_ns += 3'000'000;
+  CHECK(!f.request().rings);  // nobody knows yet
+  f.answer_oldest(wire::kLaneSlept);
+  for (int i = 0; i < 10; ++i) {
+    f.now_ns += 5'000'000;
+    CHECK(f.request().rings);
+    CHECK(f.asks());
+    CHECK(!f.is_told());
+    f.answer_oldest(wire::kLaneSlept);
+  }
+  CHECK(f.counters.wants.get() == 0);
+  f.now_ns += 10'000;  // a short one
+  CHECK(!f.request().rings);
+  CHECK(!f.asks());
+  f.answer_oldest();
+  // It did not sleep: the pause that it takes is longer.
+  f.now_ns += 20'000'000;
+  CHECK(f.request().rings);
+  f.answer_oldest();
+  f.now_ns += 20'000'000;
+  CHECK(!f.request().rings);
+}
+
+TEST_CASE("a lane set to fetch does not ask for a push, but rings with the request if the server's probably sleeps") {
+  Asking f({.mode = FetchMode::kFetch});
+  f.request();
+  f.answer_oldest(wire::kLaneSlept);
+  f.now_ns += 5'000'000'000;
+  CHECK(f.request().rings);
+  CHECK(!f.asks());
+  CHECK(!f.is_told());
+  f.answer_oldest(wire::kLaneSlept | wire::kPushingIsCheap);
+  f.request();
+  CHECK(!f.asks());
+}
+
+TEST_CASE("as long as the backend says that pushing is cheap, results are pushed") {
+  Asking f;
+  f.request();
+  f.answer_oldest(wire::kPushingIsCheap);
+  CHECK(f.lane.progress().mode == FetchPolicy::Mode::kReply);
+  CHECK(f.counters.is_push_cheap.get() == 1);
+  CHECK(f.request().rings);
+  CHECK(f.asks());
+  f.answer_oldest(0);
+  CHECK(f.lane.progress().mode == FetchPolicy::Mode::kFetch);
+  CHECK(f.counters.is_push_cheap.get() == 0);
+  f.request();
+  CHECK(!f.asks());
+  CHECK(f.counters.switches_to_reply.get() == 1);
+  CHECK(f.counters.switches_to_fetch.get() == 1);
+}
+
+TEST_CASE("a message behind one that is fetched asks for itself; each is answered once, in order") {
+  Asking f;
+  f.request();  // fetched
+  f.answer_oldest(wire::kPushingIsCheap);
+  f.request();  // asks
+  f.answer_oldest(0);
+  f.request();  // fetched: the last look is its own
+  CHECK(f.lane.stage_want());
+  CHECK(!f.lane.will_be_delivered());
+  CHECK(f.fetch());
+  CHECK(f.lane.will_be_delivered());
+  f.answer_oldest();
+  CHECK(f.listener.values.size() == 3);
+}
+
+TEST_CASE("hints that nobody agreed on, or that nobody knows, are malformed") {
+  Fixture f;
+  f.send();
+  CHECK_FALSE(f.lane.on_delivered(f.pushed(1, "value", wire::kPushingIsCheap)));
+  for (const int hint : {4, 8, 16, 32, 64, 128}) {
+    Asking asking(kReplies);
+    asking.request();
+    CHECK_FALSE(asking.lane.on_delivered(asking.pushed(1, "value", static_cast<uint8_t>(hint))));
+  }
 }
 
 // --- what is counted -----------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   struct Write {
     size_t offset, length;
     uint64_t first_word;
+    bool rings = false;
   };
   struct Read {
     size_t offset, length;
@@ -74,6 +75,9 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   const std::byte* response_image() const override { return responses.data(); }
   void stage_write(uint32_t, size_t offset, size_t length, uint64_t first_word) override {
     writes.push_back({offset, length, first_word});
+  }
+  void stage_ringing_write(uint32_t, size_t offset, size_t length, uint64_t first_word) override {
+    writes.push_back({offset, length, first_word, true});
   }
   void stage_read(uint32_t, size_t offset, size_t length, uint64_t tag) override {
     reads.push_back({offset, length, tag});
@@ -189,7 +193,7 @@ inline void put_request(std::byte* memory, const wire::RegionLayout& layout, uin
 // Puts a whole response with these results (each to `asked`) into the slot of `seq`.
 inline size_t put_response(std::byte* memory, const wire::RegionLayout& layout, uint32_t lane, uint64_t seq,
                            std::span<const op::Result> results, uint32_t processing_ns = 0, uint64_t nonce = kNonce,
-                           const op::Op& asked = get_of("k")) {
+                           const op::Op& asked = get_of("k"), uint8_t hints = 0) {
   std::byte* const slot = memory + layout.response_offset(lane, seq);
   std::byte* end = slot + sizeof(wire::ResponseHeader);
   for (const op::Result& result : results) {
@@ -199,7 +203,8 @@ inline size_t put_response(std::byte* memory, const wire::RegionLayout& layout, 
   wire::FieldWriter checked(slot + wire::kResponseChecked);
   checked.put(length);
   checked.put(static_cast<uint16_t>(results.size()));
-  checked.put(uint16_t{0});
+  checked.put(uint8_t{0});
+  checked.put(hints);
   checked.put(processing_ns);
   checked.put(uint32_t{0});
   const size_t covered = sizeof(wire::ResponseHeader) - wire::kResponseChecked + length;

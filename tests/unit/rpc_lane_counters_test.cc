@@ -30,10 +30,25 @@ TEST_CASE("every metric has a name of its own, a sentence, and something to show
     CHECK((metric.counter != nullptr) != (metric.shown != nullptr));
     CHECK(metric.total.empty() == (metric.counter == nullptr));
   }
-  const std::set<std::string_view> expected{
-      "messages",     "ops",   "fetches",    "refetches",         "torn",
-      "replies",      "wants", "rings",      "timeouts",          "stalls",
-      "second_reads", "mode",  "fetch_size", "switches_to_reply", "switches_to_fetch"};
+  const std::set<std::string_view> expected{"messages",
+                                            "ops",
+                                            "fetches",
+                                            "refetches",
+                                            "torn",
+                                            "replies",
+                                            "wants",
+                                            "rings",
+                                            "timeouts",
+                                            "stalls",
+                                            "asked",
+                                            "second_reads",
+                                            "ringing_requests",
+                                            "switches_to_reply",
+                                            "switches_to_fetch",
+                                            "mode",
+                                            "reply_reason",
+                                            "push_is_cheap",
+                                            "fetch_size"};
   CHECK(names == expected);
 }
 
@@ -85,6 +100,29 @@ TEST_CASE("the mode of several workers' lanes: one, both, or none; the fetch siz
   CHECK(value_of("mode", {&fetch, &reply}) == "mixed");
   CHECK(value_of("fetch_size", {}) == "0");
   CHECK(value_of("fetch_size", {&fetch, &reply, &none}) == "1000");
+}
+
+TEST_CASE("why results are pushed is shown for lanes whose results are, and mixed where workers have several reasons") {
+  using Reason = FetchPolicy::Reason;
+  const auto lane_with = [](LaneMode mode, Reason reason) {
+    auto lane = std::make_unique<LaneCounters>();
+    lane->mode.set(static_cast<uint64_t>(mode));
+    lane->reason.set(static_cast<uint64_t>(reason));
+    return lane;
+  };
+  const auto lost = lane_with(LaneMode::kNone, Reason::kCheap), fetching = lane_with(LaneMode::kFetch, Reason::kNone);
+  const auto set = lane_with(LaneMode::kReply, Reason::kSet), slow = lane_with(LaneMode::kReply, Reason::kSlow);
+  const auto cheap = lane_with(LaneMode::kReply, Reason::kCheap), quick = lane_with(LaneMode::kReply, Reason::kQuicker);
+  CHECK(value_of("reply_reason", {}) == "none");
+  CHECK(value_of("reply_reason", {lost.get(), fetching.get()}) == "none");
+  CHECK(value_of("reply_reason", {set.get(), fetching.get()}) == "set");
+  CHECK(value_of("reply_reason", {slow.get()}) == "slow");
+  CHECK(value_of("reply_reason", {cheap.get(), cheap.get()}) == "cheap");
+  CHECK(value_of("reply_reason", {quick.get()}) == "quicker");
+  CHECK(value_of("reply_reason", {cheap.get(), quick.get()}) == "mixed");
+  CHECK(value_of("push_is_cheap", {set.get(), slow.get()}) == "0");
+  slow->is_push_cheap.set(1);
+  CHECK(value_of("push_is_cheap", {set.get(), slow.get()}) == "1");
 }
 
 TEST_CASE("lanes stay where they are when there come to be more") {

@@ -65,9 +65,28 @@ struct Fixture : DeliveryRelay {
   LaneId attach(uint64_t session = 1, uint32_t home = 0, transport::ServerEndpoint* at = nullptr) {
     return poller.attach({session, 0, home, at != nullptr ? at : &endpoint, kLayout, {kNonce, false}});
   }
-  void relay(const LaneBinding& lane, size_t, size_t) override { relayed.push_back(lane.session_id); }
+  // Of a client that can ask with the request.
+  LaneId attach_asking(uint32_t home = 0) {
+    return poller.attach({.session_id = 1,
+                          .home = home,
+                          .endpoint = &endpoint,
+                          .layout = kLayout,
+                          .seal = {.nonce = kNonce},
+                          .knows_deliver = true});
+  }
+  void relay(const LaneBinding& lane, size_t offset, size_t length) override {
+    relayed.push_back(lane.session_id);
+    relays.push_back({lane.lane, offset, length});
+  }
   void put(uint64_t seq, std::vector<op::Op> ops, int count = -1, int length = -1, uint16_t flags = 0) {
     put_request(endpoint.requests.data(), kLayout, 0, seq, ops, count, length, kNonce, flags);
+  }
+  // Asks with the request; the hints of the response to it.
+  uint8_t ask(uint64_t seq, uint16_t flags = 0) {
+    put(seq, {get_of("key")}, -1, -1, flags);
+    REQUIRE(poller.poll() == 1);
+    const std::byte* const slot = endpoint.responses.data() + kLayout.response_offset(0, seq);
+    return std::to_integer<uint8_t>(slot[offsetof(wire::ResponseHeader, hints)]);
   }
   // What is published in the slot of `seq`; empty when it is not whole.
   std::vector<op::Result> results(uint64_t seq) {
@@ -92,6 +111,7 @@ struct Fixture : DeliveryRelay {
   FakeServerEndpoint endpoint;
   SlotPoller poller;
   std::vector<uint64_t> relayed;
+  std::vector<FakeServerEndpoint::Delivery> relays;
 };
 
 }  // namespace
@@ -415,7 +435,7 @@ TEST_CASE("a whole message that makes no sense ends its session, unexecuted, and
   check(DecodeError::kBadKey, [](Fixture& f) { f.put(1, {get_of("")}); });
   check(DecodeError::kBadEnum, [&](Fixture& f) { f.put(1, {strange}); });
   check(DecodeError::kBadLength, [&](Fixture& f) { f.put(1, {part}); });
-  for (const uint16_t flags : {uint16_t{0x1}, uint16_t{0x100}, uint16_t{0x8000}}) {
+  for (const uint16_t flags : {uint16_t{0x1}, uint16_t{0x2}, uint16_t{0x100}, uint16_t{0x8000}}) {
     check(DecodeError::kReserved, [flags](Fixture& f) { f.put(1, {get_of("one")}, -1, -1, flags); });
   }
   check(DecodeError::kNoRoom, [&](Fixture& f) { f.put(1, std::vector<op::Op>(4, stats)); });
@@ -499,6 +519,144 @@ TEST_CASE("where a push is only a wake-up, one a round is enough, from any parti
   CHECK(f.relayed.empty());
 }
 
+TEST_CASE("a request that asks has its result pushed, whatever is wanted, by the home or through it") {
+  for (const uint32_t home : {0u, 1u}) {
+    Fixture f;
+    f.attach_asking(home);
+    for (uint64_t seq = 1; seq <= 4; ++seq) f.ask(seq, seq % 2 == 0 ? wire::kPush : 0);
+    const auto& pushes = home == 0 ? f.endpoint.deliveries : f.relays;
+    REQUIRE(pushes.size() == 2);
+    CHECK(pushes[0].offset == kLayout.response_offset(0, 2));
+    CHECK(pushes[1].offset == kLayout.response_offset(0, 4));
+    CHECK(pushes[1].length > sizeof(wire::ResponseHeader));
+    CHECK(f.poller.counters().deliveries == 2);
+    CHECK(f.poller.counters().asked == 2);
+    CHECK(f.endpoint.deliveries.size() + f.relays.size() == 2);
+  }
+}
+
+TEST_CASE("what is asked for and wanted, too, is pushed once") {
+  Fixture f;
+  f.attach_asking();
+  wire::FieldWriter(f.endpoint.requests.data() + kLayout.want_offset(0)).put(UINT64_MAX);
+  f.ask(1, wire::kPush);
+  CHECK(f.endpoint.deliveries.size() == 1);
+}
+
+TEST_CASE("a message that asks and is executed in part is pushed when it is whole, as it says then") {
+  Fixture f;
+  f.attach_asking();
+  f.handler.works = {{"dear", 600}};
+  f.put(1, std::vector<op::Op>(9, get_of("dear")), -1, -1, wire::kPush);
+  while (f.poller.poll() > 0) CHECK(f.endpoint.deliveries.size() == (f.results(1).empty() ? 0 : 1));
+  CHECK(f.endpoint.deliveries.size() == 1);
+}
+
+TEST_CASE("flags that nobody knows, or nobody agreed on, end the session") {
+  for (const int bits : {4, 8, 0x100, 0x8000, 5}) {
+    Fixture f;
+    f.attach_asking();
+    f.put(1, {get_of("key")}, -1, -1, static_cast<uint16_t>(bits));
+    CHECK(f.poller.poll() == 0);
+    CHECK(f.poller.take_broken_sessions() ==
+          std::vector<BrokenSession>{{.session_id = 1, .lane = 0, .why = wire::DecodeError::kReserved}});
+  }
+  for (const uint16_t flags : {wire::kPush, wire::kTellAsleep}) {
+    Fixture f;
+    f.attach();
+    f.put(1, {get_of("key")}, -1, -1, flags);
+    CHECK(f.poller.poll() == 0);
+    CHECK(f.poller.has_broken_sessions());
+  }
+}
+
+TEST_CASE("a client that has asked is told when its lane falls asleep, once: the head of the next response is pushed") {
+  for (const uint32_t home : {0u, 1u}) {
+    Fixture f;
+    f.attach_asking(home);
+    f.ask(1, wire::kTellAsleep);
+    f.clock.advance_ns(2'000'000);
+    f.poller.park();
+    CHECK(f.poller.awake_lanes() == 0);
+    const auto& pushes = home == 0 ? f.endpoint.deliveries : f.relays;
+    REQUIRE(pushes.size() == 1);
+    CHECK(pushes[0].offset == kLayout.response_offset(0, 2));
+    CHECK(pushes[0].length == sizeof(wire::ResponseHeader));
+    CHECK(f.asleep(2) == 2);
+    CHECK(f.poller.counters().told == 1);
+    f.poller.ring(1);  // of another lane of the session, say
+    f.poller.park(true);
+    CHECK(pushes.size() == 1);
+  }
+}
+
+TEST_CASE(
+    "only the last request counts for who is to be told, and a request that comes at the last moment is no sleep") {
+  Fixture f;
+  f.attach_asking();
+  f.ask(1, wire::kTellAsleep);
+  f.ask(2);
+  f.poller.park(true);
+  CHECK(f.poller.awake_lanes() == 0);
+  CHECK(f.endpoint.deliveries.empty());
+  f.poller.ring(1);
+  f.ask(3, wire::kTellAsleep);
+  f.put(4, {get_of("key")});
+  f.poller.park(true);
+  CHECK(f.poller.awake_lanes() == 1);
+  CHECK(f.endpoint.deliveries.empty());
+}
+
+TEST_CASE("a response says whether its request has found the lane asleep") {
+  Fixture f;
+  f.attach_asking();
+  CHECK(f.ask(1) == 0);
+  f.poller.park(true);
+  f.poller.ring(1);
+  f.put(2, std::vector<op::Op>(20, get_of("key")));
+  CHECK(f.poller.poll() == 1);
+  CHECK(f.ask(3) == 0);
+  CHECK(std::to_integer<int>(
+            f.endpoint.responses.data()[kLayout.response_offset(0, 2) + offsetof(wire::ResponseHeader, hints)]) ==
+        wire::kLaneSlept);
+  f.poller.ring(1);  // it is awake
+  CHECK(f.ask(4) == 0);
+  f.poller.park(true);
+  f.poller.ring(1);
+  f.poller.park(true);  // nothing came
+  f.poller.ring(1);
+  CHECK(f.ask(5) == wire::kLaneSlept);
+}
+
+TEST_CASE(
+    "a partition with little work, or very many sessions, says that pushing is cheap; to those who agreed on it") {
+  for (const bool are_many : {false, true}) {
+    Fixture f;
+    FakeServerEndpoint other(kLayout, false), third(kLayout, true);
+    f.poller.set_rules(0, 0, {.below_load = are_many ? 0u : 30u, .above_sessions = are_many ? 1u : 0u});
+    f.attach_asking();
+    f.clock.advance_ns(100'000'000);
+    f.ask(1);  // the load is known from here on
+    CHECK(f.ask(2) == (are_many ? 0 : wire::kPushingIsCheap));
+    f.attach(2, 0, &other);
+    f.attach(3, 0, &third);  // of this host
+    f.clock.advance_ns(100'000'000);
+    f.ask(3);
+    CHECK(f.ask(4) == wire::kPushingIsCheap);
+    CHECK(f.poller.pushing_is_cheap());
+    const std::vector<op::Op> ops{get_of("key")};
+    put_request(other.requests.data(), kLayout, 0, 1, ops);
+    CHECK(f.poller.poll() == 1);
+    CHECK(other.responses.data()[kLayout.response_offset(0, 1) + offsetof(wire::ResponseHeader, hints)] ==
+          std::byte{0});
+    if (!are_many) continue;
+    f.poller.detach(2);
+    f.clock.advance_ns(100'000'000);
+    f.ask(5);
+    CHECK(f.ask(6) == 0);
+  }
+}
+
 // --- sleep ---------------------------------------------------------------------------------------------------------
 
 TEST_CASE("a lane sleeps when it has been idle for long enough, says so, and wakes by a ring") {
@@ -522,7 +680,7 @@ TEST_CASE("a lane sleeps when it has been idle for long enough, says so, and wak
 
 TEST_CASE("while there is always something to do a lane sleeps only when it has been idle for a millisecond") {
   Fixture f;
-  f.poller.set_idle(5'000, 5'000);
+  f.poller.set_rules(5'000, 5'000, {});
   f.attach();
   f.clock.advance_ns(900'000);
   f.poller.park_long_idle();
@@ -531,7 +689,7 @@ TEST_CASE("while there is always something to do a lane sleeps only when it has 
   f.poller.park_long_idle();
   CHECK(f.poller.awake_lanes() == 0);
   f.poller.ring(1);
-  f.poller.set_idle(3'000'000, 3'000'000);
+  f.poller.set_rules(3'000'000, 3'000'000, {});
   f.clock.advance_ns(2'000'000);
   f.poller.park_long_idle();
   CHECK(f.poller.awake_lanes() == 1);

@@ -153,6 +153,32 @@ TEST_CASE("a response of another session, of another seq, torn, or longer than t
   }
 }
 
+TEST_CASE("a request carries its flags, a response its hints, under the checksum") {
+  for (const Seal& seal : kSeals) {
+    Slot slot(sizeof(RequestHeader), 100);
+    write_request_head(slot.bytes.data(), seal, kSeq, 100, 2, kPush | kTellAsleep);
+    CHECK(slot.at<uint16_t>(22) == 3);
+    std::vector<std::byte> copy(kSlot);
+    Request request;
+    REQUIRE(read_request(slot.bytes.data(), kSlot, seal, kSeq, copy.data(), request));
+    CHECK(request.flags == (kPush | kTellAsleep));
+    slot.put(22, uint16_t{kPush});
+    CHECK_FALSE(is_read(slot, seal));
+    Slot answer(sizeof(ResponseHeader), 100);
+    write_response_head(answer.bytes.data(), seal, kSeq, 100, 2, 5, kLaneSlept);
+    CHECK(answer.at<uint8_t>(30) == 0);
+    CHECK(answer.at<uint8_t>(31) == 2);
+    REQUIRE(is_whole_response(answer.bytes.data(), kSlot, seal, kSeq));
+    Response response;
+    CHECK_FALSE(read_response_head(answer.bytes.data(), kSlot, response));
+    CHECK_FALSE(read_response_head(answer.bytes.data(), kSlot, response, kPushingIsCheap));
+    REQUIRE(read_response_head(answer.bytes.data(), kSlot, response, kResponseHints));
+    CHECK(response.hints == kLaneSlept);
+    answer.put(31, uint8_t{0});
+    CHECK_FALSE(is_whole_response(answer.bytes.data(), kSlot, seal, kSeq));
+  }
+}
+
 TEST_CASE("a response with a field of a later version is not read") {
   for (const size_t offset : {30, 31, 36, 37, 38, 39}) {
     Slot slot = response_of(100, 2, 5, kSeals[0]);

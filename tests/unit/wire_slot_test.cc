@@ -117,9 +117,10 @@ TEST_CASE("headers print what one looks for") {
   response.length = 30;
   response.result_count = 2;
   response.status = 1;
+  response.hints = kLaneSlept;
   response.processing_ns = 1500;
   response.asleep = 9;
-  CHECK(to_string(response) == "response seq 8 length 30 results 2 status 1 processing 1500 ns asleep 9");
+  CHECK(to_string(response) == "response seq 8 length 30 results 2 status 1 hints 2 processing 1500 ns asleep 9");
   CHECK(RegionLayout{2, 8, 4096, 1024}.to_string() == "2 lanes x 8 slots of 4096 + 1024 bytes = 82048 bytes");
 }
 

@@ -101,6 +101,46 @@ TEST_CASE("where in-bound and out-bound converge") {
   CHECK(advise(same, results("32")).converge_at == 0);
 }
 
+TEST_CASE("F grows beyond 1 KiB where the results do, as far as READs were measured") {
+  // A second READ would halve the rate; one of 2 KiB has two thirds of that of 1 KiB.
+  Measured measured = paper();
+  for (RateBySize& each : measured.inbound_read) each.ops_per_s = each.size <= 1024 ? 6e6 : 4e6;
+  CHECK(advise(measured, results("2000")).fetch == 2048);
+  CHECK(advise(measured, results("32:0.95,2000:0.05")).fetch == 256);
+  CHECK(advise(measured, results("4096")).fetch == 256);  // 4,144 B were not measured
+}
+
+TEST_CASE("Q* is where in-bound READs fall below out-bound WRITEs for good, in sessions") {
+  Measured measured = paper();
+  measured.by_pairs = {{1, 2e6, 1e6}, {64, 9e6, 10e6}, {256, 9e6, 8e6}, {1024, 5e6, 8e6}, {4096, 2e6, 8e6}};
+  Advice advice = advise(measured, results("32"));
+  CHECK(advice.has_crossing);
+  CHECK(advice.pairs_most == 256);
+  CHECK(advice.sessions_most == 256);
+  measured.fetch_rate_of_thread = 6e6;  // two queue pairs a session
+  CHECK(advise(measured, results("32")).sessions_most == 128);
+  // One published ConnectX-6: below from the fewest pairs on.
+  measured = paper();
+  measured.by_pairs = {{32, 83e6, 123e6}, {512, 42e6, 122e6}, {4096, 21e6, 111e6}};
+  advice = advise(measured, results("32"));
+  CHECK(advice.has_crossing);
+  CHECK(advice.sessions_most == 32);
+  measured.by_pairs = {{32, 12e6, 2e6}, {512, 9e6, 2e6}};
+  CHECK_FALSE(advise(measured, results("32")).has_crossing);
+  measured.by_pairs.clear();
+  CHECK_FALSE(advise(measured, results("32")).has_crossing);
+}
+
+TEST_CASE("spin is how long nearly every fetch takes, and a wake-up") {
+  Measured measured = paper();
+  CHECK(advise(measured, results("32")).spin_us == 0);  // nothing measured: nothing suggested
+  measured.fetch_p99_us = 4.2;
+  measured.wake_us = 3.5;
+  CHECK(advise(measured, results("32")).spin_us == 8);
+  measured.wake_us = 1e9;
+  CHECK(advise(measured, results("32")).spin_us == kMostSpinUs);
+}
+
 TEST_CASE("rates between measured sizes are interpolated, beyond them the nearest") {
   const std::vector<RateBySize> rates = {{100, 10}, {200, 20}};
   CHECK(rate_at(rates, 150) == doctest::Approx(15));

@@ -1,6 +1,6 @@
 #!/bin/bash
 # prove.sh EGRET_BENCH: in each of two guests; the first listens for two clients, which the second runs. Both sides must end with 0 and
-# print the same report, with every cell filled. Its figures are those of an emulation and are not looked at.
+# print the same report, with every cell filled. Then the same with --advise and one client. Figures are those of an emulation and are not looked at.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 bench=$1
@@ -19,6 +19,10 @@ if ((EGRET_GUEST_ID == 0)); then
   timeout "$seconds" "$bench" verbs --listen "$at" "${sweep[@]}" >/share/report
   cat /share/report
   python3 "$here/check_report.py" /share/report
+  touch /share/advise
+  timeout "$seconds" "$bench" verbs --listen "$at" --advise --threads 1 --duration 0.05 --sweep 2,32 >/share/advice
+  cat /share/advice
+  python3 "$here/check_report.py" /share/advice advise
   exit
 fi
 
@@ -36,6 +40,9 @@ connect() { # the listener may take a moment
 connect 1 &
 connect 2
 wait $!
+until [[ -e /share/advise || -e /share/done ]]; do sleep 0.2; done
+[[ ! -e /share/advise ]] || connect 3
 until [[ -e /share/done ]]; do sleep 0.2; done
 cmp /share/report /share/client.1
 cmp /share/report /share/client.2
+cmp /share/advice /share/client.3

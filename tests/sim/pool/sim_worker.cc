@@ -316,6 +316,8 @@ bool SimWorker::may_block() {
     run_passes();
     quiet = active_.prepare_sleep();
     if (!quiet) run_passes();
+    tell_if_prepared();
+    tell_if_fenced();
   }
   return quiet && resumable_.empty();
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 
 #include "base/text.h"
 
@@ -12,9 +13,22 @@ namespace {
 
 constexpr double kGain = 1.1;  // in-bound over out-bound that is still worth anything
 
+// Ascending: in even steps, and beyond these what each result takes, as far as READs of that size were measured.
+std::set<uint32_t> fetch_sizes(const Measured& measured, const std::vector<ResultShare>& results) {
+  std::set<uint32_t> sizes;
+  for (uint32_t fetch = kMinFetch; fetch <= kMaxEvenFetch; fetch += kFetchStep) sizes.insert(fetch);
+  const uint32_t largest = measured.inbound_read.empty() ? 0 : measured.inbound_read.back().size;
+  for (const ResultShare& result : results) {
+    if (result.value_bytes > kMaxFetch - kResultOverhead) continue;
+    const uint32_t needed = (result.value_bytes + kResultOverhead + kFetchStep - 1) / kFetchStep * kFetchStep;
+    if (needed > kMaxEvenFetch && needed <= std::min(kMaxFetch, largest)) sizes.insert(needed);
+  }
+  return sizes;
+}
+
 void choose_fetch(const Measured& measured, const std::vector<ResultShare>& results, Advice& advice) {
   double best = -1;
-  for (uint32_t fetch = kMinFetch; fetch <= kMaxFetch; fetch += kFetchStep) {
+  for (const uint32_t fetch : fetch_sizes(measured, results)) {
     FetchCandidate each{.fetch = fetch, .read_rate = rate_at(measured.inbound_read, fetch)};
     for (const ResultShare& result : results) {
       const bool fits = result.value_bytes + kResultOverhead <= fetch;
@@ -43,6 +57,22 @@ void choose_window(const Measured& measured, Advice& advice) {
   advice.queue_pairs = (advice.window + measured.read_depth - 1) / std::max(measured.read_depth, 1u);
 }
 
+// READs must stay below WRITEs from there on: one row that does is chance.
+void find_crossing(const Measured& measured, Advice& advice) {
+  for (auto at = measured.by_pairs.rbegin(); at != measured.by_pairs.rend(); ++at) {
+    advice.pairs_most = at->pairs;
+    if (at->inbound_read >= at->outbound_write) break;
+    advice.has_crossing = true;
+  }
+  advice.sessions_most = std::max(advice.pairs_most / std::max(advice.queue_pairs, 1u), 1u);
+}
+
+void choose_spin(const Measured& measured, Advice& advice) {
+  if (measured.fetch_p99_us <= 0 || measured.wake_us <= 0) return;
+  const double wanted = std::ceil(measured.fetch_p99_us + measured.wake_us);
+  advice.spin_us = static_cast<uint32_t>(std::min(wanted, double{kMostSpinUs}));
+}
+
 void find_convergence(const Measured& measured, Advice& advice) {
   for (auto at = measured.inbound_read.rbegin(); at != measured.inbound_read.rend(); ++at) {
     if (at->ops_per_s > kGain * rate_at(measured.outbound_write, at->size)) break;
@@ -67,6 +97,8 @@ Advice advise(const Measured& measured, const std::vector<ResultShare>& results)
   choose_fetch(measured, results, advice);
   choose_refetches(measured, advice);
   choose_window(measured, advice);
+  find_crossing(measured, advice);
+  choose_spin(measured, advice);
   find_convergence(measured, advice);
   return advice;
 }

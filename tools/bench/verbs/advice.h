@@ -1,11 +1,14 @@
 // Suggests values of Egret's options from measured rates, with the arithmetic. Pure functions.
 //
-// F, the bytes a first READ takes (RFP, sections III and IV: docs/architecture.md, References): the F in [256, 1024]
-// with the largest sum, over the results an application gets, of the READ rate at F where the result fits, and half of
+// F, the bytes a first READ takes (RFP, sections III and IV: docs/architecture.md, References): the F with the largest sum, over the results an application gets, of the READ rate at F where the result fits, and half of
 // it where a second READ is needed.
 // R, the refetches that a lane allows: a server of T threads whose ops take longer than T / (out-bound WRITE rate) has
 // fewer results than its device can post WRITEs, so delivering results costs no throughput. R is how many unpipelined
 // READs fit into that time.
+// Q*, the sessions above which results are pushed: beyond so many queue pairs in-bound READs are fewer than out-bound
+// WRITEs, so that a push takes the device less than a fetch.
+// Spin, how long a worker polls before it sleeps: until nearly all fetches are over, and then for as long as sleeping and
+// being woken takes. So it never spends more than twice what it would, had it known when the result comes.
 // Window, the slots of a lane: the messages that one worker needs in flight for its pipelined rate (rate × round trip).
 #pragma once
 
@@ -28,6 +31,13 @@ struct ResultShare {
 // Bytes of a response with one result, beyond its value: header 40, result head 8 (wire/README.md).
 inline constexpr uint32_t kResultOverhead = 48;
 
+// On so many queue pairs of the server's device.
+struct RatesByPairs {
+  uint32_t pairs = 0;
+  double inbound_read = 0;
+  double outbound_write = 0;
+};
+
 struct Measured {
   std::vector<RateBySize> inbound_read;    // pipelined, by size, ascending
   std::vector<RateBySize> outbound_write;  // the same sizes
@@ -38,6 +48,9 @@ struct Measured {
   uint32_t measured_depth = 0;             // of that
   uint32_t read_depth = 1;                 // READs that a queue pair may have under way
   uint32_t server_threads = 1;
+  std::vector<RatesByPairs> by_pairs;  // ascending; empty: not measured
+  double fetch_p99_us = 0;             // as fetch_us
+  double wake_us = 0;                  // of a thread of the clients' hosts that sleeps; 0: not measured
 };
 
 struct FetchCandidate {
@@ -56,13 +69,19 @@ struct Advice {
   double under_way = 0;              // rate × round trip, before rounding
   bool depth_was_the_limit = false;  // the rate might have been higher with more under way
   uint32_t queue_pairs = 1;
-  uint32_t converge_at = 0;  // the smallest size from which in-bound READs gain less than 10 %; 0: none measured
+  bool has_crossing = false;   // whether READs fall below WRITEs
+  uint32_t pairs_most = 0;     // Q*, in queue pairs: the most measured ones before that, or the fewest measured
+  uint32_t sessions_most = 0;  // the same, in sessions
+  uint32_t spin_us = 0;        // 0: not measured
+  uint32_t converge_at = 0;    // the smallest size from which in-bound READs gain less than 10 %; 0: none measured
 };
 
 inline constexpr uint32_t kMinFetch = 256;
-inline constexpr uint32_t kMaxFetch = 1024;
+inline constexpr uint32_t kMaxEvenFetch = 1024;  // up to here each step is looked at, beyond only what results need
+inline constexpr uint32_t kMaxFetch = 1 << 16;   // what the option allows
 inline constexpr uint32_t kFetchStep = 64;
-inline constexpr uint32_t kMinWindow = 2;  // what the options allow
+inline constexpr uint32_t kMostSpinUs = 10'000;  // what the option allows
+inline constexpr uint32_t kMinWindow = 2;        // what the options allow
 inline constexpr uint32_t kMaxWindow = 64;
 inline constexpr uint32_t kMaxRefetches = 1000;
 

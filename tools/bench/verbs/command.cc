@@ -11,6 +11,7 @@
 #include "bench_verbs/measurement.h"
 #include "bench_verbs/report/nic_file.h"
 #include "bench_verbs/report/report.h"
+#include "bench_verbs/wake.h"
 
 namespace egret::bench_verbs {
 
@@ -75,9 +76,26 @@ void add_options(CLI::App& app, Options& options) {
   add("--results", options.results, "what values your application gets: BYTES:SHARE,...; F is chosen for them")
       ->capture_default_str();
   add("--nic-file", options.nic_file, "write the rates to this file, for `egret-bench paradigms --nic FILE`");
+  app.add_flag(
+         "--advise", wanted.advise,
+         "measure, in a minute or so, only what the options follow from, and print lines for the configuration files")
+      ->excludes(connect)
+      ->group(measured);
   add("--server-threads", wanted.server_threads,
       "of the backend; R is chosen for them (default: half of the processors)")
       ->check(CLI::Range(1u, 1024u));
+}
+
+// What suggestions follow from, unless the command line says otherwise.
+void limit_to_advice(const CLI::App& app, Wanted& wanted) {
+  if (!wanted.advise) return;
+  const auto choose = [&app](const char* name, std::vector<uint32_t>& list, std::vector<uint32_t> few) {
+    if (app.count(name) == 0) list = std::move(few);
+  };
+  choose("--sizes", wanted.sizes, {32, 256, 512, 1024, 2048, 4096, 16384});
+  choose("--value-sizes", wanted.value_sizes, {32});
+  choose("--fetch-sizes", wanted.fetch_sizes, {256});
+  wanted.no_atomics = wanted.no_sends = "--advise";
 }
 
 void sort_unique(std::vector<uint32_t>& list) {
@@ -184,7 +202,7 @@ Status send_report(Station& station, const std::string& report) {
 
 // What the devices say of themselves decides what is measured, where the command line leaves it open.
 void settle(Wanted& wanted, bool emulated, const std::string& without_atomics) {
-  if (!without_atomics.empty()) wanted.no_atomics = without_atomics + " has no atomics";
+  if (wanted.no_atomics.empty() && !without_atomics.empty()) wanted.no_atomics = without_atomics + " has no atomics";
   if (wanted.sweep == std::vector<uint32_t>{0}) {
     wanted.no_sweep = "--sweep 0";
     wanted.sweep.clear();
@@ -201,6 +219,7 @@ Expected<Results> measure_with(Wanted& wanted, Stations& stations, const std::at
   std::vector<Station*> all;
   std::vector<std::string> hosts = {describe(stations.front()->control().id())};
   bool emulated = is_emulated(stations.front()->control().id()->verbs);
+  double wake_us = 0;
   std::string without_atomics = has_atomics(stations.front()->control().id()->verbs) ? "" : "this host's device";
   for (auto& station : stations) {
     auto hello = station->receive(Message::Type::kHello, kGreetingPatienceS);
@@ -208,6 +227,7 @@ Expected<Results> measure_with(Wanted& wanted, Stations& stations, const std::at
     station->slots().set_peer(hello.value().target_address, hello.value().target_key);
     hosts.push_back(hello.value().words() + ", " + std::to_string(hello.value().cpus) + " processors");
     emulated = emulated || hello.value().emulated != 0;
+    wake_us = std::max(wake_us, hello.value().wake_us);
     if (hello.value().atomics == 0) without_atomics = "the client's device";
     all.push_back(station.get());
   }
@@ -219,6 +239,7 @@ Expected<Results> measure_with(Wanted& wanted, Stations& stations, const std::at
   if (results) {
     results.value().hosts = hosts;
     results.value().emulated = emulated;
+    results.value().wake_us = wake_us;
   }
   return results;
 }
@@ -274,6 +295,7 @@ Status run_client(const bench::Address& address, const std::atomic<bool>& stop, 
   hello.cpus = static_cast<uint32_t>(base::allowed_cpus().size());
   hello.emulated = is_emulated(station.control().id()->verbs) ? 1 : 0;
   hello.atomics = has_atomics(station.control().id()->verbs) ? 1 : 0;
+  hello.wake_us = measure_wake_us();
   hello.set_text(describe(station.control().id()));
   if (Status done = station.send(hello); !done) return done;
   auto report = serve_points(station, stop);
@@ -331,7 +353,7 @@ int run(int argc, char** argv, const std::atomic<bool>& stop) {
   CLI::App app(
       "Measures the rates of READ, WRITE, atomics and UD SEND of two hosts, in-bound and out-bound, by threads, sizes "
       "and\n"
-      "numbers of queue pairs; checks every byte, and says what F, R and window they suggest. Exit status: 0, or 1 if "
+      "numbers of queue pairs; checks every byte, and says which options they suggest. Exit status: 0, or 1 if "
       "anything went wrong.",
       "egret-bench verbs");
   add_options(app, options);
@@ -340,6 +362,7 @@ int run(int argc, char** argv, const std::atomic<bool>& stop) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 1;
   }
+  limit_to_advice(app, options.wanted);
   Status done = complete(options);
   if (done) done = run_side(options, stop);
   if (done) return 0;

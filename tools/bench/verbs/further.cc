@@ -78,6 +78,8 @@ Joined FurtherPoints::make(const Making& making) {
 }
 
 void FurtherPoints::sends() {
+  further_.no_sends = wanted_.no_sends;
+  if (!further_.no_sends.empty()) return;
   Making making;
   making.set = Set::kDatagrams;
   making.threads = wanted_.threads.back() * wanted_.queue_pairs;  // a completion queue for each pair

@@ -136,8 +136,10 @@ uint32_t points_of(const Wanted& wanted) {
   const size_t rows = wanted.threads.size() * (6 + wanted.clients - 1);
   const size_t before = rows + wanted.sizes.size() * 6 + wanted.fetch_sizes.size() * wanted.value_sizes.size() + 2;
   const size_t atomics = wanted.no_atomics.empty() ? std::size(kAtomics) : 0;
-  const size_t sends = wanted.threads.size() * 4 + wanted.sizes.size() * 2;
-  const size_t sweep = wanted.sweep.size() * (std::size(kSwept) - std::size(kAtomics) + atomics) * 2;
+  const bool sends_any = wanted.no_sends.empty();
+  const size_t sends = sends_any ? wanted.threads.size() * 4 + wanted.sizes.size() * 2 : 0;
+  const size_t swept = std::size(kSwept) - std::size(kAtomics) - (sends_any ? 0 : 1);
+  const size_t sweep = wanted.sweep.size() * (swept + atomics) * 2;
   return static_cast<uint32_t>(before + wanted.threads.size() * atomics * 4 + sends + sweep);
 }
 
@@ -169,6 +171,12 @@ Measured measured_of(const Wanted& wanted, const Results& results) {
   measured.measured_depth = results.read_pipelined * wanted.queue_pairs;
   measured.read_depth = results.read_depth;
   measured.server_threads = wanted.server_threads;
+  measured.fetch_p99_us = results.fetch_latency.p99_us;
+  measured.wake_us = results.wake_us;
+  constexpr size_t kReads = 0, kWrites = 1;  // of kSwept
+  for (const ByPairs& row : results.further.sweep) {
+    measured.by_pairs.push_back({row.pairs, row.of[kReads].inbound.ops_per_s, row.of[kWrites].outbound.ops_per_s});
+  }
   return measured;
 }
 

@@ -28,7 +28,8 @@ struct Wanted {
   uint32_t server_threads = 0;  // 0: half of this host's processors
   std::vector<uint32_t> sweep;  // ascending: queue pairs of this host
   // Known once the hosts have greeted each other: why there are none; else empty.
-  std::string no_atomics, no_sweep;
+  std::string no_atomics, no_sends, no_sweep;
+  bool advise = false;  // only what suggestions follow from is measured and printed
 };
 
 inline constexpr uint32_t kSmall = 32;  // bytes: what the paper's Table I and Figure 1 are about
@@ -55,6 +56,7 @@ struct BySize {
 struct Results {
   std::vector<std::string> hosts;  // this one, then the clients: device and port
   bool emulated = false;
+  double wake_us = 0;  // the clients' longest
   uint32_t read_depth = 1;
   uint32_t inline_bytes = 0;
   uint32_t read_pipelined = 0;  // what was under way of READs: depth, or the read depth if that is less

@@ -44,6 +44,7 @@ struct Message {
   uint32_t cpus = 0;      // kHello: that the client may use
   uint32_t emulated = 0;  // kHello
   uint32_t atomics = 0;   // kHello: the device has them
+  double wake_us = 0;     // kHello: measure_wake_us()
   uint32_t length = 0;    // of text
   Point point;
   Figures figures;

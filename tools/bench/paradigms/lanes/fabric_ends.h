@@ -53,6 +53,9 @@ class FabricClientEnd final : public transport::ClientEndpoint {
   std::byte* request_image() override { return requests_->data(); }
   const std::byte* response_image() const override { return responses_->data(); }
   void stage_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override;
+  void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
+    stage_write(lane, offset, length, first_word);
+  }
   void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) override;
   void flush() override { link_.flush(); }
   size_t poll(std::span<transport::Event> events) override;

@@ -19,6 +19,8 @@ std::string header(const std::string& head, const std::vector<std::string>& name
 
 // The tables of `Further`: atomics, SENDs, numbers of queue pairs.
 std::string further_tables(const Wanted& wanted, const Results& results);
+// F, R, Q*, spin and window, with the arithmetic, and lines for the configuration files.
+std::string suggestions(const Wanted& wanted, const Results& results);
 // Each of its cells that was to be measured.
 void each_further(const Further& further, const std::function<void(const Figures&)>& look);
 

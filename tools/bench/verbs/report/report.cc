@@ -145,61 +145,15 @@ std::string figure_eight(const Wanted& wanted, const Results& results) {
   return out + "\n";
 }
 
-std::string suggest_fetch(const Wanted& wanted, const Advice& advice) {
-  std::string out = "**F** = sum over results of (READ rate at F if value + " + std::to_string(kResultOverhead) +
-                    " ≤ F, else half of it), largest in [256, 1024]. Results:";
-  for (const ResultShare& each : wanted.results) out += text(" %u B %.3g %%;", each.value_bytes, each.share * 100);
-  out.back() = '.';
-  out += "\n\n" + header("F", {"in-bound READ", "fit", "sum"});
-  for (const FetchCandidate& each : advice.candidates) {
-    const char* const mark = each.fetch == advice.fetch ? "**" : "";
-    out +=
-        row(text("%s%u%s", mark, each.fetch, mark),
-            {text("%.3g", each.read_rate / 1e6), text("%.3g %%", each.covered * 100), text("%.3g", each.score / 1e6)});
-  }
-  out += text("\nF = **%u**. Egret learns each lane's; this is what it should come to with these results.\n",
-              advice.fetch);
-  if (advice.converge_at > 0) {
-    out += text("From %u B on, in-bound READ is less than 10 %% above out-bound WRITE: larger results gain nothing.\n",
-                advice.converge_at);
-  }
-  return out;
-}
-
-std::string suggest_refetches(const Measured& measured, const Advice& advice) {
-  const std::string out_rate = number(measured.peak_outbound_write / 1e6);
-  const std::string threads = std::to_string(measured.server_threads);
-  const std::string budget = number(advice.refetch_budget_us);
-  const std::string read = number(measured.read_us);
-  return "\n**R** (`max_refetches`): out-bound WRITE at its best " + out_rate + " Mops/s, so " + threads +
-         " server threads that take longer than " + threads + " / " + out_rate + " = " + budget +
-         " µs an op are bound by their processors either way. An unpipelined READ takes " + read + " µs: " + budget +
-         " / " + read + " → **" + std::to_string(advice.refetches) + "**.\n";
-}
-
-std::string suggest_window(const Measured& measured, const Advice& advice) {
-  const std::string rate_of_thread = number(measured.fetch_rate_of_thread / 1e6);
-  const std::string fetch = number(measured.fetch_us);
-  std::string out = "\n**window**: one thread, pipelined, fetches " + rate_of_thread +
-                    " M results/s, and one fetch takes " + fetch + " µs: " + rate_of_thread + " × " + fetch + " = " +
-                    number(advice.under_way) + " under way, ";
-  out += text("at least %u, at most %u → **%u**. With %u READs under way on a queue pair: `qps_per_session` **%u**.\n",
-              kMinWindow, kMaxWindow, advice.window, measured.read_depth, advice.queue_pairs);
-  if (advice.depth_was_the_limit) {
-    out += "That is about all the " + std::to_string(measured.measured_depth) +
-           " that were under way, so a larger window may do better: see `--depth`, `--queue-pairs`.\n";
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string to_markdown(const Wanted& wanted, const Results& results) {
-  const Measured measured = measured_of(wanted, results);
-  const Advice advice = advise(measured, wanted.results);
-  std::string out = setting(wanted, results) + table_one(wanted, results) + figure_one(results) + by_size(results) +
-                    figure_eight(wanted, results) + further_tables(wanted, results) + "## What they suggest\n\n";
-  out += suggest_fetch(wanted, advice) + suggest_refetches(measured, advice) + suggest_window(measured, advice);
+  std::string out = setting(wanted, results);
+  if (!wanted.advise) {
+    out += table_one(wanted, results) + figure_one(results) + by_size(results) + figure_eight(wanted, results) +
+           further_tables(wanted, results);
+  }
+  out += suggestions(wanted, results);
   const auto count = [](uint64_t verbs) { return std::to_string(verbs); };
   const Posted& posted = results.posted;
   out += "\n" + count(results.points) + " cells, " + count(posted.writes) + " WRITEs, " + count(posted.reads) +
