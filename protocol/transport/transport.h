@@ -71,6 +71,31 @@ struct Limits {
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;
 
+// Hears that poll() of an endpoint has something; on the thread that polls its group, within PollGroup::poll().
+class ReadyListener {
+ public:
+  virtual void on_ready(uint64_t token) = 0;
+
+ protected:
+  ~ReadyListener() = default;
+};
+
+// What one thread polls and sleeps on, however many endpoints it has, where their transport lets them share that (verbs: a
+// completion queue and its channel). Endpoints of other transports, and those that were made without a group, are polled
+// and armed by themselves. Thread: its owner's, which polls until it is destroyed; its endpoints are destroyed before it.
+class PollGroup {
+ public:
+  virtual ~PollGroup() = default;
+  // Readable, edge-triggered, when poll() may have something, if it was armed. Never read by the owner.
+  virtual int fd() const = 0;
+  // fd() has become readable.
+  virtual void ready() = 0;
+  // Takes what has come, and tells the listeners of the endpoints that it has come for. Whether there was anything.
+  virtual bool poll() = 0;
+  // What comes from now on makes fd() readable. To sleep: arm(), poll() once more, block. Costs nothing while it is armed.
+  virtual void arm() = 0;
+};
+
 // The control channel of both kinds of endpoints: small whole frames, in order.
 class ControlChannel {
  public:
@@ -93,6 +118,9 @@ class ClientEndpoint : public ControlChannel {
   // Call when the frame that carried the region has been received: makes both memories usable. The shape is the
   // client's own computation; a region of another size is refused.
   virtual base::Status map_region(const RegionShape& shape) = 0;
+  // False: that goes on elsewhere. When it is done, or has failed, control_fd() becomes readable: an error is
+  // receive_frame()'s.
+  virtual bool is_mapped() const { return true; }
   virtual const Limits& limits() const = 0;
 
   // Data. `request_image()` is where requests are encoded: the offset there is the offset in request memory. A range is
@@ -115,8 +143,10 @@ class ClientEndpoint : public ControlChannel {
   virtual void ring(uint32_t lane) = 0;
 
   // Readable, edge-triggered, when poll() may have something that the server caused (deliveries). arm() before blocking
-  // on it, then poll() once more.
+  // on it, then poll() once more. -1: it is in a PollGroup, which is polled, armed and waited for instead.
   virtual int data_fd() const = 0;
+  // In a PollGroup: whom it tells, once the region is mapped; null: nobody any more.
+  virtual void set_listener(ReadyListener* /*listener*/) {}
   virtual void arm() = 0;
   // data_fd() has become readable or, where results_are_pushed, writable: the next poll() or arm() looks there.
   virtual void ready() {}
@@ -172,6 +202,10 @@ class ServerEndpoint : public ControlChannel {
   virtual size_t poll(std::span<Event> events) = 0;
   // As for the client; for rings.
   virtual int data_fd() const = 0;
+  // In a PollGroup: as for the client; `token` is the listener's. -1 is no place in one; else which of
+  // ListenOptions::groups it is in, so that the thread of that one must be its home.
+  virtual void set_listener(ReadyListener* /*listener*/, uint64_t /*token*/) {}
+  virtual int group() const { return -1; }
   virtual void arm() = 0;
   // Where results_are_pushed: data_fd() is readable (level-triggered).
   virtual void ready() {}
