@@ -52,11 +52,11 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
       cpu_follower_(base::allowed_cpus()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_.is_open()) throw std::system_error(errno, std::system_category(), "epoll_create1");
-  const auto must_watch = [this](int fd, uint64_t what) {
-    if (!watch(fd, EPOLLIN | EPOLLET, what)) throw std::system_error(errno, std::system_category(), "epoll_ctl");
+  const auto must_watch = [this](int fd, uint32_t events, uint64_t what) {
+    if (!watch(fd, events, what)) throw std::system_error(errno, std::system_category(), "epoll_ctl");
   };
-  must_watch(mailboxes_.wake_fd(options.number), kMessages);
-  if (options.group != nullptr) must_watch(options.group->fd(), kGroup);
+  must_watch(mailboxes_.wake_fd(options.number), EPOLLIN | EPOLLET, kMessages);
+  if (options.group != nullptr) must_watch(options.group->fd(), EPOLLIN, kGroup);
 }
 
 bool Partition::watch(int fd, uint32_t events, uint64_t session_id) {

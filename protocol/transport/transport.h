@@ -86,9 +86,9 @@ class ReadyListener {
 class PollGroup {
  public:
   virtual ~PollGroup() = default;
-  // Readable, edge-triggered, when poll() may have something, if it was armed. Never read by the owner.
+  // Readable (level-triggered) when poll() may have something, if it was armed.
   virtual int fd() const = 0;
-  // fd() has become readable.
+  // fd() is readable: to be called whenever it was seen to be, else it stays so.
   virtual void ready() = 0;
   // Takes what has come, and tells the listeners of the endpoints that it has come for. Whether there was anything.
   virtual bool poll() = 0;

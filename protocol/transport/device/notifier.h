@@ -3,6 +3,7 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <memory>
 
@@ -24,15 +25,22 @@ class Notifier {
 
   int fd() const { return fd_.get(); }
   // What was written before this is seen by whoever reset() after it.
-  void notify() const { ::eventfd_write(fd_.get(), 1); }
-  // Before looking at what there is.
+  void notify() const {
+    ::eventfd_write(fd_.get(), 1);
+    is_pending_.store(true, std::memory_order_release);  // last: whoever resets reads what was written
+  }
+  // Somebody has notified since the last reset(). It costs no system call.
+  bool is_pending() const { return is_pending_.load(std::memory_order_acquire); }
+  // Before looking at what there is. A system call, if somebody has notified.
   void reset() const {
+    if (!is_pending_.exchange(false, std::memory_order_acq_rel)) return;
     eventfd_t ignored = 0;
     ::eventfd_read(fd_.get(), &ignored);
   }
 
  private:
   base::UniqueFd fd_;
+  mutable std::atomic<bool> is_pending_{false};
 };
 
 }  // namespace egret::transport::device

@@ -37,7 +37,7 @@ int next_vector(const ibv_context* device) {
 
 Status watch(int epoll, int fd) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
+  event.events = EPOLLIN;
   return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? Status::ok() : Status::system_error("epoll_ctl", errno);
 }
 
@@ -94,8 +94,7 @@ void SharedQueues::wait_for_set_up() {
 Expected<std::shared_ptr<ibv_td>> SharedQueues::thread_domain(const std::shared_ptr<Device>& device) {
   auto channel = channel_of(device);
   if (!channel) return channel.status();
-  ibv_td* const domain = channel.value()->thread_domain.get();
-  return domain == nullptr ? nullptr : std::shared_ptr<ibv_td>(channel.value(), domain);
+  return std::shared_ptr<ibv_td>(channel.value(), channel.value()->thread_domain.get());
 }
 
 SharedQueues::Room::~Room() {
@@ -241,6 +240,10 @@ void SharedQueues::take_changes() {
     std::ranges::copy_if(all_, std::back_inserter(polled_), [](const auto& each) { return !each->is_broken; });
     set_up = set_up_;
   }
+  awaited_.clear();
+  for (const auto& queue : polled_) {
+    if (std::ranges::find(awaited_, queue->channel) == awaited_.end()) awaited_.push_back(queue->channel);
+  }
   if (!unused.empty()) set_up->post([queues = std::move(unused)] {});  // they are destroyed there
 }
 
@@ -288,7 +291,9 @@ std::vector<std::shared_ptr<SharedQueues::Queue>> SharedQueues::take_unused() {
 // --- polling
 
 bool SharedQueues::poll() {
-  if (std::exchange(must_look_, false) || has_changed_.load(std::memory_order_acquire)) take_changes();
+  if (std::exchange(must_look_, false) || has_changed_.load(std::memory_order_acquire) || changed_->is_pending()) {
+    take_changes();
+  }
   bool any = false;
   for (const auto& queue : polled_) any |= poll(*queue);
   for (Inbox* const inbox : listed_) inbox->tell();
@@ -367,36 +372,42 @@ void SharedQueues::end_sessions(Queue& queue) {
 
 // --- sleeping
 
-// An event may come a little later than the completion that caused it: until it is taken the channel is looked at.
+// One event a time: while there are more, the descriptor stays readable.
+void SharedQueues::ready() {
+  if (changed_->is_pending()) return;  // that is why; if not alone, it stays readable
+  for (const auto& channel : awaited_) take_event(*channel);
+}
+
+// What has fired must be armed anew. Its event is taken first, if it has come: else it wakes us once in vain.
 void SharedQueues::arm() {
   const bool any = wants_any_.load(std::memory_order_relaxed) > 0;
-  const bool was_readable = std::exchange(was_readable_, false);
-  for (const auto& queue : polled_) {
-    if (was_readable) take_events(*queue->channel);
-    arm(*queue, any);
+  for (const auto& channel : awaited_) {
+    while (has_fired(*channel) && take_event(*channel)) {
+    }
   }
+  for (const auto& queue : polled_) arm(*queue, any);
+}
+
+bool SharedQueues::has_fired(const Channel& channel) const {
+  return std::ranges::any_of(polled_, [&](const auto& each) {
+    return each->channel.get() == &channel && each->armed != Armed::kNot && each->may_have_fired;
+  });
+}
+
+// False: there is none.
+bool SharedQueues::take_event(const Channel& channel) {
+  ibv_cq* handle = nullptr;
+  void* context = nullptr;
+  if (::ibv_get_cq_event(channel.handle.get(), &handle, &context) != 0) return false;
+  static_cast<Queue*>(context)->armed = Armed::kNot;
+  ::ibv_ack_cq_events(handle, 1);  // whoever destroys the queue waits for this
+  return true;
 }
 
 void SharedQueues::arm(Queue& queue, bool any) {
   any |= !queue.channel->solicits;
   const Armed wanted = any ? Armed::kForAny : Armed::kForSolicited;
-  if (queue.armed >= wanted && !queue.may_have_fired) return;
-  take_events(*queue.channel);
-  if (queue.armed < wanted) ask_for_events(queue, any);
-}
-
-// A queue that is armed gives one event: when none is armed any more, there is none to be looked for.
-void SharedQueues::take_events(const Channel& channel) {
-  const auto is_any_armed = [&] {
-    return std::ranges::any_of(
-        polled_, [&](const auto& each) { return each->channel.get() == &channel && each->armed != Armed::kNot; });
-  };
-  ibv_cq* handle = nullptr;
-  void* context = nullptr;
-  while (is_any_armed() && ::ibv_get_cq_event(channel.handle.get(), &handle, &context) == 0) {
-    static_cast<Queue*>(context)->armed = Armed::kNot;
-    ::ibv_ack_cq_events(handle, 1);  // whoever destroys the queue waits for this
-  }
+  if (queue.armed < wanted || queue.may_have_fired) ask_for_events(queue, any);
 }
 
 // A device that does not know solicited events tells of all.

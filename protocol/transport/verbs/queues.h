@@ -49,7 +49,7 @@ class SharedQueues {
 
   // --- the polling thread: as of PollGroup
   int fd() const { return epoll_.get(); }
-  void ready() { was_readable_ = must_look_ = true; }
+  void ready();
   bool poll();
   void arm();
 
@@ -92,7 +92,7 @@ class SharedQueues {
   // Returns when all has run there that was posted before. On another thread than that.
   void wait_for_set_up();
   // For the queue pairs to which the polling thread alone posts: they need no locks, and have a doorbell register that no
-  // other thread uses. Null: the device has no such domains, or no more of them.
+  // other thread uses. Null: the device has no such domains, or no more of them. Either keeps the channel.
   base::Expected<std::shared_ptr<ibv_td>> thread_domain(const std::shared_ptr<device::Device>& device);
 
  private:
@@ -123,7 +123,8 @@ class SharedQueues {
   void set_free(Queue& queue);
   void end_sessions(Queue& queue);
   void arm(Queue& queue, bool any);
-  void take_events(const Channel& channel);
+  bool has_fired(const Channel& channel) const;
+  bool take_event(const Channel& channel);
   void ask_for_events(Queue& queue, bool any);
   std::shared_ptr<Queue> take_room(const device::Device& device, uint32_t entries, uint32_t tag);
   base::Expected<std::shared_ptr<Channel>> channel_of(const std::shared_ptr<device::Device>& device);
@@ -145,9 +146,9 @@ class SharedQueues {
 
   // The polling thread's.
   std::vector<std::shared_ptr<Queue>> polled_;
+  std::vector<std::shared_ptr<Channel>> awaited_;  // theirs
   std::vector<Place> places_;   // by slot
   std::vector<Inbox*> listed_;  // to be told when this poll is over
-  bool was_readable_ = false;   // since it was armed
   bool must_look_ = false;      // something may have changed
 };
 

@@ -47,10 +47,11 @@ class Under:
         self.daemon.signal(signal.SIGHUP)
         servers.wait_for(lambda: "reloaded:" in self.log(), "the reload")
 
-    def log(self):
-        return self.daemon.log()
+    def log(self, most=1 << 16):
+        return self.daemon.log(most)
 
     def counts(self):
+        servers.wait_for(self.counters.exists, "the library to count")
         return read_counts.snapshot(self.counters)
 
     def path_of_session(self):
