@@ -240,7 +240,4 @@ def prove_refusals():
 
 
 PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "growth": prove_growth, "interrupts": prove_interrupts, "networks": prove_networks, "refusals": prove_refusals}
-for name in os.environ.get("EGRET_FABRIC_PARTS", " ".join(PARTS)).split():
-    print(f"--- {name}", flush=True)
-    PARTS[name]()
-end("every option reached the queue pairs, and sessions served with less")
+run(PARTS, "EGRET_FABRIC_PARTS", "every option reached the queue pairs, and sessions served with less")

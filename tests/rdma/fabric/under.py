@@ -13,6 +13,7 @@ import servers
 ADDRESS = os.environ["EGRET_GUEST_ADDRESS"]
 SECOND, V6, LINK = "10.9.0.7", "fd00:9::1", "dummy0"
 wrong = []
+under = []  # every daemon
 
 
 def check(what, seen, expected):
@@ -36,6 +37,7 @@ class Under:
         self.write()
         environment = [f"LD_PRELOAD={LIBRARY}", f"EGRET_COUNT_VERBS_FILE={self.counters}", "EGRET_VERBS_YIELD=1",
                        *(f"EGRET_VERBS_{key.upper()}={value}" for key, value in verbs.items())]
+        under.append(self)
         self.daemon = servers.Daemon(["env", *environment, BUILD / name, "--config", self.path], self.directory, name)
 
     def write(self):
@@ -100,8 +102,19 @@ def check_served(proxy):
     check("a get of 200", got, b"".join(b"VALUE p%d 0 4\r\n%04d\r\n" % (n, n) for n in range(200)) + b"END\r\n")
 
 
-def end(well):
-    """Of the script."""
+def run(parts, only, well):
+    """The script: all parts, or those that the variable `only` names. What daemons have logged is shown of a part that does not get to its end."""
+    for name in os.environ.get(only, " ".join(parts)).split():
+        print(f"--- {name}", flush=True)
+        under.clear()
+        try:
+            parts[name]()
+        except BaseException:
+            for daemon in under:
+                for task in sorted(pathlib.Path(f"/proc/{daemon.daemon.process.pid}/task").glob("*")):
+                    print(daemon.daemon.name, (task / "comm").read_text().strip(), (task / "stack").read_text().replace("\n", " ")[:600], (task / "syscall").read_text().strip(), flush=True)
+                print(f"{daemon.daemon.name}:\n{daemon.log()}", flush=True)
+            raise
     if wrong:
         sys.exit(f"{len(wrong)} wrong")
     print(well)

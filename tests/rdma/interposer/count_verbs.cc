@@ -393,6 +393,11 @@ EGRET_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   return original<ibv_comp_channel*(ibv_context*)>("ibv_create_comp_channel", "IBVERBS_1.0")(context);
 }
 
+EGRET_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  count(Counter::kCompletionChannelsDestroyed);
+  return original<int(ibv_comp_channel*)>("ibv_destroy_comp_channel", "IBVERBS_1.0")(channel);
+}
+
 EGRET_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, void** context) {
   if (must_fail(Call::kGetCqEvent)) {
     errno = EAGAIN;

@@ -79,6 +79,7 @@ constexpr std::array<const char*, static_cast<uint32_t>(Counter::kByPairType)> k
     "completion_vector",
     "completion_entries",
     "completion_channels",
+    "completion_channels_destroyed",
     "completion_queues",
     "completion_queues_destroyed",
     "queue_pairs",

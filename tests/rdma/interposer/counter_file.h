@@ -52,6 +52,7 @@ enum class Counter : uint32_t {
   kCompletionVector,   // the largest so far that a completion queue was made for
   kCompletionEntries,  // of completion queues, as asked for when they were made and each time they were resized
   kCompletionChannels,
+  kCompletionChannelsDestroyed,
   kCompletionQueues,
   kCompletionQueuesDestroyed,
   kQueuePairs,
