@@ -51,29 +51,39 @@ enum class Joining : uint8_t {
 
 // Where an endpoint is polled.
 struct PlaceInGroup {
-  PollGroup* group = nullptr;  // null: by itself
-  int number = -1;
+  Polling polling;
+  int number = -1;  // of the group; -1: it is polled by itself
 };
 
-// kFrames (the control thread's) → kData (the home's, but for rdma_cm's events)
+// A request to connect a queue pair that is not answered yet.
+struct Request {
+  CmId id;
+  ConnectData data;
+  uint8_t reads = 0;  // that the peer wants to have under way
+};
+
+// kRequested → prepare() → kFrames (the control thread's) → kData (the home's, but for rdma_cm's events)
 class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
  public:
-  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, const rdma_cm_id* first,
-                      const FabricOptions& fabric, Polling polling, int group)
+  // `where`: the listener's address, for messages. From here on the first id's events come to this endpoint.
+  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, Request first, const FabricOptions& fabric,
+                      const std::string& where, PlaceInGroup place)
       : joinable_(std::move(joinable)),
         joining_(joining),
         fabric_(fabric),
-        group_(group),
-        peer_group_(peer_host(first)),
-        peer_(peer_name(first)),
-        polling_(std::move(polling)),
+        group_(place.number),
+        peer_group_(peer_host(first.id.get())),
+        peer_(peer_name(first.id.get())),
+        where_(where),
+        polling_(std::move(place.polling)),
+        first_(std::move(first)),
         parts_(polling_.queues(), inbox_, polling_.told()) {
-    if (joining_ == Joining::kAtOnce) become_joinable();
+    device::set_handler(*first_.id, this);
+    if (joining_ != Joining::kAtOnce) return;
+    token_ = base::random_u64();
+    if (first_.data.queue_pairs > 1) joinable_->emplace(token_, this);
   }
-  ~VerbsServerEndpoint() override {
-    joinable_->erase(token_);
-    parts_.shut();
-  }
+  ~VerbsServerEndpoint() override { parts_.shut(); }
 
   int control_fd() const override { return polling_.control_fd(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
@@ -113,22 +123,17 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
   }
 
  private:
-  friend class VerbsListener;  // which connects its queue pairs
+  friend class VerbsListener;  // which connects its further queue pairs
   bool is_admitted() const override { return true; }
-
-  // Takes over `id`, whose request to connect it answers. After an error nobody joins any more, and the endpoint is
-  // only to be closed.
-  Status accept(CmId id, const ConnectData& data, uint8_t wanted_reads) {
-    Status accepted = take_over(std::move(id), data, wanted_reads);
-    if (!accepted) joinable_->erase(token_);
-    return accepted;
+  bool needs_preparing() const override { return first_.id != nullptr; }
+  Status prepare() override {
+    Status accepted = take_over(std::move(first_.id), first_.data, first_.reads);
+    first_ = {};
+    return accepted ? accepted : Status::error(where_ + ": " + peer_ + ": " + accepted.message());
   }
   uint32_t joined() const { return parts_.count(); }
   uint32_t promised() const { return promised_; }
-  void become_joinable() {
-    token_ = base::random_u64();
-    joinable_->emplace(token_, this);
-  }
+  // Answers the request to connect `id`. After an error the endpoint is only to be closed.
   Status take_over(CmId id, const ConnectData& data, uint8_t wanted_reads);
   Status open(const rdma_cm_id& id, const ConnectData& data);
   void on_cm_event(const rdma_cm_event& event) override;
@@ -143,9 +148,10 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
   const FabricOptions fabric_;
   const int group_;
   std::string not_taken_;  // options that rdma_cm refused, for the log
-  uint64_t token_ = 0;     // 0: nobody can join
+  uint64_t token_ = 0;     // by which further queue pairs join; 0: none
   const std::string peer_group_;
   const std::string peer_;
+  const std::string where_;
   Polling polling_;
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>(polling_.told());
   uint32_t promised_ = 1;  // queue pairs that the session is to have
@@ -154,7 +160,8 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
   std::mutex mutex_;
   Status ended_ = Status::ok();  // the mutex
 
-  SessionParts parts_;  // its ids go before what their events change
+  Request first_;       // until it is prepared; it and the parts' ids go before what their events change
+  SessionParts parts_;
   VerbsLink link_{polling_.queues(), inbox_};
   bool in_data_ = false;  // the region's frame is sent: the link is the home's
 
@@ -209,9 +216,12 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
   return Status::ok();
 }
 
+// A peer that joins at once has done so before its first frame: from here on another thread may create the region.
 Status VerbsServerEndpoint::let_join() {
+  if (joining_ != Joining::kInvited) joinable_->erase(token_);
   if (joining_ != Joining::kInvited || token_ != 0) return Status::ok();
-  become_joinable();
+  token_ = base::random_u64();
+  joinable_->emplace(token_, this);
   const Invitation invitation{.token = token_, .queue_pairs = promised_};
   return link_.send_frame({}, std::as_bytes(std::span(&invitation, 1)));
 }
@@ -270,7 +280,6 @@ Status VerbsServerEndpoint::send_frame(std::span<const std::byte> frame, bool at
 }
 
 Status VerbsServerEndpoint::create_region(const RegionShape& shape) {
-  joinable_->erase(token_);
   shape_ = shape;
   undelivered_.assign(shape.response_bytes / shape.reply_bytes, 0);
   constexpr int kRequests = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
@@ -411,26 +420,15 @@ class VerbsListener final : public Listener, private CmHandler {
   }
 
  private:
-  struct Request {
-    CmId id;
-    ConnectData data;
-    uint8_t reads = 0;
-  };
-
   Status listen();
   void on_cm_event(const rdma_cm_event& event) override;
   std::optional<Request> take_request();
   Expected<std::unique_ptr<ServerEndpoint>> accept_next();
   Status look_at_itself();
   Expected<std::unique_ptr<ServerEndpoint>> answer(CmId id, const ConnectData& data, uint8_t reads);
-  Expected<std::unique_ptr<ServerEndpoint>> make_session(CmId id, const ConnectData& data, uint8_t reads);
+  Expected<std::unique_ptr<ServerEndpoint>> make_session(Request first);
   Expected<std::unique_ptr<ServerEndpoint>> join(VerbsServerEndpoint& endpoint, CmId id, const ConnectData& data,
                                                  uint8_t reads);
-  PlaceInGroup next_place() {
-    if (groups_.empty()) return {};
-    const size_t number = next_group_++ % groups_.size();
-    return {groups_[number], static_cast<int>(number)};
-  }
   Joining joining_of(const ConnectData& first) const {
     if ((first.flags & kJoinsLate) != 0) return Joining::kInvited;
     const bool must_prove = doorkeeper_ != nullptr && doorkeeper_->asks_for_proof();
@@ -505,7 +503,7 @@ void VerbsListener::on_cm_event(const rdma_cm_event& event) {
 }
 
 // The descriptor stays readable until nothing waits.
-std::optional<VerbsListener::Request> VerbsListener::take_request() {
+std::optional<Request> VerbsListener::take_request() {
   const std::scoped_lock held(mutex_);
   std::optional<Request> next;
   if (!waiting_.empty()) {
@@ -569,8 +567,7 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
       was_asked_back_ = true;
       return std::unique_ptr<ServerEndpoint>();
     }
-    auto made = make_session(std::move(id), data, reads);
-    return made ? std::move(made) : Status::error(from + ": " + made.message());
+    return make_session({std::move(id), data, reads});
   }
   ::rdma_reject(id.get(), nullptr, 0);
   if (answer == ConnectAnswer::kTurnedAway) {
@@ -583,13 +580,24 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
   return std::unique_ptr<ServerEndpoint>();
 }
 
-Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::make_session(CmId id, const ConnectData& data, uint8_t reads) {
-  const PlaceInGroup place = next_place();
-  auto polling = Polling::of(place.group);
-  if (!polling) return polling.status();
-  auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, joining_of(data), id.get(), fabric_,
-                                                        std::move(polling.value()), place.number);
-  if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) return accepted;
+Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::make_session(Request first) {
+  const bool is_grouped = !groups_.empty();
+  const size_t number = is_grouped ? next_group_++ % groups_.size() : 0;
+  auto polling = Polling::of(is_grouped ? groups_[number] : nullptr);
+  if (!polling) return Status::error("rdma:" + address_ + ": " + polling.message());
+  if (auto kept = polling.value().queues()->set_up(); !kept) return kept.status();  // the ids' channel is its
+  const Joining joining = joining_of(first.data);
+  const bool joins_now = joining == Joining::kAtOnce && first.data.queue_pairs > 1;
+  auto endpoint = std::make_unique<VerbsServerEndpoint>(
+      joinable_, joining, std::move(first), fabric_, "rdma:" + address_,
+      PlaceInGroup{std::move(polling.value()), is_grouped ? static_cast<int>(number) : -1});
+  // Its further queue pairs may come as soon as this one is accepted, while another thread would still prepare it.
+  if (joins_now) {
+    if (Status prepared = endpoint->prepare(); !prepared) {
+      endpoint->close();
+      return prepared;
+    }
+  }
   return std::unique_ptr<ServerEndpoint>(std::move(endpoint));
 }
 
@@ -597,7 +605,7 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::make_session(CmId id, c
 Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::join(VerbsServerEndpoint& endpoint, CmId id,
                                                               const ConnectData& data, uint8_t reads) {
   const std::string peer = peer_name(id.get());
-  if (Status accepted = endpoint.accept(std::move(id), data, reads); !accepted) {
+  if (Status accepted = endpoint.take_over(std::move(id), data, reads); !accepted) {
     endpoint.close();
     return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());
   }
