@@ -87,6 +87,11 @@ def has_now(daemon, *kinds):
     return tuple(counts[kind] - counts[f"{kind}_destroyed"] for kind in kinds)
 
 
+def descriptors(daemon):
+    """The daemon itself: `env` has become it."""
+    return len(os.listdir(f"/proc/{daemon.daemon.process.pid}/fd"))
+
+
 def wait_until_has(daemon, kinds, wanted):
     """has_now() of these kinds, or what there was instead."""
     seen = []
@@ -106,6 +111,8 @@ def prove_shared():
     for host in hosts[1:]:
         ip("addr", "add", f"{host}/24", "dev", LINK)
     backend = start_backend([f"rdma:*:{port}" for port in ports], {"sessions_per_peer": 200})
+    servers.wait_for(lambda: backend.log().count("listening on") == len(ports), "the backend to listen", PATIENCE)
+    open_before = descriptors(backend)
     backends = [f"rdma:{host}:{port}" for host in hosts for port in ports]
     proxy = start_proxy(options={"backends": backends, "idle_window": 0, "window": 2, "eject_share": 0})
     servers.wait_for(lambda: proxy.log(1 << 20).count("[session_open]") == len(backends), "all sessions", PATIENCE)
@@ -114,6 +121,9 @@ def prove_shared():
         wait_until_has(daemon, ("queue_pairs", "completion_channels"), (len(backends), 1))
         queues, = has_now(daemon, "completion_queues")
         check(f"the {name}'s completion queues ({queues})", queues <= 4, True)
+    # One that tells the control thread; beside those of the device, its events, the queues and the set-up threads.
+    taken = descriptors(backend) - open_before
+    check(f"the backend's descriptors ({taken}) for {len(backends)} sessions", taken <= len(backends) + 12, True)
     for name, seen in zip(("backend", "proxy"), while_asked_now_and_then(proxy, backend, proxy)):
         print(f"{name}, 40 gets, one after the other:", {each: seen[each] for each in ("sleeps", "event_reads", "completion_events", "arms", "polls")}, flush=True)
         check(f"the {name} slept", seen["sleeps"] >= 20, True)
