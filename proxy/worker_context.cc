@@ -47,8 +47,8 @@ WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const bas
   verified_event =
       events::Event::on_fd<&WorkerContext::on_verified>(loop, verified->fd(), events::kRead | events::kPersist, *this);
   if (!verified_event.add()) throw std::system_error(errno, std::system_category(), "verified passwords");
-  group_event = events::Event::on_fd<&WorkerContext::on_group_ready>(
-      loop, group->fd(), events::kRead | events::kPersist, *this);
+  group_event =
+      events::Event::on_fd<&WorkerContext::on_group_ready>(loop, group->fd(), events::kRead | events::kPersist, *this);
   if (!group_event.add()) throw std::system_error(errno, std::system_category(), "what sessions receive");
 }
 

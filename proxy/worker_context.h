@@ -66,7 +66,7 @@ struct WorkerContext {
   WorkerStats& stats;
   const base::Clock& clock;
   events::EventLoop& events;
-  std::shared_ptr<const Config> config;  // in force; never null
+  std::shared_ptr<const Config> config;               // in force; never null
   const std::unique_ptr<transport::PollGroup> group;  // what the worker polls of its sessions; outlives them
   pool::Pool pool;
   rpc::ActiveSessions active{group.get()};  // of the pool's

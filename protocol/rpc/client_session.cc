@@ -99,7 +99,7 @@ void ClientSession::on_frame(std::span<const std::byte> frame) {
 
 void ClientSession::open() {
   lanes_.open(grant(), options_.fetch, *endpoint_, *counters_);
-  endpoint_->set_listener(this);
+  endpoint_->set_listener(this, 0);
   state_ = State::kOpen;
   asked_back_ = 0;
   counters_->is_open.set(1);
@@ -288,7 +288,7 @@ bool ClientSession::resize_if_empty() {
   first->swap(endpoint_, opening_);
   worker_id_ = first->worker_id();
   lanes_.replace(grant(), options_.fetch, *endpoint_, *counters_);
-  endpoint_->set_listener(this);
+  endpoint_->set_listener(this, 0);
   must_poll_ = true;
   settle(first->is_large());
   (first->is_large() ? counters_->grown : counters_->given_back).add();

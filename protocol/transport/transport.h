@@ -118,7 +118,26 @@ class ControlChannel {
   virtual std::string failure() const { return "the connection broke"; }
 };
 
-class ClientEndpoint : public ControlChannel {
+// What the thread of an endpoint's data does with either kind of it: looks, sleeps, wakes.
+class DataChannel {
+ public:
+  virtual ~DataChannel() = default;
+  // Puts up to events.size() events in `events`, returns how many.
+  virtual size_t poll(std::span<Event> events) = 0;
+  // Readable, edge-triggered, when poll() may have something that the peer caused (the client's: deliveries; the server's:
+  // rings). arm() before blocking on it, then poll() once more. -1: it is in a PollGroup, which is polled, armed and waited
+  // for instead.
+  virtual int data_fd() const = 0;
+  // In a PollGroup: whom it tells, by `token`, from the data phase on; null: nobody any more.
+  virtual void set_listener(ReadyListener* /*listener*/, uint64_t /*token*/) {}
+  virtual void arm() = 0;
+  // Where results_are_pushed: data_fd() has become readable or, of the client, writable; the next poll() or arm() looks there.
+  virtual void ready() {}
+  // Where needs_keep_alive: makes sure that a dead peer shows as kClosed soon. Wakes nobody.
+  virtual void keep_alive() {}
+};
+
+class ClientEndpoint : public ControlChannel, public DataChannel {
  public:
   // Call when the frame that carried the region has been received: makes both memories usable. The shape is the
   // client's own computation; a region of another size is refused.
@@ -142,21 +161,9 @@ class ClientEndpoint : public ControlChannel {
   virtual void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) = 0;
   // Sends all that is staged: one doorbell. On shm: orders the writes before the reads (Dekker's fence).
   virtual void flush() = 0;
-  // Puts up to events.size() events in `events`, returns how many.
-  virtual size_t poll(std::span<Event> events) = 0;
   // Asks the server to look at `lane`: to be called when a fetch showed it asleep.
   virtual void ring(uint32_t lane) = 0;
 
-  // Readable, edge-triggered, when poll() may have something that the server caused (deliveries). arm() before blocking
-  // on it, then poll() once more. -1: it is in a PollGroup, which is polled, armed and waited for instead.
-  virtual int data_fd() const = 0;
-  // In a PollGroup: whom it tells, once the region is mapped; null: nobody any more.
-  virtual void set_listener(ReadyListener* /*listener*/) {}
-  virtual void arm() = 0;
-  // data_fd() has become readable or, where results_are_pushed, writable: the next poll() or arm() looks there.
-  virtual void ready() {}
-  // Where needs_keep_alive: makes sure that a dead peer shows as kClosed soon. Wakes nobody.
-  virtual void keep_alive() {}
   // After an error of receive_frame(): the backend has no time now, and asks to be tried again after so many
   // milliseconds, as it says (unchecked: any number). 0: it asks for nothing.
   virtual uint32_t come_back_ms() const { return 0; }
@@ -170,7 +177,7 @@ struct PeerUser {
   std::vector<uint32_t> gids;  // its own first, then the supplementary ones
 };
 
-class ServerEndpoint : public ControlChannel {
+class ServerEndpoint : public ControlChannel, public DataChannel {
  public:
   // Creates the region: zeroed, sealed, never moved.
   virtual base::Status create_region(const RegionShape& shape) = 0;
@@ -204,17 +211,8 @@ class ServerEndpoint : public ControlChannel {
   // Where results_are_pushed: sends what was delivered. False: the peer does not take all of it now; to be called again
   // when data_fd() is writable.
   virtual bool flush() { return true; }
-  virtual size_t poll(std::span<Event> events) = 0;
-  // As for the client; for rings.
-  virtual int data_fd() const = 0;
-  // In a PollGroup: as for the client; `token` is the listener's. -1 is no place in one; else which of
-  // ListenOptions::groups it is in, so that the thread of that one must be its home.
-  virtual void set_listener(ReadyListener* /*listener*/, uint64_t /*token*/) {}
+  // Which of ListenOptions::groups it is in: the thread of that one must be its home. -1: in none.
   virtual int group() const { return -1; }
-  virtual void arm() = 0;
-  // Where results_are_pushed: data_fd() is readable (level-triggered).
-  virtual void ready() {}
-  virtual void keep_alive() {}
   virtual void close() = 0;
 };
 

@@ -82,7 +82,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     link_.flush();
   }
   int data_fd() const override { return polling_.data_fd(); }
-  void set_listener(ReadyListener* listener) override { inbox_->set_listener(listener, 0); }
+  void set_listener(ReadyListener* listener, uint64_t token) override { inbox_->set_listener(listener, token); }
   void ready() override { polling_.ready(); }
   void arm() override { polling_.arm(); }
   void keep_alive() override {
@@ -133,7 +133,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   bool is_mapped_ = false;
   bool closed_ = false;
   uint32_t come_back_ms_ = 0;
-  std::string path_, remarks_;  // for a log line; once connected
+  std::string path_, remarks_;                          // for a log line; once connected
   std::string violation_;                               // how the backend violated the protocol; empty: it did not
   bool failed_ = false;                                 // failed while it read frames: receive_frame() reports it
   std::vector<std::vector<std::byte>> waiting_frames_;  // until connected

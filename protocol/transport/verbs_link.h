@@ -143,9 +143,9 @@ class VerbsLink {
   uint32_t inline_bytes_ = 0;
   uint32_t read_depth_ = 1;
   uint32_t frames_sent_ = 0;
-  bool is_data_ = false;            // begin_data()
-  bool needs_any_event_ = false;    // the peer does not solicit
-  bool is_held_up_ = false;         // something that is staged waits for room: completions of our own are waited for
+  bool is_data_ = false;          // begin_data()
+  bool needs_any_event_ = false;  // the peer does not solicit
+  bool is_held_up_ = false;       // something that is staged waits for room: completions of our own are waited for
   bool failure_told_ = false;
   std::string failure_;
   std::deque<Frame> frames_;  // received

@@ -106,6 +106,13 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
   const std::byte* request_memory() const override { return requests_.data(); }
   std::byte* response_memory() override { return responses_.data(); }
 
+  void close() override {
+    joinable_->erase(token_);
+    parts_.disconnect();
+  }
+
+ private:
+  friend class VerbsListener;  // which connects its further queue pairs
   void deliver(uint32_t lane, size_t offset, size_t length) override;
   size_t poll(std::span<Event> events) override;
   int data_fd() const override { return polling_.data_fd(); }
@@ -117,13 +124,6 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
     link_.stage_probes();
     link_.flush();
   }
-  void close() override {
-    joinable_->erase(token_);
-    parts_.disconnect();
-  }
-
- private:
-  friend class VerbsListener;  // which connects its further queue pairs
   bool is_admitted() const override { return true; }
   bool needs_preparing() const override { return first_.id != nullptr; }
   Status prepare() override {
@@ -160,7 +160,7 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
   std::mutex mutex_;
   Status ended_ = Status::ok();  // the mutex
 
-  Request first_;       // until it is prepared; it and the parts' ids go before what their events change
+  Request first_;  // until it is prepared; it and the parts' ids go before what their events change
   SessionParts parts_;
   VerbsLink link_{polling_.queues(), inbox_};
   bool in_data_ = false;  // the region's frame is sent: the link is the home's
@@ -232,10 +232,10 @@ void VerbsServerEndpoint::on_cm_event(const rdma_cm_event& event) {
     connected_.fetch_add(1, std::memory_order_acq_rel);
   } else {
     const std::scoped_lock held(mutex_);
-    ended_ = event.event == RDMA_CM_EVENT_DISCONNECTED     ? Status::error("the peer is gone")
-             : event.event == RDMA_CM_EVENT_DEVICE_REMOVAL ? Status::error("the RDMA device is gone")
-                                                           : Status::error(std::string("the connection ended: ") +
-                                                                           ::rdma_event_str(event.event));
+    ended_ = event.event == RDMA_CM_EVENT_DISCONNECTED ? Status::error("the peer is gone")
+             : event.event == RDMA_CM_EVENT_DEVICE_REMOVAL
+                 ? Status::error("the RDMA device is gone")
+                 : Status::error(std::string("the connection ended: ") + ::rdma_event_str(event.event));
   }
   polling_.told()->notify();
 }

@@ -80,8 +80,8 @@ Status SessionParts::create(rdma_cm_id& id, ibv_cq* queue) {
                   .max_send_sge = 1,
                   .max_recv_sge = 1,
                   .max_inline_data = inline_bytes};
-    error = ::rdma_create_qp(&id, pairs_domain_ != nullptr ? pairs_domain_.get() : domain_.get(), &wanted) == 0 ? 0
-                                                                                                            : errno;
+    error =
+        ::rdma_create_qp(&id, pairs_domain_ != nullptr ? pairs_domain_.get() : domain_.get(), &wanted) == 0 ? 0 : errno;
     if (error == 0) inline_bytes_ = wanted.cap.max_inline_data;
     if (error != 0 && inline_bytes == 0) return verbs_error("cannot create a queue pair", error);
   }

@@ -23,8 +23,8 @@ using device::Notifier;
 namespace {
 
 constexpr int kPollBatch = 32;
-constexpr int kMostAtOnce = 256;         // completions of one queue in one poll
-constexpr uint32_t kFirstPairs = 4;      // for so many the first queue of a device has room,
+constexpr int kMostAtOnce = 256;           // completions of one queue in one poll
+constexpr uint32_t kFirstPairs = 4;        // for so many the first queue of a device has room,
 constexpr uint32_t kTimesWhatThereIs = 2;  // and each further one for so many times as many as all before
 constexpr uint32_t kMostSlots = 1 << 20;
 
@@ -312,8 +312,7 @@ bool SharedQueues::poll(Queue& queue) {
     }
     queue.may_have_fired |= count > 0 && queue.armed == Armed::kForAny;
     for (const ibv_wc& completion : std::span(batch).first(static_cast<size_t>(count))) {
-      queue.may_have_fired |=
-          completion.status != IBV_WC_SUCCESS || kind_of(completion.wr_id) == WorkKind::kReceive;
+      queue.may_have_fired |= completion.status != IBV_WC_SUCCESS || kind_of(completion.wr_id) == WorkKind::kReceive;
       dispatch(completion);
     }
     if (count < kPollBatch && queue.to_free > 0) set_free(queue);

@@ -147,9 +147,9 @@ class SharedQueues {
   // The polling thread's.
   std::vector<std::shared_ptr<Queue>> polled_;
   std::vector<std::shared_ptr<Channel>> awaited_;  // theirs
-  std::vector<Place> places_;   // by slot
-  std::vector<Inbox*> listed_;  // to be told when this poll is over
-  bool must_look_ = false;      // something may have changed
+  std::vector<Place> places_;                      // by slot
+  std::vector<Inbox*> listed_;                     // to be told when this poll is over
+  bool must_look_ = false;                         // something may have changed
 };
 
 // The polling thread's.

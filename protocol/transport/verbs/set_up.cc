@@ -99,9 +99,8 @@ void SetUp::Shared::run() {
       const std::scoped_lock held(mutex);
       events = channel.get();
     }
-    std::array<pollfd, 2> ready{
-        {{.fd = notifier->fd(), .events = POLLIN, .revents = 0},
-         {.fd = events != nullptr ? events->fd : -1, .events = POLLIN, .revents = 0}}};
+    std::array<pollfd, 2> ready{{{.fd = notifier->fd(), .events = POLLIN, .revents = 0},
+                                 {.fd = events != nullptr ? events->fd : -1, .events = POLLIN, .revents = 0}}};
     if (::poll(ready.data(), ready.size(), -1) < 0) continue;  // a signal
     if (ready[1].revents != 0) take_events(*events);
   }

@@ -72,9 +72,8 @@ constexpr const char* kFail = "EGRET_VERBS_FAIL";
 constexpr const char* kSlow = "EGRET_VERBS_SLOW";
 
 [[noreturn]] void refuse(const char* variable, std::string_view entry) {
-  std::fprintf(stderr,
-               "libegret_count_verbs: %s: '%.*s' is not CALL:N, CALL:N+ or CALL:N-M with a known CALL%s\n", variable,
-               static_cast<int>(entry.size()), entry.data(), variable == kSlow ? ", and :MILLISECONDS" : "");
+  std::fprintf(stderr, "libegret_count_verbs: %s: '%.*s' is not CALL:N, CALL:N+ or CALL:N-M with a known CALL%s\n",
+               variable, static_cast<int>(entry.size()), entry.data(), variable == kSlow ? ", and :MILLISECONDS" : "");
   _exit(70);
 }
 
