@@ -106,13 +106,15 @@ struct Control::Session {
   void on_refusal_over() { control->discard(*this); }
 };
 
-Control::Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader)
+Control::Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader,
+                 std::vector<transport::PollGroup*> groups)
     : config_(config),
       reloader_(reloader),
       identity_(identity),
       mailboxes_(mailboxes),
       node_(mailboxes.nodes() - 1),
       partitions_(mailboxes.nodes() - 1),
+      groups_(std::move(groups)),
       watchdog_(partitions_),
       admin_pages_(loop_, config_, *this),
       setup_(setup_threads_for(base::allowed_cpus().size())) {
@@ -131,8 +133,10 @@ Status Control::listen() {
 }
 
 base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::string& address, const Config& config) {
-  auto listener = transport::listen(
-      address, {.allowed_uids = config.allowed_uids, .allowed_gids = config.allowed_gids, .fabric = config.fabric});
+  auto listener = transport::listen(address, {.allowed_uids = config.allowed_uids,
+                                              .allowed_gids = config.allowed_gids,
+                                              .fabric = config.fabric,
+                                              .groups = groups_});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));
   listener.value()->set_doorkeeper(this);
@@ -551,7 +555,8 @@ bool Control::carve(const Session& session, wire::RegionLayout& layout, std::str
 }
 
 uint32_t Control::home_of(const Session& session) const {
-  return static_cast<uint32_t>(session.id % partitions_);
+  const int group = session.endpoint->group();
+  return group >= 0 ? static_cast<uint32_t>(group) : static_cast<uint32_t>(session.id % partitions_);
 }
 
 // Each partition serves its lane of the session from now on.

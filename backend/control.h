@@ -48,7 +48,9 @@ struct Identity {
 class Control final : private AdminPages::Host, private transport::Doorkeeper {
  public:
   // `config`: the configuration in force, which `reloader` has.
-  Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader);
+  // `groups`: the partitions', by number; outlive this object. None: endpoints are polled one by one.
+  Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader,
+          std::vector<transport::PollGroup*> groups = {});
   ~Control();
 
   base::Status listen();
@@ -136,6 +138,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   Mailboxes& mailboxes_;
   const uint32_t node_;  // our number in the Mailboxes
   const uint32_t partitions_;
+  const std::vector<transport::PollGroup*> groups_;
   base::Watchdog watchdog_;
   const base::SystemClock clock_;
   access::HandshakeRate handshake_rate_;

@@ -26,6 +26,7 @@
 #include "base/random.h"
 #include "base/service/notify.h"
 #include "base/service/program.h"
+#include "transport/address.h"
 
 namespace egret::backend {
 namespace {
@@ -57,6 +58,17 @@ base::Status start(const std::vector<std::unique_ptr<Partition>>& partitions) {
   return base::Status::ok();
 }
 
+// What each partition's thread polls.
+std::vector<std::unique_ptr<transport::PollGroup>> make_groups(uint32_t partitions) {
+  std::vector<std::unique_ptr<transport::PollGroup>> groups;
+  for (uint32_t number = 0; number < partitions; ++number) {
+    auto made = transport::make_poll_group();
+    if (!made) throw std::system_error(errno, std::system_category(), made.message());
+    groups.push_back(std::move(made.value()));
+  }
+  return groups;
+}
+
 // Throws std::system_error if the system has no descriptors for what a start takes.
 int serve(const Config& config, base::Reloader& reloader) {
   base::log_problems(check_start(config));
@@ -64,7 +76,10 @@ int serve(const Config& config, base::Reloader& reloader) {
   const KeptSeed kept = find_kept_seed(config);
   const Identity identity{.epoch = base::random_u64(), .hash_seed = kept.hash_seed.value_or(base::random_u64())};
   Mailboxes mailboxes(config.partitions + 1);
-  Control control(config, identity, mailboxes, reloader);
+  const auto groups = make_groups(config.partitions);
+  std::vector<transport::PollGroup*> plain_groups;
+  for (const auto& group : groups) plain_groups.push_back(group.get());
+  Control control(config, identity, mailboxes, reloader, plain_groups);
   if (base::Status listening = control.listen(); !listening) {
     std::string advice = listen_advice(config);
     if (!advice.empty() && !reloader.in_force().is_given("listen")) advice += kTryItElsewhere;
@@ -88,7 +103,8 @@ int serve(const Config& config, base::Reloader& reloader) {
                                    .polling = {.lane_idle_ns = config.lane_idle_ns,
                                                .far_lane_idle_ns = config.far_lane_idle_ns,
                                                .park_always = config.park_always,
-                                               .push = config.push}};
+                                               .push = config.push},
+                                   .group = plain_groups[number]};
     partitions.push_back(std::make_unique<Partition>(options, clock, mailboxes, std::move(executors.value()[number])));
   }
   if (base::Status started = start(partitions); !started) {

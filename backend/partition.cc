@@ -33,6 +33,9 @@ constexpr std::chrono::milliseconds kPauseAtTheEnd{1};
 constexpr uint32_t kQuietAtTheEnd = 3;      // the thread ends after so many pauses in a row without a request ...
 constexpr uint32_t kMostAtTheEnd = 1000;    // ... or after so many rounds, if peers never pause
 constexpr uint32_t kMessagesPerRound = 64;  // so that messages never keep requests waiting
+// Instead of a session's number.
+constexpr uint64_t kMessages = 0;
+constexpr uint64_t kGroup = UINT64_MAX;
 }  // namespace
 
 Partition::Partition(const PartitionOptions& options, const base::Clock& clock, Mailboxes& mailboxes,
@@ -50,11 +53,18 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
       cpu_follower_(base::allowed_cpus()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_.is_open()) throw std::system_error(errno, std::system_category(), "epoll_create1");
+  const auto must_watch = [this](int fd, uint32_t events, uint64_t what) {
+    if (!watch(fd, events, what)) throw std::system_error(errno, std::system_category(), "epoll_ctl");
+  };
+  must_watch(mailboxes_.wake_fd(options.number), EPOLLIN | EPOLLET, kMessages);
+  if (options.group != nullptr) must_watch(options.group->fd(), EPOLLIN, kGroup);
+}
+
+bool Partition::watch(int fd, uint32_t events, uint64_t session_id) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mailboxes_.wake_fd(options.number), &event) != 0) {
-    throw std::system_error(errno, std::system_category(), "epoll_ctl");
-  }
+  event.events = events;
+  event.data.u64 = session_id;
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 Partition::~Partition() {
@@ -97,7 +107,8 @@ void Partition::run() {
 void Partition::finish() {
   for (uint32_t quiet = 0, rounds = 0; quiet < kQuietAtTheEnd && rounds < kMostAtTheEnd; ++rounds) {
     read_messages();
-    poll_some(homes_, homes_.size());
+    poll_group();
+    poll_some(lone_homes_, lone_homes_.size());
     if (pushed_homes_ > 0) poll_signals(0);
     quiet = poller_.poll() > 0 ? 0 : quiet + 1;
     flush_unsent();
@@ -182,15 +193,18 @@ void Partition::attach(const Message& message) {
   HomeEndpoint home{lane.session_id, lane.endpoint, lane.layout.lanes, message.under_way};
   unsent_.reserve(homes_.size() + 1);
   const auto at = homes_.insert(std::ranges::lower_bound(homes_, lane.session_id, {}, &HomeEndpoint::session_id), home);
-  if (!lane.endpoint->limits().ring_is_wakeup) polled_homes_.push_back(home);
   if (lane.endpoint->limits().needs_keep_alive) ++silent_homes_;
-  epoll_event event{};
-  event.events = is_pushed ? EPOLLIN : EPOLLIN | EPOLLET;
   if (is_pushed) ++pushed_homes_;
-  event.data.u64 = lane.session_id;
-  // Its rings could not wake us: the session ends.
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lane.endpoint->data_fd(), &event) != 0) {
-    tell_control(Message::Kind::kUnwatched, lane.session_id);
+  if (lane.endpoint->group() >= 0) {
+    ready_homes_.reserve(homes_.size());
+    lane.endpoint->set_listener(this, lane.session_id);
+  } else {
+    lone_homes_.push_back(home);
+    if (!lane.endpoint->limits().ring_is_wakeup) polled_homes_.push_back(home);
+    // Its rings could not wake us: the session ends.
+    if (!watch(lane.endpoint->data_fd(), is_pushed ? EPOLLIN : EPOLLIN | EPOLLET, lane.session_id)) {
+      tell_control(Message::Kind::kUnwatched, lane.session_id);
+    }
   }
   // kDeliver messages that arrived before this one were ignored.
   for (size_t slot = 0; slot < message.under_way->deliveries.size(); ++slot) {
@@ -207,11 +221,17 @@ void Partition::detach(uint64_t session_id) {
     return true;
   });
   if (const HomeEndpoint* const home = home_of(session_id)) {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, home->endpoint->data_fd(), nullptr);
+    if (home->endpoint->group() >= 0) {
+      home->endpoint->set_listener(nullptr, 0);
+    } else {
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, home->endpoint->data_fd(), nullptr);
+    }
     if (home->endpoint->limits().needs_keep_alive) --silent_homes_;
     if (home->endpoint->limits().results_are_pushed) --pushed_homes_;
     homes_.erase(homes_.begin() + (home - homes_.data()));
-    std::erase_if(polled_homes_, [&](const HomeEndpoint& asked) { return asked.session_id == session_id; });
+    const auto is_its = [&](const HomeEndpoint& each) { return each.session_id == session_id; };
+    std::erase_if(lone_homes_, is_its);
+    std::erase_if(polled_homes_, is_its);
   }
   tell_control(Message::Kind::kDetached, session_id);
 }
@@ -282,15 +302,32 @@ Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) {
   return at != homes_.end() && at->session_id == session_id ? &*at : nullptr;
 }
 
+bool Partition::poll_rings() {
+  const bool any = poll_group();
+  return poll_alone() || any;
+}
+
+// One poll finds the endpoints of the group that have something; each has a share of the round.
+bool Partition::poll_group() {
+  if (options_.group == nullptr) return false;
+  bool any = options_.group->poll();
+  const size_t count = ready_homes_.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (const HomeEndpoint* const home = home_of(ready_homes_[i])) any |= poll_rings_of(*home);
+  }
+  ready_homes_.erase(ready_homes_.begin(), ready_homes_.begin() + static_cast<ptrdiff_t>(count));
+  return any;
+}
+
 // Up to kHomesPerRound endpoints are all polled for rings in every round. With more of them that would be most of the
 // work: then one epoll_wait() every so many rounds finds those that signal their rings, and a few of the others are
 // polled in turn.
-bool Partition::poll_rings() {
-  const bool are_few = homes_.size() <= kHomesPerRound;
-  const bool any = are_few ? poll_some(homes_, homes_.size()) : poll_some(polled_homes_, kHomesPerRound);
+bool Partition::poll_alone() {
+  const bool are_few = lone_homes_.size() <= kHomesPerRound;
+  const bool any = are_few ? poll_some(lone_homes_, lone_homes_.size()) : poll_some(polled_homes_, kHomesPerRound);
   if (are_few && pushed_homes_ == 0) return any;
   const uint32_t interval = empty_rounds_ == 0 ? kBusyRoundsBetweenSignals : kEmptyRoundsBetweenSignals;
-  if (polled_homes_.size() == homes_.size() || ++rounds_unpolled_ < interval) return any;
+  if (polled_homes_.size() == lone_homes_.size() || ++rounds_unpolled_ < interval) return any;
   return poll_signals(0) || any;
 }
 
@@ -302,6 +339,7 @@ bool Partition::poll_signals(int patience_ms) {
       count == signals_.size() ? kEmptyRoundsBetweenSignals : 0;  // poll again at once: there may be more
   bool any = false;
   for (const epoll_event& signal : std::span(signals_).first(count)) {
+    if (signal.data.u64 == kGroup) options_.group->ready();  // the next round polls it
     HomeEndpoint* const home = home_of(signal.data.u64);
     if (home == nullptr) continue;
     home->endpoint->ready();
@@ -337,6 +375,7 @@ bool Partition::poll_rings_of(const HomeEndpoint& home) {
     any |= count > 0;
     take_events(home, std::span(events_).first(count));
   } while (count == events_.size() && home.endpoint->limits().results_are_pushed);
+  if (count == events_.size() && home.endpoint->group() >= 0) ready_homes_.push_back(home.session_id);
   return any;
 }
 
@@ -426,8 +465,9 @@ void Partition::sleep() {
   EGRET_ASSERT_OWNER(owner_);
   keep_alive();
   for (const HomeEndpoint& home : polled_homes_) home.endpoint->arm();
-  if (poll_some(polled_homes_, polled_homes_.size()) || mailboxes_.resend(options_.number) ||
-      !mailboxes_.prepare_sleep(options_.number))
+  if (options_.group != nullptr) options_.group->arm();
+  if (poll_group() || !ready_homes_.empty() || poll_some(polled_homes_, polled_homes_.size()) ||
+      mailboxes_.resend(options_.number) || !mailboxes_.prepare_sleep(options_.number))
     return;
   poll_signals(patience_ms());
   mailboxes_.awake(options_.number);

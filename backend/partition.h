@@ -32,9 +32,10 @@ struct PartitionOptions {
   int cpu = -1;          // to stay on; -1: anywhere
   bool follows = false;  // runs on the CPU of the worker that it serves (cpu_follower.h)
   PollingRules polling;
+  transport::PollGroup* group = nullptr;  // of this thread; outlives it. Null: every endpoint is polled by itself
 };
 
-class Partition final : private rpc::DeliveryRelay {
+class Partition final : private rpc::DeliveryRelay, private transport::ReadyListener {
  public:
   // Throws std::system_error if the system has no descriptors for it.
   Partition(const PartitionOptions& options, const base::Clock& clock, Mailboxes& mailboxes,
@@ -70,6 +71,8 @@ class Partition final : private rpc::DeliveryRelay {
   void deliver_pending(HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot);
   UnderWay* under_way_of(uint64_t session_id);
   bool poll_rings();
+  bool poll_alone();
+  bool poll_group();
   bool poll_signals(int patience_ms);
   bool poll_some(const std::vector<HomeEndpoint>& homes, size_t most);
   bool poll_rings_of(const HomeEndpoint& home);
@@ -89,6 +92,8 @@ class Partition final : private rpc::DeliveryRelay {
   void sleep();
   int patience_ms() const;
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
+  void on_ready(uint64_t session_id) override { ready_homes_.push_back(session_id); }
+  bool watch(int fd, uint32_t events, uint64_t session_id);
 
   base::OwnerThread owner_;  // the thread of run()
   PartitionOptions options_;
@@ -100,7 +105,9 @@ class Partition final : private rpc::DeliveryRelay {
   CpuFollower cpu_follower_;
   base::UniqueFd epoll_;
   std::vector<HomeEndpoint> homes_;          // by session
-  std::vector<HomeEndpoint> polled_homes_;   // those of homes_ that do not signal rings and must be polled
+  std::vector<HomeEndpoint> lone_homes_;     // those of homes_ that are not in options_.group
+  std::vector<HomeEndpoint> polled_homes_;   // those of lone_homes_ that do not signal rings and must be polled
+  std::vector<uint64_t> ready_homes_;        // sessions of homes_ for which the group has something
   size_t next_home_ = 0;                     // which one poll_some() polls next
   uint32_t rounds_unpolled_ = 0;             // since poll_signals()
   std::array<epoll_event, 64> signals_;      // found by one epoll_wait()

@@ -64,6 +64,7 @@ std::unique_ptr<ClientSession> Worker::make_session(const pool::Membership::Entr
   rpc::SessionOptions options = context_.config->session;
   options.address = member.member.address;
   options.worker_id = base::random_u64();
+  options.connect.group = context_.group.get();
   return std::make_unique<ClientSession>(options, context_.clock, *this, transport::connect,
                                          member.stats->sessions[number_]);
 }
@@ -428,12 +429,14 @@ std::string rights_note(const ClientSession& session) {
 }  // namespace
 
 base::Status Worker::watch_data(ClientSession& session) {
-  Event& data = session_events_[&session].data;
-  // A socket that was full tells when there is room again.
-  const short flags = session.endpoint().limits().results_are_pushed ? events::kRead | events::kWrite : events::kRead;
-  data = Event::on_fd<&ClientSession::on_data_ready>(
-      loop_, session.endpoint().data_fd(), static_cast<short>(flags | events::kPersist | events::kEdge), session);
-  if (base::Status added = data.add(); !added) return added;
+  if (const int fd = session.endpoint().data_fd(); fd >= 0) {  // else it is in our group
+    Event& data = session_events_[&session].data;
+    // A socket that was full tells when there is room again.
+    const short flags = session.endpoint().limits().results_are_pushed ? events::kRead | events::kWrite : events::kRead;
+    data = Event::on_fd<&ClientSession::on_data_ready>(
+        loop_, fd, static_cast<short>(flags | events::kPersist | events::kEdge), session);
+    if (base::Status added = data.add(); !added) return added;
+  }
   context_.fit_inline_values();
   // Sessions over a network are probed, and give slots back. Do not restart a pending timer: a backend that reconnects often would postpone it for the others each time.
   if (!session.endpoint().limits().fetch_is_local && !keep_alive_.pending()) keep_alive_.add(kKeepAlive);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "proxy/config.h"
+#include "transport/address.h"
 #include "wire/slot.h"
 
 namespace egret::proxy {
@@ -17,6 +18,12 @@ constexpr uint64_t kHandshakeNs = 10'000'000'000;  // time limit of a TLS handsh
 // Bytes of a request slot beside the value: the message's head, the op's, and the longest key.
 constexpr size_t kBesideValue = sizeof(wire::RequestHeader) + 32 + 256;
 constexpr size_t kDefaultSlot = 16 * 1024;  // bytes: the slot size on one host, assumed until a session is open
+
+std::unique_ptr<transport::PollGroup> make_group() {
+  auto made = transport::make_poll_group();
+  if (!made) throw std::system_error(errno, std::system_category(), made.message());
+  return std::move(made.value());
+}
 }  // namespace
 
 WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const base::Clock& proxy_clock,
@@ -26,6 +33,7 @@ WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const bas
       clock(proxy_clock),
       events(loop),
       config(proxy_state.config.get()),
+      group(make_group()),
       pool(std::move(make_session)),
       memory(stats.memory),
       input_blocks(kInputBlock),
@@ -39,6 +47,15 @@ WorkerContext::WorkerContext(ProxyState& proxy_state, uint32_t number, const bas
   verified_event =
       events::Event::on_fd<&WorkerContext::on_verified>(loop, verified->fd(), events::kRead | events::kPersist, *this);
   if (!verified_event.add()) throw std::system_error(errno, std::system_category(), "verified passwords");
+  group_event =
+      events::Event::on_fd<&WorkerContext::on_group_ready>(loop, group->fd(), events::kRead | events::kPersist, *this);
+  if (!group_event.add()) throw std::system_error(errno, std::system_category(), "what sessions receive");
+}
+
+// The pass that follows polls.
+void WorkerContext::on_group_ready() {
+  begin_pass();
+  group->ready();
 }
 
 void WorkerContext::on_verified() {

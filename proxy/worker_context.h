@@ -16,6 +16,7 @@
 #include "proxy/replies/connection_memory.h"
 #include "proxy/replies/reply.h"
 #include "rpc/active/active_sessions.h"
+#include "transport/transport.h"
 
 namespace egret::proxy {
 
@@ -58,14 +59,17 @@ struct WorkerContext {
   void fit_inline_values();
   // Passwords have been verified.
   void on_verified();
+  // Something may have come for a session.
+  void on_group_ready();
 
   ProxyState& proxy;
   WorkerStats& stats;
   const base::Clock& clock;
   events::EventLoop& events;
-  std::shared_ptr<const Config> config;  // in force; never null
+  std::shared_ptr<const Config> config;               // in force; never null
+  const std::unique_ptr<transport::PollGroup> group;  // what the worker polls of its sessions; outlives them
   pool::Pool pool;
-  rpc::ActiveSessions active;  // of the pool's
+  rpc::ActiveSessions active{group.get()};  // of the pool's
   memcache::Limits limits;
   ClientTimeouts timeouts;
   WorkerMemory memory;
@@ -81,6 +85,7 @@ struct WorkerContext {
   pool::Pulls pulls;
   PassLists lists;
   events::Event verified_event;
+  events::Event group_event;
 };
 
 }  // namespace egret::proxy

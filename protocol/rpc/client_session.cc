@@ -37,6 +37,7 @@ void ClientSession::set_options(SessionOptions options) {
   EGRET_ASSERT_OWNER(owner_);
   options.address = std::move(options_.address);
   options.worker_id = options_.worker_id;
+  options.connect.group = options_.connect.group;
   options_ = std::move(options);
   backoff_ns_ = std::min(backoff_ns_, options_.backoff_max_ns);
   if (state_ == State::kWaiting && asked_back_ == 0)
@@ -84,19 +85,21 @@ void ClientSession::on_control_ready() {
       if (endpoint_ != nullptr) lose(received.message());
       return;
     }
-    if (length == 0) return;
     on_frame(std::span(frame).first(length));
+    if (length == 0) return;
   }
 }
 
+// `frame`: empty, there is none.
 void ClientSession::on_frame(std::span<const std::byte> frame) {
-  const auto granted = opening_.on_frame(frame, *endpoint_);
+  const auto granted = frame.empty() ? opening_.on_no_frame(*endpoint_) : opening_.on_frame(frame, *endpoint_);
   if (!granted) return lose(granted.message());
   if (granted.value()) open();
 }
 
 void ClientSession::open() {
   lanes_.open(grant(), options_.fetch, *endpoint_, *counters_);
+  endpoint_->set_listener(this, 0);
   state_ = State::kOpen;
   asked_back_ = 0;
   counters_->is_open.set(1);
@@ -285,6 +288,7 @@ bool ClientSession::resize_if_empty() {
   first->swap(endpoint_, opening_);
   worker_id_ = first->worker_id();
   lanes_.replace(grant(), options_.fetch, *endpoint_, *counters_);
+  endpoint_->set_listener(this, 0);
   must_poll_ = true;
   settle(first->is_large());
   (first->is_large() ? counters_->grown : counters_->given_back).add();
@@ -315,6 +319,12 @@ ClientSession::Rest ClientSession::begin_pass() {
   now_ns_ = clock_.now_ns();
   lanes_.begin_pass();
   return rest();
+}
+
+// Its group has taken something for it.
+void ClientSession::on_ready(uint64_t /*token*/) {
+  must_poll_ = true;
+  on_work();
 }
 
 void ClientSession::on_data_ready() {

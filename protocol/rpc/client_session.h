@@ -50,7 +50,7 @@ class SessionObserver {
  public:
   // A control channel exists: watch its control_fd() for reading, level-triggered, and call on_control_ready().
   virtual base::Status on_session_connecting(ClientSession& session) = 0;
-  // Data may flow: watch its data_fd() for reading, edge-triggered; being woken is all it is for.
+  // Data may flow: watch its data_fd(), if it has one, for reading, edge-triggered; being woken is all it is for.
   virtual base::Status on_session_open(ClientSession& session) = 0;
   // Both descriptors are about to close: stop watching. `why` is for the log.
   virtual void on_session_lost(ClientSession& session, const std::string& why, bool was_open) = 0;
@@ -70,7 +70,7 @@ class SessionObserver {
   ~SessionObserver() = default;
 };
 
-class ClientSession final : private WorkListener {
+class ClientSession final : private WorkListener, private transport::ReadyListener {
  public:
   enum class State : uint8_t { kWaiting, kHandshaking, kOpen, kClosed };
   using Connect = Successor::Connect;
@@ -101,7 +101,7 @@ class ClientSession final : private WorkListener {
 
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
-  // Address and worker_id stay as they are. Window, slot sizes, queue pairs and secret count from the next handshake on,
+  // Address, worker_id and the group stay as they are. Window, slot sizes, queue pairs and secret count from the next handshake on,
   // everything else at once.
   void set_options(SessionOptions options);
   // What the session runs on: descriptors to watch, limits, facts for a log line. Not while kWaiting.
@@ -135,6 +135,7 @@ class ClientSession final : private WorkListener {
   friend class ActiveSessions;  // which asks it alone for arm_at_rest()
 
   void on_work() override;
+  void on_ready(uint64_t token) override;
   Rest rest();
   bool arm_at_rest();
   void connect_now();

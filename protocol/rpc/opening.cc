@@ -25,7 +25,7 @@ uint64_t features_of(const SessionOptions& asked, const transport::Limits& limit
 Status Opening::send_hello(const SessionOptions& options, uint32_t asked_back, transport::ClientEndpoint& endpoint) {
   asked_ = options;
   offered_ = features_of(asked_, endpoint.limits());
-  is_heard_ = has_proved_ = is_granted_ = false;
+  is_heard_ = has_proved_ = is_granted_ = is_ready_ = false;
   come_back_ms_ = 0;
   wire::Hello hello{.features = offered_, .worker_id = asked_.worker_id, .window = asked_.window};
   hello.request_slot_size = asked_.request_slot_size;
@@ -49,7 +49,8 @@ Expected<bool> Opening::on_frame(std::span<const std::byte> frame, transport::Cl
   }
   if (type == FrameType::kGrant && !is_granted_) {
     if (Status taken = on_grant(frame, endpoint); !taken) return taken;
-    return is_granted_ = true;
+    is_granted_ = true;
+    return on_no_frame(endpoint);
   }
   if (wire::Refusal refusal; type == FrameType::kRefusal && decode(frame, refusal)) {
     come_back_ms_ = refusal.come_back_ms;
@@ -57,6 +58,12 @@ Expected<bool> Opening::on_frame(std::span<const std::byte> frame, transport::Cl
     return Status::error("refused: " + refusal.reason);
   }
   return Status::error("an unexpected handshake frame");
+}
+
+Expected<bool> Opening::on_no_frame(transport::ClientEndpoint& endpoint) {
+  if (!is_granted_ || is_ready_ || !endpoint.is_mapped()) return false;
+  if (Status sent = endpoint.send_frame(encode(wire::Ready{}), true); !sent) return sent;
+  return is_ready_ = true;
 }
 
 Status Opening::on_challenge(std::span<const std::byte> frame, transport::ClientEndpoint& endpoint) {
@@ -107,8 +114,7 @@ Status Opening::on_grant(std::span<const std::byte> frame, transport::ClientEndp
                                      .response_bytes = layout.response_bytes(),
                                      .reply_bytes = layout.response_slot_size,
                                      .has_wake_timers = (grant_.features & wire::kWakeTimers) != 0};
-  if (Status mapped = endpoint.map_region(shape); !mapped) return mapped;
-  return endpoint.send_frame(encode(wire::Ready{}), true);
+  return endpoint.map_region(shape);
 }
 
 }  // namespace egret::rpc

@@ -1,6 +1,7 @@
 // The client's side of one handshake: what it asks for, what it believes of the answers, and what was granted.
 //
 //   send_hello() ─▶ on_frame(challenge) ─ proof ─▶ on_frame(grant) ─ trusted, of the agreed size, mapped, ready ─▶ granted
+//                                                                    └ not mapped yet: on_no_frame() ─────────────────▲
 //                       └ refusal, or anything that was not asked for ─▶ an error: the endpoint is of no use any more
 //
 // It owns no endpoint; whoever does connects, receives and closes. Thread: the worker's.
@@ -25,6 +26,8 @@ class Opening {
   // A frame from the backend. True: the session is granted, its region is mapped, and the backend knows that we are
   // ready. An error: why there will be no session.
   base::Expected<bool> on_frame(std::span<const std::byte> frame, transport::ClientEndpoint& endpoint);
+  // No frame has come: what was granted may be mapped by now. As on_frame().
+  base::Expected<bool> on_no_frame(transport::ClientEndpoint& endpoint);
 
   // The backend has said something since send_hello().
   bool is_heard() const { return is_heard_; }
@@ -45,6 +48,7 @@ class Opening {
   wire::Transcript transcript_;  // where there is a secret
   bool has_proved_ = false;      // the challenge is answered
   bool is_granted_ = false;      // what comes then can only be a refusal
+  bool is_ready_ = false;        // its region is mapped, and the backend knows
   wire::Grant grant_;
 };
 

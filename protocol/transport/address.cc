@@ -47,6 +47,10 @@ base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, con
   return shm_listen(address.substr(kShm.size()), options);
 }
 
+base::Expected<std::unique_ptr<PollGroup>> make_poll_group() {
+  return verbs_poll_group();
+}
+
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options) {
   if (address.starts_with(kRdma)) return verbs_connect(address.substr(kRdma.size()), options);
   if (address.starts_with(kTcp)) return tcp_connect(address.substr(kTcp.size()), options);

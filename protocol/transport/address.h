@@ -28,6 +28,9 @@ struct ListenOptions {
   std::vector<uint32_t> allowed_uids;
   std::vector<uint32_t> allowed_gids{};
   FabricOptions fabric{};  // of the addresses named: their GIDs and partitions are those of the address
+  // Those of the threads that are homes of sessions; they outlive the listener and its endpoints. None: an endpoint is
+  // polled by itself.
+  std::vector<PollGroup*> groups{};
 };
 
 struct ConnectOptions {
@@ -36,6 +39,7 @@ struct ConnectOptions {
   std::vector<uint32_t> backend_uids;
   bool came_back = false;  // the backend has asked us to come back: see ClientEndpoint::come_back_ms()
   FabricOptions fabric{};
+  PollGroup* group = nullptr;  // of the thread that will use the endpoint; outlives it. Null: it is polled by itself
 };
 
 // The transports that there are: what addresses begin with, without the colon.
@@ -47,6 +51,9 @@ std::string_view transport_of(std::string_view address);
 base::Status check_address(const std::string& address);
 
 base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, const ListenOptions& options);
+
+// For one thread; it takes two descriptors, and of devices nothing before they are used.
+base::Expected<std::unique_ptr<PollGroup>> make_poll_group();
 
 // Starts to connect; what comes of it shows at control_fd().
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options = {});

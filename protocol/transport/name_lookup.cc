@@ -17,6 +17,7 @@ using base::Status;
 
 struct NameLookup::Shared {
   HostPort at;
+  std::shared_ptr<const device::Notifier> told;
   base::UniqueFd done{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::atomic<bool> is_done = false;  // from here on the rest is take()'s
   Status status = Status::ok();
@@ -27,11 +28,14 @@ struct NameLookup::Shared {
     if (result) found = std::move(result.value());
     is_done.store(true, std::memory_order_release);
     ::eventfd_write(done.get(), 1);
+    if (told != nullptr) told->notify();
   }
 };
 
-NameLookup::NameLookup(const HostPort& at) : shared_(std::make_shared<Shared>()) {
+NameLookup::NameLookup(const HostPort& at, std::shared_ptr<const device::Notifier> told)
+    : shared_(std::make_shared<Shared>()) {
   shared_->at = at;
+  shared_->told = std::move(told);
   try {
     std::thread([shared = shared_] { shared->finish(resolve(shared->at, Resolve::kName)); }).detach();
   } catch (const std::system_error& problem) {

@@ -9,13 +9,15 @@
 #include <memory>
 
 #include "base/status.h"
+#include "transport/device/notifier.h"
 #include "transport/verbs_common.h"
 
 namespace egret::transport::verbs {
 
 class NameLookup {
  public:
-  explicit NameLookup(const HostPort& at);
+  // `told`: is notified, too, when there is a result; null: nobody is.
+  explicit NameLookup(const HostPort& at, std::shared_ptr<const device::Notifier> told = nullptr);
   int fd() const;
   // The result, once fd() is readable; null before. Once.
   base::Expected<AddressInfo> take();

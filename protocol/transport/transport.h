@@ -72,6 +72,31 @@ struct Limits {
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;
 
+// Hears that poll() of an endpoint has something; on the thread that polls its group, within PollGroup::poll().
+class ReadyListener {
+ public:
+  virtual void on_ready(uint64_t token) = 0;
+
+ protected:
+  ~ReadyListener() = default;
+};
+
+// What one thread polls and sleeps on, however many endpoints it has, where their transport lets them share that (verbs: a
+// completion queue and its channel). Endpoints of other transports, and those that were made without a group, are polled
+// and armed by themselves. Thread: its owner's, which polls until it is destroyed; its endpoints are destroyed before it.
+class PollGroup {
+ public:
+  virtual ~PollGroup() = default;
+  // Readable (level-triggered) when poll() may have something, if it was armed.
+  virtual int fd() const = 0;
+  // fd() is readable: to be called whenever it was seen to be, else it stays so.
+  virtual void ready() = 0;
+  // Takes what has come, and tells the listeners of the endpoints that it has come for. Whether there was anything.
+  virtual bool poll() = 0;
+  // What comes from now on makes fd() readable. To sleep: arm(), poll() once more, block. Costs nothing while it is armed.
+  virtual void arm() = 0;
+};
+
 // The control channel of both kinds of endpoints: small whole frames, in order.
 class ControlChannel {
  public:
@@ -93,11 +118,33 @@ class ControlChannel {
   virtual std::string failure() const { return "the connection broke"; }
 };
 
-class ClientEndpoint : public ControlChannel {
+// What the thread of an endpoint's data does with either kind of it: looks, sleeps, wakes.
+class DataChannel {
+ public:
+  virtual ~DataChannel() = default;
+  // Puts up to events.size() events in `events`, returns how many.
+  virtual size_t poll(std::span<Event> events) = 0;
+  // Readable, edge-triggered, when poll() may have something that the peer caused (the client's: deliveries; the server's:
+  // rings). arm() before blocking on it, then poll() once more. -1: it is in a PollGroup, which is polled, armed and waited
+  // for instead.
+  virtual int data_fd() const = 0;
+  // In a PollGroup: whom it tells, by `token`, from the data phase on; null: nobody any more.
+  virtual void set_listener(ReadyListener* /*listener*/, uint64_t /*token*/) {}
+  virtual void arm() = 0;
+  // Where results_are_pushed: data_fd() has become readable or, of the client, writable; the next poll() or arm() looks there.
+  virtual void ready() {}
+  // Where needs_keep_alive: makes sure that a dead peer shows as kClosed soon. Wakes nobody.
+  virtual void keep_alive() {}
+};
+
+class ClientEndpoint : public ControlChannel, public DataChannel {
  public:
   // Call when the frame that carried the region has been received: makes both memories usable. The shape is the
   // client's own computation; a region of another size is refused.
   virtual base::Status map_region(const RegionShape& shape) = 0;
+  // False: that goes on elsewhere. When it is done, or has failed, control_fd() becomes readable: an error is
+  // receive_frame()'s.
+  virtual bool is_mapped() const { return true; }
   virtual const Limits& limits() const = 0;
 
   // Data. `request_image()` is where requests are encoded: the offset there is the offset in request memory. A range is
@@ -116,19 +163,9 @@ class ClientEndpoint : public ControlChannel {
   virtual void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) = 0;
   // Sends all that is staged: one doorbell. On shm: orders the writes before the reads (Dekker's fence).
   virtual void flush() = 0;
-  // Puts up to events.size() events in `events`, returns how many.
-  virtual size_t poll(std::span<Event> events) = 0;
   // Asks the server to look at `lane`: to be called when a fetch showed it asleep.
   virtual void ring(uint32_t lane) = 0;
 
-  // Readable, edge-triggered, when poll() may have something that the server caused (deliveries). arm() before blocking
-  // on it, then poll() once more.
-  virtual int data_fd() const = 0;
-  virtual void arm() = 0;
-  // data_fd() has become readable or, where results_are_pushed, writable: the next poll() or arm() looks there.
-  virtual void ready() {}
-  // Where needs_keep_alive: makes sure that a dead peer shows as kClosed soon. Wakes nobody.
-  virtual void keep_alive() {}
   // After an error of receive_frame(): the backend has no time now, and asks to be tried again after so many
   // milliseconds, as it says (unchecked: any number). 0: it asks for nothing.
   virtual uint32_t come_back_ms() const { return 0; }
@@ -142,7 +179,7 @@ struct PeerUser {
   std::vector<uint32_t> gids;  // its own first, then the supplementary ones
 };
 
-class ServerEndpoint : public ControlChannel {
+class ServerEndpoint : public ControlChannel, public DataChannel {
  public:
   // Creates the region: zeroed, sealed, never moved.
   virtual base::Status create_region(const RegionShape& shape) = 0;
@@ -177,13 +214,8 @@ class ServerEndpoint : public ControlChannel {
   // Where results_are_pushed: sends what was delivered. False: the peer does not take all of it now; to be called again
   // when data_fd() is writable.
   virtual bool flush() { return true; }
-  virtual size_t poll(std::span<Event> events) = 0;
-  // As for the client; for rings.
-  virtual int data_fd() const = 0;
-  virtual void arm() = 0;
-  // Where results_are_pushed: data_fd() is readable (level-triggered).
-  virtual void ready() {}
-  virtual void keep_alive() {}
+  // Which of ListenOptions::groups it is in: the thread of that one must be its home. -1: in none.
+  virtual int group() const { return -1; }
   virtual void close() = 0;
 };
 

@@ -35,6 +35,7 @@ base::Status check_verbs_address(const std::string& host_port);
 
 // `host_port` as above; "*" or "0.0.0.0" listens on every device.
 base::Expected<std::unique_ptr<Listener>> verbs_listen(const std::string& host_port, const ListenOptions& options);
+base::Expected<std::unique_ptr<PollGroup>> verbs_poll_group();
 base::Expected<std::unique_ptr<ClientEndpoint>> verbs_connect(const std::string& host_port,
                                                               const ConnectOptions& options);
 

@@ -1,84 +1,68 @@
-// The proxy's end of the verbs transport: resolves, connects its queue pairs one after the other, writes requests,
-// reads responses, receives deliveries.
+// The proxy's end of the verbs transport: writes requests, reads responses, receives deliveries. What commands the device is
+// the Connector's, on another thread.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include <sys/epoll.h>
-
 #include "base/check.h"
-#include "base/text.h"
-#include "base/unique_fd.h"
-#include "transport/device/fabric.h"
 #include "transport/name_lookup.h"
 #include "transport/verbs.h"
+#include "transport/verbs/connector.h"
+#include "transport/verbs/polling.h"
 #include "transport/verbs_link.h"
 
 namespace egret::transport {
 
 using base::Expected;
 using base::Status;
-using base::UniqueFd;
 using namespace verbs;
 
 namespace {
 
-constexpr LinkSizes kSizes{.sends = 512, .receives = 256};
-constexpr uint8_t kRetries = 6;     // 7 means without end to some devices, Soft-RoCE among them
-constexpr uint8_t kRnrRetries = 7;  // without end: the backend's thread is only slow
-
-Status cm_error(const std::string& address, const rdma_cm_event& event) {
-  const std::string what = "cannot connect to rdma:" + address + ": ";
-  switch (event.event) {
-    case RDMA_CM_EVENT_REJECTED:
-      return Status::error(what + "rejected (is egret-backend listening there?)");
-    case RDMA_CM_EVENT_ADDR_ERROR:
-    case RDMA_CM_EVENT_ROUTE_ERROR:
-      return Status::error(what + "no RDMA device on this host leads there");
-    case RDMA_CM_EVENT_UNREACHABLE:
-      return Status::error(what + "unreachable");
-    default:
-      return Status::error(what + ::rdma_event_str(event.event));
-  }
-}
-
 // Connecting, queue pair by queue pair → kFrames → kData.
 class VerbsClientEndpoint final : public ClientEndpoint {
  public:
-  VerbsClientEndpoint(std::string address, const ConnectOptions& options)
-      : address_(std::move(address)),
-        fabric_(options.fabric),
-        came_back_(options.came_back),
-        wanted_pairs_(std::clamp(options.queue_pairs, 1u, kMaxQueuePairs)) {}
-  ~VerbsClientEndpoint() override { link_.shut(); }
+  VerbsClientEndpoint(const std::string& address, const ConnectOptions& options, Polling polling)
+      : polling_(std::move(polling)),
+        wanted_pairs_(std::clamp(options.queue_pairs, 1u, kMaxQueuePairs)),
+        connector_(std::make_shared<Connector>(address, options, polling_.queues(), inbox_, polling_.told())) {}
+  ~VerbsClientEndpoint() override {
+    inbox_->close();
+    inbox_->set_listener(nullptr, 0);
+    if (set_up_ == nullptr) return;
+    set_up_->post([ended = std::move(connector_)] { ended->end(); });
+    if (polling_.is_own()) set_up_->wait();  // nothing polls its queues any more
+  }
 
-  Status start(const HostPort& at, EventChannel channel) {
-    channel_ = std::move(channel);
-    control_.reset(::epoll_create1(EPOLL_CLOEXEC));
-    if (!control_.is_open()) return Status::system_error("epoll_create1", errno);
-    if (Status watched = watch(channel_->fd); !watched) return watched;
+  Status start(const HostPort& at) {
+    auto set_up = polling_.queues()->set_up();
+    if (!set_up) return set_up.status();
+    set_up_ = std::move(set_up.value());
     auto address = resolve(at, Resolve::kAddress);
     if (address) {
-      resolved_ = std::move(address.value());
-      return connect_next();
+      begin(std::move(address.value()));
+    } else {
+      lookup_.emplace(at, polling_.told());
     }
-    lookup_.emplace(at);
-    return watch(lookup_->fd());
+    return Status::ok();
   }
 
  private:
-  int control_fd() const override { return control_.get(); }
+  int control_fd() const override { return polling_.control_fd(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
-  std::string facts() const override;
+  std::string facts() const override {
+    return path_.empty() ? "rdma, not connected" : path_ + ", " + link_.facts() + remarks_;
+  }
   std::string failure() const override { return violation_.empty() ? link_.failure() : violation_; }
 
   Status map_region(const RegionShape& shape) override;
+  bool is_mapped() const override { return is_mapped_; }
   const Limits& limits() const override { return limits_; }
-  std::byte* request_image() override { return requests_.data(); }
-  const std::byte* response_image() const override { return responses_.data(); }
+  std::byte* request_image() override { return requests_.at; }
+  const std::byte* response_image() const override { return responses_.at; }
 
   void stage_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
     link_.stage_write(lane, complete(offset, length, first_word), keys_.requests, offset);
@@ -87,8 +71,8 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     link_.stage_write_with_immediate(lane, complete(offset, length, first_word), keys_.requests, offset, lane);
   }
   void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) override {
-    EGRET_DCHECK(offset + length <= responses_.size());
-    const LocalBytes into{responses_.data() + offset, static_cast<uint32_t>(length), responses_.local_key()};
+    EGRET_DCHECK(offset + length <= shape_.response_bytes);
+    const LocalBytes into{responses_.at + offset, static_cast<uint32_t>(length), responses_.key};
     link_.stage_read(lane, into, keys_.responses, offset, tag);
   }
   void flush() override { link_.flush(); }
@@ -97,72 +81,66 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     link_.stage_write_with_immediate(lane, {}, {}, 0, lane);
     link_.flush();
   }
-  int data_fd() const override { return link_.channel_fd(); }
-  void ready() override { was_readable_ = true; }
-  void arm() override { link_.arm(std::exchange(was_readable_, false)); }
+  int data_fd() const override { return polling_.data_fd(); }
+  void set_listener(ReadyListener* listener, uint64_t token) override { inbox_->set_listener(listener, token); }
+  void ready() override { polling_.ready(); }
+  void arm() override { polling_.arm(); }
   void keep_alive() override {
     link_.stage_probes();
     link_.flush();
   }
   uint32_t come_back_ms() const override { return come_back_ms_; }
   void close() override {
-    for (const CmId& id : ids_) ::rdma_disconnect(id.get());
     closed_ = true;
+    if (connector_ != nullptr) set_up_->post([connector = connector_] { connector->disconnect(); });
   }
 
  private:
-  Status watch(int fd) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (::epoll_ctl(control_.get(), EPOLL_CTL_ADD, fd, &event) < 0) return Status::system_error("epoll_ctl", errno);
-    return Status::ok();
+  // Memory of our own, as verbs name it.
+  struct Local {
+    std::byte* at = nullptr;
+    uint32_t key = 0;
+  };
+
+  void begin(AddressInfo resolved) {
+    // A task is copied: it cannot own what can only be moved.
+    auto shared = std::make_shared<AddressInfo>(std::move(resolved));
+    set_up_->post([connector = connector_, shared] { connector->begin(connector, std::move(*shared)); });
   }
   Status take_lookup();
-  Status connect_next();
-  Status take_cm_events();
-  Status on_cm_event(const rdma_cm_event& event);
-  Status on_address(rdma_cm_id* id);
-  Status on_route(rdma_cm_id* id);
-  Status on_established(const rdma_cm_event& event);
-  Status on_rejected(const rdma_cm_event& event);
+  Status take_news();
+  void take_memories();
   Status on_invitation(const std::vector<std::byte>& attachment);
   // Whether frames may be sent: the first queue pair is connected, and no other must be before them.
   bool may_speak() const { return connected_ > 0 && (joins_late_ || connected_ == wanted_pairs_); }
   bool to_event(const Completion& completion, Event& event);
   // The bytes to be written at `offset`, first word included.
   LocalBytes complete(size_t offset, size_t length, uint64_t first_word) {
-    EGRET_DCHECK(offset + length <= requests_.size() && length >= sizeof first_word);
-    std::byte* const at = requests_.data() + offset;
+    EGRET_DCHECK(offset + length <= shape_.request_bytes && length >= sizeof first_word);
+    std::byte* const at = requests_.at + offset;
     std::memcpy(at, &first_word, sizeof first_word);
-    return {at, static_cast<uint32_t>(length), requests_.local_key()};
+    return {at, static_cast<uint32_t>(length), requests_.key};
   }
   // Lanes have equal shares of response memory.
   uint32_t lane_of(size_t offset) const {
     return static_cast<uint32_t>(offset / (shape_.response_bytes / shape_.lanes));
   }
 
-  const std::string address_;
-  const FabricOptions fabric_;
-  const bool came_back_;
-  uint32_t come_back_ms_ = 0;
-  uint32_t wanted_pairs_;             // queue pairs; not more than an invitation has named
+  Polling polling_;
+  std::shared_ptr<SetUp> set_up_;  // from start() on
+  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>(polling_.told());
+  uint32_t wanted_pairs_;  // queue pairs; not more than an invitation has named
+  std::shared_ptr<Connector> connector_;
+  VerbsLink link_{polling_.queues(), inbox_};
   std::optional<NameLookup> lookup_;  // while it is under way
-  AddressInfo resolved_;
-  std::optional<device::SourceAddress> source_;  // if it is not the automatic one
-  bool must_rebind_ = false;                     // the last id gives way to one from source_
-  std::string not_taken_;                        // options that rdma_cm refused, for the log
-  EventChannel channel_;                         // outlives the ids
-  std::vector<CmId> ids_;                        // outlive the link's queue pairs
-  VerbsLink link_;                               // outlives the memories
-  UniqueFd control_;                             // readable when either channel is
-  uint32_t connected_ = 0;                       // queue pairs
-  uint32_t offered_reads_ = 1;
-  uint32_t reads_ = 1;       // that may be under way on all queue pairs
-  bool joins_late_ = false;  // the further queue pairs wait for an invitation
-  bool is_invited_ = false;  // it has come
-  uint64_t token_ = 0;
-  bool was_readable_ = false;  // data_fd(), since it was armed
+  uint32_t connected_ = 0;            // queue pairs
+  uint32_t reads_ = 1;                // that may be under way on all queue pairs
+  bool joins_late_ = false;           // the further queue pairs wait for an invitation
+  bool is_invited_ = false;           // it has come
+  bool is_mapped_ = false;
   bool closed_ = false;
+  uint32_t come_back_ms_ = 0;
+  std::string path_, remarks_;                          // for a log line; once connected
   std::string violation_;                               // how the backend violated the protocol; empty: it did not
   bool failed_ = false;                                 // failed while it read frames: receive_frame() reports it
   std::vector<std::vector<std::byte>> waiting_frames_;  // until connected
@@ -171,7 +149,8 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   Limits limits_;
   RegionShape shape_;
   RegionKeys keys_;
-  PinnedMemory requests_, responses_, replies_;
+  Local requests_, responses_;
+  std::byte* replies_ = nullptr;
 };
 
 // --- connecting
@@ -180,138 +159,32 @@ Status VerbsClientEndpoint::take_lookup() {
   auto found = lookup_->take();
   if (!found) return found.status();
   if (found.value() == nullptr) return Status::ok();
-  ::epoll_ctl(control_.get(), EPOLL_CTL_DEL, lookup_->fd(), nullptr);
   lookup_.reset();
-  resolved_ = std::move(found.value());
-  return connect_next();
-}
-
-Status VerbsClientEndpoint::connect_next() {
-  rdma_cm_id* id = nullptr;
-  if (::rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) != 0) return verbs_error("rdma_create_id", errno);
-  ids_.emplace_back(id);
-  not_taken_ = device::set_options(id, fabric_);
-  if (::rdma_resolve_addr(id, source_ ? source_->at() : nullptr, resolved_->ai_addr, kResolveMilliseconds) != 0) {
-    return verbs_error("cannot connect to rdma:" + address_, errno);
-  }
+  begin(std::move(found.value()));
   return Status::ok();
 }
 
-Status VerbsClientEndpoint::take_cm_events() {
-  rdma_cm_event* event = nullptr;
-  while (::rdma_get_cm_event(channel_.get(), &event) == 0) {
-    Status handled = on_cm_event(*event);
-    ::rdma_ack_cm_event(event);  // an id goes only when its events are acknowledged
-    if (!handled) return handled;
-    if (!std::exchange(must_rebind_, false)) continue;
-    ids_.pop_back();
-    if (Status again = connect_next(); !again) return again;
+// What the set-up has done. How it ended comes last: frames that were sent before are read before.
+Status VerbsClientEndpoint::take_news() {
+  Connector::News news = connector_->take_news();
+  if (news.basis) link_.open(*news.basis);
+  if (!news.path.empty()) {
+    path_ = std::move(news.path);
+    remarks_ = std::move(news.remarks);
   }
-  return Status::ok();
-}
-
-Status VerbsClientEndpoint::on_cm_event(const rdma_cm_event& event) {
-  switch (event.event) {
-    case RDMA_CM_EVENT_ADDR_RESOLVED:
-      return on_address(event.id);
-    case RDMA_CM_EVENT_ROUTE_RESOLVED:
-      return on_route(event.id);
-    case RDMA_CM_EVENT_ESTABLISHED:
-      return on_established(event);
-    case RDMA_CM_EVENT_REJECTED:
-      return on_rejected(event);
-    case RDMA_CM_EVENT_DISCONNECTED:
-      return Status::error("the peer is gone");
-    case RDMA_CM_EVENT_DEVICE_REMOVAL:
-      return Status::error("the RDMA device is gone");
-    case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-    case RDMA_CM_EVENT_ADDR_CHANGE:
-      return Status::ok();
-    default:
-      return cm_error(address_, event);
+  if (news.come_back_ms > 0) come_back_ms_ = news.come_back_ms;
+  for (const Connector::ConnectedPair& pair : news.connected) {
+    link_.add(pair.handle, pair.inline_bytes);
+    reads_ = link_.set_connected(connected_, pair.read_depth, pair.peer_solicits);
+    if (connected_++ == 0) joins_late_ = news.joins_late;
   }
-}
-
-// The route leads by some port. What is wanted of that port may belong to another of its addresses.
-Status VerbsClientEndpoint::on_address(rdma_cm_id* id) {
-  if (Status serves = device::check_device(id->verbs); !serves) {
-    return Status::error("cannot connect to rdma:" + address_ + ": " + serves.message());
-  }
-  if (!source_ && (fabric_.gid_index || fabric_.pkey)) {
-    auto wanted = device::source_for(id, fabric_);
-    if (!wanted) return Status::error("cannot connect to rdma:" + address_ + ": " + wanted.message());
-    source_ = wanted.value();
-    must_rebind_ = source_.has_value();
-    if (must_rebind_) return Status::ok();
-  }
-  if (::rdma_resolve_route(id, kResolveMilliseconds) != 0) return verbs_error("rdma_resolve_route", errno);
-  return Status::ok();
-}
-
-Status VerbsClientEndpoint::on_route(rdma_cm_id* id) {
-  if (link_.domain() == nullptr) {
-    if (Status opened = link_.open(id->verbs, wanted_pairs_, kSizes); !opened) return opened;
-    link_.arm(true);
-    if (Status watched = watch(link_.channel_fd()); !watched) return watched;
-    if (Status watched = watch(link_.alarm().fd()); !watched) return watched;
-  }
-  if (Status added = link_.add_queue_pair(id); !added) return added;
-  ibv_device_attr device{};
-  if (const int error = ::ibv_query_device(id->verbs, &device); error != 0)
-    return verbs_error("ibv_query_device", error);
-  const ConnectData data{.index = static_cast<uint8_t>(connected_),
-                         .queue_pairs = static_cast<uint8_t>(wanted_pairs_),
-                         .flags = static_cast<uint8_t>((wanted_pairs_ > 1 ? kJoinsLate : 0) | kSolicits | kComesBack |
-                                                       (came_back_ ? kCameBack : 0)),
-                         .token = token_};
-  rdma_conn_param parameters{};
-  parameters.private_data = &data;
-  parameters.private_data_len = sizeof data;
-  offered_reads_ = static_cast<uint32_t>(std::clamp<int>(device.max_qp_init_rd_atom, 1, kMaxReadDepth));
-  parameters.initiator_depth = static_cast<uint8_t>(offered_reads_);
-  parameters.retry_count = kRetries;
-  parameters.rnr_retry_count = kRnrRetries;
-  if (::rdma_connect(id, &parameters) != 0) return verbs_error("cannot connect to rdma:" + address_, errno);
-  return Status::ok();
-}
-
-Status VerbsClientEndpoint::on_established(const rdma_cm_event& event) {
-  AcceptData data;
-  const rdma_conn_param& connection = event.param.conn;
-  if (connection.private_data == nullptr || connection.private_data_len < sizeof data) {
-    return Status::error("rdma:" + address_ + " is no egret-backend");
-  }
-  std::memcpy(&data, connection.private_data, sizeof data);
-  if (data.magic != AcceptData::kMagic || data.version != AcceptData{}.version) {
-    return Status::error("rdma:" + address_ + " is no egret-backend, or of another version");
-  }
-  if (Status taken = device::check_path(ids_[connected_].get(), fabric_); !taken) {
-    return Status::error("rdma:" + address_ + ": " + taken.message());
-  }
-  reads_ = link_.set_connected(connected_, std::min<uint32_t>(data.read_depth, offered_reads_),
-                               (data.flags & kSolicits) != 0);
-  if (connected_++ == 0) joins_late_ = wanted_pairs_ > 1 && (data.flags & kJoinsLate) != 0;
-  if (!joins_late_) token_ = data.token;
-  const bool may_go_on = is_invited_ || !joins_late_;
-  if (connected_ < wanted_pairs_ && may_go_on) return connect_next();
+  if (news.is_mapped) take_memories();
+  if (!may_speak()) return news.ended;
   for (const auto& frame : waiting_frames_) {
     if (Status sent = link_.send_frame(frame, {}); !sent) return sent;
   }
   waiting_frames_.clear();
-  return Status::ok();
-}
-
-// Only a session's first queue pair is told to come back. Whoever rejects it may say what it likes: see RejectData.
-Status VerbsClientEndpoint::on_rejected(const rdma_cm_event& event) {
-  RejectData data;
-  const rdma_conn_param& connection = event.param.conn;
-  if (connected_ == 0 && connection.private_data != nullptr && connection.private_data_len >= sizeof data) {
-    std::memcpy(&data, connection.private_data, sizeof data);
-    const bool is_known = data.magic == RejectData::kMagic && data.version == RejectData{}.version;
-    if (is_known) come_back_ms_ = data.come_back_ms;
-  }
-  if (come_back_ms_ == 0) return cm_error(address_, event);
-  return Status::error("asked to come back: rdma:" + address_ + " has many newcomers");
+  return news.ended;
 }
 
 Status VerbsClientEndpoint::on_invitation(const std::vector<std::byte>& attachment) {
@@ -324,19 +197,20 @@ Status VerbsClientEndpoint::on_invitation(const std::vector<std::byte>& attachme
     return Status::error("the backend gives more queue pairs than were asked for, or none");
   }
   is_invited_ = true;
-  token_ = invitation.token;
   wanted_pairs_ = invitation.queue_pairs;
-  return wanted_pairs_ > 1 ? connect_next() : Status::ok();
+  if (wanted_pairs_ > 1) set_up_->post([connector = connector_, invitation] { connector->join(invitation); });
+  return Status::ok();
 }
 
 // --- frames
 
 Status VerbsClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
+  polling_.look();
   if (lookup_) return take_lookup();
-  if (Status well = link_.alarm().status(); !well) return well;
-  const bool in_data = requests_.data() != nullptr;
-  if (link_.domain() != nullptr && !in_data) failed_ |= link_.drain().failed;
+  if (Status well = connector_->alarm(); !well) return well;
+  const Status going_on = take_news();
+  if (link_.is_open() && !is_mapped_) failed_ |= link_.drain().failed;
   // Frames that were sent before the link failed are read before the failure is told.
   for (Frame received; link_.take_frame(received);) {
     if (!received.bytes.empty()) {
@@ -345,7 +219,7 @@ Status VerbsClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& le
     }
     if (Status invited = on_invitation(received.attachment); !invited) return invited;
   }
-  if (Status handled = take_cm_events(); !handled) return handled;
+  if (!going_on) return going_on;
   return failed_ ? Status::error(link_.failure()) : Status::ok();
 }
 
@@ -355,15 +229,11 @@ Status VerbsClientEndpoint::send_frame(std::span<const std::byte> frame, bool at
     return Status::ok();
   }
   if (!attach) return link_.send_frame(frame, {});
-  const ReplyKeys keys{.replies = {.address = reinterpret_cast<uint64_t>(replies_.data()),
-                                   .bytes = replies_.size(),
-                                   .key = replies_.remote_key()}};
+  const PinnedMemory& replies = connector_->replies();
+  const ReplyKeys keys{.replies = {.address = reinterpret_cast<uint64_t>(replies.data()),
+                                   .bytes = replies.size(),
+                                   .key = replies.remote_key()}};
   return link_.send_frame(frame, std::as_bytes(std::span(&keys, 1)));
-}
-
-std::string VerbsClientEndpoint::facts() const {
-  if (ids_.empty() || ids_[0]->verbs == nullptr) return "rdma, not connected";
-  return device::describe_path(ids_[0].get()) + ", " + link_.facts() + not_taken_;
 }
 
 // --- data
@@ -377,17 +247,23 @@ Status VerbsClientEndpoint::map_region(const RegionShape& shape) {
   }
   shape_ = shape;
   limits_ = {.read_depth = reads_, .needs_keep_alive = true};
-  if (Status made = requests_.create(link_.domain(), shape.request_bytes, 0); !made) return made;
-  if (Status made = responses_.create(link_.domain(), shape.response_bytes, IBV_ACCESS_LOCAL_WRITE); !made) return made;
-  constexpr int kReply = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-  if (Status made = replies_.create(link_.domain(), shape.response_bytes, kReply); !made) return made;
-  // From here on the channel belongs to data_fd() alone.
-  ::epoll_ctl(control_.get(), EPOLL_CTL_DEL, link_.channel_fd(), nullptr);
+  set_up_->post([connector = connector_, shape] { connector->map(shape); });
   return Status::ok();
+}
+
+void VerbsClientEndpoint::take_memories() {
+  const auto local = [](const PinnedMemory& memory) { return Local{.at = memory.data(), .key = memory.local_key()}; };
+  requests_ = local(connector_->requests());
+  responses_ = local(connector_->responses());
+  replies_ = connector_->replies().data();
+  failed_ |= link_.begin_data().failed;
+  polling_.begin_data();
+  is_mapped_ = true;
 }
 
 size_t VerbsClientEndpoint::poll(std::span<Event> events) {
   if (closed_) return 0;
+  polling_.poll();
   std::array<Completion, 64> completions;
   size_t found = 0;
   while (found < events.size()) {
@@ -417,7 +293,7 @@ bool VerbsClientEndpoint::to_event(const Completion& completion, Event& event) {
       event = {.kind = Event::Kind::kDelivered,
                .lane = lane_of(offset),
                .tag = 0,
-               .bytes = {replies_.data() + offset, completion.bytes}};
+               .bytes = {replies_ + offset, completion.bytes}};
       return true;
     }
     case Completion::Kind::kFrame: {
@@ -437,12 +313,10 @@ bool VerbsClientEndpoint::to_event(const Completion& completion, Event& event) {
 Expected<std::unique_ptr<ClientEndpoint>> verbs_connect(const std::string& host_port, const ConnectOptions& options) {
   auto parsed = parse_host_port(host_port);
   if (!parsed) return parsed.status();
-  auto channel = make_event_channel();
-  if (!channel) return channel.status();
-  auto endpoint = std::make_unique<VerbsClientEndpoint>(host_port, options);
-  if (Status started = endpoint->start(parsed.value(), std::move(channel.value())); !started) {
-    return started;
-  }
+  auto polling = Polling::of(options.group);
+  if (!polling) return polling.status();
+  auto endpoint = std::make_unique<VerbsClientEndpoint>(host_port, options, std::move(polling.value()));
+  if (Status started = endpoint->start(parsed.value()); !started) return started;
   return std::unique_ptr<ClientEndpoint>(std::move(endpoint));
 }
 

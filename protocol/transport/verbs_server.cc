@@ -1,19 +1,21 @@
 // The backend's end of the verbs transport: listens, makes queue pairs, registers regions, hears rings, pushes results.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <utility>
-
-#include <sys/epoll.h>
 
 #include "base/check.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 #include "transport/device/fabric.h"
 #include "transport/verbs.h"
+#include "transport/verbs/polling.h"
 #include "transport/verbs_door.h"
 #include "transport/verbs_link.h"
 
@@ -21,7 +23,7 @@ namespace egret::transport {
 
 using base::Expected;
 using base::Status;
-using base::UniqueFd;
+using device::CmHandler;
 using namespace verbs;
 
 namespace {
@@ -33,6 +35,8 @@ constexpr uint8_t kRnrRetries = 7;  // without end: the client's worker is only 
 // Newcomers that one accept() tells to come back. Each takes microseconds; while they wait, they take places of the
 // backlog.
 constexpr int kAskedBackAtOnce = 256;
+// Requests to connect that wait for accept(), beside those that the kernel keeps (kBacklog). More are rejected.
+constexpr size_t kMostWaiting = 4096;
 
 class VerbsServerEndpoint;
 
@@ -46,38 +50,48 @@ enum class Joining : uint8_t {
   kTooSoon,  // it would at once, though it must prove first who it is: it is told nothing, and to be refused
 };
 
+// Where an endpoint is polled.
+struct PlaceInGroup {
+  Polling polling;
+  int number = -1;  // of the group; -1: it is polled by itself
+};
+
 // A request to connect a queue pair that is not answered yet.
 struct Request {
-  std::shared_ptr<rdma_event_channel> channel;  // of `id`, which it outlives
   CmId id;
   ConnectData data;
   uint8_t reads = 0;  // that the peer wants to have under way
 };
 
 // kRequested → prepare() → kFrames (the control thread's) → kData (the home's, but for rdma_cm's events)
-class VerbsServerEndpoint final : public ServerEndpoint {
+class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
  public:
-  // `where`: the listener's address, for messages.
+  // `where`: the listener's address, for messages. From here on the first id's events come to this endpoint.
   VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, Request first, const FabricOptions& fabric,
-                      const std::string& where)
+                      const std::string& where, PlaceInGroup place)
       : joinable_(std::move(joinable)),
         joining_(joining),
         fabric_(fabric),
+        group_(place.number),
         peer_group_(peer_host(first.id.get())),
         peer_(peer_name(first.id.get())),
         where_(where),
-        first_(std::move(first)) {
+        polling_(std::move(place.polling)),
+        first_(std::move(first)),
+        parts_(polling_.queues(), inbox_, polling_.told()) {
+    device::set_handler(*first_.id, this);
     if (joining_ != Joining::kAtOnce) return;
     token_ = base::random_u64();
     if (first_.data.queue_pairs > 1) joinable_->emplace(token_, this);
   }
-  ~VerbsServerEndpoint() override { link_.shut(); }
+  ~VerbsServerEndpoint() override { parts_.shut(); }
 
-  int control_fd() const override { return control_.get(); }
+  int control_fd() const override { return polling_.control_fd(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
   std::string facts() const override {
-    return device::describe_path(ids_[0].get()) + ", " + link_.facts() + why_one_ + not_taken_;
+    return device::describe_path(&parts_.id(0)) + ", " + link_.facts() +
+           (parts_.has_thread_domain() ? ", thread domain" : "") + not_taken_;
   }
   std::string failure() const override { return violation_.empty() ? link_.failure() : violation_; }
 
@@ -86,26 +100,31 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   const std::string& peer() const override { return peer_; }
   const std::string& peer_group() const override { return peer_group_; }
   Status let_join() override;
-  bool is_whole() const override { return joining_ != Joining::kInvited || (token_ != 0 && connected_ == promised_); }
+  bool is_whole() const override {
+    return joining_ != Joining::kInvited || (token_ != 0 && connected_.load(std::memory_order_acquire) == promised_);
+  }
   bool joins_too_early() const override { return joining_ == Joining::kTooSoon; }
   const std::byte* request_memory() const override { return requests_.data(); }
   std::byte* response_memory() override { return responses_.data(); }
 
-  void deliver(uint32_t lane, size_t offset, size_t length) override;
-  size_t poll(std::span<Event> events) override;
-  int data_fd() const override { return link_.channel_fd(); }
-  void arm() override { link_.arm(true); }
-  void keep_alive() override {
-    link_.stage_probes();
-    link_.flush();
-  }
   void close() override {
     joinable_->erase(token_);
-    for (const CmId& id : ids_) ::rdma_disconnect(id.get());
+    parts_.disconnect();
   }
 
  private:
   friend class VerbsListener;  // which connects its further queue pairs
+  void deliver(uint32_t lane, size_t offset, size_t length) override;
+  size_t poll(std::span<Event> events) override;
+  int data_fd() const override { return polling_.data_fd(); }
+  void set_listener(ReadyListener* listener, uint64_t token) override { inbox_->set_listener(listener, token); }
+  int group() const override { return group_; }
+  void ready() override { polling_.ready(); }
+  void arm() override { polling_.arm(); }
+  void keep_alive() override {
+    link_.stage_probes();
+    link_.flush();
+  }
   bool is_admitted() const override { return true; }
   bool needs_preparing() const override { return first_.id != nullptr; }
   Status prepare() override {
@@ -113,19 +132,13 @@ class VerbsServerEndpoint final : public ServerEndpoint {
     first_ = {};
     return accepted ? accepted : Status::error(where_ + ": " + peer_ + ": " + accepted.message());
   }
-
-  uint32_t joined() const { return static_cast<uint32_t>(ids_.size()); }
+  uint32_t joined() const { return parts_.count(); }
   uint32_t promised() const { return promised_; }
   // Answers the request to connect `id`. After an error the endpoint is only to be closed.
   Status take_over(CmId id, const ConnectData& data, uint8_t wanted_reads);
-  Status open(rdma_cm_id* id, const ConnectData& data);
-  Status watch(int fd) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (::epoll_ctl(control_.get(), EPOLL_CTL_ADD, fd, &event) < 0) return Status::system_error("epoll_ctl", errno);
-    return Status::ok();
-  }
-  Status take_cm_events();
+  Status open(const rdma_cm_id& id, const ConnectData& data);
+  void on_cm_event(const rdma_cm_event& event) override;
+  Status how_it_ended();
   bool to_event(const Completion& completion, Event& event);
   void take_reply_keys();
   void push(uint32_t lane, size_t slot, uint32_t length);
@@ -134,20 +147,24 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   const std::shared_ptr<Joinable> joinable_;
   const Joining joining_;
   const FabricOptions fabric_;
+  const int group_;
   std::string not_taken_;  // options that rdma_cm refused, for the log
   uint64_t token_ = 0;     // by which further queue pairs join; 0: none
   const std::string peer_group_;
   const std::string peer_;
   const std::string where_;
-  Request first_;          // until it is prepared
-  EventChannel channel_;   // outlives the ids
-  std::vector<CmId> ids_;  // outlive the link's queue pairs
-  VerbsLink link_;         // outlives the memories
-  UniqueFd control_;
-  uint32_t promised_ = 1;   // queue pairs that the session is to have
-  uint32_t connected_ = 0;  // of these; joined() are accepted
-  std::string why_one_;     // for the log: the device allows no more
-  bool in_data_ = false;    // the region's frame is sent: the link is the home's
+  Polling polling_;
+  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>(polling_.told());
+  uint32_t promised_ = 1;  // queue pairs that the session is to have
+  // What rdma_cm has said, on the set-up thread.
+  std::atomic<uint32_t> connected_{0};  // of these; joined() are accepted
+  std::mutex mutex_;
+  Status ended_ = Status::ok();  // the mutex
+
+  Request first_;  // until it is prepared; it and the parts' ids go before what their events change
+  SessionParts parts_;
+  VerbsLink link_{polling_.queues(), inbox_};
+  bool in_data_ = false;  // the region's frame is sent: the link is the home's
 
   Limits limits_{.needs_keep_alive = true};
   RegionShape shape_;
@@ -161,39 +178,31 @@ class VerbsServerEndpoint final : public ServerEndpoint {
 
 // --- connecting
 
-Status VerbsServerEndpoint::open(rdma_cm_id* id, const ConnectData& data) {
+Status VerbsServerEndpoint::open(const rdma_cm_id& id, const ConnectData& data) {
   promised_ = std::clamp<uint32_t>(data.queue_pairs, 1, kMaxQueuePairs);
-  auto channel = make_event_channel();
-  if (!channel) return channel.status();
-  channel_ = std::move(channel.value());
-  control_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (!control_.is_open()) return Status::system_error("epoll_create1", errno);
-  if (Status watched = watch(channel_->fd); !watched) return watched;
-  const uint32_t at_first = joining_ == Joining::kAtOnce ? promised_ : 1;
-  if (Status opened = link_.open(id->verbs, at_first, kSizes); !opened) return opened;
-  link_.arm(true);
-  if (Status watched = watch(link_.alarm().fd()); !watched) return watched;
-  return watch(link_.channel_fd());
+  if (Status opened = parts_.open(id, kSizes, Poster::kSeveral); !opened) return opened;
+  link_.open({.sizes = parts_.sizes(), .tag = parts_.tag(), .frames = &parts_.frames()});
+  return Status::ok();
 }
 
+// Before the peer is known to be who it should be, only the receives of its frames are posted: a peer of whom nothing is
+// known brings few completions to the thread that polls for all.
 Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t wanted_reads) {
   if (Status serves = device::check_device(id->verbs); !serves) return serves;
-  if (ids_.empty()) {
-    if (Status opened = open(id.get(), data); !opened) return opened;
-  } else if (id->verbs != ids_[0]->verbs) {
+  if (!parts_.is_open()) {
+    if (Status opened = open(*id, data); !opened) return opened;
+  } else if (id->verbs != parts_.device().context()) {
     return Status::error("the queue pairs of one session came by several devices");
   }
   // From here on its events come to this endpoint, not to the listener.
-  if (::rdma_migrate_id(id.get(), channel_.get()) != 0) return verbs_error("rdma_migrate_id", errno);
+  device::set_handler(*id, this);
   not_taken_ = device::set_options(id.get(), fabric_);
-  rdma_cm_id* const accepted = id.get();
-  ids_.push_back(std::move(id));
-  if (Status added = link_.add_queue_pair(accepted); !added) return added;
-  ibv_device_attr device{};
-  if (const int error = ::ibv_query_device(accepted->verbs, &device); error != 0) {
-    return verbs_error("ibv_query_device", error);
-  }
-  const int depth = std::min({int{wanted_reads}, device.max_qp_rd_atom, static_cast<int>(kMaxReadDepth)});
+  const bool is_first = joined() == 0;
+  if (Status added = parts_.add(std::move(id), !is_first); !added) return added;
+  const uint32_t index = joined() - 1;
+  link_.add(parts_.pair(index), parts_.inline_bytes());
+  const int depth =
+      std::min({int{wanted_reads}, parts_.device().limits().max_qp_rd_atom, static_cast<int>(kMaxReadDepth)});
   const AcceptData answer{.read_depth = static_cast<uint8_t>(std::max(depth, 1)),
                           .flags = static_cast<uint8_t>((joining_ == Joining::kInvited ? kJoinsLate : 0) | kSolicits),
                           .token = token_};
@@ -202,62 +211,64 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
   parameters.private_data_len = sizeof answer;
   parameters.responder_resources = answer.read_depth;
   parameters.rnr_retry_count = kRnrRetries;
-  if (::rdma_accept(accepted, &parameters) != 0) return verbs_error("rdma_accept", errno);
-  link_.set_connected(joined() - 1, answer.read_depth, (data.flags & kSolicits) != 0);
+  if (::rdma_accept(&parts_.id(index), &parameters) != 0) return verbs_error("rdma_accept", errno);
+  parts_.connected(index);
+  link_.set_connected(index, answer.read_depth, (data.flags & kSolicits) != 0);
   return Status::ok();
 }
 
-// A device whose completion queues cannot be enlarged gives a session of one queue pair. A peer that joins at once has done
-// so before its first frame: from here on another thread may create the region.
+// A peer that joins at once has done so before its first frame: from here on another thread may create the region.
 Status VerbsServerEndpoint::let_join() {
   if (joining_ != Joining::kInvited) joinable_->erase(token_);
   if (joining_ != Joining::kInvited || token_ != 0) return Status::ok();
-  if (promised_ > 1) {
-    const Status made = link_.open(ids_[0]->verbs, promised_, kSizes);
-    if (!made) {
-      why_one_ = " (" + std::to_string(promised_) + " were asked for, but: " + made.message() + ")";
-      promised_ = 1;
-    }
-  }
   token_ = base::random_u64();
   joinable_->emplace(token_, this);
   const Invitation invitation{.token = token_, .queue_pairs = promised_};
   return link_.send_frame({}, std::as_bytes(std::span(&invitation, 1)));
 }
 
-Status VerbsServerEndpoint::take_cm_events() {
-  rdma_cm_event* event = nullptr;
-  while (::rdma_get_cm_event(channel_.get(), &event) == 0) {
-    const rdma_cm_event_type type = event->event;
-    ::rdma_ack_cm_event(event);
-    if (type == RDMA_CM_EVENT_ESTABLISHED) ++connected_;
-    if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_TIMEWAIT_EXIT || type == RDMA_CM_EVENT_ADDR_CHANGE) {
-      continue;
-    }
-    if (type == RDMA_CM_EVENT_DISCONNECTED) return Status::error("the peer is gone");
-    return Status::error(std::string("the connection ended: ") + ::rdma_event_str(type));
+void VerbsServerEndpoint::on_cm_event(const rdma_cm_event& event) {
+  if (event.event == RDMA_CM_EVENT_TIMEWAIT_EXIT || event.event == RDMA_CM_EVENT_ADDR_CHANGE) return;
+  if (event.event == RDMA_CM_EVENT_ESTABLISHED) {
+    connected_.fetch_add(1, std::memory_order_acq_rel);
+  } else {
+    const std::scoped_lock held(mutex_);
+    ended_ = event.event == RDMA_CM_EVENT_DISCONNECTED ? Status::error("the peer is gone")
+             : event.event == RDMA_CM_EVENT_DEVICE_REMOVAL
+                 ? Status::error("the RDMA device is gone")
+                 : Status::error(std::string("the connection ended: ") + ::rdma_event_str(event.event));
   }
-  return Status::ok();
+  polling_.told()->notify();
+}
+
+Status VerbsServerEndpoint::how_it_ended() {
+  const std::scoped_lock held(mutex_);
+  return ended_;
 }
 
 // --- frames
 
 Status VerbsServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
-  if (Status well = link_.alarm().status(); !well) return well;
+  polling_.look();
+  if (Status well = parts_.alarm(); !well) return well;
   if (!in_data_) {
     if (link_.drain().has_immediate) return Status::error("the peer rang before it had a session");
     // Frames of a link that has failed are not read: the failure is told once, and no session may open on such a link.
     if (!link_.failure().empty()) return Status::error(link_.failure());
     if (Frame received; link_.take_frame(received)) return copy_frame(received, frame, length);
   }
-  return take_cm_events();
+  return how_it_ended();
 }
 
 Status VerbsServerEndpoint::send_frame(std::span<const std::byte> frame, bool attach) {
   if (!attach) return in_data_ ? Status::error("the session is open") : link_.send_frame(frame, {});
   // From here on a frame is the one with the reply slots.
-  if (Frame early; link_.take_frame(early)) return Status::error("an unexpected control frame");
+  const VerbsLink::Drained before = link_.begin_data();
+  if (before.failed) return Status::error(link_.failure());
+  if (Frame early; before.has_immediate || link_.take_frame(early)) {
+    return Status::error("an unexpected control frame");
+  }
   const auto keys_of = [](const PinnedMemory& memory) {
     return RemoteMemory{
         .address = reinterpret_cast<uint64_t>(memory.data()), .bytes = memory.size(), .key = memory.remote_key()};
@@ -265,7 +276,7 @@ Status VerbsServerEndpoint::send_frame(std::span<const std::byte> frame, bool at
   const RegionKeys keys{.requests = keys_of(requests_), .responses = keys_of(responses_)};
   if (Status sent = link_.send_frame(frame, std::as_bytes(std::span(&keys, 1))); !sent) return sent;
   in_data_ = true;
-  ::epoll_ctl(control_.get(), EPOLL_CTL_DEL, link_.channel_fd(), nullptr);
+  polling_.begin_data();
   return Status::ok();
 }
 
@@ -273,8 +284,9 @@ Status VerbsServerEndpoint::create_region(const RegionShape& shape) {
   shape_ = shape;
   undelivered_.assign(shape.response_bytes / shape.reply_bytes, 0);
   constexpr int kRequests = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-  if (Status made = requests_.create(link_.domain(), shape.request_bytes, kRequests); !made) return made;
-  return responses_.create(link_.domain(), shape.response_bytes, IBV_ACCESS_REMOTE_READ);
+  if (Status made = parts_.make(requests_, shape.request_bytes, kRequests); !made) return made;
+  if (Status made = parts_.make(responses_, shape.response_bytes, IBV_ACCESS_REMOTE_READ); !made) return made;
+  return parts_.post_all();
 }
 
 // --- data
@@ -311,6 +323,7 @@ void VerbsServerEndpoint::push_undelivered() {
 }
 
 size_t VerbsServerEndpoint::poll(std::span<Event> events) {
+  polling_.poll();
   std::array<Completion, 16> completions;
   size_t found = 0;
   while (found < events.size() && violation_.empty()) {
@@ -365,29 +378,36 @@ void VerbsServerEndpoint::take_reply_keys() {
 
 // --- listening
 
-class VerbsListener final : public Listener {
+class VerbsListener final : public Listener, private CmHandler {
  public:
-  VerbsListener(std::string address, AddressInfo resolved, EventChannel channel, const FabricOptions& fabric)
-      : address_(std::move(address)), resolved_(std::move(resolved)), channel_(std::move(channel)), fabric_(fabric) {}
-
-  Status listen() {
-    rdma_cm_id* id = nullptr;
-    const std::string cannot = "cannot listen on rdma:" + address_;
-    if (::rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) != 0) return verbs_error(cannot, errno);
-    CmId owned(id);
-    if (::rdma_bind_addr(id, resolved_->ai_addr) != 0 || ::rdma_listen(id, kBacklog) != 0) {
-      return verbs_error(cannot, errno);
-    }
-    if (id->verbs != nullptr) {  // not at every address
-      if (Status serves = device::check_device(id->verbs); !serves) {
-        return Status::error(cannot + ": " + serves.message());
-      }
-    }
-    id_ = std::move(owned);
-    return Status::ok();
+  VerbsListener(std::string address, AddressInfo resolved, const ListenOptions& options)
+      : address_(std::move(address)),
+        resolved_(std::move(resolved)),
+        fabric_(options.fabric),
+        groups_(options.groups) {}
+  ~VerbsListener() override {
+    id_.reset();
+    if (set_up_ == nullptr) return;
+    set_up_->wait();  // it may be handling an event
+    waiting_.clear();
+    set_up_->wait();
   }
 
-  int fd() const override { return channel_->fd; }
+  Status begin() {
+    const std::string cannot = "cannot listen on rdma:" + address_ + ": ";
+    auto notifier = device::Notifier::make();
+    if (!notifier) return notifier.status();
+    told_ = std::move(notifier.value());
+    auto set_up = SetUp::of_process();
+    if (!set_up) return set_up.status();
+    set_up_ = std::move(set_up.value());
+    auto channel = set_up_->channel();
+    if (!channel) return Status::error(cannot + channel.message());
+    channel_ = channel.value();
+    return listen();
+  }
+
+  int fd() const override { return told_->fd(); }
   bool needs_pause() const override { return needs_pause_; }
   void set_doorkeeper(Doorkeeper* doorkeeper) override { doorkeeper_ = doorkeeper; }
 
@@ -401,44 +421,13 @@ class VerbsListener final : public Listener {
   }
 
  private:
-  Expected<std::unique_ptr<ServerEndpoint>> accept_next() {
-    needs_pause_ = true;
-    if (id_ == nullptr) {
-      if (Status again = listen(); !again) return again;
-    }
-    rdma_cm_event* event = nullptr;
-    if (::rdma_get_cm_event(channel_.get(), &event) != 0) {
-      if (errno == EAGAIN || errno == EINTR) return std::unique_ptr<ServerEndpoint>();
-      return verbs_error("accept on rdma:" + address_, errno);
-    }
-    needs_pause_ = false;
-    const rdma_cm_event_type type = event->event;
-    rdma_cm_id* const id = event->id;
-    const uint8_t reads = event->param.conn.responder_resources;
-    ConnectData data{.magic = 0};
-    if (type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data != nullptr &&
-        event->param.conn.private_data_len >= sizeof data) {
-      std::memcpy(&data, event->param.conn.private_data, sizeof data);
-    }
-    ::rdma_ack_cm_event(event);
-    if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-      // The device waits for its users to let go of it. It, or another with this address, may come back.
-      id_.reset();
-      needs_pause_ = true;
-      return Status::error("rdma:" + address_ + ": the RDMA device is gone");
-    }
-    if (type == RDMA_CM_EVENT_ADDR_CHANGE) {
-      // A bond has failed over, or its address was set anew: this id hears of nobody any more.
-      id_.reset();
-      needs_pause_ = true;  // until it listens again
-      if (Status again = listen(); !again) return again;
-      needs_pause_ = false;
-      return Status::error("rdma:" + address_ + ": the network device has another hardware address: listening anew");
-    }
-    if (type != RDMA_CM_EVENT_CONNECT_REQUEST) return std::unique_ptr<ServerEndpoint>();
-    return answer(CmId(id), data, reads);
-  }
+  Status listen();
+  void on_cm_event(const rdma_cm_event& event) override;
+  std::optional<Request> take_request();
+  Expected<std::unique_ptr<ServerEndpoint>> accept_next();
+  Status look_at_itself();
   Expected<std::unique_ptr<ServerEndpoint>> answer(CmId id, const ConnectData& data, uint8_t reads);
+  Expected<std::unique_ptr<ServerEndpoint>> make_session(Request first);
   Expected<std::unique_ptr<ServerEndpoint>> join(VerbsServerEndpoint& endpoint, CmId id, const ConnectData& data,
                                                  uint8_t reads);
   Joining joining_of(const ConnectData& first) const {
@@ -449,14 +438,117 @@ class VerbsListener final : public Listener {
 
   const std::string address_;
   const AddressInfo resolved_;
-  const std::shared_ptr<rdma_event_channel> channel_;  // outlives the id, and those of requests that are not answered
   const FabricOptions fabric_;
+  const std::vector<PollGroup*> groups_;
+  size_t next_group_ = 0;
+  std::shared_ptr<device::Notifier> told_;
+  std::shared_ptr<SetUp> set_up_;
+  rdma_event_channel* channel_ = nullptr;  // the set-up's
+  // What rdma_cm has said, on the set-up thread.
+  std::mutex mutex_;
+  std::deque<Request> waiting_;  // these: the mutex
+  const rdma_cm_id* listening_ = nullptr;
+  bool is_removed_ = false;  // its device
+  bool has_moved_ = false;   // that device has another address
+
   CmId id_;  // null while the device is away
   bool needs_pause_ = false;
   bool was_asked_back_ = false;  // the last request to connect
   Doorkeeper* doorkeeper_ = nullptr;
   const std::shared_ptr<Joinable> joinable_ = std::make_shared<Joinable>();
 };
+
+Status VerbsListener::listen() {
+  rdma_cm_id* id = nullptr;
+  const std::string cannot = "cannot listen on rdma:" + address_;
+  if (::rdma_create_id(channel_, &id, static_cast<CmHandler*>(this), RDMA_PS_TCP) != 0) {
+    return verbs_error(cannot, errno);
+  }
+  CmId owned(id);
+  if (::rdma_bind_addr(id, resolved_->ai_addr) != 0 || ::rdma_listen(id, kBacklog) != 0) {
+    return verbs_error(cannot, errno);
+  }
+  if (id->verbs != nullptr) {  // not at every address
+    if (Status serves = device::check_device(id->verbs); !serves) {
+      return Status::error(cannot + ": " + serves.message());
+    }
+  }
+  id_ = std::move(owned);
+  const std::scoped_lock held(mutex_);
+  listening_ = id;
+  return Status::ok();
+}
+
+void VerbsListener::on_cm_event(const rdma_cm_event& event) {
+  const std::scoped_lock held(mutex_);
+  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    Request request{.id = CmId(event.id), .data = {.magic = 0}, .reads = event.param.conn.responder_resources};
+    if (event.param.conn.private_data != nullptr && event.param.conn.private_data_len >= sizeof request.data) {
+      std::memcpy(&request.data, event.param.conn.private_data, sizeof request.data);
+    }
+    if (waiting_.size() >= kMostWaiting) {
+      ::rdma_reject(event.id, nullptr, 0);
+      return;
+    }
+    waiting_.push_back(std::move(request));
+  } else if (event.id != listening_) {
+    return;  // one that waits: to accept it fails
+  } else if (event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+    is_removed_ = true;
+  } else if (event.event == RDMA_CM_EVENT_ADDR_CHANGE) {
+    has_moved_ = true;
+  } else {
+    return;
+  }
+  told_->notify();
+}
+
+// The descriptor stays readable until nothing waits.
+std::optional<Request> VerbsListener::take_request() {
+  const std::scoped_lock held(mutex_);
+  std::optional<Request> next;
+  if (!waiting_.empty()) {
+    next = std::move(waiting_.front());
+    waiting_.pop_front();
+  }
+  if (waiting_.empty() && !is_removed_ && !has_moved_) told_->reset();
+  return next;
+}
+
+// What rdma_cm has said of the id that listens.
+Status VerbsListener::look_at_itself() {
+  bool is_removed = false, has_moved = false;
+  {
+    const std::scoped_lock held(mutex_);
+    is_removed = std::exchange(is_removed_, false);
+    has_moved = std::exchange(has_moved_, false);
+  }
+  if (is_removed) {
+    // The device waits for its users to let go of it. It, or another with this address, may come back.
+    id_.reset();
+    return Status::error("rdma:" + address_ + ": the RDMA device is gone");
+  }
+  if (has_moved) {
+    // A bond has failed over, or its address was set anew: this id hears of nobody any more.
+    id_.reset();
+    if (Status again = listen(); !again) return again;
+    needs_pause_ = false;
+    return Status::error("rdma:" + address_ + ": the network device has another hardware address: listening anew");
+  }
+  return Status::ok();
+}
+
+Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::accept_next() {
+  needs_pause_ = true;
+  if (Status well = look_at_itself(); !well) return well;
+  if (id_ == nullptr) {
+    if (Status again = listen(); !again) return again;
+  }
+  needs_pause_ = false;
+  std::optional<Request> request = take_request();
+  if (!request) return std::unique_ptr<ServerEndpoint>();
+  return answer(std::move(request->id), request->data, request->reads);
+}
 
 Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const ConnectData& data, uint8_t reads) {
   const auto at = joinable_->find(data.token);
@@ -476,17 +568,7 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
       was_asked_back_ = true;
       return std::unique_ptr<ServerEndpoint>();
     }
-    const Joining joining = joining_of(data);
-    auto endpoint = std::make_unique<VerbsServerEndpoint>(
-        joinable_, joining, Request{channel_, std::move(id), data, reads}, fabric_, "rdma:" + address_);
-    // Its further queue pairs may come as soon as this one is accepted, while another thread would still prepare it.
-    if (joining == Joining::kAtOnce && data.queue_pairs > 1) {
-      if (Status prepared = endpoint->prepare(); !prepared) {
-        endpoint->close();
-        return prepared;
-      }
-    }
-    return std::unique_ptr<ServerEndpoint>(std::move(endpoint));
+    return make_session({std::move(id), data, reads});
   }
   ::rdma_reject(id.get(), nullptr, 0);
   if (answer == ConnectAnswer::kTurnedAway) {
@@ -497,6 +579,27 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
     return Status::error(from + " asked to join a session that is not its own");
   }
   return std::unique_ptr<ServerEndpoint>();
+}
+
+Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::make_session(Request first) {
+  const bool is_grouped = !groups_.empty();
+  const size_t number = is_grouped ? next_group_++ % groups_.size() : 0;
+  auto polling = Polling::of(is_grouped ? groups_[number] : nullptr);
+  if (!polling) return Status::error("rdma:" + address_ + ": " + polling.message());
+  if (auto kept = polling.value().queues()->set_up(); !kept) return kept.status();  // the ids' channel is its
+  const Joining joining = joining_of(first.data);
+  const bool joins_now = joining == Joining::kAtOnce && first.data.queue_pairs > 1;
+  auto endpoint = std::make_unique<VerbsServerEndpoint>(
+      joinable_, joining, std::move(first), fabric_, "rdma:" + address_,
+      PlaceInGroup{std::move(polling.value()), is_grouped ? static_cast<int>(number) : -1});
+  // Its further queue pairs may come as soon as this one is accepted, while another thread would still prepare it.
+  if (joins_now) {
+    if (Status prepared = endpoint->prepare(); !prepared) {
+      endpoint->close();
+      return prepared;
+    }
+  }
+  return std::unique_ptr<ServerEndpoint>(std::move(endpoint));
 }
 
 // A further queue pair of a session that is being set up.
@@ -517,11 +620,8 @@ Expected<std::unique_ptr<Listener>> verbs_listen(const std::string& host_port, c
   if (!parsed) return parsed.status();
   auto resolved = resolve(parsed.value(), Resolve::kListen);
   if (!resolved) return resolved.status();
-  auto channel = make_event_channel();
-  if (!channel) return Status::error("cannot listen on rdma:" + host_port + ": " + channel.message());
-  auto listener = std::make_unique<VerbsListener>(host_port, std::move(resolved.value()), std::move(channel.value()),
-                                                  options.fabric);
-  if (Status listening = listener->listen(); !listening) return listening;
+  auto listener = std::make_unique<VerbsListener>(host_port, std::move(resolved.value()), options);
+  if (Status listening = listener->begin(); !listening) return listening;
   return std::unique_ptr<Listener>(std::move(listener));
 }
 

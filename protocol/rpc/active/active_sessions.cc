@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rpc/client_session.h"
+#include "transport/transport.h"
 
 namespace egret::rpc {
 
@@ -34,6 +35,7 @@ void ActiveSessions::flush() {
 }
 
 bool ActiveSessions::fetch() {
+  if (group_ != nullptr) group_->poll();
   bool any = false;
   for (size_t i = 0; i < active_.size(); ++i) any |= active_[i]->fetch();
   return any;
@@ -55,7 +57,9 @@ bool ActiveSessions::prepare_sleep() {
   for (size_t i = 0; i < active_.size(); ++i) is_quiet &= active_[i]->prepare_sleep();
   for (size_t i = 0; i < unarmed_.size(); ++i) is_quiet &= unarmed_[i]->arm_at_rest();
   unarmed_.clear();
-  return is_quiet;
+  if (group_ == nullptr) return is_quiet;
+  group_->arm();
+  return !group_->poll() && is_quiet;
 }
 
 bool ActiveSessions::has_appended() const {

@@ -9,7 +9,8 @@
 //
 // A session over a network that is at rest is armed: whatever its peer causes shows at its data_fd(), and it becomes
 // active. While the worker does not sleep nobody arms: what is unarmed is looked at by the next keep-alive, or shows at
-// its control_fd().
+// its control_fd(). Sessions in the worker's group are polled and armed all at once: a session at rest becomes active as
+// soon as a pass finds something for it.
 //
 // Owned by the worker, as the sessions are. Thread: the worker's.
 #pragma once
@@ -18,12 +19,18 @@
 #include <memory>
 #include <vector>
 
+namespace egret::transport {
+class PollGroup;
+}
+
 namespace egret::rpc {
 
 class ClientSession;
 
 class ActiveSessions {
  public:
+  // `group`: of those sessions that were made in one; outlives this object. Null: there is none.
+  explicit ActiveSessions(transport::PollGroup* group = nullptr) : group_(group) {}
   // From the worker's SessionObserver::on_session_active().
   void add(ClientSession& session) { active_.push_back(&session); }
   // A session is, or has just been, destroyed.
@@ -45,6 +52,7 @@ class ActiveSessions {
   size_t count() const { return active_.size(); }
 
  private:
+  transport::PollGroup* const group_;
   // Loops go by position: sessions become active while others are handled.
   std::vector<ClientSession*> active_;
   std::vector<ClientSession*> unarmed_;  // also some that have become active again

@@ -41,9 +41,10 @@ base::Expected<bool> Successor::hear(uint64_t now_ns) {
     std::array<std::byte, wire::kMaxFrame> frame{};
     size_t length = 0;
     if (Status received = endpoint_->receive_frame(frame, length); !received) return received;
-    if (length == 0) break;
-    auto granted = opening_.on_frame(std::span(frame).first(length), *endpoint_);
+    auto granted =
+        length == 0 ? opening_.on_no_frame(*endpoint_) : opening_.on_frame(std::span(frame).first(length), *endpoint_);
     if (!granted || granted.value()) return granted;
+    if (length == 0) break;
   }
   if (now_ns >= deadline_ns_) return Status::error("no answer to the handshake");
   return false;

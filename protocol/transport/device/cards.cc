@@ -17,10 +17,9 @@ namespace fs = std::filesystem;
 constexpr std::array kCards = {
     Card{"mlx5", "NVIDIA ConnectX-4 to -8, BlueField; Azure, OCI and others as VF", Serves::kExpected,
          Checked::kSources,
-         "RoCE and InfiniBand. Solicited events, thread domains, completion queues that can be enlarged. Lossless "
-         "classes are chosen by tos"},
+         "RoCE and InfiniBand. Solicited events, thread domains. Lossless classes are chosen by tos"},
     Card{"mlx4", "Mellanox ConnectX-3", Serves::kExpected, Checked::kSources,
-         "RoCE and InfiniBand. RoCE v2 from ConnectX-3 Pro on. Completion queues can be enlarged; no thread domains"},
+         "RoCE and InfiniBand. RoCE v2 from ConnectX-3 Pro on. No thread domains"},
     Card{
         "irdma", "Intel E810, E823, X722; GCP's IDPF", Serves::kExpected, Checked::kSources,
         "in RoCE v2 mode only, which is not every card's default (module irdma, roce_ena=1; devlink): in iWARP mode it "
@@ -28,15 +27,13 @@ constexpr std::array kCards = {
     Card{"bnxt_re", "Broadcom NetXtreme-E, -C: BCM574xx, 575xx, 576xx", Serves::kExpected, Checked::kSources,
          "RoCE v2. 96 bytes inline on most"},
     Card{"erdma", "Alibaba Cloud eRDMA", Serves::kExpected, Checked::kSources,
-         "it calls itself iWARP, but has WRITE with immediate. 96 bytes inline. Completion queues cannot be enlarged: "
-         "one queue pair a session"},
+         "it calls itself iWARP, but has WRITE with immediate. 96 bytes inline"},
     Card{"mana", "Microsoft Azure Network Adapter", Serves::kExpected, Checked::kSources,
          "reliable connections need a recent kernel and rdma-core. No solicited events: every completion of an armed "
-         "queue wakes. Completion queues cannot be enlarged: one queue pair a session"},
+         "queue wakes"},
     Card{"qedr", "Marvell FastLinQ 41000, 45000", Serves::kExpected, Checked::kSources,
-         "in RoCE mode only. 256 bytes inline. Completion queues cannot be enlarged: one queue pair a session"},
-    Card{"hns", "Huawei Kunpeng (HNS RoCE)", Serves::kExpected, Checked::kSources,
-         "RoCE v2. Thread domains; completion queues cannot be enlarged: one queue pair a session"},
+         "in RoCE mode only. 256 bytes inline"},
+    Card{"hns", "Huawei Kunpeng (HNS RoCE)", Serves::kExpected, Checked::kSources, "RoCE v2. Thread domains"},
     Card{"rxe", "Soft-RoCE, of the kernel", Serves::kYes, Checked::kGuest,
          "for trying things out, not for speed. All of the tests run on it"},
     Card{"siw", "Soft-iWARP, of the kernel", Serves::kNo, Checked::kSources,

@@ -1,7 +1,7 @@
 // libegret_count_verbs.so, for LD_PRELOAD: counts the verbs of a process that knows nothing of it, and makes some fail.
 //
 //   EGRET_COUNT_VERBS_FILE   where the counters are mapped (counter_file.h); "%p" becomes the process id
-//   EGRET_VERBS_FAIL         which calls fail (fail_plan.h)
+//   EGRET_VERBS_FAIL, EGRET_VERBS_SLOW   which calls fail, which take longer (fail_plan.h)
 //   EGRET_VERBS_TEAR, EGRET_VERBS_SWALLOW   which verbs take place in pieces, or not at all (tear_plan.h)
 //   EGRET_VERBS_HIDE         what the device is to lack (fail_plan.h)
 //   EGRET_VERBS_LIMIT, EGRET_VERBS_HAVE   what it gives at most, and has besides (limits.h)
@@ -34,6 +34,7 @@
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "async_events.h"
@@ -356,6 +357,11 @@ EGRET_EXPORT int ibv_close_device(ibv_context* context) {
   return original<int(ibv_context*)>("ibv_close_device", "IBVERBS_1.1")(context);
 }
 
+EGRET_EXPORT int epoll_wait(int epoll, epoll_event* events, int most, int timeout_ms) {
+  if (timeout_ms != 0) count(Counter::kSleeps);
+  return ::epoll_pwait(epoll, events, most, timeout_ms, nullptr);
+}
+
 EGRET_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (must_fail(Call::kAllocPd)) {
     errno = ENOMEM;
@@ -383,7 +389,13 @@ EGRET_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
     errno = ENOMEM;
     return nullptr;
   }
+  count(Counter::kCompletionChannels);
   return original<ibv_comp_channel*(ibv_context*)>("ibv_create_comp_channel", "IBVERBS_1.0")(context);
+}
+
+EGRET_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  count(Counter::kCompletionChannelsDestroyed);
+  return original<int(ibv_comp_channel*)>("ibv_destroy_comp_channel", "IBVERBS_1.0")(channel);
 }
 
 EGRET_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, void** context) {
@@ -393,6 +405,7 @@ EGRET_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, voi
   }
   using Get = int(ibv_comp_channel*, ibv_cq**, void**);
   const int failed = original<Get>("ibv_get_cq_event", "IBVERBS_1.1")(channel, queue, context);
+  count(Counter::kEventReads);
   if (failed == 0) count(Counter::kCompletionEvents);
   return failed;
 }
@@ -411,7 +424,9 @@ EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owne
   count_most(Counter::kCompletionVector, static_cast<uint64_t>(vector));
   entries = static_cast<int>(with_room(static_cast<uint32_t>(entries), &ibv_device_attr::max_cqe, context));
   using Create = ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int);
-  return original<Create>("ibv_create_cq", "IBVERBS_1.1")(context, entries, owner, channel, vector);
+  ibv_cq* const made = original<Create>("ibv_create_cq", "IBVERBS_1.1")(context, entries, owner, channel, vector);
+  if (made != nullptr) count(Counter::kCompletionQueues);
+  return made;
 }
 
 EGRET_EXPORT int ibv_resize_cq(ibv_cq* queue, int entries) {
@@ -459,6 +474,7 @@ EGRET_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask, ibv
 }
 
 EGRET_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
+  be_slow(Call::kDestroyQp);
   remove_queue_pair(qp);  // first: its address and number may belong to the next one as soon as it is gone
   return original<int(ibv_qp*)>("ibv_destroy_qp", "IBVERBS_1.1")(qp);
 }
@@ -499,7 +515,14 @@ EGRET_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* domain, void* addre
   return original<Register>("ibv_rereg_mr", "IBVERBS_1.1")(mr, flags, domain, address, length, access);
 }
 
+EGRET_EXPORT int ibv_destroy_cq(ibv_cq* queue) {
+  be_slow(Call::kDestroyCq);
+  count(Counter::kCompletionQueuesDestroyed);
+  return original<int(ibv_cq*)>("ibv_destroy_cq", "IBVERBS_1.1")(queue);
+}
+
 EGRET_EXPORT int ibv_dereg_mr(ibv_mr* mr) {
+  be_slow(Call::kDeregMr);
   {
     const std::unique_lock held(registrations().mutex);
     if (const auto listed = registrations().listed_as.find(mr); listed != registrations().listed_as.end()) {

@@ -47,8 +47,14 @@ enum class Counter : uint32_t {
   kArms,
   kSolicitedArms,      // of these for solicited events only
   kCompletionEvents,   // that were taken from completion channels
+  kEventReads,         // system calls for that
+  kSleeps,             // calls of epoll_wait() that may wait
   kCompletionVector,   // the largest so far that a completion queue was made for
   kCompletionEntries,  // of completion queues, as asked for when they were made and each time they were resized
+  kCompletionChannels,
+  kCompletionChannelsDestroyed,
+  kCompletionQueues,
+  kCompletionQueuesDestroyed,
   kQueuePairs,
   kQueuePairsDestroyed,
   kRegistrations,
@@ -59,6 +65,8 @@ enum class Counter : uint32_t {
   kDeregistrations,
   kUncounted,  // extended queue pairs and completion queues, registrations anew: what this library does not see
   kFailedOnPurpose,
+  kSlowBegun,  // calls that were made slow on purpose
+  kSlowEnded,
   kRefusedByLimits,   // queue pairs that asked for more than EGRET_VERBS_LIMIT allows, options that are hidden
   kThreadDomains,     // that were made for EGRET_VERBS_HAVE=thread_domains
   kThreadPairs,       // queue pairs in them

@@ -3,10 +3,12 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <unistd.h>
 
@@ -47,19 +49,31 @@ constexpr std::array<std::string_view, kCalls> kNames = {"open_device",
                                                          "cm_migrate_id",
                                                          "cm_create_qp",
                                                          "cm_get_event",
-                                                         "cm_disconnect"};
+                                                         "cm_disconnect",
+                                                         "destroy_qp",
+                                                         "destroy_cq",
+                                                         "dereg_mr"};
+constexpr auto kCannotFail = static_cast<uint32_t>(Call::kDestroyQp);  // from here on
 
 struct Rule {
   uint64_t first = 0;  // 0: never
   uint64_t last = 0;
+  uint64_t milliseconds = 0;  // of EGRET_VERBS_SLOW
   std::atomic<uint64_t> calls{0};
+
+  bool is_next() {
+    if (first == 0) return false;
+    const uint64_t number = calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    return number >= first && number <= last;
+  }
 };
 using Plan = std::array<Rule, kCalls>;
+constexpr const char* kFail = "EGRET_VERBS_FAIL";
+constexpr const char* kSlow = "EGRET_VERBS_SLOW";
 
-[[noreturn]] void refuse(std::string_view entry) {
-  std::fprintf(stderr,
-               "libegret_count_verbs: EGRET_VERBS_FAIL: '%.*s' is not CALL:N, CALL:N+ or CALL:N-M with a known CALL\n",
-               static_cast<int>(entry.size()), entry.data());
+[[noreturn]] void refuse(const char* variable, std::string_view entry) {
+  std::fprintf(stderr, "libegret_count_verbs: %s: '%.*s' is not CALL:N, CALL:N+ or CALL:N-M with a known CALL%s\n",
+               variable, static_cast<int>(entry.size()), entry.data(), variable == kSlow ? ", and :MILLISECONDS" : "");
   _exit(70);
 }
 
@@ -80,25 +94,32 @@ bool read_numbers(std::string_view text, Rule& rule) {
   return sign + 1 == text.size();
 }
 
-void read_entry(std::string_view entry, Plan& plan) {
+void read_entry(const char* variable, std::string_view entry, Plan& plan) {
   const size_t colon = entry.find(':');
-  if (colon == std::string_view::npos) refuse(entry);
-  for (uint32_t i = 0; i < kCalls; ++i) {
+  if (colon == std::string_view::npos) refuse(variable, entry);
+  for (uint32_t i = 0; i < (variable == kSlow ? kCalls : kCannotFail); ++i) {
     if (entry.substr(0, colon) != kNames[i]) continue;
-    const std::string_view numbers = entry.substr(colon + 1);
-    if (!read_numbers(numbers, plan[i])) refuse(entry);
+    std::string_view numbers = entry.substr(colon + 1);
+    if (variable == kSlow) {
+      const size_t second = numbers.find(':');
+      if (second == std::string_view::npos || !read_number(numbers.substr(second + 1), plan[i].milliseconds)) {
+        refuse(variable, entry);
+      }
+      numbers = numbers.substr(0, second);
+    }
+    if (!read_numbers(numbers, plan[i])) refuse(variable, entry);
     return;
   }
-  refuse(entry);
+  refuse(variable, entry);
 }
 
-Plan* read_plan() {
+Plan* read_plan(const char* variable) {
   auto* const plan = new Plan;
-  const char* const wanted = std::getenv("EGRET_VERBS_FAIL");
+  const char* const wanted = std::getenv(variable);
   std::string_view rest = wanted == nullptr ? "" : wanted;
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
-    read_entry(rest.substr(0, comma), *plan);
+    read_entry(variable, rest.substr(0, comma), *plan);
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
   }
   return plan;
@@ -106,12 +127,19 @@ Plan* read_plan() {
 
 }  // namespace
 
-bool must_fail(Call call) {
-  static Plan* const plan = read_plan();
+void be_slow(Call call) {
+  static Plan* const plan = read_plan(kSlow);
   Rule& rule = (*plan)[static_cast<uint32_t>(call)];
-  if (rule.first == 0) return false;
-  const uint64_t number = rule.calls.fetch_add(1, std::memory_order_relaxed) + 1;
-  const bool fails = number >= rule.first && number <= rule.last;
+  if (!rule.is_next()) return;
+  count(Counter::kSlowBegun);
+  std::this_thread::sleep_for(std::chrono::milliseconds(rule.milliseconds));
+  count(Counter::kSlowEnded);
+}
+
+bool must_fail(Call call) {
+  static Plan* const plan = read_plan(kFail);
+  be_slow(call);
+  const bool fails = (*plan)[static_cast<uint32_t>(call)].is_next();
   if (fails) count(Counter::kFailedOnPurpose);
   return fails;
 }

@@ -14,6 +14,10 @@
 //   cm_...       rdma_...: the calls of librdmacm that the daemons make, but for those that free something; no handle or
 //                -1, errno ENOMEM. cm_get_event leaves the event where it is.
 //
+// EGRET_VERBS_SLOW=CALL:N[+|-M]:MS[,CALL:N:MS ...]: these calls take so many milliseconds longer, as on a card that is slow to
+// be commanded; also destroy_qp, destroy_cq and dereg_mr, which cannot fail. While a thread is in one of them, `slow_begun` is
+// larger than `slow_ended`.
+//
 // A plan that cannot be read ends the process: a test that injects nothing would pass. Thread-safe.
 #pragma once
 
@@ -54,11 +58,17 @@ enum class Call : uint32_t {
   kCmCreateQp,
   kCmGetEvent,
   kCmDisconnect,
+  // Slow at most.
+  kDestroyQp,
+  kDestroyCq,
+  kDeregMr,
   kEnd
 };
 
-// To be asked exactly once for each call.
+// To be asked exactly once for each call. It takes its time if the call is to be slow.
 bool must_fail(Call call);
+// The same for a call that cannot fail.
+void be_slow(Call call);
 
 // EGRET_VERBS_HIDE=atomics,ud,ack_timeout,flushes: what the device is to lack. Its attributes then say that it has no
 // atomics; UD queue pairs cannot be created (EOPNOTSUPP); rdma_cm does not know the option (ENOSYS); work requests that

@@ -1,0 +1,135 @@
+#include "transport/verbs/set_up.h"
+
+#include <array>
+#include <cerrno>
+#include <future>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+#include <pthread.h>
+
+namespace egret::transport::verbs {
+
+using base::Expected;
+using base::Status;
+using device::CmHandler;
+using device::Notifier;
+
+namespace {
+constexpr int kEventsAtOnce = 64;  // before tasks have their turn
+}  // namespace
+
+struct SetUp::Shared {
+  explicit Shared(std::shared_ptr<Notifier> made) : notifier(std::move(made)) {}
+
+  void run();
+  bool run_tasks();
+  void take_events(rdma_event_channel& from) const;
+
+  const std::shared_ptr<Notifier> notifier;
+  std::mutex mutex;
+  std::vector<Task> tasks;
+  bool is_stopping = false;
+  EventChannel channel;  // made once; ids are destroyed before it
+};
+
+Expected<std::shared_ptr<SetUp>> SetUp::of_process() {
+  static std::mutex mutex;
+  static std::weak_ptr<SetUp> known;
+  const std::scoped_lock held(mutex);
+  if (auto there = known.lock(); there != nullptr) return there;
+  auto notifier = Notifier::make();
+  if (!notifier) return notifier.status();
+  auto shared = std::make_shared<Shared>(notifier.value());
+  std::shared_ptr<SetUp> made(new SetUp(shared));
+  try {
+    made->thread_ = std::thread([shared] { shared->run(); });
+  } catch (const std::system_error& failed) {
+    return Status::system_error("cannot start a thread for set-up", failed.code().value());
+  }
+  ::pthread_setname_np(made->thread_.native_handle(), "set-up");
+  known = made;
+  return made;
+}
+
+SetUp::~SetUp() {
+  {
+    const std::scoped_lock held(shared_->mutex);
+    shared_->is_stopping = true;
+  }
+  shared_->notifier->notify();
+  if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+void SetUp::post(Task task) {
+  {
+    const std::scoped_lock held(shared_->mutex);
+    shared_->tasks.push_back(std::move(task));
+  }
+  shared_->notifier->notify();
+}
+
+void SetUp::wait() {
+  std::promise<void> all_has_run;
+  post([&] { all_has_run.set_value(); });
+  all_has_run.get_future().wait();
+}
+
+Expected<rdma_event_channel*> SetUp::channel() {
+  const std::scoped_lock held(shared_->mutex);
+  if (shared_->channel == nullptr) {
+    auto made = make_event_channel();
+    if (!made) return made.status();
+    shared_->channel = std::move(made.value());
+    shared_->notifier->notify();
+  }
+  return shared_->channel.get();
+}
+
+void SetUp::Shared::run() {
+  while (run_tasks()) {
+    rdma_event_channel* events = nullptr;
+    {
+      const std::scoped_lock held(mutex);
+      events = channel.get();
+    }
+    std::array<pollfd, 2> ready{{{.fd = notifier->fd(), .events = POLLIN, .revents = 0},
+                                 {.fd = events != nullptr ? events->fd : -1, .events = POLLIN, .revents = 0}}};
+    if (::poll(ready.data(), ready.size(), -1) < 0) continue;  // a signal
+    if (ready[1].revents != 0) take_events(*events);
+  }
+}
+
+// False: all has run, and nothing more is to come.
+bool SetUp::Shared::run_tasks() {
+  notifier->reset();
+  std::vector<Task> now;
+  bool is_last = false;
+  {
+    const std::scoped_lock held(mutex);
+    now.swap(tasks);
+    is_last = is_stopping && now.empty();
+  }
+  for (Task& task : now) {
+    task();
+    task = nullptr;  // what it owns goes now, not with those after it
+  }
+  if (!now.empty()) notifier->notify();  // they may have posted more
+  return !is_last;
+}
+
+void SetUp::Shared::take_events(rdma_event_channel& from) const {
+  rdma_cm_event* event = nullptr;
+  for (int taken = 0; taken < kEventsAtOnce && ::rdma_get_cm_event(&from, &event) == 0; ++taken) {
+    if (CmHandler* const handler = device::handler_of(*event->id)) handler->on_cm_event(*event);
+    ::rdma_ack_cm_event(event);
+  }
+}
+
+}  // namespace egret::transport::verbs

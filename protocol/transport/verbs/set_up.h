@@ -1,0 +1,51 @@
+// The thread of a process that hears what rdma_cm has to say, and on which calls are made that command a device and wait for
+// it. A data thread never makes such a call: creating a queue pair, registering memory or connecting takes a card
+// milliseconds.
+//
+//   any thread ─ post(task) ─▶ ┌───────────────┐ ─▶ what the task tells its owner (device/notifier.h)
+//   rdma_cm ─ events of ids ─▶ │ set-up thread │ ─▶ the id's CmHandler
+//                              └───────────────┘
+//
+// Tasks run in the order in which they were posted. All ids of the process are on one event channel. The thread runs as
+// long as somebody has a reference.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <rdma/rdma_cma.h>
+
+#include "base/status.h"
+#include "transport/device/device.h"
+#include "transport/verbs_common.h"
+
+namespace egret::transport::verbs {
+
+class SetUp {
+ public:
+  // That of the process; made if there is none.
+  static base::Expected<std::shared_ptr<SetUp>> of_process();
+  // By the last one that had a reference: what was posted runs first. On its own thread it does not wait for that.
+  ~SetUp();
+  SetUp(const SetUp&) = delete;
+  SetUp& operator=(const SetUp&) = delete;
+
+  using Task = std::function<void()>;
+  void post(Task task);
+  // Returns when all that was posted before has run. Not on the thread itself.
+  void wait();
+  // Where ids are to be made. An error: there is no device, or this process may not use it; it may be asked again.
+  base::Expected<rdma_event_channel*> channel();
+
+ private:
+  struct Shared;  // with the thread, which may end after this object
+  explicit SetUp(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+  const std::shared_ptr<Shared> shared_;
+  std::thread thread_;
+};
+
+}  // namespace egret::transport::verbs
