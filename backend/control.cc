@@ -67,7 +67,6 @@ struct Control::Session {
   uint64_t id = 0;
   State state = State::kSilent;
   std::unique_ptr<transport::ServerEndpoint> endpoint;
-  std::string transport;  // shm, rdma or tcp: that of the address where it was accepted
   Event readable;         // after the endpoint: it is destroyed before the endpoint closes its descriptor
   Event read_on;          // pending: the endpoint is not read from until then
   Event refused;          // when the refusal has had its time
@@ -288,7 +287,6 @@ bool Control::accept_one(Place& place) {
   session->accepted_ns = begun_ns;
   session->id = next_session_++;
   session->endpoint = std::move(accepted.value());
-  session->transport = transport::transport_of(place.address);
   session->readable = Event::on_fd<&Session::on_readable>(loop_, session->endpoint->control_fd(),
                                                           events::kRead | events::kPersist, *session);
   session->read_on = Event::timer<&Session::on_read_on>(loop_, *session);
@@ -701,7 +699,7 @@ ControlFigures Control::figures() const {
   for (const auto& [id, session] : sessions_) {
     if (session->state == Session::State::kOpen) {
       ++figures.open;
-      ++figures.open_by_transport[session->transport];
+      ++figures.open_by_transport[std::string(session->endpoint->transport())];
     }
     if (session->state == Session::State::kClosing) ++figures.closing;
     if (session->is_silent() || session->state == Session::State::kWaiting) ++figures.handshaking;

@@ -1,4 +1,7 @@
 // "shm:/run/egret/backend.sock" → the transport that serves it. The one place that knows which transports exist.
+//
+// "rdma+tcp:HOST:PORT" names two: a backend listens at both (the port spaces of rdma_cm and TCP do not meet), and a
+// proxy's session goes by RDMA, or by TCP while RDMA cannot be had (rpc/resize/transport_choice.h).
 #pragma once
 
 #include <cstdint>
@@ -40,15 +43,19 @@ struct ConnectOptions {
 
 // The transports that there are: what addresses begin with, without the colon.
 std::span<const std::string_view> transport_names();
-// Of a well-formed address: one of these names.
+// Of a well-formed address: one of these names, or "rdma+tcp".
 std::string_view transport_of(std::string_view address);
+// 1 for the first of transport_names(), and so on; 0: none of them.
+uint64_t number_of_transport(std::string_view address);
+// The addresses of one transport each that this one stands for, the preferred one first: itself, or for rdma+tcp: two.
+std::vector<std::string> alternatives_of(const std::string& address);
 
 // Checks the form of an address; the error says what forms there are.
 base::Status check_address(const std::string& address);
 
 base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, const ListenOptions& options);
 
-// Starts to connect; what comes of it shows at control_fd().
+// Starts to connect; what comes of it shows at control_fd(). Of several alternatives it is the first that can start.
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options = {});
 
 }  // namespace egret::transport

@@ -122,6 +122,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
     return responses_.make("egret-responses", shape.response_bytes, true);
   }
   const Limits& limits() const override { return limits_; }
+  std::string_view transport() const override { return "shm"; }
   const std::string& peer() const override { return peer_; }
   const std::string& peer_group() const override { return peer_group_; }
   const PeerUser* user() const override { return &user_; }

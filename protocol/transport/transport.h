@@ -23,6 +23,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -140,6 +141,8 @@ class ServerEndpoint : public ControlChannel {
   // Creates the region: zeroed, sealed, never moved.
   virtual base::Status create_region(const RegionShape& shape) = 0;
   virtual const Limits& limits() const = 0;
+  // The name of its transport: one of transport_names().
+  virtual std::string_view transport() const = 0;
   // The peer, for logs: "uid 33 pid 812", or an address and a port.
   virtual const std::string& peer() const = 0;
   // Whose sessions count together against a quota: "uid 33", an address.

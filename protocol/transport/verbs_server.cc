@@ -72,6 +72,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
 
   Status create_region(const RegionShape& shape) override;
   const Limits& limits() const override { return limits_; }
+  std::string_view transport() const override { return "rdma"; }
   const std::string& peer() const override { return peer_; }
   const std::string& peer_group() const override { return peer_group_; }
   Status let_join() override;

@@ -342,8 +342,8 @@ Expected<std::unique_ptr<ClientEndpoint>> tcp_connect(const std::string& host_po
   return std::unique_ptr<ClientEndpoint>(std::move(endpoint));
 }
 
-Status check_tcp_address(const std::string& host_port) {
-  return verbs::parse_host_port(host_port, "tcp").status();
+Status check_tcp_address(const std::string& host_port, const std::string& scheme) {
+  return verbs::parse_host_port(host_port, scheme).status();
 }
 
 }  // namespace egret::transport

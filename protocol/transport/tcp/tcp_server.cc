@@ -49,6 +49,7 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
+  std::string_view transport() const override { return "tcp"; }
   std::string facts() const override { return "tcp"; }
   std::string failure() const override { return failure_; }
 
