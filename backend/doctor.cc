@@ -30,6 +30,13 @@ bool listens_on_rdma(const Config& config) {
   return std::ranges::any_of(config.listen, transport::is_rdma);
 }
 
+// Of those that use RDMA.
+bool all_have_fallbacks(const Config& config) {
+  return std::ranges::all_of(config.listen, [](const std::string& address) {
+    return !transport::is_rdma(address) || transport::has_fallback(address);
+  });
+}
+
 void check_files(const Config& config, Findings& findings) {
   const uint64_t needed = kDescriptorsPerSession * config.max_sessions + kOtherDescriptors;
   base::check_open_files(needed,
@@ -58,6 +65,7 @@ void check_secret(const Config& config, Findings& findings) {
 
 void check_rdma(const Config& config, Findings& findings) {
   transport::check_rdma({.is_configured = listens_on_rdma(config),
+                         .has_fallback = all_have_fallbacks(config),
                          .sessions = config.max_sessions,
                          .session_bytes = config.remote_session.most_memory,
                          .queue_bytes = transport::queue_bytes(kSends, kReceives, 1),

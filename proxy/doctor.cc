@@ -127,7 +127,7 @@ void check_owner(const Config& config, const Attempt& attempt, const std::string
       attempt.knows(wire::kWarm) ? rights : "update egret-backend there; or warm_for: 0s, purge_moved: false");
 }
 
-void check_backend(const Config& config, const pool::Member& backend, bool is_gutter, Findings& findings) {
+void check_at_one_address(const Config& config, const pool::Member& backend, bool is_gutter, Findings& findings) {
   rpc::SessionOptions options = config.session;
   options.address = backend.address;
   options.worker_id = base::random_u64();
@@ -144,6 +144,26 @@ void check_backend(const Config& config, const pool::Member& backend, bool is_gu
                     ? "the backend is reachable but refused us (reason above); run egret-backend --doctor on its host"
                     : "see that egret-backend runs there, listens on this address, and that no firewall is "
                       "between (its host: egret-backend --doctor)");
+}
+
+// Of two transports one is enough.
+void check_backend(const Config& config, const pool::Member& backend, bool is_gutter, Findings& findings) {
+  std::vector<Findings> found;
+  for (const std::string& address : transport::alternatives_of(backend.address)) {
+    pool::Member at = backend;
+    at.address = address;
+    check_at_one_address(config, at, is_gutter, found.emplace_back());
+  }
+  const bool any_serves = std::ranges::any_of(found, [](const Findings& each) { return !each.has_failure(); });
+  for (const Findings& each : found) {
+    for (base::Finding finding : each.all()) {
+      if (any_serves && finding.verdict == base::Verdict::kFailure) {
+        finding.verdict = base::Verdict::kWarning;
+        finding.what += " (the other transport serves: rdma+tcp)";
+      }
+      findings.add(std::move(finding));
+    }
+  }
 }
 
 // Whom the proxy that serves with this configuration holds back, if one does. Who holds back nobody, or is not there, is
@@ -219,15 +239,28 @@ uint64_t rdma_members(std::span<const pool::Member> members) {
       std::ranges::count_if(members, [](const pool::Member& each) { return transport::is_rdma(each.address); }));
 }
 
+// An address of the transport that an entry's members are reached by.
+std::string scheme_of(const std::string& entry) {
+  const auto name = discovery::parse_name_entry(entry);
+  return name ? name.value().transport + ":" : entry;
+}
+
 // As far as it is known before names are resolved and the file is read.
 uint64_t rdma_entries(const Config& config) {
-  return static_cast<uint64_t>(std::ranges::count_if(config.directory.entries, [](const std::string& entry) {
-    return discovery::is_name_entry(entry) || transport::is_rdma(entry);
-  }));
+  return static_cast<uint64_t>(std::ranges::count_if(
+      config.directory.entries, [](const std::string& entry) { return transport::is_rdma(scheme_of(entry)); }));
 }
 
 bool has_tcp_entry(const Config& config) {
-  return std::ranges::any_of(config.directory.entries, transport::is_tcp);
+  return std::ranges::any_of(config.directory.entries,
+                             [](const std::string& entry) { return transport::is_tcp(scheme_of(entry)); });
+}
+
+// Of the entries that use RDMA.
+bool all_have_fallbacks(const Config& config) {
+  return std::ranges::all_of(config.directory.entries, [](const std::string& entry) {
+    return !transport::is_rdma(scheme_of(entry)) || transport::has_fallback(scheme_of(entry));
+  });
 }
 
 void check_secret(const Config& config, uint64_t rdma_backends, Findings& findings) {
@@ -257,6 +290,7 @@ void check_tls(const Config& config, Findings& findings) {
 void check_rdma(const Config& config, uint64_t backends, Findings& findings) {
   transport::check_rdma(
       {.is_configured = backends > 0,
+       .has_fallback = all_have_fallbacks(config),
        .sessions = config.workers * backends,
        .session_bytes = kSessionBytes,
        .queue_bytes = transport::queue_bytes(kSends, kReceives, config.session.connect.queue_pairs),

@@ -123,7 +123,13 @@ TEST_CASE("when RDMA is lost under load the session goes on by TCP, and returns 
     Rng rng(seed + 1);
     const bool hangs = rng.percent(50);
     for (uint32_t steps = rng.between(500, 8'000); steps > 0; --steps) world.step();
+    // A partition that does not get a processor executes what it has when it gets one, or nothing of it.
+    Partition& slow = *world.partitions[rng.below(static_cast<uint32_t>(world.partitions.size()))];
+    slow.freeze(rng.percent(50));
+    for (uint32_t steps = rng.between(1, 2'000); steps > 0; --steps) world.step();
     for (const auto& client : world.clients) take_rdma_away(world, *client, hangs);
+    for (uint32_t steps = rng.between(1, 20'000); steps > 0; --steps) world.step();
+    slow.freeze(false);
     outlast_head_start(world);
     world.run();
     for (const auto& client : world.clients) client->submit_more(200);

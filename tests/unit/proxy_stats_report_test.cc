@@ -286,6 +286,7 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   proxy.sessions[0][0]->lane(1).mode.set(2);
   proxy.sessions[0][0]->lane(1).fetch_size.set(320);
   egret::pool::MemberStats::Health& health = proxy.source.membership.get()->members()[0].stats->health;
+  proxy.sessions[1][0]->transport.set(1);
   health.is_ejected.set(1);
   health.why.set(static_cast<uint64_t>(egret::pool::EjectReason::kTimeouts));
   health.ejections.add(3);
@@ -296,6 +297,8 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   CHECK(rows.at("backend:1:name") == "two");
   CHECK(rows.at("backend:0:address") == "shm:/a");
   CHECK(rows.at("backend:1:address") == "rdma:[::1]:2");
+  CHECK(rows.at("backend:0:transport") == "shm");
+  CHECK(rows.at("backend:1:transport") == "none");
   CHECK(rows.at("backend:0:ejected") == "1");
   CHECK(rows.at("backend:0:eject_reason") == "timeouts");
   CHECK(rows.at("backend:0:ejections") == "3");
