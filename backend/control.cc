@@ -116,7 +116,10 @@ Status Control::listen() {
 
 base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::string& address, const Config& config) {
   auto listener = transport::listen(
-      address, {.allowed_uids = config.allowed_uids, .allowed_gids = config.allowed_gids, .fabric = config.fabric});
+      address, {.allowed_uids = config.allowed_uids,
+                .allowed_gids = config.allowed_gids,
+                .fabric = config.fabric,
+                .tls = config.tls});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));
   listener.value()->set_doorkeeper(this);
@@ -147,7 +150,10 @@ Status Control::apply(const base::Options& options) {
   if (!resolved) return resolved.status();
   Config next = std::move(resolved.value());
   if (Status listening = listen_anew(next); !listening) return options.error("listen", listening.message());
-  for (const auto& place : places_) place->listener->allow(next.allowed_uids, next.allowed_gids);
+  for (const auto& place : places_) {
+    place->listener->allow(next.allowed_uids, next.allowed_gids);
+    place->listener->offer(next.tls);
+  }
   base::set_log_level(base::log_level_of(next.log_level));
   const bool has_other_memory = next.memory != config_.memory || std::exchange(memory_was_refused_, false);
   config_ = std::move(next);

@@ -12,6 +12,7 @@
 
 #include "backend/open_stores.h"
 #include "base/text.h"
+#include "tls/mutual.h"
 #include "transport/doctor.h"
 
 namespace egret::backend {
@@ -53,6 +54,8 @@ void check_secret(const Config& config, Findings& findings) {
     std::string names;
     for (const NamedSecret& secret : config.secrets) names.append(names.empty() ? "" : ", ").append(secret.name);
     findings.ok("secret_file", "proxies must prove that they hold one of these secrets: " + names);
+  } else if (!listens_on_rdma(config) && config.tls.mutual != nullptr && config.tls.is_required) {
+    findings.ok("secret_file", "none; proxies show certificates (session_tls_ca)");
   } else if (listens_on_rdma(config) || std::ranges::any_of(config.listen, transport::is_tcp)) {
     const std::string scheme = listens_on_rdma(config) ? "an rdma:" : "a tcp:";
     findings.warn("secret_file", "none is set, and " + scheme + " address serves whoever can reach it",
@@ -60,6 +63,20 @@ void check_secret(const Config& config, Findings& findings) {
                   "here and to the proxies");
   } else {
     findings.ok("secret_file", "none; only users of this host (allowed_uids, allowed_gids) can connect");
+  }
+}
+
+void check_tls(const Config& config, Findings& findings) {
+  if (config.tls.mutual == nullptr) return;
+  const tls::Description& own = config.tls.mutual->certificate();
+  const std::string subject = "session_tls_certificate";
+  if (!own.warning.empty()) {
+    findings.warn(subject, own.warning, "renew it; SIGHUP has it read again");
+  } else if (!config.tls.is_required) {
+    findings.warn(subject, own.summary + "; proxies without TLS are served, too",
+                  "set session_tls_required: true when every proxy has a certificate");
+  } else {
+    findings.ok(subject, own.summary);
   }
 }
 
@@ -162,6 +179,7 @@ Findings check_start(const Config& config) {
   Findings findings;
   check_files(config, findings);
   check_secret(config, findings);
+  check_tls(config, findings);
   if (listens_on_rdma(config)) check_rdma(config, findings);
   check_warm_restart(config, findings);
   return findings;
@@ -171,6 +189,7 @@ Findings examine(const Config& config) {
   Findings findings;
   check_files(config, findings);
   check_secret(config, findings);
+  check_tls(config, findings);
   check_rdma(config, findings);
   check_huge_pages(look_at_huge_pages(), config, findings);
   check_warm_restart(config, findings);

@@ -24,6 +24,7 @@
 #include "proxy/report/admin_pages.h"
 #include "proxy/users/credentials.h"
 #include "rpc/client_session.h"
+#include "tls/mutual.h"
 #include "transport/address.h"
 #include "transport/doctor.h"
 
@@ -270,6 +271,8 @@ void check_secret(const Config& config, uint64_t rdma_backends, Findings& findin
   } else if (rdma_backends > 0) {
     findings.warn("secret_file", "none is set: whoever answers at a backend's rdma: address is taken for it",
                   "name a copy of the backends' secret_file");
+  } else if (has_tcp_entry(config) && config.session.connect.tls != nullptr) {
+    findings.ok("secret_file", "none; backends at tcp: addresses show certificates (session_tls_ca)");
   } else if (has_tcp_entry(config)) {
     findings.warn("secret_file", "none is set: whoever answers at a backend's tcp: address is taken for it",
                   "name a copy of the backends' secret_file");
@@ -278,8 +281,16 @@ void check_secret(const Config& config, uint64_t rdma_backends, Findings& findin
   }
 }
 
+void check_session_tls(const Config& config, Findings& findings) {
+  if (config.session.connect.tls == nullptr) return;
+  const tls::Description& own = config.session.connect.tls->certificate();
+  if (own.warning.empty()) return findings.ok("session_tls_certificate", own.summary);
+  findings.warn("session_tls_certificate", own.warning, "renew it; SIGHUP has it read again");
+}
+
 // The configuration's check has verified the files already.
 void check_tls(const Config& config, Findings& findings) {
+  check_session_tls(config, findings);
   if (!config.has_tls()) return;
   const TlsContext loaded = load_tls(config.tls);
   if (!loaded.is_ok()) return findings.fail(std::string(loaded.option), loaded.fault, "name files that are good");

@@ -15,6 +15,10 @@
 #include "base/status.h"
 #include "transport/transport.h"
 
+namespace egret::tls {
+class Mutual;
+}
+
 namespace egret::transport {
 
 // How connections between hosts use the fabric (rdma).
@@ -25,12 +29,19 @@ struct FabricOptions {
   std::optional<uint16_t> pkey{};      // likewise
 };
 
+// Null: TCP without TLS.
+struct TlsOffer {
+  std::shared_ptr<const tls::Mutual> mutual{};
+  bool is_required = true;  // peers without TLS are turned away
+};
+
 struct ListenOptions {
   // Peers on the same host (shm) must run as this daemon's user, as root, as one of these users, or be in one of these
   // groups.
   std::vector<uint32_t> allowed_uids;
   std::vector<uint32_t> allowed_gids{};
   FabricOptions fabric{};  // of the addresses named: their GIDs and partitions are those of the address
+  TlsOffer tls{};          // to peers that come by TCP
 };
 
 struct ConnectOptions {
@@ -39,6 +50,7 @@ struct ConnectOptions {
   std::vector<uint32_t> backend_uids;
   bool came_back = false;  // the backend has asked us to come back: see ClientEndpoint::come_back_ms()
   FabricOptions fabric{};
+  std::shared_ptr<const tls::Mutual> tls{};  // over TCP; null: none
 };
 
 // The transports that there are: what addresses begin with, without the colon.

@@ -30,6 +30,8 @@
 
 namespace egret::transport {
 
+struct TlsOffer;  // address.h
+
 // The sizes of a region. The server chooses them; the client computes them from the grant.
 struct RegionShape {
   uint32_t lanes = 0;            // rings and deliveries name one
@@ -215,6 +217,8 @@ class Listener {
   // Bytes of sessions that have ended and whose memory is not free, since their peers still have it open. To be asked
   // again and again while there are some: what a peer has let go of is freed by asking.
   virtual size_t kept_bytes() const { return 0; }
+  // What is offered to new connections from now on: as in ListenOptions.
+  virtual void offer(const TlsOffer& /*tls*/) {}
   // Who may connect from now on, where the transport knows users: as in ListenOptions.
   virtual void allow(const std::vector<uint32_t>& /*uids*/, const std::vector<uint32_t>& /*gids*/) {}
 };

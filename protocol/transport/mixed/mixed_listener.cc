@@ -56,6 +56,11 @@ class MixedListener final : public Listener {
     }
   }
 
+  void offer(const TlsOffer& tls) override {
+    options_.tls = tls;
+    if (tcp_.listener != nullptr) tcp_.listener->offer(tls);
+  }
+
   Expected<std::unique_ptr<ServerEndpoint>> accept() override {
     end_pause(rdma_);
     end_pause(tcp_);
@@ -119,7 +124,7 @@ class MixedListener final : public Listener {
     return Status::error(why + "; meanwhile proxies are served at " + other.address);
   }
 
-  const ListenOptions options_;
+  ListenOptions options_;
   const ListenAt listen_at_;
   Doorkeeper* doorkeeper_ = nullptr;
   UniqueFd ready_;  // readable when a half is, or its timer
