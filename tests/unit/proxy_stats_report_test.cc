@@ -247,7 +247,7 @@ TEST_CASE("the lanes of many backends come in pages") {
     all += page;
   }
   const auto rows = rows_of(all);
-  CHECK(rows.size() == 2 * 8 + 2 * 201 * egret::rpc::lane_metrics().size());
+  CHECK(rows.size() == 2 * 9 + 2 * 201 * egret::rpc::lane_metrics().size());
   CHECK(rows.contains("backend:1:lane:200:fetches"));
 }
 
@@ -313,7 +313,7 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   CHECK(rows.at("backend:0:lane:1:mode") == "reply");
   CHECK(rows.at("backend:0:lane:1:fetch_size") == "320");
   CHECK(rows.at("backend:0:lane:1:switches_to_reply") == "0");
-  CHECK(rows.size() == 2 * 8 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
+  CHECK(rows.size() == 2 * 9 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
   reset_stats(proxy.source);
   rows = rows_of(whole(lanes_report(proxy.source)));
   CHECK(rows.at("backend:0:lane:1:fetches") == "0");

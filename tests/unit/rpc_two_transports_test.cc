@@ -49,17 +49,22 @@ struct Fixture final : SessionObserver {
     of.clear();
   }
   base::Status on_session_connecting(ClientSession&) override { return base::Status::ok(); }
-  base::Status on_session_open(ClientSession&) override { return note("o"); }
-  base::Status on_session_returned(ClientSession&) override { return note("R"); }
+  base::Status on_session_open(ClientSession&) override {
+    note("o");
+    return base::Status::ok();
+  }
+  base::Status on_session_returned(ClientSession&) override {
+    note("R");
+    return base::Status::ok();
+  }
   void on_session_falls_back(ClientSession&, const std::string& reason) override { note("f", reason); }
   void on_session_not_returned(ClientSession&, const std::string& reason) override { note("n", reason); }
   void on_session_lost(ClientSession&, const std::string& reason, bool was_open) override {
     note(was_open ? "L" : "l", reason);
   }
-  base::Status note(const char* event, const std::string& reason = {}) {
+  void note(const char* event, const std::string& reason = {}) {
     events += event;
     if (!reason.empty()) why = reason;
-    return base::Status::ok();
   }
   // The connection that was made last is granted.
   void grant(uint64_t epoch = 1) {

@@ -17,8 +17,8 @@ namespace {
 // What the test makes of an address.
 struct Played {
   std::string cannot_listen;  // why; empty: it can
-  std::string trouble;        // of accept(), which needs a pause
-  std::string turned_away;    // of accept(), of one peer
+  std::string trouble{};      // of accept(), which needs a pause
+  std::string turned_away{};  // of accept(), of one peer
   int waiting = 0;            // connections that are not accepted yet
   int accepts = 0;            // calls
   Doorkeeper* doorkeeper = nullptr;

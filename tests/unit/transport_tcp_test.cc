@@ -143,7 +143,9 @@ struct LooseServer {
   }
   void grant() {
     const tcp::Region region = tcp::region_of(kShape);
-    REQUIRE(tcp::send_control(socket.get(), bytes_of("grant"), &region).is_ok());
+    tcp::Channel channel;
+    channel.open(UniqueFd(::dup(socket.get())));
+    REQUIRE(tcp::send_control(channel, bytes_of("grant"), &region).is_ok());
     REQUIRE(wait_for_frame(*client) == "grant");
     REQUIRE(client->map_region(kShape).is_ok());
   }

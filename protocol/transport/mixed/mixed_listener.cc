@@ -64,11 +64,11 @@ class MixedListener final : public Listener {
   Expected<std::unique_ptr<ServerEndpoint>> accept() override {
     end_pause(rdma_);
     end_pause(tcp_);
-    if (!news_.empty()) return Status::error(std::exchange(news_, {}));
     is_rdma_first_ = !is_rdma_first_;  // so that a storm of one kind does not keep out the other
     auto accepted = accept_at(is_rdma_first_ ? rdma_ : tcp_);
-    if (!accepted || accepted.value() != nullptr) return accepted;
-    return accept_at(is_rdma_first_ ? tcp_ : rdma_);
+    if (accepted && accepted.value() == nullptr) accepted = accept_at(is_rdma_first_ ? tcp_ : rdma_);
+    if (accepted && accepted.value() == nullptr && !news_.empty()) return Status::error(std::exchange(news_, {}));
+    return accepted;
   }
 
  private:
