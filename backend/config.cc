@@ -44,8 +44,9 @@ constexpr OptionRow kTable[] = {
     {.name = "listen",
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
-     .help = "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), tcp:ADDRESS:PORT, shm:PATH or "
-             "shm:@NAME (a Unix socket on this host).",
+     .help = "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), tcp:ADDRESS:PORT, "
+             "rdma+tcp:ADDRESS:PORT (both: proxies come by TCP while RDMA cannot be had), shm:PATH or shm:@NAME (a Unix "
+             "socket on this host).",
      .min = 1,
      .max = 16,
      .applied_by = kReload,

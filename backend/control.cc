@@ -15,6 +15,7 @@
 #include "base/cpu.h"
 #include "base/log/log.h"
 #include "base/random.h"
+#include "tls/mutual.h"
 #include "transport/address.h"
 
 namespace egret::backend {
@@ -790,6 +791,7 @@ ControlFigures Control::figures() const {
   figures.memory_limit = memory == access::kUnlimited ? 0 : memory;
   figures.in_setup = in_setup();
   figures.session_ns = admission_.session_ns();
+  figures.tls_ends_at = config_.tls.mutual != nullptr ? config_.tls.mutual->certificate().ends_at : 0;
   figures.reloads = reloads_.succeeded.get();
   figures.reload_errors = reloads_.failed.get();
   for (const auto& [id, session] : sessions_) {

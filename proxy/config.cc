@@ -140,10 +140,11 @@ constexpr OptionRow kTable[] = {
      .default_value = "shm:/run/egret/backend.sock",
      .help =
          "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME]. ADDRESS: where an "
-         "egret-backend listens, rdma:HOST:PORT, tcp:HOST:PORT, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. "
-         "name: what ketama hashes, by default the text after rdma:, tcp: or shm:. Or names to be resolved again and "
-         "again: dns+rdma:NAME:PORT (each A and AAAA record is a backend) and srv+rdma:NAME (each SRV record is one, "
-         "named after its target), or dns+tcp: and srv+tcp: for backends that listen on tcp, each with [weight=N]. The "
+         "egret-backend listens, rdma:HOST:PORT, tcp:HOST:PORT, rdma+tcp:HOST:PORT (by RDMA, and by TCP while RDMA cannot "
+         "be had), shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. "
+         "name: what ketama hashes, by default the text after rdma:, tcp:, rdma+tcp: or shm:. Or names to be resolved "
+         "again and again: dns+rdma:NAME:PORT (each A and AAAA record is a backend) and srv+rdma:NAME (each SRV record is "
+         "one, named after its target), or with tcp or rdma+tcp in the place of rdma, each with [weight=N]. The "
          "default holds without backends_file.",
      .min = 1,
      .max = int64_t{pool::kMaxMembers},

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "admin/process_metrics.h"
+#include "proxy/config.h"
 #include "rpc/lane_counters.h"
+#include "tls/mutual.h"
 #include "transport/address.h"
 
 namespace egret::proxy {
@@ -121,6 +123,12 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return tls_sum(s, &TlsCounters::handshake_errors); }},
     {"egret_proxy_tls_protocol_errors_total", kCounter, "Clients that broke TLS afterwards.",
      [](Source s) { return tls_sum(s, &TlsCounters::protocol_errors); }},
+    {"egret_proxy_session_tls_end_timestamp_seconds", kGauge,
+     "When the certificate of `session_tls_certificate` ends, as Unix time; 0: there is none.",
+     [](Source s) {
+       const auto config = s.config.get();
+       return config->session.connect.tls != nullptr ? figure(config->session.connect.tls->certificate().ends_at) : 0.0;
+     }},
     {"egret_proxy_warming", kGauge,
      "1 while values of keys that moved with a change of members are brought to their backends (`warm_for`).",
      [](Source s) { return s.warm.get()->state == pool::WarmPhase::State::kOpen ? 1.0 : 0.0; }},
