@@ -131,11 +131,10 @@ Status Control::listen() {
 }
 
 base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::string& address, const Config& config) {
-  auto listener = transport::listen(
-      address, {.allowed_uids = config.allowed_uids,
-                .allowed_gids = config.allowed_gids,
-                .fabric = config.fabric,
-                .tls = config.tls});
+  auto listener = transport::listen(address, {.allowed_uids = config.allowed_uids,
+                                              .allowed_gids = config.allowed_gids,
+                                              .fabric = config.fabric,
+                                              .tls = config.tls});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));
   listener.value()->set_doorkeeper(this);
@@ -797,7 +796,7 @@ ControlFigures Control::figures() const {
   for (const auto& [id, session] : sessions_) {
     if (session->state == Session::State::kOpen) {
       ++figures.open;
-      ++figures.open_by_transport[std::string(session->endpoint->transport())];
+      ++figures.open_by_transport[std::string(session->endpoint->limits().transport)];
     }
     if (session->state == Session::State::kClosing) ++figures.closing;
     const bool is_waiting = session->state == Session::State::kWaiting || session->state == Session::State::kMaking;

@@ -152,8 +152,7 @@ std::string take_reason(ssl_st& ssl) {
   if (ERR_GET_LIB(error) == ERR_LIB_SSL) {
     switch (ERR_GET_REASON(error)) {
       case SSL_R_CERTIFICATE_VERIFY_FAILED:
-        return std::string("its certificate is refused: ") +
-               X509_verify_cert_error_string(SSL_get_verify_result(&ssl));
+        return std::string("its certificate is refused: ") + X509_verify_cert_error_string(SSL_get_verify_result(&ssl));
       case SSL_R_HTTP_REQUEST:
       case SSL_R_HTTPS_PROXY_REQUEST:
       case SSL_R_WRONG_VERSION_NUMBER:

@@ -78,8 +78,7 @@ Stream::Stream(ssl_st* ssl, std::vector<std::string> names, uint64_t records_per
 // check wants every kind of name that it was given, and knows one address.)
 int Stream::judge(int is_good, X509_STORE_CTX* judged) {
   if (is_good != 1 || X509_STORE_CTX_get_error_depth(judged) != 0) return is_good;
-  const auto* const ssl =
-      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(judged, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const auto* const ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(judged, SSL_get_ex_data_X509_STORE_CTX_idx()));
   const Stream& stream = *static_cast<const Stream*>(SSL_get_ex_data(ssl, 0));
   X509* const certificate = X509_STORE_CTX_get_current_cert(judged);
   const auto fits = [&](const std::string& name) { return is_for(certificate, name); };

@@ -76,7 +76,8 @@ struct Authority : egret::TemporaryFolder {
     write_key(at(subject + ".key"), *fresh);
   }
   static void add(X509& to, int nid, const std::string& value) {
-    const std::unique_ptr<X509_EXTENSION, FreeCrypto> extension(X509V3_EXT_conf_nid(nullptr, nullptr, nid, value.c_str()));
+    const std::unique_ptr<X509_EXTENSION, FreeCrypto> extension(
+        X509V3_EXT_conf_nid(nullptr, nullptr, nid, value.c_str()));
     REQUIRE(X509_add_ext(&to, extension.get(), -1) == 1);
   }
 

@@ -1,6 +1,8 @@
 // Mutual TLS over the TCP transport: who gets a session, what each side says of the others, and what bytes do that are no
 // TLS.
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,7 +59,8 @@ struct Outcome {
 };
 
 Outcome outcome_of(const Loaded& backend, const Loaded& proxy, bool is_required = true) {
-  TcpPair pair({.allowed_uids = {}, .tls = {.mutual = backend, .is_required = is_required}}, {.tls = proxy});
+  TcpPair pair({.allowed_uids = {}, .tls = {.mutual = backend, .is_required = is_required}},
+               {.backend_uids = {}, .tls = proxy});
   REQUIRE(pair.client->send_frame(bytes_of("hello"), false).is_ok());
   Outcome outcome;
   // Each reads when there is something to be read, as an event loop does.
@@ -83,7 +86,7 @@ bool contains(const std::string& text, std::string_view part) {
 struct TlsPair : TcpPair {
   explicit TlsPair(uint64_t records_per_key = uint64_t{1} << 22, const Sides& sides = {})
       : TcpPair({.allowed_uids = {}, .tls = {.mutual = renewing(sides.backend(), records_per_key)}},
-                {.tls = renewing(sides.proxy(), records_per_key)}) {
+                {.backend_uids = {}, .tls = renewing(sides.proxy(), records_per_key)}) {
     REQUIRE(client->send_frame(bytes_of("hello"), false).is_ok());
     std::string came;
     for (int turns = 0; turns < 2000 && came.empty(); ++turns) {
@@ -132,7 +135,8 @@ TEST_SUITE("mutual TLS over TCP") {
     strange.issue("proxy", "DNS:proxy.example");
     SUBCASE("the proxy's") {
       const Outcome outcome = outcome_of(load(sides.backend()), load(files_of(strange, "proxy", sides.authority)));
-      CHECK(contains(outcome.backend, "error: TLS: its certificate is refused: unable to get local issuer certificate"));
+      CHECK(
+          contains(outcome.backend, "error: TLS: its certificate is refused: unable to get local issuer certificate"));
       CHECK(contains(outcome.proxy, "error: tcp:127.0.0.1:"));
     }
     SUBCASE("the backend's") {
@@ -270,8 +274,9 @@ TEST_SUITE("encrypted data over TCP") {
 TEST_SUITE("peers of a TLS port that keep to nothing") {
   TEST_CASE("bytes that begin as a handshake, and are none") {
     const Sides sides;
-    for (const std::string& rest : {std::string(2000, '\x16'), std::string("\x03\x01\xff\xff", 4) + std::string(500, 'x'),
-                                    std::string("\x03\x01\x00\x05\x01\x00\x00\x01\x00", 9)}) {
+    for (const std::string& rest :
+         {std::string(2000, '\x16'), std::string("\x03\x01\xff\xff", 4) + std::string(500, 'x'),
+          std::string("\x03\x01\x00\x05\x01\x00\x00\x01\x00", 9)}) {
       LooseClient raw({.allowed_uids = {}, .tls = {.mutual = load(sides.backend())}});
       const std::string bytes = "\x16" + rest;
       raw.write(bytes.data(), bytes.size());

@@ -78,9 +78,10 @@ bool parse(int argc, char** argv, Options& options, int& exit_status) {
                  "run a round again in which others kept more CPUs busy than this, such as 0.3; 0: never")
       ->capture_default_str();
   app.add_option("--case", options.cases, "only the rows and sweeps whose name contains this (may be repeated)");
-  app.add_flag("--namespaces", options.namespaces,
-               "between two hosts: backends (at tcp: addresses) and memcacheds in a network namespace of their own, the "
-               "rest in another; rows over TCP, goals against twemproxy. Takes root");
+  app.add_flag(
+      "--namespaces", options.namespaces,
+      "between two hosts: backends (at tcp: addresses) and memcacheds in a network namespace of their own, the "
+      "rest in another; rows over TCP, goals against twemproxy. Takes root");
   app.add_flag("--sweep", options.sweep, "measure latency against throughput, too");
   app.add_option("--json", options.json_file, "write all figures to this file");
   app.add_option("--markdown", options.markdown_file, "write the tables to this file, not to standard output");

@@ -64,7 +64,8 @@ Status FarHost::join() {
   const std::string holder = std::to_string(holder_.pid());
   for (int i = 0; network_of(holder) == network_of("self"); ++i) {
     if (i == kPolls || holder_.has_ended()) {
-      return Status::error("this machine refuses a second network namespace: " + text_of(folder_.path() + "/holder.log"));
+      return Status::error("this machine refuses a second network namespace: " +
+                           text_of(folder_.path() + "/holder.log"));
     }
     ::nanosleep(&kPoll, nullptr);
   }

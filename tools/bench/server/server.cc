@@ -219,8 +219,8 @@ Expected<Server> start_twemproxy(const std::string& command, const std::string& 
 
 namespace {
 Status add_backend(Server& server, const EgretFiles& files, const std::string& meeting) {
-  auto backend = with_settings({files.binaries + "/egret-backend", "--config",
-                                find_conf(files) + "/egret-backend.yaml", "--set", "listen=" + meeting},
+  auto backend = with_settings({files.binaries + "/egret-backend", "--config", find_conf(files) + "/egret-backend.yaml",
+                                "--set", "listen=" + meeting},
                                files.backend_set);
   if (files.far != nullptr) backend = files.far->on_far(std::move(backend));
   return add_child(server, backend, server.folders[0].path() + "/backend.log");
