@@ -16,6 +16,7 @@
 #include "base/service/program.h"
 #include "base/text.h"
 #include "store/store.h"
+#include "tls/options.h"
 #include "transport/address.h"
 #include "transport/doctor.h"
 #include "wire/slot.h"
@@ -43,8 +44,10 @@ constexpr OptionRow kTable[] = {
     {.name = "listen",
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
-     .help = "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), tcp:ADDRESS:PORT, shm:PATH or "
-             "shm:@NAME (a Unix socket on this host).",
+     .help =
+         "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), tcp:ADDRESS:PORT, "
+         "rdma+tcp:ADDRESS:PORT (both: proxies come by TCP while RDMA cannot be had), shm:PATH or shm:@NAME (a Unix "
+         "socket on this host).",
      .min = 1,
      .max = 16,
      .applied_by = kReload,
@@ -68,6 +71,45 @@ constexpr OptionRow kTable[] = {
          "main), and is answered by the same. To change the secret without dropping a session: see "
          "docs/operate/security.md.",
      .max = kMostSecrets,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "session_tls_certificate",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "PEM file with this backend's certificate, and its chain: over tcp proxies and this backend prove by "
+             "certificates who they are, and everything is encrypted (TLS 1.3). New sessions use what a reload reads. "
+             "Empty: no TLS.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "session_tls_key",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "PEM file with its private key, without a passphrase. Empty: the key is in session_tls_certificate.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "session_tls_ca",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "PEM file with the authorities that sign the proxies' certificates. They should sign nothing else.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "session_tls_names",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "Names or addresses, one of which a proxy's certificate must be for (subjectAltName). Empty: every "
+             "certificate of session_tls_ca is good.",
+     .max = 64,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "session_tls_required",
+     .type = OptionType::kFlag,
+     .default_value = "true",
+     .help =
+         "Where there is a session_tls_certificate: whether proxies that come over tcp without TLS are turned away. "
+         "false: for the time in which proxies get their certificates.",
      .applied_by = kReload,
      .group = OptionGroup::kListening},
     {.name = "allowed_uids",
@@ -536,6 +578,9 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   resolve_quota(options, config);
   config.peer_share = static_cast<uint32_t>(options.integer("peer_share"));
   if (Status good = read_secrets(options, config.secrets); !good) return good;
+  auto mutual = tls::read_options(options);
+  if (!mutual) return mutual.status();
+  config.tls = {.mutual = std::move(mutual.value()), .is_required = options.flag("session_tls_required")};
   if (Status good = options.user_ids("allowed_uids", config.allowed_uids); !good) return good;
   if (Status good = parse_gids(options, config.allowed_gids); !good) return good;
   if (Status good = parse_rights(options, config); !good) return good;

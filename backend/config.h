@@ -58,6 +58,7 @@ struct Config {
   std::vector<uint32_t> allowed_gids;
   access::RightsTable rights;
   transport::FabricOptions fabric;
+  transport::TlsOffer tls;
   uint64_t lane_idle_ns = 0;      // resolved: for lanes of proxies on this host
   uint64_t far_lane_idle_ns = 0;  // resolved: for lanes of other proxies
   rpc::PushRules push;            // when pushing results is cheap

@@ -15,6 +15,7 @@
 #include "base/cpu.h"
 #include "base/log/log.h"
 #include "base/random.h"
+#include "tls/mutual.h"
 #include "transport/address.h"
 
 namespace egret::backend {
@@ -72,7 +73,6 @@ struct Control::Session {
   uint64_t id = 0;
   State state = State::kSilent;
   std::unique_ptr<transport::ServerEndpoint> endpoint;
-  std::string transport;  // shm, rdma or tcp: that of the address where it was accepted
   Event readable;         // after the endpoint: it is destroyed before the endpoint closes its descriptor
   Event read_on;          // pending: the endpoint is not read from until then
   Event refused;          // when the refusal has had its time
@@ -136,7 +136,8 @@ base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::s
   auto listener = transport::listen(address, {.allowed_uids = config.allowed_uids,
                                               .allowed_gids = config.allowed_gids,
                                               .fabric = config.fabric,
-                                              .groups = groups_});
+                                              .groups = groups_,
+                                              .tls = config.tls});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));
   listener.value()->set_doorkeeper(this);
@@ -167,7 +168,10 @@ Status Control::apply(const base::Options& options) {
   if (!resolved) return resolved.status();
   Config next = std::move(resolved.value());
   if (Status listening = listen_anew(next); !listening) return options.error("listen", listening.message());
-  for (const auto& place : places_) place->listener->allow(next.allowed_uids, next.allowed_gids);
+  for (const auto& place : places_) {
+    place->listener->allow(next.allowed_uids, next.allowed_gids);
+    place->listener->offer(next.tls);
+  }
   base::set_log_level(base::log_level_of(next.log_level));
   const bool has_other_memory = next.memory != config_.memory || std::exchange(memory_was_refused_, false);
   config_ = std::move(next);
@@ -311,7 +315,6 @@ bool Control::accept_one(Place& place) {
   session.accepted_ns = begun_ns;
   session.id = id;
   session.endpoint = std::move(accepted.value());
-  session.transport = transport::transport_of(place.address);
   session.read_on = Event::timer<&Session::on_read_on>(loop_, session);
   ledger_.arrive(id, session.endpoint->peer_group());
   if (!sweep_.pending()) sweep_.add(kHelloPatience);
@@ -795,12 +798,13 @@ ControlFigures Control::figures() const {
   figures.memory_limit = memory == access::kUnlimited ? 0 : memory;
   figures.in_setup = in_setup();
   figures.session_ns = admission_.session_ns();
+  figures.tls_ends_at = config_.tls.mutual != nullptr ? config_.tls.mutual->certificate().ends_at : 0;
   figures.reloads = reloads_.succeeded.get();
   figures.reload_errors = reloads_.failed.get();
   for (const auto& [id, session] : sessions_) {
     if (session->state == Session::State::kOpen) {
       ++figures.open;
-      ++figures.open_by_transport[session->transport];
+      ++figures.open_by_transport[std::string(session->endpoint->limits().transport)];
     }
     if (session->state == Session::State::kClosing) ++figures.closing;
     const bool is_waiting = session->state == Session::State::kWaiting || session->state == Session::State::kMaking;

@@ -12,6 +12,7 @@
 
 #include "backend/open_stores.h"
 #include "base/text.h"
+#include "tls/mutual.h"
 #include "transport/doctor.h"
 
 namespace egret::backend {
@@ -26,6 +27,13 @@ constexpr uint64_t kFewSessions = 64;  // that auto should not fall below
 
 bool listens_on_rdma(const Config& config) {
   return std::ranges::any_of(config.listen, transport::is_rdma);
+}
+
+// Of those that use RDMA.
+bool all_have_fallbacks(const Config& config) {
+  return std::ranges::all_of(config.listen, [](const std::string& address) {
+    return !transport::is_rdma(address) || transport::has_fallback(address);
+  });
 }
 
 std::string number(uint64_t value) {
@@ -80,6 +88,8 @@ void check_secret(const Config& config, Findings& findings) {
     std::string names;
     for (const NamedSecret& secret : config.secrets) names.append(names.empty() ? "" : ", ").append(secret.name);
     findings.ok("secret_file", "proxies must prove that they hold one of these secrets: " + names);
+  } else if (!listens_on_rdma(config) && config.tls.mutual != nullptr && config.tls.is_required) {
+    findings.ok("secret_file", "none; proxies show certificates (session_tls_ca)");
   } else if (listens_on_rdma(config) || std::ranges::any_of(config.listen, transport::is_tcp)) {
     const std::string scheme = listens_on_rdma(config) ? "an rdma:" : "a tcp:";
     findings.warn("secret_file", "none is set, and " + scheme + " address serves whoever can reach it",
@@ -87,6 +97,25 @@ void check_secret(const Config& config, Findings& findings) {
                   "here and to the proxies");
   } else {
     findings.ok("secret_file", "none; only users of this host (allowed_uids, allowed_gids) can connect");
+  }
+}
+
+void check_tls(const Config& config, Findings& findings) {
+  if (config.tls.mutual == nullptr) return;
+  const tls::Description& own = config.tls.mutual->certificate();
+  const std::string subject = "session_tls_certificate";
+  if (!std::ranges::any_of(config.listen, transport::is_tcp)) {
+    return findings.warn(subject, "no address that is listened at uses TCP: it has no effect",
+                         "listen at tcp:HOST:PORT, or do without it");
+  }
+  const std::string rest = listens_on_rdma(config) ? "; sessions over RDMA are not encrypted" : "";
+  if (!own.warning.empty()) {
+    findings.warn(subject, own.warning, "renew it; SIGHUP has it read again");
+  } else if (!config.tls.is_required) {
+    findings.warn(subject, own.summary + rest + "; proxies without TLS are served, too",
+                  "set session_tls_required: true when every proxy has a certificate");
+  } else {
+    findings.ok(subject, own.summary + rest);
   }
 }
 
@@ -103,6 +132,7 @@ void check_rdma(const Config& config, Findings& findings) {
   const bool all_may_grow = slots.value == access::kUnlimited || sessions * each <= slots.value;
   transport::check_rdma(
       {.is_configured = listens_on_rdma(config),
+       .has_fallback = all_have_fallbacks(config),
        .sessions = sessions,
        .session_bytes = each,
        .slots_bytes = all_may_grow ? sessions * each : slots.value,
@@ -220,6 +250,7 @@ Findings check_start(const Config& config) {
   Findings findings;
   check_files(config, findings);
   check_secret(config, findings);
+  check_tls(config, findings);
   if (listens_on_rdma(config)) check_rdma(config, findings);
   check_warm_restart(config, findings);
   return findings;
@@ -231,6 +262,7 @@ Findings examine(const Config& config) {
   check_slots(config, findings);
   check_files(config, findings);
   check_secret(config, findings);
+  check_tls(config, findings);
   check_rdma(config, findings);
   check_huge_pages(look_at_huge_pages(), config, findings);
   check_warm_restart(config, findings);

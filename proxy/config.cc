@@ -19,6 +19,7 @@
 #include "proxy/commands/cluster.h"
 #include "proxy/log_events.h"
 #include "proxy/users/credentials.h"
+#include "tls/options.h"
 #include "transport/address.h"
 #include "wire/slot.h"
 
@@ -139,10 +140,13 @@ constexpr OptionRow kTable[] = {
      .default_value = "shm:/run/egret/backend.sock",
      .help =
          "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME]. ADDRESS: where an "
-         "egret-backend listens, rdma:HOST:PORT, tcp:HOST:PORT, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. "
-         "name: what ketama hashes, by default the text after rdma:, tcp: or shm:. Or names to be resolved again and "
-         "again: dns+rdma:NAME:PORT (each A and AAAA record is a backend) and srv+rdma:NAME (each SRV record is one, "
-         "named after its target), or dns+tcp: and srv+tcp: for backends that listen on tcp, each with [weight=N]. The "
+         "egret-backend listens, rdma:HOST:PORT, tcp:HOST:PORT, rdma+tcp:HOST:PORT (by RDMA, and by TCP while RDMA "
+         "cannot "
+         "be had), shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. "
+         "name: what ketama hashes, by default the text after rdma:, tcp:, rdma+tcp: or shm:. Or names to be resolved "
+         "again and again: dns+rdma:NAME:PORT (each A and AAAA record is a backend) and srv+rdma:NAME (each SRV record "
+         "is "
+         "one, named after its target), or with tcp or rdma+tcp in the place of rdma, each with [weight=N]. The "
          "default holds without backends_file.",
      .min = 1,
      .max = int64_t{pool::kMaxMembers},
@@ -201,6 +205,39 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kBackends,
      .is_usual = true},
+    {.name = "session_tls_certificate",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help =
+         "PEM file with this proxy's certificate, and its chain: with backends at tcp: addresses it and they prove by "
+         "certificates who they are, and everything is encrypted (TLS 1.3). New sessions use what a reload reads. "
+         "Empty: no TLS.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "session_tls_key",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "PEM file with its private key, without a passphrase. Empty: the key is in session_tls_certificate.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "session_tls_ca",
+     .type = OptionType::kText,
+     .default_value = "",
+     .help = "PEM file with the authorities that sign the backends' certificates.",
+     .max = base::kMaxTextBytes,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
+    {.name = "session_tls_names",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help =
+         "Names or addresses, one of which a backend's certificate must be for (subjectAltName). Empty: the host in "
+         "the backend's address.",
+     .max = 64,
+     .applied_by = kReload,
+     .group = OptionGroup::kBackends},
     {.name = "backend_uids",
      .type = OptionType::kList,
      .default_value = "",
@@ -797,6 +834,9 @@ Status parse_session(const Options& options, Config& config, bool roomy) {
     if (!secret) return options.error("secret_file", secret.message());
     config.session.secret = std::move(secret.value());
   }
+  auto mutual = tls::read_options(options);
+  if (!mutual) return mutual.status();
+  config.session.connect.tls = std::move(mutual.value());
   if (Status good = options.user_ids("backend_uids", config.session.connect.backend_uids); !good) return good;
   config.session.most_memory = options.size("session_memory");
   config.session.window = static_cast<uint32_t>(options.integer("window"));

@@ -24,6 +24,7 @@
 #include "proxy/report/admin_pages.h"
 #include "proxy/users/credentials.h"
 #include "rpc/client_session.h"
+#include "tls/mutual.h"
 #include "transport/address.h"
 #include "transport/doctor.h"
 
@@ -127,7 +128,7 @@ void check_owner(const Config& config, const Attempt& attempt, const std::string
       attempt.knows(wire::kWarm) ? rights : "update egret-backend there; or warm_for: 0s, purge_moved: false");
 }
 
-void check_backend(const Config& config, const pool::Member& backend, bool is_gutter, Findings& findings) {
+void check_at_one_address(const Config& config, const pool::Member& backend, bool is_gutter, Findings& findings) {
   rpc::SessionOptions options = config.session;
   options.address = backend.address;
   options.worker_id = base::random_u64();
@@ -144,6 +145,26 @@ void check_backend(const Config& config, const pool::Member& backend, bool is_gu
                     ? "the backend is reachable but refused us (reason above); run egret-backend --doctor on its host"
                     : "see that egret-backend runs there, listens on this address, and that no firewall is "
                       "between (its host: egret-backend --doctor)");
+}
+
+// Of two transports one is enough.
+void check_backend(const Config& config, const pool::Member& backend, bool is_gutter, Findings& findings) {
+  std::vector<Findings> found;
+  for (const std::string& address : transport::alternatives_of(backend.address)) {
+    pool::Member at = backend;
+    at.address = address;
+    check_at_one_address(config, at, is_gutter, found.emplace_back());
+  }
+  const bool any_serves = std::ranges::any_of(found, [](const Findings& each) { return !each.has_failure(); });
+  for (const Findings& each : found) {
+    for (base::Finding finding : each.all()) {
+      if (any_serves && finding.verdict == base::Verdict::kFailure) {
+        finding.verdict = base::Verdict::kWarning;
+        finding.what += " (the other transport serves: rdma+tcp)";
+      }
+      findings.add(std::move(finding));
+    }
+  }
 }
 
 // Whom the proxy that serves with this configuration holds back, if one does. Who holds back nobody, or is not there, is
@@ -219,15 +240,28 @@ uint64_t rdma_members(std::span<const pool::Member> members) {
       std::ranges::count_if(members, [](const pool::Member& each) { return transport::is_rdma(each.address); }));
 }
 
+// An address of the transport that an entry's members are reached by.
+std::string scheme_of(const std::string& entry) {
+  const auto name = discovery::parse_name_entry(entry);
+  return name ? name.value().transport + ":" : entry;
+}
+
 // As far as it is known before names are resolved and the file is read.
 uint64_t rdma_entries(const Config& config) {
-  return static_cast<uint64_t>(std::ranges::count_if(config.directory.entries, [](const std::string& entry) {
-    return discovery::is_name_entry(entry) || transport::is_rdma(entry);
-  }));
+  return static_cast<uint64_t>(std::ranges::count_if(
+      config.directory.entries, [](const std::string& entry) { return transport::is_rdma(scheme_of(entry)); }));
 }
 
 bool has_tcp_entry(const Config& config) {
-  return std::ranges::any_of(config.directory.entries, transport::is_tcp);
+  return std::ranges::any_of(config.directory.entries,
+                             [](const std::string& entry) { return transport::is_tcp(scheme_of(entry)); });
+}
+
+// Of the entries that use RDMA.
+bool all_have_fallbacks(const Config& config) {
+  return std::ranges::all_of(config.directory.entries, [](const std::string& entry) {
+    return !transport::is_rdma(scheme_of(entry)) || transport::has_fallback(scheme_of(entry));
+  });
 }
 
 void check_secret(const Config& config, uint64_t rdma_backends, Findings& findings) {
@@ -237,6 +271,8 @@ void check_secret(const Config& config, uint64_t rdma_backends, Findings& findin
   } else if (rdma_backends > 0) {
     findings.warn("secret_file", "none is set: whoever answers at a backend's rdma: address is taken for it",
                   "name a copy of the backends' secret_file");
+  } else if (has_tcp_entry(config) && config.session.connect.tls != nullptr) {
+    findings.ok("secret_file", "none; backends at tcp: addresses show certificates (session_tls_ca)");
   } else if (has_tcp_entry(config)) {
     findings.warn("secret_file", "none is set: whoever answers at a backend's tcp: address is taken for it",
                   "name a copy of the backends' secret_file");
@@ -245,8 +281,19 @@ void check_secret(const Config& config, uint64_t rdma_backends, Findings& findin
   }
 }
 
+void check_session_tls(const Config& config, Findings& findings) {
+  if (config.session.connect.tls == nullptr) return;
+  const tls::Description& own = config.session.connect.tls->certificate();
+  if (own.warning.empty()) {
+    return findings.ok("session_tls_certificate",
+                       own.summary + (rdma_entries(config) > 0 ? "; sessions over RDMA are not encrypted" : ""));
+  }
+  findings.warn("session_tls_certificate", own.warning, "renew it; SIGHUP has it read again");
+}
+
 // The configuration's check has verified the files already.
 void check_tls(const Config& config, Findings& findings) {
+  check_session_tls(config, findings);
   if (!config.has_tls()) return;
   const TlsContext loaded = load_tls(config.tls);
   if (!loaded.is_ok()) return findings.fail(std::string(loaded.option), loaded.fault, "name files that are good");
@@ -257,6 +304,7 @@ void check_tls(const Config& config, Findings& findings) {
 void check_rdma(const Config& config, uint64_t backends, Findings& findings) {
   transport::check_rdma(
       {.is_configured = backends > 0,
+       .has_fallback = all_have_fallbacks(config),
        .sessions = config.workers * backends,
        .session_bytes = kSessionBytes,
        .queue_bytes = transport::queue_bytes(kSends, kReceives, config.session.connect.queue_pairs),

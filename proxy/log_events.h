@@ -36,6 +36,21 @@ inline constexpr base::LogEvent kSessionNotResized{
     .advice =
         "If the line names a limit of the backend, such as max_sessions, sessions_per_peer or session_memory, "
         "raise it there: for a moment a session that grows counts twice."};
+inline constexpr base::LogEvent kSessionFellBack{
+    .name = "session_fell_back",
+    .id = "151fbccac0604639bea0242e6ceeb83f",
+    .level = base::LogLevel::kWarning,
+    .meaning =
+        "A session with an rdma+tcp: backend goes over TCP, since RDMA cannot be had just now. Nothing fails, it is "
+        "slower. RDMA is tried again and again, and the session returns to it by itself.",
+    .advice =
+        "The line says why. Nothing, if this host or the backend's has no RDMA device; else examine devices and the "
+        "fabric: egret-proxy --doctor tries both ways at once."};
+inline constexpr base::LogEvent kSessionReturned{
+    .name = "session_returned",
+    .id = "f07e596705644f81a997bfe3d1bee29f",
+    .level = base::LogLevel::kInfo,
+    .meaning = "A session that went over TCP goes over RDMA again. No request notices."};
 inline constexpr base::LogEvent kSessionLost{
     .name = "session_lost",
     .id = "9e6c2fb29b9146e99292b540ab867a99",

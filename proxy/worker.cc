@@ -451,6 +451,7 @@ base::Status Worker::on_session_open(ClientSession& session) {
                     backend.to_string(), base::field("layout", session.grant().layout.to_string()),
                     base::field("facts", session.endpoint().facts() + rights_note(session)),
                     base::field("backend", backend.address), base::field("backend_name", backend.name));
+  if (const std::string& why = session_events_[&session].why_fallback; !why.empty()) log_fallback(session, why);
   const bool is_settled =
       std::ranges::all_of(context_.pool.serving(), [](const auto& each) { return each->lanes().generation() > 0; });
   if (is_settled) settled_.store(true, std::memory_order_release);
@@ -462,13 +463,19 @@ base::Status Worker::on_session_open(ClientSession& session) {
 // The session's memory is about to be freed: copies values in it that are still being sent to clients.
 void Worker::forget_endpoint(ClientSession& session) {
   for (Connection* connection : context_.lists.with_output) connection->keep_lent();
-  session_events_[&session] = {};
+  SessionEvents& events = session_events_[&session];
+  events.control = {};
+  events.data = {};
+}
+
+base::Status Worker::watch_next_endpoint(ClientSession& session) {
+  forget_endpoint(session);
+  if (base::Status watched = on_session_connecting(session); !watched) return watched;
+  return watch_data(session);
 }
 
 base::Status Worker::on_session_resized(ClientSession& session) {
-  forget_endpoint(session);
-  if (base::Status watched = on_session_connecting(session); !watched) return watched;
-  if (base::Status watched = watch_data(session); !watched) return watched;
+  if (base::Status watched = watch_next_endpoint(session); !watched) return watched;
   static base::LogLimit limit(kMaxSessionLogLines);
   const pool::Member& backend = context_.pool.member_of(session).member;
   base::log_limited(limit, kSessionResized, "worker {}: the session with {} goes on with {}",
@@ -487,9 +494,46 @@ void Worker::on_session_not_resized(ClientSession& session, const std::string& w
                     base::field("backend", backend.address), base::field("backend_name", backend.name));
 }
 
+// Before the fallback is tried: what comes of that decides whether this is worth a line.
+void Worker::on_session_falls_back(ClientSession& session, const std::string& why) {
+  must_tick_ = true;
+  forget_endpoint(session);
+  session_events_[&session].why_fallback = why;
+}
+
+base::Status Worker::on_session_returned(ClientSession& session) {
+  if (base::Status watched = watch_next_endpoint(session); !watched) return watched;
+  session_events_[&session].why_fallback.clear();
+  static base::LogLimit limit(kMaxSessionLogLines);
+  const pool::Member& backend = context_.pool.member_of(session).member;
+  base::log_limited(limit, kSessionReturned, "worker {}: the session with {} goes on over {}",
+                    base::field("worker", number_), backend.to_string(),
+                    base::field("facts", session.endpoint().facts()), base::field("backend", backend.address),
+                    base::field("backend_name", backend.name));
+  return base::Status::ok();
+}
+
+// The preferred transport is tried for as long as it takes: a line only where there is something new.
+void Worker::on_session_not_returned(ClientSession& session, const std::string& why) {
+  std::string& known = session_events_[&session].why_fallback;
+  if (why == known || stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;
+  known = why;
+  log_fallback(session, why);
+}
+
+void Worker::log_fallback(const ClientSession& session, const std::string& why) {
+  static base::LogLimit limit(kMaxSessionLogLines);
+  const pool::Member& backend = context_.pool.member_of(session).member;
+  base::log_limited(
+      limit, kSessionFellBack, "worker {}: the session with {} goes over {}, since RDMA cannot be had: {}",
+      base::field("worker", number_), backend.to_string(), base::field("facts", session.endpoint().facts()),
+      base::field("why", why), base::field("backend", backend.address), base::field("backend_name", backend.name));
+}
+
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   must_tick_ = true;
   forget_endpoint(session);
+  if (was_open) session_events_[&session].why_fallback.clear();
   if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected
   const auto worker = base::field("worker", number_);
   const pool::Membership::Entry& entry = context_.pool.member_of(session);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -64,6 +65,7 @@ class Worker final : public rpc::SessionObserver {
   struct SessionEvents {
     events::Event control;
     events::Event data;
+    std::string why_fallback;  // why the preferred transport could not be had last; empty: it was not needed
   };
   using SessionEventsOf = std::unordered_map<const rpc::ClientSession*, SessionEvents>;
 
@@ -94,6 +96,8 @@ class Worker final : public rpc::SessionObserver {
   void on_keep_alive();
   base::Status watch_data(rpc::ClientSession& session);
   void forget_endpoint(rpc::ClientSession& session);
+  base::Status watch_next_endpoint(rpc::ClientSession& session);
+  void log_fallback(const rpc::ClientSession& session, const std::string& why);
   void disconnect_stalled();
   bool needs_tick() const;
   void take_in(NewClient client);
@@ -109,6 +113,9 @@ class Worker final : public rpc::SessionObserver {
   void on_session_not_resized(rpc::ClientSession& session, const std::string& why) override;
   void on_session_active(rpc::ClientSession& session) override { context_.active.add(session); }
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
+  void on_session_falls_back(rpc::ClientSession& session, const std::string& why) override;
+  base::Status on_session_returned(rpc::ClientSession& session) override;
+  void on_session_not_returned(rpc::ClientSession& session, const std::string& why) override;
   void on_session_timeout(rpc::ClientSession& session) override;
 
   const uint32_t number_;

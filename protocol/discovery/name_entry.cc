@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kAddressPrefix = "dns+";
 constexpr std::string_view kServicePrefix = "srv+";
 static_assert(kAddressPrefix.size() == kServicePrefix.size());
-constexpr std::array<std::string_view, 2> kTransports = {"rdma", "tcp"};
+constexpr std::array<std::string_view, 3> kTransports = {"rdma", "tcp", "rdma+tcp"};
 
 // The transport of an entry that begins "dns+TRANSPORT:" or "srv+TRANSPORT:"; empty: it begins otherwise.
 std::string_view entry_transport(std::string_view text) {
@@ -66,8 +66,9 @@ bool is_name_entry(std::string_view text) {
 
 base::Expected<NameEntry> parse_name_entry(std::string_view text) {
   NameEntry entry;
-  std::string wrong =
-      is_name_entry(text) ? "" : "expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp in the place of rdma";
+  std::string wrong = is_name_entry(text)
+                          ? ""
+                          : "expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp or rdma+tcp in the place of rdma";
   for (const std::string& word : base::split(text, ' ')) {
     if (!wrong.empty() || word.empty()) continue;
     if (entry.text.empty()) {

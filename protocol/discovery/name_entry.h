@@ -3,7 +3,7 @@
 //   dns+TRANSPORT:NAME:PORT [weight=N]   each A and AAAA record of NAME is a member
 //   srv+TRANSPORT:NAME [weight=N]        each SRV record of NAME is a member
 //
-// TRANSPORT is rdma or tcp: the members are reached by it.
+// TRANSPORT is rdma, tcp or rdma+tcp: the members are reached by it.
 //
 // Thread: any; values without state of their own.
 #pragma once

@@ -123,6 +123,12 @@
     if (b.up === 0) return b.sessions > 0 ? ["warn", "◐ partly up"] : ["bad", "✕ down"];
     return ["", UNKNOWN];
   }
+  // What the sessions go by now. Of a backend with two transports TCP is the one in need.
+  function transport_of(b) {
+    const used = ["shm", "rdma", "tcp"].filter((name) => b[`by_${name}`] > 0);
+    const in_need = b.by_tcp > 0 && b.address !== null && b.address.startsWith("rdma+tcp:");
+    return [in_need ? "warn" : "", used.length === 0 ? UNKNOWN : (in_need ? "◐ " : "") + used.join(" + ")];
+  }
   function mode_text(l) {
     if (!l.lanes || l.reply_lanes === null) return UNKNOWN;
     if (l.reply_lanes === 0) return "fetch";
@@ -141,6 +147,7 @@
       column("backend", (b) => b.name, (name) => name, { word: true }),
       column("address", (b) => b.address, (address) => address === null ? UNKNOWN : address, { word: true }),
       column("state", (b) => b.up, (_, b) => backend_state(b)[1], { word: true, cell: (b) => backend_state(b)[0] }),
+      column("by", (b) => b.by_tcp, (_, b) => transport_of(b)[1], { word: true, cell: (b) => transport_of(b)[0] }),
       column("sessions", (b) => b.sessions, whole_text), column("ops/s", (b) => b.ops, count_text), { title: "ops/s, five minutes", spark: true },
       column("p50", (b) => seconds_of(b.p50), (_, b) => latency_text(b.p50)), column("p99", (b) => seconds_of(b.p99), (_, b) => latency_text(b.p99)), ...LANE_COLUMNS,
     ],

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "transport/address.h"
+
 namespace egret::pool {
 
 MemberStats::MemberStats(size_t workers) {
@@ -14,6 +16,12 @@ size_t MemberStats::open_sessions() const {
   size_t open = 0;
   for (const auto& session : sessions) open += session->is_open.get();
   return open;
+}
+
+size_t MemberStats::open_sessions_by(std::string_view transport) const {
+  const uint64_t number = transport::number_of_transport(transport);
+  return static_cast<size_t>(
+      std::ranges::count_if(sessions, [&](const auto& session) { return session->transport.get() == number; }));
 }
 
 Membership::Membership(PlacementRule rule, std::span<const Member> members, size_t workers,

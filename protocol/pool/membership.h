@@ -47,6 +47,8 @@ struct MemberStats {
 
   // How many workers have an open session with it.
   size_t open_sessions() const;
+  // How many of them go by the transport of this name.
+  size_t open_sessions_by(std::string_view transport) const;
 };
 
 class Membership {

@@ -27,6 +27,7 @@ ClientSession::ClientSession(const SessionOptions& options, const base::Clock& c
       backoff_ns_(options.backoff_min_ns),
       chance_(options.worker_id),
       worker_id_(options.worker_id),
+      choice_(options.address),
       counters_(counters != nullptr ? std::move(counters) : std::make_shared<SessionCounters>()) {}
 
 ClientSession::~ClientSession() {
@@ -60,14 +61,16 @@ void ClientSession::start() {
 void ClientSession::connect_now() {
   opening_ = {};
   options_.connect.came_back = asked_back_ > 0;
-  auto connected = connect_(options_.address, options_.connect);
+  auto connected = connect_(choice_.address(), options_.connect);
   if (!connected) {
     lose(connected.message());
+    if (state_ == State::kWaiting && choice_.is_fallback()) connect_now();
     return;
   }
   endpoint_ = std::move(connected.value());
   state_ = State::kHandshaking;
   deadline_ns_ = now_ns_ + options_.connect_timeout_ns;
+  unheard_ns_ = now_ns_ + choice_.patience_ns(options_.connect_timeout_ns);
   if (Status watched = observer_.on_session_connecting(*this); !watched) return lose(watched.message());
   if (Status sent = opening_.send_hello(asked(!may_resize()), asked_back_, *endpoint_); !sent) lose(sent.message());
 }
@@ -107,6 +110,8 @@ void ClientSession::open() {
   on_work();
   opened_ns_ = now_ns_;
   has_served_ = false;
+  choice_.open(now_ns_, chance_.next());
+  if (choice_.is_fallback()) counters_->fell_back.add();
   settle(!may_resize());
   if (Status watched = observer_.on_session_open(*this); !watched) lose(watched.message());
 }
@@ -125,6 +130,11 @@ void ClientSession::lose(const std::string& why) {
     deadline_ns_ = now_ns_ + pause_ns;
     return end(why, State::kWaiting);
   }
+  if (was_open) {
+    choice_.lose(now_ns_);
+  } else if (choice_.falls_back()) {
+    return fall_back(why);
+  }
   if (was_open || !opening_.is_heard()) counters_->signs.failures.add();  // before the observer is told
   // Reset the back-off only if the session has served an op, or lasted.
   if (was_open && (has_served_ || now_ns_ - opened_ns_ >= options_.backoff_max_ns))
@@ -136,16 +146,22 @@ void ClientSession::lose(const std::string& why) {
 }
 
 void ClientSession::end(const std::string& why, State next) {
-  const bool was_open = state_ == State::kOpen;
   counters_->is_open.set(0);
   counters_->slot_bytes.set(0);
+  counters_->transport.set(0);
   if (successor_ != nullptr) stay(why);
-  if (endpoint_ != nullptr) {
-    observer_.on_session_lost(*this, why, was_open);
-    endpoint_->close();
-  } else {
-    observer_.on_session_lost(*this, why, false);
-  }
+  observer_.on_session_lost(*this, why, endpoint_ != nullptr && state_ == State::kOpen);
+  drop_endpoint(next);
+}
+
+void ClientSession::fall_back(const std::string& why) {
+  deadline_ns_ = now_ns_;
+  observer_.on_session_falls_back(*this, why);
+  drop_endpoint(State::kWaiting);
+}
+
+void ClientSession::drop_endpoint(State next) {
+  if (endpoint_ != nullptr) endpoint_->close();
   state_ = next;
   wait_ = Wait::kIdle;
   must_poll_ = false;
@@ -183,15 +199,16 @@ bool ClientSession::keep_alive() {
     must_poll_ = true;  // an earlier one may have failed
     on_work();
   }
-  look_at_size();
-  return is_probed || (may_resize() && plan_.is_large());
+  look_for_better();
+  return is_probed || (may_resize() && plan_.is_large()) || choice_.is_fallback();
 }
 
 void ClientSession::tick() {
   EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
   if (state_ == State::kWaiting && now_ns_ >= deadline_ns_) return connect_now();
-  if (state_ == State::kHandshaking && now_ns_ >= deadline_ns_) return lose("no answer to the handshake");
+  if (state_ == State::kHandshaking && now_ns_ >= (opening_.is_heard() ? deadline_ns_ : unheard_ns_))
+    return lose("no answer to the handshake");
   if (state_ != State::kOpen) return;
   lanes_.make_room_for_uploads();
   // op_timeout is the longest that an op waits: what would be overdue before the next tick is overdue now.
@@ -210,7 +227,7 @@ void ClientSession::tick() {
   }
   if (expired > 0) count_timeouts(expired, now_ns_ - answered_ns_ >= overdue_ns ? unanswered : 0);
   if (successor_ != nullptr) return go_on_resizing();
-  look_at_size();
+  look_for_better();
 }
 
 // `unanswered`: messages that are not overdue yet, of a backend that has answered nothing for op_timeout. They count as
@@ -222,7 +239,7 @@ void ClientSession::count_timeouts(uint64_t expired, uint64_t unanswered) {
   observer_.on_session_timeout(*this);
 }
 
-// --- another size
+// --- another size or transport
 
 // On this host slots are not pinned: a session has all of them from the beginning.
 bool ClientSession::may_resize() const {
@@ -234,6 +251,7 @@ bool ClientSession::may_resize() const {
 // waits until the backend executes nothing of it any more.
 SessionOptions ClientSession::asked(bool is_large) const {
   SessionOptions asked = options_;
+  asked.address = choice_.address();
   asked.worker_id = worker_id_;
   if (is_large) return asked;
   const Growth& small = options_.growth;
@@ -248,25 +266,35 @@ SessionOptions ClientSession::asked(bool is_large) const {
 void ClientSession::settle(bool is_large) {
   plan_.settle(options_.growth, is_large, now_ns_, options_.worker_id ^ grant().session_id);
   counters_->slot_bytes.set(grant().layout.bytes());
+  counters_->transport.set(transport::number_of_transport(choice_.address()));
+}
+
+void ClientSession::look_for_better() {
+  if (successor_ != nullptr) return;
+  if (choice_.should_return(now_ns_)) return begin_resize(Successor::Aim::kPreferred);
+  look_at_size();
 }
 
 void ClientSession::look_at_size() {
-  if (successor_ != nullptr || !may_resize()) return;
+  if (!may_resize()) return;
   uint64_t stalls = counters_->long_values.get() * kStallsOfLongValue, messages = 0;
   for (uint32_t lane = 0; lane < lanes_.count(); ++lane) {
     stalls += counters_->at(lane).stalls.get();
     messages += counters_->at(lane).messages.get();
   }
   const WindowPlan::Wish wish = plan_.look(now_ns_, stalls, messages);
-  if (wish != WindowPlan::Wish::kNone) begin_resize(wish == WindowPlan::Wish::kMore);
+  if (wish == WindowPlan::Wish::kNone) return;
+  begin_resize(wish == WindowPlan::Wish::kMore ? Successor::Aim::kMore : Successor::Aim::kFewer);
 }
 
-void ClientSession::begin_resize(bool to_large) {
+void ClientSession::begin_resize(Successor::Aim aim) {
+  const bool is_preferred = aim == Successor::Aim::kPreferred;
   successor_ = std::make_unique<Successor>();
-  SessionOptions wanted = asked(to_large);
+  SessionOptions wanted = asked(is_preferred ? plan_.is_large() : aim == Successor::Aim::kMore);
+  if (is_preferred) wanted.address = choice_.preferred();
   wanted.worker_id ^= 1;
   on_work();
-  if (Status begun = successor_->begin(wanted, grant(), to_large, connect_, now_ns_); !begun) stay(begun.message());
+  if (Status begun = successor_->begin(wanted, grant(), aim, connect_, now_ns_); !begun) stay(begun.message());
 }
 
 void ClientSession::go_on_resizing() {
@@ -290,19 +318,34 @@ bool ClientSession::resize_if_empty() {
   lanes_.replace(grant(), options_.fetch, *endpoint_, *counters_);
   endpoint_->set_listener(this, 0);
   must_poll_ = true;
-  settle(first->is_large());
-  (first->is_large() ? counters_->grown : counters_->given_back).add();
   wait_ = Wait::kIdle;
   credit_.announce();
-  if (Status watched = observer_.on_session_resized(*this); !watched) lose(watched.message());
+  Status watched = Status::ok();
+  if (first->aim() == Successor::Aim::kPreferred) {
+    choice_.come_back(now_ns_);
+    counters_->returned.add();
+    settle(plan_.is_large());
+    watched = observer_.on_session_returned(*this);
+  } else {
+    const bool is_large = first->aim() == Successor::Aim::kMore;
+    (is_large ? counters_->grown : counters_->given_back).add();
+    settle(is_large);
+    watched = observer_.on_session_resized(*this);
+  }
+  if (!watched) lose(watched.message());
   return true;
 }
 
 void ClientSession::stay(const std::string& why) {
+  const Successor::Aim aim = successor_->aim();
   successor_.reset();
+  if (std::exchange(is_emptying_, false)) let_in();
+  if (aim == Successor::Aim::kPreferred) {
+    choice_.stay(now_ns_, chance_.next());
+    return observer_.on_session_not_returned(*this, why);
+  }
   counters_->not_resized.add();
   plan_.refuse(now_ns_);
-  if (std::exchange(is_emptying_, false)) let_in();
   observer_.on_session_not_resized(*this, why);
 }
 

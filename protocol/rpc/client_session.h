@@ -5,13 +5,16 @@
 //      ▲                                       │ refused, failed                     │ peer gone, malformed, stuck
 //      └───────────────────────────────────────┴─────────────────────────────────────┘ every op under way fails once
 //
+// Where the backend has two addresses (rdma+tcp), the attempt after one that failed by the first goes by the second, at
+// once (resize/transport_choice.h).
+//
 // A backend that has many newcomers at once may ask this one to come back after a time: that is no failure of it, unless
 // it does so again and again.
 //
 // close(kClosed) leads there from everywhere, start() out of it: nothing is tried in between.
 //
-// An open session may go on in another of another size (Growth): no op fails or overtakes another, and nobody but the
-// owner of its descriptors notices:
+// An open session may go on in another: of another size (Growth), or by RDMA again. No op fails or overtakes another, and
+// nobody but the owner of its descriptors notices:
 //
 //   successor's handshake ─ granted ─▶ no op begins any more ─ all are answered, nothing is held ─▶ lanes, endpoint and
 //   grant are the successor's; the first endpoint is closed     └ refused, lost, not empty in time: it stays
@@ -34,6 +37,7 @@
 #include "rpc/lanes.h"
 #include "rpc/opening.h"
 #include "rpc/resize/successor.h"
+#include "rpc/resize/transport_choice.h"
 #include "rpc/resize/window_plan.h"
 #include "rpc/session_options.h"
 #include "rpc/spin_judge.h"
@@ -54,6 +58,11 @@ class SessionObserver {
   virtual base::Status on_session_open(ClientSession& session) = 0;
   // Both descriptors are about to close: stop watching. `why` is for the log.
   virtual void on_session_lost(ClientSession& session, const std::string& why, bool was_open) = 0;
+  // The attempt by the preferred address has failed: as on_session_lost() before it was open, but the fallback is tried
+  // at once.
+  virtual void on_session_falls_back(ClientSession& session, const std::string& why) {
+    on_session_lost(session, why, false);
+  }
   // The session goes on with other descriptors: they are to be watched instead of those before, which close afterwards.
   virtual base::Status on_session_resized(ClientSession& session) {
     if (base::Status watched = on_session_connecting(session); !watched) return watched;
@@ -61,6 +70,10 @@ class SessionObserver {
   }
   // The session keeps its size. `why` is for the log.
   virtual void on_session_not_resized(ClientSession& /*session*/, const std::string& /*why*/) {}
+  // As on_session_resized(): the session goes by the preferred address again.
+  virtual base::Status on_session_returned(ClientSession& session) { return on_session_resized(session); }
+  // The preferred address was tried, and the session goes on by the fallback.
+  virtual void on_session_not_returned(ClientSession& /*session*/, const std::string& /*why*/) {}
   // There is something to do for it in a pass; told once, until begin_pass() says that there is nothing (active_sessions.h).
   virtual void on_session_active(ClientSession& /*session*/) {}
   // Ops were not answered in time: its signs tell of more timeouts.
@@ -144,6 +157,8 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   void lose(const std::string& why);
   uint64_t asked_pause_ns() const;
   void end(const std::string& why, State next);
+  void fall_back(const std::string& why);
+  void drop_endpoint(State next);
   void count_answer();
   void count_timeouts(uint64_t expired, uint64_t unanswered);
   void stage_fetches();
@@ -153,7 +168,8 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   SessionOptions asked(bool is_large) const;
   void settle(bool is_large);
   void look_at_size();
-  void begin_resize(bool to_large);
+  void look_for_better();
+  void begin_resize(Successor::Aim aim);
   void go_on_resizing();
   bool resize_if_empty();
   void stay(const std::string& why);
@@ -180,6 +196,8 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   Opening opening_;     // the handshake under way, or that of this session
   uint64_t worker_id_;  // that of options_, or its twin: see asked()
   WindowPlan plan_;
+  TransportChoice choice_;
+  uint64_t unheard_ns_ = 0;  // kHandshaking: when to give up a backend that has said nothing
   std::unique_ptr<Successor> successor_;
   bool is_emptying_ = false;                         // for successor_: no op begins
   const std::shared_ptr<SessionCounters> counters_;  // of this session and of earlier ones

@@ -86,6 +86,8 @@ class SessionCounters {
   base::Counter long_values;  // that did not fit a slot
   base::Counter grown, given_back, not_resized;  // changes of the session's size
   base::Gauge slot_bytes;                        // of the session's region; 0: there is no session
+  base::Gauge transport;                         // transport::number_of_transport(); 0: there is no session
+  base::Counter fell_back, returned;  // sessions that began by the fallback; that went on by the preferred transport
 
  private:
   // Only the first count_ entries are set, and they never change: so readers need no lock.

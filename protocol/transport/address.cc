@@ -1,7 +1,9 @@
 #include "transport/address.h"
 
+#include <algorithm>
 #include <array>
 
+#include "transport/mixed/mixed_listener.h"
 #include "transport/shm.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs.h"
@@ -15,11 +17,13 @@ namespace {
 constexpr std::string_view kShm = "shm:";
 constexpr std::string_view kRdma = "rdma:";
 constexpr std::string_view kTcp = "tcp:";
+constexpr std::string_view kBoth = "rdma+tcp:";
 
 Status unknown_form(const std::string& address) {
   return Status::error(
       "'" + address +
-      "' is no address this build knows: expected rdma:HOST:PORT, tcp:HOST:PORT, shm:PATH or shm:@NAME");
+      "' is no address this build knows: expected rdma:HOST:PORT, tcp:HOST:PORT, rdma+tcp:HOST:PORT, shm:PATH or "
+      "shm:@NAME");
 }
 
 }  // namespace
@@ -33,7 +37,20 @@ std::string_view transport_of(std::string_view address) {
   return address.substr(0, address.find(':'));
 }
 
+uint64_t number_of_transport(std::string_view address) {
+  const auto names = transport_names();
+  const auto at = std::ranges::find(names, transport_of(address));
+  return at == names.end() ? 0 : static_cast<uint64_t>(at - names.begin()) + 1;
+}
+
+std::vector<std::string> alternatives_of(const std::string& address) {
+  if (!address.starts_with(kBoth)) return {address};
+  const std::string place = address.substr(kBoth.size());
+  return {std::string(kRdma) + place, std::string(kTcp) + place};
+}
+
 Status check_address(const std::string& address) {
+  if (address.starts_with(kBoth)) return check_tcp_address(address.substr(kBoth.size()), "rdma+tcp");
   if (address.starts_with(kRdma)) return check_verbs_address(address.substr(kRdma.size()));
   if (address.starts_with(kTcp)) return check_tcp_address(address.substr(kTcp.size()));
   if (!address.starts_with(kShm) || address.size() == kShm.size()) return unknown_form(address);
@@ -41,6 +58,10 @@ Status check_address(const std::string& address) {
 }
 
 base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, const ListenOptions& options) {
+  if (address.starts_with(kBoth)) {
+    const auto each = alternatives_of(address);
+    return listen_at_both(each[0], each[1], options, listen);
+  }
   if (address.starts_with(kRdma)) return verbs_listen(address.substr(kRdma.size()), options);
   if (address.starts_with(kTcp)) return tcp_listen(address.substr(kTcp.size()), options);
   if (!address.starts_with(kShm)) return unknown_form(address);
@@ -52,6 +73,11 @@ base::Expected<std::unique_ptr<PollGroup>> make_poll_group() {
 }
 
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options) {
+  if (address.starts_with(kBoth)) {
+    const auto each = alternatives_of(address);
+    auto connected = connect(each[0], options);
+    return connected ? std::move(connected) : connect(each[1], options);
+  }
   if (address.starts_with(kRdma)) return verbs_connect(address.substr(kRdma.size()), options);
   if (address.starts_with(kTcp)) return tcp_connect(address.substr(kTcp.size()), options);
   if (!address.starts_with(kShm)) return unknown_form(address);

@@ -27,6 +27,7 @@
 #include "base/service/listening.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "transport/address.h"
 #include "transport/device/advice.h"
 #include "transport/device/pages.h"
 #include "transport/verbs_common.h"
@@ -303,11 +304,15 @@ void check_devices(const HostFiles& host, const VerbsLibrary& library, const std
 }  // namespace
 
 bool is_rdma(const std::string& address) {
-  return address.starts_with(kRdma);
+  return alternatives_of(address).front().starts_with(kRdma);
 }
 
 bool is_tcp(const std::string& address) {
-  return address.starts_with(kTcp);
+  return alternatives_of(address).back().starts_with(kTcp);
+}
+
+bool has_fallback(const std::string& address) {
+  return alternatives_of(address).size() > 1;
 }
 
 VerbsLibrary ask_verbs_library() {
@@ -369,6 +374,10 @@ void check_rdma(const HostFiles& host, const VerbsLibrary& library, const PinLim
       finding.what += " (not needed: no rdma: address is configured)";
     }
     if (!needs.is_configured) finding.advice.clear();
+    if (needs.has_fallback && finding.verdict == Verdict::kFailure) {
+      finding.verdict = Verdict::kWarning;
+      finding.what += " (sessions go over TCP meanwhile: rdma+tcp)";
+    }
     findings.add(std::move(finding));
   }
 }
@@ -441,6 +450,18 @@ void check_tcp_listen(const std::string& address, Findings& findings) {
 }  // namespace
 
 void check_listen(const std::string& address, Findings& findings) {
+  if (has_fallback(address)) {
+    Findings of_rdma;
+    check_rdma_listen(alternatives_of(address).front(), of_rdma);
+    for (Finding finding : of_rdma.all()) {
+      if (finding.verdict == Verdict::kFailure) {
+        finding.verdict = Verdict::kWarning;
+        finding.what += "; until it can be had, proxies come by TCP";
+      }
+      findings.add(std::move(finding));
+    }
+    return check_tcp_listen(alternatives_of(address).back(), findings);
+  }
   if (is_rdma(address)) return check_rdma_listen(address, findings);
   if (is_tcp(address)) return check_tcp_listen(address, findings);
   base::check_socket_path("listen " + address, address.substr(std::strlen(kShm)), SOCK_SEQPACKET, findings);

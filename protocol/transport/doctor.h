@@ -37,7 +37,8 @@ PinLimit pin_limit(const HostFiles& host);
 
 // What the configuration needs of RDMA.
 struct RdmaNeeds {
-  bool is_configured = false;  // an rdma: address is; else all that is found is only information
+  bool is_configured = false;  // an rdma: or rdma+tcp: address is; else all that is found is only information
+  bool has_fallback = false;   // all of them are rdma+tcp: what fails is a warning
   uint64_t sessions = 0;
   uint64_t session_bytes = 0;  // pinned by each, at most: its slots
   uint64_t slots_bytes = 0;    // pinned by all of them together, at most; 0: as much as all of their slots
@@ -63,10 +64,13 @@ void check_rdma(const HostFiles& host, const VerbsLibrary& library, const PinLim
 // The same of this host.
 void check_rdma(const RdmaNeeds& needs, base::Findings& findings);
 
-// Whether `address` can be listened on now. For rdma: and tcp: it is, for a moment.
+// Whether `address` can be listened on now. For rdma: and tcp: it is, for a moment. Of rdma+tcp: each half; that RDMA
+// cannot be had is a warning.
 void check_listen(const std::string& address, base::Findings& findings);
 
+// Whether an address may be reached by it: rdma+tcp: by either.
 bool is_rdma(const std::string& address);
 bool is_tcp(const std::string& address);
+bool has_fallback(const std::string& address);
 
 }  // namespace egret::transport

@@ -81,6 +81,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
         peer_(peer_group_ + " " + process),
         is_another_user_(user_.uid != 0 && user_.uid != ::geteuid()),
         kept_(std::move(kept)) {
+    limits_.transport = "shm";
     limits_.deliver_is_wakeup = true;
     limits_.ring_is_wakeup = true;
     limits_.fetch_is_local = true;

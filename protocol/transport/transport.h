@@ -24,11 +24,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
 
 namespace egret::transport {
+
+struct TlsOffer;  // address.h
 
 // The sizes of a region. The server chooses them; the client computes them from the grant.
 struct RegionShape {
@@ -68,6 +71,7 @@ struct Limits {
   // by its requests themselves.
   bool results_are_pushed = false;
   bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
+  std::string_view transport{};   // server: its name, one of transport_names()
 };
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;
@@ -252,6 +256,8 @@ class Listener {
   // Bytes of sessions that have ended and whose memory is not free, since their peers still have it open. To be asked
   // again and again while there are some: what a peer has let go of is freed by asking.
   virtual size_t kept_bytes() const { return 0; }
+  // What is offered to new connections from now on: as in ListenOptions.
+  virtual void offer(const TlsOffer& /*tls*/) {}
   // Who may connect from now on, where the transport knows users: as in ListenOptions.
   virtual void allow(const std::vector<uint32_t>& /*uids*/, const std::vector<uint32_t>& /*gids*/) {}
 };

@@ -166,7 +166,7 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
   VerbsLink link_{polling_.queues(), inbox_};
   bool in_data_ = false;  // the region's frame is sent: the link is the home's
 
-  Limits limits_{.needs_keep_alive = true};
+  Limits limits_{.needs_keep_alive = true, .transport = "rdma"};
   RegionShape shape_;
   PinnedMemory requests_, responses_;
   // The home's.

@@ -1,15 +1,10 @@
 #include "proxy/client/tls.h"
 
 #include <array>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
-#include <fcntl.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509err.h>
 
 #include "base/check.h"
 #include "base/log/log.h"
@@ -20,90 +15,6 @@
 namespace egret::proxy {
 
 namespace {
-
-struct Freed {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-  void operator()(BIGNUM* number) const { BN_free(number); }
-  void operator()(char* text) const { OPENSSL_free(text); }
-};
-
-// Refuses keys with a passphrase, since there is nobody to ask. `asked` is a bool: whether a passphrase was needed.
-int no_passphrase(char*, int, int, void* asked) {
-  if (asked != nullptr) *static_cast<bool*>(asked) = true;
-  return 0;
-}
-
-// OpenSSL's reason for refusing a file: its oldest error, which causes the others.
-std::string openssl_reason() {
-  const char* const reason = ERR_reason_error_string(ERR_peek_error());
-  ERR_clear_error();
-  return reason != nullptr ? std::string("OpenSSL cannot use it: ") + reason : "OpenSSL cannot use it";
-}
-
-bool has_pem_block(const std::string& path, std::string_view label) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("-----BEGIN ") && line.find(label) != std::string::npos) return true;
-  }
-  return false;
-}
-
-std::string certificate_fault(const std::string& path) {
-  const std::string reason = openssl_reason();
-  if (has_pem_block(path, "CERTIFICATE-----")) return base::quoted(path) + ": " + reason;
-  return base::quoted(path) + ": no certificate found in it: expected PEM, with a line -----BEGIN CERTIFICATE-----";
-}
-
-std::string key_fault(const std::string& path, const std::string& certificate, bool needs_passphrase) {
-  const unsigned long error = ERR_peek_error();
-  const auto is = [&](int library, int why) { return ERR_GET_LIB(error) == library && ERR_GET_REASON(error) == why; };
-  const bool is_of_another = is(ERR_LIB_X509, X509_R_KEY_VALUES_MISMATCH) ||
-                             is(ERR_LIB_SSL, SSL_R_NO_CERTIFICATE_ASSIGNED);  // no certificate of the key's type
-  const std::string reason = openssl_reason();
-  const std::string name = base::quoted(path) + ": ";
-  if (needs_passphrase) {
-    return name +
-           "the key has a passphrase, and there is nobody to ask for it: openssl pkey -in FILE -out NEW writes it "
-           "without one";
-  }
-  if (is_of_another)
-    return name + "the key belongs to another certificate than the one in " + base::quoted(certificate);
-  if (!has_pem_block(path, "PRIVATE KEY-----")) {
-    return name + "no private key found in it: expected PEM, with a line -----BEGIN PRIVATE KEY-----";
-  }
-  return name + reason;
-}
-
-// Why the file cannot be read, by the system's error, which is clearer than OpenSSL's. Empty if it can be read.
-std::string read_fault(const std::string& path) {
-  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return file.is_open() ? "" : base::quoted(path) + ": " + std::strerror(errno);
-}
-
-std::string time_text(const ASN1_TIME* time) {
-  const std::unique_ptr<BIO, Freed> text(BIO_new(BIO_s_mem()));
-  if (ASN1_TIME_print(text.get(), time) != 1) return "?";
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(text.get(), &data);
-  return std::string(data, static_cast<size_t>(size));
-}
-
-std::string serial_text(X509* certificate) {
-  const std::unique_ptr<BIGNUM, Freed> number(ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr));
-  const std::unique_ptr<char, Freed> text(BN_bn2hex(number.get()));
-  return text.get();
-}
-
-void describe_certificate(TlsContext& loaded) {
-  X509* const certificate = SSL_CTX_get0_certificate(loaded.context.get());
-  const std::string end = time_text(X509_get0_notAfter(certificate));
-  loaded.summary = "serial number " + serial_text(certificate) + ", valid until " + end;
-  if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0) {
-    loaded.warning = "the certificate expired on " + end;
-  } else if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0) {
-    loaded.warning = "the certificate is not valid before " + time_text(X509_get0_notBefore(certificate));
-  }
-}
 
 TlsContext fault(std::string_view option, std::string what) {
   TlsContext none;
@@ -123,7 +34,6 @@ void set_fixed_rules(SSL_CTX* context) {
   // loop reports bytes that are left in the descriptor.
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_read_ahead(context, 0);
-  SSL_CTX_set_default_passwd_cb(context, no_passphrase);
 }
 
 void set_sessions(SSL_CTX* context, bool cache) {
@@ -141,10 +51,6 @@ int TlsOptions::verify_flags() const {
   return kFlags[static_cast<size_t>(verify)];
 }
 
-void TlsContext::Free::operator()(ssl_ctx_st* held) const {
-  SSL_CTX_free(held);
-}
-
 TlsContext load_tls(const TlsOptions& options) {
   ERR_clear_error();
   TlsContext loaded;
@@ -160,29 +66,19 @@ TlsContext load_tls(const TlsOptions& options) {
     return fault("tls_ciphers", "OpenSSL knows no cipher in " + base::quoted(options.ciphers));
   }
   if (options.certificate.empty()) return fault("tls_certificate", "a tls: address in `listen` needs one");
-  if (std::string bad = read_fault(options.certificate); !bad.empty()) return fault("tls_certificate", bad);
-  if (SSL_CTX_use_certificate_chain_file(context, options.certificate.c_str()) != 1) {
-    return fault("tls_certificate", certificate_fault(options.certificate));
+  if (const auto bad = tls::use_certificate(*context, options.certificate, options.key)) {
+    return fault(bad->part == tls::Fault::Part::kKey ? "tls_key" : "tls_certificate", bad->what);
   }
-  const std::string& key = options.key.empty() ? options.certificate : options.key;
-  if (std::string bad = read_fault(key); !bad.empty()) return fault("tls_key", bad);
-  bool needs_passphrase = false;
-  SSL_CTX_set_default_passwd_cb_userdata(context, &needs_passphrase);
-  const bool has_key = SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) == 1;
-  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
-  // Check again: OpenSSL loads a key of another type than the certificate's without an error.
-  if (!has_key || SSL_CTX_check_private_key(context) != 1)
-    return fault("tls_key", key_fault(key, options.certificate, needs_passphrase));
-  if (options.ca_certificate.empty()) {
-    if (options.verify != TlsVerify::kNone) return fault("tls_verify", "needs a tls_ca_certificate to verify against");
-  } else {
-    const std::string& path = options.ca_certificate;
-    if (std::string bad = read_fault(path); !bad.empty()) return fault("tls_ca_certificate", bad);
-    if (SSL_CTX_load_verify_file(context, path.c_str()) != 1)
-      return fault("tls_ca_certificate", certificate_fault(path));
-    SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(path.c_str()));
+  if (!options.ca_certificate.empty()) {
+    if (const auto bad = tls::use_authorities(*context, options.ca_certificate)) {
+      return fault("tls_ca_certificate", bad->what);
+    }
+  } else if (options.verify != TlsVerify::kNone) {
+    return fault("tls_verify", "needs a tls_ca_certificate to verify against");
   }
-  describe_certificate(loaded);
+  tls::Description said = tls::describe_certificate(*context);
+  loaded.summary = std::move(said.summary);
+  loaded.warning = std::move(said.warning);
   return loaded;
 }
 

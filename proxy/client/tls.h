@@ -19,8 +19,7 @@
 #include "base/unique_fd.h"
 #include "proxy/client/client_socket.h"
 #include "proxy/report/proxy_stats.h"
-
-struct ssl_ctx_st;
+#include "tls/files.h"
 
 namespace egret::proxy {
 
@@ -42,11 +41,8 @@ struct TlsOptions {
 
 // The loaded files of TlsOptions, or which of them is wrong.
 struct TlsContext {
-  struct Free {
-    void operator()(ssl_ctx_st* held) const;
-  };
-  std::unique_ptr<ssl_ctx_st, Free> context;  // null: `fault` says why
-  std::string_view option;                    // the option whose value is wrong
+  tls::Context context;     // null: `fault` says why
+  std::string_view option;  // the option whose value is wrong
   std::string fault;
   std::string summary;  // the server certificate's serial number and end of validity
   std::string warning;  // a problem of a usable certificate; mostly empty

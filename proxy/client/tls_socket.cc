@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/log/log.h"
 #include "proxy/log_events.h"
+#include "tls/files.h"
 
 namespace egret::proxy {
 
@@ -90,11 +91,9 @@ Io TlsSocket::outcome(int result) {
 
 // A broken connection is not logged; it is counted if it was in the handshake. Other failures are logged.
 Io TlsSocket::fail() {
-  const bool is_protocol = ERR_peek_error() != 0;
-  const std::string why = is_protocol ? reason() : "";
-  ERR_clear_error();
+  const std::string why = tls::take_reason(*ssl_);
   if (std::exchange(has_failed_, true)) return Io::kFailed;
-  if (is_protocol) {
+  if (!why.empty()) {
     turn_away(why);
   } else if (!is_ready_ && BIO_number_read(SSL_get_rbio(ssl_.get())) > 0) {
     counters_.handshake_errors.add(1);
@@ -109,26 +108,6 @@ void TlsSocket::turn_away(std::string_view why) {
   base::log_limited(is_ready_ ? connection_limit : handshake_limit,
                     is_ready_ ? kTlsConnectionFailed : kTlsHandshakeFailed, "tls: {} with client {} failed: {}",
                     is_ready_ ? "connection" : "handshake", base::field("client", peer_), base::field("why", why));
-}
-
-std::string TlsSocket::reason() const {
-  const unsigned long error = ERR_peek_error();
-  if (ERR_GET_LIB(error) == ERR_LIB_SSL) {
-    switch (ERR_GET_REASON(error)) {
-      case SSL_R_CERTIFICATE_VERIFY_FAILED:
-        return std::string("its certificate is refused: ") +
-               X509_verify_cert_error_string(SSL_get_verify_result(ssl_.get()));
-      case SSL_R_HTTP_REQUEST:
-      case SSL_R_HTTPS_PROXY_REQUEST:
-      case SSL_R_WRONG_VERSION_NUMBER:
-        if (!is_ready_) return "it does not speak TLS";
-        break;
-      default:
-        break;
-    }
-  }
-  const char* const text = ERR_reason_error_string(error);
-  return text != nullptr ? text : "unknown error";
 }
 
 void TlsSocket::say_goodbye() {

@@ -33,7 +33,6 @@ class TlsSocket final : public ClientSocket {
   Io outcome(int result);
   Io fail();
   void turn_away(std::string_view why);
-  std::string reason() const;
 
   std::unique_ptr<ssl_st, Free> ssl_;
   const std::string peer_;

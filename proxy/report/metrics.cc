@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "admin/process_metrics.h"
+#include "proxy/config.h"
 #include "rpc/lane_counters.h"
+#include "tls/mutual.h"
 #include "transport/address.h"
 
 namespace egret::proxy {
@@ -121,6 +123,12 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return tls_sum(s, &TlsCounters::handshake_errors); }},
     {"egret_proxy_tls_protocol_errors_total", kCounter, "Clients that broke TLS afterwards.",
      [](Source s) { return tls_sum(s, &TlsCounters::protocol_errors); }},
+    {"egret_proxy_session_tls_end_timestamp_seconds", kGauge,
+     "When the certificate of `session_tls_certificate` ends, as Unix time; 0: there is none.",
+     [](Source s) {
+       const auto config = s.config.get();
+       return config->session.connect.tls != nullptr ? figure(config->session.connect.tls->certificate().ends_at) : 0.0;
+     }},
     {"egret_proxy_warming", kGauge,
      "1 while values of keys that moved with a change of members are brought to their backends (`warm_for`).",
      [](Source s) { return s.warm.get()->state == pool::WarmPhase::State::kOpen ? 1.0 : 0.0; }},
@@ -201,6 +209,21 @@ void add_session_rows(std::vector<MetricRow>& table) {
   }
 }
 
+void add_transport_rows(std::vector<MetricRow>& table) {
+  table.push_back({"egret_proxy_backend_transport_sessions",
+                   kGauge,
+                   "Those of them that go by this transport now: of an rdma+tcp: address either one.",
+                   {"backend", "transport"}});
+  table.push_back({"egret_proxy_backend_fallbacks_total",
+                   kCounter,
+                   "Sessions of an rdma+tcp: address that were opened by TCP, since RDMA could not be had.",
+                   {"backend"}});
+  table.push_back({"egret_proxy_backend_returns_total",
+                   kCounter,
+                   "Those that went on by RDMA, when it could be had again.",
+                   {"backend"}});
+}
+
 std::vector<MetricRow> make_table() {
   std::vector<MetricRow> table = admin::process_metric_rows("egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) table.push_back({metric.name, metric.type, metric.help});
@@ -230,11 +253,13 @@ std::vector<MetricRow> make_table() {
                    "When a name was last resolved in whole, or the file last read and accepted, as Unix time.",
                    {"source"}});
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
-  table.push_back({"egret_proxy_backend_info",
-                   kGauge,
-                   "Always 1; `transport` is shm, rdma or tcp, `address` the address of the backend of that name.",
-                   {"backend", "transport", "address"}});
+  table.push_back(
+      {"egret_proxy_backend_info",
+       kGauge,
+       "Always 1; `transport` is shm, rdma, tcp or rdma+tcp, `address` the address of the backend of that name.",
+       {"backend", "transport", "address"}});
   table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
+  add_transport_rows(table);
   table.push_back({"egret_proxy_backend_ejected",
                    kGauge,
                    "1 while the backend is ejected: requests for its keys fail at once, and it is probed.",
@@ -309,7 +334,7 @@ void add_backend(MetricPage& page, const pool::Membership::Entry& entry) {
   const pool::MemberStats& stats = *entry.stats;
   const std::string& name = its.name;
   const size_t sessions = stats.open_sessions();
-  uint64_t deliveries = 0, slot_bytes = 0, grown = 0, given_back = 0, not_resized = 0;
+  uint64_t deliveries = 0, slot_bytes = 0, grown = 0, given_back = 0, not_resized = 0, fell_back = 0, returned = 0;
   std::vector<const base::Histogram*> durations;
   for (const auto& session : stats.sessions) {
     deliveries += session->deliveries.get();
@@ -317,12 +342,20 @@ void add_backend(MetricPage& page, const pool::Membership::Entry& entry) {
     grown += session->grown.get();
     given_back += session->given_back.get();
     not_resized += session->not_resized.get();
+    fell_back += session->fell_back.get();
+    returned += session->returned.get();
     durations.push_back(&session->duration);
   }
   page.add("egret_proxy_rpc_seconds", admin::add_up(durations), {name});
   page.add("egret_proxy_backend_up", sessions == stats.sessions.size() ? 1 : 0, {name});
   page.add("egret_proxy_backend_info", 1, {name, std::string(transport::transport_of(its.address)), its.address});
   page.add("egret_proxy_backend_sessions", figure(sessions), {name});
+  for (const std::string& address : transport::alternatives_of(its.address)) {
+    const std::string transport(transport::transport_of(address));
+    page.add("egret_proxy_backend_transport_sessions", figure(stats.open_sessions_by(transport)), {name, transport});
+  }
+  page.add("egret_proxy_backend_fallbacks_total", figure(fell_back), {name});
+  page.add("egret_proxy_backend_returns_total", figure(returned), {name});
   page.add("egret_proxy_backend_ejected", figure(stats.health.is_ejected.get()), {name});
   page.add("egret_proxy_backend_eject_reason", figure(stats.health.why.get()), {name});
   page.add("egret_proxy_backend_held_back", figure(stats.health.is_held_back.get()), {name});

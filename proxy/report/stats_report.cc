@@ -12,6 +12,7 @@
 #include "events/event.h"
 #include "memcache/reply.h"
 #include "proxy/users/credentials.h"
+#include "transport/address.h"
 
 namespace egret::proxy {
 
@@ -346,9 +347,19 @@ class LanesReport final : public PagedReport {
     for (const auto& session : at().stats->sessions) lanes = std::max(lanes, session->lane_count());
     return lanes;
   }
+  // What its sessions go by now.
+  static std::string transport_of(const pool::Membership::Entry& entry) {
+    std::string in_use;
+    for (const std::string& address : transport::alternatives_of(entry.member.address)) {
+      const std::string_view name = transport::transport_of(address);
+      if (entry.stats->open_sessions_by(name) > 0) in_use.append(in_use.empty() ? "" : ", ").append(name);
+    }
+    return in_use.empty() ? "none" : in_use;
+  }
   void add_backend(std::string& text) const {
     add_row(text, prefix() + "name", at().member.name);
     add_row(text, prefix() + "address", at().member.address);
+    add_row(text, prefix() + "transport", transport_of(at()));
     const pool::MemberStats::Health& health = at().stats->health;
     add_row(text, prefix() + "ejected", number(health.is_ejected.get()));
     add_row(text, prefix() + "eject_reason", pool::word_of(static_cast<pool::EjectReason>(health.why.get())));

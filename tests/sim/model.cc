@@ -138,6 +138,7 @@ Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
     fail(name + " is number " + std::to_string(record.place) + " of its lane and was executed as number " +
          std::to_string(place));
   }
+  if (on_execute) on_execute(record);
   switch (op.code) {
     case OpCode::kSet:
       if (op.value != pattern(id, record.value_length) || op.exptime != static_cast<int64_t>(id)) {

@@ -75,6 +75,8 @@ class Model {
   bool is_settled() const { return answered_ == appended_; }
   // Called within on_result, after the check: a test's own follow-up.
   std::function<void(OpRecord&)> on_answer;
+  // Called within execute().
+  std::function<void(const OpRecord&)> on_execute;
 
   void fail(const std::string& what);
   const std::string& failure() const { return failure_; }

@@ -68,6 +68,7 @@ struct StoredWord {
 struct Link {
   Network* network = nullptr;
   std::string address;
+  Flavour flavour = Flavour::kVerbs;
   Network::Cut cut_off;  // its path is cut
   bool broken = false;   // the client's queue pair has given up
   transport::RegionShape shape;
@@ -87,7 +88,8 @@ struct Link {
   bool closed_told_client = false;
   uint32_t home = 0;
 
-  bool is_shm() const { return network->options().flavour == Flavour::kShm; }
+  bool is_shm() const { return flavour == Flavour::kShm; }
+  bool is_stream() const { return flavour == Flavour::kTcp; }
   bool is_idle() const { return verbs.empty() && deliveries.empty() && store_buffer.empty(); }
   // As the other side can tell.
   bool is_server_gone() const { return !server_open && !cut_off.to_client; }
@@ -100,11 +102,11 @@ struct Link {
     deliveries.clear();
   }
   void wake_client() {
-    if (is_shm() || client_armed) client_wake = true;
+    if (is_shm() || is_stream() || client_armed) client_wake = true;
     client_armed = false;
   }
   void wake_server() {
-    if (is_shm() || server_armed) server_wake = true;
+    if (is_shm() || is_stream() || server_armed) server_wake = true;
     server_armed = false;
   }
 };
@@ -136,6 +138,7 @@ class ClientEnd final : public transport::ClientEndpoint {
     const bool shm = link_->is_shm();
     limits_ = {
         .read_depth = shm ? 4096 : network_.options().read_depth, .deliver_is_wakeup = shm, .fetch_is_local = shm};
+    if (link_->is_stream()) limits_ = {.is_ordered = true, .results_are_pushed = true};
     network_.by_fd_[fd_] = link_.get();
     network_.next_fd_ += 2;
   }
@@ -174,20 +177,21 @@ class ClientEnd final : public transport::ClientEndpoint {
   const std::byte* response_image() const override {
     return data(link_->is_shm() ? link_->responses : link_->response_image);
   }
-  void stage_write(uint32_t, size_t offset, size_t length, uint64_t first_word) override {
+  void stage_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
     EGRET_CHECK(link_->mapped && offset % 8 == 0 && length >= 8 && offset + length <= link_->shape.request_bytes);
     network_.preempt();
     if (link_->is_shm()) return link_->store_buffer.push_back({offset, first_word});
-    link_->staged.push_back({.kind = Verb::Kind::kWrite, .offset = offset, .length = length, .first_word = first_word});
+    link_->staged.push_back(
+        {.kind = Verb::Kind::kWrite, .offset = offset, .length = length, .first_word = first_word, .lane = lane});
   }
   void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
     stage_write(lane, offset, length, first_word);
     if (link_->is_shm()) return ring(lane);
     link_->staged.back().rings = true;
-    link_->staged.back().lane = lane;
   }
   void stage_read(uint32_t, size_t offset, size_t length, uint64_t tag) override {
     EGRET_CHECK(link_->mapped && length > 0 && offset + length <= link_->shape.response_bytes);
+    EGRET_CHECK(!link_->is_stream());
     if (link_->is_shm()) {
       link_->client_events.push_back({.kind = Event::Kind::kFetched, .lane = 0, .tag = tag, .bytes = {}});
       return;
@@ -207,9 +211,13 @@ class ClientEnd final : public transport::ClientEndpoint {
   }
   size_t poll(std::span<Event> events) override {
     network_.preempt();
+    link_->handed_out.clear();
+    if (link_->is_stream() && !is_ready_) return 0;
     const size_t count = take_events(link_->client_events, events);
+    is_ready_ = count == events.size();
     for (Event& event : events.first(count)) {
       if (event.kind == Event::Kind::kFetched && !link_->is_shm()) --reads_;
+      if (event.kind == Event::Kind::kDelivered && !link_->is_stream()) hand_out(event);
     }
     const bool is_over = link_->is_server_gone() || link_->broken;
     if (count < events.size() && !link_->is_shm() && is_over && !link_->closed_told_client) {
@@ -225,6 +233,7 @@ class ClientEnd final : public transport::ClientEndpoint {
     link_->verbs.push_back({.kind = Verb::Kind::kRing, .lane = lane});
   }
   int data_fd() const override { return fd_ + 1; }
+  void ready() override { is_ready_ = true; }
   void arm() override {
     network_.preempt();
     link_->client_armed = true;
@@ -253,7 +262,8 @@ class ClientEnd final : public transport::ClientEndpoint {
   Network& network_;
   const int fd_ = network_.next_fd_;
   transport::Limits limits_;
-  uint32_t reads_ = 0;  // staged and not handed out
+  uint32_t reads_ = 0;     // staged and not handed out
+  bool is_ready_ = false;  // the stream was said to have something
 };
 
 class ServerEnd final : public transport::ServerEndpoint {
@@ -261,6 +271,7 @@ class ServerEnd final : public transport::ServerEndpoint {
   explicit ServerEnd(std::shared_ptr<Link> link) : link_(std::move(link)), network_(*link_->network) {
     const bool shm = link_->is_shm();
     limits_ = {.read_depth = 0, .deliver_is_wakeup = shm, .fetch_is_local = shm};
+    if (link_->is_stream()) limits_ = {.is_ordered = true, .ring_is_wakeup = true, .results_are_pushed = true};
   }
   ~ServerEnd() override { close(); }
 
@@ -303,7 +314,8 @@ class ServerEnd final : public transport::ServerEndpoint {
     EGRET_CHECK(link_->home == network_.acting_partition);
     EGRET_CHECK(offset + length <= link_->shape.response_bytes && length <= link_->shape.reply_bytes);
     link_->deliveries.push_back({.lane = lane, .offset = offset, .length = length, .lines_left = {}});
-    link_->deliveries.back().lines_left = network_.shuffled_lines(offset, length);
+    link_->deliveries.back().lines_left =
+        link_->is_stream() ? Network::lines_of_stream(offset, length) : network_.shuffled_lines(offset, length);
   }
   size_t poll(std::span<Event> events) override {
     EGRET_CHECK(link_->home == network_.acting_partition);
@@ -353,10 +365,10 @@ Expected<std::unique_ptr<transport::ClientEndpoint>> Network::connect(const std:
   auto link = std::make_shared<Link>();
   link->network = newest;
   link->address = address;
+  link->flavour = newest->flavour_of(address);
   link->cut_off = cut;
   newest->links_.push_back(link);
   newest->connecting_.push_back(link);
-  newest->by_address_[address] = link;
   return std::unique_ptr<transport::ClientEndpoint>(std::make_unique<ClientEnd>(std::move(link)));
 }
 
@@ -415,23 +427,9 @@ void Network::break_clients(const std::string& path) {
   }
 }
 
-bool Network::take_client_wake(const std::string& address) {
-  const auto at = by_address_.find(address);
-  return at != by_address_.end() && std::exchange(at->second->client_wake, false);
-}
-
-bool Network::has_client_wake(const std::string& address) const {
-  const auto at = by_address_.find(address);
-  return at != by_address_.end() && at->second->client_wake;
-}
-
-bool Network::is_client_control_ready(const std::string& address) const {
-  const auto at = by_address_.find(address);
-  return at != by_address_.end() && is_control_ready(*at->second);
-}
-
 bool Network::is_control_ready(const Link& link) {
   if (!link.client_open || link.cut_off.to_client) return false;
+  if (link.is_stream() && link.mapped) return false;  // the socket is the data descriptor's
   return !link.to_client_frames.empty() || !link.server_open;
 }
 
@@ -481,6 +479,19 @@ std::vector<uint32_t> Network::shuffled_lines(size_t offset, size_t length) {
   return lines;
 }
 
+Flavour Network::flavour_of(const std::string& address) const {
+  if (address.starts_with("rdma:")) return Flavour::kVerbs;
+  return address.starts_with("tcp:") ? Flavour::kTcp : options_.flavour;
+}
+
+std::vector<uint32_t> Network::lines_of_stream(size_t offset, size_t length) {
+  std::vector<uint32_t> lines;
+  for (size_t line = offset / kLine; line <= (offset + length - 1) / kLine; ++line) {
+    lines.push_back(static_cast<uint32_t>(line));
+  }
+  return lines;
+}
+
 bool Network::step() {
   std::erase_if(links_, [](const auto& link) { return !link->client_open && !link->server_open; });
   if (links_.empty()) return false;
@@ -523,6 +534,7 @@ bool Network::is_eligible(const Link& link, size_t index) const {
   const Verb& verb = link.verbs[index];
   for (size_t i = 0; i < index; ++i) {
     const Verb& earlier = link.verbs[i];
+    if (link.is_stream()) return false;
     if (!options_.overtake && !earlier.is_done()) return false;
     if (earlier.kind == Verb::Kind::kRead) continue;
     const bool may_overtake = verb.kind == Verb::Kind::kWrite && !verb.rings;
@@ -550,7 +562,8 @@ bool Network::step_verb(Link& link, size_t index) {
   const bool is_read = verb.kind == Verb::Kind::kRead;
   if (!verb.started) {
     verb.started = true;
-    verb.lines_left = shuffled_lines(verb.offset, verb.length);
+    verb.lines_left =
+        link.is_stream() ? lines_of_stream(verb.offset, verb.length) : shuffled_lines(verb.offset, verb.length);
     if (is_read) verb.sampled.resize(verb.length);
   }
   const size_t line = verb.lines_left.back();
@@ -568,7 +581,10 @@ bool Network::step_verb(Link& link, size_t index) {
     land_reads(link);
   } else {
     ++counters_.writes;
-    if (verb.rings) {
+    if (link.is_stream()) {
+      link.server_events.push_back({.kind = Event::Kind::kRing, .lane = verb.lane, .tag = 0, .bytes = {}});
+      link.wake_server();
+    } else if (verb.rings) {
       ++counters_.ringing_writes;
       tell_of_ring(link, verb.lane);
     }
@@ -603,12 +619,17 @@ bool Network::step_delivery(Link& link) {
   delivery.lines_left.pop_back();
   const size_t from = std::max(delivery.offset, line * kLine);
   const size_t bytes = std::min(delivery.offset + delivery.length, (line + 1) * kLine) - from;
-  std::memcpy(link.reply_slots[slot].data() + (from - delivery.offset), data(link.responses) + from, bytes);
+  if (link.is_stream()) {
+    std::memcpy(data(link.response_image) + from, data(link.responses) + from, bytes);
+  } else {
+    std::memcpy(link.reply_slots[slot].data() + (from - delivery.offset), data(link.responses) + from, bytes);
+  }
   if (!delivery.lines_left.empty()) return true;
-  link.client_events.push_back({.kind = Event::Kind::kDelivered,
-                                .lane = delivery.lane,
-                                .tag = 0,
-                                .bytes = {link.reply_slots[slot].data(), delivery.length}});
+  const std::byte* const landed =
+      link.is_stream() ? data(link.response_image) + delivery.offset : link.reply_slots[slot].data();
+  // `tag` names the reply slot until the event is polled.
+  link.client_events.push_back(
+      {.kind = Event::Kind::kDelivered, .lane = delivery.lane, .tag = slot, .bytes = {landed, delivery.length}});
   link.deliveries.pop_front();
   link.wake_client();
   return true;

@@ -13,6 +13,12 @@
 // kShm has both images in the region itself. The first word of a write waits in a store buffer until flush() (the
 // fence) or a later step; everything else is visible at once. Deliver is a wake-up and nothing else.
 //
+// kTcp is a stream each way: what was staged first arrives first, a request's first word behind the rest of it, and a
+// request rings its lane. The server delivers every response into the response image, in order; reads abort. Both ends'
+// data descriptors tell of what has come, armed or not, and the client looks only after ready().
+//
+// An address that begins "rdma:" or "tcp:" is reached by kVerbs or kTcp, whatever the network's flavour is.
+//
 // A client's address is BACKEND@CLIENT, or BACKEND@CLIENT#N where a client has several connections: a path is all of it
 // before the '#', a server's address what comes before the '@'. A path can be cut in either direction: what is under way
 // in that direction waits, and so does what tells of the peer's end; new connections hang. Only kVerbs has cut paths.
@@ -37,7 +43,7 @@
 
 namespace egret::sim {
 
-enum class Flavour : uint8_t { kVerbs, kShm };
+enum class Flavour : uint8_t { kVerbs, kShm, kTcp };
 
 struct NetworkOptions {
   Flavour flavour = Flavour::kVerbs;
@@ -76,13 +82,9 @@ class Network {
   bool step();
   // Nothing is under way on any link.
   bool is_idle() const;
-  // What an event loop would be told of the connection that `address` made last, and of a server's end: its data
-  // descriptor became readable (asking clears that, as an edge-triggered wait does); its control channel has a frame or
-  // the peer's end.
-  bool take_client_wake(const std::string& address);
-  bool has_client_wake(const std::string& address) const;
-  bool is_client_control_ready(const std::string& address) const;
-  // The same by a client's descriptor, which is no number of the system's: asking a data descriptor clears its wake.
+  // What an event loop would be told of a client's descriptor, which is no number of the system's, and of a server's
+  // end: its data descriptor became readable (taking clears that, as an edge-triggered wait does); its control channel has
+  // a frame or the peer's end.
   static constexpr int kFirstFd = 1 << 20;
   bool take_ready(int fd);
   bool is_ready(int fd) const;
@@ -130,14 +132,16 @@ class Network {
   bool step_delivery(Link& link);
   void tell_of_ring(Link& link, uint32_t lane);
   void land_reads(Link& link);
+  Flavour flavour_of(const std::string& address) const;
   std::vector<uint32_t> shuffled_lines(size_t offset, size_t length);
+  // The first one comes last.
+  static std::vector<uint32_t> lines_of_stream(size_t offset, size_t length);
 
   const NetworkOptions options_;
   const base::Clock& clock_;
   Rng& rng_;
   std::function<void()> preempt_;
   std::vector<std::shared_ptr<Link>> links_;
-  std::map<std::string, std::shared_ptr<Link>> by_address_;
   std::map<int, Link*> by_fd_;  // by the control descriptor of the client's end; the data descriptor is the next number
   int next_fd_ = kFirstFd;
   std::deque<std::shared_ptr<Link>> connecting_;

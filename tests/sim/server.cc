@@ -109,6 +109,7 @@ void Partition::drop_all() {
 }
 
 void Partition::rest() {
+  poller_.park_pushed();
   if (server_.options.park_always) {
     poller_.park(true);
   } else if (++empty_rounds_ % kRoundsBetweenParks == 0) {
@@ -274,6 +275,12 @@ transport::ServerEndpoint* Control::endpoint(uint64_t session_id) {
 uint64_t Control::nonce(uint64_t session_id) const {
   const auto at = std::ranges::find(sessions_, session_id, &Session::id);
   return at == sessions_.end() ? 0 : (*at)->nonce;
+}
+
+uint64_t Control::worker(uint64_t session_id) const {
+  const auto at = std::ranges::find(sessions_, session_id, &Session::id);
+  EGRET_CHECK(at != sessions_.end());
+  return (*at)->worker_id;
 }
 
 std::string Partition::describe() const {

@@ -78,7 +78,8 @@ class Control {
   uint64_t any_session(Rng& rng) const;  // 0: there is none
   uint64_t broken_sessions() const { return broken_total_; }
   transport::ServerEndpoint* endpoint(uint64_t session_id);
-  uint64_t nonce(uint64_t session_id) const;  // 0: no such session
+  uint64_t nonce(uint64_t session_id) const;   // 0: no such session
+  uint64_t worker(uint64_t session_id) const;  // its id, as the client says
 
  private:
   enum class State : uint8_t { kSilent, kWaiting, kOpen, kClosing };

@@ -21,7 +21,7 @@ rpc::SessionOptions options_of(const Scenario& scenario, const std::string& addr
 
 SimClient::SimClient(World& world, uint32_t number)
     : world_(world),
-      address_("sim:" + std::to_string(number)),
+      address_((world.scenario.has_two_transports ? "rdma+tcp:" : "sim:") + std::to_string(number)),
       session_(options_of(world.scenario, address_, number), world.clock, *this, Network::connect),
       to_submit_(world.scenario.ops_per_client) {}
 
@@ -30,9 +30,16 @@ void SimClient::on_session_lost(rpc::ClientSession&, const std::string& why, boo
   why_lost_ = why;
 }
 
+// The descriptors that its event loop watches: only those of the session, not of what is to take its place.
+bool SimClient::is_control_ready() const {
+  const auto state = session_.state();
+  if (state != rpc::ClientSession::State::kHandshaking && state != rpc::ClientSession::State::kOpen) return false;
+  return world_.network.is_ready(session_.endpoint().control_fd());
+}
+
 bool SimClient::has_reason_to_wake() const {
-  if (world_.network.has_client_wake(address_) || world_.network.is_client_control_ready(address_)) return true;
-  return is_tick_due();
+  if (session_.is_open() && world_.network.is_ready(session_.endpoint().data_fd())) return true;
+  return is_control_ready() || is_tick_due();
 }
 
 bool SimClient::is_tick_due() const {
@@ -53,8 +60,8 @@ void SimClient::step() {
   // An event loop reports what is ready in any order: ops may have been appended when the session's end is heard of.
   const bool submit_first = world_.rng.percent(50);
   if (may_submit && submit_first) submit();
-  if (world_.network.take_client_wake(address_) && session_.is_open()) session_.on_data_ready();
-  if (world_.network.is_client_control_ready(address_)) session_.on_control_ready();
+  if (session_.is_open() && world_.network.take_ready(session_.endpoint().data_fd())) session_.on_data_ready();
+  if (is_control_ready()) session_.on_control_ready();
   if (is_tick_due()) {
     next_tick_ns_ = world_.clock.manual.now_ns() + world_.scenario.tick_ns;
     session_.tick();

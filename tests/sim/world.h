@@ -34,6 +34,7 @@ struct Scenario {
   uint32_t clients = 2;
   uint32_t ops_per_client = 60;
   uint32_t burst = 8;                 // ops that a client submits at a time, at most
+  bool has_two_transports = false;    // clients' addresses are rdma+tcp:
   bool clients_sleep_always = false;  // at every opportunity, else after spin_ns in fetch mode
   bool park_always = false;           // lanes at every opportunity, else after lane_idle_ns
   uint64_t lane_idle_ns = 30'000;
@@ -81,6 +82,7 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
   void on_credit() override;
 
  private:
+  bool is_control_ready() const;
   bool has_reason_to_wake() const;
   bool is_tick_due() const;
   void run_passes();

@@ -26,6 +26,7 @@ def proxy_text(tick, backends=3, start=1000):
     for b in range(backends):
         name, up = f'backend="cache-{b}"', 0 if b == 1 else 1
         lines.append(f'{p}backend_info{{{name},transport="rdma",address="rdma:10.0.0.{b}:11311"}} 1')
+        lines += [f'{p}backend_transport_sessions{{{name},transport="{by}"}} {open}' for by, open in (("rdma", 2 * up), ("tcp", 0))]
         lines += [f"{p}backend_up{{{name}}} {up}", f"{p}backend_sessions{{{name}}} {2 * up}"]
         lines += histogram(p + "rpc_seconds", name, [0.00001, 0.0001], [tick * 70 * up, tick * 29 * up, tick * up])
         for lane in range(2):

@@ -51,12 +51,23 @@ TEST_CASE("members are reached by the transport that the entry names") {
   CHECK(services_by_tcp.value().transport == "tcp");
   CHECK(services_by_tcp.value().kind == NameKind::kServices);
   CHECK(services_by_tcp.value().host == "_egret._tcp.pool");
+  const auto by_both = parse_name_entry("dns+rdma+tcp:pool:11311");
+  REQUIRE(by_both);
+  CHECK(by_both.value().transport == "rdma+tcp");
+  CHECK(by_both.value().kind == NameKind::kAddresses);
+  const auto services_by_both = parse_name_entry("srv+rdma+tcp:_egret._tcp.pool");
+  REQUIRE(services_by_both);
+  CHECK(services_by_both.value().transport == "rdma+tcp");
+  CHECK(services_by_both.value().host == "_egret._tcp.pool");
 }
 
 TEST_CASE("which entries are names") {
   CHECK(is_name_entry("dns+rdma:"));
   CHECK(is_name_entry("dns+tcp:x"));
   CHECK(!is_name_entry("tcp:host:1"));
+  CHECK(is_name_entry("srv+rdma+tcp:x"));
+  CHECK(!is_name_entry("dns+tcp+rdma:x"));
+  CHECK(!is_name_entry("rdma+tcp:host:1"));
   CHECK(!is_name_entry("dns+tcp"));
   CHECK(!is_name_entry("dns+:x"));
   CHECK(!is_name_entry("srv+shm:x"));
@@ -88,7 +99,8 @@ TEST_CASE("what is wrong with an entry is said") {
               .starts_with("expected weight=N with an N from 1 to 1000, or nothing, got"));
   }
   for (const char* const text : {"rdma:pool:11311", "srv+shm:pool", ""}) {
-    CHECK(error_of(text).starts_with("expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp in the place of rdma, got"));
+    CHECK(error_of(text).starts_with(
+        "expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp or rdma+tcp in the place of rdma, got"));
   }
 }
 

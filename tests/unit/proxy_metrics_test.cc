@@ -21,7 +21,7 @@ struct Proxy {
   Proxy() {
     auto options = egret::base::Options::load(
         option_table(), std::nullopt,
-        std::vector<std::string>{"workers=2", "backends=shm:/a name=one,rdma:[::1]:2 name=two", "failover=gutter",
+        std::vector<std::string>{"workers=2", "backends=shm:/a name=one,rdma+tcp:[::1]:2 name=two", "failover=gutter",
                                  "gutter=shm:/spare name=spare"});
     REQUIRE(options.is_ok());
     source.config.set(resolve_config(options.value()).value());
@@ -81,6 +81,12 @@ TEST_CASE("figures are those of all workers, by backend and lane") {
   proxy.sessions[0][0]->is_open.set(1);
   proxy.sessions[1][0]->is_open.set(1);
   proxy.sessions[0][1]->is_open.set(1);
+  proxy.sessions[0][0]->transport.set(1);
+  proxy.sessions[1][0]->transport.set(1);
+  proxy.sessions[0][1]->transport.set(3);
+  proxy.sessions[0][1]->fell_back.add(1);
+  proxy.sessions[1][1]->fell_back.add(2);
+  proxy.sessions[1][1]->returned.add(2);
   proxy.sessions[0][1]->lane(1).fetches.add(11);
   proxy.sessions[1][1]->lane(1).fetches.add(13);
   proxy.sessions[1][1]->duration.record(2'000);
@@ -94,7 +100,13 @@ TEST_CASE("figures are those of all workers, by backend and lane") {
   CHECK(series.at("egret_proxy_backend_up{backend=\"two\"}") == "0");  // one worker has none
   CHECK(series.at("egret_proxy_backend_sessions{backend=\"two\"}") == "1");
   CHECK(series.at("egret_proxy_backend_info{backend=\"one\",transport=\"shm\",address=\"shm:/a\"}") == "1");
-  CHECK(series.at("egret_proxy_backend_info{backend=\"two\",transport=\"rdma\",address=\"rdma:[::1]:2\"}") == "1");
+  CHECK(series.at("egret_proxy_backend_info{backend=\"two\",transport=\"rdma+tcp\",address=\"rdma+tcp:[::1]:2\"}") ==
+        "1");
+  CHECK(series.at("egret_proxy_backend_transport_sessions{backend=\"one\",transport=\"shm\"}") == "2");
+  CHECK(series.at("egret_proxy_backend_transport_sessions{backend=\"two\",transport=\"rdma\"}") == "0");
+  CHECK(series.at("egret_proxy_backend_transport_sessions{backend=\"two\",transport=\"tcp\"}") == "1");
+  CHECK(series.at("egret_proxy_backend_fallbacks_total{backend=\"two\"}") == "3");
+  CHECK(series.at("egret_proxy_backend_returns_total{backend=\"two\"}") == "2");
   CHECK(series.at("egret_proxy_lane_fetches_total{backend=\"two\",lane=\"1\"}") == "24");
   CHECK(series.at("egret_proxy_rpc_seconds_count{backend=\"two\"}") == "1");
   CHECK(series.at("egret_proxy_rpc_seconds_count{backend=\"one\"}") == "0");

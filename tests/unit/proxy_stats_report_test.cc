@@ -247,7 +247,7 @@ TEST_CASE("the lanes of many backends come in pages") {
     all += page;
   }
   const auto rows = rows_of(all);
-  CHECK(rows.size() == 2 * 8 + 2 * 201 * egret::rpc::lane_metrics().size());
+  CHECK(rows.size() == 2 * 9 + 2 * 201 * egret::rpc::lane_metrics().size());
   CHECK(rows.contains("backend:1:lane:200:fetches"));
 }
 
@@ -286,6 +286,7 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   proxy.sessions[0][0]->lane(1).mode.set(2);
   proxy.sessions[0][0]->lane(1).fetch_size.set(320);
   egret::pool::MemberStats::Health& health = proxy.source.membership.get()->members()[0].stats->health;
+  proxy.sessions[1][0]->transport.set(1);
   health.is_ejected.set(1);
   health.why.set(static_cast<uint64_t>(egret::pool::EjectReason::kTimeouts));
   health.ejections.add(3);
@@ -296,6 +297,8 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   CHECK(rows.at("backend:1:name") == "two");
   CHECK(rows.at("backend:0:address") == "shm:/a");
   CHECK(rows.at("backend:1:address") == "rdma:[::1]:2");
+  CHECK(rows.at("backend:0:transport") == "shm");
+  CHECK(rows.at("backend:1:transport") == "none");
   CHECK(rows.at("backend:0:ejected") == "1");
   CHECK(rows.at("backend:0:eject_reason") == "timeouts");
   CHECK(rows.at("backend:0:ejections") == "3");
@@ -310,7 +313,7 @@ TEST_CASE("every lane of every backend has its rows, added up over the workers t
   CHECK(rows.at("backend:0:lane:1:mode") == "reply");
   CHECK(rows.at("backend:0:lane:1:fetch_size") == "320");
   CHECK(rows.at("backend:0:lane:1:switches_to_reply") == "0");
-  CHECK(rows.size() == 2 * 8 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
+  CHECK(rows.size() == 2 * 9 + 2 * egret::rpc::lane_metrics().size());  // nobody has reached the other backend yet
   reset_stats(proxy.source);
   rows = rows_of(whole(lanes_report(proxy.source)));
   CHECK(rows.at("backend:0:lane:1:fetches") == "0");

@@ -121,6 +121,19 @@ TEST_CASE("a backend that is held back says so") {
   CHECK(any_has(picture(daemon), "HELD BACK"));
 }
 
+TEST_CASE("what a backend's sessions go by is shown") {
+  Daemon daemon("10.0.0.2:11280");
+  daemon.take(kHead + backends(3, 0) +
+                  "egret_proxy_backend_transport_sessions{backend=\"cache-0\",transport=\"shm\"} 4\n"
+                  "egret_proxy_backend_transport_sessions{backend=\"cache-2\",transport=\"rdma\"} 1\n"
+                  "egret_proxy_backend_transport_sessions{backend=\"cache-2\",transport=\"tcp\"} 3\n",
+              100);
+  const auto lines = picture(daemon);
+  CHECK(any_has(lines, " BY "));
+  CHECK(any_has(lines, " shm "));
+  CHECK(any_has(lines, " rdma+tcp "));
+}
+
 TEST_CASE("a daemon that is down is shown with the reason and since when, and without figures") {
   Daemon daemon = busy(3);
   daemon.miss("Couldn't connect to server", 105);

@@ -42,7 +42,7 @@ bool is_socket(const std::string& path) {
 TEST_CASE("an address says which transport it means") {
   CHECK(check_address("shm:/run/x").is_ok());
   CHECK(check_address("shm:@x").is_ok());
-  for (const std::string scheme : {"rdma:", "tcp:"}) {
+  for (const std::string scheme : {"rdma:", "tcp:", "rdma+tcp:"}) {
     for (const char* place : {"10.9.0.1:11311", "[fe80::1]:1", "cache-1.example:65535", "*:11311"}) {
       CAPTURE(scheme + place);
       CHECK(check_address(scheme + place).is_ok());
@@ -52,16 +52,18 @@ TEST_CASE("an address says which transport it means") {
       const std::string address = scheme + place;
       CAPTURE(address);
       CHECK_FALSE(check_address(address).is_ok());
-      CHECK(contains(listen_error(address), "expected " + scheme + "HOST:PORT"));
+      CHECK(contains(check_address(address).message(), "expected " + scheme + "HOST:PORT"));
+      CHECK(contains(listen_error(address), "HOST:PORT"));
       CHECK_FALSE(connect(address).is_ok());
     }
   }
   for (const char* address : {"", "shm", "shm:", "/run/x", "udp:1.2.3.4:5", "verbs:1.2.3.4:5", "SHM:/run/x"}) {
     CAPTURE(address);
     CHECK_FALSE(check_address(address).is_ok());
-    CHECK(contains(listen_error(address), std::string_view(address) == "shm:"
-                                              ? "1 to"
-                                              : "expected rdma:HOST:PORT, tcp:HOST:PORT, shm:PATH or shm:@NAME"));
+    CHECK(contains(listen_error(address),
+                   std::string_view(address) == "shm:"
+                       ? "1 to"
+                       : "expected rdma:HOST:PORT, tcp:HOST:PORT, rdma+tcp:HOST:PORT, shm:PATH or shm:@NAME"));
     CHECK_FALSE(connect(address).is_ok());
   }
 }

@@ -124,8 +124,22 @@ Cell up_cell(std::span<const FigureRow> table, const Values& values, std::option
   return {"DOWN", Style::kBad};
 }
 
-Cell cell_of(std::span<const FigureRow> table, const Values& values, size_t row) {
+// What a backend's sessions go by now. Of a backend with two transports TCP is the one in need.
+Cell transport_cell(std::span<const FigureRow> table, const Values& values, std::string_view address) {
+  std::string used;
+  for (const char* const name : {"shm", "rdma", "tcp"}) {
+    const bool is_used = figure(table, values, std::string("by_") + name).value_or(Value{}).number > 0;
+    if (is_used) used.append(used.empty() ? "" : "+").append(name);
+  }
+  if (used.empty()) return {"-"};
+  const bool in_need = used != "rdma" && address.starts_with("rdma+tcp:");
+  return {used, in_need ? Style::kWarning : Style::kPlain};
+}
+
+Cell cell_of(std::span<const FigureRow> table, const PartFigures& part, size_t row, Kind kind) {
+  const Values& values = part.values;
   const std::string_view name = table[row].name;
+  if (name == "by_tcp" && kind == Kind::kProxy) return transport_cell(table, values, part.address);
   if (name == "up") {
     return up_cell(table, values, values[row]);
   }
@@ -139,6 +153,7 @@ std::string title_of(const FigureRow& row) {
   if (row.name == "up") return "STATE";
   if (row.name == "reply_lanes") return "MODE";
   if (row.name == "limit") return "LIMIT";
+  if (row.name == "by_tcp") return "BY";
   std::string title(row.title);
   std::ranges::transform(title, title.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
   return row.how == How::kRate ? title + "/S" : title;
@@ -149,8 +164,8 @@ std::vector<size_t> shown_rows(std::span<const FigureRow> table, Kind kind) {
   std::vector<size_t> rows;
   for (size_t row = 0; row < table.size(); ++row) {
     const std::string_view name = table[row].name;
-    const bool is_shown_elsewhere =
-        name == "lanes" || name == "ejected" || name == "standing_in" || name == "held_back";
+    const bool is_shown_elsewhere = name == "lanes" || name == "ejected" || name == "standing_in" ||
+                                    name == "held_back" || name == "by_shm" || name == "by_rdma";
     if (kind == Kind::kBackend || !is_shown_elsewhere) rows.push_back(row);
   }
   return rows;
@@ -221,7 +236,7 @@ void add_parts(const Figures& figures, const Choices& choices, std::vector<Line>
     auto& row = grid.emplace_back();
     const std::string name = printable(part->name, kMaxNameColumns);
     row.push_back({lanes ? name + " " + printable(part->lane, 8) : name});
-    for (const size_t figure_row : rows) row.push_back(cell_of(table, part->values, figure_row));
+    for (const size_t figure_row : rows) row.push_back(cell_of(table, *part, figure_row, figures.kind));
     if (has_addresses) row.push_back({printable(part->address, kMaxAddressColumns), Style::kSoft});
   }
   add_grid(grid, lines);

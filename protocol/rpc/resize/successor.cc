@@ -11,10 +11,10 @@ Successor::~Successor() {
   if (endpoint_ != nullptr) endpoint_->close();
 }
 
-Status Successor::begin(const SessionOptions& asked, const wire::Grant& now, bool is_large, Connect connect,
+Status Successor::begin(const SessionOptions& asked, const wire::Grant& now, Aim aim, Connect connect,
                         uint64_t now_ns) {
   now_ = now;
-  is_large_ = is_large;
+  aim_ = aim;
   worker_id_ = asked.worker_id;
   deadline_ns_ = now_ns + asked.connect_timeout_ns;
   auto connected = connect(asked.address, asked.connect);
@@ -53,12 +53,17 @@ base::Expected<bool> Successor::hear(uint64_t now_ns) {
 // Ops that were routed to the first session must mean the same in the second.
 Status Successor::compare() const {
   const wire::Grant& next = opening_.grant();
+  // What follows from sizes and transports.
+  constexpr uint64_t kOwnFeatures = wire::kSlotSizes | wire::kOrderedMemory | wire::kWakeTimers;
   if (next.epoch != now_.epoch || next.hash_seed != now_.hash_seed || next.item_size_max != now_.item_size_max ||
       next.layout.lanes != now_.layout.lanes || next.rights != now_.rights ||
-      ((next.features ^ now_.features) & ~wire::kSlotSizes) != 0) {
+      ((next.features ^ now_.features) & ~kOwnFeatures) != 0) {
     return Status::error("the backend is another one than before");
   }
-  const bool fits = is_large_ ? next.layout.bytes() > now_.layout.bytes() : next.layout.bytes() < now_.layout.bytes();
+  const size_t bytes = next.layout.bytes();
+  const bool fits = aim_ == Aim::kMore    ? bytes > now_.layout.bytes()
+                    : aim_ == Aim::kFewer ? bytes < now_.layout.bytes()
+                                          : true;
   return fits ? Status::ok() : Status::error("the backend has no other size than " + now_.layout.to_string());
 }
 

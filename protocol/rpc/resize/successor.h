@@ -1,4 +1,5 @@
-// A second session with the same backend process, of another size, that is to take an open session's place.
+// A second session with the same backend process, of another size or by another transport, that is to take an open
+// session's place.
 //
 //   begin() ─▶ look() … kOpening ─ granted ─▶ look() … kEmptying ⇄ kResting ─ the lanes are empty ─▶ taken over by the session
 //                  └ refused, lost, another backend, no answer, never empty: an error, and why ◀───┘
@@ -25,14 +26,15 @@ class Successor {
   using Connect = base::Expected<std::unique_ptr<transport::ClientEndpoint>> (*)(
       const std::string& address, const transport::ConnectOptions& options);
   enum class State : uint8_t { kOpening, kEmptying, kResting };
+  // What it is to be better at: more slots, fewer of them, the preferred transport.
+  enum class Aim : uint8_t { kMore, kFewer, kPreferred };
 
   ~Successor();
   // `asked`: of the session that it is to be. `now`: what is granted to the one whose place it will take.
-  base::Status begin(const SessionOptions& asked, const wire::Grant& now, bool is_large, Connect connect,
-                     uint64_t now_ns);
+  base::Status begin(const SessionOptions& asked, const wire::Grant& now, Aim aim, Connect connect, uint64_t now_ns);
   // Once a tick. An error: it is of no use any more.
   base::Expected<State> look(uint64_t now_ns);
-  bool is_large() const { return is_large_; }
+  Aim aim() const { return aim_; }
   uint64_t worker_id() const { return worker_id_; }
   // The session takes these over, and leaves its own here, which end with this object.
   void swap(std::unique_ptr<transport::ClientEndpoint>& endpoint, Opening& opening);
@@ -48,7 +50,7 @@ class Successor {
   std::unique_ptr<transport::ClientEndpoint> endpoint_;
   Opening opening_;
   wire::Grant now_;
-  bool is_large_ = false;
+  Aim aim_ = Aim::kMore;
   bool is_granted_ = false;
   uint64_t worker_id_ = 0;
   uint64_t deadline_ns_ = 0;  // of the handshake

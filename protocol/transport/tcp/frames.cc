@@ -18,8 +18,8 @@ using base::Status;
 
 namespace {
 
-// What one read may bring beyond the frame that is under way. It is empty again when read_some() returns, so all
-// connections of a thread share it.
+// What one read may bring beyond the frame that is under way, and what is gathered to be encrypted. It is empty again when
+// read_some() and flush() return, so all connections of a thread share it.
 constexpr size_t kScratch = 64 << 10;
 thread_local std::array<std::byte, kScratch> t_scratch;
 
@@ -100,32 +100,54 @@ bool FrameReader::consume(std::span<const std::byte> bytes, FrameSink& sink) {
   return true;
 }
 
-FrameReader::Found FrameReader::ended(ssize_t got) {
+FrameReader::Found FrameReader::ended(ssize_t got, const Channel& channel) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Found::kNothing;
-  failure_ =
-      got == 0 ? "the peer closed the connection" : Status::system_error("the connection broke", errno).message();
+  if (got == 0) {
+    failure_ = "the peer closed the connection";
+  } else if (const std::string why = channel.failure(); !why.empty()) {
+    failure_ = "TLS: " + why;
+  } else {
+    failure_ = Status::system_error("the connection broke", errno).message();
+  }
   return Found::kEnd;
 }
 
-FrameReader::Found FrameReader::read_one(int socket, FrameSink& sink) {
+FrameReader::Found FrameReader::read_one(Channel& channel, FrameSink& sink) {
   for (;;) {
     std::array<std::byte, kMaxControl> piece;
     const size_t wanted = std::min(piece.size(), missing());
-    const ssize_t got = ::recv(socket, piece.data(), wanted, 0);
-    if (got <= 0) return ended(got);
+    const ssize_t got = channel.receive(std::span(piece).first(wanted));
+    if (got <= 0) return ended(got, channel);
     if (!consume(std::span(piece).first(static_cast<size_t>(got)), sink)) return Found::kViolation;
     if (head_have_ == 0) return Found::kFrame;
   }
 }
 
-FrameReader::Found FrameReader::read_some(int socket, FrameSink& sink) {
+// What was decrypted is used up here: nothing would wake us for it later.
+FrameReader::Found FrameReader::read_tls(Channel& channel, FrameSink& sink) {
+  const ssize_t got = channel.fill();
+  const int error = errno;
+  bool any = false;
+  for (auto plain = channel.decrypted(); !plain.empty(); plain = channel.decrypted()) {
+    any = true;
+    if (!consume(plain, sink)) return Found::kViolation;
+  }
+  if (!channel.failure().empty()) return ended(-1, channel);
+  if (got > 0) return static_cast<size_t>(got) == Channel::kMostAtOnce ? Found::kMore : Found::kNothing;
+  if (got < 0 && any && (error == EAGAIN || error == EINTR)) return Found::kNothing;
+  errno = error;
+  return ended(got, channel);
+}
+
+FrameReader::Found FrameReader::read_some(Channel& channel, FrameSink& sink) {
+  if (!channel.is_plain()) return read_tls(channel, sink);
   // The rest of a body that is under way goes straight to its place.
   const size_t rest = in_body() && body_have_ >= sizeof(uint64_t) ? missing() : 0;
   std::array<iovec, 2> pieces{};
   pieces[0] = {rest > 0 ? place_ + body_have_ : nullptr, rest};
   pieces[1] = {t_scratch.data(), t_scratch.size()};
-  const ssize_t got = ::readv(socket, rest > 0 ? pieces.data() : &pieces[1], rest > 0 ? 2 : 1);
-  if (got <= 0) return ended(got);
+  const ssize_t got = ::readv(channel.fd(), rest > 0 ? pieces.data() : &pieces[1], rest > 0 ? 2 : 1);
+  if (got <= 0) return ended(got, channel);
   const auto bytes = static_cast<size_t>(got);
   const size_t placed = std::min(bytes, rest);
   body_have_ += placed;
@@ -151,7 +173,37 @@ void FrameWriter::drop(size_t bytes) {
   }
 }
 
-FrameWriter::Sent FrameWriter::flush(int socket) {
+// Copies what waits, as far as it fits, and drops it.
+size_t FrameWriter::gather(std::span<std::byte> into) {
+  size_t used = 0;
+  while (count_ > 0 && used < into.size()) {
+    Entry& entry = at(0);
+    const bool in_head = sent_ < sizeof entry.head;
+    const std::byte* const from =
+        in_head ? reinterpret_cast<const std::byte*>(&entry.head) + sent_ : entry.body + (sent_ - sizeof entry.head);
+    const size_t left = (in_head ? sizeof entry.head : entry.bytes()) - sent_;
+    const size_t taken = std::min(left, into.size() - used);
+    if (taken > 0) std::memcpy(into.data() + used, from, taken);
+    used += taken;
+    drop(taken);
+  }
+  return used;
+}
+
+FrameWriter::Sent FrameWriter::flush_tls(Channel& channel) {
+  for (;;) {
+    if (!channel.send_rest()) return errno == EAGAIN ? Sent::kBlocked : Sent::kFailed;
+    if (!channel.failure().empty()) {
+      errno = EPROTO;
+      return Sent::kFailed;
+    }
+    if (count_ == 0) return Sent::kAll;
+    channel.encrypt(std::span(t_scratch).first(gather(t_scratch)));
+  }
+}
+
+FrameWriter::Sent FrameWriter::flush(Channel& channel) {
+  if (!channel.is_plain()) return flush_tls(channel);
   while (count_ > 0) {
     std::array<iovec, 2 * kFramesAtOnce> pieces;
     const size_t frames = std::min(count_, kFramesAtOnce);
@@ -169,10 +221,7 @@ FrameWriter::Sent FrameWriter::flush(int socket) {
       }
       bytes += entry.bytes() - done;
     }
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = used;
-    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = channel.send(std::span(pieces).first(used));
     if (sent < 0) {
       if (errno == EINTR) continue;
       return errno == EAGAIN ? Sent::kBlocked : Sent::kFailed;
@@ -183,14 +232,14 @@ FrameWriter::Sent FrameWriter::flush(int socket) {
   return Sent::kAll;
 }
 
-Status send_control(int socket, std::span<const std::byte> frame, const Region* region) {
+Status send_control(Channel& channel, std::span<const std::byte> frame, const Region* region) {
   FrameHead region_head{.kind = FrameKind::kRegion, .length = sizeof(Region)};
   FrameHead head{.kind = FrameKind::kControl, .length = static_cast<uint32_t>(frame.size())};
   FrameWriter writer;
   writer.set_capacity(2);
   if (region != nullptr) writer.add(region_head, reinterpret_cast<const std::byte*>(region));
   writer.add(head, frame.data());
-  if (writer.flush(socket) == FrameWriter::Sent::kAll) return Status::ok();
+  if (writer.flush(channel) == FrameWriter::Sent::kAll) return Status::ok();
   return Status::system_error("cannot send a control frame", errno);
 }
 

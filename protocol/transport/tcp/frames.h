@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 
 #include "base/status.h"
+#include "transport/tcp/channel.h"
 #include "transport/transport.h"
 
 namespace egret::transport::tcp {
@@ -80,21 +81,25 @@ class FrameReader {
     kViolation,  // the peer sent what it must not
   };
 
-  // Reads one frame and nothing beyond it: while others may still read the socket afterwards.
-  Found read_one(int socket, FrameSink& sink);
+  // Reads one frame and nothing beyond it: while others may still read the channel afterwards.
+  Found read_one(Channel& channel, FrameSink& sink);
   // Reads what one system call gives.
-  Found read_some(int socket, FrameSink& sink);
+  Found read_some(Channel& channel, FrameSink& sink);
   // For tests: as if the socket had given these bytes. False: a violation.
   bool consume(std::span<const std::byte> bytes, FrameSink& sink);
   const std::string& failure() const { return failure_; }
+  // After a violation: the peer has begun with a TLS handshake.
+  bool is_tls() const { return static_cast<uint8_t>(head_.kind) == kTlsHandshake; }
+  static constexpr uint8_t kTlsHandshake = 22;  // the first byte of one
 
  private:
+  Found read_tls(Channel& channel, FrameSink& sink);
   bool in_body() const { return head_have_ == sizeof(FrameHead); }
   size_t missing() const { return in_body() ? head_.length - body_have_ : sizeof(FrameHead) - head_have_; }
   bool begin_body(FrameSink& sink);
   bool end_body(FrameSink& sink);
   void add_body(std::span<const std::byte> bytes);
-  Found ended(ssize_t got);
+  Found ended(ssize_t got, const Channel& channel);
 
   FrameHead head_;
   size_t head_have_ = 0;
@@ -113,8 +118,8 @@ class FrameWriter {
   bool is_empty() const { return count_ == 0; }
 
   enum class Sent : uint8_t { kAll, kBlocked, kFailed };
-  // Sends what the socket takes: one system call for up to kFramesAtOnce frames.
-  Sent flush(int socket);
+  // Sends what the socket takes: one system call for up to kFramesAtOnce frames, or, with TLS, kGathered bytes.
+  Sent flush(Channel& channel);
 
  private:
   static constexpr size_t kFramesAtOnce = 64;
@@ -125,6 +130,8 @@ class FrameWriter {
   };
   Entry& at(size_t index) { return entries_[(first_ + index) % entries_.size()]; }
   void drop(size_t bytes);
+  Sent flush_tls(Channel& channel);
+  size_t gather(std::span<std::byte> into);
 
   std::vector<Entry> entries_;  // a ring
   size_t first_ = 0;
@@ -133,7 +140,7 @@ class FrameWriter {
 };
 
 // A frame of the handshake, at once and whole; `region` before it, if there is one.
-base::Status send_control(int socket, std::span<const std::byte> frame, const Region* region);
+base::Status send_control(Channel& channel, std::span<const std::byte> frame, const Region* region);
 
 // Memory of zeroes that stays where it is.
 class ZeroedMemory {

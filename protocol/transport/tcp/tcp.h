@@ -10,7 +10,8 @@
 
 namespace egret::transport {
 
-base::Status check_tcp_address(const std::string& host_port);
+// `scheme`: what the error says that was expected before HOST:PORT.
+base::Status check_tcp_address(const std::string& host_port, const std::string& scheme = "tcp");
 base::Expected<std::unique_ptr<Listener>> tcp_listen(const std::string& host_port, const ListenOptions& options);
 base::Expected<std::unique_ptr<ClientEndpoint>> tcp_connect(const std::string& host_port,
                                                             const ConnectOptions& options);

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/unique_fd.h"
+#include "tls/mutual.h"
 #include "transport/name_lookup.h"
 #include "transport/tcp/frames.h"
 #include "transport/tcp/tcp.h"
@@ -33,14 +34,16 @@ using verbs::NameLookup;
 
 constexpr size_t kMaxWaitingFrames = 4;
 
-// Looking up a name → connecting, address by address → kFrames → kData (from map_region on).
+// Looking up a name → connecting, address by address → [TLS handshake] → frames → data (from map_region on).
 class TcpClientEndpoint final : public ClientEndpoint, private FrameSink {
  public:
-  explicit TcpClientEndpoint(std::string address) : address_(std::move(address)) {
+  TcpClientEndpoint(std::string address, std::shared_ptr<const tls::Mutual> tls)
+      : address_(std::move(address)), tls_(std::move(tls)) {
     limits_ = {.is_ordered = true, .results_are_pushed = true};
   }
 
   Status start(const HostPort& at) {
+    host_ = at.host;
     control_.reset(::epoll_create1(EPOLL_CLOEXEC));
     if (!control_.is_open()) return Status::system_error("epoll_create1", errno);
     auto address = resolve(at, verbs::Resolve::kAddress);
@@ -78,8 +81,8 @@ class TcpClientEndpoint final : public ClientEndpoint, private FrameSink {
   }
   void stage_read(uint32_t, size_t, size_t, uint64_t) override { EGRET_DCHECK(false); }  // results_are_pushed
   void flush() override {
-    if (writer_.is_empty() || is_broken_) return;
-    if (writer_.flush(socket_.get()) == FrameWriter::Sent::kFailed) {
+    if ((writer_.is_empty() && !channel_.has_rest()) || is_broken_) return;
+    if (writer_.flush(channel_) == FrameWriter::Sent::kFailed) {
       break_off(Status::system_error("the connection broke", errno).message());
     }
   }
@@ -89,10 +92,10 @@ class TcpClientEndpoint final : public ClientEndpoint, private FrameSink {
     add({.kind = FrameKind::kRing, .lane = static_cast<uint16_t>(lane)}, nullptr);
     flush();
   }
-  int data_fd() const override { return socket_.get(); }
+  int data_fd() const override { return channel_.fd(); }
   void arm() override {}
   void close() override {
-    if (socket_.is_open()) ::shutdown(socket_.get(), SHUT_RDWR);
+    if (channel_.is_open()) ::shutdown(channel_.fd(), SHUT_RDWR);
     is_closed_ = true;
   }
 
@@ -106,6 +109,8 @@ class TcpClientEndpoint final : public ClientEndpoint, private FrameSink {
   Status take_lookup();
   Status connect_to(const addrinfo* address);
   Status finish_connecting();
+  Status greet();
+  Status lost(const std::string& why) const;
   void add(const FrameHead& head, const std::byte* body) {
     if (!writer_.add(head, body)) break_off("more requests were staged than there are slots");
   }
@@ -119,13 +124,17 @@ class TcpClientEndpoint final : public ClientEndpoint, private FrameSink {
   bool take(const FrameHead& head) override;
 
   const std::string address_;
-  std::optional<NameLookup> lookup_;  // while it is under way
+  const std::shared_ptr<const tls::Mutual> tls_;  // null: none
+  std::string host_;                              // of the address
+  std::optional<NameLookup> lookup_;              // while it is under way
   AddressInfo resolved_;
   const addrinfo* trying_ = nullptr;  // of resolved_
   UniqueFd control_;                  // readable when the lookup, the connecting or a frame has come
-  UniqueFd socket_;
+  Channel channel_;
   bool is_connected_ = false;
-  std::vector<std::vector<std::byte>> waiting_frames_;  // until connected
+  bool may_speak_ = false;                              // connected, and the TLS handshake is over
+  bool is_heard_ = false;                               // a frame has come
+  std::vector<std::vector<std::byte>> waiting_frames_;  // until it may speak
   FrameReader reader_;
   FrameWriter writer_;
   alignas(uint64_t) std::array<std::byte, kMaxControl> body_;  // of a control frame
@@ -162,18 +171,18 @@ Status TcpClientEndpoint::take_lookup() {
 Status TcpClientEndpoint::connect_to(const addrinfo* address) {
   int error = EADDRNOTAVAIL;
   for (; address != nullptr; address = address->ai_next) {
-    socket_.reset(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket_.is_open()) {
+    channel_.open(UniqueFd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+    if (!channel_.is_open()) {
       error = errno;
       continue;
     }
-    set_options(socket_.get());
-    if (::connect(socket_.get(), address->ai_addr, address->ai_addrlen) < 0 && errno != EINPROGRESS) {
+    set_options(channel_.fd());
+    if (::connect(channel_.fd(), address->ai_addr, address->ai_addrlen) < 0 && errno != EINPROGRESS) {
       error = errno;
       continue;
     }
     trying_ = address;
-    return watch(socket_.get(), EPOLLOUT);
+    return watch(channel_.fd(), EPOLLOUT);
   }
   return Status::system_error("cannot connect to tcp:" + address_, error);
 }
@@ -183,21 +192,39 @@ Status TcpClientEndpoint::finish_connecting() {
   if (::epoll_wait(control_.get(), &event, 1, 0) <= 0) return Status::ok();
   int error = 0;
   socklen_t size = sizeof error;
-  if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) < 0) error = errno;
+  if (::getsockopt(channel_.fd(), SOL_SOCKET, SO_ERROR, &error, &size) < 0) error = errno;
   if (error != 0) {
     if (trying_->ai_next != nullptr) return connect_to(trying_->ai_next);
     return Status::system_error("cannot connect to tcp:" + address_, error);
   }
   is_connected_ = true;
   event.events = EPOLLIN;
-  if (::epoll_ctl(control_.get(), EPOLL_CTL_MOD, socket_.get(), &event) < 0) {
+  if (::epoll_ctl(control_.get(), EPOLL_CTL_MOD, channel_.fd(), &event) < 0) {
     return Status::system_error("epoll_ctl", errno);
   }
+  if (tls_ != nullptr) channel_.speak_tls(tls_->connect(host_));
+  return Status::ok();
+}
+
+// Speaks TLS, where it is asked for, then what has waited for that.
+Status TcpClientEndpoint::greet() {
+  auto greeted = channel_.greet();
+  if (!greeted) return lost(greeted.message());
+  if (!greeted.value()) return Status::ok();
+  may_speak_ = true;
   for (const auto& frame : waiting_frames_) {
-    if (Status sent = send_control(socket_.get(), frame, nullptr); !sent) return sent;
+    if (Status sent = send_control(channel_, frame, nullptr); !sent) return sent;
   }
   waiting_frames_.clear();
   return Status::ok();
+}
+
+// The connection has ended. A backend that wants TLS, and hears none, hangs up; one that refuses our certificate says so
+// when we take the handshake for done.
+Status TcpClientEndpoint::lost(const std::string& why) const {
+  std::string hint;
+  if (!is_heard_ && tls_ == nullptr) hint = " before it said anything: it may ask for TLS (session_tls_certificate)";
+  return Status::error("tcp:" + address_ + ": " + why + hint);
 }
 
 // --- frames
@@ -210,17 +237,21 @@ Status TcpClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& leng
   if (!is_connected_) {
     if (Status finished = finish_connecting(); !finished || !is_connected_) return finished;
   }
+  if (!may_speak_) {
+    if (Status greeted = greet(); !greeted || !may_speak_) return greeted;
+  }
   for (;;) {
     const bool had_region = has_region_;
-    switch (reader_.read_one(socket_.get(), *this)) {
+    switch (reader_.read_one(channel_, *this)) {
       case FrameReader::Found::kNothing:
       case FrameReader::Found::kMore:
         return Status::ok();
       case FrameReader::Found::kEnd:
-        return Status::error(reader_.failure());
+        return lost(reader_.failure());
       case FrameReader::Found::kViolation:
         return Status::error("tcp:" + address_ + " is no egret-backend, or of another version");
       case FrameReader::Found::kFrame:
+        is_heard_ = true;
         break;
     }
     if (has_region_ && !had_region) continue;
@@ -232,7 +263,7 @@ Status TcpClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& leng
 }
 
 Status TcpClientEndpoint::send_frame(std::span<const std::byte> frame, bool) {
-  if (is_connected_) return send_control(socket_.get(), frame, nullptr);
+  if (may_speak_) return send_control(channel_, frame, nullptr);
   if (waiting_frames_.size() == kMaxWaitingFrames) return Status::error("cannot send a control frame: not connected");
   waiting_frames_.emplace_back(frame.begin(), frame.end());
   return Status::ok();
@@ -242,8 +273,8 @@ std::string TcpClientEndpoint::facts() const {
   if (!is_connected_) return "tcp, not connected";
   int mss = 0;
   socklen_t size = sizeof mss;
-  ::getsockopt(socket_.get(), IPPROTO_TCP, TCP_MAXSEG, &mss, &size);
-  return "tcp, segments of " + std::to_string(mss) + " bytes";
+  ::getsockopt(channel_.fd(), IPPROTO_TCP, TCP_MAXSEG, &mss, &size);
+  return "tcp, segments of " + std::to_string(mss) + " bytes" + channel_.facts();
 }
 
 std::byte* TcpClientEndpoint::place_of(const FrameHead& head) {
@@ -289,8 +320,9 @@ Status TcpClientEndpoint::map_region(const RegionShape& shape) {
   writer_.set_capacity(2 * slots + shape.lanes);
   delivered_.reserve(slots);
   // From here on the socket belongs to data_fd() alone.
-  ::epoll_ctl(control_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+  ::epoll_ctl(control_.get(), EPOLL_CTL_DEL, channel_.fd(), nullptr);
   in_data_ = true;
+  is_ready_ = !channel_.is_plain();  // it may have decrypted more than the grant
   return Status::ok();
 }
 
@@ -300,7 +332,7 @@ bool TcpClientEndpoint::read_more() {
     delivered_.clear();
     delivered_at_ = 0;
   }
-  switch (reader_.read_some(socket_.get(), *this)) {
+  switch (reader_.read_some(channel_, *this)) {
     case FrameReader::Found::kMore:
     case FrameReader::Found::kFrame:
       return true;
@@ -337,16 +369,16 @@ size_t TcpClientEndpoint::poll(std::span<Event> events) {
 
 }  // namespace
 
-Expected<std::unique_ptr<ClientEndpoint>> tcp_connect(const std::string& host_port, const ConnectOptions&) {
+Expected<std::unique_ptr<ClientEndpoint>> tcp_connect(const std::string& host_port, const ConnectOptions& options) {
   auto parsed = verbs::parse_host_port(host_port, "tcp");
   if (!parsed) return parsed.status();
-  auto endpoint = std::make_unique<TcpClientEndpoint>(host_port);
+  auto endpoint = std::make_unique<TcpClientEndpoint>(host_port, options.tls);
   if (Status started = endpoint->start(parsed.value()); !started) return started;
   return std::unique_ptr<ClientEndpoint>(std::move(endpoint));
 }
 
-Status check_tcp_address(const std::string& host_port) {
-  return verbs::parse_host_port(host_port, "tcp").status();
+Status check_tcp_address(const std::string& host_port, const std::string& scheme) {
+  return verbs::parse_host_port(host_port, scheme).status();
 }
 
 }  // namespace egret::transport

@@ -14,6 +14,7 @@
 #include "base/service/listening.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "tls/mutual.h"
 #include "transport/tcp/frames.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs_common.h"
@@ -28,19 +29,22 @@ using namespace tcp;
 namespace {
 
 constexpr int kBacklog = 1024;
+// A TLS handshake takes about a millisecond of the control thread. A peer may have 512 parts of connections in a second.
+constexpr int kPartsOfTls = 8;
 
 class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
  public:
-  TcpServerEndpoint(UniqueFd socket, const sockaddr_storage& from)
-      : peer_group_(host_of(from)), peer_(name_of(from)), socket_(std::move(socket)) {
-    limits_ = {.is_ordered = true, .ring_is_wakeup = true, .results_are_pushed = true};
-    set_options(socket_.get());
+  TcpServerEndpoint(UniqueFd socket, const sockaddr_storage& from, const TlsOffer& tls, Doorkeeper* doorkeeper)
+      : peer_group_(host_of(from)), peer_(name_of(from)), tls_(tls), doorkeeper_(doorkeeper) {
+    limits_ = {.is_ordered = true, .ring_is_wakeup = true, .results_are_pushed = true, .transport = "tcp"};
+    channel_.open(std::move(socket));
+    set_options(channel_.fd());
   }
   Status open() {
     control_.reset(::epoll_create1(EPOLL_CLOEXEC));
     epoll_event event{};
     event.events = EPOLLIN;
-    if (!control_.is_open() || ::epoll_ctl(control_.get(), EPOLL_CTL_ADD, socket_.get(), &event) < 0) {
+    if (!control_.is_open() || ::epoll_ctl(control_.get(), EPOLL_CTL_ADD, channel_.fd(), &event) < 0) {
       return Status::system_error("epoll", errno);
     }
     return Status::ok();
@@ -49,7 +53,7 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
-  std::string facts() const override { return "tcp"; }
+  std::string facts() const override { return "tcp" + channel_.facts(); }
   std::string failure() const override { return failure_; }
 
   Status create_region(const RegionShape& shape) override;
@@ -70,15 +74,15 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
   }
   bool flush() override {
     if (is_broken_) return true;
-    const FrameWriter::Sent sent = writer_.flush(socket_.get());
+    const FrameWriter::Sent sent = writer_.flush(channel_);
     if (sent == FrameWriter::Sent::kFailed) break_off(Status::system_error("the connection broke", errno).message());
     return sent != FrameWriter::Sent::kBlocked;
   }
   void ready() override { is_ready_ = true; }
   size_t poll(std::span<Event> events) override;
-  int data_fd() const override { return socket_.get(); }
+  int data_fd() const override { return channel_.fd(); }
   void arm() override {}
-  void close() override { ::shutdown(socket_.get(), SHUT_RDWR); }
+  void close() override { ::shutdown(channel_.fd(), SHUT_RDWR); }
 
  private:
   void break_off(std::string why) {
@@ -87,13 +91,17 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
     is_broken_ = true;
   }
   void read_more();
+  Expected<bool> greet();
   std::byte* place_of(const FrameHead& head) override;
   bool take(const FrameHead& head) override;
 
   const std::string peer_group_;
   const std::string peer_;
-  UniqueFd socket_;
+  const TlsOffer tls_;
+  Doorkeeper* const doorkeeper_;  // null: nobody counts what a handshake costs
+  Channel channel_;
   UniqueFd control_;
+  bool is_greeted_ = false;  // the peer has chosen TLS, or none, and the handshake is over
   bool in_data_ = false;
   FrameReader reader_;
   FrameWriter writer_;
@@ -114,17 +122,45 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
 
 // --- frames
 
+// The peer's first byte says whether it speaks TLS.
+Expected<bool> TcpServerEndpoint::greet() {
+  if (tls_.mutual != nullptr && channel_.is_plain()) {
+    uint8_t first = 0;
+    const ssize_t got = ::recv(channel_.fd(), &first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got < 0) return Status::system_error("the connection broke", errno);
+    if (got == 0) return Status::error("the peer closed the connection");
+    if (first == FrameReader::kTlsHandshake) {
+      for (int parts = 0; doorkeeper_ != nullptr && parts < kPartsOfTls; ++parts) doorkeeper_->charge(peer_group_);
+      channel_.speak_tls(tls_.mutual->accept());
+    } else if (tls_.is_required) {
+      return Status::error("the peer does not speak TLS: give the proxy session_tls_certificate, too");
+    } else {
+      return is_greeted_ = true;
+    }
+  }
+  auto greeted = channel_.greet();
+  if (greeted) is_greeted_ = greeted.value();
+  return greeted;
+}
+
 Status TcpServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
   if (in_data_) return Status::ok();
-  switch (reader_.read_one(socket_.get(), *this)) {
+  if (!is_greeted_) {
+    const auto greeted = greet();
+    if (!greeted) return greeted.status();
+    if (!greeted.value()) return Status::ok();
+  }
+  switch (reader_.read_one(channel_, *this)) {
     case FrameReader::Found::kNothing:
     case FrameReader::Found::kMore:
       return Status::ok();
     case FrameReader::Found::kEnd:
       return Status::error(reader_.failure());
     case FrameReader::Found::kViolation:
-      return Status::error("the peer speaks another protocol");
+      return Status::error(reader_.is_tls() ? "the peer speaks TLS, and this backend has no session_tls_certificate"
+                                            : "the peer speaks another protocol");
     case FrameReader::Found::kFrame:
       break;
   }
@@ -136,11 +172,12 @@ Status TcpServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& leng
 
 Status TcpServerEndpoint::send_frame(std::span<const std::byte> frame, bool attach) {
   if (in_data_) return Status::error("cannot send a control frame: the session is open");
-  if (!attach) return send_control(socket_.get(), frame, nullptr);
+  if (!attach) return send_control(channel_, frame, nullptr);
   const Region region = region_of(shape_);
-  Status sent = send_control(socket_.get(), frame, &region);
-  ::epoll_ctl(control_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+  Status sent = send_control(channel_, frame, &region);
+  ::epoll_ctl(control_.get(), EPOLL_CTL_DEL, channel_.fd(), nullptr);
   in_data_ = true;
+  is_ready_ = !channel_.is_plain();  // a peer that did not wait for the grant may have more in here
   return sent;
 }
 
@@ -183,7 +220,7 @@ Status TcpServerEndpoint::create_region(const RegionShape& shape) {
 }
 
 void TcpServerEndpoint::read_more() {
-  const FrameReader::Found found = reader_.read_some(socket_.get(), *this);
+  const FrameReader::Found found = reader_.read_some(channel_, *this);
   if (found == FrameReader::Found::kEnd) break_off(reader_.failure());
   if (found == FrameReader::Found::kViolation) break_off("the peer sent a frame that has no place");
 }
@@ -209,7 +246,7 @@ size_t TcpServerEndpoint::poll(std::span<Event> events) {
 
 class TcpListener final : public Listener {
  public:
-  explicit TcpListener(std::string address) : address_(std::move(address)) {}
+  TcpListener(std::string address, TlsOffer tls) : address_(std::move(address)), tls_(std::move(tls)) {}
 
   // At every address of the name that this machine has.
   Status listen(const base::HostPort& at) {
@@ -238,6 +275,7 @@ class TcpListener final : public Listener {
 
   int fd() const override { return ready_.get(); }
   bool needs_pause() const override { return needs_pause_; }
+  void offer(const TlsOffer& tls) override { tls_ = tls; }
   void set_doorkeeper(Doorkeeper* doorkeeper) override { doorkeeper_ = doorkeeper; }
 
   Expected<std::unique_ptr<ServerEndpoint>> accept() override {
@@ -259,7 +297,7 @@ class TcpListener final : public Listener {
     if (doorkeeper_ != nullptr && !doorkeeper_->lets_in(host_of(from))) {
       return Status::error("tcp:" + address_ + ": " + name_of(from) + " connects too often, and was turned away");
     }
-    auto endpoint = std::make_unique<TcpServerEndpoint>(std::move(peer), from);
+    auto endpoint = std::make_unique<TcpServerEndpoint>(std::move(peer), from, tls_, doorkeeper_);
     if (Status opened = endpoint->open(); !opened) {
       needs_pause_ = true;
       return opened;
@@ -268,6 +306,7 @@ class TcpListener final : public Listener {
   }
 
   const std::string address_;
+  TlsOffer tls_;
   std::vector<UniqueFd> sockets_;
   UniqueFd ready_;  // readable when one of them is
   bool needs_pause_ = false;
@@ -276,9 +315,9 @@ class TcpListener final : public Listener {
 
 }  // namespace
 
-Expected<std::unique_ptr<Listener>> tcp_listen(const std::string& host_port, const ListenOptions&) {
+Expected<std::unique_ptr<Listener>> tcp_listen(const std::string& host_port, const ListenOptions& options) {
   if (Status valid = check_tcp_address(host_port); !valid) return valid;
-  auto listener = std::make_unique<TcpListener>(host_port);
+  auto listener = std::make_unique<TcpListener>(host_port, options.tls);
   if (Status listening = listener->listen(*base::parse_host_port(host_port)); !listening) return listening;
   return std::unique_ptr<Listener>(std::move(listener));
 }

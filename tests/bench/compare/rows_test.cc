@@ -80,6 +80,21 @@ TEST_CASE(
   CHECK(row_named("32 B, depth 1, TCP").has_goal_against(kTwemproxy));
 }
 
+TEST_CASE("between hosts every row is over TCP and has goals against twemproxy alone: no worse in anything") {
+  const std::vector<Row> rows = rows_between_hosts(bench::LoadSpec{});
+  CHECK(rows.size() == 14);
+  for (const Row& each : rows) {
+    CAPTURE(each.name);
+    CHECK(each.socket_kind == bench::SocketKind::kTcp);
+    CHECK(each.load.protocol == bench::Protocol::kText);
+    CHECK_FALSE(each.goals.empty());
+    for (const Goal& goal : each.goals) {
+      CHECK(goal.peer == kTwemproxy);
+      CHECK(goal.target == 1.0);
+    }
+  }
+}
+
 TEST_CASE("a closed loop of many connections is measured at once and in rounds") {
   for (const Row& each : all_rows(bench::LoadSpec{})) {
     CAPTURE(each.name);

@@ -120,6 +120,29 @@ class Real(Compare):
         for row in report["rows"]:
             self.assertEqual(len(re.findall(rf"^\| {re.escape(row['name'])} \|", done.stdout, re.MULTILINE)), 3)
 
+    def test_between_two_hosts(self):
+        done, report = self.run_compare("--namespaces", "--case", "1 KiB, depth 16, TCP")
+        if "this machine refuses" in done.stderr:
+            self.assertEqual(done.returncode, 1)
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(report["between_hosts"])
+        self.assertEqual([row["name"] for row in report["rows"]], ["1 KiB, depth 16, TCP"])
+        names = ["Egret", "memcached"] + (["twemproxy"] if shutil.which("nutcracker") else [])
+        self.check_row(report["rows"][0], names, 1)
+        self.assertEqual({goal["against"] for goal in report["rows"][0]["goals"]}, {"twemproxy"})
+        self.assertIn("Between two hosts, which are network namespaces of one machine", done.stdout)
+
+    def test_hosts_that_cannot_be_made_are_a_line(self):
+        def nobody():
+            os.setuid(65534)
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to be somebody else")
+        self.folder.chmod(0o777)
+        done, report = self.run_compare("--namespaces", preexec_fn=nobody)
+        self.assertEqual((done.returncode, report), (1, None))
+        self.assertRegex(done.stderr, "^egret-bench compare: --namespaces: this machine refuses a network namespace .*not permitted")
+
     def test_the_next_one_begins_in_each_round(self):
         done, _ = self.run_compare("--twemproxy", "/not/there", "--case", "1 KiB, depth 16, Unix", rounds=3)
         turns = [("Egret", "at once"), ("memcached", "at once"), ("Egret", "rounds"), ("memcached", "rounds")]

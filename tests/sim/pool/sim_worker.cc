@@ -69,8 +69,8 @@ void SimWorker::take_membership() {
   std::vector<ClientSession*> fresh;
   if (state_.membership->version() != pool_.membership().version()) {
     prepared_ = 0;
-    std::map<std::string, const ClientSession*> before;
-    for (const auto& session : pool_.serving()) before[pool_.member_of(*session).member.name] = session.get();
+    SessionsOf before;
+    for (const auto& session : pool_.serving()) before[pool_.member_of(*session).stats.get()] = session.get();
     fresh = pool_.apply(state_.membership, world_.clock.manual.now_ns());
     take_warm_phase(true);
     check_members(before);
@@ -180,8 +180,9 @@ void SimWorker::check_ejected() {
   }
 }
 
-// The sessions are those of the members, in their order, and who stayed has kept its session.
-void SimWorker::check_members(const std::map<std::string, const ClientSession*>& before) {
+// The sessions are those of the members, in their order, and who stayed has kept its session. Who has left and joined
+// again is another member, also to a worker that was too slow to see it leave.
+void SimWorker::check_members(const SessionsOf& before) {
   const auto members = pool_.membership().members();
   if (pool_.serving().size() != members.size()) return world_.history.fail("a member has no session");
   for (size_t i = 0; i < members.size(); ++i) {
@@ -189,7 +190,7 @@ void SimWorker::check_members(const std::map<std::string, const ClientSession*>&
     if (!known_.at(session).address.starts_with(members[i].member.address + "@")) {
       return world_.history.fail("the session of a member is with another backend");
     }
-    const auto stayed = before.find(members[i].member.name);
+    const auto stayed = before.find(members[i].stats.get());
     if (stayed == before.end()) continue;
     ++world_.counters.kept_sessions;
     if (stayed->second != session) return world_.history.fail("a member that stayed got another session");
@@ -235,12 +236,21 @@ bool SimWorker::is_tick_due() const {
   return world_.clock.manual.now_ns() >= next_tick_ns_ && needs_tick();
 }
 
+// The descriptors that its event loop watches: those of sessions, not of what is to take a session's place.
+bool SimWorker::has_data(const rpc::ClientSession& session) const {
+  return session.is_open() && world_.network.is_ready(session.endpoint().data_fd());
+}
+
+bool SimWorker::is_control_ready(const rpc::ClientSession& session) const {
+  const auto state = session.state();
+  if (state != rpc::ClientSession::State::kHandshaking && state != rpc::ClientSession::State::kOpen) return false;
+  return world_.network.is_ready(session.endpoint().control_fd());
+}
+
 bool SimWorker::has_reason_to_wake() const {
   if (inbox_ || wants_listing_ || is_health_new() || has_answers() || is_tick_due() || !resumable_.empty()) return true;
-  return std::ranges::any_of(pool_.sessions(), [&](const auto& session) {
-    const std::string& address = known_.at(session.get()).address;
-    return world_.network.has_client_wake(address) || world_.network.is_client_control_ready(address);
-  });
+  return std::ranges::any_of(pool_.sessions(),
+                             [&](const auto& session) { return has_data(*session) || is_control_ready(*session); });
 }
 
 bool SimWorker::is_asleep() const {
@@ -268,9 +278,8 @@ void SimWorker::step() {
   }
   if (rng.percent(70)) read_inbox();
   for (const auto& session : pool_.sessions()) {
-    const std::string& address = known_.at(session.get()).address;
-    if (world_.network.take_client_wake(address) && session->is_open()) session->on_data_ready();
-    if (world_.network.is_client_control_ready(address)) session->on_control_ready();
+    if (has_data(*session) && world_.network.take_ready(session->endpoint().data_fd())) session->on_data_ready();
+    if (is_control_ready(*session)) session->on_control_ready();
   }
   if (is_tick_due()) {
     next_tick_ns_ = world_.clock.manual.now_ns() + world_.scenario.tick_ns;

@@ -163,11 +163,14 @@ class SimWorker final : public rpc::SessionObserver {
   void take_warm_phase(bool is_applied);
   void tell_if_fenced();
   void tell_if_prepared();
-  void check_members(const std::map<std::string, const rpc::ClientSession*>& before);
+  using SessionsOf = std::map<const pool::MemberStats*, const rpc::ClientSession*>;
+  void check_members(const SessionsOf& before);
   pool::Route route(const std::string& key);
   bool needs_tick() const;
   bool is_tick_due() const;
   bool has_answers() const;
+  bool has_data(const rpc::ClientSession& session) const;
+  bool is_control_ready(const rpc::ClientSession& session) const;
   bool has_reason_to_wake() const;
   void run_passes();
   bool resume_connections();

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -30,6 +32,7 @@ struct Options {
   bench::RoundsSpec rounds{5, 0};
   bench::LoadSpec load;
   bool sweep = false;
+  bool namespaces = false;
   std::vector<std::string> cases;
   std::string json_file;
   std::string markdown_file;
@@ -75,6 +78,10 @@ bool parse(int argc, char** argv, Options& options, int& exit_status) {
                  "run a round again in which others kept more CPUs busy than this, such as 0.3; 0: never")
       ->capture_default_str();
   app.add_option("--case", options.cases, "only the rows and sweeps whose name contains this (may be repeated)");
+  app.add_flag(
+      "--namespaces", options.namespaces,
+      "between two hosts: backends (at tcp: addresses) and memcacheds in a network namespace of their own, the "
+      "rest in another; rows over TCP, goals against twemproxy. Takes root");
   app.add_flag("--sweep", options.sweep, "measure latency against throughput, too");
   app.add_option("--json", options.json_file, "write all figures to this file");
   app.add_option("--markdown", options.markdown_file, "write the tables to this file, not to standard output");
@@ -94,7 +101,7 @@ bool is_wanted(const std::string& name, const std::vector<std::string>& parts) {
 }
 
 Status measure_all(const Options& options, const std::atomic<bool>& stop, Report& report) {
-  for (const Row& row : all_rows(options.load)) {
+  for (const Row& row : options.namespaces ? rows_between_hosts(options.load) : all_rows(options.load)) {
     if (!is_wanted(row.name, options.cases) || stop.load()) continue;
     auto result = measure_row(row, report.contenders.present, options.rounds, stop);
     if (!result) return Status::error(row.name + ": " + result.message());
@@ -141,6 +148,14 @@ int run(int argc, char** argv, const std::atomic<bool>& stop) {
   Report report;
   report.rounds = options.rounds;
   report.duration_s = options.load.duration_s;
+  report.is_between_hosts = options.namespaces;
+  std::unique_ptr<bench::FarHost> far;
+  if (options.namespaces) {
+    auto made = bench::FarHost::make();
+    if (!made) return fail("--namespaces: " + made.message());
+    far = std::move(made.value());
+    options.contenders.far = far.get();
+  }
   auto contenders = find_contenders(options.contenders);
   if (!contenders) return fail(contenders.message());
   report.contenders = std::move(contenders.value());

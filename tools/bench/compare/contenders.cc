@@ -53,8 +53,8 @@ Status add_memcached(const ContenderOptions& options, uint64_t memory_mib, Conte
     contenders.left_out.push_back(not_installed(kMemcached, options.memcached));
     return Status::ok();
   }
-  const auto start = [command = options.memcached, memory_mib](SocketKind socket_kind) {
-    return bench::start_memcached(command, memory_mib, socket_kind);
+  const auto start = [command = options.memcached, memory_mib, far = options.far](SocketKind socket_kind) {
+    return bench::start_memcached(command, memory_mib, socket_kind, far);
   };
   auto server = start(SocketKind::kTcp);
   if (!server) return server.status();
@@ -72,7 +72,7 @@ void add_twemproxy(const ContenderOptions& options, uint64_t memory_mib, Contend
   contenders.present.push_back(
       {std::string(kTwemproxy), printed_version(program_of(options.twemproxy), "--version"), shown(options.twemproxy),
        /*speaks_binary=*/false, [options, memory_mib](SocketKind socket_kind) {
-         return bench::start_twemproxy(options.twemproxy, options.memcached, memory_mib, socket_kind);
+         return bench::start_twemproxy(options.twemproxy, options.memcached, memory_mib, socket_kind, options.far);
        }});
 }
 
@@ -83,6 +83,7 @@ std::string egret_version(const std::string& binaries) {
 void add_base(const ContenderOptions& options, Contenders& contenders) {
   if (options.base.empty()) return;
   bench::EgretFiles files = options.egret;
+  files.far = options.far;
   files.binaries = options.base;
   files.conf = options.base + "/../conf";
   std::string version = egret_version(options.base);
@@ -95,7 +96,9 @@ void add_base(const ContenderOptions& options, Contenders& contenders) {
 
 Expected<Contenders> find_contenders(const ContenderOptions& options) {
   Contenders contenders;
-  const auto start = [egret = options.egret](SocketKind socket_kind) { return bench::start_egret(egret, socket_kind); };
+  bench::EgretFiles files = options.egret;
+  files.far = options.far;
+  const auto start = [files](SocketKind socket_kind) { return bench::start_egret(files, socket_kind); };
   auto server = start(SocketKind::kTcp);
   if (!server) return server.status();
   const uint64_t memory_mib = server.value().memory_limit_bytes() >> 20;

@@ -18,6 +18,7 @@ struct ContenderOptions {
   std::string base_name;  // of that commit
   std::string memcached = "memcached -t 1";
   std::string twemproxy = "nutcracker";
+  const bench::FarHost* far = nullptr;  // where backends and memcacheds run; null: here
 };
 
 struct Contender {

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """into_readme.py TABLES.md: puts the tables of `egret-bench compare --markdown` and the pictures into docs/benchmarks/results.md, and six rows of them into the README.
+into_readme.py --between-hosts TABLES.md: puts them into docs/benchmarks/between-hosts.md.
 into_readme.py --check: whether the README's six rows are those of results.md.
 
-Each of the two has the marks <!-- compare --> and <!-- /compare --> once; what stands between them is replaced.
+Each of the pages has the marks <!-- compare --> and <!-- /compare --> once; what stands between them is replaced.
 """
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-README, RESULTS = ROOT / "README.md", ROOT / "docs/benchmarks/results.md"
+README, RESULTS, BETWEEN_HOSTS = ROOT / "README.md", ROOT / "docs/benchmarks/results.md", ROOT / "docs/benchmarks/between-hosts.md"
 PICTURES = (("CPU per operation", "cpu.svg"), ("Latency against throughput", "throughput-latency.svg"))
 README_ROWS = ("32 B, depth 1, TCP", "32 B, depth 16, TCP", "32 B, multiget of 50, TCP", "1 KiB, depth 1, TCP", "100 KiB, depth 1, TCP",
                "32 B, 20,000 requests/s, TCP")
@@ -42,6 +43,8 @@ def six_rows(tables):
 if sys.argv[1] == "--check":
     if block_of(README) != six_rows(block_of(RESULTS)):
         sys.exit("README.md's rows are not those of docs/benchmarks/results.md: tools/bench/compare/into_readme.py writes both")
+elif sys.argv[1] == "--between-hosts":
+    put(BETWEEN_HOSTS, pathlib.Path(sys.argv[2]).read_text().strip())
 else:
     tables = pathlib.Path(sys.argv[1]).read_text().strip()
     pictures = "\n\n".join(f"![{title}](figures/{name})" for title, name in PICTURES)

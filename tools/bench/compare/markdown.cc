@@ -72,6 +72,18 @@ std::string goals_table(const Report& report) {
   return out;
 }
 
+// The same between two hosts, where all goals are against twemproxy.
+std::string between_hosts_table(const Report& report) {
+  std::string out =
+      "| workload | CPU per op ÷ twemproxy + memcached | throughput ÷ twemproxy + memcached | further |\n"
+      "| --- | --- | --- | --- |\n";
+  for (const RowResult& each : report.rows) {
+    out += fmt::format("| {} | {} | {} | {} |\n", each.row.name, goal_cell(each, each.row.goals, kCpu, kTwemproxy),
+                       goal_cell(each, each.row.goals, kThroughput, kTwemproxy), further_goals(each, each.row.goals));
+  }
+  return out;
+}
+
 // How the requests of a row are sent; "–" where none are.
 std::string_view sending_text(const RowResult& result, Sending sending) {
   if (result.row.kind == Kind::kIdleMemory) return "–";
@@ -174,8 +186,14 @@ std::string preface(const Report& report) {
       "of the rounds' ratios. Where there are two, the first is of clients that go on **at once**, the second of "
       "clients in **rounds**; the worse is bold, and the goal is judged by it.\n",
       who_took_part(report), report.rounds.rounds, report.duration_s, std::thread::hardware_concurrency());
+  if (report.is_between_hosts) {
+    out +=
+        "Between two hosts, which are network namespaces of one machine with a veth pair between them: clients, "
+        "egret-proxy and twemproxy on one, egret-backend (`tcp:`) and memcached on the other. CPU is that of all "
+        "processes of a contender.\n";
+  }
   for (const std::string& each : report.contenders.left_out) out += each + ".\n";
-  if (is_older(report.version_of(kMemcached))) {
+  if (!report.is_between_hosts && is_older(report.version_of(kMemcached))) {
     out +=
         "The goals are against memcached 1.6.45. 1.6.18 sends every answer of a text pipeline by itself and costs "
         "twice as much there or more, so beside a memcached older than 1.6.45 the CPU goals at depth 16 are halved, "
@@ -189,7 +207,8 @@ std::string preface(const Report& report) {
 std::string to_markdown(const Report& report) {
   std::string out = preface(report) + "\n";
   if (report.has(kBase)) out += base_table(report) + "\n";
-  return out + goals_table(report) + "\n" + figures_table(report);
+  const std::string goals = report.is_between_hosts ? between_hosts_table(report) : goals_table(report);
+  return out + goals + "\n" + figures_table(report);
 }
 
 }  // namespace egret::bench_compare

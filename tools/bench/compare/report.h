@@ -15,6 +15,7 @@ namespace egret::bench_compare {
 
 struct Report {
   Contenders contenders;
+  bool is_between_hosts = false;  // the rows are rows_between_hosts()
   bench::RoundsSpec rounds;
   double duration_s = 0;
   std::vector<RowResult> rows;

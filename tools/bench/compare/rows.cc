@@ -148,6 +148,23 @@ std::vector<Row> all_rows(const LoadSpec& base) {
   return rows;
 }
 
+std::vector<Row> rows_between_hosts(const LoadSpec& base) {
+  std::vector<Row> rows;
+  for (Row& row : all_rows(base)) {
+    if (row.socket_kind != SocketKind::kTcp || row.load.protocol == bench::Protocol::kBinary) continue;
+    const auto no_more = [](Figure figure) { return Goal{figure, kTwemproxy, Bound::kAtMost, 1.0}; };
+    const auto no_less = [](Figure figure) { return Goal{figure, kTwemproxy, Bound::kAtLeast, 1.0}; };
+    if (row.kind == Kind::kIdleMemory) {
+      row.goals = {no_more(kMemory)};
+    } else {
+      row.goals = {no_more(kCpu)};
+      row.goals.push_back(row.load.rate > 0 ? no_more(kP99) : no_less(kThroughput));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 bool Row::has_goal_against(std::string_view peer) const {
   return std::any_of(goals.begin(), goals.end(), [peer](const Goal& each) { return each.peer == peer; });
 }

@@ -69,6 +69,9 @@ std::string_view name_of(bench::Sending sending);
 
 // `base` gives duration, warm-up, seed and threads.
 std::vector<Row> all_rows(const bench::LoadSpec& base);
+// Those over TCP that twemproxy can take part in, with goals against twemproxy alone: to be no worse in anything. For
+// servers on another host.
+std::vector<Row> rows_between_hosts(const bench::LoadSpec& base);
 
 inline constexpr uint32_t kNeighbours = 6;
 

@@ -2,14 +2,18 @@
 # run.sh [OPTION...]: what `make compare` does. The options are passed on to egret-bench compare. From the environment:
 # MEMCACHED, TWEMPROXY: programs to run in place of the installed ones. BASE: a commit whose build takes part, too.
 # A run of everything replaces the tables of docs/benchmarks/results.md, README.md's six rows and the figures. A run with BASE or of some rows (--case) only prints
-# its tables, and leaves its figures in build/compare-part.json.
+# its tables, and leaves its figures in build/compare-part.json. With --namespaces it replaces those of docs/benchmarks/between-hosts.md instead.
 set -eu
 cd "$(dirname "$0")/../../.."
 here=tools/bench/compare
 figures=docs/benchmarks/figures
 is_part=
+is_between_hosts=
 for option in "$@"; do
-  case $option in --case*) is_part=yes ;; esac
+  case $option in
+    --case*) is_part=yes ;;
+    --namespaces) is_between_hosts=yes ;;
+  esac
 done
 [ -z "${MEMCACHED:-}" ] || set -- --memcached "$MEMCACHED -t 1" "$@"
 [ -z "${TWEMPROXY:-}" ] || set -- --twemproxy "$TWEMPROXY" "$@"
@@ -20,6 +24,11 @@ if [ -n "${BASE:-}" ]; then
 fi
 if [ -n "$is_part" ]; then
   exec build/release/egret-bench compare --spawn-egret build/release "$@" --json build/compare-part.json
+fi
+if [ -n "$is_between_hosts" ]; then
+  build/release/egret-bench compare --spawn-egret build/release "$@" --json build/compare-hosts.json --markdown build/compare-hosts.md
+  cp build/compare-hosts.json $figures/compare-hosts.json
+  exec $here/into_readme.py --between-hosts build/compare-hosts.md
 fi
 build/release/egret-bench compare --spawn-egret build/release --sweep "$@" --json build/compare.json --markdown build/compare.md
 build/release/egret-bench plot build/compare.json -o $figures

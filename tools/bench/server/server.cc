@@ -166,13 +166,15 @@ bool is_installed(const std::string& command) {
   return false;
 }
 
-Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib, SocketKind socket_kind) {
+Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib, SocketKind socket_kind,
+                                 const FarHost* far) {
   std::vector<std::string> arguments = words_of(command);
   if (arguments.empty()) return Status::error("no command for memcached");
   auto server = prepare(program_name(arguments), socket_kind);
   if (!server) return server;
   server.value().keeps_nothing = true;
-  const Address& address = server.value().address;
+  Address& address = server.value().address;
+  if (far != nullptr) address.host = far->address();
   if (socket_kind == SocketKind::kUnix) {
     arguments.insert(arguments.end(), {"-s", address.path, "-a", "0777"});
   } else {
@@ -181,6 +183,7 @@ Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib
   arguments.insert(arguments.end(), {"-c", memcached_connections()});
   if (::geteuid() == 0) arguments.insert(arguments.end(), {"-u", "nobody"});
   if (memory_mib != 0) arguments.insert(arguments.end(), {"-m", std::to_string(memory_mib)});
+  if (far != nullptr) arguments = far->on_far(std::move(arguments));
   if (Status status = add_child(server.value(), arguments, server.value().folders[0].path() + "/log"); !status)
     return status;
   if (Status status = wait_for(server.value()); !status) return status;
@@ -188,10 +191,10 @@ Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib
 }
 
 Expected<Server> start_twemproxy(const std::string& command, const std::string& memcached, uint64_t memory_mib,
-                                 SocketKind socket_kind) {
+                                 SocketKind socket_kind, const FarHost* far) {
   std::vector<std::string> arguments = words_of(command);
   if (arguments.empty()) return Status::error("no command for twemproxy");
-  auto started = start_memcached(memcached, memory_mib, socket_kind);
+  auto started = start_memcached(memcached, memory_mib, socket_kind, far);
   auto prepared = prepare(program_name(arguments), socket_kind);
   auto stats_port = ReservedPort::reserve();
   if (!started) return started;
@@ -216,9 +219,10 @@ Expected<Server> start_twemproxy(const std::string& command, const std::string& 
 
 namespace {
 Status add_backend(Server& server, const EgretFiles& files, const std::string& meeting) {
-  const auto backend = with_settings({files.binaries + "/egret-backend", "--config",
-                                      find_conf(files) + "/egret-backend.yaml", "--set", "listen=" + meeting},
-                                     files.backend_set);
+  auto backend = with_settings({files.binaries + "/egret-backend", "--config", find_conf(files) + "/egret-backend.yaml",
+                                "--set", "listen=" + meeting},
+                               files.backend_set);
+  if (files.far != nullptr) backend = files.far->on_far(std::move(backend));
   return add_child(server, backend, server.folders[0].path() + "/backend.log");
 }
 }  // namespace
@@ -227,6 +231,7 @@ Expected<Server> start_backend(const EgretFiles& files, std::string& meeting) {
   auto prepared = prepare("Egret", SocketKind::kTcp);
   if (!prepared) return prepared;
   Server& server = prepared.value();
+  if (files.far != nullptr) meeting = "tcp:" + files.far->address() + ":" + server.address.port;
   if (meeting == "tcp") meeting = "tcp:" + server.address.to_string();
   if (meeting.empty() || meeting == "shm") meeting = "shm:" + server.folders[0].path() + "/backend.sock";
   if (Status status = add_backend(server, files, meeting); !status) return status;

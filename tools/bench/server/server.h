@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "bench/client/address.h"
 #include "bench/server/child_process.h"
+#include "bench/server/far_host.h"
 
 namespace egret::bench {
 
@@ -47,22 +48,23 @@ struct Server {
 enum class SocketKind : uint8_t { kTcp, kUnix };
 
 // `command`: the program and arguments, separated by blanks. Adds the address, no UDP, -u nobody for root, -c for more
-// connections than any run opens, and -m (MiB) unless memory_mib is 0.
+// connections than any run opens, and -m (MiB) unless memory_mib is 0. With `far` it runs on that host, at TCP.
 base::Expected<Server> start_memcached(const std::string& command, uint64_t memory_mib,
-                                       SocketKind socket_kind = SocketKind::kTcp);
+                                       SocketKind socket_kind = SocketKind::kTcp, const FarHost* far = nullptr);
 
 // twemproxy (`command` as above) with a memcached behind it (.pids: memcached, twemproxy), both with the same kind of
-// address. One pool of one server, ketama, no ejection, no log.
+// address. One pool of one server, ketama, no ejection, no log. With `far` the memcached runs there.
 base::Expected<Server> start_twemproxy(const std::string& command, const std::string& memcached, uint64_t memory_mib,
-                                       SocketKind socket_kind);
+                                       SocketKind socket_kind, const FarHost* far = nullptr);
 
 struct EgretFiles {
   std::string binaries;  // the folder of egret-backend and egret-proxy
   std::string conf;      // the folder of their .yaml files; empty: the repository's or the installed one
   std::vector<std::string> backend_set;  // KEY=VALUE, passed on as --set
   std::vector<std::string> proxy_set;
+  const FarHost* far = nullptr;  // where backends run, reached by TCP; null: here
 };
-// Backend and proxy (.pids in this order) on a shared-memory socket in a temporary folder. The proxy listens at a free
+// Backend and proxy (.pids in this order) on a shared-memory socket in a temporary folder, or apart (files.far). The proxy listens at a free
 // port of 127.0.0.1 and on a Unix socket; .address is the one of `socket_kind`.
 base::Expected<Server> start_egret(const EgretFiles& files, SocketKind socket_kind = SocketKind::kTcp);
 
