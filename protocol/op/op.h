@@ -198,6 +198,8 @@ struct Result {
   uint64_t number = 0;
   // Marks, last access and ttl: hit (ttl also kNumber) with kWantMeta, else 0. A classic get does not win.
   uint8_t marks = 0;  // ResultMarks
+  // Never on the wire: kSessionLost of an op that was not sent, so it is certain that it was not executed.
+  bool is_unsent = false;
   // Never on the wire: units of work that the op took beyond the one that every op counts (rpc/slot_poller.h).
   uint16_t work = 0;
   uint32_t last_access = 0;  // seconds ago

@@ -355,9 +355,10 @@ void ClientLane::ring_if_asleep(const std::byte* header, uint64_t seq) {
 
 // --- endings
 
-void ClientLane::answer_all(Slot& slot, ResultCode code) {
+void ClientLane::answer_all(Slot& slot, ResultCode code, bool is_unsent) {
   Result result;
   result.code = code;
+  result.is_unsent = is_unsent;
   for (uint32_t i = 0; i < slot.op_count; ++i) slot.waiters[i]->on_result(result);
 }
 
@@ -391,7 +392,9 @@ void ClientLane::fail_all() {
     Slot& lost = slot(seq);
     const State state = lost.state;
     lost.state = State::kFree;
-    if (state == State::kSent || state == State::kOpen) answer_all(lost, ResultCode::kSessionLost);
+    if (state == State::kSent || state == State::kOpen) {
+      answer_all(lost, ResultCode::kSessionLost, state == State::kOpen);
+    }
   }
   oldest_ = next_seq_ = free_ = end;
   counters_.mode.set(static_cast<uint64_t>(LaneMode::kNone));

@@ -174,7 +174,7 @@ class ClientLane {
   bool on_pushed(uint64_t seq, std::span<const std::byte> bytes);
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
-  void answer_all(Slot& slot, op::ResultCode code);
+  void answer_all(Slot& slot, op::ResultCode code, bool is_unsent = false);
   void free_slots();
   FetchPolicy::Mode mode() const { return is_pushed_ ? FetchPolicy::Mode::kReply : policy_.mode(); }
   uint32_t fetch_size() const { return std::min(policy_.fetch_size(), layout_.response_slot_size); }

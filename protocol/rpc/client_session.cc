@@ -139,7 +139,11 @@ void ClientSession::end(const std::string& why, State next) {
   if (successor_ != nullptr) stay(why);
   if (endpoint_ != nullptr) {
     observer_.on_session_lost(*this, why, was_open);
-    endpoint_->close();
+    if (observer_.may_close(*this)) {
+      endpoint_->close();
+    } else {
+      [[maybe_unused]] const transport::ClientEndpoint* const left_alone = endpoint_.release();
+    }
   } else {
     observer_.on_session_lost(*this, why, false);
   }

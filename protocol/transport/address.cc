@@ -40,13 +40,6 @@ Status check_address(const std::string& address) {
   return Status::ok();
 }
 
-base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, const ListenOptions& options) {
-  if (address.starts_with(kRdma)) return verbs_listen(address.substr(kRdma.size()), options);
-  if (address.starts_with(kTcp)) return tcp_listen(address.substr(kTcp.size()), options);
-  if (!address.starts_with(kShm)) return unknown_form(address);
-  return shm_listen(address.substr(kShm.size()), options);
-}
-
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options) {
   if (address.starts_with(kRdma)) return verbs_connect(address.substr(kRdma.size()), options);
   if (address.starts_with(kTcp)) return tcp_connect(address.substr(kTcp.size()), options);

@@ -8,6 +8,7 @@
 
 #include <sys/eventfd.h>
 
+#include "base/local/helper_threads.h"
 #include "base/unique_fd.h"
 
 namespace egret::transport::verbs {
@@ -32,6 +33,10 @@ struct NameLookup::Shared {
 
 NameLookup::NameLookup(const HostPort& at) : shared_(std::make_shared<Shared>()) {
   shared_->at = at;
+  if (!base::may_start_helper_threads()) {
+    shared_->finish(resolve(at, Resolve::kName));
+    return;
+  }
   try {
     std::thread([shared = shared_] { shared->finish(resolve(shared->at, Resolve::kName)); }).detach();
   } catch (const std::system_error& problem) {
