@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "client/config/file.h"
+#include "client/process/libraries.h"
 #include "rpc/session_table.h"
 #include "wire/slot.h"
 
@@ -273,6 +274,9 @@ Expected<Settings> GivenOptions::resolve() const {
   settings.value_memory = given.size("large_value_memory");
   const bool roomy = base::allowed_cpus().size() > 1;
   if (Status good = rpc::read_session_options(given, roomy, settings.session); !good) return good;
+  if (settings.session.secret.is_set()) {
+    if (Status loaded = need(Library::kCrypto); !loaded) return given.error("secret_file", loaded.message());
+  }
   return settings;
 }
 

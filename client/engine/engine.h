@@ -45,7 +45,7 @@ constexpr bool is_for_later(Taken taken) {
 class Engine final : private rpc::SessionObserver {
  public:
   Engine(const Settings& settings, const base::Clock& clock,
-         rpc::ClientSession::Connect connect_to = transport::connect);
+         rpc::ClientSession::Connect connect_to = default_connect());
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

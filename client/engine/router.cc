@@ -1,8 +1,27 @@
 #include "client/engine/router.h"
 
 #include "base/random.h"
+#include "client/process/libraries.h"
+#include "transport/address.h"
 
 namespace egret::client {
+
+namespace {
+
+// What the address needs is loaded with the first session of its kind.
+base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_with_libraries(
+    const std::string& address, const transport::ConnectOptions& options) {
+  if (transport::transport_of(address) == "rdma") {
+    if (base::Status loaded = need(Library::kVerbs); !loaded) return loaded;
+  }
+  return transport::connect(address, options);
+}
+
+}  // namespace
+
+rpc::ClientSession::Connect default_connect() {
+  return connect_with_libraries;
+}
 
 Router::Router(const Settings& settings, const base::Clock& clock, rpc::SessionObserver& observer,
                rpc::ClientSession::Connect connect)

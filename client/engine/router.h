@@ -15,6 +15,9 @@
 
 namespace egret::client {
 
+// transport::connect, which loads what it needs.
+rpc::ClientSession::Connect default_connect();
+
 class Router {
  public:
   Router(const Settings& settings, const base::Clock& clock, rpc::SessionObserver& observer,
