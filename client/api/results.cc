@@ -48,6 +48,7 @@ int code_of(const Call& call, const Result& result) {
       return EGRET_E_ARGUMENT;
     case ResultCode::kSessionLost:
     case ResultCode::kTimedOut:
+    case ResultCode::kNotSent:
       return call.is_unsent(result) ? EGRET_E_UNAVAILABLE : EGRET_E_UNKNOWN;
     case ResultCode::kChanged:
     case ResultCode::kNoUpload:
