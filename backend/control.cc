@@ -153,7 +153,7 @@ Status Control::apply(const base::Options& options) {
   const bool has_other_memory = next.memory != config_.memory || std::exchange(memory_was_refused_, false);
   config_ = std::move(next);
   admin_pages_.reload(config_.admin);
-  const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always};
+  const PollingRules polling = config_.polling();
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     post(partition,
          {.kind = Message::Kind::kPolling, .lane = {}, .polling = polling, .share_of_user = config_.peer_share});
@@ -502,6 +502,7 @@ void Control::attach(const Session& session, const wire::Grant& granted) {
                                 .seal = {granted.nonce, is_ordered},
                                 .rights = granted.rights,
                                 .knows_rights = knows_rights,
+                                .is_embedded = (granted.features & wire::kEmbedded) != 0,
                                 .user = session.user};
     post(partition, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
@@ -515,7 +516,7 @@ void Control::grant(Session& session) {
   wire::Grant granted{.features = (secret.is_set() ? wire::kAuthenticate : 0) |
                                   (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
                                   (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover |
-                                                             wire::kWarm | wire::kComeBack)),
+                                                             wire::kWarm | wire::kComeBack | wire::kEmbedded)),
                       .session_id = session.id,
                       .nonce = base::random_u64(),
                       .epoch = identity_.epoch,

@@ -44,7 +44,8 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
       executor_(std::move(executor)),
       poller_({.partition = options.number,
                .lane_idle_ns = options.polling.lane_idle_ns,
-               .far_lane_idle_ns = options.polling.far_lane_idle_ns},
+               .far_lane_idle_ns = options.polling.far_lane_idle_ns,
+               .embedded_idle_ns = options.polling.embedded_idle_ns},
               clock, *executor_, *this),
       cpu_follower_(base::allowed_cpus()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
@@ -132,7 +133,8 @@ bool Partition::read_messages() {
         break;
       case Message::Kind::kPolling:
         options_.polling = message.polling;
-        poller_.set_idle(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns);
+        poller_.set_idle(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns,
+                         message.polling.embedded_idle_ns);
         executor_->set_share_of_user(message.share_of_user);
         break;
       case Message::Kind::kMemory:

@@ -30,6 +30,10 @@ Router::Router(const Settings& settings, const base::Clock& clock, rpc::SessionO
     rpc::SessionOptions options = settings.session;
     options.address = member.address;
     options.worker_id = base::random_u64();
+    options.is_embedded = true;
+    // On this host a fetch is a load: whether to poll or to sleep is SpinJudge's to say, not whether a lane is slow.
+    const bool is_auto = options.fetch.mode == rpc::FetchMode::kAuto;
+    if (is_auto && transport::transport_of(member.address) == "shm") options.fetch.mode = rpc::FetchMode::kFetch;
     sessions_.push_back(std::make_unique<rpc::ClientSession>(options, clock, observer, connect));
     by_member_.push_back(sessions_.back().get());
   }

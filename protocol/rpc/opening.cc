@@ -16,6 +16,7 @@ uint64_t features_of(const SessionOptions& asked, const transport::Limits& limit
   return (asked.secret.is_set() ? wire::kAuthenticate : 0) | (limits.is_ordered ? wire::kOrderedMemory : 0) |
          (limits.offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights | wire::kFailover | wire::kWarm |
          wire::kComeBack | (asked.relayed_to != 0 ? wire::kRelayed : 0) |
+         (asked.is_embedded ? wire::kEmbedded : 0) |
          (asked.request_slot_size != 0 || asked.response_slot_size != 0 ? wire::kSlotSizes : 0);
 }
 

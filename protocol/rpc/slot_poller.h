@@ -42,6 +42,7 @@ struct LaneBinding {
   wire::Seal seal{};
   op::Rights rights = op::kAllRights;
   bool knows_rights = true;  // its client knows the result kForbidden
+  bool is_embedded = false;  // wire::kEmbedded was agreed
   uint32_t user = 0;         // sessions with the same number are of one peer group; numbers are small
 };
 
@@ -76,6 +77,7 @@ struct PollerOptions {
   uint32_t partition = 0;
   uint64_t lane_idle_ns = 1'000'000;       // a lane without a request for this long falls asleep
   uint64_t far_lane_idle_ns = 1'000'000;   // the same for clients on other hosts, which share no CPU with this process
+  uint64_t embedded_idle_ns = 1'000'000;   // the same for programs on this host, which wait for their results themselves
   uint64_t torn_limit_ns = 1'000'000'000;  // a request whose checksum is wrong for longer ends its session
 };
 
@@ -126,9 +128,10 @@ class SlotPoller {
   // The same for lanes of sessions whose requests ring by themselves, however short they have been idle.
   void park_pushed();
   // Changes the idle times of PollerOptions.
-  void set_idle(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns) {
+  void set_idle(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns, uint64_t embedded_idle_ns) {
     options_.lane_idle_ns = lane_idle_ns;
     options_.far_lane_idle_ns = far_lane_idle_ns;
+    options_.embedded_idle_ns = embedded_idle_ns;
   }
   // The session's client has rung: wakes its lane.
   void ring(uint64_t session_id);
@@ -159,7 +162,7 @@ class SlotPoller {
   };
 
   std::span<const Attached> lanes_of(uint64_t session_id) const;
-  void park_idle(uint64_t idle_ns, uint64_t far_idle_ns);
+  void park_idle(uint64_t idle_ns, uint64_t far_idle_ns, uint64_t embedded_idle_ns);
   void serve_round();
   void serve_behind();
   void gather();

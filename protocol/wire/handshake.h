@@ -71,6 +71,9 @@ inline constexpr uint64_t kFailover = 32;
 inline constexpr uint64_t kWarm = 64;
 // The client can be asked to come back: a refusal may say after how many milliseconds.
 inline constexpr uint64_t kComeBack = 256;
+// The client is a program that waits for its results itself (libegret), not a proxy: nobody else needs its CPU meanwhile, so
+// its lanes are polled for longer before they fall asleep.
+inline constexpr uint64_t kEmbedded = 512;
 // A session with a member of a pool through a proxy: results may say that no answer came from the backend, and why.
 inline constexpr uint64_t kRelayed = 65536;
 
