@@ -21,7 +21,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -123,21 +122,17 @@ typedef struct egret_op {
   uint64_t tag; /* the caller's; comes back in the result */
 } egret_op;
 
-/* Bytes in it (`value`, `piece`) are the library's, and valid until egret_release(). Only a result with a `view` needs
- * that. A value of one piece is at `value`; of several pieces (a large one), at the `pieces` pieces of `piece`, and `value`
- * is NULL. Bytes that are not a copy lie in memory that the backend can write. */
+/* The bytes at `value` are the library's, a copy that nobody else writes, and valid until egret_release(). Only a result
+ * with a `view` needs that. */
 typedef struct egret_result {
   uint32_t size; /* sizeof(egret_result) */
   int32_t code;  /* EGRET_HIT, …, EGRET_E_… */
   uint32_t client_flags;
   uint32_t last_access; /* seconds ago */
   uint8_t marks;        /* EGRET_MARK_ */
-  uint8_t is_copy;
-  uint16_t pieces;
-  uint32_t reserved;
+  uint8_t reserved[7];
   const void* value;
-  size_t value_length; /* of all pieces */
-  const struct iovec* piece;
+  size_t value_length;
   uint64_t cas;
   uint64_t number; /* arithmetic: the new number; with WANT_META: set: the value's length now, delete: the length it had */
   uint64_t tag;
@@ -158,12 +153,12 @@ EGRET_API int egret_options_load(egret_options* options, const char* file);
 EGRET_API const char* egret_options_error(const egret_options* options);
 EGRET_API void egret_options_free(egret_options* options);
 
-/* `options` is copied. NULL: the file that $EGRET_CONFIG names, else /etc/egret/client.yaml if there is one, else the local
- * proxy says who the backends are. Connects to nothing. */
-EGRET_API int egret_pool_open(const egret_options* options, egret_pool** pool);
+/* `options` is copied. NULL: the file that $EGRET_CONFIG names, else /etc/egret/client.yaml. Connects to nothing.
+ * EGRET_E_ARGUMENT: egret_options_error(options) says why; without options, a line to egret_log()'s callback. */
+EGRET_API int egret_pool_open(egret_options* options, egret_pool** pool);
 /* Clients that are not freed go on. */
 EGRET_API void egret_pool_close(egret_pool* pool);
-/* Which backend a key belongs to, by its number in the list; EGRET_E_UNAVAILABLE: the proxy has not told them yet. */
+/* Which backend a key belongs to, by its number in the option `backends`, from 0. */
 EGRET_API int egret_pool_server_of(const egret_pool* pool, const char* key, size_t key_length);
 
 EGRET_API int egret_client_new(egret_pool* pool, egret_client** client);
@@ -217,8 +212,6 @@ EGRET_API int egret_forget(egret_client* client, uint64_t tag);
 EGRET_API size_t egret_pending(const egret_client* client);
 /* The bytes of a result may go; view becomes NULL. By the client's thread, or when that client is freed. */
 EGRET_API int egret_release(egret_result* result);
-/* Copies bytes that are not a copy, so that they hold up nothing. They still need egret_release(). */
-EGRET_API int egret_keep(egret_result* result);
 
 /* --- event loops: egret_fd() is readable when egret_progress() has something to do. Before sleeping: egret_arm(); it
  * returns how many results are there, and only after 0 the descriptor wakes for each further one. */

@@ -44,11 +44,13 @@ void set_up_process() {
   ForkGuard::enter_child_if_new();
 }
 
-void write_lines(egret_client& client) {
-  const std::vector<Engine::Line> lines = client.engine->take_log();
+void write_line(int level, const std::string& line) {
   const LogTarget to = target();
-  if (to.call == nullptr) return;
-  for (const Engine::Line& line : lines) to.call(to.user, line.level, line.text.c_str());
+  if (to.call != nullptr) to.call(to.user, level, line.c_str());
+}
+
+void write_lines(egret_client& client) {
+  for (const Engine::Line& line : client.engine->take_log()) write_line(line.level, line.text);
 }
 
 // The engine and what it uses are left alone for ever, as they are.
@@ -56,8 +58,7 @@ int break_client(egret_client& client, const char* what) {
   client.is_broken = true;
   try {
     client.why = what;
-    const LogTarget to = target();
-    if (to.call != nullptr) to.call(to.user, 3, (std::string("a client is broken: ") + what).c_str());
+    write_line(kErrorLevel, std::string("a client is broken: ") + what);
   } catch (...) {  // no memory for the words
   }
   return EGRET_E_BROKEN;

@@ -21,6 +21,10 @@ namespace egret::client {
 // To be called before anything else of the library: by whatever makes the first handle.
 void set_up_process();
 
+// A level of egret_log().
+inline constexpr int kErrorLevel = 3;
+// One line to egret_log()'s callback.
+void write_line(int level, const std::string& line);
 // Hands lines of the engine to egret_log()'s callback.
 void write_lines(egret_client& client);
 // The engine's state is unknown from now on.

@@ -119,12 +119,7 @@ int egret_release(egret_result* result) {
   view->home->give(view);
   result->view = nullptr;
   result->value = nullptr;
-  result->piece = nullptr;
   return EGRET_OK;
-}
-
-int egret_keep(egret_result* result) {
-  return result == nullptr ? EGRET_E_ARGUMENT : EGRET_OK;
 }
 
 int egret_client_connect(egret_client* client, int64_t timeout_ns) {

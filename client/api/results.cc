@@ -23,7 +23,7 @@ constexpr bool is_same(uint32_t mark, op::ResultMarks as) {
 static_assert(is_same(EGRET_MARK_FETCHED, op::kFetched) && is_same(EGRET_MARK_STALE, op::kStale) &&
               is_same(EGRET_MARK_WON, op::kWon) && is_same(EGRET_MARK_TOKEN_SENT, op::kTokenSent) &&
               is_same(EGRET_MARK_CREATED, op::kCreated));
-static_assert(sizeof(egret_result) == 88 && sizeof(egret_op) == 112);
+static_assert(sizeof(egret_result) == 80 && sizeof(egret_op) == 112);
 
 int code_of(const Call& call, const Result& result) {
   switch (result.code) {
@@ -86,8 +86,6 @@ egret_result result_of(const Call& call, const Result& result, Buffers& buffers)
   char* at = view->bytes();
   out.value = at;
   out.view = view;
-  out.is_copy = 1;
-  out.pieces = 1;
   std::memcpy(at, result.value.data(), result.value.size());
   at += result.value.size();
   for (const std::string_view piece : result.further) {

@@ -53,6 +53,13 @@ int fail(egret_options& options, const egret::base::Status& status) {
   return EGRET_E_ARGUMENT;
 }
 
+// Why there is no pool: to be read from the options, or from the log if there are none.
+int refuse_pool(egret_options* options, const egret::base::Status& why) {
+  if (options != nullptr) return fail(*options, why);
+  write_line(kErrorLevel, why.message());
+  return EGRET_E_ARGUMENT;
+}
+
 bool is_key(const char* key, size_t key_length) {
   return key != nullptr && key_length >= 1 && key_length <= egret::op::kMaxKeyLength;
 }
@@ -150,21 +157,15 @@ void egret_options_free(egret_options* options) {
   delete options;
 }
 
-int egret_pool_open(const egret_options* options, egret_pool** pool) {
+int egret_pool_open(egret_options* options, egret_pool** pool) {
   if (pool == nullptr) return EGRET_E_ARGUMENT;
   *pool = nullptr;
   return enter_without_client([&] {
     set_up_process();
-    GivenOptions given;
-    if (options != nullptr) {
-      given = options->given;
-    } else {
-      auto found = default_options();
-      if (!found) return EGRET_E_ARGUMENT;
-      given = std::move(found.value());
-    }
-    auto settings = given.resolve();
-    if (!settings) return EGRET_E_ARGUMENT;
+    auto given = options != nullptr ? egret::base::Expected<GivenOptions>(options->given) : default_options();
+    if (!given) return refuse_pool(options, given.status());
+    auto settings = given.value().resolve();
+    if (!settings) return refuse_pool(options, settings.status());
     static std::atomic<uint64_t> last_number{0};
     auto state = std::make_shared<PoolState>();
     state->settings = std::move(settings.value());
@@ -183,9 +184,7 @@ void egret_pool_close(egret_pool* pool) {
 
 int egret_pool_server_of(const egret_pool* pool, const char* key, size_t key_length) {
   if (pool == nullptr || !is_key(key, key_length)) return EGRET_E_ARGUMENT;
-  const egret::pool::Placement& placement = pool->state->placement;
-  if (placement.size() == 0) return EGRET_E_UNAVAILABLE;
-  return static_cast<int>(placement.member_of({key, key_length}));
+  return static_cast<int>(pool->state->placement.member_of({key, key_length}));
 }
 
 int egret_client_new(egret_pool* pool, egret_client** client) {

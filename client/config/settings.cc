@@ -31,20 +31,11 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kMiB = 1 << 20;
 
 constexpr OptionRow kTable[] = {
-    {.name = "proxy",
-     .type = OptionType::kText,
-     .default_value = "/run/egret/client.sock",
-     .help = "The control socket of the local proxy, which says who the backends are: a path, or @NAME. Not asked if "
-             "backends is given.",
-     .min = 1,
-     .max = 107,
-     .group = OptionGroup::kBackends,
-     .is_usual = true},
     {.name = "backends",
      .type = OptionType::kList,
      .default_value = "",
      .help = "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME], as in egret-proxy's "
-             "option. Empty: the proxy says who they are.",
+             "option. Given at least once.",
      .max = int64_t{pool::kMaxMembers},
      .group = OptionGroup::kBackends,
      .is_usual = true},
@@ -218,7 +209,7 @@ Status parse_members(const Options& options, Settings& settings) {
     if (!member) return options.error("backends", member.message());
     settings.members.push_back(std::move(member.value()));
   }
-  if (settings.members.empty()) return Status::ok();
+  if (settings.members.empty()) return options.error("backends", "no backend is given");
   const Status good = pool::check_members(settings.members);
   return good ? good : options.error("backends", good.message());
 }
@@ -267,7 +258,6 @@ Expected<Settings> GivenOptions::resolve() const {
   const Options& given = options.value();
   Settings settings;
   if (Status good = parse_members(given, settings); !good) return good;
-  settings.proxy = given.text("proxy");
   settings.placement =
       given.text("placement") == "rendezvous" ? pool::PlacementRule::kRendezvous : pool::PlacementRule::kKetama;
   settings.most_pending = static_cast<uint32_t>(given.integer("max_pending"));

@@ -23,9 +23,8 @@ namespace egret::client {
 std::span<const base::OptionRow> option_table();
 
 struct Settings {
-  std::vector<pool::Member> members;  // none: the proxy says who they are
+  std::vector<pool::Member> members;  // at least one
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
-  std::string proxy;            // the path of its control socket, or @NAME
   rpc::SessionOptions session;  // address and worker_id are filled in by session
   uint32_t most_pending = 0;    // ops of one client
   uint64_t value_memory = 0;    // bytes of large values that one client assembles or sends at a time
@@ -38,7 +37,7 @@ class GivenOptions {
   base::Status set(std::string name, std::string value);
   base::Status load(const std::string& path);
 
-  // `base` is what these options are given beside: a reload of what the proxy says.
+  // All of them together are checked.
   base::Expected<Settings> resolve() const;
 
  private:

@@ -83,15 +83,11 @@ Status Engine::make_descriptors() {
 
 // An open one; else null, and what to say.
 ClientSession* Engine::ready_session(std::string_view key, Taken& otherwise) {
-  ClientSession* const session = router_.session_of(key);
-  if (session == nullptr) [[unlikely]] {
-    otherwise = Taken::kUnavailable;
-    return nullptr;
-  }
-  if (session->is_open()) [[likely]]
-    return session;
-  if (session->state() == ClientSession::State::kWaiting) connect();
-  const bool is_connecting = session->state() == ClientSession::State::kHandshaking;
+  ClientSession& session = router_.session_of(key);
+  if (session.is_open()) [[likely]]
+    return &session;
+  if (session.state() == ClientSession::State::kWaiting) connect();
+  const bool is_connecting = session.state() == ClientSession::State::kHandshaking;
   otherwise = is_connecting ? Taken::kConnecting : Taken::kUnavailable;
   return nullptr;
 }

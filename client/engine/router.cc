@@ -35,7 +35,6 @@ Router::Router(const Settings& settings, const base::Clock& clock, rpc::SessionO
     const bool is_auto = options.fetch.mode == rpc::FetchMode::kAuto;
     if (is_auto && transport::transport_of(member.address) == "shm") options.fetch.mode = rpc::FetchMode::kFetch;
     sessions_.push_back(std::make_unique<rpc::ClientSession>(options, clock, observer, connect));
-    by_member_.push_back(sessions_.back().get());
   }
 }
 

@@ -23,16 +23,13 @@ class Router {
   Router(const Settings& settings, const base::Clock& clock, rpc::SessionObserver& observer,
          rpc::ClientSession::Connect connect);
 
-  // The session of a key's backend, whatever its state is; null: there is no backend.
-  rpc::ClientSession* session_of(std::string_view key) const {
-    return by_member_.empty() ? nullptr : by_member_[placement_.member_of(key)];
-  }
+  // The session of a key's backend, whatever its state is.
+  rpc::ClientSession& session_of(std::string_view key) const { return *sessions_[placement_.member_of(key)]; }
   const std::vector<std::unique_ptr<rpc::ClientSession>>& sessions() const { return sessions_; }
 
  private:
   pool::Placement placement_;
-  std::vector<std::unique_ptr<rpc::ClientSession>> sessions_;
-  std::vector<rpc::ClientSession*> by_member_;
+  std::vector<std::unique_ptr<rpc::ClientSession>> sessions_;  // of members, in their order
 };
 
 }  // namespace egret::client

@@ -72,13 +72,7 @@ op::ResultCode code_of(int code, op::OpCode of) {
 }
 
 std::string value_of(const egret_result& result) {
-  if (result.value != nullptr) return {static_cast<const char*>(result.value), result.value_length};
-  std::string whole;
-  for (int i = 0; i < result.pieces; ++i) {
-    whole.append(static_cast<const char*>(result.piece[i].iov_base), result.piece[i].iov_len);
-  }
-  if (whole.size() != result.value_length) fail("the pieces of a value are not as long as the value");
-  return whole;
+  return {static_cast<const char*>(result.value), result.value_length};
 }
 
 egret_result empty_result() {
