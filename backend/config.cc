@@ -267,7 +267,8 @@ constexpr OptionRow kTable[] = {
      .default_value = "0",
      .help =
          "How long a lane is polled without a request before it falls asleep. 0: 1ms if the CPUs are enough (see pin; "
-         "over rdma: for the partitions and one more), else 5us, and 50us for programs with libegret. Lanes of this host "
+         "over rdma: for the partitions and one more), else 5us, and 50us for programs with libegret. Lanes of this "
+         "host "
          "skip polling while it rarely finds a request.",
      .max = 1'000'000'000,
      .applied_by = kReload,

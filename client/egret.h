@@ -41,16 +41,16 @@ typedef struct egret_client egret_client;
 
 /* What came of an op (>= 0), or why nothing did (< 0). */
 enum {
-  EGRET_OK = 0,         /* flush, ping, or a call that has no other outcome */
-  EGRET_HIT = 1,        /* get, touch: found */
-  EGRET_MISS = 2,       /* get, touch, delete, arithmetic, set with EGRET_F_COMPARE_CAS: no such item */
+  EGRET_OK = 0,   /* flush, ping, or a call that has no other outcome */
+  EGRET_HIT = 1,  /* get, touch: found */
+  EGRET_MISS = 2, /* get, touch, delete, arithmetic, set with EGRET_F_COMPARE_CAS: no such item */
   EGRET_STORED = 3,
   EGRET_NOT_STORED = 4, /* add, replace, append, prepend: the condition did not hold */
   EGRET_EXISTS = 5,     /* the CAS did not match */
   EGRET_DELETED = 6,
-  EGRET_NUMBER = 7,     /* arithmetic: the new number */
+  EGRET_NUMBER = 7, /* arithmetic: the new number */
   EGRET_NON_NUMERIC = 8,
-  EGRET_TOO_LARGE = 9,  /* larger than the backend's item_size_max; as in memcached, a set has removed the old item */
+  EGRET_TOO_LARGE = 9, /* larger than the backend's item_size_max; as in memcached, a set has removed the old item */
   EGRET_OUT_OF_MEMORY = 10, /* of the backend; likewise */
 
   EGRET_E_ARGUMENT = -1,    /* the caller is wrong: see egret_why() */
@@ -72,11 +72,12 @@ enum { EGRET_MODE_SET = 0, EGRET_MODE_ADD = 1, EGRET_MODE_REPLACE = 2, EGRET_MOD
 
 /* egret_op.flags. In brackets: the flag of the meta command. Two of them share a bit where no op can have both. */
 enum {
-  EGRET_F_COMPARE_CAS = 1 << 0,  /* [C] set, delete, arithmetic: only if the item's CAS is `cas`; get: no value if it is */
-  EGRET_F_TOUCH = 1 << 1,        /* [T] get, arithmetic, delete with INVALIDATE: the exptime becomes `exptime` */
-  EGRET_F_NO_VALUE = 1 << 2,     /* get without [v] */
-  EGRET_F_WANT_CAS = 1 << 3,     /* [c] the result's `cas` */
-  EGRET_F_DECREMENT = 1 << 4,    /* [M] arithmetic: subtract, not below 0 */
+  EGRET_F_COMPARE_CAS =
+      1 << 0,                 /* [C] set, delete, arithmetic: only if the item's CAS is `cas`; get: no value if it is */
+  EGRET_F_TOUCH = 1 << 1,     /* [T] get, arithmetic, delete with INVALIDATE: the exptime becomes `exptime` */
+  EGRET_F_NO_VALUE = 1 << 2,  /* get without [v] */
+  EGRET_F_WANT_CAS = 1 << 3,  /* [c] the result's `cas` */
+  EGRET_F_DECREMENT = 1 << 4, /* [M] arithmetic: subtract, not below 0 */
   EGRET_F_TOUCH_FIRST = 1 << 4,  /* [T before R] get with TOUCH and RECACHE: compare with the new time to live */
   EGRET_F_CREATE = 1 << 5,       /* [N J] arithmetic: a missing item gets `initial` and `vivify_exptime` */
   EGRET_F_EXPLICIT_CAS = 1 << 7, /* [E] the item's CAS becomes `new_cas` */
@@ -84,12 +85,13 @@ enum {
   EGRET_F_RECACHE = 1 << 9,      /* [R] get: the first reader with less than `recache_below` seconds left wins */
   EGRET_F_INVALIDATE = 1 << 10,  /* [I] delete: mark as stale; set with COMPARE_CAS: store as stale with an older CAS */
   EGRET_F_DROP_VALUE = 1 << 11,  /* [x] delete: only the value, its flags and exptime */
-  EGRET_F_WANT_META = 1 << 12,   /* [h l t] get, arithmetic: `marks`, `last_access`, `ttl` as before; [s] set, delete: `number` */
-  EGRET_F_PEEK = 1 << 13,        /* [me] get: leaves no trace */
-  EGRET_F_NEW_TTL = 1 << 14,     /* [T before t] with WANT_META: `ttl` as afterwards */
-  EGRET_F_NO_BUMP = 1 << 15,     /* [k without bump, u] get: not an access */
-  EGRET_F_AS_CLASSIC = 1 << 15,  /* set with WANT_META: if refused, keep the old item where a classic command keeps it */
-  EGRET_F_STAYS = 1 << 16        /* set: `value` stays valid until the result has come, so it need not be copied */
+  EGRET_F_WANT_META =
+      1 << 12, /* [h l t] get, arithmetic: `marks`, `last_access`, `ttl` as before; [s] set, delete: `number` */
+  EGRET_F_PEEK = 1 << 13,       /* [me] get: leaves no trace */
+  EGRET_F_NEW_TTL = 1 << 14,    /* [T before t] with WANT_META: `ttl` as afterwards */
+  EGRET_F_NO_BUMP = 1 << 15,    /* [k without bump, u] get: not an access */
+  EGRET_F_AS_CLASSIC = 1 << 15, /* set with WANT_META: if refused, keep the old item where a classic command keeps it */
+  EGRET_F_STAYS = 1 << 16       /* set: `value` stays valid until the result has come, so it need not be copied */
 };
 
 /* egret_result.marks */
@@ -134,7 +136,8 @@ typedef struct egret_result {
   const void* value;
   size_t value_length;
   uint64_t cas;
-  uint64_t number; /* arithmetic: the new number; with WANT_META: set: the value's length now, delete: the length it had */
+  uint64_t
+      number; /* arithmetic: the new number; with WANT_META: set: the value's length now, delete: the length it had */
   uint64_t tag;
   int64_t ttl; /* seconds; -1: for ever */
   void* view;
@@ -174,14 +177,17 @@ EGRET_API void egret_client_free(egret_client* client);
 /* --- one call, one answer. Each returns a code, at the latest after op_timeout. `result` may be NULL. */
 EGRET_API int egret_get(egret_client* client, const char* key, size_t key_length, egret_result* result);
 /* Copies at most `room` bytes; `length` (may be NULL) is the value's. */
-EGRET_API int egret_get_into(egret_client* client, const char* key, size_t key_length, void* to, size_t room, size_t* length);
+EGRET_API int egret_get_into(egret_client* client, const char* key, size_t key_length, void* to, size_t room,
+                             size_t* length);
 /* Get and touch. */
-EGRET_API int egret_gat(egret_client* client, const char* key, size_t key_length, int64_t exptime, egret_result* result);
-EGRET_API int egret_set(egret_client* client, const char* key, size_t key_length, const void* value, size_t value_length,
-                        int64_t exptime, uint32_t client_flags);
+EGRET_API int egret_gat(egret_client* client, const char* key, size_t key_length, int64_t exptime,
+                        egret_result* result);
+EGRET_API int egret_set(egret_client* client, const char* key, size_t key_length, const void* value,
+                        size_t value_length, int64_t exptime, uint32_t client_flags);
 /* As `mode` says; cas is compared if it is not 0. The result has the item's new CAS. */
 EGRET_API int egret_store(egret_client* client, int mode, const char* key, size_t key_length, const void* value,
-                          size_t value_length, int64_t exptime, uint32_t client_flags, uint64_t cas, egret_result* result);
+                          size_t value_length, int64_t exptime, uint32_t client_flags, uint64_t cas,
+                          egret_result* result);
 EGRET_API int egret_delete(egret_client* client, const char* key, size_t key_length, uint64_t cas);
 /* EGRET_NUMBER: `now` (may be NULL) is the new number. */
 EGRET_API int egret_incr(egret_client* client, const char* key, size_t key_length, uint64_t by, uint64_t* now);

@@ -10,8 +10,7 @@ namespace egret::client {
 
 static_assert(EGRET_GET == static_cast<int>(op::OpCode::kGet) && EGRET_SET == static_cast<int>(op::OpCode::kSet) &&
               EGRET_DELETE == static_cast<int>(op::OpCode::kDelete) &&
-              EGRET_ARITH == static_cast<int>(op::OpCode::kArith) &&
-              EGRET_PING == static_cast<int>(op::OpCode::kPing));
+              EGRET_ARITH == static_cast<int>(op::OpCode::kArith) && EGRET_PING == static_cast<int>(op::OpCode::kPing));
 static_assert(EGRET_MODE_SET == static_cast<int>(op::SetMode::kSet) &&
               EGRET_MODE_PREPEND == static_cast<int>(op::SetMode::kPrepend));
 // The library's flags are the wire's.
@@ -72,7 +71,8 @@ int to_op(const egret_op& from, op::Op& op, const char*& why) {
   const bool is_known = (from.code >= EGRET_GET && from.code <= EGRET_ARITH) || is_ping;
   if (!is_known) return wrong("an unknown op code");
   if (from.mode > EGRET_MODE_PREPEND) return wrong("an unknown mode");
-  if (is_ping ? from.key_length != 0 : !is_valid_key(from.key, from.key_length)) return wrong("a key has 1 to 250 bytes");
+  if (is_ping ? from.key_length != 0 : !is_valid_key(from.key, from.key_length))
+    return wrong("a key has 1 to 250 bytes");
   if (from.code == EGRET_SET && (from.value == nullptr ? from.value_length != 0 : from.value_length > UINT32_MAX)) {
     return wrong("a value without bytes, or of 4 GiB and more");
   }
@@ -183,7 +183,8 @@ int egret_store(egret_client* client, int mode, const char* key, size_t key_leng
     egret_op given{};
     given.code = EGRET_SET;
     given.mode = static_cast<uint8_t>(mode);
-    given.flags = (cas != 0 ? uint32_t{EGRET_F_COMPARE_CAS} : 0u) | (result != nullptr ? uint32_t{EGRET_F_WANT_CAS} : 0u);
+    given.flags =
+        (cas != 0 ? uint32_t{EGRET_F_COMPARE_CAS} : 0u) | (result != nullptr ? uint32_t{EGRET_F_WANT_CAS} : 0u);
     given.key = key;
     given.key_length = key_length;
     given.value = value;

@@ -53,7 +53,8 @@ int egret_submit(egret_client* client, const egret_op* ops, size_t count) {
       const egret_op given = array[i];
       egret::op::Op op;
       const char* why = nullptr;
-      if (const int wrong = to_op(given, op, why); wrong != EGRET_OK) return before > 0 ? before : because(c, wrong, why);
+      if (const int wrong = to_op(given, op, why); wrong != EGRET_OK)
+        return before > 0 ? before : because(c, wrong, why);
       c.queue->submitted();
       const Taken taken = c.engine->submit(op, *c.queue, nullptr, given.tag, (given.flags & EGRET_F_STAYS) != 0);
       if (taken == Taken::kYes) continue;

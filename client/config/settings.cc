@@ -34,8 +34,9 @@ constexpr OptionRow kTable[] = {
     {.name = "backends",
      .type = OptionType::kList,
      .default_value = "",
-     .help = "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME], as in egret-proxy's "
-             "option. Given at least once.",
+     .help =
+         "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME], as in egret-proxy's "
+         "option. Given at least once.",
      .max = int64_t{pool::kMaxMembers},
      .group = OptionGroup::kBackends,
      .is_usual = true},
@@ -76,7 +77,8 @@ constexpr OptionRow kTable[] = {
     {.name = "reconnect_max",
      .type = OptionType::kDuration,
      .default_value = "1s",
-     .help = "Longest pause between two attempts to reach a backend; the first is 10ms. Ops in such a pause fail at once.",
+     .help =
+         "Longest pause between two attempts to reach a backend; the first is 10ms. Ops in such a pause fail at once.",
      .min = kSecond / 100,
      .max = 3600 * kSecond,
      .group = OptionGroup::kBackends},
@@ -132,14 +134,16 @@ constexpr OptionRow kTable[] = {
     {.name = "window",
      .type = OptionType::kInteger,
      .default_value = "4",
-     .help = "Slots per lane to ask a backend for; it may grant fewer. A client has one lane for each of its partitions.",
+     .help =
+         "Slots per lane to ask a backend for; it may grant fewer. A client has one lane for each of its partitions.",
      .min = wire::kMinWindow,
      .max = wire::kMaxWindow,
      .measured_by = "stalls of egret_counters()"},
     {.name = "request_slot_size",
      .type = OptionType::kSize,
      .default_value = "4KiB",
-     .help = "Most bytes of a request slot to ask for, 1KiB or more and a multiple of 64. A longer value is sent in parts.",
+     .help =
+         "Most bytes of a request slot to ask for, 1KiB or more and a multiple of 64. A longer value is sent in parts.",
      .max = wire::kMaxSlotSize,
      .measured_by = "ops / messages of egret_counters()"},
     {.name = "response_slot_size",
@@ -169,8 +173,9 @@ constexpr OptionRow kTable[] = {
     {.name = "spin",
      .type = OptionType::kDuration,
      .default_value = "0",
-     .help = "How long a call polls for a result before it sleeps. It does not while that rarely pays. 0: 20us with two "
-             "CPUs or more, else 2us.",
+     .help =
+         "How long a call polls for a result before it sleeps. It does not while that rarely pays. 0: 20us with two "
+         "CPUs or more, else 2us.",
      .max = kSecond / 100,
      .measured_by = "CPU time and latency of egret-bench client"},
     {.name = "max_refetches",

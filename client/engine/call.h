@@ -50,7 +50,9 @@ class Call final : public rpc::Waiter, public rpc::LargeGetOwner {
   // Whether it may turn out to be a value that is read in several messages: then a change of its key must wait for it.
   bool reads_value() const { return reads_value_; }
   // It was not possible that the op was executed, when no answer came.
-  bool is_unsent(const op::Result& result) const { return result.code == op::ResultCode::kNotSent || state_ == State::kSending; }
+  bool is_unsent(const op::Result& result) const {
+    return result.code == op::ResultCode::kNotSent || state_ == State::kSending;
+  }
   // That of the op for which it stands.
   op::OpCode code() const { return code_; }
 

@@ -23,8 +23,9 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr int kEvents = 16;
-constexpr size_t kMostLines = 16;     // kept for the log's callback
-constexpr int kMostArmPasses = 1000;  // over a network it takes several passes until all that is under way will be pushed
+constexpr size_t kMostLines = 16;  // kept for the log's callback
+constexpr int kMostArmPasses =
+    1000;  // over a network it takes several passes until all that is under way will be pushed
 constexpr int kInfo = 1, kWarning = 2;
 
 // What an event's data says: a kind, and the number of the session's watch.
@@ -103,9 +104,8 @@ bool Engine::connect() {
 }
 
 bool Engine::is_connecting() const {
-  return std::ranges::any_of(router_.sessions(), [](const auto& session) {
-    return session->state() == ClientSession::State::kHandshaking;
-  });
+  return std::ranges::any_of(
+      router_.sessions(), [](const auto& session) { return session->state() == ClientSession::State::kHandshaking; });
 }
 
 Engine::Watch& Engine::watch_of(const ClientSession& session) {
@@ -146,7 +146,8 @@ Status Engine::on_session_open(ClientSession& session) {
   const uint32_t room = session.endpoint().limits().results_are_pushed ? EPOLLOUT : 0u;
   if (!session.endpoint().limits().fetch_is_local) has_network_ = true;
   note(kInfo, "session open: " + session.grant().layout.to_string() + ", " + session.endpoint().facts());
-  return watch(watched.data_fd, EPOLLIN | EPOLLET | room, data_of(kData, static_cast<size_t>(&watched - watches_.data())));
+  return watch(watched.data_fd, EPOLLIN | EPOLLET | room,
+               data_of(kData, static_cast<size_t>(&watched - watches_.data())));
 }
 
 Status Engine::on_session_resized(ClientSession& session) {
@@ -254,7 +255,8 @@ int wait_for_events(int epoll, epoll_event* events, uint64_t wait_ns) {
 #ifdef SYS_epoll_pwait2
   static bool has_ns = true;
   if (wait_ns % kNsPerMs != 0 && has_ns) {
-    timespec wait{.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000), .tv_nsec = static_cast<long>(wait_ns % 1'000'000'000)};
+    timespec wait{.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000),
+                  .tv_nsec = static_cast<long>(wait_ns % 1'000'000'000)};
     const long count = ::syscall(SYS_epoll_pwait2, epoll, events, kEvents, &wait, nullptr, 0);
     if (count >= 0 || errno != ENOSYS) return static_cast<int>(count);
     has_ns = false;

@@ -5,9 +5,11 @@
 
 #include "client/link/late.h"
 
-EGRET_LATE(int, CRYPTO_memcmp, (const void* a, const void* b, size_t c), (a, b, c))
-EGRET_LATE(const EVP_MD*, EVP_sha256, (), ())
-EGRET_LATE(unsigned char*, HMAC, (const EVP_MD* a, const void* b, int c, const unsigned char* d, size_t e, unsigned char* f, unsigned int* g), (a, b, c, d, e, f, g))
+EGRET_LATE(int, CRYPTO_memcmp, (const void* a, const void* b, size_t c), (a, b, c));
+EGRET_LATE(const EVP_MD*, EVP_sha256, (), ());
+EGRET_LATE(unsigned char*, HMAC,
+           (const EVP_MD* a, const void* b, int c, const unsigned char* d, size_t e, unsigned char* f, unsigned int* g),
+           (a, b, c, d, e, f, g));
 
 namespace egret::client {
 

@@ -24,11 +24,13 @@ std::span<const LateSymbol> crypto_symbols();  // of libcrypto
 }  // namespace egret::client
 
 // Defines the function `name` as a call of the one that will be loaded. Its type is that of its header.
-#define EGRET_LATE(result, name, parameters, arguments)                             \
-  namespace {                                                                       \
-  void* late_##name = nullptr;                                                      \
-  }                                                                                 \
-  extern "C" __attribute__((visibility("hidden"))) result name parameters {         \
-    return reinterpret_cast<result(*) parameters>(late_##name) arguments;           \
-  }
-#define EGRET_LATE_SYMBOL(name) {#name, &late_##name}
+#define EGRET_LATE(result, name, parameters, arguments)                     \
+  namespace {                                                               \
+  void* late_##name = nullptr;                                              \
+  }                                                                         \
+  extern "C" __attribute__((visibility("hidden"))) result name parameters { \
+    return reinterpret_cast<result(*) parameters>(late_##name) arguments;   \
+  }                                                                         \
+  static_assert(true)
+#define EGRET_LATE_SYMBOL(name) \
+  { #name, &late_##name }

@@ -8,9 +8,8 @@
 
 // libmd, not OpenSSL: it is small, allocates nothing, cannot fail (not even in a FIPS-only configuration), and is in a
 // client library, too.
-#include <sys/types.h>
-
 #include <md5.h>
+#include <sys/types.h>
 
 #include "base/check.h"
 #include "pool/member.h"

@@ -31,7 +31,6 @@ ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& 
       policy_(context.fetch),
       fetch_(context.fetch),
       is_pushed_(endpoint_.limits().results_are_pushed),
-      is_relayed_(context.is_relayed),
       slots_(std::make_unique<Slot[]>(layout_.window)),
       max_ops_(wire::max_ops(layout_)),
       waiters_(std::make_unique_for_overwrite<Waiter*[]>(size_t{layout_.window} * max_ops_)),
@@ -256,7 +255,7 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   // A value that was pushed cannot stay where it is: the next push overwrites it.
   const bool can_stay = response == endpoint_.response_image() + layout_.response_offset(lane_, seq);
   const uint32_t value_slot = can_stay ? static_cast<uint32_t>(seq % layout_.window) + 1 : 0;
-  wire::ResultReader results(head.body, head.length, is_relayed_);
+  wire::ResultReader results(head.body, head.length);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_last = i + 1 == count;

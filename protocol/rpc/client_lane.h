@@ -50,7 +50,6 @@ struct LaneContext {
   const SessionTimes times;
   base::Histogram& durations;
   ActiveLanes& active;
-  bool is_relayed = false;  // wire::kRelayed was agreed
 };
 
 // The state of a lane, for the session and for tests.
@@ -191,7 +190,6 @@ class ClientLane {
   FetchPolicy policy_;
   FetchOptions fetch_;
   const bool is_pushed_;  // Limits::results_are_pushed: nothing is fetched, wanted or rung
-  const bool is_relayed_;
   std::unique_ptr<Slot[]> slots_;
   const uint32_t max_ops_;  // that fit a request slot
   const std::unique_ptr<Waiter*[]> waiters_;

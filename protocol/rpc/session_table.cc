@@ -15,9 +15,7 @@ namespace {
 
 Status parse_fetch(const Options& options, FetchOptions& fetch) {
   const std::string& mode = options.text("fetch_mode");
-  fetch.mode = mode == "fetch"   ? FetchMode::kFetch
-               : mode == "reply" ? FetchMode::kReply
-                                 : FetchMode::kAuto;
+  fetch.mode = mode == "fetch" ? FetchMode::kFetch : mode == "reply" ? FetchMode::kReply : FetchMode::kAuto;
   fetch.max_refetches = static_cast<uint32_t>(options.integer("max_refetches"));
   fetch.min_fetch = static_cast<uint32_t>(options.size("fetch_min"));
   fetch.max_fetch = static_cast<uint32_t>(options.size("fetch_max"));

@@ -378,7 +378,8 @@ void SlotPoller::park(bool all) {
 
 void SlotPoller::park_long_idle() {
   const auto long_idle = [](uint64_t idle_ns) { return std::max(idle_ns, kLongIdleNs); };
-  park_idle(long_idle(options_.lane_idle_ns), long_idle(options_.far_lane_idle_ns), long_idle(options_.embedded_idle_ns));
+  park_idle(long_idle(options_.lane_idle_ns), long_idle(options_.far_lane_idle_ns),
+            long_idle(options_.embedded_idle_ns));
 }
 
 void SlotPoller::park_pushed() {

@@ -75,9 +75,9 @@ class DeliveryRelay {
 
 struct PollerOptions {
   uint32_t partition = 0;
-  uint64_t lane_idle_ns = 1'000'000;       // a lane without a request for this long falls asleep
-  uint64_t far_lane_idle_ns = 1'000'000;   // the same for clients on other hosts, which share no CPU with this process
-  uint64_t embedded_idle_ns = 1'000'000;   // the same for programs on this host, which wait for their results themselves
+  uint64_t lane_idle_ns = 1'000'000;      // a lane without a request for this long falls asleep
+  uint64_t far_lane_idle_ns = 1'000'000;  // the same for clients on other hosts, which share no CPU with this process
+  uint64_t embedded_idle_ns = 1'000'000;  // the same for programs on this host, which wait for their results themselves
   uint64_t torn_limit_ns = 1'000'000'000;  // a request whose checksum is wrong for longer ends its session
 };
 

@@ -148,7 +148,8 @@ class Ways {
       if (sent < requests.size()) sent += submit(requests, sent);
       const int count = egret_wait(client_, results.data(), results.size(), 1, -1);
       if (count < 0) fail("egret_wait");
-      for (int i = 0; i < count; ++i) requests.at(results[static_cast<size_t>(i)].tag - 1).result = results[static_cast<size_t>(i)];
+      for (int i = 0; i < count; ++i)
+        requests.at(results[static_cast<size_t>(i)].tag - 1).result = results[static_cast<size_t>(i)];
       done += static_cast<size_t>(count);
     }
     if (egret_pending(client_) != 0) fail("ops are under way that nobody has submitted");
@@ -204,10 +205,11 @@ class Ways {
         if ((flags == 0 || (flags == EGRET_F_COMPARE_CAS && op.cas != 0)) && op.vivify_exptime == 0) {
           const uint64_t cas = flags == 0 ? 0 : op.cas;
           if (op.mode == EGRET_MODE_SET && cas == 0) {
-            result->code = egret_set(client_, op.key, op.key_length, op.value, op.value_length, op.exptime, op.client_flags);
+            result->code =
+                egret_set(client_, op.key, op.key_length, op.value, op.value_length, op.exptime, op.client_flags);
           } else {
-            egret_store(client_, op.mode, op.key, op.key_length, op.value, op.value_length, op.exptime, op.client_flags, cas,
-                        result);
+            egret_store(client_, op.mode, op.key, op.key_length, op.value, op.value_length, op.exptime, op.client_flags,
+                        cas, result);
           }
           return;
         }
@@ -453,7 +455,8 @@ class Connection {
       return false;
     }
     const bool has_value = memcache::has_value(question, result);
-    const size_t room = has_value ? memcache::max_head(question, request.key.size()) : memcache::max_answer(question, request.key.size());
+    const size_t room = has_value ? memcache::max_head(question, request.key.size())
+                                  : memcache::max_answer(question, request.key.size());
     std::string bytes(room, '\0');
     char* const end = has_value ? memcache::write_head(bytes.data(), question, request.key, result, result.total_length)
                                 : memcache::write_answer(bytes.data(), question, request.key, result);
@@ -483,7 +486,8 @@ int listen_at(int family, const sockaddr* address, socklen_t length) {
   const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (fd < 0 || ::bind(fd, address, length) != 0 || ::listen(fd, 1024) != 0) fail(std::string("listen: ") + std::strerror(errno));
+  if (fd < 0 || ::bind(fd, address, length) != 0 || ::listen(fd, 1024) != 0)
+    fail(std::string("listen: ") + std::strerror(errno));
   return fd;
 }
 

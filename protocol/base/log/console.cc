@@ -1,6 +1,4 @@
 // The sink of daemons: stderr as text or JSON, or the journal. Only this file knows spdlog and nlohmann's JSON.
-#include "base/log/log.h"
-
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log/journal.h"
+#include "base/log/log.h"
 #include "base/text.h"
 
 namespace egret::base {

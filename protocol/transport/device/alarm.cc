@@ -147,7 +147,8 @@ Status Alarm::begin(ibv_context* device, const ibv_cq* queue) {
   fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fd_.is_open()) return Status::system_error("eventfd", errno);
   queue_ = queue;
-  if (!base::may_start_helper_threads()) return Status::ok();  // what the device says shows as ops that are not answered
+  if (!base::may_start_helper_threads())
+    return Status::ok();  // what the device says shows as ops that are not answered
   events_ = DeviceEvents::of(device);
   if (events_ == nullptr) return Status::system_error("cannot watch the device's events", errno);
   events_->add(this);
