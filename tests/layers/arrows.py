@@ -20,6 +20,8 @@ KNOWS = {"base": {"base"}, "events": {"base", "events"}, "admin": {"base", "even
          "proxy": {"base", "events", "admin", "page", "op", "memcache", "wire", "transport", "rpc", "pool", "proxy"},
          "memcached": {"base", "memcached"}, "top": {"base", "top"},
          "backend": {"base", "events", "admin", "page", "op", "store", "wire", "transport", "rpc", "backend"}}
+# Of a layer with a part that knows less: a source of the rest.
+SOURCES = {"pool": "pool.cc"}
 # Who may know a part of a layer alone: without the events that the rest of it needs.
 PARTS = {("client", "pool"): "pool/placement.h"}
 
@@ -28,7 +30,8 @@ def command_of(layer, commands):
     """The compiler call of one of the layer's sources, without its source and output."""
     place = ROOT / PLACES.get(layer, f"protocol/{layer}")
     for entry in commands:
-        if pathlib.Path(entry["file"]).resolve().parent == place.resolve():
+        file = pathlib.Path(entry["file"]).resolve()
+        if file.parent == place.resolve() and SOURCES.get(layer, file.name) == file.name:
             words = shlex.split(entry["command"])
             words = words[1 + max((at for at, word in enumerate(words) if word.endswith("/ccache")), default=-1):]
             kept, skip = [], False
