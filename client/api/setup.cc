@@ -174,7 +174,7 @@ int egret_pool_open(egret_options* options, egret_pool** pool) {
     auto made = std::make_unique<egret_pool>();
     made->state = std::move(state);
     *pool = made.release();
-    return EGRET_OK;
+    return int{EGRET_OK};
   });
 }
 

@@ -4,23 +4,29 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 class BackendProcess {
  public:
-  explicit BackendProcess(std::vector<std::string> more = {}) : more_(std::move(more)) {
+  enum class Over : uint8_t { kShm, kTcp };
+
+  explicit BackendProcess(std::vector<std::string> more = {}, Over over = Over::kShm) : more_(std::move(more)) {
     char name[] = "/tmp/egret-client-test-XXXXXX";
     REQUIRE(::mkdtemp(name) != nullptr);
     folder_ = name;
-    address_ = "shm:" + folder_ + "/backend";
+    address_ = over == Over::kTcp ? "tcp:127.0.0.1:" + std::to_string(free_port()) : "shm:" + folder_ + "/backend";
     start();
   }
   ~BackendProcess() {
@@ -71,6 +77,17 @@ class BackendProcess {
   }
 
  private:
+  static uint16_t free_port() {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+    ::close(fd);
+    return ntohs(address.sin_port);
+  }
   static std::string program() {
     char self[4096];
     const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self);

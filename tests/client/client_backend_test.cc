@@ -1,9 +1,12 @@
 // egret.h with real backends: calls, queues, event loops; and what becomes of ops when processes fork, stop or die.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -172,8 +175,34 @@ TEST_CASE("values that fit no slot are whole, and those that no item may be are 
   for (egret_result& result : results) egret_release(&result);
 }
 
+TEST_CASE("over TCP the same: values of any length, ops in order, a backend that is killed and comes back") {
+  BackendProcess backend({}, BackendProcess::Over::kTcp);
+  const Pool pool = open_pool({{"backends", backend.address()}, {"reconnect_max", "50ms"}});
+  const Client client = new_client(pool);
+  egret_client* const c = client.get();
+  for (int round = 0; round < 2; ++round) {
+    connect(c);
+    for (const size_t length : {0u, 100u, 5000u, 300'000u}) {
+      const std::string value = patterned(length);
+      CHECK(set(c, "k", value) == EGRET_STORED);
+      CHECK(get(c, "k") == value);
+    }
+    CHECK(set(c, "n", "0") == EGRET_STORED);
+    std::vector<egret_op> ops(300, op_of(EGRET_ARITH, "n"));
+    std::vector<egret_result> results(ops.size(), empty_result());
+    for (egret_op& op : ops) op.delta = 1;
+    CHECK(egret_execute(c, ops.data(), ops.size(), results.data()) == EGRET_OK);
+    for (size_t i = 0; i < ops.size(); ++i) CHECK(results[i].number == i + 1);
+    backend.end(SIGKILL);
+    int code = set(c, "k", "v");
+    for (int attempt = 0; attempt < 100 && code == EGRET_E_UNKNOWN; ++attempt) code = set(c, "k", "v");
+    CHECK(code == EGRET_E_UNAVAILABLE);
+    backend.start();
+  }
+}
+
 TEST_CASE("a large value beyond large_value_memory fails alone") {
-  Served served({{"large_value_memory", "1MiB"}}, {"item_size_max=4MiB"});
+  Served served(Options{{"large_value_memory", "1MiB"}}, {"item_size_max=4MiB"});
   egret_client* const c = served.client.get();
   CHECK(set(c, "large", std::string(2 << 20, 'x')) == EGRET_E_MEMORY);
   CHECK(set(c, "small", "v") == EGRET_STORED);
@@ -231,7 +260,7 @@ TEST_CASE("a multiget over several backends answers each key, from where placeme
 }
 
 TEST_CASE("thousands under way: each is answered once, those of one key in their order") {
-  Served served({{"max_pending", "500"}});
+  Served served(Options{{"max_pending", "500"}});
   egret_client* const c = served.client.get();
   CHECK(set(c, "n", "0") == EGRET_STORED);
   constexpr uint64_t kOps = 20'000;
@@ -343,7 +372,7 @@ TEST_CASE("bytes of results outlive their client, until they are released") {
 }
 
 TEST_CASE("a backend that stands still: the op is unknown, and afterwards everything goes on") {
-  Served served({{"op_timeout", "50ms"}});
+  Served served(Options{{"op_timeout", "50ms"}});
   egret_client* const c = served.client.get();
   CHECK(set(c, "n", "0") == EGRET_STORED);
   served.backend.halt();
@@ -362,7 +391,7 @@ TEST_CASE("a backend that stands still: the op is unknown, and afterwards everyt
 TEST_CASE(
     "a backend that is killed under load and comes back: no op is answered twice, none is lost, and the client returns "
     "by itself") {
-  Served served({{"op_timeout", "5s"}});
+  Served served(Options{{"op_timeout", "5s"}});
   egret_client* const c = served.client.get();
   for (int round = 0; round < 3; ++round) {
     std::map<uint64_t, int> under_way;
@@ -408,7 +437,7 @@ TEST_CASE(
 }
 
 TEST_CASE("acknowledged increments are all there, however often the backend stands still meanwhile") {
-  Served served({{"op_timeout", "20ms"}});
+  Served served(Options{{"op_timeout", "20ms"}});
   egret_client* const c = served.client.get();
   CHECK(set(c, "n", "0") == EGRET_STORED);
   uint64_t acknowledged = 0, unknown = 0, now = 0;
@@ -465,6 +494,31 @@ TEST_CASE("200 forked children, each with a session of its own; the parent's goe
   CHECK(get(c, "n") == std::to_string(kChildren * 5));
 }
 
+TEST_CASE("a forked child has neither descriptors nor memory of its parent's sessions") {
+  Served served;
+  const auto held = [] {
+    int count = 0;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) count += line.find("memfd:egret") != std::string::npos ? 1 : 0;
+    for (int fd = 3; fd < 256; ++fd) {
+      char path[64], target[256] = {};
+      std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+      if (::readlink(path, target, sizeof target - 1) > 0) {
+        const std::string_view is(target);
+        count += is.starts_with("anon_inode:[event") || is.starts_with("anon_inode:[timerfd") ||
+                         is.starts_with("socket:") || is.find("memfd:egret") != std::string_view::npos
+                     ? 1
+                     : 0;
+      }
+    }
+    return count;
+  };
+  CHECK(held() > 3);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(held());
+  CHECK(exit_code_of(child) == 0);
+}
+
 TEST_CASE("a parent's death is seen by the backend although its child lives") {
   BackendProcess backend;
   int to_child[2];
@@ -495,7 +549,7 @@ TEST_CASE("a parent's death is seen by the backend although its child lives") {
 }
 
 TEST_CASE("a program that closes descriptors which are not its own loses sessions, and nothing else") {
-  Served served({{"op_timeout", "200ms"}});
+  Served served(Options{{"op_timeout", "200ms"}});
   egret_client* const c = served.client.get();
   CHECK(set(c, "k", "v") == EGRET_STORED);
   const pid_t child = ::fork();
