@@ -57,7 +57,7 @@ pools: build
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
 	@cmake --preset release >/dev/null
-	@cmake --build build/release --target egret-backend egret-proxy egret-memcached egret-bench egret-top
+	@cmake --build build/release --target egret-backend egret-proxy egret-memcached egret-bench egret-top egret egret-client-options
 
 deb: build
 	@cd build/release && cpack && ls packages/*.deb

@@ -35,6 +35,9 @@ namespace {
 constexpr base::AppliedBy kReload = base::AppliedBy::kReload;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kLeastSessionMemory = 16 << 10;
+// A program takes some microseconds for the results of many ops before it sends the next ones. A partition that sleeps
+// meanwhile, and is woken, costs both more than that.
+constexpr uint64_t kEmbeddedIdleNs = 50'000;
 constexpr uint32_t kLeastDefaultSlot = 4 << 10;
 constexpr int64_t kMostSecrets = 16;
 constexpr const char* kMainSecret = "main";
@@ -306,8 +309,9 @@ constexpr OptionRow kTable[] = {
      .default_value = "0",
      .help =
          "How long a lane is polled without a request before it falls asleep. 0: 1ms if the CPUs are enough (see pin; "
-         "over rdma: for the partitions and one more), else 5us. Lanes of proxies on this host skip "
-         "polling while it rarely finds a request.",
+         "over rdma: for the partitions and one more), else 5us, and 50us for programs with libegret. Lanes of this "
+         "host "
+         "skip polling while it rarely finds a request.",
      .max = 1'000'000'000,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
@@ -591,6 +595,9 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
                  .above_sessions = static_cast<uint32_t>(options.integer("push_above_sessions"))};
   config.far_lane_idle_ns = config.lane_idle_ns;
   if (options.duration_ns("lane_idle") == 0 && cpus > config.partitions) config.far_lane_idle_ns = 1'000'000;
+  config.embedded_idle_ns = config.lane_idle_ns;
+  if (options.duration_ns("lane_idle") == 0 && cpus > config.partitions)
+    config.embedded_idle_ns = std::max(config.lane_idle_ns, kEmbeddedIdleNs);
   config.park_always = options.flag("park_always");
   auto admin = admin::read_options(options);
   if (!admin) return admin.status();

@@ -9,6 +9,7 @@
 #include "access/quota.h"
 #include "access/rights.h"
 #include "admin/address.h"
+#include "backend/mailbox.h"
 #include "base/options/options.h"
 #include "base/options/secret.h"
 #include "base/status.h"
@@ -62,11 +63,14 @@ struct Config {
   uint64_t lane_idle_ns = 0;      // resolved: for lanes of proxies on this host
   uint64_t far_lane_idle_ns = 0;  // resolved: for lanes of other proxies
   rpc::PushRules push;            // when pushing results is cheap
+  uint64_t embedded_idle_ns = 0;  // resolved: for lanes of programs on this host
   bool park_always = false;
   bool allow_debugtime = false;
   admin::AdminOption admin;
   std::string log_level;
   std::string log_format;
+
+  PollingRules polling() const { return {lane_idle_ns, far_lane_idle_ns, embedded_idle_ns, park_always, push}; }
 };
 
 // Does the checks that the table cannot express (one option against another, addresses), and resolves `auto`.

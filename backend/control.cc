@@ -177,7 +177,7 @@ Status Control::apply(const base::Options& options) {
   config_ = std::move(next);
   handshake_rate_.allow(access::sessions_told_of_peer(config_.quota));
   admin_pages_.reload(config_.admin);
-  const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always, config_.push};
+  const PollingRules polling = config_.polling();
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
     post(partition,
          {.kind = Message::Kind::kPolling, .lane = {}, .polling = polling, .share_of_user = config_.peer_share});
@@ -576,8 +576,9 @@ void Control::attach(const Session& session, const wire::Grant& granted) {
                                 .seal = {granted.nonce, is_ordered},
                                 .rights = granted.rights,
                                 .knows_rights = knows_rights,
-                                .user = session.user,
-                                .knows_deliver = knows_deliver};
+                                 .is_embedded = (granted.features & wire::kEmbedded) != 0,
+                                 .user = session.user,
+                                 .knows_deliver = knows_deliver};
     post(partition, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
 }
@@ -591,8 +592,8 @@ void Control::make(Session& session) {
   session.granted = {.features = (session.secret.secret.is_set() ? wire::kAuthenticate : 0) |
                                  (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
                                  (is_fetched ? session.hello.features & wire::kDeliver : 0) |
-                                 (session.hello.features &
-                                  (wire::kRights | wire::kSlotSizes | wire::kFailover | wire::kWarm | wire::kComeBack)),
+                                 (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover |
+                                                            wire::kWarm | wire::kComeBack | wire::kEmbedded)),
                      .session_id = session.id,
                      .nonce = base::random_u64(),
                      .epoch = identity_.epoch,

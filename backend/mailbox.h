@@ -34,6 +34,7 @@ struct UnderWay {
 struct PollingRules {
   uint64_t lane_idle_ns = 0;      // rpc::PollerOptions
   uint64_t far_lane_idle_ns = 0;  // rpc::PollerOptions
+  uint64_t embedded_idle_ns = 0;  // rpc::PollerOptions
   bool park_always = false;
   rpc::PushRules push = {};
 };

@@ -100,10 +100,7 @@ int serve(const Config& config, base::Reloader& reloader) {
     const PartitionOptions options{.number = number,
                                    .cpu = config.pin ? cpus[number % cpus.size()] : -1,
                                    .follows = config.follow,
-                                   .polling = {.lane_idle_ns = config.lane_idle_ns,
-                                               .far_lane_idle_ns = config.far_lane_idle_ns,
-                                               .park_always = config.park_always,
-                                               .push = config.push},
+                                   .polling = config.polling(),
                                    .group = plain_groups[number]};
     partitions.push_back(std::make_unique<Partition>(options, clock, mailboxes, std::move(executors.value()[number])));
   }

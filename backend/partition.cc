@@ -48,6 +48,7 @@ Partition::Partition(const PartitionOptions& options, const base::Clock& clock, 
       poller_({.partition = options.number,
                .lane_idle_ns = options.polling.lane_idle_ns,
                .far_lane_idle_ns = options.polling.far_lane_idle_ns,
+               .embedded_idle_ns = options.polling.embedded_idle_ns,
                .push = options.polling.push},
               clock, *executor_, *this),
       cpu_follower_(base::allowed_cpus()),
@@ -144,7 +145,8 @@ bool Partition::read_messages() {
         break;
       case Message::Kind::kPolling:
         options_.polling = message.polling;
-        poller_.set_rules(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns, message.polling.push);
+        poller_.set_rules(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns, message.polling.embedded_idle_ns,
+                          message.polling.push);
         executor_->set_share_of_user(message.share_of_user);
         break;
       case Message::Kind::kMemory:

@@ -20,6 +20,7 @@
 #include "proxy/log_events.h"
 #include "proxy/users/credentials.h"
 #include "tls/options.h"
+#include "rpc/session_table.h"
 #include "transport/address.h"
 #include "wire/slot.h"
 
@@ -39,7 +40,6 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr uint64_t kOtherDescriptors = 256;      // besides clients and sessions
 constexpr uint64_t kDescriptorsPerSession = 16;  // at most
 constexpr uint64_t kExpectedBackends = 64;       // of names and a file, whose number is not known
-constexpr int64_t kFetchStep = 64;               // bytes: a cache line
 
 constexpr OptionRow kTable[] = {
     {.name = "listen",
@@ -626,7 +626,7 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kSize,
      .default_value = "256",
      .help = "Fewest bytes that the first READ of a response takes over rdma (F, learned by lane), a multiple of 64.",
-     .min = kFetchStep,
+     .min = rpc::kFetchStep,
      .max = wire::kMaxSlotSize,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
@@ -636,7 +636,7 @@ constexpr OptionRow kTable[] = {
      .default_value = "64KiB",
      .help = "Most bytes of that READ, a multiple of 64; a longer response costs a second READ. Never more than the "
              "backend's response_slot_size, which is where it ends by default.",
-     .min = kFetchStep,
+     .min = rpc::kFetchStep,
      .max = wire::kMaxSlotSize,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
@@ -783,84 +783,19 @@ Status read_users(const Options& options, Config& config) {
   return Status::ok();
 }
 
-Status parse_fetch(const Options& options, rpc::FetchOptions& fetch) {
-  const std::string& mode = options.text("fetch_mode");
-  fetch.mode = mode == "fetch"   ? rpc::FetchMode::kFetch
-               : mode == "reply" ? rpc::FetchMode::kReply
-                                 : rpc::FetchMode::kAuto;
-  fetch.max_refetches = static_cast<uint32_t>(options.integer("max_refetches"));
-  fetch.min_fetch = static_cast<uint32_t>(options.size("fetch_min"));
-  fetch.max_fetch = static_cast<uint32_t>(options.size("fetch_max"));
-  for (const char* name : {"fetch_min", "fetch_max"}) {
-    if (options.size(name) % kFetchStep != 0) return options.error(name, "expected a multiple of 64");
-  }
-  if (fetch.min_fetch <= fetch.max_fetch) return Status::ok();
-  return options.error("fetch_max", "less than fetch_min, which is " + options.written("fetch_min"));
-}
-
-Status parse_fabric(const Options& options, transport::FabricOptions& fabric) {
-  fabric.ack_timeout = static_cast<uint8_t>(options.integer("ack_timeout"));
-  const auto byte_of = [&](const char* name) {
-    const int64_t given = options.integer(name);
-    return given < 0 ? std::optional<uint8_t>() : static_cast<uint8_t>(given);
-  };
-  fabric.tos = byte_of("tos");
-  fabric.gid_index = byte_of("gid_index");
-  const std::string& pkey = options.text("pkey");
-  if (pkey.empty()) return Status::ok();
-  uint16_t number = 0;
-  const char* const end = pkey.data() + pkey.size();
-  const bool is_hex = pkey.starts_with("0x") && pkey.size() > 2;
-  const auto [stopped, error] = std::from_chars(pkey.data() + (is_hex ? 2 : 0), end, number, 16);
-  if (!is_hex || error != std::errc{} || stopped != end || (number & 0x7fff) == 0) {
-    return options.error("pkey", "expected a partition like 0x8001, got \"" + pkey + "\"");
-  }
-  fabric.pkey = number;
-  return Status::ok();
-}
-
-Status parse_slot_size(const Options& options, const char* name, uint32_t& size) {
-  const uint64_t given = options.size(name);
-  if (given != 0 && given < wire::kMinSlotSize) return options.error(name, "expected 0, or 1KiB and more");
-  if (given % 64 != 0) return options.error(name, "expected a multiple of 64");
-  size = static_cast<uint32_t>(given);
-  return Status::ok();
-}
-
 // What the sessions with backends have in common, and when a backend is ejected. `roomy`: there are CPUs enough to poll.
 Status parse_session(const Options& options, Config& config, bool roomy) {
-  if (const std::string& path = options.text("secret_file"); !path.empty()) {
-    auto secret = base::read_secret(path);
-    if (!secret) return options.error("secret_file", secret.message());
-    config.session.secret = std::move(secret.value());
-  }
+  if (Status good = rpc::read_session_options(options, roomy, config.session); !good) return good;
   auto mutual = tls::read_options(options);
   if (!mutual) return mutual.status();
   config.session.connect.tls = std::move(mutual.value());
-  if (Status good = options.user_ids("backend_uids", config.session.connect.backend_uids); !good) return good;
-  config.session.most_memory = options.size("session_memory");
-  config.session.window = static_cast<uint32_t>(options.integer("window"));
-  rpc::SessionOptions& session = config.session;
-  if (Status good = parse_slot_size(options, "request_slot_size", session.request_slot_size); !good) return good;
-  if (Status good = parse_slot_size(options, "response_slot_size", session.response_slot_size); !good) return good;
-  if (Status good = parse_slot_size(options, "idle_slot_size", session.growth.slot_size); !good) return good;
-  session.growth.window = static_cast<uint32_t>(options.integer("idle_window"));
-  if (session.growth.window != 0 && session.growth.window < wire::kMinWindow)
-    return options.error("idle_window", "expected 0, or " + std::to_string(wire::kMinWindow) + " and more");
-  session.growth.idle_ns = options.duration_ns("give_back_after");
-  config.session.connect.queue_pairs = static_cast<uint32_t>(options.integer("qps_per_session"));
-  if (Status good = parse_fabric(options, config.session.connect.fabric); !good) return good;
-  config.session.op_timeout_ns = options.duration_ns("op_timeout");
-  config.session.backoff_max_ns = options.duration_ns("reconnect_max");
   config.health = {.eject_after = static_cast<uint64_t>(options.integer("eject_after")),
                    .eject_share = static_cast<uint32_t>(options.integer("eject_share")),
                    .probe_first_ns = config.session.backoff_min_ns,
                    .probe_most_ns = config.session.backoff_max_ns};
   config.warm_for_ns = options.duration_ns("warm_for");
   config.purge_moved = options.flag("purge_moved");
-  config.session.spin_ns = options.duration_ns("spin");
-  if (config.session.spin_ns == 0) config.session.spin_ns = roomy ? 20'000 : 2'000;
-  return parse_fetch(options, config.session.fetch);
+  return Status::ok();
 }
 
 }  // namespace

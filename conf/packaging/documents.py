@@ -103,6 +103,42 @@ def plain_page(program, see_also):
     return page(program, 1, SUMMARIES[program], "[FLAGS]", body, see_also)
 
 
+# --- the man page of libegret, from its header
+
+
+def library_page():
+    header = (ROOT / "client/egret.h").read_text()
+    plain = lambda comment: " ".join(re.sub(r"^\s*(/\*+|\*/|\*)?", "", line).replace("*/", "").replace("---", "").strip() for line in comment.splitlines()).strip()
+    version = re.search(r"project\(egret VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    about = header[:header.index("#ifndef")]
+    body = [".SH DESCRIPTION", ".nf", *(roff(re.sub(r"^(/\*| \*/?)? ?", "", line).replace("*/", "")) for line in about.strip().splitlines()), ".fi"]
+    constants = re.findall(r"(/\*[^/]*?\*/\s*)?enum \{(.*?)\};", header, re.S)
+    functions = re.findall(r"((?:/\*(?:(?!\*/).)*\*/\s*)*)EGRET_API ([^;]+);(?:[ \t]*(/\*.*?\*/))?", header, re.S)
+    body += [".SH FUNCTIONS"]
+    for comment, declaration, behind in functions:
+        if "#" in declaration:
+            continue  # what EGRET_API is
+        if section := re.search(r"/\* --- ([^.:*]+)", comment):
+            heading = " ".join(section[1].split())
+            body.append(f".SS {roff(heading[0].upper() + heading[1:])}")
+            comment = comment.replace(section[0], "/* ").replace("/* . ", "/* ", 1)
+        body += [".TP", f".B {roff(' '.join(declaration.split()))};", roff(plain(comment + behind).lstrip(".: ") or "\\&")]
+    body += [".SH STRUCTS"]
+    for struct in re.findall(r"typedef struct \w+ \{.*?\} \w+;", header, re.S):
+        body += [".nf", roff(struct), ".fi", ".PP"]
+    body += [".SH CONSTANTS"]
+    for comment, values in constants:
+        body += [roff(plain(comment)) or "Codes:", ".PP", ".nf", roff(values.strip("\n")), ".fi", ".PP"]
+    body += [".SH OPTIONS", "Names and values of egret_options_set(), and of the file:"]
+    for name, _, kind, default, _, text in table("egret-client-options"):
+        body += tagged(name, f"{text} ({kind}; default {default or 'empty'})")
+    body += [".SH FILES", ".I /etc/egret/client.yaml", ".br", f".I {roff(f'{PREFIX}/share/doc/libegret-dev/README.md')}", ".RS",
+             "What a code says, threads, forks, what holds on which path; beside it, examples.", ".RE"]
+    return "\n".join([f".TH EGRET 3 \"\" \"Egret {version}\" \"Egret\"", ".SH NAME", "egret \\- client library of Egret", ".SH SYNOPSIS",
+                      ".B #include <egret.h>", ".br", ".B #include <egret.hpp>", ".br", "cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs egret)", *body,
+                      ".SH SEE ALSO", ".BR egret\\-backend (8), egret\\-proxy (8)", ""])
+
+
 # --- bash completion
 
 COMPLETION = """# bash completion of {program}, made from its --help.
@@ -172,4 +208,5 @@ for tool, others in (("egret-memcached", ".BR egret\\-proxy (8), egret\\-backend
                      ("egret-top", ".BR egret\\-proxy (8), egret\\-backend (8)")):
     write_compressed(f"{tool}.1", plain_page(tool, others))
     (OUT / f"{tool}.bash").write_text(completion(tool, False))
+write_compressed("egret.3", library_page())
 write_compressed("changelog", debian_changelog())

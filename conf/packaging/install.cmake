@@ -11,22 +11,26 @@ function(egret_install_unit component name)
   install(FILES ${CMAKE_BINARY_DIR}/systemd/${name} DESTINATION lib/systemd/system COMPONENT ${component})
 endfunction()
 
+# egret_install_package_documents(COMPONENT PACKAGE): what each package has below share/doc.
+function(egret_install_package_documents component package)
+  install(FILES ${documents}/changelog.gz conf/packaging/debian/copyright DESTINATION share/doc/${package} COMPONENT ${component})
+  install(DIRECTORY ${documents}/doc/${package}/ DESTINATION share/doc/${package} COMPONENT ${component})
+endfunction()
+
 # egret_install_documents(COMPONENT program.section ...): what documents.py makes of each program, and the pages of docs/ (installed_docs.py).
 function(egret_install_documents component)
-  set(package egret-${component})
+  egret_install_package_documents(${component} egret-${component})
   foreach(page ${ARGN})
     string(REGEX MATCH "^([a-z-]+)[.]([0-9])$" _ ${page})
     set(program ${CMAKE_MATCH_1})
     install(FILES ${documents}/${page}.gz DESTINATION share/man/man${CMAKE_MATCH_2} COMPONENT ${component})
     install(FILES ${documents}/${program}.bash DESTINATION share/bash-completion/completions RENAME ${program} COMPONENT ${component})
   endforeach()
-  install(FILES ${documents}/changelog.gz conf/packaging/debian/copyright DESTINATION share/doc/${package} COMPONENT ${component})
-  install(DIRECTORY ${documents}/doc/${package}/ DESTINATION share/doc/${package} COMPONENT ${component})
 endfunction()
 
 # Made of the programs that were built, when they are installed.
 set(documents ${CMAKE_BINARY_DIR}/documents)
-foreach(component proxy backend tools)
+foreach(component proxy backend tools library dev)
   install(CODE "execute_process(COMMAND python3 \"${CMAKE_SOURCE_DIR}/conf/packaging/documents.py\" \"${CMAKE_BINARY_DIR}\"
                                 \"${documents}\" \"${EGRET_MAINTAINER}\" \"\${CMAKE_INSTALL_PREFIX}\" COMMAND_ERROR_IS_FATAL ANY)
                 execute_process(COMMAND python3 \"${CMAKE_SOURCE_DIR}/conf/packaging/installed_docs.py\" \"${documents}/doc\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component})
@@ -56,3 +60,22 @@ egret_install_configuration(proxy conf/egret-memcached.default /etc/default egre
 egret_install_documents(backend egret-backend.8)
 egret_install_documents(proxy egret-proxy.8 egret-memcached.1)
 egret_install_documents(tools egret-bench.1 egret-top.1)
+
+# libegret: the library, and what programs are built with.
+include(CMakePackageConfigHelpers)
+set(libraries lib)
+if(CMAKE_LIBRARY_ARCHITECTURE)
+  set(libraries lib/${CMAKE_LIBRARY_ARCHITECTURE})
+endif()
+install(TARGETS egret EXPORT egret-config LIBRARY DESTINATION ${libraries} COMPONENT library NAMELINK_COMPONENT dev INCLUDES DESTINATION include)
+install(FILES client/egret.h client/egret.hpp DESTINATION include COMPONENT dev)
+install(EXPORT egret-config NAMESPACE egret:: DESTINATION ${libraries}/cmake/egret COMPONENT dev)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/egret-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/egret-config-version.cmake DESTINATION ${libraries}/cmake/egret COMPONENT dev)
+file(RELATIVE_PATH EGRET_UP_TO_PREFIX /${libraries}/pkgconfig /)
+string(REGEX REPLACE "/$" "" EGRET_UP_TO_PREFIX "${EGRET_UP_TO_PREFIX}")
+configure_file(conf/packaging/egret.pc.in ${CMAKE_BINARY_DIR}/egret.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/egret.pc DESTINATION ${libraries}/pkgconfig COMPONENT dev)
+install(FILES ${documents}/egret.3.gz DESTINATION share/man/man3 COMPONENT dev)
+egret_install_package_documents(library libegret0)
+egret_install_package_documents(dev libegret-dev)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""installed_docs.py OUT: the documents that packages install, in OUT/egret-proxy, OUT/egret-backend and OUT/egret-tools.
+"""installed_docs.py OUT: the documents that packages install, in OUT/egret-proxy, OUT/egret-backend, OUT/egret-tools, OUT/libegret0 and OUT/libegret-dev.
 
     README.md, docs/, ... ─▶ where each page is installed (places) ─▶ links made anew ─▶ OUT/PACKAGE/...
 
@@ -9,12 +9,16 @@ in the sources, since there is nothing to lead to. tests/packaging holds every l
 import os, pathlib, re, shutil, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGES = ("egret-proxy", "egret-backend", "egret-tools")
+PACKAGES = ("egret-proxy", "egret-backend", "egret-tools", "libegret0", "libegret-dev")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 
 def places(package):
     """{path in the sources: path below share/doc/PACKAGE} of all that may be linked to. What others install has its place here, too."""
+    if package.startswith("libegret"):  # nothing about the daemons; the examples with what is built with them
+        dev = {path: pathlib.Path(path).name for path in ("docs/client/README.md", "docs/client/options.md")}
+        dev |= {f"docs/client/{path.name}": f"examples/{path.name}" for path in (ROOT / "docs/client").glob("*.c*")}
+        return dev if package == "libegret-dev" else {}
     found = {"README.md": "README.md", "CHANGELOG.md": "changelog.gz", "LICENSE": "copyright", "protocol/page/proxy.png": "docs/operate/status-page.png"}
     for path in sorted((ROOT / "docs").rglob("*")):
         if path.is_file() and path.suffix != ".json":
@@ -45,6 +49,7 @@ def relinked(text, source, installed):
 
 def write(package, out):
     installed = places(package)
+    (out / package).mkdir(parents=True)
     for source, place in installed.items():
         if source in ("CHANGELOG.md", "LICENSE", "systemd/placement.conf"):
             continue  # install.cmake

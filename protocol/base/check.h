@@ -7,8 +7,13 @@
 
 namespace egret::base {
 
-// Prints the place and the text to stderr and aborts.
+// Prints the place and the text to stderr and aborts, unless the handler of this process throws.
 [[noreturn]] void check_failed(const char* file, int line, const char* text);
+
+// A library must not end the program that it is part of. What its handler throws leaves every object that is in use in an
+// unknown state: none of them may be touched again, nor destroyed. Any thread; set before the first check.
+using CheckHandler = void (*)(const char* file, int line, const char* text);
+void set_check_handler(CheckHandler handler);
 
 // Asserts that only one thread calls the functions of an object: the first caller after release().
 class OwnerThread {

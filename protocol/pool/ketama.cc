@@ -6,9 +6,10 @@
 #include <cmath>
 #include <utility>
 
-// MD5() instead of EVP: it has no state, allocates nothing and cannot fail, not even in a FIPS-only configuration.
-#define OPENSSL_SUPPRESS_DEPRECATED
-#include <openssl/md5.h>
+// libmd, not OpenSSL: it is small, allocates nothing, cannot fail (not even in a FIPS-only configuration), and is in a
+// client library, too.
+#include <md5.h>
+#include <sys/types.h>
 
 #include "base/check.h"
 #include "pool/member.h"
@@ -25,7 +26,10 @@ using Digest = std::array<unsigned char, MD5_DIGEST_LENGTH>;
 
 Digest md5(std::string_view text) {
   Digest digest;
-  ::MD5(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  MD5_CTX context;
+  ::MD5Init(&context);
+  ::MD5Update(&context, reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  ::MD5Final(digest.data(), &context);
   return digest;
 }
 

@@ -480,7 +480,8 @@ void ClientLane::fail_all() {
     Slot& lost = slot(seq);
     const State state = lost.state;
     lost.state = State::kFree;
-    if (state == State::kSent || state == State::kOpen) answer_all(lost, ResultCode::kSessionLost);
+    if (state == State::kSent) answer_all(lost, ResultCode::kSessionLost);
+    if (state == State::kOpen) answer_all(lost, ResultCode::kNotSent);
   }
   oldest_ = next_seq_ = free_ = end;
   counters_.mode.set(static_cast<uint64_t>(LaneMode::kNone));

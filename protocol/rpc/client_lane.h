@@ -5,7 +5,7 @@
 //   waiter->on_result ◀─ decode ◀─ whole and expected? ◀─ fetched or delivered bytes
 //
 // A lane is first in, first out: each waiter is called exactly once, in the order in which the ops were appended, with
-// a result, kTimedOut or kSessionLost. A slot is reused only when its response has been seen and nobody holds it.
+// a result, kTimedOut, kSessionLost or kNotSent. A slot is reused only when its response has been seen and nobody holds it.
 // Thread: the worker's. Memory: allocated when the session opens.
 #pragma once
 
@@ -142,7 +142,7 @@ class ClientLane {
   uint32_t expire(uint64_t before_ns);
   // Messages that wait for an answer, and have not expired.
   uint32_t unanswered() const;
-  // Calls every waiter with kSessionLost; the lane is then empty and unusable.
+  // Calls every waiter with kSessionLost, or kNotSent where its message was still open; the lane is then empty and unusable.
   void fail_all();
 
   // Changes the options of waiting; learned values stay.

@@ -161,7 +161,13 @@ void ClientSession::fall_back(const std::string& why) {
 }
 
 void ClientSession::drop_endpoint(State next) {
-  if (endpoint_ != nullptr) endpoint_->close();
+  if (endpoint_ != nullptr) {
+    if (observer_.may_close(*this)) {
+      endpoint_->close();
+    } else {
+      [[maybe_unused]] const transport::ClientEndpoint* const left_alone = endpoint_.release();
+    }
+  }
   state_ = next;
   wait_ = Wait::kIdle;
   must_poll_ = false;

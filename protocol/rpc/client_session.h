@@ -68,6 +68,9 @@ class SessionObserver {
     if (base::Status watched = on_session_connecting(session); !watched) return watched;
     return on_session_open(session);
   }
+  // After on_session_lost(): false, if the endpoint's descriptors are not its own any more, since somebody else in this
+  // process has closed them. Then nothing of it is touched again, nor freed.
+  virtual bool may_close(const ClientSession& /*session*/) { return true; }
   // The session keeps its size. `why` is for the log.
   virtual void on_session_not_resized(ClientSession& /*session*/, const std::string& /*why*/) {}
   // As on_session_resized(): the session goes by the preferred address again.

@@ -14,7 +14,8 @@ namespace egret::rpc {
 struct SessionOptions {
   std::string address;  // transport/address.h
   transport::ConnectOptions connect;
-  uint64_t worker_id = 0;  // random; see wire::Hello
+  uint64_t worker_id = 0;    // random; see wire::Hello
+  bool is_embedded = false;  // the session's thread waits for its results itself: see wire::kEmbedded
   uint32_t window = 8;
   // Wanted sizes of a slot, in bytes; 0: what the backend likes. For clients with many sessions, or little memory: a
   // session takes lanes x window x (request slot + response slot).

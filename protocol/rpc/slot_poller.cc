@@ -399,19 +399,21 @@ void SlotPoller::push() {
 }
 
 void SlotPoller::park(bool all) {
-  if (all) return park_idle(0, 0);
-  park_idle(options_.lane_idle_ns, options_.far_lane_idle_ns);
+  if (all) return park_idle(0, 0, 0);
+  park_idle(options_.lane_idle_ns, options_.far_lane_idle_ns, options_.embedded_idle_ns);
 }
 
 void SlotPoller::park_long_idle() {
-  park_idle(std::max(options_.lane_idle_ns, kLongIdleNs), std::max(options_.far_lane_idle_ns, kLongIdleNs));
+  const auto long_idle = [](uint64_t idle_ns) { return std::max(idle_ns, kLongIdleNs); };
+  park_idle(long_idle(options_.lane_idle_ns), long_idle(options_.far_lane_idle_ns),
+            long_idle(options_.embedded_idle_ns));
 }
 
 void SlotPoller::park_pushed() {
-  park_idle(UINT64_MAX, UINT64_MAX);
+  park_idle(UINT64_MAX, UINT64_MAX, UINT64_MAX);
 }
 
-void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
+void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns, uint64_t embedded_idle_ns) {
   EGRET_ASSERT_OWNER(owner_);
   if (awake_.empty()) return;
   const uint64_t now = clock_.now_ns();
@@ -420,7 +422,8 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
   for (size_t i = 0; i + parked < awake_.size();) {
     Lane& lane = *lanes_[awake_[i].id];
     const transport::Limits& limits = lane.binding.endpoint->limits();
-    const uint64_t least_ns = limits.results_are_pushed ? 0 : limits.fetch_is_local ? idle_ns : far_idle_ns;
+    const uint64_t near_ns = lane.binding.is_embedded ? embedded_idle_ns : idle_ns;
+    const uint64_t least_ns = limits.results_are_pushed ? 0 : limits.fetch_is_local ? near_ns : far_idle_ns;
     if (awake_[i].is_behind || now - lane.last_progress_ns < least_ns) {
       ++i;
       continue;

@@ -43,6 +43,7 @@ struct LaneBinding {
   wire::Seal seal{};
   op::Rights rights = op::kAllRights;
   bool knows_rights = true;    // its client knows the result kForbidden
+  bool is_embedded = false;    // wire::kEmbedded was agreed
   uint32_t user = 0;           // sessions with the same number are of one peer group; numbers are small
   bool knows_deliver = false;  // wire::kDeliver was agreed
 };
@@ -76,8 +77,9 @@ class DeliveryRelay {
 
 struct PollerOptions {
   uint32_t partition = 0;
-  uint64_t lane_idle_ns = 1'000'000;       // a lane without a request for this long falls asleep
-  uint64_t far_lane_idle_ns = 1'000'000;   // the same for clients on other hosts, which share no CPU with this process
+  uint64_t lane_idle_ns = 1'000'000;      // a lane without a request for this long falls asleep
+  uint64_t far_lane_idle_ns = 1'000'000;  // the same for clients on other hosts, which share no CPU with this process
+  uint64_t embedded_idle_ns = 1'000'000;  // the same for programs on this host, which wait for their results themselves
   uint64_t torn_limit_ns = 1'000'000'000;  // a request whose checksum is wrong for longer ends its session
   PushRules push = {};
 };
@@ -131,9 +133,10 @@ class SlotPoller {
   // The same for lanes of sessions whose requests ring by themselves, however short they have been idle.
   void park_pushed();
   // Changes the idle times of PollerOptions, and when pushing is cheap.
-  void set_rules(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns, const PushRules& push) {
+  void set_rules(uint64_t lane_idle_ns, uint64_t far_lane_idle_ns, uint64_t embedded_idle_ns, const PushRules& push) {
     options_.lane_idle_ns = lane_idle_ns;
     options_.far_lane_idle_ns = far_lane_idle_ns;
+    options_.embedded_idle_ns = embedded_idle_ns;
     push_load_.set_rules(push);
   }
   // The session's client has rung: wakes its lane.
@@ -166,7 +169,7 @@ class SlotPoller {
   };
 
   std::span<const Attached> lanes_of(uint64_t session_id) const;
-  void park_idle(uint64_t idle_ns, uint64_t far_idle_ns);
+  void park_idle(uint64_t idle_ns, uint64_t far_idle_ns, uint64_t embedded_idle_ns);
   void serve_round();
   void serve_behind();
   void gather();

@@ -17,6 +17,45 @@ bool is_numeric(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &address) == 1 || ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
+class SslMutual final : public Mutual {
+ public:
+  SslMutual(Context context, const MutualOptions& options);
+
+  std::unique_ptr<Stream> accept() const override;
+  std::unique_ptr<Stream> connect(const std::string& host) const override;
+  const Description& certificate() const override { return certificate_; }
+
+ private:
+  const Context context_;
+  const std::vector<std::string> names_;
+  const uint64_t records_per_key_;
+  const Description certificate_;
+};
+
+SslMutual::SslMutual(Context context, const MutualOptions& options)
+    : context_(std::move(context)),
+      names_(options.names),
+      records_per_key_(options.records_per_key),
+      certificate_(describe_certificate(*context_)) {}
+
+std::unique_ptr<Stream> SslMutual::accept() const {
+  SSL* const ssl = SSL_new(context_.get());
+  EGRET_CHECK(ssl != nullptr);
+  SSL_set_accept_state(ssl);
+  return make_stream(ssl, names_, records_per_key_);
+}
+
+std::unique_ptr<Stream> SslMutual::connect(const std::string& host) const {
+  SSL* const ssl = SSL_new(context_.get());
+  EGRET_CHECK(ssl != nullptr);
+  SSL_set_connect_state(ssl);
+  if (!is_numeric(host)) {
+    // The macro for this casts in the old style.
+    SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(host.c_str()));
+  }
+  return make_stream(ssl, names_.empty() ? std::vector{host} : names_, records_per_key_);
+}
+
 }  // namespace
 
 std::variant<std::shared_ptr<const Mutual>, Fault> Mutual::load(const MutualOptions& options) {
@@ -31,31 +70,7 @@ std::variant<std::shared_ptr<const Mutual>, Fault> Mutual::load(const MutualOpti
   SSL_CTX_set_mode(its, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (auto fault = use_certificate(*its, options.certificate, options.key)) return std::move(*fault);
   if (auto fault = use_authorities(*its, options.authorities)) return std::move(*fault);
-  return std::shared_ptr<const Mutual>(new Mutual(std::move(context), options));
-}
-
-Mutual::Mutual(Context context, const MutualOptions& options)
-    : context_(std::move(context)),
-      names_(options.names),
-      records_per_key_(options.records_per_key),
-      certificate_(describe_certificate(*context_)) {}
-
-std::unique_ptr<Stream> Mutual::accept() const {
-  SSL* const ssl = SSL_new(context_.get());
-  EGRET_CHECK(ssl != nullptr);
-  SSL_set_accept_state(ssl);
-  return std::make_unique<Stream>(ssl, names_, records_per_key_);
-}
-
-std::unique_ptr<Stream> Mutual::connect(const std::string& host) const {
-  SSL* const ssl = SSL_new(context_.get());
-  EGRET_CHECK(ssl != nullptr);
-  SSL_set_connect_state(ssl);
-  if (!is_numeric(host)) {
-    // The macro for this casts in the old style.
-    SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(host.c_str()));
-  }
-  return std::make_unique<Stream>(ssl, names_.empty() ? std::vector{host} : names_, records_per_key_);
+  return std::make_shared<const SslMutual>(std::move(context), options);
 }
 
 }  // namespace egret::tls

@@ -27,24 +27,18 @@ struct MutualOptions {
   uint64_t records_per_key = uint64_t{1} << 22;
 };
 
+// An interface, as Stream is.
 class Mutual {
  public:
   static std::variant<std::shared_ptr<const Mutual>, Fault> load(const MutualOptions& options);
+  virtual ~Mutual() = default;
 
   // The handshake begins with the first bytes that come.
-  std::unique_ptr<Stream> accept() const;
+  virtual std::unique_ptr<Stream> accept() const = 0;
   // Its first bytes are to be sent at once. `host`: a name or a numeric address.
-  std::unique_ptr<Stream> connect(const std::string& host) const;
+  virtual std::unique_ptr<Stream> connect(const std::string& host) const = 0;
   // Of our own certificate.
-  const Description& certificate() const { return certificate_; }
-
- private:
-  Mutual(Context context, const MutualOptions& options);
-
-  const Context context_;
-  const std::vector<std::string> names_;
-  const uint64_t records_per_key_;
-  const Description certificate_;
+  virtual const Description& certificate() const = 0;
 };
 
 }  // namespace egret::tls

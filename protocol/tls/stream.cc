@@ -26,13 +26,52 @@ bool is_for(X509* certificate, const std::string& name) {
          X509_check_host(certificate, name.c_str(), name.size(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, nullptr) == 1;
 }
 
-}  // namespace
+class SslStream final : public Stream {
+ public:
+  SslStream(ssl_st* ssl, std::vector<std::string> names, uint64_t records_per_key);
+
+  void put(std::span<const std::byte> ciphertext) override { incoming_ = ciphertext; }
+  void keep() override;
+  bool shake_hands() override;
+  bool is_open() const override { return is_open_; }
+  size_t read(std::span<std::byte> plain) override;
+  bool is_closed() const override { return is_closed_; }
+  const std::string& failure() const override { return failure_; }
+  void write(std::span<const std::byte> plain) override;
+  std::span<const std::byte> unsent() const override;
+  void sent(size_t bytes) override;
+  std::string facts() const override;
+
+ private:
+  friend struct StreamBio;
+
+  size_t take(std::byte* into, size_t room);
+  static int judge(int is_good, X509_STORE_CTX* judged);
+  bool outcome(int result);
+
+  struct Free {
+    void operator()(ssl_st* ssl) const { SSL_free(ssl); }
+  };
+  const std::vector<std::string> names_;
+  const uint64_t records_per_key_;
+  std::unique_ptr<ssl_st, Free> ssl_;
+  std::vector<std::byte> kept_;  // ciphertext that came before incoming_
+  size_t kept_at_ = 0;
+  std::span<const std::byte> incoming_;
+  std::span<const std::byte> fresh_;  // to be sent, in this thread's buffer
+  std::vector<std::byte> left_;       // to be sent before that
+  size_t left_at_ = 0;
+  uint64_t records_ = 0;  // written
+  bool is_open_ = false;
+  bool is_closed_ = false;
+  std::string failure_;
+};
 
 // OpenSSL's view of a Stream. OpenSSL takes a record piece by piece and keeps it until it is whole.
 struct StreamBio {
   static int read(BIO* bio, char* into, int room) {
     BIO_clear_retry_flags(bio);
-    Stream& stream = *static_cast<Stream*>(BIO_get_data(bio));
+    SslStream& stream = *static_cast<SslStream*>(BIO_get_data(bio));
     const size_t got = stream.take(reinterpret_cast<std::byte*>(into), static_cast<size_t>(std::max(room, 0)));
     if (got > 0) return static_cast<int>(got);
     BIO_set_retry_read(bio);
@@ -59,11 +98,7 @@ struct StreamBio {
   }
 };
 
-void Stream::Free::operator()(ssl_st* ssl) const {
-  SSL_free(ssl);
-}
-
-Stream::Stream(ssl_st* ssl, std::vector<std::string> names, uint64_t records_per_key)
+SslStream::SslStream(ssl_st* ssl, std::vector<std::string> names, uint64_t records_per_key)
     : names_(std::move(names)), records_per_key_(records_per_key), ssl_(ssl) {
   BIO* const bio = BIO_new(StreamBio::method());
   EGRET_CHECK(bio != nullptr);
@@ -71,15 +106,15 @@ Stream::Stream(ssl_st* ssl, std::vector<std::string> names, uint64_t records_per
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl, bio, bio);
   SSL_set_ex_data(ssl, 0, this);
-  SSL_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, &Stream::judge);
+  SSL_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, &SslStream::judge);
 }
 
 // OpenSSL's word on a certificate of the chain stands; the peer's own must be for one of the names, too. (OpenSSL's own
 // check wants every kind of name that it was given, and knows one address.)
-int Stream::judge(int is_good, X509_STORE_CTX* judged) {
+int SslStream::judge(int is_good, X509_STORE_CTX* judged) {
   if (is_good != 1 || X509_STORE_CTX_get_error_depth(judged) != 0) return is_good;
   const auto* const ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(judged, SSL_get_ex_data_X509_STORE_CTX_idx()));
-  const Stream& stream = *static_cast<const Stream*>(SSL_get_ex_data(ssl, 0));
+  const SslStream& stream = *static_cast<const SslStream*>(SSL_get_ex_data(ssl, 0));
   X509* const certificate = X509_STORE_CTX_get_current_cert(judged);
   const auto fits = [&](const std::string& name) { return is_for(certificate, name); };
   if (stream.names_.empty() || std::ranges::any_of(stream.names_, fits)) return 1;
@@ -87,9 +122,7 @@ int Stream::judge(int is_good, X509_STORE_CTX* judged) {
   return 0;
 }
 
-Stream::~Stream() = default;
-
-size_t Stream::take(std::byte* into, size_t room) {
+size_t SslStream::take(std::byte* into, size_t room) {
   if (kept_at_ < kept_.size()) {
     const size_t bytes = std::min(room, kept_.size() - kept_at_);
     std::memcpy(into, kept_.data() + kept_at_, bytes);
@@ -106,13 +139,13 @@ size_t Stream::take(std::byte* into, size_t room) {
   return bytes;
 }
 
-void Stream::keep() {
+void SslStream::keep() {
   kept_.insert(kept_.end(), incoming_.begin(), incoming_.end());
   incoming_ = {};
 }
 
 // Whether the connection may go on after a call that did not succeed.
-bool Stream::outcome(int result) {
+bool SslStream::outcome(int result) {
   switch (SSL_get_error(ssl_.get(), result)) {
     case SSL_ERROR_WANT_READ:
       return true;
@@ -127,7 +160,7 @@ bool Stream::outcome(int result) {
   }
 }
 
-bool Stream::shake_hands() {
+bool SslStream::shake_hands() {
   if (!failure_.empty()) return false;
   t_ciphertext.clear();
   ERR_clear_error();
@@ -138,7 +171,7 @@ bool Stream::shake_hands() {
   return true;
 }
 
-size_t Stream::read(std::span<std::byte> plain) {
+size_t SslStream::read(std::span<std::byte> plain) {
   if (!failure_.empty() || is_closed_) return 0;
   t_ciphertext.clear();
   ERR_clear_error();
@@ -150,7 +183,7 @@ size_t Stream::read(std::span<std::byte> plain) {
   return 0;
 }
 
-void Stream::write(std::span<const std::byte> plain) {
+void SslStream::write(std::span<const std::byte> plain) {
   EGRET_DCHECK(unsent().empty());
   if (!failure_.empty()) return;
   if (t_ciphertext.capacity() == 0) t_ciphertext.reserve(kCiphertext);
@@ -169,11 +202,11 @@ void Stream::write(std::span<const std::byte> plain) {
   fresh_ = t_ciphertext;
 }
 
-std::span<const std::byte> Stream::unsent() const {
+std::span<const std::byte> SslStream::unsent() const {
   return left_.empty() ? fresh_ : std::span(left_).subspan(left_at_);
 }
 
-void Stream::sent(size_t bytes) {
+void SslStream::sent(size_t bytes) {
   if (!left_.empty()) {
     left_at_ += bytes;
     if (left_at_ < left_.size()) return;
@@ -186,12 +219,18 @@ void Stream::sent(size_t bytes) {
   fresh_ = {};
 }
 
-std::string Stream::facts() const {
+std::string SslStream::facts() const {
   std::array<char, 256> subject{};
   if (X509* const certificate = SSL_get0_peer_certificate(ssl_.get()); certificate != nullptr) {
     X509_NAME_oneline(X509_get_subject_name(certificate), subject.data(), static_cast<int>(subject.size()));
   }
   return std::string(SSL_get_version(ssl_.get())) + " " + SSL_get_cipher_name(ssl_.get()) + " with " + subject.data();
+}
+
+}  // namespace
+
+std::unique_ptr<Stream> make_stream(ssl_st* ssl, std::vector<std::string> names, uint64_t records_per_key) {
+  return std::make_unique<SslStream>(ssl, std::move(names), records_per_key);
 }
 
 }  // namespace egret::tls

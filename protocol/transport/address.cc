@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "transport/mixed/mixed_listener.h"
 #include "transport/shm.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs.h"
@@ -55,21 +54,6 @@ Status check_address(const std::string& address) {
   if (address.starts_with(kTcp)) return check_tcp_address(address.substr(kTcp.size()));
   if (!address.starts_with(kShm) || address.size() == kShm.size()) return unknown_form(address);
   return Status::ok();
-}
-
-base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, const ListenOptions& options) {
-  if (address.starts_with(kBoth)) {
-    const auto each = alternatives_of(address);
-    return listen_at_both(each[0], each[1], options, listen);
-  }
-  if (address.starts_with(kRdma)) return verbs_listen(address.substr(kRdma.size()), options);
-  if (address.starts_with(kTcp)) return tcp_listen(address.substr(kTcp.size()), options);
-  if (!address.starts_with(kShm)) return unknown_form(address);
-  return shm_listen(address.substr(kShm.size()), options);
-}
-
-base::Expected<std::unique_ptr<PollGroup>> make_poll_group() {
-  return verbs_poll_group();
 }
 
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options) {

@@ -8,6 +8,7 @@
 
 #include <sys/eventfd.h>
 
+#include "base/local/helper_threads.h"
 #include "base/unique_fd.h"
 
 namespace egret::transport::verbs {
@@ -36,6 +37,10 @@ NameLookup::NameLookup(const HostPort& at, std::shared_ptr<const device::Notifie
     : shared_(std::make_shared<Shared>()) {
   shared_->at = at;
   shared_->told = std::move(told);
+  if (!base::may_start_helper_threads()) {
+    shared_->finish(resolve(at, Resolve::kName));
+    return;
+  }
   try {
     std::thread([shared = shared_] { shared->finish(resolve(shared->at, Resolve::kName)); }).detach();
   } catch (const std::system_error& problem) {

@@ -18,6 +18,8 @@ Status Mapping::map(int fd, size_t length, int protection) {
   void* at = ::mmap(nullptr, length, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (at == MAP_FAILED)
     return Status::system_error("cannot map a region of " + std::to_string(length) + " bytes", errno);
+  // A child of a program with libegret has no part in the session, and would keep its memory.
+  ::madvise(at, length, MADV_DONTFORK);
   data_ = static_cast<std::byte*>(at);
   length_ = length;
   return Status::ok();

@@ -40,6 +40,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     auto set_up = polling_.queues()->set_up();
     if (!set_up) return set_up.status();
     set_up_ = std::move(set_up.value());
+    if (Status watched = watch_set_up(); !watched) return watched;
     auto address = resolve(at, Resolve::kAddress);
     if (address) {
       begin(std::move(address.value()));
@@ -102,6 +103,12 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     uint32_t key = 0;
   };
 
+  // Without a set-up thread its events are ours to take.
+  Status watch_set_up() {
+    if (set_up_->has_thread()) return Status::ok();
+    auto channel = set_up_->channel();
+    return channel ? polling_.also_watch(channel.value()->fd) : channel.status();
+  }
   void begin(AddressInfo resolved) {
     // A task is copied: it cannot own what can only be moved.
     auto shared = std::make_shared<AddressInfo>(std::move(resolved));
@@ -207,6 +214,7 @@ Status VerbsClientEndpoint::on_invitation(const std::vector<std::byte>& attachme
 Status VerbsClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   length = 0;
   polling_.look();
+  if (!set_up_->has_thread()) set_up_->take_turn();
   if (lookup_) return take_lookup();
   if (Status well = connector_->alarm(); !well) return well;
   const Status going_on = take_news();

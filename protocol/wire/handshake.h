@@ -62,6 +62,9 @@ inline constexpr uint64_t kWarm = 64;
 inline constexpr uint64_t kDeliver = 128;
 // The client can be asked to come back: a refusal may say after how many milliseconds.
 inline constexpr uint64_t kComeBack = 256;
+// The client is a program that waits for its results itself (libegret), not a proxy: nobody else needs its CPU meanwhile, so
+// its lanes are polled for longer before they fall asleep.
+inline constexpr uint64_t kEmbedded = 512;
 
 struct Hello {
   uint64_t features = 0;  // feature bits that the client supports; the grant has those that both support

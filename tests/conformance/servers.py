@@ -1,7 +1,7 @@
 """Starts and stops what the tests talk to: the oracle (Debian's memcached, or the one that MEMCACHED names) and the subject.
 
 The subject is chosen by SUT: "memcached" is a second memcached (it proves the tests themselves), "egret" is
-egret-backend and egret-proxy from the build directory EGRET_BUILD. A test asks for `oracle` and `subject` (conftest.py)
+egret-backend and egret-proxy from the build directory EGRET_BUILD, "library" is egret-backend and libegret (library.py). A test asks for `oracle` and `subject` (conftest.py)
 and uses only what both kinds have: `.address`, `.unix_address()`, `.pids()`.
 
 Every daemon runs in a temporary directory of its own, on loopback, and is ended by its own process id. Everything here
@@ -484,9 +484,13 @@ def page_of(proxy, path):
 
 def start_subject(**egret_arguments):
     """The subject with its default test set-up: Egret with 3 partitions and 2 workers, or a second memcached."""
-    assert SUT in ("egret", "memcached"), f"SUT={SUT}: must be egret or memcached"
+    assert SUT in ("egret", "library", "memcached"), f"SUT={SUT}: must be egret, library or memcached"
     if SUT == "memcached":
         return Memcached()
+    if SUT == "library":
+        import library
+
+        return library.Library(**egret_arguments)
     if POOL and os.environ.get("EGRET_POOL_CHANGES"):
         import living_pool  # which builds on this module
 

@@ -3,7 +3,7 @@
 import pathlib, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACES = ("protocol", "proxy", "backend", "tools", "tests")
+PLACES = ("protocol", "client", "proxy", "backend", "tools", "tests")
 
 sources = sorted(str(path) for place in PLACES for path in (ROOT / place).rglob("*")
                  if path.suffix in (".cc", ".h") and "node_modules" not in path.parts)

@@ -7,6 +7,7 @@
     log-events.md            <!-- events:egret-proxy --> .. <!-- /events -->      egret-proxy --help-events
     stats.md                 <!-- stats:egret-proxy --> .. <!-- /stats -->        egret-proxy --help-stats
     egret-memcached.md       <!-- flags:egret-memcached --> .. <!-- /flags -->    egret-memcached --help-markdown
+    ../client/options.md     likewise                                             egret-client-options (client/config)
 
 The first three have a second place, for egret-backend. conf/egret-proxy.yaml is the output of `egret-proxy --help-yaml`; it passes
 `--check-config`, also with every line uncommented. --update writes all of it anew.
@@ -41,7 +42,8 @@ BLOCKS = [("options.md", "options", daemon, "--help-markdown") for daemon in DAE
     ("metrics.md", "metrics", daemon, "--help-metrics") for daemon in DAEMONS] + [
     ("log-events.md", "events", daemon, "--help-events") for daemon in DAEMONS] + [
     ("stats.md", "stats", "egret-proxy", "--help-stats"),
-    ("egret-memcached.md", "flags", "egret-memcached", "--help-markdown")]
+    ("egret-memcached.md", "flags", "egret-memcached", "--help-markdown"),
+    ("../client/options.md", "options", "egret-client-options", "--help-markdown")]
 
 
 def with_block(page, text, kind, program, block):

@@ -8,7 +8,7 @@
 import pathlib, re, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACES = ("backend", "proxy", "protocol", "conf", "systemd", "docker", "docs", "tools", "tests")
+PLACES = ("backend", "client", "proxy", "protocol", "conf", "systemd", "docker", "docs", "tools", "tests")
 # Folders of data, or of parts that the README above them tells of.
 WITHOUT = re.compile(r"^(tests/(bench/.+|fuzz/corpus(/.*)?|conformance/clients|rdma/.+|booted/image|packages|packaging/.+)|conf/packaging/debian|docker/.+)$")
 MOST_LINES = 200  # of the main README

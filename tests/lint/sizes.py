@@ -15,7 +15,7 @@ It reads the C++ sources as clang-format writes them: comments and literals out,
 import bisect, collections, pathlib, re, statistics, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACES = ("protocol", "proxy", "backend", "tools")
+PLACES = ("protocol", "client", "proxy", "backend", "tools")
 MOST_METHODS = 20
 MOST_ARGUMENTS = 6
 MOST_LINES = 70

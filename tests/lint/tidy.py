@@ -18,7 +18,7 @@ tidy.py --quick --prove BUILD: tidy_sample.cc gives rise to the same complaints 
 import collections, concurrent.futures, hashlib, json, math, os, pathlib, re, shlex, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACES = ("protocol", "proxy", "backend", "tools")
+PLACES = ("protocol", "client", "proxy", "backend", "tools")
 QUICK = "--quick" in sys.argv
 # Checks that take a quarter of the rest, and have found little.
 SLOW = ("bugprone-stringview-nullptr", "bugprone-suspicious-*", "bugprone-infinite-loop", "bugprone-assert-side-effect",

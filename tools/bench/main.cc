@@ -14,6 +14,7 @@
 #include "bench_cache/command.h"
 #include "bench_compare/command.h"
 #include "bench_fleet/command.h"
+#include "bench_library/command.h"
 #include "bench_paradigms/command.h"
 #include "bench_placement/command.h"
 #include "bench_plot/command.h"
@@ -116,10 +117,14 @@ int run_fleet(int argc, char** argv) {
 int run_placement(int argc, char** argv) {
   return bench_placement::run(argc, argv, g_stop);
 }
+int run_client(int argc, char** argv) {
+  return bench_library::run(argc, argv, g_stop);
+}
 int run_paradigms(int argc, char** argv) {
   return bench_paradigms::run(argc, argv, g_stop);
 }
-constexpr std::array<Command, 11> kCommands{{{"run", run},
+constexpr std::array<Command, 12> kCommands{{{"run", run},
+                                             {"client", run_client},
                                              {"rpc", run_rpc},
                                              {"fleet", run_fleet},
                                              {"compare", run_compare},

@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/local/helper_threads.h"
+
 namespace egret::base {
 
 namespace {
@@ -20,7 +22,7 @@ void Closer::close(UniqueFd descriptor) {
   if (!descriptor.is_open()) return;
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(descriptor));
-  if (waiting_.size() > idle_ && threads_ < kMostThreads) start_thread();
+  if (waiting_.size() > idle_ && threads_ < kMostThreads && may_start_helper_threads()) start_thread();
   filled_.notify_one();
 }
 

@@ -1,6 +1,7 @@
 // Closes descriptors that a peer chose. That may take as long as the peer likes (a socket with SO_LINGER, a file of
 // FUSE), so it is done by threads that do nothing else. They are started by the first descriptor, and end with the
-// process. If all of them are held up, further descriptors wait, open; the limit of open files bounds how many.
+// process. If all of them are held up, further descriptors wait, open; the limit of open files bounds how many. So do all
+// where no threads may be started (helper_threads.h): whoever receives them must not go on with such a peer.
 //
 // Thread: any.
 #pragma once

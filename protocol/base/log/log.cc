@@ -2,148 +2,44 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
-#include <cstdlib>
-#include <ctime>
-#include <memory>
+#include <cstdio>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log/journal.h"
 #include "base/text.h"
 
 namespace egret::base {
 
 namespace {
 
-struct LevelInfo {
-  std::string_view name;
-  std::string_view journal_prefix;  // sd-daemon(3)
-  spdlog::level::level_enum spdlog_level;
-};
-constexpr std::array<LevelInfo, 4> kLevels{{{"debug", "<7>", spdlog::level::debug},
-                                            {"info", "<6>", spdlog::level::info},
-                                            {"warning", "<4>", spdlog::level::warn},
-                                            {"error", "<3>", spdlog::level::err}}};
-
-const LevelInfo& info_of(LogLevel level) {
-  return kLevels[static_cast<size_t>(level) % kLevels.size()];
-}
-
 std::atomic<LogLevel> minimum{LogLevel::kInfo};
 
-// JOURNAL_STREAM has the device and inode of the journal's socket; a redirected stderr does not match them.
-bool stderr_is_journal() {
-  const char* stream = std::getenv("JOURNAL_STREAM");
-  struct stat at {};
-  if (stream == nullptr || ::fstat(STDERR_FILENO, &at) != 0) return false;
-  return fmt::format("{}:{}", at.st_dev, at.st_ino) == stream;
+void write_to_stderr(const LogEvent& event, std::span<const LogField> /*fields*/, const std::string& line) {
+  const std::string text = fmt::format("{}: {} [{}]\n", to_string(event.level), line, event.name);
+  std::fputs(text.c_str(), stderr);
 }
 
-struct Output {
-  std::shared_ptr<spdlog::logger> logger;
-  std::string program;
-  LogFormat format = LogFormat::kText;
-  JournalSocket journal{kJournalSocket};  // for kJournal
-};
-
-// Never freed: other threads may still log through an older output, or while main() returns.
-const Output* make_output(std::string_view program, LogFormat format) {
-  static std::mutex mutex;
-  static auto* all = new std::vector<std::unique_ptr<Output>>;
-  auto output = std::make_unique<Output>();
-  output->program = program;
-  output->format = format;
-  if (format == LogFormat::kAuto) output->format = stderr_is_journal() ? LogFormat::kJournal : LogFormat::kText;
-  output->logger =
-      std::make_shared<spdlog::logger>(std::string(program), std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  output->logger->set_level(spdlog::level::trace);
-  const std::string name = program.empty() ? "" : " %n";
-  output->logger->set_pattern(output->format == LogFormat::kText ? "%Y-%m-%d %H:%M:%S.%e" + name + " %l: %v" : "%v");
-  const std::lock_guard lock(mutex);
-  all->push_back(std::move(output));
-  return all->back().get();
-}
-
-std::atomic<const Output*> current{nullptr};
-
-const Output& output() {
-  if (current.load(std::memory_order_acquire) == nullptr) {
-    static const Output* fallback = make_output("", LogFormat::kText);
-    const Output* none = nullptr;
-    current.compare_exchange_strong(none, fallback);
-  }
-  return *current.load(std::memory_order_acquire);
-}
-
-// Field names of the journal are in capitals; ours begin with EGRET_.
-std::string journal_entry(std::string_view name, std::string_view value) {
-  std::string entry = "EGRET_";
-  for (const char c : name) entry += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  return entry.append("=").append(value);
-}
-
-// False: the journal did not take the entry.
-bool send_to_journal(const Output& out, const LogEvent& event, std::span<const LogField> fields,
-                     std::string_view line) {
-  std::vector<std::string> texts;
-  texts.push_back("MESSAGE=" + std::string(line));
-  texts.push_back("PRIORITY=" + std::string(1, info_of(event.level).journal_prefix[1]));
-  texts.push_back("SYSLOG_IDENTIFIER=" + out.program);
-  texts.push_back("MESSAGE_ID=" + std::string(event.id));
-  texts.push_back(journal_entry("event", event.name));
-  for (const LogField& field : fields) {
-    if (!field.name.empty()) texts.push_back(journal_entry(field.name, one_line(field.value)));
-  }
-  return out.journal.send(texts);
-}
-
-// Times are UTC with milliseconds. Bytes that are not UTF-8 are replaced.
-std::string json_line(const Output& out, const LogEvent& event, std::span<const LogField> fields,
-                      std::string_view line) {
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  std::tm broken_down{};
-  ::gmtime_r(&seconds, &broken_down);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &broken_down);
-  nlohmann::ordered_json json;
-  json["time"] = fmt::format("{}.{:03}Z", text.data(), now.time_since_epoch().count() % 1000);
-  json["level"] = info_of(event.level).name;
-  json["program"] = out.program;
-  json["event"] = event.name;
-  json["message"] = line;
-  for (const LogField& field : fields) {
-    if (!field.name.empty()) json[std::string(field.name)] = field.value;
-  }
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::atomic<LogSink> current_sink{write_to_stderr};
 
 }  // namespace
 
-LogFormat log_format_of(std::string_view text) {
-  if (text == "json") return LogFormat::kJson;
-  return text == "text" ? LogFormat::kText : LogFormat::kAuto;
+std::string_view to_string(LogLevel level) {
+  static constexpr std::array<std::string_view, 4> kNames{"debug", "info", "warning", "error"};
+  return kNames[static_cast<size_t>(level) % kNames.size()];
 }
 
 LogLevel log_level_of(std::string_view text) {
-  for (size_t i = 0; i < kLevels.size(); ++i) {
-    if (kLevels[i].name == text) return static_cast<LogLevel>(i);
+  for (const LogLevel level : {LogLevel::kDebug, LogLevel::kWarning, LogLevel::kError}) {
+    if (to_string(level) == text) return level;
   }
   return LogLevel::kInfo;
 }
 
-void setup_logging(std::string_view program, LogLevel level, LogFormat format) {
-  set_log_level(level);
-  current.store(make_output(program, format), std::memory_order_release);
+void set_log_sink(LogSink sink) {
+  current_sink.store(sink, std::memory_order_release);
 }
 
 void set_log_level(LogLevel level) {
@@ -155,21 +51,7 @@ bool is_logged(LogLevel level) {
 }
 
 void write_log(const LogEvent& event, std::span<const LogField> fields, std::string_view message) {
-  const Output& out = output();
-  const LevelInfo& info = info_of(event.level);
-  const std::string line = one_line(message);
-  switch (out.format) {
-    case LogFormat::kJson:
-      return out.logger->log(info.spdlog_level, "{}", json_line(out, event, fields, line));
-    case LogFormat::kJournal:
-      if (!send_to_journal(out, event, fields, line)) {
-        out.logger->log(info.spdlog_level, "{}{} [{}]", info.journal_prefix, line, event.name);
-      }
-      return;
-    case LogFormat::kAuto:
-    case LogFormat::kText:
-      return out.logger->log(info.spdlog_level, "{} [{}]", line, event.name);
-  }
+  current_sink.load(std::memory_order_acquire)(event, fields, one_line(message));
 }
 
 LogLimit::Verdict LogLimit::admit(uint64_t now_ns) {

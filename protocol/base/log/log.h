@@ -11,7 +11,8 @@
 //   LogFormat::kJson     {"time": "...", "level": "warning", ..., "event": "session_lost", "backend": "shm:/run/b"}
 //   LogFormat::kJournal  the text, and EGRET_EVENT=session_lost, EGRET_BACKEND=shm:/run/b as fields of the entry
 //
-// A facade over spdlog and nlohmann's JSON, whose headers stay in log.cc; messages are formatted by fmt.
+// Where lines go is the sink's affair. That of daemons (setup_logging(), console.cc) is a facade over spdlog and
+// nlohmann's JSON; a library gives one of its own. Messages are formatted by fmt.
 // Any thread.
 #pragma once
 
@@ -31,6 +32,7 @@ namespace egret::base {
 
 // The choices of the option log_level, and the level of each text; info for any other text.
 inline constexpr std::string_view kLogLevelChoices = "debug|info|warning|error";
+std::string_view to_string(LogLevel level);
 LogLevel log_level_of(std::string_view text);
 
 enum class LogFormat : uint8_t { kAuto, kText, kJson, kJournal };  // kAuto: kJournal if stderr is the journal
@@ -39,7 +41,8 @@ enum class LogFormat : uint8_t { kAuto, kText, kJson, kJournal };  // kAuto: kJo
 inline constexpr std::string_view kLogFormatChoices = "auto|text|json";
 LogFormat log_format_of(std::string_view text);
 
-// main() calls it before other threads start. The default is level info, text, no program name.
+// Lines go to stderr or the journal. main() calls it before other threads start. Without it: level info, text without a
+// time.
 void setup_logging(std::string_view program, LogLevel level, LogFormat format = LogFormat::kAuto);
 
 // The level may change at any time (configuration reload).
@@ -61,6 +64,10 @@ struct LogField {
   std::string_view name;  // empty: not a field, only part of the message
   std::string value;
 };
+
+// What writes a line: control characters are escaped already.
+using LogSink = void (*)(const LogEvent& event, std::span<const LogField> fields, const std::string& line);
+void set_log_sink(LogSink sink);
 
 // Writes one line, whatever the level. Control characters are escaped, so no peer can forge a line.
 void write_log(const LogEvent& event, std::span<const LogField> fields, std::string_view message);

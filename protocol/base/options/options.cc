@@ -1,22 +1,16 @@
-// Values: how each option type is read, checked and written. options_yaml.cc reads the YAML syntax; options_help.cc
-// writes the tables for people.
+// Values: how each option type is read, checked and written. options_yaml.cc reads the YAML syntax, and options_load.cc
+// files of it; options_help.cc writes the tables for people.
 #include "base/options/options.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include "base/check.h"
-#include "base/file.h"
-#include "base/options/options_yaml.h"
+#include "base/options/option_entry.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 
 namespace egret::base {
 
@@ -123,19 +117,9 @@ bool is_within(const OptionRow& row, int64_t figure) {
   return figure >= row.min && figure <= row.max;
 }
 
-Expected<std::string> read_file(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!fd.is_open()) return Status::system_error(path, errno);
-  auto content = read_up_to(fd.get(), kMaxConfigBytes, path);
-  if (content && content.value().size() > kMaxConfigBytes) {
-    return Status::error(path + ": larger than " + size_text(kMaxConfigBytes));
-  }
-  return content;
-}
-
 }  // namespace
 
-// Fills one Options; the steps of load() in order.
+// Fills one Options; the steps of of_entries() in order.
 class OptionsLoader {
  public:
   explicit OptionsLoader(std::span<const OptionRow> table) {
@@ -149,11 +133,9 @@ class OptionsLoader {
     }
   }
 
-  Status read_yaml(std::string_view yaml, const std::string& file_name) {
-    std::vector<YamlEntry> entries;
-    if (Status status = parse_flat_yaml(yaml, file_name, entries); !status) return status;
-    for (YamlEntry& entry : entries) {
-      const std::string place = file_name + ":" + std::to_string(entry.line) + ": ";
+  Status read(std::span<OptionEntry> entries, const std::string& file_name) {
+    for (OptionEntry& entry : entries) {
+      const std::string place = file_name + (entry.line != 0 ? ":" + std::to_string(entry.line) : "") + ": ";
       const OptionRow* row = find(entry.key);
       if (row == nullptr) return unknown(entry.key, place);
       if (!value(*row).place.empty()) return Status::error(place + entry.key + ": given twice");
@@ -198,15 +180,15 @@ class OptionsLoader {
     return Status::error(place + std::string(row.name) + ": expected " + expectation(row) + ", got " + got);
   }
 
-  Status assign_entry(const OptionRow& row, YamlEntry& entry, const std::string& place) {
+  Status assign_entry(const OptionRow& row, OptionEntry& entry, const std::string& place) {
     switch (entry.kind) {
-      case YamlEntry::Kind::kScalar:
+      case OptionEntry::Kind::kScalar:
         return assign(row, std::move(entry.values.front()), place);
-      case YamlEntry::Kind::kNothing:
+      case OptionEntry::Kind::kNothing:
         return refused(row, "nothing", place);
-      case YamlEntry::Kind::kMapping:
+      case OptionEntry::Kind::kMapping:
         return refused(row, "a mapping", place);
-      case YamlEntry::Kind::kSequence:
+      case OptionEntry::Kind::kSequence:
         break;
     }
     if (row.type != OptionType::kList) return refused(row, "a list", place);
@@ -256,22 +238,14 @@ class OptionsLoader {
   Options options_;
 };
 
-Expected<Options> Options::parse(std::span<const OptionRow> table, std::string_view yaml, const std::string& file_name,
-                                 std::span<const std::string> set_arguments) {
+Expected<Options> Options::of_entries(std::span<const OptionRow> table, std::span<OptionEntry> entries,
+                                      const std::string& file_name, std::span<const std::string> set_arguments) {
   OptionsLoader loader(table);
-  if (Status status = loader.read_yaml(yaml, file_name); !status) return status;
+  if (Status status = loader.read(entries, file_name); !status) return status;
   for (const std::string& argument : set_arguments) {
     if (Status status = loader.read_argument(argument); !status) return status;
   }
   return loader.take();
-}
-
-Expected<Options> Options::load(std::span<const OptionRow> table, const std::optional<std::string>& yaml_file,
-                                std::span<const std::string> set_arguments) {
-  if (!yaml_file) return parse(table, "", "", set_arguments);
-  auto content = read_file(*yaml_file);
-  if (!content) return content.status();
-  return parse(table, content.value(), *yaml_file, set_arguments);
 }
 
 size_t Options::index_of(std::string_view name) const {

@@ -70,6 +70,8 @@ struct OptionRow {
   std::string_view measured_by{};  // kExpert: the command or the metrics that show the effect of a change
 };
 
+struct OptionEntry;
+
 inline constexpr size_t kMaxConfigBytes = 1u << 20;  // size of a YAML file
 inline constexpr size_t kMaxTextBytes = 4096;        // length of one value
 inline constexpr size_t kMaxListValues = 1024;       // values in one list
@@ -83,6 +85,9 @@ class Options {
   // The same from memory, for tests and the fuzzer; `file_name` is for error messages only.
   static Expected<Options> parse(std::span<const OptionRow> table, std::string_view yaml, const std::string& file_name,
                                  std::span<const std::string> set_arguments);
+  // The same of a file that was read already, whatever its syntax is. The entries' values are moved out.
+  static Expected<Options> of_entries(std::span<const OptionRow> table, std::span<OptionEntry> entries,
+                                      const std::string& file_name, std::span<const std::string> set_arguments);
 
   // Each aborts if the table has no option of that name and type: a bug of the caller.
   bool flag(std::string_view name) const;

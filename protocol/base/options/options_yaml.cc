@@ -24,7 +24,7 @@ struct Refused {
 // A state machine over the parser's events.
 class FlatHandler final : public YAML::EventHandler {
  public:
-  explicit FlatHandler(std::vector<YamlEntry>& entries) : entries_(entries) {}
+  explicit FlatHandler(std::vector<OptionEntry>& entries) : entries_(entries) {}
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -34,7 +34,7 @@ class FlatHandler final : public YAML::EventHandler {
     check(mark, "", anchor);
     if (state_ == State::kKey) refuse(mark, "expected a key, got nothing");
     if (state_ == State::kSequence) refuse(mark, named() + "expected a value, got nothing");
-    if (state_ == State::kValue) finish(YamlEntry::Kind::kNothing);
+    if (state_ == State::kValue) finish(OptionEntry::Kind::kNothing);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -44,12 +44,12 @@ class FlatHandler final : public YAML::EventHandler {
       case State::kStart:
         refuse(mark, "expected a mapping of options (key: value), got " + quoted(value));
       case State::kKey:
-        entries_.push_back({value, mark.line + 1, YamlEntry::Kind::kNothing, {}});
+        entries_.push_back({value, mark.line + 1, OptionEntry::Kind::kNothing, {}});
         state_ = State::kValue;
         return;
       case State::kValue:
         entries_.back().values.push_back(value);
-        finish(YamlEntry::Kind::kScalar);
+        finish(OptionEntry::Kind::kScalar);
         return;
       case State::kSequence:
         entries_.back().values.push_back(value);
@@ -65,7 +65,7 @@ class FlatHandler final : public YAML::EventHandler {
     if (state_ == State::kStart) refuse(mark, "expected a mapping of options (key: value), got a list");
     if (state_ == State::kKey) refuse(mark, "expected a key, got a list");
     if (state_ == State::kSequence) refuse(mark, named() + "expected a value, got a list in a list");
-    entries_.back().kind = YamlEntry::Kind::kSequence;
+    entries_.back().kind = OptionEntry::Kind::kSequence;
     state_ = State::kSequence;
   }
 
@@ -78,7 +78,7 @@ class FlatHandler final : public YAML::EventHandler {
     if (state_ == State::kSequence) refuse(mark, named() + "expected a value, got a mapping");
     if (state_ == State::kValue) {
       // Its content is not read. The caller, which knows what the key expects, reports the error with the key's line.
-      finish(YamlEntry::Kind::kMapping);
+      finish(OptionEntry::Kind::kMapping);
       throw StopReading();
     }
     state_ = State::kKey;
@@ -109,12 +109,12 @@ class FlatHandler final : public YAML::EventHandler {
 
   std::string named() const { return quoted_if_odd(entries_.back().key) + ": "; }
 
-  void finish(YamlEntry::Kind kind) {
+  void finish(OptionEntry::Kind kind) {
     entries_.back().kind = kind;
     state_ = State::kKey;
   }
 
-  std::vector<YamlEntry>& entries_;
+  std::vector<OptionEntry>& entries_;
   State state_ = State::kStart;
 };
 
@@ -124,12 +124,12 @@ Status at_line(const std::string& file_name, int line, const std::string& what) 
 
 }  // namespace
 
-Status parse_flat_yaml(std::string_view yaml, const std::string& file_name, std::vector<YamlEntry>& entries) {
+Status parse_flat_yaml(std::string_view yaml, const std::string& file_name, std::vector<OptionEntry>& entries) {
   FlatHandler handler(entries);
   try {
     std::istringstream stream{std::string(yaml)};
     YAML::Parser parser(stream);
-    std::vector<YamlEntry> ignored;
+    std::vector<OptionEntry> ignored;
     FlatHandler nothing_more(ignored);
     if (parser.HandleNextDocument(handler) && parser.HandleNextDocument(nothing_more)) {
       return Status::error(file_name + ": expected one YAML document, got several");

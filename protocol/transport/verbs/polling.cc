@@ -43,6 +43,10 @@ void Polling::look() {
   queues_->poll();
 }
 
+Status Polling::also_watch(int fd) const {
+  return is_own_ ? watch(both_.get(), fd) : Status::error("the endpoint has no descriptor of its own");
+}
+
 // From here on the queues' descriptor belongs to data_fd() alone.
 void Polling::begin_data() {
   is_data_ = true;

@@ -25,6 +25,8 @@ class Polling {
   // Before looking at what the set-up has brought.
   void look();
   void begin_data();
+  // Of an endpoint with queues of its own: control_fd() is readable when `fd` is, too.
+  base::Status also_watch(int fd) const;
 
   // --- data: nothing to do in a group
   void ready() {

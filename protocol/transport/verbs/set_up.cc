@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "base/local/helper_threads.h"
+
 namespace egret::transport::verbs {
 
 using base::Expected;
@@ -25,12 +27,15 @@ struct SetUp::Shared {
 
   void run();
   bool run_tasks();
+  void run_tasks_here();
   void take_events(rdma_event_channel& from) const;
 
   const std::shared_ptr<Notifier> notifier;
   std::mutex mutex;
   std::vector<Task> tasks;
   bool is_stopping = false;
+  bool has_thread = true;
+  bool is_running = false;  // tasks, on a caller's thread
   EventChannel channel;  // made once; ids are destroyed before it
 };
 
@@ -43,17 +48,21 @@ Expected<std::shared_ptr<SetUp>> SetUp::of_process() {
   if (!notifier) return notifier.status();
   auto shared = std::make_shared<Shared>(notifier.value());
   std::shared_ptr<SetUp> made(new SetUp(shared));
+  known = made;
+  shared->has_thread = base::may_start_helper_threads();
+  if (!shared->has_thread) return made;
   try {
     made->thread_ = std::thread([shared] { shared->run(); });
   } catch (const std::system_error& failed) {
+    known.reset();
     return Status::system_error("cannot start a thread for set-up", failed.code().value());
   }
   ::pthread_setname_np(made->thread_.native_handle(), "set-up");
-  known = made;
   return made;
 }
 
 SetUp::~SetUp() {
+  if (!shared_->has_thread) return shared_->run_tasks_here();
   {
     const std::scoped_lock held(shared_->mutex);
     shared_->is_stopping = true;
@@ -72,6 +81,7 @@ void SetUp::post(Task task) {
     const std::scoped_lock held(shared_->mutex);
     shared_->tasks.push_back(std::move(task));
   }
+  if (!shared_->has_thread) return shared_->run_tasks_here();
   shared_->notifier->notify();
 }
 
@@ -90,6 +100,38 @@ Expected<rdma_event_channel*> SetUp::channel() {
     shared_->notifier->notify();
   }
   return shared_->channel.get();
+}
+
+void SetUp::take_turn() {
+  rdma_event_channel* events = nullptr;
+  {
+    const std::scoped_lock held(shared_->mutex);
+    if (shared_->has_thread || shared_->is_running || shared_->channel == nullptr) return;
+    shared_->is_running = true;
+    events = shared_->channel.get();
+  }
+  shared_->take_events(*events);
+  {
+    const std::scoped_lock held(shared_->mutex);
+    shared_->is_running = false;
+  }
+  shared_->run_tasks_here();
+}
+
+// Unless another thread runs them already, or the task that posts: these will take them.
+void SetUp::Shared::run_tasks_here() {
+  std::unique_lock held(mutex);
+  if (is_running) return;
+  is_running = true;
+  while (!tasks.empty()) {
+    Task task = std::move(tasks.front());
+    tasks.erase(tasks.begin());
+    held.unlock();
+    task();
+    task = nullptr;  // what it owns goes now
+    held.lock();
+  }
+  is_running = false;
 }
 
 void SetUp::Shared::run() {

@@ -8,6 +8,9 @@
 //
 // Tasks run in the order in which they were posted. All ids of the process are on one event channel. The thread runs as
 // long as somebody has a reference.
+//
+// In a process that lets its libraries start no thread (base/local/helper_threads.h) the callers do its work: a task runs within
+// post(), and events are taken by take_turn(), when the channel is readable.
 #pragma once
 
 #include <functional>
@@ -39,6 +42,10 @@ class SetUp {
   void wait();
   // Where ids are to be made. An error: there is no device, or this process may not use it; it may be asked again.
   base::Expected<rdma_event_channel*> channel();
+  // Whether callers do the work.
+  bool has_thread() const { return thread_.joinable(); }
+  // Without a thread only: hands on what rdma_cm has to say.
+  void take_turn();
 
  private:
   struct Shared;  // with the thread, which may end after this object

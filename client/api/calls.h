@@ -1,0 +1,60 @@
+// Ops as egret.h gives them, as the engine takes them; and batches of them that are waited for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "client/api/handles.h"
+#include "client/api/results.h"
+#include "op/op.h"
+
+namespace egret::client {
+
+// An error of the last call, in words.
+int because(egret_client& client, int code, const char* why);
+int because_of_trouble(egret_client& client, int code);
+
+bool is_valid_key(const char* key, size_t key_length);
+// The caller's array of ops: its elements may be shorter or longer than ours.
+class OpArray {
+ public:
+  explicit OpArray(const egret_op* first) : at_(reinterpret_cast<const char*>(first)), stride_(first->size) {}
+  static bool is_valid(const egret_op* first);
+  egret_op operator[](size_t index) const;
+
+ private:
+  const char* at_;
+  uint32_t stride_;
+};
+// EGRET_OK, or what is wrong with it.
+int to_op(const egret_op& from, op::Op& op, const char*& why);
+
+// Submits `count` ops one after the other, waiting for room, and waits for all answers. `make(i, op, tag, stays)` gives op
+// number i, EGRET_OK or why it cannot be sent.
+template <typename Make>
+void run_batch(egret_client& client, size_t count, Batch& batch, Make make) {
+  Engine& engine = *client.engine;
+  for (size_t i = 0; i < count; ++i) {
+    op::Op op;
+    uint64_t tag = 0;
+    constexpr bool stays = true;  // the caller waits
+    if (const int wrong = make(i, op, tag); wrong != EGRET_OK) {
+      batch.fail(i, wrong, tag);
+      continue;
+    }
+    batch.expect();
+    Taken taken = engine.submit(op, batch, batch.context(i), tag, stays);
+    if (taken != Taken::kYes) [[unlikely]] {
+      const uint64_t deadline_ns = engine.clock().now_ns() + engine.op_timeout_ns();
+      while (is_for_later(taken) && engine.wait_for_room(deadline_ns)) {
+        taken = engine.submit(op, batch, batch.context(i), tag, stays);
+      }
+    }
+    if (taken == Taken::kYes) continue;
+    batch.expect_less();
+    batch.fail(i, taken == Taken::kTooLarge ? EGRET_E_MEMORY : EGRET_E_UNAVAILABLE, tag);
+  }
+  engine.wait([&] { return batch.is_over(); }, UINT64_MAX);  // op_timeout ends it
+}
+
+}  // namespace egret::client

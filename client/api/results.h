@@ -1,0 +1,131 @@
+// From the engine's answers to the results of egret.h.
+//
+//   one call, one answer   Batch: answers go straight into the caller's array
+//   many under way         Queue: answers wait for egret_reap(), egret_wait() or the callback
+//
+// Thread: the client's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "client/api/buffers.h"
+#include "client/egret.h"
+#include "client/engine/call.h"
+#include "op/op.h"
+
+namespace egret::client {
+
+// The caller's array: its elements may be shorter or longer than ours.
+class ResultArray {
+ public:
+  ResultArray() = default;  // the results are wanted by nobody
+  explicit ResultArray(egret_result* first) : at_(reinterpret_cast<char*>(first)), stride_(first->size) {}
+  static bool is_valid(const egret_result* first) {
+    return first == nullptr || (first->size >= kLeast && first->size <= kMost && first->size % 8 == 0);
+  }
+
+  bool is_wanted() const { return at_ != nullptr; }
+  void* element(size_t index) const { return at_ + index * stride_; }
+  // Writes as much of `result` as the caller knows, and zeroes for what we do not know.
+  void write(void* element, const egret_result& result) const {
+    if (stride_ == sizeof(egret_result)) [[likely]] {
+      std::memcpy(element, &result, sizeof result);
+    } else {
+      std::memset(element, 0, stride_);
+      std::memcpy(element, &result, stride_ < sizeof result ? stride_ : sizeof result);
+    }
+    std::memcpy(element, &stride_, sizeof stride_);
+  }
+
+ private:
+  static constexpr uint32_t kLeast = sizeof(egret_result);  // of version 0.2
+  static constexpr uint32_t kMost = 1024;
+
+  char* at_ = nullptr;
+  uint32_t stride_ = 0;
+};
+
+// EGRET_… of what came of an op.
+int code_of(const Call& call, const op::Result& result);
+// Everything but the value.
+egret_result fields_of(const Call& call, const op::Result& result);
+// ... and a copy of the value.
+egret_result result_of(const Call& call, const op::Result& result, Buffers& buffers);
+
+// The answers of one call of several ops.
+class Batch final : public AnswerSink {
+ public:
+  Batch(ResultArray results, Buffers& buffers) : results_(results), buffers_(buffers) {}
+
+  void on_answer(const Call& call, const op::Result& result) override;
+  // An op that was not submitted.
+  void fail(size_t index, int code, uint64_t tag);
+  // Before and after an op is submitted; its answer may come in between.
+  void expect() { ++left_; }
+  void expect_less() { --left_; }
+  void* context(size_t index) const { return results_.is_wanted() ? results_.element(index) : nullptr; }
+
+  bool is_over() const { return left_ == 0; }
+  size_t hits() const { return hits_; }
+  int first_error() const { return first_error_; }
+  size_t errors() const { return errors_; }
+  int last_code() const { return last_code_; }
+  uint64_t last_number() const { return last_number_; }
+
+ private:
+  void count(int code);
+
+  const ResultArray results_;
+  Buffers& buffers_;
+  size_t left_ = 0;
+  size_t hits_ = 0, errors_ = 0;
+  int first_error_ = 0;
+  int last_code_ = 0;
+  uint64_t last_number_ = 0;
+};
+
+// The answer of one get, copied to where its caller wants it.
+class CopySink final : public AnswerSink {
+ public:
+  CopySink(void* to, size_t room) : to_(static_cast<char*>(to)), room_(room) {}
+  void on_answer(const Call& call, const op::Result& result) override;
+
+  bool is_over = false;
+  int code = 0;
+  size_t length = 0;
+
+ private:
+  char* const to_;
+  const size_t room_;
+};
+
+class Queue final : public AnswerSink {
+ public:
+  explicit Queue(Buffers& buffers) : buffers_(buffers) {}
+  ~Queue();
+
+  void on_answer(const Call& call, const op::Result& result) override;
+  // An op that cannot be sent at all.
+  void add_failed(int code, uint64_t tag);
+  void submitted() { ++under_way_; }
+
+  size_t size() const { return done_.size() - taken_; }
+  // Those submitted, less those handed out.
+  size_t pending() const { return under_way_ + size(); }
+  size_t under_way() const { return under_way_; }
+  void forgotten(size_t count) { under_way_ -= count; }
+  size_t forget(uint64_t tag);
+  // Not without any.
+  egret_result take();
+
+ private:
+  Buffers& buffers_;
+  std::vector<egret_result> done_;
+  size_t taken_ = 0;
+  size_t under_way_ = 0;
+};
+
+}  // namespace egret::client

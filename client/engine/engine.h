@@ -1,0 +1,174 @@
+// A client without its C face: sessions with all backends, ops under way, and waiting for them.
+//
+//   submit(op) ─ Router ─▶ session ─▶ lane: the open message … flush() … backend … poll(), wait() ─▶ AnswerSink::on_answer
+//       └ a value that does not fit a slot: Upload, LargeGet
+//
+//   sync callers   submit … wait(done) : poll, or sleep in epoll until something can have come
+//   event loops    fd() … arm() … on_ready()
+//
+// Every submitted op is answered once: with a result, kTimedOut, or kSessionLost (Call::is_unsent says whether it may have
+// been executed). No user's function runs inside. What is thrown leaves it unusable: it must not be touched again.
+// Thread: the client's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "client/config/settings.h"
+#include "client/engine/call.h"
+#include "client/engine/key_order.h"
+#include "client/engine/router.h"
+#include "op/op.h"
+#include "rpc/active/active_sessions.h"
+#include "rpc/client_session.h"
+
+namespace egret::client {
+
+// How submit() went.
+enum class Taken : uint8_t {
+  kYes,
+  kNoCredit,     // wait, and submit again
+  kConnecting,   // likewise: the session is being made
+  kUnavailable,  // the key's backend cannot be reached now
+  kTooLarge,     // more than large_value_memory
+};
+constexpr bool is_for_later(Taken taken) {
+  return taken == Taken::kNoCredit || taken == Taken::kConnecting;
+}
+
+class Engine final : private rpc::SessionObserver {
+ public:
+  Engine(const Settings& settings, const base::Clock& clock,
+         rpc::ClientSession::Connect connect_to = default_connect());
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // A descriptor could not be made: nothing else may be called.
+  const base::Status& status() const { return status_; }
+
+  // `op` has a valid key; its hash is filled in here. `stays`: its value need not be copied.
+  Taken submit(op::Op& op, AnswerSink& sink, void* context, uint64_t tag, bool stays);
+  // One op to each partition of each backend, for ops without a key. Answers come one by one, `count` of them. `missed`:
+  // backends that cannot be reached.
+  Taken submit_to_all(const op::Op& op, AnswerSink& sink, uint32_t& count, uint32_t& missed);
+  void flush() { active_.flush(); }
+  uint32_t pending() const { return calls_.in_use(); }
+  // Nobody wants the answers of the ops with that tag. Returns of how many.
+  uint32_t forget(const AnswerSink& sink, uint64_t tag);
+
+  // One pass; never waits. Returns whether anything came in.
+  bool poll();
+  // Polls and sleeps until done() or, by the clock, deadline_ns. Returns done().
+  template <typename Done>
+  bool wait(Done done, uint64_t deadline_ns) {
+    while (!done()) {
+      if (poll()) continue;
+      if (polls_ % kPollsPerClock == 0 && clock_.now_ns() >= deadline_ns) return done();
+      if (!may_sleep()) continue;
+      if (!done()) sleep(deadline_ns);
+    }
+    return true;
+  }
+  // Waits until it may be worth to submit again what was for later. False: the deadline.
+  bool wait_for_room(uint64_t deadline_ns) {
+    const uint64_t before = changes_;
+    return wait([&] { return changes_ != before; }, deadline_ns);
+  }
+  // Begins to make sessions that could be made now. Returns whether one with every backend is open.
+  bool connect();
+  bool is_connecting() const;
+
+  // --- for event loops
+  int fd() const { return epoll_.get(); }
+  // Whether fd() will wake for everything that comes. False: poll() again.
+  bool arm();
+  // fd() is readable.
+  void on_ready();
+
+  const base::Clock& clock() const { return clock_; }
+  uint64_t op_timeout_ns() const { return settings_.session.op_timeout_ns; }
+  // Why a session was lost, or could not be made, last.
+  const std::string& trouble() const { return trouble_; }
+  const Router& router() const { return router_; }
+  // Lines for the log, taken away.
+  struct Line {
+    int level;
+    std::string text;
+  };
+  std::vector<Line> take_log() { return std::exchange(log_, {}); }
+  bool has_log() const { return !log_.empty(); }
+
+ private:
+  friend class Call;
+  friend class Upload;
+
+  struct Watch {
+    rpc::ClientSession* session = nullptr;
+    int control_fd = -1, data_fd = -1;
+    uint64_t control_inode = 0;
+  };
+
+  // --- calls
+  Taken send(rpc::ClientSession& session, op::Op& op, Call& call, bool stays);
+  bool must_wait(const op::Op& op) const;
+  void on_result(Call& call, const op::Result& result);
+  void fetch_rest(Call& call, const op::Result& first);
+  void on_fetched(Call& call);
+  void on_sent(Call& call);
+  void answer(Call& call, const op::Result& result);
+  void finish(Call& call);
+
+  // --- sessions
+  base::Status make_descriptors();
+  rpc::ClientSession* ready_session(std::string_view key, Taken& otherwise);
+  void tick_if_due();
+  void tick_all(uint64_t now_ns);
+  bool needs_tick() const;
+  bool may_sleep();
+  void sleep(uint64_t deadline_ns);
+  void handle_events(uint64_t wait_ns);
+  void handle(uint64_t event);
+  bool is_intact(const Watch& watch) const;
+  void look_after_descriptors();
+  Watch& watch_of(const rpc::ClientSession& session);
+  base::Status watch(int fd, uint32_t events, uint64_t data);
+  void unwatch(int& fd);
+  void note(int level, std::string text);
+
+  base::Status on_session_connecting(rpc::ClientSession& session) override;
+  base::Status on_session_open(rpc::ClientSession& session) override;
+  base::Status on_session_resized(rpc::ClientSession& session) override;
+  void on_session_active(rpc::ClientSession& session) override { active_.add(session); }
+  void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
+  bool may_close(const rpc::ClientSession& session) override;
+
+  const Settings settings_;
+  const base::Clock& clock_;
+  base::Status status_ = base::Status::ok();
+  base::UniqueFd epoll_, timer_;
+  rpc::ActiveSessions active_;
+  KeyOrder order_;
+  CallPool calls_;
+  Router router_;
+  std::vector<Watch> watches_;  // of router_'s sessions, in their order
+  uint64_t value_memory_ = 0;   // in use
+  uint32_t next_upload_id_ = 1;
+  uint64_t changes_ = 0;  // grows with whatever may let an op be taken
+  uint64_t next_tick_ns_ = 0;
+  uint64_t next_keep_alive_ns_ = 0;
+  static constexpr uint32_t kPollsPerClock = 16;
+  uint32_t polls_ = kPollsPerClock - 1;
+  bool has_network_ = false;
+  bool is_timer_set_ = false;
+  std::string trouble_;
+  std::vector<Line> log_;
+};
+
+}  // namespace egret::client

@@ -1,0 +1,318 @@
+// Sessions, waiting, and the descriptors that both need.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <immintrin.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "client/engine/engine.h"
+#include "client/engine/upload.h"
+#include "client/process/fork.h"
+
+namespace egret::client {
+
+using base::Status;
+using rpc::ClientSession;
+
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr int kEvents = 16;
+constexpr size_t kMostLines = 16;  // kept for the log's callback
+constexpr int kMostArmPasses =
+    1000;  // over a network it takes several passes until all that is under way will be pushed
+constexpr int kInfo = 1, kWarning = 2;
+
+// What an event's data says: a kind, and the number of the session's watch.
+enum Kind : uint64_t { kTimer, kControl, kData };
+constexpr uint64_t data_of(Kind kind, size_t watch) {
+  return watch << 2 | kind;
+}
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+uint64_t inode_of(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
+}  // namespace
+
+Engine::Engine(const Settings& settings, const base::Clock& clock, ClientSession::Connect connect_to)
+    : settings_(settings),
+      clock_(clock),
+      calls_(*this, settings.most_pending),
+      router_(settings, clock, *this, std::move(connect_to)),
+      watches_(router_.sessions().size()) {
+  for (size_t i = 0; i < watches_.size(); ++i) watches_[i].session = router_.sessions()[i].get();
+  status_ = make_descriptors();
+}
+
+Engine::~Engine() {
+  calls_.for_each_in_use([](Call& call) { call.sink = nullptr; });
+  for (const auto& session : router_.sessions()) {
+    session->close(ClientSession::State::kClosed);
+    session->credit().announce();
+    session->credit().hand_out();
+  }
+  for (const base::UniqueFd* fd : {&epoll_, &timer_}) {
+    if (fd->is_open()) ForkGuard::disown(fd->get());
+  }
+}
+
+Status Engine::make_descriptors() {
+  const ForkGuard::Section section;
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.is_open()) return Status::system_error("epoll_create1", errno);
+  ForkGuard::own(epoll_.get());
+  timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer_.is_open()) return Status::system_error("timerfd_create", errno);
+  ForkGuard::own(timer_.get());
+  return watch(timer_.get(), EPOLLIN | EPOLLET, data_of(kTimer, 0));
+}
+
+// --- sessions
+
+// An open one; else null, and what to say.
+ClientSession* Engine::ready_session(std::string_view key, Taken& otherwise) {
+  ClientSession& session = router_.session_of(key);
+  if (session.is_open()) [[likely]]
+    return &session;
+  if (session.state() == ClientSession::State::kWaiting) connect();
+  const bool is_connecting = session.state() == ClientSession::State::kHandshaking;
+  otherwise = is_connecting ? Taken::kConnecting : Taken::kUnavailable;
+  return nullptr;
+}
+
+bool Engine::connect() {
+  const ForkGuard::Section section;
+  bool are_open = !router_.sessions().empty();
+  for (const auto& session : router_.sessions()) {
+    if (session->state() == ClientSession::State::kWaiting) session->tick();
+    are_open &= session->is_open();
+  }
+  return are_open;
+}
+
+bool Engine::is_connecting() const {
+  return std::ranges::any_of(
+      router_.sessions(), [](const auto& session) { return session->state() == ClientSession::State::kHandshaking; });
+}
+
+Engine::Watch& Engine::watch_of(const ClientSession& session) {
+  const auto at = std::ranges::find(watches_, &session, &Watch::session);
+  EGRET_CHECK(at != watches_.end());
+  return *at;
+}
+
+Status Engine::watch(int fd, uint32_t events, uint64_t data) {
+  epoll_event event{.events = events, .data = {.u64 = data}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return Status::ok();
+  return Status::system_error("epoll_ctl", errno);
+}
+
+void Engine::unwatch(int& fd) {
+  if (fd < 0) return;
+  ForkGuard::disown(fd);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  fd = -1;
+}
+
+Status Engine::on_session_connecting(ClientSession& session) {
+  Watch& watched = watch_of(session);
+  unwatch(watched.data_fd);
+  unwatch(watched.control_fd);
+  watched.control_fd = session.endpoint().control_fd();
+  watched.control_inode = inode_of(watched.control_fd);
+  ForkGuard::own(watched.control_fd);
+  return watch(watched.control_fd, EPOLLIN, data_of(kControl, static_cast<size_t>(&watched - watches_.data())));
+}
+
+Status Engine::on_session_open(ClientSession& session) {
+  ++changes_;
+  Watch& watched = watch_of(session);
+  watched.data_fd = session.endpoint().data_fd();
+  ForkGuard::own(watched.data_fd);
+  // A socket that was full tells when there is room again.
+  const uint32_t room = session.endpoint().limits().results_are_pushed ? EPOLLOUT : 0u;
+  if (!session.endpoint().limits().fetch_is_local) has_network_ = true;
+  note(kInfo, "session open: " + session.grant().layout.to_string() + ", " + session.endpoint().facts());
+  return watch(watched.data_fd, EPOLLIN | EPOLLET | room,
+               data_of(kData, static_cast<size_t>(&watched - watches_.data())));
+}
+
+Status Engine::on_session_resized(ClientSession& session) {
+  const ForkGuard::Section section;
+  if (Status watched = on_session_connecting(session); !watched) return watched;
+  return on_session_open(session);
+}
+
+void Engine::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
+  Watch& watched = watch_of(session);
+  unwatch(watched.data_fd);
+  unwatch(watched.control_fd);
+  ++changes_;
+  trouble_ = why;
+  note(kWarning, (was_open ? "session lost: " : "no session: ") + why);
+}
+
+// Somebody may have closed our descriptors, and opened others, which have their numbers now.
+bool Engine::may_close(const ClientSession& session) {
+  const uint64_t inode = inode_of(session.endpoint().control_fd());
+  const auto at = std::ranges::find(watches_, &session, &Watch::session);
+  return at == watches_.end() || at->control_inode == inode;
+}
+
+void Engine::note(int level, std::string text) {
+  if (log_.size() < kMostLines) log_.push_back({level, std::move(text)});
+}
+
+// --- passes
+
+bool Engine::poll() {
+  active_.begin_pass();
+  active_.flush();
+  bool any = active_.fetch();
+  any |= active_.hand_out_credit();
+  if (any) {
+    ++changes_;
+    active_.flush();
+  }
+  tick_if_due();
+  return any;
+}
+
+void Engine::tick_if_due() {
+  if (++polls_ % kPollsPerClock != 0) return;
+  const uint64_t now_ns = clock_.now_ns();
+  if (now_ns >= next_tick_ns_) tick_all(now_ns);
+}
+
+void Engine::tick_all(uint64_t now_ns) {
+  next_tick_ns_ = now_ns + ClientSession::kTickNs;
+  const ForkGuard::Section section;
+  for (const auto& session : router_.sessions()) {
+    if (session->state() != ClientSession::State::kWaiting && session->needs_tick()) session->tick();
+  }
+  if (calls_.in_use() > 0) look_after_descriptors();
+  if (!has_network_ || now_ns < next_keep_alive_ns_) return;
+  next_keep_alive_ns_ = now_ns + transport::kKeepAliveNs;
+  has_network_ = false;
+  for (const auto& session : router_.sessions()) has_network_ |= session->keep_alive();
+}
+
+bool Engine::needs_tick() const {
+  return calls_.in_use() > 0 || is_connecting();
+}
+
+// False: polling on is worth it, or something came in.
+bool Engine::may_sleep() {
+  if (active_.should_spin()) {
+    pause_briefly();
+    return false;
+  }
+  return active_.prepare_sleep();
+}
+
+void Engine::sleep(uint64_t deadline_ns) {
+  const uint64_t now_ns = clock_.now_ns();
+  uint64_t wait_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+  if (needs_tick()) wait_ns = std::min(wait_ns, ClientSession::kTickNs);
+  if (has_network_) wait_ns = std::min(wait_ns, transport::kKeepAliveNs);
+  handle_events(wait_ns);
+  polls_ = kPollsPerClock - 1;  // the clock has moved
+}
+
+bool Engine::arm() {
+  for (int pass = 0; pass < kMostArmPasses; ++pass) {
+    if (active_.prepare_sleep()) break;
+    if (poll()) return false;
+  }
+  if (is_timer_set_ || !(needs_tick() || has_network_)) return true;
+  is_timer_set_ = true;
+  const uint64_t wait_ns = needs_tick() ? ClientSession::kTickNs : transport::kKeepAliveNs;
+  const itimerspec once{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = static_cast<long>(wait_ns)}};
+  ::timerfd_settime(timer_.get(), 0, &once, nullptr);
+  return true;
+}
+
+void Engine::on_ready() {
+  handle_events(0);
+  polls_ = kPollsPerClock - 1;
+}
+
+namespace {
+int wait_for_events(int epoll, epoll_event* events, uint64_t wait_ns) {
+#ifdef SYS_epoll_pwait2
+  static bool has_ns = true;
+  if (wait_ns % kNsPerMs != 0 && has_ns) {
+    timespec wait{.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000),
+                  .tv_nsec = static_cast<long>(wait_ns % 1'000'000'000)};
+    const long count = ::syscall(SYS_epoll_pwait2, epoll, events, kEvents, &wait, nullptr, 0);
+    if (count >= 0 || errno != ENOSYS) return static_cast<int>(count);
+    has_ns = false;
+  }
+#endif
+  const uint64_t ms = std::min<uint64_t>((wait_ns + kNsPerMs - 1) / kNsPerMs, 3'600'000);
+  return ::epoll_wait(epoll, events, kEvents, static_cast<int>(ms));
+}
+}  // namespace
+
+void Engine::handle_events(uint64_t wait_ns) {
+  epoll_event events[kEvents];
+  const int count = wait_for_events(epoll_.get(), events, wait_ns);
+  if (count < 0 && errno != EINTR) return look_after_descriptors();
+  for (int i = 0; i < count; ++i) handle(events[i].data.u64);
+}
+
+void Engine::handle(uint64_t event) {
+  const size_t number = event >> 2;
+  if ((event & 3) == kTimer) {
+    is_timer_set_ = false;
+    return;
+  }
+  if (number >= watches_.size()) return;  // not an event of ours
+  const Watch& watched = watches_[number];
+  if ((event & 3) == kControl && watched.control_fd >= 0) {
+    const ForkGuard::Section section;
+    watched.session->on_control_ready();
+  } else if ((event & 3) == kData && watched.data_fd >= 0) {
+    watched.session->on_data_ready();
+  }
+}
+
+// --- descriptors that somebody else has closed
+
+bool Engine::is_intact(const Watch& watched) const {
+  return watched.control_fd < 0 || inode_of(watched.control_fd) == watched.control_inode;
+}
+
+// An epoll that knows our timer is ours. If it is another one's by now, nothing of ours is left to wait for.
+void Engine::look_after_descriptors() {
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = data_of(kTimer, 0)}};
+  const bool is_ours = ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, timer_.get(), &event) == 0;
+  if (!is_ours) {
+    for (base::UniqueFd* fd : {&epoll_, &timer_}) ForkGuard::disown(fd->release());
+    for (Watch& watched : watches_) {
+      if (watched.data_fd >= 0) ForkGuard::disown(std::exchange(watched.data_fd, -1));
+    }
+    if (Status made = make_descriptors(); !made) note(kWarning, made.message());
+    is_timer_set_ = false;
+  }
+  for (Watch& watched : watches_) {
+    if (is_ours && is_intact(watched)) continue;
+    note(kWarning, "somebody closed descriptors of libegret");
+    watched.session->close();
+  }
+}
+
+}  // namespace egret::client

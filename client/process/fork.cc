@@ -1,0 +1,80 @@
+#include "client/process/fork.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace egret::client {
+
+std::atomic<uint64_t>* ForkGuard::page_ = nullptr;
+uint64_t ForkGuard::plain_ = 1;
+
+namespace {
+
+constexpr size_t kPage = 4096;
+
+// Never destroyed: threads may use them while the process ends.
+pthread_mutex_t mutex;  // recursive
+std::vector<int>* owned = nullptr;
+uint64_t last_generation = 1;  // of this process or an ancestor
+std::once_flag is_installed;
+
+void make_mutex() {
+  pthread_mutexattr_t recursive;
+  ::pthread_mutexattr_init(&recursive);
+  ::pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+  ::pthread_mutex_init(&mutex, &recursive);
+  ::pthread_mutexattr_destroy(&recursive);
+}
+
+}  // namespace
+
+void ForkGuard::install() {
+  std::call_once(is_installed, [] {
+    make_mutex();
+    owned = new std::vector<int>;
+    void* const at = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at != MAP_FAILED && ::madvise(at, kPage, MADV_WIPEONFORK) == 0) {
+      page_ = ::new (at) std::atomic<uint64_t>(last_generation);
+    }
+    ::pthread_atfork(lock, unlock, [] { enter_child(); });
+  });
+}
+
+void ForkGuard::lock() {
+  ::pthread_mutex_lock(&mutex);
+}
+
+void ForkGuard::unlock() {
+  ::pthread_mutex_unlock(&mutex);
+}
+
+void ForkGuard::own(int fd) {
+  const Section section;
+  owned->push_back(fd);
+}
+
+void ForkGuard::disown(int fd) {
+  const Section section;
+  std::erase(*owned, fd);
+}
+
+// Only this thread exists. What the parent's other threads were doing is not known: nothing of a client is touched.
+void ForkGuard::enter_child() {
+  for (const int fd : *owned) ::close(fd);
+  owned->clear();
+  make_mutex();  // it was locked by a thread whose id is another one now
+  plain_ = ++last_generation;
+  if (page_ != nullptr) page_->store(last_generation, std::memory_order_relaxed);
+}
+
+void ForkGuard::enter_child_if_new() {
+  if (page_ != nullptr && page_->load(std::memory_order_relaxed) == 0) enter_child();
+}
+
+}  // namespace egret::client

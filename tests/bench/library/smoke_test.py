@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""smoke_test.py EGRET_BENCH BUILD: `egret-bench client` drives a backend by libegret and a memcached by its socket, and says when answers are wrong."""
+import pathlib, re, socket, subprocess, sys, tempfile, threading, time
+
+BENCH, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+
+
+def bench(*arguments):
+    return subprocess.run([BENCH, "client", "--seconds", "0.05", "--rounds", "1", "--keys", "200", *arguments], capture_output=True, text=True, timeout=60)
+
+
+def wait_for(path):
+    for _ in range(600):
+        if pathlib.Path(path).exists():
+            return
+        time.sleep(0.05)
+    sys.exit(f"{path} is not there")
+
+
+def lie(listener):
+    """A server that stores everything, and answers each get with another value."""
+    connection, _ = listener.accept()
+    while received := connection.recv(65536):
+        if received.startswith(b"set"):
+            connection.sendall(b"STORED\r\n" * received.count(b"set "))
+        else:
+            connection.sendall(b"VALUE client:0 0 5\r\nwrong\r\nEND\r\n")
+
+
+with tempfile.TemporaryDirectory(prefix="egret-bench-client-") as folder:
+    backend = subprocess.Popen([BUILD / "egret-backend", "--config", "/dev/null", *(word for option in (
+        f"listen=shm:{folder}/backend", "admin=", "memory=64MiB", "populate=false", "partitions=2") for word in ("--set", option))], stderr=subprocess.DEVNULL)
+    memcached = subprocess.Popen(["memcached", "-s", f"{folder}/memcached", "-u", "nobody"])
+    try:
+        wait_for(f"{folder}/backend"), wait_for(f"{folder}/memcached")
+        said = bench("--backends", f"shm:{folder}/backend", "--socket", f"unix:{folder}/memcached", "--pids", str(backend.pid))
+        assert said.returncode == 0, said
+        rows = re.findall(r"^\| (get, one at a time|multiget of 50|32 gets under way) \| (\S+) \| (\d+) \|", said.stdout, re.M)
+        assert len(rows) == 6 and all(int(rate) > 0 for *_, rate in rows), said.stdout
+        assert {side for _, side, _ in rows} == {"libegret", f"unix:{folder}/memcached"}, said.stdout
+        listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=lie, args=(listener,), daemon=True).start()
+        said = bench("--socket", f"127.0.0.1:{listener.getsockname()[1]}")
+        assert said.returncode == 1 and "something else" in said.stderr, said
+        said = bench("--backends", f"shm:{folder}/nobody")
+        assert said.returncode == 1 and "nobody" in said.stderr, said
+    finally:
+        backend.terminate(), memcached.terminate()
+        backend.wait(), memcached.wait()
+print("egret-bench client measures, and notices wrong answers")

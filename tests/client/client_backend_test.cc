@@ -1,0 +1,578 @@
+// egret.h with real backends: calls, queues, event loops; and what becomes of ops when processes fork, stop or die.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend_process.h"
+#include "session.h"
+
+namespace {
+
+constexpr int kForEver = -1;
+
+// One backend, and a client that is connected with it.
+struct Served {
+  explicit Served(Options more = {}, std::vector<std::string> of_backend = {}) : backend(std::move(of_backend)) {
+    more.emplace_back("backends", backend.address());
+    more.emplace_back("reconnect_max", "50ms");
+    pool = open_pool(more);
+    client = new_client(pool);
+    connect(client.get());
+  }
+  BackendProcess backend;
+  Pool pool;
+  Client client;
+};
+
+egret_result execute(egret_client* client, const egret_op& op) {
+  egret_result result = empty_result();
+  egret_execute(client, &op, 1, &result);
+  return result;
+}
+
+int64_t counter(egret_client* client, const std::string& name) {
+  std::vector<const char*> names(64);
+  std::vector<uint64_t> values(64);
+  const int count = egret_counters(client, names.data(), values.data(), names.size());
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    if (name == names[i]) return static_cast<int64_t>(values[i]);
+  }
+  return -1;
+}
+
+std::string patterned(size_t length) {
+  std::string text(length, '\0');
+  for (size_t i = 0; i < length; ++i) text[i] = static_cast<char>('a' + i * i % 23);
+  return text;
+}
+
+int exit_code_of(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool is_no_answer(int code) {
+  return code == EGRET_E_UNAVAILABLE || code == EGRET_E_UNKNOWN;
+}
+
+}  // namespace
+
+TEST_CASE("every call does what memcached's command of its name does") {
+  Served served;
+  egret_client* const c = served.client.get();
+  CHECK(get(c, "k") == "(miss)");
+  CHECK(set(c, "k", "hello") == EGRET_STORED);
+  CHECK(get(c, "k") == "hello");
+  CHECK(egret_store(c, EGRET_MODE_ADD, "k", 1, "x", 1, 0, 0, 0, nullptr) == EGRET_NOT_STORED);
+  CHECK(egret_store(c, EGRET_MODE_APPEND, "k", 1, "!", 1, 0, 0, 0, nullptr) == EGRET_STORED);
+  CHECK(egret_store(c, EGRET_MODE_PREPEND, "k", 1, ">", 1, 0, 0, 0, nullptr) == EGRET_STORED);
+  CHECK(get(c, "k") == ">hello!");
+  char room[4] = {};
+  size_t length = 0;
+  CHECK(egret_get_into(c, "k", 1, room, sizeof room, &length) == EGRET_HIT);
+  CHECK(length == 7);
+  CHECK(std::string(room, 4) == ">hel");
+  egret_result stored = empty_result();
+  CHECK(egret_store(c, EGRET_MODE_SET, "k", 1, "v", 1, 0, 42, 0, &stored) == EGRET_STORED);
+  egret_result found = empty_result();
+  CHECK(egret_get(c, "k", 1, &found) == EGRET_HIT);
+  CHECK(found.client_flags == 42);
+  CHECK(found.cas == stored.cas);
+  CHECK(egret_release(&found) == EGRET_OK);
+  CHECK(found.view == nullptr);
+  CHECK(egret_store(c, EGRET_MODE_SET, "k", 1, "w", 1, 0, 0, stored.cas + 1, nullptr) == EGRET_EXISTS);
+  CHECK(egret_store(c, EGRET_MODE_SET, "k", 1, "w", 1, 0, 0, stored.cas, nullptr) == EGRET_STORED);
+  CHECK(egret_touch(c, "k", 1, 100) == EGRET_HIT);
+  CHECK(egret_touch(c, "none", 4, 100) == EGRET_MISS);
+  CHECK(egret_gat(c, "k", 1, -1, &found) == EGRET_HIT);
+  CHECK(value_of(found) == "w");
+  egret_release(&found);
+  CHECK(get(c, "k") == "(miss)");
+  uint64_t now = 0;
+  CHECK(incr(c, "n", now) == EGRET_MISS);
+  CHECK(set(c, "n", "9") == EGRET_STORED);
+  CHECK(incr(c, "n", now, 5) == EGRET_NUMBER);
+  CHECK(now == 14);
+  CHECK(egret_decr(c, "n", 1, 20, &now) == EGRET_NUMBER);
+  CHECK(now == 0);
+  CHECK(set(c, "n", "nine") == EGRET_STORED);
+  CHECK(incr(c, "n", now) == EGRET_NON_NUMERIC);
+  CHECK(egret_delete(c, "n", 1, 1) == EGRET_EXISTS);
+  CHECK(del(c, "n") == EGRET_DELETED);
+  CHECK(del(c, "n") == EGRET_MISS);
+  CHECK(set(c, "k", "") == EGRET_STORED);
+  CHECK(get(c, "k").empty());
+  CHECK(egret_flush_all(c, 0) == EGRET_OK);
+  CHECK(get(c, "k") == "(miss)");
+}
+
+TEST_CASE("meta: recache, stale items, what an item tells of itself") {
+  Served served;
+  egret_client* const c = served.client.get();
+  egret_op vivify = op_of(EGRET_GET, "k");
+  vivify.flags = EGRET_F_VIVIFY | EGRET_F_WANT_CAS;
+  vivify.vivify_exptime = 30;
+  const egret_result first = execute(c, vivify);
+  CHECK(first.code == EGRET_HIT);
+  CHECK((first.marks & EGRET_MARK_CREATED) != 0);
+  CHECK((first.marks & EGRET_MARK_WON) != 0);
+  CHECK((execute(c, vivify).marks & EGRET_MARK_TOKEN_SENT) != 0);
+  CHECK(set(c, "k", "v", 100) == EGRET_STORED);
+  egret_op stale = op_of(EGRET_DELETE, "k");
+  stale.flags = EGRET_F_INVALIDATE | EGRET_F_TOUCH;
+  stale.exptime = 30;
+  CHECK(execute(c, stale).code == EGRET_DELETED);
+  egret_op look = op_of(EGRET_GET, "k");
+  look.flags = EGRET_F_WANT_META;
+  egret_result found = execute(c, look);
+  CHECK(found.code == EGRET_HIT);
+  CHECK((found.marks & EGRET_MARK_STALE) != 0);
+  CHECK((found.marks & EGRET_MARK_WON) != 0);
+  CHECK(found.ttl <= 30);
+  CHECK(value_of(found) == "v");
+  egret_release(&found);
+  egret_op ping = op_of(EGRET_PING, {});
+  CHECK(execute(c, ping).code == EGRET_OK);
+}
+
+TEST_CASE("values that fit no slot are whole, and those that no item may be are refused") {
+  Served served;
+  egret_client* const c = served.client.get();
+  for (const size_t length : {1u, 1500u, 4000u, 5000u, 17'000u, 100'000u, 1'000'000u}) {
+    const std::string value = patterned(length);
+    CHECK(set(c, "large", value) == EGRET_STORED);
+    CHECK(get(c, "large") == value);
+    std::string into(length, '\0');
+    size_t told = 0;
+    CHECK(egret_get_into(c, "large", 5, into.data(), into.size(), &told) == EGRET_HIT);
+    CHECK(told == length);
+    CHECK(into == value);
+  }
+  CHECK(set(c, "large", std::string(2 << 20, 'x')) == EGRET_TOO_LARGE);
+  CHECK(get(c, "large") == "(miss)");
+  // Pipelined, on one key: the order of submission is the order of execution.
+  const std::string one = patterned(200'000), two = std::string(150'000, '2');
+  egret_op ops[] = {set_of("o", one, 1),      op_of(EGRET_GET, "o", 2),    set_of("o", two, 3),
+                    op_of(EGRET_GET, "o", 4), op_of(EGRET_DELETE, "o", 5), op_of(EGRET_GET, "o", 6)};
+  egret_result results[6];
+  for (egret_result& result : results) result = empty_result();
+  CHECK(egret_execute(c, ops, 6, results) == EGRET_OK);
+  CHECK(value_of(results[1]) == one);
+  CHECK(value_of(results[3]) == two);
+  CHECK(results[5].code == EGRET_MISS);
+  for (egret_result& result : results) egret_release(&result);
+}
+
+TEST_CASE("over TCP the same: values of any length, ops in order, a backend that is killed and comes back") {
+  BackendProcess backend({}, BackendProcess::Over::kTcp);
+  const Pool pool = open_pool({{"backends", backend.address()}, {"reconnect_max", "50ms"}});
+  const Client client = new_client(pool);
+  egret_client* const c = client.get();
+  for (int round = 0; round < 2; ++round) {
+    connect(c);
+    for (const size_t length : {0u, 100u, 5000u, 300'000u}) {
+      const std::string value = patterned(length);
+      CHECK(set(c, "k", value) == EGRET_STORED);
+      CHECK(get(c, "k") == value);
+    }
+    CHECK(set(c, "n", "0") == EGRET_STORED);
+    std::vector<egret_op> ops(300, op_of(EGRET_ARITH, "n"));
+    std::vector<egret_result> results(ops.size(), empty_result());
+    for (egret_op& op : ops) op.delta = 1;
+    CHECK(egret_execute(c, ops.data(), ops.size(), results.data()) == EGRET_OK);
+    for (size_t i = 0; i < ops.size(); ++i) CHECK(results[i].number == i + 1);
+    backend.end(SIGKILL);
+    int code = set(c, "k", "v");
+    for (int attempt = 0; attempt < 100 && code == EGRET_E_UNKNOWN; ++attempt) code = set(c, "k", "v");
+    CHECK(code == EGRET_E_UNAVAILABLE);
+    backend.start();
+  }
+}
+
+TEST_CASE("a large value beyond large_value_memory fails alone") {
+  Served served(Options{{"large_value_memory", "1MiB"}}, {"item_size_max=4MiB"});
+  egret_client* const c = served.client.get();
+  CHECK(set(c, "large", std::string(2 << 20, 'x')) == EGRET_E_MEMORY);
+  CHECK(set(c, "small", "v") == EGRET_STORED);
+  CHECK(get(c, "small") == "v");
+}
+
+TEST_CASE("a multiget over several backends answers each key, from where placement puts it") {
+  BackendProcess one, two, three;
+  const Pool pool = open_pool({{"backends", one.address() + " name=a"}});
+  const Pool all = [&] {
+    char name[] = "/tmp/egret-client-pool-XXXXXX";
+    const int fd = ::mkstemp(name);
+    const std::string text =
+        "backends: [" + one.address() + " name=a, " + two.address() + " name=b, " + three.address() + " name=c]\n";
+    REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    ::close(fd);
+    egret_options* const options = egret_options_new();
+    REQUIRE(egret_options_load(options, name) == EGRET_OK);
+    ::unlink(name);
+    egret_pool* made = nullptr;
+    REQUIRE(egret_pool_open(options, &made) == EGRET_OK);
+    egret_options_free(options);
+    return Pool(made);
+  }();
+  const Client client = new_client(all);
+  connect(client.get());
+  std::vector<std::string> keys;
+  for (int i = 0; i < 300; ++i) keys.push_back("key" + std::to_string(i));
+  std::set<int> used;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    used.insert(egret_pool_server_of(all.get(), keys[i].data(), keys[i].size()));
+    if (i % 3 != 0) CHECK(set(client.get(), keys[i], "value of " + keys[i]) == EGRET_STORED);
+  }
+  CHECK(used == std::set<int>{0, 1, 2});
+  std::vector<const char*> pointers;
+  std::vector<size_t> lengths;
+  std::vector<egret_result> results(keys.size(), empty_result());
+  for (const std::string& key : keys) {
+    pointers.push_back(key.data());
+    lengths.push_back(key.size());
+  }
+  CHECK(egret_mget(client.get(), pointers.data(), lengths.data(), keys.size(), results.data()) == 200);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    CHECK(results[i].code == (i % 3 != 0 ? EGRET_HIT : EGRET_MISS));
+    if (i % 3 != 0) CHECK(value_of(results[i]) == "value of " + keys[i]);
+    egret_release(&results[i]);
+  }
+  // What server_of says is where the item is.
+  const Client alone = new_client(pool);
+  connect(alone.get());
+  for (size_t i = 1; i < 30; i += 3) {
+    const bool is_first = egret_pool_server_of(all.get(), keys[i].data(), keys[i].size()) == 0;
+    CHECK((get(alone.get(), keys[i]) != "(miss)") == is_first);
+  }
+}
+
+TEST_CASE("thousands under way: each is answered once, those of one key in their order") {
+  Served served(Options{{"max_pending", "500"}});
+  egret_client* const c = served.client.get();
+  CHECK(set(c, "n", "0") == EGRET_STORED);
+  constexpr uint64_t kOps = 20'000;
+  std::vector<egret_result> results(64, empty_result());
+  std::vector<bool> seen(kOps);
+  uint64_t sent = 0, done = 0, last = 0;
+  while (done < kOps) {
+    while (sent < kOps) {
+      egret_op op = op_of(EGRET_ARITH, "n", sent);
+      op.delta = 1;
+      const int taken = egret_submit(c, &op, 1);
+      if (taken == EGRET_E_AGAIN) break;
+      REQUIRE(taken == 1);
+      ++sent;
+    }
+    const int count = egret_wait(c, results.data(), results.size(), 1, kForEver);
+    REQUIRE(count > 0);
+    for (int i = 0; i < count; ++i) {
+      const egret_result& result = results[static_cast<size_t>(i)];
+      REQUIRE(result.code == EGRET_NUMBER);
+      REQUIRE(!seen.at(result.tag));
+      REQUIRE(result.number == last + 1);
+      REQUIRE(result.tag == last);
+      seen[result.tag] = true;
+      last = result.number;
+      ++done;
+    }
+  }
+  CHECK(egret_pending(c) == 0);
+  CHECK(egret_reap(c, results.data(), results.size()) == 0);
+}
+
+TEST_CASE("an event loop sleeps in poll and is woken for every result") {
+  Served served;
+  egret_client* const c = served.client.get();
+  struct Seen {
+    egret_client* client;
+    int hits = 0, begun = 0;
+    bool is_refused = true;
+  } seen{.client = c};
+  CHECK(set(c, "k", "v") == EGRET_STORED);
+  egret_on_result(
+      c,
+      [](void* user, egret_result* result) {
+        auto& its = *static_cast<Seen*>(user);
+        its.hits += result->code == EGRET_HIT && value_of(*result) == "v" ? 1 : 0;
+        // A callback may go on with its client.
+        if (its.begun < 200) {
+          ++its.begun;
+          const egret_op next = op_of(EGRET_GET, "k");
+          CHECK(egret_submit(its.client, &next, 1) == 1);
+        }
+      },
+      &seen);
+  const egret_op op = op_of(EGRET_GET, "k");
+  seen.begun = 1;
+  REQUIRE(egret_submit(c, &op, 1) == 1);
+  while (seen.hits < 200) {
+    egret_flush(c);
+    if (egret_arm(c) == 0) {
+      pollfd ready{egret_fd(c), POLLIN, 0};
+      ::poll(&ready, 1, -1);
+    }
+    REQUIRE(egret_progress(c) >= 0);
+  }
+  egret_on_result(c, nullptr, nullptr);
+  CHECK(egret_pending(c) == 0);
+}
+
+TEST_CASE("a forgotten op's result does not come, those of others do") {
+  Served served;
+  egret_client* const c = served.client.get();
+  const egret_op ops[] = {set_of("a", "1", 1), set_of("b", "2", 2), set_of("c", "3", 2), set_of("d", "4", 4)};
+  REQUIRE(egret_submit(c, ops, 4) == 4);
+  CHECK(egret_forget(c, 2) == 2);
+  CHECK(egret_pending(c) == 2);
+  egret_result results[4];
+  for (egret_result& result : results) result = empty_result();
+  CHECK(egret_wait(c, results, 4, 4, kForEver) == 2);
+  CHECK(results[0].tag != 2);
+  CHECK(results[1].tag != 2);
+  CHECK(get(c, "b") == "2");
+}
+
+TEST_CASE("a wait ends when its time is over, and the op's result comes later") {
+  Served served;
+  egret_client* const c = served.client.get();
+  served.backend.halt();
+  const egret_op op = op_of(EGRET_GET, "k", 5);
+  REQUIRE(egret_submit(c, &op, 1) == 1);
+  egret_result result = empty_result();
+  CHECK(egret_wait(c, &result, 1, 1, 1'000'000) == 0);
+  CHECK(egret_pending(c) == 1);
+  served.backend.signal(SIGCONT);
+  CHECK(egret_wait(c, &result, 1, 1, kForEver) == 1);
+  CHECK(result.tag == 5);
+  CHECK(result.code == EGRET_MISS);
+}
+
+TEST_CASE("bytes of results outlive their client, until they are released") {
+  Served served;
+  CHECK(set(served.client.get(), "k", "kept") == EGRET_STORED);
+  egret_result result = empty_result();
+  CHECK(egret_get(served.client.get(), "k", 1, &result) == EGRET_HIT);
+  std::thread([&] { CHECK(egret_release(&result) == EGRET_E_THREAD); }).join();
+  served.client.reset();
+  CHECK(value_of(result) == "kept");
+  CHECK(egret_release(&result) == EGRET_OK);
+}
+
+TEST_CASE("a backend that stands still: the op is unknown, and afterwards everything goes on") {
+  Served served(Options{{"op_timeout", "50ms"}});
+  egret_client* const c = served.client.get();
+  CHECK(set(c, "n", "0") == EGRET_STORED);
+  served.backend.halt();
+  uint64_t now = 0;
+  CHECK(incr(c, "n", now) == EGRET_E_UNKNOWN);
+  served.backend.signal(SIGCONT);
+  connect(c);
+  std::string found;
+  for (int attempt = 0; attempt < 1000 && found.size() != 1; ++attempt) {
+    found = get(c, "n");
+    if (found.size() != 1) ::usleep(10'000);
+  }
+  CHECK((found == "0" || found == "1"));  // once, or not at all
+}
+
+TEST_CASE(
+    "a backend that is killed under load and comes back: no op is answered twice, none is lost, and the client returns "
+    "by itself") {
+  Served served(Options{{"op_timeout", "5s"}});
+  egret_client* const c = served.client.get();
+  for (int round = 0; round < 3; ++round) {
+    std::map<uint64_t, int> under_way;
+    uint64_t tag = 0;
+    std::vector<egret_result> results(256, empty_result());
+    const auto submit = [&] {
+      for (int i = 0; i < 100; ++i) {
+        const std::string key = "key" + std::to_string(tag % 50);
+        const egret_op op = set_of(key, "v", tag);
+        if (egret_submit(c, &op, 1) != 1) return;
+        under_way[tag++] = 1;
+      }
+    };
+    std::map<int, int> codes;
+    const auto wait = [&](size_t at_least) {
+      const int count = egret_wait(c, results.data(), results.size(), at_least, kForEver);
+      REQUIRE(count >= 0);
+      for (int i = 0; i < count; ++i) {
+        REQUIRE(under_way.erase(results[static_cast<size_t>(i)].tag) == 1);
+        ++codes[results[static_cast<size_t>(i)].code];
+      }
+    };
+    for (int i = 0; i < 200; ++i) {
+      if (i == 100) served.backend.signal(SIGKILL);
+      submit();
+      wait(1);
+    }
+    while (egret_pending(c) > 0) wait(1);
+    CHECK(under_way.empty());
+    CHECK(codes[EGRET_STORED] > 0);
+    for (const auto& [code, count] : codes) CHECK((code == EGRET_STORED || is_no_answer(code)));
+    served.backend.end(SIGKILL);
+    // What was not sent at all is told from what may have been done.
+    int code = set(c, "k", "v");
+    for (int attempt = 0; attempt < 100 && code == EGRET_E_UNKNOWN; ++attempt) code = set(c, "k", "v");
+    CHECK(code == EGRET_E_UNAVAILABLE);
+    served.backend.start();
+    connect(c);
+    CHECK(set(c, "k", "again") == EGRET_STORED);
+    CHECK(get(c, "k") == "again");
+  }
+  CHECK(counter(c, "session_failures") >= 3);
+}
+
+TEST_CASE("acknowledged increments are all there, however often the backend stands still meanwhile") {
+  Served served(Options{{"op_timeout", "20ms"}});
+  egret_client* const c = served.client.get();
+  CHECK(set(c, "n", "0") == EGRET_STORED);
+  uint64_t acknowledged = 0, unknown = 0, now = 0;
+  for (int i = 0; i < 300; ++i) {
+    if (i % 100 == 50) served.backend.halt();
+    const int code = incr(c, "n", now);
+    if (i % 100 == 50) served.backend.signal(SIGCONT);
+    acknowledged += code == EGRET_NUMBER ? 1 : 0;
+    unknown += code == EGRET_E_UNKNOWN ? 1 : 0;
+    CHECK((code == EGRET_NUMBER || is_no_answer(code)));
+    if (code == EGRET_E_UNAVAILABLE) ::usleep(2000);
+  }
+  connect(c);
+  std::string found = get(c, "n");
+  for (int attempt = 0; attempt < 1000 && found[0] == '('; ++attempt) {
+    ::usleep(10'000);
+    found = get(c, "n");
+  }
+  const uint64_t executed = std::stoull(found);
+  CHECK(executed >= acknowledged);
+  CHECK(executed <= acknowledged + unknown);
+}
+
+TEST_CASE("200 forked children, each with a session of its own; the parent's goes on") {
+  Served served;
+  egret_client* const c = served.client.get();
+  CHECK(set(c, "n", "0") == EGRET_STORED);
+  CHECK(egret_client_mine(served.pool.get()) != nullptr);
+  constexpr int kChildren = 200, kAtATime = 20;
+  int begun = 0, ended = 0;
+  while (ended < kChildren) {
+    if (begun < kChildren && begun - ended < kAtATime) {
+      ++begun;
+      if (::fork() == 0) {
+        uint64_t now = 0;
+        egret_client* const mine = egret_client_mine(served.pool.get());
+        if (incr(c, "n", now) != EGRET_E_FORKED) ::_exit(1);
+        if (egret_client_connect(mine, 20'000'000'000) != EGRET_OK) ::_exit(2);
+        for (int i = 0; i < 5; ++i) {
+          if (incr(mine, "n", now) != EGRET_NUMBER) ::_exit(3);
+        }
+        egret_client_free(c);  // of a parent: nothing but its memory goes
+        ::_exit(0);
+      }
+      continue;
+    }
+    int status = 0;
+    REQUIRE(::wait(&status) > 0);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    ++ended;
+    CHECK(get(c, "alive") == "(miss)");
+  }
+  CHECK(get(c, "n") == std::to_string(kChildren * 5));
+}
+
+TEST_CASE("a forked child has neither descriptors nor memory of its parent's sessions") {
+  Served served;
+  const auto held = [] {
+    int count = 0;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) count += line.find("memfd:egret") != std::string::npos ? 1 : 0;
+    for (int fd = 3; fd < 256; ++fd) {
+      char path[64], target[256] = {};
+      std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+      if (::readlink(path, target, sizeof target - 1) > 0) {
+        const std::string_view is(target);
+        count += is.starts_with("anon_inode:[event") || is.starts_with("anon_inode:[timerfd") ||
+                         is.starts_with("socket:") || is.find("memfd:egret") != std::string_view::npos
+                     ? 1
+                     : 0;
+      }
+    }
+    return count;
+  };
+  CHECK(held() > 3);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(held());
+  CHECK(exit_code_of(child) == 0);
+}
+
+TEST_CASE("a parent's death is seen by the backend although its child lives") {
+  BackendProcess backend;
+  int to_child[2];
+  REQUIRE(::pipe(to_child) == 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    const Pool pool = open_pool({{"backends", backend.address()}});
+    Client client = new_client(pool);
+    connect(client.get());
+    if (::fork() == 0) {  // holds no descriptor of the session
+      char byte;
+      ::close(to_child[1]);
+      [[maybe_unused]] const ssize_t got = ::read(to_child[0], &byte, 1);
+      ::_exit(0);
+    }
+    ::_exit(set(client.get(), "k", "v") == EGRET_STORED ? 0 : 1);
+  }
+  CHECK(exit_code_of(parent) == 0);
+  // sessions_per_peer would count the dead parent's for ever: a session a round would be refused at last.
+  for (int i = 0; i < 100; ++i) {
+    const Pool pool = open_pool({{"backends", backend.address()}});
+    const Client client = new_client(pool);
+    connect(client.get());
+    REQUIRE(get(client.get(), "k") == "v");
+  }
+  ::close(to_child[0]);
+  ::close(to_child[1]);
+}
+
+TEST_CASE("a program that closes descriptors which are not its own loses sessions, and nothing else") {
+  Served served(Options{{"op_timeout", "200ms"}});
+  egret_client* const c = served.client.get();
+  CHECK(set(c, "k", "v") == EGRET_STORED);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    egret_client* const mine = egret_client_mine(served.pool.get());
+    connect(mine);
+    for (int fd = 3; fd < 256; ++fd) ::close(fd);
+    int own[2];
+    if (::pipe(own) != 0) ::_exit(1);
+    bool is_back = false;
+    for (int attempt = 0; attempt < 500 && !is_back; ++attempt) {
+      is_back = get(mine, "k") == "v";
+      if (!is_back) ::usleep(10'000);
+    }
+    const bool is_whole = ::write(own[1], "x", 1) == 1;  // the library has not closed what is not its own
+    ::_exit(is_back && is_whole ? 0 : 2);
+  }
+  CHECK(exit_code_of(child) == 0);
+  CHECK(get(c, "k") == "v");
+}
+
+TEST_CASE("a session takes little memory: some pages before it, and slots as the options say") {
+  Served served;
+  CHECK(counter(served.client.get(), "slot_bytes") > 0);
+  CHECK(counter(served.client.get(), "slot_bytes") <= 200 * 1024);
+}

@@ -1,0 +1,97 @@
+#include "bench_library/measure.h"
+
+#include <algorithm>
+
+#include "bench/monotonic.h"
+#include "bench/server/process_meter.h"
+
+namespace egret::bench_library {
+
+namespace {
+
+using base::Status;
+
+size_t keys_of(Kind kind) {
+  return kind == Kind::kGet ? 1 : kind == Kind::kMultiget ? kMultigetKeys : kUnderWay;
+}
+
+// The calls of one turn.
+class Turn {
+ public:
+  Turn(Side& side, const MeasureOptions& options, Row& row) : side_(side), options_(options), row_(row) {}
+
+  Status run(const std::atomic<bool>& stop) {
+    const auto before = bench::read_process_cost(options_.pids);
+    if (!before) return before.status();
+    const uint64_t end_ns = bench::monotonic_ns() + bench::seconds_to_ns(options_.seconds);
+    uint64_t now_ns = bench::monotonic_ns();
+    while (now_ns < end_ns && !stop.load()) {
+      choose();
+      const uint64_t begun_ns = bench::monotonic_ns();
+      if (Status done = call(); !done) return done;
+      now_ns = bench::monotonic_ns();
+      row_.calls.record(now_ns - begun_ns);
+      row_.gets += keys_.size();
+    }
+    const auto after = bench::read_process_cost(options_.pids);
+    if (!after) return after.status();
+    const bench::ProcessCost cost = after.value() - before.value();
+    row_.wall_ns += cost.wall_ns;
+    row_.own_cpu_ns += cost.own_cpu_ns;
+    row_.server_cpu_ns += cost.cpu_ns;
+    return Status::ok();
+  }
+
+ private:
+  // Keys are walked in steps that visit all of them.
+  void choose() {
+    constexpr size_t kStep = 7919;
+    keys_.resize(keys_of(row_.kind));
+    values_.resize(keys_.size());
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      keys_[i] = key_of(next_);
+      values_[i] = value_of(keys_[i], options_.value_bytes);
+      next_ = (next_ + kStep) % options_.keys;
+    }
+  }
+  Status call() {
+    if (row_.kind == Kind::kGet) return side_.get(keys_[0], values_[0]);
+    return row_.kind == Kind::kMultiget ? side_.multiget(keys_, values_) : side_.pipelined(keys_, values_);
+  }
+
+  Side& side_;
+  const MeasureOptions& options_;
+  Row& row_;
+  size_t next_ = 0;
+  std::vector<std::string> keys_, values_;
+};
+
+}  // namespace
+
+base::Expected<std::vector<std::unique_ptr<Row>>> measure(const std::vector<std::unique_ptr<Side>>& sides,
+                                                          const MeasureOptions& options,
+                                                          const std::atomic<bool>& stop) {
+  std::vector<std::unique_ptr<Row>> rows;
+  for (const Kind kind : kKinds) {
+    for (const auto& side : sides) {
+      rows.push_back(std::make_unique<Row>());
+      rows.back()->kind = kind;
+      rows.back()->side = side.get();
+    }
+  }
+  for (const auto& side : sides) {
+    for (size_t i = 0; i < options.keys; ++i) {
+      const std::string key = key_of(i);
+      if (Status stored = side->set(key, value_of(key, options.value_bytes)); !stored) return stored;
+    }
+  }
+  for (size_t round = 0; round < options.rounds && !stop.load(); ++round) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Side& side = *sides[i % sides.size()];
+      if (Status done = Turn(side, options, *rows[i]).run(stop); !done) return done;
+    }
+  }
+  return rows;
+}
+
+}  // namespace egret::bench_library

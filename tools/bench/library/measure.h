@@ -1,0 +1,45 @@
+// Rounds over rows and sides: what a call took, and what CPU it took.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/status.h"
+#include "bench/histogram.h"
+#include "bench_library/side.h"
+
+namespace egret::bench_library {
+
+struct MeasureOptions {
+  double seconds = 1;  // of a turn
+  size_t rounds = 3;
+  size_t keys = 10'000;
+  size_t value_bytes = 100;
+  std::vector<pid_t> pids;  // of servers
+};
+
+enum class Kind : uint8_t { kGet, kMultiget, kPipelined };
+inline constexpr Kind kKinds[] = {Kind::kGet, Kind::kMultiget, Kind::kPipelined};
+inline constexpr size_t kMultigetKeys = 50;
+inline constexpr size_t kUnderWay = 32;
+
+// One kind by one side, all rounds together.
+struct Row {
+  Kind kind{};
+  const Side* side = nullptr;
+  bench::Histogram calls;  // ns
+  uint64_t gets = 0;
+  uint64_t wall_ns = 0, own_cpu_ns = 0, server_cpu_ns = 0;
+};
+
+// Rows by kind, then side. An error: an answer was wrong, or did not come.
+base::Expected<std::vector<std::unique_ptr<Row>>> measure(const std::vector<std::unique_ptr<Side>>& sides,
+                                                          const MeasureOptions& options, const std::atomic<bool>& stop);
+
+}  // namespace egret::bench_library

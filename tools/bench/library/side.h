@@ -1,0 +1,45 @@
+// A way to do gets, which is measured. Keys are "client:0", "client:1", …; each value is told by its key (value_of).
+//
+// Thread: one. Every answer is checked; an error ends the measurement.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace egret::bench_library {
+
+inline std::string key_of(size_t number) {
+  return "client:" + std::to_string(number);
+}
+
+// So that a wrong value is seen: it begins with its key.
+inline std::string value_of(std::string_view key, size_t length) {
+  std::string value(key);
+  value.resize(length, '.');
+  return value;
+}
+
+class Side {
+ public:
+  virtual ~Side() = default;
+  virtual const std::string& name() const = 0;
+  virtual base::Status set(const std::string& key, const std::string& value) = 0;
+  virtual base::Status get(const std::string& key, const std::string& value) = 0;
+  // One call for all keys.
+  virtual base::Status multiget(const std::vector<std::string>& keys, const std::vector<std::string>& values) = 0;
+  // All of them under way at once, each a get of its own.
+  virtual base::Status pipelined(const std::vector<std::string>& keys, const std::vector<std::string>& values) = 0;
+};
+
+// `backends`: as libegret's option, several with commas between.
+base::Expected<std::unique_ptr<Side>> library_side(const std::string& backends);
+// `address`: HOST:PORT or unix:PATH.
+base::Expected<std::unique_ptr<Side>> socket_side(const std::string& address);
+
+}  // namespace egret::bench_library
