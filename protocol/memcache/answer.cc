@@ -36,6 +36,7 @@ std::string_view failure_line(CommandKind kind, ResultCode code) {
     case ResultCode::kOutOfMemory:
       return out_of_memory_line(kind);
     case ResultCode::kSessionLost:
+    case ResultCode::kNotSent:
       return kBackendUnavailable;
     case ResultCode::kTimedOut:
       return kBackendTimedOut;
@@ -279,6 +280,7 @@ Status status_of(CommandKind kind, ResultCode code) {
       return Status::kAuthError;
     case ResultCode::kSessionLost:
     case ResultCode::kTimedOut:
+    case ResultCode::kNotSent:
       return Status::kTemporary;
     default:
       return Status::kInternal;

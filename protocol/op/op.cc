@@ -74,6 +74,8 @@ const char* to_string(ResultCode code) {
       return "session lost";
     case ResultCode::kTimedOut:
       return "timed out";
+    case ResultCode::kNotSent:
+      return "not sent";
   }
   return "unknown";
 }

@@ -179,9 +179,15 @@ enum class ResultCode : uint8_t {
   kWrongPartition = 15,
   kForbidden = 16,  // the session has no right to it (op/rights.h); kUnsupported where the client does not know this
   // Never on the wire: rpc reports them when no result came.
-  kSessionLost = 100,
-  kTimedOut = 101,
+  kSessionLost = 100,  // the session ended before the answer came: done once, or not at all
+  kTimedOut = 101,     // not answered in time: done once, or not at all, perhaps later
+  kNotSent = 102,      // the session ended before it was sent: not done
 };
+
+// Whether the code says that no answer came, and why.
+constexpr bool has_no_answer(ResultCode code) {
+  return code >= ResultCode::kSessionLost;
+}
 
 // The answer to one op. `value` points into its producer's memory (store or slot); it is valid until the producer is
 // called again.

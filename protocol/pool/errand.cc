@@ -151,7 +151,7 @@ void Errand::Asked::on_result(const op::Result& result) {
   const uint64_t number = tag;
   its.asked_.erase(self);  // this object is gone
   if (its.state_ != State::kRunning) return;
-  if (result.code == op::ResultCode::kTimedOut || result.code == op::ResultCode::kSessionLost) {
+  if (op::has_no_answer(result.code)) {
     return its.finish(Status::error("the backend does not answer"));
   }
   its.owner_.on_errand_result(its, number, result);

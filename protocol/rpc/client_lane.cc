@@ -31,6 +31,7 @@ ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& 
       policy_(context.fetch),
       fetch_(context.fetch),
       is_pushed_(endpoint_.limits().results_are_pushed),
+      is_relayed_(context.is_relayed),
       slots_(std::make_unique<Slot[]>(layout_.window)),
       max_ops_(wire::max_ops(layout_)),
       waiters_(std::make_unique_for_overwrite<Waiter*[]>(size_t{layout_.window} * max_ops_)),
@@ -255,7 +256,7 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   // A value that was pushed cannot stay where it is: the next push overwrites it.
   const bool can_stay = response == endpoint_.response_image() + layout_.response_offset(lane_, seq);
   const uint32_t value_slot = can_stay ? static_cast<uint32_t>(seq % layout_.window) + 1 : 0;
-  wire::ResultReader results(head.body, head.length);
+  wire::ResultReader results(head.body, head.length, is_relayed_);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_last = i + 1 == count;
@@ -391,7 +392,8 @@ void ClientLane::fail_all() {
     Slot& lost = slot(seq);
     const State state = lost.state;
     lost.state = State::kFree;
-    if (state == State::kSent || state == State::kOpen) answer_all(lost, ResultCode::kSessionLost);
+    if (state == State::kSent) answer_all(lost, ResultCode::kSessionLost);
+    if (state == State::kOpen) answer_all(lost, ResultCode::kNotSent);
   }
   oldest_ = next_seq_ = free_ = end;
   counters_.mode.set(static_cast<uint64_t>(LaneMode::kNone));

@@ -5,7 +5,7 @@
 //   waiter->on_result ◀─ decode ◀─ whole and expected? ◀─ fetched or delivered bytes
 //
 // A lane is first in, first out: each waiter is called exactly once, in the order in which the ops were appended, with
-// a result, kTimedOut or kSessionLost. A slot is reused only when its response has been seen and nobody holds it.
+// a result, kTimedOut, kSessionLost or kNotSent. A slot is reused only when its response has been seen and nobody holds it.
 // Thread: the worker's. Memory: allocated when the session opens.
 #pragma once
 
@@ -50,6 +50,7 @@ struct LaneContext {
   const SessionTimes times;
   base::Histogram& durations;
   ActiveLanes& active;
+  bool is_relayed = false;  // wire::kRelayed was agreed
 };
 
 // The state of a lane, for the session and for tests.
@@ -131,7 +132,7 @@ class ClientLane {
   uint32_t expire(uint64_t before_ns);
   // Messages that wait for an answer, and have not expired.
   uint32_t unanswered() const;
-  // Calls every waiter with kSessionLost; the lane is then empty and unusable.
+  // Calls every waiter with kSessionLost, or kNotSent where its message was still open; the lane is then empty and unusable.
   void fail_all();
 
   // Changes the options of waiting; learned values stay.
@@ -190,6 +191,7 @@ class ClientLane {
   FetchPolicy policy_;
   FetchOptions fetch_;
   const bool is_pushed_;  // Limits::results_are_pushed: nothing is fetched, wanted or rung
+  const bool is_relayed_;
   std::unique_ptr<Slot[]> slots_;
   const uint32_t max_ops_;  // that fit a request slot
   const std::unique_ptr<Waiter*[]> waiters_;

@@ -13,7 +13,8 @@ void Lanes::make(const wire::Grant& grant, const FetchOptions& fetch, transport:
                             .endpoint = endpoint,
                             .times = times_,
                             .durations = counters.duration,
-                            .active = active_};
+                            .active = active_,
+                            .is_relayed = (grant.features & wire::kRelayed) != 0};
   lanes_.clear();
   active_.open(grant.layout.lanes);
   for (uint32_t i = 0; i < grant.layout.lanes; ++i)

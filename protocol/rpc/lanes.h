@@ -70,7 +70,7 @@ class Lanes {
   // Others take the place of these, which are empty: nobody notices.
   void replace(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
                SessionCounters& counters);
-  // Closes them and calls every waiter with kSessionLost. Waiters may use this object in the call: it has no lanes any
+  // Closes them and calls every waiter (ClientLane::fail_all). Waiters may use this object in the call: it has no lanes any
   // more.
   void close();
   // A pass begins: those that have nothing to do are active no more.

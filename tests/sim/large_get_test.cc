@@ -135,7 +135,7 @@ class Reader final : public rpc::Waiter, public rpc::LargeGetOwner, public rpc::
   void over(const Result& result) {
     busy_ = false;
     --left_;
-    if (result.code == ResultCode::kSessionLost) {
+    if (op::has_no_answer(result.code)) {
       ++lost;
       return;
     }

@@ -82,7 +82,10 @@ void Model::check_answer(OpRecord& record, const Result& result) {
   record.answer = result.code;
   if (++record.answers != 1) return fail("op " + std::to_string(record.id) + " was answered twice");
   ++answered_;
-  if (result.code == ResultCode::kSessionLost) {
+  if (result.code == ResultCode::kNotSent && record.executions != 0) {
+    fail("op " + std::to_string(record.id) + " was executed, and is said not to have been sent");
+  }
+  if (result.code == ResultCode::kSessionLost || result.code == ResultCode::kNotSent) {
     ++lost_;
     if (!options_.may_be_lost) fail("op " + std::to_string(record.id) + " was lost with its session");
   } else if (result.code == ResultCode::kTimedOut) {

@@ -286,6 +286,26 @@ TEST_SUITE("results") {
     }
   }
 
+  TEST_CASE("that no answer came is told only where it was agreed on") {
+    for (const ResultCode code : {ResultCode::kSessionLost, ResultCode::kTimedOut, ResultCode::kNotSent}) {
+      CAPTURE(to_string(code));
+      const std::vector<std::byte> bytes = encoded_result(kPlainGet, make_result(code), 64);
+      CHECK(bytes.size() == 8);
+      CHECK(static_cast<int>(bytes[0]) == static_cast<int>(code) - 100 + 17);
+      Result back;
+      CHECK_FALSE(read_result(bytes, back));
+      ResultReader relayed(bytes.data(), bytes.size(), true);
+      REQUIRE(relayed.next(back));
+      CHECK(back.code == code);
+    }
+    for (unsigned code = 0; code < 256; ++code) {
+      std::vector<std::byte> bytes(8);
+      bytes[0] = static_cast<std::byte>(code);
+      Result back;
+      CHECK(ResultReader(bytes.data(), bytes.size(), true).next(back) == (code <= 19));
+    }
+  }
+
   TEST_CASE("a hit carries what is worth carrying") {
     Result hit = make_result(ResultCode::kHit, "value");
     Result back;

@@ -158,7 +158,7 @@ void History::answer(Request& request, const Result& result, bool restarted) {
   Span span = span_of(request);
   span.done = now_;
   if (restarted) span.last = kNever;
-  if (result.code == ResultCode::kSessionLost || result.code == ResultCode::kTimedOut) {
+  if (op::has_no_answer(result.code)) {
     ++failed_;
     if (!may_fail_) complain(request, std::string("failed: ") + op::to_string(result.code));
     return;

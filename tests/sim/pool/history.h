@@ -11,7 +11,7 @@
 //   - a version that nobody wrote for this key, or bytes that are not the version's (torn, another key's, another's);
 //   - a version that was certainly replaced or removed before the read began;
 //   - a miss, if there certainly was a version when the read began and nothing can have removed it since.
-// An op that failed (kSessionLost, kTimedOut) has no known end: it may have taken effect, or may still, until its session
+// An op that failed (op::has_no_answer) has no known end: it may have taken effect, or may still, until its session
 // is over at the backend (end_session), or never.
 //
 // WHICH REGISTERS THERE ARE is the limit of what the pool promises (Registers):
