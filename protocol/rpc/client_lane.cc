@@ -140,6 +140,7 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
   if (is_pushed_) return 0;
   uint32_t staged = 0;
   const bool local = endpoint_.limits().fetch_is_local;
+  if (is_relayed_ && local) published_ = next_seq_;
   if (!local && policy_.mode() == FetchPolicy::Mode::kReply && will_be_delivered()) return 0;
   for (uint64_t seq = oldest_; seq < next_seq_ && staged < depth; ++seq) {
     Slot& target = slot(seq);
@@ -169,6 +170,7 @@ void ClientLane::stage_read(Slot& target, uint64_t seq, size_t from, size_t leng
 bool ClientLane::on_fetched(uint64_t tag) {
   EGRET_ASSERT_OWNER(owner_);
   --reads_in_flight_;
+  if (is_relayed_) look_if_asleep();
   // The full seq is the outstanding one with the tag's low bits.
   const uint64_t seq = oldest_ + ((tag - oldest_) & kSeqMask);
   if (seq >= next_seq_) return true;  // an older one, delivered meanwhile
@@ -352,6 +354,14 @@ void ClientLane::ring_if_asleep(const std::byte* header, uint64_t seq) {
   counters_.rings.add();
   slot(seq).fetch_ns = now_ns_ + policy_.first_fetch_ns();  // as if it were sent now
   endpoint_.ring(lane_);
+}
+
+// A relay answers later than it takes, so its lane may fall asleep while responses are outstanding: behind one of them the
+// next message is not seen. Each message is looked at once, after the flush that published it: that is after its fence.
+void ClientLane::look_if_asleep() {
+  for (looked_ = std::max(looked_, oldest_); looked_ < published_; ++looked_) {
+    ring_if_asleep(endpoint_.response_image() + layout_.response_offset(lane_, looked_), looked_);
+  }
 }
 
 // --- endings

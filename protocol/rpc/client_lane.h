@@ -172,6 +172,7 @@ class ClientLane {
   bool open_message();
   void stage_read(Slot& target, uint64_t seq, size_t from, size_t length, uint64_t tag);
   void ring_if_asleep(const std::byte* header, uint64_t seq);
+  void look_if_asleep();
   bool on_pushed(uint64_t seq, std::span<const std::byte> bytes);
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
@@ -210,7 +211,10 @@ class ClientLane {
   uint64_t missed_ns_ = 0;  // when a fetch that found nothing was last reported to the policy
   uint64_t rung_for_ = 0;   // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;
-  bool slept_ = false;  // the server's lane was asleep when the last answered message was sent
+  // Of a relayed lane: the oldest message for which it was not looked whether the server's lane sleeps, and the end of
+  // those that the next flush will have published.
+  uint64_t looked_ = 1, published_ = 1;
+  bool slept_ = false;   // the server's lane was asleep when the last answered message was sent
 
   // The open message.
   uint32_t open_ops_ = 0;

@@ -383,6 +383,8 @@ const char* to_string(DecodeError error) {
       return "a reserved field is not 0";
     case DecodeError::kNoRoom:
       return "its results could not fit the response slot";
+    case DecodeError::kTooMany:
+      return "more messages than the lane has slots";
   }
   return "unknown";
 }

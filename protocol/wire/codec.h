@@ -30,6 +30,7 @@ enum class DecodeError : uint8_t {
   kBadLength,  // a length that contradicts another
   kReserved,   // a field that must be 0 in this version is not
   kNoRoom,     // the smallest possible results do not fit the response slot
+  kTooMany,    // a message for a slot whose last one is not answered
 };
 // A phrase for a log line.
 const char* to_string(DecodeError error);

@@ -67,6 +67,7 @@ struct StoredWord {
 struct Link {
   Network* network = nullptr;
   std::string address;
+  Flavour flavour = Flavour::kVerbs;
   Network::Cut cut_off;  // its path is cut
   bool broken = false;   // the client's queue pair has given up
   transport::RegionShape shape;
@@ -87,7 +88,7 @@ struct Link {
   bool closed_told_client = false;
   uint32_t home = 0;
 
-  bool is_shm() const { return network->options().flavour == Flavour::kShm; }
+  bool is_shm() const { return flavour == Flavour::kShm; }
   bool is_idle() const { return verbs.empty() && deliveries.empty() && store_buffer.empty(); }
   // As the other side can tell.
   bool is_server_gone() const { return !server_open && !cut_off.to_client; }
@@ -359,6 +360,7 @@ Expected<std::unique_ptr<transport::ClientEndpoint>> Network::connect(const std:
   auto link = std::make_shared<Link>();
   link->network = newest;
   link->address = address;
+  link->flavour = address.starts_with("shm:") ? Flavour::kShm : newest->options_.flavour;
   link->cut_off = cut;
   newest->links_.push_back(link);
   newest->connecting_.push_back(link);
@@ -376,6 +378,12 @@ std::unique_ptr<transport::ServerEndpoint> Network::accept(const std::string& se
   auto link = std::move(*first);
   connecting_.erase(first);
   return std::make_unique<ServerEnd>(std::move(link));
+}
+
+bool Network::is_anybody_connecting(const std::string& server) const {
+  return std::ranges::any_of(connecting_, [&](const auto& link) {
+    return link->client_open && !link->cut_off.to_server && link->address.starts_with(server + "@");
+  });
 }
 
 void Network::refuse_connections(const std::string& server, bool refuse) {

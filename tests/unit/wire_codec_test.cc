@@ -266,7 +266,7 @@ TEST_SUITE("ops") {
 
   TEST_CASE("each error has a text of its own") {
     std::vector<std::string> texts;
-    for (unsigned error = 0; error <= static_cast<unsigned>(DecodeError::kNoRoom); ++error) {
+    for (unsigned error = 0; error <= static_cast<unsigned>(DecodeError::kTooMany); ++error) {
       texts.emplace_back(to_string(static_cast<DecodeError>(error)));
     }
     std::ranges::sort(texts);
