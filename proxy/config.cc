@@ -37,6 +37,7 @@ constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr uint64_t kOtherDescriptors = 256;      // besides clients and sessions
 constexpr uint64_t kDescriptorsPerSession = 16;  // at most
+constexpr uint64_t kDescriptorsPerSlotSession = 4;
 constexpr uint64_t kExpectedBackends = 64;       // of names and a file, whose number is not known
 constexpr int64_t kFetchStep = 64;               // bytes: a cache line
 
@@ -75,6 +76,30 @@ constexpr OptionRow kTable[] = {
              "first "
              "byte decides.",
      .choices = "auto|ascii|binary",
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "slots",
+     .type = OptionType::kList,
+     .default_value = "auto",
+     .help = "Where libegret and programs preloaded with it reach this proxy by shared memory. auto: beside each address "
+             "of listen, tcp:HOST:PORT as the abstract socket @egret/tcp:HOST:PORT, unix:PATH as PATH.slots. Further "
+             "ones: paths, or @NAME. none: nowhere.",
+     .min = 1,
+     .max = 16,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "slots_uids",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "User ids that may connect there, besides root and the one this process runs as.",
+     .max = 64,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "slots_gids",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "Group ids whose users may connect there, by their own or a supplementary group.",
+     .max = 64,
      .applied_by = kReload,
      .group = OptionGroup::kListening},
     {.name = "auth_file",
@@ -327,6 +352,32 @@ constexpr OptionRow kTable[] = {
      .max = int64_t{1} << 40,
      .applied_by = kReload,
      .group = OptionGroup::kMemory},
+    {.name = "slots_memory",
+     .type = OptionType::kSize,
+     .default_value = "256MiB",
+     .help = "Memory for the slots of all clients that reach backends through this proxy by shared memory. A session of "
+             "a thread with a backend takes partitions x slots_window x (slots_request_size + slots_response_size).",
+     .min = kMiB,
+     .max = int64_t{1} << 40,
+     .applied_by = kReload,
+     .group = OptionGroup::kMemory},
+    {.name = "slots_share",
+     .type = OptionType::kInteger,
+     .default_value = "75",
+     .help = "Percent of slots_memory that the sessions of one user may take.",
+     .min = 1,
+     .max = 100,
+     .applied_by = kReload,
+     .group = OptionGroup::kMemory},
+    {.name = "slots_sessions",
+     .type = OptionType::kInteger,
+     .default_value = "1024",
+     .help = "Most sessions of clients with backends through this proxy by shared memory: one for each thread and "
+             "backend. Each takes four descriptors.",
+     .min = 1,
+     .max = 100'000,
+     .applied_by = kReload,
+     .group = OptionGroup::kLimits},
     {.name = "max_connections",
      .type = OptionType::kInteger,
      .default_value = "4096",
@@ -507,6 +558,33 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
      .measured_by = "egret_ops / egret_messages in stats, and the p99 of egret_proxy_rpc_seconds"},
+    {.name = "slots_window",
+     .type = OptionType::kInteger,
+     .default_value = "4",
+     .help = "Slots per lane that a client gets at most who reaches a backend through this proxy by shared memory.",
+     .min = wire::kMinWindow,
+     .max = wire::kMaxWindow,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "ops a second of egret-bench relay, and egret_proxy_slots_waits_total"},
+    {.name = "slots_request_size",
+     .type = OptionType::kSize,
+     .default_value = "4KiB",
+     .help = "Most bytes of a request slot of such a client, 1KiB or more and a multiple of 64.",
+     .min = wire::kMinSlotSize,
+     .max = wire::kMaxSlotSize,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "ops a second of egret-bench relay, by the size of values that are set"},
+    {.name = "slots_response_size",
+     .type = OptionType::kSize,
+     .default_value = "16KiB",
+     .help = "Most bytes of a response slot of such a client, 1KiB or more and a multiple of 64.",
+     .min = wire::kMinSlotSize,
+     .max = wire::kMaxSlotSize,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "ops a second of egret-bench relay, by the size of values that are read"},
     {.name = "request_slot_size",
      .type = OptionType::kSize,
      .default_value = "0",
@@ -650,6 +728,35 @@ Status parse_listen(const Options& options, std::vector<ListenAddress>& listen) 
       }
     }
     listen.push_back(address);
+  }
+  return Status::ok();
+}
+
+Status parse_slots(const Options& options, SlotOptions& slots) {
+  slots.has_twins = false;
+  const std::vector<std::string>& places = options.list("slots");
+  for (const std::string& place : places) {
+    if (place == "auto") {
+      slots.has_twins = true;
+    } else if (place == "none") {
+      if (places.size() > 1) return options.error("slots", "none stands beside others");
+    } else if (place.starts_with('/') || place.starts_with('@')) {
+      if (Status good = transport::check_address("shm:" + place); !good) return options.error("slots", good.message());
+      slots.addresses.push_back(place);
+    } else {
+      return options.error("slots", "expected auto, none, a path or @NAME, got \"" + place + "\"");
+    }
+  }
+  if (Status good = options.user_ids("slots_uids", slots.uids); !good) return good;
+  if (Status good = options.user_ids("slots_gids", slots.gids); !good) return good;
+  slots.most_sessions = static_cast<uint32_t>(options.integer("slots_sessions"));
+  slots.memory = options.size("slots_memory");
+  slots.share = static_cast<uint32_t>(options.integer("slots_share"));
+  slots.window = static_cast<uint32_t>(options.integer("slots_window"));
+  slots.request_slot = static_cast<uint32_t>(options.size("slots_request_size"));
+  slots.response_slot = static_cast<uint32_t>(options.size("slots_response_size"));
+  for (const char* name : {"slots_request_size", "slots_response_size"}) {
+    if (options.size(name) % 64 != 0) return options.error(name, "expected a multiple of 64");
   }
   return Status::ok();
 }
@@ -850,16 +957,22 @@ DescriptorNeed descriptor_need(const Config& config) {
   const uint64_t backends = most_backends(config);
   DescriptorNeed need{.clients = config.max_connections,
                       .sessions = kDescriptorsPerSession * config.workers * backends,
+                      .slots = config.slots.is_on() ? kDescriptorsPerSlotSession * config.slots.most_sessions : 0,
                       .others = kOtherDescriptors,
                       .arithmetic = {}};
   need.arithmetic = std::to_string(need.clients) + " clients (max_connections) + " +
                     std::to_string(kDescriptorsPerSession) + " x " + base::counted(config.workers, "worker") + " x " +
-                    base::counted(backends, "backend") + " + " + std::to_string(need.others);
+                    base::counted(backends, "backend") + " + ";
+  if (need.slots > 0) {
+    need.arithmetic += std::to_string(kDescriptorsPerSlotSession) + " x " +
+                       std::to_string(config.slots.most_sessions) + " (slots_sessions) + ";
+  }
+  need.arithmetic += std::to_string(need.others);
   return need;
 }
 
 uint64_t DescriptorNeed::connections_within(uint64_t limit) const {
-  const uint64_t besides = sessions + others;
+  const uint64_t besides = sessions + slots + others;
   return limit > besides ? std::min(clients, limit - besides) : 1;
 }
 
@@ -886,6 +999,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (config.unix_mode.find_first_not_of("01234567") != std::string::npos) {
     return options.error("unix_mode", "expected an octal mode, got \"" + config.unix_mode + "\"");
   }
+  if (Status good = parse_slots(options, config.slots); !good) return good;
   if (Status good = parse_directory(options, config); !good) return good;
   if (Status good = parse_gutter(options, config); !good) return good;
   const uint32_t cpus = static_cast<uint32_t>(base::allowed_cpus().size());

@@ -38,9 +38,25 @@ struct ListenAddress {
 
 class Credentials;
 
+// Slots for clients of this host: where they connect, who may, and how much they get.
+struct SlotOptions {
+  bool has_twins = true;               // beside the addresses of memcached clients
+  std::vector<std::string> addresses;  // further ones, of shared memory, without "shm:"
+  std::vector<uint32_t> uids, gids;    // besides root and our own user
+  uint32_t most_sessions = 0;
+  uint64_t memory = 0;         // bytes of slots, of all sessions
+  uint32_t share = 0;          // percent of them that one user may have
+  uint32_t window = 0;         // slots of a lane, at most
+  uint32_t request_slot = 0;   // bytes, at most
+  uint32_t response_slot = 0;  // likewise
+
+  bool is_on() const { return has_twins || !addresses.empty(); }
+};
+
 struct Config {
   std::vector<ListenAddress> listen;
   std::string unix_mode;
+  SlotOptions slots;
   discovery::DirectoryOptions directory;  // where the members of the pool come from
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
   pool::HealthOptions health;  // when members are ejected, and probed
@@ -91,10 +107,11 @@ uint64_t most_backends(const Config& config);
 struct DescriptorNeed {
   uint64_t clients = 0;    // max_connections
   uint64_t sessions = 0;   // sessions of all workers with all backends
+  uint64_t slots = 0;      // sessions of slot clients
   uint64_t others = 0;     // listeners, files, the admin address
   std::string arithmetic;  // "4096 clients (max_connections) + 16 x 4 workers x 3 backends + 256"
 
-  uint64_t total() const { return clients + sessions + others; }
+  uint64_t total() const { return clients + sessions + slots + others; }
   // The number of client connections that fit under this limit of open files, at least 1.
   uint64_t connections_within(uint64_t limit) const;
 };

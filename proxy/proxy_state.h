@@ -25,6 +25,7 @@
 #include "proxy/config.h"
 #include "proxy/report/pool_totals.h"
 #include "proxy/report/proxy_stats.h"
+#include "proxy/slots/slot_mail.h"
 #include "proxy/users/guess_limit.h"
 #include "proxy/users/verifier.h"
 
@@ -52,6 +53,9 @@ struct ProxyState {
   Handover handover{places_in_store()};
   GuessLimit guesses;
   PasswordVerifier verifier;
+  SlotMail slot_mail;  // sessions of slot clients that have ended
+  Counter slot_refusals;
+  base::Gauge slot_listeners;  // clients that hear news of the pool
 };
 
 }  // namespace egret::proxy

@@ -201,6 +201,7 @@ void Worker::run() {
     keep_ticking();
   }
   connections_.clear();
+  if (slots_ != nullptr) slots_->end_all();
   for (const auto& session : context_.pool.sessions()) session->close();
   for (const auto& session : context_.pool.sessions()) {  // whoever still waits for credit ends
     session->credit().announce();
@@ -230,30 +231,49 @@ void Worker::run_passes() {
 
 // False: answers that hold many slots should be sent first.
 bool Worker::move_requests() {
+  poll_slots();
   context_.active.flush();
   while (true) {
     context_.pass_ns = context_.clock.now_ns();  // so that durations include the time of this pass
     const bool fetched = context_.active.fetch();
     const bool resumed = resume_connections();
-    if (!fetched && !resumed) return true;
+    const bool relayed = poll_slots();
+    if (!fetched && !resumed && !relayed) return true;
     context_.active.flush();
     if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;
   }
+}
+
+// Passes results on to slot clients, and takes what they ask for.
+bool Worker::poll_slots() {
+  if (slots_ == nullptr) return false;
+  slots_->push();
+  return slots_->poll();
 }
 
 // Whether the worker may sleep now: polling again is not worth it, want is set, and the slots were read once more after
 // that.
 bool Worker::may_block() {
   if (std::exchange(destroyed_, false)) return false;  // what they held may let others continue
-  if (context_.active.should_spin()) return false;
-  bool quiet = context_.active.prepare_sleep();
+  if (context_.active.should_spin() || (slots_ != nullptr && slots_->should_spin())) return false;
+  bool quiet = prepare_sleep();
   if (!quiet) {
     run_passes();
-    quiet = context_.active.prepare_sleep();  // that may have answered all that was outstanding
+    quiet = prepare_sleep();  // that may have answered all that was outstanding
     if (!quiet) run_passes();
   }
   const PassLists& lists = context_.lists;
   return quiet && lists.with_output.empty() && lists.resumable.empty() && lists.dead.empty();
+}
+
+// Lanes of slot clients first: what they have asked for meanwhile is sent by the sessions. A session that is asked for its
+// last results may pass some on, and be given more to do.
+bool Worker::prepare_sleep() {
+  if (slots_ == nullptr) return context_.active.prepare_sleep();
+  if (!slots_->prepare_sleep()) return false;
+  const bool is_quiet = context_.active.prepare_sleep();
+  slots_->push();
+  return is_quiet;
 }
 
 // Whether ops were appended, or may have been, since the sessions were flushed.
@@ -448,6 +468,7 @@ base::Status Worker::on_session_open(ClientSession& session) {
   if (is_settled) settled_.store(true, std::memory_order_release);
   if (context_.pool.health().ejected() > 0) context_.proxy.health.ring();  // who is about to return has a session more
   tell_if_prepared();
+  if (slots_ != nullptr) slots_->on_backend_open(session);
   return base::Status::ok();
 }
 
@@ -515,6 +536,14 @@ void Worker::give(NewClient client) {
   wake();
 }
 
+void Worker::give_slots(NewSlotSession session) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    inbox_slots_.push_back(std::move(session));
+  }
+  wake();
+}
+
 void Worker::reload() {
   {
     const std::lock_guard lock(inbox_mutex_);
@@ -540,11 +569,13 @@ void Worker::read_inbox() {
   context_.begin_pass();
   watchdog_.answer(number_);
   std::vector<NewClient> clients;
+  std::vector<NewSlotSession> slots;
   uint64_t drain_ns = 0;
   bool is_reload = false;
   {
     const std::lock_guard lock(inbox_mutex_);
     clients.swap(inbox_clients_);
+    slots.swap(inbox_slots_);
     is_reload = std::exchange(inbox_reload_, false);
     drain_ns = inbox_stop_ns_;
   }
@@ -553,6 +584,7 @@ void Worker::read_inbox() {
     take_membership();
     for (const auto& connection : connections_) connection->retry_for_memory();
     for (const auto& connection : connections_) connection->renew_rights();
+    if (slots_ != nullptr) slots_->review();
     on_timeouts();  // the new timeouts may be shorter
   }
   if (wants_listing_.exchange(false, std::memory_order_acq_rel)) {
@@ -560,6 +592,7 @@ void Worker::read_inbox() {
     is_listing_ = true;
   }
   for (NewClient& client : clients) take_in(std::move(client));
+  for (NewSlotSession& session : slots) take_in(std::move(session));
   if (drain_ns != 0 && stop_deadline_ns_ == 0) {
     stop_reading_ns_ = context_.clock.now_ns() + drain_ns / 2;
     stop_deadline_ns_ = context_.clock.now_ns() + drain_ns;
@@ -572,6 +605,11 @@ void Worker::take_in(NewClient client) {
   connections_.push_back(std::make_unique<Connection>(context_, std::move(client)));
   connections_.back()->index = connections_.size() - 1;
   check_timeouts_at(connections_.back()->times_out_ns());
+}
+
+void Worker::take_in(NewSlotSession session) {
+  if (slots_ == nullptr) slots_ = std::make_unique<SlotSessions>(context_);
+  slots_->take(std::move(session));
 }
 
 void Worker::last_call() {

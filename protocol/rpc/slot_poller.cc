@@ -440,6 +440,7 @@ void SlotPoller::complete(LaneId id, const CompletedMessage& message) {
                             message.op_count, static_cast<uint32_t>(std::min<uint64_t>(took_ns, UINT32_MAX)));
   publish_word(slot, message.seq);
   lane.completed = message.seq;
+  lane.last_progress_ns = message.begun_ns + took_ns;
   ++counters_.messages;
   counters_.ops += message.op_count;
   completed_.push_back({id, message.seq, message.end});
@@ -485,7 +486,9 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
     Lane& lane = *lanes_[awake_[i].id];
     const transport::Limits& limits = lane.binding.endpoint->limits();
     const uint64_t least_ns = limits.results_are_pushed ? 0 : limits.fetch_is_local ? idle_ns : far_idle_ns;
-    if (awake_[i].is_behind || now - lane.last_progress_ns < least_ns) {
+    // Whose answers are under way asks again when they have come.
+    const bool is_waiting = taker_ != nullptr && least_ns > 0 && lane.completed + 1 != lane.expected;
+    if (awake_[i].is_behind || is_waiting || now - lane.last_progress_ns < least_ns) {
       ++i;
       continue;
     }
@@ -509,6 +512,12 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns) {
 bool SlotPoller::is_awake_for_local_only() const {
   return std::ranges::all_of(
       awake_, [&](const Awake& awake) { return lanes_[awake.id]->binding.endpoint->limits().fetch_is_local; });
+}
+
+bool SlotPoller::awaits_requests() const {
+  return std::ranges::any_of(awake_, [&](const Awake& awake) {
+    return !awake.is_behind && lanes_[awake.id]->completed + 1 == awake.expected;
+  });
 }
 
 int SlotPoller::clients_cpu() const {

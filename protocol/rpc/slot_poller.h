@@ -177,6 +177,8 @@ class SlotPoller {
 
   // Where ops are taken: without those whose messages were put off, which wait for their taker alone.
   size_t awake_lanes() const { return awake_.size() - (taker_ != nullptr ? behind_.size() : 0); }
+  // Where ops are taken: whether a lane is polled whose client has all its answers, and so may ask again.
+  bool awaits_requests() const;
   // Whether all awake lanes are of clients on this host, whose rings cost little.
   bool is_awake_for_local_only() const;
   // The CPU that the clients of all awake lanes say they run on; -1: several, unknown, or no lane is awake.

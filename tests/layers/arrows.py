@@ -9,16 +9,17 @@ import json, pathlib, re, shlex, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = {"base": "base/status.h", "events": "events/event.h", "admin": "admin/metrics.h", "op": "op/op.h", "memcache": "memcache/command.h", "wire": "wire/slot.h",
-           "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "pool": "pool/pool.h", "page": "page/page.h", "store": "store/store.h",
+           "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "pool": "pool/pool.h", "page": "page/page.h", "access": "access/ledger.h", "store": "store/store.h",
            "proxy": "proxy/config.h", "memcached": "memcached/request.h", "top": "top/exposition.h", "backend": "backend/config.h"}
 PLACES = {"store": "backend/store", "proxy": "proxy", "memcached": "tools/memcached", "top": "tools/top", "backend": "backend"}
 KNOWS = {"base": {"base"}, "events": {"base", "events"}, "admin": {"base", "events", "admin"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
          "store": {"base", "op", "store"}, "transport": {"base", "transport"},
          "rpc": {"base", "op", "wire", "transport", "rpc"},
          "pool": {"base", "events", "op", "wire", "transport", "rpc", "pool"},
-         "proxy": {"base", "events", "admin", "page", "op", "memcache", "wire", "transport", "rpc", "pool", "proxy"},
+         "access": {"base", "op", "access"},
+         "proxy": {"base", "events", "admin", "page", "op", "access", "memcache", "wire", "transport", "rpc", "pool", "proxy"},
          "memcached": {"base", "memcached"}, "top": {"base", "top"},
-         "backend": {"base", "events", "admin", "page", "op", "store", "wire", "transport", "rpc", "backend"}}
+         "backend": {"base", "events", "admin", "page", "op", "access", "store", "wire", "transport", "rpc", "backend"}}
 
 
 def command_of(layer, commands):

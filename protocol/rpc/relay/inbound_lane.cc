@@ -13,11 +13,12 @@ using op::Result;
 using op::ResultCode;
 
 InboundLane::InboundLane(const LaneHost& host, LaneId id, const LaneBinding& binding,
-                         std::shared_ptr<const Rules> rules)
+                         std::shared_ptr<const Rules> rules, SessionCounters& outbound)
     : host_(host),
       id_(id),
       binding_(binding),
       rules_(std::move(rules)),
+      outbound_(outbound),
       messages_(binding.layout.window),
       remainders_(host.kept) {}
 
@@ -130,7 +131,9 @@ size_t InboundLane::write(const Note& note, Result& result) {
 }
 
 void InboundLane::keep_what_is_cut(Result& result, size_t room) {
+  if (result.is_partial() && !result.value.empty()) outbound_.long_values.add();
   if (result.value.size() <= room || result.is_partial()) return;
+  ++host_.counters.cut;
   result.version = remainders_.keep(result.value, host_.clock.now_ns());
 }
 

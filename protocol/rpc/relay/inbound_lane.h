@@ -21,16 +21,27 @@
 
 namespace egret::rpc::relay {
 
-// What all inbound lanes of a relay use. They outlive the lanes.
+// Counted by the worker's thread, from the start; besides what its SlotPoller counts.
+struct RelayCounters {
+  uint64_t waits = 0;     // messages that were put off for want of credit or room
+  uint64_t refused = 0;   // ops that the rules forbid
+  uint64_t not_sent = 0;  // ops that came while there was no outbound session
+  uint64_t cut = 0;       // values that did not fit the inbound slot
+};
+
+// What all inbound lanes of a relay use. They outlive the lanes, but for those whose client is gone.
 struct LaneHost {
   SlotPoller& poller;
   const base::Clock& clock;
   Budget& kept;
+  RelayCounters& counters;
 };
 
 class InboundLane final : public Waiter {
  public:
-  InboundLane(const LaneHost& host, LaneId id, const LaneBinding& binding, std::shared_ptr<const Rules> rules);
+  // `outbound`: counts values that do not fit its slots.
+  InboundLane(const LaneHost& host, LaneId id, const LaneBinding& binding, std::shared_ptr<const Rules> rules,
+              SessionCounters& outbound);
 
   // The message's ops from `message.first` on are taken now. False: they are not those that were put off.
   bool begin(const TakenMessage& message, std::span<const op::Op> ops);
@@ -76,6 +87,7 @@ class InboundLane final : public Waiter {
   const LaneId id_;
   const LaneBinding binding_;
   const std::shared_ptr<const Rules> rules_;
+  SessionCounters& outbound_;
   std::vector<Message> messages_;  // by seq
   uint64_t oldest_ = 1;            // not complete
   uint64_t begun_ = 0;             // the last one that was

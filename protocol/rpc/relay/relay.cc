@@ -71,7 +71,6 @@ struct Relay::Lane {
 
 Relay::Relay(const RelayOptions& options, const base::Clock& clock, uint32_t& next_upload_id)
     : clock_(clock),
-      options_(options),
       next_upload_id_(next_upload_id),
       kept_(options.kept_memory),
       collected_(options.collected_memory),
@@ -110,7 +109,8 @@ void Relay::lane_attached(LaneId id, const LaneBinding& binding) {
   Outbound& out = outbound_of(*attaching_->outbound);
   ++out.sessions;
   if (lanes_.size() <= id) lanes_.resize(id + 1);
-  auto* const in = new InboundLane({poller_, clock_, kept_}, id, binding, attaching_->rules);
+  auto* const in = new InboundLane({poller_, clock_, kept_, counters_}, id, binding, attaching_->rules,
+                                   attaching_->outbound->counters());
   lanes_[id] = std::make_unique<Lane>(in, out, next_upload_id_, collected_);
 }
 
@@ -140,6 +140,7 @@ bool Relay::is_same(const wire::Grant& then, const wire::Grant& now) {
 
 bool Relay::poll() {
   EGRET_ASSERT_OWNER(owner_);
+  has_open_ |= kept_.used() > 0;
   int rounds = 0;
   while (rounds < kRoundsOfPoll && poller_.poll() > 0) ++rounds;
   return rounds > 0;
@@ -231,6 +232,7 @@ bool Relay::pass_on_value(Lane& lane, const Op& op) {
     code = ResultCode::kWrongPartition;
   } else if (op.code == OpCode::kUpload) {
     progress = lane.uploads.part(op, code);
+    has_open_ = true;
   } else if (op.code == OpCode::kCommit) {
     progress = lane.uploads.commit(op, lane.in, code);
   } else if (op.code == OpCode::kAbort) {
@@ -251,17 +253,16 @@ bool Relay::park(bool all) {
   return poller_.awake_lanes() == 0;
 }
 
-bool Relay::tick() {
+void Relay::tick() {
   EGRET_ASSERT_OWNER(owner_);
   const uint64_t now_ns = clock_.now_ns();
-  bool again = false;
+  has_open_ = false;
   for (const auto& lane : lanes_) {
     if (lane == nullptr) continue;
-    again |= lane->uploads.expire(now_ns);
+    has_open_ |= lane->uploads.expire(now_ns);
     lane->in->remainders().expire(now_ns);
-    again |= !lane->in->remainders().empty();
   }
-  return again;
+  has_open_ |= kept_.used() > 0;
 }
 
 }  // namespace egret::rpc::relay

@@ -54,14 +54,6 @@ struct Inbound {
   ClientSession* outbound = nullptr;  // open
 };
 
-// Counted by the worker's thread, from the start; besides what its SlotPoller counts.
-struct RelayCounters {
-  uint64_t waits = 0;    // messages that were put off for want of credit or room
-  uint64_t refused = 0;  // ops that the rules forbid
-  uint64_t not_sent = 0;  // ops that came while there was no outbound session
-  uint64_t cut = 0;       // values that did not fit the inbound slot
-};
-
 class Relay final : private OpTaker {
  public:
   // `next_upload_id`: numbers for uploads of the worker's sessions; nobody else of the worker uses one of them again.
@@ -88,11 +80,18 @@ class Relay final : private OpTaker {
   void ring(uint64_t session_id) { poller_.ring(session_id); }
   // Puts lanes to sleep that have no request, all of them or those idle long enough. True: the worker may sleep.
   bool park(bool all);
-  // To be called about every second while it returns true: drops what clients have begun and do not go on with.
-  bool tick();
+  // To be called about every second while needs_tick(): drops what clients have begun and do not go on with.
+  void tick();
+  bool needs_tick() const { return has_open_; }
 
-  void set_idle(uint64_t lane_idle_ns) { poller_.set_idle(lane_idle_ns, lane_idle_ns); }
+  // Changes RelayOptions.
+  void set_options(uint64_t lane_idle_ns, uint64_t collected_memory) {
+    poller_.set_idle(lane_idle_ns, lane_idle_ns);
+    collected_.set_limit(collected_memory);
+  }
   size_t awake_lanes() const { return poller_.awake_lanes(); }
+  // Whether a lane is polled whose client has all its answers.
+  bool awaits_requests() const { return poller_.awaits_requests(); }
   bool has_broken_sessions() const { return poller_.has_broken_sessions(); }
   std::vector<BrokenSession> take_broken_sessions() { return poller_.take_broken_sessions(); }
   const PollerCounters& poller_counters() const { return poller_.counters(); }
@@ -117,7 +116,6 @@ class Relay final : private OpTaker {
 
   base::OwnerThread owner_;
   const base::Clock& clock_;
-  const RelayOptions options_;
   uint32_t& next_upload_id_;
   Budget kept_;
   RelayMemory collected_;
@@ -126,6 +124,7 @@ class Relay final : private OpTaker {
   std::vector<std::unique_ptr<Lane>> lanes_;  // by LaneId
   const Inbound* attaching_ = nullptr;        // during attach()
   bool is_going_on_ = false;                  // the message at hand had been put off
+  bool has_open_ = false;                     // uploads, or values of which clients fetch the rest, perhaps
   RelayCounters counters_;
 };
 

@@ -16,6 +16,8 @@ struct Rules {
   std::vector<std::string> prefixes{};  // of keys; none: every key
   bool may_stand_in = false;            // ops with an owner tag: only proxies send such
 
+  bool operator==(const Rules&) const = default;
+
   // kOk: it may.
   op::ResultCode judge(const op::Op& op) const {
     const bool is_known = op.code >= op::OpCode::kGet && op.code <= op::OpCode::kPing;
