@@ -234,6 +234,14 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kBackends,
      .is_usual = true},
+    {.name = "sessions",
+     .type = OptionType::kChoice,
+     .default_value = "worker",
+     .help = "Who has sessions with backends that are reached by rdma or tcp. worker: every worker, one with each. host: "
+             "one worker for each backend, to which the others hand over their ops by shared memory: fewer queue pairs "
+             "and less pinned memory at the backend, for more CPU here.",
+     .choices = "worker|host",
+     .group = OptionGroup::kBackends},
     {.name = "session_memory",
      .type = OptionType::kSize,
      .default_value = "64MiB",
@@ -1007,6 +1015,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (config.workers == 0) config.workers = base::auto_workers(cpus);
   const std::string& pin = options.text("pin");
   const bool roomy = base::CpuPlan::of_proxy(cpus, config.workers).has_enough_cpus();
+  config.is_session_per_host = options.text("sessions") == "host";
   config.pin = pin == "on" || (pin == "auto" && roomy);
   config.max_connections = static_cast<uint32_t>(options.integer("max_connections"));
   config.backlog = static_cast<uint32_t>(options.integer("backlog"));

@@ -64,6 +64,7 @@ struct Config {
   bool purge_moved = true;     // whether members are told of changes, and remove what is not theirs
   uint32_t workers = 0;        // resolved, at least 1
   bool pin = false;            // resolved
+  bool is_session_per_host = false;  // one worker has the session with a backend of another host, for all
   uint32_t max_connections = 0;
   uint32_t backlog = 0;
   bool maxconns_fast = true;

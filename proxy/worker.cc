@@ -52,6 +52,7 @@ Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, bas
   if (!inbox_event_.add()) throw std::system_error(errno, std::system_category(), "a worker's inbox");
   tick_ = Event::timer<&Worker::on_tick>(loop_, *this, events::kPersist);
   return_memory_ = Event::timer<&Worker::return_memory>(loop_, *this);
+  if (context_.config->is_session_per_host) open_host_door();
   keep_alive_ = Event::timer<&Worker::on_keep_alive>(loop_, *this, events::kPersist);
   timeouts_event_ = Event::timer<&Worker::on_timeouts>(loop_, *this);
 }
@@ -60,9 +61,18 @@ Worker::~Worker() {
   join();
 }
 
+void Worker::open_host_door() {
+  host_door_ = std::make_unique<HostDoor>(loop_, [this](NewSlotSession session) { take_in_worker(std::move(session)); });
+  const base::Status listening = host_door_->listen(context_.proxy.host_door, number_);
+  if (!listening) throw std::system_error(ECONNREFUSED, std::system_category(), listening.message());
+}
+
 std::unique_ptr<ClientSession> Worker::make_session(const pool::Membership::Entry& member) {
   rpc::SessionOptions options = context_.config->session;
   options.address = member.member.address;
+  if (is_handed_over(*context_.config, member.member, number_)) {
+    options = handed_over(options, *context_.config, member.member, context_.proxy.host_door);
+  }
   options.worker_id = base::random_u64();
   return std::make_unique<ClientSession>(options, context_.clock, *this, transport::connect,
                                          member.stats->sessions[number_]);
@@ -503,6 +513,7 @@ void Worker::on_session_not_resized(ClientSession& session, const std::string& w
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   must_tick_ = true;
   forget_endpoint(session);
+  if (was_open && slots_ != nullptr) slots_->on_backend_lost(session);
   if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected
   const auto worker = base::field("worker", number_);
   const pool::Membership::Entry& entry = context_.pool.member_of(session);
@@ -612,13 +623,36 @@ void Worker::take_in(NewSlotSession session) {
   slots_->take(std::move(session));
 }
 
+// Another worker wants a session with a backend. This one may not have heard of the backend yet.
+void Worker::take_in_worker(NewSlotSession session) {
+  context_.begin_pass();
+  for (const auto& each : context_.pool.sessions()) {
+    const pool::Membership::Entry& member = context_.pool.member_of(*each);
+    if (host_tag(member.member) != session.hello.member) continue;
+    session.member = member;
+    return take_in(std::move(session));
+  }
+}
+
 void Worker::last_call() {
   // This may list a connection as dead; connections are destroyed only at the end of the pass.
   for (const auto& connection : connections_) connection->last_call();
 }
 
 bool Worker::is_finished() {
-  return stop_deadline_ns_ != 0 && (connections_.empty() || context_.clock.now_ns() >= stop_deadline_ns_);
+  if (stop_deadline_ns_ == 0) return false;
+  if (context_.clock.now_ns() >= stop_deadline_ns_) return true;
+  if (!connections_.empty()) return false;
+  leave_other_workers();
+  return slots_ == nullptr || !slots_->serves_workers();
+}
+
+// Those whose sessions this one uses need not stay for it any more.
+void Worker::leave_other_workers() {
+  for (const auto& session : context_.pool.sessions()) {
+    if (!is_handed_over(*context_.config, context_.pool.member_of(*session).member, number_)) continue;
+    if (!session->is_open() || session->lanes().outstanding() == 0) session->close(ClientSession::State::kClosed);
+  }
 }
 
 }  // namespace egret::proxy

@@ -22,6 +22,7 @@
 #include "pool/gutter/lister.h"
 #include "pool/warm/fence.h"
 #include "proxy/client/connection.h"
+#include "proxy/slots/host_door.h"
 #include "proxy/slots/slot_sessions.h"
 #include "proxy/worker_context.h"
 
@@ -102,6 +103,9 @@ class Worker final : public rpc::SessionObserver {
   bool needs_tick() const;
   void take_in(NewClient client);
   void take_in(NewSlotSession session);
+  void take_in_worker(NewSlotSession session);
+  void open_host_door();
+  void leave_other_workers();
   void check_timeouts_at(uint64_t ends_ns);
   void on_timeouts();
   void read_inbox();
@@ -133,7 +137,8 @@ class Worker final : public rpc::SessionObserver {
   bool destroyed_ = false;  // connections were destroyed after the last pass
 
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::unique_ptr<SlotSessions> slots_;  // null: there has been no slot client
+  std::unique_ptr<SlotSessions> slots_;  // null: there has been no slot client, nor another worker
+  std::unique_ptr<HostDoor> host_door_;  // null: every worker has its own sessions
 
   // The inbox: other threads write to it, under the mutex, and wake us.
   base::UniqueFd wake_fd_;

@@ -43,9 +43,10 @@ struct RequestFigures {
   base::Histogram duration;  // from parsed to answered, measured by the pass's clock
 };
 
-// What a worker's relay shows of the sessions of slot clients. All but `opened` are set, not added to.
+// What a worker's relay shows of the sessions that it serves. All but `opened` are set, not added to.
 struct SlotStats {
-  base::Gauge sessions;
+  base::Gauge sessions;         // of slot clients
+  base::Gauge worker_sessions;  // of other workers of this process
   Counter opened;
   base::Gauge messages, ops;  // of all sessions so far; so are those up to not_sent
   base::Gauge malformed;      // messages that ended their session

@@ -22,11 +22,6 @@ constexpr std::chrono::seconds kPatience{5};  // with clients that have said not
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kAcceptsAtOnce = 16;
 
-// The size that the client asks for, but at most ours.
-uint32_t slot_size(uint32_t own, uint32_t wanted) {
-  return wanted == 0 ? own : std::clamp(wanted / 64 * 64, std::min(wire::kMinSlotSize, own), own);
-}
-
 // As many as the backend has partitions, as far as its sessions have shown; 0: there was none yet.
 uint32_t lanes_of(const pool::MemberStats& member) {
   uint32_t lanes = 0;
@@ -235,8 +230,8 @@ base::Expected<NewSlotSession> SlotDoor::admit(Newcomer& newcomer, const wire::H
   if (member == members.end()) return Status::error("no such member in the pool");
   const SlotOptions& slots = config->slots;
   const wire::RegionLayout layout{lanes_of(*member->stats), std::clamp(hello.window, wire::kMinWindow, slots.window),
-                                  slot_size(slots.request_slot, hello.request_slot_size),
-                                  slot_size(slots.response_slot, hello.response_slot_size)};
+                                  slot_size_within(slots.request_slot, hello.request_slot_size),
+                                  slot_size_within(slots.response_slot, hello.response_slot_size)};
   if (!layout.is_valid()) return Status::error("no session with " + member->member.to_string() + " yet");
   NewSlotSession session{.number = newcomer.number,
                          .endpoint = nullptr,

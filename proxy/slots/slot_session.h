@@ -2,6 +2,7 @@
 // serve it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,15 +13,23 @@
 
 namespace egret::proxy {
 
+// The slot size that a client asks for, but at most ours; 0: it asks for none.
+inline uint32_t slot_size_within(uint32_t ours, uint32_t wanted) {
+  return wanted == 0 ? ours : std::clamp(wanted / 64 * 64, std::min(wire::kMinSlotSize, ours), ours);
+}
+
 struct NewSlotSession {
-  uint64_t number = 0;  // of all sessions of slot clients of this process
+  static constexpr uint64_t kOfWorker = uint64_t{1} << 63;  // from there on: sessions of other workers (host_door.h)
+
+  uint64_t number = 0;  // of all sessions that a worker serves
   std::unique_ptr<transport::ServerEndpoint> endpoint;
   wire::Hello hello;
   pool::Membership::Entry member;
-  wire::RegionLayout layout;  // what it is to be granted
-  uint32_t user = 0;          // rpc::LaneBinding::user
+  wire::RegionLayout layout{};  // what it is to be granted
+  uint32_t user = 0;            // rpc::LaneBinding::user; 0: a worker of ours
 
   // Sessions of one client thread with one member: a new one takes the place of the older.
+  bool is_of_worker() const { return number >= kOfWorker; }
   uint64_t client() const { return hello.worker_id ^ hello.member; }
 };
 

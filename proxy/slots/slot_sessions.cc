@@ -1,5 +1,6 @@
 #include "proxy/slots/slot_sessions.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
@@ -20,6 +21,18 @@ using wire::FrameType;
 namespace {
 constexpr std::chrono::seconds kTick{1};
 constexpr uint32_t kMaxLogLines = 200;  // about sessions that open in 10 s; as many that end
+
+// What only proxies use, and a backend confirms.
+constexpr uint64_t kOfProxies = wire::kFailover | wire::kWarm;
+constexpr uint32_t kWorkersSlotSize = 16 << 10;  // bytes, as over shm
+constexpr uint32_t kWorkersWindow = 8;           // slots of a lane
+
+wire::RegionLayout layout_for_worker(const wire::Hello& hello, uint32_t lanes) {
+  return {.lanes = lanes,
+          .window = std::clamp(hello.window, wire::kMinWindow, kWorkersWindow),
+          .request_slot_size = slot_size_within(kWorkersSlotSize, hello.request_slot_size),
+          .response_slot_size = slot_size_within(kWorkersSlotSize, hello.response_slot_size)};
+}
 
 rpc::relay::RelayOptions options_of(const Config& config) {
   const uint64_t spin_ns = config.session.spin_ns;
@@ -56,19 +69,21 @@ void SlotSessions::take(NewSlotSession asked) {
 
 // Empty, or why there is none.
 std::string SlotSessions::grant(Session& session) {
-  const NewSlotSession& asked = session.asked;
+  NewSlotSession& asked = session.asked;
   ClientSession* const backend = context_.pool.session_with(*asked.member.stats);
   const std::string name = asked.member.member.to_string();
   if (backend == nullptr || !backend->is_open()) return "no session with " + name + " now";
   session.of_backend = backend->grant();
+  if (asked.is_of_worker()) asked.layout = layout_for_worker(asked.hello, session.of_backend.layout.lanes);
   if (session.of_backend.layout.lanes != asked.layout.lanes) return name + " has just become another one";
-  auto rules = slot_rules(*context_.config, *asked.endpoint->user());
+  auto rules = rules_of(session);
   if (!rules) return rules.message();
   session.rules = std::move(rules.value());
   const transport::Limits& limits = asked.endpoint->limits();
   const uint64_t offered = asked.hello.features;
   const uint64_t known = wire::kRelayed | wire::kRights | wire::kSlotSizes | wire::kWakeTimers |
-                         (limits.is_ordered ? wire::kOrderedMemory : 0);
+                         (limits.is_ordered ? wire::kOrderedMemory : 0) |
+                         (asked.is_of_worker() ? session.of_backend.features & kOfProxies : 0);
   return serve(session, *backend,
                {.features = offered & known,
                 .session_id = asked.number,
@@ -78,6 +93,14 @@ std::string SlotSessions::grant(Session& session) {
                 .item_size_max = session.of_backend.item_size_max,
                 .layout = asked.layout,
                 .rights = session.rules->rights});
+}
+
+// A worker of ours may do what this one may: its own clients are judged there.
+base::Expected<std::shared_ptr<const rpc::relay::Rules>> SlotSessions::rules_of(const Session& session) const {
+  if (!session.asked.is_of_worker()) return slot_rules(*context_.config, *session.asked.endpoint->user());
+  const bool has_rights = (session.of_backend.features & wire::kRights) != 0;
+  return std::make_shared<const rpc::relay::Rules>(rpc::relay::Rules{
+      .rights = has_rights ? session.of_backend.rights : op::kAllRights, .prefixes = {}, .may_stand_in = true});
 }
 
 std::string SlotSessions::serve(Session& session, ClientSession& backend, const wire::Grant& granted) {
@@ -100,6 +123,7 @@ std::string SlotSessions::serve(Session& session, ClientSession& backend, const 
                  .user = session.asked.user,
                  .outbound = &backend});
   session.is_attached = true;
+  if (session.asked.is_of_worker()) return {};  // who logs it itself
   context_.stats.slots.opened.add();
   static base::LogLimit limit(kMaxLogLines);
   base::log_limited(limit, kSlotsOpen, "slot session {} open: {}, with {}, {}, rights {}",
@@ -134,11 +158,12 @@ void SlotSessions::end(uint64_t number, const std::string& why) {
   session->data.reset();
   if (session->is_attached) relay_.detach(number);
   session->asked.endpoint->close();
+  show();
+  if (session->asked.is_of_worker()) return;
   static base::LogLimit limit(kMaxLogLines);
   base::log_limited(limit, kSlotsClosed, "slot session {} ({}) closed: {}", base::field("session", number),
                     base::field("peer", session->asked.endpoint->peer()), base::field("why", why));
   context_.proxy.slot_mail.ended(number);
-  show();
 }
 
 void SlotSessions::end_all() {
@@ -181,12 +206,26 @@ void SlotSessions::on_backend_open(ClientSession& backend) {
   for (const uint64_t number : over) end(number, "the backend was started anew");
 }
 
+void SlotSessions::on_backend_lost(ClientSession& backend) {
+  std::vector<uint64_t> over;
+  for (const auto& [number, session] : sessions_) {
+    const bool is_its = context_.pool.session_with(*session->asked.member.stats) == &backend;
+    if (is_its && session->asked.is_of_worker()) over.push_back(number);
+  }
+  for (const uint64_t number : over) end(number, "the session with the backend has ended");
+}
+
+bool SlotSessions::serves_workers() const {
+  return !sessions_.empty() && sessions_.rbegin()->second->asked.is_of_worker();  // whose numbers are the highest
+}
+
 void SlotSessions::review() {
   const Config& config = *context_.config;
   relay_.set_options(config.session.spin_ns, config.large_value_memory / config.workers / 2);
   std::vector<std::pair<uint64_t, std::string>> over;
   const std::shared_ptr<const pool::Membership> membership = context_.proxy.membership.get();
   for (const auto& [number, session] : sessions_) {
+    if (session->asked.is_of_worker()) continue;  // it leaves with the worker's own session, when that has no work left
     const auto is_it = [&](const auto& entry) { return entry.stats == session->asked.member.stats; };
     const auto rules = slot_rules(*context_.config, *session->asked.endpoint->user());
     if (std::ranges::none_of(membership->members(), is_it)) {
@@ -249,7 +288,10 @@ void SlotSessions::tick() {
 
 void SlotSessions::show() {
   SlotStats& shown = context_.stats.slots;
-  shown.sessions.set(sessions_.size());
+  const auto workers = static_cast<uint64_t>(std::ranges::count_if(
+      sessions_, [](const auto& each) { return each.second->asked.is_of_worker(); }));
+  shown.sessions.set(sessions_.size() - workers);
+  shown.worker_sessions.set(workers);
   shown.messages.set(relay_.poller_counters().messages);
   shown.ops.set(relay_.poller_counters().ops);
   shown.malformed.set(relay_.poller_counters().malformed);

@@ -1,5 +1,5 @@
-// A worker's part in slots: grants sessions to clients of this host, and relays their ops to the backends that the worker
-// has sessions with.
+// A worker's part in slots: grants sessions to clients of this host, and to other workers (host_door.h), and relays their
+// ops to the backends that the worker has sessions with.
 //
 //   take() ─ a session with the member is open ─▶ granted, attached ─▶ served in the worker's passes ─▶ end()
 //                └ none is ─▶ refused
@@ -29,6 +29,8 @@ class SlotSessions {
   void take(NewSlotSession session);
   // The worker's session with a backend has opened: another one than before ends what was relayed to it.
   void on_backend_open(rpc::ClientSession& backend);
+  // It was lost, or has left: other workers' sessions end, so that they know.
+  void on_backend_lost(rpc::ClientSession& backend);
   // Another configuration, or other members, are in force.
   void review();
   void end_all();
@@ -42,7 +44,8 @@ class SlotSessions {
   bool should_spin();
   // True: clients' next requests wake the worker.
   bool prepare_sleep();
-  bool empty() const { return sessions_.empty(); }
+  // Whether other workers still need this one's sessions.
+  bool serves_workers() const;
 
  private:
   struct Session {
@@ -60,6 +63,7 @@ class SlotSessions {
   };
 
   std::string grant(Session& session);
+  base::Expected<std::shared_ptr<const rpc::relay::Rules>> rules_of(const Session& session) const;
   std::string serve(Session& session, rpc::ClientSession& backend, const wire::Grant& granted);
   base::Status watch(Session& session);
   void on_control(Session& session);
