@@ -38,6 +38,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr uint64_t kOtherDescriptors = 256;      // besides clients and sessions
 constexpr uint64_t kDescriptorsPerSession = 16;  // at most
 constexpr uint64_t kDescriptorsPerSlotSession = 4;
+constexpr uint64_t kLeastSlotSessions = 16;  // however few descriptors there are
 constexpr uint64_t kExpectedBackends = 64;       // of names and a file, whose number is not known
 constexpr int64_t kFetchStep = 64;               // bytes: a cache line
 
@@ -574,7 +575,7 @@ constexpr OptionRow kTable[] = {
      .max = wire::kMaxWindow,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
-     .measured_by = "ops a second of egret-bench relay, and egret_proxy_slots_waits_total"},
+     .measured_by = "egret_proxy_slots_waits_total, and ops / messages of egret_proxy_slots"},
     {.name = "slots_request_size",
      .type = OptionType::kSize,
      .default_value = "4KiB",
@@ -583,7 +584,7 @@ constexpr OptionRow kTable[] = {
      .max = wire::kMaxSlotSize,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
-     .measured_by = "ops a second of egret-bench relay, by the size of values that are set"},
+     .measured_by = "egret_proxy_slots_ops_total by the size of values that are set"},
     {.name = "slots_response_size",
      .type = OptionType::kSize,
      .default_value = "16KiB",
@@ -592,7 +593,7 @@ constexpr OptionRow kTable[] = {
      .max = wire::kMaxSlotSize,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
-     .measured_by = "ops a second of egret-bench relay, by the size of values that are read"},
+     .measured_by = "egret_proxy_slots_ops_total by the size of values that are read"},
     {.name = "request_slot_size",
      .type = OptionType::kSize,
      .default_value = "0",
@@ -970,23 +971,21 @@ DescriptorNeed descriptor_need(const Config& config) {
                       .arithmetic = {}};
   need.arithmetic = std::to_string(need.clients) + " clients (max_connections) + " +
                     std::to_string(kDescriptorsPerSession) + " x " + base::counted(config.workers, "worker") + " x " +
-                    base::counted(backends, "backend") + " + ";
-  if (need.slots > 0) {
-    need.arithmetic += std::to_string(kDescriptorsPerSlotSession) + " x " +
-                       std::to_string(config.slots.most_sessions) + " (slots_sessions) + ";
-  }
-  need.arithmetic += std::to_string(need.others);
+                    base::counted(backends, "backend") + " + " + std::to_string(need.others);
   return need;
 }
 
 uint64_t DescriptorNeed::connections_within(uint64_t limit) const {
-  const uint64_t besides = sessions + slots + others;
+  const uint64_t besides = sessions + others;
   return limit > besides ? std::min(clients, limit - besides) : 1;
 }
 
 void fit_connections(Config& config) {
   const DescriptorNeed need = descriptor_need(config);
-  const uint64_t limit = base::raise_descriptor_limit(need.total());
+  const uint64_t limit = base::raise_descriptor_limit(need.total() + need.slots);
+  if (limit >= need.total() + need.slots) return;
+  const uint64_t left = (limit - std::min(limit, need.total())) / kDescriptorsPerSlotSession;
+  config.slots.most_sessions = static_cast<uint32_t>(std::max(left, kLeastSlotSessions));
   if (limit >= need.total()) return;
   const uint64_t possible = need.connections_within(limit);
   base::log(kFewDescriptors,

@@ -43,11 +43,11 @@ struct RequestFigures {
   base::Histogram duration;  // from parsed to answered, measured by the pass's clock
 };
 
-// What a worker's relay shows of the sessions that it serves. All but `opened` are set, not added to.
+// What a worker's relay shows of the sessions that it serves. All but `opened` and `refusals` are set, not added to.
 struct SlotStats {
   base::Gauge sessions;         // of slot clients
   base::Gauge worker_sessions;  // of other workers of this process
-  Counter opened;
+  Counter opened, refusals;     // of slot clients
   base::Gauge messages, ops;  // of all sessions so far; so are those up to not_sent
   base::Gauge malformed;      // messages that ended their session
   base::Gauge waits;          // messages that waited for credit, or room

@@ -27,6 +27,7 @@ std::string PoolNews::add(std::unique_ptr<transport::ServerEndpoint>& endpoint, 
   client->writable =
       events::Event::on_fd<&Client::on_writable>(loop_, client->endpoint->control_fd(), events::kWrite, *client);
   Client& added_client = *clients_.emplace(client->number, std::move(client)).first->second;
+  count_.set(clients_.size());
   tell(added_client);
   return {};
 }
@@ -38,6 +39,7 @@ void PoolNews::on_readable(Client& client) {
   if (client.endpoint->receive_frame(frame, length) && length == 0) return;
   const uint64_t number = client.number;
   clients_.erase(number);
+  count_.set(clients_.size());
 }
 
 void PoolNews::publish(std::shared_ptr<const pool::Membership> membership, std::shared_ptr<const pool::Health> health,

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counter.h"
 #include "events/event.h"
 #include "pool/health.h"
 #include "pool/membership.h"
@@ -27,15 +28,18 @@ class PoolNews {
   static constexpr size_t kMostClients = 4096;
   static constexpr size_t kMostOfOneUser = 1024;
 
-  explicit PoolNews(events::EventLoop& loop) : loop_(loop) {}
+  // `count`: how many clients there are, for people.
+  PoolNews(events::EventLoop& loop, base::Gauge& count) : loop_(loop), count_(count) {}
 
   // A client has asked; it is told, and again whenever something changes. Empty, or why it is refused.
   std::string add(std::unique_ptr<transport::ServerEndpoint>& endpoint, op::Rights rights);
   // What is in force now. Tells the clients of what is new in it.
   void publish(std::shared_ptr<const pool::Membership> membership, std::shared_ptr<const pool::Health> health,
                const Config& config);
-  void disconnect_all() { clients_.clear(); }
-  size_t clients() const { return clients_.size(); }
+  void disconnect_all() {
+    clients_.clear();
+    count_.set(0);
+  }
 
  private:
   struct Client {
@@ -61,6 +65,7 @@ class PoolNews {
   wire::MemberFrame frame_of(uint32_t index) const;
 
   events::EventLoop& loop_;
+  base::Gauge& count_;
   std::map<uint64_t, std::unique_ptr<Client>> clients_;
   uint64_t next_ = 1;
   std::shared_ptr<const pool::Membership> membership_ = std::make_shared<const pool::Membership>();

@@ -31,7 +31,7 @@ uint32_t lanes_of(const pool::MemberStats& member) {
 }  // namespace
 
 SlotDoor::SlotDoor(events::EventLoop& loop, ProxyState& proxy, Give give)
-    : loop_(loop), proxy_(proxy), give_(std::move(give)), news_(loop) {
+    : loop_(loop), proxy_(proxy), give_(std::move(give)), news_(loop, proxy.slot_listeners) {
   mail_ = Event::on_fd<&SlotDoor::on_mail>(loop, proxy.slot_mail.fd(), events::kRead | events::kPersist, *this);
   sweep_ = Event::timer<&SlotDoor::sweep>(loop, *this);
 }

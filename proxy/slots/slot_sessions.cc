@@ -144,6 +144,7 @@ Status SlotSessions::watch(Session& session) {
 }
 
 void SlotSessions::refuse(Session& session, const std::string& why) {
+  if (!session.asked.is_of_worker()) context_.stats.slots.refusals.add();
   // Best effort: the peer may be gone.
   [[maybe_unused]] const Status sent = session.asked.endpoint->send_frame(encode(wire::Refusal{.reason = why}), false);
   end(session.asked.number, why);
