@@ -39,8 +39,8 @@ constexpr uint64_t kOtherDescriptors = 256;      // besides clients and sessions
 constexpr uint64_t kDescriptorsPerSession = 16;  // at most
 constexpr uint64_t kDescriptorsPerSlotSession = 4;
 constexpr uint64_t kLeastSlotSessions = 16;  // however few descriptors there are
-constexpr uint64_t kExpectedBackends = 64;       // of names and a file, whose number is not known
-constexpr int64_t kFetchStep = 64;               // bytes: a cache line
+constexpr uint64_t kExpectedBackends = 64;   // of names and a file, whose number is not known
+constexpr int64_t kFetchStep = 64;           // bytes: a cache line
 
 constexpr OptionRow kTable[] = {
     {.name = "listen",
@@ -82,9 +82,10 @@ constexpr OptionRow kTable[] = {
     {.name = "slots",
      .type = OptionType::kList,
      .default_value = "auto",
-     .help = "Where libegret and programs preloaded with it reach this proxy by shared memory. auto: beside each address "
-             "of listen, tcp:HOST:PORT as the abstract socket @egret/tcp:HOST:PORT, unix:PATH as PATH.slots. Further "
-             "ones: paths, or @NAME. none: nowhere.",
+     .help =
+         "Where libegret and programs preloaded with it reach this proxy by shared memory. auto: beside each address "
+         "of listen, tcp:HOST:PORT as the abstract socket @egret/tcp:HOST:PORT, unix:PATH as PATH.slots. Further "
+         "ones: paths, or @NAME. none: nowhere.",
      .min = 1,
      .max = 16,
      .applied_by = kReload,
@@ -238,9 +239,10 @@ constexpr OptionRow kTable[] = {
     {.name = "sessions",
      .type = OptionType::kChoice,
      .default_value = "worker",
-     .help = "Who has sessions with backends that are reached by rdma or tcp. worker: every worker, one with each. host: "
-             "one worker for each backend, to which the others hand over their ops by shared memory: fewer queue pairs "
-             "and less pinned memory at the backend, for more CPU here.",
+     .help =
+         "Who has sessions with backends that are reached by rdma or tcp. worker: every worker, one with each. host: "
+         "one worker for each backend, to which the others hand over their ops by shared memory: fewer queue pairs "
+         "and less pinned memory at the backend, for more CPU here.",
      .choices = "worker|host",
      .group = OptionGroup::kBackends},
     {.name = "session_memory",
@@ -364,8 +366,9 @@ constexpr OptionRow kTable[] = {
     {.name = "slots_memory",
      .type = OptionType::kSize,
      .default_value = "256MiB",
-     .help = "Memory for the slots of all clients that reach backends through this proxy by shared memory. A session of "
-             "a thread with a backend takes partitions x slots_window x (slots_request_size + slots_response_size).",
+     .help =
+         "Memory for the slots of all clients that reach backends through this proxy by shared memory. A session of "
+         "a thread with a backend takes partitions x slots_window x (slots_request_size + slots_response_size).",
      .min = kMiB,
      .max = int64_t{1} << 40,
      .applied_by = kReload,

@@ -59,11 +59,11 @@ struct Config {
   SlotOptions slots;
   discovery::DirectoryOptions directory;  // where the members of the pool come from
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
-  pool::HealthOptions health;  // when members are ejected, and probed
-  pool::GutterOptions gutter;  // who stands in for them
-  bool purge_moved = true;     // whether members are told of changes, and remove what is not theirs
-  uint32_t workers = 0;        // resolved, at least 1
-  bool pin = false;            // resolved
+  pool::HealthOptions health;        // when members are ejected, and probed
+  pool::GutterOptions gutter;        // who stands in for them
+  bool purge_moved = true;           // whether members are told of changes, and remove what is not theirs
+  uint32_t workers = 0;              // resolved, at least 1
+  bool pin = false;                  // resolved
   bool is_session_per_host = false;  // one worker has the session with a backend of another host, for all
   uint32_t max_connections = 0;
   uint32_t backlog = 0;

@@ -38,8 +38,9 @@ class PoolControl final : private discovery::DirectoryObserver,
   static constexpr uint64_t kMostWaitNs = 2'000'000'000;
 
   // `on_pool`: called when another membership, or another health, is in force.
-  PoolControl(events::EventLoop& loop, ProxyState& proxy, const std::vector<std::unique_ptr<Worker>>& workers,
-              std::function<void()> on_pool = [] {});
+  PoolControl(
+      events::EventLoop& loop, ProxyState& proxy, const std::vector<std::unique_ptr<Worker>>& workers,
+      std::function<void()> on_pool = [] {});
 
   // At the start, before there are workers. Members that are written out or in a file are there at once; names are
   // resolved by the loop.

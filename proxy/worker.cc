@@ -62,7 +62,8 @@ Worker::~Worker() {
 }
 
 void Worker::open_host_door() {
-  host_door_ = std::make_unique<HostDoor>(loop_, [this](NewSlotSession session) { take_in_worker(std::move(session)); });
+  host_door_ =
+      std::make_unique<HostDoor>(loop_, [this](NewSlotSession session) { take_in_worker(std::move(session)); });
   const base::Status listening = host_door_->listen(context_.proxy.host_door, number_);
   if (!listening) throw std::system_error(ECONNREFUSED, std::system_category(), listening.message());
 }

@@ -214,7 +214,7 @@ class ClientLane {
   // Of a relayed lane: the oldest message for which it was not looked whether the server's lane sleeps, and the end of
   // those that the next flush will have published.
   uint64_t looked_ = 1, published_ = 1;
-  bool slept_ = false;   // the server's lane was asleep when the last answered message was sent
+  bool slept_ = false;  // the server's lane was asleep when the last answered message was sent
 
   // The open message.
   uint32_t open_ops_ = 0;

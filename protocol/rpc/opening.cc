@@ -70,7 +70,8 @@ Status Opening::on_challenge(std::span<const std::byte> frame, transport::Client
 const char* Opening::distrust_reason(std::span<const std::byte> frame) const {
   const bool claims_proof = (grant_.features & wire::kAuthenticate) != 0;
   if ((grant_.features & ~offered_) != 0) return "a grant with a feature that was not asked for";
-  if (asked_.relayed_to != 0 && (grant_.features & wire::kRelayed) == 0) return "it is no proxy that relays to backends";
+  if (asked_.relayed_to != 0 && (grant_.features & wire::kRelayed) == 0)
+    return "it is no proxy that relays to backends";
   if (!asked_.secret.is_set()) return nullptr;
   if (!has_proved_ || !claims_proof) {
     return "the backend does not prove that it holds our secret: set its secret_file, too, or check that it is ours";

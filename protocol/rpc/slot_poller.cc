@@ -350,7 +350,8 @@ void SlotPoller::execute_batch(size_t first) {
     const op::Result result = handler_->execute(i);
     message.reserved -= wire::min_result_size(op);
     const auto left = static_cast<size_t>(message.limit - message.end);
-    std::byte* const end = wire::encode_result(message.end, result_room(left, message.reserved, op, result), op, result);
+    std::byte* const end =
+        wire::encode_result(message.end, result_room(left, message.reserved, op, result), op, result);
     lane_work += 1 + result.work + static_cast<uint32_t>(static_cast<size_t>(end - message.end) / kBytesPerWork);
     message.end = end;
     ++message.executed;
@@ -436,8 +437,9 @@ void SlotPoller::complete(LaneId id, const CompletedMessage& message) {
   std::byte* const slot =
       binding.endpoint->response_memory() + binding.layout.response_offset(binding.lane, message.seq);
   const uint64_t took_ns = clock_.now_ns() - message.begun_ns;
-  wire::write_response_head(slot, binding.seal, message.seq, static_cast<uint32_t>(message.end - sizeof(ResponseHeader)),
-                            message.op_count, static_cast<uint32_t>(std::min<uint64_t>(took_ns, UINT32_MAX)));
+  wire::write_response_head(slot, binding.seal, message.seq,
+                            static_cast<uint32_t>(message.end - sizeof(ResponseHeader)), message.op_count,
+                            static_cast<uint32_t>(std::min<uint64_t>(took_ns, UINT32_MAX)));
   publish_word(slot, message.seq);
   lane.completed = message.seq;
   lane.last_progress_ns = message.begun_ns + took_ns;
@@ -455,7 +457,8 @@ void SlotPoller::push_completed() {
   for (const Completed& each : completed_) {
     const LaneBinding& binding = lanes_[each.lane]->binding;
     if (woken == binding.endpoint) continue;
-    if (observe_word(binding.endpoint->request_memory() + binding.layout.want_offset(binding.lane)) < each.seq) continue;
+    if (observe_word(binding.endpoint->request_memory() + binding.layout.want_offset(binding.lane)) < each.seq)
+      continue;
     woken = binding.endpoint;
     binding.endpoint->deliver(binding.lane, binding.layout.response_offset(binding.lane, each.seq), each.length);
     ++counters_.deliveries;

@@ -46,9 +46,9 @@ std::vector<std::byte> encode(const Hello& hello) {
   const bool has_sizes = (hello.features & kSlotSizes) != 0;
   const bool comes_back = (hello.features & kComeBack) != 0;
   const bool is_relayed = (hello.features & kRelayed) != 0;
-  auto frame = framed(FrameType::kHello, kHelloBody + (authenticates ? kNonceBytes : 0) +
-                                             (has_sizes ? kSlotSizesBytes : 0) + (comes_back ? kComeBackBytes : 0) +
-                                             (is_relayed ? kMemberBytes : 0));
+  auto frame =
+      framed(FrameType::kHello, kHelloBody + (authenticates ? kNonceBytes : 0) + (has_sizes ? kSlotSizesBytes : 0) +
+                                    (comes_back ? kComeBackBytes : 0) + (is_relayed ? kMemberBytes : 0));
   FieldWriter out(frame.data() + sizeof(FramePrefix));
   out.put(hello.features);
   out.put(hello.worker_id);
@@ -107,8 +107,7 @@ std::vector<std::byte> encode(const Ready&) {
   return framed(FrameType::kReady, 0);
 }
 
-bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error,
-                   size_t longest) {
+bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error, size_t longest) {
   FieldReader in(frame.data(), frame.size());
   const auto magic = in.get<uint64_t>();
   const auto version = in.get<uint16_t>();

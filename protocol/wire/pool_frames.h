@@ -33,10 +33,10 @@ struct PoolHead {
   uint64_t features = 0;
   uint64_t version = 0;  // of the membership, from 1
   uint32_t members = 0;
-  op::Rights rights = 0;        // of this client, in relayed sessions
-  uint8_t placement = 0;        // pool::PlacementRule
-  bool is_restricted = false;   // sessions are relayed only, since the proxy has rules that backends do not know
-  uint32_t op_timeout_ms = 0;   // after which the proxy answers that an op is late
+  op::Rights rights = 0;       // of this client, in relayed sessions
+  uint8_t placement = 0;       // pool::PlacementRule
+  bool is_restricted = false;  // sessions are relayed only, since the proxy has rules that backends do not know
+  uint32_t op_timeout_ms = 0;  // after which the proxy answers that an op is late
 };
 
 // How ops on a member's keys go. Values are wire format.

@@ -44,8 +44,7 @@ Status HostDoor::listen(const std::string& door, uint32_t worker) {
   auto listener = transport::listen(place_of(door, worker), {});
   if (!listener) return listener.status();
   listener_ = std::move(listener.value());
-  acceptable_ =
-      Event::on_fd<&HostDoor::on_acceptable>(loop_, listener_->fd(), events::kRead | events::kPersist, *this);
+  acceptable_ = Event::on_fd<&HostDoor::on_acceptable>(loop_, listener_->fd(), events::kRead | events::kPersist, *this);
   return acceptable_.add();
 }
 

@@ -15,7 +15,8 @@ using wire::MemberState;
 std::string PoolNews::add(std::unique_ptr<transport::ServerEndpoint>& endpoint, op::Rights rights) {
   const size_t of_user = static_cast<size_t>(std::ranges::count_if(
       clients_, [&](const auto& each) { return each.second->endpoint->peer_group() == endpoint->peer_group(); }));
-  if (clients_.size() >= kMostClients || of_user >= kMostOfOneUser) return "too many clients listen to news of the pool";
+  if (clients_.size() >= kMostClients || of_user >= kMostOfOneUser)
+    return "too many clients listen to news of the pool";
   auto client = std::make_unique<Client>();
   client->news = this;
   client->number = next_++;

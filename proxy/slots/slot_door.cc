@@ -53,7 +53,8 @@ base::Expected<std::unique_ptr<SlotDoor::Place>> SlotDoor::open_place(const std:
 // New addresses are opened before old ones are given up.
 Status SlotDoor::listen(const Config& config, const std::vector<std::string>& twins) {
   const auto find = [&](const std::string& address) {
-    return std::ranges::find_if(places_, [&](const auto& place) { return place != nullptr && place->address == address; });
+    return std::ranges::find_if(places_,
+                                [&](const auto& place) { return place != nullptr && place->address == address; });
   };
   std::vector<std::unique_ptr<Place>> next;
   const auto open = [&](const std::string& address) -> Status {
@@ -74,7 +75,9 @@ Status SlotDoor::listen(const Config& config, const std::vector<std::string>& tw
   for (const std::string& twin : config.slots.has_twins ? twins : std::vector<std::string>()) {
     const Status opened = open(twin);
     static base::LogLimit limit;
-    if (!opened) base::log_limited(limit, kNoSlots, "no slots at shm:{}: {}", base::field("address", twin), base::field("why", opened.message()));
+    if (!opened)
+      base::log_limited(limit, kNoSlots, "no slots at shm:{}: {}", base::field("address", twin),
+                        base::field("why", opened.message()));
   }
   if (!failed) {  // as before
     for (auto& place : next) {
@@ -102,8 +105,8 @@ void SlotDoor::stop() {
 
 void SlotDoor::begin_accepting(Place& place) {
   if (!place.acceptable.is_set()) {
-    place.acceptable = Event::on_fd<&Place::on_acceptable>(loop_, place.listener->fd(),
-                                                           events::kRead | events::kPersist, place);
+    place.acceptable =
+        Event::on_fd<&Place::on_acceptable>(loop_, place.listener->fd(), events::kRead | events::kPersist, place);
     place.again = Event::timer<&Place::on_again>(loop_, place);
   }
   if (!place.acceptable.add()) place.again.add(kAcceptPause);
@@ -135,7 +138,8 @@ bool SlotDoor::accept_one(Place& place) {
   auto accepted = place.listener->accept();
   if (!accepted) {
     static base::LogLimit limit;
-    base::log_limited(limit, kSlotsRefused, "a slot client was turned away: {}", base::field("why", accepted.message()));
+    base::log_limited(limit, kSlotsRefused, "a slot client was turned away: {}",
+                      base::field("why", accepted.message()));
     if (!place.listener->needs_pause()) return true;
     place.acceptable.del();
     place.again.add(kAcceptPause);
@@ -225,19 +229,16 @@ base::Expected<NewSlotSession> SlotDoor::admit(Newcomer& newcomer, const wire::H
   if (const auto rules = slot_rules(*config, *newcomer.endpoint->user()); !rules) return rules.status();
   const std::shared_ptr<const pool::Membership> membership = proxy_.membership.get();
   const auto members = membership->members();
-  const auto member = std::ranges::find_if(
-      members, [&](const auto& entry) { return pool::tag_of(entry.member.name) == hello.member; });
+  const auto member =
+      std::ranges::find_if(members, [&](const auto& entry) { return pool::tag_of(entry.member.name) == hello.member; });
   if (member == members.end()) return Status::error("no such member in the pool");
   const SlotOptions& slots = config->slots;
   const wire::RegionLayout layout{lanes_of(*member->stats), std::clamp(hello.window, wire::kMinWindow, slots.window),
                                   slot_size_within(slots.request_slot, hello.request_slot_size),
                                   slot_size_within(slots.response_slot, hello.response_slot_size)};
   if (!layout.is_valid()) return Status::error("no session with " + member->member.to_string() + " yet");
-  NewSlotSession session{.number = newcomer.number,
-                         .endpoint = nullptr,
-                         .hello = hello,
-                         .member = *member,
-                         .layout = layout};
+  NewSlotSession session{
+      .number = newcomer.number, .endpoint = nullptr, .hello = hello, .member = *member, .layout = layout};
   const uint64_t bytes = layout.bytes();
   if (const std::string why = excess(newcomer, session, bytes); !why.empty()) return Status::error(why);
   ledger_.admit(newcomer.number, session.client());
@@ -256,7 +257,8 @@ std::string SlotDoor::excess(const Newcomer& newcomer, const NewSlotSession& ses
     return "slots_sessions = " + std::to_string(slots.most_sessions) + ", and as many are open";
   }
   if (all_bytes_ + bytes > slots.memory) {
-    return "slots_memory = " + std::to_string(slots.memory) + " bytes, and " + std::to_string(all_bytes_) + " are taken";
+    return "slots_memory = " + std::to_string(slots.memory) + " bytes, and " + std::to_string(all_bytes_) +
+           " are taken";
   }
   const uint64_t share = slots.memory / 100 * slots.share;
   if (const uint64_t held = ledger_.bytes_of(user); held + bytes > share) {

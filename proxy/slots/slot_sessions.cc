@@ -256,8 +256,8 @@ void SlotSessions::end_wait(bool paid) {
 
 void SlotSessions::end_broken() {
   for (const rpc::BrokenSession& broken : relay_.take_broken_sessions()) {
-    end(broken.session_id, "its client wrote a malformed message on lane " + std::to_string(broken.lane) + ": " +
-                               to_string(broken.why));
+    end(broken.session_id,
+        "its client wrote a malformed message on lane " + std::to_string(broken.lane) + ": " + to_string(broken.why));
   }
 }
 
@@ -289,8 +289,8 @@ void SlotSessions::tick() {
 
 void SlotSessions::show() {
   SlotStats& shown = context_.stats.slots;
-  const auto workers = static_cast<uint64_t>(std::ranges::count_if(
-      sessions_, [](const auto& each) { return each.second->asked.is_of_worker(); }));
+  const auto workers = static_cast<uint64_t>(
+      std::ranges::count_if(sessions_, [](const auto& each) { return each.second->asked.is_of_worker(); }));
   shown.sessions.set(sessions_.size() - workers);
   shown.worker_sessions.set(workers);
   shown.messages.set(relay_.poller_counters().messages);

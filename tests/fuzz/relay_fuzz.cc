@@ -223,7 +223,8 @@ class Script {
  private:
   rpc::ClientSession::Connect connector(Offer& offer) {
     return [&offer](const std::string&, const transport::ConnectOptions&) {
-      if (!offer.is_open) return base::Expected<std::unique_ptr<transport::ClientEndpoint>>(base::Status::error("gone"));
+      if (!offer.is_open)
+        return base::Expected<std::unique_ptr<transport::ClientEndpoint>>(base::Status::error("gone"));
       return base::Expected<std::unique_ptr<transport::ClientEndpoint>>(
           std::unique_ptr<transport::ClientEndpoint>(std::make_unique<ClientEnd>(offer)));
     };

@@ -73,7 +73,8 @@ TEST_CASE("clients, relay and backend that sleep at every opportunity wake each 
   CHECK(is_met(naps));
 }
 
-TEST_CASE("a relay loses its session: each op is answered once, none is done twice, and what was not sent is not done") {
+TEST_CASE(
+    "a relay loses its session: each op is answered once, none is done twice, and what was not sent is not done") {
   uint64_t lost = 0, survived = 0, not_sent = 0;
   for_each_seed(150, [&](uint64_t seed) {
     Scenario scenario = relayed_scenario(seed);

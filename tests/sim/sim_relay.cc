@@ -161,7 +161,8 @@ void SimRelay::end_one(Rng& rng) {
 base::Status SimRelay::on_session_open(rpc::ClientSession&) {
   std::vector<uint64_t> over;
   for (const auto& session : sessions_) {
-    if (session->is_open && !rpc::relay::Relay::is_same(session->granted, session_.grant())) over.push_back(session->id);
+    if (session->is_open && !rpc::relay::Relay::is_same(session->granted, session_.grant()))
+      over.push_back(session->id);
   }
   for (const uint64_t id : over) end(id);
   return base::Status::ok();

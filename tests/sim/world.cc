@@ -1,10 +1,10 @@
 #include "world.h"
 
-#include "sim_relay.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+
+#include "sim_relay.h"
 
 namespace egret::sim {
 
@@ -24,7 +24,8 @@ rpc::SessionOptions options_of(const Scenario& scenario, const std::string& addr
 
 SimClient::SimClient(World& world, uint32_t number)
     : world_(world),
-      address_((world.scenario.relayed.is_on ? std::string(SimRelay::kAddress) + "@" : "sim:") + std::to_string(number)),
+      address_((world.scenario.relayed.is_on ? std::string(SimRelay::kAddress) + "@" : "sim:") +
+               std::to_string(number)),
       session_(options_of(world.scenario, address_, number), world.clock, *this, Network::connect),
       to_submit_(world.scenario.ops_per_client) {}
 
@@ -162,7 +163,7 @@ void World::step_actor(size_t actor) {
   }
   busy_.erase(actor);
   if (!tracing_) return;
-  trace(actor < partitions.size()  ? partitions[actor]->describe()
+  trace(actor < partitions.size() ? partitions[actor]->describe()
         : client < clients.size() ? clients[client]->describe()
                                   : relay->describe());
 }

@@ -153,7 +153,7 @@ class World {
   std::vector<std::unique_ptr<Partition>>& partitions = server.partitions;
   std::vector<std::unique_ptr<SimClient>> clients;
   std::unique_ptr<SimRelay> relay;  // null: clients have sessions with the backend
-  std::function<void()> on_step;  // a test's own actor
+  std::function<void()> on_step;    // a test's own actor
 
  private:
   size_t actors() const { return partitions.size() + clients.size() + (relay != nullptr ? 1 : 0); }

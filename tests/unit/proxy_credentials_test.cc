@@ -201,7 +201,8 @@ TEST_CASE("what is wrong with a users file is said with its line") {
   CHECK(
       users_complaint(good + "  prefixes: [\"\"]\n").starts_with(", line 4: expected a list of what keys begin with"));
   CHECK(users_complaint(good + "  rights: read\n") == ", line 4: rights: given twice");
-  CHECK(users_complaint(good + "  right: read\n") == ", line 4: expected password, rights, prefixes or uids, got \"right\"");
+  CHECK(users_complaint(good + "  right: read\n") ==
+        ", line 4: expected password, rights, prefixes or uids, got \"right\"");
   CHECK(users_complaint("a b:\n  rights: read\n").starts_with(", line 1: expected a name"));
   CHECK(users_complaint("anna: [\n").starts_with(", line "));
   CHECK(Credentials().load_users_file("/nonexistent").message() ==

@@ -24,8 +24,17 @@ class ProxyProcess {
  public:
   explicit ProxyProcess(const std::string& backends, const std::vector<std::string>& settings = {})
       : socket("/tmp/" + unique("egret-slots")), address("shm:" + socket + ".slots") {
-    std::vector<std::string> arguments = {EGRET_PROXY, "--set", "listen=unix:" + socket, "--set", "backends=" + backends,
-                                          "--set",     "admin=", "--set", "workers=2",   "--set", "pin=off"};
+    std::vector<std::string> arguments = {EGRET_PROXY,
+                                          "--set",
+                                          "listen=unix:" + socket,
+                                          "--set",
+                                          "backends=" + backends,
+                                          "--set",
+                                          "admin=",
+                                          "--set",
+                                          "workers=2",
+                                          "--set",
+                                          "pin=off"};
     for (const std::string& setting : settings) {
       arguments.emplace_back("--set");
       arguments.push_back(setting);

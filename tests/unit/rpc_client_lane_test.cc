@@ -611,7 +611,9 @@ TEST_CASE("time is up for messages sent before, once; their slots come back with
   CHECK(f.lane.outstanding() == 0);
 }
 
-TEST_CASE("the end of a session is told to those who wait, not to those whose time was up; of the open message it is said that nothing was sent") {
+TEST_CASE(
+    "the end of a session is told to those who wait, not to those whose time was up; of the open message it is said "
+    "that nothing was sent") {
   Fixture f;
   f.send(1);
   f.now_ns += 100;

@@ -183,7 +183,8 @@ TEST_CASE("a hello for a member behind a proxy names it, behind everything else"
   CHECK(hello.asked_back == 3);
   REQUIRE(decode(encode(returning_hello()), hello));
   CHECK(hello.member == 0);
-  for (size_t size = 16; size < 16 + 20 + 4 + 8; ++size) CHECK_FALSE(decodes<Hello>(resized(encode(relayed_hello()), size)));
+  for (size_t size = 16; size < 16 + 20 + 4 + 8; ++size)
+    CHECK_FALSE(decodes<Hello>(resized(encode(relayed_hello()), size)));
 }
 
 TEST_CASE("the backend's proof covers the rights that it grants") {

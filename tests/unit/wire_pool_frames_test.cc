@@ -124,8 +124,9 @@ TEST_CASE("what no honest proxy says of a pool is refused") {
   CHECK_FALSE(decodes<PoolHead>(encode(pool)));
   for (const auto& spoil : std::vector<void (*)(MemberFrame&)>{
            [](MemberFrame& member) { member.weight = 0; }, [](MemberFrame& member) { member.tag = 0; },
-           [](MemberFrame& member) { member.index = kMaxPoolMembers; }, [](MemberFrame& member) { member.name.clear(); },
-           [](MemberFrame& member) { member.name = "a b"; }, [](MemberFrame& member) { member.address = "a\x1b"; },
+           [](MemberFrame& member) { member.index = kMaxPoolMembers; },
+           [](MemberFrame& member) { member.name.clear(); }, [](MemberFrame& member) { member.name = "a b"; },
+           [](MemberFrame& member) { member.address = "a\x1b"; },
            [](MemberFrame& member) { member.state = static_cast<MemberState>(3); }}) {
     MemberFrame member = kMember;
     spoil(member);

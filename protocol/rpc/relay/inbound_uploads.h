@@ -34,7 +34,7 @@ enum class Progress : uint8_t {
 
 class InboundUploads {
  public:
-  static constexpr size_t kMostOpen = 64;  // as at a backend, and so is this:
+  static constexpr size_t kMostOpen = 64;              // as at a backend, and so is this:
   static constexpr uint64_t kIdleNs = 30'000'000'000;  // an upload without a new part for so long is dropped
 
   InboundUploads(ClientSession& session, uint32_t& next_id, RelayMemory& memory, uint32_t user)

@@ -18,8 +18,7 @@ constexpr int kRoundsOfPoll = 8;  // of the poller, before others have their tur
 // A session with a backend that inbound sessions are relayed to.
 class Relay::Outbound final : private CreditWaiter {
  public:
-  explicit Outbound(ClientSession& session)
-      : session_(session), lanes_(session.lanes().count()) {}
+  explicit Outbound(ClientSession& session) : session_(session), lanes_(session.lanes().count()) {}
   ~Outbound() {
     if (is_queued_) session_->credit().stop_waiting(this);
   }

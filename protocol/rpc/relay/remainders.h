@@ -39,7 +39,7 @@ class Remainders {
  public:
   static constexpr uint64_t kOurs = uint64_t{1} << 63;  // set in versions of ours
   static constexpr uint64_t kGone = kOurs;
-  static constexpr uint64_t kKeptNs = 1'000'000'000;  // as a backend keeps a pin
+  static constexpr uint64_t kKeptNs = 1'000'000'000;   // as a backend keeps a pin
   static constexpr uint64_t kMostOfLane = 256 * 1024;  // bytes
   static constexpr uint32_t kNone = UINT32_MAX;
 
