@@ -39,7 +39,9 @@ constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr uint64_t kOtherDescriptors = 256;      // besides clients and sessions
 constexpr uint64_t kDescriptorsPerSession = 16;  // at most
-constexpr uint64_t kExpectedBackends = 64;       // of names and a file, whose number is not known
+constexpr uint64_t kDescriptorsPerSlotSession = 4;
+constexpr uint64_t kLeastSlotSessions = 16;  // however few descriptors there are
+constexpr uint64_t kExpectedBackends = 64;   // of names and a file, whose number is not known
 
 constexpr OptionRow kTable[] = {
     {.name = "listen",
@@ -76,6 +78,31 @@ constexpr OptionRow kTable[] = {
              "first "
              "byte decides.",
      .choices = "auto|ascii|binary",
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "slots",
+     .type = OptionType::kList,
+     .default_value = "auto",
+     .help =
+         "Where libegret and programs preloaded with it reach this proxy by shared memory. auto: beside each address "
+         "of listen, tcp:HOST:PORT as the abstract socket @egret/tcp:HOST:PORT, unix:PATH as PATH.slots. Further "
+         "ones: paths, or @NAME. none: nowhere.",
+     .min = 1,
+     .max = 16,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "slots_uids",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "User ids that may connect there, besides root and the one this process runs as.",
+     .max = 64,
+     .applied_by = kReload,
+     .group = OptionGroup::kListening},
+    {.name = "slots_gids",
+     .type = OptionType::kList,
+     .default_value = "",
+     .help = "Group ids whose users may connect there, by their own or a supplementary group.",
+     .max = 64,
      .applied_by = kReload,
      .group = OptionGroup::kListening},
     {.name = "auth_file",
@@ -246,6 +273,15 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kBackends,
      .is_usual = true},
+    {.name = "sessions",
+     .type = OptionType::kChoice,
+     .default_value = "worker",
+     .help =
+         "Who has sessions with backends that are reached by rdma or tcp. worker: every worker, one with each. host: "
+         "one worker for each backend, to which the others hand over their ops by shared memory: fewer queue pairs "
+         "and less pinned memory at the backend, for more CPU here.",
+     .choices = "worker|host",
+     .group = OptionGroup::kBackends},
     {.name = "session_memory",
      .type = OptionType::kSize,
      .default_value = "64MiB",
@@ -364,6 +400,33 @@ constexpr OptionRow kTable[] = {
      .max = int64_t{1} << 40,
      .applied_by = kReload,
      .group = OptionGroup::kMemory},
+    {.name = "slots_memory",
+     .type = OptionType::kSize,
+     .default_value = "256MiB",
+     .help =
+         "Memory for the slots of all clients that reach backends through this proxy by shared memory. A session of "
+         "a thread with a backend takes partitions x slots_window x (slots_request_size + slots_response_size).",
+     .min = kMiB,
+     .max = int64_t{1} << 40,
+     .applied_by = kReload,
+     .group = OptionGroup::kMemory},
+    {.name = "slots_share",
+     .type = OptionType::kInteger,
+     .default_value = "75",
+     .help = "Percent of slots_memory that the sessions of one user may take.",
+     .min = 1,
+     .max = 100,
+     .applied_by = kReload,
+     .group = OptionGroup::kMemory},
+    {.name = "slots_sessions",
+     .type = OptionType::kInteger,
+     .default_value = "1024",
+     .help = "Most sessions of clients with backends through this proxy by shared memory: one for each thread and "
+             "backend. Each takes four descriptors.",
+     .min = 1,
+     .max = 100'000,
+     .applied_by = kReload,
+     .group = OptionGroup::kLimits},
     {.name = "max_connections",
      .type = OptionType::kInteger,
      .default_value = "4096",
@@ -544,6 +607,33 @@ constexpr OptionRow kTable[] = {
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
      .measured_by = "egret_ops / egret_messages in stats, and the p99 of egret_proxy_rpc_seconds"},
+    {.name = "slots_window",
+     .type = OptionType::kInteger,
+     .default_value = "4",
+     .help = "Slots per lane that a client gets at most who reaches a backend through this proxy by shared memory.",
+     .min = wire::kMinWindow,
+     .max = wire::kMaxWindow,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret_proxy_slots_waits_total, and ops / messages of egret_proxy_slots"},
+    {.name = "slots_request_size",
+     .type = OptionType::kSize,
+     .default_value = "4KiB",
+     .help = "Most bytes of a request slot of such a client, 1KiB or more and a multiple of 64.",
+     .min = wire::kMinSlotSize,
+     .max = wire::kMaxSlotSize,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret_proxy_slots_ops_total by the size of values that are set"},
+    {.name = "slots_response_size",
+     .type = OptionType::kSize,
+     .default_value = "16KiB",
+     .help = "Most bytes of a response slot of such a client, 1KiB or more and a multiple of 64.",
+     .min = wire::kMinSlotSize,
+     .max = wire::kMaxSlotSize,
+     .applied_by = kReload,
+     .group = OptionGroup::kExpert,
+     .measured_by = "egret_proxy_slots_ops_total by the size of values that are read"},
     {.name = "request_slot_size",
      .type = OptionType::kSize,
      .default_value = "0",
@@ -692,6 +782,35 @@ Status parse_listen(const Options& options, std::vector<ListenAddress>& listen) 
   return Status::ok();
 }
 
+Status parse_slots(const Options& options, SlotOptions& slots) {
+  slots.has_twins = false;
+  const std::vector<std::string>& places = options.list("slots");
+  for (const std::string& place : places) {
+    if (place == "auto") {
+      slots.has_twins = true;
+    } else if (place == "none") {
+      if (places.size() > 1) return options.error("slots", "none stands beside others");
+    } else if (place.starts_with('/') || place.starts_with('@')) {
+      if (Status good = transport::check_address("shm:" + place); !good) return options.error("slots", good.message());
+      slots.addresses.push_back(place);
+    } else {
+      return options.error("slots", "expected auto, none, a path or @NAME, got \"" + place + "\"");
+    }
+  }
+  if (Status good = options.user_ids("slots_uids", slots.uids); !good) return good;
+  if (Status good = options.user_ids("slots_gids", slots.gids); !good) return good;
+  slots.most_sessions = static_cast<uint32_t>(options.integer("slots_sessions"));
+  slots.memory = options.size("slots_memory");
+  slots.share = static_cast<uint32_t>(options.integer("slots_share"));
+  slots.window = static_cast<uint32_t>(options.integer("slots_window"));
+  slots.request_slot = static_cast<uint32_t>(options.size("slots_request_size"));
+  slots.response_slot = static_cast<uint32_t>(options.size("slots_response_size"));
+  for (const char* name : {"slots_request_size", "slots_response_size"}) {
+    if (options.size(name) % 64 != 0) return options.error(name, "expected a multiple of 64");
+  }
+  return Status::ok();
+}
+
 // Checks the files only if there is a tls: address.
 Status parse_tls(const Options& options, Config& config) {
   TlsOptions& tls = config.tls;
@@ -826,6 +945,7 @@ DescriptorNeed descriptor_need(const Config& config) {
   const uint64_t backends = most_backends(config);
   DescriptorNeed need{.clients = config.max_connections,
                       .sessions = kDescriptorsPerSession * config.workers * backends,
+                      .slots = config.slots.is_on() ? kDescriptorsPerSlotSession * config.slots.most_sessions : 0,
                       .others = kOtherDescriptors,
                       .arithmetic = {}};
   need.arithmetic = std::to_string(need.clients) + " clients (max_connections) + " +
@@ -841,7 +961,10 @@ uint64_t DescriptorNeed::connections_within(uint64_t limit) const {
 
 void fit_connections(Config& config) {
   const DescriptorNeed need = descriptor_need(config);
-  const uint64_t limit = base::raise_descriptor_limit(need.total());
+  const uint64_t limit = base::raise_descriptor_limit(need.total() + need.slots);
+  if (limit >= need.total() + need.slots) return;
+  const uint64_t left = (limit - std::min(limit, need.total())) / kDescriptorsPerSlotSession;
+  config.slots.most_sessions = static_cast<uint32_t>(std::max(left, kLeastSlotSessions));
   if (limit >= need.total()) return;
   const uint64_t possible = need.connections_within(limit);
   base::log(kFewDescriptors,
@@ -862,6 +985,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (config.unix_mode.find_first_not_of("01234567") != std::string::npos) {
     return options.error("unix_mode", "expected an octal mode, got \"" + config.unix_mode + "\"");
   }
+  if (Status good = parse_slots(options, config.slots); !good) return good;
   if (Status good = parse_directory(options, config); !good) return good;
   if (Status good = parse_gutter(options, config); !good) return good;
   const uint32_t cpus = static_cast<uint32_t>(base::allowed_cpus().size());
@@ -869,6 +993,7 @@ base::Expected<Config> resolve_config(const Options& options) {
   if (config.workers == 0) config.workers = base::auto_workers(cpus);
   const std::string& pin = options.text("pin");
   const bool roomy = base::CpuPlan::of_proxy(cpus, config.workers).has_enough_cpus();
+  config.is_session_per_host = options.text("sessions") == "host";
   config.pin = pin == "on" || (pin == "auto" && roomy);
   config.max_connections = static_cast<uint32_t>(options.integer("max_connections"));
   config.backlog = static_cast<uint32_t>(options.integer("backlog"));

@@ -38,16 +38,33 @@ struct ListenAddress {
 
 class Credentials;
 
+// Slots for clients of this host: where they connect, who may, and how much they get.
+struct SlotOptions {
+  bool has_twins = true;               // beside the addresses of memcached clients
+  std::vector<std::string> addresses;  // further ones, of shared memory, without "shm:"
+  std::vector<uint32_t> uids, gids;    // besides root and our own user
+  uint32_t most_sessions = 0;
+  uint64_t memory = 0;         // bytes of slots, of all sessions
+  uint32_t share = 0;          // percent of them that one user may have
+  uint32_t window = 0;         // slots of a lane, at most
+  uint32_t request_slot = 0;   // bytes, at most
+  uint32_t response_slot = 0;  // likewise
+
+  bool is_on() const { return has_twins || !addresses.empty(); }
+};
+
 struct Config {
   std::vector<ListenAddress> listen;
   std::string unix_mode;
+  SlotOptions slots;
   discovery::DirectoryOptions directory;  // where the members of the pool come from
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
-  pool::HealthOptions health;  // when members are ejected, and probed
-  pool::GutterOptions gutter;  // who stands in for them
-  bool purge_moved = true;     // whether members are told of changes, and remove what is not theirs
-  uint32_t workers = 0;        // resolved, at least 1
-  bool pin = false;            // resolved
+  pool::HealthOptions health;        // when members are ejected, and probed
+  pool::GutterOptions gutter;        // who stands in for them
+  bool purge_moved = true;           // whether members are told of changes, and remove what is not theirs
+  uint32_t workers = 0;              // resolved, at least 1
+  bool pin = false;                  // resolved
+  bool is_session_per_host = false;  // one worker has the session with a backend of another host, for all
   uint32_t max_connections = 0;
   uint32_t backlog = 0;
   bool maxconns_fast = true;
@@ -91,6 +108,7 @@ uint64_t most_backends(const Config& config);
 struct DescriptorNeed {
   uint64_t clients = 0;    // max_connections
   uint64_t sessions = 0;   // sessions of all workers with all backends
+  uint64_t slots = 0;      // sessions of slot clients, who get what is left
   uint64_t others = 0;     // listeners, files, the admin address
   std::string arithmetic;  // "4096 clients (max_connections) + 16 x 4 workers x 3 backends + 256"
 
@@ -100,8 +118,8 @@ struct DescriptorNeed {
 };
 DescriptorNeed descriptor_need(const Config& config);
 
-// Raises the limit of open files to what max_connections needs. If that is not allowed, lowers max_connections to what
-// fits, and logs it.
+// Raises the limit of open files to what max_connections and slots_sessions need. If that is not allowed, lowers slots_sessions
+// to what fits besides, or max_connections, too, and logs the latter.
 void fit_connections(Config& config);
 
 }  // namespace egret::proxy

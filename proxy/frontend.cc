@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <iterator>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,6 +18,7 @@
 #include "memcache/reply.h"
 #include "proxy/doctor.h"
 #include "proxy/log_events.h"
+#include "proxy/slots/slot_addresses.h"
 #include "proxy/users/credentials.h"
 
 namespace egret::proxy {
@@ -41,7 +43,8 @@ Frontend::Frontend(ProxyState& stats, std::vector<std::unique_ptr<Worker>>& work
       workers_(workers),
       watchdog_(watchdog),
       reloader_(reloader),
-      pool_control_(loop_, stats, workers),
+      slot_door_(loop_, stats, [this](NewSlotSession session) { give_to_worker(std::move(session)); }),
+      pool_control_(loop_, stats, workers, [this] { slot_door_.on_pool(); }),
       admin_pages_(loop_, stats, workers, watchdog),
       rested_(Event::timer<&Frontend::accept_again>(loop_, *this)),
       has_room_(Event::on_fd<&Frontend::accept_again>(loop_, stats.gate.fd(), events::kRead, *this)),
@@ -55,6 +58,7 @@ Status Frontend::listen(ListenSockets inherited) {
   Config config = *config_;
   if (Status listening = listen_on(config, inherited); !listening) return listening;
   put_in_force(std::move(config));
+  if (Status listening = listen_for_slots(*config_); !listening) return listening;
   pool_control_.begin(*config_);
   return admin_pages_.listen();
 }
@@ -103,6 +107,21 @@ void Frontend::put_in_force(Config config) {
   stats_.listeners.set(std::move(records));
 }
 
+Status Frontend::listen_for_slots(const Config& config) {
+  std::vector<std::string> twins;
+  for (const auto& listener : listeners_) {
+    std::ranges::copy(slot_twins(listener->socket.fd.get(), listener->socket.address.is_tls()),
+                      std::back_inserter(twins));
+  }
+  return slot_door_.listen(config, twins);
+}
+
+// Sessions of one client with one backend go to the same worker: so what is under way of an older one is done before.
+void Frontend::give_to_worker(NewSlotSession session) {
+  const size_t worker = (session.client() >> 1) % workers_.size();
+  workers_[worker]->give_slots(std::move(session));
+}
+
 // The first clients should not get an error only because no session is open yet.
 void Frontend::wait_for_backends() {
   Event look = Event::timer<&Frontend::wake_up>(loop_, *this, events::kPersist);
@@ -130,9 +149,11 @@ Status Frontend::run() {
   wait_for_backends();
   take_over();
   for (const auto& listener : listeners_) begin_accepting(*listener);
+  slot_door_.begin();
   base::notify_supervisor(ready_notice());
   if (watchdog_.is_watched()) ping_.add(watchdog_.interval());
   if (!is_stopping_) loop_.run();
+  slot_door_.stop();
   close_listeners();
   return Status::ok();
 }
@@ -224,6 +245,10 @@ Status Frontend::apply(const base::Options& options) {
   }
   base::set_log_level(base::log_level_of(next.log_level));
   put_in_force(std::move(next));
+  if (Status listening = listen_for_slots(*config_); !listening) {
+    base::log(kNoSlots, "{}", base::field("why", listening.message()));
+  }
+  slot_door_.reload();
   admin_pages_.reload(config_->admin);
   pool_control_.reload(*config_);
   for (const auto& worker : workers_) worker->reload();

@@ -18,6 +18,7 @@
 #include "proxy/pool_control.h"
 #include "proxy/report/admin_pages.h"
 #include "proxy/report/stats_report.h"
+#include "proxy/slots/slot_door.h"
 #include "proxy/worker.h"
 
 namespace egret::proxy {
@@ -50,6 +51,8 @@ class Frontend {
   base::Status listen_anew(const base::Options& options, Config& next);
   void add(ListenSocket socket);
   void put_in_force(Config config);
+  base::Status listen_for_slots(const Config& config);
+  void give_to_worker(NewSlotSession session);
   void begin_accepting(Listener& listener, bool is_news = true);
   void wait_for_backends();
   std::string ready_notice() const;
@@ -79,6 +82,7 @@ class Frontend {
   base::Watchdog& watchdog_;
   base::Reloader& reloader_;
   events::EventLoop loop_;
+  SlotDoor slot_door_;
   PoolControl pool_control_;
   AdminPages admin_pages_;
   std::vector<std::unique_ptr<Listener>> listeners_;

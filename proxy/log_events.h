@@ -70,6 +70,29 @@ inline constexpr base::LogEvent kNoSession{.name = "no_session",
                                            .advice =
                                                "Start the backend, or correct the address, the secret or the limit "
                                                "that the line names; egret-proxy --doctor tries it at once."};
+inline constexpr base::LogEvent kSlotsOpen{
+    .name = "slots_open",
+    .id = "5a0d7a3f6c1e4b0a9c52f1d87e3b6a41",
+    .level = base::LogLevel::kInfo,
+    .meaning = "A client of this host has a session by shared memory, through which it reaches the backend."};
+inline constexpr base::LogEvent kSlotsClosed{.name = "slots_closed",
+                                             .id = "c4b7e0912d5f4e3c8a6b1f0d93e7a258",
+                                             .level = base::LogLevel::kInfo,
+                                             .meaning = "Such a session has ended; the line says why."};
+inline constexpr base::LogEvent kSlotsRefused{
+    .name = "slots_refused",
+    .id = "1f6e2c9ab8d34c57b0e4a7d35c81f962",
+    .level = base::LogLevel::kWarning,
+    .meaning = "A client of this host was refused slots. It uses its socket instead, if it can.",
+    .advice =
+        "The line names the limit, or the user who may not: slots_uids, slots_gids, slots_memory, uids in the "
+        "users_file."};
+inline constexpr base::LogEvent kNoSlots{
+    .name = "no_slots",
+    .id = "8d3b5e7f20a94d6e9f1c6b8a4e07d53c",
+    .level = base::LogLevel::kWarning,
+    .meaning = "The proxy cannot listen for slot clients beside one of its addresses. Clients by sockets are served.",
+    .advice = "If another process has the name, find it with ss -xlp; a path's folder must be writable for the proxy."};
 inline constexpr base::LogEvent kFewDescriptors{
     .name = "few_descriptors",
     .id = "7a19290b59e640a7b2ca8bbe853dd25d",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/log/log.h"
 #include "base/text.h"
@@ -55,10 +56,11 @@ void log_change(const Membership& before, const Membership& now) {
 }  // namespace
 
 PoolControl::PoolControl(events::EventLoop& loop, ProxyState& proxy,
-                         const std::vector<std::unique_ptr<Worker>>& workers)
+                         const std::vector<std::unique_ptr<Worker>>& workers, std::function<void()> on_pool)
     : loop_(loop),
       proxy_(proxy),
       workers_(workers),
+      on_pool_(std::move(on_pool)),
       teller_(loop, *proxy.clock, health_, proxy.changes, *this),
       failover_(loop, *proxy.clock, *this),
       health_(loop, *proxy.clock, proxy.health, *this),
@@ -193,6 +195,7 @@ void PoolControl::finish() {
   proxy_.membership.set(*now);
   for (const auto& worker : workers_) worker->reload();
   health_.set_membership(proxy_.membership.get());
+  on_pool_();
   if (proxy_.joining.get()->version() != now->version()) open();
 }
 
@@ -268,6 +271,7 @@ void PoolControl::look_at_warm_phase() {
 
 void PoolControl::on_health() {
   for (const auto& worker : workers_) worker->wake();
+  on_pool_();
 }
 
 void PoolControl::on_verdict(const Membership::Entry& member, const pool::HealthJudge::Verdict& verdict) {

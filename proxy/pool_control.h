@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -36,7 +37,10 @@ class PoolControl final : private discovery::DirectoryObserver,
   // A new member that gives no session gets its keys after so long all the same: they are its own.
   static constexpr uint64_t kMostWaitNs = 2'000'000'000;
 
-  PoolControl(events::EventLoop& loop, ProxyState& proxy, const std::vector<std::unique_ptr<Worker>>& workers);
+  // `on_pool`: called when another membership, or another health, is in force.
+  PoolControl(
+      events::EventLoop& loop, ProxyState& proxy, const std::vector<std::unique_ptr<Worker>>& workers,
+      std::function<void()> on_pool = [] {});
 
   // At the start, before there are workers. Members that are written out or in a file are there at once; names are
   // resolved by the loop.
@@ -83,6 +87,7 @@ class PoolControl final : private discovery::DirectoryObserver,
   events::EventLoop& loop_;
   ProxyState& proxy_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
+  const std::function<void()> on_pool_;
   std::unique_ptr<discovery::Directory> directory_;
   pool::Teller teller_;
   pool::GutterWatch failover_;

@@ -7,11 +7,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/options/live.h"
 #include "base/options/reload.h"
+#include "base/random.h"
 #include "pool/change/teller.h"
 #include "pool/gutter/lister.h"
 #include "pool/health_watch.h"
@@ -25,6 +27,7 @@
 #include "proxy/config.h"
 #include "proxy/report/pool_totals.h"
 #include "proxy/report/proxy_stats.h"
+#include "proxy/slots/slot_mail.h"
 #include "proxy/users/guess_limit.h"
 #include "proxy/users/verifier.h"
 
@@ -52,6 +55,11 @@ struct ProxyState {
   Handover handover{places_in_store()};
   GuessLimit guesses;
   PasswordVerifier verifier;
+  // Where workers reach one another (slots/host_door.h): the address's first part.
+  const std::string host_door = "shm:@egret-workers/" + std::to_string(base::random_u64());
+  SlotMail slot_mail;  // sessions of slot clients that have ended
+  Counter slot_refusals;
+  base::Gauge slot_listeners;  // clients that hear news of the pool
 };
 
 }  // namespace egret::proxy

@@ -52,6 +52,7 @@ Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, bas
   if (!inbox_event_.add()) throw std::system_error(errno, std::system_category(), "a worker's inbox");
   tick_ = Event::timer<&Worker::on_tick>(loop_, *this, events::kPersist);
   return_memory_ = Event::timer<&Worker::return_memory>(loop_, *this);
+  if (context_.config->is_session_per_host) open_host_door();
   keep_alive_ = Event::timer<&Worker::on_keep_alive>(loop_, *this, events::kPersist);
   timeouts_event_ = Event::timer<&Worker::on_timeouts>(loop_, *this);
 }
@@ -60,9 +61,19 @@ Worker::~Worker() {
   join();
 }
 
+void Worker::open_host_door() {
+  host_door_ =
+      std::make_unique<HostDoor>(loop_, [this](NewSlotSession session) { take_in_worker(std::move(session)); });
+  const base::Status listening = host_door_->listen(context_.proxy.host_door, number_);
+  if (!listening) throw std::system_error(ECONNREFUSED, std::system_category(), listening.message());
+}
+
 std::unique_ptr<ClientSession> Worker::make_session(const pool::Membership::Entry& member) {
   rpc::SessionOptions options = context_.config->session;
   options.address = member.member.address;
+  if (is_handed_over(*context_.config, member.member, number_)) {
+    options = handed_over(options, *context_.config, member.member, context_.proxy.host_door);
+  }
   options.worker_id = base::random_u64();
   options.connect.group = context_.group.get();
   return std::make_unique<ClientSession>(options, context_.clock, *this, transport::connect,
@@ -206,6 +217,7 @@ void Worker::run() {
     keep_ticking();
   }
   connections_.clear();
+  if (slots_ != nullptr) slots_->end_all();
   for (const auto& session : context_.pool.sessions()) session->close();
   for (const auto& session : context_.pool.sessions()) {  // whoever still waits for credit ends
     session->credit().announce();
@@ -235,31 +247,50 @@ void Worker::run_passes() {
 
 // False: answers that hold many slots should be sent first.
 bool Worker::move_requests() {
+  poll_slots();
   context_.active.flush();
   while (true) {
     context_.pass_ns = context_.clock.now_ns();  // so that durations include the time of this pass
     const bool fetched = context_.active.fetch();
     const bool resumed = resume_connections();
-    if (!fetched && !resumed) return true;
+    const bool relayed = poll_slots();
+    if (!fetched && !resumed && !relayed) return true;
     context_.active.flush();
     if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;
   }
+}
+
+// Passes results on to slot clients, and takes what they ask for.
+bool Worker::poll_slots() {
+  if (slots_ == nullptr) return false;
+  slots_->push();
+  return slots_->poll();
 }
 
 // Whether the worker may sleep now: polling again is not worth it, want is set, and the slots were read once more after
 // that.
 bool Worker::may_block() {
   if (std::exchange(destroyed_, false)) return false;  // what they held may let others continue
-  if (context_.active.should_spin()) return false;
-  bool quiet = context_.active.prepare_sleep();
+  if (context_.active.should_spin() || (slots_ != nullptr && slots_->should_spin())) return false;
+  bool quiet = prepare_sleep();
   if (!quiet) {
     run_passes();
-    quiet = context_.active.prepare_sleep();  // that may have answered all that was outstanding
+    quiet = prepare_sleep();  // that may have answered all that was outstanding
     if (!quiet) run_passes();
     tell_control();  // what control waits for may have been answered just now
   }
   const PassLists& lists = context_.lists;
   return quiet && lists.with_output.empty() && lists.resumable.empty() && lists.dead.empty();
+}
+
+// Lanes of slot clients first: what they have asked for meanwhile is sent by the sessions. A session that is asked for its
+// last results may pass some on, and be given more to do.
+bool Worker::prepare_sleep() {
+  if (slots_ == nullptr) return context_.active.prepare_sleep();
+  if (!slots_->prepare_sleep()) return false;
+  const bool is_quiet = context_.active.prepare_sleep();
+  slots_->push();
+  return is_quiet;
 }
 
 // Whether ops were appended, or may have been, since the sessions were flushed.
@@ -457,6 +488,7 @@ base::Status Worker::on_session_open(ClientSession& session) {
   if (is_settled) settled_.store(true, std::memory_order_release);
   if (context_.pool.health().ejected() > 0) context_.proxy.health.ring();  // who is about to return has a session more
   tell_if_prepared();
+  if (slots_ != nullptr) slots_->on_backend_open(session);
   return base::Status::ok();
 }
 
@@ -534,6 +566,7 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   must_tick_ = true;
   forget_endpoint(session);
   if (was_open) session_events_[&session].why_fallback.clear();
+  if (was_open && slots_ != nullptr) slots_->on_backend_lost(session);
   if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected
   const auto worker = base::field("worker", number_);
   const pool::Membership::Entry& entry = context_.pool.member_of(session);
@@ -567,6 +600,14 @@ void Worker::give(NewClient client) {
   wake();
 }
 
+void Worker::give_slots(NewSlotSession session) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    inbox_slots_.push_back(std::move(session));
+  }
+  wake();
+}
+
 void Worker::reload() {
   {
     const std::lock_guard lock(inbox_mutex_);
@@ -592,11 +633,13 @@ void Worker::read_inbox() {
   context_.begin_pass();
   watchdog_.answer(number_);
   std::vector<NewClient> clients;
+  std::vector<NewSlotSession> slots;
   uint64_t drain_ns = 0;
   bool is_reload = false;
   {
     const std::lock_guard lock(inbox_mutex_);
     clients.swap(inbox_clients_);
+    slots.swap(inbox_slots_);
     is_reload = std::exchange(inbox_reload_, false);
     drain_ns = inbox_stop_ns_;
   }
@@ -605,6 +648,7 @@ void Worker::read_inbox() {
     take_membership();
     for (const auto& connection : connections_) connection->retry_for_memory();
     for (const auto& connection : connections_) connection->renew_rights();
+    if (slots_ != nullptr) slots_->review();
     on_timeouts();  // the new timeouts may be shorter
   }
   if (wants_listing_.exchange(false, std::memory_order_acq_rel)) {
@@ -612,6 +656,7 @@ void Worker::read_inbox() {
     is_listing_ = true;
   }
   for (NewClient& client : clients) take_in(std::move(client));
+  for (NewSlotSession& session : slots) take_in(std::move(session));
   if (drain_ns != 0 && stop_deadline_ns_ == 0) {
     stop_reading_ns_ = context_.clock.now_ns() + drain_ns / 2;
     stop_deadline_ns_ = context_.clock.now_ns() + drain_ns;
@@ -626,13 +671,41 @@ void Worker::take_in(NewClient client) {
   check_timeouts_at(connections_.back()->times_out_ns());
 }
 
+void Worker::take_in(NewSlotSession session) {
+  if (slots_ == nullptr) slots_ = std::make_unique<SlotSessions>(context_);
+  slots_->take(std::move(session));
+}
+
+// Another worker wants a session with a backend. This one may not have heard of the backend yet.
+void Worker::take_in_worker(NewSlotSession session) {
+  context_.begin_pass();
+  for (const auto& each : context_.pool.sessions()) {
+    const pool::Membership::Entry& member = context_.pool.member_of(*each);
+    if (host_tag(member.member) != session.hello.member) continue;
+    session.member = member;
+    return take_in(std::move(session));
+  }
+}
+
 void Worker::last_call() {
   // This may list a connection as dead; connections are destroyed only at the end of the pass.
   for (const auto& connection : connections_) connection->last_call();
 }
 
 bool Worker::is_finished() {
-  return stop_deadline_ns_ != 0 && (connections_.empty() || context_.clock.now_ns() >= stop_deadline_ns_);
+  if (stop_deadline_ns_ == 0) return false;
+  if (context_.clock.now_ns() >= stop_deadline_ns_) return true;
+  if (!connections_.empty()) return false;
+  leave_other_workers();
+  return slots_ == nullptr || !slots_->serves_workers();
+}
+
+// Those whose sessions this one uses need not stay for it any more.
+void Worker::leave_other_workers() {
+  for (const auto& session : context_.pool.sessions()) {
+    if (!is_handed_over(*context_.config, context_.pool.member_of(*session).member, number_)) continue;
+    if (!session->is_open() || session->lanes().outstanding() == 0) session->close(ClientSession::State::kClosed);
+  }
 }
 
 }  // namespace egret::proxy

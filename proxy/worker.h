@@ -23,6 +23,8 @@
 #include "pool/gutter/lister.h"
 #include "pool/warm/fence.h"
 #include "proxy/client/connection.h"
+#include "proxy/slots/host_door.h"
+#include "proxy/slots/slot_sessions.h"
 #include "proxy/worker_context.h"
 
 namespace egret::proxy {
@@ -37,6 +39,8 @@ class Worker final : public rpc::SessionObserver {
   void start();
   // Any thread: a client for this worker.
   void give(NewClient client);
+  // Any thread: a session of a slot client for this worker.
+  void give_slots(NewSlotSession session);
   // Any thread: another configuration is in force, or other members.
   void reload();
   // Any thread: answer what clients have sent, for at most `drain_ns`; hand over clients that can continue; then end.
@@ -84,8 +88,10 @@ class Worker final : public rpc::SessionObserver {
   void let_leave();
   void wait_for_events();
   bool may_block();
+  bool prepare_sleep();
   void run_passes();
   bool move_requests();
+  bool poll_slots();
   bool has_appended() const;
   bool resume_connections();
   void send_answers();
@@ -101,6 +107,10 @@ class Worker final : public rpc::SessionObserver {
   void disconnect_stalled();
   bool needs_tick() const;
   void take_in(NewClient client);
+  void take_in(NewSlotSession session);
+  void take_in_worker(NewSlotSession session);
+  void open_host_door();
+  void leave_other_workers();
   void check_timeouts_at(uint64_t ends_ns);
   void on_timeouts();
   void read_inbox();
@@ -135,11 +145,14 @@ class Worker final : public rpc::SessionObserver {
   bool destroyed_ = false;  // connections were destroyed after the last pass
 
   std::vector<std::unique_ptr<Connection>> connections_;
+  std::unique_ptr<SlotSessions> slots_;  // null: there has been no slot client, nor another worker
+  std::unique_ptr<HostDoor> host_door_;  // null: every worker has its own sessions
 
   // The inbox: other threads write to it, under the mutex, and wake us.
   base::UniqueFd wake_fd_;
   std::mutex inbox_mutex_;
   std::vector<NewClient> inbox_clients_;
+  std::vector<NewSlotSession> inbox_slots_;
   bool inbox_reload_ = false;
   uint64_t inbox_stop_ns_ = 0;  // how long to drain; 0: do not stop
   uint64_t stop_deadline_ns_ = 0;

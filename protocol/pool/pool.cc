@@ -141,6 +141,13 @@ size_t Pool::index_of(const ClientSession& session) const {
   return static_cast<size_t>(at - sessions_.begin());
 }
 
+ClientSession* Pool::session_with(const MemberStats& member) const {
+  for (size_t i = 0; i < seats_.size(); ++i) {
+    if (seats_[i].entry.stats.get() == &member) return sessions_[i].get();
+  }
+  return nullptr;
+}
+
 const Membership::Entry& Pool::member_of(const ClientSession& session) const {
   return seats_[index_of(session)].entry;
 }

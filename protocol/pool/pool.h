@@ -99,6 +99,8 @@ class Pool {
 
   // These, and those with members that are joining or leaving: for the worker's passes.
   const Sessions& sessions() const { return sessions_; }
+  // Null: the member is none of them.
+  rpc::ClientSession* session_with(const MemberStats& member) const;
   // The member that a session is with, or was until it left.
   const Membership::Entry& member_of(const rpc::ClientSession& session) const;
   bool is_leaving(const rpc::ClientSession& session) const;

@@ -35,6 +35,7 @@ ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& 
       is_pushed_(endpoint_.limits().results_are_pushed),
       knows_deliver_(context.knows_deliver),
       known_hints_(knows_deliver_ ? wire::kResponseHints : 0),
+      is_relayed_(context.is_relayed),
       slots_(std::make_unique<Slot[]>(layout_.window)),
       max_ops_(wire::max_ops(layout_)),
       waiters_(std::make_unique_for_overwrite<Waiter*[]>(size_t{layout_.window} * max_ops_)),
@@ -177,6 +178,7 @@ uint32_t ClientLane::stage_fetches(uint32_t depth) {
   if (is_pushed_) return 0;
   uint32_t staged = 0;
   const bool local = endpoint_.limits().fetch_is_local;
+  if (is_relayed_ && local) published_ = next_seq_;
   const bool waits = policy_.mode() == FetchPolicy::Mode::kReply && will_be_delivered();
   if (!local && waits && !slot(oldest_).is_asked) return 0;
   for (uint64_t seq = oldest_; seq < next_seq_ && staged < depth; ++seq) {
@@ -210,6 +212,7 @@ void ClientLane::stage_read(Slot& target, uint64_t seq, size_t from, size_t leng
 bool ClientLane::on_fetched(uint64_t tag) {
   EGRET_ASSERT_OWNER(owner_);
   --reads_in_flight_;
+  if (is_relayed_) look_if_asleep();
   // The full seq is the outstanding one with the tag's low bits.
   const uint64_t seq = oldest_ + ((tag - oldest_) & kSeqMask);
   if (seq >= next_seq_) return true;  // an older one, delivered meanwhile
@@ -315,8 +318,10 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   learn(done, head);
   if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
-  const uint32_t value_slot = static_cast<uint32_t>(seq % layout_.window) + 1;
-  wire::ResultReader results(head.body, head.length);
+  // A value that was pushed cannot stay where it is: the next push overwrites it.
+  const bool can_stay = response == endpoint_.response_image() + layout_.response_offset(lane_, seq);
+  const uint32_t value_slot = can_stay ? static_cast<uint32_t>(seq % layout_.window) + 1 : 0;
+  wire::ResultReader results(head.body, head.length, is_relayed_);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_last = i + 1 == count;
@@ -440,6 +445,14 @@ void ClientLane::ring_for(uint64_t seq) {
   counters_.rings.add();
   if (!slot(seq).is_asked) slot(seq).fetch_ns = now_ns_ + policy_.first_fetch_ns();  // as if it were sent now
   endpoint_.ring(lane_);
+}
+
+// A relay answers later than it takes, so its lane may fall asleep while responses are outstanding: behind one of them the
+// next message is not seen. Each message is looked at once, after the flush that published it: that is after its fence.
+void ClientLane::look_if_asleep() {
+  for (looked_ = std::max(looked_, oldest_); looked_ < published_; ++looked_) {
+    ring_if_asleep(endpoint_.response_image() + layout_.response_offset(lane_, looked_), looked_);
+  }
 }
 
 // --- endings

@@ -53,6 +53,7 @@ struct LaneContext {
   base::Histogram& durations;
   ActiveLanes& active;
   bool knows_deliver = false;  // wire::kDeliver was agreed
+  bool is_relayed = false;     // wire::kRelayed was agreed
 };
 
 // The state of a lane, for the session and for tests.
@@ -197,6 +198,7 @@ class ClientLane {
   void ring_if_asleep(const std::byte* header, uint64_t seq);
   void ring_for(uint64_t seq);
   void hear_of_sleep(const std::byte* header, uint64_t seq);
+  void look_if_asleep();
   bool on_pushed(uint64_t seq, std::span<const std::byte> bytes);
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
@@ -219,6 +221,7 @@ class ClientLane {
   const bool is_pushed_;  // Limits::results_are_pushed: nothing is fetched, wanted or rung
   const bool knows_deliver_;
   const uint8_t known_hints_;
+  const bool is_relayed_;
   std::unique_ptr<Slot[]> slots_;
   const uint32_t max_ops_;  // that fit a request slot
   const std::unique_ptr<Waiter*[]> waiters_;
@@ -237,6 +240,9 @@ class ClientLane {
   uint64_t missed_ns_ = 0;  // when a fetch that found nothing was last reported to the policy
   uint64_t rung_for_ = 0;   // the seq for which the lane was rung last
   uint64_t rung_ns_ = 0;
+  // Of a relayed lane: the oldest message for which it was not looked whether the server's lane sleeps, and the end of
+  // those that the next flush will have published.
+  uint64_t looked_ = 1, published_ = 1;
   bool slept_ = false;  // the server's lane was asleep when the last answered message was sent
   LaneSleep sleep_;
   bool is_told_of_sleep_ = false;  // the last message sent has asked to be: kTellAsleep

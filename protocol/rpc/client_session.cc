@@ -39,6 +39,8 @@ void ClientSession::set_options(SessionOptions options) {
   options.address = std::move(options_.address);
   options.worker_id = options_.worker_id;
   options.connect.group = options_.connect.group;
+  options.relayed_to = options_.relayed_to;
+  if (options.relayed_to != 0) options.secret = {};  // the proxy's own matter
   options_ = std::move(options);
   backoff_ns_ = std::min(backoff_ns_, options_.backoff_max_ns);
   if (state_ == State::kWaiting && asked_back_ == 0)

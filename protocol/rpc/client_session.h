@@ -117,7 +117,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
 
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
-  // Address, worker_id and the group stay as they are. Window, slot sizes, queue pairs and secret count from the next handshake on,
+  // Address, worker_id, relayed_to and the group stay as they are; a relayed session has no secret. Window, slot sizes, queue pairs and secret count from the next handshake on,
   // everything else at once.
   void set_options(SessionOptions options);
   // What the session runs on: descriptors to watch, limits, facts for a log line. Not while kWaiting.

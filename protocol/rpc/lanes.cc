@@ -14,7 +14,8 @@ void Lanes::make(const wire::Grant& grant, const FetchOptions& fetch, transport:
                             .times = times_,
                             .durations = counters.duration,
                             .active = active_,
-                            .knows_deliver = (grant.features & wire::kDeliver) != 0};
+                            .knows_deliver = (grant.features & wire::kDeliver) != 0,
+                            .is_relayed = (grant.features & wire::kRelayed) != 0};
   lanes_.clear();
   active_.open(grant.layout.lanes);
   for (uint32_t i = 0; i < grant.layout.lanes; ++i)

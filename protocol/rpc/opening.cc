@@ -17,6 +17,7 @@ uint64_t features_of(const SessionOptions& asked, const transport::Limits& limit
   return (asked.secret.is_set() ? wire::kAuthenticate : 0) | (limits.is_ordered ? wire::kOrderedMemory : 0) |
          (limits.offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights | wire::kFailover | wire::kWarm |
          wire::kComeBack | (is_fetched ? wire::kDeliver : 0) | (asked.is_embedded ? wire::kEmbedded : 0) |
+         (asked.relayed_to != 0 ? wire::kRelayed : 0) |
          (asked.request_slot_size != 0 || asked.response_slot_size != 0 ? wire::kSlotSizes : 0);
 }
 
@@ -31,6 +32,7 @@ Status Opening::send_hello(const SessionOptions& options, uint32_t asked_back, t
   hello.request_slot_size = asked_.request_slot_size;
   hello.response_slot_size = asked_.response_slot_size;
   hello.asked_back = asked_back;
+  hello.member = asked_.relayed_to;
   if (asked_.secret.is_set()) hello.nonce = wire::fresh_nonce();
   const std::vector<std::byte> frame = encode(hello);
   transcript_.clear();
@@ -77,6 +79,8 @@ Status Opening::on_challenge(std::span<const std::byte> frame, transport::Client
 const char* Opening::distrust_reason(std::span<const std::byte> frame) const {
   const bool claims_proof = (grant_.features & wire::kAuthenticate) != 0;
   if ((grant_.features & ~offered_) != 0) return "a grant with a feature that was not asked for";
+  if (asked_.relayed_to != 0 && (grant_.features & wire::kRelayed) == 0)
+    return "it is no proxy that relays to backends";
   if (!asked_.secret.is_set()) return nullptr;
   if (!has_proved_ || !claims_proof) {
     return "the backend does not prove that it holds our secret: set its secret_file, too, or check that it is ours";

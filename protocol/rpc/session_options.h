@@ -16,6 +16,8 @@ struct SessionOptions {
   transport::ConnectOptions connect;
   uint64_t worker_id = 0;    // random; see wire::Hello
   bool is_embedded = false;  // the session's thread waits for its results itself: see wire::kEmbedded
+  // Not 0: the address is one of a proxy's for slot clients, and this is the tag of the member that the session is with.
+  uint64_t relayed_to = 0;
   uint32_t window = 8;
   // Wanted sizes of a slot, in bytes; 0: what the backend likes. For clients with many sessions, or little memory: a
   // session takes lanes x window x (request slot + response slot).

@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "base/slot_copy.h"
+#include "rpc/result_room.h"
 #include "wire/head.h"
 
 namespace egret::rpc {
@@ -21,8 +22,6 @@ constexpr size_t kMaxLaneMessages = 4;  // of one lane in one round: with more, 
 constexpr uint64_t kLongIdleNs = 1'000'000;
 // Prefetch distance for writing: the lines of the response slot are in the client's cache.
 constexpr size_t kWriteAhead = 4 * 64;
-// When a value is truncated so that later results fit, send this many bytes of it.
-constexpr size_t kTruncatedValue = 4096;
 constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
 constexpr size_t kBytesPerWork = 1024;  // of results
 }  // namespace
@@ -43,6 +42,7 @@ struct SlotPoller::Lane {
   uint32_t executed_ops = 0;
   size_t results_end = sizeof(ResponseHeader);  // offset in the response slot
   uint64_t begun_ns = 0;
+  uint64_t completed = 0;  // where ops are taken: the last seq that was answered
 
   const std::byte* request_slot() const {
     return binding.endpoint->request_memory() + binding.layout.request_offset(binding.lane, expected);
@@ -70,7 +70,14 @@ struct SlotPoller::Message {
 };
 
 SlotPoller::SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay)
-    : options_(options), clock_(clock), handler_(handler), relay_(relay) {
+    : SlotPoller(options, clock, &handler, &relay, nullptr) {}
+
+SlotPoller::SlotPoller(const PollerOptions& options, const base::Clock& clock, OpTaker& taker)
+    : SlotPoller(options, clock, nullptr, nullptr, &taker) {}
+
+SlotPoller::SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler* handler, DeliveryRelay* relay,
+                       OpTaker* taker)
+    : options_(options), clock_(clock), handler_(handler), relay_(relay), taker_(taker) {
   push_load_.set_rules(options.push);
   messages_.resize(kMaxRoundMessages);
   ops_.resize(kMaxRoundOps);
@@ -98,7 +105,12 @@ LaneId SlotPoller::attach(const LaneBinding& binding) {
   behind_.reserve(lanes_.size());
   broken_sessions_.reserve(lanes_.size());
   if (!binding.endpoint->limits().fetch_is_local) ++far_sessions_;
-  handler_.lane_attached(id, binding);
+  if (taker_ != nullptr) {
+    EGRET_DCHECK(binding.endpoint->limits().deliver_is_wakeup);
+    taker_->lane_attached(id, binding);
+  } else {
+    handler_->lane_attached(id, binding);
+  }
   wake(id);
   lanes_[id]->slept = false;
   return id;
@@ -112,7 +124,12 @@ void SlotPoller::detach(uint64_t session_id) {
     if (at != awake_.end()) remove_awake(static_cast<size_t>(at - awake_.begin()));
     std::erase(behind_, gone.id);
     if (!lanes_[gone.id]->binding.endpoint->limits().fetch_is_local) --far_sessions_;
-    handler_.lane_dropped(gone.id);
+    if (taker_ != nullptr) {
+      std::erase_if(completed_, [&](const Completed& each) { return each.lane == gone.id; });
+      taker_->lane_dropped(gone.id);
+    } else {
+      handler_->lane_dropped(gone.id);
+    }
     lanes_[gone.id].reset();
   }
   const auto first = attached_.begin() + (all_gone.data() - attached_.data());
@@ -138,26 +155,71 @@ size_t SlotPoller::poll() {
 }
 
 void SlotPoller::serve_round() {
+  if (taker_ != nullptr) {
+    hand_over();
+    return put_off_rest();
+  }
   execute_batches();
   put_off_rest();
   publish();
   push();
 }
 
+// Hands the round's ops over, message by message. Behind one that is not taken whole, its lane's others wait.
+void SlotPoller::hand_over() {
+  size_t at = 0;
+  for (Message& message : std::span(messages_).first(message_count_)) {
+    const auto ops = std::span<const op::Op>(ops_).subspan(at, message.request.op_count - message.executed);
+    at += ops.size();
+    uint32_t& lane_work = messages_[message.first_of_lane].lane_work;
+    if (lane_work >= kLaneWork) continue;
+    const size_t count = hand_over(message, ops);
+    for (const op::Op& op : ops.first(count)) message.end += wire::min_result_size(op);
+    message.executed += static_cast<uint32_t>(count);
+    if (!message.is_finished()) lane_work = kLaneWork;
+  }
+}
+
+size_t SlotPoller::hand_over(const Message& message, std::span<const op::Op> ops) {
+  const size_t count = taker_->take({.lane = message.lane,
+                                     .seq = message.seq,
+                                     .op_count = message.request.op_count,
+                                     .first = static_cast<uint16_t>(message.executed),
+                                     .begun_ns = message.begun_ns},
+                                    ops);
+  if (count != OpTaker::kMalformed) return count;
+  break_session(*lanes_[message.lane], wire::DecodeError::kNoRoom);
+  remove_awake(static_cast<size_t>(find_awake(message.lane) - awake_.data()));
+  return 0;
+}
+
+// The lane that has waited longest, and may go on.
+size_t SlotPoller::next_behind() const {
+  if (taker_ == nullptr) return 0;
+  return static_cast<size_t>(std::ranges::find_if(behind_, [&](LaneId id) { return taker_->may_go_on(id); }) -
+                             behind_.begin());
+}
+
 // A round of its own for the lane that has waited longest since its messages took more than their share.
 void SlotPoller::serve_behind() {
-  const LaneId id = behind_.front();
-  behind_.erase(behind_.begin());
   message_count_ = 0;
   op_count_ = 0;
+  const size_t next = next_behind();
+  if (next == behind_.size()) return;
+  const LaneId id = behind_[next];
+  behind_.erase(behind_.begin() + static_cast<ptrdiff_t>(next));
   Awake* const awake = find_awake(id);
   EGRET_DCHECK(awake != nullptr && awake->is_behind);
   const uint64_t now_ns = round_began_ns_ = clock_.now_ns();
-  handler_.begin_round();
+  if (handler_ != nullptr) handler_->begin_round();
   if (observe_word(awake->request) == awake->expected) {
     take_messages(*awake, now_ns);
   } else {
     note_torn(*lanes_[id], now_ns);
+  }
+  // A message that was whole once, and is not answered, stays whole.
+  if (taker_ != nullptr && message_count_ == 0 && lanes_[id]->state != Lane::State::kBroken) {
+    break_session(*lanes_[id], wire::DecodeError::kTorn);
   }
   if (lanes_[id]->state == Lane::State::kBroken) {
     remove_awake(static_cast<size_t>(awake - awake_.data()));
@@ -184,7 +246,7 @@ void SlotPoller::gather() {
     if (observe_word(awake.request) == awake.expected && !awake.is_behind) {
       if (now_ns == 0) {
         now_ns = round_began_ns_ = clock_.now_ns();
-        handler_.begin_round();
+        if (handler_ != nullptr) handler_->begin_round();
       }
       take_messages(awake, now_ns);
       if (lanes_[awake.id]->state == Lane::State::kBroken) {
@@ -211,6 +273,10 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   message.lane = awake.id;
   message.seq = awake.expected;
   const wire::RegionLayout& layout = lane.binding.layout;
+  if (taker_ != nullptr && lane.expected - lane.completed > layout.window) {
+    break_session(lane, wire::DecodeError::kTooMany);
+    return false;
+  }
   if (!wire::read_request(awake.request, layout.request_slot_size, lane.binding.seal, awake.expected,
                           message.copy.data(), message.request)) {
     note_torn(lane, now_ns);
@@ -274,24 +340,26 @@ std::span<op::Op> SlotPoller::batch_from(size_t first) {
 }
 
 void SlotPoller::execute_batches() {
-  handler_.foresee(batch_from(0));
+  handler_->foresee(batch_from(0));
   for (size_t first = 0; first < op_count_; first += OpHandler::kMaxBatch) execute_batch(first);
 }
 
 void SlotPoller::execute_batch(size_t first) {
   const size_t count = batch_from(first).size();
-  handler_.prepare(batch_from(first), std::span(op_lanes_).subspan(first, count));
-  handler_.locate();
-  if (const auto next = batch_from(first + count); !next.empty()) handler_.foresee(next);
+  handler_->prepare(batch_from(first), std::span(op_lanes_).subspan(first, count));
+  handler_->locate();
+  if (const auto next = batch_from(first + count); !next.empty()) handler_->foresee(next);
   for (size_t i = 0; i < count; ++i) {
     const op::Op& op = ops_[first + i];
     Message& message = messages_[op_messages_[first + i]];
     uint32_t& lane_work = messages_[message.first_of_lane].lane_work;
     if (lane_work >= kLaneWork) continue;  // put_off_rest() sees to it
     base::prefetch_for_write(message.end + kWriteAhead);
-    const op::Result result = handler_.execute(i);
+    const op::Result result = handler_->execute(i);
     message.reserved -= wire::min_result_size(op);
-    std::byte* const end = wire::encode_result(message.end, room_for(message, op, result), op, result);
+    const auto left = static_cast<size_t>(message.limit - message.end);
+    std::byte* const end =
+        wire::encode_result(message.end, result_room(left, message.reserved, op, result), op, result);
     lane_work += 1 + result.work + static_cast<uint32_t>(static_cast<size_t>(end - message.end) / kBytesPerWork);
     message.end = end;
     ++message.executed;
@@ -322,16 +390,6 @@ void SlotPoller::put_off(const Message& message) {
   awake.request = lane.request_slot();
   awake.is_behind = true;
   behind_.push_back(message.lane);
-}
-
-// Bytes that a result may take of its response. A value that does not fit, or would leave too little to the results
-// behind it, is truncated to kTruncatedValue.
-size_t SlotPoller::room_for(const Message& message, const op::Op& op, const op::Result& result) {
-  const size_t room = static_cast<size_t>(message.limit - message.end) - message.reserved;
-  const bool is_last = message.reserved == 0;
-  if (is_last || op.code != op::OpCode::kGet || result.total_length <= kTruncatedValue) return room;
-  const size_t least = wire::min_result_size(op);
-  return least + result.total_length <= room / 2 ? room : std::min(room, least + kTruncatedValue);
 }
 
 void SlotPoller::publish() {
@@ -370,7 +428,7 @@ void SlotPoller::deliver(const LaneBinding& binding, size_t offset, size_t lengt
   if (binding.endpoint->limits().deliver_is_wakeup || binding.home == options_.partition) {
     binding.endpoint->deliver(binding.lane, offset, length);
   } else {
-    relay_.relay(binding, offset, length);
+    relay_->relay(binding, offset, length);
   }
 }
 
@@ -383,7 +441,7 @@ void SlotPoller::push() {
     if (!message.is_finished()) continue;
     const LaneBinding& binding = lanes_[message.lane]->binding;
     if (binding.endpoint->limits().results_are_pushed) {
-      relay_.relay(binding, message.response_offset, static_cast<size_t>(message.end - message.response));
+      relay_->relay(binding, message.response_offset, static_cast<size_t>(message.end - message.response));
       ++counters_.deliveries;
       continue;
     }
@@ -396,6 +454,43 @@ void SlotPoller::push() {
     counters_.asked += message.request.flags & wire::kPush;
     ++counters_.deliveries;
   }
+}
+
+void SlotPoller::complete(LaneId id, const CompletedMessage& message) {
+  EGRET_ASSERT_OWNER(owner_);
+  Lane& lane = *lanes_[id];
+  EGRET_DCHECK(message.seq == lane.completed + 1);
+  const LaneBinding& binding = lane.binding;
+  std::byte* const slot =
+      binding.endpoint->response_memory() + binding.layout.response_offset(binding.lane, message.seq);
+  const uint64_t took_ns = clock_.now_ns() - message.begun_ns;
+  wire::write_response_head(slot, binding.seal, message.seq,
+                            static_cast<uint32_t>(message.end - sizeof(ResponseHeader)), message.op_count,
+                            static_cast<uint32_t>(std::min<uint64_t>(took_ns, UINT32_MAX)));
+  publish_word(slot, message.seq);
+  lane.completed = message.seq;
+  lane.last_progress_ns = message.begun_ns + took_ns;
+  ++counters_.messages;
+  counters_.ops += message.op_count;
+  completed_.push_back({id, message.seq, message.end});
+}
+
+// As push(). A wake-up serves all that its endpoint's client waits for.
+void SlotPoller::push_completed() {
+  EGRET_ASSERT_OWNER(owner_);
+  if (completed_.empty()) return;
+  base::full_fence();
+  const transport::ServerEndpoint* woken = nullptr;
+  for (const Completed& each : completed_) {
+    const LaneBinding& binding = lanes_[each.lane]->binding;
+    if (woken == binding.endpoint) continue;
+    if (observe_word(binding.endpoint->request_memory() + binding.layout.want_offset(binding.lane)) < each.seq)
+      continue;
+    woken = binding.endpoint;
+    binding.endpoint->deliver(binding.lane, binding.layout.response_offset(binding.lane, each.seq), each.length);
+    ++counters_.deliveries;
+  }
+  completed_.clear();
 }
 
 void SlotPoller::park(bool all) {
@@ -424,7 +519,9 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns, uint64_t embe
     const transport::Limits& limits = lane.binding.endpoint->limits();
     const uint64_t near_ns = lane.binding.is_embedded ? embedded_idle_ns : idle_ns;
     const uint64_t least_ns = limits.results_are_pushed ? 0 : limits.fetch_is_local ? near_ns : far_idle_ns;
-    if (awake_[i].is_behind || now - lane.last_progress_ns < least_ns) {
+    // Whose answers are under way asks again when they have come.
+    const bool is_waiting = taker_ != nullptr && least_ns > 0 && lane.completed + 1 != lane.expected;
+    if (awake_[i].is_behind || is_waiting || now - lane.last_progress_ns < least_ns) {
       ++i;
       continue;
     }
@@ -457,6 +554,12 @@ void SlotPoller::tell_asleep(const LaneBinding& binding, uint64_t expected) {
 bool SlotPoller::is_awake_for_local_only() const {
   return std::ranges::all_of(
       awake_, [&](const Awake& awake) { return lanes_[awake.id]->binding.endpoint->limits().fetch_is_local; });
+}
+
+bool SlotPoller::awaits_requests() const {
+  return std::ranges::any_of(awake_, [&](const Awake& awake) {
+    return !awake.is_behind && lanes_[awake.id]->completed + 1 == awake.expected;
+  });
 }
 
 int SlotPoller::clients_cpu() const {

@@ -5,6 +5,10 @@
 //   request slot ─ copy ─▶ private copy ─ check, decode ─▶ ops ─▶ OpHandler (foresee … execute) ─▶ response slot
 //                                                                     publish ─▶ asked with the request, or want? ─▶ deliver
 //
+// Where ops are not executed but passed on (relay/), an OpTaker takes them instead, and completes messages later:
+//
+//   … ─ check, decode ─▶ ops ─▶ OpTaker::take … results in the slot ─▶ complete: publish ─▶ push_completed: want? ─▶ deliver
+//
 // Fairness: work is counted in units, of which an op takes one and each KiB of its result another; a dear op says how
 // much more (op::Result::work). A lane that has used kLaneWork units in a round has the rest of its messages
 // executed later: every poll() serves all other lanes first, and then one of those that have something left. So no lane
@@ -67,6 +71,38 @@ class OpHandler {
   virtual void lane_dropped(LaneId lane) = 0;
 };
 
+// A message whose ops are handed over.
+struct TakenMessage {
+  LaneId lane = 0;
+  uint64_t seq = 0;
+  uint16_t op_count = 0;  // of the whole message
+  uint16_t first = 0;     // those before were taken already
+  uint64_t begun_ns = 0;  // when its first op was taken up
+};
+
+// Who takes ops over, and has them answered later: SlotPoller::complete(). For lanes of clients on this host.
+class OpTaker {
+ public:
+  virtual ~OpTaker() = default;
+  // Takes ops from the front, and says how many. The rest is put off: it is handed over again when may_go_on(), and the
+  // lane's later messages after it. The spans are valid during the call. What was taken has room in the response slot
+  // for the smallest results, and for those of the rest. kMalformed: the rest is not what it was, so the session ends.
+  static constexpr size_t kMalformed = SIZE_MAX;
+  virtual size_t take(const TakenMessage& message, std::span<const op::Op> ops) = 0;
+  // Of a lane whose message was put off; asked in the order in which they were.
+  virtual bool may_go_on(LaneId lane) = 0;
+  virtual void lane_attached(LaneId lane, const LaneBinding& binding) = 0;
+  virtual void lane_dropped(LaneId lane) = 0;
+};
+
+// A message all of whose results are in its response slot.
+struct CompletedMessage {
+  uint64_t seq = 0;
+  uint16_t op_count = 0;
+  size_t end = 0;  // offset in the slot, of the results
+  uint64_t begun_ns = 0;
+};
+
 // Takes deliveries of endpoints that another partition owns, on transports where only the owner may push; and all where
 // every result is pushed, so that those of a round go out at once.
 class DeliveryRelay {
@@ -114,6 +150,8 @@ class SlotPoller {
   static constexpr uint32_t kLaneWork = 1024;
 
   SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay);
+  // Of whoever takes ops, to answer them later.
+  SlotPoller(const PollerOptions& options, const base::Clock& clock, OpTaker& taker);
   ~SlotPoller();
 
   // A lane starts awake, expecting seq 1.
@@ -124,6 +162,10 @@ class SlotPoller {
   // One round: gather, execute, publish, push; and a second one for a lane that has work left over, if there is any.
   // Returns the number of messages worked on.
   size_t poll();
+  // Of those that were taken: publishes a response. A lane's messages are completed in their order.
+  void complete(LaneId id, const CompletedMessage& message);
+  // Wakes the clients that wait for what was completed since the last call.
+  void push_completed();
   // Puts lanes that have been idle long enough (all lanes, if `all`) to sleep: writes asleep, fences, reads the request
   // slot once more. If awake_lanes() is 0 afterwards, the caller may block.
   void park(bool all = false);
@@ -142,7 +184,10 @@ class SlotPoller {
   // The session's client has rung: wakes its lane.
   void ring(uint64_t session_id);
 
-  size_t awake_lanes() const { return awake_.size(); }
+  // Where ops are taken: without those whose messages were put off, which wait for their taker alone.
+  size_t awake_lanes() const { return awake_.size() - (taker_ != nullptr ? behind_.size() : 0); }
+  // Where ops are taken: whether a lane is polled whose client has all its answers, and so may ask again.
+  bool awaits_requests() const;
   // Whether all awake lanes are of clients on this host, whose rings cost little.
   bool is_awake_for_local_only() const;
   // The CPU that the clients of all awake lanes say they run on; -1: several, unknown, or no lane is awake.
@@ -170,7 +215,12 @@ class SlotPoller {
 
   std::span<const Attached> lanes_of(uint64_t session_id) const;
   void park_idle(uint64_t idle_ns, uint64_t far_idle_ns, uint64_t embedded_idle_ns);
+  SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler* handler, DeliveryRelay* relay,
+             OpTaker* taker);
   void serve_round();
+  void hand_over();
+  size_t hand_over(const Message& message, std::span<const op::Op> ops);
+  size_t next_behind() const;
   void serve_behind();
   void gather();
   void take_messages(Awake& awake, uint64_t now_ns);
@@ -183,7 +233,6 @@ class SlotPoller {
   void put_off_rest();
   void put_off(const Message& message);
   Awake* find_awake(LaneId id);
-  static size_t room_for(const Message& message, const op::Op& op, const op::Result& result);
   void publish();
   uint8_t hints_of(Lane& lane) const;
   void push();
@@ -197,8 +246,9 @@ class SlotPoller {
 
   PollerOptions options_;
   const base::Clock& clock_;
-  OpHandler& handler_;
-  DeliveryRelay& relay_;
+  OpHandler* const handler_;  // null if there is a taker
+  DeliveryRelay* const relay_;
+  OpTaker* const taker_;
   base::OwnerThread owner_;
 
   std::vector<std::unique_ptr<Lane>> lanes_;  // by LaneId; null where free
@@ -215,6 +265,13 @@ class SlotPoller {
   std::vector<LaneId> op_lanes_;
   std::vector<uint32_t> op_messages_;
   size_t op_count_ = 0;
+
+  struct Completed {
+    LaneId lane;
+    uint64_t seq;
+    size_t length;
+  };
+  std::vector<Completed> completed_;  // since push_completed()
 
   uint64_t round_began_ns_ = 0;
   PushLoad push_load_;

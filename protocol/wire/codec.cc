@@ -327,6 +327,19 @@ enum ResultFields : uint8_t {
   kHasMeta = 16,
   kAllFields = 31
 };
+// The codes on the wire of results that say that no answer came, from kFirstNoAnswer on; elsewhere from kSessionLost on.
+constexpr uint8_t kFirstNoAnswer = 17;
+constexpr uint8_t kLastNoAnswer = 19;
+static_assert(kFirstNoAnswer == static_cast<uint8_t>(ResultCode::kForbidden) + 1);
+static_assert(kLastNoAnswer - kFirstNoAnswer ==
+              static_cast<uint8_t>(ResultCode::kNotSent) - static_cast<uint8_t>(ResultCode::kSessionLost));
+constexpr uint8_t kToNoAnswer = static_cast<uint8_t>(ResultCode::kSessionLost) - kFirstNoAnswer;
+
+uint8_t wire_code(ResultCode code) {
+  const auto value = static_cast<uint8_t>(code);
+  return op::has_no_answer(code) ? static_cast<uint8_t>(value - kToNoAnswer) : value;
+}
+
 constexpr uint8_t kAllMarks = op::kFetched | op::kStale | op::kWon | op::kTokenSent | op::kCreated;
 
 }  // namespace
@@ -370,6 +383,8 @@ const char* to_string(DecodeError error) {
       return "a reserved field is not 0";
     case DecodeError::kNoRoom:
       return "its results could not fit the response slot";
+    case DecodeError::kTooMany:
+      return "more messages than the lane has slots";
   }
   return "unknown";
 }
@@ -490,7 +505,7 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
   const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
   const bool number = result.code == ResultCode::kNumber && op.code == OpCode::kArith;
   FieldWriter out(to);
-  out.put(static_cast<uint8_t>(result.code));
+  out.put(wire_code(result.code));
   out.put(fields);
   const bool counted = result.code == ResultCode::kStored && (fields & kHasNumber) != 0;
   out.put(static_cast<uint8_t>(result.marks & (hit || number ? kAllMarks : counted ? op::kCreated : 0)));
@@ -538,7 +553,10 @@ bool ResultReader::next(Result& result) {
   result.value = in.get_bytes(length);
   // An unknown field would be read as part of the value.
   if (!in.ok() || head.reserved != 0 || (head.fields & ~kAllFields) || (head.marks & ~kAllMarks)) return false;
-  if (head.code > static_cast<uint8_t>(ResultCode::kForbidden)) return false;
+  if (head.code >= kFirstNoAnswer) [[unlikely]] {
+    if (!is_relayed_ || head.code > kLastNoAnswer) return false;
+    result.code = static_cast<ResultCode>(head.code + kToNoAnswer);
+  }
   if (!(head.fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);
   if (result.total_length < length || result.total_length > op::kMaxValueLength) return false;
   at_ += left_ - in.left();

@@ -30,6 +30,7 @@ enum class DecodeError : uint8_t {
   kBadLength,  // a length that contradicts another
   kReserved,   // a field that must be 0 in this version is not
   kNoRoom,     // the smallest possible results do not fit the response slot
+  kTooMany,    // a message for a slot whose last one is not answered
 };
 // A phrase for a log line.
 const char* to_string(DecodeError error);
@@ -58,10 +59,11 @@ size_t min_result_size(const op::Op& op);
 // min_result_size(op). Returns the end.
 std::byte* encode_result(std::byte* to, size_t room, const op::Op& op, const op::Result& result);
 
-// Decodes results one by one, in place.
+// Decodes results one by one, in place. `is_relayed`: kRelayed was agreed, so results may say that no answer came.
 class ResultReader {
  public:
-  ResultReader(const std::byte* body, size_t length) : at_(body), left_(length) {}
+  ResultReader(const std::byte* body, size_t length, bool is_relayed = false)
+      : at_(body), left_(length), is_relayed_(is_relayed) {}
   // Reads the next result; `result.value` points into the body. False: the bytes are not a result, and the session must
   // end.
   bool next(op::Result& result);
@@ -70,6 +72,7 @@ class ResultReader {
  private:
   const std::byte* at_;
   size_t left_;
+  const bool is_relayed_;
 };
 
 }  // namespace egret::wire

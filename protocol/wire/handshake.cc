@@ -5,26 +5,11 @@
 #include <string_view>
 
 #include "wire/bytes.h"
+#include "wire/framing.h"
 
 namespace egret::wire {
 
 namespace {
-
-std::vector<std::byte> framed(FrameType type, size_t body_length) {
-  std::vector<std::byte> frame(sizeof(FramePrefix) + body_length);
-  FieldWriter out(frame.data());
-  out.put(kMagic);
-  out.put(kVersion);
-  out.put(static_cast<uint8_t>(type));
-  out.put(uint8_t{0});
-  out.put(static_cast<uint32_t>(frame.size()));
-  return frame;
-}
-
-FieldReader body_of(std::span<const std::byte> frame) {
-  if (frame.size() < sizeof(FramePrefix)) return FieldReader(nullptr, 0);
-  return FieldReader(frame.data() + sizeof(FramePrefix), frame.size() - sizeof(FramePrefix));
-}
 
 constexpr size_t kHelloBody = 8 + 8 + 4;
 constexpr size_t kGrantBody = 5 * 8 + 5 * 4;
@@ -33,6 +18,7 @@ static_assert(kNonceBytes == kProofBytes);
 constexpr size_t kSlotSizesBytes = 2 * 4;
 constexpr size_t kRightsBytes = 4;
 constexpr size_t kComeBackBytes = 4;
+constexpr size_t kMemberBytes = 8;
 constexpr size_t kMaxReason = kMaxFrame - sizeof(FramePrefix) - 2 - kComeBackBytes;
 
 void put_array(FieldWriter& out, const std::array<std::byte, kProofBytes>& bytes) {
@@ -59,8 +45,10 @@ std::vector<std::byte> encode(const Hello& hello) {
   const bool authenticates = (hello.features & kAuthenticate) != 0;
   const bool has_sizes = (hello.features & kSlotSizes) != 0;
   const bool comes_back = (hello.features & kComeBack) != 0;
-  auto frame = framed(FrameType::kHello, kHelloBody + (authenticates ? kNonceBytes : 0) +
-                                             (has_sizes ? kSlotSizesBytes : 0) + (comes_back ? kComeBackBytes : 0));
+  const bool is_relayed = (hello.features & kRelayed) != 0;
+  auto frame =
+      framed(FrameType::kHello, kHelloBody + (authenticates ? kNonceBytes : 0) + (has_sizes ? kSlotSizesBytes : 0) +
+                                    (comes_back ? kComeBackBytes : 0) + (is_relayed ? kMemberBytes : 0));
   FieldWriter out(frame.data() + sizeof(FramePrefix));
   out.put(hello.features);
   out.put(hello.worker_id);
@@ -71,6 +59,7 @@ std::vector<std::byte> encode(const Hello& hello) {
     out.put(hello.response_slot_size);
   }
   if (comes_back) out.put(hello.asked_back);
+  if (is_relayed) out.put(hello.member);
   return frame;
 }
 
@@ -118,7 +107,7 @@ std::vector<std::byte> encode(const Ready&) {
   return framed(FrameType::kReady, 0);
 }
 
-bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error) {
+bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error, size_t longest) {
   FieldReader in(frame.data(), frame.size());
   const auto magic = in.get<uint64_t>();
   const auto version = in.get<uint16_t>();
@@ -134,11 +123,11 @@ bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::strin
             " to " + std::to_string(kVersion);
     return false;
   }
-  if (length != frame.size() || length > kMaxFrame) {
+  if (length != frame.size() || length > longest) {
     error = "a handshake frame whose length is wrong";
     return false;
   }
-  if (raw_type < static_cast<uint8_t>(FrameType::kHello) || raw_type > static_cast<uint8_t>(FrameType::kProof)) {
+  if (raw_type < static_cast<uint8_t>(FrameType::kHello) || raw_type > static_cast<uint8_t>(FrameType::kMemberState)) {
     error = "a handshake frame of unknown type " + std::to_string(raw_type);
     return false;
   }
@@ -156,6 +145,7 @@ bool decode(std::span<const std::byte> frame, Hello& hello) {
   hello.request_slot_size = has_sizes ? in.get<uint32_t>() : 0;
   hello.response_slot_size = has_sizes ? in.get<uint32_t>() : 0;
   hello.asked_back = (hello.features & kComeBack) != 0 ? in.get<uint32_t>() : 0;
+  hello.member = (hello.features & kRelayed) != 0 ? in.get<uint64_t>() : 0;
   return in.ok();
 }
 

@@ -27,7 +27,19 @@ inline constexpr uint16_t kVersion = 1;                  // our version; a serve
 inline constexpr uint16_t kOldestVersion = 1;
 inline constexpr size_t kMaxFrame = 512;
 
-enum class FrameType : uint8_t { kHello = 1, kGrant = 2, kRefusal = 3, kReady = 4, kChallenge = 5, kProof = 6 };
+enum class FrameType : uint8_t {
+  kHello = 1,
+  kGrant = 2,
+  kRefusal = 3,
+  kReady = 4,
+  kChallenge = 5,
+  kProof = 6,
+  // Between a proxy and its slot clients: pool_frames.h.
+  kAsk = 7,
+  kPool = 8,
+  kMember = 9,
+  kMemberState = 10,
+};
 
 struct FramePrefix {
   uint64_t magic;
@@ -65,6 +77,8 @@ inline constexpr uint64_t kComeBack = 256;
 // The client is a program that waits for its results itself (libegret), not a proxy: nobody else needs its CPU meanwhile, so
 // its lanes are polled for longer before they fall asleep.
 inline constexpr uint64_t kEmbedded = 512;
+// A session with a member of a pool through a proxy: results may say that no answer came from the backend, and why.
+inline constexpr uint64_t kRelayed = 65536;
 
 struct Hello {
   uint64_t features = 0;  // feature bits that the client supports; the grant has those that both support
@@ -77,6 +91,7 @@ struct Hello {
   uint32_t request_slot_size = 0;
   uint32_t response_slot_size = 0;
   uint32_t asked_back = 0;  // kComeBack only: how often in a row the backend has asked this worker to come back
+  uint64_t member = 0;      // kRelayed only: the tag of the member's name
 };
 
 struct Challenge {
@@ -115,7 +130,8 @@ std::vector<std::byte> encode(const Refusal& refusal);
 std::vector<std::byte> encode(const Ready& ready);
 
 // Checks the prefix and returns the type in `type`. False, with a reason in `error`: we cannot read this frame.
-bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error);
+// `longest`: bytes that a frame may have.
+bool decode_prefix(std::span<const std::byte> frame, FrameType& type, std::string& error, size_t longest = kMaxFrame);
 // Each checks everything it reads; false when the frame is malformed.
 bool decode(std::span<const std::byte> frame, Hello& hello);
 bool decode(std::span<const std::byte> frame, Challenge& challenge);

@@ -65,6 +65,13 @@ double tls_sum(const ProxyState& source, Counter TlsCounters::*counter) {
   return figure(total);
 }
 
+template <typename Number>
+double slot_sum(const ProxyState& source, Number SlotStats::*number) {
+  uint64_t total = 0;
+  for (const auto& worker : source.workers) total += (worker->slots.*number).get();
+  return figure(total);
+}
+
 // A metric without labels: this row is all that it needs.
 struct ClientMetric {
   const char* name;
@@ -129,6 +136,37 @@ constexpr ClientMetric kClientMetrics[] = {
        const auto config = s.config.get();
        return config->session.connect.tls != nullptr ? figure(config->session.connect.tls->certificate().ends_at) : 0.0;
      }},
+    {"egret_proxy_slots_sessions", kGauge, "Sessions of clients that reach a backend through this proxy by `slots`.",
+     [](Source s) { return slot_sum(s, &SlotStats::sessions); }},
+    {"egret_proxy_slots_listeners", kGauge, "Clients by `slots` that hear news of the pool.",
+     [](Source s) { return figure(s.slot_listeners.get()); }},
+    {"egret_proxy_slots_sessions_opened_total", kCounter, "Sessions that clients by `slots` were given.",
+     [](Source s) { return slot_sum(s, &SlotStats::opened); }},
+    {"egret_proxy_slots_refusals_total", kCounter, "Clients by `slots` that were refused; the log says why.",
+     [](Source s) { return figure(s.slot_refusals.get()) + slot_sum(s, &SlotStats::refusals); }},
+    {"egret_proxy_handed_over_sessions", kGauge,
+     "Sessions by which workers hand over to the one that has the session with a backend (`sessions: host`).",
+     [](Source s) { return slot_sum(s, &SlotStats::worker_sessions); }},
+    {"egret_proxy_slots_messages_total", kCounter, "Messages from clients by `slots`, and of workers that hand over.",
+     [](Source s) { return slot_sum(s, &SlotStats::messages); }},
+    {"egret_proxy_slots_ops_total", kCounter, "Operations in them.",
+     [](Source s) { return slot_sum(s, &SlotStats::ops); }},
+    {"egret_proxy_slots_malformed_total", kCounter, "Those messages that were malformed and ended their session.",
+     [](Source s) { return slot_sum(s, &SlotStats::malformed); }},
+    {"egret_proxy_slots_waits_total", kCounter,
+     "Those messages that waited, because the backend's slots were full or there was no room for a large value.",
+     [](Source s) { return slot_sum(s, &SlotStats::waits); }},
+    {"egret_proxy_slots_forbidden_total", kCounter, "Operations that their client has no right to.",
+     [](Source s) { return slot_sum(s, &SlotStats::refused); }},
+    {"egret_proxy_slots_not_sent_total", kCounter,
+     "Operations that failed at once, because there was no session with the backend.",
+     [](Source s) { return slot_sum(s, &SlotStats::not_sent); }},
+    {"egret_proxy_slots_kept_bytes", kGauge,
+     "Memory of values that do not fit a client's slot and that it has not read whole.",
+     [](Source s) { return slot_sum(s, &SlotStats::kept_bytes); }},
+    {"egret_proxy_slots_collected_bytes", kGauge,
+     "Memory of values from such clients that wait for room at their backend (part of `large_value_memory`).",
+     [](Source s) { return slot_sum(s, &SlotStats::collected_bytes); }},
     {"egret_proxy_warming", kGauge,
      "1 while values of keys that moved with a change of members are brought to their backends (`warm_for`).",
      [](Source s) { return s.warm.get()->state == pool::WarmPhase::State::kOpen ? 1.0 : 0.0; }},

@@ -43,6 +43,20 @@ struct RequestFigures {
   base::Histogram duration;  // from parsed to answered, measured by the pass's clock
 };
 
+// What a worker's relay shows of the sessions that it serves. All but `opened` and `refusals` are set, not added to.
+struct SlotStats {
+  base::Gauge sessions;         // of slot clients
+  base::Gauge worker_sessions;  // of other workers of this process
+  Counter opened, refusals;     // of slot clients
+  base::Gauge messages, ops;    // of all sessions so far; so are those up to not_sent
+  base::Gauge malformed;        // messages that ended their session
+  base::Gauge waits;            // messages that waited for credit, or room
+  base::Gauge refused;          // ops that the rules forbid
+  base::Gauge not_sent;         // ops that came while there was no session with the backend
+  base::Gauge kept_bytes;       // of values of which clients fetch the rest
+  base::Gauge collected_bytes;  // of values that wait for room at a backend
+};
+
 struct alignas(64) WorkerStats {
   RequestFigures requests;
   MemoryCounters memory;
@@ -58,6 +72,7 @@ struct alignas(64) WorkerStats {
   Counter auth_cmds;
   Counter auth_errors;
   Counter auth_waits;
+  SlotStats slots;
 };
 
 }  // namespace egret::proxy

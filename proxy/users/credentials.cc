@@ -138,6 +138,13 @@ std::shared_ptr<const User> Credentials::find(std::string_view name) const {
   return entry == nullptr ? nullptr : entry->user;
 }
 
+std::shared_ptr<const User> Credentials::find_local(uint32_t uid) const {
+  for (const Entry& entry : entries_) {
+    if (entry.user != nullptr && std::ranges::count(entry.user->uids, uid) > 0) return entry.user;
+  }
+  return nullptr;
+}
+
 std::optional<Login> parse_plain(std::string_view message) {
   const size_t user = message.find('\0');
   if (user == message.npos) return std::nullopt;

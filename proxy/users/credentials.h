@@ -66,6 +66,8 @@ class Credentials {
   Judgement verify(const Login& login) const;
   // As the users file has it now; null: it has no such user.
   std::shared_ptr<const User> find(std::string_view name) const;
+  // Who a local user is that comes by slots: the kernel knows him, so he gives no password. Null: nobody.
+  std::shared_ptr<const User> find_local(uint32_t uid) const;
 
   const std::vector<CredentialsFile>& files() const { return files_; }
 

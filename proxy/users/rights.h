@@ -27,6 +27,7 @@ struct User {
   std::string name;
   uint8_t rights = 0;                 // of Right
   std::vector<std::string> prefixes;  // of keys; none: every key
+  std::vector<uint32_t> uids{};       // local users who are this one when they come by slots, without a password
 
   // Whether the key begins with one of the prefixes. It need not exist.
   bool may_use_key(std::string_view key) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <exception>
 #include <fstream>
 #include <iterator>
@@ -68,6 +69,21 @@ std::vector<std::string> read_prefixes(const YAML::Node& node) {
   return prefixes;
 }
 
+std::vector<uint32_t> read_uids(const YAML::Node& node) {
+  const std::string what = "a list of user ids";
+  std::vector<uint32_t> uids;
+  for (const YAML::Node& each : list_of(node, what)) {
+    const std::string text = text_of(each, what);
+    uint32_t uid = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+      refuse(each, "expected " + what + ", got " + base::quoted(text));
+    }
+    uids.push_back(uid);
+  }
+  return uids;
+}
+
 std::string read_name(const YAML::Node& node) {
   std::string name = text_of(node, "the name of a user");
   const bool is_plain = std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != 0x7F; });
@@ -81,10 +97,10 @@ UserEntry read_user(const YAML::Node& name, const YAML::Node& body) {
   UserEntry entry;
   entry.line = name.Mark().line + 1;
   entry.user.name = read_name(name);
-  if (!body.IsMap()) refuse(name, entry.user.name + ": expected password, rights and, if wanted, prefixes");
+  if (!body.IsMap()) refuse(name, entry.user.name + ": expected password, rights and, if wanted, prefixes and uids");
   std::set<std::string> seen;
   for (const auto& row : body) {
-    const std::string key = text_of(row.first, "password, rights or prefixes");
+    const std::string key = text_of(row.first, "password, rights, prefixes or uids");
     if (!seen.insert(key).second) refuse(row.first, key + ": given twice");
     if (key == "password") {
       entry.hash = text_of(row.second, "a password's hash");
@@ -93,8 +109,10 @@ UserEntry read_user(const YAML::Node& name, const YAML::Node& body) {
       entry.user.rights = read_rights(row.second);
     } else if (key == "prefixes") {
       entry.user.prefixes = read_prefixes(row.second);
+    } else if (key == "uids") {
+      entry.user.uids = read_uids(row.second);
     } else {
-      refuse(row.first, "expected password, rights or prefixes, got " + base::quoted(key));
+      refuse(row.first, "expected password, rights, prefixes or uids, got " + base::quoted(key));
     }
   }
   for (const char* needed : {"password", "rights"}) {
@@ -112,6 +130,14 @@ std::vector<UserEntry> read_users(const std::string& text) {
     const auto twin = std::ranges::find(users, users.back().user.name, [](const UserEntry& u) { return u.user.name; });
     if (&*twin != &users.back())
       refuse(each.first, users.back().user.name + ": a user of this name is in line " + std::to_string(twin->line));
+  }
+  for (const UserEntry& entry : users) {
+    for (const uint32_t uid : entry.user.uids) {
+      const auto first = std::ranges::find_if(
+          users, [&](const UserEntry& other) { return std::ranges::count(other.user.uids, uid) > 0; });
+      if (first->user.name == entry.user.name) continue;
+      throw Refused{entry.line, entry.user.name + ": uid " + std::to_string(uid) + " is " + first->user.name + "'s"};
+    }
   }
   return users;
 }

@@ -4,6 +4,7 @@
 //     password: "$y$j9T$..."         # mkpasswd -m yescrypt
 //     rights: [read, write]          # of read, write, admin
 //     prefixes: ["shop:", "cart:"]   # of keys; without it: every key
+//     uids: [33]                     # local users who are this one when they come by slots (proxy/slots)
 //
 // Cold path; any thread.
 #pragma once

@@ -277,7 +277,7 @@ class Script {
     if (!poller_.has_broken_sessions()) return;
     for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) {
       EGRET_CHECK(broken.session_id == session_ && broken.lane < layout_.lanes);
-      EGRET_CHECK(broken.why > wire::DecodeError::kNone && broken.why <= wire::DecodeError::kNoRoom);
+      EGRET_CHECK(broken.why > wire::DecodeError::kNone && broken.why <= wire::DecodeError::kTooMany);
     }
     poller_.detach(session_);
     open_session();

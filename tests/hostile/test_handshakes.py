@@ -19,7 +19,7 @@ ATTACKERS = [65534, 65533, 65532]
 SILENT = 40  # of each: 120 in all
 MOST_SILENT, MOST_SILENT_OF_ONE = 64, 32
 NEWCOMERS = 20
-# backend/access/README.md: tokens of a peer. A connection and a frame take one each, a session one more for each MiB of its memory.
+# protocol/access/README.md: tokens of a peer. A connection and a frame take one each, a session one more for each MiB of its memory.
 BURST, PER_SECOND = 1024, 512
 ATTEMPTS = 1000  # of each of three attackers: many more than their tokens are good for
 

@@ -9,17 +9,18 @@ import json, pathlib, re, shlex, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = {"base": "base/status.h", "events": "events/event.h", "admin": "admin/metrics.h", "op": "op/op.h", "memcache": "memcache/command.h", "wire": "wire/slot.h",
-           "tls": "tls/files.h", "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "pool": "pool/pool.h", "page": "page/page.h", "store": "store/store.h",
+           "tls": "tls/files.h", "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "pool": "pool/pool.h", "page": "page/page.h", "access": "access/ledger.h", "store": "store/store.h",
            "proxy": "proxy/config.h", "client": "client/engine/engine.h", "memcached": "memcached/request.h", "top": "top/exposition.h", "backend": "backend/config.h"}
 PLACES = {"store": "backend/store", "client": "client/engine", "proxy": "proxy", "memcached": "tools/memcached", "top": "tools/top", "backend": "backend"}
 KNOWS = {"base": {"base"}, "events": {"base", "events"}, "admin": {"base", "events", "admin"}, "op": {"base", "op"}, "memcache": {"base", "op", "memcache"}, "wire": {"base", "op", "wire"},
          "store": {"base", "op", "store"}, "tls": {"base", "tls"}, "transport": {"base", "tls", "transport"},
          "rpc": {"base", "op", "wire", "transport", "rpc"},
          "pool": {"base", "events", "op", "wire", "transport", "rpc", "pool"},
+         "access": {"base", "op", "access"},
          "client": {"base", "op", "wire", "tls", "transport", "rpc", "pool", "client"},
-         "proxy": {"base", "events", "admin", "page", "op", "memcache", "tls", "wire", "transport", "rpc", "pool", "proxy"},
+         "proxy": {"base", "events", "admin", "page", "op", "access", "memcache", "tls", "wire", "transport", "rpc", "pool", "proxy"},
          "memcached": {"base", "memcached"}, "top": {"base", "top"},
-         "backend": {"base", "events", "admin", "page", "op", "store", "tls", "wire", "transport", "rpc", "backend"}}
+         "backend": {"base", "events", "admin", "page", "op", "access", "store", "tls", "wire", "transport", "rpc", "backend"}}
 # Of a layer with a part that knows less: a source of the rest.
 SOURCES = {"pool": "pool.cc"}
 # Who may know a part of a layer alone: without the events that the rest of it needs.

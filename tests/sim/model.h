@@ -46,6 +46,8 @@ struct ModelOptions {
   bool may_time_out = false;
   bool may_be_lost = false;
   bool check_results = true;  // off where the server lies
+  // Ops come to the server by another session than they were appended to, and some of a lane may be lost.
+  bool is_relayed = false;
 };
 
 class Model {

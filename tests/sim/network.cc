@@ -365,7 +365,7 @@ Expected<std::unique_ptr<transport::ClientEndpoint>> Network::connect(const std:
   auto link = std::make_shared<Link>();
   link->network = newest;
   link->address = address;
-  link->flavour = newest->flavour_of(address);
+  link->flavour = address.starts_with("shm:") ? Flavour::kShm : newest->flavour_of(address);
   link->cut_off = cut;
   newest->links_.push_back(link);
   newest->connecting_.push_back(link);
@@ -382,6 +382,12 @@ std::unique_ptr<transport::ServerEndpoint> Network::accept(const std::string& se
   auto link = std::move(*first);
   connecting_.erase(first);
   return std::make_unique<ServerEnd>(std::move(link));
+}
+
+bool Network::is_anybody_connecting(const std::string& server) const {
+  return std::ranges::any_of(connecting_, [&](const auto& link) {
+    return link->client_open && !link->cut_off.to_server && link->address.starts_with(server + "@");
+  });
 }
 
 void Network::refuse_connections(const std::string& server, bool refuse) {

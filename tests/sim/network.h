@@ -43,7 +43,7 @@
 
 namespace egret::sim {
 
-enum class Flavour : uint8_t { kVerbs, kShm, kTcp };
+enum class Flavour : uint8_t { kVerbs, kShm, kTcp };  // an address that begins with shm: is of kShm in any case
 
 struct NetworkOptions {
   Flavour flavour = Flavour::kVerbs;
@@ -77,6 +77,7 @@ class Network {
                                                                             const transport::ConnectOptions& options);
   // The server's end of the next connection to a server's address ("": to any); null when none waits.
   std::unique_ptr<transport::ServerEndpoint> accept(const std::string& server = {});
+  bool is_anybody_connecting(const std::string& server) const;
 
   // One line of one verb, or one landing. False when nothing is under way.
   bool step();

@@ -205,7 +205,7 @@ void Control::grant(Session& session) {
   const wire::Grant granted{.features = server_.options.features & session.features,
                             .session_id = session.id,
                             .nonce = server_.rng.next(),
-                            .epoch = server_.options.epoch,
+                            .epoch = server_.options.epoch + server_.processes,
                             .hash_seed = server_.options.hash_seed,
                             .item_size_max = server_.options.item_size_max,
                             .layout = layout};

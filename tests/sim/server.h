@@ -128,11 +128,14 @@ class Server {
   // The process ends, as by kill -9. Returns its handlers, for another one that begins with its data.
   std::vector<std::unique_ptr<rpc::OpHandler>> end();
   rpc::PollerCounters counters() const;
+  // Its next sessions are those of another process.
+  void become_another() { ++processes; }
 
   const ServerOptions options;
   const base::Clock& clock;
   Network& network;
   Rng& rng;
+  uint64_t processes = 0;           // before the present one
   uint64_t rings_relayed = 0;       // by homes to other partitions
   uint64_t deliveries_relayed = 0;  // by partitions to homes
   std::vector<std::unique_ptr<rpc::OpHandler>> handlers;

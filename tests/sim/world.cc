@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "sim_relay.h"
+
 namespace egret::sim {
 
 // --- SimClient -----------------------------------------------------------------------------------------------------
@@ -13,7 +15,8 @@ rpc::SessionOptions options_of(const Scenario& scenario, const std::string& addr
   rpc::SessionOptions options = scenario.session;
   options.address = address;
   options.worker_id = 2 * (number + 1);  // its twin is the next number
-  options.window = scenario.layout.window;
+  options.window = scenario.relayed.is_on ? scenario.relayed.window : scenario.layout.window;
+  if (scenario.relayed.is_on) options.relayed_to = SimRelay::kMember;
   if (scenario.clients_sleep_always) options.spin_ns = 0;
   return options;
 }
@@ -21,7 +24,10 @@ rpc::SessionOptions options_of(const Scenario& scenario, const std::string& addr
 
 SimClient::SimClient(World& world, uint32_t number)
     : world_(world),
-      address_((world.scenario.has_two_transports ? "rdma+tcp:" : "sim:") + std::to_string(number)),
+      address_((world.scenario.relayed.is_on          ? std::string(SimRelay::kAddress) + "@"
+                : world.scenario.has_two_transports ? "rdma+tcp:"
+                                                    : "sim:") +
+               std::to_string(number)),
       session_(options_of(world.scenario, address_, number), world.clock, *this, Network::connect),
       to_submit_(world.scenario.ops_per_client) {}
 
@@ -48,11 +54,13 @@ bool SimClient::is_tick_due() const {
 }
 
 bool SimClient::is_asleep() const {
+  if (frozen_) return true;
   if (!blocked_ || has_reason_to_wake()) return false;
   return is_finished() || waiting_for_credit_ || !session_.is_open();
 }
 
 void SimClient::step() {
+  if (frozen_) return;
   const bool may_submit = !is_finished() && !waiting_for_credit_ && session_.is_open() && world_.rng.percent(15);
   if (blocked_ && !has_reason_to_wake() && !may_submit) return;
   blocked_ = false;
@@ -118,7 +126,8 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
       rng(world_seed),
       model(scenario.model, rng),
       network(scenario.network, clock.manual, rng),
-      server({.layout = scenario.layout,
+      server({.address = scenario.relayed.is_on ? SimRelay::kBackend : "",
+              .layout = scenario.layout,
               .features = scenario.knows_deliver ? wire::kDeliver : 0,
               .lane_idle_ns = scenario.lane_idle_ns,
               .park_always = scenario.park_always,
@@ -133,9 +142,11 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
     });
     server.add_partition(std::move(handler));
   }
+  if (scenario.relayed.is_on) relay = std::make_unique<SimRelay>(*this);
   for (uint32_t i = 0; i < scenario.clients; ++i) clients.push_back(std::make_unique<SimClient>(*this, i));
   network.set_preempt([this] { preempt(); });
   clock.on_read = [this] { preempt(); };
+  if (relay != nullptr) relay->start();
   for (const auto& client : clients) client->start();
 }
 
@@ -148,18 +159,24 @@ void World::tear_down() {
   clock.on_read = {};
   on_step = {};
   for (const auto& client : clients) client->session().close();
+  if (relay != nullptr) relay->session().close();
 }
 
 void World::step_actor(size_t actor) {
   if (!busy_.insert(actor).second) return;
+  const size_t client = actor - partitions.size();
   if (actor < partitions.size()) {
     partitions[actor]->step();
+  } else if (client < clients.size()) {
+    clients[client]->step();
   } else {
-    clients[actor - partitions.size()]->step();
+    relay->step();
   }
   busy_.erase(actor);
-  if (tracing_)
-    trace(actor < partitions.size() ? partitions[actor]->describe() : clients[actor - partitions.size()]->describe());
+  if (!tracing_) return;
+  trace(actor < partitions.size() ? partitions[actor]->describe()
+        : client < clients.size() ? clients[client]->describe()
+                                  : relay->describe());
 }
 
 void World::step() {
@@ -171,7 +188,7 @@ void World::step() {
   } else if (what < 60) {
     network.step();
   } else {
-    step_actor(rng.below(static_cast<uint32_t>(partitions.size() + clients.size())));
+    step_actor(rng.below(static_cast<uint32_t>(actors())));
   }
 }
 
@@ -198,13 +215,13 @@ void World::step_others() {
   if (busy_.size() > 1 || rng.percent(75)) {
     network.step();
   } else {
-    step_actor(rng.below(static_cast<uint32_t>(partitions.size() + clients.size())));
+    step_actor(rng.below(static_cast<uint32_t>(actors())));
   }
   network.acting_partition = acting;
 }
 
 bool World::seems_quiet() const {
-  return network.is_idle() &&
+  return network.is_idle() && (relay == nullptr || relay->is_asleep()) &&
          std::ranges::all_of(partitions, [](const auto& p) { return p->is_asleep() || p->is_idle(); }) &&
          std::ranges::all_of(clients, [](const auto& c) { return c->is_asleep(); });
 }
@@ -212,6 +229,7 @@ bool World::seems_quiet() const {
 bool World::is_quiet() {
   for (int looks = 0; looks < 3; ++looks) {
     if (!seems_quiet() || control.step()) return false;
+    if (relay != nullptr) step_actor(actors() - 1);  // it may send something: partitions that poll look after it
     for (size_t i = 0; i < partitions.size(); ++i) step_actor(i);
   }
   return seems_quiet();
@@ -231,6 +249,7 @@ bool World::skip_to_tick() {
   for (const auto& client : clients) {
     if (client->session().needs_tick()) next = std::min(next, client->next_tick_ns());
   }
+  if (relay != nullptr && relay->session().needs_tick()) next = std::min(next, relay->next_tick_ns());
   const uint64_t now = clock.manual.now_ns();
   if (next == UINT64_MAX) return false;
   if (next > now) advance_ns(next - now);

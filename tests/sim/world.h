@@ -1,4 +1,5 @@
-// A whole system in one thread: backend partitions and a control thread, proxy workers, and the network between them.
+// A whole system in one thread: backend partitions and a control thread, proxy workers, and the network between them; if
+// wanted a relay between workers and backend (sim_relay.h).
 // All of them are actors; step() lets one of them, drawn from the seed, do one turn of its loop, and time passes.
 //
 //   SimClient = proxy/worker.cc's loop around a ClientSession       ┐
@@ -45,12 +46,22 @@ struct Scenario {
   bool knows_deliver = true;  // the backend; over kShm nobody asks for it
   rpc::PushRules push = {};
   uint64_t tick_ns = rpc::ClientSession::kTickNs;
+  // Clients have their sessions with a relay, over shm, and it has one with the backend.
+  struct Relayed {
+    bool is_on = false;
+    uint32_t window = 4;  // of the inbound lanes
+    uint32_t request_slot_size = 1024;
+    uint32_t response_slot_size = 1024;
+    rpc::Growth growth;  // of the outbound session
+  };
+  Relayed relayed;
   // Open sessions tick, and when nothing moves, time goes on to the next tick. Else there are no timers that could hide
   // a lost wake-up: when nothing moves, there was one.
   bool time_heals = false;
 };
 
 class World;
+class SimRelay;
 
 class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
  public:
@@ -59,6 +70,8 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
   void start() { session_.start(); }
   // One turn of the worker's loop.
   void step();
+  // A frozen client does nothing, as if its process were stopped.
+  void freeze(bool frozen) { frozen_ = frozen; }
   // It blocks, and nothing is there to wake it.
   bool is_asleep() const;
   bool is_finished() const { return submitted_ == to_submit_; }
@@ -97,6 +110,7 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
   std::unique_ptr<Model::Draft> draft_;
   bool waiting_for_credit_ = false;
   bool blocked_ = false;
+  bool frozen_ = false;
   uint64_t next_tick_ns_ = 0;
   uint32_t sessions_lost_ = 0;
   uint64_t sleeps_ = 0;
@@ -142,9 +156,11 @@ class World {
   Control& control = server.control;
   std::vector<std::unique_ptr<Partition>>& partitions = server.partitions;
   std::vector<std::unique_ptr<SimClient>> clients;
-  std::function<void()> on_step;  // a test's own actor
+  std::unique_ptr<SimRelay> relay;  // null: clients have sessions with the backend
+  std::function<void()> on_step;    // a test's own actor
 
  private:
+  size_t actors() const { return partitions.size() + clients.size() + (relay != nullptr ? 1 : 0); }
   void step_actor(size_t actor);
   void step_others();
 

@@ -7,6 +7,7 @@
 
 #include "discovery/learn.h"
 #include "proxy/config.h"
+#include "proxy/slots/host_door.h"
 
 using namespace egret::proxy;
 using egret::base::Options;
@@ -272,4 +273,39 @@ TEST_CASE("options stand by group, few are marked as usual, and those for expert
     usual += row.is_usual ? 1 : 0;
   }
   CHECK(usual <= 6);
+}
+
+TEST_CASE("slots are beside the addresses of clients, at others that are named, or nowhere") {
+  CHECK(config_of({}).slots.has_twins);
+  CHECK(config_of({}).slots.addresses.empty());
+  const SlotOptions both = config_of({"slots=auto,/run/egret/slots,@egret"}).slots;
+  CHECK(both.has_twins);
+  CHECK(both.addresses == std::vector<std::string>{"/run/egret/slots", "@egret"});
+  CHECK_FALSE(config_of({"slots=/run/egret/slots"}).slots.has_twins);
+  CHECK_FALSE(config_of({"slots=none"}).slots.is_on());
+  CHECK(error_of("slots=none,@egret").find("none stands beside others") != std::string::npos);
+  CHECK(error_of("slots=egret").find("expected auto, none, a path or @NAME") != std::string::npos);
+  CHECK(config_of({"slots_uids=33,34", "slots_gids=5"}).slots.uids == std::vector<uint32_t>{33, 34});
+  CHECK(error_of("slots_uids=www-data").find("slots_uids") != std::string::npos);
+  CHECK(error_of("slots_request_size=1100").find("expected a multiple of 64") != std::string::npos);
+}
+
+TEST_CASE("sessions are each worker's own unless one is wanted for each host") {
+  CHECK_FALSE(config_of({}).is_session_per_host);
+  CHECK_FALSE(config_of({"sessions=worker"}).is_session_per_host);
+  CHECK(config_of({"sessions=host"}).is_session_per_host);
+}
+
+TEST_CASE("with sessions by host the backends of other hosts are shared out, each to one worker") {
+  const Config config = config_of({"sessions=host", "workers=4", "backends=tcp:10.0.0.1:1 name=a,shm:/b name=b"});
+  const std::vector<egret::pool::Member> members = members_of(config);
+  const auto reached_by_others = [&](const egret::pool::Member& member) {
+    int count = 0;
+    for (uint32_t worker = 0; worker < 4; ++worker) count += is_handed_over(config, member, worker);
+    return count;
+  };
+  CHECK(reached_by_others(members[0]) == 3);
+  CHECK_FALSE(is_handed_over(config, members[0], host_worker(members[0], 4)));
+  CHECK(reached_by_others(members[1]) == 0);
+  CHECK_FALSE(is_handed_over(config_of({"workers=4"}), members[0], 0));
 }

@@ -187,7 +187,7 @@ TEST_CASE("what is wrong with a users file is said with its line") {
   CHECK(users_complaint(good) == "");
   CHECK(users_complaint("") == ", line 1: expected users, each a name with password and rights");
   CHECK(users_complaint("- anna\n") == ", line 1: expected users, each a name with password and rights");
-  CHECK(users_complaint("anna: x\n") == ", line 1: anna: expected password, rights and, if wanted, prefixes");
+  CHECK(users_complaint("anna: x\n") == ", line 1: anna: expected password, rights and, if wanted, prefixes and uids");
   CHECK(users_complaint(good + good) == ", line 4: anna: a user of this name is in line 1");
   CHECK(users_complaint(yaml("anna", "plain", "rights: [read]")).starts_with(", line 2: password: expected a hash as"));
   CHECK(users_complaint(yaml("anna", "$1$x$y", "rights: [read]")).find("guessed too easily") != std::string::npos);
@@ -201,7 +201,8 @@ TEST_CASE("what is wrong with a users file is said with its line") {
   CHECK(
       users_complaint(good + "  prefixes: [\"\"]\n").starts_with(", line 4: expected a list of what keys begin with"));
   CHECK(users_complaint(good + "  rights: read\n") == ", line 4: rights: given twice");
-  CHECK(users_complaint(good + "  right: read\n") == ", line 4: expected password, rights or prefixes, got \"right\"");
+  CHECK(users_complaint(good + "  right: read\n") ==
+        ", line 4: expected password, rights, prefixes or uids, got \"right\"");
   CHECK(users_complaint("a b:\n  rights: read\n").starts_with(", line 1: expected a name"));
   CHECK(users_complaint("anna: [\n").starts_with(", line "));
   CHECK(Credentials().load_users_file("/nonexistent").message() ==

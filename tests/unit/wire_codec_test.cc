@@ -266,7 +266,7 @@ TEST_SUITE("ops") {
 
   TEST_CASE("each error has a text of its own") {
     std::vector<std::string> texts;
-    for (unsigned error = 0; error <= static_cast<unsigned>(DecodeError::kNoRoom); ++error) {
+    for (unsigned error = 0; error <= static_cast<unsigned>(DecodeError::kTooMany); ++error) {
       texts.emplace_back(to_string(static_cast<DecodeError>(error)));
     }
     std::ranges::sort(texts);
@@ -283,6 +283,26 @@ TEST_SUITE("results") {
       bytes[0] = static_cast<std::byte>(code);
       Result back;
       CHECK(read_result(bytes, back) == (code <= 16));
+    }
+  }
+
+  TEST_CASE("that no answer came is told only where it was agreed on") {
+    for (const ResultCode code : {ResultCode::kSessionLost, ResultCode::kTimedOut, ResultCode::kNotSent}) {
+      CAPTURE(to_string(code));
+      const std::vector<std::byte> bytes = encoded_result(kPlainGet, make_result(code), 64);
+      CHECK(bytes.size() == 8);
+      CHECK(static_cast<int>(bytes[0]) == static_cast<int>(code) - 100 + 17);
+      Result back;
+      CHECK_FALSE(read_result(bytes, back));
+      ResultReader relayed(bytes.data(), bytes.size(), true);
+      REQUIRE(relayed.next(back));
+      CHECK(back.code == code);
+    }
+    for (unsigned code = 0; code < 256; ++code) {
+      std::vector<std::byte> bytes(8);
+      bytes[0] = static_cast<std::byte>(code);
+      Result back;
+      CHECK(ResultReader(bytes.data(), bytes.size(), true).next(back) == (code <= 19));
     }
   }
 

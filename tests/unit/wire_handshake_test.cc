@@ -39,6 +39,13 @@ Hello returning_hello() {
   return hello;
 }
 
+Hello relayed_hello() {
+  Hello hello = returning_hello();
+  hello.features |= kRelayed;
+  hello.member = 0x0807060504030201;
+  return hello;
+}
+
 Hello authenticating_hello() {
   Hello hello = kHello;
   hello.features = kAuthenticate;
@@ -169,6 +176,17 @@ TEST_CASE("slot sizes and rights lie behind nonce and proof, where they were agr
   CHECK(grant.rights == egret::op::kAllRights);
 }
 
+TEST_CASE("a hello for a member behind a proxy names it, behind everything else") {
+  Hello hello;
+  REQUIRE(decode(encode(relayed_hello()), hello));
+  CHECK(hello.member == 0x0807060504030201);
+  CHECK(hello.asked_back == 3);
+  REQUIRE(decode(encode(returning_hello()), hello));
+  CHECK(hello.member == 0);
+  for (size_t size = 16; size < 16 + 20 + 4 + 8; ++size)
+    CHECK_FALSE(decodes<Hello>(resized(encode(relayed_hello()), size)));
+}
+
 TEST_CASE("the backend's proof covers the rights that it grants") {
   Grant grant = grant_with_rights();
   const Transcript transcript;
@@ -202,6 +220,7 @@ TEST_CASE("sizes and prefix are those of the format document") {
   CHECK(encode(authenticating_grant()).size() == 16 + 60 + 32);
   CHECK(encode(sized_hello()).size() == 16 + 20 + 32 + 8);
   CHECK(encode(returning_hello()).size() == 16 + 20 + 4);
+  CHECK(encode(relayed_hello()).size() == 16 + 20 + 4 + 8);
   CHECK(encode(Refusal{.reason = "busy", .come_back_ms = 1}).size() == 16 + 2 + 4 + 4);
   CHECK(encode(grant_with_rights()).size() == 16 + 60 + 32 + 4);
   const unsigned char expected[16] = {'G', 'R', 'E', 'T', 'F', 'W', 'P', '1', 1, 0, 1, 0, 36, 0, 0, 0};
@@ -262,7 +281,7 @@ TEST_CASE("the prefix is looked at before anything else, and says what is wrong"
   }
   CHECK(prefix_error(resized(hello, kMaxFrame + 1)) == "a handshake frame whose length is wrong");
   CHECK(prefix_error(resized(hello, kMaxFrame)) == "");
-  for (const uint8_t type : {uint8_t{0}, uint8_t{7}, uint8_t{255}}) {
+  for (const uint8_t type : {uint8_t{0}, uint8_t{11}, uint8_t{255}}) {
     CHECK(prefix_error(with(hello, 10, type)) == "a handshake frame of unknown type " + std::to_string(type));
   }
 }

@@ -103,9 +103,11 @@ size_t LargeSet::send(std::string_view bytes) {
   return taken;
 }
 
-bool LargeSet::commit(Waiter* waiter) {
+bool LargeSet::commit(const Op& store, Waiter* waiter) {
   if (abort_pending_) return false;  // it would overtake the abort
-  Op commit = store_;
+  Op commit = store;
+  commit.key = key_;
+  commit.value = {};
   commit.code = OpCode::kCommit;
   commit.upload_id = id_;
   return session_->lanes().of(store_.hash).append(commit, waiter);

@@ -38,13 +38,16 @@ class LargeSet final : private Waiter, private CreditWaiter {
   // Opens the upload without a byte, for a value that is known to be refused. False: no credit, ask again.
   bool announce();
   // Sends the commit, whose result goes to `waiter`. Not after kSessionLost. False: no credit, ask again.
-  bool commit(Waiter* waiter);
+  bool commit(Waiter* waiter) { return commit(store_, waiter); }
+  // The same where the op was not known before: its mode, flags, exptime, CAS, options and owner count.
+  bool commit(const op::Op& store, Waiter* waiter);
   // kOk, or what has become of it. kSessionLost: the parts went with the session, and a commit cannot be sent.
   // kOutOfMemory: it was too slow, and others needed its room; the backend will refuse the commit.
   op::ResultCode failure() const;
 
   // Bytes of the value that are still to be sent, and how many one part may carry: less is worth waiting for more.
   uint32_t left() const { return total_ - sent_; }
+  uint32_t sent() const { return sent_; }
   uint32_t total() const { return total_; }
   const std::string& key() const { return key_; }
   uint32_t max_part() const;

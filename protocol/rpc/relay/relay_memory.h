@@ -1,0 +1,37 @@
+// Memory for values that are collected because the backend has no room for them yet. A user, who may have many sessions,
+// gets half of it at most, or one value, however large. Thread: the worker's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace egret::rpc::relay {
+
+class RelayMemory {
+ public:
+  explicit RelayMemory(uint64_t limit) : limit_(limit) {}
+
+  // `user`: LaneBinding::user.
+  bool take(uint32_t user, uint64_t bytes) {
+    uint64_t& held = held_[user];
+    const bool is_within_share = held == 0 || held + bytes <= limit_ / 2;
+    const bool has_room = used_ == 0 || used_ + bytes <= limit_;
+    if (!is_within_share || !has_room) return false;
+    held += bytes;
+    used_ += bytes;
+    return true;
+  }
+  void give(uint32_t user, uint64_t bytes) {
+    held_[user] -= bytes;
+    used_ -= bytes;
+  }
+  void set_limit(uint64_t limit) { limit_ = limit; }
+  uint64_t used() const { return used_; }
+
+ private:
+  uint64_t limit_;
+  uint64_t used_ = 0;
+  std::map<uint32_t, uint64_t> held_;  // by user; users are few
+};
+
+}  // namespace egret::rpc::relay
