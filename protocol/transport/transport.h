@@ -1,6 +1,6 @@
 // How bytes of a session get from one side to the other. The transport knows neither ops nor slots: it moves ranges of
-// two memories, wakes the other side and says when the peer is gone. Implementations: shm.h (same host), verbs.h (RC
-// queue pairs), and in tests/sim a network that tears and delays. Errors never throw; a broken endpoint reports
+// two memories, wakes the other side and says when the peer is gone. Implementations: local/local.h (same process), shm.h
+// (same host), verbs.h (RC queue pairs), tcp/tcp.h, and in tests/sim a network that tears and delays. Errors never throw; a broken endpoint reports
 // kClosed once.
 //
 // The two memories of a session (a region), both made by the server's transport:
@@ -129,6 +129,16 @@ class ClientEndpoint : public ControlChannel {
   virtual void close() = 0;
 };
 
+// Serves a lane within its client's flush(): see ServerEndpoint::serve_at_flush().
+class FlushServer {
+ public:
+  // The client has written to a lane: its requests are to be executed before this returns, or later, in this thread.
+  virtual void on_flush() = 0;
+
+ protected:
+  ~FlushServer() = default;
+};
+
 // The user at the other end, where the transport knows users: the kernel's word.
 struct PeerUser {
   uint32_t uid = 0;
@@ -164,6 +174,11 @@ class ServerEndpoint : public ControlChannel {
   // The CPU on which the client's thread ran when it last flushed or rang, as it says (unchecked: any number); -1: it
   // does not say, or is on another host.
   virtual int client_cpu() const { return -1; }
+  // Whether the calling thread is the client's. Such a thread may serve lanes within the client's flush().
+  virtual bool is_clients_thread() const { return false; }
+  // From now on flush() calls `server` when the client has written to `lane`; nobody rings, and the client is not woken.
+  // Null: no longer. The client's thread alone.
+  virtual void serve_at_flush(uint32_t /*lane*/, FlushServer* /*server*/) {}
   // Pushes `length` bytes of response memory at `offset` to the client and wakes it.
   virtual void deliver(uint32_t lane, size_t offset, size_t length) = 0;
   // Where results_are_pushed: sends what was delivered. False: the peer does not take all of it now; to be called again
