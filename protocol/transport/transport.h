@@ -53,6 +53,29 @@ struct Event {
   std::span<const std::byte> bytes{};
 };
 
+// Serves a lane within its client's flush().
+class FlushServer {
+ public:
+  // The client has written to the lane: its requests are to be executed before this returns, or later, in this thread.
+  virtual void on_flush() = 0;
+
+ protected:
+  ~FlushServer() = default;
+};
+
+// What a server can know of a client that is a thread of the same process.
+class SameProcess {
+ public:
+  // Whether it is the calling thread.
+  virtual bool is_clients_thread() const = 0;
+  // From now on the client's flush() calls `server` when it has written to `lane`; nobody rings for it, and the client
+  // is not woken. Null: no longer. The client's thread alone.
+  virtual void serve_at_flush(uint32_t lane, FlushServer* server) = 0;
+
+ protected:
+  ~SameProcess() = default;
+};
+
 // The properties of an endpoint; fixed when the region exists.
 struct Limits {
   uint32_t read_depth = 0;  // reads that may be staged and not yet fetched
@@ -66,7 +89,8 @@ struct Limits {
   // of a delivery are in response_image(). data_fd() is a socket: poll() looks at it only after ready(). A lane is rung
   // by its requests themselves.
   bool results_are_pushed = false;
-  bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
+  bool needs_keep_alive = false;        // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
+  SameProcess* same_process = nullptr;  // server: its client is a thread of this process
 };
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;
@@ -129,16 +153,6 @@ class ClientEndpoint : public ControlChannel {
   virtual void close() = 0;
 };
 
-// Serves a lane within its client's flush(): see ServerEndpoint::serve_at_flush().
-class FlushServer {
- public:
-  // The client has written to a lane: its requests are to be executed before this returns, or later, in this thread.
-  virtual void on_flush() = 0;
-
- protected:
-  ~FlushServer() = default;
-};
-
 // The user at the other end, where the transport knows users: the kernel's word.
 struct PeerUser {
   uint32_t uid = 0;
@@ -174,11 +188,6 @@ class ServerEndpoint : public ControlChannel {
   // The CPU on which the client's thread ran when it last flushed or rang, as it says (unchecked: any number); -1: it
   // does not say, or is on another host.
   virtual int client_cpu() const { return -1; }
-  // Whether the calling thread is the client's. Such a thread may serve lanes within the client's flush().
-  virtual bool is_clients_thread() const { return false; }
-  // From now on flush() calls `server` when the client has written to `lane`; nobody rings, and the client is not woken.
-  // Null: no longer. The client's thread alone.
-  virtual void serve_at_flush(uint32_t /*lane*/, FlushServer* /*server*/) {}
   // Pushes `length` bytes of response memory at `offset` to the client and wakes it.
   virtual void deliver(uint32_t lane, size_t offset, size_t length) = 0;
   // Where results_are_pushed: sends what was delivered. False: the peer does not take all of it now; to be called again

@@ -25,6 +25,7 @@ struct Ends {
     const auto mapped = client->map_region(shape);
     REQUIRE_MESSAGE(mapped.is_ok(), mapped.message());
   }
+  SameProcess& same() const { return *server->limits().same_process; }
   std::unique_ptr<ClientEndpoint> client;
   std::unique_ptr<ServerEndpoint> server;
 };
@@ -249,9 +250,9 @@ TEST_SUITE("served at the flush") {
       "a lane of the client's own thread is served before flush returns, once for all its writes, and wakes nobody") {
     Ends ends;
     ends.open();
-    CHECK(ends.server->is_clients_thread());
+    CHECK(ends.same().is_clients_thread());
     AddsOne server(*ends.server);
-    ends.server->serve_at_flush(0, &server);
+    ends.same().serve_at_flush(0, &server);
     EdgeWaiter waiter(ends.client->data_fd());
     ends.client->stage_write(0, 0, 8, 41);
     ends.client->stage_write(0, 64, 8, 1);
@@ -268,11 +269,11 @@ TEST_SUITE("served at the flush") {
     Ends ends;
     ends.open();
     AddsOne server(*ends.server);
-    ends.server->serve_at_flush(0, &server);
+    ends.same().serve_at_flush(0, &server);
     ends.client->stage_write(1, 64, 8, 1);
     ends.client->flush();
     CHECK(server.calls == 0);
-    ends.server->serve_at_flush(0, nullptr);
+    ends.same().serve_at_flush(0, nullptr);
     ends.client->stage_write(0, 0, 8, 1);
     ends.client->flush();
     CHECK(server.calls == 0);
@@ -284,6 +285,6 @@ TEST_SUITE("served at the flush") {
   TEST_CASE("a server in another thread knows that it is not the client's") {
     Ends ends;
     ends.open();
-    std::thread([&] { CHECK_FALSE(ends.server->is_clients_thread()); }).join();
+    std::thread([&] { CHECK_FALSE(ends.same().is_clients_thread()); }).join();
   }
 }

@@ -70,7 +70,9 @@ LocalServerEndpoint::LocalServerEndpoint(UniqueFd socket, std::shared_ptr<Link> 
       link_(std::move(link)),
       peer_(name_of(link_->client)),
       user_(own_user()),
-      limits_(local_limits()) {}
+      limits_(local_limits()) {
+  limits_.same_process = this;
+}
 
 Status LocalServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
   return receive(socket_.get(), frame, length);

@@ -13,7 +13,7 @@
 
 namespace egret::transport::local {
 
-class LocalServerEndpoint final : public ServerEndpoint {
+class LocalServerEndpoint final : public ServerEndpoint, private SameProcess {
  public:
   LocalServerEndpoint(base::UniqueFd socket, std::shared_ptr<Link> link);
 
@@ -28,8 +28,6 @@ class LocalServerEndpoint final : public ServerEndpoint {
   const PeerUser* user() const override { return &user_; }
   const std::byte* request_memory() const override { return region_->requests(); }
   std::byte* response_memory() override { return region_->responses(); }
-  bool is_clients_thread() const override { return link_->client == std::this_thread::get_id(); }
-  void serve_at_flush(uint32_t lane, FlushServer* server) override;
 
   void deliver(uint32_t lane, size_t offset, size_t length) override;
   size_t poll(std::span<Event> events) override { return region_->take_rings(events); }
@@ -38,6 +36,9 @@ class LocalServerEndpoint final : public ServerEndpoint {
   void close() override;
 
  private:
+  bool is_clients_thread() const override { return link_->client == std::this_thread::get_id(); }
+  void serve_at_flush(uint32_t lane, FlushServer* server) override;
+
   const base::UniqueFd socket_;
   const std::shared_ptr<Link> link_;
   const std::string peer_;
