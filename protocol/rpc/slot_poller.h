@@ -41,8 +41,9 @@ struct LaneBinding {
   wire::RegionLayout layout{};
   wire::Seal seal{};
   op::Rights rights = op::kAllRights;
-  bool knows_rights = true;  // its client knows the result kForbidden
-  uint32_t user = 0;         // sessions with the same number are of one peer group; numbers are small
+  bool knows_rights = true;         // its client knows the result kForbidden
+  uint32_t user = 0;                // sessions with the same number are of one peer group; numbers are small
+  bool is_served_at_flush = false;  // by serve(), in its client's thread: it never sleeps, and nobody is woken for it
 };
 
 // Who executes ops. Called by the poller, in this order, for batches of up to kMaxBatch ops of one or more lanes.
@@ -117,6 +118,9 @@ class SlotPoller {
   // One round: gather, execute, publish, push; and a second one for a lane that has work left over, if there is any.
   // Returns the number of messages worked on.
   size_t poll();
+  // Its client has flushed: serves the requests of a lane that is served at the flush, as many as a lane may use of a
+  // round; the rest is poll()'s. Returns the number of messages worked on.
+  size_t serve(LaneId id);
   // Puts lanes that have been idle long enough (all lanes, if `all`) to sleep: writes asleep, fences, reads the request
   // slot once more. If awake_lanes() is 0 afterwards, the caller may block.
   void park(bool all = false);
@@ -133,7 +137,8 @@ class SlotPoller {
   // The session's client has rung: wakes its lane.
   void ring(uint64_t session_id);
 
-  size_t awake_lanes() const { return awake_.size(); }
+  // Lanes that wait for poll(): those that are polled, and those served at the flush that have something left over.
+  size_t awake_lanes() const { return awake_.size() + (at_flush_.empty() ? 0 : behind_at_flush()); }
   // Whether all awake lanes are of clients on this host, whose rings cost little.
   bool is_awake_for_local_only() const;
   // The CPU that the clients of all awake lanes say they run on; -1: several, unknown, or no lane is awake.
@@ -173,6 +178,8 @@ class SlotPoller {
   void put_off_rest();
   void put_off(const Message& message);
   Awake* find_awake(LaneId id);
+  void drop(const Awake& awake);
+  size_t behind_at_flush() const;
   static size_t room_for(const Message& message, const op::Op& op, const op::Result& result);
   void publish();
   void push();
@@ -180,6 +187,7 @@ class SlotPoller {
   void break_session(Lane& lane, wire::DecodeError why);
   void wake(LaneId id);
   void remove_awake(size_t position);
+  bool look_at(Awake& awake, uint64_t& now_ns);
 
   PollerOptions options_;
   const base::Clock& clock_;
@@ -191,6 +199,7 @@ class SlotPoller {
   std::vector<Attached> attached_;            // by session
   std::vector<Awake> awake_;                  // dense: what gather() walks
   size_t next_awake_ = 0;                     // where the next round starts, so that no lane starves
+  std::vector<Awake> at_flush_;               // lanes that are served at their client's flush
   std::vector<LaneId> behind_;                // lanes with a message that is executed in part; the first is served next
 
   // One round's messages and ops. Fixed capacity.

@@ -55,7 +55,7 @@ base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, con
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options) {
   if (address.starts_with(kRdma)) return verbs_connect(address.substr(kRdma.size()), options);
   if (address.starts_with(kTcp)) return tcp_connect(address.substr(kTcp.size()), options);
-  if (address.starts_with(kLocal)) return local_connect(address.substr(kLocal.size()));
+  if (address.starts_with(kLocal)) return local_connect(address.substr(kLocal.size()), options.home);
   if (!address.starts_with(kShm)) return unknown_form(address);
   return shm_connect(address.substr(kShm.size()), options);
 }

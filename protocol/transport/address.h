@@ -35,6 +35,7 @@ struct ConnectOptions {
   // Whoever listens on the same host (shm) must run as our user, as root, or as one of these.
   std::vector<uint32_t> backend_uids;
   bool came_back = false;  // the backend has asked us to come back: see ClientEndpoint::come_back_ms()
+  int home = -1;           // within one process (local): SameProcess::home()
   FabricOptions fabric{};
 };
 

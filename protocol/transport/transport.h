@@ -58,6 +58,8 @@ class FlushServer {
  public:
   // The client has written to the lane: its requests are to be executed before this returns, or later, in this thread.
   virtual void on_flush() = 0;
+  // Of the endpoint's home: the client has rung for a lane that another thread serves, and poll() has it.
+  virtual void on_ring() = 0;
 
  protected:
   ~FlushServer() = default;
@@ -68,6 +70,8 @@ class SameProcess {
  public:
   // Whether it is the calling thread.
   virtual bool is_clients_thread() const = 0;
+  // The partition whose thread is the client's, and which should be the endpoint's home; -1: none is.
+  virtual int home() const = 0;
   // From now on the client's flush() calls `server` when it has written to `lane`; nobody rings for it, and the client
   // is not woken. Null: no longer. The client's thread alone.
   virtual void serve_at_flush(uint32_t lane, FlushServer* server) = 0;

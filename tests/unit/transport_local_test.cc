@@ -11,8 +11,8 @@ using egret::base::publish_word;
 namespace {
 
 struct Ends {
-  Ends() {
-    auto made = make_local_pair();
+  explicit Ends(int home = -1) {
+    auto made = make_local_pair(home);
     REQUIRE_MESSAGE(made.is_ok(), made.message());
     client = std::move(made.value().client);
     server = std::move(made.value().server);
@@ -51,8 +51,12 @@ struct AddsOne final : FlushServer {
     publish_word(endpoint.response_memory(), observe_word(endpoint.request_memory()) + 1);
     endpoint.deliver(0, 0, 64);
   }
+  void on_ring() override {
+    for (const uint32_t lane : rung_lanes(endpoint)) rung.push_back(lane);
+  }
   ServerEndpoint& endpoint;
   int calls = 0;
+  Lanes rung;
 };
 
 }  // namespace
@@ -280,6 +284,20 @@ TEST_SUITE("served at the flush") {
     EdgeWaiter waiter(ends.client->data_fd());
     ends.server->deliver(0, 0, 64);
     CHECK(waiter.wakes());
+  }
+
+  TEST_CASE("a home in the client's own thread hears of rings for other threads' lanes by a call, and wakes nobody") {
+    Ends ends(0);
+    ends.open();
+    CHECK(ends.same().home() == 0);
+    EdgeWaiter waiter(ends.server->data_fd());
+    ends.client->ring(1);
+    CHECK_MESSAGE(waiter.wakes(), "not attached yet");
+    AddsOne server(*ends.server);
+    ends.same().serve_at_flush(0, &server);
+    ends.client->ring(2);
+    CHECK(server.rung == Lanes{1, 2});
+    CHECK_FALSE(waiter.wakes());
   }
 
   TEST_CASE("a server in another thread knows that it is not the client's") {

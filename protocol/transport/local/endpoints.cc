@@ -178,7 +178,7 @@ size_t LocalClientEndpoint::poll(std::span<Event> events) {
 }
 
 void LocalClientEndpoint::ring(uint32_t lane) {
-  region_->ring(lane);
+  region_->ring(lane, link_->home < static_cast<int>(region_->shape().lanes) ? link_->home : -1);
 }
 
 void LocalClientEndpoint::close() {

@@ -37,6 +37,7 @@ class LocalServerEndpoint final : public ServerEndpoint, private SameProcess {
 
  private:
   bool is_clients_thread() const override { return link_->client == std::this_thread::get_id(); }
+  int home() const override { return link_->home; }
   void serve_at_flush(uint32_t lane, FlushServer* server) override;
 
   const base::UniqueFd socket_;

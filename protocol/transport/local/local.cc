@@ -97,13 +97,13 @@ class LocalListener final : public Listener {
 
 }  // namespace
 
-Expected<LocalPair> make_local_pair() {
+Expected<LocalPair> make_local_pair(int home) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
     return Status::system_error("socketpair", errno);
   }
   UniqueFd of_server(ends[0]), of_client(ends[1]);
-  const auto link = std::make_shared<local::Link>();
+  const auto link = std::make_shared<local::Link>(home);
   return LocalPair{.server = std::make_unique<local::LocalServerEndpoint>(std::move(of_server), link),
                    .client = std::make_unique<local::LocalClientEndpoint>(std::move(of_client), link)};
 }
@@ -115,10 +115,10 @@ Expected<std::unique_ptr<Listener>> local_listen(const std::string& name) {
   return std::unique_ptr<Listener>(std::make_unique<LocalListener>(name, std::move(queue)));
 }
 
-Expected<std::unique_ptr<ClientEndpoint>> local_connect(const std::string& name) {
+Expected<std::unique_ptr<ClientEndpoint>> local_connect(const std::string& name, int home) {
   const std::shared_ptr<Queue> queue = names().find(name);
   if (queue == nullptr) return Status::error("nobody in this process listens on local:" + name);
-  auto pair = make_local_pair();
+  auto pair = make_local_pair(home);
   if (!pair) return pair.status();
   queue->push(std::move(pair.value().server));
   return std::move(pair.value().client);

@@ -25,14 +25,14 @@ namespace egret::transport {
 
 // An error: somebody of this process listens by that name already.
 base::Expected<std::unique_ptr<Listener>> local_listen(const std::string& name);
-// An error: nobody does.
-base::Expected<std::unique_ptr<ClientEndpoint>> local_connect(const std::string& name);
+// An error: nobody does. `home`: SameProcess::home().
+base::Expected<std::unique_ptr<ClientEndpoint>> local_connect(const std::string& name, int home = -1);
 
 // Two ends that nobody has to find by a name. The client belongs to the calling thread.
 struct LocalPair {
   std::unique_ptr<ServerEndpoint> server;
   std::unique_ptr<ClientEndpoint> client;
 };
-base::Expected<LocalPair> make_local_pair();
+base::Expected<LocalPair> make_local_pair(int home = -1);
 
 }  // namespace egret::transport

@@ -39,9 +39,11 @@ Expected<std::shared_ptr<Region>> Region::make(const RegionShape& shape) {
   return region;
 }
 
-void Region::ring(uint32_t lane) {
+void Region::ring(uint32_t lane, int home) {
   rings_.of_lane[lane].store(rings_.of_lane[lane].load(std::memory_order_relaxed) + 1, std::memory_order_release);
   rings_.all.store(rings_.all.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  FlushServer* const own = home < 0 ? nullptr : at_flush_[static_cast<uint32_t>(home)];
+  if (own != nullptr) return own->on_ring();
   signal(to_server_.get());
 }
 

@@ -27,7 +27,8 @@ class Region {
   int to_client() const { return to_client_.get(); }
 
   // --- the client's thread
-  void ring(uint32_t lane);
+  // `home`: the lane of the server that takes the rings, if it is this thread's.
+  void ring(uint32_t lane, int home);
   // Who serves the lane at the client's flush; null: another thread does, when it looks.
   FlushServer*& at_flush(uint32_t lane) { return at_flush_[lane]; }
 
@@ -53,8 +54,10 @@ class Region {
   std::vector<FlushServer*> at_flush_;
 };
 
-// How the region gets from server to client, with the frame that grants it.
+// What both ends know from the beginning, and how the region gets from server to client, with the frame that grants it.
 struct Link {
+  explicit Link(int home_partition) : home(home_partition) {}
+  const int home;
   const std::thread::id client = std::this_thread::get_id();  // it made the link
   std::mutex mutex;
   std::shared_ptr<Region> granted;
