@@ -12,10 +12,12 @@
 #include "base/cpu.h"
 #include "base/cpu_plan.h"
 #include "base/log/log.h"
+#include "base/service/memory_room.h"
 #include "base/service/program.h"
 #include "base/text.h"
 #include "store/store.h"
 #include "transport/address.h"
+#include "transport/doctor.h"
 #include "wire/slot.h"
 
 namespace egret::backend {
@@ -147,27 +149,44 @@ constexpr OptionRow kTable[] = {
      .is_usual = true},
     {.name = "max_sessions",
      .type = OptionType::kInteger,
-     .default_value = "256",
-     .help = "Most sessions at the same time; a proxy opens one for each of its workers.",
+     .default_value = "auto",
+     .help = "Most sessions at the same time; a proxy opens one for each of its workers. auto: as many as there are "
+             "descriptors (LimitNOFILE) and session_memory_total for; --check-config and --doctor show how many.",
      .min = 1,
-     .max = 65536,
+     .max = static_cast<int64_t>(access::kMostSessions),
+     .has_auto = true,
      .applied_by = kReload,
      .group = OptionGroup::kLimits},
     {.name = "sessions_per_peer",
      .type = OptionType::kInteger,
-     .default_value = "64",
-     .help = "Most sessions of one peer (an address over rdma, a user id over shm). 0: only max_sessions limits them.",
+     .default_value = "auto",
+     .help = "Most sessions of one peer (an address over rdma and tcp, a user id over shm). auto: as many as then stay "
+             "free for others, and 64 as long as there are any. 0: only max_sessions limits them.",
      .min = 0,
-     .max = 65536,
+     .max = static_cast<int64_t>(access::kMostSessions),
+     .has_auto = true,
+     .applied_by = kReload,
+     .group = OptionGroup::kLimits},
+    {.name = "session_memory_total",
+     .type = OptionType::kSize,
+     .default_value = "auto",
+     .help =
+         "Most memory that the slots of all sessions together may take, outside `memory`. When it runs short, sessions "
+         "get smaller windows, and the last quarter is for idle ones. auto: half of what this host, or its control "
+         "group, has beside `memory`, and no more than may be pinned (LimitMEMLOCK) over rdma. 0: no limit.",
+     .max = int64_t{1} << 44,
+     .has_auto = true,
      .applied_by = kReload,
      .group = OptionGroup::kLimits},
     {.name = "session_memory_per_peer",
      .type = OptionType::kSize,
-     .default_value = "512MiB",
+     .default_value = "auto",
      .help =
-         "Most memory that the slots of all sessions of one peer may take, those that are being closed included. 0: no "
-         "limit but that of each session.",
+         "Most memory that the slots of all sessions of one peer may take, those that are being closed included. "
+         "auto: as much as then stays free for others, and 64 idle sessions as long as there is any. 0: no limit but "
+         "that of each session.",
      .max = int64_t{1} << 40,
+     .has_auto = true,
      .applied_by = kReload,
      .group = OptionGroup::kLimits},
     {.name = "peer_share",
@@ -398,6 +417,68 @@ Status parse_session_size(const Options& options, const Config& config, SessionS
                                              std::to_string(size.most_memory));
 }
 
+// --- how many sessions
+
+constexpr uint64_t kOtherMemory = 64 * kMiB;  // of the process, beside stores and slots
+constexpr uint64_t kOtherDescriptors = 256;
+constexpr uint64_t kDescriptorsOfPartition = 4;
+constexpr uint64_t kOtherMappings = 2048;
+constexpr uint64_t kSends = 128;  // places of the queues of a session over rdma (transport)
+constexpr uint64_t kReceives = 64;
+// An idle session of a proxy over a network, as its options idle_window and idle_slot_size have it.
+constexpr uint32_t kIdleWindow = 2;
+constexpr uint32_t kIdleSlot = 1536;
+
+// What sessions take, by the dearest of the transports that the backend listens at. `egret-bench fleet` counts it.
+access::Needs needs_of(const Config& config) {
+  const bool over_rdma = std::ranges::any_of(config.listen, transport::is_rdma);
+  const bool only_tcp = std::ranges::all_of(config.listen, transport::is_tcp);
+  const bool here = std::ranges::any_of(
+      config.listen, [](const auto& address) { return !transport::is_rdma(address) && !transport::is_tcp(address); });
+  access::Needs needs{.other_descriptors = kOtherDescriptors + kDescriptorsOfPartition * config.partitions,
+                      .other_mappings = kOtherMappings,
+                      .other_memory = config.memory + kOtherMemory,
+                      .descriptors = only_tcp ? 2u : 4u,
+                      .mappings = over_rdma && !here ? 0u : 2u,
+                      .is_pinned = over_rdma,
+                      .other_memory_text = "memory " + size_text(config.memory) + " - " + size_text(kOtherMemory)};
+  needs.least_bytes = wire::RegionLayout{config.partitions, kIdleWindow, kIdleSlot, kIdleSlot}.bytes();
+  needs.most_bytes = here ? config.local_session.most_memory : config.remote_session.most_memory;
+  if (over_rdma) needs.queue_bytes = transport::queue_bytes(kSends, kReceives, 1);
+  return needs;
+}
+
+access::Room room_of_host() {
+  const base::MemoryRoom memory = base::memory_room();
+  const auto known = [](uint64_t figure) { return figure == 0 ? access::kUnlimited : figure; };
+  const transport::PinLimit pinned = transport::pin_limit({});
+  return {.descriptors = known(base::most_descriptors()),
+          .mappings = known(base::most_mappings()),
+          .memory = known(memory.bytes),
+          .memory_source = memory.source,
+          .pinned = pinned.by_capability ? access::kUnlimited : pinned.bytes};
+}
+
+void resolve_quota(const Options& options, Config& config) {
+  const auto size = [&](const char* name, uint64_t automatic) {
+    if (options.is_auto(name)) return automatic;
+    return options.size(name) == 0 ? access::kUnlimited : options.size(name);
+  };
+  config.room = room_of_host();
+  config.needs = needs_of(config);
+  access::Quota& quota = config.quota;
+  quota.least_bytes = config.needs.least_bytes;
+  quota.memory = access::slot_memory_of(config.room, config.needs);
+  if (!options.is_auto("session_memory_total")) quota.memory = {size("session_memory_total", 0), ""};
+  quota.sessions = access::most_sessions_of(config.room, config.needs, quota.memory.value);
+  if (!options.is_auto("max_sessions")) quota.sessions = {static_cast<uint64_t>(options.integer("max_sessions")), ""};
+  quota.memory_of_peer = size("session_memory_per_peer", access::Quota::kShare);
+  const auto of_peer = static_cast<uint64_t>(options.integer("sessions_per_peer"));
+  quota.sessions_of_peer = options.is_auto("sessions_per_peer") ? access::Quota::kShare
+                           : of_peer == 0                       ? access::kUnlimited
+                                                                : of_peer;
+}
+
 }  // namespace
 
 std::span<const OptionRow> option_table() {
@@ -432,9 +513,7 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   for (SessionSize* size : {&config.local_session, &config.remote_session}) {
     if (Status good = parse_session_size(options, config, *size); !good) return good;
   }
-  config.max_sessions = static_cast<uint32_t>(options.integer("max_sessions"));
-  config.sessions_per_peer = static_cast<uint32_t>(options.integer("sessions_per_peer"));
-  config.session_memory_per_peer = options.size("session_memory_per_peer");
+  resolve_quota(options, config);
   config.peer_share = static_cast<uint32_t>(options.integer("peer_share"));
   if (Status good = read_secrets(options, config.secrets); !good) return good;
   if (Status good = options.user_ids("allowed_uids", config.allowed_uids); !good) return good;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "access/quota.h"
 #include "access/rights.h"
 #include "admin/address.h"
 #include "base/options/options.h"
@@ -47,11 +48,11 @@ struct Config {
   // size is not a power of two, so that they spread evenly over the sets of the caches.
   SessionSize local_session{.request_slot = 16 << 10, .response_slot = 52 << 10, .most_memory = 8 << 20};
   SessionSize remote_session{.request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
-  uint32_t max_sessions = 0;
-  uint32_t sessions_per_peer = 0;        // 0: no limit
-  uint64_t session_memory_per_peer = 0;  // bytes; 0: no limit
-  uint32_t peer_share = 100;             // ExecutorOptions::share_of_user
-  std::vector<NamedSecret> secrets;      // a proxy proves one of them; none: every peer is served
+  access::Room room;                 // what this process may have
+  access::Needs needs;               // and what sessions take of it
+  access::Quota quota;               // what follows from both, or what the options say
+  uint32_t peer_share = 100;         // ExecutorOptions::share_of_user
+  std::vector<NamedSecret> secrets;  // a proxy proves one of them; none: every peer is served
   std::vector<uint32_t> allowed_uids;
   std::vector<uint32_t> allowed_gids;
   access::RightsTable rights;

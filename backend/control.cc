@@ -13,6 +13,7 @@
 #include "access/newcomers.h"
 #include "backend/log_events.h"
 #include "base/check.h"
+#include "base/cpu.h"
 #include "base/log/log.h"
 #include "base/random.h"
 #include "transport/address.h"
@@ -37,6 +38,9 @@ constexpr std::chrono::milliseconds kRateLimitPause{50};
 constexpr std::chrono::milliseconds kStopAgain{1};
 constexpr std::chrono::milliseconds kLookAtKept{100};
 constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines each
+// Connections and sessions that may wait for a set-up thread; beyond that none is accepted for a while. More than those
+// that are let in at once (access/admission.h), so only clients that cannot be asked to come back meet it.
+constexpr size_t kMostInSetUp = 128;
 constexpr uint32_t kMaxSessionLogLines =
     200;  // at most so many lines of sessions that open in 10 s; as many that close
 
@@ -59,11 +63,12 @@ std::string why_it_ends(const Message& message, const transport::ServerEndpoint&
 }
 }  // namespace
 
-// kSilent → [kChallenged (hello received, proof awaited)] → kWaiting (until an older session of the worker is gone and
-// all queue pairs of this one have joined) → kOpen → kClosing → gone; instead of kOpen: kRefused (until the peer has
-// read why)
+// [kPreparing (its queue pair is made)] → kSilent → [kChallenged (hello received, proof awaited)] → kWaiting (until an
+// older session of the worker is gone and all queue pairs of this one have joined) → kMaking (its memory is made) → kOpen
+// → kClosing (until all partitions have let go, then until its memory is freed) → gone; instead of kOpen: kRefused (until
+// the peer has read why)
 struct Control::Session {
-  enum class State : uint8_t { kSilent, kChallenged, kWaiting, kOpen, kRefused, kClosing };
+  enum class State : uint8_t { kPreparing, kSilent, kChallenged, kWaiting, kMaking, kOpen, kRefused, kClosing };
   Control* control = nullptr;
   uint64_t id = 0;
   State state = State::kSilent;
@@ -73,22 +78,29 @@ struct Control::Session {
   Event read_on;          // pending: the endpoint is not read from until then
   Event refused;          // when the refusal has had its time
   bool is_ready = false;  // its ready frame has come
+  // A set-up thread has the endpoint: this thread leaves it alone. What was to end the session meanwhile, ends it then.
+  bool is_in_setup = false;
+  bool takes_long = false;  // to be destroyed: there is something that was made by a set-up thread
+  std::string ends_after_setup{};
   wire::Hello hello;
+  wire::Grant granted;          // kMaking
   wire::Transcript transcript;  // of the handshake, where there is a secret
   NamedSecret secret;           // that the peer has proved to hold
   uint32_t detaching = 0;       // partitions that have not acknowledged yet
   uint64_t memory_bytes = 0;    // of its region
   uint32_t user = 0;            // LaneBinding::user, once it has a region
   uint64_t accepted_ns = 0;
-  uint64_t cost_ns = 0;  // of this thread's time, since it was accepted
+  access::StepCost cost;  // since it was accepted or, once that is told, since then
   bool survived_sweep = false;
   std::unique_ptr<UnderWay> under_way;  // once it is open
 
   // Not known to be anybody: it counts for nothing, and what its hello says is only a claim.
-  bool is_silent() const { return state == State::kSilent || state == State::kChallenged || state == State::kRefused; }
+  bool is_silent() const {
+    return state == State::kPreparing || state == State::kSilent || state == State::kChallenged ||
+           state == State::kRefused;
+  }
   bool is_incomplete() const { return state == State::kWaiting && !endpoint->is_whole(); }
-  bool takes_place() const { return state == State::kOpen || state == State::kWaiting; }
-  bool reads_frames() const { return state != State::kRefused && state != State::kClosing; }
+  bool reads_frames() const { return !is_in_setup && state != State::kRefused && state != State::kClosing; }
 
   void on_readable() { control->on_control_ready(*this); }
   void on_read_on() { control->read_on(*this); }
@@ -106,7 +118,10 @@ Control::Control(const Config& config, const Identity& identity, Mailboxes& mail
       node_(mailboxes.nodes() - 1),
       partitions_(mailboxes.nodes() - 1),
       watchdog_(partitions_),
-      admin_pages_(loop_, config_, *this) {}
+      admin_pages_(loop_, config_, *this),
+      setup_(setup_threads_for(base::allowed_cpus().size())) {
+  handshake_rate_.allow(access::sessions_told_of_peer(config_.quota));
+}
 
 Control::~Control() = default;
 
@@ -156,6 +171,7 @@ Status Control::apply(const base::Options& options) {
   base::set_log_level(base::log_level_of(next.log_level));
   const bool has_other_memory = next.memory != config_.memory || std::exchange(memory_was_refused_, false);
   config_ = std::move(next);
+  handshake_rate_.allow(access::sessions_told_of_peer(config_.quota));
   admin_pages_.reload(config_.admin);
   const PollingRules polling{config_.lane_idle_ns, config_.far_lane_idle_ns, config_.park_always};
   for (uint32_t partition = 0; partition < partitions_; ++partition) {
@@ -215,6 +231,7 @@ Status Control::begin() {
   events_.push_back(Event::on_fd<&Control::stop>(loop_, stop_asked_.get(), events::kRead, *this));
   events_.push_back(Event::on_fd<&Control::on_messages>(loop_, mailboxes_.wake_fd(node_),
                                                         events::kRead | events::kPersist | events::kEdge, *this));
+  events_.push_back(Event::on_fd<&Control::on_setup_done>(loop_, setup_.fd(), events::kRead | events::kPersist, *this));
   for (Event& event : events_) {
     if (Status added = event.add(); !added) return added;
   }
@@ -239,7 +256,9 @@ void Control::stop_partitions() {
 }
 
 void Control::on_accept(Place& place) {
-  for (int i = 0; i < kAcceptsAtOnce && accept_one(place); ++i) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    if (in_setup() >= kMostInSetUp) return place.acceptable.del();  // until on_setup_done()
+    if (!accept_one(place)) return;
   }
 }
 
@@ -258,8 +277,7 @@ uint32_t Control::pause_for(const std::string& peer_group, bool came_back, uint6
     is_alone &= session.endpoint->peer_group() != peer_group;
   }
   if (came_back && is_alone) return 0;
-  const size_t most = own_id == 0 ? access::Admission::kMostUnderWay : access::Admission::kMostAccepted;
-  const uint32_t pause_ms = admission_.come_back_ms(now_ns, under_way, came_back, most);
+  const uint32_t pause_ms = admission_.come_back_ms(now_ns, under_way, came_back, own_id != 0);
   if (pause_ms > 0) ++counted_.asked_back;
   return pause_ms;
 }
@@ -295,33 +313,89 @@ bool Control::accept_one(Place& place) {
     return false;
   }
   if (accepted.value() == nullptr) return false;
-  auto session = std::make_unique<Session>();
-  session->control = this;
-  session->accepted_ns = begun_ns;
-  session->id = next_session_++;
-  session->endpoint = std::move(accepted.value());
-  session->transport = transport::transport_of(place.address);
-  session->readable = Event::on_fd<&Session::on_readable>(loop_, session->endpoint->control_fd(),
-                                                          events::kRead | events::kPersist, *session);
-  session->read_on = Event::timer<&Session::on_read_on>(loop_, *session);
-  if (const Status added = session->readable.add(); !added) {
-    static base::LogLimit limit;
-    base::log_limited(limit, kAcceptFailed, "{}", base::field("why", added.message()));
-    return true;
-  }
-  ledger_.arrive(session->id, session->endpoint->peer_group());
-  sessions_.emplace(session->id, std::move(session));
-  admission_.accepted(clock_.now_ns() - begun_ns);
-  limit_newcomers();
+  const uint64_t id = next_session_++;
+  Session& session = *sessions_.emplace(id, std::make_unique<Session>()).first->second;
+  session.control = this;
+  session.accepted_ns = begun_ns;
+  session.id = id;
+  session.endpoint = std::move(accepted.value());
+  session.transport = transport::transport_of(place.address);
+  session.read_on = Event::timer<&Session::on_read_on>(loop_, session);
+  ledger_.arrive(id, session.endpoint->peer_group());
   if (!sweep_.pending()) sweep_.add(kHelloPatience);
+  session.cost.control_ns = clock_.now_ns() - begun_ns;
+  if (session.endpoint->needs_preparing()) {
+    session.state = Session::State::kPreparing;
+    give_to_setup(session, [endpoint = session.endpoint.get()] { return endpoint->prepare(); });
+  } else {
+    on_prepared(session, Status::ok());
+  }
+  limit_newcomers();
   return true;
+}
+
+// The peer can be heard from here on.
+void Control::on_prepared(Session& session, const Status& prepared) {
+  const uint64_t begun_ns = clock_.now_ns();
+  session.state = Session::State::kSilent;
+  Status listens = prepared;
+  if (listens) {
+    session.readable = Event::on_fd<&Session::on_readable>(loop_, session.endpoint->control_fd(),
+                                                           events::kRead | events::kPersist, session);
+    listens = session.readable.add();
+  }
+  if (!listens) {
+    static base::LogLimit limit;
+    base::log_limited(limit, kAcceptFailed, "{}", base::field("why", listens.message()));
+    return discard(session);
+  }
+  session.cost.control_ns += clock_.now_ns() - begun_ns;
+  admission_.accepted(std::exchange(session.cost, {}));
+}
+
+// --- what takes long, on other threads
+
+// Until it is done this thread leaves the endpoint alone.
+void Control::give_to_setup(Session& session, SetupThreads::Work work) {
+  session.is_in_setup = session.takes_long = true;
+  session.readable.del();
+  session.read_on.del();
+  setup_.submit(SetupThreads::Kind::kMake, session.id, std::move(work));
+}
+
+void Control::on_setup_done() {
+  SetupThreads::Done done;
+  while (setup_.take(done)) {
+    Session& session = *sessions_.at(done.number);
+    if (session.state == Session::State::kClosing) {
+      forget(session.id);
+      continue;
+    }
+    session.is_in_setup = false;
+    session.cost.setup_ns += done.interval_ns;
+    counted_.setup_ns += done.took_ns;
+    if (!session.ends_after_setup.empty()) {
+      const std::string why = std::move(session.ends_after_setup);
+      close(session, why);
+    } else if (session.state == Session::State::kPreparing) {
+      on_prepared(session, done.status);
+    } else {
+      on_made(session, done.status);
+    }
+  }
+  if (in_setup() >= kMostInSetUp) return;
+  for (const auto& place : places_) {
+    if (!place->again.pending() && !place->acceptable.pending()) accept_again(*place);
+  }
 }
 
 void Control::limit_newcomers() {
   std::vector<access::Newcomer> newcomers;
   for (const uint64_t id : ledger_.arriving()) {
     const Session& session = *sessions_.at(id);
-    if (session.is_silent()) newcomers.push_back({id, session.endpoint->peer_group()});
+    const bool ends_anyway = !session.ends_after_setup.empty();
+    const bool waits_for_us = session.state == Session::State::kPreparing;
+    if (session.is_silent() && !ends_anyway) newcomers.push_back({id, session.endpoint->peer_group(), waits_for_us});
   }
   const auto one_too_many = access::connection_to_end(newcomers);
   if (one_too_many) close(*sessions_.at(*one_too_many), "too many connections of this peer that say nothing");
@@ -352,9 +426,7 @@ void Control::on_control_ready(Session& session) {
   const uint64_t begun_ns = clock_.now_ns();
   take_frames(session);
   const auto at = was_open ? sessions_.end() : sessions_.find(id);
-  if (at == sessions_.end()) return;
-  session.cost_ns += clock_.now_ns() - begun_ns;
-  if (session.state == Session::State::kOpen) admission_.granted(session.cost_ns);
+  if (at != sessions_.end()) session.cost.control_ns += clock_.now_ns() - begun_ns;
 }
 
 // Takes every frame there is, because only a new frame makes the descriptor readable again. If a peer sends many, the rest
@@ -451,24 +523,11 @@ void Control::on_proof(Session& session, std::span<const std::byte> frame) {
   admit(session);
 }
 
-// Empty, or which limit one more session would break. A session that this one replaces counts for nothing.
-std::string Control::quota_excess(const Session& session) const {
-  const size_t taken = ledger_.places_besides(session.hello.worker_id);
-  if (taken >= config_.max_sessions) {
-    return "max_sessions = " + std::to_string(config_.max_sessions) + ", and " + std::to_string(taken) +
-           " sessions are open already: raise it on the backend, or lower the proxies' workers";
-  }
-  const std::string& peer = session.endpoint->peer_group();
-  const size_t of_peer = ledger_.places_besides(session.hello.worker_id, peer);
-  if (config_.sessions_per_peer == 0 || of_peer < config_.sessions_per_peer) return "";
-  return "sessions_per_peer = " + std::to_string(config_.sessions_per_peer) + ", and " + peer + " has " +
-         std::to_string(of_peer) + " open already (one for each worker of its proxies): raise it on the backend, or " +
-         "lower the proxies' workers";
-}
-
 // The peer has proved who it is, so its hello is acted on from here.
 void Control::admit(Session& session) {
-  if (const std::string excess = quota_excess(session); !excess.empty()) return refuse(session, excess);
+  const std::string excess =
+      access::place_excess(config_.quota, ledger_, session.hello.worker_id, session.endpoint->peer_group());
+  if (!excess.empty()) return refuse(session, excess);
   // Two waiting sessions of one worker: the worker has given up the older one.
   const std::vector<uint64_t> older = ledger_.of_worker(session.hello.worker_id);
   for (const uint64_t id : older) close(*sessions_.at(id), "replaced by a new session of the same worker");
@@ -481,20 +540,26 @@ void Control::admit(Session& session) {
 // Grants a waiting session when all its queue pairs have joined and the older session of its worker is gone.
 void Control::grant_when_ready(Session& session) {
   if (session.state != Session::State::kWaiting || session.is_incomplete()) return;
-  if (ledger_.of_worker(session.hello.worker_id).size() == 1) grant(session);
+  if (ledger_.of_worker(session.hello.worker_id).size() == 1) make(session);
 }
 
-// The largest window that fits session_memory, at least kMinWindow.
+// The largest window that fits session_memory and what there is left for this peer, at least kMinWindow. False: not even
+// that; `refusal` says why.
 bool Control::carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const {
   const SessionSize& size = session.endpoint->limits().fetch_is_local ? config_.local_session : config_.remote_session;
+  const std::string& peer = session.endpoint->peer_group();
+  const uint64_t most = std::min(size.most_memory, access::room_for_slots(config_.quota, ledger_, peer));
   layout = {partitions_, std::min(config_.window, std::max(session.hello.window, wire::kMinWindow)),
             slot_size(size.request_slot, session.hello.request_slot_size),
             slot_size(size.response_slot, session.hello.response_slot_size)};
-  while (layout.window > wire::kMinWindow && layout.bytes() > size.most_memory) --layout.window;
-  if (layout.bytes() <= size.most_memory) return true;
-  refusal = "session_memory is " + std::to_string(size.most_memory) + " bytes, the smallest session takes " +
-            layout.to_string();
-  return false;
+  while (layout.window > wire::kMinWindow && layout.bytes() > most) --layout.window;
+  if (layout.bytes() > size.most_memory) {
+    refusal = "session_memory is " + std::to_string(size.most_memory) + " bytes, the smallest session takes " +
+              layout.to_string();
+  } else {
+    refusal = access::memory_excess(config_.quota, ledger_, peer, layout.bytes());
+  }
+  return refusal.empty();
 }
 
 uint32_t Control::home_of(const Session& session) const {
@@ -523,63 +588,70 @@ void Control::attach(const Session& session, const wire::Grant& granted) {
   }
 }
 
-void Control::grant(Session& session) {
+// Decides what the session is granted; its memory is made meanwhile.
+void Control::make(Session& session) {
   const transport::Limits& limits = session.endpoint->limits();
   const bool is_ordered = limits.is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
-  const base::Secret& secret = session.secret.secret;
-  wire::Grant granted{.features = (secret.is_set() ? wire::kAuthenticate : 0) |
-                                  (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
-                                  (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover |
-                                                             wire::kWarm | wire::kComeBack)),
-                      .session_id = session.id,
-                      .nonce = base::random_u64(),
-                      .epoch = identity_.epoch,
-                      .hash_seed = identity_.hash_seed,
-                      .item_size_max = config_.item_size_max,
-                      .layout = {},
-                      .rights = rights_of(session)};
+  session.granted = {.features = (session.secret.secret.is_set() ? wire::kAuthenticate : 0) |
+                                 (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
+                                 (session.hello.features &
+                                  (wire::kRights | wire::kSlotSizes | wire::kFailover | wire::kWarm | wire::kComeBack)),
+                     .session_id = session.id,
+                     .nonce = base::random_u64(),
+                     .epoch = identity_.epoch,
+                     .hash_seed = identity_.hash_seed,
+                     .item_size_max = config_.item_size_max,
+                     .layout = {},
+                     .rights = rights_of(session)};
+  wire::RegionLayout& layout = session.granted.layout;
   std::string refusal;
-  if (!carve(session, granted.layout, refusal)) return refuse(session, refusal);
-  if (const std::string excess = memory_excess(session, granted.layout.bytes()); !excess.empty()) {
-    return refuse(session, excess);
-  }
+  if (!carve(session, layout, refusal)) return refuse(session, refusal);
   const transport::RegionShape shape{.lanes = partitions_,
-                                     .request_bytes = granted.layout.request_bytes(),
-                                     .response_bytes = granted.layout.response_bytes(),
-                                     .reply_bytes = granted.layout.response_slot_size,
+                                     .request_bytes = layout.request_bytes(),
+                                     .response_bytes = layout.response_bytes(),
+                                     .reply_bytes = layout.response_slot_size,
                                      .has_wake_timers = has_timers};
-  if (Status made = session.endpoint->create_region(shape); !made) return refuse(session, made.message());
-  std::vector<std::byte> frame = encode(granted);
+  session.memory_bytes = shape.request_bytes + shape.response_bytes + shape.reply_bytes;
+  session.user = ledger_.take_memory(session.id, session.memory_bytes);
+  session.state = Session::State::kMaking;
+  give_to_setup(session, [endpoint = session.endpoint.get(), shape] { return endpoint->create_region(shape); });
+}
+
+void Control::held_sessions_changed(const Session& session) {
+  const std::string& peer = session.endpoint->peer_group();
+  handshake_rate_.holds(peer, clock_.now_ns(), ledger_.places_of(peer));
+}
+
+void Control::on_made(Session& session, const Status& made) {
+  const uint64_t begun_ns = clock_.now_ns();
+  if (!made) return refuse(session, made.message());
+  if (const Status added = session.readable.add(); !added) return close(session, added.message());
+  const base::Secret& secret = session.secret.secret;
+  std::vector<std::byte> frame = encode(session.granted);
   if (secret.is_set()) {
-    granted.proof = session.transcript.server_proof(secret, frame);
-    frame = encode(granted);
+    session.granted.proof = session.transcript.server_proof(secret, frame);
+    frame = encode(session.granted);
   }
   // The grant goes out first: from then on the endpoint's data functions are its home's.
   if (Status sent = session.endpoint->send_frame(frame, true); !sent) return close(session, sent.message());
   session.state = Session::State::kOpen;
-  session.memory_bytes = shape.request_bytes + shape.response_bytes + shape.reply_bytes;
-  session.user = ledger_.open(session.id, session.memory_bytes);
+  ledger_.open(session.id);
+  held_sessions_changed(session);
   handshake_rate_.charge(session.endpoint->peer_group(), clock_.now_ns(),
                          access::HandshakeRate::cost_of_session(session.memory_bytes));
-  session.under_way = std::make_unique<UnderWay>(size_t{granted.layout.lanes} * granted.layout.window);
-  attach(session, granted);
+  const wire::RegionLayout& layout = session.granted.layout;
+  session.under_way = std::make_unique<UnderWay>(size_t{layout.lanes} * layout.window);
+  attach(session, session.granted);
   ++counted_.opened;
+  session.cost.control_ns += clock_.now_ns() - begun_ns;
+  admission_.granted(session.cost);
   static base::LogLimit limit(kMaxSessionLogLines);
   const std::string of_secret = secret.is_set() ? " by secret " + session.secret.name : "";
   base::log_limited(limit, kSessionOpen, "session {} open: {}, home partition {}, {}, {}, rights {}{}",
                     base::field("session", session.id), base::field("peer", session.endpoint->peer()), home_of(session),
-                    base::field("layout", granted.layout.to_string()), base::field("facts", session.endpoint->facts()),
-                    base::field("rights", op::to_string(granted.rights)), of_secret);
-}
-
-// Empty, or by how much a region of so many bytes is too much for its peer.
-std::string Control::memory_excess(const Session& session, uint64_t bytes) const {
-  const std::string& peer = session.endpoint->peer_group();
-  const uint64_t held = ledger_.bytes_of(peer);
-  if (config_.session_memory_per_peer == 0 || held + bytes <= config_.session_memory_per_peer) return "";
-  return "session_memory_per_peer = " + std::to_string(config_.session_memory_per_peer) + ", and sessions of " + peer +
-         " hold " + std::to_string(held) + " bytes already: raise it on the backend, or lower the proxies' workers";
+                    base::field("layout", layout.to_string()), base::field("facts", session.endpoint->facts()),
+                    base::field("rights", op::to_string(session.granted.rights)), of_secret);
 }
 
 op::Rights Control::rights_of(const Session& session) const {
@@ -629,6 +701,11 @@ base::LogLimit& Control::limit_of_refusal(const std::string& reason) {
 
 void Control::close(Session& session, const std::string& why) {
   if (session.state == Session::State::kClosing) return;
+  if (session.is_in_setup && !setup_.withdraw(session.id)) {
+    session.ends_after_setup = why;
+    return;
+  }
+  session.is_in_setup = false;
   if (session.state == Session::State::kRefused) return discard(session);
   if (session.state != Session::State::kOpen) {
     // A limit of its own for peers that were silent: connections that make room for newer ones do not hide them.
@@ -641,6 +718,7 @@ void Control::close(Session& session, const std::string& why) {
   }
   session.state = Session::State::kClosing;
   ledger_.close(session.id);
+  held_sessions_changed(session);
   session.readable.reset();
   session.read_on.reset();
   session.endpoint->close();
@@ -656,11 +734,12 @@ void Control::close(Session& session, const std::string& why) {
 // A connection that no partition has heard of.
 void Control::discard(Session& session) {
   session.state = Session::State::kClosing;
+  ledger_.close(session.id);
   session.readable.reset();
   session.read_on.reset();
   session.refused.reset();
   session.endpoint->close();
-  destroy(session.id);
+  destroy(session);
 }
 
 // If the queue was full, it is tried again after kResendAfter: a partition does not say when it has read its messages.
@@ -690,12 +769,19 @@ void Control::on_messages() {
                   base::field("bytes", config_.memory));
       } else if (message.kind == Message::Kind::kReported) {
         admin_pages_.on_report(message.lane.lane);
-      } else if (const auto at = sessions_.find(message.lane.session_id); at != sessions_.end()) {
-        if (message.kind == Message::Kind::kBroken) ++counted_.broken;
-        close(*at->second, why_it_ends(message, *at->second->endpoint));
+      } else {
+        on_ended(message);
       }
     }
   } while (!mailboxes_.prepare_sleep(node_));
+}
+
+// A partition says that a session can go on no more.
+void Control::on_ended(const Message& message) {
+  const auto at = sessions_.find(message.lane.session_id);
+  if (at == sessions_.end() || at->second->state == Session::State::kClosing) return;
+  if (message.kind == Message::Kind::kBroken) ++counted_.broken;
+  close(*at->second, why_it_ends(message, *at->second->endpoint));
 }
 
 void Control::ping_watchdog() {
@@ -711,7 +797,11 @@ void Control::inquire(uint32_t partition, PartitionReport& report) {
 
 ControlFigures Control::figures() const {
   ControlFigures figures = counted_;
-  figures.max_sessions = config_.max_sessions;
+  figures.max_sessions = config_.quota.sessions.value;
+  const uint64_t memory = config_.quota.memory.value;
+  figures.memory_limit = memory == access::kUnlimited ? 0 : memory;
+  figures.in_setup = in_setup();
+  figures.session_ns = admission_.session_ns();
   figures.reloads = reloads_.succeeded.get();
   figures.reload_errors = reloads_.failed.get();
   for (const auto& [id, session] : sessions_) {
@@ -720,7 +810,8 @@ ControlFigures Control::figures() const {
       ++figures.open_by_transport[session->transport];
     }
     if (session->state == Session::State::kClosing) ++figures.closing;
-    if (session->is_silent() || session->state == Session::State::kWaiting) ++figures.handshaking;
+    const bool is_waiting = session->state == Session::State::kWaiting || session->state == Session::State::kMaking;
+    if (session->is_silent() || is_waiting) ++figures.handshaking;
     figures.memory_bytes += session->memory_bytes;
   }
   figures.memory_bytes += kept_bytes();
@@ -742,11 +833,21 @@ void Control::look_at_kept() {
 void Control::on_detached(uint64_t session_id) {
   const auto at = sessions_.find(session_id);
   if (at == sessions_.end() || --at->second->detaching > 0) return;
-  destroy(session_id);
+  destroy(*at->second);
 }
 
-// Nobody touches the session's memory any more. A worker that waited for this gets its new session now.
-void Control::destroy(uint64_t session_id) {
+// Nobody uses the session's endpoint any more.
+void Control::destroy(Session& session) {
+  if (!session.takes_long) return forget(session.id);
+  std::shared_ptr<transport::ServerEndpoint> last(std::move(session.endpoint));
+  setup_.submit(SetupThreads::Kind::kEnd, session.id, [endpoint = std::move(last)]() mutable {
+    endpoint.reset();
+    return Status::ok();
+  });
+}
+
+// Its memory is free. A worker that waited for this gets its new session now.
+void Control::forget(uint64_t session_id) {
   const uint64_t worker_id = sessions_.at(session_id)->hello.worker_id;
   sessions_.erase(session_id);
   ledger_.forget(session_id);

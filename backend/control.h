@@ -1,8 +1,11 @@
 // The control thread: accepts connections and makes sessions of them. It grants a session, and frees a session's
 // memory, only when every partition has let go of the worker's previous session.
 //
-//   accepted ─ hello ─▶ [challenge, proof] ─▶ [the worker's old session closes; queue pairs join] ─ grant ─▶ open
+//   accepted ─ hello ─▶ [challenge, proof] ─▶ [the worker's old session closes; queue pairs join] ─ memory ─▶ grant: open
 //   open ─ peer gone, or session broken ─▶ closing ─ all partitions have acknowledged ─▶ destroyed
+//
+// Queue pairs and memory are made, and destroyed, by other threads (setup/), for many sessions at a time; this one
+// decides, and talks.
 //
 // With a secret (option secret_file), nothing is allocated for a peer, no partition hears of it and no other session is
 // closed for it before it has proved that it holds the secret.
@@ -32,6 +35,7 @@
 #include "base/service/watchdog.h"
 #include "base/unique_fd.h"
 #include "events/event.h"
+#include "setup/setup_threads.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
 
@@ -75,6 +79,10 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
 
   void on_accept(Place& place);
   bool accept_one(Place& place);
+  void on_prepared(Session& session, const base::Status& prepared);
+  void give_to_setup(Session& session, SetupThreads::Work work);
+  void on_setup_done();
+  size_t in_setup() const { return setup_.waiting(SetupThreads::Kind::kMake); }
   bool lets_in(const std::string& peer_group) override;
   void charge(const std::string& peer_group) override;
   uint32_t come_back_ms(const std::string& peer_group, bool came_back) override;
@@ -89,13 +97,13 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   void on_hello(Session& session, std::span<const std::byte> frame);
   void on_proof(Session& session, std::span<const std::byte> frame);
   void admit(Session& session);
-  std::string quota_excess(const Session& session) const;
   void on_nothing_to_read(Session& session);
   void grant_when_ready(Session& session);
-  void grant(Session& session);
+  void make(Session& session);
+  void on_made(Session& session, const base::Status& made);
+  void held_sessions_changed(const Session& session);
   uint32_t home_of(const Session& session) const;
   void attach(const Session& session, const wire::Grant& granted);
-  std::string memory_excess(const Session& session, uint64_t bytes) const;
   op::Rights rights_of(const Session& session) const;
   bool carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const;
   void refuse(Session& session, const std::string& reason);
@@ -107,8 +115,10 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   void post(uint32_t partition, const Message& message);
   void on_resend();
   void on_messages();
+  void on_ended(const Message& message);
   void on_detached(uint64_t session_id);
-  void destroy(uint64_t session_id);
+  void destroy(Session& session);
+  void forget(uint64_t session_id);
   void ping_watchdog();
   void inquire(uint32_t partition, PartitionReport& report) override;
   ControlFigures figures() const override;
@@ -152,6 +162,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   base::LogLimit other_refusals_;                         // for reasons beyond kMaxRefusalReasons
   ControlFigures counted_;                                // only its counters are used
   AdminPages admin_pages_;
+  SetupThreads setup_;  // ends before what it works on
 };
 
 }  // namespace egret::backend

@@ -20,22 +20,56 @@ using base::Findings;
 
 namespace {
 
-constexpr uint64_t kDescriptorsPerSession = 6;  // over shared memory; over rdma 4
-constexpr uint64_t kSends = 128;                // places of the queues of a session over rdma (transport)
-constexpr uint64_t kReceives = 64;
-constexpr uint64_t kOtherDescriptors = 256;
 constexpr uint64_t kHugePage = 2u << 20;
+constexpr uint64_t kMiB = 1u << 20;
+constexpr uint64_t kFewSessions = 64;  // that auto should not fall below
 
 bool listens_on_rdma(const Config& config) {
   return std::ranges::any_of(config.listen, transport::is_rdma);
 }
 
+std::string number(uint64_t value) {
+  return std::to_string(value);
+}
+
 void check_files(const Config& config, Findings& findings) {
-  const uint64_t needed = kDescriptorsPerSession * config.max_sessions + kOtherDescriptors;
-  base::check_open_files(needed,
-                         std::to_string(config.max_sessions) + " sessions (max_sessions) x " +
-                             std::to_string(kDescriptorsPerSession) + " + " + std::to_string(kOtherDescriptors),
+  const uint64_t sessions = config.quota.sessions.value;
+  const access::Needs& needs = config.needs;
+  base::check_open_files(needs.descriptors * sessions + needs.other_descriptors,
+                         number(sessions) + " sessions (max_sessions) x " + number(needs.descriptors) + " + " +
+                             number(needs.other_descriptors),
                          findings);
+}
+
+// How many sessions there may be, and why.
+void check_sessions(const Config& config, Findings& findings) {
+  const access::Ceiling& sessions = config.quota.sessions;
+  const std::string most = "at most " + number(sessions.value) + " (max_sessions";
+  if (sessions.arithmetic.empty()) return findings.ok("sessions", most + ")");
+  const std::string what = most + ", auto): " + sessions.arithmetic;
+  if (sessions.value >= kFewSessions) return findings.ok("sessions", what);
+  findings.warn("sessions", what, "systemd: LimitNOFILE=65536 and LimitMEMLOCK=infinity; or more memory");
+}
+
+// How much memory their slots may take, and for how many that is.
+void check_slots(const Config& config, Findings& findings) {
+  const access::Ceiling& slots = config.quota.memory;
+  if (slots.value == access::kUnlimited)
+    return findings.ok("slots", "no limit for all sessions (session_memory_total)");
+  const access::Needs& needs = config.needs;
+  const bool is_auto = !slots.arithmetic.empty();
+  const std::string what = "at most " + base::size_text(slots.value) + " (session_memory_total" +
+                           (is_auto ? ", auto): " + slots.arithmetic : ")") + "; room for " +
+                           number(slots.value / needs.least_bytes) + " idle sessions of " +
+                           base::size_text(needs.least_bytes) + " or " + number(slots.value / needs.most_bytes) +
+                           " of " + base::size_text(needs.most_bytes) + " (session_memory)";
+  const bool is_too_much =
+      config.room.memory != access::kUnlimited && slots.value + needs.other_memory > config.room.memory;
+  if (!is_too_much) return findings.ok("slots", what);
+  findings.warn("slots",
+                what + "; with `memory` that is more than " + config.room.memory_source + " " +
+                    base::size_text(config.room.memory / kMiB * kMiB),
+                "lower session_memory_total or memory");
 }
 
 void check_secret(const Config& config, Findings& findings) {
@@ -56,14 +90,28 @@ void check_secret(const Config& config, Findings& findings) {
   }
 }
 
+// What may be pinned is compared with what would be, if it were not limited.
 void check_rdma(const Config& config, Findings& findings) {
-  transport::check_rdma({.is_configured = listens_on_rdma(config),
-                         .sessions = config.max_sessions,
-                         .session_bytes = config.remote_session.most_memory,
-                         .queue_bytes = transport::queue_bytes(kSends, kReceives, 1),
-                         .arithmetic = std::to_string(config.max_sessions) + " sessions (max_sessions) x " +
-                                       base::size_text(config.remote_session.most_memory) + " (session_memory)"},
-                        findings);
+  access::Room room = config.room;
+  room.pinned = access::kUnlimited;
+  const bool is_auto = !config.quota.sessions.arithmetic.empty();
+  const access::Ceiling slots =
+      config.quota.memory.arithmetic.empty() ? config.quota.memory : access::slot_memory_of(room, config.needs);
+  const uint64_t sessions =
+      is_auto ? access::most_sessions_of(room, config.needs, slots.value).value : config.quota.sessions.value;
+  const uint64_t each = config.remote_session.most_memory;
+  const bool all_may_grow = slots.value == access::kUnlimited || sessions * each <= slots.value;
+  transport::check_rdma(
+      {.is_configured = listens_on_rdma(config),
+       .sessions = sessions,
+       .session_bytes = each,
+       .slots_bytes = all_may_grow ? sessions * each : slots.value,
+       .queue_bytes = config.needs.queue_bytes,
+       .arithmetic =
+           all_may_grow ? number(sessions) + " sessions (max_sessions) x " + base::size_text(each) + " (session_memory)"
+                        : "slots of " + base::size_text(slots.value) + " (session_memory_total) for " +
+                              number(sessions) + " sessions (max_sessions)"},
+      findings);
 }
 
 // The mount options of the file system with that device number, as /proc/self/mountinfo has them.
@@ -150,6 +198,24 @@ void check_huge_pages(const HugePages& offered, const Config& config, Findings& 
   }
 }
 
+std::string explain_limits(const Config& config) {
+  const auto line = [](const char* name, uint64_t value, const std::string& text, const std::string& arithmetic) {
+    if (value == access::kUnlimited) return std::string(name) + ": no limit\n";
+    return std::string(name) + ": " + text + (arithmetic.empty() ? "" : " (auto: " + arithmetic + ")") + "\n";
+  };
+  const access::Quota& quota = config.quota;
+  const auto of_peer = [](uint64_t value, const std::string& text) {
+    return value == access::Quota::kShare ? std::string("as much as stays free for others (auto)") : text;
+  };
+  return line("max_sessions", quota.sessions.value, number(quota.sessions.value), quota.sessions.arithmetic) +
+         line("sessions_per_peer", quota.sessions_of_peer,
+              of_peer(quota.sessions_of_peer, number(quota.sessions_of_peer)), "") +
+         line("session_memory_total", quota.memory.value, base::size_text(quota.memory.value),
+              quota.memory.arithmetic) +
+         line("session_memory_per_peer", quota.memory_of_peer,
+              of_peer(quota.memory_of_peer, base::size_text(quota.memory_of_peer)), "");
+}
+
 Findings check_start(const Config& config) {
   Findings findings;
   check_files(config, findings);
@@ -161,6 +227,8 @@ Findings check_start(const Config& config) {
 
 Findings examine(const Config& config) {
   Findings findings;
+  check_sessions(config, findings);
+  check_slots(config, findings);
   check_files(config, findings);
   check_secret(config, findings);
   check_rdma(config, findings);

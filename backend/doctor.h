@@ -14,6 +14,9 @@ base::Findings check_start(const Config& config);
 // All checks, for --doctor: also the addresses, which need no check at the start, since the backend listens there.
 base::Findings examine(const Config& config);
 
+// For --check-config: what the limits of sessions are, and the arithmetic of those that follow from this host.
+std::string explain_limits(const Config& config);
+
 // The kernel's huge pages.
 struct HugePages {
   uint64_t free = 0;               // explicit ones of 2 MiB

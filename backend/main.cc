@@ -22,6 +22,10 @@ base::Status check(const base::Options& options) {
   return resolve_config(options).status();
 }
 
+std::string explain(const base::Options& options) {
+  return explain_limits(resolve_config(options).value());
+}
+
 base::Findings doctor(const base::Options& options) {
   return examine(resolve_config(options).value());
 }
@@ -52,6 +56,7 @@ int main(int argc, char** argv) {
                            .table = backend::option_table(),
                            .check = backend::check,
                            .doctor = backend::doctor,
+                           .explain = backend::explain,
                            .metrics_markdown = backend::metrics_markdown,
                            .events = backend::log_events()},
                           argc, argv);

@@ -26,7 +26,9 @@ struct ControlMetric {
   MetricType type;
   const char* help;
   uint64_t ControlFigures::*value;
+  double per_unit = 1;
 };
+constexpr double kNsPerSecond = 1e9;
 constexpr ControlMetric kControlMetrics[] = {
     {"egret_backend_sessions", kGauge, "Open sessions: one for each worker of each proxy.", &ControlFigures::open},
     {"egret_backend_max_sessions", kGauge, "The limit of sessions (`max_sessions`).", &ControlFigures::max_sessions},
@@ -35,6 +37,17 @@ constexpr ControlMetric kControlMetrics[] = {
      &ControlFigures::closing},
     {"egret_backend_session_memory_bytes", kGauge, "Memory of the sessions' slots, outside `memory`.",
      &ControlFigures::memory_bytes},
+    {"egret_backend_session_memory_limit_bytes", kGauge,
+     "The most that they may take (`session_memory_total`); 0: there is no limit.", &ControlFigures::memory_limit},
+    {"egret_backend_setup_waiting", kGauge,
+     "Connections and sessions that wait for a set-up thread to make their queue pair or memory.",
+     &ControlFigures::in_setup},
+    {"egret_backend_setup_seconds_total", kCounter, "Time that set-up threads were at work on sessions.",
+     &ControlFigures::setup_ns, kNsPerSecond},
+    {"egret_backend_session_interval_seconds", kGauge,
+     "From one session to the next while as many are made as can be, as far as it is known: at this pace newcomers are "
+     "asked to come back.",
+     &ControlFigures::session_ns, kNsPerSecond},
     {"egret_backend_sessions_opened_total", kCounter, "Sessions that were granted.", &ControlFigures::opened},
     {"egret_backend_sessions_refused_total", kCounter, "Sessions that were refused; the log says why.",
      &ControlFigures::refused},
@@ -195,7 +208,8 @@ std::string metrics_markdown() {
 std::string metrics_text(const ControlFigures& control, std::span<const PartitionReport* const> reports) {
   MetricPage page(metric_table());
   admin::add_process_metrics(page, "egret_backend");
-  for (const ControlMetric& metric : kControlMetrics) page.add(metric.name, figure(control.*metric.value));
+  for (const ControlMetric& metric : kControlMetrics)
+    page.add(metric.name, figure(control.*metric.value) / metric.per_unit);
   for (const std::string_view transport : transport::transport_names()) {
     const auto at = control.open_by_transport.find(transport);
     const uint64_t open = at == control.open_by_transport.end() ? 0 : at->second;

@@ -23,10 +23,14 @@ struct ControlFigures {
   uint64_t closing = 0;      // sessions that some partition has not detached yet
   uint64_t max_sessions = 0;
   uint64_t memory_bytes = 0;  // slots of the sessions that are open or closing
+  uint64_t memory_limit = 0;  // of that; 0: none
+  uint64_t in_setup = 0;      // connections and sessions that wait for a set-up thread
+  uint64_t session_ns = 0;    // from one session to the next, while as many are made as can be
   uint64_t opened = 0;
   uint64_t refused = 0;
   uint64_t asked_back = 0;  // connections asked to come back later
   uint64_t broken = 0;      // sessions ended because their peer violated the protocol
+  uint64_t setup_ns = 0;    // of set-up threads' time
   uint64_t slowed = 0;      // connections turned away or not read from for a while, because of their peer's rate
   uint64_t reloads = 0;
   uint64_t reload_errors = 0;

@@ -5,6 +5,7 @@
 namespace egret::access {
 
 void Ledger::arrive(uint64_t connection, const std::string& peer) {
+  ++steps_;
   const auto of_peer = peers_.try_emplace(peer).first;
   ++of_peer->second.connections;
   connections_.emplace(connection, Connection{.peer = of_peer});
@@ -12,7 +13,7 @@ void Ledger::arrive(uint64_t connection, const std::string& peer) {
 }
 
 void Ledger::admit(uint64_t connection, uint64_t worker) {
-  Connection& admitted = connections_.at(connection);
+  Connection& admitted = at(connection);
   admitted.worker = worker;
   admitted.is_admitted = admitted.takes_place = true;
   ++admitted.peer->second.places;
@@ -20,65 +21,88 @@ void Ledger::admit(uint64_t connection, uint64_t worker) {
   workers_[worker].push_back(connection);
 }
 
-uint32_t Ledger::open(uint64_t connection, uint64_t bytes) {
-  arriving_.erase(connection);
-  Connection& opened = connections_.at(connection);
-  opened.bytes = bytes;
-  Peer& peer = opened.peer->second;
+uint32_t Ledger::take_memory(uint64_t connection, uint64_t bytes) {
+  Connection& holder = at(connection);
+  holder.bytes = bytes;
+  Peer& peer = holder.peer->second;
   peer.bytes += bytes;
+  bytes_ += bytes;
   if (peer.with_memory++ == 0) peer.number = take_number();
   return peer.number;
 }
 
+void Ledger::open(uint64_t connection) {
+  ++steps_;
+  arriving_.erase(connection);
+}
+
 void Ledger::turn_away(uint64_t connection) {
-  Connection& away = connections_.at(connection);
+  Connection& away = at(connection);
   leave_place(away);
   leave_worker(connection, away);
 }
 
 void Ledger::close(uint64_t connection) {
   arriving_.erase(connection);
-  leave_place(connections_.at(connection));
+  leave_place(at(connection));
 }
 
 void Ledger::forget(uint64_t connection) {
-  const auto at = connections_.find(connection);
-  if (at == connections_.end()) return;
-  Connection& gone = at->second;
+  ++steps_;
+  const auto known = connections_.find(connection);
+  if (known == connections_.end()) return;
+  Connection& gone = known->second;
   arriving_.erase(connection);
   leave_place(gone);
   leave_worker(connection, gone);
   Peer& peer = gone.peer->second;
   peer.bytes -= gone.bytes;
+  bytes_ -= gone.bytes;
   if (gone.bytes > 0 && --peer.with_memory == 0) free_numbers_.insert(peer.number);
   if (--peer.connections == 0) peers_.erase(gone.peer);
-  connections_.erase(at);
+  connections_.erase(known);
+}
+
+Ledger::Connection& Ledger::at(uint64_t connection) const {
+  ++steps_;
+  return connections_.at(connection);
 }
 
 const std::vector<uint64_t>& Ledger::of_worker(uint64_t worker) const {
+  ++steps_;
   static const std::vector<uint64_t> none;
-  const auto at = workers_.find(worker);
-  return at == workers_.end() ? none : at->second;
+  const auto known = workers_.find(worker);
+  return known == workers_.end() ? none : known->second;
+}
+
+// The worker's places; `of_peer`: only those.
+size_t Ledger::places_of(uint64_t worker, const Peers::iterator* of_peer) const {
+  return static_cast<size_t>(std::ranges::count_if(of_worker(worker), [&](uint64_t each) {
+    const Connection& connection = at(each);
+    return connection.takes_place && (of_peer == nullptr || connection.peer == *of_peer);
+  }));
 }
 
 size_t Ledger::places_besides(uint64_t worker) const {
-  const auto takes = [&](uint64_t each) { return connections_.at(each).takes_place; };
-  return places_ - static_cast<size_t>(std::ranges::count_if(of_worker(worker), takes));
+  return places_ - places_of(worker, nullptr);
 }
 
 size_t Ledger::places_besides(uint64_t worker, const std::string& peer) const {
-  const auto of_peer = peers_.find(peer);
-  if (of_peer == peers_.end()) return 0;
-  const auto takes = [&](uint64_t each) {
-    const Connection& connection = connections_.at(each);
-    return connection.takes_place && connection.peer == of_peer;
-  };
-  return of_peer->second.places - static_cast<size_t>(std::ranges::count_if(of_worker(worker), takes));
+  ++steps_;
+  auto of_peer = peers_.find(peer);
+  return of_peer == peers_.end() ? 0 : of_peer->second.places - places_of(worker, &of_peer);
 }
 
 uint64_t Ledger::bytes_of(const std::string& peer) const {
-  const auto at = peers_.find(peer);
-  return at == peers_.end() ? 0 : at->second.bytes;
+  ++steps_;
+  const auto known = peers_.find(peer);
+  return known == peers_.end() ? 0 : known->second.bytes;
+}
+
+size_t Ledger::places_of(const std::string& peer) const {
+  ++steps_;
+  const auto known = peers_.find(peer);
+  return known == peers_.end() ? 0 : known->second.places;
 }
 
 void Ledger::leave_place(Connection& connection) {
@@ -91,12 +115,14 @@ void Ledger::leave_place(Connection& connection) {
 void Ledger::leave_worker(uint64_t number, Connection& connection) {
   if (!connection.is_admitted) return;
   connection.is_admitted = false;
-  const auto at = workers_.find(connection.worker);
-  std::erase(at->second, number);
-  if (at->second.empty()) workers_.erase(at);
+  const auto known = workers_.find(connection.worker);
+  steps_ += known->second.size();
+  std::erase(known->second, number);
+  if (known->second.empty()) workers_.erase(known);
 }
 
 uint32_t Ledger::take_number() {
+  ++steps_;
   if (free_numbers_.empty()) return numbers_++;
   return free_numbers_.extract(free_numbers_.begin()).value();
 }

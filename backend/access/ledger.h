@@ -1,8 +1,8 @@
 // Which connections and sessions there are, by peer and by worker, so that one more costs the same whether there are ten
 // others or ten thousand.
 //
-//   arrive ─▶ admit ─▶ open ─▶ close ─▶ forget
-//        └───────┴─ turn_away ──────────▶ forget       forget at any time
+//   arrive ─▶ admit ─▶ take_memory ─▶ open ─▶ close ─▶ forget
+//        └───────┴──────────┴─ turn_away ──────────▶ forget       forget at any time
 //
 // Connections are known by numbers that grow with every one. Thread: the control thread. Memory: some hundred bytes for
 // each connection, peer and worker.
@@ -24,11 +24,14 @@ class Ledger {
   void arrive(uint64_t connection, const std::string& peer);
   // It has proved who it is: from here it takes a place, as a session of this worker.
   void admit(uint64_t connection, uint64_t worker);
-  // It has so much memory. The number of its peer: that of the peer's other sessions, else the smallest that no peer has.
-  uint32_t open(uint64_t connection, uint64_t bytes);
+  // It has so much memory until it is forgotten; once. The number of its peer: that of the peer's other sessions, else the
+  // smallest that no peer has.
+  uint32_t take_memory(uint64_t connection, uint64_t bytes);
+  void open(uint64_t connection);
   // It gets no session, and may go on reading why.
   void turn_away(uint64_t connection);
-  // It takes no place any more, but has its memory, and its worker gets no other session, until it is forgotten.
+  // It neither arrives nor takes a place any more, but has its memory, and its worker gets no other session, until it is
+  // forgotten.
   void close(uint64_t connection);
   void forget(uint64_t connection);
 
@@ -39,7 +42,12 @@ class Ledger {
   // Places taken, without those of this worker; the same of one peer.
   size_t places_besides(uint64_t worker) const;
   size_t places_besides(uint64_t worker, const std::string& peer) const;
+  size_t places_of(const std::string& peer) const;
+  // Of those that have not been forgotten.
   uint64_t bytes_of(const std::string& peer) const;
+  uint64_t bytes() const { return bytes_; }
+  // Entries that were looked up or walked over by all calls so far.
+  uint64_t steps() const { return steps_; }
 
  private:
   struct Peer {
@@ -54,17 +62,21 @@ class Ledger {
     bool is_admitted = false, takes_place = false;
   };
 
+  Connection& at(uint64_t connection) const;
+  size_t places_of(uint64_t worker, const Peers::iterator* of_peer) const;
   void leave_place(Connection& connection);
   void leave_worker(uint64_t number, Connection& connection);
   uint32_t take_number();
 
-  std::unordered_map<uint64_t, Connection> connections_;
+  mutable std::unordered_map<uint64_t, Connection> connections_;  // for at()
   std::unordered_map<uint64_t, std::vector<uint64_t>> workers_;
-  Peers peers_;
+  mutable Peers peers_;  // whose iterators connections_ holds
   std::set<uint64_t> arriving_;
   std::set<uint32_t> free_numbers_;  // below numbers_
   uint32_t numbers_ = 0;
   size_t places_ = 0;
+  uint64_t bytes_ = 0;
+  mutable uint64_t steps_ = 0;
 };
 
 }  // namespace egret::access

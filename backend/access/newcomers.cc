@@ -21,7 +21,8 @@ std::optional<uint64_t> connection_to_end(std::span<const Newcomer> newcomers) {
   const auto rank = [](const auto& entry) { return std::pair(entry.second.count, UINT64_MAX - entry.second.oldest); };
   const auto largest = std::ranges::max_element(crowds, {}, rank);
   if (largest == crowds.end()) return {};
-  const bool too_many = largest->second.count > kMostNewcomersOfOnePeer || newcomers.size() > kMostNewcomers;
+  const auto slow = static_cast<size_t>(std::ranges::count(newcomers, false, &Newcomer::waits_for_us));
+  const bool too_many = largest->second.count > kMostNewcomersOfOnePeer || slow > kMostNewcomers;
   if (!too_many) return {};
   return largest->second.oldest;
 }

@@ -17,6 +17,7 @@ inline constexpr size_t kMostNewcomersOfOnePeer = 32;  // the same, of one peer
 struct Newcomer {
   uint64_t connection = 0;  // grows with every connection
   std::string_view peer;
+  bool waits_for_us = false;  // a set-up thread has not made its queue pair yet: it counts for its peer's limit only
 };
 
 // If one peer has too many: its oldest. If there are too many in all: the oldest of the peer that has most. Else nothing.

@@ -242,9 +242,13 @@ void check_library(const VerbsLibrary& library, bool files_are_open, Findings& f
   }
 }
 
+uint64_t slots_bytes_of(const RdmaNeeds& needs) {
+  return needs.slots_bytes != 0 ? needs.slots_bytes : needs.sessions * needs.session_bytes;
+}
+
 void check_memlock(const PinLimit& limit, const RdmaNeeds& needs, Findings& findings) {
   const uint64_t of_session = needs.session_bytes + needs.queue_bytes;
-  const uint64_t needed = needs.sessions * of_session;
+  const uint64_t needed = slots_bytes_of(needs) + needs.sessions * needs.queue_bytes;
   const std::string queues =
       needs.queue_bytes == 0 ? "" : ", and " + base::size_text(needs.queue_bytes) + " of queues for each";
   const std::string wanted = base::size_text(needed) + " may be needed: " + needs.arithmetic + queues;
@@ -267,7 +271,7 @@ void check_huge_pages(const HostFiles& host, const RdmaNeeds& needs, Findings& f
   }
   const std::string folder = host.sys + "/kernel/mm/hugepages/hugepages-2048kB/";
   const uint64_t free = std::strtoull(first_line(folder + "free_hugepages").value_or("0").c_str(), nullptr, 10);
-  const uint64_t needed = needs.sessions * ((needs.session_bytes + device::kHugePage - 1) / device::kHugePage + 1);
+  const uint64_t needed = slots_bytes_of(needs) / device::kHugePage + needs.sessions;
   const std::string what = std::to_string(free) + " of 2MiB are free, " + std::to_string(needed) + " may be used";
   if (free >= needed) return findings.ok("huge pages", what);
   findings.warn("huge pages", what + ": the rest is small ones, which cost the adapter more",

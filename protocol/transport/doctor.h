@@ -40,9 +40,11 @@ struct RdmaNeeds {
   bool is_configured = false;  // an rdma: address is; else all that is found is only information
   uint64_t sessions = 0;
   uint64_t session_bytes = 0;  // pinned by each, at most: its slots
+  uint64_t slots_bytes = 0;    // pinned by all of them together, at most; 0: as much as all of their slots
   uint64_t queue_bytes = 0;    // and by its queues
-  std::string arithmetic;      // "256 sessions (max_sessions) x 1MiB (session_memory)"; the queues are added
-  bool connects = false;       // and so chooses the traffic class:
+  std::string
+      arithmetic;         // of slots_bytes: "256 sessions (max_sessions) x 1MiB (session_memory)"; the queues are added
+  bool connects = false;  // and so chooses the traffic class:
   std::optional<uint8_t> tos{};
 };
 

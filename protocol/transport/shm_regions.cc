@@ -27,29 +27,31 @@ UniqueFd opened_again(int fd, int flags) {
 }  // namespace
 
 Status SharedMemory::make(const char* name, size_t bytes, bool for_reading) {
-  file_.reset(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file_.is_open()) return Status::system_error("memfd_create", errno);
+  UniqueFd file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.is_open()) return Status::system_error("memfd_create", errno);
   // Allocated now: a page that cannot be had later would be a SIGBUS on the data path.
-  if (const int error = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+  if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     return Status::system_error("cannot allocate a region of " + std::to_string(bytes) + " bytes", error);
   }
   const int protection = for_reading ? PROT_READ | PROT_WRITE : PROT_READ;
-  if (Status mapped = mapping_.map(file_.get(), bytes, protection); !mapped) return mapped;
+  if (Status mapped = mapping_.map(file.get(), bytes, protection); !mapped) return mapped;
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (for_reading ? F_SEAL_FUTURE_WRITE : 0);
-  if (::fcntl(file_.get(), F_ADD_SEALS, seals) < 0) return Status::system_error("cannot seal a region", errno);
+  if (::fcntl(file.get(), F_ADD_SEALS, seals) < 0) return Status::system_error("cannot seal a region", errno);
   bytes_ = bytes;
   // The first descriptor of a memory file is not counted among those who have it open; these are.
-  for_peer_ = opened_again(file_.get(), for_reading ? O_RDONLY : O_RDWR);
-  if (for_reading) witness_ = opened_again(file_.get(), O_RDONLY);
-  if (!for_peer_.is_open()) for_peer_.reset(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));  // there is no /proc
+  for_peer_ = opened_again(file.get(), for_reading ? O_RDONLY : O_RDWR);
+  if (for_reading) witness_ = opened_again(file.get(), O_RDONLY);
+  if (!for_peer_.is_open()) for_peer_.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));  // there is no /proc
   if (!for_peer_.is_open()) return Status::system_error("a region's descriptor", errno);
   return Status::ok();
 }
 
+// By the mapping, which must allow writing for that: there is no descriptor any more.
 void SharedMemory::punch() {
-  if (!file_.is_open()) return;
+  if (data() == nullptr) return;
   const size_t whole_pages = (bytes_ + kPage - 1) / kPage * kPage;
-  ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(whole_pages));
+  ::mprotect(data(), whole_pages, PROT_READ | PROT_WRITE);
+  ::madvise(data(), whole_pages, MADV_REMOVE);
 }
 
 // A lease for writing is to be had only while nobody else has the file open; a mapping keeps it open.
@@ -61,7 +63,6 @@ bool SharedMemory::is_ours_alone(const UniqueFd& witness) {
 
 UniqueFd SharedMemory::let_go() {
   mapping_.reset();
-  file_.reset();
   for_peer_.reset();
   return std::move(witness_);
 }

@@ -19,7 +19,8 @@
 
 namespace egret::transport::shm {
 
-// A memory file of zeroes, allocated in full, whose size never changes.
+// A memory file of zeroes, allocated in full, whose size never changes. Its mapping keeps it: of descriptors it keeps none,
+// or one where the peer may only read it.
 class SharedMemory {
  public:
   // `for_reading`: the peer may only read it.
@@ -39,7 +40,6 @@ class SharedMemory {
 
  private:
   Mapping mapping_;
-  base::UniqueFd file_;
   base::UniqueFd for_peer_;
   base::UniqueFd witness_;
   size_t bytes_ = 0;

@@ -9,12 +9,13 @@
 // Remote addresses are (memory, offset); offsets are what wire/slot.h computes.
 //
 // Life of an endpoint:
-//   server  accepted → frames → let_join → create_region → send_frame(attach) → data phase → close → destroyed
+//   server  accepted → [prepare] → frames → let_join → create_region → send_frame(attach) → data phase → close → destroyed
 //   client  connect  → frames → map_region    → send_frame(attach) → data phase → close → destroyed
 // A client may send frames at once; they wait until it is connected. From send_frame(attach) on the
 // control functions carry no more frames from the client; control_fd() still says when the peer is gone. Threads: the
 // control functions belong to one thread, the data functions to one thread (the endpoint's home on the server, the
-// worker on the client, where both are the same). Destroying needs both to have let go.
+// worker on the client, where both are the same). Destroying needs both to have let go. What takes long, prepare(),
+// create_region() and destroying, any thread may do, while no other uses the endpoint.
 #pragma once
 
 #include <cstddef>
@@ -103,6 +104,10 @@ inline constexpr uint64_t kKeepAliveNs = 500'000'000;
 class ControlChannel {
  public:
   virtual ~ControlChannel() = default;
+  // Whether prepare() is to be called before anything else but peer(), peer_group() and user(): it does what takes long
+  // of making the connection. After an error of it: close(), and no more.
+  virtual bool needs_preparing() const { return false; }
+  virtual base::Status prepare() { return base::Status::ok(); }
   // Readable (level-triggered) when a frame or the peer's end has come.
   virtual int control_fd() const = 0;
   // Reads one frame, as many bytes as fit `frame`; sets `length`, 0 when none is there yet. An error: the peer is gone.

@@ -45,22 +45,32 @@ enum class Joining : uint8_t {
   kTooSoon,  // it would at once, though it must prove first who it is: it is told nothing, and to be refused
 };
 
-// kFrames (the control thread's) → kData (the home's, but for rdma_cm's events)
+// A request to connect a queue pair that is not answered yet.
+struct Request {
+  std::shared_ptr<rdma_event_channel> channel;  // of `id`, which it outlives
+  CmId id;
+  ConnectData data;
+  uint8_t reads = 0;  // that the peer wants to have under way
+};
+
+// kRequested → prepare() → kFrames (the control thread's) → kData (the home's, but for rdma_cm's events)
 class VerbsServerEndpoint final : public ServerEndpoint {
  public:
-  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, const rdma_cm_id* first,
-                      const FabricOptions& fabric)
+  // `where`: the listener's address, for messages.
+  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, Request first, const FabricOptions& fabric,
+                      const std::string& where)
       : joinable_(std::move(joinable)),
         joining_(joining),
         fabric_(fabric),
-        peer_group_(peer_host(first)),
-        peer_(peer_name(first)) {
-    if (joining_ == Joining::kAtOnce) become_joinable();
+        peer_group_(peer_host(first.id.get())),
+        peer_(peer_name(first.id.get())),
+        where_(where),
+        first_(std::move(first)) {
+    if (joining_ != Joining::kAtOnce) return;
+    token_ = base::random_u64();
+    if (first_.data.queue_pairs > 1) joinable_->emplace(token_, this);
   }
-  ~VerbsServerEndpoint() override {
-    joinable_->erase(token_);
-    link_.shut();
-  }
+  ~VerbsServerEndpoint() override { link_.shut(); }
 
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
@@ -94,22 +104,18 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   }
 
  private:
-  friend class VerbsListener;  // which connects its queue pairs
+  friend class VerbsListener;  // which connects its further queue pairs
   bool is_admitted() const override { return true; }
-
-  // Takes over `id`, whose request to connect it answers. After an error nobody joins any more, and the endpoint is
-  // only to be closed.
-  Status accept(CmId id, const ConnectData& data, uint8_t wanted_reads) {
-    Status accepted = take_over(std::move(id), data, wanted_reads);
-    if (!accepted) joinable_->erase(token_);
-    return accepted;
+  bool needs_preparing() const override { return first_.id != nullptr; }
+  Status prepare() override {
+    Status accepted = take_over(std::move(first_.id), first_.data, first_.reads);
+    first_ = {};
+    return accepted ? accepted : Status::error(where_ + ": " + peer_ + ": " + accepted.message());
   }
+
   uint32_t joined() const { return static_cast<uint32_t>(ids_.size()); }
   uint32_t promised() const { return promised_; }
-  void become_joinable() {
-    token_ = base::random_u64();
-    joinable_->emplace(token_, this);
-  }
+  // Answers the request to connect `id`. After an error the endpoint is only to be closed.
   Status take_over(CmId id, const ConnectData& data, uint8_t wanted_reads);
   Status open(rdma_cm_id* id, const ConnectData& data);
   Status watch(int fd) {
@@ -128,9 +134,11 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   const Joining joining_;
   const FabricOptions fabric_;
   std::string not_taken_;  // options that rdma_cm refused, for the log
-  uint64_t token_ = 0;     // 0: nobody can join
+  uint64_t token_ = 0;     // by which further queue pairs join; 0: none
   const std::string peer_group_;
   const std::string peer_;
+  const std::string where_;
+  Request first_;          // until it is prepared
   EventChannel channel_;   // outlives the ids
   std::vector<CmId> ids_;  // outlive the link's queue pairs
   VerbsLink link_;         // outlives the memories
@@ -198,8 +206,10 @@ Status VerbsServerEndpoint::take_over(CmId id, const ConnectData& data, uint8_t 
   return Status::ok();
 }
 
-// A device whose completion queues cannot be enlarged gives a session of one queue pair.
+// A device whose completion queues cannot be enlarged gives a session of one queue pair. A peer that joins at once has done
+// so before its first frame: from here on another thread may create the region.
 Status VerbsServerEndpoint::let_join() {
+  if (joining_ != Joining::kInvited) joinable_->erase(token_);
   if (joining_ != Joining::kInvited || token_ != 0) return Status::ok();
   if (promised_ > 1) {
     const Status made = link_.open(ids_[0]->verbs, promised_, kSizes);
@@ -208,7 +218,8 @@ Status VerbsServerEndpoint::let_join() {
       promised_ = 1;
     }
   }
-  become_joinable();
+  token_ = base::random_u64();
+  joinable_->emplace(token_, this);
   const Invitation invitation{.token = token_, .queue_pairs = promised_};
   return link_.send_frame({}, std::as_bytes(std::span(&invitation, 1)));
 }
@@ -258,7 +269,6 @@ Status VerbsServerEndpoint::send_frame(std::span<const std::byte> frame, bool at
 }
 
 Status VerbsServerEndpoint::create_region(const RegionShape& shape) {
-  joinable_->erase(token_);
   shape_ = shape;
   undelivered_.assign(shape.response_bytes / shape.reply_bytes, 0);
   constexpr int kRequests = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
@@ -438,7 +448,7 @@ class VerbsListener final : public Listener {
 
   const std::string address_;
   const AddressInfo resolved_;
-  EventChannel channel_;  // outlives the id
+  const std::shared_ptr<rdma_event_channel> channel_;  // outlives the id, and those of requests that are not answered
   const FabricOptions fabric_;
   CmId id_;  // null while the device is away
   bool needs_pause_ = false;
@@ -465,9 +475,15 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
       was_asked_back_ = true;
       return std::unique_ptr<ServerEndpoint>();
     }
-    auto endpoint = std::make_unique<VerbsServerEndpoint>(joinable_, joining_of(data), id.get(), fabric_);
-    if (Status accepted = endpoint->accept(std::move(id), data, reads); !accepted) {
-      return Status::error(from + ": " + accepted.message());
+    const Joining joining = joining_of(data);
+    auto endpoint = std::make_unique<VerbsServerEndpoint>(
+        joinable_, joining, Request{channel_, std::move(id), data, reads}, fabric_, "rdma:" + address_);
+    // Its further queue pairs may come as soon as this one is accepted, while another thread would still prepare it.
+    if (joining == Joining::kAtOnce && data.queue_pairs > 1) {
+      if (Status prepared = endpoint->prepare(); !prepared) {
+        endpoint->close();
+        return prepared;
+      }
     }
     return std::unique_ptr<ServerEndpoint>(std::move(endpoint));
   }
@@ -486,7 +502,7 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
 Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::join(VerbsServerEndpoint& endpoint, CmId id,
                                                               const ConnectData& data, uint8_t reads) {
   const std::string peer = peer_name(id.get());
-  if (Status accepted = endpoint.accept(std::move(id), data, reads); !accepted) {
+  if (Status accepted = endpoint.take_over(std::move(id), data, reads); !accepted) {
     endpoint.close();
     return Status::error("rdma:" + address_ + ": " + peer + ": " + accepted.message());
   }

@@ -13,8 +13,8 @@ constexpr uint64_t kMs = 1'000'000;
 Admission with_cost(uint64_t accept_ns, uint64_t grant_ns) {
   Admission admission;
   for (int i = 0; i < 100; ++i) {
-    admission.accepted(accept_ns);
-    admission.granted(grant_ns);
+    admission.accepted({.control_ns = accept_ns});
+    admission.granted({.control_ns = grant_ns});
   }
   return admission;
 }
@@ -29,6 +29,7 @@ TEST_CASE("few at once are let in, whatever a session costs") {
     CHECK(admission.come_back_ms(1, Admission::kMostUnderWay, false) > 0);
     CHECK(admission.come_back_ms(1, Admission::kMostUnderWay, true) == 0);
     CHECK(admission.come_back_ms(1, Admission::kMostWithReturners, true) > 0);
+    CHECK(admission.come_back_ms(1, Admission::kMostAcceptedWithReturners, true, true) > 0);
   }
 }
 
@@ -76,29 +77,42 @@ TEST_CASE("no pause is longer than the longest, and the last ones do not come at
 
 TEST_CASE("before it is known what granting costs, a session is taken to cost twice what accepting it does") {
   Admission admission;
-  for (int i = 0; i < 2; ++i) admission.accepted(3 * kMs);
-  CHECK(admission.cost_ns() == 6 * kMs);
-  for (int i = 0; i < 2; ++i) admission.granted(kMs);
-  CHECK(admission.cost_ns() == 4 * kMs);
+  for (int i = 0; i < 2; ++i) admission.accepted({.control_ns = 3 * kMs});
+  CHECK(admission.session_ns() == 6 * kMs);
+  for (int i = 0; i < 2; ++i) admission.granted({.control_ns = kMs});
+  CHECK(admission.session_ns() == 4 * kMs);
+}
+
+TEST_CASE(
+    "the pace is that of the slower one of the control thread and the set-up threads, which work beside each other") {
+  Admission admission;
+  for (int i = 0; i < 100; ++i) {
+    admission.accepted({.control_ns = kMs / 10, .setup_ns = kMs});
+    admission.granted({.control_ns = kMs / 10, .setup_ns = 2 * kMs});
+  }
+  CHECK(admission.session_ns() == 3 * kMs);
+  for (int i = 0; i < 100; ++i) admission.granted({.control_ns = 5 * kMs, .setup_ns = kMs});
+  CHECK(admission.session_ns() > 5 * kMs);
+  CHECK(admission.session_ns() < 6 * kMs);
 }
 
 TEST_CASE("a first session that is slow keeps nobody out who comes next") {
   Admission admission;
-  const uint64_t unknown = admission.cost_ns();
-  admission.accepted(2 * kMs);
-  admission.granted(2 * kMs);
-  CHECK(admission.cost_ns() == unknown);
+  const uint64_t unknown = admission.session_ns();
+  admission.accepted({.control_ns = 2 * kMs});
+  admission.granted({.control_ns = 2 * kMs, .setup_ns = 2 * kMs});
+  CHECK(admission.session_ns() == unknown);
   for (size_t under_way = 0; under_way < 16; ++under_way) {
-    CHECK(admission.come_back_ms(0, under_way, false, Admission::kMostAccepted) == 0);
+    CHECK(admission.come_back_ms(0, under_way, false, true) == 0);
   }
 }
 
 TEST_CASE("thirty quick ones at once are let in once their connections are made") {
   Admission fresh;
-  CHECK(fresh.come_back_ms(0, 29, false, Admission::kMostAccepted) == 0);
-  CHECK(fresh.come_back_ms(0, 30, false, Admission::kMostAccepted) > 0);
+  CHECK(fresh.come_back_ms(0, 29, false, true) == 0);
+  CHECK(fresh.come_back_ms(0, 30, false, true) > 0);
   Admission quick = with_cost(20'000, 150'000);
-  CHECK(quick.come_back_ms(0, 29, false, Admission::kMostAccepted) == 0);
+  CHECK(quick.come_back_ms(0, 29, false, true) == 0);
   Admission slow = with_cost(3 * kMs, 3 * kMs);
-  CHECK(slow.come_back_ms(0, 29, false, Admission::kMostAccepted) > 0);
+  CHECK(slow.come_back_ms(0, 29, false, true) > 0);
 }

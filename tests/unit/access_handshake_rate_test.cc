@@ -44,6 +44,30 @@ TEST_CASE("sessions cost by their memory; a debt is paid before anything else, a
   CHECK(rate.may_go_on("uid 2", 60 * kSecond));
 }
 
+TEST_CASE("who holds thousands of sessions may renew them within some seconds; who holds few may do no more for it") {
+  HandshakeRate rate;
+  constexpr int64_t kHeld = 4000;
+  rate.holds("big", 0, kHeld);
+  CHECK(steps(rate, "big", 0) == HandshakeRate::kBurst);  // what it has not earned yet it does not have
+  CHECK(steps(rate, "big", kSecond) == HandshakeRate::kPerSecondPerSession * kHeld);
+  CHECK(steps(rate, "big", 1000 * kSecond) == HandshakeRate::kBurstPerSession * kHeld);
+  rate.holds("small", 0, 10);
+  CHECK(steps(rate, "small", 0) == HandshakeRate::kBurst);
+  CHECK(steps(rate, "small", kSecond) == HandshakeRate::kPerSecond);
+  rate.holds("big", 1000 * kSecond, 0);
+  CHECK(steps(rate, "big", 1001 * kSecond) == HandshakeRate::kPerSecond);
+  CHECK(steps(rate, "big", uint64_t{1} << 62) == HandshakeRate::kBurst);
+}
+
+TEST_CASE("where an option allows every peer so many sessions, it may begin as many at once") {
+  HandshakeRate rate;
+  rate.allow(1000);
+  CHECK(steps(rate, "a", 0) == HandshakeRate::kBurstPerSession * 1000);
+  CHECK(steps(rate, "a", kSecond) == HandshakeRate::kPerSecondPerSession * 1000);
+  rate.allow(3);
+  CHECK(steps(rate, "b", 0) == HandshakeRate::kBurst);
+}
+
 TEST_CASE("however many peers come, only so many are remembered, and not those that came first are forgotten") {
   HandshakeRate rate;
   steps(rate, "flood", 0);

@@ -13,14 +13,14 @@ using egret::access::Ledger;
 
 namespace {
 
-enum class State { kArrived, kAway, kAdmitted, kOpen, kClosing };
+enum class State { kArrived, kAway, kAdmitted, kMaking, kOpen, kClosing };
 
 struct Known {
   std::string peer;
   uint64_t worker = 0, bytes = 0;
   uint32_t number = 0;
   State state = State::kArrived;
-  bool takes_place() const { return state == State::kAdmitted || state == State::kOpen; }
+  bool takes_place() const { return state == State::kAdmitted || state == State::kMaking || state == State::kOpen; }
 };
 
 // The same, by looking at all of them.
@@ -60,7 +60,10 @@ TEST_CASE("who is admitted takes a place until it closes; its memory and its wor
   CHECK(ledger.places_besides(0, "host") == 1);
   CHECK(ledger.places_besides(7) == 0);
   CHECK(ledger.of_worker(7) == std::vector<uint64_t>{1});
-  CHECK(ledger.open(1, 100) == 0);
+  CHECK(ledger.take_memory(1, 100) == 0);
+  CHECK(ledger.bytes() == 100);
+  CHECK(ledger.arriving().contains(1));
+  ledger.open(1);
   CHECK(!ledger.arriving().contains(1));
   ledger.close(1);
   CHECK(ledger.places_besides(0) == 0);
@@ -88,7 +91,9 @@ TEST_CASE("sessions of a peer have its number, and a number that is free again i
   const auto open = [&](uint64_t id, const std::string& peer) {
     ledger.arrive(id, peer);
     ledger.admit(id, id);
-    return ledger.open(id, 1);
+    const uint32_t number = ledger.take_memory(id, 1);
+    ledger.open(id);
+    return number;
   };
   CHECK(open(1, "a") == 0);
   CHECK(open(2, "b") == 1);
@@ -120,9 +125,12 @@ TEST_CASE("whatever comes and goes, all figures are those of looking at everyone
       } else if (one.state == State::kAdmitted && chance() % 4 != 0) {
         one.number = all.number_for(one.peer);
         one.bytes = 1 + chance() % 1000;
-        CHECK(ledger.open(id, one.bytes) == one.number);
+        CHECK(ledger.take_memory(id, one.bytes) == one.number);
+        one.state = State::kMaking;
+      } else if (one.state == State::kMaking && chance() % 4 != 0) {
+        ledger.open(id);
         one.state = State::kOpen;
-      } else if (one.state == State::kAdmitted) {
+      } else if (one.state == State::kAdmitted || one.state == State::kMaking) {
         ledger.turn_away(id);
         one.state = State::kAway;
       } else if (one.state == State::kOpen && chance() % 2 == 0) {
@@ -139,10 +147,51 @@ TEST_CASE("whatever comes and goes, all figures are those of looking at everyone
       return each.takes_place() && each.worker != worker && each.peer == peer;
     }));
     CHECK(ledger.bytes_of(peer) == all.bytes_of(peer));
+    CHECK(ledger.places_of(peer) ==
+          all.count([&](const Known& each) { return each.takes_place() && each.peer == peer; }));
+    uint64_t bytes = 0;
+    for (const auto& [id, each] : all.known) bytes += each.bytes;
+    CHECK(ledger.bytes() == bytes);
     CHECK(ledger.arriving().size() ==
           all.count([](const Known& each) { return each.state != State::kOpen && each.state != State::kClosing; }));
     CHECK(ledger.of_worker(worker).size() == all.count([&](const Known& each) {
       return each.state != State::kArrived && each.state != State::kAway && each.worker == worker;
     }));
+  }
+}
+
+// What the control thread asks and tells of one session, from its arrival to its end.
+uint64_t steps_of_a_life(size_t others, size_t peers) {
+  Ledger ledger;
+  for (uint64_t id = 1; id <= others; ++id) {
+    ledger.arrive(id, "peer " + std::to_string(id % peers));
+    ledger.admit(id, id);
+    ledger.take_memory(id, 4096);
+    ledger.open(id);
+  }
+  const uint64_t id = others + 1;
+  const std::string peer = "peer " + std::to_string(1 % peers);
+  const uint64_t before = ledger.steps();
+  ledger.arrive(id, peer);
+  ledger.places_besides(id);
+  ledger.places_besides(id, peer);
+  ledger.places_of(peer);
+  ledger.of_worker(id);
+  ledger.admit(id, id);
+  ledger.of_worker(id);
+  ledger.bytes_of(peer);
+  ledger.take_memory(id, 4096);
+  ledger.open(id);
+  ledger.close(id);
+  ledger.forget(id);
+  ledger.of_worker(id);
+  return ledger.steps() - before;
+}
+
+TEST_CASE("a session costs the same steps whether there are ten others or ten thousand, of few peers or of many") {
+  const uint64_t steps = steps_of_a_life(10, 1);
+  CHECK(steps < 30);
+  for (const size_t others : {100UL, 10'000UL}) {
+    for (const size_t peers : {1UL, 10UL, 10'000UL}) CHECK(steps_of_a_life(others, peers) == steps);
   }
 }

@@ -32,6 +32,21 @@ struct Door {
 
 }  // namespace
 
+TEST_CASE("connections that wait for us count for their peer alone") {
+  std::vector<Newcomer> newcomers;
+  std::vector<std::string> peers;
+  for (int peer = 0; peer < 100; ++peer) peers.push_back("10.0.0." + std::to_string(peer));
+  for (uint64_t i = 0; i < 100; ++i) newcomers.push_back({i + 1, peers[i], true});
+  CHECK_FALSE(connection_to_end(newcomers));
+  for (uint64_t i = 0; i < kMostNewcomers; ++i) newcomers.push_back({i + 101, peers[i]});
+  CHECK_FALSE(connection_to_end(newcomers));
+  newcomers.push_back({500, peers[99]});
+  CHECK(connection_to_end(newcomers));
+  newcomers.clear();
+  for (uint64_t i = 0; i <= kMostNewcomersOfOnePeer; ++i) newcomers.push_back({i + 1, peers[0], true});
+  CHECK(connection_to_end(newcomers) == 1);
+}
+
 TEST_CASE("one peer's silent connections make room for its own") {
   Door door;
   door.knock("uid 1", 100);

@@ -179,9 +179,43 @@ TEST_CASE("groups are numbers, rights are words, and a secret that rights name e
   CHECK(error_of({"rights=secret=next:all"}).find("rights: there is no secret named next") != std::string::npos);
 }
 
-TEST_CASE("a peer has 64 sessions unless told") {
-  CHECK(config_of({}).sessions_per_peer == 64);
-  CHECK(config_of({"sessions_per_peer=0"}).sessions_per_peer == 0);
+TEST_CASE("limits of sessions follow from this host unless told, and what is told holds") {
+  using egret::access::kUnlimited;
+  using egret::access::Quota;
+  const Config own = config_of({"partitions=2"});
+  CHECK(own.quota.sessions_of_peer == Quota::kShare);
+  CHECK(own.quota.memory_of_peer == Quota::kShare);
+  CHECK(own.quota.sessions.value >= 1);
+  CHECK_FALSE(own.quota.sessions.arithmetic.empty());
+  CHECK_FALSE(own.quota.memory.arithmetic.empty());
+  CHECK(own.quota.least_bytes == 2 * (64 + 2 * (1536 + 1536)));
+  CHECK(own.needs.descriptors * own.quota.sessions.value + own.needs.other_descriptors <= own.room.descriptors);
+
+  const Config told = config_of(
+      {"max_sessions=7", "sessions_per_peer=3", "session_memory_total=1GiB", "session_memory_per_peer=512MiB"});
+  CHECK(told.quota.sessions.value == 7);
+  CHECK(told.quota.sessions.arithmetic.empty());
+  CHECK(told.quota.sessions_of_peer == 3);
+  CHECK(told.quota.memory.value == uint64_t{1} << 30);
+  CHECK(told.quota.memory_of_peer == uint64_t{512} << 20);
+  const Config none = config_of({"sessions_per_peer=0", "session_memory_total=0", "session_memory_per_peer=0"});
+  CHECK(none.quota.sessions_of_peer == kUnlimited);
+  CHECK(none.quota.memory.value == kUnlimited);
+  CHECK(none.quota.memory_of_peer == kUnlimited);
+  const std::vector<std::string> zero{"max_sessions=0"};
+  CHECK(
+      Options::load(option_table(), std::nullopt, zero).message().find("expected auto or an integer from 1 to 65536") !=
+      std::string::npos);
+}
+
+TEST_CASE("what a session takes is that of the dearest transport that is listened at") {
+  CHECK(config_of({"listen=tcp:127.0.0.1:1"}).needs.descriptors == 2);
+  CHECK(config_of({"listen=tcp:127.0.0.1:1,shm:@x"}).needs.descriptors == 4);
+  CHECK_FALSE(config_of({"listen=tcp:127.0.0.1:1"}).needs.is_pinned);
+  const Config rdma = config_of({"listen=rdma:*:1"});
+  CHECK(rdma.needs.is_pinned);
+  CHECK(rdma.needs.mappings == 0);
+  CHECK(rdma.needs.queue_bytes > 0);
 }
 
 TEST_CASE("options stand by group, few are marked as usual, and those for experts say what measures them") {

@@ -51,8 +51,17 @@ TEST_CASE("every row of the table is on the page, and nothing else is") {
 TEST_CASE("figures are each partition's; those of one that does not answer are missing, and that is said") {
   const PartitionReport report = report_of(42);
   const std::vector<const PartitionReport*> reports = {nullptr, &report};
-  const std::string text =
-      metrics_text({.open = 3, .open_by_transport = {{"shm", 1}, {"tcp", 2}}, .refused = 5, .asked_back = 7}, reports);
+  const std::string text = metrics_text({.open = 3,
+                                         .open_by_transport = {{"shm", 1}, {"tcp", 2}},
+                                         .in_setup = 4,
+                                         .session_ns = 1'500'000,
+                                         .refused = 5,
+                                         .asked_back = 7,
+                                         .setup_ns = 2'500'000'000},
+                                        reports);
+  CHECK(has(text, "egret_backend_setup_waiting 4"));
+  CHECK(has(text, "egret_backend_session_interval_seconds 0.0015"));
+  CHECK(has(text, "egret_backend_setup_seconds_total 2.5"));
   CHECK(has(text, "egret_backend_sessions 3"));
   CHECK(has(text, "egret_backend_transport_sessions{transport=\"shm\"} 1"));
   CHECK(has(text, "egret_backend_transport_sessions{transport=\"rdma\"} 0"));

@@ -336,6 +336,32 @@ TEST_CASE("the YAML for conf/ names every option at its default, commented out")
   }
 }
 
+// --- auto
+
+TEST_CASE("numbers and sizes that may be auto are told apart from every number, and say so when they are wrong") {
+  constexpr OptionRow kAutos[] = {
+      {.name = "most", .type = OptionType::kInteger, .default_value = "auto", .help = "N.", .max = 9, .has_auto = true},
+      {.name = "room", .type = OptionType::kSize, .default_value = "auto", .help = "M.", .max = 1024, .has_auto = true},
+      {.name = "plain", .type = OptionType::kInteger, .default_value = "0", .help = "P."},
+  };
+  const auto read = [&](std::vector<std::string> arguments) { return Options::parse(kAutos, "", "", arguments); };
+  const Options defaults = read({}).value();
+  CHECK(defaults.is_auto("most"));
+  CHECK(defaults.is_auto("room"));
+  CHECK(defaults.integer("most") == -1);
+  CHECK(defaults.notes().empty());
+  const Options given = read({"most=0", "room=1k"}).value();
+  CHECK_FALSE(given.is_auto("most"));
+  CHECK_FALSE(given.is_auto("room"));
+  CHECK(given.size("room") == 1024);
+  CHECK(given.differing_from(defaults) == std::vector<std::string_view>{"most", "room"});
+  CHECK(Options::parse(kAutos, "most: auto\nroom: auto\n", "f.yaml", {}).value().differing_from(defaults).empty());
+  CHECK(read({"most=auto "}).message().find("expected auto or an integer from 0 to 9, got") != std::string::npos);
+  CHECK(read({"room=2k"}).message().find("expected auto or a size (as 64MiB) from 0 to 1KiB") != std::string::npos);
+  CHECK_FALSE(read({"plain=auto"}).is_ok());
+  CHECK(help_text(kAutos).find("most (auto, or integer, 0 to 9; default auto;") != std::string::npos);
+}
+
 // --- a reload
 
 namespace {

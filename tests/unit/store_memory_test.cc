@@ -114,8 +114,9 @@ TEST_CASE("memory becomes resident as it is used" * doctest::skip(kSanitized)) {
   const uint64_t before = resident_bytes();
   Harness h(small_store(uint64_t{4} << 30, 1u << 20));
   CHECK(resident_bytes() < before + (16u << 20));
+  // Where the system gives huge pages, each value and each bucket of the index may make one of 2 MiB resident.
   for (uint64_t i = 0; i < 32; ++i) h.set(key_of(i), std::string(1'000'000, 'v'));
-  CHECK(resident_bytes() < before + (64u << 20));
+  CHECK(resident_bytes() < before + 32 * 2 * (2u << 20));
 }
 
 TEST_CASE("a key is found among many, before, during and after the index grows") {

@@ -23,6 +23,8 @@ namespace egret::base {
 namespace {
 
 constexpr size_t kMaxShownEntries = 32;  // entries of a list in a log line
+constexpr std::string_view kAuto = "auto";
+constexpr int64_t kAutoNumber = -1;
 
 using Unit = std::pair<std::string_view, int64_t>;
 
@@ -215,7 +217,9 @@ class OptionsLoader {
     if (row.type == OptionType::kList) return assign_list(row, split(without_brackets(text), ','), place);
     Options::Value fresh;
     const bool is_number = row.type != OptionType::kText && row.type != OptionType::kChoice;
-    if (is_number) {
+    if (row.has_auto && text == kAuto) {
+      fresh.number = kAutoNumber;
+    } else if (is_number) {
       const auto number = parse_number(row, text);
       if (!number || (row.type != OptionType::kFlag && !is_within(row, *number))) {
         return refused(row, quoted(text), place);
@@ -291,6 +295,10 @@ bool Options::flag(std::string_view name) const {
 
 int64_t Options::integer(std::string_view name) const {
   return value(name, {OptionType::kInteger}).number;
+}
+
+bool Options::is_auto(std::string_view name) const {
+  return value(name, {OptionType::kInteger, OptionType::kSize}).text == kAuto;
 }
 
 uint64_t Options::size(std::string_view name) const {
@@ -380,8 +388,8 @@ std::vector<std::string> Options::notes() const {
     const Value& value = values_[index];
     const std::string unit =
         lower(value.text.substr(std::min(value.text.find_first_not_of("0123456789 "), value.text.size())));
-    const bool may_be_decimal =
-        table_[index].type == OptionType::kSize && !unit.empty() && unit != "b" && unit.find('i') == std::string::npos;
+    const bool may_be_decimal = table_[index].type == OptionType::kSize && !unit.empty() && unit != kAuto &&
+                                unit != "b" && unit.find('i') == std::string::npos;
     if (!may_be_decimal || value.place.empty()) continue;
     notes.push_back(value.place + std::string(table_[index].name) + ": " + value.text + " is read as " +
                     size_text(static_cast<uint64_t>(value.number)) + ": units of sizes are powers of 1024");

@@ -63,6 +63,7 @@ struct OptionRow {
   int64_t min = 0;
   int64_t max = kNoLimit;
   std::string_view choices{};  // kChoice: "auto|on|off"
+  bool has_auto = false;       // kInteger, kSize: "auto" is a value, too, whatever the limits: Options::is_auto()
   AppliedBy applied_by = AppliedBy::kRestart;
   OptionGroup group = OptionGroup::kExpert;
   bool is_usual = false;           // one of the few options that most operators set
@@ -85,7 +86,8 @@ class Options {
 
   // Each aborts if the table has no option of that name and type: a bug of the caller.
   bool flag(std::string_view name) const;
-  int64_t integer(std::string_view name) const;
+  int64_t integer(std::string_view name) const;          // -1 if is_auto()
+  bool is_auto(std::string_view name) const;             // kInteger and kSize: what suits this host
   uint64_t size(std::string_view name) const;            // bytes
   uint64_t duration_ns(std::string_view name) const;     // nanoseconds
   const std::string& text(std::string_view name) const;  // kText and kChoice

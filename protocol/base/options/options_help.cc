@@ -52,6 +52,7 @@ std::string type_text(const OptionRow& row) {
       row.type == OptionType::kInteger || row.type == OptionType::kSize || row.type == OptionType::kDuration;
   std::string out = type_name(row.type);
   if (!has_range) return out;
+  if (row.has_auto) out.insert(0, "auto, or ");
   if (row.max != kNoLimit) return out + ", " + limit_text(row, row.min) + " to " + limit_text(row, row.max);
   return row.min != 0 ? out + ", at least " + limit_text(row, row.min) : out;
 }
@@ -144,13 +145,14 @@ const char* applied_by_text(const OptionRow& row) {
 }  // namespace
 
 std::string expectation(const OptionRow& row) {
+  const std::string or_auto = row.has_auto ? "auto or " : "";
   switch (row.type) {
     case OptionType::kFlag:
       return "true or false";
     case OptionType::kInteger:
-      return "an integer" + range_text(row);
+      return or_auto + "an integer" + range_text(row);
     case OptionType::kSize:
-      return "a size (as 64MiB)" + range_text(row);
+      return or_auto + "a size (as 64MiB)" + range_text(row);
     case OptionType::kDuration:
       return "a duration (as 100us)" + range_text(row);
     case OptionType::kChoice:

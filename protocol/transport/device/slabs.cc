@@ -20,18 +20,22 @@ struct Slabs::Slab {
   Pages memory;
   int node = kAnyNode;
   std::bitset<kSlabPages> taken{};
+  size_t most_free = kSlabPages;  // no more free pages than these are in a row: full slabs are not searched each time
 
   // The first `count` free pages in a row; kSlabPages: there are not so many.
-  size_t find_free(size_t count) const {
+  size_t find_free(size_t count) {
+    if (count > most_free) return kSlabPages;
     size_t run = 0;
     for (size_t page = 0; page < kSlabPages; ++page) {
       run = taken[page] ? 0 : run + 1;
       if (run == count) return page + 1 - count;
     }
+    most_free = count - 1;
     return kSlabPages;
   }
   void mark(size_t first, size_t count, bool is_taken) {
     for (size_t page = first; page < first + count; ++page) taken[page] = is_taken;
+    if (!is_taken) most_free = kSlabPages;
   }
   bool has(const std::byte* at) const {
     return std::less_equal<>()(memory.data(), at) && std::less<>()(at, memory.data() + kHugePage);

@@ -29,7 +29,12 @@ void add_options(CLI::App& app, FleetOptions& options, bool& json) {
       ->check(CLI::Range(1u, kMostSessions));
   app.add_option("--backends", options.backends, "numbers of backends of a proxy's worker; default: 1 10 100")
       ->check(CLI::Range(1u, kMostSessions));
-  add("--lanes", options.lanes, "of each of these")->check(CLI::Range(1u, 28u));
+  app.add_option("--restart", options.restarts,
+                 "numbers of sessions after which the backend is killed and started again");
+  add("--at", options.at, "transport of the sessions: shm, tcp, or an address for the backend (rdma:HOST:PORT)");
+  add("--partitions", options.partitions, "of the backend of --sessions")->check(CLI::Range(1u, 28u));
+  add("--lanes", options.lanes, "partitions of each of --backends")->check(CLI::Range(1u, 28u));
+  add("--slot-size", options.slot_size, "bytes of a slot, either way")->check(CLI::Range(wire::kMinSlotSize, 65536u));
   add("--window", options.window, "slots per lane")->check(CLI::Range(wire::kMinWindow, wire::kMaxWindow));
   add("--duration", options.seconds, "s of each measurement")->check(CLI::Range(0.01, 3600.0));
   app.add_flag("--json", json, "print JSON instead of Markdown");

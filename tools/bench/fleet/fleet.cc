@@ -1,9 +1,11 @@
-// measure(): for each number of sessions a backend is started → they open, are counted, idle; passes; one is active.
+// measure(): for each number of sessions a backend is started → they open, are counted, idle; passes; one is active; the
+// backend is restarted.
 #include "bench_fleet/fleet.h"
 
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,10 +16,8 @@
 #include "base/service/program.h"
 #include "bench/monotonic.h"
 #include "bench/server/process_meter.h"
-#include "bench_rpc/crowd.h"
-#include "op/op.h"
-#include "rpc/active/active_sessions.h"
-#include "rpc/client_session.h"
+#include "bench_fleet/clients.h"
+#include "bench_fleet/storm.h"
 
 namespace egret::bench_fleet {
 namespace {
@@ -26,10 +26,11 @@ using base::Status;
 using bench::monotonic_ns;
 
 constexpr double kPatience = 60;  // s, for a backend that starts or a session that opens
-constexpr uint64_t kOtherDescriptors = 256;
+constexpr uint64_t kOtherDescriptors = 300;
 constexpr timespec kSettle{0, 300'000'000};  // lanes fall asleep within milliseconds
-constexpr uint64_t kAnswerPatienceNs = 5'000'000'000;
-constexpr uint64_t kPasses = 1000;  // between two looks at the clock
+constexpr uint64_t kCountPatienceNs = 5'000'000'000;
+constexpr uint64_t kKeepAliveNs = 500'000'000;  // as proxy/worker.cc
+constexpr uint64_t kPasses = 1000;              // between two looks at the clock
 
 uint64_t descriptors_of(pid_t pid) {
   std::error_code failed;
@@ -44,7 +45,7 @@ uint64_t descriptors_of(pid_t pid) {
 // A process that has just made its sessions ready still holds the descriptors that it handed over: they are counted once
 // their number stays.
 uint64_t settled_descriptors_of(pid_t pid) {
-  const uint64_t give_up_ns = monotonic_ns() + kAnswerPatienceNs;
+  const uint64_t give_up_ns = monotonic_ns() + kCountPatienceNs;
   uint64_t count = descriptors_of(pid);
   while (monotonic_ns() < give_up_ns) {
     ::nanosleep(&kSettle, nullptr);
@@ -54,13 +55,29 @@ uint64_t settled_descriptors_of(pid_t pid) {
   return count;
 }
 
-struct Answer final : rpc::Waiter {
-  void on_result(const op::Result& result) override {
-    is_here = true;
-    code = result.code;
+// Bytes that the kernel keeps in memory for devices.
+uint64_t pinned_bytes(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  uint64_t kib = 0;
+  for (std::string word; status >> word;) {
+    if (word == "VmPin:") return status >> kib ? kib * 1024 : 0;
   }
-  bool is_here = false;
-  op::ResultCode code{};
+  return 0;
+}
+
+// What a process has without sessions, and by how much it grows with them.
+struct Footprint {
+  uint64_t descriptors = 0, resident = 0, pinned = 0;
+
+  static Footprint of(pid_t pid) {
+    return {.descriptors = settled_descriptors_of(pid),
+            .resident = bench::resident_bytes(pid),
+            .pinned = pinned_bytes(pid)};
+  }
+  Footprint since(const Footprint& before) const {
+    const auto grown = [](uint64_t now, uint64_t then) { return now > then ? now - then : 0; };
+    return {grown(descriptors, before.descriptors), grown(resident, before.resident), grown(pinned, before.pinned)};
+  }
 };
 
 // One backend, and a number of sessions with it.
@@ -68,60 +85,55 @@ class Fleet {
  public:
   Fleet(const FleetOptions& options, const std::atomic<bool>& stop) : options_(options), stop_(stop) {}
 
-  Status start(uint32_t lanes, uint32_t most_sessions);
+  Status start(uint32_t lanes);
   Status measure(uint32_t sessions, Cost& cost);
+  Status restart(Restart& restart);
 
  private:
   Status open(uint32_t sessions, Cost& cost);
   void count(Cost& cost);
   Status idle(Cost& cost);
-  void pass();
   void time_passes(Cost& cost);
-  Status ask(rpc::ClientSession& session);
   Status time_active(Cost& cost);
+  bool goes_on() { return !stop_.load() && !backend_.children[0].has_ended(); }
+  Status ended() { return Status::error("the backend has ended" + logs_of(backend_)); }
   base::Expected<bench::ProcessCost> cost_now() { return bench::read_process_cost(backend_.pids); }
 
   const FleetOptions& options_;
   const std::atomic<bool>& stop_;
   base::SystemClock clock_;
+  bench::EgretFiles files_;
+  std::string meeting_;
   bench::Server backend_;
-  rpc::ActiveSessions active_;  // of crowd_
-  std::unique_ptr<bench_rpc::Crowd> crowd_;
+  std::unique_ptr<Clients> clients_;
   uint32_t lanes_ = 0;
-  uint64_t own_descriptors_ = 0, backend_descriptors_ = 0, own_bytes_ = 0, backend_bytes_ = 0;  // without sessions
+  Footprint backend_before_, own_before_;
 };
 
-Status Fleet::start(uint32_t lanes, uint32_t most_sessions) {
+Status Fleet::start(uint32_t lanes) {
   lanes_ = lanes;
-  bench::EgretFiles files = options_.egret;
-  const std::vector<std::string> settings{"memory=64MiB",
-                                          "item_size_max=1MiB",
-                                          "populate=false",
-                                          "partitions=" + std::to_string(lanes),
-                                          "window=" + std::to_string(options_.window),
-                                          "request_slot_size=" + std::to_string(kRequestSlot),
-                                          "response_slot_size=" + std::to_string(kResponseSlot),
-                                          "max_sessions=" + std::to_string(most_sessions),
-                                          "sessions_per_peer=0",
-                                          "session_memory_per_peer=0",
-                                          "admin="};
-  files.backend_set.insert(files.backend_set.begin(), settings.begin(), settings.end());
-  base::raise_descriptor_limit(most_sessions * CostModel::kDescriptorsOfProxy + kOtherDescriptors);
-  std::string meeting;
-  auto started = bench::start_backend(files, meeting);
+  files_ = options_.egret;
+  // Otherwise as shipped. All workers here are one peer.
+  const std::vector<std::string> settings{
+      "memory=64MiB",        "item_size_max=1MiB",        "populate=false", "partitions=" + std::to_string(lanes),
+      "sessions_per_peer=0", "session_memory_per_peer=0", "admin="};
+  files_.backend_set.insert(files_.backend_set.begin(), settings.begin(), settings.end());
+  meeting_ = options_.at;
+  auto started = bench::start_backend(files_, meeting_);
   if (!started) return started.status();
   backend_ = std::move(started.value());
-  crowd_ = std::make_unique<bench_rpc::Crowd>(meeting, options_.window, clock_);
-  crowd_->list_active_in(active_);
+  rpc::SessionOptions asks;
+  asks.address = meeting_;
+  asks.window = options_.window;
+  asks.request_slot_size = asks.response_slot_size = options_.slot_size;
+  clients_ = std::make_unique<Clients>(asks, clock_);
   // The first session waits until the backend listens.
   Cost first;
   if (Status opened = open(1, first); !opened) return opened;
-  if (Status asked = ask(crowd_->at(0)); !asked) return asked;
-  if (Status closed = crowd_->resize(0, kPatience, [] { return true; }); !closed) return closed;
-  backend_descriptors_ = settled_descriptors_of(backend_.pids[0]);
-  own_descriptors_ = descriptors_of(::getpid());
-  own_bytes_ = bench::resident_bytes(::getpid());
-  backend_bytes_ = bench::resident_bytes(backend_.pids[0]);
+  if (Status asked = clients_->ask(clients_->at(0)); !asked) return asked;
+  clients_->close_all();
+  backend_before_ = Footprint::of(backend_.pids[0]);
+  own_before_ = Footprint::of(::getpid());
   return Status::ok();
 }
 
@@ -132,58 +144,59 @@ Status Fleet::measure(uint32_t sessions, Cost& cost) {
   count(cost);  // what the handshakes took is closed by now
   time_passes(cost);
   if (Status asked = time_active(cost); !asked) return asked;
-  return crowd_->health();
+  return clients_->health();
 }
 
 Status Fleet::open(uint32_t sessions, Cost& cost) {
-  const auto goes_on = [this] { return !stop_.load() && !backend_.children[0].has_ended(); };
   const auto before = cost_now();
   const uint64_t begun_ns = monotonic_ns();
-  if (Status opened = crowd_->resize(sessions, kPatience, goes_on); !opened) {
+  if (Status opened = clients_->open(sessions, kPatience, [this] { return goes_on(); }); !opened) {
     return Status::error(opened.message() + logs_of(backend_));
   }
   cost.open_ms = static_cast<double>(monotonic_ns() - begun_ns) / 1e6;
   const auto after = cost_now();
-  if (!before || !after) return Status::error("the backend has ended" + logs_of(backend_));
+  if (!before || !after) return ended();
   cost.open_backend_us = static_cast<double>((after.value() - before.value()).cpu_ns) / 1e3 / sessions;
   return Status::ok();
 }
 
 void Fleet::count(Cost& cost) {
   for (uint32_t i = 0; i < cost.sessions; ++i) {
-    rpc::ClientSession& session = crowd_->at(i);
+    const rpc::ClientSession& session = clients_->at(i);
     if (!session.is_open()) continue;
     ++cost.open;
     cost.region_bytes += session.grant().layout.request_bytes() + session.grant().layout.response_bytes();
   }
-  const auto grown = [&](uint64_t now, uint64_t before) { return now > before ? now - before : 0; };
-  cost.backend_descriptors = grown(settled_descriptors_of(backend_.pids[0]), backend_descriptors_);
-  cost.own_descriptors = grown(descriptors_of(::getpid()), own_descriptors_);
+  const Footprint backend = Footprint::of(backend_.pids[0]).since(backend_before_);
+  const Footprint own = Footprint::of(::getpid()).since(own_before_);
+  cost.backend_descriptors = backend.descriptors;
+  cost.own_descriptors = own.descriptors;
+  cost.backend_pinned = backend.pinned;
+  cost.own_pinned = own.pinned;
   const auto sessions = static_cast<double>(cost.sessions);
-  cost.own_bytes = static_cast<double>(grown(bench::resident_bytes(::getpid()), own_bytes_)) / sessions;
-  cost.backend_bytes = static_cast<double>(grown(bench::resident_bytes(backend_.pids[0]), backend_bytes_)) / sessions;
+  cost.backend_bytes = static_cast<double>(backend.resident) / sessions;
+  cost.own_bytes = static_cast<double>(own.resident) / sessions;
 }
 
+// Nobody asks anything. Twice a second every session is kept alive, and what comes of it is taken, as a worker does it.
 Status Fleet::idle(Cost& cost) {
   ::nanosleep(&kSettle, nullptr);
   const auto before = cost_now();
-  const timespec pause{
-      static_cast<time_t>(options_.seconds),
-      static_cast<long>((options_.seconds - static_cast<double>(static_cast<time_t>(options_.seconds))) * 1e9)};
-  ::nanosleep(&pause, nullptr);
+  const uint64_t end_ns = monotonic_ns() + bench::seconds_to_ns(options_.seconds);
+  for (uint64_t next_ns = monotonic_ns(); monotonic_ns() < end_ns && goes_on();) {
+    if (monotonic_ns() >= next_ns) {
+      next_ns += kKeepAliveNs;
+      for (size_t i = 0; i < clients_->size(); ++i) clients_->at(i).keep_alive();
+    }
+    clients_->pass();
+    clients_->rest(std::min(next_ns, end_ns));
+  }
   const auto after = cost_now();
-  if (!before || !after) return Status::error("the backend has ended" + logs_of(backend_));
+  if (!before || !after) return ended();
   const bench::ProcessCost used = after.value() - before.value();
   cost.idle_backend = static_cast<double>(used.cpu_ns) / static_cast<double>(used.wall_ns);
+  cost.idle_own = static_cast<double>(used.own_cpu_ns) / static_cast<double>(used.wall_ns);
   return Status::ok();
-}
-
-// What a proxy's worker does with its sessions in a pass.
-void Fleet::pass() {
-  active_.begin_pass();
-  active_.flush();
-  active_.fetch();
-  active_.hand_out_credit();
 }
 
 void Fleet::time_passes(Cost& cost) {
@@ -192,44 +205,24 @@ void Fleet::time_passes(Cost& cost) {
   uint64_t passes = 0;
   uint64_t now_ns = begun_ns;
   for (; now_ns < end_ns; now_ns = monotonic_ns(), passes += kPasses) {
-    for (uint64_t i = 0; i < kPasses; ++i) pass();
+    for (uint64_t i = 0; i < kPasses; ++i) clients_->pass();
   }
   cost.pass_ns = static_cast<double>(now_ns - begun_ns) / static_cast<double>(std::max<uint64_t>(passes, 1));
-  const uint64_t kept_ns = monotonic_ns();
-  for (size_t i = 0; i < crowd_->size(); ++i) crowd_->at(i).keep_alive();
-  cost.keep_alive_ns = static_cast<double>(monotonic_ns() - kept_ns);
-}
-
-// One get, as a worker does it that polls.
-Status Fleet::ask(rpc::ClientSession& session) {
-  op::Op get;
-  get.code = op::OpCode::kGet;
-  get.key = "fleet";
-  get.hash = session.lanes().hash(get.key);
-  Answer answer;
-  active_.begin_pass();
-  if (!session.lanes().of(get.hash).append(get, &answer)) return Status::error("a get that no slot took");
-  const uint64_t give_up_ns = monotonic_ns() + kAnswerPatienceNs;
-  while (!answer.is_here && session.is_open() && monotonic_ns() < give_up_ns) {
-    pass();
-  }
-  if (!answer.is_here) return Status::error("a get was not answered" + logs_of(backend_));
-  return answer.code == op::ResultCode::kMiss ? Status::ok() : Status::error("a get of what is not there has no miss");
 }
 
 Status Fleet::time_active(Cost& cost) {
-  rpc::ClientSession& session = crowd_->at(cost.sessions / 2);
+  rpc::ClientSession& session = clients_->at(cost.sessions / 2);
   std::vector<double> took_us;
   const auto before = cost_now();
   const uint64_t end_ns = monotonic_ns() + bench::seconds_to_ns(options_.seconds);
   for (uint64_t begun_ns = monotonic_ns(); begun_ns < end_ns && !stop_.load();) {
-    if (Status asked = ask(session); !asked) return asked;
+    if (Status asked = clients_->ask(session); !asked) return Status::error(asked.message() + logs_of(backend_));
     const uint64_t now_ns = monotonic_ns();
     took_us.push_back(static_cast<double>(now_ns - begun_ns) / 1e3);
     begun_ns = now_ns;
   }
   const auto after = cost_now();
-  if (!before || !after) return Status::error("the backend has ended" + logs_of(backend_));
+  if (!before || !after) return ended();
   if (took_us.empty()) return Status::error("interrupted");
   std::ranges::sort(took_us);
   cost.latency_us = took_us[took_us.size() / 2];
@@ -239,30 +232,57 @@ Status Fleet::time_active(Cost& cost) {
   return Status::ok();
 }
 
+Status Fleet::restart(Restart& restart) {
+  clients_->expect_losses();
+  restart.sessions = static_cast<uint32_t>(clients_->size());
+  Bystander bystander(meeting_);
+  if (Status again = bench::restart_backend(backend_, files_, meeting_); !again) return again;
+  if (Status back = watch_return(*clients_, backend_, kPatience, stop_, restart); !back) {
+    return Status::error(back.message() + logs_of(backend_));
+  }
+  bystander.tell(restart);
+  return bystander.health();
+}
+
+bool is_listed(const std::vector<uint32_t>& list, uint32_t number) {
+  return std::ranges::find(list, number) != list.end();
+}
+
 Status measure_all(const FleetOptions& options, const std::atomic<bool>& stop, uint32_t lanes,
-                   const std::vector<uint32_t>& numbers, std::vector<Cost>& costs, std::vector<std::string>& left_out) {
+                   const std::vector<uint32_t>& numbers, std::vector<Cost>& costs, Outcome& outcome) {
+  const CostModel model = CostModel::of(options.at);
   for (const uint32_t sessions : numbers) {
-    const uint64_t needed = sessions * CostModel::kDescriptorsOfBackend + kOtherDescriptors;
+    const uint64_t needed = sessions * std::max(model.backend_descriptors, model.own_descriptors) + kOtherDescriptors;
     if (const uint64_t limit = base::raise_descriptor_limit(needed); limit < needed) {
-      left_out.push_back(std::to_string(sessions) + " sessions are left out: they take " + std::to_string(needed) +
-                         " descriptors, the limit is " + std::to_string(limit) + " (ulimit -Hn)");
+      outcome.left_out.push_back(std::to_string(sessions) + " sessions are left out: they take " +
+                                 std::to_string(needed) + " descriptors, the limit is " + std::to_string(limit) +
+                                 " (ulimit -Hn)");
       continue;
     }
     Fleet fleet(options, stop);
-    if (Status started = fleet.start(lanes, sessions); !started) return started;
+    if (Status started = fleet.start(lanes); !started) return started;
     Cost cost;
     if (Status measured = fleet.measure(sessions, cost); !measured) return measured;
     costs.push_back(cost);
+    if (&costs != &outcome.of_backend || !is_listed(options.restarts, sessions)) continue;
+    if (Status back = fleet.restart(outcome.restarts.emplace_back()); !back) return back;
   }
   return Status::ok();
 }
 
 }  // namespace
 
+CostModel CostModel::of(const std::string& at) {
+  if (at.starts_with("tcp")) return {.backend_descriptors = 2, .own_descriptors = 2};
+  if (at.starts_with("rdma")) return {.backend_descriptors = 4, .own_descriptors = 4};
+  return {.backend_descriptors = 4, .own_descriptors = 3};
+}
+
 Status measure(const FleetOptions& options, const std::atomic<bool>& stop, Outcome& outcome) {
-  if (Status done = measure_all(options, stop, 1, options.sessions, outcome.of_backend, outcome.left_out); !done)
+  if (Status done = measure_all(options, stop, options.partitions, options.sessions, outcome.of_backend, outcome);
+      !done)
     return done;
-  return measure_all(options, stop, options.lanes, options.backends, outcome.of_proxy, outcome.left_out);
+  return measure_all(options, stop, options.lanes, options.backends, outcome.of_proxy, outcome);
 }
 
 }  // namespace egret::bench_fleet

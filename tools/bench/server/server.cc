@@ -214,17 +214,30 @@ Expected<Server> start_twemproxy(const std::string& command, const std::string& 
   return server;
 }
 
+namespace {
+Status add_backend(Server& server, const EgretFiles& files, const std::string& meeting) {
+  const auto backend = with_settings({files.binaries + "/egret-backend", "--config",
+                                      find_conf(files) + "/egret-backend.yaml", "--set", "listen=" + meeting},
+                                     files.backend_set);
+  return add_child(server, backend, server.folders[0].path() + "/backend.log");
+}
+}  // namespace
+
 Expected<Server> start_backend(const EgretFiles& files, std::string& meeting) {
   auto prepared = prepare("Egret", SocketKind::kTcp);
   if (!prepared) return prepared;
   Server& server = prepared.value();
-  const std::string folder = server.folders[0].path();
-  meeting = "shm:" + folder + "/backend.sock";
-  const auto backend = with_settings({files.binaries + "/egret-backend", "--config",
-                                      find_conf(files) + "/egret-backend.yaml", "--set", "listen=" + meeting},
-                                     files.backend_set);
-  if (Status status = add_child(server, backend, folder + "/backend.log"); !status) return status;
+  if (meeting == "tcp") meeting = "tcp:" + server.address.to_string();
+  if (meeting.empty() || meeting == "shm") meeting = "shm:" + server.folders[0].path() + "/backend.sock";
+  if (Status status = add_backend(server, files, meeting); !status) return status;
   return prepared;
+}
+
+Status restart_backend(Server& backend, const EgretFiles& files, const std::string& meeting) {
+  backend.children[0].signal(SIGKILL);
+  backend.children.clear();
+  backend.pids.clear();
+  return add_backend(backend, files, meeting);
 }
 
 Expected<Server> start_egret(const EgretFiles& files, SocketKind socket_kind) {

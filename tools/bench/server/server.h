@@ -69,9 +69,11 @@ base::Expected<Server> start_egret(const EgretFiles& files, SocketKind socket_ki
 // Whether the command's program exists.
 bool is_installed(const std::string& command);
 
-// Starts a backend without a proxy. Sets `meeting` to the address ("shm:...") at which it takes sessions; the Server's
-// memcached address is not served.
+// Starts a backend without a proxy. `meeting`: "shm" or nothing, "tcp", or the address at which it is to take sessions; set to
+// the one at which it does. The Server's memcached address is not served.
 base::Expected<Server> start_backend(const EgretFiles& files, std::string& meeting);
+// Kills it, and starts another in its place. `files`, `meeting`: as it was started.
+base::Status restart_backend(Server& backend, const EgretFiles& files, const std::string& meeting);
 // For error messages: the end of each process's log, and whether it has ended.
 std::string logs_of(Server& server);
 

@@ -33,7 +33,7 @@ FabricClientEnd::FabricClientEnd(Fabric& fabric, const EndSpec& spec)
       // A push may come for a slot whose last one is not taken yet: the client has fetched its response meanwhile.
       link_(fabric, 2 * spec.window, spec.is_inline) {}
 
-Status FabricClientEnd::prepare() {
+Status FabricClientEnd::make_ready() {
   if (Status made = make(fabric_, spec_.shape.request_bytes, kNoRights, requests_); !made) return made;
   if (Status made = make(fabric_, spec_.shape.response_bytes, kNoRights, responses_); !made) return made;
   if (Status made = make(fabric_, spec_.shape.response_bytes, kRemoteWrite, replies_); !made) return made;

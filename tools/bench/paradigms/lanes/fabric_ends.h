@@ -40,7 +40,7 @@ class FabricClientEnd final : public transport::ClientEndpoint {
  public:
   FabricClientEnd(Fabric& fabric, const EndSpec& spec);
 
-  base::Status prepare();
+  base::Status make_ready();
   ClientTold told() const { return {replies_->remote(), link_.pair(), 0}; }
   // `grant`: the frame that the server has sent. Fails on a region of another size.
   base::Status join(const NodeAddress& server, const ServerTold& told, std::string_view grant);

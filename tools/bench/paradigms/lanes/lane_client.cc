@@ -68,7 +68,7 @@ Status LaneClient::prepare() {
   rpc::SessionObserver& observer = *this;
   for (NodeId server = 0; server < plan_.servers; ++server) {
     ends_.push_back(std::make_unique<FabricClientEnd>(fabric_, shape_.end()));
-    if (Status made = ends_.back()->prepare(); !made) return made;
+    if (Status made = ends_.back()->make_ready(); !made) return made;
     rpc::SessionOptions options;
     options.worker_id = self_;
     options.window = shape_.layout.window;
