@@ -154,7 +154,7 @@ constexpr Flag kTable[] = {
      .name = "user",
      .value = Value::kOptionalText,
      .value_name = "user",
-     .becomes = "the launcher: both daemons run as that user",
+     .becomes = "the launcher: all of it runs as that user",
      .help = "assume identity of <username> (only when run as root)",
      .apply = [](Request& request, const std::string& value) -> MaybeRefusal {
        request.user = value;
@@ -177,8 +177,8 @@ constexpr Flag kTable[] = {
        return {};
      }},
     {.name = "two-processes",
-     .becomes = "the launcher: an egret-backend and an egret-proxy, as processes of their own; not memcached's",
-     .help = "run store and parser as two processes, apart from each other: the items outlive a crash of the proxy",
+     .becomes = "the launcher: an egret-backend and an egret-proxy as processes of their own; not memcached's",
+     .help = "run store and parser as two processes, each with memory of its own (default: one process)",
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
        request.two_processes = true;
        return {};

@@ -81,16 +81,17 @@ void DrivenPartitions::end() {
   }
   without_clients_.count_down();
   while (!is_over()) {
-    if (!poll() && prepare_sleep()) wait();
+    const bool served = poll();
+    take_signals(!served && prepare_sleep());
   }
   for (Partition* const partition : partitions_) partition->finish();
 }
 
-// As the worker's loop did.
-void DrivenPartitions::wait() {
+// As the worker's loop did: without blocking, too, or the signals of one partition would wait for the rest of another.
+void DrivenPartitions::take_signals(bool block) {
   std::vector<pollfd> awaited = {{timer_.get(), POLLIN, 0}};
   for (const Partition* const partition : partitions_) awaited.push_back({partition->wait_fd(), POLLIN, 0});
-  ::poll(awaited.data(), awaited.size(), -1);
+  ::poll(awaited.data(), awaited.size(), block ? -1 : 0);
   if (awaited[0].revents != 0) {
     uint64_t expired = 0;
     [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &expired, sizeof expired);

@@ -34,7 +34,7 @@ class DrivenPartitions final : public proxy::LoopPoller {
   void on_timer() { armed_ns_ = UINT64_MAX; }
   void arm(uint64_t until_ns);
   bool is_over() const;
-  void wait();
+  void take_signals(bool block);
 
   const std::vector<backend::Partition*> partitions_;
   const int first_;
