@@ -84,11 +84,10 @@ std::string egret_version(const std::string& binaries) {
 void add_one_process(const ContenderOptions& options, uint64_t memory_mib, Contenders& contenders) {
   if (!options.one_process) return;
   const std::string command = options.egret.binaries + "/egret-memcached -t 1";
-  contenders.present.push_back(
-      {std::string(kOneProcess), egret_version(options.egret.binaries), shown(command), /*speaks_binary=*/true,
-       [command, memory_mib](SocketKind socket_kind) {
-         return bench::start_memcached(command, memory_mib, socket_kind);
-       }});
+  contenders.present.push_back({std::string(kOneProcess), egret_version(options.egret.binaries), shown(command),
+                                /*speaks_binary=*/true, [command, memory_mib](SocketKind socket_kind) {
+                                  return bench::start_memcached(command, memory_mib, socket_kind);
+                                }});
 }
 
 void add_base(const ContenderOptions& options, Contenders& contenders) {
