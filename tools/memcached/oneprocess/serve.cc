@@ -141,6 +141,7 @@ class Both {
     std::thread control([&] {
       pthread_setname_np(pthread_self(), "control");
       stored = backend_.run();
+      if (!stored) ::kill(::getpid(), SIGTERM);  // it could not begin: nobody can be served
     });
     Status served = proxy_->start();
     if (served) served = proxy_->run(std::move(clients));
