@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "access/newcomers.h"
@@ -107,8 +108,10 @@ struct Control::Session {
 };
 
 Control::Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader,
-                 std::vector<transport::PollGroup*> groups)
-    : config_(config),
+                 Process process, std::vector<transport::PollGroup*> groups)
+    : process_(process),
+      stop_asked_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      config_(config),
       reloader_(reloader),
       identity_(identity),
       mailboxes_(mailboxes),
@@ -220,11 +223,19 @@ Status Control::run() {
   return begun;
 }
 
+void Control::ask_to_stop() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(stop_asked_.get(), &one, sizeof one);
+}
+
 Status Control::begin() {
-  for (const int signal : {SIGTERM, SIGINT}) {
-    events_.push_back(Event::on_signal<&Control::stop>(loop_, signal, *this));
+  if (process_ == Process::kBackend) {
+    for (const int signal : {SIGTERM, SIGINT}) {
+      events_.push_back(Event::on_signal<&Control::stop>(loop_, signal, *this));
+    }
+    events_.push_back(Event::on_signal<&Control::reload>(loop_, SIGHUP, *this));
   }
-  events_.push_back(Event::on_signal<&Control::reload>(loop_, SIGHUP, *this));
+  events_.push_back(Event::on_fd<&Control::stop>(loop_, stop_asked_.get(), events::kRead, *this));
   events_.push_back(Event::on_fd<&Control::on_messages>(loop_, mailboxes_.wake_fd(node_),
                                                         events::kRead | events::kPersist | events::kEdge, *this));
   events_.push_back(Event::on_fd<&Control::on_setup_done>(loop_, setup_.fd(), events::kRead | events::kPersist, *this));
@@ -235,7 +246,7 @@ Status Control::begin() {
   sweep_ = Event::timer<&Control::sweep_silent>(loop_, *this);
   resend_ = Event::timer<&Control::on_resend>(loop_, *this);
   look_at_kept_ = Event::timer<&Control::look_at_kept>(loop_, *this);
-  if (watchdog_.is_watched()) {
+  if (process_ == Process::kBackend && watchdog_.is_watched()) {
     ping_ = Event::timer<&Control::ping_watchdog>(loop_, *this, events::kPersist);
     ping_.add(watchdog_.interval());
   }
@@ -558,6 +569,10 @@ bool Control::carve(const Session& session, wire::RegionLayout& layout, std::str
 }
 
 uint32_t Control::home_of(const Session& session) const {
+  if (const transport::SameProcess* const same = session.endpoint->limits().same_process; same != nullptr) {
+    if (same->home() >= 0 && static_cast<uint32_t>(same->home()) < partitions_)
+      return static_cast<uint32_t>(same->home());
+  }
   const int group = session.endpoint->group();
   return group >= 0 ? static_cast<uint32_t>(group) : static_cast<uint32_t>(session.id % partitions_);
 }

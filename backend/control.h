@@ -12,7 +12,8 @@
 //
 // It runs a libevent loop on the thread that calls run(). SIGTERM and SIGINT end the loop; SIGHUP reloads the
 // configuration and sends the partitions what concerns them. The loop also pings the systemd watchdog as long as every
-// partition answers, and serves the admin address.
+// partition answers, and serves the admin address. In a process that is more than a backend, signals and watchdog are
+// somebody else's.
 #pragma once
 
 #include <chrono>
@@ -32,6 +33,7 @@
 #include "base/log/log.h"
 #include "base/options/reload.h"
 #include "base/service/watchdog.h"
+#include "base/unique_fd.h"
 #include "events/event.h"
 #include "setup/setup_threads.h"
 #include "transport/transport.h"
@@ -47,16 +49,19 @@ struct Identity {
 
 class Control final : private AdminPages::Host, private transport::Doorkeeper {
  public:
+  enum class Process : uint8_t { kBackend, kMore };  // what the process is
   // `config`: the configuration in force, which `reloader` has.
   // `groups`: the partitions', by number; outlive this object. None: endpoints are polled one by one.
   Control(const Config& config, const Identity& identity, Mailboxes& mailboxes, base::Reloader& reloader,
-          std::vector<transport::PollGroup*> groups = {});
+          Process process = Process::kBackend, std::vector<transport::PollGroup*> groups = {});
   ~Control();
 
   base::Status listen();
   // Serves until SIGTERM or SIGINT. Then closes everything and sends kStop to the partitions. An error: it could not
   // begin; the partitions are told all the same.
   base::Status run();
+  // Any thread: run() is to return, as after SIGTERM.
+  void ask_to_stop();
   // Tells the partitions to stop: for when run() is not called any more.
   void stop_partitions();
 
@@ -130,7 +135,9 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   base::Status listen_anew(const Config& next);
   void stop() { loop_.stop(); }
 
-  Config config_;  // in force
+  const Process process_;
+  base::UniqueFd stop_asked_;  // an eventfd
+  Config config_;              // in force
   base::Reloader& reloader_;
   base::ReloadCounters reloads_;
   bool memory_was_refused_ = false;  // a partition refused the limit: the next reload tries again

@@ -82,6 +82,11 @@ class Executor final : public rpc::OpHandler {
   bool idle_step();
   // How long, in ns, until idle_step() has work again if no op comes; UINT64_MAX: it will have none.
   uint64_t upkeep_in_ns() const;
+  // The same by the clock.
+  uint64_t upkeep_at_ns() const {
+    const uint64_t in_ns = upkeep_in_ns();
+    return in_ns == UINT64_MAX ? in_ns : now_ns_ + in_ns;
+  }
   const store::Store& store() const { return *store_; }
   ExecutorCounters counters() const;
   ExecutorLevels levels() const;

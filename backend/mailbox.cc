@@ -36,20 +36,22 @@ bool Mailboxes::Queue::pop(Message& message) {
 
 void Mailboxes::send(uint32_t from, uint32_t to, const Message& message) {
   Queue& q = queue(from, to);
-  if (!q.outbox.empty() || !q.push(message)) q.outbox.push_back(message);
+  if (!q.outbox.empty() || !q.push(message)) {
+    q.outbox.push_back(message);
+    ++nodes_state_[from].waiting;
+  }
   notify(to);
 }
 
 bool Mailboxes::resend(uint32_t from) {
-  bool waiting = false;
+  if (!is_waiting(from)) return false;
   for (uint32_t to = 0; to < nodes_; ++to) {
     Queue& q = queue(from, to);
     if (q.outbox.empty()) continue;
-    while (!q.outbox.empty() && q.push(q.outbox.front())) q.outbox.pop_front();
-    waiting |= !q.outbox.empty();
+    for (; !q.outbox.empty() && q.push(q.outbox.front()); --nodes_state_[from].waiting) q.outbox.pop_front();
     notify(to);
   }
-  return waiting;
+  return is_waiting(from);
 }
 
 bool Mailboxes::receive(uint32_t node, Message& message) {
@@ -80,6 +82,11 @@ bool Mailboxes::prepare_sleep(uint32_t node) {
     }
   }
   return true;
+}
+
+void Mailboxes::signal_always(uint32_t node) {
+  nodes_state_[node].sleeping.store(true, std::memory_order_relaxed);
+  base::full_fence();
 }
 
 void Mailboxes::awake(uint32_t node) {

@@ -83,6 +83,8 @@ class Mailboxes {
   // Tries to send what is in the outboxes of `from`. True: something is still waiting.
   bool resend(uint32_t from);
   bool has_outbox(uint32_t from, uint32_t to) const { return !queues_[size_t{from} * nodes_ + to]->outbox.empty(); }
+  // Whether something of `from` is in an outbox.
+  bool is_waiting(uint32_t from) const { return nodes_state_[from].waiting > 0; }
   // Whether `to` has read everything in the queue from `from`.
   bool is_empty(uint32_t from, uint32_t to) const { return queues_[size_t{from} * nodes_ + to]->empty(); }
   // The next message for `node`: the control thread's first, then the others' in turn, so that a sender of many
@@ -92,6 +94,9 @@ class Mailboxes {
   // Sleeping. prepare_sleep(): true: block on wake_fd(); false: a message has come, do not block.
   bool prepare_sleep(uint32_t node);
   void awake(uint32_t node);
+  // For a thread that reads messages only when wake_fd() tells of some: whoever sends signals, from now on. Messages that
+  // came before are to be read once by itself.
+  void signal_always(uint32_t node);
   int wake_fd(uint32_t node) const { return nodes_state_[node].wake.get(); }
   void wake(uint32_t node);
 
@@ -111,6 +116,7 @@ class Mailboxes {
   struct Node {
     base::UniqueFd wake;
     uint32_t next_sender = 0;  // the sender that receive() reads next; only the receiver uses it
+    size_t waiting = 0;        // messages in its outboxes; only the node's thread uses it
     alignas(64) std::atomic<bool> sleeping{false};
   };
 

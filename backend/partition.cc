@@ -92,11 +92,7 @@ void Partition::run() {
     report_broken();
     if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
     if (has_messages || rings || served) {
-      if (empty_rounds_ > 0) end_wait(served);
-      if (++busy_rounds_ % kBusyRoundsBetweenParks == 0) {
-        poller_.park_long_idle();
-        cpu_follower_.on_busy();
-      }
+      after_round(served);
     } else {
       rest();
     }
@@ -104,7 +100,67 @@ void Partition::run() {
   finish();
 }
 
-// Before the process ends: answers what peers have already sent, and gives them some time to fetch the results.
+// Of a round that did something.
+void Partition::after_round(bool served) {
+  if (empty_rounds_ > 0) end_wait(served);
+  if (++busy_rounds_ % kBusyRoundsBetweenParks != 0) return;
+  poller_.park_long_idle();
+  cpu_follower_.on_busy();
+}
+
+// --- driven: messages and signals show at wait_fd(), always, so that a round in which nothing of them is new looks at
+// no more than the lanes that are awake.
+
+void Partition::begin() {
+  EGRET_ASSERT_OWNER(owner_);
+  is_driven_ = true;
+  is_signalled_ = true;
+  mailboxes_.signal_always(options_.number);
+}
+
+bool Partition::poll() {
+  EGRET_ASSERT_OWNER(owner_);
+  bool any = false;
+  if (std::exchange(is_signalled_, false)) {
+    any = poll_signals(0);
+    any |= read_messages();
+  }
+  any |= poll_group();
+  if (!polled_homes_.empty()) any |= poll_some(polled_homes_, kHomesPerRound);
+  const bool served = poller_.awake_lanes() > 0 && poller_.poll() > 0;
+  flush_unsent();
+  report_broken();
+  if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
+  any |= served;
+  if (any) after_round(served);
+  return any;
+}
+
+bool Partition::prepare_sleep() {
+  EGRET_ASSERT_OWNER(owner_);
+  if (is_signalled_ || stopping_ || !is_at_rest()) return false;
+  if (mailboxes_.is_waiting(options_.number)) {
+    is_signalled_ = true;  // to send it again
+    return false;
+  }
+  if (silent_homes_ > 0) keep_alive();
+  for (const HomeEndpoint& home : polled_homes_) home.endpoint->arm();
+  if (options_.group != nullptr) options_.group->arm();
+  if (poll_group() || !ready_homes_.empty()) return false;
+  return polled_homes_.empty() || !poll_some(polled_homes_, polled_homes_.size());
+}
+
+uint64_t Partition::sleeps_until_ns() const {
+  const uint64_t upkeep_ns = executor_->upkeep_at_ns();
+  return silent_homes_ > 0 ? std::min(upkeep_ns, next_probe_ns_) : upkeep_ns;
+}
+
+void Partition::FlushedLane::on_ring() {
+  if (const HomeEndpoint* const home = partition.home_of(session_id)) partition.poll_rings_of(*home);
+}
+
+// ---
+
 void Partition::finish() {
   for (uint32_t quiet = 0, rounds = 0; quiet < kQuietAtTheEnd && rounds < kMostAtTheEnd; ++rounds) {
     read_messages();
@@ -122,8 +178,9 @@ bool Partition::read_messages() {
   mailboxes_.resend(options_.number);
   Message message;
   bool any = false;
-  for (uint32_t i = 0; i < kMessagesPerRound && mailboxes_.receive(options_.number, message); ++i) {
+  for (uint32_t i = 0; mailboxes_.receive(options_.number, message); ++i) {
     any = true;
+    is_signalled_ = i + 1 == kMessagesPerRound;  // there may be more
     switch (message.kind) {
       case Message::Kind::kAttach:
         attach(message);
@@ -167,6 +224,7 @@ bool Partition::read_messages() {
       case Message::Kind::kReported:
         base::check_failed(__FILE__, __LINE__, "a message for the control thread");
     }
+    if (is_signalled_) break;
   }
   return any;
 }
@@ -183,14 +241,10 @@ void Partition::attach(const Message& message) {
   EGRET_ASSERT_OWNER(owner_);
   const rpc::LaneBinding& lane = message.lane;
   EGRET_DCHECK(lane.lane == options_.number);
-  poller_.attach(lane);
-  // Sorted by number: sessions may finish their handshakes in another order than they connected in.
-  const auto place = std::ranges::lower_bound(sessions_, lane.session_id, {}, &AttachedSession::session_id);
-  const bool is_pushed = lane.endpoint->limits().results_are_pushed;
-  sessions_.insert(place, {lane.session_id, message.under_way, is_pushed});
-  if (is_pushed) ++pushed_sessions_;
+  attach_lane(message);
   message.under_way->rings[options_.number].store(false);  // a ring before this message is void: the lane starts awake
 
+  const bool is_pushed = lane.endpoint->limits().results_are_pushed;
   if (lane.home != options_.number) return;
   HomeEndpoint home{lane.session_id, lane.endpoint, lane.layout.lanes, message.under_way};
   unsent_.reserve(homes_.size() + 1);
@@ -214,11 +268,29 @@ void Partition::attach(const Message& message) {
   }
 }
 
+void Partition::attach_lane(const Message& message) {
+  rpc::LaneBinding lane = message.lane;
+  transport::SameProcess* const same_process = lane.endpoint->limits().same_process;
+  lane.is_served_at_flush = is_driven_ && same_process != nullptr && same_process->is_clients_thread();
+  const rpc::LaneId id = poller_.attach(lane);
+  // Sorted by number: sessions may finish their handshakes in another order than they connected in.
+  const auto place = std::ranges::lower_bound(sessions_, lane.session_id, {}, &AttachedSession::session_id);
+  const bool is_pushed = lane.endpoint->limits().results_are_pushed;
+  const auto at = sessions_.insert(place, {lane.session_id, message.under_way, is_pushed});
+  if (is_pushed) ++pushed_sessions_;
+  if (!lane.is_served_at_flush) return;
+  at->same_process = same_process;
+  at->at_flush = std::make_unique<FlushedLane>(*this, id, lane.session_id);
+  same_process->serve_at_flush(lane.lane, at->at_flush.get());
+  poller_.serve(id);  // what was flushed before
+}
+
 void Partition::detach(uint64_t session_id) {
   EGRET_ASSERT_OWNER(owner_);
   poller_.detach(session_id);
   std::erase_if(sessions_, [&](const AttachedSession& session) {
     if (session.session_id != session_id) return false;
+    if (session.same_process != nullptr) session.same_process->serve_at_flush(options_.number, nullptr);
     if (session.is_pushed) --pushed_sessions_;
     return true;
   });
@@ -435,16 +507,17 @@ void Partition::tell_control(Message::Kind kind, uint64_t session_id) {
   mailboxes_.send(options_.number, control_, message);
 }
 
-// This round found nothing to do. Lanes that have been idle long enough fall asleep (at once where polling rarely
-// pays). When no lane is awake, the store does one step of upkeep a round; when it has nothing to do either, the thread
-// sleeps.
 void Partition::rest() {
   EGRET_ASSERT_OWNER(owner_);
+  if (is_at_rest()) sleep();
+}
+
+// This round found nothing to do. Lanes that have been idle long enough fall asleep (at once where polling rarely
+// pays). When no lane is awake, the store does one step of upkeep a round; when it has nothing to do either, the thread
+// may sleep.
+bool Partition::is_at_rest() {
   if (pushed_sessions_ > 0) poller_.park_pushed();
-  if (poller_.awake_lanes() == 0) {
-    if (!executor_->idle_step()) sleep();
-    return;
-  }
+  if (poller_.awake_lanes() == 0) return !executor_->idle_step();
   if (empty_rounds_++ == 0) polls_on_ = spin_judge_.begins() || !poller_.is_awake_for_local_only();
   const bool at_once = options_.polling.park_always || !polls_on_;
   if (at_once || empty_rounds_ % kRoundsBetweenParks == 0) poller_.park(at_once);
@@ -453,6 +526,7 @@ void Partition::rest() {
   } else {
     end_wait(false);
   }
+  return false;
 }
 
 // The empty rounds are over: `paid`: something came; else all lanes fell asleep.

@@ -1,9 +1,15 @@
-// One partition's thread: the only one that reads and writes its part of the store. It is the home of some endpoints:
-// of these, it alone polls for rings and pushes deliveries.
+// One partition: its thread alone reads and writes its part of the store. It is the home of some endpoints: of these, it
+// alone polls for rings and pushes deliveries.
 //
 //   messages (attach, detach, rings and deliveries from others) ┐
 //   rings of the endpoints whose home this is                   ├─▶ SlotPoller ─▶ Executor ─▶ Store
 //   request slots of awake lanes                                ┘
+//
+// It has a thread of its own (start, join), or is driven by one that has other work beside it:
+//
+//   begin ─▶ { poll … prepare_sleep? ─▶ blocks until wait_fd() is readable or upkeep is due ─▶ on_signal } ─▶ is_stopped? finish
+//
+// A client of that thread (transport::SameProcess) has its lane served within its flush.
 #pragma once
 
 #include <array>
@@ -46,7 +52,30 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   void start();
   void join();
 
+  // --- driven: by one thread, all of these
+  void begin();
+  // One round. Whether it did something.
+  bool poll();
+  // A round found nothing: whether the thread may block. Not yet: it is to poll again.
+  bool prepare_sleep();
+  int wait_fd() const { return epoll_.get(); }  // level-triggered
+  void on_signal() { is_signalled_ = true; }    // wait_fd() was readable: the next poll() looks there
+  // Until when, by the clock, the thread may block; UINT64_MAX: for ever.
+  uint64_t sleeps_until_ns() const;
+  bool is_stopped() const { return stopping_; }
+  // Before the process ends: answers what peers have already sent, and gives them some time to fetch the results.
+  void finish();
+
  private:
+  // A lane whose client is this very thread.
+  struct FlushedLane final : transport::FlushServer {
+    FlushedLane(Partition& of, rpc::LaneId lane, uint64_t session) : partition(of), id(lane), session_id(session) {}
+    void on_flush() override { partition.poller_.serve(id); }
+    void on_ring() override;
+    Partition& partition;
+    const rpc::LaneId id;
+    const uint64_t session_id;
+  };
   struct HomeEndpoint {
     uint64_t session_id;
     transport::ServerEndpoint* endpoint;
@@ -59,12 +88,15 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
     uint64_t session_id;
     UnderWay* under_way;
     bool is_pushed;
+    transport::SameProcess* same_process = nullptr;  // where it is served at its client's flush
+    std::unique_ptr<FlushedLane> at_flush{};
   };
 
   void run();
   bool read_messages();
   void compare_memory(uint64_t configured) const;
   void attach(const Message& message);
+  void attach_lane(const Message& message);
   void on_ring(uint64_t session_id);
   void detach(uint64_t session_id);
   void deliver(const Message& message);
@@ -86,8 +118,9 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   void report(PartitionReport& report);
   void answer_control(Message::Kind kind);
   void tell_control(Message::Kind kind, uint64_t session_id);
-  void finish();
   void rest();
+  bool is_at_rest();
+  void after_round(bool served);
   void end_wait(bool paid);
   void sleep();
   int patience_ms() const;
@@ -124,6 +157,8 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   rpc::SpinJudge spin_judge_;
   bool polls_on_ = false;  // during the present empty rounds: local lanes are not put to sleep at once
   bool stopping_ = false;
+  bool is_driven_ = false;
+  bool is_signalled_ = false;  // driven: messages or signals may be there
   std::thread thread_;
 };
 

@@ -14,7 +14,6 @@
 #include "base/check.h"
 #include "base/local/peer_socket.h"
 #include "base/log/log.h"
-#include "base/service/notify.h"
 #include "memcache/reply.h"
 #include "proxy/doctor.h"
 #include "proxy/log_events.h"
@@ -150,7 +149,7 @@ Status Frontend::run() {
   take_over();
   for (const auto& listener : listeners_) begin_accepting(*listener);
   slot_door_.begin();
-  base::notify_supervisor(ready_notice());
+  on_ready_(ready_notice());
   if (watchdog_.is_watched()) ping_.add(watchdog_.interval());
   if (!is_stopping_) loop_.run();
   slot_door_.stop();

@@ -3,12 +3,15 @@
 // the admin address, and stops everything on SIGTERM. Its event loop runs on the thread that calls run().
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/options/reload.h"
+#include "base/service/notify.h"
 #include "base/service/watchdog.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -33,6 +36,8 @@ class Frontend {
   // Listens on each address of the option `listen`, and on `inherited` sockets, which replace addresses that they
   // serve.
   base::Status listen(ListenSockets inherited);
+  // Who is told that clients are served, with the notice of base/service/notify.h; by default the supervisor.
+  void set_on_ready(std::function<void(const std::string& notice)> on_ready) { on_ready_ = std::move(on_ready); }
   // Takes over clients of the process before this one.
   void adopt(std::vector<HandedClient> clients) { adopted_ = std::move(clients); }
   // Serves until SIGTERM or SIGINT; then closes its listeners and returns. An error: it could not begin.
@@ -94,6 +99,9 @@ class Frontend {
   size_t next_worker_ = 0;
   bool is_stopping_ = false;
   std::vector<HandedClient> adopted_;  // clients that no worker has yet
+  std::function<void(const std::string&)> on_ready_ = [](const std::string& notice) {
+    base::notify_supervisor(notice);
+  };
 };
 
 }  // namespace egret::proxy

@@ -41,9 +41,11 @@ constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
 
 }  // namespace
 
-Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, base::Watchdog& watchdog)
+Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, base::Watchdog& watchdog,
+               LoopPoller* poller)
     : number_(number),
       watchdog_(watchdog),
+      poller_(poller),
       context_(proxy, number, clock, loop_, [this](const auto& member) { return make_session(member); }),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_fd_.is_open()) throw std::system_error(errno, std::system_category(), "eventfd");
@@ -76,6 +78,7 @@ std::unique_ptr<ClientSession> Worker::make_session(const pool::Membership::Entr
   }
   options.worker_id = base::random_u64();
   options.connect.group = context_.group.get();
+  if (poller_ != nullptr) options.connect.home = poller_->home();
   return std::make_unique<ClientSession>(options, context_.clock, *this, transport::connect,
                                          member.stats->sessions[number_]);
 }
@@ -205,12 +208,14 @@ void Worker::run() {
   pthread_setname_np(pthread_self(), ("worker-" + std::to_string(number_)).c_str());
   // Use CPUs from the last one downwards; a backend on the same host uses them from the first one upwards.
   if (context_.config->pin) base::pin_this_thread(cpus_[cpus_.size() - 1 - number_ % cpus_.size()]);
+  if (poller_ != nullptr) poller_->begin(loop_);
   take_membership();
   keep_ticking();  // for sessions that could not connect at once
   while (!is_finished()) {
     wait_for_events();
     take_health();
     run_passes();
+    if (poller_ != nullptr && poller_->poll()) run_passes();
     destroy_dead();
     if (context_.pool.is_anybody_leaving()) let_leave();
     tell_control();
@@ -224,6 +229,7 @@ void Worker::run() {
     session->credit().hand_out();
   }
   context_.pulls.close();
+  if (poller_ != nullptr) poller_->end();
 }
 
 // Handles socket events: reads clients' bytes, parses them and appends ops to messages.
@@ -280,7 +286,8 @@ bool Worker::may_block() {
     tell_control();  // what control waits for may have been answered just now
   }
   const PassLists& lists = context_.lists;
-  return quiet && lists.with_output.empty() && lists.resumable.empty() && lists.dead.empty();
+  if (!quiet || !lists.with_output.empty() || !lists.resumable.empty() || !lists.dead.empty()) return false;
+  return poller_ == nullptr || poller_->prepare_sleep();
 }
 
 // Lanes of slot clients first: what they have asked for meanwhile is sent by the sessions. A session that is asked for its

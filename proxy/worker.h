@@ -23,6 +23,7 @@
 #include "pool/gutter/lister.h"
 #include "pool/warm/fence.h"
 #include "proxy/client/connection.h"
+#include "proxy/loop_poller.h"
 #include "proxy/slots/host_door.h"
 #include "proxy/slots/slot_sessions.h"
 #include "proxy/worker_context.h"
@@ -31,8 +32,10 @@ namespace egret::proxy {
 
 class Worker final : public rpc::SessionObserver {
  public:
-  // Uses the configuration in force of `proxy`. Throws std::system_error if the system has no descriptors left.
-  Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, base::Watchdog& watchdog);
+  // Uses the configuration in force of `proxy`. `poller`: what else its thread drives; it outlives the worker. Throws
+  // std::system_error if the system has no descriptors left.
+  Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, base::Watchdog& watchdog,
+         LoopPoller* poller = nullptr);
   ~Worker();
 
   // Throws std::system_error if there is no thread to be had; then there is nothing to join.
@@ -131,6 +134,7 @@ class Worker final : public rpc::SessionObserver {
   const uint32_t number_;
   const std::vector<int> cpus_ = base::allowed_cpus();
   base::Watchdog& watchdog_;
+  LoopPoller* const poller_;  // null: there is nothing else
   events::EventLoop loop_;
   SessionEventsOf session_events_;  // outlives the sessions
   WorkerContext context_;

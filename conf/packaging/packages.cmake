@@ -54,7 +54,7 @@ function(egret_package component summary text)
 endfunction()
 
 egret_package(proxy "memcached over RDMA remote fetching: what clients talk to"
-  "Applications keep their memcached clients and point them at egret-proxy on\ntheir own host, which turns requests into remote-fetch messages to\negret-backend, through shared memory or RDMA.\negret-memcached takes memcached's own flags and runs both daemons in its place."
+  "Applications keep their memcached clients and point them at egret-proxy on\ntheir own host, which turns requests into remote-fetch messages to\negret-backend, through shared memory or RDMA.\negret-memcached takes memcached's own flags and runs in its place."
   STARTED egret-proxy.socket egret-proxy.service
   UNITS egret-memcached.service
   CONFFILES /etc/egret/egret-proxy.yaml /etc/default/egret-memcached)

@@ -111,8 +111,13 @@ LaneId SlotPoller::attach(const LaneBinding& binding) {
   } else {
     handler_->lane_attached(id, binding);
   }
-  wake(id);
-  lanes_[id]->slept = false;
+  if (binding.is_served_at_flush) {
+    lanes_[id]->state = Lane::State::kAwake;
+    at_flush_.push_back({lanes_[id]->request_slot(), lanes_[id]->expected, id, false});
+  } else {
+    wake(id);
+    lanes_[id]->slept = false;
+  }
   return id;
 }
 
@@ -120,8 +125,7 @@ void SlotPoller::detach(uint64_t session_id) {
   EGRET_ASSERT_OWNER(owner_);
   const auto all_gone = lanes_of(session_id);
   for (const Attached& gone : all_gone) {
-    const auto at = std::ranges::find(awake_, gone.id, &Awake::id);
-    if (at != awake_.end()) remove_awake(static_cast<size_t>(at - awake_.begin()));
+    if (const Awake* const awake = find_awake(gone.id); awake != nullptr) drop(*awake);
     std::erase(behind_, gone.id);
     if (!lanes_[gone.id]->binding.endpoint->limits().fetch_is_local) --far_sessions_;
     if (taker_ != nullptr) {
@@ -222,7 +226,7 @@ void SlotPoller::serve_behind() {
     break_session(*lanes_[id], wire::DecodeError::kTorn);
   }
   if (lanes_[id]->state == Lane::State::kBroken) {
-    remove_awake(static_cast<size_t>(awake - awake_.data()));
+    drop(*awake);
   } else if (message_count_ == 0) {
     behind_.push_back(id);  // torn: its peer writes to a request that we have begun to execute
   } else {
@@ -232,29 +236,67 @@ void SlotPoller::serve_behind() {
 }
 
 SlotPoller::Awake* SlotPoller::find_awake(LaneId id) {
-  const auto at = std::ranges::find(awake_, id, &Awake::id);
-  return at != awake_.end() ? &*at : nullptr;
+  for (std::vector<Awake>* const lanes : {&at_flush_, &awake_}) {
+    const auto at = std::ranges::find(*lanes, id, &Awake::id);
+    if (at != lanes->end()) return &*at;
+  }
+  return nullptr;
 }
 
-// Reads each awake lane's request slot once, beginning where the last round stopped, until the round is full.
+// An entry of at_flush_ or awake_.
+void SlotPoller::drop(const Awake& awake) {
+  if (lanes_[awake.id]->binding.is_served_at_flush) {
+    at_flush_.erase(at_flush_.begin() + (&awake - at_flush_.data()));
+  } else {
+    remove_awake(static_cast<size_t>(&awake - awake_.data()));
+  }
+}
+
+size_t SlotPoller::behind_at_flush() const {
+  return static_cast<size_t>(std::ranges::count_if(at_flush_, &Awake::is_behind));
+}
+
+size_t SlotPoller::serve(LaneId id) {
+  EGRET_ASSERT_OWNER(owner_);
+  size_t served = 0;
+  for (uint32_t work = 0; work < kLaneWork;) {
+    Awake* const awake = find_awake(id);
+    uint64_t now_ns = 0;
+    message_count_ = 0;
+    op_count_ = 0;
+    if (awake == nullptr || !look_at(*awake, now_ns)) break;
+    if (message_count_ == 0) break;
+    serve_round();
+    served += message_count_;
+    work += messages_[0].lane_work;
+  }
+  return served;
+}
+
+// Takes a lane's messages. False: it is broken, and no longer there.
+bool SlotPoller::look_at(Awake& awake, uint64_t& now_ns) {
+  if (observe_word(awake.request) != awake.expected || awake.is_behind) return true;
+  if (now_ns == 0) {
+    now_ns = round_began_ns_ = clock_.now_ns();
+    if (handler_ != nullptr) handler_->begin_round();
+  }
+  take_messages(awake, now_ns);
+  if (lanes_[awake.id]->state != Lane::State::kBroken) return true;
+  drop(awake);
+  return false;
+}
+
+// Reads each awake lane's request slot once, beginning where the last round stopped, until the round is full. Those that
+// are served at the flush are few, and usually have been.
 void SlotPoller::gather() {
   uint64_t now_ns = 0;  // read when the first message is found
+  for (size_t i = 0; i < at_flush_.size() && message_count_ < kMaxRoundMessages;) {
+    if (look_at(at_flush_[i], now_ns)) ++i;
+  }
   const size_t lanes = awake_.size();
   for (size_t looked = 0; looked < lanes && message_count_ < kMaxRoundMessages; ++looked) {
     if (next_awake_ >= awake_.size()) next_awake_ = 0;
-    Awake& awake = awake_[next_awake_];
-    if (observe_word(awake.request) == awake.expected && !awake.is_behind) {
-      if (now_ns == 0) {
-        now_ns = round_began_ns_ = clock_.now_ns();
-        if (handler_ != nullptr) handler_->begin_round();
-      }
-      take_messages(awake, now_ns);
-      if (lanes_[awake.id]->state == Lane::State::kBroken) {
-        remove_awake(next_awake_);
-        continue;
-      }
-    }
-    ++next_awake_;
+    if (look_at(awake_[next_awake_], now_ns)) ++next_awake_;
   }
 }
 
@@ -440,6 +482,7 @@ void SlotPoller::push() {
   for (const Message& message : std::span(messages_).first(message_count_)) {
     if (!message.is_finished()) continue;
     const LaneBinding& binding = lanes_[message.lane]->binding;
+    if (binding.is_served_at_flush) continue;
     if (binding.endpoint->limits().results_are_pushed) {
       relay_->relay(binding, message.response_offset, static_cast<size_t>(message.end - message.response));
       ++counters_.deliveries;

@@ -46,10 +46,11 @@ struct LaneBinding {
   wire::RegionLayout layout{};
   wire::Seal seal{};
   op::Rights rights = op::kAllRights;
-  bool knows_rights = true;    // its client knows the result kForbidden
-  bool is_embedded = false;    // wire::kEmbedded was agreed
-  uint32_t user = 0;           // sessions with the same number are of one peer group; numbers are small
-  bool knows_deliver = false;  // wire::kDeliver was agreed
+  bool knows_rights = true;         // its client knows the result kForbidden
+  bool is_embedded = false;         // wire::kEmbedded was agreed
+  uint32_t user = 0;                // sessions with the same number are of one peer group; numbers are small
+  bool knows_deliver = false;       // wire::kDeliver was agreed
+  bool is_served_at_flush = false;  // by serve(), in its client's thread: it never sleeps, and nobody is woken for it
 };
 
 // Who executes ops. Called by the poller, in this order, for batches of up to kMaxBatch ops of one or more lanes.
@@ -162,6 +163,9 @@ class SlotPoller {
   // One round: gather, execute, publish, push; and a second one for a lane that has work left over, if there is any.
   // Returns the number of messages worked on.
   size_t poll();
+  // Its client has flushed: serves the requests of a lane that is served at the flush, as many as a lane may use of a
+  // round; the rest is poll()'s. Returns the number of messages worked on.
+  size_t serve(LaneId id);
   // Of those that were taken: publishes a response. A lane's messages are completed in their order.
   void complete(LaneId id, const CompletedMessage& message);
   // Wakes the clients that wait for what was completed since the last call.
@@ -184,8 +188,12 @@ class SlotPoller {
   // The session's client has rung: wakes its lane.
   void ring(uint64_t session_id);
 
-  // Where ops are taken: without those whose messages were put off, which wait for their taker alone.
-  size_t awake_lanes() const { return awake_.size() - (taker_ != nullptr ? behind_.size() : 0); }
+  // Lanes that wait for poll(): those that are polled, and those served at the flush that have something left over. Where
+  // ops are taken: without those whose messages were put off, which wait for their taker alone.
+  size_t awake_lanes() const {
+    const size_t put_off = taker_ != nullptr ? behind_.size() : 0;
+    return awake_.size() + (at_flush_.empty() ? 0 : behind_at_flush()) - put_off;
+  }
   // Where ops are taken: whether a lane is polled whose client has all its answers, and so may ask again.
   bool awaits_requests() const;
   // Whether all awake lanes are of clients on this host, whose rings cost little.
@@ -233,6 +241,8 @@ class SlotPoller {
   void put_off_rest();
   void put_off(const Message& message);
   Awake* find_awake(LaneId id);
+  void drop(const Awake& awake);
+  size_t behind_at_flush() const;
   void publish();
   uint8_t hints_of(Lane& lane) const;
   void push();
@@ -243,6 +253,7 @@ class SlotPoller {
   void break_session(Lane& lane, wire::DecodeError why);
   void wake(LaneId id);
   void remove_awake(size_t position);
+  bool look_at(Awake& awake, uint64_t& now_ns);
 
   PollerOptions options_;
   const base::Clock& clock_;
@@ -255,6 +266,7 @@ class SlotPoller {
   std::vector<Attached> attached_;            // by session
   std::vector<Awake> awake_;                  // dense: what gather() walks
   size_t next_awake_ = 0;                     // where the next round starts, so that no lane starves
+  std::vector<Awake> at_flush_;               // lanes that are served at their client's flush
   std::vector<LaneId> behind_;                // lanes with a message that is executed in part; the first is served next
 
   // One round's messages and ops. Fixed capacity.

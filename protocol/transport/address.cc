@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "transport/local/local.h"
 #include "transport/shm.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs.h"
@@ -17,6 +18,7 @@ constexpr std::string_view kShm = "shm:";
 constexpr std::string_view kRdma = "rdma:";
 constexpr std::string_view kTcp = "tcp:";
 constexpr std::string_view kBoth = "rdma+tcp:";
+constexpr std::string_view kLocal = "local:";
 
 Status unknown_form(const std::string& address) {
   return Status::error(
@@ -28,7 +30,7 @@ Status unknown_form(const std::string& address) {
 }  // namespace
 
 std::span<const std::string_view> transport_names() {
-  static constexpr std::array<std::string_view, 3> kNames = {"shm", "rdma", "tcp"};
+  static constexpr std::array<std::string_view, 4> kNames = {"shm", "rdma", "tcp", "local"};
   return kNames;
 }
 
@@ -52,8 +54,10 @@ Status check_address(const std::string& address) {
   if (address.starts_with(kBoth)) return check_tcp_address(address.substr(kBoth.size()), "rdma+tcp");
   if (address.starts_with(kRdma)) return check_verbs_address(address.substr(kRdma.size()));
   if (address.starts_with(kTcp)) return check_tcp_address(address.substr(kTcp.size()));
-  if (!address.starts_with(kShm) || address.size() == kShm.size()) return unknown_form(address);
-  return Status::ok();
+  for (const std::string_view named : {kShm, kLocal}) {
+    if (address.starts_with(named) && address.size() > named.size()) return Status::ok();
+  }
+  return unknown_form(address);
 }
 
 base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& address, const ConnectOptions& options) {
@@ -64,6 +68,7 @@ base::Expected<std::unique_ptr<ClientEndpoint>> connect(const std::string& addre
   }
   if (address.starts_with(kRdma)) return verbs_connect(address.substr(kRdma.size()), options);
   if (address.starts_with(kTcp)) return tcp_connect(address.substr(kTcp.size()), options);
+  if (address.starts_with(kLocal)) return local_connect(address.substr(kLocal.size()), options.home);
   if (!address.starts_with(kShm)) return unknown_form(address);
   return shm_connect(address.substr(kShm.size()), options);
 }

@@ -52,6 +52,7 @@ struct ConnectOptions {
   // Whoever listens on the same host (shm) must run as our user, as root, or as one of these.
   std::vector<uint32_t> backend_uids;
   bool came_back = false;  // the backend has asked us to come back: see ClientEndpoint::come_back_ms()
+  int home = -1;           // within one process (local): SameProcess::home()
   FabricOptions fabric{};
   PollGroup* group = nullptr;  // of the thread that will use the endpoint; outlives it. Null: it is polled by itself
   std::shared_ptr<const tls::Mutual> tls{};  // over TCP; null: none

@@ -1,6 +1,6 @@
 // How bytes of a session get from one side to the other. The transport knows neither ops nor slots: it moves ranges of
-// two memories, wakes the other side and says when the peer is gone. Implementations: shm.h (same host), verbs.h (RC
-// queue pairs), and in tests/sim a network that tears and delays. Errors never throw; a broken endpoint reports
+// two memories, wakes the other side and says when the peer is gone. Implementations: local/local.h (same process), shm.h
+// (same host), verbs.h (RC queue pairs), tcp/tcp.h, and in tests/sim a network that tears and delays. Errors never throw; a broken endpoint reports
 // kClosed once.
 //
 // The two memories of a session (a region), both made by the server's transport:
@@ -57,6 +57,33 @@ struct Event {
   std::span<const std::byte> bytes{};
 };
 
+// Serves a lane within its client's flush().
+class FlushServer {
+ public:
+  // The client has written to the lane: its requests are to be executed before this returns, or later, in this thread.
+  virtual void on_flush() = 0;
+  // Of the endpoint's home: the client has rung for a lane that another thread serves, and poll() has it.
+  virtual void on_ring() = 0;
+
+ protected:
+  ~FlushServer() = default;
+};
+
+// What a server can know of a client that is a thread of the same process.
+class SameProcess {
+ public:
+  // Whether it is the calling thread.
+  virtual bool is_clients_thread() const = 0;
+  // The partition whose thread is the client's, and which should be the endpoint's home; -1: none is.
+  virtual int home() const = 0;
+  // From now on the client's flush() calls `server` when it has written to `lane`; nobody rings for it, and the client
+  // is not woken. Null: no longer. The client's thread alone.
+  virtual void serve_at_flush(uint32_t lane, FlushServer* server) = 0;
+
+ protected:
+  ~SameProcess() = default;
+};
+
 // The properties of an endpoint; fixed when the region exists.
 struct Limits {
   uint32_t read_depth = 0;  // reads that may be staged and not yet fetched
@@ -72,6 +99,7 @@ struct Limits {
   bool results_are_pushed = false;
   bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
   std::string_view transport{};   // server: its name, one of transport_names()
+  SameProcess* same_process = nullptr;  // server: its client is a thread of this process
 };
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;

@@ -32,6 +32,8 @@ POOL = int(os.environ.get("EGRET_POOL", "0"))
 PROXY_OPTIONS = dict(pair.split("=", 1) for pair in os.environ.get("EGRET_PROXY_OPTIONS", "").split())
 # Where this host's RDMA device answers: then proxies and backends talk over it, else through shared memory.
 RDMA_ADDRESS = os.environ.get("EGRET_RDMA_ADDRESS", "")
+# Whether the subject is egret-memcached, as one process.
+ONE_PROCESS = os.environ.get("EGRET_ONE_PROCESS", "") == "1"
 # Whether proxies and backends talk over TCP.
 OVER_TCP = os.environ.get("EGRET_OVER_TCP", "") == "1"
 SOAK_SECONDS = float(os.environ.get("EGRET_SOAK_SECONDS", "0"))
@@ -418,6 +420,14 @@ class Egret:
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
+class OneProcess(Memcached):
+    """egret-memcached as one process: its two workers own a partition each. Extra arguments are memcached's."""
+
+    @property
+    def program(self):
+        return egret_binary("egret-memcached")
+
+
 class EgretPool(Egret):
     """Several egret-backend, all of them behind each egret-proxy. `names` and `weights` are the pool's; `each` adds
     options to single backends. A proxy made by add_lone_proxy() has one backend only: it shows what that one holds."""
@@ -491,6 +501,9 @@ def start_subject(**egret_arguments):
         import library
 
         return library.Library(**egret_arguments)
+    if ONE_PROCESS:
+        assert not egret_arguments, "options of daemons, where there is one process"
+        return OneProcess()
     if POOL and os.environ.get("EGRET_POOL_CHANGES"):
         import living_pool  # which builds on this module
 

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.skipif(SUT != "egret", reason="egret-memcached's own")
 
 SERIAL = itertools.count()
 AS_ROOT = ["-u", "root"] if os.geteuid() == 0 else []
+# What makes it one process, and two.
+WAYS = {"one-process": [], "two-processes": ["--two-processes"]}
 
 
 @pytest.fixture
@@ -51,6 +53,10 @@ class Front(Daemon):
     def address(self):
         return ("127.0.0.1", self.ports()[0][1])
 
+    def children(self):
+        """The pids of its daemons; none in one process."""
+        return [self.child("egret-backend"), self.child("egret-proxy")] if "--two-processes" in self.argv else []
+
     def child(self, name):
         """The pid of that daemon of this instance."""
         for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
@@ -64,16 +70,27 @@ class Front(Daemon):
         raise AssertionError(f"no {name}")
 
 
-@pytest.fixture
-def front(directory):
+def starts(directory, way):
     running = []
 
     def start(*flags, **arguments):
-        running.append(Front(directory, *flags, **arguments))
+        running.append(Front(directory, *WAYS[way], *flags, **arguments))
         return running[-1]
     yield start
     for daemon in running:
         daemon.stop()
+
+
+@pytest.fixture(params=WAYS)
+def front(directory, request):
+    """Starts one, in either way."""
+    yield from starts(directory, request.param)
+
+
+@pytest.fixture
+def apart(directory):
+    """Starts one whose daemons are processes of their own."""
+    yield from starts(directory, "two-processes")
 
 
 def run(name, *flags, timeout=20):
@@ -126,12 +143,12 @@ def test_root_must_name_a_user():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="for root")
-def test_the_daemons_run_as_the_user(front, directory):
+def test_it_runs_as_the_user(front, directory):
     directory.chmod(0o777)
     server = front(where=("-l", "127.0.0.1", "-p", "-1", "-u", "nobody"))
     assert ask(server.address, b"version\r\n").startswith(b"VERSION")
     nobody = pwd.getpwnam("nobody").pw_uid
-    for pid in (server.pid, server.child("egret-backend"), server.child("egret-proxy")):
+    for pid in (server.pid, *server.children()):
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         assert f"Uid:\t{nobody}\t{nobody}\t{nobody}\t{nobody}" in status
         assert "Groups:\t \n" in status or "Groups:\t\n" in status
@@ -410,7 +427,7 @@ def test_the_pid_file(front, directory):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_ends_all_of_it(front, number):
     server = front()
-    children = [server.child(name) for name in ("egret-backend", "egret-proxy") if server.ports()]
+    children = server.children() if server.ports() else []
     server.signal(number)
     assert server.wait() == 0
     assert all(is_gone(pid) for pid in children)
@@ -418,8 +435,8 @@ def test_a_signal_ends_all_of_it(front, number):
 
 
 @pytest.mark.parametrize("name, other", [("egret-backend", "egret-proxy"), ("egret-proxy", "egret-backend")])
-def test_when_either_ends_the_other_does_and_the_status_is_1(front, name, other):
-    server = front()
+def test_when_either_ends_the_other_does_and_the_status_is_1(apart, name, other):
+    server = apart()
     server.ports()
     rest = server.child(other)
     os.kill(server.child(name), signal.SIGKILL)
@@ -428,8 +445,8 @@ def test_when_either_ends_the_other_does_and_the_status_is_1(front, name, other)
     assert name in server.log()
 
 
-def test_when_it_is_killed_both_end(front):
-    server = front()
+def test_when_it_is_killed_both_end(apart):
+    server = apart()
     server.ports()
     children = [server.child("egret-backend"), server.child("egret-proxy")]
     server.kill()
@@ -441,7 +458,7 @@ def test_no_descriptor_reaches_the_daemons(directory):
     with open(directory / "mine", "w") as mine:
         os.set_inheritable(mine.fileno(), True)
         ports = directory / "ports"
-        process = subprocess.Popen([egret_binary("egret-memcached"), *AS_ROOT, "-l", "127.0.0.1", "-p", "-1"], pass_fds=[mine.fileno()],
+        process = subprocess.Popen([egret_binary("egret-memcached"), "--two-processes", *AS_ROOT, "-l", "127.0.0.1", "-p", "-1"], pass_fds=[mine.fileno()],
                                    env={**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)}, stdin=subprocess.DEVNULL,
                                    preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))
         try:
@@ -463,6 +480,13 @@ def test_a_stop_while_it_starts(front):
         time.sleep(pause)  # wherever it is then
         server.signal(signal.SIGTERM)
         assert server.wait() in (0, -signal.SIGTERM)
+
+
+def test_one_process_is_one(front):
+    server = front("-t", "2")
+    server.ports()
+    children = pathlib.Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    assert len(children) == len(server.children())
 
 
 def test_two_instances_do_not_meet(front):

@@ -351,6 +351,33 @@ class WithStore(Restart):
         self.assertEqual(failures, [], manager.said()[-3000:])
 
 
+class OneProcess(unittest.TestCase):
+    """egret-memcached, whose items are in files: clients and items go on."""
+
+    def test_clients_and_items_go_on(self):
+        folder = tempfile.TemporaryDirectory(prefix="egret-restart-")
+        self.addCleanup(folder.cleanup)
+        items = tempfile.TemporaryDirectory(prefix="egret-restart-", dir="/dev/shm")
+        self.addCleanup(items.cleanup)
+        manager = Manager(folder.name, [], 100)
+        self.addCleanup(manager.close)
+        host, port = manager.address
+        as_root = ["-u", "root"] if os.geteuid() == 0 else []
+        manager.command = [f"{BUILD}/egret-memcached", *as_root, "-l", host, "-p", str(port), "-t", "2", "-e", f"{items.name}/items", "-v"]
+        manager.start()
+        clients = [Client(manager.address) for _ in range(8)]
+        for number, client in enumerate(clients):
+            self.addCleanup(client.close)
+            self.assertEqual(client.ask(b"set k%d 0 0 1\r\nx\r\n" % number), b"STORED\r\n")
+        for _ in range(3):
+            manager.restart()
+            self.assertEqual(manager.store, [])  # it took them all
+            for number, client in enumerate(clients):
+                self.assertEqual(client.ask(b"get k%d\r\n" % number, b"END\r\n"), b"VALUE k%d 0 1\r\nx\r\nEND\r\n" % number)
+        self.assertIn("8 clients are handed over", manager.said())
+        self.assertIn("8 clients of the process before are taken over", manager.said())
+
+
 class WithoutStore(Restart):
     def slow_answers(self, manager):
         """A client whose requests are under way when the proxy is told to stop."""

@@ -51,6 +51,16 @@ std::string notes_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
+TEST_CASE("one process unless two are asked for; other programs' sessions only where they are let in") {
+  const auto request_of = [](const std::vector<std::string>& words) { return std::get<Request>(read(words)); };
+  CHECK_FALSE(request_of({"-t", "2"}).two_processes);
+  CHECK(request_of({"--two-processes"}).two_processes);
+  CHECK(request_of({}).listen.empty());
+  CHECK(request_of({"-o", "egret_listen=shm:/run/a", "-o", "egret_listen=tcp:127.0.0.1:7"}).listen ==
+        std::vector<std::string>{"shm:/run/a", "tcp:127.0.0.1:7"});
+  CHECK(refused({"-o", "egret_listen="}) != 0);
+}
+
 TEST_CASE("without flags it is memcached's defaults") {
   const Plan plan = plan_of({});
   CHECK(plan.proxy.at("listen") == "tcp:*:11211");

@@ -154,7 +154,7 @@ constexpr Flag kTable[] = {
      .name = "user",
      .value = Value::kOptionalText,
      .value_name = "user",
-     .becomes = "the launcher: both daemons run as that user",
+     .becomes = "the launcher: all of it runs as that user",
      .help = "assume identity of <username> (only when run as root)",
      .apply = [](Request& request, const std::string& value) -> MaybeRefusal {
        request.user = value;
@@ -174,6 +174,13 @@ constexpr Flag kTable[] = {
      .help = "verbose: say what happens (-vv, -vvv: more)",
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
        request.told["verbosity"] = std::to_string(++request.verbosity);
+       return {};
+     }},
+    {.name = "two-processes",
+     .becomes = "the launcher: an egret-backend and an egret-proxy as processes of their own; not memcached's",
+     .help = "run store and parser as two processes, each with memory of its own (default: one process)",
+     .apply = [](Request& request, const std::string&) -> MaybeRefusal {
+       request.two_processes = true;
        return {};
      }},
     {.letter = 'h',
@@ -358,6 +365,16 @@ constexpr Flag kTable[] = {
      .option = "maxconns_fast",
      .setting = "off",
      .help = "let new connections wait after limit"},
+    {.name = "egret_listen",
+     .is_extended = true,
+     .value = Value::kText,
+     .value_name = "addr",
+     .becomes = "egret-backend `listen`; not memcached's. Without it: none",
+     .help = "where other programs' sessions with the store come in, such as shm:PATH (default: nowhere)",
+     .apply = [](Request& request, const std::string& value) -> MaybeRefusal {
+       request.listen.push_back(value);
+       return {};
+     }},
     {.name = "egret_admin",
      .is_extended = true,
      .value = Value::kText,
@@ -665,8 +682,7 @@ std::string shown(const Flag& flag) {
 }
 
 std::string help_text() {
-  std::string text =
-      "egret-memcached: runs Egret as memcached is run. Starts an egret-backend and an egret-proxy on this host.\n\n";
+  std::string text = "egret-memcached: runs Egret as memcached is run: a store and a proxy as one process.\n\n";
   for (const Flag& flag : kTable) {
     if (!flag.is_extended && !flag.is_hidden) text += help_line(flag);
   }

@@ -72,6 +72,14 @@ void say(const std::string& line) {
 
 }  // namespace
 
+std::vector<std::string> addresses_of(const std::string& notice) {
+  std::vector<std::string> addresses;
+  for (const std::string& line : base::split(notice, '\n')) {
+    if (line.starts_with(base::kNotifyListening)) addresses.push_back(line.substr(base::kNotifyListening.size()));
+  }
+  return addresses;
+}
+
 void block_signals() {
   const sigset_t awaited = awaited_signals();
   ::sigprocmask(SIG_BLOCK, &awaited, nullptr);
@@ -91,7 +99,9 @@ Status Launcher::open() {
   notices_ = notice_socket(address_ + "-notices");
   if (!signals_.is_open() || !notices_.is_open()) return Status::system_error("cannot watch the daemons", errno);
   std::vector<std::string> arguments = options_.backend_arguments;
-  arguments.insert(arguments.end(), {"--set", "listen=shm:" + address_});
+  std::string listen = "listen=shm:" + address_;
+  for (const std::string& further : options_.listen) listen.append(",").append(further);
+  arguments.insert(arguments.end(), {"--set", listen});
   return backend_.start(arguments, {.notify_socket = address_ + "-notices", .silent = options_.silent});
 }
 
@@ -167,12 +177,10 @@ void Launcher::on_notices() {
 
 void Launcher::on_notice(pid_t sender, const std::string& text) {
   bool is_ready = false;
-  std::vector<std::string> listening;
   for (const std::string& line : base::split(text, '\n')) {
     if (line == base::kNotifyReady) is_ready = true;
     if (line == base::kNotifyCannotListen) cannot_listen_ = true;
     if (line.starts_with(base::kNotifyStatus)) complaint_ = line.substr(base::kNotifyStatus.size());
-    if (line.starts_with(base::kNotifyListening)) listening.push_back(line.substr(base::kNotifyListening.size()));
   }
   if (!is_ready) return;
   if (state_ == State::kBackendStarts && sender == backend_.pid()) {
@@ -184,7 +192,7 @@ void Launcher::on_notice(pid_t sender, const std::string& text) {
     }
   } else if (state_ == State::kProxyStarts && sender == proxy_.pid()) {
     state_ = State::kServing;
-    on_ready_(listening);
+    on_ready_(addresses_of(text));
   }
 }
 

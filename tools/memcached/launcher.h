@@ -20,6 +20,7 @@ namespace egret::memcached {
 struct LaunchOptions {
   std::vector<std::string> backend_arguments;  // without `listen`
   std::vector<std::string> proxy_arguments;    // without `backends`
+  std::vector<std::string> listen;             // of the backend, beside the proxy's own way
   bool silent = false;                         // the daemons' output goes to /dev/null
   std::string where;                           // "TCP port 11211", for the message that listening failed
 };
@@ -72,6 +73,9 @@ class Launcher {
   base::UniqueFd signals_;
   base::UniqueFd notices_;
 };
+
+// The addresses that clients can connect to, by a notice that it is ready (base/service/notify.h).
+std::vector<std::string> addresses_of(const std::string& notice);
 
 // Blocks the signals that run() waits for. Call it before run() and before any thread is started.
 void block_signals();

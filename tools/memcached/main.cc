@@ -1,6 +1,7 @@
 // egret-memcached: runs Egret under memcached's command line.
 //
-//   argv ─ command_line ─▶ Request ─ plan ─▶ options of both daemons ─ launcher ─▶ egret-backend + egret-proxy
+//   argv ─ command_line ─▶ Request ─ plan ─▶ options of both daemons ┬─ oneprocess ─▶ this process
+//                                                                   └─ launcher ─▶ egret-backend + egret-proxy
 //
 // In between, in memcached's order: core files, the user, the background.
 #include <csignal>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/service/notify.h"
+#include "base/service/program.h"
 #include "base/text.h"
 #include "memcached/background.h"
 #include "memcached/command_line.h"
@@ -21,6 +23,7 @@
 #include "memcached/identity.h"
 #include "memcached/launcher.h"
 #include "memcached/plan.h"
+#include "oneprocess/serve.h"
 
 namespace egret::memcached {
 namespace {
@@ -63,32 +66,69 @@ void say_notes(const Plan& plan) {
   if (!line.empty()) std::fprintf(stderr, "egret-memcached: %s\n", base::one_line(line).c_str());
 }
 
-int launch(const Request& request, const Plan& plan, Program backend, Program proxy) {
-  const std::string port_file = plan.has_tcp ? variable("MEMCACHED_PORT_FILENAME") : "";
-  std::optional<Background> background;
-  if (request.daemon) {
-    background = Background::enter({.keep_directory = request.core_dumps, .keep_output = request.verbosity > 0});
-    if (!background) return refuse({"failed to daemon() in order to daemonize"});
-    if (background->is_parent()) return background->wait_for_child();
+// What is done once clients are served; and the parent of -d, which waits for that.
+class Readiness {
+ public:
+  Readiness(const Request& request, const Plan& plan)
+      : request_(request), port_file_(plan.has_tcp ? variable("MEMCACHED_PORT_FILENAME") : "") {}
+
+  // None: go on. Else the exit status: this is the parent, or there is no other process to be had.
+  std::optional<int> go_to_background() {
+    if (!request_.daemon) return {};
+    background_ = Background::enter({.keep_directory = request_.core_dumps, .keep_output = request_.verbosity > 0});
+    if (!background_) return refuse({"failed to daemon() in order to daemonize"});
+    if (background_->is_parent()) return background_->wait_for_child();
+    return {};
   }
+  // The supervisor is told, too, which process it has to do with.
+  void on_ready(const std::vector<std::string>& listening) {
+    if (!port_file_.empty()) write_port_file(port_file_, listening);
+    if (!request_.pid_file.empty()) pid_file_.write(request_.pid_file);
+    base::notify_supervisor(std::string(base::kNotifyReady) + "\nMAINPID=" + std::to_string(::getpid()));
+    if (background_) background_->report_ready();
+  }
+  int ended(int status) {
+    if (background_) background_->report_failure(status);
+    return status;
+  }
+
+ private:
+  const Request& request_;
+  const std::string port_file_;
+  std::optional<Background> background_;
+  PidFile pid_file_;
+};
+
+int launch(const Request& request, const Plan& plan, Program backend, Program proxy) {
+  Readiness readiness(request, plan);
+  if (const auto status = readiness.go_to_background()) return *status;
   block_signals();
   DaemonOptions proxy_options = plan.proxy;
   proxy_options["main_pid"] = std::to_string(::getpid());
-  PidFile pid_file;
-  const auto on_ready = [&](const std::vector<std::string>& listening) {
-    if (!port_file.empty()) write_port_file(port_file, listening);
-    if (!request.pid_file.empty()) pid_file.write(request.pid_file);
-    base::notify_supervisor(std::string(base::kNotifyReady) + "\nMAINPID=" + std::to_string(::getpid()));
-    if (background) background->report_ready();
-  };
   Launcher launcher({.backend_arguments = set_arguments(plan.backend),
                      .proxy_arguments = set_arguments(proxy_options),
+                     .listen = request.listen,
                      .silent = request.daemon && request.verbosity == 0,
                      .where = plan.where},
-                    std::move(backend), std::move(proxy), on_ready);
-  const int status = launcher.run();
-  if (background) background->report_failure(status);
-  return status;
+                    std::move(backend), std::move(proxy),
+                    [&](const std::vector<std::string>& listening) { readiness.on_ready(listening); });
+  return readiness.ended(launcher.run());
+}
+
+int serve_in_this_process(const Request& request, const Plan& plan) {
+  Readiness readiness(request, plan);
+  if (const auto status = readiness.go_to_background()) return *status;
+  const oneprocess::Outcome outcome =
+      oneprocess::serve({.name = "egret-memcached",
+                         .backend_arguments = assignments(plan.backend),
+                         .proxy_arguments = assignments(plan.proxy),
+                         .listen = request.listen,
+                         .on_ready = [&](const std::string& notice) { readiness.on_ready(addresses_of(notice)); }});
+  if (outcome.status) return readiness.ended(0);
+  base::fail_start("egret-memcached", outcome.status.message());
+  if (!outcome.cannot_listen) return readiness.ended(kFailure);
+  std::fprintf(stderr, "failed to listen on %s\n", plan.where.c_str());
+  return readiness.ended(kSystem);
 }
 
 int run(int argc, char** argv) {
@@ -100,15 +140,22 @@ int run(int argc, char** argv) {
   if (const auto* refusal = std::get_if<Refusal>(&made)) return refuse(*refusal);
   const Plan& plan = std::get<Plan>(made);
   // Find and open the programs before the user changes.
-  auto backend = Program::find("egret-backend");
-  auto proxy = Program::find("egret-proxy");
-  if (!backend || !proxy) return refuse({!backend ? backend.message() : proxy.message()});
+  std::optional<Program> backend, proxy;
+  if (request.two_processes) {
+    auto found_backend = Program::find("egret-backend");
+    auto found_proxy = Program::find("egret-proxy");
+    if (!found_backend) return refuse({found_backend.message()});
+    if (!found_proxy) return refuse({found_proxy.message()});
+    backend = std::move(found_backend.value());
+    proxy = std::move(found_proxy.value());
+  }
   if (request.core_dumps) {
     if (auto refusal = allow_core_dumps(); refusal) return refuse(*refusal);
   }
   if (auto refusal = leave_root(request.user); refusal) return refuse(*refusal);
   say_notes(plan);
-  return launch(request, plan, std::move(backend.value()), std::move(proxy.value()));
+  if (!request.two_processes) return serve_in_this_process(request, plan);
+  return launch(request, plan, std::move(*backend), std::move(*proxy));
 }
 
 }  // namespace

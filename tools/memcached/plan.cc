@@ -200,11 +200,17 @@ std::variant<Plan, Refusal> make_plan(const Request& request, const std::string&
   return plan;
 }
 
+std::vector<std::string> assignments(const DaemonOptions& options) {
+  std::vector<std::string> all;
+  for (const auto& [name, value] : options) all.push_back(std::string(name).append("=").append(value));
+  return all;
+}
+
 std::vector<std::string> set_arguments(const DaemonOptions& options) {
   std::vector<std::string> arguments;
-  for (const auto& [name, value] : options) {
+  for (std::string& assignment : assignments(options)) {
     arguments.emplace_back("--set");
-    arguments.push_back(std::string(name).append("=").append(value));
+    arguments.push_back(std::move(assignment));
   }
   return arguments;
 }

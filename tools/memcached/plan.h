@@ -21,7 +21,8 @@ struct Plan {
 // `sasl_file`: the value of MEMCACHED_SASL_PWDB, or empty.
 std::variant<Plan, Refusal> make_plan(const Request& request, const std::string& sasl_file);
 
-// The arguments --set NAME=VALUE for all options.
+// All options as NAME=VALUE; and as arguments, --set NAME=VALUE.
+std::vector<std::string> assignments(const DaemonOptions& options);
 std::vector<std::string> set_arguments(const DaemonOptions& options);
 
 }  // namespace egret::memcached

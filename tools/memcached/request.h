@@ -46,7 +46,10 @@ struct Request {
   uint64_t memory = 64u << 20;        // bytes
   uint64_t item_size_max = 1u << 20;  // bytes
 
+  std::vector<std::string> listen;  // for sessions of other processes with the store
+
   // For the launcher itself.
+  bool two_processes = false;
   int verbosity = 0;
   bool daemon = false;
   bool core_dumps = false;

@@ -1,5 +1,6 @@
 // The server's half of address.h, apart from the client's: a client library holds no server.
 #include "transport/address.h"
+#include "transport/local/local.h"
 #include "transport/mixed/mixed_listener.h"
 #include "transport/shm.h"
 #include "transport/tcp/tcp.h"
@@ -16,6 +17,7 @@ base::Expected<std::unique_ptr<Listener>> listen(const std::string& address, con
   const std::string rest = address.substr(transport.size() + 1);
   if (transport == "rdma") return verbs_listen(rest, options);
   if (transport == "tcp") return tcp_listen(rest, options);
+  if (transport == "local") return local_listen(rest);
   return shm_listen(rest, options);
 }
 

@@ -55,6 +55,7 @@ void add_server_options(CLI::App& app, ContenderOptions& options) {
                  "files are in DIR/../conf")
       ->group(group);
   app.add_option("--base-name", options.base_name, "what the tables call that commit")->group(group);
+  app.add_flag("--one-process", options.one_process, "DIR/egret-memcached -t 1 takes part, too")->group(group);
   app.add_option("--memcached", options.memcached, "command of memcached")->capture_default_str()->group(group);
   app.add_option("--twemproxy", options.twemproxy, "command of twemproxy")->capture_default_str()->group(group);
 }

@@ -80,6 +80,16 @@ std::string egret_version(const std::string& binaries) {
   return printed_version(binaries + "/egret-proxy", "--version");
 }
 
+// With as many workers as memcached has threads.
+void add_one_process(const ContenderOptions& options, uint64_t memory_mib, Contenders& contenders) {
+  if (!options.one_process) return;
+  const std::string command = options.egret.binaries + "/egret-memcached -t 1";
+  contenders.present.push_back({std::string(kOneProcess), egret_version(options.egret.binaries), shown(command),
+                                /*speaks_binary=*/true, [command, memory_mib](SocketKind socket_kind) {
+                                  return bench::start_memcached(command, memory_mib, socket_kind);
+                                }});
+}
+
 void add_base(const ContenderOptions& options, Contenders& contenders) {
   if (options.base.empty()) return;
   bench::EgretFiles files = options.egret;
@@ -104,6 +114,7 @@ Expected<Contenders> find_contenders(const ContenderOptions& options) {
   const uint64_t memory_mib = server.value().memory_limit_bytes() >> 20;
   contenders.present.push_back(
       {std::string(kEgret), egret_version(options.egret.binaries), "", /*speaks_binary=*/true, start});
+  add_one_process(options, memory_mib, contenders);
   add_base(options, contenders);
   if (Status status = add_memcached(options, memory_mib, contenders); !status) return status;
   add_twemproxy(options, memory_mib, contenders);

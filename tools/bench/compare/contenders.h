@@ -1,4 +1,4 @@
-// The compared servers: Egret's two daemons, those of another commit, memcached with one thread, twemproxy with such a
+// The compared servers: Egret's two daemons, Egret as one process, the daemons of another commit, memcached with one thread, twemproxy with such a
 // memcached behind it. Each can be started repeatedly, over TCP or a Unix socket, all with as much memory as Egret
 // reports.
 #pragma once
@@ -16,6 +16,7 @@ struct ContenderOptions {
   bench::EgretFiles egret;
   std::string base;       // folder of another commit's daemons, ../conf beside it has their configuration; empty: none
   std::string base_name;  // of that commit
+  bool one_process = false;  // egret-memcached takes part, too
   std::string memcached = "memcached -t 1";
   std::string twemproxy = "nutcracker";
   const bench::FarHost* far = nullptr;  // where backends and memcacheds run; null: here

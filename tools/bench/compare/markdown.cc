@@ -121,6 +121,28 @@ std::string base_table(const Report& report) {
                            worse == 1 ? "line is" : "lines are");
 }
 
+std::string between_cell(const RowResult& result, Figure figure, std::string_view peer, Sending sending) {
+  const bench::Ratio ratio = ratio_between(result, figure, kOneProcess, peer, sending);
+  return ratio.median == 0 ? "–" : ratio_text(ratio, /*is_bold=*/true);
+}
+
+// The one process over memcached and over the two daemons, a line for each row and way of sending.
+std::string one_process_table(const Report& report) {
+  std::string out =
+      "| workload | sent | one process: CPU per op ÷ memcached's | throughput ÷ memcached's | p99 ÷ memcached's | CPU "
+      "per op ÷ two daemons' | throughput ÷ two daemons' |\n| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const RowResult& each : report.rows) {
+    for (const Sending sending : each.row.sendings) {
+      out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", each.row.name, sending_text(each, sending),
+                         between_cell(each, kCpu, kMemcached, sending),
+                         between_cell(each, kThroughput, kMemcached, sending),
+                         between_cell(each, kP99, kMemcached, sending), between_cell(each, kCpu, kEgret, sending),
+                         between_cell(each, kThroughput, kEgret, sending));
+    }
+  }
+  return out;
+}
+
 // With thousands apart, and about three digits of what is small.
 std::string number_text(double value) {
   if (value < 10) return fmt::format("{:.2f}", value);
@@ -207,6 +229,7 @@ std::string preface(const Report& report) {
 std::string to_markdown(const Report& report) {
   std::string out = preface(report) + "\n";
   if (report.has(kBase)) out += base_table(report) + "\n";
+  if (report.has(kOneProcess)) out += one_process_table(report) + "\n";
   const std::string goals = report.is_between_hosts ? between_hosts_table(report) : goals_table(report);
   return out + goals + "\n" + figures_table(report);
 }

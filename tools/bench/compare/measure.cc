@@ -166,13 +166,20 @@ const Series* RowResult::find(std::string_view contender, bench::Sending sending
   return found == series.end() ? nullptr : &*found;
 }
 
+bench::Ratio ratio_between(const RowResult& result, Figure figure, std::string_view subject, std::string_view peer,
+                           bench::Sending sending) {
+  const Series* const one = result.find(subject, sending);
+  const Series* const other = result.find(peer, sending);
+  return one == nullptr || other == nullptr ? bench::Ratio{}
+                                            : bench::ratio_of(one->values(figure), other->values(figure));
+}
+
 bench::Ratio ratio_of(const RowResult& result, Figure figure, std::string_view peer, bench::Sending sending) {
+  if (!peer.empty()) return ratio_between(result, figure, kEgret, peer, sending);
   const Series* const subject = result.find(kEgret, sending);
   if (subject == nullptr) return {};
   const std::vector<double> figures = subject->values(figure);
-  if (peer.empty()) return bench::ratio_of(figures, std::vector<double>(figures.size(), 1.0));
-  const Series* const other = result.find(peer, sending);
-  return other == nullptr ? bench::Ratio{} : bench::ratio_of(figures, other->values(figure));
+  return bench::ratio_of(figures, std::vector<double>(figures.size(), 1.0));
 }
 
 Expected<RowResult> measure_row(const Row& row, const std::vector<Contender>& contenders,

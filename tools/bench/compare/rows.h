@@ -15,7 +15,8 @@ namespace egret::bench_compare {
 inline constexpr std::string_view kEgret = "Egret";
 inline constexpr std::string_view kMemcached = "memcached";
 inline constexpr std::string_view kTwemproxy = "twemproxy";
-inline constexpr std::string_view kBase = "base";  // Egret, built from another commit
+inline constexpr std::string_view kOneProcess = "one process";  // egret-memcached
+inline constexpr std::string_view kBase = "base";               // Egret, built from another commit
 
 // A figure of a run. Rounds lack figures that their kind of row does not have.
 struct Figure {

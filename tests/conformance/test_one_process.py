@@ -1,0 +1,192 @@
+"""egret-memcached as one process: what lies between its halves and beside them. What its flags do: test_front_door.py. Its answers:
+every file that compares, with EGRET_ONE_PROCESS=1."""
+
+import pathlib
+import re
+import signal
+import threading
+import urllib.request
+
+import pytest
+
+from servers import SUT, Daemon, Egret, ask, connect, free_port, scratch_directory, stats_of, wait_for
+from test_front_door import Front
+
+pytestmark = pytest.mark.skipif(SUT != "egret", reason="egret-memcached's own")
+
+KEYS = 64  # enough that each worker's partition has some
+
+
+@pytest.fixture
+def directory():
+    path = scratch_directory()
+    yield path
+    for file in path.iterdir():
+        file.unlink()
+    path.rmdir()
+
+
+@pytest.fixture
+def one(directory):
+    running = []
+
+    def start(*flags, **arguments):
+        running.append(Front(directory, *flags, **arguments))
+        return running[-1]
+    yield start
+    for server in running:
+        server.stop()
+
+
+def page(port, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+        return answer.read().decode()
+
+
+def test_every_worker_reaches_every_partition(one):
+    """Whichever worker a connection meets, and whose partition its key is in."""
+    address = one("-t", "3").address
+    clients = [connect(address) for _ in range(9)]
+    for number, client in enumerate(clients):
+        client.sendall(b"".join(b"set %d.%d 0 0 1\r\n%d\r\n" % (number, key, number) for key in range(KEYS)))
+    for client in clients:
+        with client.makefile("rb") as answers:
+            assert [answers.readline() for _ in range(KEYS)] == [b"STORED\r\n"] * KEYS
+    for number, client in enumerate(clients):
+        other = (number + 1) % len(clients)
+        client.sendall(b"get " + b" ".join(b"%d.%d" % (other, key) for key in range(KEYS)) + b"\r\n")
+        with client.makefile("rb") as answers:
+            got = [answers.readline() for _ in range(2 * KEYS + 1)]
+        assert got == [line for key in range(KEYS) for line in (b"VALUE %d.%d 0 1\r\n" % (other, key), b"%d\r\n" % other)] + [b"END\r\n"]
+        client.close()
+
+
+def test_metrics_and_pages_of_both_halves(one):
+    front, back = free_port(), free_port()
+    server = one("-t", "2", "-o", f"egret_admin=127.0.0.1:{front},egret_backend_admin=127.0.0.1:{back}")
+    assert ask(server.address, b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    assert ask(server.address, b"get a\r\n", end=b"END\r\n").startswith(b"VALUE a")
+    assert re.search(r"^egret_proxy_[a-z_]+", page(front, "/metrics"), re.M)
+    metrics = page(back, "/metrics")
+    assert re.search(r"^egret_backend_transport_sessions\{[^}]*local[^}]*\} 2$", metrics, re.M), metrics
+    for port in (front, back):
+        assert "<html" in page(port, "/") and page(port, "/healthz")
+    assert page(front, "/readyz")
+    shown = stats_of(server.address)
+    assert shown["pid"] == str(server.pid) and shown["curr_items"] == "1" and shown["threads"] == "2"
+
+
+def test_other_programs_share_its_store(one, directory):
+    """A proxy of its own, as any program with sessions, at -o egret_listen."""
+    place = f"shm:{directory}/store"
+    server = one("-t", "2", "-o", f"egret_listen={place}")
+    server.ports()
+    port = free_port()
+    proxy = Daemon(Egret.argv("egret-proxy", {"listen": f"tcp:127.0.0.1:{port}", "backends": place, "admin": "", "workers": 2}), directory, "egret-proxy")
+    try:
+        wait_for(lambda: _answers(("127.0.0.1", port)), "the proxy to serve")
+        for key in range(KEYS):
+            assert ask(("127.0.0.1", port), b"set shared%d 0 0 1\r\nx\r\n" % key) == b"STORED\r\n"
+        request = b"get " + b" ".join(b"shared%d" % key for key in range(KEYS)) + b"\r\n"
+        assert ask(server.address, request, end=b"END\r\n").count(b"VALUE") == KEYS
+        large = b"set large 0 0 700000\r\n" + b"x" * 700000 + b"\r\n"
+        assert ask(server.address, large) == b"STORED\r\n"
+        assert len(ask(("127.0.0.1", port), b"get large\r\n", end=b"END\r\n")) > 700000
+    finally:
+        assert proxy.stop() == 0
+    assert ask(server.address, b"get shared1\r\n", end=b"END\r\n").startswith(b"VALUE")
+
+
+def _answers(address):
+    try:
+        return ask(address, Egret.READY) == b"END\r\n"
+    except OSError:
+        return False
+
+
+def test_what_was_sent_is_answered_at_a_stop(one):
+    """Clients that are in the middle of large values, on all workers, when SIGTERM comes: whole answers, then the end."""
+    server = one("-t", "2", "-m", "256")
+    address = server.address
+    value = b"v" * 600_000
+    clients = [connect(address) for _ in range(8)]
+    for number, client in enumerate(clients):
+        client.sendall(b"set big%d 0 0 %d\r\n%s\r\n" % (number, len(value), value))
+        assert client.makefile("rb").readline() == b"STORED\r\n"
+    answers = [b""] * len(clients)
+
+    def read(number):
+        while piece := clients[number].recv(65536):
+            answers[number] += piece
+    readers = [threading.Thread(target=read, args=(number,)) for number in range(len(clients))]
+    for number, client in enumerate(clients):
+        client.sendall(b"get big%d\r\n" % number * 5)
+    for reader in readers:
+        reader.start()
+    wait_for(lambda: all(answers), "the first bytes of answers")
+    server.signal(signal.SIGTERM)
+    assert server.wait(30) == 0
+    for number, reader in enumerate(readers):
+        reader.join()
+        assert answers[number] == (b"VALUE big%d 0 %d\r\n%s\r\nEND\r\n" % (number, len(value), value)) * 5
+
+
+def test_slow_work_lets_others_go_on(one):
+    """A dump of all keys, large values and small requests at the same time, on the same workers."""
+    server = one("-t", "2", "-m", "128")
+    address = server.address
+    many = 20_000
+    with connect(address) as filler, filler.makefile("rb") as answers:
+        filler.sendall(b"".join(b"set k%d 0 0 1 noreply\r\nx\r\n" % key for key in range(many)) + b"mn\r\n")
+        assert answers.readline() == b"MN\r\n"
+    with connect(address) as dumping, connect(address) as small, connect(address) as large:
+        dumping.sendall(b"lru_crawler metadump all\r\n")
+        large.sendall(b"set large 0 0 900000\r\n" + b"y" * 900000 + b"\r\n")
+        assert ask_on(small, b"set small 0 0 1\r\nx\r\n", b"\r\n") == b"STORED\r\n"
+        assert large.makefile("rb").readline() == b"STORED\r\n"
+        dump = ask_on(dumping, b"", b"END\r\n")
+        assert dump.count(b"key=k") == many
+        assert ask_on(small, b"flush_all\r\n", b"\r\n") == b"OK\r\n"
+        assert ask_on(small, b"get small k1 large\r\n", b"END\r\n") == b"END\r\n"
+
+
+def ask_on(sock, request, end):
+    sock.sendall(request)
+    answer = b""
+    while not answer.endswith(end):
+        piece = sock.recv(65536)
+        assert piece, answer[-200:]
+        answer += piece
+    return answer
+
+
+def test_kept_items_are_found_by_another_number_of_workers(one, directory):
+    """The number of partitions is that of the files; a worker may own several, or none."""
+    flags = ("-e", f"/dev/shm/{directory.name}", "-m", "64")
+    try:
+        for workers in ("3", "1", "4"):
+            server = one(*flags, "-t", workers)
+            if workers == "3":
+                for key in range(KEYS):
+                    assert ask(server.address, b"set kept%d 0 0 1\r\nx\r\n" % key) == b"STORED\r\n"
+            request = b"get " + b" ".join(b"kept%d" % key for key in range(KEYS)) + b"\r\n"
+            assert ask(server.address, request, end=b"END\r\n").count(b"VALUE") == KEYS
+            assert server.stop() == 0
+    finally:
+        for path in pathlib.Path("/dev/shm").glob(f"{directory.name}*"):
+            path.unlink()
+
+
+def test_a_reload_reads_the_proxys_files_again(one, directory):
+    users = directory / "users"
+    users.write_text("someone:first\n")
+    users.chmod(0o600)
+    server = one("-Y", users, "-t", "2", "-v")
+    login = b"set auth 0 0 %d\r\nsomeone %s\r\n"
+    assert ask(server.address, login % (13, b"first")) == b"STORED\r\n"
+    users.write_text("someone:other\n")
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: ask(server.address, login % (13, b"other")) == b"STORED\r\n", "the other password")
+    server.check_alive()
+
+
