@@ -262,7 +262,9 @@ TEST_SUITE("encrypted data over TCP") {
     TlsPair pair;
     SUBCASE("the client") {
       pair.client.reset();
-      CHECK(ends(pair.events()));
+      std::vector<Event> events = pair.events();
+      while (events.empty()) events = pair.events();  // what it said before
+      CHECK(ends(events));
     }
     SUBCASE("the server") {
       pair.endpoint.reset();
