@@ -86,7 +86,7 @@ class Relay final : private OpTaker {
 
   // Changes RelayOptions.
   void set_options(uint64_t lane_idle_ns, uint64_t collected_memory) {
-    poller_.set_idle(lane_idle_ns, lane_idle_ns);
+    poller_.set_rules(lane_idle_ns, lane_idle_ns, lane_idle_ns, {});
     collected_.set_limit(collected_memory);
   }
   size_t awake_lanes() const { return poller_.awake_lanes(); }

@@ -63,6 +63,10 @@ class LocalClientEndpoint final : public ClientEndpoint {
   const std::byte* response_image() const override { return region_->responses(); }
 
   void stage_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override;
+  void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
+    stage_write(lane, offset, length, first_word);
+    ring(lane);  // its stores come after that of the word
+  }
   void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) override;
   void flush() override;
   size_t poll(std::span<Event> events) override;

@@ -62,7 +62,10 @@ Expected<std::shared_ptr<SetUp>> SetUp::of_process() {
 }
 
 SetUp::~SetUp() {
-  if (!shared_->has_thread) return shared_->run_tasks_here();
+  if (!shared_->has_thread) {
+    shared_->run_tasks_here();
+    return;
+  }
   {
     const std::scoped_lock held(shared_->mutex);
     shared_->is_stopping = true;
