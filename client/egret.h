@@ -81,10 +81,12 @@ enum {
   EGRET_F_TOUCH_FIRST = 1 << 4,  /* [T before R] get with TOUCH and RECACHE: compare with the new time to live */
   EGRET_F_CREATE = 1 << 5,       /* [N J] arithmetic: a missing item gets `initial` and `vivify_exptime` */
   EGRET_F_EXPLICIT_CAS = 1 << 7, /* [E] the item's CAS becomes `new_cas` */
-  EGRET_F_VIVIFY = 1 << 8,       /* [N] get, append, prepend: a missing item is made, empty, with `vivify_exptime` */
-  EGRET_F_RECACHE = 1 << 9,      /* [R] get: the first reader with less than `recache_below` seconds left wins */
-  EGRET_F_INVALIDATE = 1 << 10,  /* [I] delete: mark as stale; set with COMPARE_CAS: store as stale with an older CAS */
-  EGRET_F_DROP_VALUE = 1 << 11,  /* [x] delete: only the value, its flags and exptime */
+  EGRET_F_VIVIFY =
+      1
+      << 8, /* [N] get, append, prepend: a missing item is made, empty, with `vivify_exptime`, and its maker has won */
+  EGRET_F_RECACHE = 1 << 9,     /* [R] get: the first reader with less than `recache_below` seconds left wins */
+  EGRET_F_INVALIDATE = 1 << 10, /* [I] delete: mark as stale; set with COMPARE_CAS: store as stale with an older CAS */
+  EGRET_F_DROP_VALUE = 1 << 11, /* [x] delete: only the value, its flags and exptime */
   EGRET_F_WANT_META =
       1 << 12, /* [h l t] get, arithmetic: `marks`, `last_access`, `ttl` as before; [s] set, delete: `number` */
   EGRET_F_PEEK = 1 << 13,       /* [me] get: leaves no trace */
@@ -131,7 +133,7 @@ typedef struct egret_result {
   int32_t code;  /* EGRET_HIT, …, EGRET_E_… */
   uint32_t client_flags;
   uint32_t last_access; /* seconds ago */
-  uint8_t marks;        /* EGRET_MARK_ */
+  uint8_t marks;        /* EGRET_MARK_; of a get: with WANT_META or RECACHE */
   uint8_t reserved[7];
   const void* value;
   size_t value_length;
@@ -167,7 +169,8 @@ EGRET_API int egret_pool_server_of(const egret_pool* pool, const char* key, size
 EGRET_API int egret_client_new(egret_pool* pool, egret_client** client);
 /* This thread's own, made on the first call, and anew after a fork; it is freed with the thread. NULL: no memory. */
 EGRET_API egret_client* egret_client_mine(egret_pool* pool);
-/* Waits until there is a session with every backend. Not needed: ops make sessions. */
+/* Waits until there is a session with every backend; timeout_ns < 0: as long as it takes. EGRET_E_UNAVAILABLE: the time is
+ * over. Not needed: ops make sessions. */
 EGRET_API int egret_client_connect(egret_client* client, int64_t timeout_ns);
 /* The client is this thread's from now on. No other thread may be in a call of it. */
 EGRET_API int egret_client_adopt(egret_client* client);

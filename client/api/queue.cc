@@ -9,6 +9,8 @@ using namespace egret::client;
 
 namespace {
 
+constexpr uint64_t kBetweenLooksNs = 5'000'000;  // whether a session that was refused may be tried again
+
 // Hands out at most `room` results.
 int hand_out(egret_client& client, egret_result* results, size_t room) {
   const size_t count = std::min(room, client.queue->size());
@@ -127,9 +129,12 @@ int egret_client_connect(egret_client* client, int64_t timeout_ns) {
   return enter(client, [&](egret_client& c) {
     Engine& engine = *c.engine;
     const uint64_t deadline_ns = deadline_of(engine, timeout_ns);
-    bool is_open = engine.connect();
-    while (!is_open && engine.is_connecting() && engine.wait_for_room(deadline_ns)) is_open = engine.connect();
-    return is_open ? int{EGRET_OK} : because_of_trouble(c, EGRET_E_UNAVAILABLE);
+    while (!engine.connect()) {
+      const uint64_t now_ns = engine.clock().now_ns();
+      if (now_ns >= deadline_ns) return because_of_trouble(c, EGRET_E_UNAVAILABLE);
+      engine.wait_for_room(std::min(deadline_ns, now_ns + kBetweenLooksNs));
+    }
+    return int{EGRET_OK};
   });
 }
 

@@ -127,7 +127,6 @@ uint32_t Engine::forget(const AnswerSink& sink, uint64_t tag) {
 // --- answers
 
 void Engine::on_result(Call& call, const Result& result) {
-  ++changes_;
   if (call.reads_value_) {
     order_.get_ends(call.hash_);
     if (result.code == ResultCode::kHit && result.is_partial()) [[unlikely]]
@@ -144,6 +143,7 @@ void Engine::fetch_rest(Call& call, const Result& first) {
     failed.code = ResultCode::kOutOfMemory;
     return answer(call, failed);
   }
+  ++changes_;
   call.held_bytes_ = first.total_length;
   value_memory_ += call.held_bytes_;
   order_.begin_parts(call.hash_);
@@ -175,6 +175,7 @@ void Engine::on_fetched(Call& call) {
 
 // The commit of a value in parts is on its way: its lane keeps the order of what follows.
 void Engine::on_sent(Call& call) {
+  ++changes_;
   const std::unique_ptr<Upload> done = std::move(call.sending_);
   call.state_ = Call::State::kOneMessage;
   order_.end_parts(call.hash_);
@@ -187,6 +188,7 @@ void Engine::answer(Call& call, const Result& result) {
 }
 
 void Engine::finish(Call& call) {
+  ++changes_;
   if (call.state_ != Call::State::kOneMessage) [[unlikely]] {
     order_.end_parts(call.hash_);
     value_memory_ -= std::exchange(call.held_bytes_, 0);

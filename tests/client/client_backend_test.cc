@@ -122,7 +122,7 @@ TEST_CASE("meta: recache, stale items, what an item tells of itself") {
   Served served;
   egret_client* const c = served.client.get();
   egret_op vivify = op_of(EGRET_GET, "k");
-  vivify.flags = EGRET_F_VIVIFY | EGRET_F_WANT_CAS;
+  vivify.flags = EGRET_F_VIVIFY | EGRET_F_WANT_META;
   vivify.vivify_exptime = 30;
   const egret_result first = execute(c, vivify);
   CHECK(first.code == EGRET_HIT);
@@ -153,12 +153,12 @@ TEST_CASE("values that fit no slot are whole, and those that no item may be are 
   for (const size_t length : {1u, 1500u, 4000u, 5000u, 17'000u, 100'000u, 1'000'000u}) {
     const std::string value = patterned(length);
     CHECK(set(c, "large", value) == EGRET_STORED);
-    CHECK(get(c, "large") == value);
+    CHECK((get(c, "large") == value));
     std::string into(length, '\0');
     size_t told = 0;
     CHECK(egret_get_into(c, "large", 5, into.data(), into.size(), &told) == EGRET_HIT);
     CHECK(told == length);
-    CHECK(into == value);
+    CHECK((into == value));
   }
   CHECK(set(c, "large", std::string(2 << 20, 'x')) == EGRET_TOO_LARGE);
   CHECK(get(c, "large") == "(miss)");
@@ -166,13 +166,15 @@ TEST_CASE("values that fit no slot are whole, and those that no item may be are 
   const std::string one = patterned(200'000), two = std::string(150'000, '2');
   egret_op ops[] = {set_of("o", one, 1),      op_of(EGRET_GET, "o", 2),    set_of("o", two, 3),
                     op_of(EGRET_GET, "o", 4), op_of(EGRET_DELETE, "o", 5), op_of(EGRET_GET, "o", 6)};
-  egret_result results[6];
-  for (egret_result& result : results) result = empty_result();
-  CHECK(egret_execute(c, ops, 6, results) == EGRET_OK);
-  CHECK(value_of(results[1]) == one);
-  CHECK(value_of(results[3]) == two);
-  CHECK(results[5].code == EGRET_MISS);
-  for (egret_result& result : results) egret_release(&result);
+  for (int repeated = 0; repeated < 30; ++repeated) {
+    egret_result results[6];
+    for (egret_result& result : results) result = empty_result();
+    CHECK(egret_execute(c, ops, 6, results) == EGRET_OK);
+    CHECK((value_of(results[1]) == one));
+    CHECK((value_of(results[3]) == two));
+    CHECK(results[5].code == EGRET_MISS);
+    for (egret_result& result : results) egret_release(&result);
+  }
 }
 
 TEST_CASE("over TCP the same: values of any length, ops in order, a backend that is killed and comes back") {
@@ -494,7 +496,7 @@ TEST_CASE("200 forked children, each with a session of its own; the parent's goe
   CHECK(get(c, "n") == std::to_string(kChildren * 5));
 }
 
-TEST_CASE("a forked child has neither descriptors nor memory of its parent's sessions") {
+TEST_CASE("a forked child has neither sockets nor memory of its parent's sessions") {
   Served served;
   const auto held = [] {
     int count = 0;
@@ -505,15 +507,13 @@ TEST_CASE("a forked child has neither descriptors nor memory of its parent's ses
       std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
       if (::readlink(path, target, sizeof target - 1) > 0) {
         const std::string_view is(target);
-        count += is.starts_with("anon_inode:[event") || is.starts_with("anon_inode:[timerfd") ||
-                         is.starts_with("socket:") || is.find("memfd:egret") != std::string_view::npos
-                     ? 1
-                     : 0;
+        const bool is_memory = is.find("memfd:egret") != std::string_view::npos;
+        count += is.starts_with("anon_inode:[eventpoll") || is.starts_with("socket:") || is_memory ? 1 : 0;
       }
     }
     return count;
   };
-  CHECK(held() > 3);
+  CHECK(held() >= 4);  // epoll, the control socket, two regions
   const pid_t child = ::fork();
   if (child == 0) ::_exit(held());
   CHECK(exit_code_of(child) == 0);

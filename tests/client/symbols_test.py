@@ -57,5 +57,6 @@ with tempfile.NamedTemporaryFile() as stripped:
     if size > MOST_BYTES:
         wrong.append(f"{size} bytes, more than {MOST_BYTES}")
 
-print("\n".join(wrong) or f"{len(shown)} functions as the header says, {size >> 10} KiB, {', '.join(sorted(re.findall(r'NEEDED.*?[[](.*)[]]', dynamic)))}")
+needed = ", ".join(sorted(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)))
+print("\n".join(wrong) or f"{len(shown)} functions as the header says, {size >> 10} KiB, needs {needed}")
 sys.exit(1 if wrong else 0)
