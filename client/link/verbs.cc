@@ -35,6 +35,7 @@ EGRET_LATE(int, ibv_resize_cq, (ibv_cq * a, int b), (a, b));
 EGRET_LATE(const char*, ibv_wc_status_str, (ibv_wc_status a), (a));
 
 EGRET_LATE(int, rdma_ack_cm_event, (rdma_cm_event * a), (a));
+EGRET_LATE(int, rdma_bind_addr, (rdma_cm_id * a, sockaddr* b), (a, b));
 EGRET_LATE(int, rdma_connect, (rdma_cm_id * a, rdma_conn_param* b), (a, b));
 EGRET_LATE(rdma_event_channel*, rdma_create_event_channel, (), ());
 EGRET_LATE(int, rdma_create_id, (rdma_event_channel * a, rdma_cm_id** b, void* c, rdma_port_space d), (a, b, c, d));
@@ -82,6 +83,7 @@ std::span<const LateSymbol> verbs_symbols() {
 
 std::span<const LateSymbol> rdmacm_symbols() {
   static const LateSymbol kSymbols[] = {EGRET_LATE_SYMBOL(rdma_ack_cm_event),
+                                        EGRET_LATE_SYMBOL(rdma_bind_addr),
                                         EGRET_LATE_SYMBOL(rdma_connect),
                                         EGRET_LATE_SYMBOL(rdma_create_event_channel),
                                         EGRET_LATE_SYMBOL(rdma_create_id),
