@@ -66,7 +66,8 @@ void HostDoor::on_readable(Newcomer& newcomer) {
   size_t length = 0;
   wire::FrameType type{};
   std::string error;
-  NewSlotSession session{.number = newcomer.number};
+  NewSlotSession session;
+  session.number = newcomer.number;
   const Status received = newcomer.endpoint->receive_frame(bytes, length);
   if (received && length == 0) return;
   const auto frame = std::span(bytes).first(length);

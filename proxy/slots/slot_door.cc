@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "access/newcomers.h"
@@ -52,43 +53,33 @@ base::Expected<std::unique_ptr<SlotDoor::Place>> SlotDoor::open_place(const std:
 
 // New addresses are opened before old ones are given up.
 Status SlotDoor::listen(const Config& config, const std::vector<std::string>& twins) {
-  const auto find = [&](const std::string& address) {
-    return std::ranges::find_if(places_,
-                                [&](const auto& place) { return place != nullptr && place->address == address; });
-  };
-  std::vector<std::unique_ptr<Place>> next;
+  std::vector<std::unique_ptr<Place>> fresh;
+  std::vector<std::string> wanted;
+  const auto is_at = [](const std::string& address) { return [&](const auto& place) { return place->address == address; }; };
   const auto open = [&](const std::string& address) -> Status {
-    if (std::ranges::any_of(next, [&](const auto& place) { return place->address == address; })) return Status::ok();
-    if (const auto known = find(address); known != places_.end()) {
-      next.push_back(std::move(*known));
-      return Status::ok();
+    if (std::ranges::find(wanted, address) != wanted.end()) return Status::ok();
+    if (std::ranges::none_of(places_, is_at(address))) {
+      auto place = open_place(address, config);
+      if (!place) return place.status();
+      fresh.push_back(std::move(place.value()));
     }
-    auto place = open_place(address, config);
-    if (!place) return place.status();
-    next.push_back(std::move(place.value()));
+    wanted.push_back(address);
     return Status::ok();
   };
-  Status failed = Status::ok();
   for (const std::string& address : config.slots.addresses) {
-    if (Status opened = open(address); !opened) failed = opened;
+    if (Status opened = open(address); !opened) return opened;
   }
   for (const std::string& twin : config.slots.has_twins ? twins : std::vector<std::string>()) {
     const Status opened = open(twin);
     static base::LogLimit limit;
-    if (!opened)
-      base::log_limited(limit, kNoSlots, "no slots at shm:{}: {}", base::field("address", twin),
-                        base::field("why", opened.message()));
+    if (opened) continue;
+    base::log_limited(limit, kNoSlots, "no slots at shm:{}: {}", base::field("address", twin),
+                      base::field("why", opened.message()));
   }
-  if (!failed) {  // as before
-    for (auto& place : next) {
-      if (const auto gone = std::ranges::find(places_, nullptr); gone != places_.end()) *gone = std::move(place);
-    }
-    std::erase(places_, nullptr);
-    return failed;
-  }
-  places_ = std::move(next);
+  std::erase_if(places_, [&](const auto& place) { return std::ranges::find(wanted, place->address) == wanted.end(); });
+  std::ranges::move(fresh, std::back_inserter(places_));
   for (const auto& place : places_) place->listener->allow(config.slots.uids, config.slots.gids);
-  return failed;
+  return Status::ok();
 }
 
 void SlotDoor::begin() {
@@ -242,10 +233,9 @@ base::Expected<NewSlotSession> SlotDoor::admit(Newcomer& newcomer, const wire::H
   const uint64_t bytes = layout.bytes();
   if (const std::string why = excess(newcomer, session, bytes); !why.empty()) return Status::error(why);
   ledger_.admit(newcomer.number, session.client());
-  session.user = ledger_.open(newcomer.number, bytes);
+  session.user = ledger_.take_memory(newcomer.number, bytes);
+  ledger_.open(newcomer.number);
   rate_.charge(newcomer.endpoint->peer_group(), proxy_.clock->now_ns(), access::HandshakeRate::cost_of_session(bytes));
-  bytes_[newcomer.number] = bytes;
-  all_bytes_ += bytes;
   return session;
 }
 
@@ -256,8 +246,8 @@ std::string SlotDoor::excess(const Newcomer& newcomer, const NewSlotSession& ses
   if (ledger_.places_besides(session.client()) >= slots.most_sessions) {
     return "slots_sessions = " + std::to_string(slots.most_sessions) + ", and as many are open";
   }
-  if (all_bytes_ + bytes > slots.memory) {
-    return "slots_memory = " + std::to_string(slots.memory) + " bytes, and " + std::to_string(all_bytes_) +
+  if (ledger_.bytes() + bytes > slots.memory) {
+    return "slots_memory = " + std::to_string(slots.memory) + " bytes, and " + std::to_string(ledger_.bytes()) +
            " are taken";
   }
   const uint64_t share = slots.memory / 100 * slots.share;
@@ -280,13 +270,7 @@ void SlotDoor::refuse(Newcomer& newcomer, const std::string& why) {
 
 // Sessions that workers have ended.
 void SlotDoor::on_mail() {
-  for (const uint64_t number : proxy_.slot_mail.take()) {
-    ledger_.forget(number);
-    const auto at = bytes_.find(number);
-    if (at == bytes_.end()) continue;
-    all_bytes_ -= at->second;
-    bytes_.erase(at);
-  }
+  for (const uint64_t number : proxy_.slot_mail.take()) ledger_.forget(number);
 }
 
 }  // namespace egret::proxy

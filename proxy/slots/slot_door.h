@@ -93,8 +93,6 @@ class SlotDoor final : private transport::Doorkeeper {
   std::map<uint64_t, std::unique_ptr<Newcomer>> newcomers_;
   access::Ledger ledger_;
   access::HandshakeRate rate_;
-  std::map<uint64_t, uint64_t> bytes_;  // of sessions, by number
-  uint64_t all_bytes_ = 0;
   uint64_t next_ = 1;
   events::Event mail_;
   events::Event sweep_;
