@@ -73,14 +73,21 @@ class Files(unittest.TestCase):
                 self.assertEqual(status, 0, said)
 
     def test_compose_takes_its_files_and_the_daemons_their_commands(self):
-        services = {"compose.yaml": ["backend", "proxy"], "compose.rdma.yaml": ["backend", "proxy"], "compose.pool.yaml": ["one", "two", "spare", "proxy"]}
+        services = {"compose.yaml": ["backend", "proxy"], "compose.rdma.yaml": ["backend", "proxy"], "compose.tcp.yaml": ["backend", "proxy"],
+                    "compose.pool.yaml": ["one", "two", "spare", "proxy"]}
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        made = run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=host", "-keyout", f"{folder}/host.key",
+                   "-out", f"{folder}/host.pem")
+        self.assertEqual(made[0], 0, made[1])
+        shutil.copy(f"{folder}/host.pem", f"{folder}/ca.pem")
         for file, names in services.items():
             status, said = run("docker-compose", "-f", str(ROOT / "docker" / file), "config", env=os.environ | {"BACKEND": "10.0.0.2"})
             self.assertEqual(status, 0, said)
             for service in names:
                 section = re.search(rf"^  {service}:\n((?:    .*\n)+)", said, re.M)[1]
                 command = re.search(r"^    command:\n((?:    - .*\n)+)", section, re.M)[1]
-                words = [line.strip()[2:].strip("'\"") for line in command.splitlines()]
+                words = [line.strip()[2:].strip("'\"").replace("/certificates/", f"{folder}/") for line in command.splitlines()]
                 program = re.search(r"^    image: (\S+)$", section, re.M)[1]
                 status, answer = run(BUILD / program, *words, "--check-config")
                 self.assertEqual(status, 0, f"{file}: {words}: {answer}")
