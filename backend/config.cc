@@ -44,8 +44,10 @@ constexpr OptionRow kTable[] = {
     {.name = "listen",
      .type = OptionType::kList,
      .default_value = "shm:/run/egret/backend.sock",
-     .help = "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), tcp:ADDRESS:PORT, shm:PATH or "
-             "shm:@NAME (a Unix socket on this host).",
+     .help =
+         "Where proxies connect: rdma:ADDRESS:PORT (every device: rdma:*:PORT), tcp:ADDRESS:PORT, "
+         "rdma+tcp:ADDRESS:PORT (both: proxies come by TCP while RDMA cannot be had), shm:PATH or shm:@NAME (a Unix "
+         "socket on this host).",
      .min = 1,
      .max = 16,
      .applied_by = kReload,
@@ -105,8 +107,9 @@ constexpr OptionRow kTable[] = {
     {.name = "session_tls_required",
      .type = OptionType::kFlag,
      .default_value = "true",
-     .help = "Where there is a session_tls_certificate: whether proxies that come over tcp without TLS are turned away. "
-             "false: for the time in which proxies get their certificates.",
+     .help =
+         "Where there is a session_tls_certificate: whether proxies that come over tcp without TLS are turned away. "
+         "false: for the time in which proxies get their certificates.",
      .applied_by = kReload,
      .group = OptionGroup::kListening},
     {.name = "allowed_uids",

@@ -15,6 +15,7 @@
 #include "base/cpu.h"
 #include "base/log/log.h"
 #include "base/random.h"
+#include "tls/mutual.h"
 #include "transport/address.h"
 
 namespace egret::backend {
@@ -130,11 +131,10 @@ Status Control::listen() {
 }
 
 base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::string& address, const Config& config) {
-  auto listener = transport::listen(
-      address, {.allowed_uids = config.allowed_uids,
-                .allowed_gids = config.allowed_gids,
-                .fabric = config.fabric,
-                .tls = config.tls});
+  auto listener = transport::listen(address, {.allowed_uids = config.allowed_uids,
+                                              .allowed_gids = config.allowed_gids,
+                                              .fabric = config.fabric,
+                                              .tls = config.tls});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));
   listener.value()->set_doorkeeper(this);
@@ -790,12 +790,13 @@ ControlFigures Control::figures() const {
   figures.memory_limit = memory == access::kUnlimited ? 0 : memory;
   figures.in_setup = in_setup();
   figures.session_ns = admission_.session_ns();
+  figures.tls_ends_at = config_.tls.mutual != nullptr ? config_.tls.mutual->certificate().ends_at : 0;
   figures.reloads = reloads_.succeeded.get();
   figures.reload_errors = reloads_.failed.get();
   for (const auto& [id, session] : sessions_) {
     if (session->state == Session::State::kOpen) {
       ++figures.open;
-      ++figures.open_by_transport[std::string(session->endpoint->transport())];
+      ++figures.open_by_transport[std::string(session->endpoint->limits().transport)];
     }
     if (session->state == Session::State::kClosing) ++figures.closing;
     const bool is_waiting = session->state == Session::State::kWaiting || session->state == Session::State::kMaking;

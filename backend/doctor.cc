@@ -104,13 +104,18 @@ void check_tls(const Config& config, Findings& findings) {
   if (config.tls.mutual == nullptr) return;
   const tls::Description& own = config.tls.mutual->certificate();
   const std::string subject = "session_tls_certificate";
+  if (!std::ranges::any_of(config.listen, transport::is_tcp)) {
+    return findings.warn(subject, "no address that is listened at uses TCP: it has no effect",
+                         "listen at tcp:HOST:PORT, or do without it");
+  }
+  const std::string rest = listens_on_rdma(config) ? "; sessions over RDMA are not encrypted" : "";
   if (!own.warning.empty()) {
     findings.warn(subject, own.warning, "renew it; SIGHUP has it read again");
   } else if (!config.tls.is_required) {
-    findings.warn(subject, own.summary + "; proxies without TLS are served, too",
+    findings.warn(subject, own.summary + rest + "; proxies without TLS are served, too",
                   "set session_tls_required: true when every proxy has a certificate");
   } else {
-    findings.ok(subject, own.summary);
+    findings.ok(subject, own.summary + rest);
   }
 }
 

@@ -60,6 +60,9 @@ constexpr ControlMetric kControlMetrics[] = {
      "Times that a connection was refused, or not read for a while, because its peer had used its share of time for "
      "handshakes.",
      &ControlFigures::slowed},
+    {"egret_backend_session_tls_end_timestamp_seconds", kGauge,
+     "When the certificate of `session_tls_certificate` ends, as Unix time; 0: there is none.",
+     &ControlFigures::tls_ends_at},
     {"egret_backend_reloads_total", kCounter, "Times that SIGHUP put another configuration in force.",
      &ControlFigures::reloads},
     {"egret_backend_reload_errors_total", kCounter, "Reloads that were refused; the old configuration stayed.",

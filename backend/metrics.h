@@ -28,10 +28,11 @@ struct ControlFigures {
   uint64_t session_ns = 0;    // from one session to the next, while as many are made as can be
   uint64_t opened = 0;
   uint64_t refused = 0;
-  uint64_t asked_back = 0;  // connections asked to come back later
-  uint64_t broken = 0;      // sessions ended because their peer violated the protocol
-  uint64_t setup_ns = 0;    // of set-up threads' time
-  uint64_t slowed = 0;      // connections turned away or not read from for a while, because of their peer's rate
+  uint64_t asked_back = 0;   // connections asked to come back later
+  uint64_t broken = 0;       // sessions ended because their peer violated the protocol
+  uint64_t setup_ns = 0;     // of set-up threads' time
+  uint64_t slowed = 0;       // connections turned away or not read from for a while, because of their peer's rate
+  uint64_t tls_ends_at = 0;  // Unix time at which session_tls_certificate ends; 0: there is none
   uint64_t reloads = 0;
   uint64_t reload_errors = 0;
 };

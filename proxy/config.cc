@@ -140,10 +140,13 @@ constexpr OptionRow kTable[] = {
      .default_value = "shm:/run/egret/backend.sock",
      .help =
          "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME]. ADDRESS: where an "
-         "egret-backend listens, rdma:HOST:PORT, tcp:HOST:PORT, shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. "
-         "name: what ketama hashes, by default the text after rdma:, tcp: or shm:. Or names to be resolved again and "
-         "again: dns+rdma:NAME:PORT (each A and AAAA record is a backend) and srv+rdma:NAME (each SRV record is one, "
-         "named after its target), or dns+tcp: and srv+tcp: for backends that listen on tcp, each with [weight=N]. The "
+         "egret-backend listens, rdma:HOST:PORT, tcp:HOST:PORT, rdma+tcp:HOST:PORT (by RDMA, and by TCP while RDMA "
+         "cannot "
+         "be had), shm:PATH or shm:@NAME. weight: 1 to 1000, default 1. "
+         "name: what ketama hashes, by default the text after rdma:, tcp:, rdma+tcp: or shm:. Or names to be resolved "
+         "again and again: dns+rdma:NAME:PORT (each A and AAAA record is a backend) and srv+rdma:NAME (each SRV record "
+         "is "
+         "one, named after its target), or with tcp or rdma+tcp in the place of rdma, each with [weight=N]. The "
          "default holds without backends_file.",
      .min = 1,
      .max = int64_t{pool::kMaxMembers},
@@ -205,9 +208,10 @@ constexpr OptionRow kTable[] = {
     {.name = "session_tls_certificate",
      .type = OptionType::kText,
      .default_value = "",
-     .help = "PEM file with this proxy's certificate, and its chain: with backends at tcp: addresses it and they prove by "
-             "certificates who they are, and everything is encrypted (TLS 1.3). New sessions use what a reload reads. "
-             "Empty: no TLS.",
+     .help =
+         "PEM file with this proxy's certificate, and its chain: with backends at tcp: addresses it and they prove by "
+         "certificates who they are, and everything is encrypted (TLS 1.3). New sessions use what a reload reads. "
+         "Empty: no TLS.",
      .max = base::kMaxTextBytes,
      .applied_by = kReload,
      .group = OptionGroup::kBackends},
@@ -228,8 +232,9 @@ constexpr OptionRow kTable[] = {
     {.name = "session_tls_names",
      .type = OptionType::kList,
      .default_value = "",
-     .help = "Names or addresses, one of which a backend's certificate must be for (subjectAltName). Empty: the host in "
-             "the backend's address.",
+     .help =
+         "Names or addresses, one of which a backend's certificate must be for (subjectAltName). Empty: the host in "
+         "the backend's address.",
      .max = 64,
      .applied_by = kReload,
      .group = OptionGroup::kBackends},

@@ -284,7 +284,10 @@ void check_secret(const Config& config, uint64_t rdma_backends, Findings& findin
 void check_session_tls(const Config& config, Findings& findings) {
   if (config.session.connect.tls == nullptr) return;
   const tls::Description& own = config.session.connect.tls->certificate();
-  if (own.warning.empty()) return findings.ok("session_tls_certificate", own.summary);
+  if (own.warning.empty()) {
+    return findings.ok("session_tls_certificate",
+                       own.summary + (rdma_entries(config) > 0 ? "; sessions over RDMA are not encrypted" : ""));
+  }
   findings.warn("session_tls_certificate", own.warning, "renew it; SIGHUP has it read again");
 }
 

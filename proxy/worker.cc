@@ -516,10 +516,10 @@ void Worker::on_session_not_returned(ClientSession& session, const std::string& 
 void Worker::log_fallback(const ClientSession& session, const std::string& why) {
   static base::LogLimit limit(kMaxSessionLogLines);
   const pool::Member& backend = context_.pool.member_of(session).member;
-  base::log_limited(limit, kSessionFellBack, "worker {}: the session with {} goes over {}, since RDMA cannot be had: {}",
-                    base::field("worker", number_), backend.to_string(),
-                    base::field("facts", session.endpoint().facts()), base::field("why", why),
-                    base::field("backend", backend.address), base::field("backend_name", backend.name));
+  base::log_limited(
+      limit, kSessionFellBack, "worker {}: the session with {} goes over {}, since RDMA cannot be had: {}",
+      base::field("worker", number_), backend.to_string(), base::field("facts", session.endpoint().facts()),
+      base::field("why", why), base::field("backend", backend.address), base::field("backend_name", backend.name));
 }
 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {

@@ -66,8 +66,9 @@ bool is_name_entry(std::string_view text) {
 
 base::Expected<NameEntry> parse_name_entry(std::string_view text) {
   NameEntry entry;
-  std::string wrong =
-      is_name_entry(text) ? "" : "expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp or rdma+tcp in the place of rdma";
+  std::string wrong = is_name_entry(text)
+                          ? ""
+                          : "expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp or rdma+tcp in the place of rdma";
   for (const std::string& word : base::split(text, ' ')) {
     if (!wrong.empty() || word.empty()) continue;
     if (entry.text.empty()) {

@@ -204,7 +204,8 @@ void ClientSession::tick() {
   EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
   if (state_ == State::kWaiting && now_ns_ >= deadline_ns_) return connect_now();
-  if (state_ == State::kHandshaking && now_ns_ >= (opening_.is_heard() ? deadline_ns_ : unheard_ns_)) return lose("no answer to the handshake");
+  if (state_ == State::kHandshaking && now_ns_ >= (opening_.is_heard() ? deadline_ns_ : unheard_ns_))
+    return lose("no answer to the handshake");
   if (state_ != State::kOpen) return;
   lanes_.make_room_for_uploads();
   // op_timeout is the longest that an op waits: what would be overdue before the next tick is overdue now.

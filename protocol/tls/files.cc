@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 
 #include <fcntl.h>
@@ -83,6 +84,14 @@ std::string time_text(const ASN1_TIME* time) {
   return std::string(data, static_cast<size_t>(size));
 }
 
+// 0: before 1970.
+uint64_t unix_time(const ASN1_TIME* time) {
+  tm broken_down{};
+  if (ASN1_TIME_to_tm(time, &broken_down) != 1) return 0;
+  const time_t seconds = ::timegm(&broken_down);
+  return seconds < 0 ? 0 : static_cast<uint64_t>(seconds);
+}
+
 std::string serial_text(X509* certificate) {
   const std::unique_ptr<BIGNUM, Freed> number(ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr));
   const std::unique_ptr<char, Freed> text(BN_bn2hex(number.get()));
@@ -126,7 +135,8 @@ std::optional<Fault> use_authorities(ssl_ctx_st& context, const std::string& pat
 Description describe_certificate(ssl_ctx_st& context) {
   X509* const certificate = SSL_CTX_get0_certificate(&context);
   const std::string end = time_text(X509_get0_notAfter(certificate));
-  Description said{.summary = "serial number " + serial_text(certificate) + ", valid until " + end};
+  Description said{.summary = "serial number " + serial_text(certificate) + ", valid until " + end,
+                   .ends_at = unix_time(X509_get0_notAfter(certificate))};
   if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0) {
     said.warning = "the certificate expired on " + end;
   } else if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0) {
@@ -142,8 +152,7 @@ std::string take_reason(ssl_st& ssl) {
   if (ERR_GET_LIB(error) == ERR_LIB_SSL) {
     switch (ERR_GET_REASON(error)) {
       case SSL_R_CERTIFICATE_VERIFY_FAILED:
-        return std::string("its certificate is refused: ") +
-               X509_verify_cert_error_string(SSL_get_verify_result(&ssl));
+        return std::string("its certificate is refused: ") + X509_verify_cert_error_string(SSL_get_verify_result(&ssl));
       case SSL_R_HTTP_REQUEST:
       case SSL_R_HTTPS_PROXY_REQUEST:
       case SSL_R_WRONG_VERSION_NUMBER:

@@ -33,6 +33,7 @@ std::optional<Fault> use_authorities(ssl_ctx_st& context, const std::string& pat
 struct Description {
   std::string summary;    // the certificate's serial number and end of validity
   std::string warning{};  // a problem of a usable certificate; mostly empty
+  uint64_t ends_at = 0;   // Unix time
 };
 Description describe_certificate(ssl_ctx_st& context);
 

@@ -23,6 +23,8 @@ struct MutualOptions {
   // DNS names and IP addresses, one of which the other side's certificate must be for. Empty: for servers, the host that
   // was connected to; for clients, any.
   std::vector<std::string> names;
+  // Of AES-GCM some 24 million records may have the same key.
+  uint64_t records_per_key = uint64_t{1} << 22;
 };
 
 class Mutual {
@@ -37,10 +39,11 @@ class Mutual {
   const Description& certificate() const { return certificate_; }
 
  private:
-  Mutual(Context context, std::vector<std::string> names);
+  Mutual(Context context, const MutualOptions& options);
 
   const Context context_;
   const std::vector<std::string> names_;
+  const uint64_t records_per_key_;
   const Description certificate_;
 };
 

@@ -7,6 +7,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include "base/check.h"
 #include "tls/files.h"
@@ -18,6 +19,12 @@ namespace {
 // What one write() makes of what a flush gathers: records, with their heads and tags.
 constexpr size_t kCiphertext = 72 << 10;
 thread_local std::vector<std::byte> t_ciphertext;
+
+// As a DNS name or, if it is one, as an address.
+bool is_for(X509* certificate, const std::string& name) {
+  return X509_check_ip_asc(certificate, name.c_str(), 0) == 1 ||
+         X509_check_host(certificate, name.c_str(), name.size(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, nullptr) == 1;
+}
 
 }  // namespace
 
@@ -56,12 +63,28 @@ void Stream::Free::operator()(ssl_st* ssl) const {
   SSL_free(ssl);
 }
 
-Stream::Stream(ssl_st* ssl) : ssl_(ssl) {
+Stream::Stream(ssl_st* ssl, std::vector<std::string> names, uint64_t records_per_key)
+    : names_(std::move(names)), records_per_key_(records_per_key), ssl_(ssl) {
   BIO* const bio = BIO_new(StreamBio::method());
   EGRET_CHECK(bio != nullptr);
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl, bio, bio);
+  SSL_set_ex_data(ssl, 0, this);
+  SSL_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, &Stream::judge);
+}
+
+// OpenSSL's word on a certificate of the chain stands; the peer's own must be for one of the names, too. (OpenSSL's own
+// check wants every kind of name that it was given, and knows one address.)
+int Stream::judge(int is_good, X509_STORE_CTX* judged) {
+  if (is_good != 1 || X509_STORE_CTX_get_error_depth(judged) != 0) return is_good;
+  const auto* const ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(judged, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const Stream& stream = *static_cast<const Stream*>(SSL_get_ex_data(ssl, 0));
+  X509* const certificate = X509_STORE_CTX_get_current_cert(judged);
+  const auto fits = [&](const std::string& name) { return is_for(certificate, name); };
+  if (stream.names_.empty() || std::ranges::any_of(stream.names_, fits)) return 1;
+  X509_STORE_CTX_set_error(judged, X509_V_ERR_HOSTNAME_MISMATCH);
+  return 0;
 }
 
 Stream::~Stream() = default;
@@ -134,7 +157,7 @@ void Stream::write(std::span<const std::byte> plain) {
   t_ciphertext.clear();
   ERR_clear_error();
   while (!plain.empty()) {
-    if (++records_ % kRecordsPerKey == 0) SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
+    if (++records_ % records_per_key_ == 0) SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
     size_t done = 0;
     const int result = SSL_write_ex(ssl_.get(), plain.data(), std::min(plain.size(), kMostPerRecord), &done);
     if (result != 1) {

@@ -3,7 +3,7 @@
 //   put(what came) ─▶ shake_hands() … until is_open() ─▶ read() until it gives nothing
 //   write(plaintext) ─▶ unsent() ─▶ sent(bytes that the socket took)
 //
-// Each side takes another key after kRecordsPerKey records, since a session may last for years. What one put() brings is
+// Each side takes another key after so many records, since a session may last for years. What one put() brings is
 // used up by the calls that follow it: nothing waits in here that no further bytes would wake. Thread: one at a time.
 // Calls allocate nothing once the handshake is over, except for ciphertext that a full socket leaves here.
 #pragma once
@@ -16,17 +16,16 @@
 #include <vector>
 
 struct ssl_st;
-struct bio_st;
+struct x509_store_ctx_st;
 
 namespace egret::tls {
 
 class Stream {
  public:
-  static constexpr uint64_t kRecordsPerKey = uint64_t{1} << 22;
   static constexpr size_t kMostPerRecord = 16 << 10;  // bytes of plaintext
 
-  // Takes over `ssl`, which knows which side it is.
-  explicit Stream(ssl_st* ssl);
+  // Takes over `ssl`, which knows which side it is. `names`: one of which the peer's certificate must be for; empty: any.
+  Stream(ssl_st* ssl, std::vector<std::string> names, uint64_t records_per_key);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -59,11 +58,14 @@ class Stream {
   friend struct StreamBio;
 
   size_t take(std::byte* into, size_t room);
+  static int judge(int is_good, x509_store_ctx_st* judged);
   bool outcome(int result);
 
   struct Free {
     void operator()(ssl_st* ssl) const;
   };
+  const std::vector<std::string> names_;
+  const uint64_t records_per_key_;
   std::unique_ptr<ssl_st, Free> ssl_;
   std::vector<std::byte> kept_;  // ciphertext that came before incoming_
   size_t kept_at_ = 0;

@@ -81,6 +81,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
         peer_(peer_group_ + " " + process),
         is_another_user_(user_.uid != 0 && user_.uid != ::geteuid()),
         kept_(std::move(kept)) {
+    limits_.transport = "shm";
     limits_.deliver_is_wakeup = true;
     limits_.ring_is_wakeup = true;
     limits_.fetch_is_local = true;
@@ -122,7 +123,6 @@ class ShmServerEndpoint final : public ServerEndpoint {
     return responses_.make("egret-responses", shape.response_bytes, true);
   }
   const Limits& limits() const override { return limits_; }
-  std::string_view transport() const override { return "shm"; }
   const std::string& peer() const override { return peer_; }
   const std::string& peer_group() const override { return peer_group_; }
   const PeerUser* user() const override { return &user_; }

@@ -71,6 +71,7 @@ struct Limits {
   // by its requests themselves.
   bool results_are_pushed = false;
   bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
+  std::string_view transport{};   // server: its name, one of transport_names()
 };
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;
@@ -148,8 +149,6 @@ class ServerEndpoint : public ControlChannel {
   // Creates the region: zeroed, sealed, never moved.
   virtual base::Status create_region(const RegionShape& shape) = 0;
   virtual const Limits& limits() const = 0;
-  // The name of its transport: one of transport_names().
-  virtual std::string_view transport() const = 0;
   // The peer, for logs: "uid 33 pid 812", or an address and a port.
   virtual const std::string& peer() const = 0;
   // Whose sessions count together against a quota: "uid 33", an address.

@@ -82,7 +82,6 @@ class VerbsServerEndpoint final : public ServerEndpoint {
 
   Status create_region(const RegionShape& shape) override;
   const Limits& limits() const override { return limits_; }
-  std::string_view transport() const override { return "rdma"; }
   const std::string& peer() const override { return peer_; }
   const std::string& peer_group() const override { return peer_group_; }
   Status let_join() override;
@@ -149,7 +148,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   std::string why_one_;     // for the log: the device allows no more
   bool in_data_ = false;    // the region's frame is sent: the link is the home's
 
-  Limits limits_{.needs_keep_alive = true};
+  Limits limits_{.needs_keep_alive = true, .transport = "rdma"};
   RegionShape shape_;
   PinnedMemory requests_, responses_;
   // The home's.

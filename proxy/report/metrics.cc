@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "admin/process_metrics.h"
+#include "proxy/config.h"
 #include "rpc/lane_counters.h"
+#include "tls/mutual.h"
 #include "transport/address.h"
 
 namespace egret::proxy {
@@ -121,6 +123,12 @@ constexpr ClientMetric kClientMetrics[] = {
      [](Source s) { return tls_sum(s, &TlsCounters::handshake_errors); }},
     {"egret_proxy_tls_protocol_errors_total", kCounter, "Clients that broke TLS afterwards.",
      [](Source s) { return tls_sum(s, &TlsCounters::protocol_errors); }},
+    {"egret_proxy_session_tls_end_timestamp_seconds", kGauge,
+     "When the certificate of `session_tls_certificate` ends, as Unix time; 0: there is none.",
+     [](Source s) {
+       const auto config = s.config.get();
+       return config->session.connect.tls != nullptr ? figure(config->session.connect.tls->certificate().ends_at) : 0.0;
+     }},
     {"egret_proxy_warming", kGauge,
      "1 while values of keys that moved with a change of members are brought to their backends (`warm_for`).",
      [](Source s) { return s.warm.get()->state == pool::WarmPhase::State::kOpen ? 1.0 : 0.0; }},
@@ -201,6 +209,21 @@ void add_session_rows(std::vector<MetricRow>& table) {
   }
 }
 
+void add_transport_rows(std::vector<MetricRow>& table) {
+  table.push_back({"egret_proxy_backend_transport_sessions",
+                   kGauge,
+                   "Those of them that go by this transport now: of an rdma+tcp: address either one.",
+                   {"backend", "transport"}});
+  table.push_back({"egret_proxy_backend_fallbacks_total",
+                   kCounter,
+                   "Sessions of an rdma+tcp: address that were opened by TCP, since RDMA could not be had.",
+                   {"backend"}});
+  table.push_back({"egret_proxy_backend_returns_total",
+                   kCounter,
+                   "Those that went on by RDMA, when it could be had again.",
+                   {"backend"}});
+}
+
 std::vector<MetricRow> make_table() {
   std::vector<MetricRow> table = admin::process_metric_rows("egret_proxy");
   for (const ClientMetric& metric : kClientMetrics) table.push_back({metric.name, metric.type, metric.help});
@@ -230,23 +253,13 @@ std::vector<MetricRow> make_table() {
                    "When a name was last resolved in whole, or the file last read and accepted, as Unix time.",
                    {"source"}});
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
-  table.push_back({"egret_proxy_backend_info",
-                   kGauge,
-                   "Always 1; `transport` is shm, rdma, tcp or rdma+tcp, `address` the address of the backend of that name.",
-                   {"backend", "transport", "address"}});
+  table.push_back(
+      {"egret_proxy_backend_info",
+       kGauge,
+       "Always 1; `transport` is shm, rdma, tcp or rdma+tcp, `address` the address of the backend of that name.",
+       {"backend", "transport", "address"}});
   table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
-  table.push_back({"egret_proxy_backend_transport_sessions",
-                   kGauge,
-                   "Those of them that go by this transport now: of an rdma+tcp: address either one.",
-                   {"backend", "transport"}});
-  table.push_back({"egret_proxy_backend_fallbacks_total",
-                   kCounter,
-                   "Sessions of an rdma+tcp: address that were opened by TCP, since RDMA could not be had.",
-                   {"backend"}});
-  table.push_back({"egret_proxy_backend_returns_total",
-                   kCounter,
-                   "Those that went on by RDMA, when it could be had again.",
-                   {"backend"}});
+  add_transport_rows(table);
   table.push_back({"egret_proxy_backend_ejected",
                    kGauge,
                    "1 while the backend is ejected: requests for its keys fail at once, and it is probed.",

@@ -745,11 +745,66 @@ def prove_cluster(start):
     assert re.search(r"reload refused, .*cluster: expected HOST:PORT", text), text
 
 
+class SessionTls:
+    """A backend at a tcp: address, too, and a proxy that comes there with certificates. One of the options is wrong at first."""
+
+    def __init__(self, start, backend=None, proxy=None):
+        folder = servers.scratch_directory()
+        self.authority, self.strange = tls.Authority(folder / "good"), tls.Authority(folder / "strange", "strange")
+        self.system = start()
+        self.where = f"tcp:127.0.0.1:{servers.free_port()}"
+        good = {side: self.files(self.authority, side) for side in ("backend", "proxy")}
+        bad = {"session_tls_certificate": self.files(self.strange, "other"), "session_tls_ca": {"session_tls_ca": self.strange.path},
+               "session_tls_names": {"session_tls_names": "['nobody.example']"}, "plain": {}}
+        self.good, self.backend = good, self.system.backend
+        self.backend.changed(listen=System.listed(self.system.where, self.where), **self.ordered(good["backend"], bad.get(backend)))
+        options = {} if proxy == "plain" else self.ordered(good["proxy"], bad.get(proxy))
+        self.proxy = Configured(folder, "egret-proxy", {"listen": f"['tcp:127.0.0.1:{servers.free_port()}']", "backends": f"['{self.where}']",
+                                                        "admin": "", "workers": 1, "reconnect_max": "50ms", **options})
+        wait_for(lambda: "TLS" in self.proxy.log(), "the proxy to be turned away")
+        assert not self.serves()
+
+    @staticmethod
+    def files(authority, name):
+        certificate, key = authority.issue(name, addresses=["127.0.0.1"])
+        return {"session_tls_certificate": certificate, "session_tls_key": key, "session_tls_ca": authority.path}
+
+    @staticmethod
+    def ordered(good, bad):
+        """As the table has them."""
+        if bad and "session_tls_certificate" in bad:
+            bad = {**bad, "session_tls_ca": good["session_tls_ca"]}
+        return {**good, **(bad or {})}
+
+    def serves(self):
+        try:
+            return ask(("127.0.0.1", int(re.search(r":(\d+)'", self.proxy.options["listen"])[1])), b"get k\r\n") == b"END\r\n"
+        except OSError:
+            return False
+
+    def right(self, side, *options):
+        getattr(self, side).changed(**{option: {**self.good[side], "session_tls_names": "['127.0.0.1']", "session_tls_required": "false"}[option] for option in options})
+        wait_for(self.serves, "the proxy to be served")
+        self.proxy.daemon.stop()
+
+
+def prove_session_tls(side, *options, wrong=None):
+    """Sessions from then on go by it."""
+    def prove(start):
+        what = wrong or options[0]
+        SessionTls(start, **{"proxy" if what == "plain" else side: what}).right(side, *options)
+    return prove
+
+
 PROXY = {
     "listen": prove_listen,
     "admin_hosts": prove_admin_hosts("proxy"),
     "unix_mode": prove_unix_mode,
     "secret_file": prove_secret,
+    "session_tls_certificate": prove_session_tls("proxy", "session_tls_certificate", "session_tls_key"),
+    "session_tls_key": prove_session_tls("proxy", "session_tls_certificate", "session_tls_key"),
+    "session_tls_ca": prove_session_tls("proxy", "session_tls_ca"),
+    "session_tls_names": prove_session_tls("proxy", "session_tls_names"),
     "max_connections": prove_max_connections,
     "backlog": prove_backlog,
     "maxconns_fast": prove_maxconns_fast,
@@ -964,6 +1019,11 @@ BACKEND = {
     "max_sessions": refused_session("max_sessions", "max_sessions = 1", max_sessions=1),
     "sessions_per_peer": refused_session("sessions_per_peer", "sessions_per_peer = 1", sessions_per_peer=1),
     "secret_file": refused_session("secret_file", "this backend serves only proxies that hold its secret"),
+    "session_tls_certificate": prove_session_tls("backend", "session_tls_certificate", "session_tls_key"),
+    "session_tls_key": prove_session_tls("backend", "session_tls_certificate", "session_tls_key"),
+    "session_tls_ca": prove_session_tls("backend", "session_tls_ca"),
+    "session_tls_names": prove_session_tls("backend", "session_tls_names"),
+    "session_tls_required": prove_session_tls("backend", "session_tls_required", wrong="plain"),
     "secret_files": refused_session("secret_files", "this backend serves only proxies that hold its secret"),
     "session_memory_per_peer": refused_session("session_memory_per_peer", "session_memory_per_peer = 1048576", session_memory_per_peer="1MiB"),
     "peer_share": backend_said("peer_share", 25),

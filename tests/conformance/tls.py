@@ -1,6 +1,7 @@
 """What tests of TLS need: certificates made on the fly, a proxy with a tls: listener, clients of it."""
 
 import datetime
+import ipaddress
 import ssl
 
 from cryptography import x509
@@ -25,21 +26,24 @@ class Authority:
         self.path = folder / "ca.pem"
         self.path.write_bytes(self.pem)
 
-    def _sign(self, subject, public_key, is_authority, begins, ends, serial=None):
+    def _sign(self, subject, public_key, is_authority, begins, ends, serial=None, for_whom=()):
         now = datetime.datetime.utcnow()
         builder = (x509.CertificateBuilder().subject_name(subject).issuer_name(self.name).public_key(public_key)
                    .serial_number(serial or x509.random_serial_number())
                    .not_valid_before(now + datetime.timedelta(seconds=begins))
                    .not_valid_after(now + datetime.timedelta(seconds=ends))
                    .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True))
+        if for_whom:
+            builder = builder.add_extension(x509.SubjectAlternativeName(for_whom), critical=False)
         return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, name, begins=-HOUR, ends=HOUR, serial=None):
-        """The paths of a new certificate, NAME.pem, and its key, NAME.key."""
+    def issue(self, name, begins=-HOUR, ends=HOUR, serial=None, names=(), addresses=()):
+        """The paths of a new certificate, NAME.pem, for these DNS names and IP addresses, and of its key, NAME.key."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        for_whom = [x509.DNSName(each) for each in names] + [x509.IPAddress(ipaddress.ip_address(each)) for each in addresses]
         certificate, secret = self.folder / f"{name}.pem", self.folder / f"{name}.key"
-        certificate.write_bytes(self._sign(subject, key.public_key(), False, begins, ends, serial))
+        certificate.write_bytes(self._sign(subject, key.public_key(), False, begins, ends, serial, for_whom))
         secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
                                              serialization.NoEncryption()))
         return certificate, secret

@@ -59,7 +59,6 @@ class FakeEndpoint final : public transport::ServerEndpoint {
   base::Status send_frame(std::span<const std::byte>, bool) override { return base::Status::ok(); }
   base::Status create_region(const transport::RegionShape&) override { return base::Status::ok(); }
   const transport::Limits& limits() const override { return limits_; }
-  std::string_view transport() const override { return "fake"; }
   const std::string& peer() const override { return peer_; }
   const std::byte* request_memory() const override { return requests.get(); }
   std::byte* response_memory() override { return responses.get(); }

@@ -12,7 +12,7 @@ WAIT_SECONDS = 60  # bounds a hang
 # What a scrape has besides what it found.
 OF_PROMETHEUS = {"up", "ALERTS"}
 # Named in expressions, and no metric.
-WORDS = {"sum", "rate", "by", "le", "on", "or", "and", "max", "min", "increase", "changes", "count", "without", "group_left", "histogram_quantile",
+WORDS = {"sum", "rate", "by", "le", "on", "or", "and", "max", "min", "increase", "time", "changes", "count", "without", "group_left", "histogram_quantile",
          "unless", "offset", "bool"}
 
 

@@ -300,7 +300,6 @@ class ServerEnd final : public transport::ServerEndpoint {
     return Status::ok();
   }
   const transport::Limits& limits() const override { return limits_; }
-  std::string_view transport() const override { return "sim"; }
   const std::string& peer() const override { return peer_; }
   const std::byte* request_memory() const override {
     network_.preempt();
@@ -625,10 +624,8 @@ bool Network::step_delivery(Link& link) {
   const std::byte* const landed =
       link.is_stream() ? data(link.response_image) + delivery.offset : link.reply_slots[slot].data();
   // `tag` names the reply slot until the event is polled.
-  link.client_events.push_back({.kind = Event::Kind::kDelivered,
-                                .lane = delivery.lane,
-                                .tag = slot,
-                                .bytes = {landed, delivery.length}});
+  link.client_events.push_back(
+      {.kind = Event::Kind::kDelivered, .lane = delivery.lane, .tag = slot, .bytes = {landed, delivery.length}});
   link.deliveries.pop_front();
   link.wake_client();
   return true;

@@ -1,8 +1,8 @@
 // Sessions that have two transports: while RDMA cannot be had they go by TCP, and they return by themselves. Nothing is
 // sent twice, and nothing of a session before takes effect when the next one has begun to.
-#include <doctest/doctest.h>
-
 #include <map>
+
+#include <doctest/doctest.h>
 
 #include "scenarios.h"
 #include "seeds.h"

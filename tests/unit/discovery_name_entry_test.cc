@@ -99,7 +99,8 @@ TEST_CASE("what is wrong with an entry is said") {
               .starts_with("expected weight=N with an N from 1 to 1000, or nothing, got"));
   }
   for (const char* const text : {"rdma:pool:11311", "srv+shm:pool", ""}) {
-    CHECK(error_of(text).starts_with("expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp or rdma+tcp in the place of rdma, got"));
+    CHECK(error_of(text).starts_with(
+        "expected dns+rdma:NAME:PORT or srv+rdma:NAME, or tcp or rdma+tcp in the place of rdma, got"));
   }
 }
 

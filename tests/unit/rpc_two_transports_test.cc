@@ -182,7 +182,8 @@ TEST_CASE("a backend that asks to come back is not asked again over TCP") {
   CHECK(tried == std::vector{kRdma, kRdma});
 }
 
-TEST_CASE("while it goes over TCP, RDMA is tried again after a second, and later each time, also when nothing is asked") {
+TEST_CASE(
+    "while it goes over TCP, RDMA is tried again after a second, and later each time, also when nothing is asked") {
   Fixture f;
   absent = {kRdma};
   f.open();

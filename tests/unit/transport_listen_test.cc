@@ -60,9 +60,10 @@ TEST_CASE("an address says which transport it means") {
   for (const char* address : {"", "shm", "shm:", "/run/x", "udp:1.2.3.4:5", "verbs:1.2.3.4:5", "SHM:/run/x"}) {
     CAPTURE(address);
     CHECK_FALSE(check_address(address).is_ok());
-    CHECK(contains(listen_error(address), std::string_view(address) == "shm:"
-                                              ? "1 to"
-                                              : "expected rdma:HOST:PORT, tcp:HOST:PORT, rdma+tcp:HOST:PORT, shm:PATH or shm:@NAME"));
+    CHECK(contains(listen_error(address),
+                   std::string_view(address) == "shm:"
+                       ? "1 to"
+                       : "expected rdma:HOST:PORT, tcp:HOST:PORT, rdma+tcp:HOST:PORT, shm:PATH or shm:@NAME"));
     CHECK_FALSE(connect(address).is_ok());
   }
 }

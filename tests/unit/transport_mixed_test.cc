@@ -212,5 +212,5 @@ TEST_CASE("on a host without RDMA rdma+tcp serves and connects by TCP") {
     if (got) accepted = std::move(got.value());
   }
   REQUIRE(accepted != nullptr);
-  CHECK((accepted->transport() == "tcp" || accepted->transport() == "rdma"));
+  CHECK((accepted->limits().transport == "tcp" || accepted->limits().transport == "rdma"));
 }

@@ -164,9 +164,8 @@ std::vector<size_t> shown_rows(std::span<const FigureRow> table, Kind kind) {
   std::vector<size_t> rows;
   for (size_t row = 0; row < table.size(); ++row) {
     const std::string_view name = table[row].name;
-    const bool is_shown_elsewhere =
-        name == "lanes" || name == "ejected" || name == "standing_in" || name == "held_back" || name == "by_shm" ||
-        name == "by_rdma";
+    const bool is_shown_elsewhere = name == "lanes" || name == "ejected" || name == "standing_in" ||
+                                    name == "held_back" || name == "by_shm" || name == "by_rdma";
     if (kind == Kind::kBackend || !is_shown_elsewhere) rows.push_back(row);
   }
   return rows;

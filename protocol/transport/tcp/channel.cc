@@ -18,13 +18,13 @@ namespace {
 thread_local std::array<std::byte, Channel::kMostAtOnce> t_ciphertext;
 thread_local std::array<std::byte, tls::Stream::kMostPerRecord> t_record;
 
-constexpr int kFlightsAtOnce = 4;  // of a handshake, before others have their turn
+constexpr int kMostReads = 16;  // of a handshake that comes without a pause; it has two or three flights
 
 }  // namespace
 
 Expected<bool> Channel::greet() {
   if (stream_ == nullptr || stream_->is_open()) return true;
-  for (int flights = 0; flights < kFlightsAtOnce; ++flights) {
+  for (int reads = 0; reads < kMostReads; ++reads) {
     const bool goes_well = stream_->shake_hands();
     stream_->keep();
     // What a handshake sends fits any socket's buffer, unless the peer does not take it.
@@ -43,8 +43,7 @@ Expected<bool> Channel::greet() {
     }
     stream_->put(std::span(t_ciphertext).first(static_cast<size_t>(got)));
   }
-  stream_->keep();
-  return false;
+  return Status::error("TLS: the handshake is too long");
 }
 
 ssize_t Channel::receive(std::span<std::byte> into) {

@@ -123,7 +123,7 @@ class TcpClientEndpoint final : public ClientEndpoint, private FrameSink {
   const std::string address_;
   const std::shared_ptr<const tls::Mutual> tls_;  // null: none
   std::string host_;                              // of the address
-  std::optional<NameLookup> lookup_;  // while it is under way
+  std::optional<NameLookup> lookup_;              // while it is under way
   AddressInfo resolved_;
   const addrinfo* trying_ = nullptr;  // of resolved_
   UniqueFd control_;                  // readable when the lookup, the connecting or a frame has come

@@ -36,7 +36,7 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
  public:
   TcpServerEndpoint(UniqueFd socket, const sockaddr_storage& from, const TlsOffer& tls, Doorkeeper* doorkeeper)
       : peer_group_(host_of(from)), peer_(name_of(from)), tls_(tls), doorkeeper_(doorkeeper) {
-    limits_ = {.is_ordered = true, .ring_is_wakeup = true, .results_are_pushed = true};
+    limits_ = {.is_ordered = true, .ring_is_wakeup = true, .results_are_pushed = true, .transport = "tcp"};
     channel_.open(std::move(socket));
     set_options(channel_.fd());
   }
@@ -53,7 +53,6 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
   int control_fd() const override { return control_.get(); }
   Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   Status send_frame(std::span<const std::byte> frame, bool attach) override;
-  std::string_view transport() const override { return "tcp"; }
   std::string facts() const override { return "tcp" + channel_.facts(); }
   std::string failure() const override { return failure_; }
 

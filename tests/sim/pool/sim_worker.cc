@@ -249,9 +249,8 @@ bool SimWorker::is_control_ready(const rpc::ClientSession& session) const {
 
 bool SimWorker::has_reason_to_wake() const {
   if (inbox_ || wants_listing_ || is_health_new() || has_answers() || is_tick_due() || !resumable_.empty()) return true;
-  return std::ranges::any_of(pool_.sessions(), [&](const auto& session) {
-    return has_data(*session) || is_control_ready(*session);
-  });
+  return std::ranges::any_of(pool_.sessions(),
+                             [&](const auto& session) { return has_data(*session) || is_control_ready(*session); });
 }
 
 bool SimWorker::is_asleep() const {

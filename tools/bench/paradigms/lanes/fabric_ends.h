@@ -89,7 +89,6 @@ class FabricServerEnd final : public transport::ServerEndpoint {
   // Memories and the pair, as the EndSpec has them.
   base::Status create_region(const transport::RegionShape& shape) override;
   const transport::Limits& limits() const override { return limits_; }
-  std::string_view transport() const override { return "fabric"; }
   const std::string& peer() const override { return peer_; }
   const std::byte* request_memory() const override { return requests_->data(); }
   std::byte* response_memory() override { return responses_->data(); }
