@@ -96,8 +96,10 @@ def test_a_backend_that_is_started_again_is_used_by_all_workers(pool):
         assert call(connections[0], b"set %s 0 0 1\r\nx\r\n" % key, b"\r\n") == b"STORED\r\n"
     pool.kill_backend(1)
 
+    batch = b"".join(b"mg %s k\r\n" % key for key in KEYS) + b"mn\r\n"
+
     def kinds():
-        return [{call(client, b"mg %s k\r\n" % key, b"\r\n")[:2] for key in KEYS} for client in connections]
+        return [{line[:2] for line in call(client, batch, b"MN\r\n").splitlines()[:-1]} for client in connections]
 
     wait_for(lambda: all(seen == {b"HD", b"SE"} for seen in kinds()), "its keys to fail at every worker, and no others")
     pool.start_backend(1)
