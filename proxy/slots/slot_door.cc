@@ -55,7 +55,9 @@ base::Expected<std::unique_ptr<SlotDoor::Place>> SlotDoor::open_place(const std:
 Status SlotDoor::listen(const Config& config, const std::vector<std::string>& twins) {
   std::vector<std::unique_ptr<Place>> fresh;
   std::vector<std::string> wanted;
-  const auto is_at = [](const std::string& address) { return [&](const auto& place) { return place->address == address; }; };
+  const auto is_at = [](const std::string& address) {
+    return [&](const auto& place) { return place->address == address; };
+  };
   const auto open = [&](const std::string& address) -> Status {
     if (std::ranges::find(wanted, address) != wanted.end()) return Status::ok();
     if (std::ranges::none_of(places_, is_at(address))) {

@@ -216,7 +216,8 @@ TEST_CASE("what the configuration forbids is forbidden here, too") {
 
 TEST_CASE("with users a client is who its uid says, with that user's keys; or nobody") {
   const std::string file = "/tmp/" + unique("egret-slots-users");
-  const std::string hash = "$5$abcdefgh$gruCpC7VkOTspMQTTSAR8mtlO9Upms.fwqE5y16JVM.";
+  const std::string hash =
+      "$6$abcdefgh$ltjgWl6579NluT/Vi1nwEvcil.G5Nbc4NiXZaNGStk8PSwGfQv72N2CKPPrVACtLtip/cZ/1GM/O6IND4WQhG.";
   const auto write = [&](uint32_t uid) {
     std::ofstream(file) << "app:\n  password: \"" << hash << "\"\n  rights: [read, write]\n  prefixes: [\"good:\"]\n"
                         << "  uids: [" << uid << "]\n";
@@ -252,9 +253,10 @@ TEST_CASE("sessions are limited by number, and an ended one makes room") {
 }
 
 TEST_CASE("their slots are limited, too, all of them and one user's") {
-  const std::string share = "slots_share=" + std::to_string(50);
-  const Slots slots({"slots_memory=1MiB", share});
+  const Slots slots({"slots_memory=1MiB", "slots_share=50"});
   std::vector<std::unique_ptr<GoodClient>> clients;
+  clients.push_back(slots.client());
+  REQUIRE(clients.front()->opens());
   std::string why;
   for (int i = 0; i < 10 && why.empty(); ++i) {
     clients.push_back(slots.client());
