@@ -633,7 +633,7 @@ TEST_CASE(
   for (const bool are_many : {false, true}) {
     Fixture f;
     FakeServerEndpoint other(kLayout, false), third(kLayout, true);
-    f.poller.set_rules(0, 0, {.below_load = are_many ? 0u : 30u, .above_sessions = are_many ? 1u : 0u});
+    f.poller.set_rules(0, 0, 0, {.below_load = are_many ? 0u : 30u, .above_sessions = are_many ? 1u : 0u});
     f.attach_asking();
     f.clock.advance_ns(100'000'000);
     f.ask(1);  // the load is known from here on
@@ -680,7 +680,7 @@ TEST_CASE("a lane sleeps when it has been idle for long enough, says so, and wak
 
 TEST_CASE("while there is always something to do a lane sleeps only when it has been idle for a millisecond") {
   Fixture f;
-  f.poller.set_rules(5'000, 5'000, {});
+  f.poller.set_rules(5'000, 5'000, 5'000, {});
   f.attach();
   f.clock.advance_ns(900'000);
   f.poller.park_long_idle();
@@ -689,7 +689,7 @@ TEST_CASE("while there is always something to do a lane sleeps only when it has 
   f.poller.park_long_idle();
   CHECK(f.poller.awake_lanes() == 0);
   f.poller.ring(1);
-  f.poller.set_rules(3'000'000, 3'000'000, {});
+  f.poller.set_rules(3'000'000, 3'000'000, 3'000'000, {});
   f.clock.advance_ns(2'000'000);
   f.poller.park_long_idle();
   CHECK(f.poller.awake_lanes() == 1);
