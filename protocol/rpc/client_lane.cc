@@ -318,9 +318,7 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   learn(done, head);
   if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
-  // A value that was pushed cannot stay where it is: the next push overwrites it.
-  const bool can_stay = response == endpoint_.response_image() + layout_.response_offset(lane_, seq);
-  const uint32_t value_slot = can_stay ? static_cast<uint32_t>(seq % layout_.window) + 1 : 0;
+  const uint32_t value_slot = static_cast<uint32_t>(seq % layout_.window) + 1;
   wire::ResultReader results(head.body, head.length, is_relayed_);
   Result result;
   for (uint32_t i = 0; i < count; ++i) {

@@ -15,7 +15,8 @@ bool UploadCommit::send(const Pool& pool, rpc::LargeSet& upload, rpc::Waiter* wa
 void UploadCommit::on_result(const Result& result) {
   if (is_stored_) {
     const bool is_removed = result.code == ResultCode::kDeleted || result.code == ResultCode::kMiss;
-    return is_removed ? settle() : finish(result);
+    if (is_removed) return settle();
+    return op::has_no_answer(result.code) ? fail() : finish(result);  // it is stored: not kNotSent
   }
   if (result.code != ResultCode::kStored) return finish(result);
   is_stored_ = true;
