@@ -211,13 +211,11 @@ class ClientEnd final : public transport::ClientEndpoint {
   }
   size_t poll(std::span<Event> events) override {
     network_.preempt();
-    link_->handed_out.clear();
     if (link_->is_stream() && !is_ready_) return 0;
     const size_t count = take_events(link_->client_events, events);
     is_ready_ = count == events.size();
     for (Event& event : events.first(count)) {
       if (event.kind == Event::Kind::kFetched && !link_->is_shm()) --reads_;
-      if (event.kind == Event::Kind::kDelivered && !link_->is_stream()) hand_out(event);
     }
     const bool is_over = link_->is_server_gone() || link_->broken;
     if (count < events.size() && !link_->is_shm() && is_over && !link_->closed_told_client) {
@@ -633,9 +631,8 @@ bool Network::step_delivery(Link& link) {
   if (!delivery.lines_left.empty()) return true;
   const std::byte* const landed =
       link.is_stream() ? data(link.response_image) + delivery.offset : link.reply_slots[slot].data();
-  // `tag` names the reply slot until the event is polled.
   link.client_events.push_back(
-      {.kind = Event::Kind::kDelivered, .lane = delivery.lane, .tag = slot, .bytes = {landed, delivery.length}});
+      {.kind = Event::Kind::kDelivered, .lane = delivery.lane, .tag = 0, .bytes = {landed, delivery.length}});
   link.deliveries.pop_front();
   link.wake_client();
   return true;

@@ -41,9 +41,16 @@ bool SimRelay::is_tick_due() const {
   return session_.needs_tick() && world_.clock.manual.now_ns() >= next_tick_ns_;
 }
 
+bool SimRelay::is_control_ready() const {
+  const auto state = session_.state();
+  if (state != rpc::ClientSession::State::kHandshaking && state != rpc::ClientSession::State::kOpen) return false;
+  return world_.network.is_ready(session_.endpoint().control_fd());
+}
+
 bool SimRelay::has_reason_to_wake() const {
   const Network& network = world_.network;
-  if (network.has_client_wake(address_) || network.is_client_control_ready(address_) || is_tick_due()) return true;
+  if (session_.is_open() && network.is_ready(session_.endpoint().data_fd())) return true;
+  if (is_control_ready() || is_tick_due()) return true;
   if (network.is_anybody_connecting(kAddress)) return true;
   return std::ranges::any_of(sessions_, [](const auto& each) {
     return Network::has_wake(*each->endpoint) || Network::is_control_ready(*each->endpoint);
@@ -56,8 +63,8 @@ void SimRelay::step() {
   world_.network.acting_partition = kHome;
   active_.begin_pass();
   look_at_clients();
-  if (world_.network.take_client_wake(address_) && session_.is_open()) session_.on_data_ready();
-  if (world_.network.is_client_control_ready(address_)) session_.on_control_ready();
+  if (session_.is_open() && world_.network.take_ready(session_.endpoint().data_fd())) session_.on_data_ready();
+  if (is_control_ready()) session_.on_control_ready();
   if (is_tick_due()) {
     next_tick_ns_ = world_.clock.manual.now_ns() + world_.scenario.tick_ns;
     session_.tick();

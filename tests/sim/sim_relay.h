@@ -58,6 +58,7 @@ class SimRelay final : public rpc::SessionObserver {
 
   bool has_reason_to_wake() const;
   bool is_tick_due() const;
+  bool is_control_ready() const;
   void look_at_clients();
   bool read_control(Session& session);
   bool grant(Session& session);
