@@ -591,9 +591,9 @@ void Control::attach(const Session& session, const wire::Grant& granted) {
                                 .seal = {granted.nonce, is_ordered},
                                 .rights = granted.rights,
                                 .knows_rights = knows_rights,
-                                 .is_embedded = (granted.features & wire::kEmbedded) != 0,
-                                 .user = session.user,
-                                 .knows_deliver = knows_deliver};
+                                .is_embedded = (granted.features & wire::kEmbedded) != 0,
+                                .user = session.user,
+                                .knows_deliver = knows_deliver};
     post(partition, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = session.under_way.get()});
   }
 }

@@ -202,8 +202,8 @@ bool Partition::read_messages() {
         break;
       case Message::Kind::kPolling:
         options_.polling = message.polling;
-        poller_.set_rules(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns, message.polling.embedded_idle_ns,
-                          message.polling.push);
+        poller_.set_rules(message.polling.lane_idle_ns, message.polling.far_lane_idle_ns,
+                          message.polling.embedded_idle_ns, message.polling.push);
         executor_->set_share_of_user(message.share_of_user);
         break;
       case Message::Kind::kMemory:

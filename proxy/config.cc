@@ -19,8 +19,8 @@
 #include "proxy/commands/cluster.h"
 #include "proxy/log_events.h"
 #include "proxy/users/credentials.h"
-#include "tls/options.h"
 #include "rpc/session_table.h"
+#include "tls/options.h"
 #include "transport/address.h"
 #include "wire/slot.h"
 

@@ -44,7 +44,7 @@ struct ListenOptions {
   // Those of the threads that are homes of sessions; they outlive the listener and its endpoints. None: an endpoint is
   // polled by itself.
   std::vector<PollGroup*> groups{};
-  TlsOffer tls{};          // to peers that come by TCP
+  TlsOffer tls{};  // to peers that come by TCP
 };
 
 struct ConnectOptions {

@@ -24,7 +24,7 @@ rpc::SessionOptions options_of(const Scenario& scenario, const std::string& addr
 
 SimClient::SimClient(World& world, uint32_t number)
     : world_(world),
-      address_((world.scenario.relayed.is_on          ? std::string(SimRelay::kAddress) + "@"
+      address_((world.scenario.relayed.is_on        ? std::string(SimRelay::kAddress) + "@"
                 : world.scenario.has_two_transports ? "rdma+tcp:"
                                                     : "sim:") +
                std::to_string(number)),

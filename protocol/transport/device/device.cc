@@ -73,7 +73,8 @@ Status Device::begin(const rdma_cm_id& user) {
   if (flags < 0 || ::fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
     return Status::system_error("cannot watch the device's events", errno);
   }
-  if (!base::may_start_helper_threads()) return Status::ok();  // what the device says shows as ops that are not answered
+  if (!base::may_start_helper_threads())
+    return Status::ok();  // what the device says shows as ops that are not answered
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& failed) {

@@ -36,7 +36,7 @@ struct SetUp::Shared {
   bool is_stopping = false;
   bool has_thread = true;
   bool is_running = false;  // tasks, on a caller's thread
-  EventChannel channel;  // made once; ids are destroyed before it
+  EventChannel channel;     // made once; ids are destroyed before it
 };
 
 Expected<std::shared_ptr<SetUp>> SetUp::of_process() {
