@@ -17,7 +17,7 @@ KNOWS = {"base": {"base"}, "events": {"base", "events"}, "admin": {"base", "even
          "rpc": {"base", "op", "wire", "transport", "rpc"},
          "pool": {"base", "events", "op", "wire", "transport", "rpc", "pool"},
          "access": {"base", "op", "access"},
-         "client": {"base", "op", "wire", "tls", "transport", "rpc", "pool", "client"},
+         "client": {"base", "op", "wire", "transport", "rpc", "pool", "client"},
          "proxy": {"base", "events", "admin", "page", "op", "access", "memcache", "tls", "wire", "transport", "rpc", "pool", "proxy"},
          "memcached": {"base", "memcached"}, "top": {"base", "top"},
          "backend": {"base", "events", "admin", "page", "op", "access", "store", "tls", "wire", "transport", "rpc", "backend"}}

@@ -67,7 +67,7 @@ TEST_CASE("slow processing makes the client ask for pushes; short processing mak
       return std::string();  // a slow network can do it; the policy's own tests are exact
     slow.pause_ns = 20'000;
     int slow_ops = 0;
-    for (; slow.mode() == Mode::kFetch && slow_ops < 50; ++slow_ops) slow.one_op();
+    for (; slow.mode() == Mode::kFetch && slow_ops < 500; ++slow_ops) slow.one_op();
     if (slow.mode() != Mode::kReply) return std::string("slow processing never entered reply mode");
     if (slow.counters().switches_to_reply.get() != 1) return std::string("the switch was not counted");
     const uint64_t asked = slow.asked();
