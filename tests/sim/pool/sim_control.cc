@@ -77,8 +77,19 @@ void SimControl::change(const std::vector<pool::Member>& members, const std::vec
   state_.joining = std::make_shared<const Membership>(
       world_.scenario.rule, members, world_.scenario.workers,
       std::initializer_list<const Membership*>{state_.joining.get(), told, state_.membership.get()}, gutter);
+  check_kept();
   for (const auto& worker : workers_) worker->reload();
   if (phase_ == Phase::kNone) open();
+}
+
+// Who is in force and stays is the same member, whatever was to join meanwhile.
+void SimControl::check_kept() const {
+  for (const Membership::Entry& now : state_.membership->all()) {
+    for (const Membership::Entry& next : state_.joining->all()) {
+      const bool is_same = next.member.name == now.member.name && next.member.address == now.member.address;
+      if (is_same && next.stats != now.stats) world_.history.fail("a member that stays became another one");
+    }
+  }
 }
 
 void SimControl::step() {

@@ -48,6 +48,7 @@ class SimControl final : private pool::HealthObserver,
   static base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string& address,
                                                                             const transport::ConnectOptions& options);
   rpc::SessionOptions session_options() const;
+  void check_kept() const;
   void open();
   void look();
   void finish();
