@@ -1,8 +1,7 @@
 // The server's half of address.h, apart from the client's: a client library holds no server.
-#include "transport/address.h"
-
 #include <algorithm>
 
+#include "transport/address.h"
 #include "transport/local/local.h"
 #include "transport/mixed/mixed_listener.h"
 #include "transport/shm.h"
