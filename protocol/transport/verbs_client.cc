@@ -32,6 +32,7 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     inbox_->close();
     inbox_->set_listener(nullptr, 0);
     if (set_up_ == nullptr) return;
+    connector_->cancel();
     set_up_->post([ended = std::move(connector_)] { ended->end(); });
     if (polling_.is_own()) set_up_->wait();  // nothing polls its queues any more
   }
@@ -112,7 +113,9 @@ class VerbsClientEndpoint final : public ClientEndpoint {
   void begin(AddressInfo resolved) {
     // A task is copied: it cannot own what can only be moved.
     auto shared = std::make_shared<AddressInfo>(std::move(resolved));
-    set_up_->post([connector = connector_, shared] { connector->begin(connector, std::move(*shared)); });
+    set_up_->post_beginning([weak = std::weak_ptr(connector_), shared] {
+      if (const auto connector = weak.lock()) connector->begin(connector, std::move(*shared));
+    });
   }
   Status take_lookup();
   Status take_news();

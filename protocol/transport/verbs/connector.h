@@ -8,6 +8,7 @@
 // The endpoint has the queue pairs from when it hears of them until it posts end(); then nobody posts to them any more.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -55,6 +56,8 @@ class Connector final : public device::CmHandler {
   void end();
 
   // --- the endpoint's
+  // end() is to come: what is queued before it is not done any more.
+  void cancel() { is_over_.store(true, std::memory_order_relaxed); }
   News take_news();
   // Once they are mapped, until end() is posted.
   PinnedMemory& requests() { return requests_; }
@@ -92,7 +95,7 @@ class Connector final : public device::CmHandler {
   uint32_t offered_reads_ = 1;
   bool joins_late_ = false;
   bool is_invited_ = false;
-  bool is_over_ = false;
+  std::atomic<bool> is_over_{false};  // it has failed, is cancelled, or ended
   uint64_t token_ = 0;
 
   std::mutex mutex_;

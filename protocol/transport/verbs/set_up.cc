@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <deque>
 #include <future>
 #include <system_error>
 #include <utility>
@@ -28,11 +29,13 @@ struct SetUp::Shared {
   void run();
   bool run_tasks();
   void run_tasks_here();
+  void run_beginning();
   void take_events(rdma_event_channel& from) const;
 
   const std::shared_ptr<Notifier> notifier;
   std::mutex mutex;
   std::vector<Task> tasks;
+  std::deque<Task> beginnings;
   bool is_stopping = false;
   bool has_thread = true;
   bool is_running = false;  // tasks, on a caller's thread
@@ -88,6 +91,15 @@ void SetUp::post(Task task) {
   shared_->notifier->notify();
 }
 
+void SetUp::post_beginning(Task task) {
+  if (!shared_->has_thread) return post(std::move(task));  // whoever begins waits for it in any case
+  {
+    const std::scoped_lock held(shared_->mutex);
+    shared_->beginnings.push_back(std::move(task));
+  }
+  shared_->notifier->notify();
+}
+
 void SetUp::wait() {
   std::promise<void> all_has_run;
   post([&] { all_has_run.set_value(); });
@@ -138,35 +150,49 @@ void SetUp::Shared::run_tasks_here() {
 }
 
 void SetUp::Shared::run() {
-  while (run_tasks()) {
+  while (true) {
+    notifier->reset();
+    const bool has_worked = run_tasks();
     rdma_event_channel* events = nullptr;
+    bool has_more = has_worked;
     {
       const std::scoped_lock held(mutex);
+      has_more |= !tasks.empty() || !beginnings.empty();
+      if (is_stopping && !has_more) return;
       events = channel.get();
     }
     std::array<pollfd, 2> ready{{{.fd = notifier->fd(), .events = POLLIN, .revents = 0},
                                  {.fd = events != nullptr ? events->fd : -1, .events = POLLIN, .revents = 0}}};
-    if (::poll(ready.data(), ready.size(), -1) < 0) continue;  // a signal
+    const int count = ::poll(ready.data(), ready.size(), has_more ? 0 : -1);
+    if (count < 0) continue;  // a signal
     if (ready[1].revents != 0) take_events(*events);
+    if (count == 0 && !has_worked) run_beginning();
   }
 }
 
-// False: all has run, and nothing more is to come.
+// False: there was none.
 bool SetUp::Shared::run_tasks() {
-  notifier->reset();
   std::vector<Task> now;
-  bool is_last = false;
   {
     const std::scoped_lock held(mutex);
     now.swap(tasks);
-    is_last = is_stopping && now.empty();
   }
   for (Task& task : now) {
     task();
     task = nullptr;  // what it owns goes now, not with those after it
   }
-  if (!now.empty()) notifier->notify();  // they may have posted more
-  return !is_last;
+  return !now.empty();
+}
+
+void SetUp::Shared::run_beginning() {
+  Task next;
+  {
+    const std::scoped_lock held(mutex);
+    if (beginnings.empty()) return;
+    next = std::move(beginnings.front());
+    beginnings.pop_front();
+  }
+  next();
 }
 
 void SetUp::Shared::take_events(rdma_event_channel& from) const {

@@ -6,7 +6,8 @@
 //   rdma_cm ─ events of ids ─▶ │ set-up thread │ ─▶ the id's CmHandler
 //                              └───────────────┘
 //
-// Tasks run in the order in which they were posted. All ids of the process are on one event channel. The thread runs as
+// Tasks run in the order in which they were posted, but those that begin a session wait until there is nothing else to do: so
+// that sessions are finished one after the other, and not all of them are half made when the first one's time is over. All ids of the process are on one event channel. The thread runs as
 // long as somebody has a reference.
 //
 // In a process that lets its libraries start no thread (base/local/helper_threads.h) the callers do its work: a task runs within
@@ -38,7 +39,9 @@ class SetUp {
 
   using Task = std::function<void()>;
   void post(Task task);
-  // Returns when all that was posted before has run. Not on the thread itself.
+  // One that begins something of which more is to come.
+  void post_beginning(Task task);
+  // Returns when all tasks have run that were posted before, but for those that begin something. Not on the thread itself.
   void wait();
   // Where ids are to be made. An error: there is no device, or this process may not use it; it may be asked again.
   base::Expected<rdma_event_channel*> channel();
