@@ -346,7 +346,7 @@ void Control::on_prepared(Session& session, const Status& prepared) {
 // Until it is done this thread leaves the endpoint alone.
 void Control::give_to_setup(Session& session, SetupThreads::Work work) {
   session.is_in_setup = session.takes_long = true;
-  session.readable.del();
+  if (session.readable.is_set()) session.readable.del();  // not before on_prepared()
   session.read_on.del();
   setup_.submit(SetupThreads::Kind::kMake, session.id, std::move(work));
 }
