@@ -75,6 +75,9 @@ egret_package(library "memcached over RDMA remote fetching: client library"
   "A program that links libegret puts its requests into the slots of\negret-backend itself and fetches the results, without a proxy or a socket on\nthe way. It loads libibverbs and librdmacm only for backends over RDMA, and\nlibcrypto only where there is a secret."
   NAME libegret0)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_SOURCE_DIR}/conf/packaging/debian/triggers")
+install(FILES conf/packaging/debian/libegret0.lintian-overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
+  RENAME libegret0 COMPONENT library)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "egret-backend")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "libssl3, librdmacm1, ibverbs-providers")
 

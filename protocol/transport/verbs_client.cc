@@ -104,11 +104,11 @@ class VerbsClientEndpoint final : public ClientEndpoint {
     uint32_t key = 0;
   };
 
-  // Without a set-up thread its events are ours to take.
+  // An error: this process has no device to use. Without a set-up thread its events are ours to take.
   Status watch_set_up() {
-    if (set_up_->has_thread()) return Status::ok();
     auto channel = set_up_->channel();
-    return channel ? polling_.also_watch(channel.value()->fd) : channel.status();
+    if (!channel) return channel.status();
+    return set_up_->has_thread() ? Status::ok() : polling_.also_watch(channel.value()->fd);
   }
   void begin(AddressInfo resolved) {
     // A task is copied: it cannot own what can only be moved.

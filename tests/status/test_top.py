@@ -171,7 +171,8 @@ def test_every_figure_of_real_daemons_is_known(tmp_path):
             daemons = look()
         for daemon in daemons:
             for part in [daemon, *daemon.get("backends", []), *daemon.get("lanes_of_backends", []), *daemon.get("partitions", [])]:
-                assert [name for name, value in part.items() if value is None] == []
+                # A backend of one transport has no figures of the others.
+                assert [name for name, value in part.items() if value is None and not name.startswith("by_")] == []
         proxy, backend = daemons
         assert (proxy["connections"], proxy["errors"], proxy["backends"][0]["name"], proxy["backends"][0]["up"]) == (20, 0, "cache-a", 1)
         assert proxy["get"] > proxy["set"] > 0 and 0 < proxy["p50"]["seconds"] <= proxy["p99"]["seconds"]
