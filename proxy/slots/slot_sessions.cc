@@ -227,7 +227,7 @@ void SlotSessions::review() {
   const std::shared_ptr<const pool::Membership> membership = context_.proxy.membership.get();
   for (const auto& [number, session] : sessions_) {
     if (session->asked.is_of_worker()) continue;  // it leaves with the worker's own session, when that has no work left
-    const auto is_it = [&](const auto& entry) { return entry.stats == session->asked.member.stats; };
+    const auto is_it = [&stats = session->asked.member.stats](const auto& entry) { return entry.stats == stats; };
     const auto rules = slot_rules(*context_.config, *session->asked.endpoint->user());
     if (std::ranges::none_of(membership->members(), is_it)) {
       over.emplace_back(number, "the backend has left the pool");
