@@ -86,7 +86,7 @@ constexpr OptionRow kTable[] = {
      .help =
          "Where libegret and programs preloaded with it reach this proxy by shared memory. auto: beside each address "
          "of listen, tcp:HOST:PORT as the abstract socket @egret/tcp:HOST:PORT, unix:PATH as PATH.slots. Further "
-         "ones: paths, or @NAME. none: nowhere.",
+         "ones: paths, or @NAME. Nowhere: none.",
      .min = 1,
      .max = 16,
      .applied_by = kReload,

@@ -72,6 +72,7 @@ LocalServerEndpoint::LocalServerEndpoint(UniqueFd socket, std::shared_ptr<Link> 
       user_(own_user()),
       limits_(local_limits()) {
   limits_.same_process = this;
+  limits_.transport = "local";
 }
 
 Status LocalServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& length) {
