@@ -162,7 +162,7 @@ def test_doctor_of_a_backend_that_cannot_start(tmp_path):
     assert f"FAIL listen shm:{tmp_path}/none/backend.sock: folder {tmp_path}/none: No such file" in said
     assert "FAIL listen rdma:192.0.2.1:11311: " in said
     assert "warn secret_file: none is set, and an rdma: address serves whoever can reach it => " in said
-    queues = r" may be needed: slots of \S+ \(session_memory_total\) for \d+ sessions \(max_sessions\), and [0-9.]+KiB of queues for each"
+    queues = r" may be needed: (?:slots of \S+ \(session_memory_total\) for \d+ sessions \(max_sessions\)|\d+ sessions \(max_sessions\) x 1MiB \(session_memory\)), and [0-9.]+KiB of queues for each"
     assert re.search("memlock: .*" + queues, said)
 
 
