@@ -36,6 +36,7 @@ std::vector<std::unique_ptr<transport::PollGroup>> make_groups(uint32_t partitio
 
 std::vector<transport::PollGroup*> plain(const std::vector<std::unique_ptr<transport::PollGroup>>& groups) {
   std::vector<transport::PollGroup*> plain;
+  plain.reserve(groups.size());
   for (const auto& group : groups) plain.push_back(group.get());
   return plain;
 }

@@ -220,7 +220,7 @@ Status VerbsClientEndpoint::receive_frame(std::span<std::byte> frame, size_t& le
   if (!set_up_->has_thread()) set_up_->take_turn();
   if (lookup_) return take_lookup();
   if (Status well = connector_->alarm(); !well) return well;
-  const Status going_on = take_news();
+  Status going_on = take_news();
   if (link_.is_open() && !is_mapped_) failed_ |= link_.drain().failed;
   // Frames that were sent before the link failed are read before the failure is told.
   for (Frame received; link_.take_frame(received);) {

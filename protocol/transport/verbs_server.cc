@@ -491,11 +491,9 @@ void VerbsListener::on_cm_event(const rdma_cm_event& event) {
       return;
     }
     waiting_.push_back(std::move(request));
-  } else if (event.id != listening_) {
-    return;  // one that waits: to accept it fails
-  } else if (event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+  } else if (event.id == listening_ && event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
     is_removed_ = true;
-  } else if (event.event == RDMA_CM_EVENT_ADDR_CHANGE) {
+  } else if (event.id == listening_ && event.event == RDMA_CM_EVENT_ADDR_CHANGE) {
     has_moved_ = true;
   } else {
     return;

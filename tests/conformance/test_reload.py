@@ -1025,6 +1025,9 @@ BACKEND = {
     "request_slot_size": new_session("request_slot_size", 8192, r"1 lane x \d+ slots of 8192 \+ 53248"),
     "response_slot_size": new_session("response_slot_size", 8192, r"1 lane x \d+ slots of 16384 \+ 8192"),
     "session_memory": new_session("session_memory", "64KiB", "1 lane x 7 slots"),
+    "session_memory_total": refused_session("session_memory_total", "session_memory_total = ", session_memory_total="64KiB"),
+    "push_below_load": backend_said("push_below_load", 50),  # what results over a network do with these two: tests/rdma/counts
+    "push_above_sessions": backend_said("push_above_sessions", 100),
     "max_sessions": refused_session("max_sessions", "max_sessions = 1", max_sessions=1),
     "sessions_per_peer": refused_session("sessions_per_peer", "sessions_per_peer = 1", sessions_per_peer=1),
     "secret_file": refused_session("secret_file", "this backend serves only proxies that hold its secret"),

@@ -99,7 +99,7 @@ void stop_on(int signal) {
 
 class Both {
  public:
-  Both(const Settings& settings, Half<backend::Config> store, Half<proxy::Config> front)
+  Both(const Settings& settings, const Half<backend::Config>& store, Half<proxy::Config> front)
       : workers_(front.config.workers),
         backend_reloader_(store.sources, store.options, store.check),
         proxy_reloader_(front.sources, front.options, front.check),
