@@ -31,9 +31,7 @@ socklen_t supervisor_address(sockaddr_un& to) {
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(name));
 }
 
-}  // namespace
-
-bool notify_supervisor(const std::string& lines, std::span<const int> descriptors) {
+bool send_to_supervisor(const std::string& lines, std::span<const int> descriptors, int flags) {
   sockaddr_un to{};
   const socklen_t length = supervisor_address(to);
   if (length == 0) return true;
@@ -57,7 +55,17 @@ bool notify_supervisor(const std::string& lines, std::span<const int> descriptor
     rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
     std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
   }
-  return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(lines.size());
+  return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL | flags) == static_cast<ssize_t>(lines.size());
+}
+
+}  // namespace
+
+bool notify_supervisor(const std::string& lines, std::span<const int> descriptors) {
+  return send_to_supervisor(lines, descriptors, 0);
+}
+
+bool notify_supervisor_at_once(const std::string& lines) {
+  return send_to_supervisor(lines, {}, MSG_DONTWAIT);
 }
 
 // Sends one end of a pipe along; the supervisor closes it when it processes the message.

@@ -21,6 +21,8 @@ inline constexpr std::string_view kNotifyCannotListen = "X_EGRET_NO_LISTEN=1";  
 // with the message: with FDSTORE=1 systemd keeps them for the next process (inherited.h).
 // False: there is a supervisor, and sending failed.
 bool notify_supervisor(const std::string& lines, std::span<const int> descriptors = {});
+// The same, and never waits: what a supervisor that does not read has no room for is not said.
+bool notify_supervisor_at_once(const std::string& lines);
 
 // Waits until the supervisor has processed all earlier messages, as sd_notify_barrier(3). False: it did not within some
 // seconds, or sending failed.

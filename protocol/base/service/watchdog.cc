@@ -43,7 +43,7 @@ bool Watchdog::beat() {
     if (!has_answered(thread, beaten_)) return false;
   }
   beaten_ = call();
-  notify_supervisor("WATCHDOG=1");
+  notify_supervisor_at_once("WATCHDOG=1");  // a session that begins meanwhile does not wait for the supervisor
   return true;
 }
 
