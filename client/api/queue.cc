@@ -144,7 +144,9 @@ int egret_fd(egret_client* client) {
 
 int egret_arm(egret_client* client) {
   return enter(client, [](egret_client& c) {
-    if (c.queue->size() == 0) c.engine->arm();
+    // Not armed: something has moved, and may move more.
+    while (c.queue->size() == 0 && !c.engine->arm()) {
+    }
     return static_cast<int>(std::min<size_t>(c.queue->size(), INT32_MAX));
   });
 }
