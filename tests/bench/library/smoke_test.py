@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """smoke_test.py EGRET_BENCH BUILD: `egret-bench client` drives a backend by libegret and a memcached by its socket, and says when answers are wrong."""
-import pathlib, re, socket, subprocess, sys, tempfile, threading, time
+import os, pathlib, re, socket, subprocess, sys, tempfile, threading, time
 
 BENCH, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 
@@ -28,6 +28,7 @@ def lie(listener):
 
 
 with tempfile.TemporaryDirectory(prefix="egret-bench-client-") as folder:
+    os.chmod(folder, 0o777)  # memcached makes its socket as nobody
     backend = subprocess.Popen([BUILD / "egret-backend", "--config", "/dev/null", *(word for option in (
         f"listen=shm:{folder}/backend", "admin=", "memory=64MiB", "populate=false", "partitions=2") for word in ("--set", option))], stderr=subprocess.DEVNULL)
     memcached = subprocess.Popen(["memcached", "-s", f"{folder}/memcached", "-u", "nobody"])
