@@ -151,7 +151,7 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
     : options_(options),
       clock_(clock),
       store_(std::move(store)),
-      memory_(options.memory),
+      memory_(options.whole_memory),
       share_of_user_(options.share_of_user),
       tombstones_(options.memory),
       member_change_(store_->purger(), tombstones_),

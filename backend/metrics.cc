@@ -166,8 +166,10 @@ std::string sentence(std::string_view help) {
 std::vector<MetricRow> make_table() {
   std::vector<MetricRow> table = admin::process_metric_rows("egret_backend");
   for (const ControlMetric& metric : kControlMetrics) table.push_back({metric.name, metric.type, metric.help});
-  table.push_back(
-      {"egret_backend_transport_sessions", kGauge, "Open sessions by transport: shm, rdma, tcp, or local (within one process).", {"transport"}});
+  table.push_back({"egret_backend_transport_sessions",
+                   kGauge,
+                   "Open sessions by transport: shm, rdma, tcp, or local (within one process).",
+                   {"transport"}});
   table.push_back({"egret_backend_partitions", kGauge, "Partitions, and threads that execute ops."});
   table.push_back({"egret_backend_partition_up",
                    kGauge,

@@ -28,6 +28,7 @@ ExecutorOptions options_of(const Config& config, uint64_t hash_seed, uint32_t pa
   return {.partition = partition,
           .partitions = config.partitions,
           .memory = share_of(config.memory, partition, config.partitions),
+          .whole_memory = config.memory,
           .item_size_max = config.item_size_max,
           .evict = config.evict,
           .hash_seed = hash_seed,

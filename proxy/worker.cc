@@ -443,8 +443,12 @@ void Worker::on_timeouts() {
 // --- sessions
 // ------------------------------------------------------------------------------------------------------------
 
+// Other workers, whose keys may still go by the members before, leave first.
 void Worker::let_leave() {
-  for (const ClientSession* gone : context_.pool.let_leave(context_.clock.now_ns())) {
+  const auto is_shared = [this](const ClientSession& session) {
+    return slots_ != nullptr && slots_->serves_workers(session);
+  };
+  for (const ClientSession* gone : context_.pool.let_leave(context_.clock.now_ns(), is_shared)) {
     context_.active.forget(gone);
     session_events_.erase(gone);
   }

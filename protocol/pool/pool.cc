@@ -161,10 +161,11 @@ bool Pool::has_work(ClientSession& session) {
          SessionRef::is_held(session);
 }
 
-std::vector<const ClientSession*> Pool::let_leave(uint64_t now_ns) {
+std::vector<const ClientSession*> Pool::let_leave(uint64_t now_ns, const IsShared& is_shared) {
   for (size_t i = membership_->all().size(); i < sessions_.size();) {
     ClientSession& session = *sessions_[i];
-    const bool stays = session.is_open() && has_work(session) && now_ns < seats_[i].leaves_ns;
+    const bool is_needed = has_work(session) || (is_shared != nullptr && is_shared(session));
+    const bool stays = session.is_open() && is_needed && now_ns < seats_[i].leaves_ns;
     if (seats_[i].state == State::kJoining || stays) {
       ++i;
       continue;

@@ -105,9 +105,11 @@ class Pool {
   const Membership::Entry& member_of(const rpc::ClientSession& session) const;
   bool is_leaving(const rpc::ClientSession& session) const;
   bool is_anybody_leaving() const { return leaving_ > 0 || !closed_.empty(); }
-  // Closes sessions with members that have left and have nothing under way, and destroys those that nobody holds, which
-  // it returns: to be forgotten. Not within a call of one of them.
-  std::vector<const rpc::ClientSession*> let_leave(uint64_t now_ns);
+  // Whether others of this process reach the session's member by it.
+  using IsShared = std::function<bool(const rpc::ClientSession&)>;
+  // Closes sessions with members that have left and have nothing under way, and are not shared, and destroys those that
+  // nobody holds, which it returns: to be forgotten. Not within a call of one of them.
+  std::vector<const rpc::ClientSession*> let_leave(uint64_t now_ns, const IsShared& is_shared = nullptr);
 
  private:
   enum class State : uint8_t { kServing, kJoining, kLeaving };

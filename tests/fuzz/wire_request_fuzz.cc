@@ -173,6 +173,7 @@ class Script {
   explicit Script(Input& input)
       : input_(input),
         layout_{2, 2 + input.take<uint8_t>() % 3u, 1024, input.take<uint8_t>() % 2 != 0 ? 1024u : 2048u},
+        knows_deliver_(input.take<uint8_t>() % 2 != 0),
         poller_({.partition = 0, .lane_idle_ns = 100, .torn_limit_ns = 1000}, clock_, handler_, relay_) {
     open_session();
   }
@@ -184,6 +185,8 @@ class Script {
   }
 
  private:
+  uint16_t known_flags() const { return knows_deliver_ ? wire::kRequestFlags : 0; }
+
   void open_session() {
     endpoint_ = std::make_unique<FakeEndpoint>(layout_);
     ++session_;
@@ -193,7 +196,8 @@ class Script {
                       .home = 0,
                       .endpoint = endpoint_.get(),
                       .layout = layout_,
-                      .seal = {.nonce = kNonce, .heads_only = false}});
+                      .seal = {.nonce = kNonce, .heads_only = false},
+                      .knows_deliver = knows_deliver_});
       expected_[lane] = 1;
     }
   }
@@ -240,7 +244,7 @@ class Script {
     wire::FieldWriter out(slot + wire::kRequestChecked);
     out.put(static_cast<uint32_t>(body.size()));
     out.put(static_cast<uint16_t>(count % (wire::kMaxOpsPerMessage + 2)));
-    out.put(static_cast<uint16_t>(flags % 8 == 7 ? flags : 0));  // mostly as it must be
+    out.put(static_cast<uint16_t>(flags % 8 == 7 ? flags : flags & known_flags()));  // mostly as it must be
     const uint64_t sum = wire::message_checksum(slot + wire::kRequestChecked, 8 + body.size(), kNonce, seq);
     wire::FieldWriter head(slot);
     head.put(seq);
@@ -288,7 +292,8 @@ class Script {
     wire::RequestHeader header{};
     const std::byte* slot = endpoint_->requests.get() + layout_.request_offset(lane, seq);
     std::memcpy(&header, slot, sizeof header);
-    EGRET_CHECK(header.flags == 0 && header.op_count > 0 && header.op_count <= wire::kMaxOpsPerMessage);
+    EGRET_CHECK((header.flags & ~known_flags()) == 0 && header.op_count > 0 &&
+                header.op_count <= wire::kMaxOpsPerMessage);
     std::vector<Op> ops(header.op_count);
     EGRET_CHECK(wire::decode_ops(slot + sizeof header, header.length, ops) == wire::DecodeError::kNone);
   }
@@ -300,7 +305,9 @@ class Script {
     EGRET_CHECK(header.length <= layout_.response_slot_size - sizeof header);
     const size_t covered = sizeof header - wire::kResponseChecked + header.length;
     EGRET_CHECK(header.checksum == wire::message_checksum(slot + wire::kResponseChecked, covered, kNonce, seq));
-    EGRET_CHECK(header.status == 0 && header.reserved0 == 0 && header.reserved1 == 0 && header.result_count > 0);
+    const uint8_t known_hints = knows_deliver_ ? wire::kResponseHints : 0;
+    EGRET_CHECK(header.status == 0 && header.reserved == 0 && (header.hints & ~known_hints) == 0);
+    EGRET_CHECK(header.result_count > 0);
     wire::ResultReader reader(slot + sizeof header, header.length);
     Result result;
     for (uint32_t i = 0; i < header.result_count; ++i) EGRET_CHECK(reader.next(result));
@@ -310,6 +317,7 @@ class Script {
 
   Input& input_;
   const RegionLayout layout_;
+  const bool knows_deliver_;
   base::ManualClock clock_;
   FakeHandler handler_;
   NoRelay relay_;

@@ -1,7 +1,7 @@
 // Any bytes as a backend's response memory. First as the body of one response: reading results ends, and values lie in
-// the input. Then as a script around a ClientLane: ops are appended, slots contain garbage, partly right and right
-// responses, reads complete late, deliveries have any bytes, ops time out. The lane never reads outside its memory, and
-// every waiter is called exactly once, in the order of the lane.
+// the input. Then as a script around a ClientLane, with and without kDeliver and kRelayed: ops are appended, slots contain
+// garbage, partly right and right responses, reads complete late, deliveries have any bytes, ops time out. The lane never
+// reads outside its memory, and every waiter is called exactly once, in the order of the lane.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -66,6 +66,10 @@ class FakeEndpoint final : public transport::ClientEndpoint {
     EGRET_CHECK(length > 0 && offset + length <= layout_.response_bytes());
     reads.push_back(tag);
   }
+  void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
+    EGRET_CHECK(lane < layout_.lanes);
+    stage_write(lane, offset, length, first_word);
+  }
   void flush() override {}
   size_t poll(std::span<transport::Event>) override { return 0; }
   void ring(uint32_t lane) override { EGRET_CHECK(lane < layout_.lanes); }
@@ -106,7 +110,8 @@ class Script {
   explicit Script(Input& input)
       : input_(input),
         layout_{2, 2 + input.take<uint8_t>() % 7u, 1024, 1024},
-        endpoint_(layout_, input.take<uint8_t>() % 2 != 0),
+        agreed_(input.take<uint8_t>()),
+        endpoint_(layout_, (agreed_ & 1) != 0),
         lane_(1,
               {.layout = layout_,
                .seal = {.nonce = kNonce, .heads_only = false},
@@ -114,7 +119,9 @@ class Script {
                .endpoint = endpoint_,
                .times = {now_ns_, now_ns_},
                .durations = durations_,
-               .active = active_},
+               .active = active_,
+               .knows_deliver = knows_deliver(),
+               .is_relayed = is_relayed()},
               counters_) {
     active_.open(layout_.lanes);
   }
@@ -128,6 +135,9 @@ class Script {
   }
 
  private:
+  bool knows_deliver() const { return (agreed_ & 2) != 0; }
+  bool is_relayed() const { return (agreed_ & 4) != 0; }
+
   // False: the lane called the backend malformed, the session would end.
   bool act() {
     switch (input_.take<uint8_t>() % 9) {
@@ -196,11 +206,12 @@ class Script {
     }
   }
 
-  static void check_strict(const std::byte* slot) {
+  void check_strict(const std::byte* slot) const {
     ResponseHeader header{};
     std::memcpy(&header, slot, sizeof header);
-    EGRET_CHECK(header.status == 0 && header.reserved0 == 0 && header.reserved1 == 0);
-    wire::ResultReader reader(slot + sizeof header, header.length);
+    const uint8_t known_hints = knows_deliver() ? wire::kResponseHints : 0;
+    EGRET_CHECK(header.status == 0 && header.reserved == 0 && (header.hints & ~known_hints) == 0);
+    wire::ResultReader reader(slot + sizeof header, header.length, is_relayed());
     Result result;
     for (uint32_t i = 0; i < header.result_count; ++i) EGRET_CHECK(reader.next(result));
     EGRET_CHECK(reader.at_end());
@@ -243,7 +254,7 @@ class Script {
         length = static_cast<size_t>(wire::encode_result(body + length, room - length, get, hit) - body);
       }
     }
-    // Mostly as it must be; else a status, something reserved that is not 0, or a byte after the last result.
+    // Mostly as it must be; else a status, hints, something reserved that is not 0, or a byte after the last result.
     const uint8_t wrong = status % 8;
     if (wrong == 1 && length < room) body[length++] = std::byte{status};
     wire::FieldWriter out(slot + wire::kResponseChecked);
@@ -277,6 +288,7 @@ class Script {
 
   Input& input_;
   const RegionLayout layout_;
+  const uint8_t agreed_;  // bits: the endpoint is local, kDeliver, kRelayed
   FakeEndpoint endpoint_;
   uint64_t now_ns_ = 1;
   std::vector<std::unique_ptr<CountingWaiter>> waiters_;

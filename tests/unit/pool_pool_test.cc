@@ -427,6 +427,24 @@ TEST_CASE("what is under way with a member that has left is answered, once, and 
   CHECK_FALSE(pool.router.is_anybody_leaving());
 }
 
+TEST_CASE("a session by which others reach a member that has left is closed when they have gone, or the time is over") {
+  for (const bool they_go : {true, false}) {
+    TestPool pool(kThree);
+    pool.open_all();
+    rpc::ClientSession& leaving = pool.session(1);
+    pool.apply({kThree[0], kThree[2]});
+    bool is_shared = true;
+    const auto shared = [&](const rpc::ClientSession& session) { return is_shared && &session == &leaving; };
+    pool.router.let_leave(pool.clock.now_ns(), shared);
+    REQUIRE(leaving.is_open());
+    CHECK(pool.router.is_leaving(leaving));
+    is_shared = !they_go;
+    const uint64_t later_ns = they_go ? 0 : Pool::kLeaveNs;
+    CHECK(pool.router.let_leave(pool.clock.now_ns() + later_ns, shared).size() == 1);
+    CHECK_FALSE(pool.router.is_anybody_leaving());
+  }
+}
+
 TEST_CASE("what does not end is failed, once, when the time is over") {
   TestPool pool(kThree);
   pool.open_all();

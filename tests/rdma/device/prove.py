@@ -21,8 +21,8 @@ def say(sock, request):
 
 # --- set_up: a worker goes on while a session of its own is made, or ended
 
-SLOW_MS = 400
-# Either row adds up to less than an attempt to connect may take.
+SLOW_MS = 200
+# The set-up thread makes the sessions of both backends one after the other: either row, twice, adds up to less than an attempt to connect may take.
 SLOW = (("create_qp", "reg_mr", "alloc_pd", "create_cq"), ("destroy_qp", "dereg_mr", "query_qp", "modify_qp"))
 
 

@@ -51,6 +51,7 @@ def start_proxy():
     port = servers.free_port()
     proxy = start("egret-proxy", {"listen": [f"tcp:127.0.0.1:{port}"], "backends": [WHERE], "workers": 1, "admin": "127.0.0.1:0", "reconnect_max": "100ms"})
     proxy.address = ("127.0.0.1", port)
+    servers.wait_for(lambda: f"listening on tcp:127.0.0.1:{port}" in proxy.log(), "the proxy to listen", timeout=60)
     return proxy
 
 
