@@ -7,6 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 passed=0 failed=0 skipped=0 soak_minutes=
+united=(-DEGRET_PRECOMPILE=ON -DEGRET_UNITE=ON)  # the soak builds a release as it is shipped
 export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-2}
 fuzz_seconds=5
 left_out='^(bench_smoke|lint_tidy_analyzer|older_conformance|rdma_conformance_(slow|fetch|reply)|rdma_losses|rdma_older_long|rdma_paradigms_long|status_screenshots)$'  # the slow ones are for the soak
@@ -15,13 +16,14 @@ if [[ ${1-} == --soak ]]; then
   fuzz_seconds=$((seconds / 10))
   soak_minutes=${2:-60}
   left_out='^bench_smoke$'
+  united=()
   export EGRET_SOAK_SECONDS=${EGRET_SOAK_SECONDS:-$((seconds / 10))} EGRET_SIM_SEEDS=${EGRET_SIM_SEEDS:-$((seconds * 10))}
 fi
 
 # build PRESET [TARGET]: configures and builds; a failure counts as a failed test.
 build() {
   echo "=== $1: build"
-  if cmake --preset "$1" -DEGRET_FUZZ_SECONDS="$fuzz_seconds" >"build/$1.configure.log" 2>&1 && cmake --build --preset "$1" ${2:+--target "$2"} >"build/$1.build.log" 2>&1; then
+  if cmake --preset "$1" "${united[@]}" -DEGRET_FUZZ_SECONDS="$fuzz_seconds" >"build/$1.configure.log" 2>&1 && cmake --build --preset "$1" ${2:+--target "$2"} >"build/$1.build.log" 2>&1; then
     return 0
   fi
   tail -n 60 "build/$1.configure.log" "build/$1.build.log" 2>/dev/null

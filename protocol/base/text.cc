@@ -92,7 +92,7 @@ std::string quoted(std::string_view text, size_t limit) {
 std::string quoted_if_odd(std::string_view text) {
   constexpr size_t kLimit = 128;
   const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) { return !is_control(c); });
-  return is_plain && text.size() <= kLimit ? std::string(text) : quoted(text, kLimit);
+  return is_plain && text.size() <= kLimit ? std::string(text) : base::quoted(text, kLimit);
 }
 
 std::string one_line(std::string_view text) {
@@ -159,12 +159,12 @@ std::string host_fault(std::string_view host) {
   if (host.find(':') != std::string_view::npos) {
     in6_addr ignored;
     const std::string address(host.substr(0, host.find('%')));
-    return ::inet_pton(AF_INET6, address.c_str(), &ignored) == 1 ? "" : quoted(host) + " is no IPv6 address";
+    return ::inet_pton(AF_INET6, address.c_str(), &ignored) == 1 ? "" : base::quoted(host) + " is no IPv6 address";
   }
   in_addr ignored;  // inet_aton() accepts 127.1, too
   const bool is_numeric = !host.empty() && host.find_first_not_of("0123456789.") == std::string_view::npos;
   if (!is_numeric || ::inet_aton(std::string(host).c_str(), &ignored) == 1) return "";
-  return quoted(host) + " is no IPv4 address";
+  return base::quoted(host) + " is no IPv4 address";
 }
 
 std::optional<HostPort> parse_host_port(std::string_view text) {

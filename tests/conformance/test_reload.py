@@ -952,9 +952,12 @@ def prove_memory(start):
     assert stats_of(system.address)["limit_maxbytes"] == str(96 << 20)
 
 
-def test_a_limit_that_a_client_has_set_is_logged_and_compared_at_a_reload(system):
-    running = system()
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_limit_that_a_client_has_set_is_logged_and_compared_at_a_reload(system, partitions):
+    running = system(backend={"partitions": partitions})
     backend = running.backend
+    backend.hup()
+    assert "the memory limit stays" not in backend.log()
     assert ask(running.address, b"cache_memlimit 128\r\n") == b"OK\r\n"
     wait_for(lambda: "a client has set the memory limit to 134217728 bytes (cache_memlimit); it was 67108864" in backend.log(), "the line")
     backend.hup()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""arrows.py COMPILE_COMMANDS: the build lets a layer include what the design lets it know, and nothing else.
+"""arrows.py BUILD: the build lets a layer include what the design lets it know, and nothing else.
 
 For each layer one file is preprocessed exactly as a source of the layer is. It includes a header of each layer that may be known, and
 all that these include must be found; and it asks for a header of each other layer, which must not be found. Both can fail. And no
@@ -8,6 +8,9 @@ source reaches around the include path with "..".
 import json, pathlib, re, shlex, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "lint"))
+import units
+
 HEADERS = {"base": "base/status.h", "events": "events/event.h", "admin": "admin/metrics.h", "op": "op/op.h", "memcache": "memcache/command.h", "wire": "wire/slot.h",
            "tls": "tls/files.h", "transport": "transport/transport.h", "rpc": "rpc/client_lane.h", "pool": "pool/pool.h", "page": "page/page.h", "access": "access/ledger.h", "store": "store/store.h",
            "proxy": "proxy/config.h", "client": "client/engine/engine.h", "memcached": "memcached/request.h", "top": "top/exposition.h", "backend": "backend/config.h"}
@@ -60,7 +63,7 @@ def wrong_arrows(layer, call):
 
 
 def main():
-    commands = json.load(open(sys.argv[1]))
+    commands = json.loads(units.compile_commands(sys.argv[1]).read_text())
     wrong = []
     for layer in KNOWS:
         wrong += wrong_arrows(layer, command_of(layer, commands))

@@ -7,7 +7,7 @@ compiler sees of it, or .clang-tidy, changes: BUILD/tidy keeps the hashes. --qui
 checks of clang's static analyzer, which take two thirds of the time, and those of SLOW: a full run (make soak, make
 tidy) has them.
 
-    --quick: sources compiled alike ─▶ units, each a source that includes up to UNIT of them ─▶ clang-tidy ─▶ clean, all of them
+    --quick: sources compiled alike ─▶ units, each a source that includes some of them (units.py) ─▶ clang-tidy ─▶ clean, all of them
                                                                                                   └─▶ not: each by itself
 
 Most of the time of a source goes into the headers it includes, which a unit reads once. Sources whose internal names meet
@@ -15,7 +15,9 @@ are of different units. What a unit complains of, compile errors too, is decided
 
 tidy.py --quick --prove BUILD: tidy_sample.cc gives rise to the same complaints in a unit as by itself, one of each check or so.
 """
-import collections, concurrent.futures, hashlib, json, math, os, pathlib, re, shlex, subprocess, sys, time
+import collections, concurrent.futures, hashlib, json, os, pathlib, re, shlex, subprocess, sys, time
+
+import units
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACES = ("protocol", "client", "proxy", "backend", "tools")
@@ -29,7 +31,6 @@ ARGUMENTS = [word for word in sys.argv[1:] if not word.startswith("--")]
 BUILD = pathlib.Path(ARGUMENTS[0]).resolve()
 CLEAN = BUILD / "tidy"
 UNITS = CLEAN / "units"
-UNIT = 14  # sources of a unit, at most: they are all read again where one has a complaint
 SAMPLE_CHECKS = 58  # that complain of tidy_sample.cc
 
 
@@ -86,47 +87,19 @@ def prove():
     sys.exit(1 if alone != together or len(checks) < SAMPLE_CHECKS else 0)
 
 
-def internal_names(text):
-    """What a source declares in unnamed namespaces and as static, its macros, and short names for what others declare. Name
-    to what it stands for; two sources of a unit may not have the same for different things."""
-    names = dict.fromkeys(re.findall(r"^#\s*define (\w+)", text, re.M), object())
-    names.update((name, place + name) for place, name in re.findall(r"^using (?:::)?(?:egret::)?((?:\w+::)+)(\w+);", text, re.M))
-    blocks = re.findall(r"^namespace \{$(.*?)^\}  // namespace$", text, re.M | re.S)
-    blocks += re.findall(r"^static .*$", text, re.M)
-    for block in blocks:
-        found = re.findall(r"^(?:class|struct|union|enum(?: class)?) (?:alignas\(\w+\) )?(\w+)|^using (\w+) =", block, re.M)
-        found = [name or alias for name, alias in found]
-        found += re.findall(r"^(?!using )[^\s#/}][^(=]*?\b(\w+)(?:\[.*?\])*(?: =|\(|\{|;)", block, re.M)
-        names.update(dict.fromkeys(found, object()))
-    return names
-
-
 def units_of(sources):
-    """Sources (path, entry) into lists of at most UNIT that are compiled alike and whose internal names do not meet."""
-    alike = collections.defaultdict(list)
+    """Sources (path, entry) into lists of sources that are compiled alike and whose internal names do not meet."""
+    alike = collections.defaultdict(dict)
     for path, entry in sources:
-        alike[tuple(words_of(entry))].append((path, entry))
-    units = []
-    for group in alike.values():
-        found = [([], {}) for _ in range(math.ceil(len(group) / UNIT))]  # sources, names
-        for path, entry in group:
-            names = internal_names(pathlib.Path(entry["file"]).read_text())
-            fit = [each for each in found if all(each[1].get(name, what) == what for name, what in names.items())]
-            if not fit:
-                fit = [([], {})]
-                found += fit
-            unit = min(fit, key=lambda each: len(each[0]))
-            unit[0].append((path, entry))
-            unit[1].update(names)
-        units += [unit[0] for unit in found]
-    return units
+        alike[tuple(words_of(entry))][entry["file"]] = (path, entry)
+    return [[group[file] for file in unit] for group in alike.values() for unit in units.units_of(list(group))]
 
 
-def write_units(units):
+def write_units(together):
     """A source for each unit of two or more, and their compile commands."""
     UNITS.mkdir(exist_ok=True)
     commands = []
-    for number, unit in enumerate(units):
+    for number, unit in enumerate(together):
         source = UNITS / f"unit{number}.cc"
         source.write_text("".join(f'#include "{ROOT / path}"\n' for path, _ in unit))
         entry = unit[0][1]
@@ -138,7 +111,8 @@ def write_units(units):
 def main():
     CLEAN.mkdir(exist_ok=True)
     entries = {}
-    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+    commands = units.compile_commands(BUILD)
+    for entry in json.loads(commands.read_text()):
         relative = os.path.relpath(os.path.realpath(entry["file"]), ROOT)
         if relative.split(os.sep)[0] in PLACES and all(part in relative for part in ARGUMENTS[1:]):
             entries[relative] = entry
@@ -156,16 +130,16 @@ def main():
 
         alone = dirty
         if QUICK and len(dirty) > 1:
-            units = units_of([(path, entries[path]) for path in dirty])
-            write_units(units)
+            together = units_of([(path, entries[path]) for path in dirty])
+            write_units(together)
             alone = []
-            for unit, text in zip(units, pool.map(lambda number: tidy(UNITS / f"unit{number}.cc", UNITS), range(len(units)))):
+            for unit, text in zip(together, pool.map(lambda number: tidy(UNITS / f"unit{number}.cc", UNITS), range(len(together)))):
                 paths = [path for path, _ in unit]
                 if text:
                     alone += paths
                 else:
                     keep(paths)
-        for path, text in zip(alone, pool.map(lambda path: tidy(ROOT / path, BUILD), alone)):
+        for path, text in zip(alone, pool.map(lambda path: tidy(ROOT / path, commands.parent), alone)):
             if text:
                 complaints.append(text)
                 print(text, flush=True)

@@ -204,13 +204,13 @@ class OptionsLoader {
     } else if (is_number) {
       const auto number = parse_number(row, text);
       if (!number || (row.type != OptionType::kFlag && !is_within(row, *number))) {
-        return refused(row, quoted(text), place);
+        return refused(row, base::quoted(text), place);
       }
       fresh.number = *number;
     } else if (has_control_character(text) || text.size() > kMaxTextBytes ||
                (row.type == OptionType::kChoice ? !is_choice(row, text)
                                                 : !is_within(row, static_cast<int64_t>(text.size())))) {
-      return refused(row, quoted(text), place);
+      return refused(row, base::quoted(text), place);
     }
     fresh.text = std::move(text);
     fresh.place = place;
@@ -221,7 +221,7 @@ class OptionsLoader {
   Status assign_list(const OptionRow& row, std::vector<std::string> list, const std::string& place) {
     for (const std::string& each : list) {
       if (each.empty() || each.size() > kMaxTextBytes || has_control_character(each)) {
-        return refused(row, quoted(each) + " in it", place);
+        return refused(row, base::quoted(each) + " in it", place);
       }
     }
     if (list.size() > kMaxListValues || !is_within(row, static_cast<int64_t>(list.size()))) {
@@ -309,7 +309,7 @@ std::string Options::written(std::string_view name) const {
 
 std::string Options::written_beside(const Options& other, std::string_view name) const {
   const size_t index = index_of(name);
-  if (table_[index].type != OptionType::kList) return quoted(values_[index].text, kMaxTextBytes);
+  if (table_[index].type != OptionType::kList) return base::quoted(values_[index].text, kMaxTextBytes);
   const std::vector<std::string>& own = values_[index].list;
   const std::vector<std::string>& others = other.values_[index].list;
   const auto is_in = [](const std::vector<std::string>& list, const std::string& entry) {
@@ -320,7 +320,7 @@ std::string Options::written_beside(const Options& other, std::string_view name)
   std::vector<std::string> shown;
   for (const std::string& entry : own) {
     const bool is_left_out = (has_other_entries && is_in(others, entry)) || shown.size() == kMaxShownEntries;
-    if (!is_left_out) shown.push_back(quoted(entry, kMaxTextBytes));
+    if (!is_left_out) shown.push_back(base::quoted(entry, kMaxTextBytes));
     if (is_left_out && (shown.empty() || shown.back() != "...")) shown.emplace_back("...");
   }
   std::string text;

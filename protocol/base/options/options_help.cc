@@ -89,10 +89,10 @@ std::string yaml_value(const OptionRow& row) {
   if (row.type == OptionType::kList) {
     std::string out;
     for (const std::string& each : split(row.default_value, ','))
-      out += (out.empty() ? "" : ", ") + quoted(each, kMaxTextBytes);
+      out += (out.empty() ? "" : ", ") + base::quoted(each, kMaxTextBytes);
     return "[" + out + "]";
   }
-  return row.type == OptionType::kText ? quoted(row.default_value, kMaxTextBytes) : std::string(row.default_value);
+  return row.type == OptionType::kText ? base::quoted(row.default_value, kMaxTextBytes) : std::string(row.default_value);
 }
 
 // The group's name as a heading of --help, and as a word in a table.

@@ -42,7 +42,7 @@ class FlatHandler final : public YAML::EventHandler {
     check(mark, tag, anchor);
     switch (state_) {
       case State::kStart:
-        refuse(mark, "expected a mapping of options (key: value), got " + quoted(value));
+        refuse(mark, "expected a mapping of options (key: value), got " + base::quoted(value));
       case State::kKey:
         entries_.push_back({value, mark.line + 1, OptionEntry::Kind::kNothing, {}});
         state_ = State::kValue;
@@ -104,7 +104,7 @@ class FlatHandler final : public YAML::EventHandler {
   static void check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (anchor != YAML::NullAnchor) refuse(mark, "anchors are not supported");
     // "?" is a plain value, "!" a quoted one: the parser's own marks.
-    if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, "tags are not supported, got " + quoted(tag));
+    if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, "tags are not supported, got " + base::quoted(tag));
   }
 
   std::string named() const { return quoted_if_odd(entries_.back().key) + ": "; }

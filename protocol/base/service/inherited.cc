@@ -36,10 +36,10 @@ Expected<std::vector<std::string>> inherited_names(const char* listen_pid, const
   if (listen_pid == nullptr || listen_fds == nullptr) return names;
   const auto pid = number_in(listen_pid);
   const auto count = number_in(listen_fds);
-  if (!pid) return Status::error("LISTEN_PID is no process: " + quoted(listen_pid));
+  if (!pid) return Status::error("LISTEN_PID is no process: " + base::quoted(listen_pid));
   if (*pid != self) return names;
   if (!count || *count < 0 || *count > kMostInherited) {
-    return Status::error("LISTEN_FDS is no number of descriptors: " + quoted(listen_fds));
+    return Status::error("LISTEN_FDS is no number of descriptors: " + base::quoted(listen_fds));
   }
   names.resize(static_cast<size_t>(*count), "unknown");
   if (listen_fdnames == nullptr || *count == 0) return names;

@@ -7,7 +7,7 @@
 namespace egret::bench_store {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (const char each : text) {
     if (each == '"' || each == '\\') out += '\\';
@@ -48,15 +48,15 @@ std::string to_markdown(const Table& table) {
 }
 
 std::string to_json(const Table& table) {
-  std::string out = "{\"name\": " + quoted(table.name) + ", \"notes\": [";
-  for (size_t i = 0; i < table.notes.size(); ++i) out += (i == 0 ? "" : ", ") + quoted(table.notes[i]);
+  std::string out = "{\"name\": " + json_text(table.name) + ", \"notes\": [";
+  for (size_t i = 0; i < table.notes.size(); ++i) out += (i == 0 ? "" : ", ") + json_text(table.notes[i]);
   out += "], \"rows\": [";
   for (size_t r = 0; r < table.rows.size(); ++r) {
     out += r == 0 ? "\n  {" : ",\n  {";
     for (size_t i = 0; i < table.columns.size() && i < table.rows[r].size(); ++i) {
       const Cell& cell = table.rows[r][i];
-      out += (i == 0 ? "" : ", ") + quoted(table.columns[i]) + ": ";
-      out += cell.is_figure() ? cell.text() : quoted(cell.text());
+      out += (i == 0 ? "" : ", ") + json_text(table.columns[i]) + ": ";
+      out += cell.is_figure() ? cell.text() : json_text(cell.text());
     }
     out += '}';
   }
