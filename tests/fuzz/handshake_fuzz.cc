@@ -12,6 +12,7 @@
 #include "input.h"
 #include "rpc/client_session.h"
 #include "wire/handshake.h"
+#include "wire/pool_frames.h"
 
 namespace {
 
@@ -38,6 +39,17 @@ void decode_and_encode(std::span<const std::byte> frame) {
   }
 }
 
+// Of a proxy and its slot clients. Fields that are not used yet are written as zeroes.
+template <typename Body>
+void decode_and_encode_pool(std::span<const std::byte> frame) {
+  Body body;
+  if (!decode(frame, body)) return;
+  const Frame again = encode(body);
+  EGRET_CHECK(again.size() <= wire::kMaxPoolFrame && again.size() <= frame.size());
+  Body same;
+  EGRET_CHECK(decode(again, same) && encode(same) == again);
+}
+
 void check_decoders(std::span<const std::byte> frame) {
   FrameType type{};
   std::string error;
@@ -49,6 +61,10 @@ void check_decoders(std::span<const std::byte> frame) {
   decode_and_encode<wire::ClientProof>(frame);
   decode_and_encode<wire::Grant>(frame);
   decode_and_encode<wire::Refusal>(frame);
+  decode_and_encode_pool<wire::Ask>(frame);
+  decode_and_encode_pool<wire::PoolHead>(frame);
+  decode_and_encode_pool<wire::MemberFrame>(frame);
+  decode_and_encode_pool<wire::MemberStateFrame>(frame);
 }
 
 const base::Secret kSecret("0123456789abcdef");
