@@ -576,7 +576,11 @@ void Worker::log_fallback(const ClientSession& session, const std::string& why) 
 void Worker::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   must_tick_ = true;
   forget_endpoint(session);
-  if (was_open) session_events_[&session].why_fallback.clear();
+  if (was_open) {
+    std::string& known = session_events_[&session].why_fallback;
+    if (!session.goes_by_fallback()) known.clear();
+    if (session.goes_by_fallback() && known.empty()) known = why;  // the preferred one has worked only for a moment
+  }
   if (was_open && slots_ != nullptr) slots_->on_backend_lost(session);
   if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected
   const auto worker = base::field("worker", number_);

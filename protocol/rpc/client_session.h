@@ -117,6 +117,8 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
 
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
+  // Whether it goes, or the next attempt will go, by the fallback of its address.
+  bool goes_by_fallback() const { return choice_.is_fallback(); }
   // Address, worker_id, relayed_to and the group stay as they are; a relayed session has no secret. Window, slot sizes, queue pairs and secret count from the next handshake on,
   // everything else at once.
   void set_options(SessionOptions options);

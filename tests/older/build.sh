@@ -8,5 +8,5 @@ if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
   echo "skipped: this is no checkout with the history of 0.1.0 ($commit)"
   exit 77
 fi
-bin=$(CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-2} tools/bench/compare/base.sh "$commit")
+bin=$(CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-2} tools/bench/compare/base.sh --quick "$commit")
 ln -sfn "$(basename "$(dirname "$bin")")" build/base/0.1.0

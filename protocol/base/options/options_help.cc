@@ -92,7 +92,8 @@ std::string yaml_value(const OptionRow& row) {
       out += (out.empty() ? "" : ", ") + base::quoted(each, kMaxTextBytes);
     return "[" + out + "]";
   }
-  return row.type == OptionType::kText ? base::quoted(row.default_value, kMaxTextBytes) : std::string(row.default_value);
+  return row.type == OptionType::kText ? base::quoted(row.default_value, kMaxTextBytes)
+                                       : std::string(row.default_value);
 }
 
 // The group's name as a heading of --help, and as a word in a table.

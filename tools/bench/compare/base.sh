@@ -1,10 +1,16 @@
 #!/bin/sh
-# base.sh REF: builds the two daemons of another commit of this repository and prints the folder they are in:
-# build/base/COMMIT/bin, with the commit's conf/ beside it. A commit that was built before is not built again.
+# base.sh [--quick] REF: builds the two daemons of another commit of this repository and prints the folder they are in:
+# build/base/COMMIT/bin, with the commit's conf/ beside it. A commit that was built before is not built again. --quick: they
+# are hardly optimised, for tests (build/base/COMMIT-quick/bin).
 set -eu
+suffix='' flags=''
+if [ "$1" = --quick ]; then
+  suffix=-quick flags='-O1 -w'
+  shift
+fi
 cd "$(dirname "$0")/../../.."
 commit=$(git rev-parse --verify --quiet "$1^{commit}") || { echo "base.sh: no commit is called $1" >&2; exit 1; }
-base=$PWD/build/base/$commit
+base=$PWD/build/base/$commit$suffix
 if [ ! -x "$base/bin/egret-proxy" ]; then
   tree=$base/tree
   drop_tree() { git worktree remove --force "$tree" >/dev/null 2>&1 || rm -rf "$tree"; }
@@ -13,7 +19,7 @@ if [ ! -x "$base/bin/egret-proxy" ]; then
   drop_tree
   mkdir -p "$base"
   git worktree add --force --detach "$tree" "$commit" >&2
-  (cd "$tree" && cmake --preset release && cmake --build build/release --target egret-backend egret-proxy) >&2
+  (cd "$tree" && cmake --preset release ${flags:+-DCMAKE_BUILD_TYPE=Quick "-DCMAKE_CXX_FLAGS=$flags"} && cmake --build build/release --target egret-backend egret-proxy) >&2
   rm -rf "$base/conf" "$base/new"
   cp -r "$tree/conf" "$base/conf"
   mkdir "$base/new"
