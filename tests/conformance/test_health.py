@@ -125,9 +125,10 @@ def test_no_first_request_after_idle_fails():
     """Its backend has died and come back while nobody asked for anything."""
     with pool_of() as server:
         found = homes(server)
-        for turn in range(1, 4):
+        for _ in range(3):
+            before = metric(server, "egret_proxy_backend_ejections_total", "two")
             server.kill_backend(1)
-            wait_for(lambda: metric(server, "egret_proxy_backend_ejections_total", "two") == turn, "the verdict")
+            wait_for(lambda: metric(server, "egret_proxy_backend_ejections_total", "two") > before, "the verdict")
             server.start_backend(1)
             wait_for(lambda: is_up(server, 1), "its return")
             for key in found[1][:8]:  # a connection each: of whichever worker
