@@ -691,15 +691,20 @@ void Worker::take_in(NewSlotSession session) {
   slots_->take(std::move(session));
 }
 
-// Another worker wants a session with a backend. This one may not have heard of the backend yet.
+// Another worker wants a session with a backend. This one may not have heard of the backend yet; or it has heard of it
+// twice, if the backend has left and is back: the session that is about to leave would leave under the other worker.
 void Worker::take_in_worker(NewSlotSession session) {
   context_.begin_pass();
+  const pool::Membership::Entry* found = nullptr;
   for (const auto& each : context_.pool.sessions()) {
     const pool::Membership::Entry& member = context_.pool.member_of(*each);
     if (host_tag(member.member) != session.hello.member) continue;
-    session.member = member;
-    return take_in(std::move(session));
+    found = &member;
+    if (!context_.pool.is_leaving(*each)) break;
   }
+  if (found == nullptr) return;
+  session.member = *found;
+  take_in(std::move(session));
 }
 
 void Worker::last_call() {
