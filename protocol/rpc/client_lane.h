@@ -149,6 +149,7 @@ class ClientLane {
   // Changes the options of waiting; learned values stay.
   void set_fetch(const FetchOptions& fetch);
   uint32_t number() const { return lane_; }
+  void release_owner() { owner_.release(); }
 
  private:
   // A slot's message: kFree → kOpen (being packed) → kSent → kFree. kAbandoned: sent, its waiters were told kTimedOut.

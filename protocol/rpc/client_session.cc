@@ -50,6 +50,12 @@ void ClientSession::set_options(SessionOptions options) {
 
 // --- set-up and death
 
+void ClientSession::release_owner() {
+  owner_.release();
+  lanes_.release_owner();
+  credit_.release_owner();
+}
+
 void ClientSession::start() {
   EGRET_ASSERT_OWNER(owner_);
   EGRET_DCHECK(state_ == State::kWaiting || state_ == State::kClosed);

@@ -108,6 +108,8 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
            successor_ != nullptr;
   }
   static constexpr uint64_t kTickNs = 20'000'000;
+  // Another thread takes over, between two calls; the caller synchronises the two.
+  void release_owner();
   // Where the endpoint's limits say that silence must be probed, or the session has slots to give back: to be called
   // about every transport::kKeepAliveNs while it returns true.
   bool keep_alive();

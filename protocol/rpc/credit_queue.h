@@ -46,6 +46,7 @@ class CreditQueue {
   bool is_due() const { return is_announced_ && !empty(); }
   // Calls the waiters, if something was announced. Returns whether there were any.
   bool hand_out();
+  void release_owner() { owner_.release(); }
 
  private:
   base::OwnerThread owner_;

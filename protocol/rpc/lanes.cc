@@ -81,6 +81,11 @@ void Lanes::begin_pass() {
   for (const uint32_t lane : active_) lanes_[lane]->take_back_want();
 }
 
+void Lanes::release_owner() {
+  owner_.release();
+  for (const auto& lane : lanes_) lane->release_owner();
+}
+
 bool Lanes::has_open() const {
   return std::ranges::any_of(active_, [&](uint32_t lane) { return lanes_[lane]->progress().open_ops > 0; });
 }

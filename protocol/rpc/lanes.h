@@ -32,6 +32,9 @@ class Lanes {
   // Those that a pass must look at.
   const ActiveLanes& active() const { return active_; }
 
+  // Another thread takes over; the caller synchronises the two.
+  void release_owner();
+
   // --- open only, but for count(), generation() and the sums over all lanes
   uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
   // Grows with every session that is opened: uploads, pins and holds of an earlier generation are gone.
