@@ -183,7 +183,8 @@ std::vector<const ClientSession*> Pool::let_leave(uint64_t now_ns, const IsShare
   }
   std::vector<const ClientSession*> gone;
   std::erase_if(closed_, [&](const auto& session) {
-    const bool is_over = !SessionRef::is_held(*session) && session->credit().empty();
+    const bool is_used = SessionRef::is_held(*session) || rpc::SessionAnchor::is_anchored(*session);
+    const bool is_over = !is_used && session->credit().empty();
     if (is_over) gone.push_back(session.get());
     return is_over;
   });

@@ -31,7 +31,7 @@ ClientSession::ClientSession(const SessionOptions& options, const base::Clock& c
       counters_(counters != nullptr ? std::move(counters) : std::make_shared<SessionCounters>()) {}
 
 ClientSession::~ClientSession() {
-  EGRET_DCHECK(holders_ == 0);
+  EGRET_DCHECK(holders_ == 0 && anchors_ == 0);
 }
 
 void ClientSession::set_options(SessionOptions options) {

@@ -152,6 +152,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
 
  private:
   friend class SessionRef;
+  friend class SessionAnchor;
   friend class ActiveSessions;  // which asks it alone for arm_at_rest()
 
   void on_work() override;
@@ -221,6 +222,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   std::array<transport::Event, 64> events_;  // found by one poll(); a member, so that it is not built for each
   std::string failure_;                      // why the endpoint broke
   uint32_t holders_ = 0;                     // SessionRefs to this session
+  uint32_t anchors_ = 0;                     // SessionAnchors
 };
 
 }  // namespace egret::rpc

@@ -38,4 +38,21 @@ class SessionRef {
   ClientSession* session_ = nullptr;
 };
 
+// Keeps the object as a SessionRef does, but is no sign of something under way: of whoever may use the session again.
+class SessionAnchor {
+ public:
+  explicit SessionAnchor(ClientSession& session) : session_(session) { ++session_.anchors_; }
+  ~SessionAnchor() { --session_.anchors_; }
+  SessionAnchor(const SessionAnchor&) = delete;
+  SessionAnchor& operator=(const SessionAnchor&) = delete;
+
+  ClientSession& operator*() const { return session_; }
+  ClientSession* operator->() const { return &session_; }
+
+  static bool is_anchored(const ClientSession& session) { return session.anchors_ > 0; }
+
+ private:
+  ClientSession& session_;
+};
+
 }  // namespace egret::rpc

@@ -48,7 +48,7 @@ class Relay::Outbound final : private CreditWaiter {
     for (OutLane& lane : lanes_) lane.is_full = false;
   }
 
-  const SessionRef session_;
+  const SessionAnchor session_;
   struct OutLane {
     uint32_t waiting = 0;
     bool is_full = false;
