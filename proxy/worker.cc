@@ -578,8 +578,8 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   forget_endpoint(session);
   if (was_open) {
     std::string& known = session_events_[&session].why_fallback;
-    if (!session.goes_by_fallback()) known.clear();
-    if (session.goes_by_fallback() && known.empty()) known = why;  // the preferred one has worked only for a moment
+    if (!goes_by_fallback(session)) known.clear();
+    if (goes_by_fallback(session) && known.empty()) known = why;  // the preferred one has worked only for a moment
   }
   if (was_open && slots_ != nullptr) slots_->on_backend_lost(session);
   if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected

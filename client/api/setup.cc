@@ -216,7 +216,7 @@ int egret_client_adopt(egret_client* client) {
   if (client->is_in_call) return EGRET_E_THREAD;
   client->owner.store(this_thread(), std::memory_order_relaxed);
   client->buffers->set_owner(this_thread());
-  client->engine->release_owner();
+  for (const auto& session : client->engine->router().sessions()) release_owner(*session);
   return EGRET_OK;
 }
 

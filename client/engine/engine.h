@@ -92,11 +92,6 @@ class Engine final : private rpc::SessionObserver {
   // fd() is readable.
   void on_ready();
 
-  // Another thread takes over, between two calls; the caller synchronises the two.
-  void release_owner() {
-    for (const auto& session : router_.sessions()) session->release_owner();
-  }
-
   const base::Clock& clock() const { return clock_; }
   uint64_t op_timeout_ns() const { return settings_.session.op_timeout_ns; }
   // Why a session was lost, or could not be made, last.

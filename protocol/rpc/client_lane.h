@@ -149,9 +149,10 @@ class ClientLane {
   // Changes the options of waiting; learned values stay.
   void set_fetch(const FetchOptions& fetch);
   uint32_t number() const { return lane_; }
-  void release_owner() { owner_.release(); }
 
  private:
+  friend class Lanes;
+
   // A slot's message: kFree → kOpen (being packed) → kSent → kFree. kAbandoned: sent, its waiters were told kTimedOut.
   // kHeld: answered, and its bytes are still held.
   enum class State : uint8_t { kFree, kOpen, kSent, kAbandoned, kHeld };

@@ -50,10 +50,10 @@ void ClientSession::set_options(SessionOptions options) {
 
 // --- set-up and death
 
-void ClientSession::release_owner() {
-  owner_.release();
-  lanes_.release_owner();
-  credit_.release_owner();
+void release_owner(ClientSession& session) {
+  session.owner_.release();
+  session.lanes_.release_owner();
+  session.credit_.release_owner();
 }
 
 void ClientSession::start() {

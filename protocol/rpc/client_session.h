@@ -109,7 +109,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   }
   static constexpr uint64_t kTickNs = 20'000'000;
   // Another thread takes over, between two calls; the caller synchronises the two.
-  void release_owner();
+  friend void release_owner(ClientSession& session);
   // Where the endpoint's limits say that silence must be probed, or the session has slots to give back: to be called
   // about every transport::kKeepAliveNs while it returns true.
   bool keep_alive();
@@ -120,7 +120,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
   // Whether it goes, or the next attempt will go, by the fallback of its address.
-  bool goes_by_fallback() const { return choice_.is_fallback(); }
+  friend bool goes_by_fallback(const ClientSession& session) { return session.choice_.is_fallback(); }
   // Address, worker_id, relayed_to and the group stay as they are; a relayed session has no secret. Window, slot sizes, queue pairs and secret count from the next handshake on,
   // everything else at once.
   void set_options(SessionOptions options);
@@ -224,5 +224,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   uint32_t holders_ = 0;                     // SessionRefs to this session
   uint32_t anchors_ = 0;                     // SessionAnchors
 };
+
+void release_owner(ClientSession& session);
 
 }  // namespace egret::rpc

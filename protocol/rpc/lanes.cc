@@ -83,7 +83,7 @@ void Lanes::begin_pass() {
 
 void Lanes::release_owner() {
   owner_.release();
-  for (const auto& lane : lanes_) lane->release_owner();
+  for (const auto& lane : lanes_) lane->owner_.release();
 }
 
 bool Lanes::has_open() const {

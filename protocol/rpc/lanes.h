@@ -22,6 +22,8 @@
 
 namespace egret::rpc {
 
+class ClientSession;
+
 class Lanes {
  public:
   // `listener` may be null.
@@ -31,9 +33,6 @@ class Lanes {
   auto end() const { return lanes_.end(); }
   // Those that a pass must look at.
   const ActiveLanes& active() const { return active_; }
-
-  // Another thread takes over; the caller synchronises the two.
-  void release_owner();
 
   // --- open only, but for count(), generation() and the sums over all lanes
   uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
@@ -62,6 +61,7 @@ class Lanes {
 
  private:
   friend class ClientSession;
+  friend void release_owner(ClientSession& session);
 
   // --- the session's part
   // Opens as many as were granted. `endpoint` and `counters` outlive them.
@@ -78,6 +78,8 @@ class Lanes {
   void close();
   // A pass begins: those that have nothing to do are active no more.
   void begin_pass();
+  // Another thread takes over.
+  void release_owner();
   // Gives the room of slow uploads to uploads that wait.
   void make_room_for_uploads();
 
