@@ -21,7 +21,7 @@ def say(sock, request):
 
 # --- set_up: a worker goes on while a session of its own is made, or ended
 
-SLOW_MS = 300
+SLOW_MS = 200
 # The set-up thread makes the sessions of both backends one after the other: either row, twice, adds up to less than an attempt to connect may take.
 SLOW = (("create_qp", "reg_mr", "alloc_pd", "create_cq"), ("destroy_qp", "dereg_mr", "query_qp", "modify_qp"))
 
@@ -41,7 +41,7 @@ def prove_set_up():
     for kinds in SLOW:
         first, second = start_backend("rdma:*:11311"), start_backend("rdma:*:11312")
         backends = [f"rdma:{ADDRESS}:{port}" for port in (11311, 11312)]
-        proxy = start_proxy(backends[0], {"backends": backends, "idle_window": 0}, slow=",".join(f"{kind}:1+:{SLOW_MS}" for kind in kinds))
+        proxy = start_proxy(backends[0], {"backends": backends, "idle_window": 0, "eject_share": 0}, slow=",".join(f"{kind}:1+:{SLOW_MS}" for kind in kinds))
         servers.wait_for(lambda: proxy.log().count("[session_open]") == 2, "both sessions", PATIENCE)
         second.daemon.kill()
         answered = {}  # by the number of the slow call: ops that were sent and answered within it
