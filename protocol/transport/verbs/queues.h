@@ -136,9 +136,6 @@ class SharedQueues {
   std::atomic<bool> has_changed_{false};
   std::atomic<int> wants_any_{0};
 
-  // Of whoever makes a queue or a channel, which takes time: of two who need one the second uses what the first has made. Is
-  // locked before the other one, and never by the polling thread.
-  std::mutex making_mutex_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Channel>> channels_;  // these: the mutex
   std::vector<std::shared_ptr<Queue>> all_;
