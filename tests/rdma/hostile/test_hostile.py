@@ -90,7 +90,10 @@ class Siege:
 
     def settle(self):
         """Until only the proxy's sessions are left."""
-        servers.wait_for(lambda: len(self.open_sessions()) == 2, "the attackers' sessions to be closed")
+        try:
+            servers.wait_for(lambda: len(self.open_sessions()) == 2, "the attackers' sessions to be closed")
+        except TimeoutError:
+            raise AssertionError(f"open: {self.open_sessions()}\n{self.log()[-6000:]}\n{self.egret.proxies[0].log()}")
 
     def check(self):
         self.backend.check_alive()
