@@ -27,8 +27,8 @@ namespace egret::backend {
 struct ExecutorOptions {
   uint32_t partition = 0;
   uint32_t partitions = 1;
-  uint64_t memory = 0;             // this partition's share
-  uint64_t whole_memory = memory;  // of the backend
+  uint64_t memory = 0;             // bytes: the limit of this partition's store
+  uint64_t whole_memory = memory;  // bytes: the option `memory`, of which that is a share
   uint32_t item_size_max = 0;
   bool evict = true;
   uint64_t hash_seed = 0;

@@ -443,12 +443,8 @@ void Worker::on_timeouts() {
 // --- sessions
 // ------------------------------------------------------------------------------------------------------------
 
-// Other workers, whose keys may still go by the members before, leave first.
 void Worker::let_leave() {
-  const auto is_shared = [this](const ClientSession& session) {
-    return slots_ != nullptr && slots_->serves_workers(session);
-  };
-  for (const ClientSession* gone : context_.pool.let_leave(context_.clock.now_ns(), is_shared)) {
+  for (const ClientSession* gone : context_.pool.let_leave(context_.clock.now_ns())) {
     context_.active.forget(gone);
     session_events_.erase(gone);
   }
@@ -578,8 +574,11 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
   forget_endpoint(session);
   if (was_open) {
     std::string& known = session_events_[&session].why_fallback;
-    if (!goes_by_fallback(session)) known.clear();
-    if (goes_by_fallback(session) && known.empty()) known = why;  // the preferred one has worked only for a moment
+    if (!goes_by_fallback(session)) {
+      known.clear();
+    } else if (known.empty()) {
+      known = why;  // RDMA worked only for a moment, so TCP is next without another attempt
+    }
   }
   if (was_open && slots_ != nullptr) slots_->on_backend_lost(session);
   if (stop_deadline_ns_ != 0 || context_.pool.is_leaving(session)) return;  // expected
@@ -691,8 +690,8 @@ void Worker::take_in(NewSlotSession session) {
   slots_->take(std::move(session));
 }
 
-// Another worker wants a session with a backend. This one may not have heard of the backend yet; or it has heard of it
-// twice, if the backend has left and is back: the session that is about to leave would leave under the other worker.
+// Another worker wants a session with a backend. Dropped if this worker does not know the backend yet: the other one tries
+// again. A backend that left and is back has two sessions here; the leaving one would soon be closed, so the other is taken.
 void Worker::take_in_worker(NewSlotSession session) {
   context_.begin_pass();
   const pool::Membership::Entry* found = nullptr;

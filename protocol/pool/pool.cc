@@ -8,6 +8,7 @@
 namespace egret::pool {
 
 using rpc::ClientSession;
+using rpc::SessionAnchor;
 using rpc::SessionRef;
 
 Pool::Known Pool::known() const {
@@ -161,10 +162,10 @@ bool Pool::has_work(ClientSession& session) {
          SessionRef::is_held(session);
 }
 
-std::vector<const ClientSession*> Pool::let_leave(uint64_t now_ns, const IsShared& is_shared) {
+std::vector<const ClientSession*> Pool::let_leave(uint64_t now_ns) {
   for (size_t i = membership_->all().size(); i < sessions_.size();) {
     ClientSession& session = *sessions_[i];
-    const bool is_needed = has_work(session) || (is_shared != nullptr && is_shared(session));
+    const bool is_needed = has_work(session) || SessionAnchor::is_anchored(session);
     const bool stays = session.is_open() && is_needed && now_ns < seats_[i].leaves_ns;
     if (seats_[i].state == State::kJoining || stays) {
       ++i;
@@ -183,7 +184,7 @@ std::vector<const ClientSession*> Pool::let_leave(uint64_t now_ns, const IsShare
   }
   std::vector<const ClientSession*> gone;
   std::erase_if(closed_, [&](const auto& session) {
-    const bool is_used = SessionRef::is_held(*session) || rpc::SessionAnchor::is_anchored(*session);
+    const bool is_used = SessionRef::is_held(*session) || SessionAnchor::is_anchored(*session);
     const bool is_over = !is_used && session->credit().empty();
     if (is_over) gone.push_back(session.get());
     return is_over;

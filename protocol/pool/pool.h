@@ -105,11 +105,9 @@ class Pool {
   const Membership::Entry& member_of(const rpc::ClientSession& session) const;
   bool is_leaving(const rpc::ClientSession& session) const;
   bool is_anybody_leaving() const { return leaving_ > 0 || !closed_.empty(); }
-  // Whether others of this process reach the session's member by it.
-  using IsShared = std::function<bool(const rpc::ClientSession&)>;
-  // Closes sessions with members that have left and have nothing under way, and are not shared, and destroys those that
-  // nobody holds, which it returns: to be forgotten. Not within a call of one of them.
-  std::vector<const rpc::ClientSession*> let_leave(uint64_t now_ns, const IsShared& is_shared = nullptr);
+  // Closes sessions with members that have left, once nothing is under way and nobody relays by them (SessionAnchor), and
+  // destroys those that nobody holds, which it returns: to be forgotten. Not within a call of one of them.
+  std::vector<const rpc::ClientSession*> let_leave(uint64_t now_ns);
 
  private:
   enum class State : uint8_t { kServing, kJoining, kLeaving };

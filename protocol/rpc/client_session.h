@@ -108,8 +108,6 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
            successor_ != nullptr;
   }
   static constexpr uint64_t kTickNs = 20'000'000;
-  // Another thread takes over, between two calls; the caller synchronises the two.
-  friend void release_owner(ClientSession& session);
   // Where the endpoint's limits say that silence must be probed, or the session has slots to give back: to be called
   // about every transport::kKeepAliveNs while it returns true.
   bool keep_alive();
@@ -119,7 +117,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
 
   State state() const { return state_; }
   bool is_open() const { return state_ == State::kOpen; }
-  // Whether it goes, or the next attempt will go, by the fallback of its address.
+  // By the second of its two addresses (rdma+tcp:): the open session; after on_session_lost(), the next attempt.
   friend bool goes_by_fallback(const ClientSession& session) { return session.choice_.is_fallback(); }
   // Address, worker_id, relayed_to and the group stay as they are; a relayed session has no secret. Window, slot sizes, queue pairs and secret count from the next handshake on,
   // everything else at once.
@@ -149,6 +147,10 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   // Before sleeping: want, fence, one more fetch. False: do not sleep, because something came in or, over a network,
   // the last fetch has not completed yet: go on with passes and ask again.
   bool prepare_sleep();
+
+  // The thread of the next call becomes the owner, as when a program hands its client to another thread. The threads must not
+  // call at the same time.
+  friend void release_owner(ClientSession& session);
 
  private:
   friend class SessionRef;

@@ -46,7 +46,7 @@ class CreditQueue {
   bool is_due() const { return is_announced_ && !empty(); }
   // Calls the waiters, if something was announced. Returns whether there were any.
   bool hand_out();
-  void release_owner() { owner_.release(); }
+  void release_owner() { owner_.release(); }  // as the session's
 
  private:
   base::OwnerThread owner_;

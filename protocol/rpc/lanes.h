@@ -22,8 +22,6 @@
 
 namespace egret::rpc {
 
-class ClientSession;
-
 class Lanes {
  public:
   // `listener` may be null.
@@ -58,10 +56,10 @@ class Lanes {
   bool holds_much() const;
   uint32_t outstanding() const;
   bool is_upload_waiting() const;
+  void release_owner();  // as the session's
 
  private:
   friend class ClientSession;
-  friend void release_owner(ClientSession& session);
 
   // --- the session's part
   // Opens as many as were granted. `endpoint` and `counters` outlive them.
@@ -78,8 +76,6 @@ class Lanes {
   void close();
   // A pass begins: those that have nothing to do are active no more.
   void begin_pass();
-  // Another thread takes over.
-  void release_owner();
   // Gives the room of slow uploads to uploads that wait.
   void make_room_for_uploads();
 

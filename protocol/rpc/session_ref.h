@@ -38,7 +38,8 @@ class SessionRef {
   ClientSession* session_ = nullptr;
 };
 
-// Keeps the object as a SessionRef does, but is no sign of something under way: of whoever may use the session again.
+// Of whoever passes others' ops on by the session (relay/): keeps the object, and the session with a member that left. Unlike
+// a SessionRef it does not mean that something is under way, for which a member that returns would have to wait.
 class SessionAnchor {
  public:
   explicit SessionAnchor(ClientSession& session) : session_(session) { ++session_.anchors_; }

@@ -210,21 +210,14 @@ void SlotSessions::on_backend_open(ClientSession& backend) {
 void SlotSessions::on_backend_lost(ClientSession& backend) {
   std::vector<uint64_t> over;
   for (const auto& [number, session] : sessions_) {
-    if (is_of_worker_with(backend, *session)) over.push_back(number);
+    const bool is_its = context_.pool.session_with(*session->asked.member.stats) == &backend;
+    if (is_its && session->asked.is_of_worker()) over.push_back(number);
   }
   for (const uint64_t number : over) end(number, "the session with the backend has ended");
 }
 
-bool SlotSessions::is_of_worker_with(const ClientSession& backend, const Session& session) const {
-  return session.asked.is_of_worker() && context_.pool.session_with(*session.asked.member.stats) == &backend;
-}
-
 bool SlotSessions::serves_workers() const {
   return !sessions_.empty() && sessions_.rbegin()->second->asked.is_of_worker();  // whose numbers are the highest
-}
-
-bool SlotSessions::serves_workers(const ClientSession& backend) const {
-  return std::ranges::any_of(sessions_, [&](const auto& each) { return is_of_worker_with(backend, *each.second); });
 }
 
 void SlotSessions::review() {

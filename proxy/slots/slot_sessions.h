@@ -46,8 +46,6 @@ class SlotSessions {
   bool prepare_sleep();
   // Whether other workers still need this one's sessions.
   bool serves_workers() const;
-  // ... this one of them.
-  bool serves_workers(const rpc::ClientSession& backend) const;
 
  private:
   struct Session {
@@ -70,7 +68,6 @@ class SlotSessions {
   base::Status watch(Session& session);
   void on_control(Session& session);
   void on_ring(Session& session);
-  bool is_of_worker_with(const rpc::ClientSession& backend, const Session& session) const;
   void refuse(Session& session, const std::string& why);
   void end(uint64_t number, const std::string& why);
   void end_broken();

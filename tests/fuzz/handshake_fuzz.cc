@@ -39,7 +39,7 @@ void decode_and_encode(std::span<const std::byte> frame) {
   }
 }
 
-// Of a proxy and its slot clients. Fields that are not used yet are written as zeroes.
+// Frames between a proxy and its slot clients. Reserved fields are not kept, so the bytes are compared after a second round.
 template <typename Body>
 void decode_and_encode_pool(std::span<const std::byte> frame) {
   Body body;

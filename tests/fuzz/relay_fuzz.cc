@@ -1,7 +1,7 @@
-// Any bytes as the request memory of a client whose ops are relayed, beside an honest client of the same relay and before a
-// backend that executes what it is sent. Whatever the first one writes: it loses its own session only; every op of the
-// honest one is answered once, in its order, and rightly or not at all, while the relay's session with the backend comes
-// and goes; and the backend never sees an op that the first one's rules forbid.
+// Any bytes as the request memory of a client whose ops a relay passes on to a backend. An honest client uses the same relay,
+// and the relay's session with the backend comes and goes. Whatever the hostile client writes, it can only end its own
+// session; each op of the honest client is answered once, in order, rightly or with an error; and the backend never
+// gets an op that the hostile client's rules forbid.
 #include <cstring>
 #include <deque>
 #include <map>
@@ -75,7 +75,7 @@ class ServerEnd final : public transport::ServerEndpoint {
 struct Offer {
   wire::Grant grant;
   std::shared_ptr<Region> region;
-  bool is_open = true;  // else nobody listens
+  bool is_open = true;  // false: connecting fails
 };
 
 class ClientEnd final : public transport::ClientEndpoint {
@@ -194,7 +194,7 @@ struct Asked final : rpc::Waiter {
   bool is_answered = false;
 };
 
-// What a session is offered at its address, of the script that runs.
+// What connect(), a plain function, gives: by address, set by the script that runs.
 std::map<std::string, Offer*> offers;
 
 base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect(const std::string& address,

@@ -244,7 +244,8 @@ class Script {
     wire::FieldWriter out(slot + wire::kRequestChecked);
     out.put(static_cast<uint32_t>(body.size()));
     out.put(static_cast<uint16_t>(count % (wire::kMaxOpsPerMessage + 2)));
-    out.put(static_cast<uint16_t>(flags % 8 == 7 ? flags : flags & known_flags()));  // mostly as it must be
+    out.put(static_cast<uint16_t>(flags % 8 == 7 ? flags
+                                                 : flags & known_flags()));  // one in eight: flags that were not agreed
     const uint64_t sum = wire::message_checksum(slot + wire::kRequestChecked, 8 + body.size(), kNonce, seq);
     wire::FieldWriter head(slot);
     head.put(seq);

@@ -1,7 +1,7 @@
-// Any bytes as a backend's response memory. First as the body of one response: reading results ends, and values lie in
-// the input. Then as a script around a ClientLane, with and without kDeliver and kRelayed: ops are appended, slots contain
-// garbage, partly right and right responses, reads complete late, deliveries have any bytes, ops time out. The lane never
-// reads outside its memory, and every waiter is called exactly once, in the order of the lane.
+// Any bytes as a backend's response memory. First as the body of one response: reading its results ends, and values lie in
+// the input. Then as a script around a ClientLane, with and without kDeliver and kRelayed: ops are appended, slots hold
+// garbage, nearly right and right responses, reads complete late, pushes have any bytes, ops time out. The lane never reads
+// outside its memory, and calls every waiter exactly once, in the order in which the ops were appended.
 #include <algorithm>
 #include <cstring>
 #include <deque>

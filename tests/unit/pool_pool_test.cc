@@ -433,14 +433,18 @@ TEST_CASE("a session by which others reach a member that has left is closed when
     pool.open_all();
     rpc::ClientSession& leaving = pool.session(1);
     pool.apply({kThree[0], kThree[2]});
-    bool is_shared = true;
-    const auto shared = [&](const rpc::ClientSession& session) { return is_shared && &session == &leaving; };
-    pool.router.let_leave(pool.clock.now_ns(), shared);
+    std::optional<rpc::SessionAnchor> others(leaving);
+    CHECK(pool.router.let_leave(pool.clock.now_ns()).empty());
     REQUIRE(leaving.is_open());
     CHECK(pool.router.is_leaving(leaving));
-    is_shared = !they_go;
-    const uint64_t later_ns = they_go ? 0 : Pool::kLeaveNs;
-    CHECK(pool.router.let_leave(pool.clock.now_ns() + later_ns, shared).size() == 1);
+    if (they_go) {
+      others.reset();
+    } else {
+      CHECK(pool.router.let_leave(pool.clock.now_ns() + Pool::kLeaveNs).empty());  // closed; the object stays
+      CHECK_FALSE(leaving.is_open());
+      others.reset();
+    }
+    CHECK(pool.router.let_leave(pool.clock.now_ns()).size() == 1);
     CHECK_FALSE(pool.router.is_anybody_leaving());
   }
 }

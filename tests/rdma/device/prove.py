@@ -68,9 +68,10 @@ def prove_set_up():
             each.stop()
 
 
-# --- shared: one queue, one channel
+# --- shared: few queues, one channel or two
 
 MOST_CHANNELS = 2  # two threads that set up the first sessions at the same time make one each
+
 
 def while_asked_now_and_then(proxy, *daemons, gets=40):
     """What each daemon's library counts while a client asks again and again, everybody having gone to sleep each time."""
@@ -108,7 +109,7 @@ def wait_until_has(daemon, kinds, most):
 
 
 def prove_shared():
-    """64 sessions of one worker with one partition share a channel and a few completion queues on either side; a sleep takes two system calls."""
+    """64 sessions of one worker with one partition share a channel or two and a few completion queues on either side; a sleep takes one system call, and one for each channel."""
     ports, hosts = range(11311, 11327), [ADDRESS, "10.9.0.11", "10.9.0.12", "10.9.0.13"]
     for host in hosts[1:]:
         ip("addr", "add", f"{host}/24", "dev", LINK)
