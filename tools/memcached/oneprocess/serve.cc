@@ -193,7 +193,7 @@ Outcome serve(const Settings& settings) {
   std::signal(SIGHUP, SIG_IGN);  // until the proxy's control thread waits for it
   stop_on(SIGUSR1);
   try {
-    Both both(settings, std::move(store.value()), std::move(front.value()));
+    Both both(settings, store.value(), std::move(front.value()));
     return both.serve(std::move(inherited.value()));
   } catch (const std::system_error& problem) {
     return failed(Status::error(std::string("cannot start: ") + problem.what()));
