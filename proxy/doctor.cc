@@ -27,6 +27,8 @@
 #include "tls/mutual.h"
 #include "transport/address.h"
 #include "transport/doctor.h"
+#include "transport/verbs/queue_sizes.h"
+#include "wire/slot.h"
 
 namespace egret::proxy {
 
@@ -38,8 +40,7 @@ namespace {
 // The backend decides the size of a session: this is its default of session_memory, and half as much again for results
 // that are pushed to us.
 constexpr uint64_t kSessionBytes = 3 << 19;
-constexpr uint64_t kSends = 512;  // places of a session's queues (transport)
-constexpr uint64_t kReceives = 256;
+constexpr uint32_t kUsualPartitions = 16;  // of a backend: only its sessions say how many it has
 
 constexpr std::chrono::milliseconds kMostLearn{5'000};  // for names of backends to be resolved
 
@@ -223,6 +224,65 @@ void check_listen(const Config& config, Findings& findings) {
   }
 }
 
+// --- clients by shared memory
+
+// Where they come in. Abstract addresses need nothing of the host.
+void check_slot_places(const Config& config, Findings& findings) {
+  const auto check = [&](const std::string& path) {
+    base::check_socket_path("slots " + path, path, SOCK_SEQPACKET, findings);
+  };
+  for (const ListenAddress& address : config.listen) {
+    if (config.slots.has_twins && address.is_unix()) check(address.host + ".slots");
+  }
+  for (const std::string& address : config.slots.addresses) {
+    if (!address.starts_with('@')) check(address);
+  }
+}
+
+void check_slots(const Config& config, Findings& findings) {
+  const SlotOptions& slots = config.slots;
+  if (!slots.is_on()) return findings.ok("slots", "none: clients of this host come by sockets only");
+  check_slot_places(config, findings);
+  const uint64_t of_session =
+      wire::RegionLayout{kUsualPartitions, slots.window, slots.request_slot, slots.response_slot}.bytes();
+  const uint64_t room = std::min<uint64_t>(slots.most_sessions, slots.memory / of_session);
+  const std::string what = "at most " + std::to_string(slots.most_sessions) + " sessions (slots_sessions) and " +
+                           base::size_text(slots.memory) + " (slots_memory): room for " + std::to_string(room) +
+                           " with backends of " + std::to_string(kUsualPartitions) + " partitions, " +
+                           base::size_text(of_session) + " each";
+  if (room == 0) return findings.warn("slots", what, "raise slots_memory, or lower slots_window");
+  if (slots.share * slots.memory / 100 < of_session) {
+    return findings.warn("slots", what + "; one user's " + std::to_string(slots.share) + " percent hold none",
+                         "raise slots_memory or slots_share");
+  }
+  findings.ok("slots", what);
+}
+
+// --- who has sessions
+
+bool is_of_other_host(const pool::Member& member) {
+  return transport::transport_of(member.address) != "shm";
+}
+
+// Workers that have a session with each backend that is reached by a network.
+uint64_t workers_with_sessions(const Config& config) {
+  return config.is_session_per_host ? 1 : config.workers;
+}
+
+void check_sessions(const Config& config, std::span<const pool::Member> members, Findings& findings) {
+  const auto others = static_cast<uint64_t>(std::ranges::count_if(members, is_of_other_host));
+  if (others == 0) return findings.ok("sessions", "each worker has one with each backend: all are on this host");
+  const uint64_t count = workers_with_sessions(config) * others;
+  const std::string backends = base::counted(others, "backend") + " by rdma or tcp";
+  if (!config.is_session_per_host) {
+    return findings.ok("sessions", "worker: " + base::counted(count, "session") + ", " +
+                                       base::counted(config.workers, "worker") + " x " + backends);
+  }
+  findings.ok("sessions", "host: " + base::counted(count, "session") + ", one with each of " + backends + "; of " +
+                              base::counted(config.workers, "worker") +
+                              " all but one hand over, which costs CPU here (docs/operate/sizing.md)");
+}
+
 // --- what both need
 // ----------------------------------------------------------------------------------------------------------
 
@@ -301,15 +361,22 @@ void check_tls(const Config& config, Findings& findings) {
   findings.warn("tls_certificate", loaded.warning, "renew it; SIGHUP has it read again");
 }
 
+uint64_t queue_bytes_of_session(const Config& config) {
+  const uint32_t pairs = config.session.connect.queue_pairs;
+  return transport::queue_bytes(transport::kClientSends,
+                                transport::receives_for(kUsualPartitions, pairs, config.session.window), pairs);
+}
+
 void check_rdma(const Config& config, uint64_t backends, Findings& findings) {
   transport::check_rdma(
       {.is_configured = backends > 0,
        .has_fallback = all_have_fallbacks(config),
-       .sessions = config.workers * backends,
+       .sessions = workers_with_sessions(config) * backends,
        .session_bytes = kSessionBytes,
-       .queue_bytes = transport::queue_bytes(kSends, kReceives, config.session.connect.queue_pairs),
-       .arithmetic = base::counted(config.workers, "worker") + " x " + base::counted(backends, "rdma: backend") +
-                     " x " + "1536KiB (1MiB, a backend's default session_memory, and half as much for pushed results)",
+       .queue_bytes = queue_bytes_of_session(config),
+       .arithmetic = base::counted(workers_with_sessions(config), "worker") + " x " +
+                     base::counted(backends, "rdma: backend") + " x " +
+                     "1536KiB (1MiB, a backend's default session_memory, and half as much for pushed results)",
        .connects = true,
        .tos = config.session.connect.fabric.tos},
       findings);
@@ -367,7 +434,9 @@ Findings examine(const Config& config) {
   check_tls(config, findings);
   check_rdma(config, rdma_backends, findings);
   check_listen(config, findings);
+  check_slots(config, findings);
   check_members(config, pool, findings);
+  check_sessions(config, pool.members, findings);
   check_held_back(config, findings);
   for (const pool::Member& backend : pool.members) check_backend(config, backend, false, findings);
   for (const pool::Member& backend : gutter_of(config)) check_backend(config, backend, true, findings);

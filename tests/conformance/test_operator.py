@@ -24,6 +24,34 @@ def test_doctor_counts_the_descriptors_that_the_proxy_will_need(tmp_path):
             "max_connections would be lowered to 1 => ") in said
 
 
+# --- sessions and slots
+
+def test_doctor_says_how_many_sessions_there_are_and_who_has_them(tmp_path):
+    listen = f"listen=tcp:127.0.0.1:{free_port()}"
+    far = f"backends=tcp:127.0.0.1:{free_port()},tcp:127.0.0.1:{free_port()}"
+    said = doctor("egret-proxy", far, listen, "workers=4")
+    assert "ok   sessions: worker: 8 sessions, 4 workers x 2 backends by rdma or tcp\n" in said
+    said = doctor("egret-proxy", far, listen, "workers=4", "sessions=host")
+    assert "ok   sessions: host: 2 sessions, one with each of 2 backends by rdma or tcp; of 4 workers all but one hand over" in said
+    said = doctor("egret-proxy", f"backends=shm:{tmp_path}/one.sock", listen, "workers=4", "sessions=host")
+    assert "ok   sessions: each worker has one with each backend: all are on this host\n" in said
+
+
+def test_doctor_says_whether_slots_have_room_and_where_clients_find_them(tmp_path):
+    backends = f"backends=shm:{tmp_path}/one.sock"
+    said = doctor("egret-proxy", backends, f"listen=unix:{tmp_path}/m.sock")
+    assert f"ok   slots {tmp_path}/m.sock.slots: " in said
+    assert re.search(r"ok   slots: at most 1024 sessions \(slots_sessions\) and 256MiB \(slots_memory\): room for \d+ with backends of 16 partitions", said), said
+    said = doctor("egret-proxy", backends, f"listen=unix:{tmp_path}/m.sock", "slots_memory=1MiB")
+    assert re.search(r"warn slots: .*room for 0 .* => raise slots_memory", said), said
+    said = doctor("egret-proxy", backends, f"listen=unix:{tmp_path}/m.sock", "slots_memory=2MiB", "slots_share=10")
+    assert re.search(r"warn slots: .*one user's 10 percent hold none => raise slots_memory or slots_share", said), said
+    said = doctor("egret-proxy", backends, f"listen=unix:{tmp_path}/m.sock", "slots=none")
+    assert "ok   slots: none: clients of this host come by sockets only\n" in said
+    said = doctor("egret-proxy", backends, f"listen=tcp:127.0.0.1:{free_port()}", f"slots={tmp_path}/absent/slots")
+    assert f"FAIL slots {tmp_path}/absent/slots: folder {tmp_path}/absent: No such file or directory => make it" in said
+
+
 # --- readiness
 
 @pytest.fixture
