@@ -19,6 +19,7 @@
 #include "tls/options.h"
 #include "transport/address.h"
 #include "transport/doctor.h"
+#include "transport/verbs/queue_sizes.h"
 #include "wire/slot.h"
 
 namespace egret::backend {
@@ -489,11 +490,13 @@ constexpr uint64_t kOtherMemory = 64 * kMiB;  // of the process, beside stores a
 constexpr uint64_t kOtherDescriptors = 256;
 constexpr uint64_t kDescriptorsOfPartition = 4;
 constexpr uint64_t kOtherMappings = 2048;
-constexpr uint64_t kSends = 128;  // places of the queues of a session over rdma (transport)
-constexpr uint64_t kReceives = 64;
 // An idle session of a proxy over a network, as its options idle_window and idle_slot_size have it.
 constexpr uint32_t kIdleWindow = 2;
 constexpr uint32_t kIdleSlot = 1536;
+
+uint64_t idle_queue_bytes(uint32_t partitions) {
+  return transport::queue_bytes(transport::kServerSends, transport::receives_for(partitions, 1, kIdleWindow), 1);
+}
 
 // What sessions take, by the dearest of the transports that the backend listens at. `egret-bench fleet` counts it.
 access::Needs needs_of(const Config& config) {
@@ -510,7 +513,7 @@ access::Needs needs_of(const Config& config) {
                       .other_memory_text = "memory " + size_text(config.memory) + " - " + size_text(kOtherMemory)};
   needs.least_bytes = wire::RegionLayout{config.partitions, kIdleWindow, kIdleSlot, kIdleSlot}.bytes();
   needs.most_bytes = here ? config.local_session.most_memory : config.remote_session.most_memory;
-  if (over_rdma) needs.queue_bytes = transport::queue_bytes(kSends, kReceives, 1);
+  if (over_rdma) needs.queue_bytes = idle_queue_bytes(config.partitions);
   return needs;
 }
 

@@ -140,6 +140,7 @@ base::Expected<std::unique_ptr<Control::Place>> Control::open_place(const std::s
                                               .allowed_gids = config.allowed_gids,
                                               .fabric = config.fabric,
                                               .groups = groups_,
+                                              .lanes = partitions_,
                                               .tls = config.tls});
   if (!listener) return listener.status();
   base::log(kListening, "listening on {}", base::field("address", address));

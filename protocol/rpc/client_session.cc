@@ -68,8 +68,11 @@ void ClientSession::start() {
 
 void ClientSession::connect_now() {
   opening_ = {};
-  options_.connect.came_back = asked_back_ > 0;
-  auto connected = connect_(choice_.address(), options_.connect);
+  transport::ConnectOptions place = options_.connect;
+  place.came_back = asked_back_ > 0;
+  // Whether it may grow depends on the transport; where this counts, it does.
+  place.window = options_.growth.window > 0 ? std::min(options_.growth.window, options_.window) : options_.window;
+  auto connected = connect_(choice_.address(), place);
   if (!connected) {
     lose(connected.message());
     if (state_ == State::kWaiting && choice_.is_fallback()) connect_now();
@@ -267,10 +270,11 @@ SessionOptions ClientSession::asked(bool is_large) const {
   SessionOptions asked = options_;
   asked.address = choice_.address();
   asked.worker_id = worker_id_;
+  asked.connect.window = asked.window;
   if (is_large) return asked;
   const Growth& small = options_.growth;
   const auto least = [&](uint32_t size) { return size == 0 ? small.slot_size : std::min(size, small.slot_size); };
-  asked.window = small.window;
+  asked.connect.window = asked.window = small.window;
   if (small.slot_size == 0) return asked;
   asked.request_slot_size = least(options_.request_slot_size);
   asked.response_slot_size = least(options_.response_slot_size);
@@ -279,6 +283,7 @@ SessionOptions ClientSession::asked(bool is_large) const {
 
 void ClientSession::settle(bool is_large) {
   plan_.settle(options_.growth, is_large, now_ns_, options_.worker_id ^ grant().session_id);
+  options_.connect.lanes = grant().layout.lanes;
   counters_->slot_bytes.set(grant().layout.bytes());
   counters_->transport.set(transport::number_of_transport(choice_.address()));
 }

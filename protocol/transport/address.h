@@ -44,13 +44,17 @@ struct ListenOptions {
   // Those of the threads that are homes of sessions; they outlive the listener and its endpoints. None: an endpoint is
   // polled by itself.
   std::vector<PollGroup*> groups{};
-  TlsOffer tls{};  // to peers that come by TCP
+  uint32_t lanes = 16;  // that a session will have, for the size of what is made before it is granted
+  TlsOffer tls{};       // to peers that come by TCP
 };
 
 struct ConnectOptions {
   uint32_t queue_pairs = 1;  // where the transport has such; lanes are dealt over them
   // Whoever listens on the same host (shm) must run as our user, as root, or as one of these.
   std::vector<uint32_t> backend_uids;
+  // Of the session that it is for, so far as they are known; for the size of what is made before it is granted.
+  uint32_t lanes = 16;
+  uint32_t window = 8;
   bool came_back = false;  // the backend has asked us to come back: see ClientEndpoint::come_back_ms()
   int home = -1;           // within one process (local): SameProcess::home()
   FabricOptions fabric{};

@@ -49,15 +49,6 @@ struct RdmaNeeds {
   std::optional<uint8_t> tos{};
 };
 
-// What the queues of one session pin, as a device of large entries needs it: sends of 320 bytes with their inline data,
-// receives of 16, completions of 64, the buffers of frames; rounded up, as devices do.
-constexpr uint64_t queue_bytes(uint64_t sends, uint64_t receives, uint64_t queue_pairs) {
-  constexpr uint64_t kFrames = 12 << 10;
-  constexpr uint64_t kUnit = 64 << 10;
-  const uint64_t bytes = queue_pairs * (sends * 320 + receives * 16 + (sends + receives) * 64) + kFrames;
-  return (bytes + kUnit - 1) / kUnit * kUnit;
-}
-
 // Devices, cards, ports, GIDs, MTU and traffic class, device files, the library's driver, fork safety, the pin limit, huge pages.
 void check_rdma(const HostFiles& host, const VerbsLibrary& library, const PinLimit& limit, const RdmaNeeds& needs,
                 base::Findings& findings);

@@ -123,8 +123,13 @@ struct ConnectData {
   uint8_t queue_pairs = 1;  // the session is to have
   uint8_t flags = 0;
   uint64_t token = 0;  // index > 0: which session to join
+  // Slots of a lane that the client will ask for, for the size of the receive queue; 0: not said, as by release 0.1.0,
+  // whose data end before this.
+  uint8_t window = 0;
+  uint8_t reserved[7] = {};
 };
-static_assert(sizeof(ConnectData) == 16);
+inline constexpr size_t kLeastConnectData = 16;
+static_assert(sizeof(ConnectData) == kLeastConnectData + 8);
 
 // Private data of rdma_accept, at most 196 bytes.
 struct AcceptData {

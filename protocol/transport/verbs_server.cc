@@ -28,9 +28,6 @@ using namespace verbs;
 
 namespace {
 
-// Sends carry deliveries and a few frames; receives take rings, by themselves or with a request: few, but where
-// lanes whose results are pushed keep falling asleep, each of their messages rings. Those that find no receive wait.
-constexpr LinkSizes kSizes{.sends = 128, .receives = 64};
 constexpr uint8_t kRnrRetries = 7;  // without end: the client's worker is only slow
 // Newcomers that one accept() tells to come back. Each takes microseconds; while they wait, they take places of the
 // backlog.
@@ -67,11 +64,12 @@ struct Request {
 class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
  public:
   // `where`: the listener's address, for messages. From here on the first id's events come to this endpoint.
-  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, Request first, const FabricOptions& fabric,
+  VerbsServerEndpoint(std::shared_ptr<Joinable> joinable, Joining joining, Request first, const ListenOptions& options,
                       const std::string& where, PlaceInGroup place)
       : joinable_(std::move(joinable)),
         joining_(joining),
-        fabric_(fabric),
+        fabric_(options.fabric),
+        lanes_(options.lanes),
         group_(place.number),
         peer_group_(peer_host(first.id.get())),
         peer_(peer_name(first.id.get())),
@@ -147,6 +145,7 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
   const std::shared_ptr<Joinable> joinable_;
   const Joining joining_;
   const FabricOptions fabric_;
+  const uint32_t lanes_;  // that a session has
   const int group_;
   std::string not_taken_;  // options that rdma_cm refused, for the log
   uint64_t token_ = 0;     // by which further queue pairs join; 0: none
@@ -180,7 +179,8 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
 
 Status VerbsServerEndpoint::open(const rdma_cm_id& id, const ConnectData& data) {
   promised_ = std::clamp<uint32_t>(data.queue_pairs, 1, kMaxQueuePairs);
-  if (Status opened = parts_.open(id, kSizes, Poster::kSeveral); !opened) return opened;
+  const LinkSizes sizes{.sends = kServerSends, .receives = receives_for(lanes_, promised_, data.window)};
+  if (Status opened = parts_.open(id, sizes, Poster::kSeveral); !opened) return opened;
   link_.open({.sizes = parts_.sizes(), .tag = parts_.tag(), .frames = &parts_.frames()});
   return Status::ok();
 }
@@ -381,10 +381,7 @@ void VerbsServerEndpoint::take_reply_keys() {
 class VerbsListener final : public Listener, private CmHandler {
  public:
   VerbsListener(std::string address, AddressInfo resolved, const ListenOptions& options)
-      : address_(std::move(address)),
-        resolved_(std::move(resolved)),
-        fabric_(options.fabric),
-        groups_(options.groups) {}
+      : address_(std::move(address)), resolved_(std::move(resolved)), options_(options) {}
   ~VerbsListener() override {
     id_.reset();
     if (set_up_ == nullptr) return;
@@ -438,8 +435,7 @@ class VerbsListener final : public Listener, private CmHandler {
 
   const std::string address_;
   const AddressInfo resolved_;
-  const FabricOptions fabric_;
-  const std::vector<PollGroup*> groups_;
+  const ListenOptions options_;
   size_t next_group_ = 0;
   std::shared_ptr<device::Notifier> told_;
   std::shared_ptr<SetUp> set_up_;
@@ -483,8 +479,9 @@ void VerbsListener::on_cm_event(const rdma_cm_event& event) {
   const std::scoped_lock held(mutex_);
   if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
     Request request{.id = CmId(event.id), .data = {.magic = 0}, .reads = event.param.conn.responder_resources};
-    if (event.param.conn.private_data != nullptr && event.param.conn.private_data_len >= sizeof request.data) {
-      std::memcpy(&request.data, event.param.conn.private_data, sizeof request.data);
+    const size_t length = std::min<size_t>(event.param.conn.private_data_len, sizeof request.data);
+    if (event.param.conn.private_data != nullptr && length >= kLeastConnectData) {
+      std::memcpy(&request.data, event.param.conn.private_data, length);
     }
     if (waiting_.size() >= kMostWaiting) {
       ::rdma_reject(event.id, nullptr, 0);
@@ -580,15 +577,15 @@ Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::answer(CmId id, const C
 }
 
 Expected<std::unique_ptr<ServerEndpoint>> VerbsListener::make_session(Request first) {
-  const bool is_grouped = !groups_.empty();
-  const size_t number = is_grouped ? next_group_++ % groups_.size() : 0;
-  auto polling = Polling::of(is_grouped ? groups_[number] : nullptr);
+  const bool is_grouped = !options_.groups.empty();
+  const size_t number = is_grouped ? next_group_++ % options_.groups.size() : 0;
+  auto polling = Polling::of(is_grouped ? options_.groups[number] : nullptr);
   if (!polling) return Status::error("rdma:" + address_ + ": " + polling.message());
   if (auto kept = polling.value().queues()->set_up(); !kept) return kept.status();  // the ids' channel is its
   const Joining joining = joining_of(first.data);
   const bool joins_now = joining == Joining::kAtOnce && first.data.queue_pairs > 1;
   auto endpoint = std::make_unique<VerbsServerEndpoint>(
-      joinable_, joining, std::move(first), fabric_, "rdma:" + address_,
+      joinable_, joining, std::move(first), options_, "rdma:" + address_,
       PlaceInGroup{std::move(polling.value()), is_grouped ? static_cast<int>(number) : -1});
   // Its further queue pairs may come as soon as this one is accepted, while another thread would still prepare it.
   if (joins_now) {

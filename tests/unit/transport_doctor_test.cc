@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "transport/doctor.h"
+#include "transport/verbs/queue_sizes.h"
 
 using namespace egret::transport;
 using egret::base::Finding;

@@ -1,6 +1,8 @@
-// Which requests to connect a queue pair are accepted, and that each of them, accepted or not, costs the peer.
+// Which requests to connect a queue pair are accepted, that each of them, accepted or not, costs the peer, and how many receives a
+// queue pair gets.
 #include <doctest/doctest.h>
 
+#include "transport/verbs/queue_sizes.h"
 #include "transport/verbs_door.h"
 
 using namespace egret::transport;
@@ -89,4 +91,15 @@ TEST_CASE("only who can be told is asked to come back, and the door hears of it 
   CHECK(come_back_ms({.flags = kJoinsLate}, kPeer, &door) == 0);  // as release 0.1.0, which knows no flags
   CHECK(come_back_ms({.flags = kCameBack}, kPeer, &door) == 0);
   CHECK(come_back_ms({.flags = kComesBack}, kPeer, nullptr) == 0);
+}
+
+TEST_CASE("a queue pair has a receive for each message that may be under way on it, and some for frames") {
+  CHECK(receives_for(16, 1, 2) == kFrameReceives + 32);
+  CHECK(receives_for(16, 1, 64) == kFrameReceives + 1024);
+  CHECK(receives_for(16, 4, 8) == kFrameReceives + 32);
+  CHECK(receives_for(5, 4, 8) == kFrameReceives + 16);  // one of the four has two lanes
+  CHECK(receives_for(1, 16, 8) == kFrameReceives + 8);
+  CHECK(receives_for(16, 1, 0) == 64);  // a peer of release 0.1.0
+  // Whatever a peer claims:
+  CHECK(receives_for(1u << 31, 0, 255) == kFrameReceives + 256 * 64);
 }

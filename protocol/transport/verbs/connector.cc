@@ -13,7 +13,6 @@ using base::Status;
 
 namespace {
 
-constexpr LinkSizes kSizes{.sends = 512, .receives = 256};
 constexpr uint8_t kRetries = 6;     // 7 means without end to some devices, Soft-RoCE among them
 constexpr uint8_t kRnrRetries = 7;  // without end: the backend's thread is only slow
 
@@ -39,6 +38,8 @@ Connector::Connector(std::string address, const ConnectOptions& options, std::sh
     : address_(std::move(address)),
       fabric_(options.fabric),
       came_back_(options.came_back),
+      lanes_(options.lanes),
+      window_(std::min(options.window, kMostWindow)),
       wanted_pairs_(std::clamp(options.queue_pairs, 1u, kMaxQueuePairs)),
       queues_(queues),
       told_(told),
@@ -145,7 +146,8 @@ void Connector::rebind() {
 
 Status Connector::on_route(rdma_cm_id& id) {
   if (!parts_.is_open()) {
-    if (Status opened = parts_.open(id, kSizes, Poster::kPollingThread); !opened) return opened;
+    const LinkSizes sizes{.sends = kClientSends, .receives = receives_for(lanes_, wanted_pairs_, window_)};
+    if (Status opened = parts_.open(id, sizes, Poster::kPollingThread); !opened) return opened;
     const std::scoped_lock held(mutex_);
     news_.basis = {.sizes = parts_.sizes(), .tag = parts_.tag(), .frames = &parts_.frames()};
   }
@@ -154,7 +156,8 @@ Status Connector::on_route(rdma_cm_id& id) {
                          .queue_pairs = static_cast<uint8_t>(wanted_pairs_),
                          .flags = static_cast<uint8_t>((wanted_pairs_ > 1 ? kJoinsLate : 0) | kSolicits | kComesBack |
                                                        (came_back_ ? kCameBack : 0)),
-                         .token = token_};
+                         .token = token_,
+                         .window = static_cast<uint8_t>(window_)};
   rdma_conn_param parameters{};
   parameters.private_data = &data;
   parameters.private_data_len = sizeof data;

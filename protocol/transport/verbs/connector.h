@@ -81,7 +81,8 @@ class Connector final : public device::CmHandler {
   const std::string address_;
   const FabricOptions fabric_;
   const bool came_back_;
-  uint32_t wanted_pairs_;  // not more than an invitation has named
+  const uint32_t lanes_, window_;  // as of ConnectOptions
+  uint32_t wanted_pairs_;          // not more than an invitation has named
   const std::shared_ptr<SharedQueues> queues_;
   const std::shared_ptr<const device::Notifier> told_;
   std::weak_ptr<Connector> self_;

@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "transport/verbs/queue_sizes.h"
 #include "transport/verbs/queues.h"
 #include "transport/verbs_common.h"
 
 namespace egret::transport::verbs {
 
-inline constexpr uint32_t kFrameReceives = 8;  // receives with memory; the first that are used
-inline constexpr uint32_t kFrameSends = 8;     // frames that may be under way
+inline constexpr uint32_t kFrameSends = 8;  // frames that may be under way
 
 struct LinkSizes {
   uint32_t sends = 0;     // places of each send queue

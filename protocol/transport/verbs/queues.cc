@@ -92,6 +92,7 @@ void SharedQueues::wait_for_set_up() {
 }
 
 Expected<std::shared_ptr<ibv_td>> SharedQueues::thread_domain(const std::shared_ptr<Device>& device) {
+  const std::scoped_lock alone(making_);
   auto channel = channel_of(device);
   if (!channel) return channel.status();
   return std::shared_ptr<ibv_td>(channel.value(), channel.value()->thread_domain.get());
@@ -108,6 +109,7 @@ ibv_cq* SharedQueues::Room::queue() const {
 Expected<SharedQueues::Room> SharedQueues::room(const std::shared_ptr<SharedQueues>& of,
                                                 const std::shared_ptr<Device>& device, uint32_t entries, uint32_t tag) {
   Room room;
+  const std::scoped_lock alone(of->making_);
   room.queue_ = of->take_room(*device, entries, tag);
   if (room.queue_ == nullptr) {
     auto made = of->make_queue(device, entries);

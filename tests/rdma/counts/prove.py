@@ -28,6 +28,7 @@ BATCH = 16
 FEW = 400    # gets of the other phases
 SLICE = 160  # gets; a multiple of BATCH
 KEYS = 100
+FRAME_RECEIVES, GUESSED_LANES, WINDOW, WINDOW_OF_PROBE = 8, 16, 32, 2
 MOST_IN_VAIN = 0.15  # fetches in vain, of a message: lanes aim at 0.1
 MOST_POSTS = {"fetching": 2.15, "pushed": 2}  # of the client, of a message
 # An emulated device takes longer than R allows and workers spin. So: lanes stay awake between two requests, and a worker
@@ -80,6 +81,13 @@ class Pair:
         depths = set(re.findall(r"read depth (\d+)", self.proxy.daemon.log()))
         check("read depths in the proxy's log", len(depths), 1)
         self.read_depth = int(depths.pop())
+        # The proxy does not know yet how many lanes its first session has. Its probes, which have come and gone, ask for little.
+        for each, lanes in (self.backend, (backend or {}).get("partitions", 1)), (self.proxy, GUESSED_LANES):
+            seen = each.counts()
+            of_session, of_probe = (FRAME_RECEIVES + lanes * window for window in (WINDOW, WINDOW_OF_PROBE))
+            posted = seen["recv"] - seen["recv_completions"]
+            check(f"{each.daemon.name}: receives that are posted, {of_session} and {of_probe} for each probe", posted,
+                  lambda count: count >= of_session and (count - of_session) % of_probe == 0)
 
     def serves(self):
         self.backend.daemon.check_alive()
