@@ -158,12 +158,14 @@ EGRET_API int egret_options_load(egret_options* options, const char* file);
 EGRET_API const char* egret_options_error(const egret_options* options);
 EGRET_API void egret_options_free(egret_options* options);
 
-/* `options` is copied. NULL: the file that $EGRET_CONFIG names, else /etc/egret/client.yaml. Connects to nothing.
+/* `options` is copied. NULL: the file that $EGRET_CONFIG names, else /etc/egret/client.yaml, else none are given: then the
+ * proxy at tcp:127.0.0.1:11211 tells who the backends are. Connects to nothing.
  * EGRET_E_ARGUMENT: egret_options_error(options) says why; without options, a line to egret_log()'s callback. */
 EGRET_API int egret_pool_open(egret_options* options, egret_pool** pool);
 /* Clients that are not freed go on. */
 EGRET_API void egret_pool_close(egret_pool* pool);
-/* Which backend a key belongs to, by its number in the option `backends`, from 0. */
+/* Which backend a key belongs to, by its number in the option `backends`, from 0; or among those that the proxy has told one of
+ * the pool's clients last, in its order: EGRET_E_UNAVAILABLE before that. */
 EGRET_API int egret_pool_server_of(const egret_pool* pool, const char* key, size_t key_length);
 
 EGRET_API int egret_client_new(egret_pool* pool, egret_client** client);

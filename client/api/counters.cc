@@ -11,7 +11,7 @@ namespace {
 
 struct Figures {
   egret::rpc::LaneCounters lanes;
-  uint64_t sessions = 0, failures = 0, deliveries = 0, long_values = 0, slot_bytes = 0;
+  uint64_t sessions = 0, relayed = 0, failures = 0, deliveries = 0, long_values = 0, slot_bytes = 0;
 };
 
 struct Row {
@@ -21,6 +21,7 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"sessions", [](const Figures& f) { return f.sessions; }},
+    {"relayed_sessions", [](const Figures& f) { return f.relayed; }},
     {"session_failures", [](const Figures& f) { return f.failures; }},
     {"slot_bytes", [](const Figures& f) { return f.slot_bytes; }},
     {"ops", [](const Figures& f) { return f.lanes.ops.get(); }},
@@ -38,25 +39,41 @@ constexpr Row kRows[] = {
     {"long_values", [](const Figures& f) { return f.long_values; }},
 };
 
+void add(Figures& figures, egret::rpc::ClientSession& session) {
+  const egret::rpc::SessionCounters& counted = session.counters();
+  figures.lanes += counted.sum();
+  figures.sessions += counted.is_open.get();
+  figures.failures += counted.signs.failures.get();
+  figures.deliveries += counted.deliveries.get();
+  figures.long_values += counted.long_values.get();
+  figures.slot_bytes += counted.slot_bytes.get();
+}
+
+// Of all sessions that there are and were.
+Figures figures_of(const Router& router) {
+  const RetiredCounters& retired = router.retired();
+  Figures figures;
+  figures.lanes += retired.lanes;
+  figures.failures = retired.failures;
+  figures.deliveries = retired.deliveries;
+  figures.long_values = retired.long_values;
+  for (size_t i = 0; i < router.sessions().size(); ++i) {
+    add(figures, *router.sessions()[i]);
+    if (router.is_relayed(i)) figures.relayed += router.sessions()[i]->counters().is_open.get();
+  }
+  for (const auto& session : router.leaving()) add(figures, *session);
+  return figures;
+}
+
 }  // namespace
 
 extern "C" int egret_counters(const egret_client* client, const char** names, uint64_t* values, size_t room) {
   if (const int refused = refusal(client); refused != EGRET_OK) return refused;
   return enter_without_client([&] {
-    uint64_t sums[std::size(kRows)] = {};
-    for (const auto& session : client->engine->router().sessions()) {
-      const egret::rpc::SessionCounters& counted = session->counters();
-      const Figures figures{.lanes = counted.sum(),
-                            .sessions = counted.is_open.get(),
-                            .failures = counted.signs.failures.get(),
-                            .deliveries = counted.deliveries.get(),
-                            .long_values = counted.long_values.get(),
-                            .slot_bytes = counted.slot_bytes.get()};
-      for (size_t i = 0; i < std::size(kRows); ++i) sums[i] += kRows[i].value(figures);
-    }
+    const Figures figures = figures_of(client->engine->router());
     for (size_t i = 0; i < std::size(kRows) && i < room; ++i) {
       if (names != nullptr) names[i] = kRows[i].name;
-      if (values != nullptr) values[i] = sums[i];
+      if (values != nullptr) values[i] = kRows[i].value(figures);
     }
     return static_cast<int>(std::size(kRows));
   });

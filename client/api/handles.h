@@ -15,10 +15,11 @@
 
 namespace egret::client {
 
-// Shared by a pool and its clients, whoever is freed last. Immutable: any thread.
+// Shared by a pool and its clients, whoever is freed last. Any thread.
 struct PoolState {
   Settings settings;
-  pool::Placement placement;
+  // Where keys are: of the given backends, or as a client has heard it last from the proxy; null: none has yet.
+  mutable std::atomic<std::shared_ptr<const pool::Placement>> placement;
   uint64_t number = 0;  // of this process's pools; never used again
 };
 

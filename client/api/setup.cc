@@ -72,7 +72,9 @@ egret_client::egret_client(std::shared_ptr<const PoolState> of)
       generation(ForkGuard::generation()),
       buffers(new Buffers(this_thread())),
       queue(std::make_unique<Queue>(*buffers)),
-      engine(std::make_unique<Engine>(pool->settings, clock)) {}
+      engine(std::make_unique<Engine>(pool->settings, clock, [state = pool](const egret::pool::Placement& placement) {
+        state->placement.store(std::make_shared<const egret::pool::Placement>(placement));
+      })) {}
 
 extern "C" {
 
@@ -169,7 +171,10 @@ int egret_pool_open(egret_options* options, egret_pool** pool) {
     static std::atomic<uint64_t> last_number{0};
     auto state = std::make_shared<PoolState>();
     state->settings = std::move(settings.value());
-    state->placement = egret::pool::Placement(state->settings.placement, state->settings.members);
+    if (!state->settings.members.empty()) {
+      state->placement.store(
+          std::make_shared<const egret::pool::Placement>(state->settings.placement, state->settings.members));
+    }
     state->number = ++last_number;
     auto made = std::make_unique<egret_pool>();
     made->state = std::move(state);
@@ -184,7 +189,9 @@ void egret_pool_close(egret_pool* pool) {
 
 int egret_pool_server_of(const egret_pool* pool, const char* key, size_t key_length) {
   if (pool == nullptr || !is_key(key, key_length)) return EGRET_E_ARGUMENT;
-  return static_cast<int>(pool->state->placement.member_of({key, key_length}));
+  const auto placement = pool->state->placement.load();
+  if (placement == nullptr || placement->size() == 0) return EGRET_E_UNAVAILABLE;
+  return static_cast<int>(placement->member_of({key, key_length}));
 }
 
 int egret_client_new(egret_pool* pool, egret_client** client) {
@@ -216,7 +223,9 @@ int egret_client_adopt(egret_client* client) {
   if (client->is_in_call) return EGRET_E_THREAD;
   client->owner.store(this_thread(), std::memory_order_relaxed);
   client->buffers->set_owner(this_thread());
-  for (const auto& session : client->engine->router().sessions()) release_owner(*session);
+  for (const auto* const sessions : {&client->engine->router().sessions(), &client->engine->router().leaving()}) {
+    for (const auto& session : *sessions) release_owner(*session);
+  }
   return EGRET_OK;
 }
 

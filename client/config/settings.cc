@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "client/config/file.h"
+#include "client/config/proxy_address.h"
 #include "client/process/libraries.h"
 #include "rpc/session_table.h"
 #include "wire/slot.h"
@@ -36,14 +37,33 @@ constexpr OptionRow kTable[] = {
      .default_value = "",
      .help =
          "The pool of backends over which keys are spread, each ADDRESS [weight=N] [name=NAME], as in egret-proxy's "
-         "option. Given at least once.",
+         "option. None: `proxy` tells them.",
      .max = int64_t{pool::kMaxMembers},
      .group = OptionGroup::kBackends,
      .is_usual = true},
+    {.name = "proxy",
+     .type = OptionType::kText,
+     .default_value = "tcp:127.0.0.1:11211",
+     .help =
+         "The egret-proxy of this host that tells who the backends are, and of changes: tcp:HOST:PORT or unix:PATH, "
+         "where it serves memcached clients, or shm:PATH or shm:@NAME, of its option `slots`. Not used if `backends` "
+         "are given.",
+     .max = base::kMaxTextBytes,
+     .group = OptionGroup::kBackends,
+     .is_usual = true},
+    {.name = "straight",
+     .type = OptionType::kChoice,
+     .default_value = "host",
+     .help =
+         "Which backends that a proxy tells are reached without it. none; host: those on this host; all: those over "
+         "a network, too, where each client has sessions of its own. All others, and those that refuse this "
+         "process, are reached through the proxy.",
+     .choices = "none|host|all",
+     .group = OptionGroup::kBackends},
     {.name = "placement",
      .type = OptionType::kChoice,
      .default_value = "ketama",
-     .help = "How keys are spread over backends: the same as in all proxies and clients of the pool.",
+     .help = "How keys are spread over `backends`: the same as in all proxies and clients of the pool.",
      .choices = "ketama|rendezvous",
      .group = OptionGroup::kBackends},
     {.name = "secret_file",
@@ -208,13 +228,20 @@ constexpr OptionRow kTable[] = {
      .measured_by = "second_reads / messages of egret_counters()"},
 };
 
+Status parse_proxy(const Options& options, Settings& settings) {
+  auto addresses = slot_addresses_of(options.text("proxy"));
+  if (!addresses) return options.error("proxy", addresses.message());
+  settings.proxy = std::move(addresses.value());
+  return Status::ok();
+}
+
 Status parse_members(const Options& options, Settings& settings) {
   for (const std::string& text : options.list("backends")) {
     auto member = pool::parse_member(text);
     if (!member) return options.error("backends", member.message());
     settings.members.push_back(std::move(member.value()));
   }
-  if (settings.members.empty()) return options.error("backends", "no backend is given");
+  if (settings.members.empty()) return parse_proxy(options, settings);
   const Status good = pool::check_members(settings.members);
   return good ? good : options.error("backends", good.message());
 }
@@ -265,6 +292,10 @@ Expected<Settings> GivenOptions::resolve() const {
   if (Status good = parse_members(given, settings); !good) return good;
   settings.placement =
       given.text("placement") == "rendezvous" ? pool::PlacementRule::kRendezvous : pool::PlacementRule::kKetama;
+  const std::string& straight = given.text("straight");
+  settings.straight = straight == "none"   ? Settings::Straight::kNone
+                      : straight == "host" ? Settings::Straight::kHost
+                                           : Settings::Straight::kAll;
   settings.most_pending = static_cast<uint32_t>(given.integer("max_pending"));
   settings.value_memory = given.size("large_value_memory");
   const bool roomy = base::allowed_cpus().size() > 1;

@@ -23,7 +23,12 @@ namespace egret::client {
 std::span<const base::OptionRow> option_table();
 
 struct Settings {
-  std::vector<pool::Member> members;  // at least one
+  // Which backends of a proxy's pool are reached without the proxy.
+  enum class Straight : uint8_t { kNone, kHost, kAll };
+
+  std::vector<pool::Member> members;  // none: a proxy tells them
+  std::vector<std::string> proxy;     // where it serves slots, in the order to try: "shm:PATH", "shm:@NAME"
+  Straight straight = Straight::kHost;
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
   rpc::SessionOptions session;  // address and worker_id are filled in by session
   uint32_t most_pending = 0;    // ops of one client

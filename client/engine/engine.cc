@@ -42,6 +42,7 @@ bool Engine::must_wait(const Op& op) const {
 
 Taken Engine::submit(Op& op, AnswerSink& sink, void* context, uint64_t tag, bool stays) {
   Taken otherwise = Taken::kYes;
+  if (news_ != nullptr && calls_.in_use() == 0) catch_up();
   ClientSession* const session = ready_session(op.key, otherwise);
   if (session == nullptr) return otherwise;
   op.hash = session->lanes().hash(op.key);
@@ -87,6 +88,7 @@ Taken Engine::send(ClientSession& session, Op& op, Call& call, bool stays) {
 
 Taken Engine::submit_to_all(const Op& op, AnswerSink& sink, uint32_t& count, uint32_t& missed) {
   count = missed = 0;
+  catch_up();
   connect();
   if (is_connecting()) return Taken::kConnecting;
   uint32_t lanes = 0;

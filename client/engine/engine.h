@@ -1,4 +1,4 @@
-// A client without its C face: sessions with all backends, ops under way, and waiting for them.
+// A client without its C face: sessions with all backends, ops under way, waiting for them, and news of a proxy's pool.
 //
 //   submit(op) ─ Router ─▶ session ─▶ lane: the open message … flush() … backend … poll(), wait() ─▶ AnswerSink::on_answer
 //       └ a value that does not fit a slot: Upload, LargeGet
@@ -23,6 +23,7 @@
 #include "client/config/settings.h"
 #include "client/engine/call.h"
 #include "client/engine/key_order.h"
+#include "client/engine/proxy_news.h"
 #include "client/engine/router.h"
 #include "op/op.h"
 #include "rpc/active/active_sessions.h"
@@ -42,9 +43,11 @@ constexpr bool is_for_later(Taken taken) {
   return taken == Taken::kNoCredit || taken == Taken::kConnecting;
 }
 
-class Engine final : private rpc::SessionObserver {
+class Engine final : private SessionOwner {
  public:
-  Engine(const Settings& settings, const base::Clock& clock,
+  // Told where keys are, whenever a proxy has told of another pool.
+  using OnPool = std::function<void(const pool::Placement&)>;
+  Engine(const Settings& settings, const base::Clock& clock, OnPool on_pool = {},
          rpc::ClientSession::Connect connect_to = default_connect());
   ~Engine();
   Engine(const Engine&) = delete;
@@ -125,6 +128,14 @@ class Engine final : private rpc::SessionObserver {
   void answer(Call& call, const op::Result& result);
   void finish(Call& call);
 
+  // --- news of a proxy's pool
+  void ask_proxy();
+  void hear_news();
+  void take_over_pool();
+  void drop_news();
+  void catch_up();
+  bool connect_all();
+
   // --- sessions
   base::Status make_descriptors();
   rpc::ClientSession* ready_session(std::string_view key, Taken& otherwise);
@@ -142,6 +153,9 @@ class Engine final : private rpc::SessionObserver {
   void unwatch(int& fd);
   void note(int level, std::string text);
 
+  bool has_ops(const rpc::ClientSession& session) const;
+  void on_session_made(rpc::ClientSession& session) override;
+  void on_session_ended(rpc::ClientSession& session) override;
   base::Status on_session_connecting(rpc::ClientSession& session) override;
   base::Status on_session_open(rpc::ClientSession& session) override;
   base::Status on_session_resized(rpc::ClientSession& session) override;
@@ -151,14 +165,19 @@ class Engine final : private rpc::SessionObserver {
 
   const Settings settings_;
   const base::Clock& clock_;
+  const OnPool on_pool_;
   base::Status status_ = base::Status::ok();
   base::UniqueFd epoll_, timer_;
   rpc::ActiveSessions active_;
   KeyOrder order_;
   CallPool calls_;
+  std::vector<Watch> watches_;  // of router_'s sessions; one without a session is free
   Router router_;
-  std::vector<Watch> watches_;  // of router_'s sessions, in their order
-  uint64_t value_memory_ = 0;   // in use
+  std::unique_ptr<ProxyNews> news_;  // null: the backends are given
+  int news_fd_ = -1;                 // as it is watched
+  uint64_t news_inode_ = 0;
+  bool must_turn_ = false;     // a session is to go by another way
+  uint64_t value_memory_ = 0;  // in use
   uint32_t next_upload_id_ = 1;
   uint64_t changes_ = 0;  // grows with whatever may let an op be taken
   uint64_t next_tick_ns_ = 0;

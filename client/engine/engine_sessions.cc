@@ -29,7 +29,7 @@ constexpr int kMostArmPasses =
 constexpr int kInfo = 1, kWarning = 2;
 
 // What an event's data says: a kind, and the number of the session's watch.
-enum Kind : uint64_t { kTimer, kControl, kData };
+enum Kind : uint64_t { kTimer, kControl, kData, kNews };
 constexpr uint64_t data_of(Kind kind, size_t watch) {
   return watch << 2 | kind;
 }
@@ -47,23 +47,28 @@ uint64_t inode_of(int fd) {
 
 }  // namespace
 
-Engine::Engine(const Settings& settings, const base::Clock& clock, ClientSession::Connect connect_to)
+Engine::Engine(const Settings& settings, const base::Clock& clock, OnPool on_pool, ClientSession::Connect connect_to)
     : settings_(settings),
       clock_(clock),
+      on_pool_(std::move(on_pool)),
       calls_(*this, settings.most_pending),
-      router_(settings, clock, *this, std::move(connect_to)),
-      watches_(router_.sessions().size()) {
-  for (size_t i = 0; i < watches_.size(); ++i) watches_[i].session = router_.sessions()[i].get();
+      router_(settings_, clock, *this, connect_to) {
+  if (settings_.members.empty()) {
+    news_ = std::make_unique<ProxyNews>(settings_.proxy, settings_.session, clock, connect_to);
+  }
   status_ = make_descriptors();
 }
 
 Engine::~Engine() {
   calls_.for_each_in_use([](Call& call) { call.sink = nullptr; });
-  for (const auto& session : router_.sessions()) {
-    session->close(ClientSession::State::kClosed);
-    session->credit().announce();
-    session->credit().hand_out();
+  for (const auto* const sessions : {&router_.sessions(), &router_.leaving()}) {
+    for (const auto& session : *sessions) {
+      session->close(ClientSession::State::kClosed);
+      session->credit().announce();
+      session->credit().hand_out();
+    }
   }
+  drop_news();
   for (const base::UniqueFd* fd : {&epoll_, &timer_}) {
     if (fd->is_open()) ForkGuard::disown(fd->get());
   }
@@ -84,28 +89,67 @@ Status Engine::make_descriptors() {
 
 // An open one; else null, and what to say.
 ClientSession* Engine::ready_session(std::string_view key, Taken& otherwise) {
-  ClientSession& session = router_.session_of(key);
-  if (session.is_open()) [[likely]]
-    return &session;
-  if (session.state() == ClientSession::State::kWaiting) connect();
-  const bool is_connecting = session.state() == ClientSession::State::kHandshaking;
+  ClientSession* session = router_.session_of(key);
+  if (session != nullptr && session->is_open()) [[likely]]
+    return session;
+  connect();
+  session = router_.session_of(key);  // by another way, of another pool
+  if (session != nullptr && session->is_open()) return session;
+  const bool is_connecting = session != nullptr ? session->state() == ClientSession::State::kHandshaking
+                                                : news_ != nullptr && news_->is_asking();
   otherwise = is_connecting ? Taken::kConnecting : Taken::kUnavailable;
   return nullptr;
 }
 
 bool Engine::connect() {
   const ForkGuard::Section section;
-  bool are_open = !router_.sessions().empty();
-  for (const auto& session : router_.sessions()) {
-    if (session->state() == ClientSession::State::kWaiting) session->tick();
-    are_open &= session->is_open();
+  return connect_all();
+}
+
+// In a section, and not within a session's call.
+bool Engine::connect_all() {
+  ask_proxy();
+  bool are_open = false;
+  // A way that fails at once is followed by the other one.
+  for (int pass = 0; pass < 2; ++pass) {
+    if (std::exchange(must_turn_, false)) {
+      must_turn_ = router_.turn([this](const ClientSession& session) { return !has_ops(session); });
+    }
+    are_open = !router_.sessions().empty();
+    for (size_t i = 0; i < router_.sessions().size(); ++i) {
+      ClientSession& session = *router_.sessions()[i];
+      if (session.state() == ClientSession::State::kWaiting) session.tick();
+      are_open &= session.is_open() || !router_.is_used(i);
+    }
+    if (!must_turn_) break;
   }
   return are_open;
 }
 
 bool Engine::is_connecting() const {
-  return std::ranges::any_of(
-      router_.sessions(), [](const auto& session) { return session->state() == ClientSession::State::kHandshaking; });
+  const auto is_handshaking = [](const auto& session) {
+    return session->state() == ClientSession::State::kHandshaking;
+  };
+  return std::ranges::any_of(router_.sessions(), is_handshaking) || (news_ != nullptr && news_->is_asking());
+}
+
+// Whether an op is under way by it.
+bool Engine::has_ops(const ClientSession& session) const {
+  bool found = false;
+  const_cast<CallPool&>(calls_).for_each_in_use([&](const Call& call) { found |= call.session_ == &session; });
+  return found;
+}
+
+void Engine::on_session_made(ClientSession& session) {
+  const auto free = std::ranges::find(watches_, nullptr, &Watch::session);
+  (free != watches_.end() ? *free : watches_.emplace_back()) = {.session = &session};
+}
+
+void Engine::on_session_ended(ClientSession& session) {
+  session.credit().announce();
+  session.credit().hand_out();
+  active_.forget(&session);
+  watch_of(session) = {};
 }
 
 Engine::Watch& Engine::watch_of(const ClientSession& session) {
@@ -162,6 +206,7 @@ void Engine::on_session_lost(ClientSession& session, const std::string& why, boo
   unwatch(watched.control_fd);
   ++changes_;
   trouble_ = why;
+  must_turn_ |= router_.note_loss(session, was_open, clock_.now_ns());
   note(kWarning, (was_open ? "session lost: " : "no session: ") + why);
 }
 
@@ -203,7 +248,13 @@ void Engine::tick_all(uint64_t now_ns) {
   for (const auto& session : router_.sessions()) {
     if (session->state() != ClientSession::State::kWaiting && session->needs_tick()) session->tick();
   }
+  for (const auto& session : router_.leaving()) session->tick();
   if (calls_.in_use() > 0) look_after_descriptors();
+  ask_proxy();
+  hear_news();
+  router_.let_go([this](const ClientSession& session) { return !has_ops(session); });
+  must_turn_ |= router_.look_for_straight(now_ns);
+  if (must_turn_) connect_all();
   if (!has_network_ || now_ns < next_keep_alive_ns_) return;
   next_keep_alive_ns_ = now_ns + transport::kKeepAliveNs;
   has_network_ = false;
@@ -211,7 +262,7 @@ void Engine::tick_all(uint64_t now_ns) {
 }
 
 bool Engine::needs_tick() const {
-  return calls_.in_use() > 0 || is_connecting();
+  return calls_.in_use() > 0 || is_connecting() || !router_.leaving().empty();
 }
 
 // False: polling on is worth it, or something came in.
@@ -271,7 +322,15 @@ void Engine::handle_events(uint64_t wait_ns) {
   epoll_event events[kEvents];
   const int count = wait_for_events(epoll_.get(), events, wait_ns);
   if (count < 0 && errno != EINTR) return look_after_descriptors();
-  for (int i = 0; i < count; ++i) handle(events[i].data.u64);
+  bool has_news = false;
+  for (int i = 0; i < count; ++i) {
+    const bool is_news = (events[i].data.u64 & 3) == kNews;
+    has_news |= is_news;
+    if (!is_news) handle(events[i].data.u64);
+  }
+  if (!has_news) return;
+  const ForkGuard::Section section;
+  hear_news();
 }
 
 void Engine::handle(uint64_t event) {
@@ -288,6 +347,65 @@ void Engine::handle(uint64_t event) {
   } else if ((event & 3) == kData && watched.data_fd >= 0) {
     watched.session->on_data_ready();
   }
+}
+
+// --- news of a proxy's pool
+
+// In a section of ForkGuard.
+void Engine::ask_proxy() {
+  if (news_ == nullptr || news_fd_ >= 0) return;
+  if (!news_->begin()) {
+    if (news_->pool().head.version == 0) trouble_ = news_->why();
+    return;
+  }
+  news_fd_ = news_->fd();
+  news_inode_ = inode_of(news_fd_);
+  ForkGuard::own(news_fd_);
+  if (Status watched = watch(news_fd_, EPOLLIN, data_of(kNews, 0)); !watched) {
+    trouble_ = watched.message();
+    drop_news();
+  }
+}
+
+void Engine::drop_news() {
+  if (news_ == nullptr || news_fd_ < 0) return;
+  const bool is_ours = inode_of(news_fd_) == news_inode_;
+  unwatch(news_fd_);
+  news_->end(is_ours);
+}
+
+// In a section of ForkGuard, and not within a session's call: sessions are made and ended.
+void Engine::hear_news() {
+  if (news_ == nullptr || news_fd_ < 0) return;
+  while (true) {
+    const ProxyNews::Heard heard = news_->hear();
+    if (heard == ProxyNews::Heard::kNothing) return;
+    ++changes_;
+    if (heard == ProxyNews::Heard::kPool) take_over_pool();
+    if (heard == ProxyNews::Heard::kState) {
+      const uint32_t member = news_->changed_member();
+      router_.set_state(member, news_->pool().members[member].state);
+    }
+    if (heard != ProxyNews::Heard::kEnd) continue;
+    trouble_ = news_->why();
+    note(kWarning, trouble_);
+    drop_news();
+    ask_proxy();  // one that has been reloaded is there
+    if (news_fd_ < 0) return;
+  }
+}
+
+void Engine::take_over_pool() {
+  router_.take_over(news_->pool(), news_->address());
+  if (on_pool_) on_pool_(router_.placement());
+  note(kInfo, "the proxy at " + news_->address() + " has told of " + std::to_string(news_->pool().members.size()) +
+                  " backends");
+}
+
+// For the first op after a while: news may have come since.
+void Engine::catch_up() {
+  const uint64_t now_ns = clock_.now_ns();
+  if (now_ns >= next_tick_ns_) tick_all(now_ns);
 }
 
 // --- descriptors that somebody else has closed
@@ -308,8 +426,9 @@ void Engine::look_after_descriptors() {
     if (Status made = make_descriptors(); !made) note(kWarning, made.message());
     is_timer_set_ = false;
   }
+  if (news_fd_ >= 0 && (!is_ours || inode_of(news_fd_) != news_inode_)) drop_news();
   for (Watch& watched : watches_) {
-    if (is_ours && is_intact(watched)) continue;
+    if (watched.session == nullptr || (is_ours && is_intact(watched))) continue;
     note(kWarning, "somebody closed descriptors of libegret");
     watched.session->close();
   }

@@ -56,13 +56,27 @@ TEST_CASE("options are checked when they are set, and an error says which and wh
   CHECK(error_of("placement", "random").find("placement") != std::string::npos);
 }
 
-TEST_CASE("a pool without a backend is refused with a reason") {
-  egret_options* const options = egret_options_new();
-  egret_pool* pool = nullptr;
-  CHECK(egret_pool_open(options, &pool) == EGRET_E_ARGUMENT);
-  CHECK(pool == nullptr);
-  CHECK(std::string(egret_options_error(options)).find("backends") != std::string::npos);
-  egret_options_free(options);
+TEST_CASE("without backends a proxy is asked, whose address must be one of this host") {
+  for (const char* const wrong :
+       {"", "11211", "tcp:127.0.0.1", "tcp:127.0.0.1:http", "tcp:cache.example:11211", "unix:", "smtp:x"}) {
+    CAPTURE(wrong);
+    egret_options* const options = egret_options_new();
+    CHECK(egret_options_set(options, "proxy", wrong) == EGRET_OK);
+    egret_pool* pool = nullptr;
+    CHECK(egret_pool_open(options, &pool) == EGRET_E_ARGUMENT);
+    CHECK(pool == nullptr);
+    CHECK(std::string(egret_options_error(options)).find("proxy") != std::string::npos);
+    egret_options_free(options);
+  }
+  for (const char* const good : {"tcp:127.0.0.1:1", "tcp:localhost:1", "tcp:[::1]:1", "unix:/nowhere/m.sock",
+                                 "shm:/nowhere/slots", "shm:@nobody"}) {
+    CAPTURE(good);
+    const Pool pool = open_pool({{"proxy", good}});
+    CHECK(egret_pool_server_of(pool.get(), "k", 1) == EGRET_E_UNAVAILABLE);
+    const Client client = new_client(pool);
+    CHECK(set(client.get(), "k", "v") == EGRET_E_UNAVAILABLE);
+    CHECK(std::string(egret_why(client.get())).find("no egret-proxy") != std::string::npos);
+  }
 }
 
 TEST_CASE("a file of options says the same as calls, and its errors name file and line") {
