@@ -256,7 +256,10 @@ Status VerbsServerEndpoint::receive_frame(std::span<std::byte> frame, size_t& le
     if (link_.drain().has_immediate) return Status::error("the peer rang before it had a session");
     // Frames of a link that has failed are not read: the failure is told once, and no session may open on such a link.
     if (!link_.failure().empty()) return Status::error(link_.failure());
-    if (Frame received; link_.take_frame(received)) return copy_frame(received, frame, length);
+    if (Frame received; link_.take_frame(received)) {
+      if (!how_it_ended()) polling_.told()->notify();  // to be looked at behind the frames, whoever reads on, and when
+      return copy_frame(received, frame, length);
+    }
   }
   return how_it_ended();
 }

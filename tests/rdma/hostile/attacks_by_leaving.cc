@@ -12,6 +12,7 @@ namespace {
 constexpr size_t kSilent = 70;  // the backend keeps 32 of one peer
 constexpr size_t kKeptSilent = 32;
 constexpr uint32_t kOutstanding = 32;
+constexpr int kLeaveBehindHello = 60;
 
 op::Op ping() {
   op::Op made;
@@ -61,6 +62,16 @@ void leave_at_every_stage(const sockaddr_in& target) {
   }
 }
 
+// Hangs up right behind its hello: the backend hears of both at once, now and then. The session, if there is one, has ended.
+void leave_behind_hello(const sockaddr_in& target) {
+  for (int i = 0; i < kLeaveBehindHello; ++i) {
+    const auto said_hello = connect(target);
+    require(said_hello->is_open(), "rejected");
+    (void)say(*said_hello, framed(encode(new_hello())));
+    said_hello->disconnect();
+  }
+}
+
 // A worker that comes back again and again before its old session is gone: one of them is left.
 void come_back_again(const sockaddr_in& target) {
   const wire::Hello hello = new_hello();
@@ -102,6 +113,7 @@ void killed(const sockaddr_in& target) {
 
 constexpr Attack kAttacks[] = {
     {"leave-at-every-stage", leave_at_every_stage},
+    {"leave-behind-hello", leave_behind_hello},
     {"come-back-again", come_back_again},
     {"silence", silence},
     {"killed", killed},  // the last of all
