@@ -270,6 +270,10 @@ Status GivenOptions::load(const std::string& path) {
   return take(std::move(entries), path);
 }
 
+void GivenOptions::forget(std::string_view name) {
+  std::erase_if(entries_, [&](const OptionEntry& entry) { return entry.key == name; });
+}
+
 Status GivenOptions::take(std::vector<OptionEntry> entries, const std::string& place) {
   if (const auto valid = read(entries, place); !valid) return valid.status();
   for (OptionEntry& entry : entries) {

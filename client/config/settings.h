@@ -41,6 +41,8 @@ class GivenOptions {
   // Each checks what it is given at once; an error changes nothing.
   base::Status set(std::string name, std::string value);
   base::Status load(const std::string& path);
+  // As if it had not been given.
+  void forget(std::string_view name);
 
   // All of them together are checked.
   base::Expected<Settings> resolve() const;

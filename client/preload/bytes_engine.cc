@@ -1,0 +1,245 @@
+#include "client/preload/bytes_engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "memcache/reply.h"
+#include "memcache/translate.h"
+
+namespace egret::preload {
+
+using client::Taken;
+using memcache::Command;
+using memcache::CommandKind;
+using memcache::Event;
+
+namespace {
+
+constexpr size_t kMostCollected = 1 << 30;  // bytes of a value: more than any item has
+constexpr size_t kRoomToKeep = 1 << 20;     // of output that has been taken
+constexpr size_t kOpaque = 12;              // where it is in a packet's head
+
+}  // namespace
+
+void BytesEngine::put(std::string_view bytes) {
+  input_.append(bytes);
+  feed();
+}
+
+void BytesEngine::poll() {
+  engine_.poll();
+  settle();
+}
+
+void BytesEngine::take(size_t bytes) {
+  taken_ += bytes;
+  if (taken_ < output_.size()) return;
+  taken_ = 0;
+  output_.clear();
+  if (output_.capacity() > kRoomToKeep) output_.shrink_to_fit();
+}
+
+void BytesEngine::resume() {
+  aside_.clear();
+  feed();
+}
+
+std::string BytesEngine::leave() {
+  std::string rest = std::move(aside_) + input_.substr(used_);
+  input_.clear();
+  aside_.clear();
+  used_ = 0;
+  return rest;
+}
+
+// --- from bytes to ops
+
+// Stops at a command that goes aside: what follows it is parsed when it is answered.
+void BytesEngine::feed() {
+  while (aside_.empty() && !is_over_) {
+    const memcache::Step step = parser_.next(std::string_view(input_).substr(used_), command_);
+    used_ += step.consumed;
+    if (step.event == Event::kNeedMore) break;
+    act(step.event);
+  }
+  input_.erase(0, used_);
+  used_ = 0;
+  engine_.flush();
+  settle();
+}
+
+void BytesEngine::act(Event event) {
+  switch (event) {
+    case Event::kKey:
+      return add_request({});
+    case Event::kEndOfKeys:
+      places_.push_back({.bytes = std::string(memcache::kEnd), .request = nullptr, .ends_retrieval = true});
+      return;
+    case Event::kCommand:
+      return on_command();
+    case Event::kValueBegin:
+      collected_.clear();
+      key_ = command_.key;
+      return;
+    case Event::kValuePart:
+      if (collected_.size() < kMostCollected) collected_.append(command_.value);
+      return;
+    case Event::kValueEnd:
+      return on_value_end();
+    case Event::kError:
+    case Event::kClose:
+      is_over_ = event == Event::kClose;
+      return answer_now(command_.error);
+    case Event::kNeedMore:
+      return;
+  }
+}
+
+void BytesEngine::on_value_end() {
+  if (!command_.terminator_ok) {
+    if (!command_.noreply) answer_now(memcache::kBadDataChunk);
+    return;
+  }
+  command_.key = key_;
+  add_request(collected_);
+  collected_ = {};
+}
+
+void BytesEngine::on_command() {
+  const CommandKind kind = command_.kind;
+  const bool is_binary = parser_.is_binary();
+  if (memcache::needs_store(kind) && kind != CommandKind::kFlushAll) {
+    return add_request(memcache::is_storage(kind) ? command_.value : std::string_view());
+  }
+  switch (kind) {
+    case CommandKind::kNoop:
+      return is_binary ? answer_ok() : answer_now(memcache::kMetaNoop);
+    case CommandKind::kVersion:
+    case CommandKind::kVerbosity:
+    case CommandKind::kFlushAll: {
+      const bool is_silent = command_.noreply || command_.quiet;
+      return set_aside(is_silent ? AsideEnd::kNoAnswer : is_binary ? AsideEnd::kPacket : AsideEnd::kOneLine);
+    }
+    case CommandKind::kStats:
+      return set_aside(is_binary ? AsideEnd::kPackets : AsideEnd::kReport);
+    default:
+      return set_aside(AsideEnd::kNever);
+  }
+}
+
+void BytesEngine::set_aside(AsideEnd end) {
+  const size_t begin = parser_.is_binary() ? begin_of_packet() : begin_of_line();
+  aside_ = input_.substr(begin, used_ - begin);
+  aside_end_ = end;
+}
+
+// Of the command that ends at used_. The rest of a value that nobody wants may have been dropped right before it.
+size_t BytesEngine::begin_of_line() const {
+  const size_t before = used_ >= 2 ? input_.rfind('\n', used_ - 2) : std::string::npos;
+  return before == std::string::npos ? 0 : before + 1;
+}
+
+size_t BytesEngine::begin_of_packet() const {
+  for (size_t at = used_ - std::min(used_, memcache::binary::kHead) + 1; at-- > 0;) {
+    const auto byte = [&](size_t i) { return static_cast<uint64_t>(static_cast<unsigned char>(input_[at + i])); };
+    const uint64_t body = byte(8) << 24 | byte(9) << 16 | byte(10) << 8 | byte(11);
+    const bool is_its = input_[at] == memcache::binary::kRequestMagic && byte(1) == command_.opcode && at + memcache::binary::kHead + body == used_ &&
+                        std::memcmp(&input_[at + kOpaque], &command_.opaque, sizeof command_.opaque) == 0;
+    if (is_its) return at;
+  }
+  return 0;
+}
+
+void BytesEngine::answer_ok() {
+  memcache::Question question;
+  memcache::ask(command_, 0, question);
+  op::Result result;
+  result.code = op::ResultCode::kOk;
+  std::string bytes(memcache::max_answer(question, 0), '\0');
+  bytes.resize(static_cast<size_t>(memcache::write_answer(bytes.data(), question, {}, result) - bytes.data()));
+  places_.push_back({.bytes = std::move(bytes), .request = nullptr});
+}
+
+void BytesEngine::add_request(std::string_view value) {
+  op::Op op = memcache::to_op(command_);
+  op.value = value;
+  Place& place = places_.emplace_back();
+  place.request = std::make_unique<Request>();
+  Request& request = *place.request;
+  memcache::ask(command_, op.options, request.question);
+  request.key = op.key;
+  request.is_read = op.code == op::OpCode::kGet;
+  request.is_retrieval = memcache::is_retrieval(command_.kind) && request.question.is_classic();
+  ++ops_;
+  const uint64_t deadline_ns = engine_.clock().now_ns() + engine_.op_timeout_ns();
+  Taken taken = engine_.submit(op, *this, &request, kTag, false);
+  while (client::is_for_later(taken) && engine_.wait_for_room(deadline_ns)) {
+    taken = engine_.submit(op, *this, &request, kTag, false);
+  }
+  if (taken == Taken::kYes) return;
+  op::Result result;
+  result.code = taken == Taken::kTooLarge ? op::ResultCode::kOutOfMemory : op::ResultCode::kNotSent;
+  has_failed_ |= taken != Taken::kTooLarge;
+  write(request, result);
+}
+
+// --- from results to bytes
+
+void BytesEngine::on_answer(const client::Call& call, const op::Result& result) {
+  const bool is_lost = result.code == op::ResultCode::kSessionLost || result.code == op::ResultCode::kNotSent ||
+                       result.code == op::ResultCode::kTimedOut;
+  has_failed_ |= is_lost;
+  write(*static_cast<Request*>(call.context), result);
+}
+
+void BytesEngine::write(Request& request, const op::Result& result) const {
+  const memcache::Question& question = request.question;
+  request.is_done = true;
+  if (request.is_retrieval) {
+    if (const std::string_view line = memcache::retrieval_error(result); !line.empty()) {
+      request.failed_retrieval = true;
+      request.bytes = line;
+      return;
+    }
+  }
+  const bool has_value = request.is_read && memcache::has_value(question, result);
+  std::string& bytes = request.bytes;
+  bytes.resize(has_value ? memcache::max_head(question, request.key.size())
+                         : memcache::max_answer(question, request.key.size()));
+  char* const end = has_value ? memcache::write_head(bytes.data(), question, request.key, result, result.total_length)
+                              : memcache::write_answer(bytes.data(), question, request.key, result);
+  bytes.resize(static_cast<size_t>(end - bytes.data()));
+  if (!has_value) return;
+  bytes.append(result.value);
+  for (const std::string_view piece : result.further) bytes.append(piece);
+  bytes.append(memcache::tail(question));
+}
+
+// Answers that have come, in their order.
+void BytesEngine::settle() {
+  while (!places_.empty()) {
+    Place& place = places_.front();
+    if (place.request == nullptr) {
+      if (place.ends_retrieval) {
+        output_.append(std::exchange(retrieval_, {}));
+        if (!std::exchange(retrieval_failed_, false)) output_.append(place.bytes);
+      } else {
+        output_.append(place.bytes);
+      }
+    } else {
+      Request& request = *place.request;
+      if (!request.is_done) return;
+      if (!request.is_retrieval) {
+        output_.append(request.bytes);
+      } else if (request.failed_retrieval) {
+        if (!std::exchange(retrieval_failed_, true)) retrieval_ = std::move(request.bytes);
+      } else if (!retrieval_failed_) {
+        retrieval_.append(request.bytes);
+      }
+    }
+    places_.pop_front();
+  }
+}
+
+}  // namespace egret::preload

@@ -1,0 +1,120 @@
+// memcached's protocol in a program's own process: the bytes that it sends become ops, their results the bytes that it receives.
+//
+//   put(bytes) ─ ClientParser ─ Command ─┬─ an op: Engine ─ slots ─ result ─▶ its place ─┐
+//                                        ├─ an answer that needs nobody ───────────────────┼─ in order ─▶ output()
+//                                        └─ anything else: aside(), in its turn ◀──────────┘
+//
+// *Aside* are commands that the slots do not know (stats, flush_all, SASL, …): when all before them are answered, the owner sends
+// their bytes over the connection that it has besides, and says how that ended: resume(), or the connection serves from then on.
+//
+// Owned by a socket (served_socket.h), over the engine of the thread that opened it. Thread: one at a time, in the engine's section.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "client/engine/engine.h"
+#include "memcache/answer.h"
+#include "memcache/client_parser.h"
+
+namespace egret::preload {
+
+// How the answer to a command that goes aside ends.
+enum class AsideEnd : uint8_t {
+  kNoAnswer,
+  kOneLine,
+  kReport,   // lines until END, RESET, OK or an error
+  kPacket,   // binary: one
+  kPackets,  // binary: until one without key and value
+  kNever,    // the connection serves from here on
+};
+
+class BytesEngine final : private client::AnswerSink {
+ public:
+  explicit BytesEngine(client::Engine& engine) : engine_(engine) {}
+  // Answers that come later are nobody's.
+  ~BytesEngine() { engine_.forget(*this, kTag); }
+  BytesEngine(const BytesEngine&) = delete;
+  BytesEngine& operator=(const BytesEngine&) = delete;
+
+  // Takes all of it. May wait for credit of the lanes, at most as long as an op may take.
+  void put(std::string_view bytes);
+  // Looks for results; never waits.
+  void poll();
+  // Takes those that have come to the engine by somebody else's poll.
+  void collect() { settle(); }
+  // What the program may receive next; take() drops it.
+  std::string_view output() const { return std::string_view(output_).substr(taken_); }
+  void take(size_t bytes);
+  // Answers are yet to come.
+  bool is_awaited() const { return !places_.empty(); }
+  // The program has said what ends a connection: it receives output(), and then its end.
+  bool is_over() const { return is_over_ && places_.empty(); }
+  // An op was not answered, or not sent: whoever listens behind may be gone.
+  bool has_failed() const { return has_failed_; }
+  void clear_failure() { has_failed_ = false; }
+
+  bool is_binary() const { return parser_.is_binary(); }
+
+  // --- commands that go aside: all before are answered, and output() has been told
+  bool has_aside() const { return !aside_.empty() && places_.empty(); }
+  const std::string& aside() const { return aside_; }
+  AsideEnd aside_end() const { return aside_end_; }
+  void resume();
+  // All that was put and is not answered: the connection serves from here on, and gets it.
+  std::string leave();
+
+  uint64_t ops() const { return ops_; }
+
+ private:
+  struct Request {
+    memcache::Question question;
+    std::string key, bytes;  // `bytes`: the answer
+    bool is_done = false;
+    bool is_read = false;
+    bool is_retrieval = false;
+    bool failed_retrieval = false;  // `bytes` are the line for all of it
+  };
+  struct Place {
+    std::string bytes;
+    std::unique_ptr<Request> request;  // null: `bytes` are the answer
+    bool ends_retrieval = false;
+  };
+
+  void feed();
+  void act(memcache::Event event);
+  void on_command();
+  void on_value_end();
+  void set_aside(AsideEnd end);
+  size_t begin_of_line() const;
+  size_t begin_of_packet() const;
+  void add_request(std::string_view value);
+  void answer_now(std::string_view line) { places_.push_back({.bytes = std::string(line), .request = nullptr}); }
+  void answer_ok();
+  void on_answer(const client::Call& call, const op::Result& result) override;
+  void write(Request& request, const op::Result& result) const;
+  void settle();
+
+  static constexpr uint64_t kTag = 0;
+
+  client::Engine& engine_;
+  memcache::ClientParser parser_{memcache::Limits{}};
+  memcache::Command command_;
+  std::string input_, collected_, key_;
+  size_t used_ = 0;           // of input_
+  std::deque<Place> places_;  // answers, in their order
+  std::string retrieval_;     // of a classic one, until its end
+  bool retrieval_failed_ = false;
+  std::string output_;
+  size_t taken_ = 0;
+  std::string aside_;
+  AsideEnd aside_end_ = AsideEnd::kNever;
+  bool is_over_ = false;
+  bool has_failed_ = false;
+  uint64_t ops_ = 0;
+};
+
+}  // namespace egret::preload

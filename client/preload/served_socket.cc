@@ -1,0 +1,294 @@
+#include "client/preload/served_socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "client/preload/real.h"
+#include "memcache/binary/binary.h"
+
+namespace egret::preload {
+
+namespace {
+
+constexpr uint64_t kLookNs = 50'000;  // a result that comes so soon is waited for, also by whoever does not wait
+constexpr uint64_t kForEverNs = UINT64_MAX / 2;
+constexpr int kBarrierMs = 5'000;
+constexpr short kAlways = POLLERR | POLLHUP;
+
+bool begins_with_any(std::string_view line, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return line.starts_with(word); });
+}
+
+}  // namespace
+
+ServedSocket::ServedSocket(int fd, std::shared_ptr<ThreadEngine> thread, std::string place)
+    : fd_(fd),
+      place_(std::move(place)),
+      thread_(std::move(thread)),
+      engine_(std::make_unique<BytesEngine>(thread_->engine())) {}
+
+// What a parent left behind is not touched: it may be in any state.
+ServedSocket::~ServedSocket() {
+  if (is_of_parent()) {
+    [[maybe_unused]] const BytesEngine* const left_alone = engine_.release();
+  } else {
+    const Section section(*thread_);
+    engine_.reset();
+  }
+}
+
+ssize_t ServedSocket::reset() {
+  errno = ECONNRESET;
+  return -1;
+}
+
+// --- what the program sends
+
+ssize_t ServedSocket::send(std::string_view bytes, int flags) {
+  if (is_of_parent()) return reset();
+  const Section section(*thread_);
+  if (state_ == State::kDead) return reset();
+  if (state_ == State::kConnection) return real().send(fd_, bytes.data(), bytes.size(), flags);
+  engine_->put(bytes);
+  go_on();
+  if (state_ == State::kDead) return reset();
+  return static_cast<ssize_t>(bytes.size());
+}
+
+// A command that goes aside, now that all before it are answered.
+void ServedSocket::go_on() {
+  while (state_ == State::kSlots && engine_->has_aside()) begin_aside();
+  if (is_to_be_shut_ && (state_ == State::kConnection || (state_ == State::kSlots && !engine_->is_awaited()))) {
+    is_to_be_shut_ = false;
+    real().shutdown(fd_, SHUT_WR);
+  }
+}
+
+int ServedSocket::shutdown(int how) {
+  if (is_of_parent() || how == SHUT_RD) return real().shutdown(fd_, how);
+  const Section section(*thread_);
+  is_to_be_shut_ = true;
+  go_on();
+  return 0;
+}
+
+void ServedSocket::begin_aside() {
+  ++went_aside_;
+  seen_.clear();
+  body_left_ = 0;
+  is_last_packet_ = false;
+  const AsideEnd end = engine_->aside_end();
+  if (end == AsideEnd::kNever) {
+    state_ = send_over_connection(engine_->leave()) ? State::kConnection : State::kDead;
+  } else if (!send_over_connection(engine_->aside())) {
+    state_ = State::kDead;
+  } else if (end == AsideEnd::kNoAnswer) {
+    if (pass_barrier()) engine_->resume();
+  } else {
+    state_ = State::kAside;
+  }
+}
+
+// A command without an answer is done when one behind it is answered: what follows by slots must not overtake it.
+bool ServedSocket::pass_barrier() {
+  const bool is_binary = engine_->is_binary();
+  std::string noop(memcache::binary::kHead, '\0');
+  noop[0] = memcache::binary::kRequestMagic;
+  noop[1] = static_cast<char>(memcache::binary::Opcode::kNoop);
+  const size_t awaited = is_binary ? memcache::binary::kHead : std::string_view("MN\r\n").size();
+  if (!send_over_connection(is_binary ? std::string_view(noop) : std::string_view("mn\r\n"))) state_ = State::kDead;
+  char bytes[memcache::binary::kHead];
+  for (size_t got = 0; got < awaited && state_ != State::kDead;) {
+    pollfd readable{fd_, POLLIN, 0};
+    if (real().poll(&readable, 1, kBarrierMs) == 0) state_ = State::kDead;
+    const ssize_t more = real().recv(fd_, bytes, awaited - got, MSG_DONTWAIT);
+    if (more > 0) got += static_cast<size_t>(more);
+    if (more == 0 || (more < 0 && errno != EAGAIN && errno != EINTR)) state_ = State::kDead;
+  }
+  return state_ != State::kDead;
+}
+
+bool ServedSocket::send_over_connection(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = real().send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
+    if (sent > 0 || (sent < 0 && errno == EINTR)) continue;
+    if (sent == 0 || (errno != EAGAIN && errno != ENOTCONN)) return false;
+    pollfd room{fd_, POLLOUT, 0};
+    if (real().poll(&room, 1, -1) < 0 && errno != EINTR) return false;
+    if ((room.revents & kAlways) != 0) return false;
+  }
+  return true;
+}
+
+// --- what the program receives
+
+ssize_t ServedSocket::recv(char* to, size_t room, int flags) {
+  if (is_of_parent()) return reset();
+  Section section(*thread_);
+  if (state_ != State::kDead && engine_->output().empty() && state_ == State::kSlots) {
+    engine_->poll();
+    go_on();
+  }
+  if (!engine_->output().empty()) return hand_out(to, room, flags);
+  if (state_ == State::kDead) return reset();
+  if (state_ == State::kAside) return recv_aside(to, room, flags);
+  if (state_ == State::kConnection || !engine_->is_awaited()) {
+    if (engine_->is_over()) return 0;
+    section.leave();  // nothing of the engine's is waited for: another thread may send
+    return real().recv(fd_, to, room, flags);
+  }
+  if (!wait_for_output(flags)) {
+    if (state_ == State::kDead) return reset();
+    errno = EAGAIN;
+    return -1;
+  }
+  if (engine_->output().empty()) return state_ == State::kAside ? recv_aside(to, room, flags) : reset();
+  return hand_out(to, room, flags);
+}
+
+ssize_t ServedSocket::hand_out(char* to, size_t room, int flags) {
+  const std::string_view output = engine_->output();
+  const size_t length = std::min(room, output.size());
+  std::memcpy(to, output.data(), length);
+  if ((flags & MSG_PEEK) == 0) engine_->take(length);
+  if (engine_->has_failed()) {
+    engine_->clear_failure();
+    if (is_closed_by_proxy()) state_ = State::kDead;  // what is answered is still received
+  }
+  return static_cast<ssize_t>(length);
+}
+
+// False: nothing has come, and the program does not want to wait, or not for longer.
+bool ServedSocket::wait_for_output(int flags) {
+  const auto has_come = [&] {
+    engine_->collect();
+    go_on();
+    return !engine_->output().empty() || state_ != State::kSlots;
+  };
+  client::Engine& engine = thread_->engine();
+  const uint64_t now_ns = engine.clock().now_ns();
+  if (engine.wait(has_come, now_ns + kLookNs)) return true;
+  const bool waits = (flags & MSG_DONTWAIT) == 0 && (::fcntl(fd_, F_GETFL) & O_NONBLOCK) == 0;
+  if (!waits) return false;
+  timeval limit{};
+  socklen_t size = sizeof limit;
+  ::getsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, &size);
+  const auto limit_ns =
+      static_cast<uint64_t>(limit.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(limit.tv_usec) * 1'000;
+  return engine.wait(has_come, limit_ns == 0 ? kForEverNs : now_ns + limit_ns);
+}
+
+bool ServedSocket::is_closed_by_proxy() const {
+  char byte = 0;
+  const ssize_t seen = real().recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return seen == 0 || (seen < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN);
+}
+
+// --- the answer to a command that went aside
+
+ssize_t ServedSocket::recv_aside(char* to, size_t room, int flags) {
+  const ssize_t got = real().recv(fd_, to, room, flags);
+  if (got == 0) state_ = State::kDead;
+  if (got <= 0 || (flags & MSG_PEEK) != 0) return got;
+  note_aside({to, static_cast<size_t>(got)});
+  return got;
+}
+
+void ServedSocket::note_aside(std::string_view bytes) {
+  const AsideEnd end = engine_->aside_end();
+  const bool is_binary = end == AsideEnd::kPacket || end == AsideEnd::kPackets;
+  bool has_ended = false;
+  while (!bytes.empty() && !has_ended) {
+    if (body_left_ > 0) {
+      const auto step = static_cast<size_t>(std::min<uint64_t>(body_left_, bytes.size()));
+      body_left_ -= step;
+      bytes.remove_prefix(step);
+    } else {
+      seen_.push_back(bytes.front());
+      bytes.remove_prefix(1);
+      if (is_binary && seen_.size() == memcache::binary::kHead) {
+        const auto at = [&](size_t i) { return static_cast<uint64_t>(static_cast<unsigned char>(seen_[i])); };
+        body_left_ = at(8) << 24 | at(9) << 16 | at(10) << 8 | at(11);
+        is_last_packet_ = end == AsideEnd::kPacket || body_left_ == 0 || (at(6) << 8 | at(7)) != 0;
+        seen_.clear();
+        has_ended = is_last_packet_ && body_left_ == 0;
+      } else if (!is_binary && seen_.back() == '\n') {
+        has_ended = end == AsideEnd::kOneLine ||
+                    begins_with_any(seen_, {"END\r", "RESET\r", "OK\r", "ERROR", "CLIENT_ERROR", "SERVER_ERROR"});
+        seen_.clear();
+      }
+    }
+    if (is_binary && is_last_packet_ && body_left_ == 0 && seen_.empty()) has_ended = true;
+  }
+  if (!has_ended) return;
+  state_ = State::kSlots;
+  engine_->resume();
+  go_on();
+}
+
+// --- waiting for it, with others
+
+short ServedSocket::look(short events) {
+  const auto dead = static_cast<short>((events & (POLLIN | POLLOUT)) | kAlways);
+  if (is_of_parent()) return dead;
+  const Section section(*thread_);
+  if (state_ == State::kDead) return dead;
+  if (state_ == State::kSlots) {
+    engine_->poll();
+    go_on();
+  }
+  short ready = 0;
+  if (!engine_->output().empty() || engine_->is_over()) ready |= POLLIN;
+  return static_cast<short>(ready & events);
+}
+
+bool ServedSocket::arm(short events, pollfd& own, pollfd& connection) {
+  own = {-1, 0, 0};
+  connection = {fd_, events, 0};
+  if (is_of_parent()) return true;
+  const Section section(*thread_);
+  const bool is_of_engine = state_ == State::kSlots && engine_->is_awaited();
+  if ((events & POLLIN) == 0 || !is_of_engine) return true;
+  connection.events = static_cast<short>(events & ~POLLIN);
+  client::Engine& engine = thread_->engine();
+  const auto has_come = [&] {
+    engine_->collect();
+    go_on();
+    return !engine_->output().empty() || state_ != State::kSlots;
+  };
+  if (engine.wait(has_come, engine.clock().now_ns() + kLookNs) || !engine.arm()) return false;
+  own = {engine.fd(), POLLIN, 0};
+  return true;
+}
+
+void ServedSocket::woken() {
+  if (is_of_parent()) return;
+  const Section section(*thread_);
+  if (state_ == State::kSlots) thread_->engine().on_ready();
+}
+
+// --- its end
+
+bool ServedSocket::let_go() {
+  if (is_of_parent()) return false;
+  const Section section(*thread_);
+  if (state_ == State::kDead || state_ == State::kAside) return false;
+  if (engine_->is_awaited() || !engine_->output().empty()) return false;
+  return state_ == State::kConnection || engine_->leave().empty();
+}
+
+std::string ServedSocket::counts() {
+  if (is_of_parent()) return "a parent's";
+  const Section section(*thread_);
+  return std::to_string(engine_->ops()) + " ops by slots, " + std::to_string(went_aside_) +
+         " commands over the connection";
+}
+
+}  // namespace egret::preload

@@ -1,0 +1,84 @@
+// A connected socket of the program, whose memcached commands are served by slots.
+//
+// The descriptor is the program's own, with a real connection to the proxy behind it, so whatever asks the kernel about it is
+// answered as ever. What the program sends goes to a BytesEngine; what that has gone aside with goes over the connection:
+//
+//   kSlots ─ a command goes aside ─▶ kAside: its bytes over the connection ─ its answer has ended ─▶ kSlots
+//      └ one that never ends (SASL, watch, quit, …) ─▶ kConnection: everything goes over it, for good
+//   kDead: the proxy is gone, or this is a forked child: as a connection that was reset
+//
+// What the program shuts for sending is shut when all that it sent before is done.
+//
+// Thread: any; in the engine's section while a call lasts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include "client/preload/bytes_engine.h"
+#include "client/preload/thread_engine.h"
+
+namespace egret::preload {
+
+class ServedSocket {
+ public:
+  // `fd`: the connection. `place`: for the log.
+  ServedSocket(int fd, std::shared_ptr<ThreadEngine> thread, std::string place);
+  ~ServedSocket();
+  ServedSocket(const ServedSocket&) = delete;
+  ServedSocket& operator=(const ServedSocket&) = delete;
+
+  // As send() and recv(), errno included.
+  ssize_t send(std::string_view bytes, int flags);
+  ssize_t recv(char* to, size_t room, int flags);
+
+  // --- to wait for it, with others
+  // What there is of `events` now, of POLLIN, POLLOUT, POLLERR, POLLHUP.
+  short look(short events);
+  // What to wait for: `own` (its fd may be negative) and the connection. False: something has come meanwhile.
+  bool arm(short events, pollfd& own, pollfd& connection);
+  // After that wait.
+  void woken();
+
+  // The program uses the descriptor in a way that only the kernel can serve. True: nothing is under way, and it may.
+  bool let_go();
+  // As shutdown().
+  int shutdown(int how);
+  std::string counts();
+
+ private:
+  enum class State : uint8_t { kSlots, kAside, kConnection, kDead };
+
+  using Section = ThreadEngine::Section;
+
+  bool is_of_parent() const { return thread_->is_of_parent(); }
+  static ssize_t reset();
+  void go_on();
+  void begin_aside();
+  bool pass_barrier();
+  bool send_over_connection(std::string_view bytes);
+  ssize_t recv_aside(char* to, size_t room, int flags);
+  void note_aside(std::string_view bytes);
+  void look_for_end();
+  bool is_closed_by_proxy() const;
+  bool wait_for_output(int flags);
+  ssize_t hand_out(char* to, size_t room, int flags);
+
+  const int fd_;
+  const std::string place_;
+  const std::shared_ptr<ThreadEngine> thread_;
+  std::unique_ptr<BytesEngine> engine_;  // these: the engine's section
+  State state_ = State::kSlots;
+  std::string seen_;        // of the answer to a command that went aside: its last line, or packet's head
+  uint64_t body_left_ = 0;  // binary: of the packet
+  bool is_last_packet_ = false;
+  uint64_t went_aside_ = 0;  // commands
+  bool is_to_be_shut_ = false;
+};
+
+}  // namespace egret::preload

@@ -1,0 +1,184 @@
+#include "client/preload/served_sockets.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/api/boundary.h"
+#include "client/preload/real.h"
+#include "client/process/fork.h"
+#include "client/process/thread.h"
+
+namespace egret::preload {
+
+using client::ForkGuard;
+
+namespace {
+
+constexpr const char* kSwitch = "EGRET_PRELOAD";           // off: nothing is taken over
+constexpr const char* kLogVariable = "EGRET_PRELOAD_LOG";  // a file to which lines are appended
+constexpr uint64_t kMostOpeningNs = 500'000'000;  // for sessions of a socket that connects; else it is left alone
+
+// As client/config/proxy_address.h has it; empty: a kind of address that has no twin.
+std::string place_of(const sockaddr* address, socklen_t length) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address->sa_family == AF_INET && length >= sizeof(sockaddr_in)) {
+    const auto& at = *reinterpret_cast<const sockaddr_in*>(address);
+    ::inet_ntop(AF_INET, &at.sin_addr, text, sizeof text);
+    return "tcp:" + std::string(text) + ":" + std::to_string(ntohs(at.sin_port));
+  }
+  if (address->sa_family == AF_INET6 && length >= sizeof(sockaddr_in6)) {
+    const auto& at = *reinterpret_cast<const sockaddr_in6*>(address);
+    ::inet_ntop(AF_INET6, &at.sin6_addr, text, sizeof text);
+    return "tcp:[" + std::string(text) + "]:" + std::to_string(ntohs(at.sin6_port));
+  }
+  if (address->sa_family != AF_UNIX || length <= offsetof(sockaddr_un, sun_path)) return {};
+  const auto& at = *reinterpret_cast<const sockaddr_un*>(address);
+  const size_t room = length - offsetof(sockaddr_un, sun_path);
+  const std::string path(at.sun_path, ::strnlen(at.sun_path, room));
+  const bool is_slots = path.ends_with(".slots");  // one of this library's own, of another copy
+  return path.starts_with('/') && !is_slots ? "unix:" + path : "";
+}
+
+bool is_stream(int fd) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+}  // namespace
+
+ServedSockets& ServedSockets::instance() {
+  static auto* const made = new ServedSockets;
+  return *made;
+}
+
+ServedSockets::ServedSockets() {
+  client::set_up_process();
+  generation_ = ForkGuard::generation();
+  pid_ = ::getpid();
+  ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                   [] { instance().mutex_.unlock(); });
+  const char* const given = ::secure_getenv(kSwitch);
+  is_off_ = given != nullptr && std::strcmp(given, "off") == 0;
+  const char* const path = ::secure_getenv(kLogVariable);
+  if (path != nullptr && *path != '\0') log_ = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+std::shared_ptr<ServedSocket> ServedSockets::find(int fd) {
+  const std::lock_guard held(mutex_);
+  const auto at = by_fd_.find(fd);
+  return at != by_fd_.end() ? at->second : nullptr;
+}
+
+bool ServedSockets::is_borrowed() {
+  const pid_t pid = ::getpid();
+  if (pid == pid_.load(std::memory_order_relaxed)) return false;
+  if (generation_.exchange(ForkGuard::generation()) == ForkGuard::generation()) return true;
+  pid_.store(pid, std::memory_order_relaxed);  // a child of fork(): it has memory of its own
+  return false;
+}
+
+void ServedSockets::take_over(int fd, const sockaddr* address, socklen_t length) {
+  if (is_off_ || fd < 0 || fd >= kMostFds || address == nullptr || is_borrowed()) return;
+  const std::string place = place_of(address, length);
+  if (place.empty() || !is_stream(fd)) return;
+  ForkGuard::enter_child_if_new();
+  forget(fd);
+  auto engine = engine_for(place);
+  if (engine == nullptr) return;
+  auto socket = std::make_shared<ServedSocket>(fd, std::move(engine), place);
+  {
+    const std::lock_guard held(mutex_);
+    by_fd_[fd] = std::move(socket);
+    marks[fd / 64].fetch_or(uint64_t{1} << (fd % 64), std::memory_order_relaxed);
+  }
+  count.fetch_add(1, std::memory_order_relaxed);
+  log("fd " + std::to_string(fd) + ": " + place + " is served by slots");
+}
+
+void ServedSockets::forget(int fd) {
+  if (!has(fd) || is_borrowed()) return;
+  std::shared_ptr<ServedSocket> socket;
+  {
+    const std::lock_guard held(mutex_);
+    const auto at = by_fd_.find(fd);
+    if (at == by_fd_.end()) return;
+    socket = std::move(at->second);
+    by_fd_.erase(at);
+    marks[fd / 64].fetch_and(~(uint64_t{1} << (fd % 64)), std::memory_order_relaxed);
+  }
+  count.fetch_sub(1, std::memory_order_relaxed);
+  log("fd " + std::to_string(fd) + ": " + socket->counts());
+}
+
+void ServedSockets::forget_range(unsigned first, unsigned last) {
+  for (unsigned fd = first; fd <= last && fd < static_cast<unsigned>(kMostFds); ++fd) forget(static_cast<int>(fd));
+}
+
+// --- engines
+
+// Null: nobody listens for slots there, or not for us.
+std::shared_ptr<ThreadEngine> ServedSockets::engine_for(const std::string& place) {
+  if (auto known = known_engine(place)) return known;
+  auto given = client::default_options();
+  if (!given) return nullptr;
+  client::GivenOptions options = std::move(given.value());
+  options.forget("backends");
+  if (!options.set("proxy", place)) return nullptr;
+  auto settings = options.resolve();
+  if (!settings) return nullptr;
+  auto made = std::make_shared<ThreadEngine>(settings.value());
+  client::Engine& engine = made->engine();
+  if (!engine.status()) return nullptr;
+  bool is_open = engine.connect();
+  if (!is_open && !engine.is_connecting()) return nullptr;  // nobody is there
+  engine.wait([&] { return (is_open = engine.connect()) || !engine.is_connecting(); },
+              engine.clock().now_ns() + kMostOpeningNs);
+  if (!is_open) {
+    log(place + " is left alone: " + engine.trouble());
+    return nullptr;
+  }
+  keep(made, place);
+  return made;
+}
+
+// This thread's, if its sessions are open.
+std::shared_ptr<ThreadEngine> ServedSockets::known_engine(const std::string& place) {
+  std::shared_ptr<ThreadEngine> known;
+  {
+    const std::lock_guard held(mutex_);
+    std::erase_if(kept_, [](const Kept& each) { return each.engine->is_of_parent(); });
+    for (const Kept& each : kept_) {
+      if (each.thread == client::this_thread() && each.place == place) known = each.engine;
+    }
+  }
+  if (known == nullptr) return nullptr;
+  const ThreadEngine::Section section(*known);
+  return known->engine().connect() ? known : nullptr;
+}
+
+// In the place of this thread's one before, whose sockets keep it.
+void ServedSockets::keep(const std::shared_ptr<ThreadEngine>& engine, const std::string& place) {
+  const std::lock_guard held(mutex_);
+  std::erase_if(kept_, [&](const Kept& each) { return each.thread == client::this_thread() && each.place == place; });
+  if (kept_.size() == kMostKept) kept_.erase(kept_.begin());
+  kept_.push_back({place, client::this_thread(), engine});
+}
+
+// A line at once, so that those of several processes do not mix.
+void ServedSockets::log(const std::string& line) const {
+  if (log_ < 0) return;
+  const std::string whole = std::to_string(::getpid()) + ": " + line + "\n";
+  [[maybe_unused]] const ssize_t written = real().write(log_, whole.data(), whole.size());
+}
+
+}  // namespace egret::preload
