@@ -144,7 +144,8 @@ size_t BytesEngine::begin_of_packet() const {
   for (size_t at = used_ - std::min(used_, memcache::binary::kHead) + 1; at-- > 0;) {
     const auto byte = [&](size_t i) { return static_cast<uint64_t>(static_cast<unsigned char>(input_[at + i])); };
     const uint64_t body = byte(8) << 24 | byte(9) << 16 | byte(10) << 8 | byte(11);
-    const bool is_its = input_[at] == memcache::binary::kRequestMagic && byte(1) == command_.opcode && at + memcache::binary::kHead + body == used_ &&
+    const bool is_its = input_[at] == memcache::binary::kRequestMagic && byte(1) == command_.opcode &&
+                        at + memcache::binary::kHead + body == used_ &&
                         std::memcmp(&input_[at + kOpaque], &command_.opaque, sizeof command_.opaque) == 0;
     if (is_its) return at;
   }

@@ -14,6 +14,7 @@ PROGRAMS, OUT, MAINTAINER, PREFIX = pathlib.Path(sys.argv[1]), pathlib.Path(sys.
 SUMMARIES = {
     "egret-memcached": "runs Egret as memcached is run",
     "egret-bench": "drives and measures servers that speak memcached's protocol",
+    "egret-run": "runs a program whose memcached connections are served by slots",
     "egret-top": "shows what egret-proxy and egret-backend do",
 }
 
@@ -205,7 +206,7 @@ for daemon in ("egret-proxy", "egret-backend"):
     (OUT / f"{daemon}.bash").write_text(completion(daemon, True))
     (OUT / f"{daemon}.catalog").write_text(said(daemon, "--help-catalog"))
 for tool, others in (("egret-memcached", ".BR egret\\-proxy (8), egret\\-backend (8)"), ("egret-bench", ".BR egret\\-proxy (8)"),
-                     ("egret-top", ".BR egret\\-proxy (8), egret\\-backend (8)")):
+                     ("egret-top", ".BR egret\\-proxy (8), egret\\-backend (8)"), ("egret-run", ".BR egret\\-proxy (8), egret (3)")):
     write_compressed(f"{tool}.1", plain_page(tool, others))
     (OUT / f"{tool}.bash").write_text(completion(tool, False))
 write_compressed("egret.3", library_page())

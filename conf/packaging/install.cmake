@@ -59,7 +59,9 @@ egret_install_unit(proxy egret-memcached.service)
 egret_install_configuration(proxy conf/egret-memcached.default /etc/default egret-memcached)
 egret_install_documents(backend egret-backend.8)
 egret_install_documents(proxy egret-proxy.8 egret-memcached.1)
-egret_install_documents(tools egret-bench.1 egret-top.1)
+egret_install_documents(tools egret-bench.1 egret-top.1 egret-run.1)
+install(TARGETS egret-preload LIBRARY DESTINATION ${EGRET_PRELOAD_FOLDER} COMPONENT tools)
+install(PROGRAMS ${CMAKE_BINARY_DIR}/egret-run DESTINATION bin COMPONENT tools)
 
 # libegret: the library, and what programs are built with.
 include(CMakePackageConfigHelpers)

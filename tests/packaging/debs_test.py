@@ -71,7 +71,11 @@ def ask_daemons(lines, *proxy_options):
         ready = proxy.notice("READY=1")
         assert ready, "the proxy does not serve"
         port = re.search(r"X_EGRET_LISTENING=tcp:.*:(\d+)", ready)[1]
-        said = must("bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{lines}quit\\r\\n' >&3; cat <&3")
+        talk = f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{lines}quit\\r\\n' >&3; cat <&3"
+        said = must("bash", "-c", talk)
+        served = pathlib.Path(folder, "served")
+        assert must("egret-run", "env", f"EGRET_PRELOAD_LOG={served}", "bash", "-c", talk) == said
+        assert "is served by slots" in served.read_text()
         proxy.close(), backend.close()
         return said
 
@@ -87,7 +91,7 @@ def case_files():
     for unit in ("egret-backend", "egret-proxy"):
         assert os.path.islink(f"/etc/systemd/system/multi-user.target.wants/{unit}.service"), unit
     assert not os.path.lexists("/etc/systemd/system/multi-user.target.wants/egret-memcached.service")
-    for program, section in (("egret-proxy", 8), ("egret-backend", 8), ("egret-memcached", 1), ("egret-bench", 1), ("egret-top", 1), ("egret", 3)):
+    for program, section in (("egret-proxy", 8), ("egret-backend", 8), ("egret-memcached", 1), ("egret-bench", 1), ("egret-top", 1), ("egret-run", 1), ("egret", 3)):
         page = f"/usr/share/man/man{section}/{program}.{section}.gz"
         said = run("man", "-l", "--warnings", page, env=os.environ | {"MANWIDTH": "100"})
         assert said.returncode == 0 and not said.stderr and program in said.stdout, (page, said.stderr)

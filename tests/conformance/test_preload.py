@@ -1,0 +1,321 @@
+"""libegret-preload.so: which sockets it serves, which it leaves alone, and that a program sees what it would see over TCP. That answers
+are the same, byte for byte: conformance_preloaded runs other files of this suite with the library in the test's own process."""
+
+import os
+import re
+import subprocess
+import textwrap
+
+import pytest
+
+from servers import BUILD, SLACK, SUT, Egret, EgretPool, scratch_directory, stats_of
+
+pytestmark = pytest.mark.skipif(SUT != "egret", reason="Egret's own")
+
+RUN = BUILD / "egret-run"
+PYTHON = "/usr/bin/python3"
+# What every program here begins with: a connection, and one command at a time.
+PROGRAM = """
+import os, select, signal, socket, subprocess, sys, threading, time
+HOST, PORT = sys.argv[1], int(sys.argv[2])
+def connect():
+    return socket.create_connection((HOST, PORT), timeout=30)
+def ask(sock, text, end=b"\\r\\n"):
+    sock.sendall(text)
+    heard = b""
+    while not heard.endswith(end):
+        more = sock.recv(65536)
+        if not more:
+            return heard + b"(closed)"
+        heard += more
+    return heard
+def say(*words):
+    print(*words, flush=True)
+"""
+
+
+class Preloaded:
+    """Runs programs with the library before libc; knows what it has said of each socket."""
+
+    def __init__(self):
+        self.directory = scratch_directory()
+        self.log_path = self.directory / "log"
+
+    def start(self, text, *arguments, **environment):
+        return subprocess.Popen([RUN, PYTHON, "-c", PROGRAM + textwrap.dedent(text), *map(str, arguments)], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env={**os.environ, "EGRET_PRELOAD_LOG": str(self.log_path), **environment})
+
+    def run(self, text, *arguments, **environment):
+        program = self.start(text, *arguments, **environment)
+        said, _ = program.communicate(timeout=60 * SLACK)
+        assert program.returncode == 0, said + self.log()
+        return said.splitlines()
+
+    def log(self):
+        return self.log_path.read_text() if self.log_path.exists() else ""
+
+    def served(self):
+        """(ops by slots, commands over the connection), of all sockets that were closed."""
+        counts = re.findall(r"(\d+) ops by slots, (\d+) commands", self.log())
+        return tuple(sum(int(each[i]) for each in counts) for i in (0, 1))
+
+
+@pytest.fixture
+def preloaded():
+    made = Preloaded()
+    yield made
+    made.log_path.unlink(missing_ok=True)
+    made.directory.rmdir()
+
+
+@pytest.fixture
+def egret():
+    found = Egret(proxy={"workers": 1})
+    yield found
+    found.stop()
+
+
+ONE_OF_EACH = """
+sock = connect()
+say(ask(sock, b"set k 0 0 2\\r\\nhi\\r\\n"), ask(sock, b"get k\\r\\n", b"END\\r\\n"), ask(sock, b"delete k\\r\\n"))
+say(ask(sock, b"version\\r\\n")[:8], ask(sock, b"stats\\r\\n", b"END\\r\\n").count(b"STAT ") > 20, ask(sock, b"get k\\r\\n", b"END\\r\\n"))
+sock.close()
+"""
+ANSWERS = ["b'STORED\\r\\n' b'VALUE k 0 2\\r\\nhi\\r\\nEND\\r\\n' b'DELETED\\r\\n'", "b'VERSION ' True b'END\\r\\n'"]
+
+
+def test_key_commands_go_by_slots_and_all_others_over_the_connection(egret, preloaded):
+    assert preloaded.run(ONE_OF_EACH, *egret.address) == ANSWERS
+    assert preloaded.served() == (4, 2)
+
+
+def test_the_proxy_never_sees_what_goes_straight_to_the_backend(egret, preloaded):
+    before = int(stats_of(egret.address)["egret_ops"])
+    preloaded.run("sock = connect()\nfor i in range(100): ask(sock, b'set k 0 0 1\\r\\nx\\r\\n')\n", *egret.address)
+    assert int(stats_of(egret.address)["egret_ops"]) <= before + 10, "stats asks each partition"
+
+
+def test_a_unix_socket_is_served_too(egret, preloaded):
+    said = preloaded.run("""
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(sys.argv[3])
+        say(ask(sock, b"set k 0 0 2\\r\\nhi\\r\\n"))
+        sock.close()
+        """, *egret.address, egret.unix_address())
+    assert said == ["b'STORED\\r\\n'"] and preloaded.served() == (1, 0)
+
+
+@pytest.mark.parametrize("proxy, environment", [({"slots": "none"}, {}), ({}, {"EGRET_PRELOAD": "off"})], ids=["no slots", "switched off"])
+def test_what_cannot_or_shall_not_be_served_is_left_alone(preloaded, proxy, environment):
+    egret = Egret(proxy={"workers": 1, **proxy})
+    try:
+        assert preloaded.run(ONE_OF_EACH, *egret.address, **environment) == ANSWERS
+        assert "is served by slots" not in preloaded.log()
+    finally:
+        egret.stop()
+
+
+def test_a_server_that_is_no_proxy_is_left_alone(oracle, preloaded):
+    assert preloaded.run(ONE_OF_EACH, *oracle.address) == ANSWERS
+    assert preloaded.log() == ""
+
+
+def test_ways_of_waiting(egret, preloaded):
+    """poll, select and a time-out; before an answer has come, and behind it."""
+    said = preloaded.run("""
+        sock = connect()
+        sock.setblocking(False)
+        try:
+            say(sock.recv(10))
+        except BlockingIOError:
+            say("nothing")
+        say(select.select([sock], [sock], [], 0.01) == ([], [sock], []))
+        sock.send(b"set k 0 0 2\\r\\nhi\\r\\n")
+        say(select.select([sock], [], [], 30) == ([sock], [], []), sock.recv(100))
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        say(poll.poll(10))
+        sock.send(b"get k\\r\\n")
+        say(poll.poll(30000) == [(sock.fileno(), select.POLLIN)], sock.recv(4, socket.MSG_PEEK), sock.recv(100))
+        sock.settimeout(0.05)
+        try:
+            sock.recv(10)
+        except socket.timeout:
+            say("timed out")
+        """, *egret.address)
+    assert said == ["nothing", "True", "True b'STORED\\r\\n'", "[]", "True b'VALU' b'VALUE k 0 2\\r\\nhi\\r\\nEND\\r\\n'", "timed out"]
+
+
+def test_a_socket_in_an_epoll_set_is_served_by_its_connection(egret, preloaded):
+    said = preloaded.run("""
+        sock = connect()
+        epoll = select.epoll()
+        epoll.register(sock, select.EPOLLIN)
+        sock.send(b"get k\\r\\n")
+        say(epoll.poll(30) == [(sock.fileno(), select.EPOLLIN)], sock.recv(100))
+        """, *egret.address)
+    assert said == ["True b'END\\r\\n'"] and preloaded.served() == (0, 0)
+
+
+def test_commands_without_an_answer_keep_their_place(egret, preloaded):
+    said = preloaded.run("""
+        sock = connect()
+        for i in range(200):
+            sock.send(b"set k 0 0 1 noreply\\r\\nx\\r\\nflush_all noreply\\r\\nset k2 0 0 1 noreply\\r\\ny\\r\\n")
+            heard = ask(sock, b"get k k2\\r\\n", b"END\\r\\n")
+            if heard != b"VALUE k2 0 1\\r\\ny\\r\\nEND\\r\\n": say(i, heard)
+        """, *egret.address)
+    assert said == []
+
+
+def test_hanging_up_for_sending_keeps_all_answers(egret, preloaded):
+    said = preloaded.run("""
+        sock = connect()
+        sock.sendall(b"set k 0 0 1\\r\\nx\\r\\n" + b"get k\\r\\n" * 500 + b"version\\r\\n")
+        sock.shutdown(socket.SHUT_WR)
+        heard = b""
+        while more := sock.recv(1000): heard += more
+        say(heard.count(b"VALUE k 0 1\\r\\nx\\r\\nEND\\r\\n"), heard[-20:].split(b"\\r\\n")[-2][:7])
+        """, *egret.address)
+    assert said == ["500 b'VERSION'"]
+
+
+def test_a_child_finds_the_connection_reset_and_makes_its_own(egret, preloaded):
+    said = preloaded.run("""
+        sock = connect()
+        ask(sock, b"set k 0 0 1\\r\\nx\\r\\n")
+        child = os.fork()
+        if child == 0:
+            try:
+                ask(sock, b"get k\\r\\n", b"END\\r\\n")
+                say("served by the parent's")
+            except ConnectionResetError:
+                say("reset", ask(connect(), b"get k\\r\\n", b"END\\r\\n"))
+            os._exit(0)
+        os.waitpid(child, 0)
+        say(ask(sock, b"get k\\r\\n", b"END\\r\\n"))
+        """, *egret.address)
+    assert said == ["reset b'VALUE k 0 1\\r\\nx\\r\\nEND\\r\\n'", "b'VALUE k 0 1\\r\\nx\\r\\nEND\\r\\n'"]
+
+
+def test_children_that_execute_something_else_leave_the_socket_as_it_was(egret, preloaded):
+    said = preloaded.run("""
+        sock = connect()
+        for i in range(20):
+            subprocess.run(["true"], close_fds=i % 2 == 0)
+            heard = ask(sock, b"set k 0 0 1\\r\\nx\\r\\n")
+            if heard != b"STORED\\r\\n": say(i, heard)
+        """, *egret.address)
+    assert said == []
+
+
+def test_threads_have_sockets_of_their_own_and_may_hand_one_over(egret, preloaded):
+    said = preloaded.run("""
+        wrong = []
+        def work(number, sock):
+            for i in range(300):
+                key = b"%d.%d" % (number, i % 7)
+                if ask(sock, b"set %s 0 0 3\\r\\n%03d\\r\\n" % (key, i)) != b"STORED\\r\\n": wrong.append(key)
+                if ask(sock, b"get %s\\r\\n" % key, b"END\\r\\n") != b"VALUE %s 0 3\\r\\n%03d\\r\\nEND\\r\\n" % (key, i): wrong.append(key)
+        handed = [connect() for _ in range(4)]
+        threads = [threading.Thread(target=work, args=(n, handed[n] if n < 4 else connect())) for n in range(8)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        say(wrong)
+        for sock in handed: sock.close()
+        """, *egret.address)
+    assert said == ["[]"] and preloaded.served()[0] >= 4 * 600
+
+
+def test_a_number_that_is_used_again_is_another_socket(egret, preloaded):
+    said = preloaded.run("""
+        for i in range(50):
+            sock = connect()
+            number = sock.fileno()
+            heard = ask(sock, b"get k\\r\\n", b"END\\r\\n")
+            sock.close()
+            read, write = os.pipe()
+            os.write(write, b"of the pipe")
+            if heard != b"END\\r\\n" or os.read(read, 100) != b"of the pipe": say(i, heard)
+            os.close(read), os.close(write)
+        """, *egret.address)
+    assert said == []
+
+
+def test_a_killed_proxy_is_a_closed_connection(egret, preloaded):
+    program = preloaded.start("""
+        sock = connect()
+        say(ask(sock, b"set k 0 0 1\\r\\nx\\r\\n"))
+        sys.stdin.readline()
+        try:
+            for i in range(1000):
+                heard = ask(sock, b"version\\r\\n")
+                if b"(closed)" in heard: break
+            say("closed")
+        except OSError as error:
+            say("closed")
+        sys.stdin.readline()
+        say(ask(connect(), b"get k\\r\\n", b"END\\r\\n"))
+        """, *egret.address)
+    assert program.stdout.readline() == "b'STORED\\r\\n'\n"
+    egret.proxies[0].kill()
+    program.stdin.write("\n")
+    program.stdin.flush()
+    assert program.stdout.readline() == "closed\n"
+    egret.start_proxy(0)
+    egret.wait_ready(0)
+    program.stdin.write("\n")
+    program.stdin.flush()
+    said, _ = program.communicate(timeout=60 * SLACK)
+    assert said == "b'VALUE k 0 1\\r\\nx\\r\\nEND\\r\\n'\n", said + preloaded.log()
+
+
+def test_a_killed_backend_is_answered_as_over_the_socket(egret, preloaded):
+    program = preloaded.start("""
+        sock = connect()
+        say(ask(sock, b"set k 0 0 1\\r\\nx\\r\\n"))
+        sys.stdin.readline()
+        for i in range(1000):
+            heard = ask(sock, b"get k\\r\\n")
+            if heard.startswith(b"SERVER_ERROR"): break
+        say(heard.split(b" ")[0])
+        sys.stdin.readline()
+        for i in range(3000):
+            heard = ask(sock, b"set k 0 0 1\\r\\ny\\r\\n")
+            if heard == b"STORED\\r\\n": break
+            time.sleep(0.01)
+        say(heard)
+        """, *egret.address)
+    assert program.stdout.readline() == "b'STORED\\r\\n'\n"
+    egret.kill_backend()
+    program.stdin.write("\n")
+    program.stdin.flush()
+    assert program.stdout.readline() == "b'SERVER_ERROR'\n"
+    egret.start_backend()
+    egret.wait_ready(0)
+    program.stdin.write("\n")
+    program.stdin.flush()
+    said, _ = program.communicate(timeout=60 * SLACK)
+    assert said == "b'STORED\\r\\n'\n", said + preloaded.log()
+
+
+def test_a_pool_is_one_server_to_the_program(preloaded):
+    pool = EgretPool(["one", "two"])
+    try:
+        said = preloaded.run("""
+            sock = connect()
+            for i in range(200): ask(sock, b"set k%d 0 0 3\\r\\n%03d\\r\\n" % (i, i))
+            heard = ask(sock, b"get " + b" ".join(b"k%d" % i for i in range(200)) + b"\\r\\n", b"END\\r\\n")
+            say(heard == b"".join(b"VALUE k%d 0 3\\r\\n%03d\\r\\n" % (i, i) for i in range(200)) + b"END\\r\\n")
+            sock.close()
+            """, *pool.address)
+        assert said == ["True"] and preloaded.served() == (400, 0)
+    finally:
+        pool.stop()
+
+
+def test_setuid_and_wrong_use_of_egret_run():
+    for arguments, status in ((["--help"], 0), (["--version"], 0), ([], 2), (["--nothing"], 2)):
+        done = subprocess.run([RUN, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == status and "egret-run" in done.stdout + done.stderr
