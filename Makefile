@@ -56,7 +56,7 @@ pools: build
 
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
-	@cmake --preset release -DEGRET_PRECOMPILE=OFF -DEGRET_UNITE=OFF >/dev/null  # which a run of the tests has switched on
+	@cmake --preset release -DEGRET_PRECOMPILE=OFF -DEGRET_UNITE=OFF -DEGRET_UNITS=ON >/dev/null  # which a run of the tests has switched on
 	@cmake --build build/release --target egret-backend egret-proxy egret-memcached egret-bench egret-top egret egret-client-options
 
 deb: build
@@ -69,7 +69,7 @@ format: deps
 	@tests/lint/format.py --fix
 
 tidy: deps
-	@cmake --preset release -DEGRET_PRECOMPILE=OFF -DEGRET_UNITE=OFF >/dev/null  # which a run of the tests has switched on
+	@cmake --preset release -DEGRET_PRECOMPILE=OFF -DEGRET_UNITE=OFF -DEGRET_UNITS=ON >/dev/null  # which a run of the tests has switched on
 	@tests/lint/tidy.py build/release
 
 install: build

@@ -396,17 +396,17 @@ EGRET_INTERPOSES int epoll_ctl(int epoll, int operation, int fd, epoll_event* ev
 
 EGRET_INTERPOSES int dup(int fd) {
   let_go(fd);
-  return real().dup(fd);
+  return real_dup().dup(fd);
 }
 
 EGRET_INTERPOSES int dup2(int from, int to) {
   let_go(from);
   if (from != to) forget(to);
-  return real().dup2(from, to);
+  return real_dup().dup2(from, to);
 }
 
 EGRET_INTERPOSES int dup3(int from, int to, int flags) {
   let_go(from);
   forget(to);
-  return real().dup3(from, to, flags);
+  return real_dup().dup3(from, to, flags);
 }

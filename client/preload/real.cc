@@ -32,6 +32,11 @@ Real look_up() {
   find(found.ppoll, "ppoll");
   find(found.select, "select");
   find(found.epoll_ctl, "epoll_ctl");
+  return found;
+}
+
+RealDup look_up_dup() {
+  RealDup found{};
   find(found.dup, "dup");
   find(found.dup2, "dup2");
   find(found.dup3, "dup3");
@@ -42,6 +47,11 @@ Real look_up() {
 
 const Real& real() {
   static const Real found = look_up();
+  return found;
+}
+
+const RealDup& real_dup() {
+  static const RealDup found = look_up_dup();
   return found;
 }
 

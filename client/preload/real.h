@@ -34,10 +34,15 @@ struct Real {
   int (*ppoll)(pollfd*, nfds_t, const timespec*, const sigset_t*);
   int (*select)(int, fd_set*, fd_set*, fd_set*, timeval*);
   int (*epoll_ctl)(int, int, int, epoll_event*);
+};
+const Real& real();
+
+// The same, of duplicating a descriptor.
+struct RealDup {
   int (*dup)(int);
   int (*dup2)(int, int);
   int (*dup3)(int, int, int);
 };
-const Real& real();
+const RealDup& real_dup();
 
 }  // namespace egret::preload

@@ -69,7 +69,7 @@ set(CPACK_DEBIAN_BACKEND_PACKAGE_DEPENDS "systemd | systemd-standalone-sysusers,
 set(CPACK_DEBIAN_BACKEND_PACKAGE_RECOMMENDS "ibverbs-providers")
 
 egret_package(tools "memcached over RDMA remote fetching: tools"
-  "egret-top shows in a terminal what the daemons do, from their metrics.\negret-bench loads servers that speak memcached's protocol, checks every\nanswer and says what each op cost; it measures RDMA devices, and tells from it\nhow to tune Egret.\negret-run runs programs of C memcached clients (PHP, pylibmc, Perl) so that slots\nserve their connections to an egret-proxy on the same host.")
+  "egret-top shows in a terminal what the daemons do, from their metrics.\negret-bench loads servers that speak memcached's protocol, checks every\nanswer and says what each op cost; it measures RDMA devices, and tells from it\nhow to tune Egret.\negret-run runs programs of memcached clients in C (PHP, pylibmc, Perl) so\nthat slots serve their connections to an egret-proxy on the same host.")
 
 egret_package(library "memcached over RDMA remote fetching: client library"
   "A program that links libegret puts its requests into the slots of\negret-backend itself and fetches the results, without a proxy or a socket on\nthe way. It loads libibverbs and librdmacm only for backends over RDMA, and\nlibcrypto only where there is a secret."

@@ -3,7 +3,7 @@
 
 The parts in a chroot run this file again, as `debs_test.py --in-chroot BUILD CASE` in a mount namespace of its own.
 """
-import os, pathlib, re, shutil, subprocess, sys, tempfile, time, unittest
+import os, pathlib, pwd, re, shutil, subprocess, sys, tempfile, time, unittest
 
 from installed_links import dead_links, named_files
 from repacked import ADDED_LINE, earlier_release, higher_version
@@ -73,10 +73,14 @@ def ask_daemons(lines, *proxy_options):
         port = re.search(r"X_EGRET_LISTENING=tcp:.*:(\d+)", ready)[1]
         talk = f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{lines}quit\\r\\n' >&3; cat <&3"
         said = must("bash", "-c", talk)
-        served = pathlib.Path(folder, "served")
-        assert must("egret-run", "env", f"EGRET_PRELOAD_LOG={served}", "bash", "-c", talk) == said
-        assert "is served by slots" in served.read_text()
+        served, options = pathlib.Path(folder, "served"), pathlib.Path(folder, "client.yaml")
+        served.touch()
+        options.write_text(f"backend_uids: [{pwd.getpwnam('egret').pw_uid}]\n")
+        options.chmod(0o600)
+        preloaded = must("egret-run", "env", f"EGRET_PRELOAD_LOG={served}", f"EGRET_CONFIG={options}", "bash", "-c", talk)
+        told = served.read_text()
         proxy.close(), backend.close()
+        assert preloaded.count("\n") == said.count("\n") and "is served by slots" in told, (preloaded, said, told)
         return said
 
 
