@@ -161,6 +161,7 @@ class Engine final : private SessionOwner {
   base::Status on_session_resized(rpc::ClientSession& session) override;
   void on_session_active(rpc::ClientSession& session) override { active_.add(session); }
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
+  void on_session_falls_back(rpc::ClientSession& session, const std::string& why) override;
   bool may_close(const rpc::ClientSession& session) override;
 
   const Settings settings_;
@@ -185,7 +186,7 @@ class Engine final : private SessionOwner {
   static constexpr uint32_t kPollsPerClock = 16;
   uint32_t polls_ = kPollsPerClock - 1;
   bool has_network_ = false;
-  bool is_timer_set_ = false;
+  uint64_t timer_ns_ = 0;  // how long it runs; 0: it is not set
   std::string trouble_;
   std::vector<Line> log_;
 };

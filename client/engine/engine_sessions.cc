@@ -27,6 +27,7 @@ constexpr size_t kMostLines = 16;  // kept for the log's callback
 constexpr int kMostArmPasses =
     1000;  // over a network it takes several passes until all that is under way will be pushed
 constexpr int kInfo = 1, kWarning = 2;
+constexpr std::string_view kOnPurpose = "closed";  // why a session is lost that its owner closes
 
 // What an event's data says: a kind, and the number of the session's watch.
 enum Kind : uint64_t { kTimer, kControl, kData, kNews };
@@ -183,6 +184,7 @@ Status Engine::on_session_connecting(ClientSession& session) {
 
 Status Engine::on_session_open(ClientSession& session) {
   ++changes_;
+  router_.note_open(session);
   Watch& watched = watch_of(session);
   watched.data_fd = session.endpoint().data_fd();
   ForkGuard::own(watched.data_fd);
@@ -205,9 +207,20 @@ void Engine::on_session_lost(ClientSession& session, const std::string& why, boo
   unwatch(watched.data_fd);
   unwatch(watched.control_fd);
   ++changes_;
+  if (why == kOnPurpose) return;
   trouble_ = why;
   must_turn_ |= router_.note_loss(session, was_open, clock_.now_ns());
   note(kWarning, (was_open ? "session lost: " : "no session: ") + why);
+}
+
+// It goes on at once by the second of its addresses.
+void Engine::on_session_falls_back(ClientSession& session, const std::string& why) {
+  Watch& watched = watch_of(session);
+  unwatch(watched.data_fd);
+  unwatch(watched.control_fd);
+  ++changes_;
+  trouble_ = why;
+  note(kWarning, "no session: " + why);
 }
 
 // Somebody may have closed our descriptors, and opened others, which have their numbers now.
@@ -288,9 +301,10 @@ bool Engine::arm() {
     if (active_.prepare_sleep()) break;
     if (poll()) return false;
   }
-  if (is_timer_set_ || !(needs_tick() || has_network_)) return true;
-  is_timer_set_ = true;
+  if (!(needs_tick() || has_network_)) return true;
   const uint64_t wait_ns = needs_tick() ? ClientSession::kTickNs : transport::kKeepAliveNs;
+  if (timer_ns_ != 0 && timer_ns_ <= wait_ns) return true;
+  timer_ns_ = wait_ns;
   const itimerspec once{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = static_cast<long>(wait_ns)}};
   ::timerfd_settime(timer_.get(), 0, &once, nullptr);
   return true;
@@ -336,7 +350,7 @@ void Engine::handle_events(uint64_t wait_ns) {
 void Engine::handle(uint64_t event) {
   const size_t number = event >> 2;
   if ((event & 3) == kTimer) {
-    is_timer_set_ = false;
+    timer_ns_ = 0;
     return;
   }
   if (number >= watches_.size()) return;  // not an event of ours
@@ -424,7 +438,7 @@ void Engine::look_after_descriptors() {
       if (watched.data_fd >= 0) ForkGuard::disown(std::exchange(watched.data_fd, -1));
     }
     if (Status made = make_descriptors(); !made) note(kWarning, made.message());
-    is_timer_set_ = false;
+    timer_ns_ = 0;
   }
   if (news_fd_ >= 0 && (!is_ours || inode_of(news_fd_) != news_inode_)) drop_news();
   for (Watch& watched : watches_) {

@@ -96,6 +96,7 @@ void Router::take_over(const ProxyNews::Pool& pool, const std::string& proxy) {
       if (may_stay) {
         member = *before;
         member.frame = frame;
+        member.must_turn &= has_both_ways(member);
         kept = std::move(sessions_[number]);
       }
     }
@@ -116,11 +117,18 @@ void Router::set_state(uint32_t member, wire::MemberState state) {
   set_used();
 }
 
+// Null: there is only one way, or it has left.
+Router::Member* Router::member_of(const ClientSession& session) {
+  const auto at = std::ranges::find(sessions_, &session, &Session::get);
+  if (at == sessions_.end() || members_.empty()) return nullptr;
+  return &members_[static_cast<size_t>(at - sessions_.begin())];
+}
+
 // Both ways may fail: then each has the pauses of its attempts.
 bool Router::note_loss(const ClientSession& session, bool was_open, uint64_t now_ns) {
-  const auto at = std::ranges::find(sessions_, &session, &Session::get);
-  if (at == sessions_.end() || members_.empty()) return false;
-  Member& member = members_[static_cast<size_t>(at - sessions_.begin())];
+  Member* const found = member_of(session);
+  if (found == nullptr) return false;
+  Member& member = *found;
   if (!was_open) member.failed_ns[member.is_relayed ? 1 : 0] = now_ns;
   if (was_open && !member.is_relayed) return false;  // the backend has ended, or begins anew
   const uint64_t failed_ns = member.failed_ns[member.is_relayed ? 0 : 1];
@@ -129,10 +137,17 @@ bool Router::note_loss(const ClientSession& session, bool was_open, uint64_t now
   return member.must_turn;
 }
 
+void Router::note_open(const ClientSession& session) {
+  Member* const member = member_of(session);
+  if (member != nullptr && !member->is_relayed) member->return_pause_ns = kFirstReturnNs;
+}
+
+// On this host an attempt fails at once, if it fails; over a network it may take seconds, in which nothing is served.
 bool Router::look_for_straight(uint64_t now_ns) {
   bool any = false;
   for (Member& member : members_) {
-    if (!member.is_relayed || !has_both_ways(member) || now_ns < member.return_ns) continue;
+    const bool is_here = (member.frame.ways & wire::kStraight) != 0;
+    if (!member.is_relayed || !is_here || !has_both_ways(member) || now_ns < member.return_ns) continue;
     member.must_turn = any = true;
   }
   return any;

@@ -70,6 +70,7 @@ class Router {
   using IsIdle = std::function<bool(const rpc::ClientSession&)>;  // it has no op under way
   // A session was lost, or could not be had. True: turn() is to be called, since there is another way.
   bool note_loss(const rpc::ClientSession& session, bool was_open, uint64_t now_ns);
+  void note_open(const rpc::ClientSession& session);
   // Now and then: sessions that go through the proxy, because the straight way failed, are to try that again. True as above.
   bool look_for_straight(uint64_t now_ns);
   // Makes the sessions that go by another way, in the place of idle ones. True: there are more, for later.
@@ -97,6 +98,7 @@ class Router {
   }
   Session make_session(rpc::SessionOptions options);
   Session make_session(const Member& member);
+  Member* member_of(const rpc::ClientSession& session);
   void end(Session& session);
   void set_used();
 

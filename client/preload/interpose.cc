@@ -5,7 +5,10 @@
 //   epoll_ctl, dup ─▶ the connection serves from then on, if nothing is under way
 //
 // What the library itself calls goes to libc (Inside). Nothing that is thrown leaves it.
+#include <algorithm>
 #include <cerrno>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
@@ -13,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include <cxxabi.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -47,13 +52,16 @@ std::shared_ptr<ServedSocket> find(int fd) {
   return sockets().find(fd);
 }
 
-// What fails inside is an end of the connection.
+// What fails inside is an end of the connection, and of all that share its engine.
 template <typename Work>
-ssize_t served(Work work) noexcept {
+ssize_t served(ServedSocket& socket, Work work) {
   const Inside inside;
   try {
     return work();
+  } catch (abi::__forced_unwind&) {  // the thread is cancelled
+    throw;
   } catch (...) {
+    socket.break_down();
     errno = ECONNRESET;
     return -1;
   }
@@ -81,6 +89,9 @@ ssize_t recv_pieces(ServedSocket& socket, const iovec* pieces, size_t count, int
 
 // --- poll
 
+constexpr nfds_t kMostPolled = 65536;
+constexpr int kLongestMs = 2'000'000'000;  // 23 days
+
 uint64_t now_ms() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -90,86 +101,93 @@ uint64_t now_ms() {
 // A call of poll() on descriptors of which some are served.
 class Poll {
  public:
-  Poll(pollfd* of_program, nfds_t count) : of_program_(of_program), count_(count), served_(count) {
-    bool any = false;
+  Poll(pollfd* of_program, nfds_t count, int timeout_ms)
+      : of_program_(of_program), count_(count), timeout_ms_(timeout_ms), begun_ms_(now_ms()), served_(count) {
     for (nfds_t i = 0; i < count; ++i) {
-      if (of_program[i].fd >= 0) served_[i] = sockets().find(of_program[i].fd);
-      any |= served_[i] != nullptr;
+      if (ServedSockets::has(of_program[i].fd)) served_[i] = sockets().find(of_program[i].fd);
     }
-    has_served_ = any;
   }
-  bool has_served() const { return has_served_; }
 
-  int run(int timeout_ms) {
-    const uint64_t begun_ms = timeout_ms > 0 ? now_ms() : 0;
+  int run() {
     while (true) {
-      const bool any = look();
-      int wait_ms = any ? 0 : timeout_ms;
-      if (wait_ms > 0) {
-        const uint64_t passed = now_ms() - begun_ms;
-        wait_ms = passed < static_cast<uint64_t>(timeout_ms) ? timeout_ms - static_cast<int>(passed) : 0;
+      const bool has_come = !look_and_arm();
+      const int left_ms = has_come ? 0 : left();
+      // Another thread may take what this one is to be woken by.
+      const bool is_capped = awaits_ && (left_ms < 0 || left_ms > kMostUnlookedMs);
+      const int got = real().poll(waits_.data(), waits_.size(), is_capped ? kMostUnlookedMs : left_ms);
+      const int error = errno;
+      const int ready = disarm();
+      if (got < 0 && ready == 0) {
+        errno = error;
+        return got;
       }
-      if (!prepare(wait_ms)) continue;
-      const int got = real().poll(waits_.data(), waits_.size(), wait_ms);
-      if (got < 0) return got;
-      const int ready = collect();
-      if (ready > 0 || wait_ms == 0) return ready;
+      if (ready > 0 || left() == 0) return ready;
     }
   }
 
  private:
-  bool look() {
-    bool any = false;
-    for (nfds_t i = 0; i < count_; ++i) {
-      of_program_[i].revents = 0;
-      if (served_[i] != nullptr) of_program_[i].revents = served_[i]->look(of_program_[i].events);
-      any |= of_program_[i].revents != 0;
-    }
-    return any;
+  int left() const {
+    if (timeout_ms_ <= 0) return timeout_ms_;
+    const uint64_t passed = now_ms() - begun_ms_;
+    return passed < static_cast<uint64_t>(timeout_ms_) ? timeout_ms_ - static_cast<int>(passed) : 0;
   }
-  // Two descriptors for each: the engine's, if it has one that is to be waited for, and the program's own. False: look again.
-  bool prepare(int& wait_ms) {
+  // Two descriptors for each that nothing has come for yet: its engine's, if it is to be waited for, and the program's own. False:
+  // something has come.
+  bool look_and_arm() {
+    bool any = false;
+    awaits_ = false;
     waits_.assign(2 * count_, pollfd{-1, 0, 0});
     for (nfds_t i = 0; i < count_; ++i) {
-      pollfd& connection = waits_[2 * i + 1];
+      of_program_[i].revents = 0;
+      pollfd& own = waits_[2 * i];
       if (served_[i] == nullptr) {
-        connection = {of_program_[i].fd, of_program_[i].events, 0};
-      } else if (of_program_[i].revents == 0 && !served_[i]->arm(of_program_[i].events, waits_[2 * i], connection)) {
-        if (wait_ms == 0) continue;
-        return false;
+        waits_[2 * i + 1] = {of_program_[i].fd, of_program_[i].events, 0};
+      } else {
+        any |= !served_[i]->arm(of_program_[i].events, own, waits_[2 * i + 1]);
+        awaits_ |= own.fd >= 0;
       }
     }
-    return true;
+    // One socket's look may have brought what another one waits for.
+    for (nfds_t i = 0; i < count_ && !any; ++i) {
+      any = served_[i] != nullptr && served_[i]->ready(of_program_[i].events) != 0;
+    }
+    return !any;
   }
-  int collect() {
+  int disarm() {
     int ready = 0;
     for (nfds_t i = 0; i < count_; ++i) {
-      if (served_[i] != nullptr && (waits_[2 * i].revents & POLLIN) != 0) {
-        served_[i]->woken();
-        of_program_[i].revents = static_cast<short>(of_program_[i].revents | served_[i]->look(of_program_[i].events));
+      pollfd& each = of_program_[i];
+      if (served_[i] != nullptr) {
+        served_[i]->disarm(each.events, (waits_[2 * i].revents & POLLIN) != 0);
+        each.revents = static_cast<short>(each.revents | served_[i]->look(each.events));
       }
-      of_program_[i].revents = static_cast<short>(of_program_[i].revents | waits_[2 * i + 1].revents);
-      ready += of_program_[i].revents != 0 ? 1 : 0;
+      each.revents = static_cast<short>(each.revents | waits_[2 * i + 1].revents);
+      ready += each.revents != 0 ? 1 : 0;
     }
     return ready;
   }
 
+  static constexpr int kMostUnlookedMs = 20;
+
   pollfd* const of_program_;
   const nfds_t count_;
+  const int timeout_ms_;
+  const uint64_t begun_ms_;
   std::vector<std::shared_ptr<ServedSocket>> served_;
   std::vector<pollfd> waits_;
-  bool has_served_ = false;
+  bool awaits_ = false;  // answers, of an engine
 };
 
 int poll_served(pollfd* fds, nfds_t count, int timeout_ms, bool& is_ours) {
   is_ours = false;
-  if (is_inside || !ServedSockets::has_any() || fds == nullptr || count > 65536) return 0;
+  if (is_inside || !ServedSockets::has_any() || fds == nullptr || count > kMostPolled) return 0;
+  if (std::none_of(fds, fds + count, [](const pollfd& each) { return ServedSockets::has(each.fd); })) return 0;
   const Inside inside;
+  is_ours = true;
   try {
-    Poll call(fds, count);
-    if (!call.has_served()) return 0;
-    is_ours = true;
-    return call.run(timeout_ms);
+    return Poll(fds, count, timeout_ms).run();
+  } catch (abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     errno = ENOMEM;
     return -1;
@@ -178,8 +196,8 @@ int poll_served(pollfd* fds, nfds_t count, int timeout_ms, bool& is_ours) {
 
 int ms_of(const timespec* timeout) {
   if (timeout == nullptr) return -1;
-  const auto ms = timeout->tv_sec * 1000 + (timeout->tv_nsec + 999'999) / 1'000'000;
-  return ms > 86'400'000 ? 86'400'000 : static_cast<int>(ms);
+  if (timeout->tv_sec >= kLongestMs / 1000) return kLongestMs;
+  return static_cast<int>(timeout->tv_sec * 1000 + (timeout->tv_nsec + 999'999) / 1'000'000);
 }
 
 // --- select, by poll
@@ -191,6 +209,7 @@ bool has(const fd_set* set, int fd) {
 int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* timeout, bool& is_ours) {
   is_ours = false;
   if (is_inside || !ServedSockets::has_any() || count < 0 || count > FD_SETSIZE) return 0;
+  if (timeout != nullptr && (timeout->tv_sec < 0 || timeout->tv_usec < 0)) return 0;
   std::vector<pollfd> fds;
   for (int fd = 0; fd < count; ++fd) {
     const short events = static_cast<short>((has(readable, fd) ? POLLIN : 0) | (has(writable, fd) ? POLLOUT : 0) |
@@ -200,12 +219,18 @@ int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special
   const timespec wait{timeout != nullptr ? timeout->tv_sec : 0, timeout != nullptr ? timeout->tv_usec * 1000 : 0};
   const int found = poll_served(fds.data(), fds.size(), ms_of(timeout != nullptr ? &wait : nullptr), is_ours);
   if (!is_ours || found < 0) return found;
+  if (std::ranges::any_of(fds, [](const pollfd& each) { return (each.revents & POLLNVAL) != 0; })) {
+    errno = EBADF;
+    return -1;
+  }
+  // A set may be shorter than its type: only so many bits are the program's.
   for (fd_set* const set : {readable, writable, special}) {
-    if (set != nullptr) FD_ZERO(set);
+    for (int fd = 0; fd < count && set != nullptr; ++fd) FD_CLR(fd, set);
   }
   int ready = 0;
   const auto tell = [&](const pollfd& each, short events, fd_set* set) {
-    if (set == nullptr || (each.events & events) == 0 || (each.revents & (events | POLLERR | POLLHUP)) == 0) return;
+    const short also = events == POLLPRI ? 0 : POLLERR | POLLHUP;
+    if (set == nullptr || (each.events & events) == 0 || (each.revents & (events | also)) == 0) return;
     FD_SET(each.fd, set);
     ++ready;
   };
@@ -219,20 +244,43 @@ int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special
 
 void forget(int fd) {
   if (is_inside || !ServedSockets::has(fd)) return;
+  const int error = errno;
   const Inside inside;
   sockets().forget(fd);
+  errno = error;
 }
 
 void let_go(int fd) {
-  if (const auto socket = find(fd)) {
-    const Inside inside;
-    if (!sockets().is_borrowed() && socket->let_go()) sockets().forget(fd);
+  const auto socket = find(fd);
+  if (socket == nullptr || sockets().is_borrowed()) return;
+  const auto quiet = served(*socket, [&] { return ssize_t{socket->let_go()}; });
+  if (quiet == 1) forget(fd);
+}
+
+// When the process ends in order: TCP would deliver what was sent.
+[[gnu::destructor]] void finish_all() {
+  if (!ServedSockets::has_any()) return;
+  const Inside inside;
+  try {
+    if (!sockets().is_borrowed()) sockets().finish_all();
+  } catch (...) {
+    return;
   }
 }
 
 }  // namespace
 
 // --- connecting, closing
+
+EGRET_INTERPOSES void _exit(int status) {
+  if (!is_inside) finish_all();
+  real_rare().exit(status);
+  __builtin_unreachable();
+}
+
+EGRET_INTERPOSES void _Exit(int status) {
+  _exit(status);
+}
 
 EGRET_INTERPOSES int socket(int domain, int type, int protocol) {
   const int fd = real().socket(domain, type, protocol);
@@ -272,7 +320,11 @@ EGRET_INTERPOSES int close_range(unsigned first, unsigned last, int flags) {
 EGRET_INTERPOSES int shutdown(int fd, int how) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().shutdown(fd, how);
-  return static_cast<int>(served([&] { return ssize_t{socket->shutdown(how)}; }));
+  return static_cast<int>(served(*socket, [&] { return ssize_t{socket->shutdown(how)}; }));
+}
+
+EGRET_INTERPOSES void closefrom(int first) {
+  close_range(static_cast<unsigned>(first), ~0U, 0);
 }
 
 // --- sending
@@ -280,32 +332,32 @@ EGRET_INTERPOSES int shutdown(int fd, int how) {
 EGRET_INTERPOSES ssize_t send(int fd, const void* bytes, size_t length, int flags) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().send(fd, bytes, length, flags);
-  return served([&] { return socket->send({static_cast<const char*>(bytes), length}, flags); });
+  return served(*socket, [&] { return socket->send({static_cast<const char*>(bytes), length}, flags); });
 }
 
 EGRET_INTERPOSES ssize_t sendto(int fd, const void* bytes, size_t length, int flags, const sockaddr* to,
                                 socklen_t size) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().sendto(fd, bytes, length, flags, to, size);
-  return served([&] { return socket->send({static_cast<const char*>(bytes), length}, flags); });
+  return served(*socket, [&] { return socket->send({static_cast<const char*>(bytes), length}, flags); });
 }
 
 EGRET_INTERPOSES ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().sendmsg(fd, message, flags);
-  return served([&] { return send_pieces(*socket, message->msg_iov, message->msg_iovlen, flags); });
+  return served(*socket, [&] { return send_pieces(*socket, message->msg_iov, message->msg_iovlen, flags); });
 }
 
 EGRET_INTERPOSES ssize_t write(int fd, const void* bytes, size_t length) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().write(fd, bytes, length);
-  return served([&] { return socket->send({static_cast<const char*>(bytes), length}, 0); });
+  return served(*socket, [&] { return socket->send({static_cast<const char*>(bytes), length}, 0); });
 }
 
 EGRET_INTERPOSES ssize_t writev(int fd, const iovec* pieces, int count) {
   const auto socket = find(fd);
   if (socket == nullptr || count < 0) return real().writev(fd, pieces, count);
-  return served([&] { return send_pieces(*socket, pieces, static_cast<size_t>(count), 0); });
+  return served(*socket, [&] { return send_pieces(*socket, pieces, static_cast<size_t>(count), 0); });
 }
 
 // --- receiving
@@ -313,14 +365,14 @@ EGRET_INTERPOSES ssize_t writev(int fd, const iovec* pieces, int count) {
 EGRET_INTERPOSES ssize_t recv(int fd, void* to, size_t room, int flags) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().recv(fd, to, room, flags);
-  return served([&] { return socket->recv(static_cast<char*>(to), room, flags); });
+  return served(*socket, [&] { return socket->recv(static_cast<char*>(to), room, flags); });
 }
 
 EGRET_INTERPOSES ssize_t recvfrom(int fd, void* to, size_t room, int flags, sockaddr* from, socklen_t* size) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().recvfrom(fd, to, room, flags, from, size);
   if (size != nullptr) *size = 0;
-  return served([&] { return socket->recv(static_cast<char*>(to), room, flags); });
+  return served(*socket, [&] { return socket->recv(static_cast<char*>(to), room, flags); });
 }
 
 EGRET_INTERPOSES ssize_t recvmsg(int fd, msghdr* message, int flags) {
@@ -329,19 +381,19 @@ EGRET_INTERPOSES ssize_t recvmsg(int fd, msghdr* message, int flags) {
   message->msg_namelen = 0;
   message->msg_controllen = 0;
   message->msg_flags = 0;
-  return served([&] { return recv_pieces(*socket, message->msg_iov, message->msg_iovlen, flags); });
+  return served(*socket, [&] { return recv_pieces(*socket, message->msg_iov, message->msg_iovlen, flags); });
 }
 
 EGRET_INTERPOSES ssize_t read(int fd, void* to, size_t room) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().read(fd, to, room);
-  return served([&] { return socket->recv(static_cast<char*>(to), room, 0); });
+  return served(*socket, [&] { return socket->recv(static_cast<char*>(to), room, 0); });
 }
 
 EGRET_INTERPOSES ssize_t readv(int fd, const iovec* pieces, int count) {
   const auto socket = find(fd);
   if (socket == nullptr || count < 0) return real().readv(fd, pieces, count);
-  return served([&] { return recv_pieces(*socket, pieces, static_cast<size_t>(count), 0); });
+  return served(*socket, [&] { return recv_pieces(*socket, pieces, static_cast<size_t>(count), 0); });
 }
 
 // What a fortified build calls; the rooms are right, or the program would have ended.
@@ -381,6 +433,21 @@ EGRET_INTERPOSES int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, c
   return is_ours ? found : real().ppoll(fds, count, timeout, mask);
 }
 
+EGRET_INTERPOSES int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask,
+                                 size_t size) {
+  if (size / sizeof(pollfd) < count) ::abort();
+  return ppoll(fds, count, timeout, mask);
+}
+
+EGRET_INTERPOSES int pselect(int count, fd_set* readable, fd_set* writable, fd_set* special, const timespec* timeout,
+                             const sigset_t* mask) {
+  bool is_ours = false;
+  timeval wait{};
+  if (timeout != nullptr) wait = {timeout->tv_sec, (timeout->tv_nsec + 999) / 1000};
+  const int found = select_served(count, readable, writable, special, timeout != nullptr ? &wait : nullptr, is_ours);
+  return is_ours ? found : real_rare().pselect(count, readable, writable, special, timeout, mask);
+}
+
 EGRET_INTERPOSES int select(int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* timeout) {
   bool is_ours = false;
   const int found = select_served(count, readable, writable, special, timeout, is_ours);
@@ -394,19 +461,43 @@ EGRET_INTERPOSES int epoll_ctl(int epoll, int operation, int fd, epoll_event* ev
   return real().epoll_ctl(epoll, operation, fd, event);
 }
 
+// Of commands with one argument or none; an argument that is not there is passed on as whatever is in its register, as libc does.
+EGRET_INTERPOSES int fcntl(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) let_go(fd);
+  return real_rare().fcntl(fd, command, argument);
+}
+
+EGRET_INTERPOSES int fcntl64(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  return fcntl(fd, command, argument);
+}
+
+// A stream reads and writes without these functions.
+EGRET_INTERPOSES FILE* fdopen(int fd, const char* mode) {
+  let_go(fd);
+  return real_rare().fdopen(fd, mode);
+}
+
 EGRET_INTERPOSES int dup(int fd) {
   let_go(fd);
-  return real_dup().dup(fd);
+  return real_rare().dup(fd);
 }
 
 EGRET_INTERPOSES int dup2(int from, int to) {
   let_go(from);
   if (from != to) forget(to);
-  return real_dup().dup2(from, to);
+  return real_rare().dup2(from, to);
 }
 
 EGRET_INTERPOSES int dup3(int from, int to, int flags) {
   let_go(from);
   forget(to);
-  return real_dup().dup3(from, to, flags);
+  return real_rare().dup3(from, to, flags);
 }

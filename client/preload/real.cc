@@ -35,11 +35,15 @@ Real look_up() {
   return found;
 }
 
-RealDup look_up_dup() {
-  RealDup found{};
+RealRare look_up_rare() {
+  RealRare found{};
   find(found.dup, "dup");
   find(found.dup2, "dup2");
   find(found.dup3, "dup3");
+  find(found.fcntl, "fcntl");
+  find(found.exit, "_exit");
+  find(found.fdopen, "fdopen");
+  find(found.pselect, "pselect");
   return found;
 }
 
@@ -50,8 +54,8 @@ const Real& real() {
   return found;
 }
 
-const RealDup& real_dup() {
-  static const RealDup found = look_up_dup();
+const RealRare& real_rare() {
+  static const RealRare found = look_up_rare();
   return found;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 
 #include <poll.h>
 #include <signal.h>
@@ -37,12 +38,16 @@ struct Real {
 };
 const Real& real();
 
-// The same, of duplicating a descriptor.
-struct RealDup {
+// The same, of those that are rarely called.
+struct RealRare {
   int (*dup)(int);
   int (*dup2)(int, int);
   int (*dup3)(int, int, int);
+  int (*fcntl)(int, int, ...);
+  void (*exit)(int);  // _exit
+  FILE* (*fdopen)(int, const char*);
+  int (*pselect)(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*);
 };
-const RealDup& real_dup();
+const RealRare& real_rare();
 
 }  // namespace egret::preload

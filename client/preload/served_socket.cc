@@ -18,7 +18,9 @@ namespace {
 
 constexpr uint64_t kLookNs = 50'000;  // a result that comes so soon is waited for, also by whoever does not wait
 constexpr uint64_t kForEverNs = UINT64_MAX / 2;
-constexpr int kBarrierMs = 5'000;
+constexpr int kPatienceMs = 5'000;  // with a proxy that takes or answers nothing
+constexpr size_t kMostHeld =
+    64 << 20;  // bytes of one socket, beyond which a program that does not wait must come again
 constexpr short kAlways = POLLERR | POLLHUP;
 
 bool begins_with_any(std::string_view line, std::initializer_list<std::string_view> words) {
@@ -33,9 +35,9 @@ ServedSocket::ServedSocket(int fd, std::shared_ptr<ThreadEngine> thread, std::st
       thread_(std::move(thread)),
       engine_(std::make_unique<BytesEngine>(thread_->engine())) {}
 
-// What a parent left behind is not touched: it may be in any state.
+// What is lost is not touched: it may be in any state.
 ServedSocket::~ServedSocket() {
-  if (is_of_parent()) {
+  if (is_lost()) {
     [[maybe_unused]] const BytesEngine* const left_alone = engine_.release();
   } else {
     const Section section(*thread_);
@@ -48,13 +50,26 @@ ssize_t ServedSocket::reset() {
   return -1;
 }
 
+bool ServedSocket::is_blocking(int flags) const {
+  return (flags & MSG_DONTWAIT) == 0 && (::fcntl(fd_, F_GETFL) & O_NONBLOCK) == 0;
+}
+
 // --- what the program sends
 
 ssize_t ServedSocket::send(std::string_view bytes, int flags) {
-  if (is_of_parent()) return reset();
+  if (is_lost()) return reset();
   const Section section(*thread_);
+  if (is_shut_) {
+    errno = EPIPE;
+    return -1;
+  }
+  if (bare_waiters_ > 0 && is_idle()) state_ = State::kConnection;  // whoever waits there would not hear of an answer
   if (state_ == State::kDead) return reset();
   if (state_ == State::kConnection) return real().send(fd_, bytes.data(), bytes.size(), flags);
+  if (engine_->held() > kMostHeld && !is_blocking(flags)) {
+    errno = EAGAIN;
+    return -1;
+  }
   engine_->put(bytes);
   go_on();
   if (state_ == State::kDead) return reset();
@@ -64,18 +79,25 @@ ssize_t ServedSocket::send(std::string_view bytes, int flags) {
 // A command that goes aside, now that all before it are answered.
 void ServedSocket::go_on() {
   while (state_ == State::kSlots && engine_->has_aside()) begin_aside();
-  if (is_to_be_shut_ && (state_ == State::kConnection || (state_ == State::kSlots && !engine_->is_awaited()))) {
-    is_to_be_shut_ = false;
-    real().shutdown(fd_, SHUT_WR);
-  }
+  const bool is_done = state_ == State::kConnection || (state_ == State::kSlots && !engine_->is_awaited());
+  if (is_to_be_shut_ != kNotShut && is_done) real().shutdown(fd_, std::exchange(is_to_be_shut_, kNotShut));
 }
 
 int ServedSocket::shutdown(int how) {
-  if (is_of_parent() || how == SHUT_RD) return real().shutdown(fd_, how);
+  if (is_lost() || how == SHUT_RD) return real().shutdown(fd_, how);
   const Section section(*thread_);
-  is_to_be_shut_ = true;
+  is_shut_ = true;
+  is_to_be_shut_ = how;
   go_on();
   return 0;
+}
+
+void ServedSocket::finish() {
+  if (is_lost()) return;
+  const Section section(*thread_);
+  client::Engine& engine = thread_->engine();
+  engine.wait([&] { return has_come() && (state_ != State::kSlots || !engine_->is_awaited()); },
+              engine.clock().now_ns() + engine.op_timeout_ns());
 }
 
 void ServedSocket::begin_aside() {
@@ -106,7 +128,7 @@ bool ServedSocket::pass_barrier() {
   char bytes[memcache::binary::kHead];
   for (size_t got = 0; got < awaited && state_ != State::kDead;) {
     pollfd readable{fd_, POLLIN, 0};
-    if (real().poll(&readable, 1, kBarrierMs) == 0) state_ = State::kDead;
+    if (real().poll(&readable, 1, kPatienceMs) == 0) state_ = State::kDead;
     const ssize_t more = real().recv(fd_, bytes, awaited - got, MSG_DONTWAIT);
     if (more > 0) got += static_cast<size_t>(more);
     if (more == 0 || (more < 0 && errno != EAGAIN && errno != EINTR)) state_ = State::kDead;
@@ -121,8 +143,8 @@ bool ServedSocket::send_over_connection(std::string_view bytes) {
     if (sent > 0 || (sent < 0 && errno == EINTR)) continue;
     if (sent == 0 || (errno != EAGAIN && errno != ENOTCONN)) return false;
     pollfd room{fd_, POLLOUT, 0};
-    if (real().poll(&room, 1, -1) < 0 && errno != EINTR) return false;
-    if ((room.revents & kAlways) != 0) return false;
+    const int ready = real().poll(&room, 1, kPatienceMs);
+    if (ready == 0 || (ready < 0 && errno != EINTR) || (room.revents & kAlways) != 0) return false;
   }
   return true;
 }
@@ -130,27 +152,33 @@ bool ServedSocket::send_over_connection(std::string_view bytes) {
 // --- what the program receives
 
 ssize_t ServedSocket::recv(char* to, size_t room, int flags) {
-  if (is_of_parent()) return reset();
+  if (is_lost()) return reset();
+  if (room == 0) return 0;
   Section section(*thread_);
-  if (state_ != State::kDead && engine_->output().empty() && state_ == State::kSlots) {
-    engine_->poll();
-    go_on();
-  }
-  if (!engine_->output().empty()) return hand_out(to, room, flags);
-  if (state_ == State::kDead) return reset();
-  if (state_ == State::kAside) return recv_aside(to, room, flags);
-  if (state_ == State::kConnection || !engine_->is_awaited()) {
-    if (engine_->is_over()) return 0;
-    section.leave();  // nothing of the engine's is waited for: another thread may send
-    return real().recv(fd_, to, room, flags);
-  }
-  if (!wait_for_output(flags)) {
+  if (state_ == State::kSlots) engine_->poll();
+  go_on();
+  while (true) {
+    if (!engine_->output().empty()) return hand_out(to, room, flags);
     if (state_ == State::kDead) return reset();
+    if (state_ == State::kAside) return recv_aside(to, room, flags);
+    if (state_ == State::kSlots && engine_->is_over()) return 0;
+    if (state_ == State::kConnection || !engine_->is_awaited()) return recv_bare(section, to, room, flags);
+    if (wait_for_progress(flags)) continue;
     errno = EAGAIN;
     return -1;
   }
-  if (engine_->output().empty()) return state_ == State::kAside ? recv_aside(to, room, flags) : reset();
-  return hand_out(to, room, flags);
+}
+
+// Nothing is awaited, so it is the connection's end that the program waits for. Others may use the engine meanwhile.
+ssize_t ServedSocket::recv_bare(Section& section, char* to, size_t room, int flags) {
+  ++bare_waiters_;
+  section.leave();
+  const ssize_t got = real().recv(fd_, to, room, flags);
+  const int error = errno;
+  section.enter_again();
+  --bare_waiters_;
+  errno = error;
+  return got;
 }
 
 ssize_t ServedSocket::hand_out(char* to, size_t room, int flags) {
@@ -165,24 +193,26 @@ ssize_t ServedSocket::hand_out(char* to, size_t room, int flags) {
   return static_cast<ssize_t>(length);
 }
 
+// Something to hand out, or to do, or nothing to wait for.
+bool ServedSocket::has_come() {
+  engine_->collect();
+  go_on();
+  return !engine_->output().empty() || state_ != State::kSlots || !engine_->is_awaited();
+}
+
 // False: nothing has come, and the program does not want to wait, or not for longer.
-bool ServedSocket::wait_for_output(int flags) {
-  const auto has_come = [&] {
-    engine_->collect();
-    go_on();
-    return !engine_->output().empty() || state_ != State::kSlots;
-  };
+bool ServedSocket::wait_for_progress(int flags) {
   client::Engine& engine = thread_->engine();
+  const auto come = [&] { return has_come(); };
   const uint64_t now_ns = engine.clock().now_ns();
-  if (engine.wait(has_come, now_ns + kLookNs)) return true;
-  const bool waits = (flags & MSG_DONTWAIT) == 0 && (::fcntl(fd_, F_GETFL) & O_NONBLOCK) == 0;
-  if (!waits) return false;
+  if (engine.wait(come, now_ns + kLookNs)) return true;
+  if (!is_blocking(flags)) return false;
   timeval limit{};
   socklen_t size = sizeof limit;
   ::getsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, &size);
   const auto limit_ns =
       static_cast<uint64_t>(limit.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(limit.tv_usec) * 1'000;
-  return engine.wait(has_come, limit_ns == 0 ? kForEverNs : now_ns + limit_ns);
+  return engine.wait(come, limit_ns == 0 ? kForEverNs : now_ns + limit_ns);
 }
 
 bool ServedSocket::is_closed_by_proxy() const {
@@ -236,56 +266,60 @@ void ServedSocket::note_aside(std::string_view bytes) {
 // --- waiting for it, with others
 
 short ServedSocket::look(short events) {
-  const auto dead = static_cast<short>((events & (POLLIN | POLLOUT)) | kAlways);
-  if (is_of_parent()) return dead;
-  const Section section(*thread_);
-  if (state_ == State::kDead) return dead;
-  if (state_ == State::kSlots) {
-    engine_->poll();
-    go_on();
+  if (!is_lost()) {
+    const Section section(*thread_);
+    if (state_ == State::kSlots) engine_->poll();
   }
-  short ready = 0;
-  if (!engine_->output().empty() || engine_->is_over()) ready |= POLLIN;
-  return static_cast<short>(ready & events);
+  return ready(events);
+}
+
+short ServedSocket::ready(short events) {
+  const auto dead = static_cast<short>((events & (POLLIN | POLLOUT)) | kAlways);
+  if (is_lost()) return dead;
+  const Section section(*thread_);
+  engine_->collect();
+  go_on();
+  if (state_ == State::kDead) return dead;
+  const bool has_output = !engine_->output().empty() || (state_ == State::kSlots && engine_->is_over());
+  return static_cast<short>((has_output ? POLLIN : 0) & events);
 }
 
 bool ServedSocket::arm(short events, pollfd& own, pollfd& connection) {
   own = {-1, 0, 0};
   connection = {fd_, events, 0};
-  if (is_of_parent()) return true;
+  if (is_lost()) return true;
   const Section section(*thread_);
-  const bool is_of_engine = state_ == State::kSlots && engine_->is_awaited();
-  if ((events & POLLIN) == 0 || !is_of_engine) return true;
-  connection.events = static_cast<short>(events & ~POLLIN);
+  if (engine_->held() > kMostHeld) connection.events = static_cast<short>(connection.events & ~POLLOUT);
+  if ((events & POLLIN) != 0) ++bare_waiters_;
+  if ((events & POLLIN) == 0) return true;
+  if (state_ == State::kSlots) engine_->poll();
+  go_on();
+  if (!engine_->output().empty() || engine_->is_over() || state_ == State::kDead) return false;
+  if (state_ != State::kSlots || !engine_->is_awaited()) return true;
+  connection.events = static_cast<short>(connection.events & ~POLLIN);
   client::Engine& engine = thread_->engine();
-  const auto has_come = [&] {
-    engine_->collect();
-    go_on();
-    return !engine_->output().empty() || state_ != State::kSlots;
-  };
-  if (engine.wait(has_come, engine.clock().now_ns() + kLookNs) || !engine.arm()) return false;
+  if (engine.wait([&] { return has_come(); }, engine.clock().now_ns() + kLookNs) || !engine.arm()) return false;
   own = {engine.fd(), POLLIN, 0};
   return true;
 }
 
-void ServedSocket::woken() {
-  if (is_of_parent()) return;
+void ServedSocket::disarm(short events, bool woken) {
+  if (is_lost()) return;
   const Section section(*thread_);
-  if (state_ == State::kSlots) thread_->engine().on_ready();
+  if ((events & POLLIN) != 0) --bare_waiters_;
+  if (woken && state_ == State::kSlots) thread_->engine().on_ready();
 }
 
 // --- its end
 
 bool ServedSocket::let_go() {
-  if (is_of_parent()) return false;
+  if (is_lost()) return false;
   const Section section(*thread_);
-  if (state_ == State::kDead || state_ == State::kAside) return false;
-  if (engine_->is_awaited() || !engine_->output().empty()) return false;
-  return state_ == State::kConnection || engine_->leave().empty();
+  return state_ == State::kConnection || is_idle();
 }
 
 std::string ServedSocket::counts() {
-  if (is_of_parent()) return "a parent's";
+  if (is_lost()) return "lost";
   const Section section(*thread_);
   return std::to_string(engine_->ops()) + " ops by slots, " + std::to_string(went_aside_) +
          " commands over the connection";

@@ -38,17 +38,22 @@ class ServedSocket {
   ssize_t recv(char* to, size_t room, int flags);
 
   // --- to wait for it, with others
-  // What there is of `events` now, of POLLIN, POLLOUT, POLLERR, POLLHUP.
+  // What there is of `events` now, of POLLIN, POLLOUT, POLLERR, POLLHUP. ready(): without looking for more.
   short look(short events);
-  // What to wait for: `own` (its fd may be negative) and the connection. False: something has come meanwhile.
+  short ready(short events);
+  // What to wait for: `own` (its fd may be negative) and the connection. False: something has come meanwhile. Each is followed by
+  // disarm(), when the wait is over; `woken`: own became readable.
   bool arm(short events, pollfd& own, pollfd& connection);
-  // After that wait.
-  void woken();
+  void disarm(short events, bool woken);
 
   // The program uses the descriptor in a way that only the kernel can serve. True: nothing is under way, and it may.
   bool let_go();
   // As shutdown().
   int shutdown(int how);
+  // It is about to be closed: what was sent is done before, if it does not take too long.
+  void finish();
+  // Something has been thrown inside.
+  void break_down() { thread_->break_down(); }
   std::string counts();
 
  private:
@@ -56,17 +61,20 @@ class ServedSocket {
 
   using Section = ThreadEngine::Section;
 
-  bool is_of_parent() const { return thread_->is_of_parent(); }
+  bool is_lost() const { return thread_->is_lost(); }
   static ssize_t reset();
+  bool is_blocking(int flags) const;
+  bool is_idle() const { return state_ == State::kSlots && engine_->is_quiet(); }
   void go_on();
   void begin_aside();
   bool pass_barrier();
   bool send_over_connection(std::string_view bytes);
   ssize_t recv_aside(char* to, size_t room, int flags);
   void note_aside(std::string_view bytes);
-  void look_for_end();
   bool is_closed_by_proxy() const;
-  bool wait_for_output(int flags);
+  ssize_t recv_bare(Section& section, char* to, size_t room, int flags);
+  bool has_come();
+  bool wait_for_progress(int flags);
   ssize_t hand_out(char* to, size_t room, int flags);
 
   const int fd_;
@@ -77,8 +85,13 @@ class ServedSocket {
   std::string seen_;        // of the answer to a command that went aside: its last line, or packet's head
   uint64_t body_left_ = 0;  // binary: of the packet
   bool is_last_packet_ = false;
-  uint64_t went_aside_ = 0;  // commands
-  bool is_to_be_shut_ = false;
+  uint64_t went_aside_ = 0;       // commands
+  int is_to_be_shut_ = kNotShut;  // as shutdown() is asked
+  bool is_shut_ = false;          // nothing may be sent any more
+  // Threads that wait for the connection alone, since nothing was awaited: they hear of what comes over it, not of results.
+  uint32_t bare_waiters_ = 0;
+
+  static constexpr int kNotShut = -1;
 };
 
 }  // namespace egret::preload

@@ -1,6 +1,7 @@
 #include "client/preload/served_sockets.h"
 
-#include <cerrno>
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -12,7 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/unique_fd.h"
 #include "client/api/boundary.h"
+#include "client/config/proxy_address.h"
 #include "client/preload/real.h"
 #include "client/process/fork.h"
 #include "client/process/thread.h"
@@ -25,6 +28,7 @@ namespace {
 
 constexpr const char* kSwitch = "EGRET_PRELOAD";           // off: nothing is taken over
 constexpr const char* kLogVariable = "EGRET_PRELOAD_LOG";  // a file to which lines are appended
+constexpr uint64_t kLeftAloneNs = 1'000'000'000;           // a place that does not serve us is not tried again
 constexpr uint64_t kMostOpeningNs = 500'000'000;  // for sessions of a socket that connects; else it is left alone
 
 // As client/config/proxy_address.h has it; empty: a kind of address that has no twin.
@@ -48,6 +52,24 @@ std::string place_of(const sockaddr* address, socklen_t length) {
   return path.starts_with('/') && !is_slots ? "unix:" + path : "";
 }
 
+// Whether it is worth to look: a bare attempt, as for every connection of the program to anywhere.
+bool somebody_listens(const std::string& place) {
+  const auto addresses = client::slot_addresses_of(place);
+  if (!addresses) return false;
+  return std::ranges::any_of(addresses.value(), [](const std::string& address) {
+    const std::string path = address.substr(address.find(':') + 1);
+    sockaddr_un at{};
+    if (path.size() >= sizeof at.sun_path) return false;
+    at.sun_family = AF_UNIX;
+    std::ranges::copy(path, at.sun_path);
+    const bool is_abstract = path.front() == '@';
+    if (is_abstract) at.sun_path[0] = '\0';
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (is_abstract ? 0 : 1));
+    const base::UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), length) == 0;
+  });
+}
+
 bool is_stream(int fd) {
   int type = 0;
   socklen_t size = sizeof type;
@@ -66,7 +88,7 @@ ServedSockets::ServedSockets() {
   generation_ = ForkGuard::generation();
   pid_ = ::getpid();
   ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                   [] { instance().mutex_.unlock(); });
+                   [] { instance().enter_child(); });
   const char* const given = ::secure_getenv(kSwitch);
   is_off_ = given != nullptr && std::strcmp(given, "off") == 0;
   const char* const path = ::secure_getenv(kLogVariable);
@@ -79,20 +101,29 @@ std::shared_ptr<ServedSocket> ServedSockets::find(int fd) {
   return at != by_fd_.end() ? at->second : nullptr;
 }
 
+// Behind ForkGuard's handler, which was set first.
+void ServedSockets::enter_child() {
+  generation_ = ForkGuard::generation();
+  pid_ = ::getpid();
+  mutex_.unlock();
+}
+
 bool ServedSockets::is_borrowed() {
   const pid_t pid = ::getpid();
   if (pid == pid_.load(std::memory_order_relaxed)) return false;
-  if (generation_.exchange(ForkGuard::generation()) == ForkGuard::generation()) return true;
-  pid_.store(pid, std::memory_order_relaxed);  // a child of fork(): it has memory of its own
+  // A child that was made without handlers has memory of its own, too, and another generation.
+  ForkGuard::enter_child_if_new();
+  if (generation_.load(std::memory_order_relaxed) == ForkGuard::generation()) return true;
+  generation_ = ForkGuard::generation();
+  pid_ = pid;
   return false;
 }
 
 void ServedSockets::take_over(int fd, const sockaddr* address, socklen_t length) {
   if (is_off_ || fd < 0 || fd >= kMostFds || address == nullptr || is_borrowed()) return;
-  const std::string place = place_of(address, length);
-  if (place.empty() || !is_stream(fd)) return;
-  ForkGuard::enter_child_if_new();
   forget(fd);
+  const std::string place = place_of(address, length);
+  if (place.empty() || !is_stream(fd) || !somebody_listens(place)) return;
   auto engine = engine_for(place);
   if (engine == nullptr) return;
   auto socket = std::make_shared<ServedSocket>(fd, std::move(engine), place);
@@ -117,6 +148,7 @@ void ServedSockets::forget(int fd) {
     marks[fd / 64].fetch_and(~(uint64_t{1} << (fd % 64)), std::memory_order_relaxed);
   }
   count.fetch_sub(1, std::memory_order_relaxed);
+  socket->finish();
   log("fd " + std::to_string(fd) + ": " + socket->counts());
 }
 
@@ -129,6 +161,7 @@ void ServedSockets::forget_range(unsigned first, unsigned last) {
 // Null: nobody listens for slots there, or not for us.
 std::shared_ptr<ThreadEngine> ServedSockets::engine_for(const std::string& place) {
   if (auto known = known_engine(place)) return known;
+  if (is_left_alone(place)) return nullptr;
   auto given = client::default_options();
   if (!given) return nullptr;
   client::GivenOptions options = std::move(given.value());
@@ -145,10 +178,28 @@ std::shared_ptr<ThreadEngine> ServedSockets::engine_for(const std::string& place
               engine.clock().now_ns() + kMostOpeningNs);
   if (!is_open) {
     log(place + " is left alone: " + engine.trouble());
+    const std::lock_guard held(mutex_);
+    left_alone_ = {place, engine.clock().now_ns() + kLeftAloneNs};
     return nullptr;
   }
   keep(made, place);
   return made;
+}
+
+// It has just been tried, and cost the program its time.
+bool ServedSockets::is_left_alone(const std::string& place) {
+  const base::SystemClock clock;
+  const std::lock_guard held(mutex_);
+  return left_alone_.place == place && clock.now_ns() < left_alone_.until_ns;
+}
+
+void ServedSockets::finish_all() {
+  std::vector<std::shared_ptr<ServedSocket>> all;
+  {
+    const std::lock_guard held(mutex_);
+    for (const auto& [fd, socket] : by_fd_) all.push_back(socket);
+  }
+  for (const auto& socket : all) socket->finish();
 }
 
 // This thread's, if its sessions are open.
@@ -156,7 +207,7 @@ std::shared_ptr<ThreadEngine> ServedSockets::known_engine(const std::string& pla
   std::shared_ptr<ThreadEngine> known;
   {
     const std::lock_guard held(mutex_);
-    std::erase_if(kept_, [](const Kept& each) { return each.engine->is_of_parent(); });
+    std::erase_if(kept_, [](const Kept& each) { return each.engine->is_lost(); });
     for (const Kept& each : kept_) {
       if (each.thread == client::this_thread() && each.place == place) known = each.engine;
     }

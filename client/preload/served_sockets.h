@@ -40,12 +40,21 @@ class ServedSockets {
   void forget_range(unsigned first, unsigned last);
   // A child of vfork() is asking: this memory is its parent's.
   bool is_borrowed();
+  // The process ends: what was sent is done before.
+  void finish_all();
 
  private:
   static constexpr int kMostFds = 65536;
   static constexpr size_t kMostKept = 16;  // engines, also without a socket: for the next one
 
+  struct LeftAlone {
+    std::string place;
+    uint64_t until_ns = 0;
+  };
+
   ServedSockets();
+  void enter_child();
+  bool is_left_alone(const std::string& place);
   std::shared_ptr<ThreadEngine> engine_for(const std::string& place);
   std::shared_ptr<ThreadEngine> known_engine(const std::string& place);
   void keep(const std::shared_ptr<ThreadEngine>& engine, const std::string& place);
@@ -66,6 +75,7 @@ class ServedSockets {
   std::mutex mutex_;                                              // not held while anybody forks
   std::unordered_map<int, std::shared_ptr<ServedSocket>> by_fd_;  // these: the mutex
   std::vector<Kept> kept_;
+  LeftAlone left_alone_;  // the last one
 };
 
 }  // namespace egret::preload

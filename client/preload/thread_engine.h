@@ -4,6 +4,7 @@
 // since a program may hand a socket to another thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,36 +24,50 @@ class ThreadEngine {
       : generation_(client::ForkGuard::generation()),
         engine_(std::make_unique<client::Engine>(settings, clock_)),
         thread_(client::this_thread()) {}
-  // What a parent left behind is not touched: it may be in any state.
+  // What a parent, or a failure, left behind is not touched: it may be in any state.
   ~ThreadEngine() {
-    if (is_of_parent()) [[maybe_unused]]
-      const client::Engine* const left_alone = engine_.release();
+    if (is_lost()) {
+      [[maybe_unused]] const client::Engine* const left_alone = engine_.release();
+    } else {
+      enter();
+    }
   }
   ThreadEngine(const ThreadEngine&) = delete;
   ThreadEngine& operator=(const ThreadEngine&) = delete;
 
-  bool is_of_parent() const { return client::ForkGuard::generation() != generation_; }
+  // It is a forked parent's, or has failed inside: it must not be touched any more.
+  bool is_lost() const {
+    return is_broken_.load(std::memory_order_relaxed) || client::ForkGuard::generation() != generation_;
+  }
+  void break_down() { is_broken_.store(true, std::memory_order_relaxed); }
 
-  // Everything that uses the engine, or what its answers are written to. Not of a parent's.
+  // Everything that uses the engine, or what its answers are written to. Not when it is lost.
   class Section {
    public:
-    explicit Section(ThreadEngine& of) : held_(of.mutex_) { of.enter(); }
+    explicit Section(ThreadEngine& of) : of_(of), held_(of.mutex_) { of.enter(); }
     void leave() { held_.unlock(); }
+    void enter_again() {
+      held_.lock();
+      of_.enter();
+    }
 
    private:
+    ThreadEngine& of_;
     std::unique_lock<std::mutex> held_;
   };
   client::Engine& engine() { return *engine_; }
 
  private:
   void enter() {
-    if (std::exchange(thread_, client::this_thread()) == thread_) return;
+    const uintptr_t before = std::exchange(thread_, client::this_thread());
+    if (before == thread_) return;
     for (const auto* const sessions : {&engine_->router().sessions(), &engine_->router().leaving()}) {
       for (const auto& session : *sessions) release_owner(*session);
     }
   }
 
   const uint64_t generation_;
+  std::atomic<bool> is_broken_{false};
   const base::SystemClock clock_{};
   std::mutex mutex_;
   std::unique_ptr<client::Engine> engine_;

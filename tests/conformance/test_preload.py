@@ -315,6 +315,106 @@ def test_a_pool_is_one_server_to_the_program(preloaded):
         pool.stop()
 
 
+def test_a_reader_and_a_writer_of_one_socket(egret, preloaded):
+    """The reader waits before anything is asked."""
+    said = preloaded.run("""
+        for wait in ("recv", "poll"):
+            sock = connect()
+            sock.settimeout(None)
+            heard = []
+            def read():
+                if wait == "poll":
+                    poll = select.poll()
+                    poll.register(sock, select.POLLIN)
+                    poll.poll()
+                heard.append(sock.recv(100))
+            reader = threading.Thread(target=read)
+            reader.start()
+            time.sleep(0.3)
+            sock.sendall(b"get k\\r\\n")
+            reader.join(30)
+            say(wait, heard)
+        """, *egret.address)
+    assert said == ["recv [b'END\\r\\n']", "poll [b'END\\r\\n']"]
+
+
+def test_the_end_behind_what_has_no_answer(egret, preloaded):
+    said = preloaded.run("""
+        for last in (b"", b"quit\\r\\n"):
+            sock = connect()
+            sock.settimeout(None)
+            sock.sendall(b"set k 0 0 1 noreply\\r\\nx\\r\\n" + last)
+            if not last: sock.shutdown(socket.SHUT_WR)
+            say(sock.recv(100))
+        say(ask(connect(), b"get k\\r\\n", b"END\\r\\n"))
+        """, *egret.address)
+    assert said == ["b''", "b''", "b'VALUE k 0 1\\r\\nx\\r\\nEND\\r\\n'"]
+
+
+@pytest.mark.parametrize("last", ["sock.close()", "pass", "os._exit(0)"], ids=["closed", "ends in order", "ends at once"])
+def test_what_was_sent_is_done_when_the_program_goes(egret, preloaded, last):
+    large = 700_000 if last == "sock.close()" else 10
+    preloaded.run(f"""
+        sock = connect()
+        sock.sendall(b"set k 0 0 {large} noreply\\r\\n" + b"x" * {large} + b"\\r\\n")
+        {last}
+        """, *egret.address)
+    said = preloaded.run("say(len(ask(connect(), b'get k\\r\\n', b'END\\r\\n')))", *egret.address)
+    assert said == [str(len(f"VALUE k 0 {large}\r\n\r\nEND\r\n") + large)]
+
+
+def test_half_a_command_stays_with_the_socket_that_is_duplicated(egret, preloaded):
+    said = preloaded.run("""
+        for half, rest in ((b"get ke", b"y\\r\\n"), (b"set key 0 0 5\\r\\n", b"hello\\r\\n"), (b"", b"get key\\r\\n")):
+            sock = connect()
+            if half: sock.sendall(half)
+            other = os.dup(sock.fileno())
+            say(ask(sock, rest))
+            os.close(other)
+        sock = connect()
+        with sock.makefile("rwb") as stream:
+            stream.write(b"get key\\r\\n")
+            stream.flush()
+            say(stream.readline())
+        """, *egret.address)
+    assert said == ["b'END\\r\\n'", "b'STORED\\r\\n'", "b'VALUE key 0 5\\r\\nhello\\r\\nEND\\r\\n'", "b'VALUE key 0 5\\r\\n'"]
+
+
+def test_children_of_a_forked_child_leave_it_as_it_was(egret, preloaded):
+    said = preloaded.run("""
+        sock = connect()
+        ask(sock, b"set k 0 0 1\\r\\nx\\r\\n")
+        child = os.fork()
+        if child == 0:
+            subprocess.run(["true"], close_fds=True)
+            sock.close()
+            own = connect()
+            say(ask(own, b"get k\\r\\n", b"END\\r\\n"))
+            own.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        """, *egret.address)
+    assert said == ["b'VALUE k 0 1\\r\\nx\\r\\nEND\\r\\n'"]
+    assert preloaded.log().count("is served by slots") == 2, preloaded.log()
+
+
+def test_select_writes_no_more_of_a_set_than_the_program_has(egret, preloaded):
+    """As Perl does, whose sets are as long as they must be."""
+    said = preloaded.run("""
+        import ctypes
+        libc = ctypes.CDLL(None)
+        sock = connect()
+        sock.sendall(b"get k\\r\\n")
+        size = sock.fileno() // 64 * 8 + 8
+        memory = ctypes.create_string_buffer(b"\\xaa" * 256, 256)
+        ctypes.memset(memory, 0, size)
+        memory[sock.fileno() // 8] = 1 << sock.fileno() % 8
+        found = libc.select(sock.fileno() + 1, memory, None, None, None)
+        say(found, memory.raw[size:] == b"\\xaa" * (256 - size), memory[sock.fileno() // 8] == bytes([1 << sock.fileno() % 8]))
+        """, *egret.address)
+    assert said == ["1 True True"]
+
+
 def test_setuid_and_wrong_use_of_egret_run():
     for arguments, status in ((["--help"], 0), (["--version"], 0), ([], 2), (["--nothing"], 2)):
         done = subprocess.run([RUN, *arguments], capture_output=True, text=True, check=False)
