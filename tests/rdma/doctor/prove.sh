@@ -69,7 +69,7 @@ expect "a good host" '^ok   rxe0 port 1: state 4: ACTIVE, Ethernet \(RoCE\)$'
 expect "a good host" "^ok   rxe0 port 1 GIDs: .* = ::ffff:$EGRET_GUEST_ADDRESS \(RoCE v2"
 expect "a good host" '^ok   /dev/infiniband/uverbs0: '
 expect "a good host" '^ok   libibverbs: has a driver for 1 device$'
-expect "a good host" '^ok   memlock: .* may be needed: slots of [0-9]+MiB \(session_memory_total\) for [0-9]+ sessions \(max_sessions\), and 128KiB of queues for each$'
+expect "a good host" '^ok   memlock: .* may be needed: slots of [0-9]+MiB \(session_memory_total\) for [0-9]+ sessions \(max_sessions\), and 64KiB of queues for each$'
 expect "a good host" '^ok   rxe0: rxe: Soft-RoCE'
 expect "a good host" '^ok   rxe0 port 1 MTU: 9000 of dummy0, so queue pairs have 4096$'
 expect "a good host" "^ok   listen $where: can be listened on$"
