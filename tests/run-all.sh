@@ -66,6 +66,6 @@ soak() {
 build release && check release -E "$left_out" && check release -R '^bench_smoke$' --repeat until-pass:2
 [[ -z $soak_minutes ]] || soak
 build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$' -E "$without_asan"
-build tsan sanitized && check tsan -L '^unit$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|reload)$'
+build tsan sanitized && check tsan -L '^unit$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|reload|reload_other_half)$'
 echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt
 ((failed == 0 && passed > 0))

@@ -1,5 +1,7 @@
 """The two servers that tests compare. One pair serves a whole test file."""
 
+import os
+
 import pytest
 
 import servers
@@ -28,3 +30,12 @@ def egret_only():
     """For what memcached does not have: two daemons."""
     if servers.SUT != "egret":
         pytest.skip("needs egret-backend and egret-proxy")
+
+
+def pytest_collection_modifyitems(config, items):
+    """EGRET_PART=1/2: every other test, beginning with the first; 2/2: the others. Two parts run side by side."""
+    part, parts = map(int, os.environ.get("EGRET_PART", "1/1").split("/"))
+    kept = items[part - 1::parts]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
