@@ -111,7 +111,11 @@ TEST_CASE("states are those of the version that they name") {
 }
 
 TEST_CASE("what cannot be ends the connection, and says what it was") {
-  const std::pair<std::function<void(const Asked&)>, const char*> wrong[] = {
+  struct Wrong {
+    std::function<void(const Asked&)> say;
+    std::string why;
+  };
+  const Wrong all[] = {
       {[](const Asked& a) { a.say_pool(0, 1); }, "the proxy "},
       {[](const Asked& a) { a.say_pool(1, wire::kMaxPoolMembers + 1); }, "the proxy "},
       {[](const Asked& a) { a.say_member(1, 0, "1"); }, "impossible member"},
@@ -134,12 +138,12 @@ TEST_CASE("what cannot be ends the connection, and says what it was") {
       {[](const Asked& a) { a.say(std::vector<std::byte>(40, std::byte{0x5a})); }, "the proxy: "},
       {[](const Asked& a) { a.proxy->close(); }, "the proxy is gone"},
   };
-  for (const auto& [say, why] : wrong) {
-    CAPTURE(why);
+  for (const Wrong& wrong : all) {
+    CAPTURE(wrong.why);
     Asked asked;
-    say(asked);
-    if (std::string(why) == "the proxy is gone") asked.proxy.reset();
-    CHECK(asked.refused().find(why) != std::string::npos);
+    wrong.say(asked);
+    if (wrong.why == "the proxy is gone") asked.proxy.reset();
+    CHECK(asked.refused().find(wrong.why) != std::string::npos);
     CHECK(asked.news->fd() == -1);
   }
 }
