@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/preload/bytes_engine.h"
+#include "client/process/fork.h"
 #include "input.h"
 
 using namespace egret;
@@ -58,6 +59,7 @@ Said play(client::Engine& engine, std::string_view bytes, const std::vector<size
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const client::Settings settings = [] {
+    client::ForkGuard::install();
     client::Settings made;
     made.members.push_back({"shm:/nowhere", "nowhere", 1});
     made.most_pending = 64;
