@@ -1,7 +1,5 @@
 #include "client/preload/bytes_engine.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "memcache/reply.h"
@@ -18,7 +16,6 @@ namespace {
 
 constexpr size_t kMostCollected = 1 << 30;  // bytes of a value: more than any item has
 constexpr size_t kRoomToKeep = 1 << 20;     // of output that has been taken
-constexpr size_t kOpaque = 12;              // where it is in a packet's head
 
 }  // namespace
 
@@ -59,6 +56,7 @@ std::string BytesEngine::leave() {
 void BytesEngine::feed() {
   while (aside_.empty() && !is_over_) {
     const memcache::Step step = parser_.next(std::string_view(input_).substr(used_), command_);
+    begin_ = used_ + step.skipped;
     used_ += step.consumed;
     if (step.event == Event::kNeedMore) break;
     act(step.event);
@@ -129,27 +127,8 @@ void BytesEngine::on_command() {
 }
 
 void BytesEngine::set_aside(AsideEnd end) {
-  const size_t begin = parser_.is_binary() ? begin_of_packet() : begin_of_line();
-  aside_ = input_.substr(begin, used_ - begin);
+  aside_ = input_.substr(begin_, used_ - begin_);
   aside_end_ = end;
-}
-
-// Of the command that ends at used_. The rest of a value that nobody wants may have been dropped right before it.
-size_t BytesEngine::begin_of_line() const {
-  const size_t before = used_ >= 2 ? input_.rfind('\n', used_ - 2) : std::string::npos;
-  return before == std::string::npos ? 0 : before + 1;
-}
-
-size_t BytesEngine::begin_of_packet() const {
-  for (size_t at = used_ - std::min(used_, memcache::binary::kHead) + 1; at-- > 0;) {
-    const auto byte = [&](size_t i) { return static_cast<uint64_t>(static_cast<unsigned char>(input_[at + i])); };
-    const uint64_t body = byte(8) << 24 | byte(9) << 16 | byte(10) << 8 | byte(11);
-    const bool is_its = input_[at] == memcache::binary::kRequestMagic && byte(1) == command_.opcode &&
-                        at + memcache::binary::kHead + body == used_ &&
-                        std::memcmp(&input_[at + kOpaque], &command_.opaque, sizeof command_.opaque) == 0;
-    if (is_its) return at;
-  }
-  return 0;
 }
 
 void BytesEngine::answer_ok() {

@@ -95,8 +95,6 @@ class BytesEngine final : private client::AnswerSink {
   void on_command();
   void on_value_end();
   void set_aside(AsideEnd end);
-  size_t begin_of_line() const;
-  size_t begin_of_packet() const;
   void add_request(std::string_view value);
   void answer_now(std::string_view line) { places_.push_back({.bytes = std::string(line), .request = nullptr}); }
   void answer_ok();
@@ -111,6 +109,7 @@ class BytesEngine final : private client::AnswerSink {
   memcache::Command command_;
   std::string input_, collected_, key_;
   size_t used_ = 0;           // of input_
+  size_t begin_ = 0;          // in input_: of the command that was parsed last
   std::deque<Place> places_;  // answers, in their order
   std::string retrieval_;     // of a classic one, until its end
   bool retrieval_failed_ = false;

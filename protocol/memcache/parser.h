@@ -43,6 +43,9 @@ enum class Event : uint8_t {
 struct Step {
   Event event;
   size_t consumed;  // bytes to drop from the front of the input; the command's views may point into them
+  // Of these, those before the event's own: the rest of a value that nobody wants, lines that have no answer. So a command that
+  // comes whole is what lies between the two.
+  size_t skipped = 0;
 };
 
 // How many bytes of a command must be in the input at once.

@@ -197,7 +197,7 @@ Step BinaryParser::next(std::string_view input, Command& out) noexcept {
   for (;;) {
     const Step now = step(input.substr(used), out);
     used += now.consumed;
-    if (now.event != Event::kNeedMore || now.consumed == 0) return {now.event, used};
+    if (now.event != Event::kNeedMore || now.consumed == 0) return {now.event, used, used - now.consumed};
   }
 }
 

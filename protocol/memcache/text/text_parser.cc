@@ -98,7 +98,7 @@ Step TextParser::next(std::string_view input, Command& out) noexcept {
   for (;;) {
     const Step now = step(input.substr(used), out);
     used += now.consumed;
-    if (now.event != Event::kNeedMore || now.consumed == 0) return {now.event, used};
+    if (now.event != Event::kNeedMore || now.consumed == 0) return {now.event, used, used - now.consumed};
   }
 }
 
