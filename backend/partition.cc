@@ -27,6 +27,8 @@ constexpr uint32_t kBusyRoundsBetweenParks = 256;   // busy rounds between two c
 constexpr size_t kHomesPerRound = 16;               // endpoints polled for rings in a round, at most
 constexpr uint32_t kBusyRoundsBetweenSignals = 16;  // with more endpoints: rounds between two epoll_wait()s
 constexpr uint32_t kEmptyRoundsBetweenSignals = 128;
+// With ten of them a client waits for parts of a large value that it could have asked further ones for: slower again.
+constexpr uint32_t kRoundsBeforeFlush = 4;
 constexpr uint32_t kRoundsBetweenProbes = 1024;          // in a thread that never sleeps
 constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // a longer sleep has no time-out
 constexpr std::chrono::milliseconds kPauseAtTheEnd{1};
@@ -88,7 +90,11 @@ void Partition::run() {
     const bool has_messages = read_messages();
     const bool rings = poll_rings();
     const bool served = poller_.poll() > 0;
-    flush_unsent();
+    // A few rounds share a system call. The first that serves nothing sends what there is.
+    if (!served || ++unflushed_rounds_ == kRoundsBeforeFlush) {
+      unflushed_rounds_ = 0;
+      flush_unsent();
+    }
     report_broken();
     if (silent_homes_ > 0 && ++rounds_ % kRoundsBetweenProbes == 0) keep_alive();
     if (has_messages || rings || served) {

@@ -146,6 +146,7 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   std::array<epoll_event, 64> signals_;      // found by one epoll_wait()
   std::array<transport::Event, 16> events_;  // found by one poll(); a member, so that it is not built for each
   std::vector<uint64_t> unsent_;             // sessions of homes_ to which something was pushed, and is not sent yet
+  uint32_t unflushed_rounds_ = 0;            // since they were sent; undriven only
   size_t pushed_homes_ = 0;                  // those of homes_ that show requests at their descriptors only
   size_t pushed_sessions_ = 0;               // those of sessions_ whose lanes sleep whenever they have no request
   size_t silent_homes_ = 0;  // those of homes_ whose peers must be probed to find out that they are dead
