@@ -19,7 +19,6 @@
 #include "tls/options.h"
 #include "transport/address.h"
 #include "transport/doctor.h"
-#include "transport/verbs/queue_sizes.h"
 #include "wire/slot.h"
 
 namespace egret::backend {
@@ -494,10 +493,6 @@ constexpr uint64_t kOtherMappings = 2048;
 constexpr uint32_t kIdleWindow = 2;
 constexpr uint32_t kIdleSlot = 1536;
 
-uint64_t idle_queue_bytes(uint32_t partitions) {
-  return transport::queue_bytes(transport::kServerSends, transport::receives_for(partitions, 1, kIdleWindow), 1);
-}
-
 // What sessions take, by the dearest of the transports that the backend listens at. `egret-bench fleet` counts it.
 access::Needs needs_of(const Config& config) {
   const bool over_rdma = std::ranges::any_of(config.listen, transport::is_rdma);
@@ -513,7 +508,7 @@ access::Needs needs_of(const Config& config) {
                       .other_memory_text = "memory " + size_text(config.memory) + " - " + size_text(kOtherMemory)};
   needs.least_bytes = wire::RegionLayout{config.partitions, kIdleWindow, kIdleSlot, kIdleSlot}.bytes();
   needs.most_bytes = here ? config.local_session.most_memory : config.remote_session.most_memory;
-  if (over_rdma) needs.queue_bytes = idle_queue_bytes(config.partitions);
+  if (over_rdma) needs.queue_bytes = transport::server_queue_bytes(config.partitions, 1, kIdleWindow);
   return needs;
 }
 

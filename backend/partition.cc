@@ -27,7 +27,8 @@ constexpr uint32_t kBusyRoundsBetweenParks = 256;   // busy rounds between two c
 constexpr size_t kHomesPerRound = 16;               // endpoints polled for rings in a round, at most
 constexpr uint32_t kBusyRoundsBetweenSignals = 16;  // with more endpoints: rounds between two epoll_wait()s
 constexpr uint32_t kEmptyRoundsBetweenSignals = 128;
-// With ten of them a client waits for parts of a large value that it could have asked further ones for: slower again.
+// How many rounds collect results before they are pushed to clients, so that those over TCP share a system call. A client asks for
+// further parts of a large value when parts arrive: with ten rounds these came so late that large gets were slower again.
 constexpr uint32_t kRoundsBeforeFlush = 4;
 constexpr uint32_t kRoundsBetweenProbes = 1024;          // in a thread that never sleeps
 constexpr uint64_t kLongestSleepNs = 1'000'000'000'000;  // a longer sleep has no time-out
@@ -90,7 +91,7 @@ void Partition::run() {
     const bool has_messages = read_messages();
     const bool rings = poll_rings();
     const bool served = poller_.poll() > 0;
-    // A few rounds share a system call. The first that serves nothing sends what there is.
+    // Results that are to be pushed: of a few busy rounds together, or at once when there is nothing more to serve.
     if (!served || ++unflushed_rounds_ == kRoundsBeforeFlush) {
       unflushed_rounds_ = 0;
       flush_unsent();

@@ -27,8 +27,8 @@
 #include "tls/mutual.h"
 #include "transport/address.h"
 #include "transport/doctor.h"
-#include "transport/verbs/queue_sizes.h"
 #include "wire/slot.h"
+#include "wire/slot_twins.h"
 
 namespace egret::proxy {
 
@@ -40,7 +40,6 @@ namespace {
 // The backend decides the size of a session: this is its default of session_memory, and half as much again for results
 // that are pushed to us.
 constexpr uint64_t kSessionBytes = 3 << 19;
-constexpr uint32_t kUsualPartitions = 16;  // of a backend: only its sessions say how many it has
 
 constexpr std::chrono::milliseconds kMostLearn{5'000};  // for names of backends to be resolved
 
@@ -232,7 +231,7 @@ void check_slot_places(const Config& config, Findings& findings) {
     base::check_socket_path("slots " + path, path, SOCK_SEQPACKET, findings);
   };
   for (const ListenAddress& address : config.listen) {
-    if (config.slots.has_twins && address.is_unix()) check(address.host + ".slots");
+    if (config.slots.has_twins && address.is_unix()) check(wire::twin_of_unix(address.host));
   }
   for (const std::string& address : config.slots.addresses) {
     if (!address.starts_with('@')) check(address);
@@ -244,11 +243,11 @@ void check_slots(const Config& config, Findings& findings) {
   if (!slots.is_on()) return findings.ok("slots", "none: clients of this host come by sockets only");
   check_slot_places(config, findings);
   const uint64_t of_session =
-      wire::RegionLayout{kUsualPartitions, slots.window, slots.request_slot, slots.response_slot}.bytes();
+      wire::RegionLayout{transport::kUsualLanes, slots.window, slots.request_slot, slots.response_slot}.bytes();
   const uint64_t room = std::min<uint64_t>(slots.most_sessions, slots.memory / of_session);
   const std::string what = "at most " + std::to_string(slots.most_sessions) + " sessions (slots_sessions) and " +
                            base::size_text(slots.memory) + " (slots_memory): room for " + std::to_string(room) +
-                           " with backends of " + std::to_string(kUsualPartitions) + " partitions, " +
+                           " with backends of " + std::to_string(transport::kUsualLanes) + " partitions, " +
                            base::size_text(of_session) + " each";
   if (room == 0) return findings.warn("slots", what, "raise slots_memory, or lower slots_window");
   if (slots.share * slots.memory / 100 < of_session) {
@@ -361,19 +360,14 @@ void check_tls(const Config& config, Findings& findings) {
   findings.warn("tls_certificate", loaded.warning, "renew it; SIGHUP has it read again");
 }
 
-uint64_t queue_bytes_of_session(const Config& config) {
-  const uint32_t pairs = config.session.connect.queue_pairs;
-  return transport::queue_bytes(transport::kClientSends,
-                                transport::receives_for(kUsualPartitions, pairs, config.session.window), pairs);
-}
-
 void check_rdma(const Config& config, uint64_t backends, Findings& findings) {
   transport::check_rdma(
       {.is_configured = backends > 0,
        .has_fallback = all_have_fallbacks(config),
        .sessions = workers_with_sessions(config) * backends,
        .session_bytes = kSessionBytes,
-       .queue_bytes = queue_bytes_of_session(config),
+       .queue_bytes = transport::client_queue_bytes(transport::kUsualLanes, config.session.connect.queue_pairs,
+                                                    config.session.window),
        .arithmetic = base::counted(workers_with_sessions(config), "worker") + " x " +
                      base::counted(backends, "rdma: backend") + " x " +
                      "1536KiB (1MiB, a backend's default session_memory, and half as much for pushed results)",

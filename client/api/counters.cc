@@ -10,8 +10,8 @@ using namespace egret::client;
 namespace {
 
 struct Figures {
-  egret::rpc::LaneCounters lanes;
-  uint64_t sessions = 0, relayed = 0, failures = 0, deliveries = 0, long_values = 0, slot_bytes = 0;
+  SessionTotals totals;                                // of all sessions that there are and were
+  uint64_t sessions = 0, relayed = 0, slot_bytes = 0;  // now
 };
 
 struct Row {
@@ -22,46 +22,34 @@ struct Row {
 constexpr Row kRows[] = {
     {"sessions", [](const Figures& f) { return f.sessions; }},
     {"relayed_sessions", [](const Figures& f) { return f.relayed; }},
-    {"session_failures", [](const Figures& f) { return f.failures; }},
+    {"session_failures", [](const Figures& f) { return f.totals.failures; }},
     {"slot_bytes", [](const Figures& f) { return f.slot_bytes; }},
-    {"ops", [](const Figures& f) { return f.lanes.ops.get(); }},
-    {"messages", [](const Figures& f) { return f.lanes.messages.get(); }},
-    {"fetches", [](const Figures& f) { return f.lanes.fetches.get(); }},
-    {"refetches", [](const Figures& f) { return f.lanes.refetches.get(); }},
-    {"second_reads", [](const Figures& f) { return f.lanes.second_reads.get(); }},
-    {"torn", [](const Figures& f) { return f.lanes.torn.get(); }},
-    {"stalls", [](const Figures& f) { return f.lanes.stalls.get(); }},
-    {"rings", [](const Figures& f) { return f.lanes.rings.get(); }},
-    {"wants", [](const Figures& f) { return f.lanes.wants.get(); }},
-    {"replies", [](const Figures& f) { return f.lanes.replies.get(); }},
-    {"timeouts", [](const Figures& f) { return f.lanes.timeouts.get(); }},
-    {"deliveries", [](const Figures& f) { return f.deliveries; }},
-    {"long_values", [](const Figures& f) { return f.long_values; }},
+    {"ops", [](const Figures& f) { return f.totals.lanes.ops.get(); }},
+    {"messages", [](const Figures& f) { return f.totals.lanes.messages.get(); }},
+    {"fetches", [](const Figures& f) { return f.totals.lanes.fetches.get(); }},
+    {"refetches", [](const Figures& f) { return f.totals.lanes.refetches.get(); }},
+    {"second_reads", [](const Figures& f) { return f.totals.lanes.second_reads.get(); }},
+    {"torn", [](const Figures& f) { return f.totals.lanes.torn.get(); }},
+    {"stalls", [](const Figures& f) { return f.totals.lanes.stalls.get(); }},
+    {"rings", [](const Figures& f) { return f.totals.lanes.rings.get(); }},
+    {"wants", [](const Figures& f) { return f.totals.lanes.wants.get(); }},
+    {"replies", [](const Figures& f) { return f.totals.lanes.replies.get(); }},
+    {"timeouts", [](const Figures& f) { return f.totals.lanes.timeouts.get(); }},
+    {"deliveries", [](const Figures& f) { return f.totals.deliveries; }},
+    {"long_values", [](const Figures& f) { return f.totals.long_values; }},
 };
 
-void add(Figures& figures, egret::rpc::ClientSession& session) {
-  const egret::rpc::SessionCounters& counted = session.counters();
-  figures.lanes += counted.sum();
-  figures.sessions += counted.is_open.get();
-  figures.failures += counted.signs.failures.get();
-  figures.deliveries += counted.deliveries.get();
-  figures.long_values += counted.long_values.get();
-  figures.slot_bytes += counted.slot_bytes.get();
-}
-
-// Of all sessions that there are and were.
 Figures figures_of(const Router& router) {
-  const RetiredCounters& retired = router.retired();
-  Figures figures;
-  figures.lanes += retired.lanes;
-  figures.failures = retired.failures;
-  figures.deliveries = retired.deliveries;
-  figures.long_values = retired.long_values;
+  Figures figures{.totals = router.retired()};
+  router.for_each_session([&](egret::rpc::ClientSession& session) {
+    const egret::rpc::SessionCounters& counted = session.counters();
+    figures.totals.add(counted);
+    figures.sessions += counted.is_open.get();
+    figures.slot_bytes += counted.slot_bytes.get();
+  });
   for (size_t i = 0; i < router.sessions().size(); ++i) {
-    add(figures, *router.sessions()[i]);
     if (router.is_relayed(i)) figures.relayed += router.sessions()[i]->counters().is_open.get();
   }
-  for (const auto& session : router.leaving()) add(figures, *session);
   return figures;
 }
 

@@ -223,9 +223,7 @@ int egret_client_adopt(egret_client* client) {
   if (client->is_in_call) return EGRET_E_THREAD;
   client->owner.store(this_thread(), std::memory_order_relaxed);
   client->buffers->set_owner(this_thread());
-  for (const auto* const sessions : {&client->engine->router().sessions(), &client->engine->router().leaving()}) {
-    for (const auto& session : *sessions) release_owner(*session);
-  }
+  client->engine->router().for_each_session([](auto& session) { release_owner(session); });
   return EGRET_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "transport/address.h"
+#include "wire/slot_twins.h"
 
 namespace egret::client {
 
@@ -32,7 +33,7 @@ Expected<Addresses> twins_of_tcp(const std::string& place) {
   if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos) {
     return Status::error("tcp:" + place + ": expected tcp:HOST:PORT");
   }
-  const auto twin = [&](const std::string& at) { return "shm:@egret/tcp:" + at + ":" + port; };
+  const auto twin = [&](const std::string& at) { return "shm:" + wire::twin_of_tcp(at, port); };
   if (host == "localhost") return Addresses{twin("127.0.0.1"), twin("[::1]")};
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   if (const std::string v4 = numeric(AF_INET, host); !v4.empty()) return Addresses{twin(v4)};
@@ -45,7 +46,8 @@ Expected<Addresses> twins_of_tcp(const std::string& place) {
 Expected<Addresses> slot_addresses_of(const std::string& address) {
   Expected<Addresses> found = Status::error("expected tcp:HOST:PORT, unix:PATH or shm:PATH, got \"" + address + "\"");
   if (address.starts_with("tcp:")) found = twins_of_tcp(address.substr(4));
-  if (address.starts_with("unix:") && address.size() > 5) found = Addresses{"shm:" + address.substr(5) + ".slots"};
+  if (address.starts_with("unix:") && address.size() > 5)
+    found = Addresses{"shm:" + wire::twin_of_unix(address.substr(5))};
   if (address.starts_with("shm:")) found = Addresses{address};
   if (!found) return found;
   for (const std::string& each : found.value()) {

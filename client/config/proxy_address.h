@@ -1,8 +1,5 @@
-// Where a proxy serves slots, by the address at which it serves memcached clients: the twins of proxy/slots/slot_addresses.h.
-//
-//   tcp:HOST:PORT   shm:@egret/tcp:HOST:PORT    an abstract socket; localhost is 127.0.0.1, then [::1]
-//   unix:PATH       shm:PATH.slots
-//   shm:…           itself
+// Where a proxy serves slots, by what the option `proxy` says: the twin of an address of memcached clients (wire/slot_twins.h), of
+// localhost that of 127.0.0.1, then that of [::1]; of shm:… itself.
 //
 // Cold path; any thread.
 #pragma once

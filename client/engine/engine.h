@@ -149,13 +149,14 @@ class Engine final : private SessionOwner {
   bool is_intact(const Watch& watch) const;
   void look_after_descriptors();
   Watch& watch_of(const rpc::ClientSession& session);
+  void close(rpc::ClientSession& session, rpc::ClientSession::State next);
   base::Status watch(int fd, uint32_t events, uint64_t data);
   void unwatch(int& fd);
   void note(int level, std::string text);
 
   bool has_ops(const rpc::ClientSession& session) const;
   void on_session_made(rpc::ClientSession& session) override;
-  void on_session_ended(rpc::ClientSession& session) override;
+  void end_session(rpc::ClientSession& session) override;
   base::Status on_session_connecting(rpc::ClientSession& session) override;
   base::Status on_session_open(rpc::ClientSession& session) override;
   base::Status on_session_resized(rpc::ClientSession& session) override;
@@ -177,8 +178,10 @@ class Engine final : private SessionOwner {
   std::unique_ptr<ProxyNews> news_;  // null: the backends are given
   int news_fd_ = -1;                 // as it is watched
   uint64_t news_inode_ = 0;
-  bool must_turn_ = false;     // a session is to go by another way
-  uint64_t value_memory_ = 0;  // in use
+  const rpc::ClientSession* closing_ = nullptr;  // by this engine, so that its end is no loss
+  bool must_turn_ = false;                       // a session is to go by another way
+  uint64_t value_memory_ =
+      0;  // bytes of values too large for a slot that are being sent or fetched; the settings limit them
   uint32_t next_upload_id_ = 1;
   uint64_t changes_ = 0;  // grows with whatever may let an op be taken
   uint64_t next_tick_ns_ = 0;

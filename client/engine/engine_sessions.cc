@@ -27,7 +27,6 @@ constexpr size_t kMostLines = 16;  // kept for the log's callback
 constexpr int kMostArmPasses =
     1000;  // over a network it takes several passes until all that is under way will be pushed
 constexpr int kInfo = 1, kWarning = 2;
-constexpr std::string_view kOnPurpose = "closed";  // why a session is lost that its owner closes
 
 // What an event's data says: a kind, and the number of the session's watch.
 enum Kind : uint64_t { kTimer, kControl, kData, kNews };
@@ -62,13 +61,7 @@ Engine::Engine(const Settings& settings, const base::Clock& clock, OnPool on_poo
 
 Engine::~Engine() {
   calls_.for_each_in_use([](Call& call) { call.sink = nullptr; });
-  for (const auto* const sessions : {&router_.sessions(), &router_.leaving()}) {
-    for (const auto& session : *sessions) {
-      session->close(ClientSession::State::kClosed);
-      session->credit().announce();
-      session->credit().hand_out();
-    }
-  }
+  router_.for_each_session([this](ClientSession& session) { end_session(session); });
   drop_news();
   for (const base::UniqueFd* fd : {&epoll_, &timer_}) {
     if (fd->is_open()) ForkGuard::disown(fd->get());
@@ -146,11 +139,18 @@ void Engine::on_session_made(ClientSession& session) {
   (free != watches_.end() ? *free : watches_.emplace_back()) = {.session = &session};
 }
 
-void Engine::on_session_ended(ClientSession& session) {
+void Engine::end_session(ClientSession& session) {
+  close(session, ClientSession::State::kClosed);
   session.credit().announce();
   session.credit().hand_out();
   active_.forget(&session);
   watch_of(session) = {};
+}
+
+void Engine::close(ClientSession& session, ClientSession::State next) {
+  closing_ = &session;
+  session.close(next);
+  closing_ = nullptr;
 }
 
 Engine::Watch& Engine::watch_of(const ClientSession& session) {
@@ -207,7 +207,7 @@ void Engine::on_session_lost(ClientSession& session, const std::string& why, boo
   unwatch(watched.data_fd);
   unwatch(watched.control_fd);
   ++changes_;
-  if (why == kOnPurpose) return;
+  if (&session == closing_) return;
   trouble_ = why;
   must_turn_ |= router_.note_loss(session, was_open, clock_.now_ns());
   note(kWarning, (was_open ? "session lost: " : "no session: ") + why);
@@ -444,7 +444,7 @@ void Engine::look_after_descriptors() {
   for (Watch& watched : watches_) {
     if (watched.session == nullptr || (is_ours && is_intact(watched))) continue;
     note(kWarning, "somebody closed descriptors of libegret");
-    watched.session->close();
+    close(*watched.session, ClientSession::State::kWaiting);
   }
 }
 

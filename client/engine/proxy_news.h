@@ -40,7 +40,8 @@ class ProxyNews {
   int fd() const { return endpoint_ != nullptr ? endpoint_->control_fd() : -1; }
   // To be called until kNothing or kEnd.
   Heard hear();
-  // After kEnd, when fd() is not watched any more. `is_ours` false: somebody else has closed it, and it is not touched.
+  // Drops the connection; no longer watch fd() when it is called. `is_ours` false: the program has closed the descriptor, whose number
+  // may be another file's by now, so it is not closed again.
   void end(bool is_ours);
 
   // An answer is awaited, and nothing was told yet.

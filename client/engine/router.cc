@@ -28,6 +28,13 @@ ClientSession::Connect default_connect() {
   return connect_with_libraries;
 }
 
+void SessionTotals::add(const rpc::SessionCounters& session) {
+  lanes += session.sum();
+  failures += session.signs.failures.get();
+  deliveries += session.deliveries.get();
+  long_values += session.long_values.get();
+}
+
 Router::Router(const Settings& settings, const base::Clock& clock, SessionOwner& owner, ClientSession::Connect connect)
     : settings_(settings),
       clock_(clock),
@@ -184,13 +191,8 @@ void Router::let_go(const IsIdle& is_idle) {
 }
 
 void Router::end(Session& session) {
-  session->close(ClientSession::State::kClosed);
-  owner_.on_session_ended(*session);
-  const rpc::SessionCounters& counted = session->counters();
-  retired_.lanes += counted.sum();
-  retired_.failures += counted.signs.failures.get();
-  retired_.deliveries += counted.deliveries.get();
-  retired_.long_values += counted.long_values.get();
+  owner_.end_session(*session);
+  retired_.add(session->counters());
   session.reset();
 }
 

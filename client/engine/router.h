@@ -33,24 +33,25 @@ rpc::ClientSession::Connect default_connect();
 class SessionOwner : public rpc::SessionObserver {
  public:
   virtual void on_session_made(rpc::ClientSession& session) = 0;
-  // It is closed, and about to be destroyed.
-  virtual void on_session_ended(rpc::ClientSession& session) = 0;
+  // Closes the session, which is destroyed then: nothing may know of it any more.
+  virtual void end_session(rpc::ClientSession& session) = 0;
 
  protected:
   ~SessionOwner() = default;
 };
 
-// What ended sessions have counted.
-struct RetiredCounters {
+// What sessions have counted since they began, of all of them together.
+struct SessionTotals {
   rpc::LaneCounters lanes;
   uint64_t failures = 0, deliveries = 0, long_values = 0;
+  void add(const rpc::SessionCounters& session);
 };
 
 class Router {
  public:
   using Sessions = std::vector<std::unique_ptr<rpc::ClientSession>>;
 
-  // With the settings' members; none of them is given: with nobody, until take_over().
+  // The members are those of the settings. If these have none, there is none until take_over().
   Router(const Settings& settings, const base::Clock& clock, SessionOwner& owner, rpc::ClientSession::Connect connect);
 
   // The session of a key's backend, whatever its state is. Null: no backend is known, or that one is not used now.
@@ -61,7 +62,14 @@ class Router {
   // Whether ops are sent to the member of that number.
   bool is_used(size_t member) const { return used_[member] != nullptr; }
   bool is_relayed(size_t member) const { return !members_.empty() && members_[member].is_relayed; }
-  const RetiredCounters& retired() const { return retired_; }
+  // Those of members, and those that are leaving.
+  template <typename Visit>
+  void for_each_session(Visit visit) const {
+    for (const Sessions* const part : {&sessions_, &leaving_}) {
+      for (const auto& session : *part) visit(*session);
+    }
+  }
+  const SessionTotals& retired() const { return retired_; }  // of sessions that have ended
 
   // --- with news of a proxy
   // What the proxy has told, at `proxy`.
@@ -83,8 +91,8 @@ class Router {
     wire::MemberFrame frame;
     bool is_relayed = false;
     bool must_turn = false;  // to the other way
-    uint64_t failed_ns[2] = {
-        0, 0};  // when the straight way, the relayed one, could not be had; 0: it was never tried in vain
+    // When the straight way, and when the relayed one, was last tried in vain; 0: never.
+    uint64_t failed_ns[2] = {0, 0};
     uint64_t return_pause_ns = kFirstReturnNs;
     uint64_t return_ns = 0;  // when the straight way may be tried again
   };
@@ -111,7 +119,7 @@ class Router {
   std::vector<rpc::ClientSession*> used_;  // by member: its session, or null; of no members: one null
   std::vector<Member> members_;            // of a proxy's pool, in the order of sessions_
   std::string proxy_;                      // its slots
-  RetiredCounters retired_;
+  SessionTotals retired_;
 };
 
 }  // namespace egret::client

@@ -167,9 +167,7 @@ void BytesEngine::add_request(std::string_view value) {
 // --- from results to bytes
 
 void BytesEngine::on_answer(const client::Call& call, const op::Result& result) {
-  const bool is_lost = result.code == op::ResultCode::kSessionLost || result.code == op::ResultCode::kNotSent ||
-                       result.code == op::ResultCode::kTimedOut;
-  has_failed_ |= is_lost;
+  has_failed_ |= op::has_no_answer(result.code);
   write(*static_cast<Request*>(call.context), result);
 }
 

@@ -1,11 +1,12 @@
 // memcached's protocol in a program's own process: the bytes that it sends become ops, their results the bytes that it receives.
 //
-//   put(bytes) ─ ClientParser ─ Command ─┬─ an op: Engine ─ slots ─ result ─▶ its place ─┐
-//                                        ├─ an answer that needs nobody ───────────────────┼─ in order ─▶ output()
-//                                        └─ anything else: aside(), in its turn ◀──────────┘
+//   put(bytes) ─ ClientParser ─ Command ─┬─ an op ─▶ Engine ─ slots ─ result ─┐
+//                                        ├─ answered here (mn, noop, errors) ──┴─ in the order of the commands ─▶ output()
+//                                        └─ slots do not know it ─▶ aside() ─▶ the owner's connection to the proxy
 //
-// *Aside* are commands that the slots do not know (stats, flush_all, SASL, …): when all before them are answered, the owner sends
-// their bytes over the connection that it has besides, and says how that ended: resume(), or the connection serves from then on.
+// A command that slots do not know (stats, flush_all, SASL, …) is set *aside*, and nothing behind it is parsed. When all before it
+// are answered, the owner sends its bytes over the connection. When its answer has ended, the owner calls resume(); if it never ends
+// (AsideEnd::kNever), the owner calls leave(), and all further bytes go over the connection.
 //
 // Owned by a socket (served_socket.h), over the engine of the thread that opened it. Thread: one at a time, in the engine's section.
 #pragma once

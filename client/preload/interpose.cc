@@ -1,10 +1,12 @@
-// The functions that this library stands before: of a served socket they go to ServedSocket, of everything else to libc.
+// The functions of libc that a program finds here instead, since LD_PRELOAD puts this library first. A call on a served socket goes
+// to ServedSocket; every other call goes on to libc.
 //
 //   connect(fd, address) ─ a slot endpoint stands for the address, and serves us ─▶ ServedSockets
 //   send, write, …, recv, read, …, poll, select on it ─▶ ServedSocket        close ─▶ forgotten
 //   epoll_ctl, dup ─▶ the connection serves from then on, if nothing is under way
 //
-// What the library itself calls goes to libc (Inside). Nothing that is thrown leaves it.
+// Calls that this library makes itself go to libc (Inside). No exception reaches the program, but the unwinding of a thread that is
+// cancelled.
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
@@ -270,7 +272,7 @@ void let_go(int fd) {
 
 }  // namespace
 
-// --- connecting, closing
+// --- ending
 
 EGRET_INTERPOSES void _exit(int status) {
   if (!is_inside) finish_all();
@@ -281,6 +283,8 @@ EGRET_INTERPOSES void _exit(int status) {
 EGRET_INTERPOSES void _Exit(int status) {
   _exit(status);
 }
+
+// --- connecting, closing
 
 EGRET_INTERPOSES int socket(int domain, int type, int protocol) {
   const int fd = real().socket(domain, type, protocol);
@@ -295,6 +299,8 @@ EGRET_INTERPOSES int connect(int fd, const sockaddr* address, socklen_t length) 
   const Inside inside;
   try {
     sockets().take_over(fd, address, length);
+  } catch (abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     sockets().forget(fd);
   }
@@ -426,7 +432,7 @@ EGRET_INTERPOSES int __poll_chk(pollfd* fds, nfds_t count, int timeout_ms, size_
   return poll(fds, count, timeout_ms);
 }
 
-// Signals are not masked while a served socket is waited for.
+// With a served socket among them, `mask` is not applied: what waits is poll(), in several turns.
 EGRET_INTERPOSES int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
   bool is_ours = false;
   const int found = poll_served(fds, count, ms_of(timeout), is_ours);

@@ -19,8 +19,8 @@ namespace {
 constexpr uint64_t kLookNs = 50'000;  // a result that comes so soon is waited for, also by whoever does not wait
 constexpr uint64_t kForEverNs = UINT64_MAX / 2;
 constexpr int kPatienceMs = 5'000;  // with a proxy that takes or answers nothing
-constexpr size_t kMostHeld =
-    64 << 20;  // bytes of one socket, beyond which a program that does not wait must come again
+// Bytes held for one socket. With more, a send that may not block is told EAGAIN.
+constexpr size_t kMostHeld = 64 << 20;
 constexpr short kAlways = POLLERR | POLLHUP;
 
 bool begins_with_any(std::string_view line, std::initializer_list<std::string_view> words) {
@@ -29,11 +29,8 @@ bool begins_with_any(std::string_view line, std::initializer_list<std::string_vi
 
 }  // namespace
 
-ServedSocket::ServedSocket(int fd, std::shared_ptr<ThreadEngine> thread, std::string place)
-    : fd_(fd),
-      place_(std::move(place)),
-      thread_(std::move(thread)),
-      engine_(std::make_unique<BytesEngine>(thread_->engine())) {}
+ServedSocket::ServedSocket(int fd, std::shared_ptr<ThreadEngine> thread)
+    : fd_(fd), thread_(std::move(thread)), engine_(std::make_unique<BytesEngine>(thread_->engine())) {}
 
 // What is lost is not touched: it may be in any state.
 ServedSocket::~ServedSocket() {
@@ -248,14 +245,13 @@ void ServedSocket::note_aside(std::string_view bytes) {
         body_left_ = at(8) << 24 | at(9) << 16 | at(10) << 8 | at(11);
         is_last_packet_ = end == AsideEnd::kPacket || body_left_ == 0 || (at(6) << 8 | at(7)) != 0;
         seen_.clear();
-        has_ended = is_last_packet_ && body_left_ == 0;
       } else if (!is_binary && seen_.back() == '\n') {
         has_ended = end == AsideEnd::kOneLine ||
                     begins_with_any(seen_, {"END\r", "RESET\r", "OK\r", "ERROR", "CLIENT_ERROR", "SERVER_ERROR"});
         seen_.clear();
       }
     }
-    if (is_binary && is_last_packet_ && body_left_ == 0 && seen_.empty()) has_ended = true;
+    if (is_binary) has_ended = is_last_packet_ && body_left_ == 0 && seen_.empty();
   }
   if (!has_ended) return;
   state_ = State::kSlots;

@@ -1,9 +1,9 @@
-// A connected socket of the program, whose memcached commands are served by slots.
+// A socket that the program has connected to a proxy. What the program sends over it is served in this process, by slots.
 //
-// The descriptor is the program's own, with a real connection to the proxy behind it, so whatever asks the kernel about it is
-// answered as ever. What the program sends goes to a BytesEngine; what that has gone aside with goes over the connection:
+// The descriptor is the program's own, and the kernel's connection to the proxy stays open behind it: it answers whatever is asked
+// of the kernel (options, names), and carries the commands that slots do not know. BytesEngine sets these *aside*:
 //
-//   kSlots ─ a command goes aside ─▶ kAside: its bytes over the connection ─ its answer has ended ─▶ kSlots
+//   kSlots ─ a command is set aside ─▶ kAside: its bytes over the connection ─ its answer has ended ─▶ kSlots
 //      └ one that never ends (SASL, watch, quit, …) ─▶ kConnection: everything goes over it, for good
 //   kDead: the proxy is gone, or this is a forked child: as a connection that was reset
 //
@@ -27,8 +27,8 @@ namespace egret::preload {
 
 class ServedSocket {
  public:
-  // `fd`: the connection. `place`: for the log.
-  ServedSocket(int fd, std::shared_ptr<ThreadEngine> thread, std::string place);
+  // `fd`: the connection.
+  ServedSocket(int fd, std::shared_ptr<ThreadEngine> thread);
   ~ServedSocket();
   ServedSocket(const ServedSocket&) = delete;
   ServedSocket& operator=(const ServedSocket&) = delete;
@@ -78,7 +78,6 @@ class ServedSocket {
   ssize_t hand_out(char* to, size_t room, int flags);
 
   const int fd_;
-  const std::string place_;
   const std::shared_ptr<ThreadEngine> thread_;
   std::unique_ptr<BytesEngine> engine_;  // these: the engine's section
   State state_ = State::kSlots;
@@ -88,7 +87,8 @@ class ServedSocket {
   uint64_t went_aside_ = 0;       // commands
   int is_to_be_shut_ = kNotShut;  // as shutdown() is asked
   bool is_shut_ = false;          // nothing may be sent any more
-  // Threads that wait for the connection alone, since nothing was awaited: they hear of what comes over it, not of results.
+  // Threads that wait in the kernel for the connection, not for the engine: they began when no answer was awaited. A result by slots
+  // would not wake them, so while there is one the next command goes over the connection.
   uint32_t bare_waiters_ = 0;
 
   static constexpr int kNotShut = -1;

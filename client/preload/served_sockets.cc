@@ -19,6 +19,8 @@
 #include "client/preload/real.h"
 #include "client/process/fork.h"
 #include "client/process/thread.h"
+#include "transport/shm_common.h"
+#include "wire/slot_twins.h"
 
 namespace egret::preload {
 
@@ -48,23 +50,18 @@ std::string place_of(const sockaddr* address, socklen_t length) {
   const auto& at = *reinterpret_cast<const sockaddr_un*>(address);
   const size_t room = length - offsetof(sockaddr_un, sun_path);
   const std::string path(at.sun_path, ::strnlen(at.sun_path, room));
-  const bool is_slots = path.ends_with(".slots");  // one of this library's own, of another copy
+  const bool is_slots = wire::is_twin_of_unix(path);  // a library's session
   return path.starts_with('/') && !is_slots ? "unix:" + path : "";
 }
 
-// Whether it is worth to look: a bare attempt, as for every connection of the program to anywhere.
+// A bare attempt to connect, before anything is made: this is asked at every connection of the program, to whomever it is.
 bool somebody_listens(const std::string& place) {
   const auto addresses = client::slot_addresses_of(place);
   if (!addresses) return false;
   return std::ranges::any_of(addresses.value(), [](const std::string& address) {
-    const std::string path = address.substr(address.find(':') + 1);
     sockaddr_un at{};
-    if (path.size() >= sizeof at.sun_path) return false;
-    at.sun_family = AF_UNIX;
-    std::ranges::copy(path, at.sun_path);
-    const bool is_abstract = path.front() == '@';
-    if (is_abstract) at.sun_path[0] = '\0';
-    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (is_abstract ? 0 : 1));
+    socklen_t length = 0;
+    if (!transport::shm::to_socket_address(address.substr(address.find(':') + 1), at, length)) return false;
     const base::UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), length) == 0;
   });
@@ -126,7 +123,7 @@ void ServedSockets::take_over(int fd, const sockaddr* address, socklen_t length)
   if (place.empty() || !is_stream(fd) || !somebody_listens(place)) return;
   auto engine = engine_for(place);
   if (engine == nullptr) return;
-  auto socket = std::make_shared<ServedSocket>(fd, std::move(engine), place);
+  auto socket = std::make_shared<ServedSocket>(fd, std::move(engine));
   {
     const std::lock_guard held(mutex_);
     by_fd_[fd] = std::move(socket);

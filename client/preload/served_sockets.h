@@ -1,6 +1,6 @@
 // The sockets of this process that are served by slots, by descriptor; and which are taken over.
 //
-// Of a socket that connects: its address has a twin (proxy/slots/slot_addresses.h) where somebody listens whom this process trusts,
+// Of a socket that connects: its address has a twin (wire/slot_twins.h) where somebody listens whom this process trusts,
 // and all backends that it tells of serve us. Everything else is left alone.
 //
 // Thread: any. Made with the first socket, and never ended: sockets are closed until the last moment of a process.
@@ -38,7 +38,7 @@ class ServedSockets {
   // It is closed, or served by its connection from now on.
   void forget(int fd);
   void forget_range(unsigned first, unsigned last);
-  // A child of vfork() is asking: this memory is its parent's.
+  // Whether the caller is a child of vfork(), which runs in its parent's memory: it must change nothing here.
   bool is_borrowed();
   // The process ends: what was sent is done before.
   void finish_all();

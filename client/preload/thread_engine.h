@@ -61,9 +61,7 @@ class ThreadEngine {
   void enter() {
     const uintptr_t before = std::exchange(thread_, client::this_thread());
     if (before == thread_) return;
-    for (const auto* const sessions : {&engine_->router().sessions(), &engine_->router().leaving()}) {
-      for (const auto& session : *sessions) release_owner(*session);
-    }
+    engine_->router().for_each_session([](auto& session) { release_owner(session); });
   }
 
   const uint64_t generation_;

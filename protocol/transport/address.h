@@ -21,6 +21,9 @@ class Mutual;
 
 namespace egret::transport {
 
+// Lanes of a session: as many as its backend has partitions, which only a grant says. Until then it is taken for this.
+inline constexpr uint32_t kUsualLanes = 16;
+
 // How connections between hosts use the fabric (rdma).
 struct FabricOptions {
   uint8_t ack_timeout = 16;      // the device waits 4.096 us x 2^N for an acknowledgement
@@ -44,8 +47,8 @@ struct ListenOptions {
   // Those of the threads that are homes of sessions; they outlive the listener and its endpoints. None: an endpoint is
   // polled by itself.
   std::vector<PollGroup*> groups{};
-  uint32_t lanes = 16;  // that a session will have, for the size of what is made before it is granted
-  TlsOffer tls{};       // to peers that come by TCP
+  uint32_t lanes = kUsualLanes;  // that a session will have, for the size of what is made before it is granted
+  TlsOffer tls{};                // to peers that come by TCP
 };
 
 struct ConnectOptions {
@@ -53,7 +56,7 @@ struct ConnectOptions {
   // Whoever listens on the same host (shm) must run as our user, as root, or as one of these.
   std::vector<uint32_t> backend_uids;
   // Of the session that it is for, so far as they are known; for the size of what is made before it is granted.
-  uint32_t lanes = 16;
+  uint32_t lanes = kUsualLanes;
   uint32_t window = 8;
   bool came_back = false;  // the backend has asked us to come back: see ClientEndpoint::come_back_ms()
   int home = -1;           // within one process (local): SameProcess::home()

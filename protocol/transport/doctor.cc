@@ -30,6 +30,7 @@
 #include "transport/address.h"
 #include "transport/device/advice.h"
 #include "transport/device/pages.h"
+#include "transport/verbs/queue_sizes.h"
 #include "transport/verbs_common.h"
 
 namespace egret::transport {
@@ -302,6 +303,14 @@ void check_devices(const HostFiles& host, const VerbsLibrary& library, const std
 }
 
 }  // namespace
+
+uint64_t client_queue_bytes(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
+  return queue_bytes(kClientSends, receives_for(lanes, queue_pairs, window), queue_pairs);
+}
+
+uint64_t server_queue_bytes(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
+  return queue_bytes(kServerSends, receives_for(lanes, queue_pairs, window), queue_pairs);
+}
 
 bool is_rdma(const std::string& address) {
   return alternatives_of(address).front().starts_with(kRdma);

@@ -43,8 +43,8 @@ struct RdmaNeeds {
   uint64_t session_bytes = 0;  // pinned by each, at most: its slots
   uint64_t slots_bytes = 0;    // pinned by all of them together, at most; 0: as much as all of their slots
   uint64_t queue_bytes = 0;    // and by its queues
-  std::string
-      arithmetic;         // of slots_bytes: "256 sessions (max_sessions) x 1MiB (session_memory)"; the queues are added
+  // Of slots_bytes: "256 sessions (max_sessions) x 1MiB (session_memory)"; the queues are added.
+  std::string arithmetic;
   bool connects = false;  // and so chooses the traffic class:
   std::optional<uint8_t> tos{};
 };
@@ -54,6 +54,11 @@ void check_rdma(const HostFiles& host, const VerbsLibrary& library, const PinLim
                 base::Findings& findings);
 // The same of this host.
 void check_rdma(const RdmaNeeds& needs, base::Findings& findings);
+
+// What the queues of one session over rdma pin beside its slots, in bytes, at the end that connects and at the one that listens.
+// For who reckons with it before there is a session. `window`: the client's.
+uint64_t client_queue_bytes(uint32_t lanes, uint32_t queue_pairs, uint32_t window);
+uint64_t server_queue_bytes(uint32_t lanes, uint32_t queue_pairs, uint32_t window);
 
 // Whether `address` can be listened on now. For rdma: and tcp: it is, for a moment. Of rdma+tcp: each half; that RDMA
 // cannot be had is a warning.

@@ -7,31 +7,29 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "wire/slot_twins.h"
+
 namespace egret::proxy {
 
 namespace {
 
-std::string abstract_name(const std::string& host, uint16_t port) {
-  return "@egret/tcp:" + host + ":" + std::to_string(port);
-}
-
 std::vector<std::string> twins_of_v4(const sockaddr_in& address) {
-  const uint16_t port = ntohs(address.sin_port);
-  if (address.sin_addr.s_addr == htonl(INADDR_ANY)) return {abstract_name("127.0.0.1", port)};
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  if (address.sin_addr.s_addr == htonl(INADDR_ANY)) return {wire::twin_of_tcp("127.0.0.1", port)};
   char text[INET_ADDRSTRLEN] = {};
   ::inet_ntop(AF_INET, &address.sin_addr, text, sizeof text);
-  return {abstract_name(text, port)};
+  return {wire::twin_of_tcp(text, port)};
 }
 
 std::vector<std::string> twins_of_v6(const sockaddr_in6& address, bool is_v6_only) {
-  const uint16_t port = ntohs(address.sin6_port);
+  const std::string port = std::to_string(ntohs(address.sin6_port));
   if (IN6_IS_ADDR_UNSPECIFIED(&address.sin6_addr) == 0) {
     char text[INET6_ADDRSTRLEN] = {};
     ::inet_ntop(AF_INET6, &address.sin6_addr, text, sizeof text);
-    return {abstract_name("[" + std::string(text) + "]", port)};
+    return {wire::twin_of_tcp("[" + std::string(text) + "]", port)};
   }
-  std::vector<std::string> twins{abstract_name("[::1]", port)};
-  if (!is_v6_only) twins.push_back(abstract_name("127.0.0.1", port));
+  std::vector<std::string> twins{wire::twin_of_tcp("[::1]", port)};
+  if (!is_v6_only) twins.push_back(wire::twin_of_tcp("127.0.0.1", port));
   return twins;
 }
 
@@ -50,7 +48,7 @@ std::vector<std::string> slot_twins(int listening_fd, bool is_tls) {
   }
   const auto& address = reinterpret_cast<const sockaddr_un&>(at);
   if (at.ss_family != AF_UNIX || length <= offsetof(sockaddr_un, sun_path) || address.sun_path[0] == '\0') return {};
-  return {std::string(address.sun_path) + ".slots"};
+  return {wire::twin_of_unix(address.sun_path)};
 }
 
 }  // namespace egret::proxy

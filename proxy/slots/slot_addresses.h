@@ -1,9 +1,5 @@
-// Where slot clients find the proxy: each address of memcached clients has a twin, of shared memory. A library that is
-// given the one looks for the other.
-//
-//   tcp:127.0.0.1:11211  ─▶  @egret/tcp:127.0.0.1:11211     an abstract socket: of the network namespace, as TCP is
-//   tcp:*:11211          ─▶  the same for 127.0.0.1 and [::1]
-//   unix:PATH            ─▶  PATH.slots
+// Where slot clients find the proxy: beside each address of memcached clients, at its twin (wire/slot_twins.h). One that
+// listens at all addresses (tcp:*:11211) has the twins of 127.0.0.1 and [::1].
 //
 // Cold path; any thread.
 #pragma once

@@ -41,30 +41,10 @@ egret_result execute(egret_client* client, const egret_op& op) {
   return result;
 }
 
-int64_t counter(egret_client* client, const std::string& name) {
-  std::vector<const char*> names(64);
-  std::vector<uint64_t> values(64);
-  const int count = egret_counters(client, names.data(), values.data(), names.size());
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    if (name == names[i]) return static_cast<int64_t>(values[i]);
-  }
-  return -1;
-}
-
-std::string patterned(size_t length) {
-  std::string text(length, '\0');
-  for (size_t i = 0; i < length; ++i) text[i] = static_cast<char>('a' + i * i % 23);
-  return text;
-}
-
 int exit_code_of(pid_t child) {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-bool is_no_answer(int code) {
-  return code == EGRET_E_UNAVAILABLE || code == EGRET_E_UNKNOWN;
 }
 
 }  // namespace

@@ -19,20 +19,6 @@ namespace {
 
 using Over = BackendProcess::Over;
 
-int64_t counter(egret_client* client, const std::string& name) {
-  std::vector<const char*> names(64);
-  std::vector<uint64_t> values(64);
-  const int count = egret_counters(client, names.data(), values.data(), names.size());
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    if (name == names[i]) return static_cast<int64_t>(values[i]);
-  }
-  return -1;
-}
-
-bool is_no_answer(int code) {
-  return code == EGRET_E_UNAVAILABLE || code == EGRET_E_UNKNOWN;
-}
-
 bool eventually(const std::function<bool()>& is_so, int seconds = 60) {
   for (int i = 0; i < seconds * 100; ++i) {
     if (is_so()) return true;
@@ -85,12 +71,6 @@ struct Told {
   Pool pool;
   Client client;
 };
-
-std::string patterned(size_t length) {
-  std::string text(length, '\0');
-  for (size_t i = 0; i < length; ++i) text[i] = static_cast<char>('a' + i * i % 23);
-  return text;
-}
 
 void check_all_calls(egret_client* c) {
   CHECK(set(c, "k", "hello") == EGRET_STORED);
@@ -177,7 +157,7 @@ TEST_CASE("members come and go without a failure, and the client follows within 
   connect(c);
   const auto count_of_sessions = [&](int64_t wanted) {
     return eventually([&] {
-      // Each op of a client that works on is answered.
+      // The client goes on working while members change, and no op may fail.
       for (int i = 0; i < 20; ++i) CHECK(set(c, "key:" + std::to_string(i), "v") == EGRET_STORED);
       return counter(c, "sessions") == wanted;
     });

@@ -34,6 +34,17 @@ inline egret_op set_of(std::string_view key, std::string_view value, uint64_t ta
   return op;
 }
 
+inline std::string patterned(size_t length) {
+  std::string text(length, '\0');
+  for (size_t i = 0; i < length; ++i) text[i] = static_cast<char>('a' + i * i % 23);
+  return text;
+}
+
+// Whether the code says that no backend has answered.
+inline bool is_no_answer(int code) {
+  return code == EGRET_E_UNAVAILABLE || code == EGRET_E_UNKNOWN;
+}
+
 inline std::string value_of(const egret_result& result) {
   return {static_cast<const char*>(result.value), result.value_length};
 }
@@ -78,6 +89,17 @@ inline void connect(egret_client* client) {
   }
   INFO(egret_why(client));
   REQUIRE(code == EGRET_OK);
+}
+
+// One of what the client counts; -1: there is none of that name.
+inline int64_t counter(egret_client* client, const std::string& name) {
+  std::vector<const char*> names(64);
+  std::vector<uint64_t> values(64);
+  const int count = egret_counters(client, names.data(), values.data(), names.size());
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    if (name == names[i]) return static_cast<int64_t>(values[i]);
+  }
+  return -1;
 }
 
 // --- calls with the words of C++

@@ -1,5 +1,4 @@
-// How large the queues of a session over rdma are, and what they pin. For both ends, and for who reckons with it before there is
-// a session: --doctor, and the limits of a backend.
+// How large the queues of a session over rdma are, at either end, and how much memory they pin.
 #pragma once
 
 #include <algorithm>

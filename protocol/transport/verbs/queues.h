@@ -136,8 +136,8 @@ class SharedQueues {
   std::atomic<bool> has_changed_{false};
   std::atomic<int> wants_any_{0};
 
-  std::mutex
-      making_;  // a channel or a queue: two sessions that begin at once share what one of them makes. Before mutex_
+  // Held while a channel or a queue is made, so that two sessions that begin at once share it. Taken before mutex_.
+  std::mutex making_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Channel>> channels_;  // these: the mutex
   std::vector<std::shared_ptr<Queue>> all_;
