@@ -152,10 +152,12 @@ void BytesEngine::add_request(std::string_view value) {
   request.is_read = op.code == op::OpCode::kGet;
   request.is_retrieval = memcache::is_retrieval(command_.kind) && request.question.is_classic();
   ++ops_;
-  const uint64_t deadline_ns = engine_.clock().now_ns() + engine_.op_timeout_ns();
   Taken taken = engine_.submit(op, *this, &request, kTag, false);
-  while (client::is_for_later(taken) && engine_.wait_for_room(deadline_ns)) {
-    taken = engine_.submit(op, *this, &request, kTag, false);
+  if (client::is_for_later(taken)) {
+    const uint64_t deadline_ns = engine_.clock().now_ns() + engine_.op_timeout_ns();
+    while (client::is_for_later(taken) && engine_.wait_for_room(deadline_ns)) {
+      taken = engine_.submit(op, *this, &request, kTag, false);
+    }
   }
   if (taken == Taken::kYes) return;
   op::Result result;

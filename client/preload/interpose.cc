@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -282,6 +283,15 @@ EGRET_INTERPOSES void _exit(int status) {
 
 EGRET_INTERPOSES void _Exit(int status) {
   _exit(status);
+}
+
+// --- loading
+
+// PHP loads its extensions so that they find libc before this library (RTLD_DEEPBIND), and libmemcached with them: without that bit
+// they find this library first, as all that the program links does. The call is the last thing done, so that it is a jump, and the
+// real function sees who called: a bare file name is looked for by the caller's RUNPATH.
+EGRET_INTERPOSES void* dlopen(const char* file, int flags) {
+  return real_rare().dlopen(file, ServedSockets::is_switched_off() ? flags : flags & ~RTLD_DEEPBIND);
 }
 
 // --- connecting, closing

@@ -37,6 +37,7 @@ Real look_up() {
 
 RealRare look_up_rare() {
   RealRare found{};
+  find(found.dlopen, "dlopen");
   find(found.dup, "dup");
   find(found.dup2, "dup2");
   find(found.dup3, "dup3");

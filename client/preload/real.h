@@ -40,6 +40,7 @@ const Real& real();
 
 // The same, of those that are rarely called.
 struct RealRare {
+  void* (*dlopen)(const char*, int);
   int (*dup)(int);
   int (*dup2)(int, int);
   int (*dup3)(int, int, int);

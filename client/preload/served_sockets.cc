@@ -28,7 +28,7 @@ using client::ForkGuard;
 
 namespace {
 
-constexpr const char* kSwitch = "EGRET_PRELOAD";           // off: nothing is taken over
+constexpr const char* kSwitch = "EGRET_PRELOAD";
 constexpr const char* kLogVariable = "EGRET_PRELOAD_LOG";  // a file to which lines are appended
 constexpr uint64_t kLeftAloneNs = 1'000'000'000;           // a place that does not serve us is not tried again
 constexpr uint64_t kMostOpeningNs = 500'000'000;  // for sessions of a socket that connects; else it is left alone
@@ -80,14 +80,18 @@ ServedSockets& ServedSockets::instance() {
   return *made;
 }
 
+bool ServedSockets::is_switched_off() {
+  const char* const given = ::secure_getenv(kSwitch);
+  return given != nullptr && std::strcmp(given, "off") == 0;
+}
+
 ServedSockets::ServedSockets() {
   client::set_up_process();
   generation_ = ForkGuard::generation();
   pid_ = ::getpid();
   ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
                    [] { instance().enter_child(); });
-  const char* const given = ::secure_getenv(kSwitch);
-  is_off_ = given != nullptr && std::strcmp(given, "off") == 0;
+  is_off_ = is_switched_off();
   const char* const path = ::secure_getenv(kLogVariable);
   if (path != nullptr && *path != '\0') log_ = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }

@@ -25,6 +25,8 @@ namespace egret::preload {
 class ServedSockets {
  public:
   static ServedSockets& instance();
+  // EGRET_PRELOAD=off: nothing is taken over, nor is anything else changed.
+  static bool is_switched_off();
   // So cheap that every call of the program can ask it.
   static bool has_any() { return count.load(std::memory_order_relaxed) != 0; }
   static bool has(int fd) {

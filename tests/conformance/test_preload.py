@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 from servers import BUILD, SLACK, SUT, Egret, EgretPool, scratch_directory, stats_of
+from test_real_clients import CLIENTS, SCRIPTS
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="Egret's own")
 
@@ -52,6 +53,13 @@ class Preloaded:
         assert program.returncode == 0, said + self.log()
         return said.splitlines()
 
+    def run_client(self, argv):
+        """A program of another language, as it is. Its output."""
+        done = subprocess.run([RUN, *map(str, argv)], capture_output=True, text=True, timeout=120 * SLACK, check=False,
+                              env={**os.environ, "EGRET_PRELOAD_LOG": str(self.log_path)})
+        assert done.returncode == 0 and "FAIL" not in done.stdout, done.stdout + done.stderr + self.log()
+        return done.stdout
+
     def log(self):
         return self.log_path.read_text() if self.log_path.exists() else ""
 
@@ -88,6 +96,53 @@ ANSWERS = ["b'STORED\\r\\n' b'VALUE k 0 2\\r\\nhi\\r\\nEND\\r\\n' b'DELETED\\r\\
 def test_key_commands_go_by_slots_and_all_others_over_the_connection(egret, preloaded):
     assert preloaded.run(ONE_OF_EACH, *egret.address) == ANSWERS
     assert preloaded.served() == (4, 2)
+
+
+@pytest.mark.parametrize("interpreter, script, arguments", [row[1:] for row in SCRIPTS], ids=[row[0] for row in SCRIPTS])
+def test_clients_of_other_languages_are_served(egret, preloaded, interpreter, script, arguments):
+    said = preloaded.run_client([*interpreter, CLIENTS / script, *egret.address, *arguments])
+    assert said.count("pass") >= 7
+    assert preloaded.served()[0] >= 10, preloaded.log()
+
+
+def test_what_a_program_loads_is_served_and_found_where_the_program_would_find_it(egret, preloaded):
+    """An extension that is to prefer libc's functions to this library's (RTLD_DEEPBIND, as PHP loads its own), which a library
+    loads by a bare name that only that library's run path leads to."""
+    inner = preloaded.directory / "inner"
+    inner.mkdir()
+    sources = {
+        inner / "libasks.so": """
+            #include <netinet/in.h>
+            #include <stdlib.h>
+            #include <sys/socket.h>
+            #include <unistd.h>
+            int ask(const char* port, char* heard, int room) {
+              struct sockaddr_in at = {AF_INET, htons(atoi(port)), {htonl(INADDR_LOOPBACK)}};
+              const int fd = socket(AF_INET, SOCK_STREAM, 0);
+              if (connect(fd, (struct sockaddr*)&at, sizeof at) != 0 || send(fd, "get k\\r\\n", 7, 0) != 7) return -1;
+              const int got = recv(fd, heard, room, 0);
+              close(fd);
+              return got;
+            }""",
+        preloaded.directory / "libloads.so": """
+            #define _GNU_SOURCE
+            #include <dlfcn.h>
+            void* load(void) { return dlopen("libasks.so", RTLD_NOW | RTLD_DEEPBIND); }""",
+    }
+    for library, text in sources.items():
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library, f"-Wl,-rpath,{inner}"], input=text, text=True, check=True)
+    said = preloaded.run("""
+        import ctypes
+        load = ctypes.CDLL(sys.argv[3]).load
+        load.restype = ctypes.c_void_p
+        asks = ctypes.CDLL("libasks.so", handle=load())
+        heard = ctypes.create_string_buffer(100)
+        say(asks.ask(sys.argv[2].encode(), heard, 100), heard.value)
+        """, *egret.address, preloaded.directory / "libloads.so")
+    assert said == ["5 b'END\\r\\n'"] and preloaded.served() == (1, 0)
+    for library in sources:
+        library.unlink()
+    inner.rmdir()
 
 
 def test_the_proxy_never_sees_what_goes_straight_to_the_backend(egret, preloaded):
