@@ -72,7 +72,7 @@ void BytesEngine::act(Event event) {
     case Event::kKey:
       return add_request({});
     case Event::kEndOfKeys:
-      places_.push_back({.bytes = std::string(memcache::kEnd), .request = nullptr, .ends_retrieval = true});
+      places_.push_back({.bytes = std::string(memcache::kEnd), .ends_retrieval = true});
       return;
     case Event::kCommand:
       return on_command();
@@ -138,58 +138,66 @@ void BytesEngine::answer_ok() {
   result.code = op::ResultCode::kOk;
   std::string bytes(memcache::max_answer(question, 0), '\0');
   bytes.resize(static_cast<size_t>(memcache::write_answer(bytes.data(), question, {}, result) - bytes.data()));
-  places_.push_back({.bytes = std::move(bytes), .request = nullptr});
+  places_.push_back({.bytes = std::move(bytes)});
 }
 
 void BytesEngine::add_request(std::string_view value) {
   op::Op op = memcache::to_op(command_);
   op.value = value;
   Place& place = places_.emplace_back();
-  place.request = std::make_unique<Request>();
-  Request& request = *place.request;
-  memcache::ask(command_, op.options, request.question);
-  request.key = op.key;
-  request.is_read = op.code == op::OpCode::kGet;
-  request.is_retrieval = memcache::is_retrieval(command_.kind) && request.question.is_classic();
+  place.is_done = false;
+  memcache::ask(command_, op.options, place.question);
+  place.key = op.key;
+  place.is_read = op.code == op::OpCode::kGet;
+  place.is_retrieval = memcache::is_retrieval(command_.kind) && place.question.is_classic();
   ++ops_;
-  Taken taken = engine_.submit(op, *this, &request, kTag, false);
+  Taken taken = engine_.submit(op, *this, &place, kTag, false);
   if (client::is_for_later(taken)) {
     const uint64_t deadline_ns = engine_.clock().now_ns() + engine_.op_timeout_ns();
     while (client::is_for_later(taken) && engine_.wait_for_room(deadline_ns)) {
-      taken = engine_.submit(op, *this, &request, kTag, false);
+      taken = engine_.submit(op, *this, &place, kTag, false);
     }
   }
   if (taken == Taken::kYes) return;
   op::Result result;
   result.code = taken == Taken::kTooLarge ? op::ResultCode::kOutOfMemory : op::ResultCode::kNotSent;
   has_failed_ |= taken != Taken::kTooLarge;
-  write(request, result);
+  write(place, result);
 }
 
 // --- from results to bytes
 
 void BytesEngine::on_answer(const client::Call& call, const op::Result& result) {
   has_failed_ |= op::has_no_answer(result.code);
-  write(*static_cast<Request*>(call.context), result);
+  write(*static_cast<Place*>(call.context), result);
 }
 
-void BytesEngine::write(Request& request, const op::Result& result) const {
-  const memcache::Question& question = request.question;
-  request.is_done = true;
-  if (request.is_retrieval) {
+// The answer to the first place, as most are, goes straight to where it is received from.
+void BytesEngine::write(Place& place, const op::Result& result) {
+  place.is_done = true;
+  if (place.is_retrieval) {
     if (const std::string_view line = memcache::retrieval_error(result); !line.empty()) {
-      request.failed_retrieval = true;
-      request.bytes = line;
+      place.failed_retrieval = true;
+      place.bytes = line;
       return;
     }
   }
-  const bool has_value = request.is_read && memcache::has_value(question, result);
-  std::string& bytes = request.bytes;
-  bytes.resize(has_value ? memcache::max_head(question, request.key.size())
-                         : memcache::max_answer(question, request.key.size()));
-  char* const end = has_value ? memcache::write_head(bytes.data(), question, request.key, result, result.total_length)
-                              : memcache::write_answer(bytes.data(), question, request.key, result);
-  bytes.resize(static_cast<size_t>(end - bytes.data()));
+  if (&place != &places_.front()) return write(place.bytes, place, result);
+  const bool is_left_out = place.is_retrieval && retrieval_failed_;
+  if (!is_left_out) write(place.is_retrieval ? retrieval_ : output_, place, result);
+  settle();
+}
+
+void BytesEngine::write(std::string& bytes, const Place& place, const op::Result& result) const {
+  const memcache::Question& question = place.question;
+  const bool has_value = place.is_read && memcache::has_value(question, result);
+  const size_t before = bytes.size();
+  bytes.resize(before + (has_value ? memcache::max_head(question, place.key.size())
+                                   : memcache::max_answer(question, place.key.size())));
+  char* const at = bytes.data() + before;
+  char* const end = has_value ? memcache::write_head(at, question, place.key, result, result.total_length)
+                              : memcache::write_answer(at, question, place.key, result);
+  bytes.resize(before + static_cast<size_t>(end - at));
   if (!has_value) return;
   bytes.append(result.value);
   for (const std::string_view piece : result.further) bytes.append(piece);
@@ -199,24 +207,19 @@ void BytesEngine::write(Request& request, const op::Result& result) const {
 // Answers that have come, in their order.
 void BytesEngine::settle() {
   while (!places_.empty()) {
-    Place& place = places_.front();
-    if (place.request == nullptr) {
-      if (place.ends_retrieval) {
-        output_.append(std::exchange(retrieval_, {}));
-        if (!std::exchange(retrieval_failed_, false)) output_.append(place.bytes);
-      } else {
-        output_.append(place.bytes);
-      }
-    } else {
-      Request& request = *place.request;
-      if (!request.is_done) return;
-      if (!request.is_retrieval) {
-        output_.append(request.bytes);
-      } else if (request.failed_retrieval) {
-        if (!std::exchange(retrieval_failed_, true)) retrieval_ = std::move(request.bytes);
-      } else if (!retrieval_failed_) {
-        retrieval_.append(request.bytes);
-      }
+    const Place& place = places_.front();
+    if (!place.is_done) return;
+    if (place.ends_retrieval) {
+      output_.append(retrieval_);
+      retrieval_.clear();
+      if (retrieval_.capacity() > kRoomToKeep) retrieval_.shrink_to_fit();
+      if (!std::exchange(retrieval_failed_, false)) output_.append(place.bytes);
+    } else if (!place.is_retrieval) {
+      output_.append(place.bytes);
+    } else if (place.failed_retrieval) {
+      if (!std::exchange(retrieval_failed_, true)) retrieval_ = place.bytes;
+    } else if (!retrieval_failed_) {
+      retrieval_.append(place.bytes);
     }
     places_.pop_front();
   }

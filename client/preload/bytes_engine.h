@@ -77,18 +77,17 @@ class BytesEngine final : private client::AnswerSink {
   uint64_t ops() const { return ops_; }
 
  private:
-  struct Request {
-    memcache::Question question;
-    std::string key, bytes;  // `bytes`: the answer
-    bool is_done = false;
-    bool is_read = false;
-    bool is_retrieval = false;
-    bool failed_retrieval = false;  // `bytes` are the line for all of it
-  };
+  // Of an answer among the others. Stays where it is until it is the first, and done.
   struct Place {
-    std::string bytes;
-    std::unique_ptr<Request> request;  // null: `bytes` are the answer
+    std::string bytes;  // the answer; of a request that is answered when it is the first one, nothing
+    bool is_done = true;
     bool ends_retrieval = false;
+    bool is_retrieval = false;      // a request for one of its keys
+    bool failed_retrieval = false;  // `bytes` are the line for all of it
+    // Of requests.
+    bool is_read = false;
+    std::string key{};
+    memcache::Question question{};
   };
 
   void feed();
@@ -97,10 +96,11 @@ class BytesEngine final : private client::AnswerSink {
   void on_value_end();
   void set_aside(AsideEnd end);
   void add_request(std::string_view value);
-  void answer_now(std::string_view line) { places_.push_back({.bytes = std::string(line), .request = nullptr}); }
+  void answer_now(std::string_view line) { places_.push_back({.bytes = std::string(line)}); }
   void answer_ok();
   void on_answer(const client::Call& call, const op::Result& result) override;
-  void write(Request& request, const op::Result& result) const;
+  void write(Place& place, const op::Result& result);
+  void write(std::string& bytes, const Place& place, const op::Result& result) const;
   void settle();
 
   static constexpr uint64_t kTag = 0;
